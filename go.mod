@@ -1,0 +1,3 @@
+module github.com/weirflow/weir
+
+go 1.26
