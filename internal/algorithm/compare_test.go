@@ -1,0 +1,260 @@
+package algorithm_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// pair is an algorithm and its model, which must answer alike whatever the
+// operations.
+type pair struct {
+	name  string
+	state algorithm.State
+	algorithm.Algorithm
+	*model
+
+	between func() // if any, runs before each operation
+}
+
+// kinds make a pair of each algorithm from random parameters.
+var kinds = map[string]func(*source) *pair{
+	"TokenBucket": func(s *source) *pair {
+		rate, period := s.rate()
+		burst := s.burst(rate)
+		return newPair(fmt.Sprintf("token bucket %d/%d burst %d", rate, period, burst),
+			algorithm.NewTokenBucket(rate, period, burst), newBucketModel(rate, period, burst))
+	},
+	"LeakyBucket": func(s *source) *pair {
+		rate, period := s.rate()
+		queue := s.burst(rate) - 1
+		noDelay := s.upTo(queue)
+		return newPair(fmt.Sprintf("leaky bucket %d/%d queue %d nodelay %d", rate, period, queue, noDelay),
+			algorithm.NewLeakyBucket(rate, period, queue, noDelay), newQueueModel(rate, period, queue, noDelay))
+	},
+	"FixedWindow": func(s *source) *pair {
+		limit, period := s.rate()
+		return newPair(fmt.Sprintf("fixed window %d/%d", limit, period),
+			algorithm.NewFixedWindow(limit, period), newWindowModel(limit, period, false))
+	},
+	"SlidingWindow": func(s *source) *pair {
+		limit, period := s.rate()
+		return newPair(fmt.Sprintf("sliding window %d/%d", limit, period),
+			algorithm.NewSlidingWindow(limit, period), newWindowModel(limit, period, true))
+	},
+	"SlidingLog": func(s *source) *pair {
+		limit, period := s.rate()
+		gap, denied := s.upTo(period)*s.upTo(1), s.upTo(1) == 1
+		return newPair(fmt.Sprintf("sliding log %d/%d gap %d denied %t", limit, period, gap, denied),
+			algorithm.NewSlidingLog(limit, period, gap, denied), newLogModel(limit, period, gap, denied))
+	},
+	"RateGate": func(s *source) *pair {
+		limit, period := s.rate()
+		return newPair(fmt.Sprintf("rate gate %d/%d", limit, period),
+			algorithm.NewRateGate(limit, period), newGateModel(limit, period))
+	},
+	"Cycle": func(s *source) *pair {
+		limit, period := s.rate()
+		origin := s.of(0, 7, -s.upTo(mostPeriod), s.upTo(math.MaxInt64))
+		return newPair(fmt.Sprintf("cycle %d/%d origin %d", limit, period, origin),
+			algorithm.NewCycle(limit, period, origin), newCycleModel(limit, period, origin))
+	},
+	"Concurrency": func(s *source) *pair {
+		slots := s.of(1, 2, 3, 5, 20, maxCount, 1+s.upTo(maxCount-1))
+		lease := s.of(0, 10, second, mostPeriod, 1+s.upTo(mostPeriod-1))
+		return newPair(fmt.Sprintf("concurrency %d lease %d", slots, lease),
+			algorithm.NewConcurrency(slots, lease), newLeaseModel(slots, lease))
+	},
+}
+
+func newPair(name string, a algorithm.Algorithm, m *model) *pair {
+	return &pair{name: name, state: a.Fresh(), Algorithm: a, model: m}
+}
+
+// source makes choices out of the bytes of a fuzz input. When they run out,
+// every choice is the first.
+type source struct{ bytes []byte }
+
+func (s *source) upTo(most int64) int64 {
+	if most < 256 {
+		if len(s.bytes) == 0 || most <= 0 {
+			return 0
+		}
+		b := s.bytes[0]
+		s.bytes = s.bytes[1:]
+		return int64(b) % (most + 1)
+	}
+	var word [8]byte
+	s.bytes = s.bytes[copy(word[:], s.bytes):]
+	n := binary.LittleEndian.Uint64(word[:])
+	if uint64(most) == math.MaxUint64 {
+		return int64(n)
+	}
+	return int64(n % (uint64(most) + 1))
+}
+
+func (s *source) of(choices ...int64) int64 { return choices[s.upTo(int64(len(choices)-1))] }
+
+const (
+	second     = 1_000_000_000
+	mostPeriod = 366 * 86400 * second
+	maxCount   = 1 << 53
+)
+
+// rate is count per period, at most one unit per nanosecond.
+func (s *source) rate() (count, period int64) {
+	common := [][2]int64{
+		{5, 10}, {3, second}, {7, 60 * second}, {999, second}, {second, second}, {1, 30 * 86400 * second}, {1, 1},
+		{60, 60 * second}, {maxCount, mostPeriod}, {1, mostPeriod}, {5, second}, {2, 7},
+	}
+	i := s.upTo(int64(len(common) + 1))
+	if i < int64(len(common)) {
+		return common[i][0], common[i][1]
+	}
+	period = 1 + s.upTo(s.of(100, second, mostPeriod-1))
+	return 1 + s.upTo(min(period, s.of(10, 1000, maxCount))-1), period
+}
+
+func (s *source) burst(count int64) int64 {
+	return s.of(5, count, 1, 2, 20, maxCount, 1+s.upTo(maxCount-1))
+}
+
+// step is one operation on both.
+type step struct {
+	verb string
+	now  int64
+	cost int64
+	most int64 // wait of a reserve
+
+	identity uint64 // of a lease
+}
+
+// plays drives both through random operations and compares every field of every
+// answer. Times and costs follow the answers, to meet their edges.
+func (p *pair) plays(t *testing.T, s *source) {
+	t.Helper()
+	now := s.of(0, 1_700_000_000_123_456_789, -1, -86400*second, math.MinInt64, math.MaxInt64, math.MaxInt64-second, s.upTo(math.MaxInt64))
+	var past []step
+	last := algorithm.Answer{Remaining: p.Capacity()}
+	for len(s.bytes) > 0 && len(past) < 100 {
+		now = s.later(now, last, p)
+		next := step{
+			verb: []string{"take", "take", "peek", "record", "give", "allow", "reserve", "book"}[s.upTo(7)],
+			now:  now,
+			cost: s.of(1, 1, 2, 3, 0, last.Remaining, last.Remaining+1, p.Capacity(), p.Capacity()/2, p.Capacity()+1, math.MaxInt64, s.upTo(maxCount)),
+			most: s.of(0, last.RetryAfter, math.MaxInt64-1, s.upTo(math.MaxInt64-1)),
+		}
+		if m, ok := p.definition.(*leaseModel); ok {
+			next.identity = uint64(s.upTo(2))
+			m.identity = next.identity
+		}
+		past = append(past, next)
+		if p.between != nil {
+			p.between()
+		}
+		got, want := p.both(next)
+		if got != want {
+			t.Fatalf("%s: after %+v\n%+v:\ngot  %+v\nwant %+v", p.name, past[:len(past)-1], next, got, want)
+		}
+		last = got
+	}
+}
+
+// later is the time of the next operation; mostly it does not decrease.
+func (s *source) later(now int64, last algorithm.Answer, p *pair) int64 {
+	step := s.of(0, 0, 1, last.RetryAfter, last.RetryAfter-1, last.ResetAfter, last.ResetAfter-1, last.ResetAfter/2,
+		-1, second, -second, s.upTo(10), s.upTo(math.MaxInt64), -s.upTo(math.MaxInt64), -last.ResetAfter, s.upTo(mostPeriod))
+	switch sum := now + step; {
+	case step > 0 && sum < now:
+		return math.MaxInt64
+	case step < 0 && sum > now:
+		return math.MinInt64
+	default:
+		return sum
+	}
+}
+
+// both runs one operation on the algorithm and on the model. Binding and
+// Changed are not compared: a single limit has no choice.
+func (p *pair) both(op step) (got, want algorithm.Answer) {
+	parts := []algorithm.Part{{Algorithm: p.Algorithm, State: p.state, Cost: op.cost, Lease: op.identity}}
+	switch op.verb {
+	case "take":
+		got, want = algorithm.Take(parts, op.now), p.model.allow(op.now, op.cost)
+	case "peek":
+		got, want = algorithm.Peek(parts, op.now), p.model.peek(op.now, op.cost)
+	case "record":
+		got, want = algorithm.Record(parts, op.now), p.model.record(op.now, op.cost)
+	case "give":
+		parts[0].Cost = -op.cost
+		got, want = algorithm.Record(parts, op.now), p.model.record(op.now, -op.cost)
+	case "allow":
+		got, want = p.allow(&parts[0], op)
+	case "reserve":
+		got, want = p.reserve(parts, op)
+	case "book":
+		p.undoes(parts, op)
+		got, want = algorithm.Peek(parts, op.now), p.model.peek(op.now, op.cost)
+	}
+	p.state = parts[0].State
+	got.Binding, got.Changed = 0, false
+	return got, want
+}
+
+// allow is take for who cannot obey a delay.
+func (p *pair) allow(part *algorithm.Part, op step) (got, want algorithm.Answer) {
+	got.Allowed = algorithm.Allow(part, op.now)
+	if ahead := p.model.peek(op.now, op.cost); ahead.Delay > 0 {
+		return got, want // and nothing is written
+	}
+	want.Allowed = p.model.allow(op.now, op.cost).Allowed
+	return got, want
+}
+
+// reserve is made of the pure functions: the delay is the wait.
+func (p *pair) reserve(parts []algorithm.Part, op step) (got, want algorithm.Answer) {
+	if wait, ok := p.bookable(parts, op); ok {
+		got = algorithm.Answer{Allowed: true, Delay: wait}
+		if op.cost > 0 {
+			parts[0].State = p.book(parts[0], op)
+		}
+	}
+	want.Delay, want.Allowed = p.model.reserve(op.now, op.cost, op.most)
+	return got, want
+}
+
+// bookable is the wait of a booking, if it can be made.
+func (p *pair) bookable(parts []algorithm.Part, op step) (wait int64, ok bool) {
+	asked := algorithm.Peek(parts, op.now)
+	if asked.RetryAfter == algorithm.Never || asked.RetryAfter > op.most {
+		return 0, false
+	}
+	return asked.RetryAfter, op.cost == 0 || algorithm.Backlog(p.Algorithm, p.state, op.now, op.cost) == 0
+}
+
+// book is Take for a limit that cannot.
+func (p *pair) book(part algorithm.Part, op step) algorithm.State {
+	if algorithm.CanBook(p.Algorithm) {
+		return algorithm.Book(p.Algorithm, part.State, op.now, op.cost)
+	}
+	parts := []algorithm.Part{part}
+	algorithm.Record(parts, op.now)
+	return parts[0].State
+}
+
+// undoes books, if that is possible, and undoes it: as if nothing had happened.
+func (p *pair) undoes(parts []algorithm.Part, op step) {
+	if _, ok := p.bookable(parts, op); !ok || op.cost == 0 || !algorithm.CanBook(p.Algorithm) {
+		return
+	}
+	if g, ok := p.definition.(*gateModel); ok && add(g.beyond(), big.NewInt(op.cost)).Sign() > 0 {
+		return // the oldest units, counted beyond the limit, would be forgotten
+	}
+	before := parts[0].State
+	after := algorithm.Book(p.Algorithm, before, op.now, op.cost)
+	parts[0].State = algorithm.Unbook(p.Algorithm, before, after, op.cost)
+}

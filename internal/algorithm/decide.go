@@ -1,0 +1,194 @@
+package algorithm
+
+// Part is one limit of a decision: the algorithm, the state of the key under
+// it, and the cost, at least 0. Take and Record leave the new state in it.
+type Part struct {
+	Algorithm Algorithm
+	State     State
+	Cost      int64
+	Lease     uint64 // identity of the units, where they have one
+}
+
+// Answer is what a verb found. Durations are in nanoseconds, Never included.
+type Answer struct {
+	Allowed bool
+	// Changed says that states were written.
+	Changed bool
+	// Binding is the part that a refusal names: of those that refused, the one
+	// that frees last. If allowed, it is the tightest part.
+	Binding    int
+	Limit      int64 // capacity of the tightest part: the first with the least room
+	Remaining  int64 // room of the tightest part
+	RetryAfter int64 // the largest wait of the parts; 0 if allowed
+	ResetAfter int64 // until all parts are as good as fresh
+	Delay      int64 // before the caller may go ahead
+}
+
+// Take admits the cost of every part, or of none. Parts with a cost of 0 are
+// only described.
+func Take(parts []Part, now int64) Answer {
+	wait, binding := longestWait(parts, now)
+	switch {
+	case wait == 0:
+		changed := take(parts, now)
+		answer := describe(parts, now, 0, -1)
+		answer.Changed = changed
+		answer.Delay = delay(parts, now)
+		return answer
+	case len(parts) == 1 && parts[0].countsDenied():
+		take(parts, now)
+		wait, _ = longestWait(parts, now)
+		answer := describe(parts, now, wait, 0)
+		answer.Changed = true
+		return answer
+	}
+	return describe(parts, now, wait, binding)
+}
+
+// Allow is Take for a single limit and for who has no place for a delay: it
+// admits only what need not be held back, and otherwise writes nothing (but what
+// counts denied attempts).
+func Allow(p *Part, now int64) bool {
+	admitted := p.wait(now) == 0
+	if p.Cost == 0 || !admitted && !p.countsDenied() {
+		return admitted
+	}
+	taken := p.taken(now)
+	if d, ok := p.Algorithm.(delayer); ok && d.Delay(taken, now) > 0 {
+		return false
+	}
+	p.State = taken
+	return admitted
+}
+
+// Peek is the answer Take would give, described on the untouched states.
+func Peek(parts []Part, now int64) Answer {
+	wait, binding := longestWait(parts, now)
+	answer := describe(parts, now, wait, binding)
+	if wait == 0 && parts[0].Cost > 0 {
+		answer.Delay = parts[0].delayAhead(now)
+	}
+	return answer
+}
+
+// Record counts the cost of every part whether it fits or not. A negative cost
+// gives units back. Allowed says whether all of it still fitted, and if not,
+// RetryAfter is the wait of the same cost after it was counted.
+func Record(parts []Part, now int64) Answer {
+	wait, binding := longestWait(parts, now)
+	changed := take(parts, now)
+	for i := range parts {
+		if p := &parts[i]; p.Cost < 0 {
+			p.State = p.give(now, -max(p.Cost, -Never))
+			changed = true
+		}
+	}
+	if wait != 0 {
+		wait, _ = longestWait(parts, now)
+	}
+	answer := describe(parts, now, wait, binding)
+	answer.Allowed = binding < 0
+	answer.Changed = changed
+	return answer
+}
+
+// longestWait is the wait until every part admits its cost, and the first part
+// that has to wait so long; -1 if none has to wait.
+func longestWait(parts []Part, now int64) (wait int64, binding int) {
+	binding = -1
+	for i := range parts {
+		if w := parts[i].wait(now); w > wait {
+			wait, binding = w, i
+		}
+	}
+	return wait, binding
+}
+
+func (p *Part) wait(now int64) int64 {
+	switch {
+	case p.Cost <= 0:
+		return 0
+	case p.Cost > p.Algorithm.Capacity():
+		return Never
+	}
+	return p.Algorithm.Wait(p.State, now, p.Cost)
+}
+
+func take(parts []Part, now int64) (changed bool) {
+	for i := range parts {
+		if p := &parts[i]; p.Cost > 0 {
+			p.State = p.taken(now)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// taken is the state after the cost was taken.
+func (p *Part) taken(now int64) State {
+	if p.Lease != 0 {
+		if l, ok := p.Algorithm.(leaser); ok {
+			return l.TakeLease(p.State, now, p.Cost, p.Lease)
+		}
+	}
+	return p.Algorithm.Take(p.State, now, p.Cost)
+}
+
+// give is the state after n units came back.
+func (p *Part) give(now, n int64) State {
+	if p.Lease != 0 {
+		if l, ok := p.Algorithm.(leaser); ok {
+			return l.GiveLease(p.State, now, n, p.Lease)
+		}
+	}
+	return p.Algorithm.Give(p.State, now, n)
+}
+
+// describe makes the answer of a decision whose wait was given; binding is the
+// part that refused, -1 if none.
+func describe(parts []Part, now, wait int64, binding int) Answer {
+	tightest, room := 0, int64(Never)
+	var reset int64
+	for i := range parts {
+		p := &parts[i]
+		if r := p.Algorithm.Room(p.State, now); r < room {
+			tightest, room = i, r
+		}
+		reset = max(reset, p.Algorithm.Wait(p.State, now, p.Algorithm.Capacity()))
+	}
+	if binding < 0 {
+		binding = tightest
+	}
+	return Answer{
+		Allowed:    wait == 0,
+		Binding:    binding,
+		Limit:      parts[tightest].Algorithm.Capacity(),
+		Remaining:  room,
+		RetryAfter: wait,
+		ResetAfter: reset,
+	}
+}
+
+// delay is that of a single part that has just taken; parts that delay are
+// never combined.
+func delay(parts []Part, now int64) int64 {
+	if d, ok := parts[0].Algorithm.(delayer); ok && parts[0].Cost > 0 {
+		return d.Delay(parts[0].State, now)
+	}
+	return 0
+}
+
+// delayAhead is the delay that taking would mean.
+func (p *Part) delayAhead(now int64) int64 {
+	if d, ok := p.Algorithm.(delayer); ok {
+		return d.Delay(p.taken(now), now)
+	}
+	return 0
+}
+
+// countsDenied says that a refused cost is to be taken all the same: not if it
+// can never fit.
+func (p *Part) countsDenied() bool {
+	d, ok := p.Algorithm.(deniedCounter)
+	return ok && d.CountsDenied() && p.Cost <= p.Algorithm.Capacity()
+}

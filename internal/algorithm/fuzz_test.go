@@ -1,0 +1,59 @@
+package algorithm_test
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
+
+// TestRandomOperationsEqualTheModel is the fuzz targets' comparison over
+// random inputs, for every run of the tests.
+func TestRandomOperationsEqualTheModel(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		t.Run(name, func(t *testing.T) {
+			t.Logf("repeat with: go test ./internal/algorithm -run %s -seed %d", t.Name(), seed)
+			random := rand.New(rand.NewPCG(seed, 0))
+			for range 1500 {
+				input := make([]byte, 40+random.IntN(400))
+				for i := range input {
+					input[i] = byte(random.Uint32())
+				}
+				s := &source{input}
+				kinds[name](s).plays(t, s)
+			}
+		})
+	}
+}
+
+func FuzzTokenBucketEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "TokenBucket") }
+func FuzzLeakyBucketEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "LeakyBucket") }
+func FuzzFixedWindowEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "FixedWindow") }
+func FuzzSlidingWindowEqualsTheModel(f *testing.F) { fuzzEqualsTheModel(f, "SlidingWindow") }
+func FuzzSlidingLogEqualsTheModel(f *testing.F)    { fuzzEqualsTheModel(f, "SlidingLog") }
+func FuzzRateGateEqualsTheModel(f *testing.F)      { fuzzEqualsTheModel(f, "RateGate") }
+func FuzzCycleEqualsTheModel(f *testing.F)         { fuzzEqualsTheModel(f, "Cycle") }
+func FuzzConcurrencyEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "Concurrency") }
+
+func fuzzEqualsTheModel(f *testing.F, name string) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for length := 16; length <= 512; length *= 2 {
+		input := make([]byte, length)
+		for i := range input {
+			input[i] = byte(random.Uint32())
+		}
+		f.Add(input)
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		s := &source{input}
+		kinds[name](s).plays(t, s)
+	})
+}

@@ -1,0 +1,98 @@
+package algorithm
+
+import "slices"
+
+// What the verbs that wait need to know, made of the four functions and of two
+// abilities that only some limits have.
+
+// booker is an Algorithm that admits for a later instant: its state then says
+// itself how much is spent ahead of time.
+type booker interface {
+	// Book is the state after n units were told to go at now + Wait.
+	Book(s State, now, n int64) State
+	// Unbook undoes the newest booking exactly: after is the state that it
+	// left, before the one that it found.
+	Unbook(before, after State, n int64) State
+}
+
+// planner is an Algorithm whose waiters spend their units at the instant that
+// was planned for them, however late they wake. The others are strict: what
+// counts is the instant of the release.
+type planner interface {
+	Planned() bool
+}
+
+// CanBook says that units can be told an instant to come.
+func CanBook(a Algorithm) bool {
+	_, ok := a.(booker)
+	return ok
+}
+
+// Backlog is how long until what is booked leaves room for another n units: a
+// limit may bound what lies ahead.
+func Backlog(a Algorithm, s State, now, n int64) int64 {
+	if b, ok := a.(interface {
+		Backlog(s State, now, n int64) int64
+	}); ok {
+		return b.Backlog(s, now, n)
+	}
+	return 0
+}
+
+// Book is the state after n units were told to go at now + Hold.
+func Book(a Algorithm, s State, now, n int64) State {
+	if b, ok := a.(booker); ok {
+		return b.Book(s, now, n)
+	}
+	return a.Take(s, now, n)
+}
+
+// Unbook undoes the newest booking, of n units. Of an algorithm without
+// bookings it makes the state that was there before.
+func Unbook(a Algorithm, before, after State, n int64) State {
+	if b, ok := a.(booker); ok {
+		return b.Unbook(before, after, n)
+	}
+	return before
+}
+
+// Rebook undoes the newest booking but for keep of its n units, which still go
+// at the instant that they were told; taken is when it was booked.
+func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
+	if _, strict := a.(*RateGate); strict {
+		return Unbook(a, before, after, n-keep)
+	}
+	return Book(a, Unbook(a, before, after, n), taken, keep)
+}
+
+// Planned says whether waiters spend their units at the planned instant.
+func Planned(a Algorithm) bool {
+	p, ok := a.(planner)
+	return ok && p.Planned()
+}
+
+// Hold is how long cost n has to be held back: the wait, or the delay of a limit
+// that queues. n may be more than the limit takes at once.
+func Hold(a Algorithm, s State, now, n int64) int64 {
+	if d, ok := a.(delayer); ok {
+		return d.Delay(a.Take(s, now, n), now)
+	}
+	return a.Wait(s, now, n)
+}
+
+// Clone is a copy of s that can be taken from without changing s.
+func (s State) Clone() State {
+	if s.Log != nil {
+		log := *s.Log
+		log.ring = slices.Clone(log.ring)
+		log.leases = slices.Clone(log.leases)
+		s.Log = &log
+	}
+	return s
+}
+
+// Delays says that the limit admits with a delay, up to a queue of its own.
+func Delays(a Algorithm) bool {
+	_, ok := a.(delayer)
+	return ok
+}

@@ -1,0 +1,138 @@
+package algorithm_test
+
+import (
+	"math/big"
+	"slices"
+)
+
+// booker is a definition that admits for an instant to come: what it is told to
+// take at t goes at t + delay.
+type booker interface {
+	book(t, delay, n *big.Int)
+	// bookable says that n more may be told to wait so long.
+	bookable(t, delay, n *big.Int) bool
+}
+
+// gateModel is section 4.8: every instant that was given to units, also ahead
+// of time, of the newest three times limit units.
+type gateModel struct {
+	limit, period *big.Int
+	entries       []logged // in order of their instants
+}
+
+func newGateModel(limit, period int64) *model {
+	g := &gateModel{limit: big.NewInt(limit), period: big.NewInt(period)}
+	return &model{definition: g, limit: g.limit}
+}
+
+// newest is the last instant given, or t if there is none after it.
+func (g *gateModel) newest(t *big.Int) *big.Int {
+	for _, x := range g.entries {
+		t = larger(t, x.at)
+	}
+	return t
+}
+
+// within is the units that go in (from, to].
+func (g *gateModel) within(from, to *big.Int) *big.Int {
+	units := new(big.Int)
+	for _, x := range g.entries {
+		if x.at.Cmp(from) > 0 && x.at.Cmp(to) <= 0 {
+			units = add(units, x.units)
+		}
+	}
+	return units
+}
+
+func (g *gateModel) admits(t, n *big.Int) bool {
+	return g.newest(t).Cmp(t) == 0 && atMost(add(g.within(sub(t, g.period), t), n), g.limit)
+}
+
+// take forgets what t has passed by a period.
+func (g *gateModel) take(t, n *big.Int) {
+	g.entries = slices.DeleteFunc(g.entries, func(x logged) bool { return atMost(add(x.at, g.period), t) })
+	g.book(t, sub(g.newest(t), t), n)
+}
+
+func (g *gateModel) book(t, delay, n *big.Int) {
+	g.entries = append(g.entries, logged{add(t, delay), n})
+	g.entries = oldestOut(g.entries, g.beyond())
+}
+
+// beyond is by how much there are more units than three times the limit.
+func (g *gateModel) beyond() *big.Int {
+	total := new(big.Int)
+	for _, x := range g.entries {
+		total = add(total, x.units)
+	}
+	return sub(total, times(big.NewInt(3), g.limit))
+}
+
+func (g *gateModel) bookable(t, delay, n *big.Int) bool {
+	if !add(t, delay).IsInt64() {
+		return false // behind the end of time
+	}
+	if g.newest(t).Cmp(t) == 0 {
+		return true
+	}
+	return atMost(add(g.within(t, g.newest(t)), n), times(big.NewInt(2), g.limit))
+}
+
+// give lets the oldest n units leave that still count at the newest instant.
+func (g *gateModel) give(t, n *big.Int) {
+	e := g.newest(t)
+	count := slices.IndexFunc(g.entries, func(x logged) bool { return add(x.at, g.period).Cmp(e) > 0 })
+	if count < 0 {
+		return
+	}
+	gone := slices.Clone(g.entries[:count])
+	g.entries = append(gone, oldestOut(g.entries[count:], n)...)
+}
+
+// cycleModel is section 4.9, with the permissions that resilience4j speaks of.
+type cycleModel struct {
+	limit, period, origin *big.Int
+	cycle                 *big.Int // number of the stored one; nil: fresh
+	permissions           *big.Int
+}
+
+func newCycleModel(limit, period, origin int64) *model {
+	c := &cycleModel{limit: big.NewInt(limit), period: big.NewInt(period), origin: big.NewInt(origin)}
+	return &model{definition: c, limit: c.limit}
+}
+
+// at is the cycle of t, or the stored one if that is later, and the
+// permissions in it.
+func (c *cycleModel) at(t *big.Int) (cycle, permissions *big.Int) {
+	cycle = floorQuotient(sub(t, c.origin), c.period)
+	if c.cycle == nil {
+		return cycle, c.limit
+	}
+	cycle = larger(cycle, c.cycle)
+	came := times(sub(cycle, c.cycle), c.limit)
+	return cycle, smaller(c.limit, add(c.permissions, came))
+}
+
+func (c *cycleModel) admits(t, n *big.Int) bool {
+	_, permissions := c.at(t)
+	return atMost(n, permissions)
+}
+
+// take lets the debt reach 2^53 units.
+func (c *cycleModel) take(t, n *big.Int) {
+	cycle, permissions := c.at(t)
+	deepest := smaller(permissions, new(big.Int).Neg(mostUnits))
+	c.cycle, c.permissions = cycle, larger(sub(permissions, n), deepest)
+}
+
+func (c *cycleModel) book(t, _, n *big.Int) { c.take(t, n) }
+
+func (c *cycleModel) bookable(t, _, n *big.Int) bool {
+	_, permissions := c.at(t)
+	return atMost(sub(n, permissions), mostUnits)
+}
+
+func (c *cycleModel) give(t, n *big.Int) {
+	cycle, permissions := c.at(t)
+	c.cycle, c.permissions = cycle, smaller(add(permissions, n), c.limit)
+}

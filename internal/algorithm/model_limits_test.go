@@ -1,0 +1,184 @@
+package algorithm_test
+
+import (
+	"math/big"
+	"slices"
+)
+
+// bucketModel is section 4.2: TAT, a rational instant, here in N-ths of a
+// nanosecond, so that T = P/N is P of them.
+type bucketModel struct {
+	rate, period, burst *big.Int
+	tat                 *big.Int // nil: fresh
+}
+
+func newBucketModel(rate, period, burst int64) *model {
+	b := &bucketModel{rate: big.NewInt(rate), period: big.NewInt(period), burst: big.NewInt(burst)}
+	return &model{definition: b, limit: b.burst}
+}
+
+// newQueueModel is section 4.3 by its last sentence, and its delay.
+func newQueueModel(rate, period, queue, noDelay int64) *model {
+	m := newBucketModel(rate, period, queue+1)
+	b := m.definition.(*bucketModel)
+	m.delay = func(t, n *big.Int) *big.Int {
+		now := times(t, b.rate)
+		release := add(b.from(t), times(sub(n, big.NewInt(1)), b.period))
+		held := sub(sub(release, now), times(big.NewInt(noDelay), b.period))
+		up := sub(b.rate, big.NewInt(1)) // N-ths are rounded up to a nanosecond
+		return floorQuotient(add(larger(held, new(big.Int)), up), b.rate)
+	}
+	return m
+}
+
+// from is max(TAT, t).
+func (b *bucketModel) from(t *big.Int) *big.Int {
+	now := times(t, b.rate)
+	if b.tat == nil {
+		return now
+	}
+	return larger(b.tat, now)
+}
+
+func (b *bucketModel) admits(t, n *big.Int) bool {
+	next := add(b.from(t), times(n, b.period))
+	return atMost(sub(next, times(t, b.rate)), times(b.burst, b.period))
+}
+
+// take lets the debt, what is missing to an empty bucket, reach 2^53 units.
+func (b *bucketModel) take(t, n *big.Int) {
+	from := b.from(t)
+	deepest := add(times(t, b.rate), times(add(b.burst, mostUnits), b.period))
+	b.tat = smaller(add(from, times(n, b.period)), larger(from, deepest))
+}
+
+func (b *bucketModel) give(t, n *big.Int) {
+	b.tat = larger(sub(b.from(t), times(n, b.period)), times(t, b.rate))
+}
+
+// windowModel is sections 4.5 and 4.6: they differ by what the window before
+// weighs.
+type windowModel struct {
+	limit, period   *big.Int
+	slides          bool
+	window          *big.Int // number of the stored one; nil: fresh
+	before, current *big.Int
+}
+
+func newWindowModel(limit, period int64, slides bool) *model {
+	w := &windowModel{limit: big.NewInt(limit), period: big.NewInt(period), slides: slides, before: new(big.Int), current: new(big.Int)}
+	return &model{definition: w, limit: w.limit}
+}
+
+// at is the stored state as of t: the window, what has passed of it, and the
+// counts.
+func (w *windowModel) at(t *big.Int) (window, elapsed, before, current *big.Int) {
+	e := t
+	if w.window != nil {
+		e = larger(t, times(w.window, w.period))
+	}
+	window = floorQuotient(e, w.period)
+	elapsed = sub(e, times(window, w.period))
+	before, current = new(big.Int), new(big.Int)
+	if w.window != nil {
+		switch sub(window, w.window).String() {
+		case "0":
+			before, current = w.before, w.current
+		case "1":
+			before = w.current
+		}
+	}
+	if !w.slides {
+		before = new(big.Int)
+	}
+	return window, elapsed, before, current
+}
+
+func (w *windowModel) admits(t, n *big.Int) bool {
+	_, elapsed, before, current := w.at(t)
+	weighed := times(before, sub(w.period, elapsed))
+	return atMost(add(weighed, times(add(current, n), w.period)), times(w.limit, w.period))
+}
+
+func (w *windowModel) take(t, n *big.Int) {
+	window, _, before, current := w.at(t)
+	w.window, w.before, w.current = window, before, smaller(add(current, n), mostUnits)
+}
+
+func (w *windowModel) give(t, n *big.Int) {
+	window, _, before, current := w.at(t)
+	w.window, w.before, w.current = window, before, larger(sub(current, n), new(big.Int))
+}
+
+// logModel is section 4.7: all units ever logged, but no more than the newest
+// limit units. Like a window, it is clamped to the instant of the last write,
+// also where that gave units back.
+type logModel struct {
+	limit, period, gap *big.Int
+	entries            []logged
+	last               *big.Int // nil: fresh
+}
+
+type logged struct{ at, units *big.Int }
+
+func newLogModel(limit, period, gap int64, countDenied bool) *model {
+	l := &logModel{limit: big.NewInt(limit), period: big.NewInt(period), gap: big.NewInt(gap)}
+	return &model{definition: l, limit: l.limit, countDenied: countDenied}
+}
+
+func (l *logModel) at(t *big.Int) *big.Int {
+	if l.last == nil {
+		return t
+	}
+	return larger(t, l.last)
+}
+
+// counts says that an entry is in the window (e - P, e].
+func (l *logModel) counts(x logged, e *big.Int) bool { return add(x.at, l.period).Cmp(e) > 0 }
+
+func (l *logModel) admits(t, n *big.Int) bool {
+	e, units := l.at(t), n
+	for _, x := range l.entries {
+		if l.counts(x, e) {
+			units = add(units, x.units)
+		}
+	}
+	if len(l.entries) > 0 && e.Cmp(add(l.entries[len(l.entries)-1].at, l.gap)) < 0 {
+		return false
+	}
+	return atMost(units, l.limit)
+}
+
+func (l *logModel) take(t, n *big.Int) {
+	l.last = l.at(t)
+	l.entries = append(l.entries, logged{l.last, n})
+	total := new(big.Int)
+	for _, x := range l.entries {
+		total = add(total, x.units)
+	}
+	l.entries = oldestOut(l.entries, sub(total, l.limit))
+}
+
+// give lets the oldest n units leave that still count.
+func (l *logModel) give(t, n *big.Int) {
+	if len(l.entries) == 0 {
+		return
+	}
+	l.last = l.at(t)
+	l.entries = slices.DeleteFunc(l.entries, func(x logged) bool { return !l.counts(x, l.last) })
+	l.entries = oldestOut(l.entries, n)
+}
+
+// oldestOut is entries without their n oldest units.
+func oldestOut(entries []logged, n *big.Int) []logged {
+	for len(entries) > 0 && n.Sign() > 0 {
+		out := smaller(n, entries[0].units)
+		n = sub(n, out)
+		rest := sub(entries[0].units, out)
+		if rest.Sign() > 0 {
+			return append([]logged{{entries[0].at, rest}}, entries[1:]...)
+		}
+		entries = entries[1:]
+	}
+	return entries
+}

@@ -1,0 +1,172 @@
+package algorithm_test
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// The slow model: every limit as the bare rule of its definition, in integers
+// of any size, and every field of an answer found by asking the rule. Nothing
+// here shares a formula with the package.
+
+// definition is one limit for one key. Instants and costs are of any size;
+// costs are at least 1.
+type definition interface {
+	// admits is the rule itself.
+	admits(t, n *big.Int) bool
+	// take writes a cost that was admitted, or counted all the same.
+	take(t, n *big.Int)
+	// give takes back n unused units.
+	give(t, n *big.Int)
+}
+
+// model is a definition with the verbs of all limits.
+type model struct {
+	definition
+	limit       *big.Int // the capacity
+	countDenied bool
+	// delay is how long after t a cost is released that is taken at t; nil for
+	// limits that do not delay.
+	delay func(t, n *big.Int) *big.Int
+}
+
+func (m *model) allow(now, n int64) algorithm.Answer {
+	t, cost := big.NewInt(now), big.NewInt(n)
+	admitted := m.fits(t, cost)
+	var delay int64
+	if admitted && n > 0 && m.delay != nil {
+		delay = saturate(m.delay(t, cost))
+	}
+	if n > 0 && (admitted || m.countDenied && cost.Cmp(m.limit) <= 0) {
+		m.take(t, cost)
+	}
+	a := m.describe(t, cost, admitted)
+	a.Delay = delay
+	return a
+}
+
+func (m *model) peek(now, n int64) algorithm.Answer {
+	t, cost := big.NewInt(now), big.NewInt(n)
+	admitted := m.fits(t, cost)
+	a := m.describe(t, cost, admitted)
+	if admitted && n > 0 && m.delay != nil {
+		a.Delay = saturate(m.delay(t, cost))
+	}
+	return a
+}
+
+func (m *model) record(now, n int64) algorithm.Answer {
+	t, cost := big.NewInt(now), big.NewInt(n)
+	fitted := m.fits(t, cost)
+	switch {
+	case n > 0:
+		m.take(t, cost)
+	case n < 0:
+		m.give(t, new(big.Int).Neg(cost))
+	}
+	return m.describe(t, cost, fitted)
+}
+
+// reserve takes the cost at the earliest instant, if it is at most most away.
+func (m *model) reserve(now, n, most int64) (delay int64, ok bool) {
+	t, cost := big.NewInt(now), big.NewInt(n)
+	delay = m.wait(t, cost)
+	if delay == algorithm.Never || delay > most {
+		return 0, false
+	}
+	b, books := m.definition.(booker)
+	switch {
+	case n == 0:
+	case !books:
+		m.take(t, cost)
+	case !b.bookable(t, big.NewInt(delay), cost):
+		return 0, false
+	default:
+		b.book(t, big.NewInt(delay), cost)
+	}
+	return delay, true
+}
+
+// fits is the rule with what all limits share: cost 0 always passes, a cost
+// above the capacity never.
+func (m *model) fits(t, n *big.Int) bool {
+	return n.Sign() <= 0 || n.Cmp(m.limit) <= 0 && m.admits(t, n)
+}
+
+// describe finds the fields by their definitions. An operation that was
+// admitted has nothing to wait for.
+func (m *model) describe(t, n *big.Int, admitted bool) algorithm.Answer {
+	a := algorithm.Answer{
+		Allowed:    admitted,
+		Limit:      m.limit.Int64(),
+		Remaining:  m.remaining(t),
+		ResetAfter: m.wait(t, m.limit),
+	}
+	if !admitted {
+		a.RetryAfter = max(m.wait(t, n), 1)
+	}
+	return a
+}
+
+// remaining is the largest cost that fits at t.
+func (m *model) remaining(t *big.Int) int64 {
+	low, high := int64(0), m.limit.Int64()
+	for low < high {
+		mid := high - (high-low)/2
+		if m.fits(t, big.NewInt(mid)) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
+// wait is the smallest w >= 0 such that n fits at t + w. Above 2^63-1 it
+// saturates, and a cost above the capacity is never.
+func (m *model) wait(t, n *big.Int) int64 {
+	after := func(w int64) *big.Int { return new(big.Int).Add(t, big.NewInt(w)) }
+	if !m.fits(after(math.MaxInt64), n) {
+		return algorithm.Never
+	}
+	low, high := int64(0), int64(math.MaxInt64)
+	for low < high {
+		mid := low + (high-low)/2
+		if m.fits(after(mid), n) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+func saturate(d *big.Int) int64 {
+	if !d.IsInt64() {
+		return math.MaxInt64
+	}
+	return d.Int64()
+}
+
+// The arithmetic of any size, written as it reads.
+func add(a, b *big.Int) *big.Int     { return new(big.Int).Add(a, b) }
+func sub(a, b *big.Int) *big.Int     { return new(big.Int).Sub(a, b) }
+func times(a, b *big.Int) *big.Int   { return new(big.Int).Mul(a, b) }
+func atMost(a, b *big.Int) bool      { return a.Cmp(b) <= 0 }
+func smaller(a, b *big.Int) *big.Int { return pick(a.Cmp(b) <= 0, a, b) }
+func larger(a, b *big.Int) *big.Int  { return pick(a.Cmp(b) >= 0, a, b) }
+
+func pick(first bool, a, b *big.Int) *big.Int {
+	if first {
+		return a
+	}
+	return b
+}
+
+// floorQuotient is a / b for b > 0, towards minus infinity.
+func floorQuotient(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
+
+// mostUnits is where counts and debts saturate.
+var mostUnits = new(big.Int).Lsh(big.NewInt(1), 53)
