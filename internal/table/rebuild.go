@@ -1,0 +1,191 @@
+package table
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// makeRoom replaces the segment of h, if d is still the directory, and looks at
+// the next one for idle words. It says whether to look again: not if the shard
+// may hold no more.
+func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.directory.Load() != d {
+		return true
+	}
+	if d == nil {
+		s.directory.Store(&directory{segments: []segment{newSegment(minSlots, 0)}})
+		return true
+	}
+	if s.used.Load() >= s.most {
+		return t.sweep(s, d, h, now)
+	}
+	at := d.index(h)
+	if !d.segments[at].full() {
+		return true // someone took the slot before us
+	}
+	next := s.turn(d)
+	d = t.replace(s, d, at, now)
+	if len(d.segments) > 1 {
+		d = t.tidy(s, d, next, now)
+	}
+	s.directory.Store(d)
+	return true
+}
+
+// sweep drops the idle words of the next segment, for a shard that holds all it
+// may. It says whether to look for h again: it is known, or there is room.
+func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
+	if word, _ := d.segment(h).find(h); word != nil {
+		return true
+	}
+	if !s.mayLook(now) {
+		return false
+	}
+	s.looked.Store(now)
+	at := s.turn(d)
+	if t.idleWords(&d.segments[at], now) == 0 {
+		return false
+	}
+	s.directory.Store(t.replace(s, d, at, now))
+	return s.used.Load() < s.most
+}
+
+// turn is the segment whose turn it is to be looked through.
+func (s *shard) turn(d *directory) int {
+	at := s.next % len(d.segments)
+	s.next = at + 1
+	return at
+}
+
+// tidy replaces a segment most of whose words are idle.
+func (t *Table) tidy(s *shard, d *directory, at int, now int64) *directory {
+	old := &d.segments[at]
+	if len(old.slots)-1 <= minSlots || 2*t.idleWords(old, now) <= int(old.slots[0].word.Load()) {
+		return d
+	}
+	return t.replace(s, d, at, now)
+}
+
+func (t *Table) idleWords(s *segment, now int64) (n int) {
+	t.touch(s)
+	for i := 1; i < len(s.slots); i++ {
+		if s.slots[i].tag.Load() != empty && t.isIdle(s.slots[i].word.Load(), now) {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *Table) isIdle(word uint64, now int64) bool {
+	return word == Fresh || word < Elsewhere && t.idle(word, now)
+}
+
+func (t *Table) touch(s *segment) {
+	if t.touched != nil {
+		t.touched(s)
+	}
+}
+
+// replace freezes the segment at an index and puts its live words into one new
+// segment, or two if they would be too many. The shard's lock is held.
+func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
+	old := &d.segments[at]
+	var space [segmentSlots + 1]uint64
+	words := space[:]
+	if len(old.slots) > len(words) {
+		words = make([]uint64, len(old.slots))
+	}
+	live, upper := t.freeze(s, old, words, now)
+	d = &directory{depth: d.depth, segments: slices.Clone(d.segments)}
+	switch capacity := roomFor(live); {
+	case capacity <= segmentSlots:
+		capacity = min(max(capacity, len(d.segments)/4), segmentSlots)
+		d.place(old, at, newSegment(capacity, old.depth))
+	case old.depth >= deepest(s.used.Load()):
+		d.place(old, at, newSegment(capacity, old.depth))
+	default:
+		d.split(old, at, halfFor(live-upper), halfFor(upper))
+	}
+	for i := 1; i < len(old.slots); i++ {
+		if words[i] != Fresh {
+			h := Hash(old.slots[i].tag.Load())
+			d.segment(h).put(h, words[i])
+		}
+	}
+	return d
+}
+
+// deepest is how many bits the hashes of a segment share at most, in a shard of
+// so many keys: four more than where it would hold an eighth of its slots. There
+// hashes as good as random come in handfuls. Others share a segment that grows as it
+// must, rather than a directory that doubles for ever.
+func deepest(keys int64) uint8 {
+	return uint8(bits.Len64(uint64(keys)/(segmentSlots/8))) + 4
+}
+
+// roomFor is the capacity for so many words: they fill two of three slots.
+func roomFor(live int) int { return max(minSlots, live+live/2+1) }
+
+// halfFor is roomFor of a half of a split: no more than a segment's slots, but
+// where they would all be in use.
+func halfFor(live int) int {
+	if live > segmentSlots*7/8 {
+		return roomFor(live)
+	}
+	return min(roomFor(live), segmentSlots)
+}
+
+// freeze closes every slot and collects the live words. upper counts those that
+// the next bit of the hash sends to the second half of a split.
+func (t *Table) freeze(of *shard, s *segment, words []uint64, now int64) (live, upper int) {
+	t.touch(s)
+	left, dropped := 0, 0
+	for i := 1; i < len(s.slots); i++ {
+		slot := &s.slots[i]
+		if slot.tag.CompareAndSwap(empty, frozen) {
+			continue
+		}
+		word := slot.word.Swap(Moved)
+		if t.isIdle(word, now) {
+			left++
+			if word != Fresh {
+				dropped++
+			}
+			continue
+		}
+		words[i] = word
+		live++
+		upper += int(slot.tag.Load() >> (shardBits + s.depth) & 1)
+	}
+	of.used.Add(-int64(left))
+	t.dropped.Add(uint64(dropped))
+	if dropped > 0 && now > t.swept.Load() {
+		t.swept.Store(now)
+	}
+	return live, upper
+}
+
+// place puts a segment wherever old stood.
+func (d *directory) place(old *segment, at int, s segment) {
+	for i := at & (1<<old.depth - 1); i < len(d.segments); i += 1 << old.depth {
+		d.segments[i] = s
+	}
+}
+
+// split puts two segments of one bit more where old stood, and doubles the
+// directory if it has too few bits.
+func (d *directory) split(old *segment, at, lower, upper int) {
+	if old.depth == d.depth {
+		d.segments = append(d.segments, d.segments...)
+		d.depth++
+	}
+	halves := [2]segment{
+		newSegment(lower, old.depth+1),
+		newSegment(upper, old.depth+1),
+	}
+	for i := at & (1<<old.depth - 1); i < len(d.segments); i += 1 << old.depth {
+		d.segments[i] = halves[i>>old.depth&1]
+	}
+}

@@ -1,0 +1,138 @@
+package table
+
+import "sync/atomic"
+
+// slot is a hash and its word.
+type slot struct{ tag, word atomic.Uint64 }
+
+const slotBytes = 16
+
+// Tags with a meaning. No hash has them.
+const (
+	empty  uint64 = 0
+	frozen uint64 = 1
+)
+
+// valid is h, or a neighbour that is no tag with a meaning.
+func valid(h Hash) Hash {
+	if uint64(h) <= frozen {
+		return h + 2
+	}
+	return h
+}
+
+// segment is an array of slots, probed linearly. The word of the first slot
+// counts those in use; hashes live in the others.
+type segment struct {
+	slots []slot
+	depth uint8 // how many directory bits its hashes share
+}
+
+func newSegment(capacity int, depth uint8) segment {
+	return segment{slots: make([]slot, 1+capacity), depth: depth}
+}
+
+// first is where the search for a hash begins: its upper half says how far into
+// the segment.
+func (s *segment) first(h Hash) int {
+	return 1 + int(uint64(h)>>32*uint64(len(s.slots)-1)>>32)
+}
+
+// full says that seven of eight slots are in use.
+func (s *segment) full() bool {
+	room := uint64(len(s.slots) - 1)
+	return s.slots[0].word.Load() >= room-room/8
+}
+
+// find probes for h; stale says that it met a frozen slot first.
+func (s *segment) find(h Hash) (word *atomic.Uint64, stale bool) {
+	i := s.first(h)
+	for range len(s.slots) - 1 {
+		switch s.slots[i].tag.Load() {
+		case uint64(h):
+			return &s.slots[i].word, false
+		case empty:
+			return nil, false
+		case frozen:
+			return nil, true
+		}
+		if i++; i == len(s.slots) {
+			i = 1
+		}
+	}
+	return nil, false
+}
+
+// claim finds or takes the slot of h; nil if the segment is full or frozen, or
+// its shard may hold no more.
+func (s *segment) claim(h Hash, of *shard) *atomic.Uint64 {
+	i := s.first(h)
+	for range len(s.slots) - 1 {
+		switch found := s.slots[i].tag.Load(); {
+		case found == uint64(h), found == empty && s.take(i, h, of):
+			return &s.slots[i].word
+		case found == empty, found == frozen:
+			return nil // full, or just taken by another: look again
+		}
+		if i++; i == len(s.slots) {
+			i = 1
+		}
+	}
+	return nil
+}
+
+// take makes the empty slot i that of h, unless there is no room or someone
+// else was faster and is another hash.
+func (s *segment) take(i int, h Hash, of *shard) bool {
+	if s.full() || !of.enter() {
+		return false
+	}
+	if s.slots[i].tag.CompareAndSwap(empty, uint64(h)) {
+		s.slots[0].word.Add(1)
+		return true
+	}
+	of.used.Add(-1)
+	return s.slots[i].tag.Load() == uint64(h)
+}
+
+// put is claim for a segment that nobody else sees yet and that has room.
+func (s *segment) put(h Hash, word uint64) {
+	i := s.first(h)
+	for s.slots[i].tag.Load() != empty {
+		if i++; i == len(s.slots) {
+			i = 1
+		}
+	}
+	s.slots[i].tag.Store(uint64(h))
+	s.slots[i].word.Store(word)
+	s.slots[0].word.Add(1)
+}
+
+// directory finds the segment of a hash by bits of it. It is replaced, never
+// changed. Segments of less depth than the directory stand in several places.
+type directory struct {
+	depth    uint8
+	segments []segment
+}
+
+func (d *directory) index(h Hash) int {
+	return int(uint64(h) >> shardBits & (1<<d.depth - 1))
+}
+
+func (d *directory) segment(h Hash) *segment { return &d.segments[d.index(h)] }
+
+// all yields each segment once.
+func (d *directory) all(yield func(*segment) bool) {
+	for i := range d.segments {
+		if s := &d.segments[i]; i>>s.depth == 0 && !yield(s) {
+			return
+		}
+	}
+}
+
+func (d *directory) used() (n int64) {
+	for s := range d.all {
+		n += int64(s.slots[0].word.Load())
+	}
+	return n
+}

@@ -1,0 +1,150 @@
+package table_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/weirflow/weir/internal/table"
+)
+
+// neverIdle keeps every word that is not Fresh.
+func neverIdle(uint64, int64) bool { return false }
+
+// idleBefore takes words for instants.
+func idleBefore(word uint64, now int64) bool { return int64(word) <= now }
+
+func add(t testing.TB, tab *table.Table, h table.Hash, now int64, delta uint64) {
+	for {
+		word := tab.Claim(h, now)
+		if word == nil {
+			t.Fatalf("no room for %x", h)
+		}
+		old := word.Load()
+		if old == table.Moved {
+			continue
+		}
+		if word.CompareAndSwap(old, old+delta) {
+			return
+		}
+	}
+}
+
+func TestEveryWordSurvivesGrowth(t *testing.T) {
+	const keys = 60_000
+	tab := table.New(table.Options{Idle: neverIdle})
+	random := rand.New(rand.NewPCG(1, 2))
+	hashes := make([]table.Hash, keys)
+	for i := range hashes {
+		hashes[i] = table.Hash(random.Uint64())
+		add(t, tab, hashes[i], 0, uint64(i)+1)
+	}
+	for i, h := range hashes {
+		if word := tab.Find(h); word == nil || word.Load() != uint64(i)+1 {
+			t.Fatalf("hash %d of %d is lost or changed: %v", i, keys, word)
+		}
+	}
+	if n := tab.Len(); n != keys {
+		t.Errorf("Len is %d, want %d", n, keys)
+	}
+	if per := float64(tab.Bytes()) / keys; per > 28 {
+		t.Errorf("%.1f bytes per key, want at most 28", per)
+	}
+	seen := map[table.Hash]bool{}
+	for h := range tab.All {
+		seen[h] = true
+	}
+	if len(seen) != keys {
+		t.Errorf("All yields %d hashes, want %d", len(seen), keys)
+	}
+}
+
+func TestConcurrentCountsAreExactWhileSegmentsSplit(t *testing.T) {
+	const (
+		callers = 8
+		keys    = 20_000
+		rounds  = 5
+	)
+	tab := table.New(table.Options{Idle: neverIdle})
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(c), 3))
+			for range rounds {
+				for _, i := range random.Perm(keys) {
+					add(t, tab, table.Hash(uint64(i)*0x9e3779b97f4a7c15), 0, 1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range keys {
+		h := table.Hash(uint64(i) * 0x9e3779b97f4a7c15)
+		if word := tab.Find(h); word == nil || word.Load() != callers*rounds {
+			t.Fatalf("key %d was counted %v times, want %d", i, word, callers*rounds)
+		}
+	}
+}
+
+func TestIdleWordsAreForgottenAndTheirSpaceComesBack(t *testing.T) {
+	tab := table.New(table.Options{Idle: idleBefore})
+	random := rand.New(rand.NewPCG(5, 6))
+	const keys = 300_000
+	for now := range int64(keys) {
+		add(t, tab, table.Hash(random.Uint64()), now, uint64(now)+1000)
+	}
+	if n := tab.Len(); n > 50_000 {
+		t.Errorf("%d slots in use where 1000 are not idle", n)
+	}
+	if tab.Swept() < keys/2 {
+		t.Errorf("Swept is %d, want an instant near %d", tab.Swept(), keys)
+	}
+}
+
+func TestCapRefusesNewHashesAndKeepsKnownOnes(t *testing.T) {
+	const most = 32_000
+	tab := table.New(table.Options{Idle: neverIdle, MaxKeys: most})
+	random := rand.New(rand.NewPCG(7, 8))
+	var known []table.Hash
+	refused := 0
+	for range 2 * most {
+		h := table.Hash(random.Uint64())
+		word := tab.Claim(h, 0)
+		if word == nil {
+			refused++
+			continue
+		}
+		word.Store(1)
+		known = append(known, h)
+	}
+	if refused == 0 || len(known) > most*3/2 || len(known) < most/2 {
+		t.Errorf("%d known and %d refused at a cap of %d", len(known), refused, most)
+	}
+	for _, h := range known {
+		if tab.Claim(h, 0) == nil {
+			t.Fatal("a known hash is refused at the cap")
+		}
+	}
+}
+
+func BenchmarkClaimKnown(b *testing.B) {
+	for _, keys := range []int{1, 10_000, 1_000_000} {
+		tab := table.New(table.Options{Idle: neverIdle})
+		for i := range keys {
+			add(b, tab, table.Hash(uint64(i)*0x9e3779b97f4a7c15), 0, 1)
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		order := make([]table.Hash, 1<<20)
+		for i := range order {
+			order[i] = table.Hash(uint64(random.IntN(keys)) * 0x9e3779b97f4a7c15)
+		}
+		b.Run("", func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				w := tab.Claim(order[i&(1<<20-1)], 0)
+				w.CompareAndSwap(w.Load(), uint64(i)+1)
+				i++
+			}
+		})
+	}
+}
