@@ -1,0 +1,228 @@
+package weir
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Booking is a cost that was taken in this process for an instant told to the
+// caller: Decision.Delay after the call. If Decision.Allowed is false nothing
+// was taken. Settle and Cancel come to the same as for a Reservation, with one
+// rule more: while an instant told to anyone lies ahead, only the newest booking
+// can be undone, and exactly; from any other nothing comes back, because nobody
+// may overtake an instant already told.
+type Booking struct {
+	Decision Decision
+
+	with    func(func(s *subject, now int64)) // runs under the owner's lock
+	cost    int64
+	taken   int64 // when it was taken
+	before  algorithm.State
+	told    int64  // the newest told instant before
+	was, is uint64 // stamps before and after
+	waiter  *waiter
+	settled bool
+	timer   *time.Timer
+}
+
+// Reserve takes cost n for the earliest instant that is at most longest away;
+// use Never for no bound. A Limiter of a window or a log can only be reserved
+// with a longest of 0. While others wait in line, a booking comes after them,
+// where the limit can tell when that is (a bucket, and a line of one class);
+// else it is refused.
+func (l *Limiter) Reserve(n int64, longest time.Duration) (*Booking, error) {
+	return l.reserve(l.clock.read(), n, longest)
+}
+
+// ReserveAt is Reserve at a given time.
+func (l *Limiter) ReserveAt(t time.Time, n int64, longest time.Duration) (*Booking, error) {
+	return l.reserve(given(t), n, longest)
+}
+
+func (l *Limiter) reserve(r reading, n int64, longest time.Duration) (*Booking, error) {
+	b := &Booking{cost: n, with: func(do func(*subject, int64)) {
+		s, now := l.enter(l.clock.read())
+		defer l.leave(now)
+		do(s, now)
+	}}
+	s, now := l.enter(r)
+	defer l.leave(now)
+	return b, s.book(b, now, int64(max(longest, 0)))
+}
+
+// book decides b and takes it.
+func (s *subject) book(b *Booking, now, longest int64) error {
+	b.settled = true
+	switch {
+	case b.cost < 0:
+		return &RequestError{Op: opReserve, Field: "cost", Reason: fmt.Sprintf("%d is negative", b.cost)}
+	case longest > 0 && !algorithm.CanBook(s.algorithm):
+		return &RequestError{Op: opReserve, Field: "limit", Reason: "cannot be reserved for later: it does not know its future"}
+	case b.cost == 0 || b.cost > s.algorithm.Capacity():
+		b.Decision = s.peek(now, b.cost)
+		return nil
+	case s.waiting(now):
+		s.bookInLine(b, now, longest)
+		return nil
+	}
+	hold := algorithm.Hold(s.algorithm, s.state, now, b.cost)
+	wait := s.bookingWait(now, b.cost, hold, longest)
+	if wait == 0 {
+		s.bookNow(b, now, hold)
+	}
+	b.Decision = s.describe(now, wait, b.cost, hold)
+	return nil
+}
+
+// bookingWait is how long until b could be booked: until its hold is short
+// enough, until what is booked already leaves room for more, and until a limit
+// with a queue has room.
+func (s *subject) bookingWait(now, n, hold, longest int64) int64 {
+	wait := max(hold-longest, algorithm.Backlog(s.algorithm, s.state, now, n), 0)
+	if hold == int64(Never) {
+		wait = max(wait, 1)
+	}
+	if algorithm.Delays(s.algorithm) {
+		wait = max(wait, s.algorithm.Wait(s.state, now, n))
+	}
+	return wait
+}
+
+func (s *subject) bookNow(b *Booking, now, hold int64) {
+	b.settled = false
+	b.taken, b.before, b.told, b.was = now, s.state, s.told, s.stamp
+	s.state = algorithm.Book(s.algorithm, s.state, now, b.cost)
+	s.tell(now, hold)
+	s.wrote()
+	b.is = s.stamp
+}
+
+// tell remembers that someone was told to go at now + hold.
+func (s *subject) tell(now, hold int64) {
+	if hold > 0 {
+		s.told = max(s.told, saturatingAdd(now, hold))
+	}
+}
+
+// describe tells of a booking that was made if wait is 0.
+func (s *subject) describe(now, wait, n, hold int64) Decision {
+	d := s.peek(now, 0)
+	d.Allowed, d.RetryAfter, d.Delay = wait == 0, time.Duration(wait), 0
+	if d.Allowed {
+		d.Delay = time.Duration(hold)
+	}
+	return d
+}
+
+// bookInLine gives b a place behind those who wait, if it can be told when that
+// is: not where waiters of another class may still come in between.
+func (s *subject) bookInLine(b *Booking, now, longest int64) {
+	hold, room := s.ahead(now, Turn{Cost: b.cost})
+	b.Decision = s.line.refusal(now, b.cost)
+	if !algorithm.Planned(s.algorithm) || len(s.line.order.classes) > 1 ||
+		!room || s.line.length >= s.line.queue.options.queue() {
+		return
+	}
+	if hold > longest || hold == int64(Never) {
+		b.Decision.RetryAfter = time.Duration(max(hold-longest, 1))
+		return
+	}
+	b.settled, b.told = false, s.told
+	b.waiter = &waiter{subject: s, n: b.cost, arrived: now, told: now + hold}
+	s.tell(now, hold)
+	s.wrote() // an older booking is no longer the newest
+	s.line.join(b.waiter)
+	b.Decision = s.line.refusal(now, 0)
+	b.Decision.Allowed, b.Decision.Delay = true, time.Duration(hold)
+}
+
+// Cancel gives everything back that can come back: Settle(0). It does nothing
+// on a booking that was refused or settled, and may be called on nil.
+func (b *Booking) Cancel() { _ = b.Settle(0) }
+
+// Settle says what the work really cost: the difference comes back or is
+// recorded on top. The first call wins, later ones do nothing.
+func (b *Booking) Settle(actual int64) error {
+	switch {
+	case b == nil:
+		return nil
+	case actual < 0:
+		return &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("%d is negative", actual)}
+	}
+	b.with(func(s *subject, now int64) {
+		if b.settled {
+			return
+		}
+		b.settled = true
+		if b.timer != nil {
+			b.timer.Stop()
+		}
+		s.settle(b, now, actual)
+	})
+	return nil
+}
+
+// CancelAfter gives the booking a lifetime: if it is not settled within d, it is
+// cancelled.
+func (b *Booking) CancelAfter(d time.Duration) {
+	b.with(func(*subject, int64) {
+		if b.settled {
+			return
+		}
+		if b.timer != nil {
+			b.timer.Stop()
+		}
+		b.timer = time.AfterFunc(d, b.Cancel)
+	})
+}
+
+func (s *subject) settle(b *Booking, now, actual int64) {
+	s.waiting(now)
+	switch back := b.cost - actual; {
+	case back < 0:
+		s.record(now, -back)
+	case back == 0:
+	case b.waiter != nil && b.waiter.queued:
+		s.unbookInLine(b, now, actual)
+	case s.told <= now:
+		s.record(now, -back)
+	case b.is == s.stamp && b.waiter == nil:
+		s.undo(b, actual)
+		if s.line != nil {
+			s.line.replan(now)
+		}
+	}
+}
+
+// undo takes the newest booking back, all of it or all but actual. What stays
+// goes at the instant that was told.
+func (s *subject) undo(b *Booking, actual int64) {
+	if actual > 0 {
+		s.state = algorithm.Rebook(s.algorithm, b.before, s.state, b.taken, b.cost, actual)
+		s.wrote()
+		return
+	}
+	s.state = algorithm.Unbook(s.algorithm, b.before, s.state, b.cost)
+	s.stamp, s.told = b.was, b.told
+}
+
+// unbookInLine takes b out of the line, or makes it cheaper, unless an instant
+// was told to someone behind it.
+func (s *subject) unbookInLine(b *Booking, now, actual int64) {
+	after := false
+	for w := range s.line.order.all {
+		if after && w.done == nil {
+			return
+		}
+		after = after || w == b.waiter
+	}
+	if actual > 0 {
+		b.waiter.n = actual
+		s.line.replan(now)
+		return
+	}
+	s.told = b.told
+	s.line.leave(b.waiter, now)
+}

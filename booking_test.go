@@ -1,0 +1,281 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// bookable are the limits that tell instants to come.
+var bookable = []weir.Limit{
+	weir.TokenBucket{Rate: weir.Per(3, 7*time.Second), Burst: 5},
+	weir.LeakyBucket{Rate: weir.Per(3, 7*time.Second), Queue: 30, NoDelay: 2},
+	weir.RateGate{Rate: weir.Per(5, 7*time.Second)},
+	weir.Cycle{Rate: weir.Per(5, 7*time.Second)},
+	weir.Bursty{Rate: weir.PerSecond(3)},
+	weir.WarmUp{Rate: weir.PerSecond(3), Over: 4 * time.Second},
+}
+
+// answers are what the limiter says to every small cost, now and later.
+func answers(lim *weir.Limiter) string {
+	now, text := time.Now(), ""
+	for _, after := range []time.Duration{0, 1, time.Second, 3 * time.Second, 7 * time.Second, 20 * time.Second, time.Minute} {
+		for n := range int64(6) {
+			text += fmt.Sprintln(after, n, lim.PeekAt(now.Add(after), n))
+		}
+	}
+	return text
+}
+
+func mustReserve(t *testing.T, lim *weir.Limiter, n int64) *weir.Booking {
+	t.Helper()
+	b, err := lim.Reserve(n, weir.Never)
+	if err != nil {
+		t.Fatalf("%v: Reserve(%d): %v", lim.Limit(), n, err)
+	}
+	return b
+}
+
+// usedBefore is a limiter with a random past, so far spent that a booking has
+// to wait.
+func usedBefore(t *testing.T, r *rand.Rand, limit weir.Limit) *weir.Limiter {
+	lim := mustNew(t, limit)
+	for range r.IntN(5) {
+		lim.Take(1 + r.Int64N(5))
+		time.Sleep(time.Duration(r.Int64N(3e9)))
+	}
+	for lim.Take(1+r.Int64N(3)).Allowed && r.IntN(6) > 0 {
+	}
+	return lim
+}
+
+func TestCancelledBookingLeavesNoTrace(t *testing.T) {
+	for _, seed := range waitSeeds(100) {
+		for _, limit := range bookable {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 2))
+				lim := usedBefore(t, r, limit)
+				var was []string
+				var bookings []*weir.Booking
+				for range 1 + r.IntN(4) {
+					before := answers(lim)
+					b := mustReserve(t, lim, 1+r.Int64N(3))
+					if !b.Decision.Allowed || b.Decision.Delay == 0 {
+						continue
+					}
+					was, bookings = append(was, before), append(bookings, b)
+				}
+				for i := len(bookings) - 1; i >= 0; i-- {
+					bookings[i].Cancel()
+					if got := answers(lim); got != was[i] {
+						t.Errorf("%v: after the newest of %d bookings was cancelled: got\n%swant\n%srepeat with -wait.seed %d", limit, i+1, got, was[i], seed)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestOlderBookingGivesNothingBackWhileAnInstantLiesAhead(t *testing.T) {
+	for _, limit := range bookable {
+		synctest.Test(t, func(t *testing.T) {
+			lim := mustNew(t, limit)
+			lim.Take(3)
+			var older *weir.Booking
+			for older = mustReserve(t, lim, 2); older.Decision.Delay == 0; {
+				older = mustReserve(t, lim, 2)
+			}
+			mustReserve(t, lim, 2)
+			before := answers(lim)
+			older.Cancel()
+			if got := answers(lim); got != before {
+				t.Errorf("%v: an older booking came back:\n%swant\n%s", limit, got, before)
+			}
+		})
+	}
+}
+
+// Once no instant lies ahead, units come back as by a Record of them.
+func TestBookingWhoseInstantHasComeGivesBackLikeRecord(t *testing.T) {
+	for _, limit := range bookable {
+		for _, actual := range []int64{0, 1, 2, 5} {
+			synctest.Test(t, func(t *testing.T) {
+				lim, twin := mustNew(t, limit), mustNew(t, limit)
+				var newest *weir.Booking
+				for range 4 {
+					newest = mustReserve(t, lim, 2)
+					mustReserve(t, twin, 2)
+				}
+				time.Sleep(newest.Decision.Delay)
+				if err := newest.Settle(actual); err != nil {
+					t.Fatal(err)
+				}
+				twin.Record(actual - 2)
+				if got, want := answers(lim), answers(twin); got != want {
+					t.Errorf("%v: reserved 2, settled at %d: got\n%swant\n%s", limit, actual, got, want)
+				}
+				newest.Settle(7)
+				newest.Cancel()
+				if got, want := answers(lim), answers(twin); got != want {
+					t.Errorf("%v: settled again: got\n%swant\n%s", limit, got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// The third unit in 10s waits for the first two to leave the window.
+		lim := mustNew(t, weir.RateGate{Rate: weir.Per(2, 10*time.Second)})
+		lim.Take(1)
+		time.Sleep(5 * time.Second)
+		lim.Take(1)
+		b := mustReserve(t, lim, 2)
+		if b.Decision.Delay != 10*time.Second {
+			t.Fatalf("told %v, want 10s", b.Decision.Delay)
+		}
+		b.Settle(1)
+		time.Sleep(10*time.Second - 1)
+		if lim.Allow() {
+			t.Error("Allow overtook the unit that was told to go 1ns later")
+		}
+		time.Sleep(time.Nanosecond)
+		if !lim.Allow() || lim.Allow() {
+			t.Error("one of two units was settled: want room for one more")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 10})
+		lim.Take(10)
+		b := mustReserve(t, lim, 6)
+		b.Settle(2)
+		if d := lim.Peek(1); d.RetryAfter != 3*time.Second {
+			t.Errorf("6 reserved and 2 settled: come back in %v, want 3s", d.RetryAfter)
+		}
+	})
+}
+
+func TestForgottenBookingIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 10})
+		forgotten, settled := mustReserve(t, lim, 4), mustReserve(t, lim, 4)
+		forgotten.CancelAfter(time.Second)
+		settled.CancelAfter(time.Second)
+		settled.Settle(3)
+		time.Sleep(time.Second - 1)
+		if got := lim.Peek(0).Remaining; got != 3 {
+			t.Errorf("before the end: %d left, want 3", got)
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if got := lim.Peek(0).Remaining; got != 7 {
+			t.Errorf("at the end of the lifetime: %d left, want 7", got)
+		}
+	})
+}
+
+// A booking behind those who wait is told when their turns will have come, goes
+// then, and takes no more than its units.
+func TestBookingBehindWaitersIsToldItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 1})
+		lim.Allow()
+		start := time.Now()
+		waits := func() {
+			if err := lim.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		go waits()
+		synctest.Wait()
+		for i := range 29 {
+			b := mustReserve(t, lim, 1)
+			if want := (time.Duration(i+2)*time.Second + 2) / 3; b.Decision.Delay != want {
+				t.Fatalf("booking %d: told %v, want %v", i, b.Decision.Delay, want)
+			}
+		}
+		waits()
+		if got := time.Since(start); got != 31*time.Second/3+1 {
+			t.Errorf("the waiter behind went after %v, want %v: no rounding piles up", got, 31*time.Second/3+1)
+		}
+	})
+}
+
+func TestBookingInLineIsCancelledWithoutDebt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 4})
+		lim.Take(4)
+		first := mustReserve(t, lim, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go lim.Wait(ctx)
+		synctest.Wait()
+		second, third := mustReserve(t, lim, 2), mustReserve(t, lim, 2)
+		for _, b := range []struct {
+			*weir.Booking
+			want time.Duration
+		}{{first, 1e9}, {second, 4e9}, {third, 6e9}} {
+			if b.Decision.Delay != b.want {
+				t.Errorf("told %v, want %v", b.Decision.Delay, b.want)
+			}
+		}
+		first.Cancel() // older than what was told since: nothing comes back
+		if got := mustReserve(t, lim, 1); got.Decision.Delay != 7*time.Second {
+			t.Errorf("told %v, want 7s: an older booking came back", got.Decision.Delay)
+		} else {
+			got.Cancel()
+		}
+		third.Settle(1)
+		if got := mustReserve(t, lim, 1); got.Decision.Delay != 6*time.Second {
+			t.Errorf("told %v, want 6s: the unit that the third gave back, behind its instant", got.Decision.Delay)
+		}
+	})
+}
+
+func TestBookingIsRefusedWhereItsTurnCannotBeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, lim := range map[string]*weir.Limiter{
+			"two classes": mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.Options{Weights: []int64{1, 1}}),
+			"a gate":      mustNew(t, weir.RateGate{Rate: weir.PerSecond(1)}),
+		} {
+			lim.Allow()
+			go lim.Wait(t.Context())
+			synctest.Wait()
+			b := mustReserve(t, lim, 1)
+			if b.Decision.Allowed || b.Decision.RetryAfter <= 0 {
+				t.Errorf("%s: a booking behind a waiter: %+v, want a refusal", name, b.Decision)
+			}
+			lim.Close()
+		}
+		var bad *weir.RequestError
+		if _, err := mustNew(t, weir.FixedWindow{Rate: weir.PerDay(1)}).Reserve(1, 1); !errors.As(err, &bad) || bad.Field != "limit" {
+			t.Errorf("a fixed window reserved for later: %v, want a RequestError of the limit", err)
+		}
+	})
+}
+
+func TestGateBooksAtMostTwiceItsUnitsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.RateGate{Rate: weir.PerSecond(3)})
+		for range 9 {
+			if b := mustReserve(t, lim, 1); !b.Decision.Allowed {
+				t.Fatalf("refused: %+v", b.Decision)
+			}
+		}
+		b := mustReserve(t, lim, 1)
+		if b.Decision.Allowed || b.Decision.RetryAfter != time.Second {
+			t.Errorf("a seventh unit ahead: %+v, want to come back in 1s", b.Decision)
+		}
+		time.Sleep(time.Second)
+		if b := mustReserve(t, lim, 1); !b.Decision.Allowed {
+			t.Errorf("after the RetryAfter: %+v", b.Decision)
+		}
+	})
+}

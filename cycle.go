@@ -1,0 +1,66 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Cycle gives out Rate.Count permits at the start of every Rate.Period; what is
+// left of them is lost at the end. Unlike a FixedWindow it can be booked ahead:
+// callers may take permits of cycles to come. It is resilience4j's limiter,
+// except that a cost above Rate.Count is refused for ever.
+//
+// At most Rate.Count permits are used in a cycle, and around its end up to twice
+// as many can pass within one period.
+type Cycle struct {
+	Rate Rate
+	// Origin is an instant at which a cycle begins, as the time since the Unix
+	// epoch; any will do, since they begin every period. Default: the epoch
+	// itself. Resilience4j counts from the creation of the limiter:
+	// time.Duration(time.Now().UnixNano()).
+	Origin time.Duration
+}
+
+var _ Limit = Cycle{}
+
+// Validate reports every field that is out of bounds.
+func (l Cycle) Validate() error { return joined(l.Rate.check(l.String())) }
+
+// String prints the limit as text: cycle 50/500ms origin 250ms.
+func (l Cycle) String() string {
+	text := "cycle " + l.Rate.String()
+	if l.Origin != 0 {
+		text += " origin " + durationText(l.Origin)
+	}
+	return text
+}
+
+// MarshalText is String.
+func (l Cycle) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l Cycle) algorithm() algorithm.Algorithm {
+	return algorithm.NewCycle(l.Rate.Count, int64(l.Rate.Period), int64(l.Origin))
+}
+
+// identity tells cycles apart that do not begin together: a number of one is no
+// number of the other.
+func (l Cycle) identity() string {
+	name := "cycle/" + periodText(l.Rate.Period)
+	phase := l.Origin % l.Rate.Period
+	if phase < 0 {
+		phase += l.Rate.Period
+	}
+	if phase != 0 {
+		name += "+" + durationText(phase)
+	}
+	return name
+}
+
+func (w *words) cycle(r Rate) (_ Limit, err error) {
+	l := Cycle{Rate: r}
+	if w.accept("origin") {
+		l.Origin, err = w.duration()
+	}
+	return l, err
+}

@@ -1,0 +1,28 @@
+package weir
+
+import "time"
+
+// Decision answers one question about one key, or about several at once.
+// It describes the key right after the operation; a Peek, the key untouched.
+type Decision struct {
+	// Allowed says that the cost was admitted (after Peek: would be).
+	Allowed bool
+	// Rule and Key name the binding request of a refusal: of those that
+	// refused, the one that frees last. If allowed, the tightest: the one with
+	// the least remaining. Both are empty in the answers of a Limiter.
+	Rule, Key string
+	// Limit is the capacity: the largest cost that a fresh key admits. Of
+	// several limits, that of the one with the least remaining.
+	Limit int64
+	// Remaining is the largest cost that would be admitted at this instant.
+	Remaining int64
+	// RetryAfter is 0 if allowed, else the shortest wait after which the same
+	// cost is admitted if nothing else happens to the key, rounded up to a
+	// nanosecond. Never means that the cost can never fit.
+	RetryAfter time.Duration
+	// ResetAfter is the wait until the key is as good as never seen.
+	ResetAfter time.Duration
+	// Delay is how long the caller must hold before going ahead. Only a
+	// LeakyBucket admits with a delay.
+	Delay time.Duration
+}

@@ -1,0 +1,76 @@
+package weir
+
+import (
+	"context"
+	"time"
+)
+
+// Engine remembers the state of keys and decides. It is the one border between
+// what asks (servers, middleware, layers) and what remembers (memory, Redis),
+// at the level of a decision.
+//
+// The requests of one call are taken all or nothing: if one refuses, nothing
+// is written. The same rule and key twice in a call is one request with the
+// costs summed. A refusal is a Decision; an error means that the engine could
+// not decide, and then nothing was admitted. Requests are checked before
+// anything is written: a bad one is a [*RequestError].
+//
+// A [LeakyBucket], or a [SlidingLog] that counts denied attempts, decides
+// alone: beside another limit in one call it is a [*RequestError].
+//
+// No method keeps the slices it is given. All methods may be called
+// concurrently.
+type Engine interface {
+	// Take admits the cost of all requests now, or none.
+	Take(ctx context.Context, requests ...Request) (Decision, error)
+
+	// TakeEach decides requests that have nothing to do with each other, in
+	// order, and writes the answer to requests[i] into results[i]. A bad
+	// request spoils only its own result. The error is for the call as a
+	// whole (the slices differ in length, say), and then nothing was decided.
+	TakeEach(ctx context.Context, requests []Request, results []Result) error
+
+	// Reserve is Take with a handle to settle or cancel once the true cost is
+	// known. The handle of a refusal settles nothing. It is never nil unless
+	// there is an error, and a nil handle may be cancelled.
+	Reserve(ctx context.Context, requests ...Request) (*Reservation, error)
+
+	// Peek is the answer Take would give, and writes nothing.
+	Peek(ctx context.Context, requests ...Request) (Decision, error)
+
+	// Record counts the cost whether it fits or not. Allowed says whether all
+	// of it still fitted. A negative cost gives units back; a key never gets
+	// better than fresh.
+	Record(ctx context.Context, requests ...Request) (Decision, error)
+
+	// Reset forgets what is known of the requests' keys under their rules.
+	// Costs are ignored.
+	Reset(ctx context.Context, requests ...Request) error
+
+	// Check says which limits of the rules this engine cannot hold, as
+	// [*LimitError] values joined; nil if it holds all.
+	Check(rules ...*Rule) error
+}
+
+// Result is one answer of [Engine.TakeEach].
+type Result struct {
+	Decision Decision
+	Err      error
+}
+
+// WithinTaker is an optional ability of an Engine: Take with a deadline but
+// without a context, for callers on a hot path.
+type WithinTaker interface {
+	TakeWithin(d time.Duration, requests ...Request) (Decision, error)
+}
+
+// TakeWithin is Take with at most d to decide: by the engine's own
+// [WithinTaker] if it has it, else by a context.
+func TakeWithin(e Engine, d time.Duration, requests ...Request) (Decision, error) {
+	if w, ok := e.(WithinTaker); ok {
+		return w.TakeWithin(d, requests...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return e.Take(ctx, requests...)
+}

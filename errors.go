@@ -1,0 +1,121 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Sentinels, by situation. Test for them with errors.Is.
+var (
+	// ErrLimit is wrapped by every LimitError: a limit or rule outside the
+	// bounds, or one that an engine cannot hold.
+	ErrLimit = errors.New("limit refused")
+
+	// ErrSyntax is wrapped by every SyntaxError: text that is not a limit.
+	ErrSyntax = errors.New("syntax error")
+
+	// ErrNever is wrapped by every CostError: a wait for a cost that can never
+	// fit.
+	ErrNever = errors.New("cost can never fit")
+
+	// ErrWait is wrapped by every WaitError: a wait that would be too long.
+	ErrWait = errors.New("wait too long")
+
+	// ErrQueueFull is returned when nobody more may wait: by the bound of
+	// Options.Queue, or of a LeakyBucket's own queue.
+	ErrQueueFull = errors.New("weir: wait: the queue is full")
+
+	// ErrClosed is returned to who waits when Close is called, and to who comes
+	// after.
+	ErrClosed = errors.New("weir: wait: the limiter is closed")
+
+	// ErrRequest is wrapped by every RequestError: a request that no engine
+	// could decide.
+	ErrRequest = errors.New("bad request")
+)
+
+// LimitError says which field of which limit is outside which bound.
+type LimitError struct {
+	Limit  string // what was refused, as text: `token bucket 0/s`
+	Field  string // rate, period, burst, queue, nodelay, gap, name, limits
+	Reason string // the value and the bound it breaks
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("weir: %s: %s %s", e.Limit, e.Field, e.Reason)
+}
+
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// SyntaxError points at the word of a text that could not be read.
+type SyntaxError struct {
+	Text   string // the whole text
+	Offset int    // where the word starts, in bytes
+	Word   string // the offending word; empty at the end of the text
+	Want   string // what could stand there
+}
+
+func (e *SyntaxError) Error() string {
+	if e.Word == "" {
+		return fmt.Sprintf("weir: %q ends where %s should follow", e.Text, e.Want)
+	}
+	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s", e.Text, e.Word, e.Offset+1, e.Want)
+}
+
+func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+
+// CostError says that a cost is above the capacity, so that waiting is in vain.
+type CostError struct {
+	Op             string // wait
+	Cost, Capacity int64
+}
+
+func (e *CostError) Error() string {
+	return fmt.Sprintf("weir: %s: a cost of %d can never fit a capacity of %d", e.Op, e.Cost, e.Capacity)
+}
+
+func (e *CostError) Unwrap() error { return ErrNever }
+
+// WaitError says that the turn would come later than the caller can wait. It
+// was refused at once and nothing was taken. It is a context.DeadlineExceeded
+// where a context set the bound.
+type WaitError struct {
+	Need  time.Duration // how long it would have been
+	Bound time.Duration // how long the caller can wait
+
+	deadline bool
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("weir: wait: it would take %v, above the bound of %v", e.Need, e.Bound)
+}
+
+// Is matches ErrWait, and context.DeadlineExceeded if a context's deadline was
+// the bound.
+func (e *WaitError) Is(target error) bool {
+	return target == ErrWait || e.deadline && target == context.DeadlineExceeded
+}
+
+// RequestError says why a request cannot be decided by any engine.
+type RequestError struct {
+	Op     string // take, reserve, peek, record, reset, check
+	Rule   string // empty if the request has no rule
+	Field  string // rule, key, cost, requests
+	Reason string // the value and the bound it breaks
+}
+
+func (e *RequestError) Error() string {
+	if e.Rule == "" {
+		return fmt.Sprintf("weir: %s: %s %s", e.Op, e.Field, e.Reason)
+	}
+	return fmt.Sprintf("weir: %s: rule %q: %s %s", e.Op, e.Rule, e.Field, e.Reason)
+}
+
+func (e *RequestError) Unwrap() error { return ErrRequest }
+
+// cannotDecide wraps the reason why an engine could not decide.
+func cannotDecide(op string, err error) error {
+	return fmt.Errorf("weir: %s: could not decide: %w", op, err)
+}

@@ -1,0 +1,30 @@
+package weir
+
+import (
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// FixedWindow counts up to Rate.Count units in each window of Rate.Period.
+// Windows are aligned to the Unix epoch, so a day ends at midnight UTC. Cheap
+// and easy to explain; around the end of a window up to twice the count can
+// pass within one period.
+type FixedWindow struct {
+	Rate Rate
+}
+
+var _ Limit = FixedWindow{}
+
+// Validate reports every field that is out of bounds.
+func (l FixedWindow) Validate() error { return joined(l.Rate.check(l.String())) }
+
+// String prints the limit as text: fixed window 100/m.
+func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() }
+
+// MarshalText is String.
+func (l FixedWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l FixedWindow) algorithm() algorithm.Algorithm {
+	return algorithm.NewFixedWindow(l.Rate.Count, int64(l.Rate.Period))
+}
+
+func (l FixedWindow) identity() string { return "fixed window/" + periodText(l.Rate.Period) }

@@ -1,0 +1,49 @@
+package weir
+
+import (
+	"strconv"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// LeakyBucket lets units out one by one at a constant Rate and keeps up to
+// Queue of them waiting: who is admitted is told a Delay, and obeys it. What
+// finds the queue full is refused. It shapes where the others police.
+//
+// It is nginx's limit_req without its rounding (the burst there is the Queue
+// here), uber's ratelimit and the interval of Tokio.
+type LeakyBucket struct {
+	Rate    Rate
+	Queue   int64 // units that may wait, 0 to MaxCount - 1; the capacity is Queue + 1
+	NoDelay int64 // the first so many units in excess pass at once, 0 to Queue
+}
+
+var _ Limit = LeakyBucket{}
+
+// Validate reports every field that is out of bounds.
+func (l LeakyBucket) Validate() error {
+	return joined(l.Rate.check(l.String()),
+		bounded(l.String(), "queue", l.Queue, 0, MaxCount-1),
+		bounded(l.String(), "nodelay", l.NoDelay, 0, MaxCount-1))
+}
+
+// String prints the limit as text: leaky bucket 5/s queue 10 nodelay 3.
+func (l LeakyBucket) String() string {
+	text := "leaky bucket " + l.Rate.String()
+	if l.Queue != 0 {
+		text += " queue " + strconv.FormatInt(l.Queue, 10)
+	}
+	if l.NoDelay != 0 {
+		text += " nodelay " + strconv.FormatInt(l.NoDelay, 10)
+	}
+	return text
+}
+
+// MarshalText is String.
+func (l LeakyBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l LeakyBucket) algorithm() algorithm.Algorithm {
+	return algorithm.NewLeakyBucket(l.Rate.Count, int64(l.Rate.Period), l.Queue, l.NoDelay)
+}
+
+func (l LeakyBucket) identity() string { return "leaky bucket" }

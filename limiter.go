@@ -1,0 +1,164 @@
+package weir
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Limiter holds one limit for one subject, in this process. The verbs differ
+// in what they tell: Allow a bool, Take the whole Decision. Peek asks without
+// taking, Record counts whatever the answer, Reset forgets.
+//
+// The plain forms read the clock once; the At forms take the time instead, for
+// tests, replays and callers that have it at hand. A time before one that was
+// used earlier is never an error and never adds budget. Times must be within
+// the years 1678 to 2261, where nanoseconds fit 64 bits.
+//
+// A negative cost is refused for ever by every verb but Record: AllowN is
+// false, and Take and Peek answer the Decision whose Limit is 0.
+//
+// Wait sleeps until it is the caller's turn, first come, first served; Reserve
+// tells an instant to come instead. While anyone waits, Allow and Take refuse:
+// nobody overtakes.
+//
+// A Limiter needs no goroutine and no closing. Make it with New.
+type Limiter struct {
+	clock *clock
+	quick atomic.Pointer[quick]
+	queue queue
+
+	mu      sync.Mutex
+	limit   Limit
+	subject subject
+	newest  int64 // reading of the clock
+	closed  bool
+}
+
+// New makes a Limiter that has seen nothing. Its errors are *LimitError values
+// joined.
+func New(limit Limit) (*Limiter, error) { return NewWith(limit, Options{}) }
+
+// NewWith is New with options for those who wait.
+func NewWith(limit Limit, options Options) (*Limiter, error) {
+	compiled, err := compile(limit)
+	if err := errors.Join(err, options.check()); err != nil {
+		return nil, err
+	}
+	l := &Limiter{clock: newClock(options.Clock), limit: limit}
+	now := l.clock.now()
+	l.subject = newSubject(compiled, now)
+	l.queue = queue{mu: &l.mu, now: l.clock.now, options: options}
+	l.quick.Store(newQuick(compiled, now))
+	l.enter(reading{at: now})
+	l.leave(now)
+	return l, nil
+}
+
+// Allow is AllowN(1).
+func (l *Limiter) Allow() bool { return l.allow(l.clock.read(), 1) }
+
+// AllowN says whether cost n is admitted now, and takes it if so. On a
+// LeakyBucket it admits only what need not be delayed: use Take there.
+func (l *Limiter) AllowN(n int64) bool { return l.allow(l.clock.read(), n) }
+
+// AllowAt is AllowN at a given time.
+func (l *Limiter) AllowAt(t time.Time, n int64) bool { return l.allow(given(t), n) }
+
+func (l *Limiter) allow(r reading, n int64) bool {
+	if allowed, done := l.quick.Load().allow(r.at, n); done {
+		return allowed
+	}
+	return l.allowLocked(r, n)
+}
+
+// allowLocked is allow the long way, apart from it because a deferred call has
+// a price.
+func (l *Limiter) allowLocked(r reading, n int64) bool {
+	s, now := l.enter(r)
+	defer l.leave(now)
+	return s.allow(now, n)
+}
+
+// Take takes cost n if it is admitted now, and tells all about it.
+func (l *Limiter) Take(n int64) Decision { return l.take(l.clock.read(), n) }
+
+// TakeAt is Take at a given time.
+func (l *Limiter) TakeAt(t time.Time, n int64) Decision { return l.take(given(t), n) }
+
+func (l *Limiter) take(r reading, n int64) Decision {
+	var a algorithm.Answer
+	if l.quick.Load().take(r.at, n, &a) {
+		return decision(a)
+	}
+	s, now := l.enter(r)
+	defer l.leave(now)
+	return s.take(now, n)
+}
+
+// Peek tells what Take(n) would, and takes nothing.
+func (l *Limiter) Peek(n int64) Decision { return l.peek(l.clock.read(), n) }
+
+// PeekAt is Peek at a given time.
+func (l *Limiter) PeekAt(t time.Time, n int64) Decision { return l.peek(given(t), n) }
+
+func (l *Limiter) peek(r reading, n int64) Decision {
+	s, now := l.enter(r)
+	defer l.leave(now)
+	return s.peek(now, n)
+}
+
+// Record counts cost n whether it fits or not: the subject may go into debt.
+// Allowed says whether it still fitted. A negative n gives units back that were
+// taken and not used; the subject never gets better than fresh.
+func (l *Limiter) Record(n int64) Decision { return l.record(l.clock.read(), n) }
+
+// RecordAt is Record at a given time.
+func (l *Limiter) RecordAt(t time.Time, n int64) Decision { return l.record(given(t), n) }
+
+func (l *Limiter) record(r reading, n int64) Decision {
+	s, now := l.enter(r)
+	defer l.leave(now)
+	return s.record(now, n)
+}
+
+// Reset makes the subject as if never seen.
+func (l *Limiter) Reset() {
+	s, now := l.enter(l.clock.read())
+	defer l.leave(now)
+	s.reset(now)
+}
+
+// SetLimit replaces the limit and keeps the units used: a bucket that lacked 3
+// units lacks 3 under the new rate, and counts stay counts. Another algorithm
+// or another window period starts fresh. Who waits is planned anew, and who can
+// never fit any more is told so. If the error is not nil, nothing has changed.
+func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.read(), limit) }
+
+// SetLimitAt is SetLimit at a given time.
+func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error { return l.setLimit(given(t), limit) }
+
+func (l *Limiter) setLimit(r reading, limit Limit) error {
+	compiled, err := compile(limit)
+	if err != nil {
+		return err
+	}
+	s, now := l.enter(r)
+	defer l.leave(now)
+	s.setAlgorithm(now, compiled, limit.identity() == l.limit.identity())
+	l.limit = limit
+	if !l.closed {
+		l.quick.Store(newQuick(compiled, now))
+	}
+	return nil
+}
+
+// Limit is the limit in force.
+func (l *Limiter) Limit() Limit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit
+}

@@ -1,0 +1,184 @@
+package limittest
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"testing"
+)
+
+//go:embed vectors
+var embedded embed.FS
+
+// vectorsVariable is the environment variable that names another folder of
+// vectors to run instead of the embedded one.
+const vectorsVariable = "WEIR_VECTORS"
+
+// File is one file of vectors.
+type File struct {
+	Name      string
+	Scenarios []Scenario
+	Dialects  []Dialect
+}
+
+// Dialect is a scenario in the shape of its own algorithm: nginx_limit_req or
+// guava.
+type Dialect struct {
+	ID        string
+	Algorithm string
+	Line      []byte // JSON
+}
+
+// Files reads all vectors: those of this package, or of the folder that
+// WEIR_VECTORS names. What it cannot read ends the test.
+func Files(t testing.TB) []File {
+	t.Helper()
+	folder, err := fs.Sub(embedded, "vectors")
+	if name := os.Getenv(vectorsVariable); name != "" {
+		t.Logf("vectors of %s=%s", vectorsVariable, name)
+		folder, err = os.DirFS(name), nil
+	}
+	var files []File
+	if err == nil {
+		files, err = readFiles(folder)
+	}
+	if err != nil {
+		t.Fatalf("limittest: vectors: %v", err)
+	}
+	return files
+}
+
+// Scenarios are those of all files, dialects left out.
+func Scenarios(t testing.TB) []Scenario {
+	t.Helper()
+	var all []Scenario
+	for _, f := range Files(t) {
+		all = append(all, f.Scenarios...)
+	}
+	return all
+}
+
+func readFiles(folder fs.FS) ([]File, error) {
+	names, err := fs.Glob(folder, "*.jsonl")
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, errors.New("the folder has no .jsonl files")
+	}
+	var files []File
+	for _, name := range names {
+		content, err := fs.ReadFile(folder, name)
+		if err != nil {
+			return nil, err
+		}
+		file, err := parseFile(path.Base(name), content)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+func parseFile(name string, content []byte) (File, error) {
+	file := File{Name: name}
+	number := 0
+	for line := range bytes.Lines(content) {
+		number++
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := file.add(line); err != nil {
+			return File{}, fmt.Errorf("%s line %d: %w", name, number, err)
+		}
+	}
+	if len(file.Scenarios)+len(file.Dialects) == 0 {
+		return File{}, fmt.Errorf("%s: holds no scenario", name)
+	}
+	return file, nil
+}
+
+// add parses one line. Nothing in a line may go unread, or it would go
+// unchecked; the lines of dialects are left to who speaks them.
+func (f *File) add(line []byte) error {
+	var header struct {
+		ID, Kind string
+		Params   Params
+	}
+	if err := json.Unmarshal(line, &header); err != nil && header.ID == "" {
+		return err
+	}
+	dialect, err := dialectOf(header.Kind, header.Params)
+	if err != nil {
+		return fmt.Errorf("%s: %w", header.ID, err)
+	}
+	if dialect != "" {
+		f.Dialects = append(f.Dialects, Dialect{ID: header.ID, Algorithm: dialect, Line: bytes.Clone(line)})
+		return nil
+	}
+	var s Scenario
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s); err != nil {
+		return fmt.Errorf("%s: %w", header.ID, err)
+	}
+	if err := s.check(); err != nil {
+		return fmt.Errorf("%s: %w", header.ID, err)
+	}
+	f.Scenarios = append(f.Scenarios, s)
+	return nil
+}
+
+// dialectOf is the dialect of a line; "" if it is of none.
+func dialectOf(kind string, params Params) (string, error) {
+	names := params.algorithms()
+	if kind != "" {
+		names = []string{guava}
+	}
+	if len(names) == 0 {
+		return "", errors.New("composite without limits")
+	}
+	for _, name := range names {
+		switch {
+		case dialects[name] != "" && len(names) == 1 && params.Algo != composite:
+			return name, nil
+		case limits[name] == nil:
+			return "", fmt.Errorf("unknown algorithm %q", name)
+		}
+	}
+	return "", nil
+}
+
+// check refuses a scenario that would prove nothing.
+func (s Scenario) check() error {
+	if len(s.Ops) == 0 {
+		return errors.New("has no operations")
+	}
+	leaky := slices.Contains(s.Params.algorithms(), "leaky_queue")
+	for i, op := range s.Ops {
+		if !slices.Contains([]string{Allow, Peek, Reserve}, op.Verb) {
+			return fmt.Errorf("op %d: unknown verb %q", i, op.Verb)
+		}
+		w := op.Want
+		if w.Error != "" {
+			continue
+		}
+		if w.Allowed == nil || w.Remaining == nil || w.RetryAfter == nil || w.ResetAfter == nil {
+			return fmt.Errorf("op %d: want lacks allowed, remaining, retry_after or reset_after", i)
+		}
+		if w.Delay == nil && (leaky || op.Verb == Reserve) {
+			return fmt.Errorf("op %d: want lacks delay", i)
+		}
+		if w.Limit == nil && s.Limit == nil {
+			return fmt.Errorf("op %d: want lacks limit", i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package limittest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/limittest"
+)
+
+func TestPureFunctionsPassVectors(t *testing.T) {
+	everything := func(limittest.Scenario) string { return "" }
+	limittest.RunVectors(t, everything, newFunctions)
+}
+
+// functions are the four functions of a scenario's limits, with a state for
+// each key and limit.
+type functions struct {
+	algorithms []algorithm.Algorithm
+	states     map[string][]algorithm.State
+}
+
+func newFunctions(s limittest.Scenario) (limittest.Subject, error) {
+	f := &functions{states: map[string][]algorithm.State{}}
+	for _, limit := range s.Limits() {
+		compiled, err := compile(limit)
+		if err != nil {
+			return nil, err
+		}
+		f.algorithms = append(f.algorithms, compiled)
+	}
+	return f, nil
+}
+
+// compile makes the algorithm of a limit within the bounds of package weir.
+func compile(limit weir.Limit) (algorithm.Algorithm, error) {
+	if err := limit.Validate(); err != nil {
+		return nil, err
+	}
+	switch l := limit.(type) {
+	case weir.TokenBucket:
+		return algorithm.NewTokenBucket(l.Rate.Count, int64(l.Rate.Period), l.Burst), nil
+	case weir.LeakyBucket:
+		return algorithm.NewLeakyBucket(l.Rate.Count, int64(l.Rate.Period), l.Queue, l.NoDelay), nil
+	case weir.FixedWindow:
+		return algorithm.NewFixedWindow(l.Rate.Count, int64(l.Rate.Period)), nil
+	case weir.SlidingWindow:
+		return algorithm.NewSlidingWindow(l.Rate.Count, int64(l.Rate.Period)), nil
+	case weir.SlidingLog:
+		return algorithm.NewSlidingLog(l.Rate.Count, int64(l.Rate.Period), int64(l.Gap), l.CountDenied), nil
+	case weir.RateGate:
+		return algorithm.NewRateGate(l.Rate.Count, int64(l.Rate.Period)), nil
+	case weir.Cycle:
+		return algorithm.NewCycle(l.Rate.Count, int64(l.Rate.Period), int64(l.Origin)), nil
+	}
+	return nil, errors.New("no algorithm for " + limit.String())
+}
+
+func (f *functions) Answer(now int64, op limittest.Op) limittest.Answer {
+	if op.Cost < 0 {
+		return limittest.Answer{Error: limittest.InvalidCost}
+	}
+	run := func(verb func([]algorithm.Part, int64) algorithm.Answer) func() limittest.Answer {
+		return func() limittest.Answer { return f.run(verb, now, op) }
+	}
+	switch {
+	case op.Verb == limittest.Peek:
+		return run(algorithm.Peek)()
+	case op.Verb == limittest.Allow:
+		return run(algorithm.Take)()
+	case len(f.algorithms) > 1 || !algorithm.CanBook(f.algorithms[0]) || algorithm.Delays(f.algorithms[0]):
+		return limittest.Answer{Error: limittest.UnsupportedVerb}
+	}
+	return limittest.ReserveWith(op, run(algorithm.Peek), run(book))
+}
+
+// book takes the cost of one limit at the instant that it was told, and
+// describes the key.
+func book(parts []algorithm.Part, now int64) algorithm.Answer {
+	p := &parts[0]
+	if p.Cost > 0 {
+		p.State = algorithm.Book(p.Algorithm, p.State, now, p.Cost)
+	}
+	return algorithm.Peek([]algorithm.Part{{Algorithm: p.Algorithm, State: p.State}}, now)
+}
+
+// run asks one verb about the key's states, and keeps what it wrote.
+func (f *functions) run(verb func([]algorithm.Part, int64) algorithm.Answer, now int64, op limittest.Op) limittest.Answer {
+	var parts []algorithm.Part
+	for i, a := range f.algorithms {
+		part := algorithm.Part{Algorithm: a, State: a.Fresh(), Cost: op.Cost}
+		if states := f.states[op.Key]; states != nil {
+			part.State = states[i]
+		}
+		parts = append(parts, part)
+	}
+	got := verb(parts, now)
+	states := make([]algorithm.State, len(parts))
+	for i := range parts {
+		states[i] = parts[i].State
+	}
+	f.states[op.Key] = states
+	return limittest.Answer{
+		Allowed:    got.Allowed,
+		Limit:      got.Limit,
+		Remaining:  got.Remaining,
+		RetryAfter: got.RetryAfter,
+		ResetAfter: got.ResetAfter,
+		Delay:      got.Delay,
+	}
+}

@@ -1,0 +1,118 @@
+package limittest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Subject answers the operations of one scenario. It begins with every key
+// fresh. The pure functions, a Limiter for each key and an engine each have
+// theirs, and one player for all compares the answers.
+type Subject interface {
+	Answer(now int64, op Op) Answer
+}
+
+// Answer is what a subject answered. Durations are in nanoseconds, never is
+// math.MaxInt64. If Error is not empty, nothing else counts.
+type Answer struct {
+	Error      string // invalid_cost, unsupported_verb, or what went wrong
+	Allowed    bool
+	Limit      int64
+	Remaining  int64
+	RetryAfter int64
+	ResetAfter int64
+	Delay      int64
+}
+
+// The errors that vectors name.
+const (
+	InvalidCost     = "invalid_cost"
+	UnsupportedVerb = "unsupported_verb"
+)
+
+// Play runs the scenario on a subject and reports every field of every answer
+// that is not as wanted, joined.
+func Play(s Scenario, subject Subject) error {
+	var wrong []error
+	for i, op := range s.Ops {
+		got := subject.Answer(s.T0+op.T, op)
+		for _, field := range mismatches(s, op, got) {
+			wrong = append(wrong, fmt.Errorf("%s op %d: %s(%d) of %q at t0%+d: %s", s.ID, i, op.verb(), op.Cost, op.Key, op.T, field))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (op Op) verb() string {
+	if op.Verb == Reserve {
+		return fmt.Sprintf("reserve[max_wait %d]", op.MaxWait)
+	}
+	return op.Verb
+}
+
+// mismatches tells got and want of each field that differs.
+func mismatches(s Scenario, op Op, got Answer) (fields []string) {
+	want := op.Want
+	if got.Error != want.Error {
+		return []string{fmt.Sprintf("error: got %q, want %q", got.Error, want.Error)}
+	}
+	if want.Error != "" {
+		return nil
+	}
+	if got.Allowed != *want.Allowed {
+		fields = append(fields, fmt.Sprintf("allowed: got %t, want %t", got.Allowed, *want.Allowed))
+	}
+	number := func(name string, got int64, want *int64) {
+		if want != nil && got != *want {
+			fields = append(fields, fmt.Sprintf("%s: got %d, want %d", name, got, *want))
+		}
+	}
+	limit := want.Limit
+	if limit == nil {
+		limit = s.Limit
+	}
+	delay := want.Delay
+	if delay == nil {
+		delay = new(int64)
+	}
+	number("limit", got.Limit, limit)
+	number("remaining", got.Remaining, want.Remaining)
+	number("retry_after", got.RetryAfter, never(want.RetryAfter))
+	number("reset_after", got.ResetAfter, never(want.ResetAfter))
+	number("delay", got.Delay, delay)
+	return fields
+}
+
+// never reads -1 as the longest duration.
+func never(d *int64) *int64 {
+	if d != nil && *d == -1 {
+		longest := int64(math.MaxInt64)
+		return &longest
+	}
+	return d
+}
+
+// ReserveWith makes the reserve of a limit out of two verbs: ask how long it
+// takes until the cost is admitted, and if that is at most op.MaxWait, count
+// it now. The units are taken at once and the caller holds for the delay.
+func ReserveWith(op Op, peek, record func() Answer) Answer {
+	asked := peek()
+	if asked.Error != "" {
+		return asked
+	}
+	bound := op.MaxWait
+	if bound == -1 {
+		bound = math.MaxInt64
+	}
+	switch {
+	case asked.RetryAfter == math.MaxInt64: // never, or too long to tell
+		return asked
+	case asked.RetryAfter > bound:
+		asked.RetryAfter -= bound
+		return asked
+	}
+	taken := record()
+	taken.Allowed, taken.RetryAfter, taken.Delay = true, 0, asked.RetryAfter
+	return taken
+}

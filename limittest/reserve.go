@@ -1,0 +1,125 @@
+package limittest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/weirflow/weir"
+)
+
+// reservable are the limits a reservation works for.
+func (f *fixture) reservable() []*weir.Rule {
+	var rules []*weir.Rule
+	for _, limit := range everyLimit() {
+		log, isLog := limit.(weir.SlidingLog)
+		_, isLeaky := limit.(weir.LeakyBucket)
+		if !isLeaky && !(isLog && log.Gap > 0) { // a gap hides what remains
+			rules = append(rules, f.rule("reserve "+limit.String(), limit))
+		}
+	}
+	return rules
+}
+
+func (f *fixture) settle(r *weir.Reservation, actual ...int64) {
+	f.Helper()
+	if err := r.Settle(context.Background(), actual...); err != nil {
+		f.Errorf("Settle(%v): %v", actual, err)
+	}
+}
+
+func (f *fixture) cancel(r *weir.Reservation) {
+	f.Helper()
+	if err := r.Cancel(context.Background()); err != nil {
+		f.Errorf("Cancel: %v", err)
+	}
+}
+
+func settles(f *fixture) {
+	for _, rule := range f.reservable() {
+		r := f.reserve(rule.For("less", 4))
+		f.want(rule.String()+": reserve 4 of 5", r.Decision, true, 1)
+		f.settle(r, 1)
+		f.wantRemaining(rule.String()+": settled at 1", rule, "less", 4)
+
+		f.settle(f.reserve(rule.For("more", 2)), 4)
+		f.wantRemaining(rule.String()+": reserved 2, settled at 4", rule, "more", 1)
+		f.settle(f.reserve(rule.For("over", 2)), 9)
+		f.wantRemaining(rule.String()+": reserved 2, settled over the limit", rule, "over", 0)
+		f.want(rule.String()+": a take afterwards", f.peek(rule.For("over", 1)), false, 0)
+		f.settle(f.reserve(rule.For("same", 2)), 2)
+		f.wantRemaining(rule.String()+": settled at what was reserved", rule, "same", 3)
+		f.cancel(f.reserve(rule.For("none", 5)))
+		f.wantRemaining(rule.String()+": cancelled", rule, "none", 5)
+	}
+	f.settleSeveral()
+	_, err := f.engine.Reserve(context.Background(), f.rule("leaky", weir.LeakyBucket{Rate: weir.PerHour(5), Queue: 4}).For("k", 1))
+	f.wantRequestError("Reserve on a leaky bucket", err, "rule")
+}
+
+func (f *fixture) settleSeveral() {
+	users := f.rule("users", weir.TokenBucket{Rate: weir.PerHour(5)}, weir.FixedWindow{Rate: weir.PerDay(50)})
+	tenants := f.rule("tenants", weir.SlidingLog{Rate: weir.PerHour(9)})
+	reserve := func() *weir.Reservation { return f.reserve(users.For("alice", 4), tenants.For("acme", 4)) }
+
+	f.settle(reserve(), 3, 5)
+	f.wantRemaining("alice: reserved 4, settled at 3", users, "alice", 2)
+	f.wantRemaining("acme: reserved 4, settled at 5", tenants, "acme", 4)
+
+	f.clock.advance(2 * 24 * 3600 * 1e9)
+	f.settle(reserve(), 1)
+	f.wantRemaining("alice: one number for all", users, "alice", 4)
+	f.wantRemaining("acme: one number for all", tenants, "acme", 8)
+}
+
+func settledOnce(f *fixture) {
+	rule := f.rule("r", weir.FixedWindow{Rate: weir.PerDay(10)})
+	r := f.reserve(rule.For("k", 6))
+	f.settle(r, 2)
+	f.settle(r, 0)
+	f.settle(r, 9)
+	f.cancel(r)
+	f.wantRemaining("after the first of four settlements", rule, "k", 8)
+
+	r = f.reserve(rule.For("k", 6))
+	f.cancel(r)
+	f.settle(r, 8)
+	f.wantRemaining("after a cancel and a settlement", rule, "k", 8)
+
+	r = f.reserve(rule.For("k", 6))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { f.settle(r, 5) })
+	}
+	all.Wait()
+	f.wantRemaining("after 8 settlements at once", rule, "k", 3)
+}
+
+func settlesNothing(f *fixture) {
+	for _, rule := range f.reservable() {
+		f.take(rule.For("k", 3))
+		r := f.reserve(rule.For("k", 4))
+		if r.Decision.Allowed {
+			f.Errorf("%s: reserve 4 where 2 are left: got %+v, want a refusal", rule, r.Decision)
+		}
+		before := f.peek(rule.For("k", 0))
+		f.settle(r, 1)
+		f.cancel(r)
+		if after := f.peek(rule.For("k", 0)); after != before {
+			f.Errorf("%s: settling a refusal wrote: got %+v, want %+v", rule, after, before)
+		}
+	}
+	var none *weir.Reservation
+	f.settle(none, 1)
+	f.cancel(none)
+}
+
+func badSettlement(f *fixture) {
+	rule := f.rule("r", weir.FixedWindow{Rate: weir.PerDay(10)})
+	r := f.reserve(rule.For("a", 3), rule.For("b", 3))
+	for _, actual := range [][]int64{{}, {-1}, {1, -1}, {1, 1, 1}} {
+		f.wantRequestError("Settle with bad costs", r.Settle(context.Background(), actual...), "cost")
+	}
+	f.wantRemaining("after bad settlements", rule, "a", 7)
+	f.settle(r, 1)
+	f.wantRemaining("after a good one", rule, "a", 9)
+}

@@ -1,0 +1,161 @@
+package limittest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// RunTicks is [Run] for an engine whose clock tells nothing below tick and whose
+// numbers go up to most ticks: a retry one tick early is refused, and vectors
+// are played with their start reduced modulo the least common multiple of the
+// periods, and each nanosecond then read as one tick. Scenarios that do not fit,
+// or whose limits the engine refuses with a *weir.LimitError, are logged with
+// the reason.
+func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) {
+	t.Run("Vectors", func(t *testing.T) {
+		binds := func(s Scenario) string {
+			if reason := bindsNoEngine(s); reason != "" {
+				return reason
+			}
+			_, reason := s.inTicks(tick, most)
+			return reason
+		}
+		RunVectors(t, binds, func(s Scenario) (Subject, error) {
+			return newTicked(t, s, tick, most, newEngine)
+		})
+	})
+	for _, piece := range pieces {
+		t.Run(piece.promise, func(t *testing.T) {
+			f := newFixture(t, newEngine)
+			f.tick = tick
+			piece.prove(f)
+		})
+	}
+}
+
+// ticked answers in nanoseconds of the vectors what an engine answers in ticks.
+type ticked struct {
+	*engineSubject
+	shift int64 // ns, by which the start was reduced
+	tick  int64
+}
+
+func newTicked(t *testing.T, s Scenario, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) (Subject, error) {
+	scaled, _ := s.inTicks(tick, most)
+	rule, err := weir.NewRule("vector", scaled.Limits()...)
+	if err != nil {
+		return nil, refusedInTicks{err}
+	}
+	f := newFixture(t, newEngine)
+	if err := f.engine.Check(rule); err != nil {
+		return nil, refusedInTicks{err}
+	}
+	return &ticked{&engineSubject{f, rule}, s.T0 - scaled.T0/int64(tick), int64(tick)}, nil
+}
+
+// refusedInTicks is a refusal of limits that only the reading in ticks put out
+// of bounds, or those of the engine.
+type refusedInTicks struct{ error }
+
+func (r refusedInTicks) Unwrap() error { return r.error }
+
+func (k *ticked) Answer(now int64, op Op) Answer {
+	a := k.engineSubject.Answer((now-k.shift)*k.tick, op)
+	for _, d := range []*int64{&a.RetryAfter, &a.ResetAfter, &a.Delay} {
+		if *d == math.MaxInt64 {
+			continue
+		}
+		if *d%k.tick != 0 {
+			a.Error = fmt.Sprintf("%d ns are not whole ticks", *d)
+		}
+		*d /= k.tick
+	}
+	return a
+}
+
+// inTicks is the scenario with its start reduced and its limits read in ticks,
+// or why it does not fit.
+func (s Scenario) inTicks(tick time.Duration, most int64) (_ Scenario, reason string) {
+	common, ok := s.Params.commonPeriod()
+	if ok {
+		s.T0 = (s.T0%common + common) % common
+	}
+	longest := int64(0)
+	for _, op := range s.Ops {
+		at := s.T0 + op.T
+		longest = max(longest, at, -at)
+		for _, d := range []*int64{op.Want.RetryAfter, op.Want.ResetAfter, op.Want.Delay} {
+			if d != nil {
+				longest = max(longest, *d)
+			}
+		}
+	}
+	if longest > most || s.T0 > most {
+		return s, fmt.Sprintf("instants or waits are above %d ticks", most)
+	}
+	params, ok := s.Params.inTicks(int64(tick))
+	if !ok {
+		return s, fmt.Sprintf("a period is above %v when a nanosecond is read as %v", weir.MaxPeriod, tick)
+	}
+	s.Params = params
+	s.T0 *= int64(tick)
+	return s, ""
+}
+
+// commonPeriod is the least common multiple of the periods; false if it is
+// beyond 64 bits.
+func (p Params) commonPeriod() (common int64, ok bool) {
+	common = max(p.Period, 1)
+	for _, part := range p.Limits {
+		period, ok := part.commonPeriod()
+		if !ok {
+			return 0, false
+		}
+		a, b := common, period
+		for b != 0 {
+			a, b = b, a%b
+		}
+		if common/a > math.MaxInt64/period {
+			return 0, false
+		}
+		common = common / a * period
+	}
+	return common, true
+}
+
+func (p Params) inTicks(tick int64) (Params, bool) {
+	for _, d := range []*int64{&p.Period, &p.MinGap, &p.Origin} {
+		if *d > int64(weir.MaxPeriod)/tick || *d < -int64(weir.MaxPeriod)/tick {
+			return p, false
+		}
+		*d *= tick
+	}
+	limits := p.Limits
+	p.Limits = nil
+	for _, part := range limits {
+		part, ok := part.inTicks(tick)
+		if !ok {
+			return p, false
+		}
+		p.Limits = append(p.Limits, part)
+	}
+	return p, true
+}
+
+// refusal is the reason of a refusal of limits, and whether it is legal.
+func (s Scenario) refusal(err error) (reason string, legal bool) {
+	var limitError *weir.LimitError
+	if !errors.As(err, &limitError) {
+		return "", false
+	}
+	if in := (refusedInTicks{}); errors.As(err, &in) {
+		return limitError.Field + " is out of the engine's bounds in ticks", true
+	}
+	reason = s.Params.outOfBounds()
+	return reason, reason != ""
+}

@@ -1,0 +1,151 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir"
+)
+
+// RunVectors plays all vectors, a subtest for each file. binds says why a
+// scenario does not bind the subject under test, "" if it does. fresh makes the
+// subject; it may refuse limits outside the bounds of package weir with a
+// *weir.LimitError. What was not played is logged with its reason.
+func RunVectors(t *testing.T, binds func(Scenario) string, fresh func(Scenario) (Subject, error)) {
+	for _, file := range Files(t) {
+		t.Run(file.Name, func(t *testing.T) {
+			runFile(t, file, binds, fresh)
+		})
+	}
+}
+
+func runFile(t *testing.T, file File, binds func(Scenario) string, fresh func(Scenario) (Subject, error)) {
+	played := 0
+	unplayed := map[string][]string{} // reason to scenarios
+	for _, d := range file.Dialects {
+		reason := fmt.Sprintf("a dialect, which binds only %s", dialects[d.Algorithm])
+		unplayed[reason] = append(unplayed[reason], d.ID)
+	}
+	for _, s := range file.Scenarios {
+		reason := bindsNoTokenBucket(s)
+		if reason == "" {
+			reason = binds(s)
+		}
+		if reason == "" {
+			reason = play(t, s, fresh)
+		}
+		if reason == "" {
+			played++
+			continue
+		}
+		unplayed[reason] = append(unplayed[reason], s.ID)
+	}
+	t.Logf("%s: %d of %d scenarios played", file.Name, played, len(file.Scenarios)+len(file.Dialects))
+	for _, reason := range slices.Sorted(maps.Keys(unplayed)) {
+		ids := unplayed[reason]
+		t.Logf("%s: %d not played, %s: %s", file.Name, len(ids), reason, strings.Join(ids, " "))
+	}
+}
+
+// bindsNoTokenBucket: TokenBucket is the gcra of the vectors, and parts from
+// token_bucket where time runs backwards.
+func bindsNoTokenBucket(s Scenario) string {
+	if slices.Contains(s.Params.algorithms(), "token_bucket") && s.Tagged("backwards") {
+		return "token_bucket with time running backwards does not bind TokenBucket"
+	}
+	return ""
+}
+
+// play says why the subject refused the scenario, "" if it was played.
+func play(t *testing.T, s Scenario, fresh func(Scenario) (Subject, error)) (refused string) {
+	t.Helper()
+	subject, err := fresh(s)
+	if err == nil {
+		if err := Play(s, subject); err != nil {
+			t.Error(err)
+		}
+		return ""
+	}
+	reason, legal := s.refusal(err)
+	if !legal {
+		t.Errorf("%s: limits refused: got %v; want a *weir.LimitError, and only for limits out of bounds", s.ID, err)
+	}
+	return "refused: " + reason
+}
+
+// runEngineVectors plays on an engine what binds engines.
+func runEngineVectors(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
+	RunVectors(t, bindsNoEngine, func(s Scenario) (Subject, error) {
+		rule, err := weir.NewRule("vector", s.Limits()...)
+		if err != nil {
+			return nil, err
+		}
+		f := newFixture(t, newEngine)
+		if err := f.engine.Check(rule); err != nil {
+			return nil, err
+		}
+		return &engineSubject{f, rule}, nil
+	})
+}
+
+func bindsNoEngine(s Scenario) string {
+	if s.Reserves() {
+		return "an engine does not reserve for a later instant"
+	}
+	return ""
+}
+
+// engineSubject holds the limits of a scenario in one rule.
+type engineSubject struct {
+	f    *fixture
+	rule *weir.Rule
+}
+
+func (e *engineSubject) Answer(now int64, op Op) Answer {
+	e.f.clock.set(now)
+	decision, err := e.decide(e.rule.For(op.Key, op.Cost), op)
+	var bad *weir.RequestError
+	switch {
+	case errors.As(err, &bad) && bad.Field == "cost":
+		return Answer{Error: InvalidCost}
+	case err != nil:
+		return Answer{Error: err.Error()}
+	case decision.Rule != e.rule.Name() || decision.Key != op.Key:
+		return Answer{Error: fmt.Sprintf("names rule %q and key %q", decision.Rule, decision.Key)}
+	}
+	return DecisionAnswer(decision)
+}
+
+func (e *engineSubject) decide(request weir.Request, op Op) (weir.Decision, error) {
+	ctx := context.Background()
+	switch {
+	case op.Verb == Allow:
+		return e.f.engine.Take(ctx, request)
+	case op.Verb == Peek:
+		return e.f.engine.Peek(ctx, request)
+	case op.MaxWait != 0:
+		return weir.Decision{}, errors.New("an engine does not reserve for a later instant")
+	}
+	reservation, err := e.f.engine.Reserve(ctx, request)
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	return reservation.Decision, nil
+}
+
+// DecisionAnswer is a decision as vectors tell it.
+func DecisionAnswer(d weir.Decision) Answer {
+	return Answer{
+		Allowed:    d.Allowed,
+		Limit:      d.Limit,
+		Remaining:  d.Remaining,
+		RetryAfter: int64(d.RetryAfter),
+		ResetAfter: int64(d.ResetAfter),
+		Delay:      int64(d.Delay),
+	}
+}

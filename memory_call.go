@@ -1,0 +1,245 @@
+package weir
+
+import (
+	"context"
+	"math/bits"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// slot is where the state of a part lives, and which request asked for it.
+type slot struct {
+	key     stateKey
+	request int
+	hash    table.Hash
+	part    *part
+	table   *limitTable
+	word    uint64 // what was borrowed from the table
+	place   place
+	steps   uint8 // how often the key was sent on for want of room
+}
+
+// place says where the state of a slot is: as a word in the table, if it fits,
+// or in a cell of the shard.
+type place uint8
+
+const (
+	unplaced place = iota
+	asWord         // borrowed, to be put back
+	asCell
+	newCell // nowhere yet, but counted in
+	asTwin  // with a slot before, which has the same state
+	noRoom
+)
+
+func (s *slot) shard(m *Memory) *shard { return &m.shards[s.hash%shardCount] }
+
+// call is one decision on its way: the parts of all requests, and the shards
+// that hold their states.
+type call struct {
+	requests []Request
+	parts    []algorithm.Part
+	slots    []slot
+	shards   uint64 // set of shard numbers
+}
+
+// callSpace lets a small call stay on the stack. For that a call is handed on
+// by value while it grows, and does not hold the engine: what is stored through
+// a pointer, or beside one that escapes, has to escape too.
+type callSpace struct {
+	parts [4]algorithm.Part
+	slots [4]slot
+}
+
+// gather checks the requests and lays out their parts. Costs of the same rule
+// and key are summed.
+func (m *Memory) gather(ctx context.Context, op string, requests []Request, space *callSpace) (call, error) {
+	if err := checkRequests(op, requests); err != nil {
+		return call{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return call{}, cannotDecide(op, err)
+	}
+	c := call{requests: requests, parts: space.parts[:0], slots: space.slots[:0]}
+	for i := range requests {
+		if first := sameState(requests[:i], &requests[i]); first >= 0 {
+			c.addCost(first, requests[i].Cost)
+			continue
+		}
+		c = c.withParts(i, m.seed)
+	}
+	return c, nil
+}
+
+func (c call) withParts(request int, seed *table.Seed) call {
+	q := &c.requests[request]
+	h := seed.Hash(q.Key)
+	c.shards |= 1 << (h % shardCount)
+	for i := range q.Rule.parts {
+		p := &q.Rule.parts[i]
+		c.parts = append(c.parts, algorithm.Part{Algorithm: p.algorithm, Cost: q.Cost, Lease: q.Lease})
+		c.slots = append(c.slots, slot{key: stateKey{p.state, q.Key}, request: request, hash: h, part: p})
+	}
+	return c
+}
+
+func (c *call) addCost(request int, cost int64) {
+	for i := range c.slots {
+		if c.slots[i].request == request {
+			c.parts[i].Cost = saturatingAdd(c.parts[i].Cost, cost)
+		}
+	}
+}
+
+// lock takes the locks of all shards in order and loads the states, those that
+// keys share who find no room included. The result is the instant to decide at:
+// now, unless a key is missing that was perhaps forgotten later than that. Then
+// it is taken to have been fresh since.
+func (m *Memory) lock(c *call, now int64) int64 {
+	at, room := m.tryLock(c, now)
+	if room {
+		return at
+	}
+	for !room {
+		m.unlock(c, now)
+		m.share(c, now)
+		at, room = m.tryLock(c, now)
+	}
+	c.sumTwins()
+	return at
+}
+
+// tryLock is lock, but says whether there was room for the keys.
+func (m *Memory) tryLock(c *call, now int64) (at int64, room bool) {
+	for set := c.shards; set != 0; set &= set - 1 {
+		m.shards[bits.TrailingZeros64(set)].mu.Lock()
+	}
+	now = m.under(c, now)
+	at, room = now, true
+	for i := range c.slots {
+		s, p := &c.slots[i], &c.parts[i]
+		if s.table == nil {
+			s.table = m.tableOf(s.part, now)
+		}
+		if s.steps > 0 && c.isTwin(i) {
+			continue
+		}
+		at = max(at, m.load(s, p, c.slots[:i], now))
+		room = room && s.place != noRoom
+	}
+	return at, room
+}
+
+// under is the time to decide at, now that the locks are held: see reading.
+func (m *Memory) under(c *call, now int64) int64 {
+	if m.clock.source != nil {
+		return now
+	}
+	for set := c.shards; set != 0; set &= set - 1 {
+		now = max(now, m.shards[bits.TrailingZeros64(set)].newest)
+	}
+	for set := c.shards; set != 0; set &= set - 1 {
+		m.shards[bits.TrailingZeros64(set)].newest = now
+	}
+	return now
+}
+
+// load finds the state of a part, and the instant from which on it is known. The
+// slots before it in its call are loaded.
+func (m *Memory) load(s *slot, p *algorithm.Part, loaded []slot, now int64) int64 {
+	if s.table.hasWords() {
+		switch s.borrow(p, now) {
+		case asWord:
+			if s.word == table.Fresh {
+				return s.table.table.Swept()
+			}
+			return now
+		case noRoom:
+			return now
+		}
+	}
+	shard := s.shard(m)
+	if found, ok := shard.cells[s.key]; ok {
+		s.place, p.State = asCell, found.state
+		return now
+	}
+	if !s.table.hasWords() {
+		s.place = noRoom
+		if shard.enter(s.table, s.hash, loaded, now) {
+			s.place = newCell
+		}
+	}
+	p.State = p.Algorithm.Fresh()
+	return shard.swept
+}
+
+// store writes back the states that the decision changed. What is idle at the
+// reading of the clock may be forgotten meanwhile; not at the instant decided at,
+// if that is later, or time behind it would find room again.
+func (m *Memory) store(c *call, changed bool, now int64) {
+	if !changed {
+		return
+	}
+	for i := range c.slots {
+		if p := &c.parts[i]; p.Cost != 0 && c.slots[i].place != asTwin {
+			m.save(&c.slots[i], p)
+		}
+	}
+	for set := c.shards; set != 0; set &= set - 1 {
+		m.shards[bits.TrailingZeros64(set)].sweep(now)
+	}
+}
+
+// save puts a state where it fits: a word, or a cell.
+func (m *Memory) save(s *slot, p *algorithm.Part) {
+	shard := s.shard(m)
+	if s.table.hasWords() {
+		if word, ok := s.part.words.Pack(p.State, s.table.base); ok {
+			s.word = word
+			if s.place == asCell {
+				delete(shard.cells, s.key)
+			}
+			s.place = asWord
+			return
+		}
+	}
+	s.place = asCell
+	shard.cells[s.key] = cell{state: p.State, algorithm: p.Algorithm, table: s.table, hash: s.hash}
+}
+
+// reset makes a key fresh. One that found no room shares its state with others,
+// who keep it.
+func (m *Memory) reset(s *slot) {
+	if s.place == asCell {
+		delete(s.shard(m).cells, s.key)
+		s.place = newCell
+		if s.table.hasWords() {
+			s.place = asWord
+		}
+	}
+	s.word = table.Fresh
+}
+
+// unlock gives back what was borrowed.
+func (m *Memory) unlock(c *call, now int64) {
+	for i := range c.slots {
+		switch s := &c.slots[i]; s.place {
+		case asWord:
+			s.table.put(s.hash, s.word, now)
+		case newCell:
+			s.table.cells[s.hash%shardCount]--
+		}
+	}
+	for set := c.shards; set != 0; set &= set - 1 {
+		m.shards[bits.TrailingZeros64(set)].mu.Unlock()
+	}
+}
+
+// decision names the rule and key of the binding part.
+func (c *call) decision(a algorithm.Answer) Decision {
+	d := decision(a)
+	q := &c.requests[c.slots[a.Binding].request]
+	d.Rule, d.Key = q.Rule.name, q.Key
+	return d
+}

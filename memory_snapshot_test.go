@@ -1,0 +1,391 @@
+package weir_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// everyLimit has one limit of each kind, and those whose states fit no word.
+var everyLimit = []weir.Limit{
+	weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 5},
+	weir.TokenBucket{Rate: weir.PerSecond(11), Burst: 7}, // a denominator that no word has
+	weir.TokenBucket{Rate: weir.PerMinute(60)},
+	weir.LeakyBucket{Rate: weir.PerSecond(7), Queue: 4, NoDelay: 1},
+	weir.FixedWindow{Rate: weir.PerSecond(5)},
+	weir.FixedWindow{Rate: weir.Per(40, 90*time.Minute)},
+	weir.SlidingWindow{Rate: weir.PerSecond(5)},
+	weir.SlidingWindow{Rate: weir.Per(50, 1500*time.Millisecond)},
+	weir.SlidingLog{Rate: weir.PerSecond(5), Gap: 10 * time.Millisecond},
+	weir.SlidingLog{Rate: weir.PerSecond(5), CountDenied: true},
+	weir.RateGate{Rate: weir.Per(4, 2*time.Second)},
+	weir.Cycle{Rate: weir.PerSecond(6), Origin: 123 * time.Millisecond},
+	weir.Cycle{Rate: weir.PerDay(9)},
+	weir.Concurrency{Slots: 5, Lease: 3 * time.Second},
+	weir.Concurrency{Slots: 5},
+}
+
+// saved is what an engine saves.
+func saved(t testing.TB, m *weir.Memory) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	if err := m.Save(&file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// loaded is the engine of a snapshot.
+func loaded(t testing.TB, file []byte, clock func() int64) *weir.Memory {
+	t.Helper()
+	m, err := weir.LoadMemory(bytes.NewReader(file), weir.MemoryOptions{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestSnapshotsChangeNoAnswer runs random operations beside an engine that is
+// never saved. The other one is saved and loaded again and again, and time
+// passes, in between also long enough for all to be idle.
+func TestSnapshotsChangeNoAnswer(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("repeat with -seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	now := int64(1_700_000_000_123_456_789)
+	clock := func() int64 { return now }
+	rules := make([]*weir.Rule, len(everyLimit))
+	for i, limit := range everyLimit {
+		rules[i] = mustRule(t, fmt.Sprint("r", i), limit)
+	}
+	rules = append(rules, mustRule(t, "both", everyLimit[0], everyLimit[4]), mustRule(t, "twice", everyLimit[0], everyLimit[2]))
+	kept, other := weir.NewMemory(weir.MemoryOptions{Clock: clock}), weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	for op := range 60_000 {
+		now += random.Int64N(int64(3 * time.Millisecond))
+		if random.IntN(300) == 0 {
+			file := saved(t, other)
+			now += []int64{0, 1, int64(time.Second), int64(3 * time.Hour)}[random.IntN(4)]
+			other = loaded(t, file, clock)
+		}
+		rule := rules[random.IntN(len(rules))]
+		q := rule.For(fmt.Sprint(random.IntN(20)), random.Int64N(5))
+		q.Lease = random.Uint64N(3)
+		verb := []string{"take", "take", "peek", "record", "reset"}[random.IntN(4+random.IntN(10)/9)]
+		if verb == "record" {
+			q.Cost -= 2
+		}
+		if got, want := answer(other, verb, q), answer(kept, verb, q); got != want {
+			t.Fatalf("operation %d, %s cost %d of key %s under %s at %d:\ngot  %s\nwant %s", op, verb, q.Cost, q.Key, rule, now, got, want)
+		}
+	}
+}
+
+func mustRule(t testing.TB, name string, limits ...weir.Limit) *weir.Rule {
+	t.Helper()
+	rule, err := weir.NewRule(name, limits...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rule
+}
+
+func answer(m *weir.Memory, verb string, q weir.Request) string {
+	var d weir.Decision
+	var err error
+	switch ctx := context.Background(); verb {
+	case "take":
+		d, err = m.Take(ctx, q)
+	case "peek":
+		d, err = m.Peek(ctx, q)
+	case "record":
+		d, err = m.Record(ctx, q)
+	case "reset":
+		err = m.Reset(ctx, q)
+	}
+	return fmt.Sprintf("%+v %v", d, err)
+}
+
+// spend takes all of a key, so that what it says afterwards tells the time.
+func spend(t testing.TB, m *weir.Memory, q weir.Request) {
+	t.Helper()
+	if d, err := m.Take(context.Background(), q); err != nil || !d.Allowed {
+		t.Fatalf("spending %d of %q: %+v, %v", q.Cost, q.Key, d, err)
+	}
+}
+
+func TestLoadGoesOnWithTheTimeThatPassed(t *testing.T) {
+	for _, away := range []time.Duration{0, time.Nanosecond, 20 * time.Second, 59 * time.Second, 61 * time.Second, 100 * 365 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerMinute(1)})
+			m := weir.NewMemory(weir.MemoryOptions{})
+			spend(t, m, rule.For("k", 1))
+			file := saved(t, m)
+			time.Sleep(away)
+			d, err := loaded(t, file, nil).Peek(t.Context(), rule.For("k", 1))
+			if want := max(0, time.Minute-away); err != nil || d.RetryAfter != want {
+				t.Errorf("away for %v: got %+v and error %v, want RetryAfter %v", away, d, err, want)
+			}
+		})
+	}
+}
+
+// TestLoadNeverGoesBackInTime loads when the wall clock has been set back, and
+// where the engine was ahead of it.
+func TestLoadNeverGoesBackInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerMinute(1)})
+		m := weir.NewMemory(weir.MemoryOptions{})
+		spend(t, m, rule.For("k", 1))
+		file := saved(t, m)
+		for _, at := range clockOffsets(file) { // as if it was saved an hour from now
+			wall := binary.LittleEndian.Uint64(file[at+8:])
+			binary.LittleEndian.PutUint64(file[at+8:], wall+uint64(time.Hour))
+		}
+		m = loaded(t, sealed(file), nil)
+		time.Sleep(20 * time.Second)
+		d, err := m.Peek(t.Context(), rule.For("k", 1))
+		if err != nil || d.RetryAfter != 40*time.Second {
+			t.Errorf("got %+v and error %v, want RetryAfter 40s: what has passed since the load", d, err)
+		}
+	})
+}
+
+// clockOffsets are the places of the two pairs of clocks in a snapshot.
+func clockOffsets(file []byte) [2]int { return [2]int{8 + 4 + 32, len(file) - 4 - 8 - 16} }
+
+// sealed is a snapshot with the checksum it should have.
+func sealed(file []byte) []byte {
+	body := bytes.Clone(file[:len(file)-4])
+	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+func TestIdleKeysAreNotSavedNorLoaded(t *testing.T) {
+	now := int64(1_700_000_000_123_456_789)
+	clock := func() int64 { return now }
+	m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	fresh := len(saved(t, m))
+	for i, limit := range everyLimit[:len(everyLimit)-1] { // what is held for ever is never idle
+		for k := range 50 {
+			spend(t, m, mustRule(t, fmt.Sprint("r", i), limit).For(fmt.Sprint("k", k), 1))
+		}
+	}
+	busy := saved(t, m)
+	now += int64(48 * time.Hour)
+	if got := len(saved(t, m)); got != fresh {
+		t.Errorf("the snapshot of idle keys has %d bytes, that of none %d, that of busy ones %d", got, fresh, len(busy))
+	}
+	if got := len(saved(t, loaded(t, busy, clock))); got != fresh {
+		t.Errorf("busy keys, loaded when they are idle, take %d bytes, none take %d", got, fresh)
+	}
+}
+
+// TestLoadedStatesOfRulesNobodyAsksAreForgotten fills shards with other keys
+// until they look for what is idle.
+func TestLoadedStatesOfRulesNobodyAsksAreForgotten(t *testing.T) {
+	now := int64(1_700_000_000_123_456_789)
+	clock := func() int64 { return now }
+	for _, limit := range everyLimit[:len(everyLimit)-1] {
+		m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+		rule := mustRule(t, "old", limit)
+		for k := range 4000 {
+			if _, err := m.Record(t.Context(), rule.For(fmt.Sprint(k), 2)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := saved(t, m)
+		m = loaded(t, file, clock)
+		if got := len(saved(t, m)); got != len(file) {
+			t.Errorf("%s: %d bytes after a load, want %d", limit, got, len(file))
+		}
+		now += int64(48 * time.Hour)
+		fresh := len(saved(t, weir.NewMemory(weir.MemoryOptions{Clock: clock})))
+		if got := len(saved(t, m)); got != fresh {
+			t.Errorf("%s: %d bytes once all is idle, want %d", limit, got, fresh)
+		}
+	}
+}
+
+// TestOldBasesMoveOn loads after so many years that words would soon not fit.
+func TestOldBasesMoveOn(t *testing.T) {
+	now := int64(1_700_000_000_123_456_789)
+	clock := func() int64 { return now }
+	year := int64(weir.MaxPeriod)
+	for _, limit := range []weir.Limit{
+		weir.TokenBucket{Rate: weir.Per(3, weir.MaxPeriod)}, weir.FixedWindow{Rate: weir.Per(3, weir.MaxPeriod)}, weir.SlidingWindow{Rate: weir.Per(3, weir.MaxPeriod)},
+	} {
+		rule := mustRule(t, "r", limit)
+		m, kept := weir.NewMemory(weir.MemoryOptions{Clock: clock}), weir.NewMemory(weir.MemoryOptions{Clock: clock})
+		for range 60 {
+			now += year / 3
+			for _, verb := range []string{"take", "peek"} {
+				if got, want := answer(m, verb, rule.For("k", 1)), answer(kept, verb, rule.For("k", 1)); got != want {
+					t.Fatalf("%s at %d: got %s, want %s", limit, now, got, want)
+				}
+			}
+			m = loaded(t, saved(t, m), clock)
+		}
+	}
+}
+
+// TestSaveGoesOnBesideDecisions takes and saves at once. What a snapshot says of
+// a key lies between what was taken before the save and after it.
+func TestSaveGoesOnBesideDecisions(t *testing.T) {
+	const keys, most = 300, 1 << 40
+	clock := func() int64 { return 1_700_000_000_000_000_000 }
+	m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	// The states of the second go back and forth between words and cells.
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.Per(most, weir.MaxPeriod)}, weir.SlidingWindow{Rate: weir.Per(1<<30+500, weir.MaxPeriod)})
+	requests := make([]weir.Request, keys)
+	for k := range requests {
+		requests[k] = rule.For(fmt.Sprint("key ", k), 1)
+		if _, err := m.Record(t.Context(), rule.For(requests[k].Key, 1<<30-200)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func(m *weir.Memory, k int) int64 {
+		d, err := m.Peek(context.Background(), mustRule(t, "r", weir.FixedWindow{Rate: weir.Per(most, weir.MaxPeriod)}).For(requests[k].Key, 0))
+		if err != nil {
+			t.Error(err)
+		}
+		return most - d.Remaining
+	}
+	stop := make(chan bool)
+	var callers sync.WaitGroup
+	for range 2 {
+		callers.Go(func() {
+			random := rand.New(rand.NewPCG(1, 1))
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				q := requests[random.IntN(keys)]
+				if d, err := m.Take(context.Background(), q); err == nil && !d.Allowed {
+					q.Cost = -300
+					_, _ = m.Record(context.Background(), q)
+				}
+			}
+		})
+	}
+	for range 30 {
+		loaded := loaded(t, saved(t, m), clock)
+		for k := range keys {
+			// Nobody knows the exact count, but none was ever below this.
+			if got := used(loaded, k); got < 1<<30-200 || got > 1<<30+500 {
+				t.Fatalf("key %d: %d used in the snapshot, want %d to %d", k, got, 1<<30-200, 1<<30+500)
+			}
+		}
+	}
+	close(stop)
+	callers.Wait()
+}
+
+// sample is a snapshot with everything in it.
+func sample(t testing.TB) []byte {
+	m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 1_700_000_000_123_456_789 }})
+	for i, limit := range everyLimit {
+		for k := range 2 {
+			q := mustRule(t, fmt.Sprint("r", i), limit).For(fmt.Sprint("key", k), 1)
+			q.Lease = uint64(k)
+			spend(t, m, q)
+		}
+	}
+	return saved(t, m)
+}
+
+func TestWhatIsNoWholeSnapshotIsRefused(t *testing.T) {
+	file := sample(t)
+	version := bytes.Clone(file)
+	version[8] = 2
+	for name, tt := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"empty":    {nil, "the snapshot ends too early"},
+		"foreign":  {[]byte(strings.Repeat("PK\x03\x04", 30)), `is none: it does not begin with "weirsnap"`},
+		"later":    {sealed(version), "is of version 2, and this program reads version 1"},
+		"too long": {append(bytes.Clone(file), 0), "goes on after its end"},
+	} {
+		m, err := weir.LoadMemory(bytes.NewReader(tt.file), weir.MemoryOptions{})
+		if !errors.Is(err, weir.ErrSnapshot) || !strings.Contains(err.Error(), tt.want) || m != nil {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+	for length := range file {
+		if _, err := weir.LoadMemory(bytes.NewReader(file[:length]), weir.MemoryOptions{}); !errors.Is(err, weir.ErrSnapshot) {
+			t.Fatalf("the first %d of %d bytes: got error %v, want a SnapshotError", length, len(file), err)
+		}
+	}
+	for at := range file {
+		damaged := bytes.Clone(file)
+		damaged[at] ^= 1 << (at % 8)
+		if _, err := weir.LoadMemory(bytes.NewReader(damaged), weir.MemoryOptions{}); !errors.Is(err, weir.ErrSnapshot) {
+			t.Fatalf("byte %d of %d changed: got error %v, want a SnapshotError", at, len(file), err)
+		}
+	}
+}
+
+func TestErrorsOfReadingAndWritingAreHandedOn(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	file := sample(t)
+	for _, length := range []int{0, 20, len(file) - 5, len(file)} {
+		r := io.MultiReader(bytes.NewReader(file[:length]), iotest.ErrReader(broken))
+		if _, err := weir.LoadMemory(r, weir.MemoryOptions{}); !errors.Is(err, broken) || errors.Is(err, weir.ErrSnapshot) {
+			t.Errorf("reading fails after %d of %d bytes: got %v", length, len(file), err)
+		}
+	}
+	if err := loaded(t, file, nil).Save(failingWriter{broken}); !errors.Is(err, broken) {
+		t.Errorf("writing fails: got %v", err)
+	}
+	if _, err := weir.LoadMemory(iotest.OneByteReader(bytes.NewReader(file)), weir.MemoryOptions{}); err != nil {
+		t.Errorf("read byte by byte: %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// FuzzLoadMemory gives each input its checksum, or it would find little but
+// that. What is loaded must answer, and be saved and loaded again.
+func FuzzLoadMemory(f *testing.F) {
+	f.Add(sample(f))
+	f.Add(saved(f, weir.NewMemory(weir.MemoryOptions{})))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) < 4 {
+			return
+		}
+		clock := func() int64 { return 1_700_000_000_123_456_789 }
+		m, err := weir.LoadMemory(bytes.NewReader(sealed(file)), weir.MemoryOptions{Clock: clock})
+		if err != nil {
+			if !errors.Is(err, weir.ErrSnapshot) {
+				t.Fatalf("got %v, want a SnapshotError", err)
+			}
+			return
+		}
+		for i, limit := range everyLimit {
+			rule := mustRule(t, fmt.Sprint("r", i), limit)
+			for _, verb := range []string{"peek", "take", "record"} {
+				answer(m, verb, rule.For("key0", 1))
+			}
+		}
+		loaded(t, saved(t, m), clock)
+	})
+}

@@ -1,0 +1,73 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options say how callers wait for their turn. The zero value is one line,
+// first come, first served.
+type Options struct {
+	// Weights makes classes that share the limit in proportion while they all
+	// have someone waiting; what one leaves unused goes to the others. A
+	// caller names its class by its index. Each is 1 to 1024. Default: one
+	// class.
+	Weights []int64
+	// Queue is how many may wait at once for one subject. Default: 65536.
+	Queue int
+	// Jitter spreads those who were let go: each is held back by a random time
+	// below it. It only ever adds. The limit holds for the instants before it,
+	// so where it must hold for the starts themselves (a gate, a log), use none.
+	// Default: none.
+	Jitter time.Duration
+	// MaxKeys is how many keys a Keyed remembers at most, idle ones not
+	// counted; unknown ones then share budgets. A Limiter has none. Default:
+	// 16,777,216.
+	MaxKeys int
+	// Clock tells the time in nanoseconds since the Unix epoch, and is taken as
+	// it is: see CachedClock. Those who wait sleep on the machine's clock all
+	// the same, for as long as this one says. Default: as MemoryOptions.Clock.
+	Clock func() int64
+}
+
+const (
+	defaultQueue = 1 << 16
+	defaultKeys  = 1 << 24
+)
+
+func (o *Options) maxKeys() int {
+	if o.MaxKeys == 0 {
+		return defaultKeys
+	}
+	return o.MaxKeys
+}
+
+func (o *Options) queue() int {
+	if o.Queue == 0 {
+		return defaultQueue
+	}
+	return o.Queue
+}
+
+func (o *Options) check() error {
+	var problems []error
+	bad := func(field, format string, values ...any) {
+		problems = append(problems, &LimitError{Limit: "options", Field: field, Reason: fmt.Sprintf(format, values...)})
+	}
+	for _, w := range o.Weights {
+		if w < 1 || w > maxWeight {
+			bad("weights", "%d is not within 1 and %d", w, maxWeight)
+		}
+	}
+	if o.Queue < 0 {
+		bad("queue", "%d is negative", o.Queue)
+	}
+	if o.MaxKeys < 0 {
+		bad("keys", "%d is negative", o.MaxKeys)
+	}
+	if o.Jitter < 0 {
+		bad("jitter", "%v is negative", o.Jitter)
+	}
+	return errors.Join(problems...)
+}

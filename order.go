@@ -1,0 +1,129 @@
+package weir
+
+// order is who comes next among those who wait: first come, first served within
+// a class, and the classes by weighted fairness. It is start-time fair queueing
+// (Goyal, Vin and Cheng, 1996): each waiter starts, in virtual time, when the
+// one before it in its class has been served its cost divided by the weight,
+// and the earliest start comes first. With one class this is plain arrival
+// order.
+type order struct {
+	classes []class
+	virtual int64 // the start of who was served last
+}
+
+// class is a queue of waiters, linked in order of arrival.
+type class struct {
+	perUnit     int64 // virtual time that one unit takes
+	first, last *waiter
+	start       int64 // of the first waiter
+	finish      int64 // of who was served last
+}
+
+// fairScale is the virtual time of one unit at weight 1. Weights divide it
+// closely: within one in a thousand to maxWeight.
+const (
+	fairScale = 1 << 20
+	maxWeight = 1 << 10
+	fairUnits = 1 << 40 // a larger cost counts as this, so that times fit
+)
+
+func newOrder(weights []int64) order {
+	if len(weights) == 0 {
+		weights = []int64{1}
+	}
+	o := order{classes: make([]class, len(weights))}
+	for i, w := range weights {
+		o.classes[i].perUnit = fairScale / w
+	}
+	return o
+}
+
+// next is the waiter whose turn is next; nil if nobody waits.
+func (o *order) next() *waiter {
+	if c := o.nextClass(); c != nil {
+		return c.first
+	}
+	return nil
+}
+
+func (o *order) nextClass() (next *class) {
+	for i := range o.classes {
+		if c := &o.classes[i]; c.first != nil && (next == nil || c.start < next.start) {
+			next = c
+		}
+	}
+	return next
+}
+
+func (o *order) push(w *waiter) {
+	c := &o.classes[w.class]
+	if c.last == nil {
+		c.first = w
+		c.start = max(o.virtual, c.finish)
+	} else {
+		c.last.next, w.previous = w, c.last
+	}
+	c.last = w
+}
+
+// serve takes w, which is next, out of the order and charges its class.
+func (o *order) serve(w *waiter) {
+	c := &o.classes[w.class]
+	o.virtual = c.start
+	c.finish = c.start + min(w.n, fairUnits)*c.perUnit
+	o.remove(w)
+	c.start = c.finish
+	if o.virtual > 1<<61 {
+		o.rebase()
+	}
+}
+
+// remove takes w out without charging its class: who is behind it moves up.
+func (o *order) remove(w *waiter) {
+	c := &o.classes[w.class]
+	if w.previous == nil {
+		c.first = w.next
+	} else {
+		w.previous.next = w.next
+	}
+	if w.next == nil {
+		c.last = w.previous
+	} else {
+		w.next.previous = w.previous
+	}
+	w.previous, w.next = nil, nil
+}
+
+// rebase moves virtual time back to 0, long before it overflows.
+func (o *order) rebase() {
+	for i := range o.classes {
+		c := &o.classes[i]
+		c.start = max(c.start-o.virtual, 0)
+		c.finish = max(c.finish-o.virtual, 0)
+	}
+	o.virtual = 0
+}
+
+// all yields those who wait in the order in which they will go, if nobody else
+// comes.
+func (o *order) all(yield func(*waiter) bool) {
+	if len(o.classes) == 1 {
+		for w := o.classes[0].first; w != nil; w = w.next {
+			if !yield(w) {
+				return
+			}
+		}
+		return
+	}
+	rest := order{classes: append([]class(nil), o.classes...), virtual: o.virtual}
+	for c := rest.nextClass(); c != nil; c = rest.nextClass() {
+		w := c.first
+		if !yield(w) {
+			return
+		}
+		rest.virtual = c.start
+		c.finish = c.start + min(w.n, fairUnits)*c.perUnit
+		c.first = w.next
+		c.start = c.finish
+	}
+}

@@ -1,0 +1,32 @@
+package weir
+
+import "github.com/weirflow/weir/internal/algorithm"
+
+// RateGate lets never more than Rate.Count units go ahead in any stretch of
+// Rate.Period, first come, first served: what a caller waits for with it is the
+// instant of the release, and nobody overtakes. It is .NET's RateGate, for any
+// period up to MaxPeriod.
+//
+// Exact, and pays for it with up to Rate.Count entries of 16 bytes for each busy
+// key, three times that while instants to come are booked. At most twice
+// Rate.Count units can be booked ahead.
+type RateGate struct {
+	Rate Rate
+}
+
+var _ Limit = RateGate{}
+
+// Validate reports every field that is out of bounds.
+func (l RateGate) Validate() error { return joined(l.Rate.check(l.String())) }
+
+// String prints the limit as text: rate gate 2/s.
+func (l RateGate) String() string { return "rate gate " + l.Rate.String() }
+
+// MarshalText is String.
+func (l RateGate) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l RateGate) algorithm() algorithm.Algorithm {
+	return algorithm.NewRateGate(l.Rate.Count, int64(l.Rate.Period))
+}
+
+func (l RateGate) identity() string { return "rate gate/" + periodText(l.Rate.Period) }

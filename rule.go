@@ -1,0 +1,135 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Rule is a named set of limits that each key has to satisfy, all or nothing.
+// It never changes after it is made. Two rules of one name share their state
+// on an engine, so that limits can differ by plan or change over time: state
+// belongs to the rule's name, the algorithm, the window period, the ordinal
+// among equals and the key, and not to rate and burst.
+type Rule struct {
+	name   string
+	limits []Limit
+	parts  []part
+	kept   keptValue
+}
+
+// part is one limit of a rule, ready to decide.
+type part struct {
+	algorithm algorithm.Algorithm
+	state     string // rule name, identity and ordinal: names the state of the limit
+
+	words algorithm.Worder           // the algorithm, if its states fit words
+	table atomic.Pointer[limitTable] // where the memory engine that asked last keeps them
+}
+
+// NewRule makes a rule of one limit or several. The name is 1 to 256 bytes
+// without '='. A LeakyBucket, or a SlidingLog with CountDenied, stands alone;
+// Bursty and WarmUp are refused, since their keys cannot be forgotten.
+// Errors are *LimitError values joined.
+func NewRule(name string, limits ...Limit) (*Rule, error) {
+	rule := &Rule{name: name, limits: append([]Limit(nil), limits...)}
+	problems := checkName(name)
+	if len(limits) == 0 || len(limits) > maxLimits {
+		problems = append(problems, ruleError(name, "limits", fmt.Sprintf("are %d, not 1 to %d", len(limits), maxLimits)))
+	}
+	rule.parts = make([]part, 0, len(limits))
+	ordinals := map[string]int{}
+	for _, l := range limits {
+		compiled, err := compile(l)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if oneSubject(l) {
+			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "is for one subject in process, and cannot be in a rule"})
+		}
+		if len(limits) > 1 && compiled.Solitary() {
+			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "cannot combine it with other limits"})
+		}
+		identity := l.identity()
+		state := strings.Join([]string{name, identity, strconv.Itoa(ordinals[identity])}, "\x00")
+		ordinals[identity]++
+		rule.parts = rule.parts[:len(rule.parts)+1]
+		p := &rule.parts[len(rule.parts)-1]
+		p.algorithm, p.state = compiled, state
+		p.words, _ = compiled.(algorithm.Worder)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return rule, nil
+}
+
+const (
+	maxLimits = 16
+	maxName   = 256
+)
+
+func checkName(name string) []error {
+	if name == "" || len(name) > maxName || strings.ContainsAny(name, "=\x00") {
+		return []error{ruleError(name, "name", fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", maxName))}
+	}
+	return nil
+}
+
+func ruleError(name, field, reason string) error {
+	if len(name) > maxName {
+		name = name[:maxName] + "…"
+	}
+	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Reason: reason}
+}
+
+// Name is the rule's name.
+func (r *Rule) Name() string { return r.name }
+
+// Limits are the rule's limits, in order. The slice is the caller's.
+func (r *Rule) Limits() []Limit { return append([]Limit(nil), r.limits...) }
+
+// String prints the rule as ParseRule reads it:
+// login=token bucket 5/m and fixed window 100/d.
+func (r *Rule) String() string { return r.name + "=" + limitsText(r.limits) }
+
+// MarshalText is String.
+func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// For is a request to spend cost units of key under the rule.
+func (r *Rule) For(key string, cost int64) Request {
+	return Request{Rule: r, Key: key, Cost: cost}
+}
+
+// delays says that the rule admits with a delay.
+func (r *Rule) delays() bool {
+	if len(r.limits) == 0 { // not made by NewRule
+		return false
+	}
+	_, ok := r.limits[0].(LeakyBucket)
+	return ok
+}
+
+// leases says that the rule holds units by leases with an identity.
+func (r *Rule) leases() bool {
+	return slices.ContainsFunc(r.limits, func(l Limit) bool {
+		_, ok := l.(Concurrency)
+		return ok
+	})
+}
+
+// oneSubject says that idleness changes the limit, so that its state must not
+// be forgotten.
+func oneSubject(l Limit) bool {
+	switch l.(type) {
+	case Bursty, WarmUp:
+		return true
+	}
+	return false
+}

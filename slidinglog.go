@@ -1,0 +1,55 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// SlidingLog remembers when each unit was taken: never more than Rate.Count in
+// any stretch of Rate.Period. Exact, and pays for it with up to Rate.Count
+// entries of 16 bytes for each busy key; never more, also under a flood of
+// denied attempts.
+//
+// The gap and the counting of denied attempts are the rules of
+// classdojo/rolling-rate-limiter.
+type SlidingLog struct {
+	Rate Rate
+	// Gap is the least time between two admitted attempts, 0 to Rate.Period.
+	Gap time.Duration
+	// CountDenied logs denied attempts too: who hammers is never admitted. A
+	// cost above the capacity is not logged.
+	CountDenied bool
+}
+
+var _ Limit = SlidingLog{}
+
+// Validate reports every field that is out of bounds.
+func (l SlidingLog) Validate() error {
+	var gap error
+	if l.Gap < 0 || l.Gap > max(l.Rate.Period, 0) {
+		gap = &LimitError{Limit: l.String(), Field: "gap", Reason: l.Gap.String() + " is not within 0s and the period"}
+	}
+	return joined(l.Rate.check(l.String()), gap)
+}
+
+// String prints the limit as text: sliding log 5/10s gap 1s count denied.
+func (l SlidingLog) String() string {
+	text := "sliding log " + l.Rate.String()
+	if l.Gap != 0 {
+		text += " gap " + durationText(l.Gap)
+	}
+	if l.CountDenied {
+		text += " count denied"
+	}
+	return text
+}
+
+// MarshalText is String.
+func (l SlidingLog) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l SlidingLog) algorithm() algorithm.Algorithm {
+	return algorithm.NewSlidingLog(l.Rate.Count, int64(l.Rate.Period), int64(l.Gap), l.CountDenied)
+}
+
+func (l SlidingLog) identity() string { return "sliding log/" + periodText(l.Rate.Period) }

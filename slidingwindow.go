@@ -1,0 +1,32 @@
+package weir
+
+import (
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// SlidingWindow is a FixedWindow smoothed by the window before, which counts
+// in proportion to the part of it that the last Rate.Period still covers. Two
+// counters approximate a log well when traffic within a window is even.
+//
+// The scheme is known from Cloudflare; here the weighted sum is compared
+// exactly, where others round it and admit one more.
+type SlidingWindow struct {
+	Rate Rate
+}
+
+var _ Limit = SlidingWindow{}
+
+// Validate reports every field that is out of bounds.
+func (l SlidingWindow) Validate() error { return joined(l.Rate.check(l.String())) }
+
+// String prints the limit as text: sliding window 1000/h.
+func (l SlidingWindow) String() string { return "sliding window " + l.Rate.String() }
+
+// MarshalText is String.
+func (l SlidingWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l SlidingWindow) algorithm() algorithm.Algorithm {
+	return algorithm.NewSlidingWindow(l.Rate.Count, int64(l.Rate.Period))
+}
+
+func (l SlidingWindow) identity() string { return "sliding window/" + periodText(l.Rate.Period) }

@@ -1,0 +1,257 @@
+package weir
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// loading is a LoadMemory on its way. Its engine is nobody else's yet.
+type loading struct {
+	memory *Memory
+	in     *snapshotReader
+	own    bool  // the engine has a clock of its own
+	now    int64 // what is idle now is left out
+	known  map[string]bool
+	names  []loadedName
+	shard  int // what comes has hashes with these low bits
+	swept  bool
+	ended  bool
+
+	numbers []int64
+}
+
+// loadedName is one limit of a rule.
+type loadedName struct {
+	state     string
+	identity  string
+	capacity  int64 // of the algorithm
+	algorithm algorithm.Algorithm
+
+	table *limitTable
+
+	// Where states fit words:
+	words algorithm.Worder
+	base  int64        // of the words in the snapshot
+	pairs []table.Pair // of the shard
+}
+
+func (l *loading) header(source func() int64) {
+	if magic := l.in.next(len(snapshotMagic)); string(magic) != snapshotMagic {
+		l.in.refuse("is none: it does not begin with %q", snapshotMagic)
+	}
+	if version := l.in.uint32(); version != snapshotVersion {
+		l.in.refuse("is of version %d, and this program reads version %d", version, snapshotVersion)
+	}
+	secret := [table.SecretBytes]byte(l.in.next(table.SecretBytes))
+	l.memory.seed = table.NewSeed(secret)
+	l.now = l.in.clocks().at(l.memory.clock.start.UnixNano())
+	if l.own = source == nil; !l.own {
+		l.now = source()
+	}
+}
+
+// record reads one record.
+func (l *loading) record() {
+	switch kind := l.in.byte(); {
+	case l.in.err != nil:
+	case kind == recordName:
+		l.name()
+	case kind == recordWords:
+		l.words()
+	case kind == recordCell:
+		l.cell()
+	case kind == recordShard && l.shard < shardCount:
+		l.endShard()
+	case kind == recordEnd && l.shard == shardCount:
+		l.end()
+	default:
+		l.in.damaged("a record of kind %q in shard %d", kind, l.shard)
+	}
+}
+
+func (l *loading) name() {
+	state, base := l.in.text(), l.in.int64()
+	n := loadedName{state: state, base: base}
+	rule, rest, _ := strings.Cut(state, "\x00")
+	identity, ordinal, _ := strings.Cut(rest, "\x00")
+	n.identity = identity
+	if checkName(rule) != nil || !isOrdinal(ownOrdinal(ordinal)) || l.known[state] {
+		l.in.damaged("a state of the name %q", state)
+		return
+	}
+	if err := n.setCapacity(1); err != nil {
+		l.in.refuse("holds a limit that cannot be read: %v", err)
+		return
+	}
+	n.words, _ = n.algorithm.(algorithm.Worder)
+	n.table = l.memory.newLimitTable(state, n.words, l.tableStart(base))
+	l.memory.tables.Store(state, n.table)
+	l.known[state] = true
+	l.names = append(l.names, n)
+}
+
+// setCapacity makes the algorithm of a capacity.
+func (n *loadedName) setCapacity(capacity int64) error {
+	if n.algorithm != nil && n.capacity == capacity {
+		return nil
+	}
+	limit, err := limitOf(n.identity, capacity)
+	if err != nil {
+		return err
+	}
+	n.capacity, n.algorithm = capacity, limit.algorithm()
+	return nil
+}
+
+// rebaseAfter is how old a base may be. It is moved on long before the nine
+// years of a word are over, and to a base from which windows that matter still
+// fit.
+const rebaseAfter = 3 * int64(MaxPeriod)
+
+// tableStart is the instant to make a table at, for a base: the same, unless it
+// is old.
+func (l *loading) tableStart(base int64) int64 {
+	if base < saturatingAdd(l.now, -rebaseAfter) {
+		base = l.now - 2*int64(MaxPeriod)
+	}
+	return saturatingAdd(base, wordBase)
+}
+
+// number is the name that a record belongs to.
+func (l *loading) number() *loadedName {
+	number := l.in.uint32()
+	if int64(number) >= int64(len(l.names)) || l.shard == shardCount {
+		l.in.damaged("a state of name %d of %d in shard %d", number, len(l.names), l.shard)
+		return nil
+	}
+	return &l.names[number]
+}
+
+func (l *loading) words() {
+	n, count := l.number(), l.in.uint32()
+	if l.in.err != nil || n.words == nil || count > mostPairs {
+		l.in.damaged("a record of %d words", count)
+		return
+	}
+	b := l.in.next(pairBytes * int(count))
+	if l.in.err != nil {
+		return
+	}
+	for ; len(b) > 0; b = b[pairBytes:] {
+		word, ok := l.word(n, binary.LittleEndian.Uint64(b[8:]))
+		if !ok {
+			l.in.damaged("a word that is no state of %q", n.state)
+			return
+		}
+		if word != table.Fresh {
+			n.pairs = append(n.pairs, table.Pair{Hash: table.Hash(binary.LittleEndian.Uint64(b)), Word: word})
+		}
+	}
+}
+
+// word is a word of the snapshot as one of the table, Fresh if it is idle by
+// now. It is not ok if no state has such a word.
+func (l *loading) word(n *loadedName, word uint64) (_ uint64, ok bool) {
+	state := n.words.Unpack(word, n.base)
+	if again, ok := n.words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
+		return 0, false
+	}
+	if n.base == n.table.base {
+		if n.words.IdleWord(word, n.base, l.now) {
+			l.swept = true
+			return table.Fresh, true
+		}
+		return word, true
+	}
+	if algorithm.Idle(n.words, state, l.now) {
+		l.swept = true
+		return table.Fresh, true
+	}
+	return n.words.Pack(state, n.table.base)
+}
+
+func (l *loading) cell() {
+	n, capacity, key := l.number(), l.in.int64(), l.in.text()
+	numbers := l.readNumbers()
+	if l.in.err != nil {
+		return
+	}
+	if err := n.setCapacity(capacity); err != nil {
+		l.in.damaged("%v", err)
+		return
+	}
+	state, ok := algorithm.Saved(n.algorithm, numbers)
+	h, at := l.memory.seed.Hash(key), stateKey{n.state, key}
+	s := &l.memory.shards[l.shard]
+	_, twice := s.cells[at]
+	switch {
+	case !ok || len(key) > MaxKey || twice || h%shardCount != table.Hash(l.shard):
+		l.in.damaged("a state of key %q that is none of %q", key, n.state)
+	case algorithm.Idle(n.algorithm, state, l.now):
+		l.swept = true
+	default:
+		s.cells[at] = cell{state: state, algorithm: n.algorithm, table: n.table, hash: h}
+		if n.table.hasWords() {
+			n.pairs = append(n.pairs, table.Pair{Hash: h, Word: table.Elsewhere})
+		} else {
+			n.table.cells[l.shard]++
+		}
+	}
+}
+
+// readNumbers believes a count only as far as numbers come.
+func (l *loading) readNumbers() []int64 {
+	const most = int64(len(zeros) / 8)
+	l.numbers = l.numbers[:0]
+	for left := int64(l.in.uint32()); left > 0 && l.in.err == nil; {
+		n := int(min(left, most))
+		for b := l.in.next(8 * n); len(b) > 0; b = b[8:] {
+			l.numbers = append(l.numbers, int64(binary.LittleEndian.Uint64(b)))
+		}
+		left -= int64(n)
+	}
+	return l.numbers
+}
+
+// endShard fills the tables of a shard.
+func (l *loading) endShard() {
+	for i := range l.names {
+		n := &l.names[i]
+		if !n.table.hasWords() {
+			continue
+		}
+		if err := n.table.table.Fill(l.shard, n.pairs); err != nil {
+			l.in.damaged("%v", fmt.Errorf("%q: %w", n.state, err))
+			return
+		}
+		n.pairs = n.pairs[:0]
+	}
+	s := &l.memory.shards[l.shard]
+	s.sweepAt = max(firstSweep, 2*len(s.cells))
+	l.shard++
+}
+
+// end sets the clock, and tells everyone until when states were forgotten.
+func (l *loading) end() {
+	l.ended = true
+	now := l.in.clocks().at(l.memory.clock.start.UnixNano())
+	swept := l.in.int64()
+	if l.swept {
+		swept = max(swept, l.now)
+	}
+	if l.own {
+		l.memory.clock.begin(max(now, l.now))
+	}
+	for i := range l.memory.shards {
+		l.memory.shards[i].swept = swept
+	}
+	for _, n := range l.names {
+		if n.table.hasWords() {
+			n.table.table.Forgotten(swept)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package weir
+
+import (
+	"math"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// saving is a Save on its way.
+type saving struct {
+	memory *Memory
+	out    snapshotWriter
+	names  map[string]uint32
+	start  clocks
+	swept  int64
+
+	pairs     []table.Pair
+	elsewhere []elsewhere
+	numbers   []int64
+}
+
+// elsewhere is a word that was borrowed, or stood for a cell, when it was met.
+type elsewhere struct {
+	table *limitTable
+	name  string
+	hash  table.Hash
+}
+
+func (s *saving) header() {
+	s.swept = math.MinInt64
+	secret := s.memory.seed.Secret()
+	s.out.bytes([]byte(snapshotMagic))
+	s.out.uint32(snapshotVersion)
+	s.out.bytes(secret[:])
+	s.out.clocks(s.start)
+}
+
+// words saves what reads as a word in one shard of all tables, and notes what is
+// elsewhere. A table's shard is locked for a segment at a time.
+func (s *saving) words(shard int) {
+	s.elsewhere = s.elsewhere[:0]
+	s.memory.tables.Range(func(key, value any) bool {
+		name, t := key.(string), value.(*limitTable)
+		if !t.hasWords() {
+			return true
+		}
+		var place uint64
+		for again := true; again; again = place != 0 {
+			s.pairs, place = t.table.Copy(shard, place, s.pairs[:0])
+			s.pairsOf(name, t)
+		}
+		s.swept = max(s.swept, t.table.Swept())
+		return s.out.err == nil
+	})
+}
+
+// pairsOf saves a segment.
+func (s *saving) pairsOf(name string, t *limitTable) {
+	kept := s.pairs[:0]
+	for _, p := range s.pairs {
+		switch {
+		case p.Word == table.Elsewhere:
+			s.elsewhere = append(s.elsewhere, elsewhere{t, name, p.Hash})
+		case t.table.Idle(p.Word, s.start.engine):
+			s.leaveOut()
+		default:
+			kept = append(kept, p)
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	s.record(name, t, kept)
+	s.out.flushLarge()
+}
+
+func (s *saving) record(name string, t *limitTable, pairs []table.Pair) {
+	number := s.name(name, t.base)
+	s.out.byte(recordWords)
+	s.out.uint32(number)
+	s.out.uint32(uint32(len(pairs)))
+	s.out.pairs(pairs)
+}
+
+// cells saves what is no word in a shard, and once more looks at what was
+// elsewhere: under the lock of the shard nothing is borrowed, so it is a cell by
+// now or a word again. What has become a cell since its word was saved is saved
+// twice, and the cell is the later.
+func (s *saving) cells(shard int) {
+	from := &s.memory.shards[shard]
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	for key, c := range from.cells {
+		if algorithm.Idle(c.algorithm, c.state, s.start.engine) {
+			s.leaveOut()
+		} else {
+			s.cell(key, &c)
+		}
+	}
+	for _, e := range s.elsewhere {
+		if word := e.table.read(e.hash); word != table.Elsewhere && word != table.Fresh {
+			s.record(e.name, e.table, []table.Pair{{Hash: e.hash, Word: word}})
+		}
+	}
+	s.swept = max(s.swept, from.swept)
+	s.out.byte(recordShard)
+}
+
+// cell writes under a shard's lock, so into memory only.
+func (s *saving) cell(key stateKey, c *cell) {
+	var base int64
+	if c.table != nil {
+		base = c.table.base
+	}
+	number := s.name(key.limit, base)
+	s.numbers = algorithm.AppendSaved(s.numbers[:0], c.state)
+	s.out.byte(recordCell)
+	s.out.uint32(number)
+	s.out.uint64(uint64(c.algorithm.Capacity()))
+	s.out.text(key.key)
+	s.out.uint32(uint32(len(s.numbers)))
+	for _, n := range s.numbers {
+		s.out.uint64(uint64(n))
+	}
+}
+
+// name is the number of a name, which is written when it first comes up.
+func (s *saving) name(name string, base int64) uint32 {
+	number, known := s.names[name]
+	if !known {
+		number = uint32(len(s.names))
+		s.names[name] = number
+		s.out.byte(recordName)
+		s.out.text(name)
+		s.out.uint64(uint64(base))
+	}
+	return number
+}
+
+// leaveOut notes that something idle is not saved.
+func (s *saving) leaveOut() { s.swept = max(s.swept, s.start.engine) }
+
+func (s *saving) end() {
+	s.out.byte(recordEnd)
+	s.out.clocks(clocks{s.memory.clock.now(), time.Now().UnixNano()})
+	s.out.uint64(uint64(s.swept))
+	s.out.checksum()
+}
+
+// read is the word of h, Fresh if there is none.
+func (t *wordTable) read(h table.Hash) uint64 {
+	for {
+		at := t.table.Find(h)
+		if at == nil {
+			return table.Fresh
+		}
+		if word := at.Load(); word != table.Moved {
+			return word
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package weir
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/weirflow/weir/internal/table"
+)
+
+const snapshotBuffer = 256 << 10
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// snapshotWriter collects what is written until it is flushed, and keeps the
+// checksum. After an error it writes nothing.
+type snapshotWriter struct {
+	w   io.Writer
+	buf []byte
+	sum uint32
+	err error
+}
+
+func (w *snapshotWriter) byte(b byte)     { w.buf = append(w.buf, b) }
+func (w *snapshotWriter) bytes(b []byte)  { w.buf = append(w.buf, b...) }
+func (w *snapshotWriter) uint32(n uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, n) }
+func (w *snapshotWriter) uint64(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, n) }
+
+func (w *snapshotWriter) clocks(c clocks) {
+	w.uint64(uint64(c.engine))
+	w.uint64(uint64(c.wall))
+}
+
+// text writes names and keys, which are short.
+func (w *snapshotWriter) text(s string) {
+	w.buf = binary.LittleEndian.AppendUint16(w.buf, uint16(len(s)))
+	w.buf = append(w.buf, s...)
+}
+
+func (w *snapshotWriter) pairs(pairs []table.Pair) {
+	w.buf = slices.Grow(w.buf, pairBytes*len(pairs))
+	at := len(w.buf)
+	w.buf = w.buf[:at+pairBytes*len(pairs)]
+	for i, p := range pairs {
+		b := w.buf[at+pairBytes*i : at+pairBytes*(i+1)]
+		binary.LittleEndian.PutUint64(b[:8], uint64(p.Hash))
+		binary.LittleEndian.PutUint64(b[8:], p.Word)
+	}
+}
+
+const pairBytes = 16
+
+// flushLarge flushes once it is worth it.
+func (w *snapshotWriter) flushLarge() {
+	if len(w.buf) >= snapshotBuffer {
+		w.flush()
+	}
+}
+
+func (w *snapshotWriter) flush() {
+	w.sum = crc32.Update(w.sum, castagnoli, w.buf)
+	if w.err == nil && len(w.buf) > 0 {
+		_, w.err = w.w.Write(w.buf)
+	}
+	w.buf = w.buf[:0]
+}
+
+func (w *snapshotWriter) checksum() {
+	w.flush()
+	w.uint32(w.sum)
+	w.flush()
+}
+
+// snapshotReader reads what a snapshotWriter wrote. After an error all it reads
+// is zeros.
+type snapshotReader struct {
+	r      io.Reader
+	buf    []byte // what was read
+	at     int    // and used
+	summed int    // and summed up
+	sum    uint32
+	offset int64 // of the start of buf
+	err    error
+}
+
+func newSnapshotReader(r io.Reader) *snapshotReader {
+	return &snapshotReader{r: r, buf: make([]byte, 0, snapshotBuffer)}
+}
+
+var zeros [mostPairs * pairBytes]byte
+
+// next is the next n bytes, at most as many as zeros, until the next call.
+func (r *snapshotReader) next(n int) []byte {
+	if r.err == nil && len(r.buf)-r.at < n {
+		r.fill(n)
+	}
+	if r.err != nil {
+		return zeros[:n:n]
+	}
+	r.at += n
+	return r.buf[r.at-n : r.at]
+}
+
+// fill reads until n bytes are unused.
+func (r *snapshotReader) fill(n int) {
+	sum := r.checksum()
+	r.offset += int64(r.at)
+	unused := copy(r.buf[:cap(r.buf)], r.buf[r.at:])
+	r.sum, r.at, r.summed = sum, 0, 0
+	read, err := io.ReadAtLeast(r.r, r.buf[unused:cap(r.buf)], n-unused)
+	r.buf = r.buf[:unused+read]
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		r.refuse("ends too early: it is not whole")
+	default:
+		r.err = fmt.Errorf("weir: load: %w", err)
+	}
+}
+
+// checksum is that of all that was used.
+func (r *snapshotReader) checksum() uint32 {
+	r.sum = crc32.Update(r.sum, castagnoli, r.buf[r.summed:r.at])
+	r.summed = r.at
+	return r.sum
+}
+
+// end checks the checksum, and that nothing follows.
+func (r *snapshotReader) end() {
+	if r.err != nil {
+		return
+	}
+	want := r.checksum()
+	if got := r.uint32(); r.err == nil && got != want {
+		r.damaged("its checksum is %08x, not %08x", want, got)
+	}
+	if r.err == nil && r.more() {
+		r.refuse("goes on after its end")
+	}
+}
+
+// more says that there is another byte.
+func (r *snapshotReader) more() bool {
+	if r.at < len(r.buf) {
+		return true
+	}
+	n, err := io.ReadFull(r.r, r.buf[:1])
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = fmt.Errorf("weir: load: %w", err)
+	}
+	return n > 0
+}
+
+// refuse ends the reading; the first reason stays.
+func (r *snapshotReader) refuse(format string, a ...any) {
+	if r.err == nil {
+		r.err = &SnapshotError{Offset: r.offset + int64(r.at), Reason: fmt.Sprintf(format, a...)}
+	}
+}
+
+func (r *snapshotReader) damaged(format string, a ...any) {
+	r.refuse("is damaged: "+format, a...)
+}
+
+func (r *snapshotReader) byte() byte     { return r.next(1)[0] }
+func (r *snapshotReader) uint32() uint32 { return binary.LittleEndian.Uint32(r.next(4)) }
+func (r *snapshotReader) int64() int64   { return int64(binary.LittleEndian.Uint64(r.next(8))) }
+func (r *snapshotReader) clocks() clocks { return clocks{r.int64(), r.int64()} }
+
+func (r *snapshotReader) text() string {
+	return string(r.next(int(binary.LittleEndian.Uint16(r.next(2)))))
+}

@@ -1,0 +1,213 @@
+package weir_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+func TestLimitTextParsesAndPrintsBack(t *testing.T) {
+	second10 := weir.PerSecond(10)
+	for _, c := range []struct {
+		text, printed string
+		limit         weir.Limit
+	}{
+		{"token bucket 10/s", "", weir.TokenBucket{Rate: second10}},
+		{"token bucket 10/s burst 20", "", weir.TokenBucket{Rate: second10, Burst: 20}},
+		{"token bucket 60/m", "", weir.TokenBucket{Rate: weir.PerMinute(60)}},
+		{"token bucket 1/30d burst 9007199254740992", "", weir.TokenBucket{Rate: weir.Per(1, 30*24*time.Hour), Burst: weir.MaxCount}},
+		{"token bucket 1000000000/s", "", weir.TokenBucket{Rate: weir.PerSecond(weir.MaxRate)}},
+		{"leaky bucket 5/s", "", weir.LeakyBucket{Rate: weir.PerSecond(5)}},
+		{"leaky bucket 5/s queue 10 nodelay 3", "", weir.LeakyBucket{Rate: weir.PerSecond(5), Queue: 10, NoDelay: 3}},
+		{"leaky bucket 5/s queue 0 nodelay 0", "leaky bucket 5/s", weir.LeakyBucket{Rate: weir.PerSecond(5)}},
+		{"fixed window 100/1m", "fixed window 100/m", weir.FixedWindow{Rate: weir.PerMinute(100)}},
+		{"fixed window 7/2w", "", weir.FixedWindow{Rate: weir.Per(7, 14*24*time.Hour)}},
+		{"sliding window 1000/h", "", weir.SlidingWindow{Rate: weir.PerHour(1000)}},
+		{"sliding window 1/1h30m", "", weir.SlidingWindow{Rate: weir.Per(1, 90*time.Minute)}},
+		{"sliding window 1/1h0m30s", "", weir.SlidingWindow{Rate: weir.Per(1, time.Hour+30*time.Second)}},
+		{"sliding window 3/366d", "", weir.SlidingWindow{Rate: weir.Per(3, weir.MaxPeriod)}},
+		{"sliding log 5/10s gap 1s count denied", "", weir.SlidingLog{Rate: weir.Per(5, 10*time.Second), Gap: time.Second, CountDenied: true}},
+		{"sliding log 5/10s count denied", "", weir.SlidingLog{Rate: weir.Per(5, 10*time.Second), CountDenied: true}},
+		{"sliding log 5/10s gap 1500us", "sliding log 5/10s gap 1.5ms", weir.SlidingLog{Rate: weir.Per(5, 10*time.Second), Gap: 1500 * time.Microsecond}},
+		{"rate gate 2/s", "", weir.RateGate{Rate: weir.PerSecond(2)}},
+		{"cycle 50/500ms", "", weir.Cycle{Rate: weir.Per(50, 500*time.Millisecond)}},
+		{"concurrency 20 lease 30s", "", weir.Concurrency{Slots: 20, Lease: 30 * time.Second}},
+		{"bursty 5/s over 1s", "", weir.Bursty{Rate: weir.PerSecond(5), Over: time.Second}},
+		{"warm up 5/s over 4s cold 3", "", weir.WarmUp{Rate: weir.PerSecond(5), Over: 4 * time.Second, Cold: 3}},
+		{" \r\nfixed \t window   2/us \n", "fixed window 2/us", weir.FixedWindow{Rate: weir.Per(2, time.Microsecond)}},
+		{"fixed window 1/ns", "", weir.FixedWindow{Rate: weir.Per(1, 1)}},
+		{"fixed window 90/1.5s", "", weir.FixedWindow{Rate: weir.Per(90, 1500*time.Millisecond)}},
+		{"fixed window 90/24h", "fixed window 90/d", weir.FixedWindow{Rate: weir.PerDay(90)}},
+		{"fixed window 90/7d", "fixed window 90/w", weir.FixedWindow{Rate: weir.Per(90, 7*24*time.Hour)}},
+		{"fixed window 007/s", "fixed window 7/s", weir.FixedWindow{Rate: weir.PerSecond(7)}},
+	} {
+		if c.printed == "" {
+			c.printed = c.text
+		}
+		parsed, err := weir.ParseLimit(c.text)
+		if err != nil || parsed != c.limit {
+			t.Errorf("ParseLimit(%q): got %#v and error %v, want %#v", c.text, parsed, err, c.limit)
+			continue
+		}
+		if got := parsed.String(); got != c.printed {
+			t.Errorf("ParseLimit(%q).String(): got %q, want %q", c.text, got, c.printed)
+		}
+		if got, err := parsed.MarshalText(); string(got) != c.printed || err != nil {
+			t.Errorf("ParseLimit(%q).MarshalText(): got %q and error %v, want %q", c.text, got, err, c.printed)
+		}
+		if again, err := weir.ParseLimit(c.printed); err != nil || again != parsed {
+			t.Errorf("ParseLimit(%q), which was printed: got %#v and error %v, want %#v", c.printed, again, err, parsed)
+		}
+	}
+}
+
+// aLimit is what a text may begin with.
+const aLimit = "a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, concurrency, bursty, warm up)"
+
+var badLimits = []struct{ text, want string }{
+	{"", `weir: "" ends where ` + aLimit + ` should follow`},
+	{"   ", `weir: "   " ends where ` + aLimit + ` should follow`},
+	{"token", `weir: "token" ends where "bucket" should follow`},
+	{"token buckets 10/s", `weir: "token buckets 10/s": unexpected "buckets" at byte 7, want "bucket"`},
+	{"Token bucket 10/s", `weir: "Token bucket 10/s": unexpected "Token" at byte 1, want ` + aLimit},
+	{"sliding", `weir: "sliding" ends where "window" or "log" should follow`},
+	{"sliding door 1/s", `weir: "sliding door 1/s": unexpected "door" at byte 9, want "window" or "log"`},
+	{"token bucket", `weir: "token bucket" ends where a rate such as 10/s, 5/10s or 1/1h30m should follow`},
+	{"token bucket 10", `weir: "token bucket 10": unexpected "10" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket 10/", `weir: "token bucket 10/": unexpected "10/" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket /s", `weir: "token bucket /s": unexpected "/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket 10/fortnight", `weir: "token bucket 10/fortnight": unexpected "10/fortnight" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket -1/s", `weir: "token bucket -1/s": unexpected "-1/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket +1/s", `weir: "token bucket +1/s": unexpected "+1/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket 1.5/s", `weir: "token bucket 1.5/s": unexpected "1.5/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket 1e3/s", `weir: "token bucket 1e3/s": unexpected "1e3/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket 9223372036854775808/s", `weir: "token bucket 9223372036854775808/s": unexpected "9223372036854775808/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket 10/s burst", `weir: "token bucket 10/s burst" ends where a whole number should follow`},
+	{"token bucket 10/s burst many", `weir: "token bucket 10/s burst many": unexpected "many" at byte 25, want a whole number`},
+	{"token bucket 10/s burst 0", `weir: "token bucket 10/s burst 0": unexpected "0" at byte 25, want a burst of at least 1`},
+	{"token bucket 10/s burst 20 burst 30", `weir: "token bucket 10/s burst 20 burst 30": unexpected "burst" at byte 28, want "and" or the end`},
+	{"token bucket 10/s queue 5", `weir: "token bucket 10/s queue 5": unexpected "queue" at byte 19, want "burst", "and" or the end`},
+	{"fixed window 10/s burst 20", `weir: "fixed window 10/s burst 20": unexpected "burst" at byte 19, want "and" or the end`},
+	{"leaky bucket 5/s queue 1 nodelay", `weir: "leaky bucket 5/s queue 1 nodelay" ends where a whole number should follow`},
+	{"leaky bucket 5/s nodelay 1 queue 1", `weir: "leaky bucket 5/s nodelay 1 queue 1": unexpected "queue" at byte 28, want "and" or the end`},
+	{"sliding log 5/s gap", `weir: "sliding log 5/s gap" ends where a duration such as 500ms, 10s or 30d should follow`},
+	{"sliding log 5/s gap soon", `weir: "sliding log 5/s gap soon": unexpected "soon" at byte 21, want a duration such as 500ms, 10s or 30d`},
+	{"sliding log 5/s count", `weir: "sliding log 5/s count" ends where "denied" should follow`},
+	{"sliding log 5/s count denied gap 1ms", `weir: "sliding log 5/s count denied gap 1ms": unexpected "gap" at byte 30, want "and" or the end`},
+	{"fixed window 10/s and", `weir: "fixed window 10/s and" ends where ` + aLimit + ` should follow`},
+	{"fixed window 10/s and fixed window 20/m", `weir: "fixed window 10/s and fixed window 20/m": unexpected "and" at byte 19, want one limit`},
+	{"fixed window 10/s or fixed window 20/m", `weir: "fixed window 10/s or fixed window 20/m": unexpected "or" at byte 19, want "and" or the end`},
+	{"fixed window 0/s", `weir: fixed window 0/s: rate count 0 is not within 1 and 9007199254740992`},
+	{"fixed window 1/0s", `weir: fixed window 1/0s: period 0s is not within 1ns and 8784h0m0s`},
+	{"fixed window 1/-1s", `weir: fixed window 1/-1s: period -1s is not within 1ns and 8784h0m0s`},
+	{"fixed window 1/367d", `weir: fixed window 1/367d: period 8808h0m0s is not within 1ns and 8784h0m0s`},
+	{"fixed window 1/99999999999w", `weir: "fixed window 1/99999999999w": unexpected "1/99999999999w" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"fixed window 2/ns", `weir: fixed window 2/ns: rate is above 1000000000/s`},
+	{"fixed window 1000000001/s", `weir: fixed window 1000000001/s: rate is above 1000000000/s`},
+	{"fixed window 9007199254740993/366d", `weir: fixed window 9007199254740993/366d: rate count 9007199254740993 is not within 1 and 9007199254740992`},
+	{"token bucket 1/s burst 9007199254740993", `weir: token bucket 1/s burst 9007199254740993: burst 9007199254740993 is not within 0 and 9007199254740992`},
+	{"leaky bucket 1/s queue 9007199254740992", `weir: leaky bucket 1/s queue 9007199254740992: queue 9007199254740992 is not within 0 and 9007199254740991`},
+	{"sliding log 5/10s gap 11s", `weir: sliding log 5/10s gap 11s: gap 11s is not within 0s and the period`},
+	{"sliding log 5/10s gap -1s", `weir: sliding log 5/10s gap -1s: gap -1s is not within 0s and the period`},
+	{"fixed window 0/367d", "weir: fixed window 0/367d: rate count 0 is not within 1 and 9007199254740992\nweir: fixed window 0/367d: period 8808h0m0s is not within 1ns and 8784h0m0s"},
+	{"fixed window 10/s\x00", `weir: "fixed window 10/s\x00": unexpected "10/s\x00" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+}
+
+func TestBadLimitTextIsPointedAt(t *testing.T) {
+	for _, c := range badLimits {
+		limit, err := weir.ParseLimit(c.text)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("ParseLimit(%q):\ngot  %v\nwant %s", c.text, err, c.want)
+		}
+		if limit != nil {
+			t.Errorf("ParseLimit(%q): got limit %#v beside the error, want nil", c.text, limit)
+		}
+		if !errors.Is(err, weir.ErrSyntax) && !errors.Is(err, weir.ErrLimit) {
+			t.Errorf("ParseLimit(%q): got error %#v, want a *SyntaxError or a *LimitError", c.text, err)
+		}
+	}
+}
+
+func TestRuleTextParsesAndPrintsBack(t *testing.T) {
+	const text = "login=token bucket 5/m and fixed window 100/d and sliding log 9/h gap 10s"
+	rule, err := weir.ParseRule(" login =  token bucket 5/m and fixed window 100/24h and sliding log 9/60m gap 10s ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rule.String(); got != text || rule.Name() != "login" || len(rule.Limits()) != 3 {
+		t.Errorf("got %q with name %q and %d limits, want %q", got, rule.Name(), len(rule.Limits()), text)
+	}
+}
+
+func TestBadRuleTextIsPointedAt(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", `weir: "" ends where '=' and a limit should follow`},
+		{"login", `weir: "login" ends where '=' and a limit should follow`},
+		{"login=", `weir: "" ends where ` + aLimit + ` should follow`},
+		{"=fixed window 1/s", `weir: rule "": name is not 1 to 256 bytes without '=' and NUL`},
+		{"a\x00b=fixed window 1/s", `weir: rule "a\x00b": name is not 1 to 256 bytes without '=' and NUL`},
+		{"a=b=fixed window 1/s", `weir: "b=fixed window 1/s": unexpected "b=fixed" at byte 1, want ` + aLimit},
+		{"login=leaky bucket 1/s and fixed window 1/s", `weir: leaky bucket 1/s: rule cannot combine it with other limits`},
+		{"login=fixed window 1/s and sliding log 1/s count denied", `weir: sliding log 1/s count denied: rule cannot combine it with other limits`},
+	} {
+		rule, err := weir.ParseRule(c.text)
+		if err == nil || err.Error() != c.want || rule != nil {
+			t.Errorf("ParseRule(%q):\ngot  %v and %v\nwant %s", c.text, rule, err, c.want)
+		}
+	}
+}
+
+func TestRateTextKeepsCountAndPeriodAsGiven(t *testing.T) {
+	for text, want := range map[string]weir.Rate{
+		"60/m":     weir.PerMinute(60),
+		"1/s":      weir.PerSecond(1),
+		"5/10s":    weir.Per(5, 10*time.Second),
+		"1/1h30m":  weir.Per(1, 90*time.Minute),
+		"1000/h":   weir.PerHour(1000),
+		"2/d":      weir.PerDay(2),
+		"1/3w":     weir.Per(1, 21*24*time.Hour),
+		"9/1.5us":  weir.Per(9, 1500*time.Nanosecond),
+		"4/250ns":  weir.Per(4, 250),
+		"100/20ms": weir.Per(100, 20*time.Millisecond),
+	} {
+		var rate weir.Rate
+		if err := rate.UnmarshalText([]byte(text)); err != nil || rate != want {
+			t.Errorf("rate %q: got %#v and error %v, want %#v", text, rate, err, want)
+		}
+		if got := rate.String(); got != text {
+			t.Errorf("rate %#v: printed %q, want %q", rate, got, text)
+		}
+	}
+}
+
+// FuzzParseLimit: no text makes the parser fail but with its own errors, and
+// what parses is printed as a text that parses to the same limit.
+func FuzzParseLimit(f *testing.F) {
+	for _, c := range badLimits {
+		f.Add(c.text)
+	}
+	for _, text := range []string{
+		"token bucket 10/s burst 20", "leaky bucket 5/s queue 10 nodelay 3", "fixed window 100/1m", "sliding window 1/1h30m",
+		"sliding log 5/10s gap 1s count denied", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s", "bursty 5/s over 1s", "warm up 5/s over 4s cold 3",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		limit, err := weir.ParseLimit(text)
+		if err != nil {
+			if !errors.Is(err, weir.ErrSyntax) && !errors.Is(err, weir.ErrLimit) || limit != nil {
+				t.Fatalf("ParseLimit(%q): got %v and error %#v, want nil and a *SyntaxError or a *LimitError", text, limit, err)
+			}
+			return
+		}
+		if err := limit.Validate(); err != nil {
+			t.Fatalf("ParseLimit(%q): got %v, which is not valid: %v", text, limit, err)
+		}
+		again, err := weir.ParseLimit(limit.String())
+		if err != nil || again != limit {
+			t.Fatalf("ParseLimit(%q) prints as %q, which parses to %#v and error %v, want %#v", text, limit, again, err, limit)
+		}
+	})
+}

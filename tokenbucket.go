@@ -1,0 +1,50 @@
+package weir
+
+import (
+	"strconv"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// TokenBucket admits Burst units at once and Rate in the long run: over any
+// stretch of time T at most Burst + Rate × T. Tokens flow back continuously.
+// The limit to start with.
+//
+// It is the generic cell rate algorithm of ATM (ITU-T I.371): the whole state
+// is one instant, the theoretical arrival time, kept exactly for any rate.
+type TokenBucket struct {
+	Rate  Rate
+	Burst int64 // capacity in units, to MaxCount; 0 means Rate.Count
+}
+
+var _ Limit = TokenBucket{}
+
+func (l TokenBucket) burst() int64 {
+	if l.Burst == 0 {
+		return l.Rate.Count
+	}
+	return l.Burst
+}
+
+// Validate reports every field that is out of bounds.
+func (l TokenBucket) Validate() error {
+	return joined(l.Rate.check(l.String()), bounded(l.String(), "burst", l.Burst, 0, MaxCount))
+}
+
+// String prints the limit as text: token bucket 10/s burst 20.
+func (l TokenBucket) String() string {
+	text := "token bucket " + l.Rate.String()
+	if l.Burst != 0 {
+		text += " burst " + strconv.FormatInt(l.Burst, 10)
+	}
+	return text
+}
+
+// MarshalText is String.
+func (l TokenBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l TokenBucket) algorithm() algorithm.Algorithm {
+	return algorithm.NewTokenBucket(l.Rate.Count, int64(l.Rate.Period), l.burst())
+}
+
+func (l TokenBucket) identity() string { return "token bucket" }

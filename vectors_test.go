@@ -1,0 +1,105 @@
+package weir_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/limittest"
+)
+
+func TestLimiterPassesVectors(t *testing.T) {
+	oneLimit := func(s limittest.Scenario) string {
+		if len(s.Limits()) > 1 {
+			return "a Limiter holds one limit"
+		}
+		return ""
+	}
+	limittest.RunVectors(t, oneLimit, func(s limittest.Scenario) (limittest.Subject, error) {
+		_, err := weir.New(s.Limits()[0])
+		return limiters{t: t, limit: s.Limits()[0], byKey: map[string]twins{}}, err
+	})
+}
+
+// limiters have a Limiter for each key, and a twin of the same past that is
+// asked by AllowAt where the other is asked by TakeAt.
+type limiters struct {
+	t     *testing.T
+	limit weir.Limit
+	byKey map[string]twins
+}
+
+type twins struct{ takes, allows *weir.Limiter }
+
+func (l limiters) Answer(now int64, op limittest.Op) limittest.Answer {
+	subject, t := l.subject(op.Key), time.Unix(0, now)
+	switch op.Verb {
+	case limittest.Peek:
+		return limiterAnswer(subject.takes.PeekAt(t, op.Cost))
+	case limittest.Allow:
+		return subject.allow(t, op.Cost)
+	}
+	return subject.reserve(t, op)
+}
+
+// reserve is the answer of ReserveAt.
+func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
+	longest := time.Duration(op.MaxWait)
+	if op.MaxWait == -1 {
+		longest = weir.Never
+	}
+	booking, err := w.takes.ReserveAt(t, op.Cost, longest)
+	var bad *weir.RequestError
+	switch {
+	case errors.As(err, &bad) && bad.Field == "cost":
+		return limittest.Answer{Error: limittest.InvalidCost}
+	case errors.As(err, &bad) && bad.Field == "limit":
+		return limittest.Answer{Error: limittest.UnsupportedVerb}
+	case err != nil:
+		return limittest.Answer{Error: err.Error()}
+	}
+	if booking.Decision.Allowed {
+		w.allows.ReserveAt(t, op.Cost, longest)
+	}
+	return limiterAnswer(booking.Decision)
+}
+
+// allow is the answer of TakeAt. AllowAt is the same as a bool, save that it
+// takes nothing where the answer is to come later.
+func (w twins) allow(t time.Time, cost int64) limittest.Answer {
+	took := w.takes.TakeAt(t, cost)
+	allowed := w.allows.AllowAt(t, cost)
+	if want := took.Allowed && took.Delay == 0; allowed != want {
+		return limittest.Answer{Error: fmt.Sprintf("AllowAt is %t where TakeAt is %+v", allowed, took)}
+	}
+	if took.Allowed && !allowed {
+		w.allows.RecordAt(t, cost)
+	}
+	return limiterAnswer(took)
+}
+
+func (l limiters) subject(key string) twins {
+	if _, ok := l.byKey[key]; !ok {
+		l.byKey[key] = twins{mustLimit(l.t, l.limit), mustLimit(l.t, l.limit)}
+	}
+	return l.byKey[key]
+}
+
+// mustLimit makes a Limiter of a valid limit.
+func mustLimit(t testing.TB, limit weir.Limit) *weir.Limiter {
+	t.Helper()
+	limiter, err := weir.New(limit)
+	if err != nil {
+		t.Fatalf("New(%s): %v", limit, err)
+	}
+	return limiter
+}
+
+func limiterAnswer(d weir.Decision) limittest.Answer {
+	if d.Limit == 0 {
+		return limittest.Answer{Error: limittest.InvalidCost}
+	}
+	return limittest.DecisionAnswer(d)
+}

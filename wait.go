@@ -1,0 +1,232 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Turn asks for a turn in line.
+type Turn struct {
+	Cost  int64         // 0 passes at once
+	Class int           // index into Options.Weights
+	Max   time.Duration // the longest wait; 0 is no bound but the context's
+}
+
+// Wait is WaitN(ctx, 1).
+func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
+
+// WaitN takes cost n when it is the caller's turn: in order of arrival, or by
+// weight between the classes of Options. It returns nil when the cost was
+// taken, and takes nothing otherwise.
+//
+// If the context ends before the turn can come, it is refused at once with a
+// *WaitError, which is also a context.DeadlineExceeded. If the context is
+// cancelled meanwhile, the place is given up, those behind move forward, and
+// the error wraps the context's. A cost above the capacity is a *CostError. A
+// full queue is ErrQueueFull.
+func (l *Limiter) WaitN(ctx context.Context, n int64) error {
+	return l.wait(ctx, Turn{Cost: n, Max: Never})
+}
+
+// WaitMax is WaitN for at most so long: a longer wait is refused at once with a
+// *WaitError.
+func (l *Limiter) WaitMax(ctx context.Context, n int64, longest time.Duration) error {
+	return l.wait(ctx, Turn{Cost: n, Max: max(longest, 0)})
+}
+
+// WaitTurn is WaitN in a class and with a bound.
+func (l *Limiter) WaitTurn(ctx context.Context, turn Turn) error {
+	if turn.Max == 0 {
+		turn.Max = Never
+	}
+	return l.wait(ctx, turn)
+}
+
+// Close sends everyone who waits away with ErrClosed, and whoever comes to wait
+// later. The verbs that do not wait go on.
+func (l *Limiter) Close() {
+	s, _ := l.enter(l.clock.read())
+	defer l.mu.Unlock()
+	l.closed = true
+	l.quick.Store(nil) // so that everyone comes to the lock and sees it
+	if s.line != nil {
+		s.line.close(ErrClosed)
+	}
+}
+
+// Waiting is how many wait in line.
+func (l *Limiter) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.subject.waiters(l.clock.now())
+}
+
+func (l *Limiter) wait(ctx context.Context, turn Turn) error {
+	if err := l.queue.check(ctx, turn); err != nil {
+		return err
+	}
+	r := l.clock.read()
+	if allowed, done := l.quick.Load().allow(r.at, turn.Cost); done && allowed {
+		return nil
+	}
+	w, err := l.join(ctx, r, turn)
+	if w == nil {
+		return err
+	}
+	return l.queue.await(ctx, w)
+}
+
+func (l *Limiter) join(ctx context.Context, r reading, turn Turn) (*waiter, error) {
+	s, now := l.enter(r)
+	defer l.leave(now)
+	if l.closed {
+		return nil, ErrClosed
+	}
+	return l.queue.enter(ctx, s, now, turn)
+}
+
+// check refuses what needs no look at the state.
+func (q *queue) check(ctx context.Context, turn Turn) error {
+	if err := ctx.Err(); err != nil {
+		return waitEnded(err)
+	}
+	if turn.Cost < 0 {
+		return &RequestError{Op: opWait, Field: "cost", Reason: fmt.Sprintf("%d is negative", turn.Cost)}
+	}
+	if turn.Class < 0 || turn.Class >= max(1, len(q.options.Weights)) {
+		return &RequestError{Op: opWait, Field: "class", Reason: fmt.Sprintf("%d is not an index of %d weights", turn.Class, len(q.options.Weights))}
+	}
+	return nil
+}
+
+// enter passes s at once if nobody waits and the cost fits, or joins its line.
+// If there is neither a waiter nor an error, the cost was taken.
+func (q *queue) enter(ctx context.Context, s *subject, now int64, turn Turn) (*waiter, error) {
+	n := turn.Cost
+	if n > s.algorithm.Capacity() {
+		return nil, &CostError{Op: opWait, Cost: n, Capacity: s.algorithm.Capacity()}
+	}
+	waiting := s.waiting(now)
+	if n == 0 || s.line == nil && s.pass(now, n) {
+		return nil, nil
+	}
+	if err := q.refuse(ctx, s, now, turn); err != nil {
+		return nil, err
+	}
+	line := q.lineOf(s, now)
+	w := &waiter{subject: s, n: n, arrived: line.arrival(now), class: turn.Class, done: make(chan error, 1)}
+	line.join(w)
+	if !waiting || len(q.options.Weights) > 1 {
+		line.advance(now)
+	}
+	return w, nil
+}
+
+// pass takes n if it need not be held back.
+func (s *subject) pass(now, n int64) bool {
+	if algorithm.Hold(s.algorithm, s.state, now, n) > 0 || s.algorithm.Wait(s.state, now, n) > 0 {
+		return false
+	}
+	s.state = s.algorithm.Take(s.state, now, n)
+	s.wrote()
+	return true
+}
+
+// refuse says why a turn must not join the line: the line is full, or longer
+// than the caller can wait.
+func (q *queue) refuse(ctx context.Context, s *subject, now int64, turn Turn) error {
+	if s.line != nil && s.line.length >= q.options.queue() {
+		return ErrQueueFull
+	}
+	bound, deadline := turn.Max, false
+	if end, ok := ctx.Deadline(); ok {
+		if left := time.Until(end); left < bound {
+			bound, deadline = left, true
+		}
+	}
+	if bound == Never && !algorithm.Delays(s.algorithm) {
+		return nil
+	}
+	hold, room := s.ahead(now, turn)
+	if !room {
+		return ErrQueueFull
+	}
+	if need := time.Duration(hold); need > bound {
+		return &WaitError{Need: need, Bound: bound, deadline: deadline}
+	}
+	return nil
+}
+
+// ahead is how long a turn would have to wait if nobody else came, and whether a
+// limit with a queue of its own has room for it.
+func (s *subject) ahead(now int64, t Turn) (hold int64, room bool) {
+	state, from := s.state, now
+	if s.line != nil {
+		state, from = s.line.plan.tail(s.line, now)
+	}
+	if algorithm.Delays(s.algorithm) && s.algorithm.Wait(state, now, t.Cost) > 0 {
+		return 0, false
+	}
+	if s.line != nil {
+		state, from = s.line.turn(now, t)
+	}
+	return saturatingAdd(from-now, algorithm.Hold(s.algorithm, state, from, t.Cost)), true
+}
+
+// await sleeps until w is let go or the context ends.
+func (q *queue) await(ctx context.Context, w *waiter) error {
+	select {
+	case err := <-w.done:
+		return q.jitter(ctx, w, err)
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	if w.queued {
+		w.subject.line.advance(now) // the turn may have come at this very instant
+	}
+	if w.queued {
+		w.subject.line.leave(w, now)
+		return waitEnded(ctx.Err())
+	}
+	return <-w.done
+}
+
+// jitter holds back whoever was let go. Who does not live to see the end of it
+// gives the units back.
+func (q *queue) jitter(ctx context.Context, w *waiter, err error) error {
+	if err != nil || q.options.Jitter == 0 {
+		return err
+	}
+	timer := time.NewTimer(rand.N(q.options.Jitter))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w.subject.record(q.now(), -w.n)
+	return waitEnded(ctx.Err())
+}
+
+func waitEnded(err error) error { return fmt.Errorf("weir: wait: %w", err) }
+
+// waiters is how many wait, those with a booking not counted.
+func (s *subject) waiters(now int64) (count int) {
+	if !s.waiting(now) {
+		return 0
+	}
+	for w := range s.line.order.all {
+		if w.done != nil {
+			count++
+		}
+	}
+	return count
+}

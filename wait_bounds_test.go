@@ -1,0 +1,81 @@
+package weir_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// moved is units that went at an instant.
+type moved struct{ at, n int64 }
+
+// No bound of the limits is broken by any schedule of arrivals, cancels and
+// attempts, at the instants at which callers really go.
+func TestNoScheduleOfWaitersBreaksABound(t *testing.T) {
+	for name, family := range slowFamilies {
+		bound := bounds[name]
+		if bound == nil {
+			continue // a leaky bucket bounds the delay, not a count
+		}
+		t.Run(name, func(t *testing.T) {
+			for _, seed := range waitSeeds(150) {
+				r := rand.New(rand.NewPCG(seed, 3))
+				limit, unit := family.draw(r)
+				events := slices.DeleteFunc(schedule(r, family, limit, unit), func(e event) bool {
+					return e.verb != "arrive" && e.verb != "cancel" && e.verb != "allow"
+				})
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(time.Duration(seed % 1e12))
+					start := time.Now().UnixNano()
+					went := playOnLimiter(t, limit, events).moved
+					for i := range went {
+						went[i].at += start
+					}
+					slices.SortStableFunc(went, func(a, b moved) int { return cmp.Compare(a.at, b.at) })
+					checkBound(t, limit, went, bound, seed)
+				})
+			}
+		})
+	}
+}
+
+// A bound says whether so many units may go in [from, to], where both are the
+// instants of releases.
+var bounds = map[string]func(l weir.Limit, from, to, units int64) bool{
+	"TokenBucket": func(l weir.Limit, from, to, units int64) bool {
+		b := l.(weir.TokenBucket) // a release is rounded up by less than 1 ns
+		most := sum(whole(b.Burst), times(whole(to-from+1), perNano(b.Rate)))
+		return whole(units).Cmp(most) <= 0
+	},
+	"SlidingLog":    inAnyPeriod,
+	"RateGate":      inAnyPeriod,
+	"FixedWindow":   perWindow,
+	"SlidingWindow": perWindow,
+	"Cycle":         perWindow,
+}
+
+func inAnyPeriod(l weir.Limit, from, to, units int64) bool {
+	return to-from >= int64(periodOf(l)) || units <= rateOf(l).Count
+}
+
+func perWindow(l weir.Limit, from, to, units int64) bool {
+	return from/int64(periodOf(l)) != to/int64(periodOf(l)) || units <= rateOf(l).Count
+}
+
+func checkBound(t *testing.T, limit weir.Limit, went []moved, holds func(l weir.Limit, from, to, units int64) bool, seed uint64) {
+	t.Helper()
+	for i := range went {
+		var units int64
+		for _, m := range went[i:] {
+			units += m.n
+			if !holds(limit, went[i].at, m.at, units) {
+				t.Fatalf("%v: %d units went within %v; -wait.seed %d", limit, units, time.Duration(m.at-went[i].at), seed)
+			}
+		}
+	}
+}

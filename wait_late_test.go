@@ -1,0 +1,126 @@
+package weir
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// late is a line under a clock of its own, whose timer fires when told.
+type late struct {
+	t       *testing.T
+	mu      sync.Mutex
+	now     int64
+	queue   queue
+	subject subject
+}
+
+func newLate(t *testing.T, limit Limit) *late {
+	a, err := compile(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &late{t: t, now: int64(time.Hour), subject: newSubject(a, int64(time.Hour))}
+	l.queue = queue{mu: &l.mu, now: func() int64 { return l.now }}
+	return l
+}
+
+// come is so many callers who come to wait, and how many of them go at once.
+func (l *late) come(callers int) (gone int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for range callers {
+		w, err := l.queue.enter(l.t.Context(), &l.subject, l.now, Turn{Cost: 1, Max: Never})
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if w == nil || !w.queued {
+			gone++
+		}
+	}
+	return gone
+}
+
+// fire is the timer after d: how many it lets go.
+func (l *late) fire(d time.Duration) (gone int) {
+	l.now += int64(d)
+	before := l.subject.line.length
+	l.subject.line.fire()
+	if l.subject.line == nil {
+		return before
+	}
+	return before - l.subject.line.length
+}
+
+// Callers who come back as soon as they are let go keep up the rate although
+// the timer is late each time: in any stretch of time from the start not one
+// more than the rate, and not one less.
+func TestLateTimerCostsNoThroughput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const unit, callers = time.Millisecond / 10, 10
+		l := newLate(t, TokenBucket{Rate: Per(1, unit), Burst: 1})
+		gone := l.come(callers)
+		for round := range int64(1000) {
+			returned := l.fire(callers * unit) // the head was due after one unit
+			gone += returned
+			for returned > 0 {
+				l.now++ // a little time to come back
+				returned = l.come(returned)
+				gone += returned
+			}
+			passed := (round + 1) * int64(callers*unit)
+			if most := 1 + int(l.now-int64(time.Hour))/int(unit); gone > most {
+				t.Fatalf("after %v: %d gone, above the %d of the rate", time.Duration(passed), gone, most)
+			}
+		}
+		if want := 1000 * callers * 99 / 100; gone < want {
+			t.Errorf("%d gone in the time of %d", gone, 1000*callers)
+		}
+	})
+}
+
+// The credit is no larger than the lateness, is spent once and soon ends.
+func TestLateTimerIsNoBurst(t *testing.T) {
+	const unit = time.Millisecond
+	for name, test := range map[string]struct {
+		late, after time.Duration
+		want        int
+	}{
+		"on time":              {0, 1, 0},
+		"late by three":        {3 * unit, 1, 3},
+		"late by an hour":      {time.Hour, 1, 1 + 10}, // the burst, and at most 10ms
+		"back after the end":   {3 * unit, 3 * unit, 1},
+		"back before the end":  {3 * unit, 3*unit - 1, 1 + 3},
+		"back much later":      {3 * unit, time.Hour, 1},
+		"not late, back later": {0, 5 * unit, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLate(t, TokenBucket{Rate: Per(1, unit), Burst: 1})
+			l.come(2)
+			if gone := l.fire(unit + test.late); gone != 1 {
+				t.Fatalf("%s: %d of one let go", name, gone)
+			}
+			l.now += int64(test.after)
+			if gone := l.come(100); gone != test.want {
+				t.Errorf("%s: %d go at once, want %d", name, gone, test.want)
+			}
+		})
+	}
+}
+
+// A strict limit owes nobody anything: what counts is when they went.
+func TestLateTimerOfAStrictLimitOwesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLate(t, RateGate{Rate: PerSecond(1)})
+		l.come(3)
+		for range 2 {
+			if gone := l.fire(1800 * time.Millisecond); gone != 1 {
+				t.Errorf("%d let go 1.8s after the one before, want 1", gone)
+			}
+			if gone := l.come(1); gone != 0 {
+				t.Errorf("%d went right after another", gone)
+			}
+		}
+	})
+}

@@ -1,0 +1,226 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+const (
+	stressWaiters = 10_000
+	stressRate    = 200_000 // a second
+	stressUnit    = time.Second / stressRate
+)
+
+// Ten thousand callers wait on the real clock while others are cancelled,
+// refused and recorded. Nobody is forgotten, nobody overtakes, and the state
+// accounts for every unit.
+func TestTenThousandWaitersUnderStress(t *testing.T) {
+	const debt = 30 * stressRate // nobody goes before all have come
+	lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(stressRate), Burst: 1})
+	began := time.Now()
+	lim.RecordAt(began, debt)
+
+	s := &stress{lim: lim, cancels: make([]context.CancelFunc, stressWaiters)}
+	s.join(t)
+	// Give back all of the debt but a little: the first goes in about 50ms.
+	back := int64((debt*stressUnit - time.Since(began) - 50*time.Millisecond) / stressUnit)
+	lim.Record(-back)
+	recorded := s.disturb(t)
+	s.finish(t)
+
+	admitted, cancelled := s.admitted.Load(), s.cancelled.Load()
+	if admitted+cancelled != stressWaiters || s.failed.Load() > 0 {
+		t.Errorf("%d let go and %d cancelled of %d, %d failed", admitted, cancelled, stressWaiters, s.failed.Load())
+	}
+	want := time.Duration(debt-back+recorded+admitted) * stressUnit
+	if got := lim.PeekAt(began, 0).ResetAfter; got != want {
+		t.Errorf("the state accounts for %d units, want %d", got/stressUnit, want/stressUnit)
+	}
+	if n := s.overtaken.Load(); n > 0 {
+		t.Errorf("%d were let go while more waited than had come after them", n)
+	}
+	if cancelled == 0 || s.refused.Load() == 0 {
+		t.Errorf("no contention: %d cancelled, %d refused while others waited", cancelled, s.refused.Load())
+	}
+	t.Logf("%d let go, %d cancelled, %d too late, %d recorded, %d refused, in %v", admitted, cancelled, s.late.Load(), recorded, s.refused.Load(), time.Since(began))
+}
+
+type stress struct {
+	lim     *weir.Limiter
+	cancels []context.CancelFunc
+	all     sync.WaitGroup
+
+	admitted, cancelled, failed atomic.Int64
+	late                        atomic.Int64 // let go although cancelled
+	refused                     atomic.Int64 // by Allow, while others waited
+	overtaken                   atomic.Int64
+}
+
+// join starts the waiters, a hundred at a time.
+func (s *stress) join(t *testing.T) {
+	for i := range stressWaiters {
+		ctx, cancel := context.WithCancel(t.Context())
+		s.cancels[i] = cancel
+		s.all.Go(func() { s.wait(ctx, i) })
+		for i%100 == 99 && s.lim.Waiting() < i+1 {
+			runtime.Gosched() // until they stand in line
+		}
+	}
+}
+
+func (s *stress) wait(ctx context.Context, i int) {
+	switch err := s.lim.Wait(ctx); {
+	case err == nil:
+		s.admitted.Add(1)
+		if ctx.Err() != nil {
+			s.late.Add(1)
+		}
+		// Whoever came with an earlier hundred is gone by now.
+		if i%16 == 0 && s.lim.Waiting() > stressWaiters-i/100*100 {
+			s.overtaken.Add(1)
+		}
+	case errors.Is(err, context.Canceled):
+		s.cancelled.Add(1)
+	default:
+		s.failed.Add(1)
+	}
+}
+
+// disturb cancels waiters at random, and records, until few are left: were the
+// line to end meanwhile, time would pass that the state cannot account for.
+func (s *stress) disturb(t *testing.T) (recorded int64) {
+	r := rand.New(rand.NewPCG(1, 2))
+	limit := s.lim.Limit()
+	for step := 0; s.lim.Waiting() > stressWaiters/10; step++ {
+		for range 8 {
+			s.cancels[r.IntN(stressWaiters)]()
+		}
+		if !s.lim.Allow() {
+			s.refused.Add(1)
+		} else {
+			recorded++
+		}
+		if step%64 == 0 {
+			s.lim.Record(1)
+			recorded++
+		}
+		if step%512 == 0 {
+			if err := s.lim.SetLimit(limit); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return recorded
+}
+
+func (s *stress) finish(t *testing.T) {
+	done := make(chan struct{})
+	go func() { s.all.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("lost wake-ups: %d let go, %d cancelled, %d in line", s.admitted.Load(), s.cancelled.Load(), s.lim.Waiting())
+	}
+	for _, cancel := range s.cancels {
+		cancel()
+	}
+}
+
+// Many keys wait at once, each in its own time, while a flood of other keys
+// makes the shards forget whatever is idle.
+func TestKeysNeverSlowOneAnotherDownAndNoneThatWaitsIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys, each = 500, 4
+		k := mustKeyed[int](t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
+		start := time.Now()
+		var gone atomic.Int64
+		var all sync.WaitGroup
+		for key := range keys {
+			for range each {
+				all.Go(func() {
+					if err := k.Wait(t.Context(), key); err != nil {
+						t.Error(err)
+					}
+					if at := time.Since(start); at%time.Second != 0 || at >= each*time.Second {
+						t.Errorf("key %d: let go after %v, want a whole second below %d", key, at, each)
+					}
+					gone.Add(1)
+				})
+			}
+		}
+		for second := range int64(each) {
+			synctest.Wait()
+			if want := keys * (second + 1); gone.Load() != want {
+				t.Errorf("after %ds: %d let go, want %d", second, gone.Load(), want)
+			}
+			for flood := range 20_000 {
+				k.Allow(1000 + flood)
+			}
+			if waiting := second < each-1; waiting && k.Allow(7) {
+				t.Errorf("after %ds: a key that someone waits for was forgotten", second)
+			}
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+	})
+}
+
+func TestFullQueueRefusesAndCloseWakesEveryKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, err := weir.NewKeyedWith[int](weir.FixedWindow{Rate: weir.PerDay(1)}, weir.Options{Queue: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var closed atomic.Int64
+		for key := range 50 {
+			k.Allow(key)
+			for range 2 {
+				go func() {
+					if err := k.Wait(t.Context(), key); errors.Is(err, weir.ErrClosed) {
+						closed.Add(1)
+					}
+				}()
+			}
+		}
+		synctest.Wait()
+		if err := k.Wait(t.Context(), 7); !errors.Is(err, weir.ErrQueueFull) {
+			t.Errorf("a third waiter of two: %v, want ErrQueueFull", err)
+		}
+		k.Close()
+		synctest.Wait()
+		if closed.Load() != 100 {
+			t.Errorf("Close woke %d of 100", closed.Load())
+		}
+		if err := k.Wait(t.Context(), 1000); !errors.Is(err, weir.ErrClosed) {
+			t.Errorf("a wait after Close: %v, want ErrClosed", err)
+		}
+	})
+}
+
+// Whoever comes to wait while Close runs is woken as well: on the real clock,
+// since it is the race that is tried.
+func TestCloseMissesNobodyWhoIsJustComing(t *testing.T) {
+	for range 200 {
+		k := mustKeyed[int](t, weir.FixedWindow{Rate: weir.PerDay(1)})
+		var all sync.WaitGroup
+		for key := range 8 {
+			k.Allow(key)
+			all.Go(func() {
+				if err := k.Wait(t.Context(), key); !errors.Is(err, weir.ErrClosed) {
+					t.Errorf("got %v, want ErrClosed", err)
+				}
+			})
+		}
+		k.Close()
+		all.Wait()
+	}
+}

@@ -1,0 +1,87 @@
+package weir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// WarmUp comes to its Rate gradually: after idleness permits cost more, first
+// Cold times as much, and less and less over the time Over. It is Guava's
+// SmoothWarmingUp, equal to it to the microsecond, for what is slow until its
+// caches and connections are there.
+//
+// Like Bursty it lets the next one pay, admits any cost, is for one subject in
+// process and is refused by rules and engines. It starts cold.
+type WarmUp struct {
+	Rate Rate
+	Over time.Duration // 1 µs to MaxPeriod
+	// Cold is how many times as much the first permit costs, 1 to 1e6.
+	// Default: 3, as in Guava.
+	Cold float64
+}
+
+var _ Limit = WarmUp{}
+
+const (
+	defaultCold = 3
+	maxCold     = 1e6
+)
+
+// Validate reports every field that is out of bounds.
+func (l WarmUp) Validate() error {
+	var cold error
+	if !(l.Cold == 0 || l.Cold >= 1 && l.Cold <= maxCold) {
+		cold = &LimitError{Limit: l.String(), Field: "cold", Reason: fmt.Sprintf("%v is not within 1 and %v", l.Cold, int64(maxCold))}
+	}
+	return joined(l.Rate.check(l.String()), within(l.String(), "over", l.Over, time.Microsecond, MaxPeriod), cold)
+}
+
+// String prints the limit as text: warm up 5/s over 4s cold 3.
+func (l WarmUp) String() string {
+	text := "warm up " + l.Rate.String() + " over " + durationText(l.Over)
+	if l.Cold != 0 {
+		text += " cold " + strconv.FormatFloat(l.Cold, 'f', -1, 64)
+	}
+	return text
+}
+
+// MarshalText is String.
+func (l WarmUp) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l WarmUp) algorithm() algorithm.Algorithm {
+	cold := l.Cold
+	if cold == 0 {
+		cold = defaultCold
+	}
+	micros := l.Over.Microseconds()
+	return algorithm.NewWarmUp(l.Rate.perSecond(), float64(micros), cold)
+}
+
+func (l WarmUp) identity() string { return "warm up" }
+
+func (w *words) warmUp(r Rate) (_ Limit, err error) {
+	l := WarmUp{Rate: r}
+	if l.Over, err = w.over(); err != nil {
+		return nil, err
+	}
+	if w.accept("cold") {
+		l.Cold, err = w.factor()
+	}
+	return l, err
+}
+
+// factor reads digits, with a point among them or not: one spelling, without
+// the signs, exponents and names that floats can have.
+func (w *words) factor() (float64, error) {
+	word := w.peek()
+	f, err := strconv.ParseFloat(word, 64)
+	if err != nil || f == 0 || strings.Trim(word, "0123456789.") != "" {
+		return 0, w.unexpected("a number such as 3 or 2.5")
+	}
+	w.next()
+	return f, nil
+}
