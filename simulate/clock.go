@@ -1,0 +1,152 @@
+package simulate
+
+import (
+	"bytes"
+	"time"
+)
+
+// clock reads the times of logs, in nanoseconds since the Unix epoch. It
+// remembers the last date and zone of the common log format, because a log has
+// few of them.
+type clock struct {
+	date, zone string
+	midnight   int64 // of the date in the zone, in seconds
+}
+
+const (
+	commonLayout = "02/Jan/2006:15:04:05 -0700"
+	commonSize   = len(commonLayout)
+	maxTimeText  = 64
+)
+
+// The instants that all of Weir can count in nanoseconds, in seconds: from the
+// start of 1678 until before 2262.
+const (
+	firstSecond = -9214560000
+	endSecond   = 9214646400
+)
+
+// parse reads a time of the common log format, of RFC 3339, or a Unix time. A
+// Unix time is in seconds, or in milli-, micro- or nanoseconds if it would be
+// far out of range otherwise.
+func (c *clock) parse(text []byte) (t int64, why string) {
+	switch {
+	case len(text) == 0 || len(text) > maxTimeText:
+		return 0, whyBadTime
+	case isNumber(text):
+		return parseUnix(text)
+	}
+	return c.parseText(text)
+}
+
+// bracketed reads a time in brackets at the beginning of b, and how many bytes
+// it takes with them.
+func (c *clock) bracketed(b []byte) (t int64, size int, why string) {
+	end := commonSize + 1
+	if len(b) <= end || b[end] != ']' {
+		end = bytes.IndexByte(b[:min(len(b), maxTimeText)], ']')
+		if end < 0 {
+			return 0, 0, whyBadTime
+		}
+	}
+	t, why = c.parseText(b[1:end])
+	return t, end + 1, why
+}
+
+func (c *clock) parseText(text []byte) (int64, string) {
+	if len(text) == commonSize && text[2] == '/' {
+		return c.parseCommon(text)
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return 0, whyBadTime
+	}
+	return instant(t.Unix(), int64(t.Nanosecond()))
+}
+
+// parseCommon reads dd/Mon/yyyy:HH:MM:SS +zzzz; the text has its size.
+func (c *clock) parseCommon(b []byte) (int64, string) {
+	hour, minute, second := twoDigits(b[12:]), twoDigits(b[15:]), twoDigits(b[18:])
+	if b[11] != ':' || b[14] != ':' || b[17] != ':' || b[20] != ' ' || hour > 23 || minute > 59 || second > 59 {
+		return 0, whyBadTime
+	}
+	if date, zone := b[:11], b[21:]; string(date) != c.date || string(zone) != c.zone {
+		t, err := time.Parse(commonLayout, string(date)+":00:00:00 "+string(zone))
+		if err != nil {
+			return 0, whyBadTime
+		}
+		c.date, c.zone, c.midnight = string(date), string(zone), t.Unix()
+	}
+	return instant(c.midnight+int64(hour*3600+minute*60+second), 0)
+}
+
+// twoDigits is their value, or something above 99.
+func twoDigits(b []byte) uint {
+	tens, ones := uint(b[0]-'0'), uint(b[1]-'0')
+	if tens > 9 || ones > 9 {
+		return 100
+	}
+	return tens*10 + ones
+}
+
+func instant(second, nanosecond int64) (int64, string) {
+	if second < firstSecond || second >= endSecond {
+		return 0, whyRange
+	}
+	return second*int64(time.Second) + nanosecond, ""
+}
+
+func isNumber(text []byte) bool {
+	if text[0] == '-' {
+		text = text[1:]
+	}
+	for _, c := range text {
+		if !isDigit(c) && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// parseUnix reads digits, and after a point perhaps more of them. It is exact;
+// what is finer than a nanosecond is dropped.
+func parseUnix(text []byte) (int64, string) {
+	text, negative := bytes.CutPrefix(text, []byte("-"))
+	whole, fraction, point := bytes.Cut(text, []byte("."))
+	if len(whole) == 0 || point && len(fraction) == 0 || bytes.IndexByte(fraction, '.') >= 0 {
+		return 0, whyBadTime
+	}
+	var count int64
+	for _, c := range whole {
+		if count >= 1e18 {
+			return 0, whyRange
+		}
+		count = count*10 + int64(c-'0')
+	}
+	perSecond := unitsPerSecond(count)
+	unit := int64(time.Second) / perSecond
+	nanos := count % perSecond * unit
+	for _, c := range fraction {
+		unit /= 10
+		nanos += int64(c-'0') * unit
+	}
+	second := count / perSecond
+	if negative {
+		second, nanos = -second, -nanos
+	}
+	return instant(second, nanos)
+}
+
+// unitsPerSecond guesses the unit of a Unix time, where seconds are out of the
+// question: 1e11 seconds is the year 5138, and 1e11 milliseconds is 1973.
+func unitsPerSecond(count int64) int64 {
+	switch {
+	case count < 1e11:
+		return 1
+	case count < 1e14:
+		return 1e3
+	case count < 1e17:
+		return 1e6
+	}
+	return 1e9
+}

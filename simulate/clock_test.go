@@ -1,0 +1,84 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestTimesOfLogsAreRead(t *testing.T) {
+	noon := time.Date(2015, 5, 17, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		text string
+		want time.Time
+	}{
+		{"17/May/2015:12:00:00 +0000", noon},
+		{"17/May/2015:14:00:00 +0200", noon},
+		{"17/May/2015:06:30:00 -0530", noon},
+		{"2015-05-17T12:00:00Z", noon},
+		{"2015-05-17T14:00:00+02:00", noon},
+		{"2015-05-17T12:00:00.000000001Z", noon.Add(1)},
+		{"2015-05-17T12:00:00.12345Z", noon.Add(123450 * time.Microsecond)}, // as long as the common form
+		{"1431864000", noon},
+		{"1431864000.25", noon.Add(250 * time.Millisecond)},
+		{"1431864000.1234567899", noon.Add(123456789)},
+		{"1431864000250", noon.Add(250 * time.Millisecond)},
+		{"1431864000250.5", noon.Add(250500 * time.Microsecond)},
+		{"1431864000000001", noon.Add(time.Microsecond)},
+		{"1431864000000000001", noon.Add(1)},
+		{"0", time.Unix(0, 0)},
+		{"-1.5", time.Unix(-2, 5e8)},
+		{"1678-01-01T00:00:00Z", time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{"31/Dec/2261:23:59:59 +0000", time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC)},
+	} {
+		var reader clock
+		got, why := reader.parse([]byte(c.text))
+		if why != "" || got != c.want.UnixNano() {
+			t.Errorf("time %q: got %d %q, want %d", c.text, got, why, c.want.UnixNano())
+		}
+	}
+}
+
+func TestTimesThatCannotBeReadSayWhy(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           whyBadTime,
+		"yesterday":                  whyBadTime,
+		"17/Mai/2015:12:00:00 +0000": whyBadTime,
+		"31/Feb/2015:12:00:00 +0000": whyBadTime,
+		"17/May/2015:24:00:00 +0000": whyBadTime,
+		"17/May/2015:12:60:00 +0000": whyBadTime,
+		"17/May/2015:12:00:60 +0000": whyBadTime,
+		"17/May/2015:12:00:0x +0000": whyBadTime,
+		"17/May/2015 12:00:00 +0000": whyBadTime,
+		"2015-05-17 12:00:00":        whyBadTime,
+		"-":                          whyBadTime,
+		".5":                         whyBadTime,
+		"5.":                         whyBadTime,
+		"1.2.3":                      whyBadTime,
+		"1e9":                        whyBadTime,
+		"31/Dec/1677:23:59:59 +0000": whyRange,
+		"2262-01-01T00:00:00Z":       whyRange,
+		"99999999999":                whyRange,
+		"99999999999999999999999999": whyRange,
+	} {
+		var reader clock
+		if got, why := reader.parse([]byte(text)); why != want {
+			t.Errorf("time %q: got %d, reason %q, want %q", text, got, why, want)
+		}
+	}
+}
+
+// TestRememberedDatesChangeNothing reads many dates and zones with one clock.
+func TestRememberedDatesChangeNothing(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	var reader clock
+	for range 10_000 {
+		zone := time.FixedZone("", (random.IntN(4)-2)*5400)
+		want := time.Unix(1431864000+random.Int64N(4*86400), 0).In(zone)
+		text := want.Format(commonLayout)
+		if got, why := reader.parse([]byte(text)); why != "" || got != want.UnixNano() {
+			t.Fatalf("time %q: got %d %q, want %d (seed %d)", text, got, why, want.UnixNano(), seed)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package simulate
+
+import "bytes"
+
+// combined reads lines of the common and the combined format, and of the latter
+// with a virtual host before it:
+//
+//	ip ident user [17/May/2015:10:05:03 +0000] "GET /a?b HTTP/1.1" 200 5 "referer" "agent"
+//
+// It needs the client and the time; the rest may be cut short, and then what
+// stands before the cut is read.
+type combined struct {
+	clock  clock
+	values [partAgent + 1][]byte // by part, as they stand in the line; nil if it cannot be read
+}
+
+// parse reads the time and the values up to last.
+func (c *combined) parse(line []byte, last part) (t int64, why string) {
+	t, open, end, why := c.findTime(line)
+	if why != "" {
+		return 0, why
+	}
+	head := bytes.TrimRight(line[:open], " ")
+	if len(head) == 0 || len(head) == open {
+		return 0, whyNoClient
+	}
+	c.head(head)
+	if last > partUser {
+		clear(c.values[partMethod:])
+		c.tail(line[end:], last)
+	}
+	return t, ""
+}
+
+// findTime looks for a time in brackets before the first quote, since what
+// follows the quote is the client's to choose.
+func (c *combined) findTime(line []byte) (t int64, open, end int, why string) {
+	why = whyNoTime
+	for at := 0; ; at = open + 1 {
+		i := bytes.IndexByte(line[at:], '[')
+		if i < 0 || bytes.IndexByte(line[at:at+i], '"') >= 0 {
+			return 0, 0, 0, why
+		}
+		open = at + i
+		var size int
+		t, size, why = c.clock.bracketed(line[open:])
+		if why == "" {
+			return t, open, open + size, ""
+		}
+	}
+}
+
+// head reads what stands before the time.
+func (c *combined) head(head []byte) {
+	first, rest := word(head)
+	c.values[partHost], c.values[partUser] = nil, nil
+	if bytes.IndexByte(rest, ' ') != bytes.LastIndexByte(rest, ' ') && !isAddress(first) {
+		if second, others := word(rest); isAddress(second) {
+			c.values[partHost] = withoutPort(first)
+			first, rest = second, others
+		}
+	}
+	c.values[partIP] = first
+	if i := bytes.IndexByte(rest, ' '); i >= 0 {
+		c.values[partUser] = rest[i+1:]
+	}
+}
+
+// tail reads what stands after the time: each value only if all before it are
+// whole, and none after the last that is wanted.
+func (c *combined) tail(rest []byte, last part) {
+	line, rest, whole := quoted(rest)
+	method, uri := splitRequest(line, !whole)
+	c.values[partMethod] = method
+	if uri != nil {
+		c.values[partPath] = partPath.ofTarget(uri)
+		c.values[partQuery] = partQuery.ofTarget(uri)
+		c.values[partURI] = uri
+	}
+	if !whole || last < partStatus {
+		return
+	}
+	status, rest := word(bytes.TrimLeft(rest, " "))
+	if isStatus(status) {
+		c.values[partStatus] = status
+	}
+	_, rest = word(rest) // the size
+	for p := partReferer; p <= last; p++ {
+		var value []byte
+		if value, rest, whole = quoted(rest); !whole {
+			return
+		}
+		c.values[p] = value
+	}
+}
+
+// word is what stands before the first space, and what after it.
+func word(b []byte) (first, rest []byte) {
+	if i := bytes.IndexByte(b, ' '); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+// quoted is the text between two quotes, as it stands: a backslash keeps the
+// quote after it from ending it. If the second quote is missing, the text is not
+// whole.
+func quoted(b []byte) (text, rest []byte, whole bool) {
+	b = bytes.TrimLeft(b, " ")
+	if len(b) == 0 || b[0] != '"' {
+		return nil, nil, false
+	}
+	b = b[1:]
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(b[at:], '"')
+		if i < 0 {
+			return b, nil, false
+		}
+		at += i
+		if !escaped(b[:at]) {
+			return b[:at], b[at+1:], true
+		}
+	}
+}
+
+// escaped says that b ends in an odd number of backslashes.
+func escaped(b []byte) bool {
+	odd := false
+	for i := len(b) - 1; i >= 0 && b[i] == '\\'; i-- {
+		odd = !odd
+	}
+	return odd
+}
+
+// splitRequest is the method and the target of a request line. If the line was
+// cut, each counts only with a space after it.
+func splitRequest(line []byte, cut bool) (method, uri []byte) {
+	i := bytes.IndexByte(line, ' ')
+	if i <= 0 {
+		return nil, nil
+	}
+	method, uri = line[:i], line[i+1:]
+	end := bytes.LastIndexByte(uri, ' ')
+	if cut {
+		end = bytes.IndexByte(uri, ' ')
+	}
+	switch {
+	case cut && end < 0:
+		return method, nil
+	case cut, end >= 0 && bytes.HasPrefix(uri[end+1:], []byte("HTTP/")):
+		uri = uri[:end]
+	}
+	return method, uri
+}
+
+func isStatus(b []byte) bool {
+	return len(b) == 3 && isDigit(b[0]) && isDigit(b[1]) && isDigit(b[2])
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isAddress tells an IP address from a host, by its letters alone.
+func isAddress(b []byte) bool {
+	dots, colons, hex := 0, 0, false
+	for _, c := range b {
+		switch {
+		case c == '.':
+			dots++
+		case c == ':':
+			colons++
+		case c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
+			hex = true
+		case !isDigit(c):
+			return false
+		}
+	}
+	return colons >= 2 || colons == 0 && dots == 3 && !hex
+}
+
+func withoutPort(host []byte) []byte {
+	if i := bytes.LastIndexByte(host, ':'); i >= 0 {
+		return host[:i]
+	}
+	return host
+}

@@ -1,0 +1,71 @@
+package simulate
+
+import "slices"
+
+// events are the lines that count, as (time, key id). They are kept in blocks,
+// so that growing copies nothing, and then grouped by key.
+type events struct {
+	blocks []block
+	count  int
+
+	// Grouped: times of key id are times[starts[id]:starts[id+1]], sorted.
+	times  []int64
+	starts []int
+}
+
+type block struct {
+	times []int64
+	keys  []uint32
+}
+
+const blockSize = 1 << 16
+
+func (e *events) add(t int64, key uint32) {
+	last := len(e.blocks) - 1
+	if last < 0 || len(e.blocks[last].times) == blockSize {
+		e.blocks = append(e.blocks, block{make([]int64, 0, blockSize), make([]uint32, 0, blockSize)})
+		last++
+	}
+	b := &e.blocks[last]
+	b.times = append(b.times, t)
+	b.keys = append(b.keys, key)
+	e.count++
+}
+
+// regroup forgets the groups, because more events come.
+func (e *events) regroup() { e.times, e.starts = nil, nil }
+
+// group sorts the events by key and time.
+//
+// This is all the order that a replay needs. Keys never influence each other,
+// so it makes no difference which key is decided first; and the events of one
+// key at one instant ask the same question, so any order of them gets the same
+// answers. A content to order them by would only be a slower way to say so.
+func (e *events) group(keys int) {
+	if e.starts != nil {
+		return
+	}
+	e.starts = make([]int, keys+1)
+	for _, b := range e.blocks {
+		for _, k := range b.keys {
+			e.starts[k+1]++
+		}
+	}
+	for k := range keys {
+		e.starts[k+1] += e.starts[k]
+	}
+	e.times = make([]int64, e.count)
+	next := slices.Clone(e.starts)
+	for _, b := range e.blocks {
+		for i, k := range b.keys {
+			e.times[next[k]] = b.times[i]
+			next[k]++
+		}
+	}
+	for k := range keys {
+		slices.Sort(e.of(k))
+	}
+}
+
+// of are the times of one key, in order. The events are grouped.
+func (e *events) of(key int) []int64 { return e.times[e.starts[key]:e.starts[key+1]] }

@@ -1,0 +1,130 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// FuzzParseLine compares the parser with slow and obvious ones, wherever those
+// understand the line. Of lines that they do not, it only asks for an answer.
+func FuzzParseLine(f *testing.F) {
+	for _, line := range []string{full, common, vhost, flat, caddy, "", "{", `a b c [17/May/2015:12:00:00 +0000] "`} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		for _, name := range []string{"ip", "user", "method", "path", "query", "uri", "status", "referer", "agent", "host", "ip,agent"} {
+			parser := newParser(mustKey(t, name))
+			at, key, why := parser.parse(line, false)
+			if (why == "") != (key != nil) {
+				t.Fatalf("key %s of %q: got key %q and reason %q", name, line, key, why)
+			}
+			want, wantAt, ok := slowCombined(line, name)
+			if ok && (why != "" || string(key) != want || at != wantAt) {
+				t.Fatalf("key %s of %q: got %q at %d, reason %q, want %q at %d", name, line, key, at, why, want, wantAt)
+			}
+		}
+		compareJSON(t, line)
+	})
+}
+
+var (
+	slowLine = regexp.MustCompile(`^([^\s"\[\]]+) ([^\s"\[\]]+) ([^\s"\[\]]+) \[([^\]]+)\] ` +
+		`"([A-Z]+) ([^\s"?\\]*)(\?([^\s"\\]*))? HTTP/1\.[01]" ([0-9]{3}) ([0-9]+|-) "((?:[^"\\\n]|\\[^\n])*)" "((?:[^"\\\n]|\\[^\n])*)"$`)
+	slowFields = map[string]int{"ip": 1, "user": 3, "method": 5, "path": 6, "query": 8, "status": 9, "referer": 11, "agent": 12}
+)
+
+// slowCombined understands undoubted lines of the combined format.
+func slowCombined(line []byte, name string) (key string, at int64, ok bool) {
+	m := slowLine.FindStringSubmatch(string(line))
+	if m == nil || m[1][0] == '{' || len(line) > 4096 {
+		return "", 0, false
+	}
+	moment, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[4])
+	if err != nil || len(m[4]) != 26 || moment.UTC().Year() < 1678 || moment.UTC().Year() > 2261 {
+		return "", 0, false
+	}
+	group, ok := slowFields[name]
+	if name == "uri" {
+		return m[6] + m[7], moment.UnixNano(), true
+	}
+	return m[group], moment.UnixNano(), ok
+}
+
+// compareJSON wants every scalar of a valid line, each under its path.
+func compareJSON(t *testing.T, line []byte) {
+	if len(line) == 0 || line[0] != '{' || !json.Valid(line) || !utf8.Valid(line) || bytes.ContainsRune(line, '\n') {
+		return
+	}
+	want := map[string]string{}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.UseNumber()
+	if depth := slowFlatten(t, decoder, "", want); depth > maxDepth {
+		return
+	}
+	reader := newJSONLine()
+	for path := range want {
+		reader.want(path)
+	}
+	if !reader.parse(line) {
+		t.Fatalf("line %q: got a fault at byte %d, want none", line, reader.at)
+	}
+	for path, value := range want {
+		if got := reader.values[reader.slots[path]]; string(got) != value {
+			t.Fatalf("line %q: got %q for field %q, want %q", line, got, path, value)
+		}
+	}
+}
+
+// slowFlatten reads the next value, whose path is given, and says how deep it
+// goes. Objects, arrays and null are as if empty.
+func slowFlatten(t *testing.T, d *json.Decoder, path string, into map[string]string) (depth int) {
+	token, err := d.Token()
+	if err != nil {
+		t.Fatalf("token after %q: %v", path, err)
+	}
+	delim, ok := token.(json.Delim)
+	if !ok {
+		into[path] = slowText(token)
+		return 1
+	}
+	into[path] = ""
+	for i := 0; d.More(); i++ {
+		name := strconv.Itoa(i)
+		if delim == '{' {
+			key, err := d.Token()
+			if err != nil {
+				t.Fatalf("name in %q: %v", path, err)
+			}
+			name = key.(string)
+		}
+		depth = max(depth, slowFlatten(t, d, below(path, name), into))
+	}
+	if _, err := d.Token(); err != nil {
+		t.Fatalf("end of %q: %v", path, err)
+	}
+	return depth + 1
+}
+
+func below(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func slowText(token json.Token) string {
+	switch v := token.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Key says by which fields of a line its traffic is told apart.
+//
+// In every format these fields are known: ip, method, path (without the query),
+// query, uri (path and query), status, user, referer, agent, host. Any other
+// name is a field of JSON lines, a nested one with dots: request.headers.Host.0.
+// The first value of a key with several fields may be told from the second, as
+// each is quoted if it is empty or holds a space.
+type Key struct {
+	fields []field
+}
+
+// field is one part of a key: what it is called, which part of a combined line
+// it is, and where a JSON line may hold it, the best place first.
+type field struct {
+	name   string
+	part   part
+	places []place
+}
+
+const maxFields = 16
+
+// ParseKey reads names of fields, each text one of them or several with commas
+// between.
+func ParseKey(texts ...string) (Key, error) {
+	var key Key
+	for _, text := range texts {
+		for name := range strings.SplitSeq(text, ",") {
+			f := newField(strings.TrimSpace(name))
+			if f.name == "" {
+				return Key{}, fmt.Errorf("simulate: key %q: a field has no name", text)
+			}
+			if slices.ContainsFunc(key.fields, func(other field) bool { return other.name == f.name }) {
+				return Key{}, fmt.Errorf("simulate: key %q: field %s is there twice", text, f.name)
+			}
+			key.fields = append(key.fields, f)
+		}
+	}
+	switch n := len(key.fields); {
+	case n == 0:
+		return Key{}, errors.New("simulate: key: names no field")
+	case n > maxFields:
+		return Key{}, fmt.Errorf("simulate: key: %d fields, more than %d", n, maxFields)
+	}
+	return key, nil
+}
+
+// String names the fields with commas between.
+func (k Key) String() string {
+	names := make([]string, len(k.fields))
+	for i, f := range k.fields {
+		names[i] = f.name
+	}
+	return strings.Join(names, ",")
+}
+
+// part is a field that every format knows, in the order in which a combined
+// line holds them.
+type part int
+
+const (
+	partOther part = iota
+	partHost
+	partIP
+	partUser
+	partMethod
+	partPath
+	partQuery
+	partURI
+	partStatus
+	partReferer
+	partAgent
+)
+
+// place is a field of JSON lines and what its value is.
+type place struct {
+	name string
+	kind kind
+}
+
+type kind int
+
+const (
+	plain   kind = iota
+	target       // a path and perhaps a query
+	request      // a request line: GET /path?query HTTP/1.1
+)
+
+// targets are the places of a path with its query: those of nginx's variables,
+// Caddy, Traefik and common custom.
+var targets = []place{
+	{"uri", target}, {"request_uri", target}, {"url", target}, {"request.uri", target}, {"RequestPath", target},
+	{"request", request},
+}
+
+// knownFields are the fields that every format knows, by all their names.
+var knownFields = []struct {
+	part   part
+	names  []string
+	places []place
+}{
+	{partIP, []string{"ip", "remote_addr", "remote_ip", "client_ip"}, plainly(
+		"ip", "remote_addr", "remote_ip", "client_ip", "clientip", "request.client_ip", "request.remote_ip", "ClientHost")},
+	{partUser, []string{"user", "remote_user"}, plainly("user", "remote_user", "user_id", "ClientUsername")},
+	{partMethod, []string{"method", "request_method"}, append(
+		plainly("method", "request_method", "request.method", "RequestMethod"), place{"request", request})},
+	{partPath, []string{"path"}, slices.Concat([]place{{"path", target}}, targets)},
+	{partQuery, []string{"query", "query_string"}, slices.Concat(plainly("query", "query_string", "args"), targets)},
+	{partURI, []string{"uri", "request_uri"}, slices.Concat(targets, []place{{"path", target}})},
+	{partStatus, []string{"status"}, plainly("status", "status_code", "DownstreamStatus")},
+	{partReferer, []string{"referer", "referrer", "http_referer"}, plainly(
+		"referer", "referrer", "http_referer", "request.headers.Referer.0")},
+	{partAgent, []string{"agent", "user_agent", "http_user_agent"}, plainly(
+		"agent", "user_agent", "http_user_agent", "request.headers.User-Agent.0")},
+	{partHost, []string{"host", "http_host"}, plainly("host", "http_host", "request.host", "RequestHost")},
+}
+
+func plainly(names ...string) []place {
+	places := make([]place, len(names))
+	for i, name := range names {
+		places[i] = place{name, plain}
+	}
+	return places
+}
+
+// newField knows a field by its name, and looks in JSON lines for the name as it
+// was given before it looks elsewhere.
+func newField(name string) field {
+	for _, known := range knownFields {
+		if !slices.Contains(known.names, name) {
+			continue
+		}
+		f := field{name: name, part: known.part}
+		for _, p := range known.places {
+			if p.name == name {
+				f.places = slices.Insert(f.places, 0, p)
+			} else {
+				f.places = append(f.places, p)
+			}
+		}
+		return f
+	}
+	return field{name: name, places: plainly(name)}
+}

@@ -1,0 +1,72 @@
+package simulate
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+)
+
+// maxLine bounds a line, and with it the buffer of a log.
+const maxLine = 1 << 20
+
+// eachLine calls f with every line of r, without its end; the last line needs
+// none. A line longer than maxLine is given by its beginning, with long set.
+// The bytes are valid until f returns, whose error ends it all.
+func eachLine(r io.Reader, f func(line []byte, long bool) error) error {
+	lines, err := open(r)
+	if err != nil {
+		return err
+	}
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			if failed := f(line, true); failed != nil {
+				return failed
+			}
+			err = skipLine(lines)
+		case err == nil || len(line) > 0:
+			if failed := f(trimEnd(line), false); failed != nil {
+				return failed
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// open looks at the first bytes: it undoes gzip and steps over a byte order
+// mark.
+func open(r io.Reader) (*bufio.Reader, error) {
+	lines := bufio.NewReaderSize(r, maxLine+2)
+	if magic, _ := lines.Peek(2); string(magic) == "\x1f\x8b" {
+		unzipped, err := gzip.NewReader(lines)
+		if err != nil {
+			return nil, err
+		}
+		lines = bufio.NewReaderSize(unzipped, maxLine+2)
+	}
+	if mark, _ := lines.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		_, _ = lines.Discard(3)
+	}
+	return lines, nil
+}
+
+func skipLine(lines *bufio.Reader) error {
+	for {
+		_, err := lines.ReadSlice('\n')
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}
+
+func trimEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+}

@@ -1,0 +1,128 @@
+package simulate_test
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/simulate"
+)
+
+// The model of a replay: slow, obvious, and without anything it could have in
+// common with the code it checks. Its times are whole seconds.
+
+type slowEvent struct {
+	key    string
+	second int64
+}
+
+var slowHead = regexp.MustCompile(`^(\S+) \S+ \S+ \[([^]]+)\]`)
+
+func slowEvents(t *testing.T, log []byte) []slowEvent {
+	var events []slowEvent
+	for line := range strings.Lines(string(log)) {
+		m := slowHead.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("the model cannot read %q", line)
+		}
+		at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, slowEvent{m[1], at.Unix()})
+	}
+	slices.SortStableFunc(events, func(a, b slowEvent) int { return cmp.Compare(a.second, b.second) })
+	return events
+}
+
+// slowReplay decides all keys together, in order of time.
+func slowReplay(events []slowEvent, limit string, model func() func(second int64) bool) simulate.LimitReport {
+	models := map[string]func(int64) bool{}
+	keys := map[string]*simulate.KeyReport{}
+	minutes := map[int64]*simulate.MinuteReport{}
+	report := simulate.LimitReport{Limit: limit, WorstKeys: []simulate.KeyReport{}, WorstMinutes: []simulate.MinuteReport{}}
+	for _, e := range events {
+		if models[e.key] == nil {
+			models[e.key], keys[e.key] = model(), &simulate.KeyReport{Key: e.key}
+		}
+		if minutes[e.second/60] == nil {
+			minutes[e.second/60] = &simulate.MinuteReport{Minute: time.Unix(e.second/60*60, 0).UTC()}
+		}
+		if models[e.key](e.second) {
+			report.Admitted++
+			keys[e.key].Admitted++
+			minutes[e.second/60].Admitted++
+		} else {
+			report.Denied++
+			keys[e.key].Denied++
+			minutes[e.second/60].Denied++
+		}
+	}
+	for _, k := range keys {
+		if k.Denied > 0 {
+			report.WorstKeys = append(report.WorstKeys, *k)
+		}
+	}
+	report.KeysDenied = len(report.WorstKeys)
+	slices.SortFunc(report.WorstKeys, func(a, b simulate.KeyReport) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
+	})
+	for _, m := range minutes {
+		if m.Denied > 0 {
+			report.WorstMinutes = append(report.WorstMinutes, *m)
+		}
+	}
+	slices.SortFunc(report.WorstMinutes, func(a, b simulate.MinuteReport) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), a.Minute.Compare(b.Minute))
+	})
+	return report
+}
+
+func slowBucket() func(int64) bool { return slowBucketOf(1, 1, 10)() }
+
+// slowBucketOf counts credit: a token is worth period, and a second adds rate.
+func slowBucketOf(rate, period, burst int64) func() func(int64) bool {
+	return func() func(int64) bool {
+		credit, last := burst*period, int64(0)
+		return func(second int64) bool {
+			credit, last = min(burst*period, credit+(second-last)*rate), second
+			if credit < period {
+				return false
+			}
+			credit -= period
+			return true
+		}
+	}
+}
+
+func slowFixed(limit, period int64) func() func(int64) bool {
+	return func() func(int64) bool {
+		counts := map[int64]int64{}
+		return func(second int64) bool {
+			if counts[second/period] == limit {
+				return false
+			}
+			counts[second/period]++
+			return true
+		}
+	}
+}
+
+// slowWindow weighs the count of the window before with what is left of it.
+func slowWindow(limit, period int64) func() func(int64) bool {
+	return func() func(int64) bool {
+		counts := map[int64]int64{}
+		return func(second int64) bool {
+			window := second / period
+			left := period - second%period
+			if counts[window-1]*left+(counts[window]+1)*period > limit*period {
+				return false
+			}
+			counts[window]++
+			return true
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// outcome is what one candidate decided, counted by key and by minute. It is
+// given the decisions key by key.
+type outcome struct {
+	total   tally
+	delayed int64
+
+	key    tally // of the key at hand
+	denied []keyTally
+
+	minutes map[int64]*tally
+	minute  *tally // the one last used, from start until start + a minute
+	start   int64
+}
+
+// tally is how many were admitted and how many denied.
+type tally struct{ admitted, denied int64 }
+
+type keyTally struct {
+	id int
+	tally
+}
+
+type minuteTally struct {
+	start int64
+	tally
+}
+
+func newOutcome() *outcome { return &outcome{minutes: map[int64]*tally{}} }
+
+func (t *tally) count(allowed bool) {
+	if allowed {
+		t.admitted++
+	} else {
+		t.denied++
+	}
+}
+
+func (o *outcome) count(now int64, d weir.Decision) {
+	o.key.count(d.Allowed)
+	o.minuteOf(now).count(d.Allowed)
+	if d.Delay > 0 {
+		o.delayed++
+	}
+}
+
+// minuteOf is the tally of the minute of an instant.
+func (o *outcome) minuteOf(now int64) *tally {
+	if o.minute != nil && now >= o.start && now-o.start < int64(time.Minute) {
+		return o.minute
+	}
+	o.start = now - ((now%int64(time.Minute))+int64(time.Minute))%int64(time.Minute)
+	minute, ok := o.minutes[o.start]
+	if !ok {
+		minute = new(tally)
+		o.minutes[o.start] = minute
+	}
+	o.minute = minute
+	return minute
+}
+
+// endKey closes the tally of a key.
+func (o *outcome) endKey(id int) {
+	o.total.admitted += o.key.admitted
+	o.total.denied += o.key.denied
+	if o.key.denied > 0 {
+		o.denied = append(o.denied, keyTally{id, o.key})
+	}
+	o.key = tally{}
+}
+
+func (o *outcome) report(limit string, keys []string, top int) LimitReport {
+	return LimitReport{
+		Limit:        limit,
+		Admitted:     o.total.admitted,
+		Denied:       o.total.denied,
+		Delayed:      o.delayed,
+		KeysDenied:   len(o.denied),
+		WorstKeys:    o.worstKeys(keys, top),
+		WorstMinutes: o.worstMinutes(top),
+	}
+}
+
+// worstKeys are those with the most denied, and of equals the first by name.
+func (o *outcome) worstKeys(keys []string, top int) []KeyReport {
+	slices.SortFunc(o.denied, func(a, b keyTally) int {
+		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(keys[a.id], keys[b.id]))
+	})
+	worst := make([]KeyReport, 0, min(len(o.denied), max(top, 0)))
+	for _, k := range o.denied[:cap(worst)] {
+		worst = append(worst, KeyReport{Key: valid(keys[k.id]), Admitted: k.admitted, Denied: k.denied})
+	}
+	return worst
+}
+
+// worstMinutes are those with the most denied, and of equals the earliest.
+func (o *outcome) worstMinutes(top int) []MinuteReport {
+	var denied []minuteTally
+	for start, t := range o.minutes {
+		if t.denied > 0 {
+			denied = append(denied, minuteTally{start, *t})
+		}
+	}
+	slices.SortFunc(denied, func(a, b minuteTally) int {
+		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(a.start, b.start))
+	})
+	worst := make([]MinuteReport, 0, min(len(denied), max(top, 0)))
+	for _, m := range denied[:cap(worst)] {
+		worst = append(worst, MinuteReport{Minute: time.Unix(0, m.start).UTC(), Admitted: m.admitted, Denied: m.denied})
+	}
+	return worst
+}

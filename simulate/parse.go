@@ -1,0 +1,208 @@
+package simulate
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/weirflow/weir"
+)
+
+// parser reads the time and the key of a line, whatever its format, and nothing
+// that it need not. It allocates nothing for usual lines.
+type parser struct {
+	fields   []field
+	last     part     // the field that a combined line holds last
+	missing  []string // the reason why a line has no such field, per field
+	combined combined
+	json     jsonLine
+	timeAt   []int   // the slots of the JSON fields that may hold the time
+	fieldAt  [][]int // for each field, the slots of its places
+	key      []byte
+}
+
+// Why a line does not count. The reasons are few, so that they can be counted;
+// each completes "the line …".
+const (
+	whyBlank    = "is blank"
+	whyLong     = "is longer than 1 MiB"
+	whyNoTime   = "has no time"
+	whyBadTime  = "has a time that cannot be read"
+	whyRange    = "has a time outside the years 1678 to 2261"
+	whyNotJSON  = "is not valid JSON"
+	whyLongKey  = "has a key longer than 4096 bytes"
+	whyNoField  = "has no %s, or one cut short"
+	whyNoClient = "does not begin with a client"
+)
+
+// timeNames are the JSON fields that may hold the time. Names that can mean a
+// duration too come last.
+var timeNames = []string{"timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts", "time"}
+
+func newParser(key Key) parser {
+	p := parser{fields: key.fields, json: newJSONLine()}
+	for _, name := range timeNames {
+		p.timeAt = append(p.timeAt, p.json.want(name))
+	}
+	for _, f := range key.fields {
+		p.last = max(p.last, f.part)
+		p.missing = append(p.missing, fmt.Sprintf(whyNoField, f.name))
+		var slots []int
+		for _, place := range f.places {
+			slots = append(slots, p.json.want(place.name))
+		}
+		p.fieldAt = append(p.fieldAt, slots)
+	}
+	return p
+}
+
+// parse reads a line, or says why it cannot. The key is valid until the next
+// call.
+func (p *parser) parse(line []byte, long bool) (t int64, key []byte, why string) {
+	if long || len(line) > maxLine {
+		return 0, nil, whyLong
+	}
+	trimmed := bytes.TrimLeft(line, " \t")
+	switch {
+	case len(trimmed) == 0:
+		return 0, nil, whyBlank
+	case trimmed[0] == '{':
+		t, key, why = p.parseJSON(trimmed)
+	default:
+		t, key, why = p.parseCombined(trimmed)
+	}
+	if why == "" && len(key) > weir.MaxKey {
+		return 0, nil, whyLongKey
+	}
+	return t, key, why
+}
+
+func (p *parser) parseCombined(line []byte) (t int64, key []byte, why string) {
+	t, why = p.combined.parse(line, p.last)
+	if why != "" {
+		return 0, nil, why
+	}
+	p.key = p.key[:0]
+	for i := range p.fields {
+		value := p.combined.values[p.fields[i].part]
+		if value == nil {
+			return 0, nil, p.missing[i]
+		}
+		if len(p.fields) == 1 {
+			return t, value, ""
+		}
+		p.join(value)
+	}
+	return t, p.key, ""
+}
+
+// parseJSON uses what stands before a fault, if that is all it needs: a line cut
+// short is no other than one with less to say.
+func (p *parser) parseJSON(line []byte) (t int64, key []byte, why string) {
+	whole := p.json.parse(line)
+	t, why = p.jsonTime()
+	p.key = p.key[:0]
+	for i := 0; i < len(p.fields) && why == ""; i++ {
+		value := p.jsonField(i)
+		switch {
+		case value == nil:
+			why = p.missing[i]
+		case len(p.fields) == 1:
+			return t, value, ""
+		default:
+			p.join(value)
+		}
+	}
+	switch {
+	case why == "":
+		return t, p.key, ""
+	case !whole:
+		return 0, nil, whyNotJSON
+	}
+	return 0, nil, why
+}
+
+// jsonTime is the first time that can be read.
+func (p *parser) jsonTime() (t int64, why string) {
+	why = whyNoTime
+	for _, slot := range p.timeAt {
+		value := p.json.values[slot]
+		if value == nil {
+			continue
+		}
+		t, failed := p.combined.clock.parse(value)
+		if failed == "" {
+			return t, ""
+		}
+		if why == whyNoTime {
+			why = failed
+		}
+	}
+	return 0, why
+}
+
+func (p *parser) jsonField(i int) []byte {
+	f := &p.fields[i]
+	for j, slot := range p.fieldAt[i] {
+		value := p.json.values[slot]
+		if value == nil {
+			continue
+		}
+		if value = f.part.from(value, f.places[j].kind); value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+// from is the part of a value of the given kind; nil if it has none.
+func (p part) from(value []byte, k kind) []byte {
+	switch k {
+	case request:
+		method, uri := splitRequest(value, false)
+		if p == partMethod {
+			return method
+		}
+		return p.ofTarget(uri)
+	case target:
+		return p.ofTarget(value)
+	}
+	return value
+}
+
+// ofTarget is the path, query or all of a path with its query.
+func (p part) ofTarget(uri []byte) []byte {
+	if uri == nil || p == partURI {
+		return uri
+	}
+	path, query, found := bytes.Cut(uri, []byte("?"))
+	switch {
+	case p == partPath:
+		return path
+	case found:
+		return query
+	}
+	return none
+}
+
+// none is a value that is there, and empty.
+var none = []byte{}
+
+// join adds a value to a key of several. A value that is empty, or holds a space
+// or what is not plain, is quoted: no two lists of values read the same.
+func (p *parser) join(value []byte) {
+	if len(p.key) > 0 {
+		p.key = append(p.key, ' ')
+	}
+	for _, c := range value {
+		if c <= ' ' || c == '"' || c >= 0x7f {
+			p.key = strconv.AppendQuote(p.key, string(value))
+			return
+		}
+	}
+	if len(value) == 0 {
+		p.key = append(p.key, `""`...)
+		return
+	}
+	p.key = append(p.key, value...)
+}

@@ -1,0 +1,206 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	full   = `10.0.0.1 id bob [17/May/2015:12:00:00 +0000] "GET /a/b?c=d&e HTTP/1.1" 404 12 "http://r.example/" "Agent \"x\" 1.0"`
+	common = `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "POST /a HTTP/1.0" 200 -`
+	vhost  = `www.example.org:443 2001:db8::1 - - [17/May/2015:12:00:00 +0000] "GET / HTTP/1.1" 200 5 "-" "-"`
+	flat   = `{"time":"2015-05-17T12:00:00Z","remote_addr":"10.0.0.1","request":"GET /a?b=c HTTP/1.1","status":200,"tls":true,"user_agent":"A \u00e9"}`
+	caddy  = `{"level":"info","ts":1431864000,"request":{"remote_ip":"10.0.0.1","method":"GET","host":"example.org","uri":"/x?y","headers":{"User-Agent":["curl/8"]}},"user_id":"","status":200}`
+)
+
+func TestFieldsOfEveryFormatMakeKeys(t *testing.T) {
+	for _, c := range []struct{ key, line, want string }{
+		{"ip", full, "10.0.0.1"},
+		{"user", full, "bob"},
+		{"method", full, "GET"},
+		{"path", full, "/a/b"},
+		{"query", full, "c=d&e"},
+		{"uri", full, "/a/b?c=d&e"},
+		{"status", full, "404"},
+		{"referer", full, "http://r.example/"},
+		{"agent", full, `Agent \"x\" 1.0`},
+		{"ip,method", full, "10.0.0.1 GET"},
+		{"agent,ip", full, `"Agent \\\"x\\\" 1.0" 10.0.0.1`},
+		{"path", common, "/a"},
+		{"query", common, ""},
+		{"query,path", common, `"" /a`},
+		{"status", common, "200"},
+		{"user", common, "-"},
+		{"ip", vhost, "2001:db8::1"},
+		{"host", vhost, "www.example.org"},
+		{"user", vhost, "-"},
+		{"user", `10.0.0.1 - John Doe [17/May/2015:12:00:00 +0000] "GET / HTTP/1.1" 200 5`, "John Doe"},
+		{"ip", `client.example - - [17/May/2015:12:00:00 +0000] "-" 408 -`, "client.example"},
+		{"status", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "-" 408 -`, "408"},
+		{"path", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /old" 200 5`, "/old"},
+		{"path", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /a b HTTP/1.1" 400 5`, "/a b"},
+		{"ip", `10.0.0.1 - - [2015-05-17T12:00:00+00:00] "GET / HTTP/1.1" 200 5`, "10.0.0.1"},
+		{"ip", `10.0.0.1 - [odd] [17/May/2015:12:00:00 +0000] "GET / HTTP/1.1" 200 5`, "10.0.0.1"},
+
+		// Cut short after what is needed.
+		{"ip", full[:len(full)-5], "10.0.0.1"},
+		{"referer", full[:len(full)-5], "http://r.example/"},
+		{"ip", `10.0.0.1 - - [17/May/2015:12:00:00 +0000]`, "10.0.0.1"},
+		{"method", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /a`, "GET"},
+		{"path", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /a HT`, "/a"},
+		{"status", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /a HTTP/1.1" 200`, "200"},
+
+		{"ip", flat, "10.0.0.1"},
+		{"remote_addr", flat, "10.0.0.1"},
+		{"method", flat, "GET"},
+		{"path", flat, "/a"},
+		{"query", flat, "b=c"},
+		{"uri", flat, "/a?b=c"},
+		{"status", flat, "200"},
+		{"tls", flat, "true"},
+		{"agent", flat, "A é"},
+		{"ip,method,path", flat, "10.0.0.1 GET /a"},
+		{"ip", caddy, "10.0.0.1"},
+		{"path", caddy, "/x"},
+		{"host", caddy, "example.org"},
+		{"user", caddy, ""},
+		{"agent", caddy, "curl/8"},
+		{"level", caddy, "info"},
+		{"request.headers.User-Agent.0", caddy, "curl/8"},
+		{"ip", ` {"ip":"a","ip":"b","time":"1431864000"}`, "b"},
+		{"ip", `{"@timestamp":1431864000.0,"time":"0.002","ip":"a"}`, "a"},
+		{"ip", `{"time":"12:00","ts":1431864000,"ip":"a"}`, "a"},
+		{"ip", `{"msec":"1431864000.000","ip":"a","agent":"cut sho`, "a"},
+		{"ip", `{"time_local":"17/May/2015:12:00:00 +0000","ip":"a"} x`, "a"},
+	} {
+		parser := newParser(mustKey(t, c.key))
+		at, got, why := parser.parse([]byte(c.line), false)
+		noon := time.Date(2015, 5, 17, 12, 0, 0, 0, time.UTC).UnixNano()
+		if why != "" || string(got) != c.want || at != noon {
+			t.Errorf("key %s of %s: got %q at %d, reason %q, want %q at %d", c.key, c.line, got, at, why, c.want, noon)
+		}
+	}
+}
+
+func TestLinesThatDoNotCountSayWhy(t *testing.T) {
+	for _, c := range []struct{ key, line, want string }{
+		{"ip", "", "is blank"},
+		{"ip", " \t", "is blank"},
+		{"ip", "hello", "has no time"},
+		{"ip", `10.0.0.1 - - "GET /[17/May/2015:12:00:00 +0000] HTTP/1.1" 200 5`, "has no time"},
+		{"ip", "10.0.0.1 - - [17/May/2015:12:00", "has a time that cannot be read"},
+		{"ip", "10.0.0.1 - - [1431864000] x", "has a time that cannot be read"},
+		{"ip", "10.0.0.1 - - [01/Jan/0001:00:00:00 +0000] x", "has a time outside the years 1678 to 2261"},
+		{"ip", "[17/May/2015:12:00:00 +0000] x", "does not begin with a client"},
+		{"ip", "10.0.0.1[17/May/2015:12:00:00 +0000] x", "does not begin with a client"},
+		{"user", "10.0.0.1 [17/May/2015:12:00:00 +0000] x", "has no user, or one cut short"},
+		{"host", full, "has no host, or one cut short"},
+		{"tls", full, "has no tls, or one cut short"},
+		{"agent", common, "has no agent, or one cut short"},
+		{"agent", full[:len(full)-5], "has no agent, or one cut short"},
+		{"path", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "-" 408 -`, "has no path, or one cut short"},
+		{"path", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /a`, "has no path, or one cut short"},
+		{"method", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET`, "has no method, or one cut short"},
+		{"status", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /a HTTP/1.1" 20`, "has no status, or one cut short"},
+		{"ip,agent", common, "has no agent, or one cut short"},
+		{"uri", common[:50], "has no uri, or one cut short"},
+		{"uri", `10.0.0.1 - - [17/May/2015:12:00:00 +0000] "GET /` + strings.Repeat("a", 4096) + ` HTTP/1.1" 200 5`, "has a key longer than 4096 bytes"},
+
+		{"ip", "{}", "has no time"},
+		{"ip", `{"time":null,"ip":"a"}`, "has no time"},
+		{"ip", `{"time":"noon","ip":"a"}`, "has a time that cannot be read"},
+		{"ip", `{"time":-99999999999,"ip":"a"}`, "has a time outside the years 1678 to 2261"},
+		{"ip", `{"time":1}`, "has no ip, or one cut short"},
+		{"ip", `{"time":1,"ip":null}`, "has no ip, or one cut short"},
+		{"ip", `{"time":1,"ip":["a"]}`, "has no ip, or one cut short"},
+		{"path", `{"time":1,"request":"-"}`, "has no path, or one cut short"},
+		{"ip", `{"time":1,"ip":"a`, "is not valid JSON"},
+		{"n", `{"time":1,"n":12`, "is not valid JSON"},
+		{"n", `{"time":1,"n":012}`, "is not valid JSON"},
+		{"n", `{"time":1,"n":yes}`, "is not valid JSON"},
+		{"ip", `{"time" 1,"ip":"a"}`, "is not valid JSON"},
+		{"ip", `{"time":1 "ip":"a"}`, "is not valid JSON"},
+		{"ip", `{"time":1,"x":"\q","ip":"a"}`, "is not valid JSON"},
+		{"ip", strings.Repeat(`{"a":`, 65) + `1` + strings.Repeat(`}`, 65), "is not valid JSON"},
+		{"ip", `{"a":` + strings.Repeat(`[`, 100_000), "is not valid JSON"},
+	} {
+		parser := newParser(mustKey(t, c.key))
+		if _, got, why := parser.parse([]byte(c.line), false); why != c.want {
+			t.Errorf("key %s of %.200s: got %q, reason %q, want reason %q", c.key, c.line, got, why, c.want)
+		}
+	}
+}
+
+func TestALineDoesNotInheritFromTheOneBefore(t *testing.T) {
+	parser := newParser(mustKey(t, "agent"))
+	for _, pair := range [][2]string{{full, common}, {flat, `{"time":1}`}} {
+		if _, _, why := parser.parse([]byte(pair[0]), false); why != "" {
+			t.Fatalf("line %s: reason %q, want none", pair[0], why)
+		}
+		if _, got, why := parser.parse([]byte(pair[1]), false); why == "" {
+			t.Errorf("line %s after %s: got agent %q, want none", pair[1], pair[0], got)
+		}
+	}
+}
+
+func TestDifferentFieldsNeverMakeOneKey(t *testing.T) {
+	parser := newParser(mustKey(t, "a,b"))
+	seen := map[string]string{}
+	values := []string{``, ` `, `x`, `x y`, `y`, `\"`, `\"\"`, `\\`, `x \"y\"`, `\"x`, `é`, `\n`, `\u007f`}
+	for _, a := range values {
+		for _, b := range values {
+			line := `{"time":1,"a":"` + a + `","b":"` + b + `"}`
+			_, key, why := parser.parse([]byte(line), false)
+			if why != "" {
+				t.Fatalf("line %s: reason %q, want none", line, why)
+			}
+			if other, ok := seen[string(key)]; ok {
+				t.Errorf("lines %s and %s have the same key %s", line, other, key)
+			}
+			seen[string(key)] = line
+		}
+	}
+}
+
+func TestBadKeysAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		texts []string
+		want  string
+	}{
+		{nil, `simulate: key: names no field`},
+		{[]string{""}, `simulate: key "": a field has no name`},
+		{[]string{"ip,,path"}, `simulate: key "ip,,path": a field has no name`},
+		{[]string{"ip", "path, ip"}, `simulate: key "path, ip": field ip is there twice`},
+		{[]string{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"}, `simulate: key: 17 fields, more than 16`},
+	} {
+		if key, err := ParseKey(c.texts...); err == nil || err.Error() != c.want {
+			t.Errorf("ParseKey(%q): got %v, error %v, want %s", c.texts, key, err, c.want)
+		}
+	}
+}
+
+func TestKeyPrintsItsFields(t *testing.T) {
+	if got := mustKey(t, "ip, path", "user").String(); got != "ip,path,user" {
+		t.Errorf("got key %q, want %q", got, "ip,path,user")
+	}
+}
+
+func TestUsualLinesAllocateNothing(t *testing.T) {
+	parser := newParser(mustKey(t, "ip,method,path"))
+	for _, line := range []string{full, caddy} {
+		bytes := []byte(line)
+		if allocs := testing.AllocsPerRun(100, func() { parser.parse(bytes, false) }); allocs != 0 {
+			t.Errorf("line %s: got %v allocations, want 0", line, allocs)
+		}
+	}
+}
+
+func mustKey(t testing.TB, texts ...string) Key {
+	t.Helper()
+	key, err := ParseKey(texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
