@@ -1,0 +1,207 @@
+package redistest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	masters = 3
+	slots   = 16384
+)
+
+// Cluster is three masters and a replica of each, with a node timeout of 500
+// ms: a master that is gone is replaced within about two seconds.
+type Cluster struct {
+	Nodes []*Server // the masters, then the replica of each in the same order
+	t     testing.TB
+}
+
+// StartCluster runs a cluster of six whose masters hold a third of the slots
+// each, and returns when every node says that it is well.
+func StartCluster(t testing.TB, config ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t}
+	for range 2 * masters {
+		own := []string{
+			"cluster-enabled yes",
+			"cluster-config-file nodes.conf",
+			"cluster-node-timeout 500",
+			"cluster-replica-validity-factor 0",
+			"repl-diskless-sync-delay 0",
+			fmt.Sprintf("cluster-port %d", freePort(t)),
+		}
+		c.Nodes = append(c.Nodes, start(t, false, append(own, config...)))
+	}
+	c.join()
+	return c
+}
+
+// join makes one cluster of the nodes.
+func (c *Cluster) join() {
+	c.t.Helper()
+	first := c.Nodes[0]
+	for i, node := range c.Nodes {
+		node.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		if i < masters {
+			from, to := slots*i/masters, slots*(i+1)/masters-1
+			node.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(from), strconv.Itoa(to))
+		}
+		if i > 0 {
+			bus, _ := node.Do("CONFIG", "GET", "cluster-port").([]any)
+			first.Do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(node.Port), bus[1].(string))
+		}
+	}
+	c.await("all nodes know each other", c.everyNodeKnowsAll)
+	for i, replica := range c.Nodes[masters:] {
+		replica.Do("CLUSTER", "REPLICATE", c.Nodes[i].id())
+	}
+	c.AwaitHealth()
+}
+
+// AwaitHealth returns when every node that runs says that the cluster is well
+// and every replica follows its master.
+func (c *Cluster) AwaitHealth() {
+	c.t.Helper()
+	c.await("every node is well", func() error {
+		for _, node := range c.Nodes {
+			if node.process.ended() {
+				continue
+			}
+			if err := node.isWell(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *Cluster) await(what string, try func() error) {
+	c.t.Helper()
+	if err := eventually(try, nil); err != nil {
+		c.t.Fatalf("redistest: cluster: waiting until %s: %v", what, err)
+	}
+}
+
+func (c *Cluster) everyNodeKnowsAll() error {
+	for _, node := range c.Nodes {
+		text, err := ask(node.Addr, "CLUSTER", "NODES")
+		if err != nil {
+			return err
+		}
+		known, _ := text.(string)
+		if strings.Count(known, "connected") < len(c.Nodes) || strings.Contains(known, "handshake") || strings.Contains(known, "disconnected") {
+			return fmt.Errorf("%s knows:\n%s", node.Addr, known)
+		}
+	}
+	return nil
+}
+
+// isWell is nil if the node sees the cluster well and, as a replica, follows.
+func (s *Server) isWell() error {
+	state, err := ask(s.Addr, "CLUSTER", "INFO")
+	if err != nil {
+		return err
+	}
+	if text, _ := state.(string); !strings.Contains(text, "cluster_state:ok") {
+		return fmt.Errorf("%s says:\n%s", s.Addr, text)
+	}
+	if s.says("role:slave") == nil {
+		return s.follows()
+	}
+	return nil
+}
+
+func (s *Server) id() string {
+	s.t.Helper()
+	id, _ := s.Do("CLUSTER", "MYID").(string)
+	return id
+}
+
+// Addrs are the addresses of all nodes, the masters of the start first.
+func (c *Cluster) Addrs() (addrs []string) {
+	for _, node := range c.Nodes {
+		addrs = append(addrs, node.Addr)
+	}
+	return addrs
+}
+
+// Slot is the slot that the key is in.
+func (c *Cluster) Slot(key string) int {
+	c.t.Helper()
+	for _, node := range c.Nodes {
+		if slot, err := node.Ask("CLUSTER", "KEYSLOT", key); err == nil {
+			return int(slot.(int64))
+		}
+	}
+	c.t.Fatal("redistest: cluster: no node answers")
+	return 0
+}
+
+// Master is the node that serves the slot, as the nodes that answer see it.
+func (c *Cluster) Master(slot int) *Server {
+	c.t.Helper()
+	for _, node := range c.Nodes {
+		if node.process.ended() {
+			continue
+		}
+		ranges, err := node.Ask("CLUSTER", "SLOTS")
+		if err != nil {
+			continue
+		}
+		if port := masterPort(ranges, slot); port != 0 {
+			return c.onPort(port)
+		}
+	}
+	c.t.Fatalf("redistest: cluster: no node knows who serves slot %d", slot)
+	return nil
+}
+
+// masterPort reads a reply to CLUSTER SLOTS; 0 if it does not name the slot.
+func masterPort(ranges any, slot int) int {
+	list, _ := ranges.([]any)
+	for _, item := range list {
+		entry := item.([]any) // from, to, master, replicas
+		if int(entry[0].(int64)) <= slot && slot <= int(entry[1].(int64)) {
+			return int(entry[2].([]any)[1].(int64))
+		}
+	}
+	return 0
+}
+
+func (c *Cluster) onPort(port int) *Server {
+	c.t.Helper()
+	for _, node := range c.Nodes {
+		if node.Port == port {
+			return node
+		}
+	}
+	c.t.Fatalf("redistest: cluster: no node listens on port %d", port)
+	return nil
+}
+
+// AwaitFailover returns when every node that runs says that another than the
+// one that is gone serves each slot, and that the cluster is well.
+func (c *Cluster) AwaitFailover(gone *Server) {
+	c.t.Helper()
+	c.await("the replica is the master", func() error {
+		for _, node := range c.Nodes {
+			if node.process.ended() {
+				continue
+			}
+			ranges, err := ask(node.Addr, "CLUSTER", "SLOTS")
+			if err != nil {
+				return err
+			}
+			for _, item := range ranges.([]any) {
+				if port := item.([]any)[2].([]any)[1]; port == int64(gone.Port) {
+					return fmt.Errorf("%s says that %s is a master", node.Addr, gone.Addr)
+				}
+			}
+		}
+		return nil
+	})
+	c.AwaitHealth()
+}

@@ -1,0 +1,179 @@
+// Package redistest starts real redis-server processes for tests: [Start] one,
+// [StartCluster] six that form a cluster, [StartSentinel] a master, a replica
+// and the sentinels that watch them.
+//
+// Each listens on a free port of the loopback interface, keeps its files in a
+// folder of the test, and ends with the test, also when the test is killed.
+// What is started is ready when the call returns: the servers were asked.
+//
+// Where redis-server is missing a test is skipped, with a line that says how to
+// install it; where CI is set in the environment it fails instead.
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a server may take to get ready. It is far more than one
+// needs, for machines with much else to do.
+const patience = 30 * time.Second
+
+// Server is one redis-server process. Its methods may be called by any
+// goroutine, but no two of [Server.Kill], [Server.Restart], [Server.Stop] and
+// [Server.Cont] at once.
+type Server struct {
+	Addr string // host:port
+	Port int
+
+	t        testing.TB
+	sentinel bool
+	dir      string
+	process  *process
+}
+
+// Start runs one server that keeps nothing on disk. Each of the config lines,
+// like "maxmemory 10mb", is a line of its redis.conf.
+func Start(t testing.TB, config ...string) *Server {
+	t.Helper()
+	return start(t, false, config)
+}
+
+// start tries some ports, because another program can take a free one first.
+func start(t testing.TB, sentinel bool, config []string) *Server {
+	t.Helper()
+	requireServer(t)
+	const attempts = 5
+	var failure error
+	for range attempts {
+		s := &Server{t: t, sentinel: sentinel, dir: t.TempDir(), Port: freePort(t)}
+		s.Addr = "127.0.0.1:" + strconv.Itoa(s.Port)
+		s.writeConfig(config)
+		if failure = s.launch(); failure == nil {
+			t.Cleanup(s.end)
+			return s
+		}
+	}
+	t.Fatalf("redistest: redis-server does not start: %v", failure)
+	return nil
+}
+
+func requireServer(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err == nil {
+		return
+	}
+	const install = "redis-server is missing; install it with: apt-get install redis-server, or scripts/install-deps.sh"
+	if os.Getenv("CI") != "" {
+		t.Fatal("redistest: " + install)
+	}
+	t.Skip("redistest: " + install)
+}
+
+func (s *Server) configFile() string { return filepath.Join(s.dir, "redis.conf") }
+func (s *Server) logFile() string    { return filepath.Join(s.dir, "log") }
+
+func (s *Server) writeConfig(config []string) {
+	s.t.Helper()
+	text := fmt.Sprintf("port %d\nbind 127.0.0.1\nprotected-mode no\ndir %s\nlogfile %s\ndaemonize no\n", s.Port, s.dir, s.logFile())
+	if !s.sentinel {
+		text += "save \"\"\nappendonly no\n"
+	}
+	for _, line := range config {
+		text += line + "\n"
+	}
+	if err := os.WriteFile(s.configFile(), []byte(text), 0o600); err != nil {
+		s.t.Fatalf("redistest: %v", err)
+	}
+}
+
+// launch starts the process and waits until it answers.
+func (s *Server) launch() error {
+	args := []string{s.configFile()}
+	if s.sentinel {
+		args = append(args, "--sentinel")
+	}
+	p, err := startProcess("redis-server", args...)
+	if err != nil {
+		return err
+	}
+	err = eventually(func() error {
+		if p.ended() {
+			return fmt.Errorf("the process ended")
+		}
+		return s.answers(p)
+	}, p.ended)
+	if err != nil {
+		p.kill()
+		return fmt.Errorf("%s: %w\n%s", s.Addr, err, s.Log())
+	}
+	s.process = p
+	return nil
+}
+
+// answers is nil if it is our process that answers, and not one that took the
+// port before it.
+func (s *Server) answers(p *process) error {
+	if _, err := ask(s.Addr, "PING"); err != nil {
+		return err
+	}
+	info, err := ask(s.Addr, "INFO", "server")
+	if err != nil {
+		return err
+	}
+	if text, _ := info.(string); !strings.Contains(text, fmt.Sprintf("process_id:%d\r", p.cmd.Process.Pid)) {
+		return fmt.Errorf("another program listens on port %d", s.Port)
+	}
+	return nil
+}
+
+// end is the end of the test.
+func (s *Server) end() {
+	s.process.kill()
+	if s.t.Failed() {
+		s.t.Logf("redistest: the log of %s:\n%s", s.Addr, s.Log())
+	}
+}
+
+// Kill ends the server with SIGKILL and returns when it is gone.
+func (s *Server) Kill() { s.process.kill() }
+
+// Restart starts the server again, after a Kill, on its port and with its
+// configuration, and returns when it answers.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.process.kill()
+	if err := s.launch(); err != nil {
+		s.t.Fatalf("redistest: restart: %v", err)
+	}
+}
+
+// Stop makes the server hang: it keeps its connections and answers nothing
+// until [Server.Cont].
+func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
+
+// Cont lets a stopped server go on.
+func (s *Server) Cont() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.process.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatalf("redistest: %v to %s: %v", signal, s.Addr, err)
+	}
+}
+
+// Log is what the server logged, its last 4 KiB.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4<<10):])
+}

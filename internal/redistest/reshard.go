@@ -1,0 +1,44 @@
+package redistest
+
+import "strconv"
+
+// Move is one slot on its way from one master to another. While it is, the old
+// master answers for the keys that it still has, and ASK for all others.
+type Move struct {
+	From, To *Server
+	slot     string
+	cluster  *Cluster
+}
+
+// BeginMove lets a slot begin to move. The keys stay until [Move.Keys], the
+// slot until [Move.Finish].
+func (c *Cluster) BeginMove(slot int, to *Server) *Move {
+	c.t.Helper()
+	m := &Move{From: c.Master(slot), To: to, slot: strconv.Itoa(slot), cluster: c}
+	if m.From == to {
+		c.t.Fatalf("redistest: cluster: slot %d is on %s already", slot, to.Addr)
+	}
+	to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.From.id())
+	m.From.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", to.id())
+	return m
+}
+
+// Keys moves up to count keys and returns how many there were.
+func (m *Move) Keys(count int) int {
+	m.cluster.t.Helper()
+	keys, _ := m.From.Do("CLUSTER", "GETKEYSINSLOT", m.slot, strconv.Itoa(count)).([]any)
+	for _, key := range keys {
+		m.From.Do("MIGRATE", "127.0.0.1", strconv.Itoa(m.To.Port), key.(string), "0", "5000")
+	}
+	return len(keys)
+}
+
+// Finish moves what keys are left and gives the slot to its new master.
+func (m *Move) Finish() {
+	m.cluster.t.Helper()
+	for m.Keys(100) > 0 {
+	}
+	id := m.To.id()
+	m.To.Do("CLUSTER", "SETSLOT", m.slot, "NODE", id)
+	m.From.Do("CLUSTER", "SETSLOT", m.slot, "NODE", id)
+}

@@ -1,0 +1,101 @@
+package redistest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// MasterSet is the name that sentinels know the master by.
+const MasterSet = "weir"
+
+// Sentinel is a master, a replica and three sentinels, which put the replica in
+// the master's place once it is gone for 500 ms.
+type Sentinel struct {
+	Master, Replica *Server // as they started
+	Sentinels       []*Server
+	t               testing.TB
+}
+
+// StartSentinel returns when each sentinel knows the others and the replica.
+func StartSentinel(t testing.TB, config ...string) *Sentinel {
+	t.Helper()
+	config = append([]string{"repl-diskless-sync-delay 0"}, config...)
+	s := &Sentinel{t: t, Master: Start(t, config...)}
+	s.Replica = Start(t, append(config, fmt.Sprintf("replicaof 127.0.0.1 %d", s.Master.Port))...)
+	s.await("the replica follows", s.Replica.follows)
+	for range 3 {
+		s.Sentinels = append(s.Sentinels, start(t, true, []string{
+			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterSet, s.Master.Port),
+			fmt.Sprintf("sentinel down-after-milliseconds %s 500", MasterSet),
+			fmt.Sprintf("sentinel failover-timeout %s 3000", MasterSet),
+		}))
+	}
+	s.await("the sentinels know each other", s.ready)
+	return s
+}
+
+// Addrs are the addresses of the sentinels.
+func (s *Sentinel) Addrs() (addrs []string) {
+	for _, sentinel := range s.Sentinels {
+		addrs = append(addrs, sentinel.Addr)
+	}
+	return addrs
+}
+
+// AwaitFailover returns when the replica is the master and every sentinel says
+// so.
+func (s *Sentinel) AwaitFailover() {
+	s.t.Helper()
+	s.await("the replica is the master", func() error {
+		for _, sentinel := range s.Sentinels {
+			reply, err := sentinel.Ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
+			if err != nil {
+				return err
+			}
+			if got, want := fmt.Sprint(reply), fmt.Sprintf("[127.0.0.1 %d]", s.Replica.Port); got != want {
+				return fmt.Errorf("%s says that the master is %s, want %s", sentinel.Addr, got, want)
+			}
+		}
+		return s.Replica.says("role:master")
+	})
+}
+
+func (s *Sentinel) await(what string, try func() error) {
+	s.t.Helper()
+	if err := eventually(try, nil); err != nil {
+		s.t.Fatalf("redistest: sentinel: waiting until %s: %v", what, err)
+	}
+}
+
+func (s *Sentinel) ready() error {
+	for _, sentinel := range s.Sentinels {
+		reply, err := sentinel.Ask("SENTINEL", "MASTER", MasterSet)
+		if err != nil {
+			return err
+		}
+		list, _ := reply.([]any)
+		fields := map[any]any{}
+		for i := 0; i+1 < len(list); i += 2 {
+			fields[list[i]] = list[i+1]
+		}
+		if fields["num-slaves"] != "1" || fields["num-other-sentinels"] != "2" || fields["flags"] != "master" {
+			return fmt.Errorf("%s knows %v replicas and %v other sentinels, flags %v", sentinel.Addr, fields["num-slaves"], fields["num-other-sentinels"], fields["flags"])
+		}
+	}
+	return nil
+}
+
+func (s *Server) follows() error { return s.says("master_link_status:up") }
+
+// says is nil if INFO replication holds the line.
+func (s *Server) says(line string) error {
+	info, err := s.Ask("INFO", "replication")
+	if err != nil {
+		return err
+	}
+	if text, _ := info.(string); !strings.Contains(text, line+"\r") {
+		return fmt.Errorf("%s does not say %s", s.Addr, line)
+	}
+	return nil
+}
