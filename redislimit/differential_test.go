@@ -1,0 +1,282 @@
+package redislimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// seedVariable names a seed to run again.
+const seedVariable = "WEIR_SEED"
+
+func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
+	duels(t, dial(t, redistest.Start(t)), 400, true)
+}
+
+// duels runs so many rounds of random operations through both engines and
+// compares every field of every answer.
+func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s=%q: %v", seedVariable, text, err)
+		}
+	}
+	t.Logf("%s=%d", seedVariable, seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	kinds, answers := map[string]int{}, map[string]int{}
+	for round := range rounds {
+		d := &duel{T: t, random: random, now: 1_700_000_000_000_000 + random.Int64N(1e15), answers: answers, backwards: backwards}
+		clock := func() int64 { return d.now * 1000 }
+		d.memory = weir.NewMemory(weir.MemoryOptions{Clock: clock})
+		d.redis = newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
+		d.makeRules()
+		for range 60 {
+			if d.step(); t.Failed() {
+				t.Fatalf("%s=%d round %d differs; since then:\n%s", seedVariable, seed, round, d.history)
+			}
+		}
+		for _, r := range d.rules {
+			for _, l := range r.Limits() {
+				kinds[fmt.Sprintf("%T", l)]++
+			}
+		}
+	}
+	t.Logf("limits met: %v; answers: %v", kinds, answers)
+	for _, answer := range []string{"take admitted", "take refused", "record refused"} {
+		if answers[answer] < rounds {
+			t.Errorf("%d times %s in %d rounds: it proves little", answers[answer], answer, rounds)
+		}
+	}
+	if answers["tie"] > 100 {
+		t.Errorf("%d ties of less than a tick, want at most 100", answers["tie"])
+	}
+	if len(kinds) != 8 {
+		t.Errorf("rounds met %v, want all 8 limits", kinds)
+	}
+}
+
+// duel is one clock and two engines that see the same.
+type duel struct {
+	*testing.T
+	random        *rand.Rand
+	now           int64 // us
+	memory, redis weir.Engine
+	rules         []*weir.Rule
+	history       string
+	answers       map[string]int
+	backwards     bool // time may run back
+}
+
+func (d *duel) makeRules() {
+	for len(d.rules) < 3 {
+		limits := []weir.Limit{d.limit()}
+		for d.random.IntN(2) == 0 && len(limits) < 4 {
+			limits = append(limits, d.limit())
+		}
+		r, err := weir.NewRule(fmt.Sprint("rule ", len(d.rules)), limits...)
+		if err != nil || d.redis.Check(r) != nil {
+			continue // of limits that cannot be together, or are out of bounds
+		}
+		d.rules = append(d.rules, r)
+		d.history += fmt.Sprintln(r)
+	}
+}
+
+// upTo is between 1 and most, small numbers as likely as large ones.
+func (d *duel) upTo(most int64) int64 {
+	n := int64(1)
+	for limit := d.random.IntN(64); n < most && limit > 0; limit -= 2 {
+		n *= 2
+	}
+	return 1 + d.random.Int64N(min(n, most))
+}
+
+func (d *duel) limit() weir.Limit {
+	period := time.Duration(d.upTo(366*24*3600*1e6)) * time.Microsecond
+	most := min(int64(1e9), int64(period))
+	rate := weir.Per(d.upTo(most), period)
+	few := weir.Per(d.upTo(min(most, 40)), period)
+	switch d.random.IntN(8) {
+	case 0:
+		return weir.TokenBucket{Rate: rate, Burst: min(3*rate.Count, d.upTo(1e9))}
+	case 1:
+		queue := min(3*rate.Count, d.upTo(1e9-1))
+		return weir.LeakyBucket{Rate: rate, Queue: queue, NoDelay: d.random.Int64N(queue + 1)}
+	case 2:
+		return weir.FixedWindow{Rate: rate}
+	case 3:
+		return weir.SlidingWindow{Rate: rate}
+	case 4:
+		gap := time.Duration(d.random.Int64N(int64(period/time.Microsecond)+1)) * time.Microsecond
+		return weir.SlidingLog{Rate: few, Gap: gap * time.Duration(d.random.IntN(2)), CountDenied: d.random.IntN(3) == 0}
+	case 5:
+		return weir.RateGate{Rate: few}
+	case 6:
+		return weir.Cycle{Rate: rate, Origin: time.Duration(d.random.Int64N(1e12)) * time.Microsecond}
+	}
+	return weir.Concurrency{Slots: d.upTo(30), Lease: time.Duration(d.random.IntN(2)) * period}
+}
+
+// step asks both engines one thing, and lets time pass.
+func (d *duel) step() {
+	requests := d.requests()
+	var ask func(e weir.Engine) (weir.Decision, error)
+	ctx := context.Background()
+	verb := "take"
+	switch d.random.IntN(12) {
+	case 0:
+		verb = "reset"
+		ask = func(e weir.Engine) (weir.Decision, error) { return weir.Decision{}, e.Reset(ctx, requests...) }
+	case 1, 2:
+		verb = "peek"
+		ask = func(e weir.Engine) (weir.Decision, error) { return e.Peek(ctx, requests...) }
+	case 3, 4, 5:
+		verb = "record"
+		for i := range requests {
+			if d.random.IntN(2) == 0 {
+				requests[i].Cost = -requests[i].Cost
+			}
+		}
+		ask = func(e weir.Engine) (weir.Decision, error) { return e.Record(ctx, requests...) }
+	default:
+		ask = func(e weir.Engine) (weir.Decision, error) { return e.Take(ctx, requests...) }
+	}
+	want, wantErr := ask(d.memory)
+	got, gotErr := ask(d.redis)
+	want.RetryAfter, want.ResetAfter, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.Delay)
+	d.history += fmt.Sprintf("%d %s", d.now, verb)
+	for _, q := range requests {
+		d.history += fmt.Sprintf(" %s/%s %d lease %d,", q.Rule.Name(), q.Key, q.Cost, q.Lease)
+	}
+	d.history += fmt.Sprintf("\n\t%+v\n", want)
+	var bad *weir.RequestError
+	if (wantErr == nil) != (gotErr == nil) || errors.As(wantErr, &bad) && gotErr.Error() != wantErr.Error() {
+		d.Errorf("got error %v, want %v", gotErr, wantErr)
+	}
+	switch {
+	case wantErr != nil:
+		verb += " error"
+	case want.Allowed:
+		verb += " admitted"
+	default:
+		verb += " refused"
+	}
+	d.answers[verb]++
+	if !got.Allowed && d.tie(verb, got, want, requests) {
+		d.answers["tie"]++
+		got.Rule, got.Key = want.Rule, want.Key
+	}
+	if got != want {
+		d.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	d.pass(want)
+}
+
+// tie says that the two name different requests whose waits differ by less than
+// a tick: Memory, which tells nanoseconds apart, names the longer one. After a
+// record the waits before it can not be asked for any more.
+func (d *duel) tie(verb string, got, want weir.Decision, requests []weir.Request) bool {
+	if got.Rule == want.Rule && got.Key == want.Key {
+		return false
+	}
+	if verb == "record refused" {
+		return true
+	}
+	var own []weir.Request
+	for _, q := range requests {
+		if q.Rule.Name() == got.Rule && q.Key == got.Key {
+			own = append(own, q)
+		}
+	}
+	alone, err := d.memory.Peek(context.Background(), own...)
+	return err == nil && ticks(alone.RetryAfter) == want.RetryAfter
+}
+
+// pass lets some time pass: none, to an instant that matters or next to it, any,
+// or some of it back.
+func (d *duel) pass(last weir.Decision) {
+	retry, reset := int64(last.RetryAfter/time.Microsecond), int64(last.ResetAfter/time.Microsecond)
+	before := d.now
+	year := int64(366 * 24 * 3600 * 1e6)
+	switch d.random.IntN(12) {
+	case 0, 1:
+		d.now += min(retry, year)
+	case 2:
+		d.now += min(retry, year) - 1
+	case 3:
+		d.now += min(reset, year) - d.random.Int64N(2)
+	case 4:
+		d.now += min(reset, year) / 2
+	case 5:
+		d.now += d.upTo(year)
+	case 6:
+		d.now -= d.upTo(1 << 30)
+	case 7:
+		d.now += d.random.Int64N(min(reset, year) + 1)
+	}
+	if !d.backwards {
+		d.now = max(d.now, before)
+	}
+}
+
+func (d *duel) requests() (requests []weir.Request) {
+	for len(requests) == 0 || d.random.IntN(3) == 0 && len(requests) < 4 {
+		r := d.rules[d.random.IntN(len(d.rules))]
+		var capacity int64 = 1 << 30
+		for _, l := range r.Limits() {
+			capacity = min(capacity, capacityOf(l))
+		}
+		cost := d.random.Int64N(4)
+		switch d.random.IntN(4) {
+		case 0:
+			cost = d.random.Int64N(capacity + 2)
+		case 1:
+			cost = d.upTo(capacity)
+		}
+		q := r.For(fmt.Sprint("key ", d.random.IntN(2)), cost)
+		q.Lease = uint64(d.random.IntN(3))
+		requests = append(requests, q)
+	}
+	return requests
+}
+
+func capacityOf(l weir.Limit) int64 {
+	switch l := l.(type) {
+	case weir.TokenBucket:
+		return l.Burst
+	case weir.LeakyBucket:
+		return l.Queue + 1
+	case weir.FixedWindow:
+		return l.Rate.Count
+	case weir.SlidingWindow:
+		return l.Rate.Count
+	case weir.SlidingLog:
+		return l.Rate.Count
+	case weir.RateGate:
+		return l.Rate.Count
+	case weir.Cycle:
+		return l.Rate.Count
+	}
+	return l.(weir.Concurrency).Slots
+}
+
+// ticks is a duration rounded up to what Redis tells.
+func ticks(d time.Duration) time.Duration {
+	if d > weir.Never-time.Microsecond {
+		return weir.Never
+	}
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
+}

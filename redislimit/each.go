@@ -1,0 +1,109 @@
+package redislimit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/weirflow/weir"
+)
+
+// TakeEach decides each request on its own, in order, in as few calls as the
+// bound of a batch allows. In a cluster the lanes are asked at the same time;
+// requests of one key are always of one lane, and so decided in order.
+func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results []weir.Result) error {
+	if len(requests) != len(results) {
+		return &weir.RequestError{Op: opTake.String(), Field: "results", Reason: fmt.Sprintf("are %d for %d requests", len(results), len(requests))}
+	}
+	if err := ctx.Err(); err != nil {
+		return cannotDecide(opTake.String(), err)
+	}
+	byLane := e.split(requests, results)
+	if len(byLane) == 1 {
+		byLane[0].take(ctx, e, requests, results)
+		return nil
+	}
+	var all sync.WaitGroup
+	for _, share := range byLane {
+		all.Go(func() { share.take(ctx, e, requests, results) })
+	}
+	all.Wait()
+	return nil
+}
+
+// share is the decisions that one committer gets, each of one request.
+type share struct {
+	lane      int
+	decisions []decision
+	requests  []int // which request each decision is of
+}
+
+// split makes a decision of each request that is good, and answers the others.
+func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share {
+	var shares []*share
+	index := map[int]*share{}
+	space := make([]part, 0, len(requests))
+	for i := range requests {
+		results[i] = weir.Result{}
+		one := requests[i : i+1]
+		err := weir.CheckRequests(opTake.String(), one)
+		var parts []part
+		if err == nil {
+			parts, _, err = e.parts(space[len(space):], one)
+		}
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		if len(space)+len(parts) <= cap(space) {
+			space = space[:len(space)+len(parts)]
+		}
+		lane := parts[0].lane % len(e.lanes)
+		if index[lane] == nil {
+			index[lane] = &share{lane: lane}
+			shares = append(shares, index[lane])
+		}
+		sh := index[lane]
+		sh.decisions = append(sh.decisions, decision{op: opTake, parts: parts})
+		sh.requests = append(sh.requests, i)
+	}
+	return shares
+}
+
+// take asks for one batch after the other, and writes the results.
+func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
+	for from := 0; from < len(sh.decisions); {
+		to := from + batchOf(sh.decisions[from:], e.most)
+		s := e.submission()
+		s.decisions = sh.decisions[from:to]
+		err := e.ask(ctx, s)
+		for i := from; i < to; i++ {
+			d, request := &sh.decisions[i], sh.requests[i]
+			failed := err
+			if err == nil {
+				failed = d.err
+			}
+			if failed != nil {
+				results[request].Err = cannotDecide(opTake.String(), failed)
+				continue
+			}
+			results[request].Decision = answer(opTake, d.parts, requests[request:request+1])
+		}
+		if err == nil {
+			e.release(s)
+		}
+		from = to
+	}
+}
+
+// batchOf is how many of the decisions make one call.
+func batchOf(decisions []decision, most int) int {
+	parts := 0
+	for n := range decisions {
+		parts += len(decisions[n].parts)
+		if n == most || n > 0 && parts > mostParts {
+			return n
+		}
+	}
+	return len(decisions)
+}

@@ -1,0 +1,211 @@
+// Package redislimit is the weir.Engine whose states live in Redis or Valkey, so
+// that a limit holds across processes and machines. Start with [Open] for a URL,
+// or [New] for a rueidis client of your own:
+//
+//	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{})
+//	defer engine.Close()
+//	d, err := engine.Take(ctx, login.For("alice", 1))
+//
+// A decision is one round trip, however many limits and keys it holds, and
+// decisions of concurrent callers share round trips: whoever comes while a call
+// is under way joins the next one. One script decides them all in order, each on
+// its own, exactly, by the server's clock. docs/redis.md describes the flow of a
+// decision, what Redis has to allow, and which way failures err.
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+)
+
+// Engine is a weir.Engine over Redis. All methods may be called concurrently.
+type Engine struct {
+	client  rueidis.Client
+	owned   bool // Close closes the client, too
+	options Options
+	keys    keys
+	lanes   []committer // one for each lane of a cluster, else one for all
+	most    int
+	pool    sync.Pool // of *submission
+	stats   counters
+}
+
+var _ weir.Engine = (*Engine)(nil)
+
+// New makes an engine over a client, which stays the caller's. A client of
+// Redis 5 or later or of Valkey, of one server, of Sentinel or of a cluster, will
+// do. It does no call.
+func New(client rueidis.Client, options Options) (*Engine, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	options = options.withDefaults()
+	e := &Engine{client: client, options: options, most: options.Batch}
+	e.keys = keys{prefix: options.Prefix, lanes: uint64(options.Lanes)}
+	e.pool.New = func() any { return &submission{done: make(chan struct{}, 1)} }
+	e.lanes = make([]committer, 1)
+	if client.Mode() == rueidis.ClientModeCluster {
+		e.lanes = make([]committer, options.Lanes)
+	}
+	for i := range e.lanes {
+		e.lanes[i] = committer{run: e.run, most: e.most, flights: flights}
+	}
+	return e, nil
+}
+
+// flights is how many calls of one lane may be under way at once. A second one
+// leaves only when it is full: with less it would cost more than it saves.
+const flights = 2
+
+// Open makes an engine from a URL, as [ParseURL] reads it. Close closes its
+// connections.
+func Open(url string, options Options) (*Engine, error) {
+	client, err := ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	connected, err := rueidis.NewClient(client)
+	if err != nil {
+		return nil, cannotDecide("open", err)
+	}
+	e, err := New(connected, options)
+	if err != nil {
+		connected.Close()
+		return nil, err
+	}
+	e.owned = true
+	return e, nil
+}
+
+// Close ends the connections that Open made. Decisions that come later are
+// errors.
+func (e *Engine) Close() {
+	if e.owned {
+		e.client.Close()
+	}
+}
+
+// Take admits the cost of all requests now, or none.
+func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.decide(ctx, opTake, requests)
+}
+
+// Peek is the answer Take would give, and writes nothing.
+func (e *Engine) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.decide(ctx, opPeek, requests)
+}
+
+// Record counts the cost whether it fits or not; a negative one gives back.
+func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.decide(ctx, opRecord, requests)
+}
+
+// Reset forgets the keys of the requests under their rules.
+func (e *Engine) Reset(ctx context.Context, requests ...weir.Request) error {
+	_, err := e.decide(ctx, opReset, requests)
+	return err
+}
+
+// Reserve is Take with a handle to settle or cancel.
+func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	return weir.Reserve(ctx, e, requests...)
+}
+
+// Check says which limits of the rules are beyond what Redis holds exactly.
+func (e *Engine) Check(rules ...*weir.Rule) error {
+	var problems []error
+	for i, r := range rules {
+		if r == nil || len(r.States()) == 0 {
+			problems = append(problems, &weir.RequestError{Op: "check", Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, len(rules))})
+			continue
+		}
+		problems = append(problems, weir.Kept(r, compile).err)
+	}
+	return errors.Join(problems...)
+}
+
+// decide answers requests that are one decision.
+func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (weir.Decision, error) {
+	if err := weir.CheckRequests(o.String(), requests); err != nil {
+		return weir.Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return weir.Decision{}, cannotDecide(o.String(), err)
+	}
+	s := e.submission()
+	parts, oneLane, err := e.parts(s.few[:0], requests)
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	if !oneLane {
+		return e.across(ctx, o, parts, requests)
+	}
+	s.one[0] = decision{op: o, parts: parts}
+	s.decisions = s.one[:]
+	if err := e.ask(ctx, s); err != nil {
+		return weir.Decision{}, cannotDecide(o.String(), err)
+	}
+	defer e.release(s)
+	if err := s.one[0].err; err != nil {
+		return weir.Decision{}, cannotDecide(o.String(), err)
+	}
+	if o == opReset {
+		return weir.Decision{}, nil
+	}
+	return answer(o, parts, requests), nil
+}
+
+// ask has s answered by the committer of its keys. After an error s is not ours
+// any more: its answer may still come.
+func (e *Engine) ask(ctx context.Context, s *submission) error {
+	return e.committer(s.lane()).do(ctx, s)
+}
+
+func (e *Engine) committer(lane int) *committer { return &e.lanes[lane%len(e.lanes)] }
+
+// parts are the limits of the requests with their keys; costs of the same rule
+// and key are summed. oneLane says that one call can decide them.
+func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, oneLane bool, err error) {
+	oneLane = true
+	for i := range requests {
+		q := &requests[i]
+		if first := weir.SameState(requests[:i], *q); first >= 0 {
+			for j := range parts {
+				if parts[j].request == first {
+					parts[j].cost = weir.SumCosts(parts[j].cost, q.Cost)
+				}
+			}
+			continue
+		}
+		c := weir.Kept(q.Rule, compile)
+		if c.err != nil {
+			return nil, false, c.err
+		}
+		place := q.Place
+		if place == "" {
+			place = q.Key
+		}
+		lane := e.keys.lane(place)
+		oneLane = oneLane && (len(parts) == 0 || len(e.lanes) == 1 || lane == parts[0].lane)
+		for j := range c.limits {
+			l := &c.limits[j]
+			parts = append(parts, part{limit: l, key: e.keys.name(lane, l.state, q.Key), lane: lane, request: i, cost: q.Cost, lease: q.Lease})
+		}
+	}
+	return parts, oneLane, nil
+}
+
+func (e *Engine) submission() *submission { return e.pool.Get().(*submission) }
+
+// release keeps an answered submission for the next caller.
+func (e *Engine) release(s *submission) {
+	s.err = nil
+	s.state.Store(open)
+	e.pool.Put(s)
+}

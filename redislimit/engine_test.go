@@ -1,0 +1,109 @@
+package redislimit_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/limittest"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// dial makes a client of a server for the test.
+func dial(t testing.TB, server *redistest.Server) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatalf("dialling %s: %v", server.Addr, err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// newEngine makes an engine that must be good.
+func newEngine(t testing.TB, client rueidis.Client, options redislimit.Options) *redislimit.Engine {
+	t.Helper()
+	e, err := redislimit.New(client, options)
+	if err != nil {
+		t.Fatalf("New(%+v): %v", options, err)
+	}
+	return e
+}
+
+// apart numbers engines that are to share nothing on one server.
+var apart atomic.Int64
+
+func fresh() string { return fmt.Sprint("test", apart.Add(1)) }
+
+func newRule(t testing.TB, name string, limits ...weir.Limit) *weir.Rule {
+	t.Helper()
+	r, err := weir.NewRule(name, limits...)
+	if err != nil {
+		t.Fatalf("NewRule(%q, %v): %v", name, limits, err)
+	}
+	return r
+}
+
+func TestOneServerPassesTheSuiteAndItsVectors(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	limittest.RunTicks(t, time.Microsecond, 1<<52, func(clock func() int64) weir.Engine {
+		return newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
+	})
+}
+
+func TestTheLargestDecisionIsOneCall(t *testing.T) {
+	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
+	limits := make([]weir.Limit, 16)
+	for i := range limits {
+		limits[i] = weir.TokenBucket{Rate: weir.PerHour(int64(100 + i))}
+	}
+	rule := newRule(t, "r", limits...)
+	requests := make([]weir.Request, weir.MaxRequests)
+	for i := range requests {
+		requests[i] = rule.For(fmt.Sprint("key ", i), 1)
+	}
+	for left := int64(99); left > 95; left-- {
+		d, err := engine.Take(t.Context(), requests...)
+		if err != nil || !d.Allowed || d.Remaining != left {
+			t.Errorf("Take of %d requests of %d limits: got %+v and %v, want it allowed and %d remaining", len(requests), len(limits), d, err, left)
+		}
+	}
+	if calls := engine.Stats().Calls; calls != 4 {
+		t.Errorf("4 decisions took %d calls", calls)
+	}
+}
+
+func TestCallersOfLargeDecisionsAtOnceAreAllAnswered(t *testing.T) {
+	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
+	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.Per(1000, 300*24*time.Hour)}, weir.TokenBucket{Rate: weir.Per(1000, 300*24*time.Hour)})
+	var all sync.WaitGroup
+	for caller := range 64 {
+		all.Go(func() {
+			requests := make([]weir.Request, weir.MaxRequests)
+			for i := range requests {
+				requests[i] = rule.For(fmt.Sprint("key ", (i+caller)%200), 1)
+			}
+			for range 5 {
+				admitted(t, engine, t.Context(), requests...)
+			}
+		})
+	}
+	all.Wait()
+	spent := int64(0)
+	for i := range 200 {
+		d, err := engine.Peek(t.Context(), rule.For(fmt.Sprint("key ", i), 0))
+		if err != nil {
+			t.Fatalf("Peek: %v", err)
+		}
+		spent += 1000 - d.Remaining
+	}
+	if want := int64(64 * 5 * weir.MaxRequests); spent != want {
+		t.Errorf("64 callers spent %d units, want %d", spent, want)
+	}
+}

@@ -1,0 +1,188 @@
+package redislimit_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// wantFailure fails unless err is an *Error for the reason, and d admits nothing.
+func wantFailure(t *testing.T, what string, d weir.Decision, err error, reason redislimit.Reason, counted bool) {
+	t.Helper()
+	var failed *redislimit.Error
+	if !errors.As(err, &failed) || failed.Op != "take" || failed.Reason != reason || failed.Counted != counted || d != (weir.Decision{}) {
+		t.Errorf("%s: got %+v and error %#v (%v), want no decision and an Error of take with reason %q, counted %t", what, d, err, err, reason, counted)
+	}
+}
+
+// do sends one command that must succeed.
+func do(t *testing.T, client rueidis.Client, words ...string) {
+	t.Helper()
+	if err := client.Do(context.Background(), client.B().Arbitrary(words...).Build()).Error(); err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+}
+
+func TestAServerThatCannotWriteAdmitsNothing(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	engine := newEngine(t, client, redislimit.Options{})
+	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(5)}, weir.SlidingLog{Rate: weir.PerHour(5)})
+	take := func() (weir.Decision, error) { return engine.Take(t.Context(), rule.For("k", 1)) }
+	for _, failing := range []struct {
+		reason       redislimit.Reason
+		breaks, heal []string
+	}{
+		{redislimit.OutOfMemory, []string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
+		{redislimit.ReadOnly, []string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
+		{redislimit.ReadOnly, []string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		{redislimit.Denied, []string{"ACL", "SETUSER", "default", "-psetex"}, []string{"ACL", "SETUSER", "default", "+psetex"}},
+	} {
+		do(t, client, failing.breaks...)
+		d, err := take()
+		wantFailure(t, strings.Join(failing.breaks, " "), d, err, failing.reason, false)
+		do(t, client, failing.heal...)
+	}
+	if d, err := take(); err != nil || !d.Allowed || d.Remaining != 4 {
+		t.Errorf("after all of it: got %+v and %v, want the first of 5 admitted", d, err)
+	}
+}
+
+func TestALostReplyAndAClosedEngineAreErrors(t *testing.T) {
+	server := redistest.Start(t)
+	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(5)})
+	if d, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+		t.Fatalf("Take: %+v, %v", d, err)
+	}
+	other, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	other.Close()
+	d, err := other.Take(t.Context(), rule.For("k", 1))
+	wantFailure(t, "an engine that was closed", d, err, redislimit.Closed, false)
+	defer engine.Close()
+	server.Kill()
+	// The connections that were open may have carried a call; what cannot even be
+	// dialled has not.
+	eventually(t, "a server that does not listen counts nothing", func() string {
+		d, err := engine.Take(t.Context(), rule.For("k", 1))
+		var failed *redislimit.Error
+		if !errors.As(err, &failed) || failed.Reason != redislimit.Lost || d.Allowed {
+			t.Fatalf("a server that was killed: got %+v and %v, want an Error with reason lost", d, err)
+		}
+		if failed.Counted {
+			return err.Error()
+		}
+		return ""
+	})
+	_, err = redislimit.Open("redis://"+server.Addr, redislimit.Options{})
+	if failed := new(redislimit.Error); !errors.As(err, &failed) || failed.Op != "open" {
+		t.Errorf("Open where nothing listens: got %v, want an Error of open", err)
+	}
+}
+
+func TestCheckRefusesWhatRedisDoesNotHoldExactly(t *testing.T) {
+	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
+	year := 366 * 24 * time.Hour
+	for _, tt := range []struct {
+		limit weir.Limit
+		field string // that is refused; empty if none
+	}{
+		{weir.TokenBucket{Rate: weir.Per(1_000_000, 30*24*time.Hour)}, ""},
+		{weir.TokenBucket{Rate: weir.Per(redislimit.MaxCount, year)}, ""},
+		{weir.TokenBucket{Rate: weir.Per(redislimit.MaxCount+1, year)}, "rate"},
+		{weir.TokenBucket{Rate: weir.PerSecond(1), Burst: redislimit.MaxCount}, ""},
+		{weir.TokenBucket{Rate: weir.PerSecond(1), Burst: redislimit.MaxCount + 1}, "burst"},
+		{weir.TokenBucket{Rate: weir.Per(1, year), Burst: 71}, ""},
+		{weir.TokenBucket{Rate: weir.Per(1, year), Burst: 72}, "burst"},
+		{weir.TokenBucket{Rate: weir.Per(1, 999*time.Nanosecond)}, "period"},
+		{weir.LeakyBucket{Rate: weir.PerSecond(1), Queue: redislimit.MaxCount - 1}, ""},
+		{weir.LeakyBucket{Rate: weir.PerSecond(1), Queue: redislimit.MaxCount}, "queue"},
+		{weir.FixedWindow{Rate: weir.Per(redislimit.MaxCount, time.Second)}, ""},
+		{weir.SlidingWindow{Rate: weir.Per(2*redislimit.MaxCount, year)}, "rate"},
+		{weir.SlidingWindow{Rate: weir.Per(1, 1500*time.Nanosecond)}, "period"},
+		{weir.SlidingLog{Rate: weir.PerDay(redislimit.MaxLog)}, ""},
+		{weir.SlidingLog{Rate: weir.PerDay(redislimit.MaxLog + 1)}, "rate"},
+		{weir.SlidingLog{Rate: weir.PerDay(5), Gap: 1}, "gap"},
+		{weir.RateGate{Rate: weir.PerDay(redislimit.MaxLog + 1)}, "rate"},
+		{weir.Cycle{Rate: weir.PerDay(5), Origin: 1}, "origin"},
+		{weir.Concurrency{Slots: redislimit.MaxLog + 1}, "slots"},
+		{weir.Concurrency{Slots: 5, Lease: 1}, "lease"},
+	} {
+		rule := newRule(t, "r", tt.limit)
+		err := engine.Check(rule)
+		var refused *weir.LimitError
+		if errors.As(err, &refused) != (tt.field != "") || refused != nil && refused.Field != tt.field {
+			t.Errorf("Check(%s): got %v, want it refused for its %q", tt.limit, err, tt.field)
+		}
+		if _, took := engine.Take(t.Context(), rule.For("k", 0)); errors.As(took, &refused) != (err != nil) {
+			t.Errorf("Take under %s: got error %v, where Check says %v", tt.limit, took, err)
+		}
+	}
+}
+
+func TestTheLargestLimitsAreExact(t *testing.T) {
+	now := int64(4_000_000_000_000_000) // us: the year 2096
+	clock := func() int64 { return now * 1000 }
+	redis := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{Clock: clock})
+	memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	year := 366 * 24 * time.Hour
+	for _, limit := range []weir.Limit{
+		weir.TokenBucket{Rate: weir.Per(999_999_937, year), Burst: redislimit.MaxCount},
+		weir.LeakyBucket{Rate: weir.Per(999_999_937, year), Queue: redislimit.MaxCount - 1, NoDelay: 7},
+		weir.FixedWindow{Rate: weir.Per(redislimit.MaxCount, year)},
+		weir.SlidingWindow{Rate: weir.Per(redislimit.MaxCount-1, year-time.Microsecond)},
+		weir.Cycle{Rate: weir.Per(redislimit.MaxCount, year-time.Microsecond)},
+		weir.SlidingLog{Rate: weir.Per(redislimit.MaxLog, year)},
+		weir.RateGate{Rate: weir.Per(redislimit.MaxLog, year)},
+	} {
+		rule := newRule(t, limit.String(), limit)
+		for i, cost := range []int64{1, redislimit.MaxLog / 3, redislimit.MaxLog / 7 * 3, 999, 499_999_983, 300_000_007, 199_999_999, 1, math.MaxInt64} {
+			for _, wait := range []int64{0, 1, 1<<44 - 1, 12345} {
+				now += wait
+				want, err := memory.Take(t.Context(), rule.For("k", cost))
+				if err != nil {
+					t.Fatalf("%s: memory: %v", rule, err)
+				}
+				got, err := redis.Take(t.Context(), rule.For("k", cost))
+				want.RetryAfter, want.ResetAfter, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.Delay)
+				if err != nil || got != want {
+					t.Errorf("%s: step %d, Take(%d):\ngot  %+v (%v)\nwant %+v", rule, i, cost, got, err, want)
+				}
+			}
+		}
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	for _, tt := range []struct {
+		options redislimit.Options
+		field   string
+	}{
+		{redislimit.Options{Prefix: "a{b}"}, "prefix"},
+		{redislimit.Options{Lanes: -1}, "lanes"},
+		{redislimit.Options{Lanes: redislimit.MaxLanes + 1}, "lanes"},
+		{redislimit.Options{Batch: redislimit.MaxBatch + 1}, "batch"},
+		{redislimit.Options{Linger: -1}, "linger"},
+	} {
+		_, err := redislimit.New(client, tt.options)
+		var refused *weir.LimitError
+		if !errors.As(err, &refused) || refused.Field != tt.field {
+			t.Errorf("New(%+v): got %v, want a *weir.LimitError about %s", tt.options, err, tt.field)
+		}
+	}
+}

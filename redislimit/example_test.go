@@ -1,0 +1,80 @@
+package redislimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// A limit that holds across machines. What to do when Redis cannot be asked is
+// up to the caller: an error never means that anything was admitted.
+func Example() {
+	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer engine.Close()
+	login, err := weir.ParseRule("login=token bucket 5/m and fixed window 100/d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Millisecond)
+	defer cancel()
+	d, err := engine.Take(ctx, login.For("alice", 1))
+	var failed *redislimit.Error
+	switch {
+	case errors.As(err, &failed):
+		fmt.Println("Redis could not decide:", failed.Reason)
+	case !d.Allowed:
+		fmt.Println("come back in", d.RetryAfter)
+	}
+}
+
+// A client of one's own, for what a URL cannot say.
+func ExampleNew() {
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress:      []string{"10.0.0.1:6379", "10.0.0.2:6379"},
+		ConnWriteTimeout: time.Second,
+		DisableCache:     true,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	engine, err := redislimit.New(client, redislimit.Options{Prefix: "shop", Batch: 256})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(engine.Stats())
+}
+
+// In a cluster, keys in one place are decided by one call, whatever they are.
+func ExampleEngine_Take_together() {
+	engine, err := redislimit.Open("redis-cluster://10.0.0.1:7000,10.0.0.2:7000", redislimit.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer engine.Close()
+	users, err1 := weir.NewRule("users", weir.TokenBucket{Rate: weir.PerSecond(10)})
+	tenants, err2 := weir.NewRule("tenants", weir.SlidingWindow{Rate: weir.PerMinute(1000)})
+	if err := errors.Join(err1, err2); err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := engine.Take(context.Background(),
+		users.For("alice", 1).In("acme"),
+		tenants.For("acme", 1))
+	fmt.Println(d.Allowed, d.Rule, err)
+}

@@ -1,0 +1,87 @@
+package redislimit
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// proxy stands between a client and a server and cuts connections in the
+// middle of a reply, after the server has done what was asked.
+type proxy struct {
+	addr, server string
+	listener     net.Listener
+	cut          atomic.Bool // the next reply is the last of its connection
+	cuts         atomic.Int64
+
+	mu    sync.Mutex
+	conns []net.Conn
+	group sync.WaitGroup
+}
+
+func startProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{addr: listener.Addr().String(), server: server, listener: listener}
+	p.group.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	for _, conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
+	p.group.Wait()
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, client, server)
+		p.mu.Unlock()
+		p.group.Go(func() { // what the client has said reaches the server, also after a cut
+			_, _ = io.Copy(server, client)
+			_ = server.Close()
+		})
+		p.group.Go(func() { p.replies(client, server) })
+	}
+}
+
+// replies passes on what the server says until it is to be cut: then half of
+// it, and the end.
+func (p *proxy) replies(client, server net.Conn) {
+	defer func() { _ = client.Close() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil {
+			return
+		}
+		if p.cut.CompareAndSwap(true, false) {
+			p.cuts.Add(1)
+			_, _ = client.Write(buffer[:n/2])
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}

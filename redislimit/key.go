@@ -1,0 +1,46 @@
+package redislimit
+
+import "strconv"
+
+// A key is PREFIX:1:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so
+// {LANE} is the hash tag of a cluster; RULE and LIMIT hold no NUL; and KEY is the
+// rest: no two of them meet, whatever bytes they hold. 1 is the version of the
+// stored format: another version is another key.
+const formatVersion = "1"
+
+// keys names what an engine stores.
+type keys struct {
+	prefix string
+	lanes  uint64
+}
+
+// lane is where a place lives: FNV-1a of it, mixed, since the low bits decide.
+// Every process has to find the same.
+func (k *keys) lane(place string) int {
+	h := uint64(14695981039346656037)
+	for i := range len(place) {
+		h = (h ^ uint64(place[i])) * 1099511628211
+	}
+	h ^= h >> 32
+	h *= 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	return int(h % k.lanes)
+}
+
+// name is the key of a state.
+func (k *keys) name(lane int, state, key string) string {
+	b := make([]byte, 0, len(k.prefix)+len(state)+len(key)+12)
+	b = append(b, k.prefix...)
+	b = append(b, ":"+formatVersion+":{"...)
+	b = strconv.AppendInt(b, int64(lane), 10)
+	b = append(b, "}:"...)
+	b = append(b, state...)
+	b = append(b, key...)
+	return string(b)
+}
+
+// server is the key that remembers which server keeps the states of a lane: no
+// state has it, since it holds no NUL.
+func (k *keys) server(lane int) string {
+	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:server"
+}

@@ -1,0 +1,273 @@
+package redislimit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// What this engine holds exactly. Whatever lies beyond is refused by Check, and
+// by the verbs, with a *weir.LimitError.
+const (
+	// MaxCount is the largest count, burst, queue or number of slots.
+	MaxCount = 1_000_000_000
+	// MaxLog is the largest count of a SlidingLog or a RateGate and the most
+	// slots of a Concurrency: their states grow with it, by up to 20, 30 and 24
+	// bytes a unit, and every decision reads the state.
+	MaxLog = 1 << 20
+	// MaxFill is how long a bucket may take to fill, or a queue to drain. A debt
+	// beyond it is cut there.
+	MaxFill = mostAhead * time.Microsecond
+	// Tick is the least time: periods, gaps, leases and origins are whole ticks.
+	Tick = time.Microsecond
+)
+
+const (
+	mostAhead = 1 << 51 // us; 71 years
+	mostUnits = 1 << 53
+)
+
+// kind numbers the functions of the script.
+type kind uint8
+
+const (
+	kindBucket kind = 1 + iota
+	kindWindow
+	kindCycle
+	kindLog
+	kindSlots
+)
+
+// measured says that the script replies with waits and room; for the other
+// kinds it replies with the state, and the algorithm is asked here.
+func (k kind) measured() bool { return k >= kindLog }
+
+// limit is a weir.Limit as the script knows it: all times in us.
+type limit struct {
+	kind     kind
+	capacity int64
+	letter   string // names the algorithm
+	state    string // names the state of a key
+	denied   bool   // what is refused may be written
+
+	period, origin, gap int64
+	weighs, gate        bool
+
+	den, unit int64 // of a bucket: a unit takes unit/den us
+	most      int64 // units that a bucket can be recorded at once
+	fill      span  // what the burst takes
+
+	algorithm algorithm.Algorithm // of what is not measured
+	delay     func(s algorithm.State, now int64) int64
+}
+
+// span is a time of whole us and a rest in 1/den us.
+type span struct{ whole, rest float64 }
+
+// compiled is a rule as the script knows it, or why the engine cannot hold it.
+type compiled struct {
+	limits []limit
+	err    error
+}
+
+func compile(r *weir.Rule) *compiled {
+	c := &compiled{}
+	var problems []error
+	states := r.States()
+	for i, l := range r.Limits() {
+		made, err := newLimit(l)
+		made.state = made.stateOf(states[i])
+		c.limits = append(c.limits, made)
+		problems = append(problems, err)
+	}
+	c.err = errors.Join(problems...)
+	return c
+}
+
+// stateOf names the state shorter than the rule does, since every call carries
+// the names: the rule's name, a letter for the algorithm with what else tells
+// states apart, and the ordinal if there is more than one, each ended by NUL.
+func (l *limit) stateOf(long string) string {
+	fields := strings.Split(long, "\x00") // the rule's name, the identity, the ordinal
+	code := l.letter
+	if l.kind != kindBucket && l.kind != kindSlots {
+		code += strconv.FormatInt(l.period, 36)
+	}
+	if l.origin != 0 {
+		code += "+" + strconv.FormatInt(l.origin, 36)
+	}
+	if fields[2] != "0" {
+		code += "." + fields[2]
+	}
+	return fields[0] + "\x00" + code + "\x00"
+}
+
+func newLimit(l weir.Limit) (limit, error) {
+	b := bounds{text: l.String()}
+	made, letter := limit{}, ""
+	switch l := l.(type) {
+	case weir.TokenBucket:
+		letter = "t"
+		burst := l.Burst
+		if burst == 0 {
+			burst = l.Rate.Count
+		}
+		made = newBucket(&b, l.Rate, burst, "burst")
+		made.algorithm = algorithm.NewTokenBucket(l.Rate.Count, made.period, burst)
+	case weir.LeakyBucket:
+		letter = "l"
+		made = newBucket(&b, l.Rate, l.Queue+1, "queue")
+		b.count("nodelay", l.NoDelay, MaxCount)
+		leaky := algorithm.NewLeakyBucket(l.Rate.Count, made.period, l.Queue, l.NoDelay)
+		made.algorithm, made.delay = leaky, leaky.Delay
+	case weir.FixedWindow:
+		letter = "f"
+		made = newWindow(&b, l.Rate, kindWindow, MaxCount)
+		made.algorithm = algorithm.NewFixedWindow(l.Rate.Count, made.period)
+	case weir.SlidingWindow:
+		letter = "w"
+		made = newWindow(&b, l.Rate, kindWindow, MaxCount)
+		made.weighs = true
+		made.algorithm = algorithm.NewSlidingWindow(l.Rate.Count, made.period)
+	case weir.Cycle:
+		letter = "c"
+		made = newWindow(&b, l.Rate, kindCycle, MaxCount)
+		made.origin = floorMod(b.ticks("origin", l.Origin), made.period)
+		made.algorithm = algorithm.NewCycle(l.Rate.Count, made.period, made.origin)
+	case weir.SlidingLog:
+		letter = "s"
+		made = newWindow(&b, l.Rate, kindLog, MaxLog)
+		made.gap = b.ticks("gap", l.Gap)
+		made.denied = l.CountDenied
+	case weir.RateGate:
+		letter = "g"
+		made = newWindow(&b, l.Rate, kindLog, MaxLog)
+		made.gate = true
+	case weir.Concurrency:
+		letter = "n"
+		b.count("slots", l.Slots, MaxLog)
+		made = limit{kind: kindSlots, capacity: l.Slots, period: b.ticks("lease", l.Lease)}
+	default:
+		b.refuse("value", "is not one that Redis holds")
+	}
+	made.letter = letter
+	return made, errors.Join(b.problems...)
+}
+
+func newWindow(b *bounds, r weir.Rate, k kind, most int64) limit {
+	b.count("rate", r.Count, most)
+	return limit{kind: k, capacity: r.Count, period: max(b.ticks("period", r.Period), 1)}
+}
+
+func newBucket(b *bounds, r weir.Rate, burst int64, name string) limit {
+	made := newWindow(b, r, kindBucket, MaxCount)
+	b.count(name, burst, MaxCount)
+	common := gcd(r.Count, made.period)
+	made.capacity, made.den, made.unit = burst, r.Count/common, made.period/common
+	var ok bool
+	if made.fill, ok = made.takes(burst); !ok {
+		b.refuse(name, fmt.Sprintf("%d takes more than %v to fill", burst, MaxFill))
+	}
+	hi, lo := bits.Mul64(mostAhead, uint64(made.den))
+	made.most = mostUnits
+	if hi < uint64(made.unit) {
+		units, _ := bits.Div64(hi, lo, uint64(made.unit))
+		made.most = max(int64(min(units, mostUnits)), burst+1)
+	}
+	return made
+}
+
+// takes is the time that n units of a bucket take; false if it is more than
+// MaxFill, and then it is that.
+func (l *limit) takes(n int64) (span, bool) {
+	hi, lo := bits.Mul64(uint64(n), uint64(l.unit))
+	if hi >= uint64(l.den) {
+		return span{whole: mostAhead}, false
+	}
+	whole, rest := bits.Div64(hi, lo, uint64(l.den))
+	if whole > mostAhead || whole == mostAhead && rest > 0 {
+		return span{whole: mostAhead}, false
+	}
+	return span{float64(whole), float64(rest)}, true
+}
+
+// spent is how long a state with nothing left takes until it is as good as fresh.
+// Of slots without a lease nobody knows, and it is 0.
+func (l *limit) spent() float64 {
+	switch {
+	case l.kind == kindBucket && l.fill.rest > 0:
+		return l.fill.whole + 1
+	case l.kind == kindBucket:
+		return l.fill.whole
+	case l.weighs:
+		return 2 * float64(l.period)
+	}
+	return float64(l.period)
+}
+
+// fresh is the state of a key never seen; only of what is not measured.
+func (l *limit) fresh() algorithm.State { return l.algorithm.Fresh() }
+
+// read makes the algorithm's state of the stored numbers.
+func (l *limit) read(a, b, c float64) algorithm.State {
+	switch {
+	case l.kind == kindBucket && c == 0, math.IsInf(a, -1):
+		return l.fresh()
+	case l.kind == kindBucket:
+		return bucketState(int64(a), int64(b), int64(c))
+	case l.kind == kindCycle:
+		return algorithm.State{A: (int64(a) - l.origin) / l.period, B: int64(b)}
+	}
+	return algorithm.State{A: int64(a) / l.period, B: int64(b), C: int64(c)}
+}
+
+// bucketState is the instant whole + rest/den in ticks of 1/den, as 128 bits.
+func bucketState(whole, rest, den int64) algorithm.State {
+	hi, lo := bits.Mul64(uint64(whole), uint64(den))
+	if whole < 0 {
+		hi -= uint64(den)
+	}
+	lo, carry := bits.Add64(lo, uint64(rest), 0)
+	return algorithm.State{A: int64(hi + carry), B: int64(lo), C: den}
+}
+
+// bounds collects what is out of bounds.
+type bounds struct {
+	text     string
+	problems []error
+}
+
+func (b *bounds) refuse(field, reason string) {
+	b.problems = append(b.problems, &weir.LimitError{Limit: b.text, Field: field, Reason: reason + " (Redis)"})
+}
+
+func (b *bounds) count(field string, value, most int64) {
+	if value > most {
+		b.refuse(field, fmt.Sprintf("%d is above %d", value, most))
+	}
+}
+
+func (b *bounds) ticks(field string, d time.Duration) int64 {
+	if d%Tick != 0 {
+		b.refuse(field, fmt.Sprintf("%v is not whole microseconds", d))
+	}
+	return int64(d / Tick)
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func floorMod(a, b int64) int64 { return (a%b + b) % b }
+
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }

@@ -1,0 +1,111 @@
+package recipes
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Log keeps an entry for each Record in a sorted set, by time, and counts those
+// of the last Window, exactly: ZREMRANGEBYSCORE, ZADD, ZCARD and PEXPIRE in one
+// transaction. Memory and time grow with the entries of a window, also with
+// those that the caller then refuses.
+type Log struct {
+	Client rueidis.Client
+	Window time.Duration
+	// Weigh lets entries have costs: what is used is then the sum of them, and
+	// every call reads all entries of the window. Without it entries are
+	// counted, and every cost is 1. Each entry holds its cost either way.
+	Weigh bool
+	Now   func() time.Time // default: time.Now
+}
+
+// Record counts the cost and answers what was used in the last Window, with it.
+func (r Log) Record(ctx context.Context, key Key, cost int64) (used int64, err error) {
+	if err := checked("log", r.Window, cost); err != nil {
+		return 0, err
+	}
+	if cost != 1 && !r.Weigh {
+		return 0, fmt.Errorf("recipes: log: cost %d of a log that does not weigh, where every cost is 1", cost)
+	}
+	at := now(r.Now)
+	name, b := key.name("log", r.Window), r.Client.B()
+	commands := []rueidis.Completed{
+		b.Zremrangebyscore().Key(name).Min("-inf").Max(r.ended(at)).Build(),
+		b.Zadd().Key(name).ScoreMember().ScoreMember(float64(at.UnixMicro()), member(cost)).Build(),
+		b.Zcard().Key(name).Build(),
+		b.Pexpire().Key(name).Milliseconds(milliseconds(r.Window)).Build(),
+	}
+	if r.Weigh {
+		commands = append(commands, b.Zrange().Key(name).Min("0").Max("-1").Build())
+	}
+	answers, err := transact(ctx, r.Client, commands...)
+	if err != nil {
+		return 0, fmt.Errorf("recipes: log: record: %w", err)
+	}
+	if r.Weigh {
+		return sum(answers[4])
+	}
+	return answers[2].AsInt64()
+}
+
+// Fetch answers what was used in the last Window.
+func (r Log) Fetch(ctx context.Context, key Key) (used int64, err error) {
+	if err := checked("log", r.Window, 1); err != nil {
+		return 0, err
+	}
+	name, b, after := key.name("log", r.Window), r.Client.B(), "("+r.ended(now(r.Now))
+	if !r.Weigh {
+		used, err = r.Client.Do(ctx, b.Zcount().Key(name).Min(after).Max("+inf").Build()).AsInt64()
+	} else {
+		var entries rueidis.RedisMessage
+		entries, err = r.Client.Do(ctx, b.Zrangebyscore().Key(name).Min(after).Max("+inf").Build()).ToMessage()
+		if err == nil {
+			used, err = sum(entries)
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("recipes: log: fetch: %w", err)
+	}
+	return used, nil
+}
+
+// ended is the newest score that counts no more. Scores are microseconds, which
+// a float64 holds exactly until the year 2255.
+func (r Log) ended(at time.Time) string {
+	return strconv.FormatInt(at.UnixMicro()-r.Window.Microseconds(), 10)
+}
+
+// Members are never the same twice, or one would take another's place: a text
+// that no two processes share, and a number that none uses twice.
+var (
+	process = rand.Text()
+	entries atomic.Uint64
+)
+
+func member(cost int64) string {
+	return process + "-" + strconv.FormatUint(entries.Add(1), 36) + "/" + strconv.FormatInt(cost, 10)
+}
+
+// sum adds the costs that the members hold.
+func sum(members rueidis.RedisMessage) (total int64, err error) {
+	list, err := members.AsStrSlice()
+	if err != nil {
+		return 0, err
+	}
+	for _, text := range list {
+		_, cost, _ := strings.Cut(text, "/")
+		n, err := strconv.ParseInt(cost, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("entry %q has no cost", text)
+		}
+		total += n
+	}
+	return total, nil
+}

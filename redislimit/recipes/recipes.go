@@ -1,0 +1,78 @@
+// Package recipes holds the three ways to count in Redis that most programs
+// grow by themselves, for those who want just them: [FixedWindow], [Log] and
+// [TwoWindows]. Each takes a client of the caller's, and needs no script.
+//
+// Record counts a cost and answers how much was used in the window, that cost
+// included; Fetch answers how much was used and writes nothing. Whether that is
+// too much is for the caller to say, so a caller who goes on only while
+//
+//	used <= limit
+//
+// counts also what it refuses, and one who calls Fetch first can be overtaken
+// between the two calls. The engine of package redislimit has neither trouble,
+// because it decides where it counts; docs/redis.md compares them.
+//
+// The time is the caller's. Callers whose clocks differ see windows that differ
+// by as much.
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// The bounds of what is counted.
+const (
+	MaxCost   = 1_000_000_000        // of one Record
+	MinWindow = time.Millisecond     // Redis expires keys by the millisecond
+	MaxWindow = 366 * 24 * time.Hour // as for every limit of this project
+)
+
+// checked is an error that names what is out of bounds, if anything is.
+func checked(recipe string, window time.Duration, cost int64) error {
+	switch {
+	case window < MinWindow || window > MaxWindow || window%time.Microsecond != 0:
+		return fmt.Errorf("recipes: %s: window %v is not %v to %v in whole microseconds", recipe, window, MinWindow, MaxWindow)
+	case cost < 1 || cost > MaxCost:
+		return fmt.Errorf("recipes: %s: cost %d is not 1 to %d", recipe, cost, MaxCost)
+	}
+	return nil
+}
+
+// transact runs the commands in one transaction and returns their answers.
+// If its own answer is lost, they were done all or not at all.
+func transact(ctx context.Context, client rueidis.Client, commands ...rueidis.Completed) ([]rueidis.RedisMessage, error) {
+	all := make([]rueidis.Completed, 0, len(commands)+2)
+	all = append(all, client.B().Multi().Build())
+	all = append(all, commands...)
+	all = append(all, client.B().Exec().Build())
+	replies := client.DoMulti(ctx, all...)
+	for _, reply := range replies[:len(all)-1] { // says more than the last one, which is that all were refused
+		if err := reply.Error(); err != nil {
+			return nil, err
+		}
+	}
+	answers, err := replies[len(all)-1].ToArray()
+	for _, answer := range answers {
+		if cause := answer.Error(); cause != nil && !rueidis.IsRedisNil(cause) {
+			return nil, cause
+		}
+	}
+	return answers, err
+}
+
+// now is the time of a recipe whose Now is clock.
+func now(clock func() time.Time) time.Time {
+	if clock == nil {
+		return time.Now()
+	}
+	return clock()
+}
+
+// milliseconds rounds up: a key may stay longer than it counts, not shorter.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

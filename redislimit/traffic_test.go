@@ -1,0 +1,147 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// The limit of the fault tests: traffic always asks for much more.
+const (
+	faultRate  = 200
+	faultBurst = 100
+	faultLimit = "token bucket 200/s burst 100"
+)
+
+// deadline is how long the callers of traffic wait for an answer.
+const deadline = 250 * time.Millisecond
+
+// recovery is how soon after a server can answer decisions are made again.
+const recovery = time.Second
+
+// traffic is callers that ask for one unit after another, without a pause but
+// after an error, and what became of it.
+type traffic struct {
+	admitted, refused, failed atomic.Int64
+	counted                   atomic.Int64  // failed, and said that they may have been counted
+	decided                   chan struct{} // a decision was made just now
+	slowest                   atomic.Int64  // ns of a call
+	unexpected                atomic.Pointer[error]
+
+	start  time.Time
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+}
+
+// startTraffic begins with 8 callers for each key.
+func startTraffic(t *testing.T, engine weir.Engine, limit string, keys ...string) *traffic {
+	t.Helper()
+	rule, err := weir.ParseRule("fault=" + limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	tr := &traffic{decided: make(chan struct{}), start: time.Now(), cancel: cancel}
+	for _, key := range keys {
+		for range 8 {
+			tr.group.Go(func() {
+				for ctx.Err() == nil {
+					tr.ask(engine, rule.For(key, 1))
+				}
+			})
+		}
+	}
+	t.Cleanup(func() { tr.stop() })
+	return tr
+}
+
+func (tr *traffic) ask(engine weir.Engine, request weir.Request) {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	begin := time.Now()
+	d, err := engine.Take(ctx, request)
+	tr.slowest.Store(max(tr.slowest.Load(), int64(time.Since(begin))))
+	switch {
+	case err != nil:
+		tr.failed.Add(1)
+		if failure, typed := errors.AsType[*Error](err); !typed {
+			tr.unexpected.Store(&err)
+		} else if failure.Counted {
+			tr.counted.Add(1)
+		}
+		<-time.After(time.Millisecond)
+		return
+	case d.Allowed:
+		tr.admitted.Add(1)
+	default:
+		tr.refused.Add(1)
+	}
+	select {
+	case tr.decided <- struct{}{}:
+	default:
+	}
+}
+
+// awaitDecision returns how long it took until a decision was made.
+func (tr *traffic) awaitDecision(t *testing.T) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	select {
+	case <-tr.decided:
+		return time.Since(begin)
+	case <-time.After(30 * time.Second):
+		t.Fatal("no decision within 30 s")
+		return 0
+	}
+}
+
+// stop ends the traffic and returns for how many seconds it went on.
+func (tr *traffic) stop() (seconds float64) {
+	tr.cancel()
+	tr.group.Wait()
+	return time.Since(tr.start).Seconds()
+}
+
+// check ends the traffic and compares with burst + rate × time, and bursts more
+// of them, for each of the keys.
+func (tr *traffic) check(t *testing.T, keys, bursts int) {
+	t.Helper()
+	seconds := tr.stop()
+	admitted, most := tr.admitted.Load(), float64(keys)*(float64(faultBurst*(1+bursts))+faultRate*seconds)
+	t.Logf("%.2f s: %d admitted of at most %.0f, %d refused, %d failed, slowest %v", seconds, admitted, most, tr.refused.Load(), tr.failed.Load(), time.Duration(tr.slowest.Load()))
+	if float64(admitted) > most {
+		t.Errorf("%d admitted in %.3f s, want at most %.1f", admitted, seconds, most)
+	}
+	if tr.refused.Load() == 0 {
+		t.Error("nothing was refused, so the limit was not tried")
+	}
+	if err := tr.unexpected.Load(); err != nil {
+		t.Errorf("an error that is no *Error: %v", *err)
+	}
+}
+
+// checkRecovery asks for decisions soon after the server can make them.
+func (tr *traffic) checkRecovery(t *testing.T) {
+	t.Helper()
+	if took := tr.awaitDecision(t); took > recovery {
+		t.Errorf("the first decision came %v after the server was able, want within %v", took, recovery)
+	}
+}
+
+// goOn lets the traffic flow for a while.
+func goOn(d time.Duration) { <-time.After(d) }
+
+func openFor(t *testing.T, url string, options Options) *Engine {
+	t.Helper()
+	engine, err := Open(url, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	return engine
+}

@@ -1,0 +1,61 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Warnings says in words what about the servers would let more pass than the
+// limits, or nothing. It asks every node that the client knows, with INFO
+// memory, and is for the start of a program: it does a call a node.
+//
+// What it looks for is eviction. A server that is full and may evict keys
+// forgets budgets that are spent, and every key of this engine is one that
+// volatile policies may evict, because it has an end. With noeviction a full
+// server refuses instead, which is an error and admits nothing.
+func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
+	var warnings []string
+	var problems []error
+	nodes := e.client.Nodes()
+	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
+		node := nodes[addr]
+		info, err := node.Do(ctx, node.B().Info().Section("memory").Build()).ToString()
+		if err != nil {
+			problems = append(problems, fmt.Errorf("redislimit: warnings: INFO memory of %s: %w", addr, err))
+			continue
+		}
+		if warning := evictionWarning(addr, infoFields(info)); warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings, errors.Join(problems...)
+}
+
+// evictionWarning is empty if the server never evicts.
+func evictionWarning(addr string, memory map[string]string) string {
+	policy, known := memory["maxmemory_policy"]
+	switch {
+	case !known:
+		return fmt.Sprintf("redis %s does not say whether it evicts keys; if it does, spent budgets come back", addr)
+	case policy == "noeviction":
+		return ""
+	case memory["maxmemory"] == "0":
+		return "" // there is no bound, so it is never full
+	}
+	return fmt.Sprintf("redis %s may evict keys when it reaches maxmemory of %s bytes, and a budget that was spent comes back with its key; set maxmemory-policy noeviction (it is %s)", addr, memory["maxmemory"], policy)
+}
+
+// infoFields reads what INFO answers: lines of name:value.
+func infoFields(info string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(info) {
+		if name, value, found := strings.Cut(strings.TrimSpace(line), ":"); found {
+			fields[name] = value
+		}
+	}
+	return fields
+}

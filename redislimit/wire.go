@@ -1,0 +1,218 @@
+package redislimit
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// This file speaks the script's language: its opening comment defines it.
+
+// op numbers the verbs of the script.
+type op uint8
+
+const (
+	opPeek op = iota
+	opTake
+	opRecord
+	opReset
+	opUndo
+)
+
+var opNames = [...]string{"peek", "take", "record", "reset", "undo"}
+
+func (o op) String() string { return opNames[o] }
+
+// flags of a decision in the reply.
+const (
+	flagRefused = iota
+	flagAdmitted
+	flagUnreadable
+)
+
+var (
+	errReply      = errors.New("the reply of the script is not what was asked for")
+	errUnreadable = errors.New("the stored state is damaged, or not Weir's")
+)
+
+// batch is one call of the script: the keys, each once, and the decisions.
+type batch struct {
+	keys  []string
+	index map[string]int
+	args  []byte
+	spent []byte // of each key, if a server that is new is denied
+}
+
+// add appends a decision.
+func (b *batch) add(d *decision) {
+	b.args = append(b.args, byte(d.op))
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(d.parts)))
+	if d.op == opUndo {
+		b.args = doubles(b.args, float64(d.now))
+	}
+	for i := range d.parts {
+		p := &d.parts[i]
+		b.args = append(b.args, byte(p.limit.kind))
+		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
+		if d.op != opReset {
+			b.args = p.append(b.args, d.op)
+		}
+	}
+}
+
+// key is the number of the part's key in KEYS, from 1.
+func (b *batch) key(p *part) int {
+	key := p.key
+	if number, ok := b.index[key]; ok {
+		return number
+	}
+	b.keys = append(b.keys, key)
+	b.spent = doubles(b.spent, p.limit.spent())
+	if b.index == nil {
+		b.index = make(map[string]int)
+	}
+	b.index[key] = len(b.keys)
+	return len(b.keys)
+}
+
+// append writes the parameters of the part's kind.
+func (p *part) append(to []byte, o op) []byte {
+	l := p.limit
+	switch l.kind {
+	case kindBucket:
+		return p.appendBucket(to, o)
+	case kindWindow:
+		return doubles(to, p.units(), float64(l.capacity), float64(l.period), flag(l.weighs))
+	case kindCycle:
+		return doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.origin))
+	case kindLog:
+		return doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.gap), flag(l.denied), flag(l.gate))
+	}
+	lease := math.Inf(1)
+	if l.period > 0 {
+		lease = float64(l.period)
+	}
+	to = doubles(to, p.units(), float64(l.capacity), lease)
+	return binary.LittleEndian.AppendUint64(to, p.lease)
+}
+
+// appendBucket writes what the cost takes: more than there ever is, if it can
+// never fit.
+func (p *part) appendBucket(to []byte, o op) []byte {
+	l := p.limit
+	cost, sign := span{whole: math.Inf(1)}, 1.0
+	switch {
+	case p.cost < 0:
+		cost, _ = l.takes(magnitude(p.cost))
+		sign = -1
+	case p.cost == 0:
+		cost, sign = span{}, 0
+	case p.cost <= l.capacity || o == opRecord:
+		cost, _ = l.takes(p.cost)
+	}
+	return doubles(to, cost.whole, cost.rest, l.fill.whole, l.fill.rest, float64(l.den), sign)
+}
+
+// units is the cost, as far as it makes a difference.
+func (p *part) units() float64 { return float64(max(min(p.cost, mostUnits), -mostUnits)) }
+
+func magnitude(n int64) int64 {
+	if n < -math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return max(n, -n)
+}
+
+func flag(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func doubles(to []byte, values ...float64) []byte {
+	for _, v := range values {
+		to = binary.LittleEndian.AppendUint64(to, math.Float64bits(v))
+	}
+	return to
+}
+
+// reply reads what the script answered. What is missing reads as 0 and leaves
+// short set.
+type reply struct {
+	left  string
+	short bool
+	since float64 // us; when the server was first seen, -Inf if nobody asks
+}
+
+func (r *reply) byte() byte {
+	if len(r.left) < 1 {
+		r.short = true
+		return 0
+	}
+	b := r.left[0]
+	r.left = r.left[1:]
+	return b
+}
+
+func (r *reply) double() float64 {
+	if len(r.left) < 8 {
+		r.left, r.short = "", true
+		return 0
+	}
+	var word uint64
+	for i := range 8 {
+		word |= uint64(r.left[i]) << (8 * i)
+	}
+	r.left = r.left[8:]
+	return math.Float64frombits(word)
+}
+
+// read fills in the answer to a decision that was made at now.
+func (r *reply) read(d *decision, now int64) {
+	if d.op != opUndo {
+		d.now = now
+	}
+	flag := r.byte()
+	if d.op == opReset {
+		return
+	}
+	if flag == flagUnreadable {
+		d.err = errUnreadable
+		return
+	}
+	d.admitted = flag == flagAdmitted
+	held := d.op != opUndo && d.held(r.since, now)
+	if held {
+		d.admitted = false
+	}
+	wrote := d.op == opRecord || d.op == opTake && d.admitted
+	for i := range d.parts {
+		p := &d.parts[i]
+		if p.limit.kind.measured() {
+			p.measure = measure{micros(r.double()), micros(r.double()), units(r.double()), micros(r.double()), 0}
+			continue
+		}
+		a, b, c := r.double(), r.double(), 0.0
+		if p.limit.kind != kindCycle {
+			c = r.double()
+		}
+		p.measureState(p.limit.read(a, b, c), now, wrote)
+	}
+	if held {
+		d.hold(r.since, now)
+	}
+	if r.short || d.op != opUndo && !d.agrees() {
+		d.err = errReply
+	}
+}
+
+// micros is a wait; one without end is Never.
+func micros(v float64) int64 {
+	if v >= math.MaxInt64 {
+		return algorithmNever
+	}
+	return int64(v)
+}
+
+func units(v float64) int64 { return int64(v) }
