@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// daemon is the weir serve of one script, in its own process.
+type daemon struct {
+	cmd *exec.Cmd
+	log *bufio.Reader // its standard error
+}
+
+type daemonKey struct{}
+
+func theDaemon(ts *testscript.TestScript) *daemon { return ts.Value(daemonKey{}).(*daemon) }
+
+// serveInScript starts "weir serve" with the arguments and waits for what it
+// prints, which goes to the file banner. $URL is where it listens, $ADDR the
+// same without the scheme, $TRY the command line it offers.
+func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("serve cannot fail; use: ! exec weir serve")
+	}
+	exe, err := os.Executable()
+	ts.Check(err)
+	d := theDaemon(ts)
+	d.cmd = exec.Command(exe)
+	d.cmd.Args = append([]string{"weir", "serve"}, args...)
+	d.cmd.Dir = ts.MkAbs(".")
+	out, err := d.cmd.StdoutPipe()
+	ts.Check(err)
+	errs, err := d.cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(d.cmd.Start())
+	ts.Defer(func() { _ = d.cmd.Process.Kill() })
+	d.log = bufio.NewReader(errs)
+
+	banner, lines := "", bufio.NewScanner(out)
+	for lines.Scan() {
+		banner += lines.Text() + "\n"
+		if url, ok := strings.CutPrefix(lines.Text(), "weir listens on "); ok {
+			ts.Setenv("URL", url)
+			ts.Setenv("ADDR", strings.TrimPrefix(url, "http://"))
+		}
+		if try, ok := strings.CutPrefix(lines.Text(), "try: "); ok {
+			ts.Setenv("TRY", try)
+			break
+		}
+	}
+	if ts.Getenv("TRY") == "" {
+		log, _ := io.ReadAll(d.log)
+		ts.Fatalf("weir serve printed no line to try: %s%s", banner, log)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("banner"), []byte(banner), 0o600))
+}
+
+// signalInScript asks the daemon to stop and waits until it says that it does.
+func signalInScript(ts *testscript.TestScript, _ bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(d.cmd.Process.Signal(syscall.SIGTERM))
+	line, err := d.log.ReadString('\n')
+	ts.Check(err)
+	if !strings.Contains(line, "msg=stopping") {
+		ts.Fatalf("weir serve logged %q, not that it stops", line)
+	}
+}
+
+// endInScript asks the daemon to stop and waits for its end. What it logged
+// goes to the file log. With "!" it must not end well.
+func endInScript(ts *testscript.TestScript, neg bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(d.cmd.Process.Signal(syscall.SIGTERM))
+	log, err := io.ReadAll(d.log)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs("log"), log, 0o600))
+	if err := d.cmd.Wait(); (err != nil) != neg {
+		ts.Fatalf("weir serve ended with %v: %s", err, log)
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// memoryEngine is the name of the engine that needs no server.
+const memoryEngine = "memory"
+
+// engineHints say what --engine takes.
+var engineHints = []string{
+	"an engine is memory, or where Redis is: redis://127.0.0.1:6379",
+	"a cluster: redis-cluster://HOST:PORT,…; behind Sentinel: redis-sentinel://HOST:PORT,…/MASTER; with TLS: rediss://…",
+}
+
+// chosenEngine is what remembers.
+type chosenEngine struct {
+	weir.Engine
+	memory *weir.Memory // the same, if it is this process that remembers
+	close  func()
+	limits string // what to do about a rule that it cannot hold
+}
+
+// openEngine is the engine of --engine, ready to decide.
+func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger) (*chosenEngine, error) {
+	if o.engine == memoryEngine {
+		memory, err := o.state.load()
+		if err != nil {
+			return nil, err
+		}
+		return &chosenEngine{Engine: memory, memory: memory, close: func() {}, limits: "the memory engine cannot hold this rule"}, nil
+	}
+	if o.state.path != "" {
+		return nil, usageWithHint(errors.New("--state with --engine: the budgets are in Redis, not here"), "leave --state out; docs/redis.md says what Redis keeps over a restart")
+	}
+	shared, err := redislimit.Open(o.engine, redislimit.Options{})
+	if _, ok := errors.AsType[*redislimit.URLError](err); ok {
+		return nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints...)
+	}
+	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
+		err = failed.Err // nothing is decided yet
+	}
+	if err != nil {
+		return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err), "is the server running, and may this user use it? docs/redis.md lists what Redis has to allow")
+	}
+	logWarnings(ctx, shared, log)
+	return &chosenEngine{Engine: shared, close: shared.Close, limits: "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"}, nil
+}
+
+// warningsTimeout bounds the questions at the start, which are not vital.
+const warningsTimeout = 5 * time.Second
+
+// logWarnings logs what about the servers would let more pass than the limits.
+func logWarnings(ctx context.Context, engine *redislimit.Engine, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, warningsTimeout)
+	defer cancel()
+	warnings, err := engine.Warnings(ctx)
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+	if err != nil {
+		log.Warn("cannot tell whether the servers evict keys", "error", err)
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// Two daemons, one Redis, one limit, ten times as much load on each as both
+// together may admit. WEIR_REDIS_SHOW makes it longer, like 1m, and then also
+// asks that hardly anything of the limit is left unused; make redis-show does.
+func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
+	const rate, burst = 100, 50
+	length, long := 3*time.Second, false
+	if text := os.Getenv("WEIR_REDIS_SHOW"); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("WEIR_REDIS_SHOW: %v", err)
+		}
+		long = true
+	}
+	server := redistest.Start(t)
+	var urls []string
+	for range 2 {
+		urls = append(urls, startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--rule", "default=token bucket 100/s burst 50"))
+	}
+	got := load(t, urls, 10*rate, length)
+	most := burst + rate*got.seconds
+	t.Logf("%d requests to 2 daemons in %.1f s: %d admitted, %d failed; the limit is %.1f, so %.1f %% of it", got.sent, got.seconds, got.admitted, got.failed, most, 100*float64(got.admitted)/most)
+	if float64(got.admitted) > most {
+		t.Errorf("%d admitted in %.3f s, want at most %.1f", got.admitted, got.seconds, most)
+	}
+	if got.failed > 0 {
+		t.Errorf("%d requests failed, want none", got.failed)
+	}
+	if got.admitted < burst {
+		t.Errorf("%d admitted, want at least the burst of %d", got.admitted, burst)
+	}
+	if long && float64(got.admitted) < 0.99*most {
+		t.Errorf("%d admitted in %.3f s, want at least 99 %% of %.1f", got.admitted, got.seconds, most)
+	}
+}
+
+// loaded is what became of a load. Its seconds begin before the first request
+// and end after the last answer.
+type loaded struct {
+	sent, admitted, failed int64
+	seconds                float64
+}
+
+// load sends requests to each URL at the rate for a while, whether they are
+// answered or not.
+func load(t *testing.T, urls []string, rate int, length time.Duration) loaded {
+	t.Helper()
+	var sent, admitted, failed atomic.Int64
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	defer client.CloseIdleConnections()
+	var requests sync.WaitGroup
+	start := time.Now()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for passed := time.Duration(0); passed < length; passed = time.Since(start) {
+		for due := int64(passed.Seconds() * float64(rate)); sent.Load() < due*int64(len(urls)); {
+			url := urls[sent.Add(1)%int64(len(urls))]
+			requests.Go(func() {
+				allowed, err := take(client, url)
+				switch {
+				case err != nil:
+					failed.Add(1)
+				case allowed:
+					admitted.Add(1)
+				}
+			})
+		}
+		<-ticker.C
+	}
+	requests.Wait()
+	return loaded{sent.Load(), admitted.Load(), failed.Load(), time.Since(start).Seconds()}
+}
+
+func take(client *http.Client, url string) (allowed bool, err error) {
+	response, err := client.Post(url+"/v1/take", "application/json", strings.NewReader(`{"key":"alice"}`))
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct{ Allowed *bool }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return false, err
+	}
+	if answer.Allowed == nil {
+		return false, io.ErrUnexpectedEOF // it could not decide
+	}
+	return *answer.Allowed, nil
+}
+
+// startDaemon runs weir serve until the test ends and returns where it listens.
+func startDaemon(t *testing.T, args ...string) (url string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Args = append([]string{"weir", "serve"}, args...)
+	var log strings.Builder
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("weir serve ended with %v: %s", err, log.String())
+		}
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if url, found := strings.CutPrefix(lines.Text(), "weir listens on "); found {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return url
+		}
+	}
+	t.Fatal("weir serve did not say where it listens")
+	return ""
+}

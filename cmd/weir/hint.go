@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weirflow/weir"
+)
+
+// errorWithHint is err with at least one line that says what to do about it.
+// The program exits with code 1.
+func errorWithHint(err error, hints ...string) error {
+	return &hintedError{err: err, hints: hints}
+}
+
+// usageWithHint is errorWithHint for a wrong command line: exit code 2.
+func usageWithHint(err error, hints ...string) error {
+	return &hintedError{err: err, hints: hints, usage: true}
+}
+
+// limitTextError explains the error of weir.ParseRule or weir.ParseLimit for
+// the value of a flag, and points at the word that could not be read.
+func limitTextError(flag string, err error) error {
+	syntax, ok := errors.AsType[*weir.SyntaxError](err)
+	if !ok {
+		return usageWithHint(fmt.Errorf("%s: %s", flag, plain(err)),
+			"a rule reads NAME=LIMIT, a limit like: token bucket 10/s burst 20",
+			"rates go up to 1000000000/s, periods up to 366d, counts up to 2^53")
+	}
+	what := fmt.Sprintf("unexpected %q, want %s", syntax.Word, syntax.Want)
+	if syntax.Word == "" {
+		what = "the text ends where " + syntax.Want + " should follow"
+	}
+	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)),
+		"a limit reads like: token bucket 10/s burst 20",
+		"or: leaky bucket 5/s queue 10, fixed window 100/1m, sliding window 1000/h, sliding log 5/10s")
+}
+
+// pointAt is the text with a line of carets below the offending word.
+func pointAt(e *weir.SyntaxError) string {
+	at := min(max(e.Offset, 0), len(e.Text))
+	if e.Word == "" {
+		at = len(e.Text)
+	}
+	indent := strings.Repeat(" ", utf8.RuneCountInString(e.Text[:at]))
+	carets := strings.Repeat("^", max(1, utf8.RuneCountInString(e.Word)))
+	return "  " + printable(e.Text) + "\n  " + indent + carets
+}
+
+// printable keeps one column per rune, so that carets stand where they should
+// and no control character reaches the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// hintedError is an error of the command line or of a command, with its hints.
+type hintedError struct {
+	err   error
+	hints []string
+	usage bool
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+func (e *hintedError) Unwrap() error { return e.err }
+
+// printError writes the error as "weir: …" and each hint as "hint: …". An
+// error nobody gave a hint gets the general one.
+func printError(w io.Writer, err error) {
+	fmt.Fprintf(w, "weir: %s\n", plain(err))
+	hinted, _ := errors.AsType[*hintedError](err)
+	if hinted == nil || len(hinted.hints) == 0 {
+		fmt.Fprintln(w, "hint: run 'weir --help', or 'weir COMMAND --help' for the flags and examples of one command")
+		return
+	}
+	for _, h := range hinted.hints {
+		fmt.Fprintf(w, "hint: %s\n", h)
+	}
+}
+
+// plain is the message without the library's own prefix on any of its lines.
+func plain(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "weir: ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weirflow/weir"
+)
+
+// appendDecision writes the answer to take, peek and record.
+func appendDecision(b []byte, d weir.Decision) []byte {
+	b = append(b, `{"allowed":`...)
+	b = strconv.AppendBool(b, d.Allowed)
+	b = append(b, `,"rule":`...)
+	b = appendText(b, d.Rule)
+	b = append(b, `,"key":`...)
+	b = appendText(b, d.Key)
+	b = append(b, `,"limit":`...)
+	b = strconv.AppendInt(b, d.Limit, 10)
+	b = append(b, `,"remaining":`...)
+	b = strconv.AppendInt(b, d.Remaining, 10)
+	b = append(b, `,"retry_after":`...)
+	b = appendSeconds(b, d.RetryAfter)
+	b = append(b, `,"reset_after":`...)
+	b = appendSeconds(b, d.ResetAfter)
+	b = append(b, `,"delay":`...)
+	b = appendSeconds(b, d.Delay)
+	return append(b, "}\n"...)
+}
+
+// appendSeconds writes a duration that is not negative, in seconds, with
+// exactly as many decimals as it needs; Never is null.
+func appendSeconds(b []byte, d time.Duration) []byte {
+	if d == weir.Never {
+		return append(b, "null"...)
+	}
+	b = strconv.AppendInt(b, int64(d/time.Second), 10)
+	rest := int64(d % time.Second)
+	if rest == 0 {
+		return b
+	}
+	b = append(b, '.')
+	for digit := int64(time.Second / 10); rest > 0; digit /= 10 {
+		b = append(b, byte('0'+rest/digit))
+		rest %= digit
+	}
+	return b
+}
+
+// appendText writes a JSON string. Bytes that are not UTF-8 can only come from
+// a rule's name, and turn into the replacement character.
+func appendText(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s)
+	return b
+}
+
+// Header values made once; net/http only reads them.
+var (
+	typeJSON    = []string{"application/json"}
+	typeProblem = []string{"application/problem+json"}
+)
+
+func writeJSON(w http.ResponseWriter, body []byte) {
+	w.Header()["Content-Type"] = typeJSON
+	_, _ = w.Write(body) // the client went away: nobody is left to be told
+}

@@ -1,0 +1,149 @@
+// Package api answers questions about rules as JSON over HTTP.
+//
+// It decodes a request, calls the engine and encodes the answer, and knows
+// nothing else: [New] makes the handler, docs/api.md and the OpenAPI document
+// it serves describe the format.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/weirflow/weir"
+)
+
+// Options are what an API needs; every field must be set.
+type Options struct {
+	Engine weir.Engine
+	Rules  []*weir.Rule // names differ, and Engine.Check has accepted them
+	Log    *slog.Logger // told why the engine could not decide
+}
+
+// API is an http.Handler. It is ready from the start.
+type API struct {
+	engine   weir.Engine
+	rules    map[string]*weir.Rule
+	log      *slog.Logger
+	stopping atomic.Bool
+	bodies   bodyGate
+	origin   *http.CrossOriginProtection
+}
+
+var _ http.Handler = (*API)(nil)
+
+// New makes the handler of all routes.
+func New(o Options) *API {
+	a := &API{
+		engine: o.Engine,
+		rules:  make(map[string]*weir.Rule, len(o.Rules)),
+		log:    o.Log,
+		bodies: make(bodyGate, largeBodies),
+		origin: http.NewCrossOriginProtection(),
+	}
+	for _, r := range o.Rules {
+		a.rules[r.Name()] = r
+	}
+	return a
+}
+
+// route is one path. A GET route also answers HEAD.
+type route struct {
+	method string
+	serve  func(*API, http.ResponseWriter, *http.Request)
+}
+
+var routes = map[string]route{
+	"/v1/take":      {http.MethodPost, decideWith(weir.Engine.Take, false)},
+	"/v1/peek":      {http.MethodPost, decideWith(weir.Engine.Peek, false)},
+	"/v1/record":    {http.MethodPost, decideWith(weir.Engine.Record, true)},
+	"/v1/reset":     {http.MethodPost, (*API).reset},
+	"/openapi.json": {http.MethodGet, (*API).openAPI},
+	"/healthz":      {http.MethodGet, (*API).health},
+	"/readyz":       {http.MethodGet, (*API).readiness},
+}
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	found, ok := routes[r.URL.Path]
+	if !ok {
+		writeProblem(w, &problem{status: http.StatusNotFound, detail: "no such path; GET /openapi.json lists the paths"})
+		return
+	}
+	if !found.accepts(r.Method) {
+		w.Header().Set("Allow", found.allow())
+		writeProblem(w, &problem{status: http.StatusMethodNotAllowed, detail: "this path takes " + found.allow()})
+		return
+	}
+	// Browsers post plain text to any address without asking, so a foreign page
+	// could spend limits on the reader's own machine.
+	if a.origin.Check(r) != nil {
+		writeProblem(w, &problem{status: http.StatusForbidden, detail: "a page of another origin may not ask"})
+		return
+	}
+	found.serve(a, w, r)
+}
+
+func (r route) accepts(method string) bool {
+	return method == r.method || r.method == http.MethodGet && method == http.MethodHead
+}
+
+func (r route) allow() string {
+	if r.method == http.MethodGet {
+		return "GET, HEAD"
+	}
+	return r.method
+}
+
+// operation is Take, Peek or Record of an engine.
+type operation func(weir.Engine, context.Context, ...weir.Request) (weir.Decision, error)
+
+func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *http.Request) {
+	return func(a *API, w http.ResponseWriter, r *http.Request) {
+		c := newCall()
+		defer c.free()
+		if p := a.read(c, w, r, negative); p != nil {
+			writeProblem(w, p)
+			return
+		}
+		d, err := op(a.engine, r.Context(), c.requests...)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		c.answer = appendDecision(c.answer, d)
+		writeJSON(w, c.answer)
+	}
+}
+
+func (a *API) reset(w http.ResponseWriter, r *http.Request) {
+	c := newCall()
+	defer c.free()
+	if p := a.read(c, w, r, true); p != nil { // costs are ignored, so any will do
+		writeProblem(w, p)
+		return
+	}
+	if err := a.engine.Reset(r.Context(), c.requests...); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	writeJSON(w, append(c.answer, "{}\n"...))
+}
+
+// fail maps an engine's error to a status: the one place that does.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
+		detail := bad.Field + " " + bad.Reason
+		if bad.Rule != "" {
+			detail = "rule " + quote(bad.Rule) + ": " + detail
+		}
+		writeProblem(w, &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail})
+		return
+	}
+	if r.Context().Err() == nil { // else nobody waits for the answer any more
+		a.log.Warn("the engine could not decide", "path", r.URL.Path, "error", err)
+	}
+	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide, and nothing was admitted; ask again"})
+}

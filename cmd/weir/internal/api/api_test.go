@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// fixture is an API over the memory engine with a clock that only the test moves.
+type fixture struct {
+	*API
+	now int64
+}
+
+func newFixture(t *testing.T, rules ...string) *fixture {
+	t.Helper()
+	f := &fixture{now: 1_700_000_000_000_000_000}
+	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return f.now }})
+	f.API = newAPI(t, engine, rules...)
+	return f
+}
+
+func newAPI(t *testing.T, engine weir.Engine, rules ...string) *API {
+	t.Helper()
+	var parsed []*weir.Rule
+	for _, text := range rules {
+		rule, err := weir.ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, rule)
+	}
+	return New(Options{Engine: engine, Rules: parsed, Log: slog.New(slog.DiscardHandler)})
+}
+
+const usual = "default=token bucket 10/s burst 20"
+
+// post sends a body and returns the answer as it was written.
+func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestAnswersAreExact(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	rules := []string{
+		usual, "thirds=token bucket 3/s burst 1", "line=leaky bucket 4/s queue 2", "day=fixed window 2/1d", "tab=token bucket 1/m burst 2",
+		`odd "name"=token bucket 1/s`,
+	}
+	steps := []struct {
+		wait       int64 // ns before the step
+		path, body string
+		want       string
+	}{
+		{0, "take", `{"key":"alice"}`, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":19,"retry_after":0,"reset_after":0.1,"delay":0}`},
+		{0, "take", `{"key":"alice","cost":19}`, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0,"reset_after":2,"delay":0}`},
+		{0, "take", `{"key":"alice"}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.1,"reset_after":2,"delay":0}`},
+		{0, "peek", `{"key":"alice","cost":2}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.2,"reset_after":2,"delay":0}`},
+		{100*ms - 1, "take", `{"key":"alice"}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.000000001,"reset_after":1.900000001,"delay":0}`},
+		{1, "take", `{"key":"alice"}`, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0,"reset_after":2,"delay":0}`},
+		{0, "take", `{"key":"alice","cost":21}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":null,"reset_after":2,"delay":0}`},
+		{0, "take", `{"key":"bob","cost":0}`, `{"allowed":true,"rule":"default","key":"bob","limit":20,"remaining":20,"retry_after":0,"reset_after":0,"delay":0}`},
+		{0, "take", `{"key":""}`, `{"allowed":true,"rule":"default","key":"","limit":20,"remaining":19,"retry_after":0,"reset_after":0.1,"delay":0}`},
+		{0, "take", `{"rule":"thirds","key":"k"}`, `{"allowed":true,"rule":"thirds","key":"k","limit":1,"remaining":0,"retry_after":0,"reset_after":0.333333334,"delay":0}`},
+		{0, "take", `{"rule":"thirds","key":"k"}`, `{"allowed":false,"rule":"thirds","key":"k","limit":1,"remaining":0,"retry_after":0.333333334,"reset_after":0.333333334,"delay":0}`},
+		{0, "take", `{"rule":"line","key":"k"}`, `{"allowed":true,"rule":"line","key":"k","limit":3,"remaining":2,"retry_after":0,"reset_after":0.25,"delay":0}`},
+		{0, "take", `{"rule":"line","key":"k"}`, `{"allowed":true,"rule":"line","key":"k","limit":3,"remaining":1,"retry_after":0,"reset_after":0.5,"delay":0.25}`},
+		{0, "record", `{"rule":"tab","key":"k","cost":5}`, `{"allowed":false,"rule":"tab","key":"k","limit":2,"remaining":0,"retry_after":null,"reset_after":300,"delay":0}`},
+		{0, "record", `{"rule":"tab","key":"k","cost":-4}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":60,"delay":0}`},
+		{0, "reset", `{"rule":"tab","key":"k","cost":-9}`, `{}`},
+		{0, "peek", `{"rule":"tab","key":"k"}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":2,"retry_after":0,"reset_after":0,"delay":0}`},
+		{0, "take", ` { "\u006bey" : "\"\u00e9\ud83d\ude00\\\n" , "rule" : "odd \"name\"" } ` + "\n", `{"allowed":true,"rule":"odd \"name\"","key":"\"é😀\\\n","limit":1,"remaining":0,"retry_after":0,"reset_after":1,"delay":0}`},
+	}
+	f := newFixture(t, rules...)
+	for i, s := range steps {
+		f.now += s.wait
+		w := post(f, "/v1/"+s.path, s.body)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || w.Body.String() != s.want+"\n" {
+			t.Errorf("step %d: %s %s\n got %d %s %s\nwant 200 application/json %s", i, s.path, s.body, w.Code, w.Header().Get("Content-Type"), w.Body, s.want)
+		}
+	}
+}
+
+func TestRefusalsStartAfterTheBurst(t *testing.T) {
+	f := newFixture(t, usual)
+	for i := range 25 {
+		w := post(f, "/v1/take", `{"key":"alice"}`)
+		if want := fmt.Sprintf(`{"allowed":%t,`, i < 20); !strings.HasPrefix(w.Body.String(), want) {
+			t.Errorf("request %d of one instant: got %s, want %s…", i+1, w.Body, want)
+		}
+	}
+}
+
+func TestSeveralRequestsAreTakenAllOrNothing(t *testing.T) {
+	f := newFixture(t, usual, "tenant=token bucket 1/s burst 5")
+	both := func(alice, acme int) string {
+		return post(f, "/v1/take", fmt.Sprintf(`{"requests":[{"key":"alice","cost":%d},{"rule":"tenant","key":"acme","cost":%d}]}`, alice, acme)).Body.String()
+	}
+	for i, step := range []struct {
+		alice, acme int
+		want        string
+	}{
+		{1, 4, `{"allowed":true,"rule":"tenant","key":"acme","limit":5,"remaining":1,"retry_after":0,"reset_after":4,"delay":0}`},
+		{1, 3, `{"allowed":false,"rule":"tenant","key":"acme","limit":5,"remaining":1,"retry_after":2,"reset_after":4,"delay":0}`},
+		{19, 1, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0,"reset_after":5,"delay":0}`},
+	} {
+		if got := both(step.alice, step.acme); got != step.want+"\n" {
+			t.Errorf("step %d: alice %d and acme %d\n got %swant %s", i, step.alice, step.acme, got, step.want)
+		}
+	}
+}
+
+func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
+	f := newFixture(t, usual)
+	w := post(f, "/v1/take", `{"requests":[{"key":"a","cost":12},{"key":"a","cost":12}]}`)
+	if want := `{"allowed":false,"rule":"default","key":"a","limit":20,"remaining":20,"retry_after":null,"reset_after":0,"delay":0}` + "\n"; w.Body.String() != want {
+		t.Errorf("12 and 12 of 20: got %swant %s", w.Body, want)
+	}
+}
+
+// undecided is an engine that never decides.
+type undecided struct{ weir.Engine }
+
+func (undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
+	return weir.Decision{Allowed: true}, errors.New("secret-host:6379 is gone")
+}
+
+func (undecided) Reset(context.Context, ...weir.Request) error { return errors.New("gone") }
+
+func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
+	api := newAPI(t, undecided{}, usual)
+	var log strings.Builder
+	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	for _, path := range []string{"/v1/take", "/v1/reset"} {
+		w := post(api, path, `{"key":"alice"}`)
+		want := `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"the engine could not decide, and nothing was admitted; ask again"}` + "\n"
+		if w.Code != 503 || w.Body.String() != want {
+			t.Errorf("%s: got %d %swant 503 %s", path, w.Code, w.Body, want)
+		}
+	}
+	if !strings.Contains(log.String(), "secret-host:6379 is gone") {
+		t.Errorf("the log does not say why: %q", &log)
+	}
+}
+
+func TestReadinessEndsBeforeDecisionsDo(t *testing.T) {
+	f := newFixture(t, usual)
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code
+	}
+	if health, ready := get("/healthz"), get("/readyz"); health != 200 || ready != 200 {
+		t.Errorf("running: healthz %d and readyz %d, want 200 and 200", health, ready)
+	}
+	f.Stopping()
+	take := post(f, "/v1/take", `{"key":"a"}`).Code
+	if health, ready := get("/healthz"), get("/readyz"); health != 200 || ready != 503 || take != 200 {
+		t.Errorf("stopping: healthz %d, readyz %d, take %d; want 200, 503, 200", health, ready, take)
+	}
+}
+
+func TestAnswersAreJSONWhateverTheText(t *testing.T) {
+	f := func(rule, key string, n int64) string {
+		b := appendDecision(nil, weir.Decision{Rule: rule, Key: key, Limit: n, RetryAfter: time.Duration(n)})
+		var got struct{ Rule, Key string }
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Errorf("rule %q, key %q: %v in %s", rule, key, err, b)
+		}
+		return got.Rule + "|" + got.Key
+	}
+	if got := f("a\x00\"", "\u2028</script>\\", 1); got != "a\x00\"|\u2028</script>\\" {
+		t.Errorf("text came back as %q", got)
+	}
+	if got := f("\xff", "k", 2); got != "\ufffd|k" {
+		t.Errorf("a rule's name that is not UTF-8 came back as %q", got)
+	}
+}
+
+func TestSecondsHaveAsManyDecimalsAsTheyNeed(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0", 1: "0.000000001", 10: "0.00000001", time.Millisecond: "0.001", 100 * time.Millisecond: "0.1",
+		time.Second: "1", 2*time.Second + 1: "2.000000001", 333333334: "0.333333334", 1500 * time.Millisecond: "1.5",
+		10 * time.Second: "10", weir.Never - 1: "9223372036.854775806", weir.Never: "null",
+	} {
+		if got := string(appendSeconds(nil, d)); got != want {
+			t.Errorf("%d ns: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestTakeAllocatesLittle(t *testing.T) {
+	f := newFixture(t, usual)
+	body := strings.NewReader("")
+	r := httptest.NewRequest(http.MethodPost, "/v1/take", io.NopCloser(body))
+	const text = `{"rule":"default","key":"alice","cost":0}`
+	r.ContentLength = int64(len(text))
+	w := discard{http.Header{}}
+	got := testing.AllocsPerRun(200, func() {
+		body.Reset(text)
+		f.ServeHTTP(w, r)
+	})
+	if got > 8 {
+		t.Errorf("one take allocates %v times, want at most 8", got)
+	}
+}
+
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discard) WriteHeader(int)             {}

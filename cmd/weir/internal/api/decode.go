@@ -1,0 +1,211 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// The fields of a request. A body is one request, or fieldRequests alone.
+const (
+	fieldRule     = "rule"
+	fieldKey      = "key"
+	fieldCost     = "cost"
+	fieldRequests = "requests"
+)
+
+// defaultRule is asked when a request names none.
+const defaultRule = "default"
+
+// decode reads the body into c.requests. It is strict, because what is
+// misread here is admitted wrongly there: no field is unknown or comes twice,
+// nothing follows the document, numbers are whole, text is UTF-8. negative
+// says that a cost below zero means something.
+func (c *call) decode(rules map[string]*weir.Rule, negative bool) *problem {
+	c.json.Reset(&c.body)
+	d := decoder{reader: reader{call: c}, rules: rules, negative: negative}
+	if p := d.document(); p != nil {
+		return p
+	}
+	if _, err := c.json.ReadToken(); err != io.EOF {
+		return badField("body", "goes on after the document")
+	}
+	return nil
+}
+
+type decoder struct {
+	reader
+	rules    map[string]*weir.Rule
+	negative bool
+}
+
+// item is one request as it was written.
+type item struct {
+	rule            *weir.Rule
+	key             string
+	cost            int64
+	hasKey, hasCost bool
+}
+
+// document reads one request, or a list of them.
+func (d *decoder) document() *problem {
+	body := spot{index: -1}
+	if p := d.open('{', body); p != nil {
+		return p
+	}
+	var single item
+	several := false
+	for d.json.PeekKind() != '}' {
+		if p := d.string(body); p != nil {
+			return p
+		}
+		var p *problem
+		if string(d.text) == fieldRequests {
+			several = true
+			p = d.list()
+		} else {
+			p = d.member(&single, body)
+		}
+		if p != nil {
+			return p
+		}
+	}
+	if several {
+		if single != (item{}) {
+			return badField(fieldRequests, "cannot stand beside rule, key or cost")
+		}
+		return d.token()
+	}
+	if p := d.add(single, body); p != nil {
+		return p
+	}
+	return d.token()
+}
+
+// list reads the array of requests.
+func (d *decoder) list() *problem {
+	if p := d.open('[', spot{index: -1, field: fieldRequests}); p != nil {
+		return p
+	}
+	for i := 0; d.json.PeekKind() != ']'; i++ {
+		if i == weir.MaxRequests {
+			return badField(fieldRequests, fmt.Sprintf("are more than %d", weir.MaxRequests))
+		}
+		if p := d.element(spot{index: i}); p != nil {
+			return p
+		}
+	}
+	if len(d.requests) == 0 {
+		return badField(fieldRequests, "is empty")
+	}
+	return d.token()
+}
+
+// element reads one request of a list.
+func (d *decoder) element(at spot) *problem {
+	if p := d.open('{', at); p != nil {
+		return p
+	}
+	var one item
+	for d.json.PeekKind() != '}' {
+		if p := d.string(at); p != nil {
+			return p
+		}
+		if p := d.member(&one, at); p != nil {
+			return p
+		}
+	}
+	if p := d.add(one, at); p != nil {
+		return p
+	}
+	return d.token()
+}
+
+// add completes an item with the defaults.
+func (d *decoder) add(it item, at spot) *problem {
+	if !it.hasKey {
+		return badField(at.of(fieldKey).String(), `is missing (the empty key is written "")`)
+	}
+	if !it.hasCost {
+		it.cost = 1
+	}
+	if it.rule == nil {
+		rule, ok := d.rules[defaultRule]
+		if !ok {
+			return badField(at.of(fieldRule).String(), "is missing, and no rule is named "+strconv.Quote(defaultRule))
+		}
+		it.rule = rule
+	}
+	d.requests = append(d.requests, it.rule.For(it.key, it.cost))
+	return nil
+}
+
+// member reads the value of the field that d.text names.
+func (d *decoder) member(it *item, at spot) (p *problem) {
+	switch string(d.text) {
+	case fieldRule:
+		it.rule, p = d.rule(at.of(fieldRule))
+	case fieldKey:
+		it.hasKey = true
+		it.key, p = d.key(at.of(fieldKey))
+	case fieldCost:
+		it.hasCost = true
+		it.cost, p = d.cost(at.of(fieldCost))
+	default:
+		known := []string{fieldRule, fieldKey, fieldCost}
+		if at.index < 0 {
+			known = append(known, fieldRequests)
+		}
+		return badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", quote(string(d.text)), strings.Join(known, ", ")))
+	}
+	return p
+}
+
+func (d *decoder) rule(at spot) (*weir.Rule, *problem) {
+	if p := d.string(at); p != nil {
+		return nil, p
+	}
+	rule, ok := d.rules[string(d.text)]
+	if !ok {
+		return nil, badField(at.String(), "is "+quote(string(d.text))+", and no rule has that name")
+	}
+	return rule, nil
+}
+
+func (d *decoder) key(at spot) (string, *problem) {
+	if p := d.string(at); p != nil {
+		return "", p
+	}
+	if len(d.text) > weir.MaxKey {
+		return "", badField(at.String(), fmt.Sprintf("has %d bytes, more than %d", len(d.text), weir.MaxKey))
+	}
+	return string(d.text), nil
+}
+
+func (d *decoder) cost(at spot) (int64, *problem) {
+	if p := d.number(at); p != nil {
+		return 0, p
+	}
+	cost, err := strconv.ParseInt(string(d.text), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, badField(at.String(), "is "+clip(d.text)+", beyond 64 bits")
+	case err != nil:
+		return 0, badField(at.String(), "is "+clip(d.text)+", not a whole number in plain digits")
+	case cost < 0 && !d.negative:
+		return 0, badField(at.String(), fmt.Sprintf("is %d, and only record takes less than 0", cost))
+	}
+	return cost, nil
+}
+
+func clip(number []byte) string {
+	const most = 40
+	if len(number) > most {
+		return string(number[:most]) + "…"
+	}
+	return string(number)
+}

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// described is the part of the OpenAPI document that the tests read.
+type described struct {
+	Paths      map[string]map[string]json.RawMessage
+	Components struct {
+		Schemas map[string]struct {
+			Required   []string
+			Properties map[string]struct {
+				MaxLength, MaxItems int
+				Default             any
+			}
+		}
+	}
+}
+
+func describe(t *testing.T) (d described) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	newFixture(t, usual).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("GET /openapi.json: %d %s", w.Code, w.Header().Get("Content-Type"))
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestOpenAPINamesEveryRoute(t *testing.T) {
+	d := describe(t)
+	got, want := map[string]string{}, map[string]string{}
+	for path, methods := range d.Paths {
+		got[path] = strings.Join(slices.Sorted(maps.Keys(methods)), " ")
+	}
+	for path, r := range routes {
+		want[path] = strings.ToLower(r.method)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the document names %v\nthe routes are %v", got, want)
+	}
+}
+
+func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
+	d, f := describe(t), newFixture(t, usual)
+	for schema, answer := range map[string]string{
+		"Answer":  post(f, "/v1/take", `{"key":"a"}`).Body.String(),
+		"Problem": post(f, "/v1/take", `{}`).Body.String(),
+	} {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(answer), &fields); err != nil {
+			t.Fatal(err)
+		}
+		got, want := slices.Sorted(maps.Keys(d.Components.Schemas[schema].Properties)), slices.Sorted(maps.Keys(fields))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the document has %v, the answer %v", schema, got, want)
+		}
+	}
+	if got, want := len(d.Components.Schemas["Answer"].Required), len(d.Components.Schemas["Answer"].Properties); got != want {
+		t.Errorf("Answer: %d fields are required, but all %d are always there", got, want)
+	}
+}
+
+func TestOpenAPIHasEveryFieldOfTheRequests(t *testing.T) {
+	d, f := describe(t), newFixture(t, usual)
+	got := map[string]bool{}
+	for _, schema := range []string{"Request", "Requests"} {
+		for name := range d.Components.Schemas[schema].Properties {
+			got[name] = true
+		}
+	}
+	unknown := post(f, "/v1/take", `{"x":1}`).Body.String()
+	_, list, _ := strings.Cut(unknown, "not one of ")
+	list, _, _ = strings.Cut(list, `"`)
+	want := strings.Split(list, ", ")
+	if slices.Sort(want); !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
+		t.Errorf("the document has the fields %v, the decoder knows %v", slices.Sorted(maps.Keys(got)), want)
+	}
+	for name := range got {
+		if w := post(f, "/v1/take", `{"`+name+`":{}}`); strings.Contains(w.Body.String(), "not one of") {
+			t.Errorf("the decoder does not know %s: %s", name, w.Body)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// spot is a place in a request, put into words only when something is wrong
+// there.
+type spot struct {
+	index int    // of an element of the list; -1 outside it
+	field string // empty for the object itself
+}
+
+func (s spot) of(field string) spot { return spot{s.index, field} }
+
+func (s spot) String() string {
+	switch {
+	case s.index < 0 && s.field == "":
+		return "body"
+	case s.index < 0:
+		return s.field
+	case s.field == "":
+		return fmt.Sprintf("%s[%d]", fieldRequests, s.index)
+	}
+	return fmt.Sprintf("%s[%d].%s", fieldRequests, s.index, s.field)
+}
+
+// reader takes a JSON document apart and puts what is wrong into words.
+type reader struct{ *call }
+
+// open reads the bracket that begins an object or a list.
+func (r *reader) open(bracket jsontext.Kind, at spot) *problem {
+	if p := r.expect(bracket, at, kinds[bracket]); p != nil {
+		return p
+	}
+	return r.token()
+}
+
+// token reads whatever is next, of which only errors matter.
+func (r *reader) token() *problem {
+	if _, err := r.json.ReadToken(); err != nil {
+		return notJSON(err)
+	}
+	return nil
+}
+
+// string reads a string into r.text.
+func (r *reader) string(at spot) *problem {
+	if p := r.expect('"', at, kinds['"']); p != nil {
+		return p
+	}
+	raw, err := r.json.ReadValue()
+	if err != nil {
+		return notJSON(err)
+	}
+	r.text, _ = jsontext.AppendUnquote(r.text[:0], raw) // it was read, so it is valid
+	return nil
+}
+
+// number reads a number as it is written into r.text.
+func (r *reader) number(at spot) *problem {
+	if p := r.expect('0', at, "a whole number"); p != nil {
+		return p
+	}
+	raw, err := r.json.ReadValue()
+	if err != nil {
+		return notJSON(err)
+	}
+	r.text = append(r.text[:0], raw...)
+	return nil
+}
+
+// kinds are the JSON types in words.
+var kinds = map[jsontext.Kind]string{
+	'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
+}
+
+// expect looks at what is next without reading it.
+func (r *reader) expect(want jsontext.Kind, at spot, what string) *problem {
+	got := r.json.PeekKind()
+	if got == want {
+		return nil
+	}
+	if words, ok := kinds[got]; ok {
+		return badField(at.String(), "is "+words+", not "+what)
+	}
+	_, err := r.json.ReadToken()
+	return notJSON(err)
+}
+
+// notJSON puts into words what the JSON library refused.
+func notJSON(err error) *problem {
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case err == io.EOF:
+		return badField("body", "is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badField("body", "ends before the document does")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return badField("body", "has the field "+quote(syntax.JSONPointer.LastToken())+" twice")
+	case ok:
+		return badField("body", fmt.Sprintf("is not JSON at byte %d: %s", syntax.ByteOffset+1, strings.ToValidUTF8(syntax.Err.Error(), "\ufffd")))
+	}
+	return badField("body", "is not JSON: "+err.Error())
+}

@@ -1,0 +1,69 @@
+package pace
+
+import (
+	"context"
+	"io"
+)
+
+// chunkSize is how much is read at once; one chunk is read ahead.
+const chunkSize = 64 << 10
+
+// chunk is what one Read delivered, and when. A chunk with an error is the
+// last.
+type chunk struct {
+	data    []byte
+	arrived int64
+	err     error
+}
+
+// source reads in a goroutine of its own, so that an interrupt or a line that
+// is due need not wait for the input.
+type source struct {
+	chunks chan chunk
+	free   chan []byte // buffers that are used up
+}
+
+func newSource(ctx context.Context, in io.Reader, c clock) *source {
+	s := &source{chunks: make(chan chunk), free: make(chan []byte, 2)}
+	for range cap(s.free) {
+		s.free <- make([]byte, chunkSize)
+	}
+	go s.read(ctx, in, c)
+	return s
+}
+
+func (s *source) read(ctx context.Context, in io.Reader, c clock) {
+	for empty := 0; ; {
+		var buffer []byte
+		select {
+		case buffer = <-s.free:
+		case <-ctx.Done():
+			return
+		}
+		n, err := in.Read(buffer)
+		if empty++; n > 0 {
+			empty = 0
+		} else if empty > 100 && err == nil {
+			err = io.ErrNoProgress
+		}
+		select {
+		case s.chunks <- chunk{data: buffer[:n], arrived: c.read(), err: err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// done gives the buffer of a chunk back.
+func (s *source) done(c chunk) { s.free <- c.data[:chunkSize] }
+
+// readError is what Run returns at the end of the input.
+func readError(err error) error {
+	if err == nil || err == io.EOF {
+		return nil
+	}
+	return &StreamError{Op: "read", Err: err}
+}

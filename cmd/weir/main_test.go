@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"weir": func() { os.Exit(Main()) }})
+}
+
+// TestScripts runs testdata/script against the real main. Besides the usual
+// commands, scripts have those of daemon_test.go.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Values[daemonKey{}] = new(daemon)
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"serve":  serveInScript,
+			"signal": signalInScript,
+			"end":    endInScript,
+			"save":   saveInScript,
+			"crash":  crashInScript,
+		},
+	})
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/pace"
+)
+
+// parse reads the command line of weir pace.
+func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
+	if err := o.check(args); err != nil {
+		return f, err
+	}
+	if o.bytes != "" {
+		f.options.Limit, f.options.Chunk, err = o.byteLimit()
+	} else {
+		f.options.Limit, err = o.lineLimit(args[0])
+	}
+	if err != nil {
+		return f, err
+	}
+	if o.key != "" {
+		if f.options.Key, err = pace.ParseKey(o.key, o.delimiter); err != nil {
+			return f, usageWithHint(errors.New("--"+strings.TrimPrefix(err.Error(), "pace: ")),
+				"'--key host' takes the host of a URL in the line, '--key 2' the second column, '--key 2 --delimiter ,' that of a CSV file")
+		}
+		f.options.Fair = o.fair
+	}
+	if _, err := pace.New(f.options); err != nil {
+		return f, paceLimitError(err)
+	}
+	return f, nil
+}
+
+// check refuses flags that do not go together.
+func (o *paceOptions) check(args []string) error {
+	wrong := func(hint, format string, values ...any) error {
+		return usageWithHint(fmt.Errorf("pace: "+format, values...), hint)
+	}
+	switch {
+	case len(args) == 0 && o.bytes == "":
+		return wrong("for example: weir pace 5/s < urls.txt, or weir pace --bytes 200KiB/s < backup.tar", "no rate")
+	case len(args) > 1:
+		return wrong("put a limit in quotes: weir pace 'rate gate 2/s'; the input comes from standard input", "%d arguments, want one", len(args))
+	case len(args) == 1 && o.bytes != "":
+		return wrong("give one of the two", "both %q and --bytes %s", args[0], o.bytes)
+	case o.bytes != "" && o.key != "":
+		return wrong("leave one of the two out", "--bytes knows no lines, and so no --key")
+	case o.key == "" && o.fair:
+		return wrong("name the key that tells them apart: --key host --fair", "--fair without --key")
+	case o.key == "" && o.delimiter != "":
+		return wrong("name the column: --key 1 --delimiter ,", "--delimiter without --key")
+	case o.warmup < 0:
+		return wrong("it is a time like 30s", "--warmup %v is below 0", o.warmup)
+	case o.warmup > 0 && o.burst != "":
+		return wrong("leave one of the two out", "--warmup has no --burst")
+	case o.warmup > 0 && o.key != "" && !o.fair:
+		return wrong("with --fair the keys share one rate that warms up", "--warmup with --key: a key that was away could not be forgotten")
+	}
+	return nil
+}
+
+// lineLimit is the limit of the argument and the flags.
+func (o *paceOptions) lineLimit(text string) (weir.Limit, error) {
+	if strings.ContainsAny(strings.TrimSpace(text), " \t") {
+		if o.burst != "" || o.warmup > 0 {
+			return nil, usageWithHint(errors.New("pace: --burst and --warmup go with a rate, not with a limit"),
+				"a limit says it itself: 'token bucket 5/s burst 10', 'warm up 5/s over 30s'")
+		}
+		limit, err := weir.ParseLimit(text)
+		if err != nil {
+			return nil, paceLimitError(err)
+		}
+		return limit, nil
+	}
+	rate, err := weir.ParseRate(text)
+	if err != nil {
+		return nil, paceLimitError(err)
+	}
+	burst := int64(1)
+	if o.burst != "" {
+		burst, err = strconv.ParseInt(o.burst, 10, 64)
+		if err != nil || burst < 1 {
+			return nil, usageWithHint(fmt.Errorf("--burst: %q is no number from 1", o.burst), "it counts lines: --burst 10")
+		}
+	}
+	return paceLimit(rate, burst, o.warmup), nil
+}
+
+func paceLimit(rate weir.Rate, burst int64, warmup time.Duration) weir.Limit {
+	if warmup > 0 {
+		return weir.WarmUp{Rate: rate, Over: warmup}
+	}
+	return weir.TokenBucket{Rate: rate, Burst: burst}
+}
+
+// Bytes go in chunks of what a hundredth of a second brings.
+const (
+	chunksPerSecond = 100
+	mostChunk       = 64 << 10
+)
+
+// byteLimit is the limit of --bytes and the flags, and how much goes at once.
+func (o *paceOptions) byteLimit() (weir.Limit, int, error) {
+	rate, err := parseByteRate(o.bytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	perSecond := float64(rate.Count) / rate.Period.Seconds()
+	chunk := int64(min(max(perSecond/chunksPerSecond, 1), mostChunk))
+	burst := chunk
+	if o.burst != "" {
+		if burst, err = parseSize(o.burst); err != nil {
+			return nil, 0, usageWithHint(fmt.Errorf("--burst: %w", err), "with --bytes it is a size: --burst 64KiB")
+		}
+	}
+	return paceLimit(rate, burst, o.warmup), int(chunk), nil
+}
+
+// parseByteRate reads a size per period: 200KiB/s, 5MB/m, 1GiB/1h30m.
+func parseByteRate(text string) (weir.Rate, error) {
+	const hint = "a rate of bytes reads like 200KiB/s, 5MB/m or 1GiB/1h30m; units: B, KB, KiB, MB, MiB, GB, GiB"
+	size, period, found := strings.Cut(text, "/")
+	if !found {
+		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q has no period", text), hint)
+	}
+	n, err := parseSize(size)
+	if err != nil {
+		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %w", err), hint)
+	}
+	rate, err := weir.ParseRate("1/" + period)
+	if err != nil {
+		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q is no period", period), hint)
+	}
+	rate.Count = n
+	return rate, nil
+}
+
+var sizeUnits = map[string]int64{
+	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+}
+
+// parseSize reads a whole number of a unit: 200KiB.
+func parseSize(text string) (int64, error) {
+	unit := strings.TrimLeft(text, "0123456789")
+	size, known := sizeUnits[unit]
+	if !known {
+		return 0, fmt.Errorf("%q is no size: the unit is missing or unknown", text)
+	}
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, unit), 10, 64)
+	if err != nil || n < 1 || n > weir.MaxCount/size {
+		return 0, fmt.Errorf("%q is no size from 1 B to 2^53 B", text)
+	}
+	return n * size, nil
+}
+
+// paceLimitError explains why what is asked for cannot pace anything.
+func paceLimitError(err error) error {
+	if errors.Is(err, weir.ErrSyntax) {
+		return limitTextError("pace", err)
+	}
+	return usageWithHint(fmt.Errorf("pace: %s", strings.TrimPrefix(plain(err), "pace: ")),
+		"rates go up to 1000000000/s, periods up to 366d, counts up to 2^53")
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPaceShowsRatesTotalAndTimeLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var screen bytes.Buffer
+		p := &paceProgress{progress: progressOn(&screen, progressDelay)}
+		p.begin(1000, false, time.Now())
+		for range 10 { // 2 lines of 5 bytes a second, and then 4
+			time.Sleep(time.Second)
+			p.moved(2, 10)
+		}
+		for range 10 {
+			time.Sleep(time.Second)
+			p.moved(4, 20)
+		}
+		time.Sleep(500 * time.Millisecond)
+		p.stop()
+		for _, want := range []string{"pacing", "4 lines", "now 2/s, mean 2/s", "60 lines", "now 4", "left"} {
+			if !strings.Contains(screen.String(), want) {
+				t.Errorf("the screen never showed %q: %q", want, screen.String())
+			}
+		}
+	})
+}
+
+// The bar asks for the text at the instants at which lines are counted.
+func TestPaceCountsWhileTheBarIsDrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &paceProgress{progress: progressOn(io.Discard, 0)}
+		p.begin(1<<30, false, time.Now())
+		for range 2000 {
+			time.Sleep(150 * time.Millisecond) // as often as it is drawn
+			for range 10 {
+				p.moved(1, 10)
+			}
+		}
+		p.stop()
+		if want := int64(20_000); p.done.amount != want {
+			t.Errorf("got %d lines counted, want %d", p.done.amount, want)
+		}
+	})
+}
+
+func TestPaceTellsBytesInUnits(t *testing.T) {
+	p := &paceProgress{progress: progressOn(io.Discard, progressDelay)}
+	defer p.stop()
+	start := time.Now()
+	p.begin(4<<20, true, start)
+	p.moved(0, 1<<20)
+	const want = "1.0 MiB, now 512.0 KiB/s, mean 512.0 KiB/s, 6s left"
+	if got := p.text(start.Add(2 * time.Second)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPaceIsSilentWithoutATerminal(t *testing.T) {
+	var errs bytes.Buffer
+	p := newPaceProgress(strings.NewReader("x"), io.Discard, &errs, false)
+	p.moved(1, 1)
+	p.stop()
+	if p.progress != nil || errs.Len() > 0 {
+		t.Errorf("got progress %v and %q, want none", p.progress, errs.String())
+	}
+}

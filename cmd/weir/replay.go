@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/simulate"
+)
+
+// replayOptions are the flags of weir replay.
+type replayOptions struct {
+	keys   []string
+	limits []string
+	format string
+	top    int
+}
+
+func replayCommand() *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay --limit LIMIT [FILE...]",
+		Short: "Show what limits would have done to an access log",
+		Long: `Replay reads access logs and reports what each limit would have admitted and
+denied, had it been there: in all, for the worst keys and in the worst minutes.
+Time is that of the log, the decisions are those of the daemon.
+
+A FILE is in the combined or common format or holds JSON lines, plain or gzip;
+without one, or with '-', it is standard input. Several are one stream. Lines
+need not be sorted, and their order never matters.
+
+A key is made of one field or several: ip, method, path (without the query),
+query, uri, status, user, referer, agent, host; of JSON lines any other field
+too, nested ones with dots. Lines whose time or key cannot be read are counted
+as unparsed, and the first are shown.`,
+		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
+  weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
+  weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
+  weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
+  zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return o.run(files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "tell traffic apart by `FIELD`, or by several: --key ip,path; may be repeated")
+	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several that hold together, joined by 'and'; repeat it to compare")
+	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
+	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
+	return cmd
+}
+
+// run replays the files and prints the report on out.
+func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) error {
+	key, candidates, err := o.parse()
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	traffic := simulate.NewTraffic(key)
+	progress := newProgress(errs)
+	defer progress.stop()
+	for _, name := range files {
+		if err := readLog(traffic, name, in, progress); err != nil {
+			return err
+		}
+	}
+	report, err := traffic.Replay(candidates, simulate.Options{Top: o.top, Progress: progress.stage("deciding")})
+	if err != nil {
+		return errorWithHint(err, "this is a fault of weir: please report it with the limit text")
+	}
+	progress.stop()
+	if err := o.print(out, key, report); err != nil {
+		return errorWithHint(fmt.Errorf("replay: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
+	}
+	return printUnparsed(errs, traffic, report)
+}
+
+// parse reads the flags.
+func (o *replayOptions) parse() (simulate.Key, []simulate.Candidate, error) {
+	const fields = "fields: ip, method, path, query, uri, status, user, referer, agent, host, or any field of JSON lines; several: --key ip,path"
+	key, err := simulate.ParseKey(o.keys...)
+	switch {
+	case err != nil:
+		return key, nil, usageWithHint(errors.New("--"+inner(err)), fields)
+	case len(o.limits) == 0:
+		return key, nil, usageWithHint(errors.New("replay: no --limit to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
+	case o.format != "table" && o.format != "json":
+		return key, nil, usageWithHint(fmt.Errorf("--format: %q is no format", o.format), "formats: table, json")
+	case o.top < 0:
+		return key, nil, usageWithHint(fmt.Errorf("--top: %d is below 0", o.top), "0 shows no worst keys and minutes")
+	}
+	candidates := make([]simulate.Candidate, len(o.limits))
+	for i, text := range o.limits {
+		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
+			return key, nil, limitError(err)
+		}
+	}
+	return key, candidates, nil
+}
+
+// limitError explains why the value of --limit cannot be used.
+func limitError(err error) error {
+	if errors.Is(err, weir.ErrSyntax) {
+		return limitTextError("--limit", err)
+	}
+	return usageWithHint(fmt.Errorf("--limit: %s", plain(err)),
+		"rates go up to 1000000000/s, periods up to 366d, counts up to 2^53",
+		"a leaky bucket, or a sliding log that counts denied, cannot be joined to others by 'and'")
+}
+
+// readLog adds the lines of a file, or of standard input, to the traffic.
+func readLog(traffic *simulate.Traffic, name string, in io.Reader, progress *progress) error {
+	if name == "-" {
+		return explainLog(traffic.ReadLog("standard input", progress.reading("standard input", in)))
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return explainLog(err)
+	}
+	defer file.Close()
+	return explainLog(traffic.ReadLog(name, progress.reading(name, file)))
+}
+
+// explainLog gives an error of a log its hint.
+func explainLog(err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := "the log may be damaged or still being written: 'gzip -t FILE' checks a compressed one"
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "check the path; '-' reads standard input"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "run it as a user who may read the log, or pipe it in: sudo cat FILE | weir replay --limit LIMIT"
+	case errors.As(err, &path):
+		hint = "name files, not directories; '-' reads standard input"
+	}
+	return errorWithHint(errors.New("replay: "+inner(err)), hint)
+}
+
+// inner is the message without the prefix of the package, which tells a user of
+// the program nothing.
+func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }
+
+func (o *replayOptions) print(out io.Writer, key simulate.Key, report simulate.Report) error {
+	if o.format == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(report)
+	}
+	_, err := io.WriteString(out, replayTable(key, report))
+	return err
+}
+
+// printUnparsed shows the first lines that do not count. If none counts, that is
+// a failure: the log or the key is not what it was taken for.
+func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Report) error {
+	samples := traffic.Samples()
+	for _, u := range samples {
+		text := ""
+		if u.Text != "" {
+			text = ": " + printable(u.Text)
+		}
+		fmt.Fprintf(errs, "weir: %s:%d: the line %s%s\n", printable(u.Log), u.Line, u.Reason, text)
+	}
+	switch more := report.Unparsed - int64(len(samples)); {
+	case more == 1:
+		fmt.Fprintln(errs, "weir: 1 more line does not count")
+	case more > 1:
+		fmt.Fprintf(errs, "weir: %s more lines do not count\n", thousands(more))
+	}
+	if report.Unparsed > 0 && report.Unparsed == report.Lines {
+		return errorWithHint(fmt.Errorf("replay: none of %s could be read", plural(report.Lines, "line")),
+			"a line needs a time and the fields of --key, in the combined or common format or as JSON")
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// progressDelay is how long a command runs before it shows progress.
+const progressDelay = 2 * time.Second
+
+// progress shows how far a command is, one bar after another, if it takes long
+// and someone looks at a terminal. A nil progress shows nothing.
+type progress struct {
+	bars  *mpb.Progress
+	bar   *mpb.Bar
+	show  *time.Timer
+	ended sync.Once
+}
+
+func newProgress(errs io.Writer) *progress {
+	file, ok := errs.(*os.File)
+	if !ok || !isTerminal(file) {
+		return nil
+	}
+	return progressOn(file, progressDelay)
+}
+
+// isTerminal takes every device of characters for one. That /dev/null is one
+// too makes no difference to anybody.
+func isTerminal(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func progressOn(w io.Writer, delay time.Duration) *progress {
+	begin := make(chan struct{})
+	return &progress{
+		bars: mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRenderDelay(begin)),
+		show: time.AfterFunc(delay, func() { close(begin) }),
+	}
+}
+
+// reading is r with a bar for its bytes: those of the file itself, whether it is
+// compressed or not. The length of a pipe is not known, so its bytes are counted
+// without a bar.
+func (p *progress) reading(name string, r io.Reader) io.Reader {
+	if p == nil {
+		return r
+	}
+	var size int64
+	if file, ok := r.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+	}
+	after := decor.CurrentKibiByte("% .1f")
+	if size > 0 {
+		after = decor.CountersKibiByte("% .1f / % .1f")
+	}
+	p.next("reading "+shorten(printable(name)), size, after)
+	return &countedReader{r, p.bar}
+}
+
+// stage is a bar for a callback that is told what is done of how much.
+func (p *progress) stage(name string) func(done, of int64) {
+	if p == nil {
+		return nil
+	}
+	p.next(name, 0, decor.Percentage())
+	bar := p.bar
+	return func(done, of int64) {
+		bar.SetTotal(of, false)
+		bar.SetCurrent(done)
+	}
+}
+
+// next puts a bar in the place of the one before. A total of 0 is not known yet.
+func (p *progress) next(name string, total int64, after decor.Decorator) {
+	if p.bar != nil {
+		p.bar.Abort(true)
+	}
+	p.bar = p.bars.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(after), mpb.BarRemoveOnComplete())
+}
+
+// stop takes the bar away.
+func (p *progress) stop() {
+	if p == nil {
+		return
+	}
+	p.ended.Do(func() {
+		if p.bar != nil {
+			p.bar.Abort(true)
+		}
+		p.bars.Wait()
+		p.show.Stop()
+	})
+}
+
+// countedReader tells a bar what was read.
+type countedReader struct {
+	io.Reader
+	bar *mpb.Bar
+}
+
+func (r *countedReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.bar.IncrBy(n)
+	return n, err
+}

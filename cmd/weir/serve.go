@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+)
+
+// defaultRule is there without being asked for, so that serve needs no flag.
+const defaultRule = "default=token bucket 10/s burst 20"
+
+// serveOptions are the flags of weir serve.
+type serveOptions struct {
+	http   string
+	engine string
+	rules  []string
+	drain  time.Duration
+	grace  time.Duration
+	state  stateFile
+}
+
+func serveCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer over HTTP whether a key may go on",
+		Long: `Serve decides over HTTP, with the states of all keys in memory or, with
+--engine, in Redis, where several of these programs share them.
+
+Without --engine it needs no file and no server. One rule is there from the start,
+  ` + defaultRule + `
+and --rule adds more, or replaces it. GET /openapi.json describes the requests
+and answers.
+
+SIGINT or SIGTERM stops it: /readyz turns 503, and requests in flight finish. A
+second signal stops it at once.
+
+With --state the budgets outlive the program. They are loaded from the file at
+the start, if it exists, and go on as if the time in between had passed here;
+they are saved at the stop, every --state-every, and on SIGUSR1. What was decided
+after the last save is forgotten if the program is killed.`,
+		Example: `  weir serve
+  weir serve --http 127.0.0.1:9000
+  weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
+  weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
+  weir serve --http :8080 --drain 5s
+  weir serve --state weir.state --state-every 10s
+  weir serve --engine redis://127.0.0.1:6379`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // the second signal ends the process
+			return o.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
+	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the states in `WHERE`: memory, or the URL of a Redis like redis://127.0.0.1:6379")
+	flags.StringArrayVar(&o.rules, "rule", nil, "add or replace a rule, `NAME=LIMIT`; may be repeated")
+	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "remember `N` keys of a limit at most, in memory; beyond it unknown keys share budgets")
+	flags.DurationVar(&o.drain, "drain", 0, "go on serving this long after a stop signal, not ready, so that balancers turn away")
+	flags.DurationVar(&o.grace, "grace", 10*time.Second, "let requests in flight finish this long at a stop")
+	flags.StringVar(&o.state.path, "state", "", "load the budgets from `FILE` at the start, and save them to it")
+	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the budgets this often, besides at the stop; 0 does not")
+	return cmd
+}
+
+// run serves until the context ends.
+func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
+	if o.drain < 0 || o.grace < 0 {
+		return usageWithHint(fmt.Errorf("--drain %v, --grace %v: a negative time", o.drain, o.grace), "both are 0 or longer, like 500ms or 10s")
+	}
+	if o.state.every < 0 {
+		return usageWithHint(fmt.Errorf("--state-every %v: a negative time", o.state.every), "it is 0 or longer, like 10s or 5m")
+	}
+	if o.state.keys < 1 {
+		return usageWithHint(fmt.Errorf("--max-keys %d: not a number of keys", o.state.keys), "a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys))
+	}
+	rules, err := parseRules(o.rules)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(errs, nil))
+	o.state.log = log
+	engine, err := o.openEngine(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer engine.close()
+	if err := engine.Check(rules...); err != nil {
+		return usageWithHint(fmt.Errorf("serve: %w", err), engine.limits)
+	}
+	listener, err := listen(o.http)
+	if err != nil {
+		return err
+	}
+	if err := o.state.save(engine.memory); err != nil { // better now than after hours
+		_ = listener.Close()
+		return err
+	}
+	asked, stopAsking := o.state.saveSignals() // before anyone can know whom to ask
+	defer stopAsking()
+	if err := announce(out, listener.Addr(), rules); err != nil {
+		_ = listener.Close()
+		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
+	}
+	s := server{
+		api:   api.New(api.Options{Engine: engine.Engine, Rules: rules, Log: log}),
+		log:   log,
+		drain: o.drain,
+		grace: o.grace,
+	}
+	return o.serveAndKeep(ctx, &s, listener, engine.memory, asked)
+}
+
+// serveAndKeep serves, saves the state meanwhile, and once more when nobody is
+// served any longer.
+func (o *serveOptions) serveAndKeep(ctx context.Context, s *server, listener net.Listener, engine *weir.Memory, asked <-chan os.Signal) error {
+	if o.state.path == "" {
+		return s.serve(ctx, listener)
+	}
+	serving, ended := context.WithCancel(context.Background())
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		o.state.keep(serving, engine, asked)
+	}()
+	err := s.serve(ctx, listener)
+	ended()
+	<-kept
+	if unsaved := o.state.save(engine); unsaved != nil {
+		return errors.Join(err, unsaved)
+	}
+	o.state.log.Info("state saved", "file", o.state.path)
+	return err
+}
+
+// parseRules reads the rules of the flags over the default. A later rule of the
+// same name replaces the one before, in its place.
+func parseRules(texts []string) ([]*weir.Rule, error) {
+	var rules []*weir.Rule
+	for _, text := range slices.Concat([]string{defaultRule}, texts) {
+		rule, err := weir.ParseRule(text)
+		if err != nil {
+			return nil, limitTextError("--rule", err)
+		}
+		named := func(r *weir.Rule) bool { return r.Name() == rule.Name() }
+		if i := slices.IndexFunc(rules, named); i >= 0 {
+			rules[i] = rule
+		} else {
+			rules = append(rules, rule)
+		}
+	}
+	return rules, nil
+}
+
+func listen(address string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, usageWithHint(fmt.Errorf("--http: %w", err), "an address reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+	}
+	listener, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		return listener, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, errorWithHint(fmt.Errorf("serve: %s is in use by another program", address), "choose another address, or any free port: weir serve --http 127.0.0.1:0")
+	case errors.Is(err, syscall.EACCES):
+		return nil, errorWithHint(fmt.Errorf("serve: %s may not be listened on by this user", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
+	}
+	return nil, errorWithHint(fmt.Errorf("serve: %w", err), "an address reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+}
+
+// announce prints where the program listens, its rules, and how to try it.
+func announce(out io.Writer, address net.Addr, rules []*weir.Rule) error {
+	base := "http://" + reachable(address)
+	text := "weir listens on " + base + "\n"
+	for _, r := range rules {
+		text += "rule " + printable(r.String()) + "\n"
+	}
+	text += "try: curl -d '{\"key\":\"alice\"}' " + base + "/v1/take\n"
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// reachable is the address as a client on this machine writes it.
+func reachable(address net.Addr) string {
+	tcp, ok := address.(*net.TCPAddr)
+	switch {
+	case !ok || len(tcp.IP) != 0 && !tcp.IP.IsUnspecified():
+		return address.String()
+	case tcp.IP.To4() != nil:
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+}

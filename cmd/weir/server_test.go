@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+)
+
+// served is a server in a bubble of virtual time, on connections in memory.
+type served struct {
+	*server
+	listener *memoryListener
+	client   *http.Client
+	engine   *holding
+	signal   context.CancelFunc // the stop signal
+	ended    chan error         // what serve returned
+}
+
+func startServer(t *testing.T, drain, grace time.Duration) *served {
+	t.Helper()
+	rules, err := parseRules(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := &holding{Engine: weir.NewMemory(weir.MemoryOptions{}), entered: make(chan bool), release: make(chan bool)}
+	log := slog.New(slog.DiscardHandler)
+	s := &served{
+		server:   &server{api: api.New(api.Options{Engine: engine, Rules: rules, Log: log}), log: log, drain: drain, grace: grace},
+		listener: newMemoryListener(),
+		engine:   engine,
+		ended:    make(chan error, 1),
+	}
+	s.client = &http.Client{Transport: &http.Transport{DialContext: s.listener.dial}}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.signal = cancel
+	go func() { s.ended <- s.serve(ctx, s.listener) }()
+	t.Cleanup(s.client.CloseIdleConnections)
+	return s
+}
+
+// ask sends one request over a connection and returns status and body.
+func (s *served) ask(method, path string) string {
+	r, _ := http.NewRequest(method, "http://weir"+path, strings.NewReader(`{"key":"alice"}`))
+	response, err := s.client.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return response.Status + " " + string(body)
+}
+
+func TestStopLetsRequestsInFlightFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		answer := make(chan string)
+		go func() { answer <- s.ask(http.MethodPost, "/v1/take") }()
+		<-s.engine.entered
+		s.signal()
+		synctest.Wait() // the drain of 0 is over, the grace period runs
+		if _, err := s.listener.dial(t.Context(), "", ""); err == nil {
+			t.Error("a new connection was taken after the stop signal")
+		}
+		ready := httptest.NewRecorder()
+		s.api.ServeHTTP(ready, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if ready.Code != http.StatusServiceUnavailable {
+			t.Errorf("after the stop signal: readyz %d, want 503", ready.Code)
+		}
+		select {
+		case err := <-s.ended:
+			t.Fatalf("serve ended with %v before the request in flight", err)
+		default:
+		}
+		close(s.engine.release)
+		if got := <-answer; !strings.HasPrefix(got, `200 OK {"allowed":true,`) {
+			t.Errorf("the request in flight got %q, want 200 and allowed", got)
+		}
+		if err := <-s.ended; err != nil {
+			t.Errorf("serve ended with %v, want nil", err)
+		}
+	})
+}
+
+func TestStopWaitsNoLongerThanTheGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, time.Second, 10*time.Second)
+		answer := make(chan string)
+		go func() { answer <- s.ask(http.MethodPost, "/v1/take") }()
+		<-s.engine.entered
+		start := time.Now()
+		s.signal()
+		err := <-s.ended
+		if took := time.Since(start); took != 11*time.Second {
+			t.Errorf("the stop took %v, want a drain of 1s and a grace period of 10s", took)
+		}
+		if want := "serve: requests were cut off: they took longer than the grace period of 10s"; err == nil || err.Error() != want {
+			t.Errorf("serve ended with %v, want %s", err, want)
+		}
+		if got := <-answer; !strings.Contains(got, "EOF") {
+			t.Errorf("the request cut off got %q, want the end of the connection", got)
+		}
+		close(s.engine.release)
+	})
+}
+
+func TestDrainServesOnButNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 5*time.Second, time.Minute)
+		close(s.engine.release)
+		if got := s.ask(http.MethodGet, "/readyz"); !strings.HasPrefix(got, "200 ") {
+			t.Errorf("running: readyz says %q", got)
+		}
+		start := time.Now()
+		s.signal()
+		synctest.Wait()
+		s.client.CloseIdleConnections() // what follows comes on new connections
+		if got := s.ask(http.MethodGet, "/readyz"); !strings.HasPrefix(got, "503 ") {
+			t.Errorf("draining: readyz says %q, want 503", got)
+		}
+		go func() { <-s.engine.entered }()
+		if got := s.ask(http.MethodPost, "/v1/take"); !strings.HasPrefix(got, "200 ") {
+			t.Errorf("draining: take says %q, want 200", got)
+		}
+		s.client.CloseIdleConnections()
+		if err := <-s.ended; err != nil || time.Since(start) < 5*time.Second {
+			t.Errorf("serve ended with %v after %v, want nil after 5s", err, time.Since(start))
+		}
+	})
+}
+
+func TestSlowBodiesAreCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		conn, err := s.listener.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		go func() {
+			_, _ = io.WriteString(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: 15\r\n\r\n{")
+		}()
+		answer, _ := io.ReadAll(conn)
+		if took := time.Since(start); took < readTimeout || took > 2*readTimeout {
+			t.Errorf("a body that does not come was waited for %v, want about %v", took, readTimeout)
+		}
+		if want := `"detail":"body could not be read to its end","field":"body"}`; !strings.Contains(string(answer), want) {
+			t.Errorf("got %q, want %s", answer, want)
+		}
+		s.signal()
+		<-s.ended
+	})
+}
+
+// holding is an engine whose Take says when it begins and ends when told to.
+type holding struct {
+	weir.Engine
+	entered, release chan bool
+}
+
+func (h *holding) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	h.entered <- true
+	<-h.release
+	return h.Engine.Take(context.WithoutCancel(ctx), requests...)
+}
+
+// memoryListener hands out connections that need no network.
+type memoryListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newMemoryListener() *memoryListener {
+	return &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *memoryListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memoryListener) Close() error   { close(l.closed); return nil }
+func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weirflow/weir"
+)
+
+// saveInScript asks the daemon to save and waits until it says that it has.
+func saveInScript(ts *testscript.TestScript, neg bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(ts.Exec("kill", "-USR1", strconv.Itoa(d.cmd.Process.Pid)))
+	for {
+		line, err := d.log.ReadString('\n')
+		ts.Check(err)
+		switch {
+		case strings.Contains(line, "state saved") && !neg, strings.Contains(line, "not saved") && neg:
+			return
+		case strings.Contains(line, "saved\""):
+			ts.Fatalf("weir serve logged %q", line)
+		}
+	}
+}
+
+// crashInScript kills the daemon as kill -9 does.
+func crashInScript(ts *testscript.TestScript, _ bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(d.cmd.Process.Kill())
+	_ = d.cmd.Wait() // it was killed
+}
+
+// spent is how much of a budget of 20 the file says is spent.
+func spent(t *testing.T, f *stateFile) int64 {
+	t.Helper()
+	engine, err := f.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := engine.Peek(t.Context(), slowRule(t).For("k", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 20 - d.Remaining
+}
+
+func slowRule(t *testing.T) *weir.Rule {
+	t.Helper()
+	rule, err := weir.ParseRule("r=token bucket 20/366d burst 20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rule
+}
+
+func TestStateIsSavedInEveryInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &stateFile{path: filepath.Join(t.TempDir(), "state"), every: 30 * time.Second, log: slog.New(slog.DiscardHandler)}
+		engine := weir.NewMemory(weir.MemoryOptions{})
+		go f.keep(t.Context(), engine, nil)
+		for i := range int64(3) {
+			if d, err := engine.Take(t.Context(), slowRule(t).For("k", 1)); err != nil || !d.Allowed {
+				t.Fatalf("take: %+v, %v", d, err)
+			}
+			time.Sleep(f.every - 1)
+			synctest.Wait()
+			if got := spent(t, f); got != i {
+				t.Errorf("just before save %d: %d spent in the file, want %d", i+1, got, i)
+			}
+			time.Sleep(time.Nanosecond)
+			synctest.Wait()
+			if got := spent(t, f); got != i+1 {
+				t.Errorf("after save %d: %d spent in the file, want %d", i+1, got, i+1)
+			}
+		}
+	})
+}
+
+// TestSaveThatFailsLeavesTheFileBefore takes the name of the half-written file
+// away, and then the folder.
+func TestSaveThatFailsLeavesTheFileBefore(t *testing.T) {
+	folder := t.TempDir()
+	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	if err := f.save(engine); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(f.path+".part", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.save(engine); err == nil || !strings.Contains(err.Error(), "cannot write it") {
+		t.Errorf("saving with a folder in the way: got %v", err)
+	}
+	if after, err := os.ReadFile(f.path); err != nil || string(after) != string(before) {
+		t.Errorf("the file before is changed: %v", err)
+	}
+	f.path = filepath.Join(folder, "nowhere", "state")
+	if err := f.save(engine); err == nil || !strings.Contains(err.Error(), "cannot write it") {
+		t.Errorf("saving where no folder is: got %v", err)
+	}
+}
+
+func TestSavedStateIsPrivateAndLeavesNothingBeside(t *testing.T) {
+	folder := t.TempDir()
+	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
+	for _, name := range []string{"state", "state.part"} { // as others may read, or a crash left it
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.save(weir.NewMemory(weir.MemoryOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("the folder holds %v, want the state alone (%v)", entries, err)
+	}
+	if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the mode is %v, want 0600 (%v)", info.Mode(), err)
+	}
+}
