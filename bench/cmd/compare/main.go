@@ -1,0 +1,142 @@
+// Command compare runs Weir and its rivals over the same workload and writes
+// what it found to RESULTS.md and RESULTS.svg.
+//
+//	go run ./bench/cmd/compare            everything
+//	go run ./bench/cmd/compare -quick     whether it works; figures mean nothing
+//	go run ./bench/cmd/compare -peers 'floor|tokenbucket|sethvargo' -mixes 'one key|zipf'
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir/bench/internal/measure"
+	"github.com/weirflow/weir/bench/internal/peers"
+	"github.com/weirflow/weir/bench/internal/report"
+	"github.com/weirflow/weir/bench/internal/workload"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	peers, mixes       *regexp.Regexp
+	repetitions        int
+	duration           time.Duration
+	quick, all         bool
+	memory, waiting    bool
+	keys, large, fresh int
+	out                string
+}
+
+func run(arguments []string) error {
+	o, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o777); err != nil { // now, and not after a quarter of an hour
+		return err
+	}
+	results, err := measure.Run(o.config())
+	if err != nil {
+		return err
+	}
+	return write(results, o.out, "go run ./bench/cmd/compare "+strings.Join(arguments, " "))
+}
+
+func parse(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
+	selected := flags.String("peers", "", "only peers whose name matches this regular expression; floors always run")
+	mixes := flags.String("mixes", "", `only mixes whose name matches this regular expression ("one limiter" is that of single limiters)`)
+	flags.IntVar(&o.repetitions, "repetitions", 10, "how often everything is measured")
+	flags.DurationVar(&o.duration, "duration", 50*time.Millisecond, "of each measurement")
+	flags.BoolVar(&o.quick, "quick", false, "two repetitions of 5 ms and a tenth of the keys for memory: does it work?")
+	flags.BoolVar(&o.all, "all", false, "ask every algorithm of ours about a million keys as well, and not only those that stand for the others")
+	flags.BoolVar(&o.memory, "memory", true, "measure bytes a key, collections and worst decisions")
+	flags.BoolVar(&o.waiting, "waiting", true, "measure callers who wait")
+	flags.IntVar(&o.keys, "keys", 1_000_000, "keys of all peers where memory is measured")
+	flags.IntVar(&o.large, "large", 10_000_000, "keys of ours where memory is measured; 0 is not at all")
+	flags.IntVar(&o.fresh, "fresh", 1<<20, "keys that are never seen again, in each measurement")
+	flags.StringVar(&o.out, "out", "bench", "the folder to write RESULTS.md and RESULTS.svg to")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if o.quick {
+		o.repetitions, o.duration = 2, 5*time.Millisecond
+		o.keys, o.large, o.fresh = o.keys/10, o.large/10, o.fresh/4
+	}
+	if o.repetitions < 1 || o.duration <= 0 || o.keys < 1 || o.large < 0 || o.fresh < 512 || flags.NArg() > 0 {
+		return o, fmt.Errorf("repetitions, duration and keys must be positive, fresh at least 512, and %q are no flags", flags.Args())
+	}
+	var err error
+	if o.peers, err = regexp.Compile(*selected); err != nil {
+		return o, fmt.Errorf("-peers: %w", err)
+	}
+	if o.mixes, err = regexp.Compile(*mixes); err != nil {
+		return o, fmt.Errorf("-mixes: %w", err)
+	}
+	return o, nil
+}
+
+func (o options) config() measure.Config {
+	c := measure.Config{
+		All: o.all, Repetitions: o.repetitions, Duration: o.duration, Cores: []int{1},
+		Memory: o.memory, MemoryKeys: o.keys, LargeKeys: o.large, Waiting: o.waiting, LateTurns: 3000,
+		Progress: progress(time.Now()),
+	}
+	if runtime.NumCPU() > 1 {
+		c.Cores = append(c.Cores, 2)
+	}
+	if o.quick {
+		c.LateTurns = 300
+	}
+	if o.mixes.MatchString(measure.SingleMix) {
+		c.Singles = slices.DeleteFunc(peers.Singles(), func(p peers.SinglePeer) bool { return o.leavesOut(p.Info) })
+	}
+	c.Mixes = slices.DeleteFunc(workload.Mixes(o.fresh), func(m *workload.Mix) bool { return !o.mixes.MatchString(m.Name) })
+	c.Keyeds = slices.DeleteFunc(peers.Keyeds(), func(p peers.KeyedPeer) bool { return o.leavesOut(p.Info) })
+	return c
+}
+
+func (o options) leavesOut(p peers.Info) bool {
+	return p.Kind != peers.Floor && p.Kind != peers.Harness && !o.peers.MatchString(p.Name)
+}
+
+func progress(start time.Time) func(string, ...any) {
+	return func(format string, values ...any) {
+		fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, values...))
+	}
+}
+
+func write(r *measure.Results, folder, command string) error {
+	const document, picture = "RESULTS.md", "RESULTS.svg"
+	facts := machine(command)
+	if len(r.Config.Mixes) > 0 {
+		facts.Plot = picture
+		if err := report.Plot(r, filepath.Join(folder, picture)); err != nil {
+			return err
+		}
+	}
+	out, err := os.Create(filepath.Join(folder, document))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := report.Write(out, r, facts); err != nil {
+		return err
+	}
+	return out.Close()
+}

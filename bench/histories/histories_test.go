@@ -1,0 +1,223 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/weirflow/weir"
+)
+
+const capacity = 10
+
+// limits are what the histories are about, with their models.
+var limits = []struct {
+	limit weir.Limit
+	rules rules
+}{
+	{weir.TokenBucket{Rate: weir.Per(1, step), Burst: capacity}, bucket{capacity}},
+	{weir.FixedWindow{Rate: weir.Per(capacity, 3*step)}, window{capacity, 3}},
+}
+
+// engine asks a Memory whose clock is ours.
+type engine struct {
+	memory *weir.Memory
+	rule   *weir.Rule
+	now    atomic.Int64
+	fail   func(error)
+}
+
+func newEngine(t *testing.T, limit weir.Limit) asker {
+	rule, err := weir.NewRule("history", limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{rule: rule, fail: func(err error) { t.Error(err) }}
+	e.memory = weir.NewMemory(weir.MemoryOptions{Clock: e.now.Load})
+	return e
+}
+
+func (e *engine) advance(steps int64) { e.now.Store(steps * int64(step)) }
+
+func (e *engine) ask(c call) answer {
+	var requests []weir.Request
+	for _, key := range c.keys {
+		requests = append(requests, e.rule.For(fmt.Sprint(key), c.cost))
+	}
+	var d weir.Decision
+	var err error
+	switch ctx := context.Background(); c.verb {
+	case take:
+		d, err = e.memory.Take(ctx, requests...)
+	case peek:
+		d, err = e.memory.Peek(ctx, requests...)
+	case record:
+		d, err = e.memory.Record(ctx, requests...)
+	case reset:
+		err = e.memory.Reset(ctx, requests...)
+	}
+	if err != nil {
+		e.fail(err)
+	}
+	if len(c.keys) > 1 {
+		return answer{Allowed: d.Allowed}
+	}
+	return answerOf(d)
+}
+
+// verbs are those of a Limiter, and of one key of a Keyed.
+type verbs interface {
+	Take(n int64) weir.Decision
+	Peek(n int64) weir.Decision
+	Record(n int64) weir.Decision
+	Reset()
+}
+
+// bubble asks limiters on the clock of a synctest bubble, which stands still
+// while anyone asks.
+type bubble struct {
+	start time.Time
+	of    func(key int) verbs
+}
+
+func (b *bubble) advance(steps int64) {
+	time.Sleep(time.Until(b.start.Add(time.Duration(steps) * step)))
+}
+
+func (b *bubble) ask(c call) answer {
+	v := b.of(c.keys[0])
+	switch c.verb {
+	case take:
+		return answerOf(v.Take(c.cost))
+	case peek:
+		return answerOf(v.Peek(c.cost))
+	case record:
+		return answerOf(v.Record(c.cost))
+	}
+	v.Reset()
+	return answer{}
+}
+
+func newLimiters(t *testing.T, limit weir.Limit) asker {
+	var made []*weir.Limiter
+	for range keys {
+		l, err := weir.New(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, l)
+	}
+	return &bubble{time.Now(), func(key int) verbs { return made[key] }}
+}
+
+// ofKey is one key of a Keyed.
+type ofKey struct {
+	k   *weir.Keyed[int]
+	key int
+}
+
+func (o ofKey) Take(n int64) weir.Decision   { return o.k.Take(o.key, n) }
+func (o ofKey) Peek(n int64) weir.Decision   { return o.k.Peek(o.key, n) }
+func (o ofKey) Record(n int64) weir.Decision { return o.k.Record(o.key, n) }
+func (o ofKey) Reset()                       { o.k.Reset(o.key) }
+
+func newKeyed(t *testing.T, limit weir.Limit) asker {
+	k, err := weir.NewKeyed[int](limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bubble{time.Now(), func(key int) verbs { return ofKey{k, key} }}
+}
+
+// keys are few, so that workers meet.
+const keys = 2
+
+const histories = 40
+
+func TestHistoriesAreLinearizable(t *testing.T) {
+	askers := []struct {
+		name string
+		make func(*testing.T, weir.Limit) asker
+	}{{"Memory", newEngine}, {"Limiter", newLimiters}, {"Keyed", newKeyed}}
+	for _, a := range askers {
+		for _, l := range limits {
+			t.Run(fmt.Sprintf("%s/%v", a.name, l.limit), func(t *testing.T) {
+				s := script{keys: keys, workers: 4, phases: 5, calls: 12}
+				m := model(l.rules, keys)
+				m.Partition = byKey(keys)
+				checkHistories(t, m, s, func(t *testing.T) asker { return a.make(t, l.limit) })
+			})
+		}
+	}
+}
+
+// One call about two keys takes both or none, and nobody sees it half done.
+func TestHistoriesOfTwoKeysAtOnceAreLinearizable(t *testing.T) {
+	for _, l := range limits {
+		t.Run(fmt.Sprint(l.limit), func(t *testing.T) {
+			s := script{keys: keys, workers: 3, phases: 4, calls: 8, together: true}
+			checkHistories(t, model(l.rules, keys), s, func(t *testing.T) asker { return newEngine(t, l.limit) })
+		})
+	}
+}
+
+func checkHistories(t *testing.T, m porcupine.Model, s script, make func(*testing.T) asker) {
+	overlaps := 0
+	for seed := range uint64(histories) {
+		s.seed = seed
+		synctest.Test(t, func(t *testing.T) {
+			history := play(make(t), s)
+			overlaps += overlapping(history)
+			if got := porcupine.CheckOperationsTimeout(m, history, 0); got != porcupine.Ok {
+				t.Fatalf("history of seed %d is %s, want %s:\n%s", seed, got, porcupine.Ok, describe(history))
+			}
+		})
+	}
+	if overlaps == 0 {
+		t.Errorf("no call of %d histories overlapped another, want contention", histories)
+	}
+}
+
+func describe(history []porcupine.Operation) (text string) {
+	for _, o := range history {
+		text += fmt.Sprintf("%d: [%d, %d] %+v -> %+v\n", o.ClientId, o.Call, o.Return, o.Input, o.Output)
+	}
+	return text
+}
+
+// racy looks, and takes later.
+type racy struct{ verbs }
+
+func (r racy) Take(n int64) weir.Decision {
+	d := r.Peek(n)
+	runtime.Gosched()
+	if d.Allowed {
+		r.Record(n)
+		d.Remaining -= n
+	}
+	return d
+}
+
+func TestALimiterThatLooksBeforeItTakesIsNoticed(t *testing.T) {
+	m := model(limits[0].rules, keys)
+	m.Partition = byKey(keys)
+	for seed := range uint64(histories) {
+		illegal := false
+		synctest.Test(t, func(t *testing.T) {
+			right := newKeyed(t, limits[0].limit).(*bubble)
+			wrong := &bubble{right.start, func(key int) verbs { return racy{right.of(key)} }}
+			history := play(wrong, script{keys: keys, workers: 4, phases: 5, calls: 12, seed: seed})
+			illegal = porcupine.CheckOperationsTimeout(m, history, 0) == porcupine.Illegal
+		})
+		if illegal {
+			return
+		}
+	}
+	t.Errorf("%d histories of a limiter that looks before it takes are linearizable, want one that is not", histories)
+}

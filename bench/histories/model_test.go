@@ -1,0 +1,161 @@
+// Package histories records what goroutines asked of a limiter at the same time
+// and what they were told, and lets porcupine find an order in which a
+// sequential model would have told the same. Start with TestHistoriesAreLinearizable.
+package histories
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/weirflow/weir"
+)
+
+// The instants of a history are whole steps from its start, and every limit
+// here gives back whole units at whole steps. So the models count, and no
+// formula of the library is used to judge it.
+const step = 100 * time.Millisecond
+
+// verb is what was asked.
+type verb int
+
+const (
+	take verb = iota
+	peek
+	record
+	reset
+)
+
+// call is one question: about one key, or about several at once.
+type call struct {
+	verb verb
+	keys []int
+	cost int64
+	at   int64 // steps from the start
+}
+
+// answer is what was told, but for names. Of several keys only Allowed counts.
+type answer struct {
+	Allowed    bool
+	Remaining  int64
+	RetryAfter time.Duration
+}
+
+func answerOf(d weir.Decision) answer {
+	return answer{d.Allowed, d.Remaining, d.RetryAfter}
+}
+
+// used is what a model knows of one key.
+type used struct {
+	units int64
+	at    int64 // the step at which they were counted
+}
+
+// rules is a sequential model of one limit.
+type rules interface {
+	// now is what is left of the units at a step.
+	now(u used, at int64) used
+	capacity() int64
+	// until is the time until n units more fit.
+	until(u used, n int64) time.Duration
+}
+
+// bucket gives back one unit a step.
+type bucket struct{ burst int64 }
+
+func (b bucket) capacity() int64 { return b.burst }
+
+func (b bucket) now(u used, at int64) used {
+	return used{max(0, u.units-(at-u.at)), at}
+}
+
+func (b bucket) until(u used, n int64) time.Duration {
+	return time.Duration(u.units+n-b.burst) * step
+}
+
+// window gives all units back every so many steps, also those recorded beyond
+// the count.
+type window struct{ count, steps int64 }
+
+func (w window) capacity() int64 { return w.count }
+
+func (w window) now(u used, at int64) used {
+	if at/w.steps != u.at/w.steps {
+		u.units = 0
+	}
+	return used{u.units, at}
+}
+
+func (w window) until(u used, n int64) time.Duration {
+	return time.Duration(w.steps-u.at%w.steps) * step
+}
+
+// tell is the answer to a call on one key, and the key afterwards, which the
+// answer describes. What is recorded beyond the capacity counts as well.
+func tell(r rules, u used, c call) (answer, used) {
+	u = r.now(u, c.at)
+	if c.verb == reset {
+		return answer{}, used{at: c.at}
+	}
+	a := answer{Allowed: c.cost <= 0 || u.units+c.cost <= r.capacity()}
+	if c.verb == record || c.verb == take && a.Allowed {
+		u.units = max(0, u.units+c.cost)
+	}
+	switch {
+	case a.Allowed:
+	case c.cost > r.capacity():
+		a.RetryAfter = weir.Never
+	default:
+		a.RetryAfter = r.until(u, c.cost)
+	}
+	a.Remaining = max(0, r.capacity()-u.units)
+	return a, u
+}
+
+// model is the limit over so many keys, for porcupine.
+func model(r rules, keys int) porcupine.Model {
+	return porcupine.Model{
+		Init:  func() any { return make([]used, keys) },
+		Equal: func(a, b any) bool { return slices.Equal(a.([]used), b.([]used)) },
+		Step: func(state, input, output any) (bool, any) {
+			want, next := tellAll(r, state.([]used), input.(call))
+			return output.(answer) == want, next
+		},
+		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+	}
+}
+
+// tellAll is tell for all keys of a call or none.
+func tellAll(r rules, state []used, c call) (answer, []used) {
+	next := slices.Clone(state)
+	if len(c.keys) == 1 {
+		var a answer
+		a, next[c.keys[0]] = tell(r, state[c.keys[0]], c)
+		return a, next
+	}
+	allowed := true
+	for _, key := range c.keys {
+		var a answer
+		a, next[key] = tell(r, state[key], c)
+		allowed = allowed && a.Allowed
+	}
+	if !allowed {
+		return answer{}, slices.Clone(state)
+	}
+	return answer{Allowed: true}, next
+}
+
+// byKey tells keys apart where every call is about one of them: then each key's
+// history can be judged by itself.
+func byKey(keys int) func([]porcupine.Operation) [][]porcupine.Operation {
+	return func(history []porcupine.Operation) [][]porcupine.Operation {
+		parts := make([][]porcupine.Operation, keys)
+		for _, operation := range history {
+			key := operation.Input.(call).keys[0]
+			parts[key] = append(parts[key], operation)
+		}
+		return parts
+	}
+}

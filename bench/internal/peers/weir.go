@@ -1,0 +1,118 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// algorithm makes the limit of one of our algorithms.
+type algorithm struct {
+	name      string
+	overKeyed bool // measured with Keyed as well as with the engine
+	compact   bool // keeps a word or two of each key
+	limit     func(Limit) weir.Limit
+}
+
+// algorithms are ours that hold over keys as well.
+var algorithms = []algorithm{
+	{"tokenbucket", true, true, func(l Limit) weir.Limit {
+		return weir.TokenBucket{Rate: weir.Per(1, l.Refill), Burst: l.Burst}
+	}},
+	{"leakybucket", false, true, func(l Limit) weir.Limit {
+		return weir.LeakyBucket{Rate: weir.Per(1, l.Refill), Queue: l.Burst - 1, NoDelay: l.Burst - 1}
+	}},
+	{"fixedwindow", true, true, func(l Limit) weir.Limit { return weir.FixedWindow{Rate: weir.Per(l.Burst, l.Window)} }},
+	{"slidingwindow", true, true, func(l Limit) weir.Limit { return weir.SlidingWindow{Rate: weir.Per(l.Burst, l.Window)} }},
+	{"slidinglog", false, false, func(l Limit) weir.Limit { return weir.SlidingLog{Rate: weir.Per(l.LogCount, l.LogPeriod)} }},
+	{"rategate", false, false, func(l Limit) weir.Limit { return weir.RateGate{Rate: weir.Per(l.LogCount, l.LogPeriod)} }},
+	{"cycle", false, true, func(l Limit) weir.Limit { return weir.Cycle{Rate: weir.Per(l.Burst, l.Window)} }},
+	{"concurrency", false, false, func(l Limit) weir.Limit { return weir.Concurrency{Slots: l.LogCount, Lease: l.LogPeriod} }},
+}
+
+// guava are ours for one subject alone. They know no burst: what is to admit
+// everything gives a permit each nanosecond.
+var guava = []algorithm{
+	{"bursty", false, false, func(l Limit) weir.Limit { return weir.Bursty{Rate: l.smooth(), Over: time.Second} }},
+	{"warmup", false, false, func(l Limit) weir.Limit { return weir.WarmUp{Rate: l.smooth(), Over: time.Microsecond, Cold: 3} }},
+}
+
+func (l Limit) smooth() weir.Rate {
+	if l.Burst > 1 {
+		return weir.PerSecond(weir.MaxRate)
+	}
+	return weir.Per(1, l.Refill)
+}
+
+// limiter is a weir.Limiter.
+type limiter struct{ l *weir.Limiter }
+
+func (a limiter) Take() (bool, error) { return a.l.Allow(), nil }
+
+func (a limiter) Close() { a.l.Close() }
+
+func newLimiter(limit func(Limit) weir.Limit) func(Limit) (Single, error) {
+	return func(l Limit) (Single, error) {
+		made, err := weir.New(limit(l))
+		return limiter{made}, err
+	}
+}
+
+// cachedPrecision is what the clock of a cached limiter gives up.
+const cachedPrecision = time.Millisecond
+
+// cached is a limiter with a cached clock.
+type cached struct {
+	limiter
+	clock *weir.CachedClock
+}
+
+func (a *cached) Close() {
+	a.limiter.Close()
+	a.clock.Close()
+}
+
+func newCached(l Limit) (Single, error) {
+	clock := weir.NewCachedClock(cachedPrecision)
+	made, err := weir.NewWith(algorithms[0].limit(l), weir.Options{Clock: clock.Now})
+	return &cached{limiter{made}, clock}, err
+}
+
+// keyed is a weir.Keyed of strings.
+type keyed struct{ k *weir.Keyed[string] }
+
+func (a keyed) Take(key string) (bool, error) { return a.k.Allow(key), nil }
+
+func (a keyed) Len() int { return a.k.Len() }
+
+func (a keyed) Close() { a.k.Close() }
+
+func newKeyed(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
+	return func(l Limit) (Keyed, error) {
+		made, err := weir.NewKeyed[string](limit(l))
+		return keyed{made}, err
+	}
+}
+
+// memory is the engine with one rule.
+type memory struct {
+	engine *weir.Memory
+	rule   *weir.Rule
+}
+
+func (a *memory) Take(key string) (bool, error) {
+	d, err := a.engine.Take(context.Background(), a.rule.For(key, 1))
+	return d.Allowed, err
+}
+
+func newMemory(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
+	return func(l Limit) (Keyed, error) {
+		rule, err := weir.NewRule("bench", limit(l))
+		if err != nil {
+			return nil, fmt.Errorf("peers: %w", err)
+		}
+		return &memory{engine: weir.NewMemory(weir.MemoryOptions{}), rule: rule}, nil
+	}
+}

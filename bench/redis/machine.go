@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// machine says what was measured where, in lines.
+func machine(command string) []string {
+	return []string{
+		fmt.Sprintf("%s, %d cores, %s/%s", processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
+		"Redis: " + output("redis-server", "--version"),
+		"Go: " + runtime.Version() + "; " + strings.Join(modules(), ", "),
+		"commit " + commit() + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC"),
+		"command: `" + strings.TrimSpace(command) + "`",
+	}
+}
+
+func processor() string {
+	content, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return "processor unknown"
+	}
+	for line := range strings.Lines(string(content)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "processor unknown"
+}
+
+func output(name string, args ...string) string {
+	text, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func commit() string {
+	hash := output("git", "rev-parse", "--short=12", "HEAD")
+	if err := exec.Command("git", "diff", "--quiet", "HEAD").Run(); err != nil {
+		hash += " and changes that are not committed"
+	}
+	return hash
+}
+
+// modules are the versions of those that are compared.
+func modules() (list []string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return []string{"modules unknown"}
+	}
+	for _, m := range info.Deps {
+		if slices.ContainsFunc([]string{"redis", "rueidis", "throttled", "ulule"}, func(part string) bool { return strings.Contains(m.Path, part) }) && !strings.Contains(m.Path, "weir") {
+			list = append(list, m.Path+" "+m.Version)
+		}
+	}
+	return list
+}

@@ -1,0 +1,52 @@
+// Program redis measures the Redis engine beside the limiters and bare scripts
+// that one would use instead of it, all on one redis-server that it starts
+// itself on the loopback interface, and judges the targets of docs/performance.md
+// that are about Redis.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "redis:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var (
+		repetitions = flag.Int("reps", 5, "repetitions; in each, every peer is measured once")
+		duration    = flag.Duration("d", time.Second, "how long each peer is measured in a repetition")
+		scripts     = flag.Duration("scripts", 400*time.Millisecond, "the same for the batches of the algorithms")
+		out         = flag.String("o", "bench/REDIS.md", "where the report goes; - for standard output")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	server, err := startServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.end()
+	m := machine("go run ./bench/redis " + strings.Join(os.Args[1:], " "))
+	began := time.Now()
+	cells := allCells(*duration, *scripts)
+	results, err := measureAll(ctx, server.addr, cells, *repetitions, func(line string) { fmt.Fprintln(os.Stderr, line) })
+	if err != nil {
+		return err
+	}
+	text := report(m, results, *repetitions, time.Since(began))
+	if *out == "-" {
+		_, err = fmt.Print(text)
+		return err
+	}
+	return os.WriteFile(*out, []byte(text), 0o644)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sample is what one repetition of a cell came to. Times are of a decision, but
+// for p50 and p99, which are of a call.
+type sample struct {
+	perSecond           float64
+	p50, p99            float64 // us
+	client, redis, exec float64 // us
+	errors              float64 // share of the calls
+}
+
+// results are the samples of each cell, by repetition.
+type results map[id][]sample
+
+// measureAll goes through the cells once in each repetition.
+func measureAll(ctx context.Context, addr string, cells []cell, repetitions int, progress func(string)) (results, error) {
+	all := results{}
+	for r := range repetitions {
+		progress(fmt.Sprintf("repetition %d of %d, %d cells", r+1, repetitions, len(cells)))
+		for _, c := range cells {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			s, err := measure(ctx, addr, c)
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", c.id(), err)
+			}
+			all[c.id()] = append(all[c.id()], s)
+		}
+	}
+	return all, nil
+}
+
+// measure runs one cell on an empty server with a new peer.
+func measure(ctx context.Context, addr string, c cell) (sample, error) {
+	control, end := dialGoRedis(addr)
+	defer end()
+	if err := control.FlushAll(ctx).Err(); err != nil {
+		return sample{}, err
+	}
+	ask, endPeer, err := c.peer.make(addr)
+	if err != nil {
+		return sample{}, err
+	}
+	defer endPeer()
+	// Connections open, scripts load and keys come to be before the clock starts.
+	if _, err := load(ctx, c, ask, c.duration/5); err != nil {
+		return sample{}, err
+	}
+	return timed(ctx, control, c, ask)
+}
+
+func timed(ctx context.Context, control *redis.Client, c cell, ask ask) (sample, error) {
+	before, err := usageNow(ctx, control)
+	if err != nil {
+		return sample{}, err
+	}
+	began := time.Now()
+	got, err := load(ctx, c, ask, c.duration)
+	took := time.Since(began)
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := usageNow(ctx, control)
+	if err != nil {
+		return sample{}, err
+	}
+	return got.sample(c, took, after.since(before))
+}
+
+// tally is what one caller, or all, were told.
+type tally struct {
+	admitted, decided, errors int
+	failure                   error
+	latencies                 []time.Duration
+}
+
+// load has the callers of the cell ask for the duration.
+func load(ctx context.Context, c cell, ask ask, duration time.Duration) (tally, error) {
+	keys := keysOf(c.keys)
+	tallies := make([]tally, c.callers)
+	deadline := time.Now().Add(duration)
+	var all sync.WaitGroup
+	for i := range tallies {
+		// Allocated beforehand: what it costs is none of the peer's.
+		tallies[i].latencies = make([]time.Duration, 0, int(duration.Seconds()*600_000)/c.callers+100)
+		all.Go(func() { caller(ctx, &tallies[i], c, ask, keys, i*len(keys)/c.callers, deadline) })
+	}
+	all.Wait()
+	var sum tally
+	for _, t := range tallies {
+		sum.admitted += t.admitted
+		sum.decided += t.decided
+		sum.errors += t.errors
+		sum.failure = errors.Join(sum.failure, t.failure)
+		sum.latencies = append(sum.latencies, t.latencies...)
+	}
+	if sum.errors > 0 && c.peer.flawed == "" {
+		return sum, fmt.Errorf("%d of %d calls failed: %w", sum.errors, len(sum.latencies), sum.failure)
+	}
+	return sum, ctx.Err()
+}
+
+// stride visits all keys of a power of ten before the first comes again, and no
+// two neighbours in a row.
+const stride = 7919
+
+func caller(ctx context.Context, t *tally, c cell, ask ask, keys []string, at int, deadline time.Time) {
+	batch := make([]string, c.batch)
+	for now := time.Now(); now.Before(deadline) && ctx.Err() == nil; {
+		for i := range batch {
+			batch[i] = keys[at]
+			at = (at + stride) % len(keys)
+		}
+		admitted, err := ask(ctx, batch)
+		then := time.Now()
+		t.latencies = append(t.latencies, then.Sub(now))
+		now = then
+		if err != nil {
+			t.errors++
+			if t.failure == nil {
+				t.failure = err
+			}
+			continue
+		}
+		t.admitted += admitted
+		t.decided += len(batch)
+	}
+}
+
+// sample asserts the workload and divides by the decisions.
+func (t tally) sample(c cell, took time.Duration, spent usage) (sample, error) {
+	want := t.decided
+	if c.refused {
+		want = 0
+	}
+	if t.decided == 0 || t.admitted != want {
+		return sample{}, fmt.Errorf("admitted %d of %d decisions, want %d", t.admitted, t.decided, want)
+	}
+	if spent.exec <= 0 {
+		return sample{}, errors.New("no script ran")
+	}
+	slices.Sort(t.latencies)
+	calls, n := len(t.latencies), float64(t.decided)
+	return sample{
+		perSecond: n / took.Seconds(),
+		p50:       us(t.latencies[calls/2]),
+		p99:       us(t.latencies[calls*99/100]),
+		client:    us(spent.client) / n,
+		redis:     us(spent.redis) / n,
+		exec:      us(spent.exec) / n,
+		errors:    float64(t.errors) / float64(calls),
+	}, nil
+}
+
+func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

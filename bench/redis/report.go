@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report is the text of bench/REDIS.md.
+func report(m []string, r results, repetitions int, took time.Duration) string {
+	var b strings.Builder
+	b.WriteString("# Redis: measured\n\n")
+	b.WriteString("Written by `make bench-redis`; what it measures and how is in docs/performance.md. One redis-server on the loopback\n")
+	b.WriteString("interface, nothing on disk; client and server share the cores, so that rates are of this machine, and CPU times carry over.\n\n")
+	for _, line := range m {
+		fmt.Fprintf(&b, "- %s\n", line)
+	}
+	fmt.Fprintf(&b, "- %d repetitions, in each of which every row was measured once on an empty server; %s in all\n", repetitions, took.Round(time.Second))
+	b.WriteString("\n## Targets\n\nRatios within a repetition: the median, and the least and the greatest. A miss counts only where no repetition reached the aim.\n\n")
+	b.WriteString("| target | aim | measured | |\n|---|---|---:|---|\n")
+	for _, t := range targets() {
+		b.WriteString(targetRow(t, t.ratios(r)))
+	}
+	singleTables(&b, r)
+	batchTable(&b, r)
+	return b.String()
+}
+
+func targetRow(t target, ratios []float64) string {
+	measured := "-"
+	if len(ratios) > 0 {
+		measured = fmt.Sprintf("%.3g × (%.3g to %.3g)", median(ratios), slices.Min(ratios), slices.Max(ratios))
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", t.name, t.aim(), measured, t.verdict(ratios))
+}
+
+const tableHead = " | decisions/s | p50 µs | p99 µs | client CPU µs | Redis CPU µs | in script µs | errors |\n"
+
+func singleTables(b *strings.Builder, r results) {
+	b.WriteString("\n## One decision a call\n\nMedians. CPU and the time in scripts (commandstats; of throttled only its second step) are of one decision, which was\nadmitted. Latency is of a call.\n")
+	for _, keys := range []int{manyKeys, 1} {
+		fmt.Fprintf(b, "\n| %d keys: peer | callers%s|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", keys, tableHead)
+		for _, callers := range callerCounts {
+			for _, p := range singles() {
+				fmt.Fprintf(b, "| %s | %d %s", p.name, callers, figures(r[id{peer: p.name, callers: callers, keys: keys, batch: 1}]))
+			}
+		}
+	}
+	for _, p := range singles() {
+		if p.flawed != "" {
+			fmt.Fprintf(b, "\nThe errors of %s are known: %s. Its other columns are of the decisions it made.\n", p.name, p.flawed)
+		}
+	}
+}
+
+func batchTable(b *strings.Builder, r results) {
+	fmt.Fprintf(b, "\n## A batch of %d from one goroutine\n\n%d keys. The bare script reads all keys by one MGET, as ours does, and writes each by a SET.\n", batchSize, manyKeys)
+	fmt.Fprintf(b, "\n| limit | outcome%s|---|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
+	row := func(name string, refused bool) {
+		outcome := "admitted"
+		if refused {
+			outcome = "refused"
+		}
+		fmt.Fprintf(b, "| %s | %s %s", name, outcome, figures(r[id{name, 1, manyKeys, batchSize, refused}]))
+	}
+	row(nameBareBatch, false)
+	for _, a := range algorithms() {
+		row(a.name, false)
+		row(a.name, true)
+	}
+}
+
+func figures(samples []sample) string {
+	if len(samples) == 0 {
+		return "| - | - | - | - | - | - | - |\n"
+	}
+	of := func(get func(sample) float64) float64 {
+		var values []float64
+		for _, s := range samples {
+			values = append(values, get(s))
+		}
+		return median(values)
+	}
+	failed := of(func(s sample) float64 { return s.errors })
+	return fmt.Sprintf("| %.0f | %.0f | %.0f | %.2f | %.2f | %.2f | %.3g %% |\n",
+		of(perSecond), of(p50), of(p99), of(client), of(redisCPU), of(inScript), failed*100)
+}

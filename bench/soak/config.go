@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// config is what a run is made of.
+type config struct {
+	duration time.Duration
+	seed     uint64
+	workers  int
+	maxKeys  int
+	fault    fault
+	progress func(summary) // nil is silent
+}
+
+// fault is something broken on purpose, to see that it is noticed.
+type fault string
+
+const (
+	noFault      fault = ""
+	lostTake     fault = "lost"     // the engine forgets what it admitted now and then
+	doubleRecord fault = "doubled"  // the engine counts twice now and then
+	staleLoad    fault = "stale"    // the file that is loaded is an older one
+	roomAtCap    fault = "uncapped" // a flood finds more room than the cap
+	strayRoutine fault = "stray"    // a goroutine stays behind
+	hoardedKeys  fault = "hoarded"  // the keys of a flood are kept
+)
+
+var faults = []fault{lostTake, doubleRecord, staleLoad, roomAtCap, strayRoutine, hoardedKeys}
+
+func faultNames() (names []string) {
+	for _, f := range faults {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+// leastKeys is a cap that leaves each of 64 shards room for the keys of all
+// rules but those that are flooded.
+const leastKeys = 4096
+
+func (c *config) validate() error {
+	switch {
+	case c.duration <= 0:
+		return fmt.Errorf("a duration of %v is not positive", c.duration)
+	case c.workers < 1 || c.workers > 256:
+		return fmt.Errorf("%d workers are not 1 to 256", c.workers)
+	case c.maxKeys < leastKeys || c.maxKeys > 1<<20:
+		return fmt.Errorf("a cap of %d keys is not %d to %d", c.maxKeys, leastKeys, 1<<20)
+	case c.fault != noFault && !slices.Contains(faults, c.fault):
+		return fmt.Errorf("%q is nothing that can be broken: %v", string(c.fault), faultNames())
+	}
+	return nil
+}

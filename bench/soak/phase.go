@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// phase is a stretch of the run for which the clock stands, or goes forward
+// while others ask. Many ask at once; what they did is settled when all are done.
+type phase struct {
+	number  int
+	lo, hi  int64 // readings of the clock
+	running bool
+	// behind says that the clock is behind what it was before. A key that is
+	// not known may have been forgotten since and is then taken to be fresh at
+	// that later instant, for all keys of its call: so accounts are asked for
+	// one by one.
+	behind bool
+	flood  bool
+
+	accounts []*account
+	burst    *floods
+}
+
+// exact says that what remains is known to the unit.
+func (p *phase) exact() bool { return !p.running && !p.behind }
+
+// open lays out the accounts of a phase. Nobody else asks.
+func (s *soaking) open(p *phase) {
+	for _, l := range s.ledgers {
+		l.alone = p.behind
+		l.touch(s.world)
+		if !p.running {
+			p.accounts = append(p.accounts, &l.account)
+		}
+	}
+	for _, l := range s.lasting {
+		l.alone = p.behind
+		p.accounts = append(p.accounts, &l.account)
+	}
+	for _, r := range s.steady {
+		for i := range 1 + s.random.IntN(2) {
+			p.accounts = append(p.accounts, s.fresh(p, r, i))
+		}
+	}
+	if p.flood {
+		p.burst = newFloods(s, p)
+	}
+}
+
+// fresh is an account that begins with the phase.
+func (s *soaking) fresh(p *phase, r *rule, i int) *account {
+	a := &account{rule: r, key: fmt.Sprintf("phase %d key %d", p.number, i), alone: p.behind, takesOnly: s.random.IntN(4) == 0}
+	s.begun = append(s.begun, a)
+	return a
+}
+
+// settle closes a phase: all accounts are compared. Nobody else asks.
+func (s *soaking) settle(p *phase) {
+	p.hi = s.world.now.Load()
+	for _, l := range s.ledgers {
+		l.settle(s.world, p)
+	}
+	for _, l := range s.lasting {
+		l.settle(s.world, p)
+	}
+	for _, a := range s.begun {
+		a.settle(s.world, p)
+	}
+	s.begun = s.begun[:0]
+	if p.burst != nil {
+		p.burst.settle(s.world, p)
+	}
+}
+
+// plan moves the clock to where the next phase begins, and says what it is.
+func (s *soaking) plan() *phase {
+	w := s.world
+	s.number++
+	switch pick := s.random.IntN(100); {
+	case pick < 6: // back
+		w.step(-span(s.random, 36))
+	case pick < 8: // far ahead
+		w.step(span(s.random, 50))
+	case pick < 80:
+		w.step(span(s.random, 36))
+	}
+	if behind := w.now.Load() < w.highest; behind && s.random.IntN(3) == 0 {
+		w.step(w.highest - w.now.Load())
+	}
+	now := w.now.Load()
+	p := &phase{number: s.number, lo: now, hi: now, behind: now < w.highest, flood: s.random.IntN(8) == 0}
+	p.running = !p.behind && !p.flood && s.random.IntN(4) == 0
+	if p.behind && !s.wasBehind {
+		s.generation++
+		for i := range s.twins {
+			s.twins[i] = twinsOf(w, s.steady, i, s.generation)
+		}
+	}
+	s.wasBehind = p.behind
+	return p
+}
+
+// span is up to 2 to the most ns, short ones as likely as long ones: 36 is a
+// minute, 50 is thirteen days.
+func span(random *rand.Rand, most int) int64 {
+	return random.Int64N(1 << (1 + random.IntN(most)))
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// soaking is a run on its way: the controller's.
+type soaking struct {
+	config config
+	world  *world
+	random *rand.Rand
+
+	steady, flooded, noise []*rule
+	ledgers                []*ledger
+	lasting                []*lasting
+	twins                  [][]*twin // of each worker
+
+	number, generation int
+	wasBehind          bool
+	begun              []*account
+}
+
+// soak runs phases until the time is over or something is violated.
+func soak(c config) summary {
+	routines := runtime.NumGoroutine()
+	start := time.Now()
+	s, err := newSoaking(c)
+	if err != nil {
+		return summary{violations: []string{err.Error()}}
+	}
+	base := heap()
+	reported := start
+	for time.Since(start) < c.duration && !s.world.broken.Load() {
+		s.phase()
+		if s.number%64 == 0 {
+			s.bounded(base)
+		}
+		if c.progress != nil && time.Since(reported) >= progressEvery {
+			reported = time.Now()
+			c.progress(s.summary(start))
+		}
+	}
+	s.world.swap()
+	s.bounded(base)
+	s.settled(routines)
+	return s.summary(start)
+}
+
+func newSoaking(c config) (*soaking, error) {
+	s := &soaking{config: c, random: rand.New(rand.NewPCG(c.seed, 0))}
+	var err error
+	if s.steady, err = makeRules("steady", steadyLimits(s.random)); err != nil {
+		return nil, err
+	}
+	if s.noise, err = makeRules("noise", steadyLimits(s.random)); err != nil {
+		return nil, err
+	}
+	if s.flooded, err = makeRules("flood", floodLimits()); err != nil {
+		return nil, err
+	}
+	if s.ledgers, err = makeLedgers(); err != nil {
+		return nil, err
+	}
+	rules := append(append(append([]*rule{}, s.steady...), s.noise...), s.flooded...)
+	for _, l := range s.ledgers {
+		rules = append(rules, l.rule)
+	}
+	for _, r := range s.steady {
+		l := &lasting{}
+		l.rule, l.key, l.takesOnly = r, "asked for the whole run", true
+		if !r.can.denied { // its account counts attempts
+			s.lasting = append(s.lasting, l)
+		}
+	}
+	s.world = newWorld(c, rules)
+	for i := range c.workers {
+		s.twins = append(s.twins, twinsOf(s.world, s.steady, i, 0))
+	}
+	return s, nil
+}
+
+// phase runs one: the clock steps, the workers ask, the engine is saved and
+// replaced meanwhile, and all is settled.
+func (s *soaking) phase() {
+	p := s.plan()
+	s.open(p)
+	calls := 200 + s.random.IntN(3000)
+	var workers sync.WaitGroup
+	for i := range s.config.workers {
+		k := &worker{world: s.world, phase: p, noise: s.noise, random: rand.New(rand.NewPCG(s.config.seed, uint64(s.number)<<16|uint64(i+1)))}
+		workers.Go(func() { k.work(calls, s.twins[i]) })
+	}
+	if p.running {
+		for range 20 + s.random.IntN(100) {
+			s.world.step(span(s.random, 30))
+			runtime.Gosched()
+		}
+	}
+	switch s.random.IntN(6) {
+	case 0, 1:
+		s.world.swap()
+	case 2:
+		s.world.saveBeside()
+	}
+	if s.config.fault == strayRoutine && s.number == 1 {
+		go func() { select {} }()
+	}
+	workers.Wait()
+	s.settle(p)
+}
+
+// settled checks what has to hold once the run is over.
+func (s *soaking) settled(routines int) {
+	w := s.world
+	if got := runtime.NumGoroutine(); got > routines {
+		w.violated("%d goroutines are left, %d were there before", got, routines)
+	}
+	for _, r := range s.steady {
+		if n := w.earlier[r.Name()].Overflow; n > 0 {
+			w.violated("%s: %d requests found no room although the keys are few", r, n)
+		}
+	}
+}
+
+// bounded checks what the heap holds after a collection: 28 bytes a key where
+// states are words, and what a cell and its log take under the rule whose keys
+// reach the cap without being words. The other rules have few keys at a time.
+func (s *soaking) bounded(base uint64) {
+	const word, cell, others = 28, 512, 32 << 20
+	keys := uint64(s.config.maxKeys)
+	most := base + others + keys*cell
+	for _, r := range s.world.rules {
+		most += keys * word * uint64(len(r.limits))
+	}
+	if got := heap(); got > most {
+		s.world.violated("the heap has %d bytes after a collection, above %d", got, most)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
