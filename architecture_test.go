@@ -1,0 +1,363 @@
+package weir_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// This file holds the import rule of docs/architecture.md: arrows point to the
+// root, adapters never import one another, and only cmd/weir reads flags,
+// environment and files. A new package, edge, dependency or exception is one
+// line in the tables below, with its reason.
+
+const modulePath = "github.com/weirflow/weir"
+
+// reasons says of each import path why it is there.
+type reasons map[string]string
+
+// packageRule is what one package may import besides the standard library.
+// Import paths of ours are relative to the root, which is ".".
+type packageRule struct {
+	imports     reasons // in its own code, and so in its tests
+	testImports reasons // in its tests alone
+}
+
+// packageRules lists every package of the project, also those on their way.
+var packageRules = map[string]packageRule{
+	".": {
+		imports: reasons{
+			"internal/algorithm": "limits compile to the four functions, and verbs call what is made of them",
+			"internal/table":     "the memory engine keeps its states in it",
+		},
+		testImports: reasons{
+			"limittest": "the memory engine proves itself with the suite that every engine runs",
+		},
+	},
+	"internal/algorithm": {},
+	"internal/table": {
+		imports: reasons{"internal/algorithm": "what it keeps are states, and an idle one may go"},
+	},
+	"limittest": {
+		imports:     reasons{".": "the suite asks an engine"},
+		testImports: reasons{"internal/algorithm": "the vectors bind the pure functions too"},
+	},
+	"simulate": {
+		imports: reasons{".": "a replay asks the same engine and limits as production does"},
+	},
+	"redislimit": {
+		imports: reasons{
+			".":                        "it is an engine",
+			"github.com/redis/rueidis": "it speaks to Redis",
+			"internal/algorithm":       "what the script does not tell of a state, the same functions tell here",
+		},
+		testImports: reasons{
+			"limittest":          "every engine proves itself with the suite",
+			"internal/redistest": "tests ask real servers",
+		},
+	},
+	"redislimit/recipes": {
+		imports: reasons{"github.com/redis/rueidis": "it speaks to Redis"},
+		testImports: reasons{
+			"internal/redistest": "tests ask real servers",
+			"redislimit":         "a benchmark compares the recipes with the engine",
+			".":                  "and makes its rules",
+		},
+	},
+	"internal/redistest": {},
+	"cmd/weir": {
+		imports: reasons{
+			".":                                  "it chooses the engine and makes the rules",
+			"simulate":                           "weir replay",
+			"redislimit":                         "weir serve --engine",
+			"cmd/weir/internal/api":              "weir serve",
+			"cmd/weir/internal/pace":             "weir pace",
+			"github.com/spf13/cobra":             "commands, flags, help and completion",
+			"github.com/vbauerster/mpb/v8":       "progress on a terminal",
+			"github.com/vbauerster/mpb/v8/decor": "progress on a terminal",
+		},
+		testImports: reasons{
+			"github.com/rogpeppe/go-internal/testscript": "script tests run the real main",
+			"internal/redistest":                         "tests of weir serve --engine ask real servers",
+		},
+	},
+	"cmd/weir/internal/pace": {
+		imports: reasons{".": "a filter lets go what the library admits"},
+	},
+	"cmd/weir/internal/api": {
+		imports: reasons{
+			".": "it decodes a request, asks the engine, encodes the answer",
+			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
+		},
+	},
+	"bench/cmd/compare": {
+		imports: reasons{
+			"bench/internal/peers":    "it chooses the peers",
+			"bench/internal/workload": "it chooses the mixes",
+			"bench/internal/measure":  "it runs them",
+			"bench/internal/report":   "it writes what came of it",
+		},
+	},
+	"bench/histories": {
+		testImports: reasons{
+			".":                                 "whose histories are judged",
+			"github.com/anishathalye/porcupine": "it looks for an order that a model allows",
+		},
+	},
+	"bench/redis": {
+		imports: reasons{
+			".":                                  "rules of what is compared",
+			"redislimit":                         "it is compared",
+			"github.com/go-redis/redis_rate/v10": "rival",
+			"github.com/redis/go-redis/v9":       "the client of the rivals, and a bare script through it",
+			"github.com/redis/rueidis":           "a bare script through it",
+			"github.com/throttled/throttled/v2":  "rival",
+			"github.com/throttled/throttled/v2/store/goredisstore.v9": "rival",
+			"github.com/ulule/limiter/v3":                             "rival",
+			"github.com/ulule/limiter/v3/drivers/store/redis":         "rival",
+		},
+		testImports: reasons{"internal/redistest": "tests ask real servers"},
+	},
+	"bench/soak": {
+		imports: reasons{".": "its memory engine is driven, and compared with what is known apart from it"},
+	},
+	"bench/internal/peers": {
+		imports: reasons{
+			".":                                     "it is compared",
+			"github.com/RussellLuo/slidingwindow":   "rival",
+			"github.com/didip/tollbooth/v7/limiter": "rival",
+			"github.com/failsafe-go/failsafe-go/ratelimiter":   "rival",
+			"github.com/go-chi/httprate":                       "rival",
+			"github.com/juju/ratelimit":                        "rival",
+			"github.com/sethvargo/go-limiter":                  "rival",
+			"github.com/sethvargo/go-limiter/memorystore":      "rival",
+			"github.com/throttled/throttled/v2":                "rival",
+			"github.com/throttled/throttled/v2/store/memstore": "rival",
+			"github.com/ulule/limiter/v3":                      "rival",
+			"github.com/ulule/limiter/v3/drivers/store/memory": "rival",
+			"go.uber.org/ratelimit":                            "rival",
+			"golang.org/x/time/rate":                           "rival",
+		},
+	},
+	"bench/internal/workload": {
+		imports: reasons{"bench/internal/peers": "a mix says what limit its peers hold"},
+	},
+	"bench/internal/measure": {
+		imports: reasons{
+			".":                       "how long its callers wait is measured",
+			"bench/internal/peers":    "they are measured",
+			"bench/internal/workload": "they are asked with it",
+			"go.uber.org/ratelimit":   "how long its callers wait is measured",
+			"golang.org/x/time/rate":  "how long its callers wait is measured",
+		},
+	},
+	"bench/internal/report": {
+		imports: reasons{
+			"bench/internal/measure":    "it prints results",
+			"bench/internal/peers":      "it names them",
+			"gonum.org/v1/plot":         "the plot",
+			"gonum.org/v1/plot/plotter": "the plot",
+			"gonum.org/v1/plot/vg":      "the plot",
+			"gonum.org/v1/plot/vg/draw": "the plot",
+		},
+		testImports: reasons{"bench/internal/workload": "results are of mixes"},
+	},
+}
+
+// forbidden are packages of the standard library that only some may import.
+// Tests may import all of them. A pattern that ends in a slash covers all below.
+var forbidden = []struct {
+	path   string
+	why    string
+	except reasons // packages that may, and why
+}{
+	{"flag", "only cmd/weir reads flags", reasons{"bench/cmd/compare": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"os", "only cmd/weir reads the environment and files", reasons{
+		"bench/cmd/compare":      "it is a program",
+		"bench/redis":            "it is a program",
+		"bench/soak":             "it is a program",
+		"bench/internal/measure": "it reads how much memory the process has",
+		"cmd/weir":               "it is the program",
+		"limittest":              "WEIR_VECTORS names another folder of vectors",
+		"internal/redistest":     "servers of tests have a configuration file each",
+	}},
+	{"os/", "only cmd/weir starts and signals processes", reasons{"bench/cmd/compare": "it asks git for the commit",
+		"bench/redis":        "it starts the server, and asks git for the commit",
+		"cmd/weir":           "it is the program",
+		"internal/redistest": "it starts the servers of tests",
+	}},
+	{"log", "a library does not log; the program uses log/slog", reasons{}},
+	{"log/slog", "a library does not log", reasons{".": "the memory engine tells a logger that it was given that keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"math/rand", "a decision is a function of its inputs", reasons{}},
+	{"math/rand/v2", "a decision is a function of its inputs", reasons{"bench/internal/workload": "keys are drawn",
+		"bench/soak":         "rules, keys, verbs and steps are drawn",
+		".":                  "jitter of those who waited, and the identity of a lease",
+		"internal/redistest": "where to look for a free port",
+	}},
+	{"net/", "the core speaks no protocol", reasons{
+		"cmd/weir":              "it listens",
+		"cmd/weir/internal/api": "it is the HTTP front",
+		"redislimit":            "an engine can be named by a URL",
+	}},
+	{"net", "the core speaks no protocol", reasons{
+		"bench/redis":        "it looks for a free port",
+		"cmd/weir":           "it listens",
+		"redislimit":         "an engine can be named by a URL",
+		"internal/redistest": "it asks the servers of tests",
+	}},
+	{"plugin", "nothing is loaded at run time", reasons{}},
+	{"reflect", "limits and requests are plain values", reasons{}},
+	{"testing", "production code does not link the test framework", reasons{
+		"limittest":          "it is a test suite",
+		"internal/redistest": "it is for tests only",
+	}},
+	{"unsafe", "what is worth it says why", reasons{".": "the address of a stack, as a number, tells goroutines apart that count"}},
+}
+
+// pure are the only standard packages that internal/algorithm may import: no
+// clock, lock, context, logger or I/O can come in.
+var pure = reasons{
+	"cmp":       "the order of leases",
+	"math":      "constants of the integer types",
+	"math/bits": "products and quotients of 128 bits",
+	"slices":    "the leases of a concurrency limit",
+}
+
+func TestImportsFollowTheArchitecture(t *testing.T) {
+	for _, f := range goFiles(t) {
+		for _, imported := range f.imports {
+			if broken := violation(f.pkg, f.test, imported); broken != "" {
+				t.Errorf("%s: %s", f.path, broken)
+			}
+		}
+	}
+}
+
+// violation says which rule it breaks, and where to change the rule, if a file
+// of pkg (relative to the root) imports the path; empty if none.
+func violation(pkg string, test bool, imported string) string {
+	rule, known := packageRules[pkg]
+	switch {
+	case !known:
+		return fmt.Sprintf("package %q is unknown: add it to packageRules in architecture_test.go and to the table of docs/architecture.md", pkg)
+	case isStandard(imported) && test:
+		return ""
+	case isStandard(imported):
+		return standardViolation(pkg, imported)
+	}
+	name := relative(imported)
+	ownTest := test && name == pkg // a test from outside sees the package as its callers do
+	if ownTest || rule.imports[name] != "" || test && rule.testImports[name] != "" {
+		return ""
+	}
+	return fmt.Sprintf("package %q may not import %q: if the edge points to the root and has a reason, add it to packageRules in architecture_test.go", pkg, name)
+}
+
+func standardViolation(pkg, imported string) string {
+	if pkg == "internal/algorithm" && pure[imported] == "" {
+		return fmt.Sprintf("internal/algorithm may not import %q: the four functions are pure; if it brings no clock, lock or I/O, add it to pure in architecture_test.go", imported)
+	}
+	for _, rule := range forbidden {
+		matches := imported == rule.path || strings.HasSuffix(rule.path, "/") && strings.HasPrefix(imported, rule.path)
+		if matches && rule.except[pkg] == "" {
+			return fmt.Sprintf("package %q may not import %q: %s; an exception is a line with its reason in forbidden in architecture_test.go", pkg, imported, rule.why)
+		}
+	}
+	return ""
+}
+
+// Each row breaks one rule, or is a near miss that breaks none.
+func TestBrokenArchitectureIsNoticed(t *testing.T) {
+	tests := []struct {
+		pkg      string
+		test     bool
+		imported string
+		want     string // a part of what is said; empty if allowed
+	}{
+		{".", false, modulePath + "/internal/algorithm", ""},
+		{".", false, modulePath + "/simulate", `may not import "simulate"`},
+		{".", false, "github.com/spf13/cobra", `may not import "github.com/spf13/cobra"`},
+		{".", true, "github.com/spf13/cobra", `may not import "github.com/spf13/cobra"`},
+		{".", false, "os", "only cmd/weir reads the environment and files"},
+		{".", true, "os", ""},
+		{".", false, "net/http", "the core speaks no protocol"},
+		{".", false, "net/netip", "the core speaks no protocol"},
+		{"internal/algorithm", false, "time", "the four functions are pure"},
+		{"internal/algorithm", false, "sync", "the four functions are pure"},
+		{"internal/algorithm", false, "math/bits", ""},
+		{"internal/algorithm", false, modulePath, `may not import "."`},
+		{"simulate", false, modulePath + "/limittest", `may not import "limittest"`},
+		{"simulate", false, "flag", "only cmd/weir reads flags"},
+		{"cmd/weir/internal/api", false, modulePath + "/simulate", `may not import "simulate"`},
+		{"cmd/weir/internal/api", false, "os", "only cmd/weir reads the environment and files"},
+		{"cmd/weir", false, "os/signal", ""},
+		{"util", false, "strings", `package "util" is unknown`},
+	}
+	for _, tt := range tests {
+		got := violation(tt.pkg, tt.test, tt.imported)
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("violation(%q, test %v, %q) = %q, want %q", tt.pkg, tt.test, tt.imported, got, tt.want)
+		}
+	}
+}
+
+// goFile is what the rule needs to know of a source file.
+type goFile struct {
+	path    string
+	pkg     string // folder relative to the root, "." for the root
+	test    bool
+	imports []string
+}
+
+// goFiles reads the imports of every Go file of the project, whatever it is
+// built for.
+func goFiles(t *testing.T) (files []goFile) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (name == "testdata" || strings.HasPrefix(name, ".")):
+			return fs.SkipDir
+		case entry.IsDir() || filepath.Ext(name) != ".go":
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		f := goFile{path: path, pkg: filepath.ToSlash(filepath.Dir(path)), test: strings.HasSuffix(name, "_test.go")}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			f.imports = append(f.imports, imported)
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("reading the imports: %v", err)
+	}
+	return files
+}
+
+func isStandard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// relative is an import path of ours seen from the root, and any other as it is.
+func relative(path string) string {
+	if path == modulePath {
+		return "."
+	}
+	return strings.TrimPrefix(path, modulePath+"/")
+}

@@ -1,0 +1,142 @@
+package weir_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// This file holds the documents to the code: examples are compiled, named
+// tests and linked files exist, and nothing of the project is left out.
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+// An example that is printed in the README is one that runs in example_test.go,
+// so that it compiles and does what it says.
+func TestReadmeExamplesAreRunnableExamples(t *testing.T) {
+	bodies := exampleBodies(t)
+	blocks := goBlock.FindAllStringSubmatch(readFile(t, "README.md"), -1)
+	if len(blocks) == 0 {
+		t.Fatal("README.md has no go block, want the library example")
+	}
+	for _, block := range blocks {
+		if !slices.Contains(bodies, strings.TrimSpace(block[1])) {
+			t.Errorf("README.md shows this, which is the body of no Example in example_test.go:\n%s", block[1])
+		}
+	}
+}
+
+// exampleBodies are the bodies of the Example functions without the tab that
+// they are indented by and without the expected output.
+func exampleBodies(t *testing.T) (bodies []string) {
+	t.Helper()
+	source := readFile(t, "example_test.go")
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, "example_test.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, declaration := range parsed.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if !ok || !strings.HasPrefix(f.Name.Name, "Example") {
+			continue
+		}
+		body := source[files.Position(f.Body.Lbrace).Offset+1 : files.Position(f.Body.Rbrace).Offset]
+		body, _, _ = strings.Cut(body, "\t// Output:")
+		bodies = append(bodies, strings.TrimSpace(strings.ReplaceAll(body, "\n\t", "\n")))
+	}
+	return bodies
+}
+
+func TestDocumentsNameEveryPackageAndDependency(t *testing.T) {
+	architecture := readFile(t, "docs/architecture.md")
+	for _, pkg := range slices.Sorted(maps.Keys(packageRules)) {
+		name := pkg
+		if pkg == "." {
+			name = "weir"
+		}
+		if !strings.Contains(architecture, "`"+name+"`") {
+			t.Errorf("docs/architecture.md does not name the package `%s`", name)
+		}
+	}
+	dependencies := readFile(t, "docs/dependencies.md")
+	for _, dir := range modules(t) {
+		for _, required := range directRequirements(t, dir) {
+			if !strings.HasPrefix(required, modulePath) && !strings.Contains(dependencies, "`"+required+"`") {
+				t.Errorf("docs/dependencies.md does not say why %s requires `%s`", dir, required)
+			}
+		}
+	}
+}
+
+// namedTest is a name in backquotes that can only be that of a test, or, being
+// so long, of a subtest of the conformance suite.
+var namedTest = regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Z_][A-Za-z0-9_]*|[A-Z][A-Za-z]{15,})`")
+
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	var sources strings.Builder
+	for _, f := range goFiles(t) {
+		if f.test || f.pkg == "limittest" {
+			sources.WriteString(readFile(t, f.path))
+		}
+	}
+	for _, document := range documents(t) {
+		for _, match := range namedTest.FindAllStringSubmatch(readFile(t, document), -1) {
+			name := match[1]
+			if !strings.Contains(sources.String(), "func "+name+"(") && !strings.Contains(sources.String(), `"`+name+`"`) {
+				t.Errorf("%s names %s, and there is no such test", document, name)
+			}
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
+
+func TestDocumentsLinkToFilesThatExist(t *testing.T) {
+	for _, document := range documents(t) {
+		for _, target := range link.FindAllStringSubmatch(readFile(t, document), -1) {
+			if strings.Contains(target[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(document), target[1])); err != nil {
+				t.Errorf("%s links to %s: %v", document, target[1], err)
+			}
+		}
+	}
+}
+
+// documents are the Markdown files of the project.
+func documents(t *testing.T) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
+		if err == nil && entry.IsDir() && path != "." && strings.HasPrefix(name, ".") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(name) == ".md" {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("looking for documents: %v", err)
+	}
+	return paths
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

@@ -1,0 +1,111 @@
+package weir_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// requirements are the direct dependencies that each module may name in its
+// go.mod. The root has none.
+var requirements = map[string]reasons{
+	".": {},
+	"bench": {
+		modulePath:                            "it is compared",
+		modulePath + "/redislimit":            "it is compared",
+		"github.com/RussellLuo/slidingwindow": "rival",
+		"github.com/anishathalye/porcupine":   "histories are linearizable",
+		"github.com/didip/tollbooth/v7":       "rival",
+		"github.com/failsafe-go/failsafe-go":  "rival",
+		"github.com/go-chi/httprate":          "rival",
+		"github.com/go-redis/redis_rate/v10":  "rival",
+		"github.com/juju/ratelimit":           "rival",
+		"github.com/redis/go-redis/v9":        "the client of the rivals for Redis",
+		"github.com/redis/rueidis":            "a bare script through it is compared",
+		"github.com/sethvargo/go-limiter":     "rival",
+		"github.com/throttled/throttled/v2":   "rival",
+		"github.com/ulule/limiter/v3":         "rival",
+		"go.uber.org/ratelimit":               "rival",
+		"golang.org/x/time":                   "rival",
+		"gonum.org/v1/plot":                   "the plot of the results",
+	},
+	"cmd/weir": {
+		modulePath:                           "the library it serves",
+		modulePath + "/redislimit":           "weir serve --engine",
+		"github.com/go-json-experiment/json": "requests are read token by token",
+		"github.com/rogpeppe/go-internal":    "script tests",
+		"github.com/spf13/cobra":             "command line",
+		"github.com/vbauerster/mpb/v8":       "progress bars",
+	},
+	"redislimit": {
+		modulePath:                 "the library it is an engine of",
+		"github.com/redis/rueidis": "the client for Redis and Valkey",
+	},
+}
+
+func TestModulesRequireOnlyWhatIsListed(t *testing.T) {
+	for _, dir := range modules(t) {
+		allowed, known := requirements[dir]
+		if !known {
+			t.Errorf("module %q is unknown: add it to requirements in architecture_test.go and to docs/dependencies.md", dir)
+			continue
+		}
+		for _, required := range directRequirements(t, dir) {
+			if allowed[required] == "" {
+				t.Errorf("%s/go.mod requires %q: if it must, add it with its reason to requirements in architecture_test.go and to docs/dependencies.md", dir, required)
+			}
+		}
+	}
+}
+
+func TestRootModuleRequiresNothing(t *testing.T) {
+	if got := directRequirements(t, "."); len(got) != 0 {
+		t.Errorf("go.mod of the root requires %q, want nothing: users of the library pay for no dependency", got)
+	}
+	if _, err := os.Stat("go.sum"); err == nil {
+		t.Error("the root has a go.sum, want none: it requires nothing")
+	}
+}
+
+// modules are the folders that go.work uses.
+func modules(t *testing.T) (dirs []string) {
+	t.Helper()
+	var work struct{ Use []struct{ DiskPath string } }
+	goJSON(t, &work, "work", "edit", "-json")
+	for _, use := range work.Use {
+		dirs = append(dirs, strings.TrimPrefix(use.DiskPath, "./"))
+	}
+	return dirs
+}
+
+// directRequirements are those of the go.mod in dir that are not indirect.
+func directRequirements(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	goJSON(t, &mod, "mod", "edit", "-json", filepath.Join(dir, "go.mod"))
+	for _, required := range mod.Require {
+		if !required.Indirect {
+			paths = append(paths, required.Path)
+		}
+	}
+	return paths
+}
+
+func goJSON(t *testing.T, into any, arguments ...string) {
+	t.Helper()
+	out, err := exec.Command("go", arguments...).Output()
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(arguments, " "), err)
+	}
+	if err := json.Unmarshal(out, into); err != nil {
+		t.Fatalf("go %s: %v", strings.Join(arguments, " "), err)
+	}
+}
