@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# Does what README.md tells a newcomer to do, in a fresh clone: starts the
+# daemon, runs the curl line it prints, waits as long as a refusal says, stops
+# it, and replays the log. Commands are read from README.md, so that what is
+# tested is what is printed there.
+#
+# A clone holds what is committed. Without a git checkout the tree is copied.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+requests=25
+burst=20 # of the default rule: token bucket 10/s burst 20
+rate=10
+serve_command='go run ./cmd/weir serve'
+
+work=$(mktemp -d)
+server=
+trap cleanup EXIT
+
+cleanup() {
+	if [ -n "$server" ]; then
+		pkill -KILL -P "$server" 2>/dev/null || true
+		kill -KILL "$server" 2>/dev/null || true
+	fi
+	rm -rf "$work"
+}
+
+fail() {
+	echo "readme.sh: $*" >&2
+	if [ -n "$server" ]; then
+		echo "--- output of the daemon:" >&2
+		cat "$work/serve.log" >&2
+	fi
+	exit 1
+}
+
+now_ms() { date +%s%3N; }
+
+fresh_clone() {
+	if git rev-parse --git-dir >/dev/null 2>&1; then
+		git clone --quiet . "$work/weir"
+		git diff --quiet HEAD 2>/dev/null || echo "readme.sh: changes that are not committed are not in the clone"
+	else
+		echo "readme.sh: no git checkout here, so this is a copy and not a clone"
+		cp -R . "$work/weir"
+	fi
+	cd "$work/weir"
+}
+
+# start_daemon runs the README's command, on another port only if 8080 is taken,
+# and waits until it has printed its curl line.
+start_daemon() {
+	grep -qxF "$serve_command" README.md || fail "README.md has no line '$serve_command'"
+	local command=$serve_command
+	if (exec 3<>/dev/tcp/127.0.0.1/8080) 2>/dev/null; then
+		echo "readme.sh: port 8080 is taken, so this runs with --http 127.0.0.1:0"
+		command+=' --http 127.0.0.1:0'
+	fi
+	echo "\$ $command"
+	$command >"$work/serve.log" 2>&1 &
+	server=$!
+	for _ in $(seq 1200); do
+		curl_line=$(grep -oE 'curl .*' "$work/serve.log" | head -n 1) && return
+		kill -0 "$server" 2>/dev/null || fail "the daemon ended before it printed a curl line"
+		sleep 0.1
+	done
+	fail "the daemon printed no curl line within two minutes"
+}
+
+# ask runs the printed curl line and leaves the answer in $answer.
+ask() { answer=$(bash -c "$curl_line" 2>/dev/null) || fail "failed: $curl_line"; }
+
+allowed() { grep -qE '"allowed": ?true' <<<"$answer"; }
+
+# burst_then_refusals checks that the burst passes, that the rate adds no more
+# than the time allows, and that the rest is refused.
+burst_then_refusals() {
+	echo "\$ $curl_line"
+	local start admitted=0 most elapsed
+	start=$(now_ms)
+	for _ in $(seq "$requests"); do
+		ask
+		if allowed; then admitted=$((admitted + 1)); fi
+	done
+	elapsed=$(($(now_ms) - start))
+	most=$((burst + rate * elapsed / 1000 + 1))
+	echo "readme.sh: $requests requests in $elapsed ms: $admitted admitted, $((requests - admitted)) refused"
+	[ "$admitted" -ge "$burst" ] || fail "$admitted admitted, want the burst of $burst"
+	[ "$admitted" -le "$most" ] || fail "$admitted admitted in $elapsed ms, want at most $most"
+	[ "$admitted" -lt "$requests" ] || fail "nothing was refused: the machine took $elapsed ms for $requests requests, too long to see the limit"
+}
+
+# retry_is_admitted spends what is left, waits as long as the refusal says, and
+# asks again.
+retry_is_admitted() {
+	for _ in $(seq 100); do
+		ask
+		allowed || break
+	done
+	if allowed; then fail "100 more requests and no refusal"; fi
+	local wait
+	wait=$(grep -oE '"retry_after": ?[0-9.]+' <<<"$answer" | grep -oE '[0-9.]+$') || fail "no retry_after in: $answer"
+	sleep "$wait"
+	ask
+	allowed || fail "still refused after retry_after of $wait s: $answer"
+	echo "readme.sh: admitted again after retry_after of $wait s"
+}
+
+# stop_daemon ends the program the way a service manager does. go run passes no
+# SIGTERM on, so it goes to the program itself, and go run ends as that does.
+stop_daemon() {
+	pkill -TERM -P "$server" || fail "the daemon is gone before it was stopped"
+	local status=0
+	wait "$server" || status=$?
+	server=
+	[ "$status" -eq 0 ] || fail "the daemon ended with $status after SIGTERM, want 0"
+	echo "readme.sh: stopped with exit 0"
+}
+
+replay_log() {
+	local command
+	command=$(grep -E '^go run \./cmd/weir replay ' README.md | head -n 1) || fail "README.md has no replay command"
+	echo "\$ $command"
+	bash -c "$command" | tee "$work/replay.txt" || fail "failed: $command"
+	grep -qE '10,?000' "$work/replay.txt" || fail "the report does not say that 10,000 lines were read"
+}
+
+fresh_clone
+start_daemon
+burst_then_refusals
+retry_is_admitted
+stop_daemon
+replay_log
