@@ -18,9 +18,21 @@ import (
 // dial makes a client of a server for the test.
 func dial(t testing.TB, server *redistest.Server) rueidis.Client {
 	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
+	return dialWith(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
+}
+
+// dialOnce makes a client with one connection. Once it has answered after a
+// restart, no call is lost any more; the four of [dial] each lose one.
+func dialOnce(t testing.TB, server *redistest.Server) rueidis.Client {
+	t.Helper()
+	return dialWith(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true, PipelineMultiplex: -1})
+}
+
+func dialWith(t testing.TB, option rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(option)
 	if err != nil {
-		t.Fatalf("dialling %s: %v", server.Addr, err)
+		t.Fatalf("dialling %s: %v", option.InitAddress, err)
 	}
 	t.Cleanup(client.Close)
 	return client

@@ -12,7 +12,7 @@ import (
 func TestANewServerIsDeniedForOneReset(t *testing.T) {
 	server := redistest.Start(t)
 	now := int64(1_700_000_000) * 1e6 // us: not the start of a window
-	engine := newEngine(t, dial(t, server), redislimit.Options{DenyNewServer: true, Clock: func() int64 { return now * 1000 }})
+	engine := newEngine(t, dialOnce(t, server), redislimit.Options{DenyNewServer: true, Clock: func() int64 { return now * 1000 }})
 	const hour int64 = 3600 * 1e6
 	limits := map[weir.Limit]int64{ // to how long they are denied, in us
 		weir.TokenBucket{Rate: weir.Per(3, time.Hour), Burst: 4}:  hour / 3 * 4,
