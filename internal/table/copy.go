@@ -97,7 +97,7 @@ func emptyDirectory(shard int, depth uint8, pairs []Pair) (*directory, error) {
 		if live > segmentSlots*7/8 {
 			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, len(pairs), shardBits+depth)
 		}
-		d.segments[i] = newSegment(min(roomFor(live), segmentSlots), depth)
+		d.segments[i] = newSegment(min(roomFor(live), segmentSlots), depth, 0)
 	}
 	return d, nil
 }
@@ -108,6 +108,7 @@ func (s *segment) putOnce(h Hash, word uint64) bool {
 	switch {
 	case found == nil:
 		s.put(h, word)
+		s.slots[0].word.Add(1)
 	case word == Elsewhere:
 		found.Store(Elsewhere)
 	case found.Load() != Elsewhere:

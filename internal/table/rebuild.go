@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// makeRoom replaces the segment of h, if d is still the directory, and looks at
-// the next one for idle words. It says whether to look again: not if the shard
-// may hold no more.
+// makeRoom replaces the segment of h, if d is still the directory. It says whether
+// to look again: not if the shard may hold no more.
 func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -15,7 +14,7 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 		return true
 	}
 	if d == nil {
-		s.directory.Store(&directory{segments: []segment{newSegment(minSlots, 0)}})
+		s.directory.Store(&directory{segments: []segment{newSegment(minSlots, 0, 0)}})
 		return true
 	}
 	if s.used.Load() >= s.most {
@@ -25,12 +24,7 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 	if !d.segments[at].full() {
 		return true // someone took the slot before us
 	}
-	next := s.turn(d)
-	d = t.replace(s, d, at, now)
-	if len(d.segments) > 1 {
-		d = t.tidy(s, d, next, now)
-	}
-	s.directory.Store(d)
+	s.directory.Store(t.replace(s, d, at, now))
 	return true
 }
 
@@ -45,7 +39,8 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 	}
 	s.looked.Store(now)
 	at := s.turn(d)
-	if t.idleWords(&d.segments[at], now) == 0 {
+	t.touch(&d.segments[at])
+	if idle, _ := t.idleAmong(d.segments[at].slots[1:], now); idle == 0 {
 		return false
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -59,23 +54,36 @@ func (s *shard) turn(d *directory) int {
 	return at
 }
 
-// tidy replaces a segment most of whose words are idle.
-func (t *Table) tidy(s *shard, d *directory, at int, now int64) *directory {
+// tidy replaces the next segment, if most of its words are idle.
+func (t *Table) tidy(s *shard, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.directory.Load()
+	at := s.turn(d)
 	old := &d.segments[at]
-	if len(old.slots)-1 <= minSlots || 2*t.idleWords(old, now) <= int(old.slots[0].word.Load()) {
-		return d
+	t.touch(old)
+	if len(old.slots)-1 > minSlots && t.mostlyIdle(old, now) {
+		s.directory.Store(t.replace(s, d, at, now))
 	}
-	return t.replace(s, d, at, now)
 }
 
-func (t *Table) idleWords(s *segment, now int64) (n int) {
-	t.touch(s)
-	for i := 1; i < len(s.slots); i++ {
-		if s.slots[i].tag.Load() != empty && t.isIdle(s.slots[i].word.Load(), now) {
-			n++
+// mostlyIdle judges by an eighth of the slots, which are as good as random.
+func (t *Table) mostlyIdle(s *segment, now int64) bool {
+	idle, used := t.idleAmong(s.slots[1:1+len(s.slots)/8], now)
+	return 2*idle > used
+}
+
+func (t *Table) idleAmong(slots []slot, now int64) (idle, used int) {
+	for i := range slots {
+		if slots[i].tag.Load() == empty {
+			continue
+		}
+		used++
+		if t.isIdle(slots[i].word.Load(), now) {
+			idle++
 		}
 	}
-	return n
+	return idle, used
 }
 
 func (t *Table) isIdle(word uint64, now int64) bool {
@@ -100,13 +108,13 @@ func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
 	live, upper := t.freeze(s, old, words, now)
 	d = &directory{depth: d.depth, segments: slices.Clone(d.segments)}
 	switch capacity := roomFor(live); {
-	case capacity <= segmentSlots:
+	case live <= segmentSlots*2/3:
 		capacity = min(max(capacity, len(d.segments)/4), segmentSlots)
-		d.place(old, at, newSegment(capacity, old.depth))
+		d.place(old, at, newSegment(capacity, old.depth, live))
 	case old.depth >= deepest(s.used.Load()):
-		d.place(old, at, newSegment(capacity, old.depth))
+		d.place(old, at, newSegment(capacity, old.depth, live))
 	default:
-		d.split(old, at, halfFor(live-upper), halfFor(upper))
+		d.split(old, at, live-upper, upper)
 	}
 	for i := 1; i < len(old.slots); i++ {
 		if words[i] != Fresh {
@@ -125,8 +133,9 @@ func deepest(keys int64) uint8 {
 	return uint8(bits.Len64(uint64(keys)/(segmentSlots/8))) + 4
 }
 
-// roomFor is the capacity for so many words: they fill two of three slots.
-func roomFor(live int) int { return max(minSlots, live+live/2+1) }
+// roomFor is the capacity for so many words: they fill ten of seventeen slots, so
+// that a word takes 27.2 bytes at most.
+func roomFor(live int) int { return max(minSlots, live+live*7/10+1) }
 
 // halfFor is roomFor of a half of a split: no more than a segment's slots, but
 // where they would all be in use.
@@ -182,8 +191,8 @@ func (d *directory) split(old *segment, at, lower, upper int) {
 		d.depth++
 	}
 	halves := [2]segment{
-		newSegment(lower, old.depth+1),
-		newSegment(upper, old.depth+1),
+		newSegment(halfFor(lower), old.depth+1, lower),
+		newSegment(halfFor(upper), old.depth+1, upper),
 	}
 	for i := at & (1<<old.depth - 1); i < len(d.segments); i += 1 << old.depth {
 		d.segments[i] = halves[i>>old.depth&1]

@@ -28,8 +28,11 @@ type segment struct {
 	depth uint8 // how many directory bits its hashes share
 }
 
-func newSegment(capacity int, depth uint8) segment {
-	return segment{slots: make([]slot, 1+capacity), depth: depth}
+// newSegment is a segment that so many hashes are about to be put into.
+func newSegment(capacity int, depth uint8, used int) segment {
+	s := segment{slots: make([]slot, 1+capacity), depth: depth}
+	s.slots[0].word.Store(uint64(used))
+	return s
 }
 
 // first is where the search for a hash begins: its upper half says how far into
@@ -64,38 +67,44 @@ func (s *segment) find(h Hash) (word *atomic.Uint64, stale bool) {
 }
 
 // claim finds or takes the slot of h; nil if the segment is full or frozen, or
-// its shard may hold no more.
-func (s *segment) claim(h Hash, of *shard) *atomic.Uint64 {
+// its shard may hold no more. It is due to tidy up elsewhere when the segment
+// passes three quarters, which it does once at most.
+func (s *segment) claim(h Hash, of *shard) (word *atomic.Uint64, due bool) {
 	i := s.first(h)
 	for range len(s.slots) - 1 {
-		switch found := s.slots[i].tag.Load(); {
-		case found == uint64(h), found == empty && s.take(i, h, of):
-			return &s.slots[i].word
-		case found == empty, found == frozen:
-			return nil // full, or just taken by another: look again
+		found := s.slots[i].tag.Load()
+		if found == empty {
+			due, found = s.take(i, h, of)
+		}
+		switch found {
+		case uint64(h):
+			return &s.slots[i].word, due
+		case empty, frozen:
+			return nil, false
 		}
 		if i++; i == len(s.slots) {
 			i = 1
 		}
 	}
-	return nil
+	return nil, false
 }
 
-// take makes the empty slot i that of h, unless there is no room or someone
-// else was faster and is another hash.
-func (s *segment) take(i int, h Hash, of *shard) bool {
+// take makes the empty slot i that of h, unless there is no room, and says whose
+// it is.
+func (s *segment) take(i int, h Hash, of *shard) (due bool, tag uint64) {
 	if s.full() || !of.enter() {
-		return false
+		return false, empty
 	}
-	if s.slots[i].tag.CompareAndSwap(empty, uint64(h)) {
-		s.slots[0].word.Add(1)
-		return true
+	if !s.slots[i].tag.CompareAndSwap(empty, uint64(h)) {
+		of.used.Add(-1)
+		return false, s.slots[i].tag.Load()
 	}
-	of.used.Add(-1)
-	return s.slots[i].tag.Load() == uint64(h)
+	room := uint64(len(s.slots) - 1)
+	return s.slots[0].word.Add(1) == room-room/4, uint64(h)
 }
 
-// put is claim for a segment that nobody else sees yet and that has room.
+// put is claim for a segment that nobody else sees yet, which has room for h and
+// has counted it.
 func (s *segment) put(h Hash, word uint64) {
 	i := s.first(h)
 	for s.slots[i].tag.Load() != empty {
@@ -105,7 +114,6 @@ func (s *segment) put(h Hash, word uint64) {
 	}
 	s.slots[i].tag.Store(uint64(h))
 	s.slots[i].word.Store(word)
-	s.slots[0].word.Add(1)
 }
 
 // directory finds the segment of a hash by bits of it. It is replaced, never

@@ -35,16 +35,17 @@ const (
 // must be as good as random.
 type Hash uint64
 
-// The sizes. A decision touches the slots of two segments at most.
+// The sizes. A call looks through one segment at most. With the slot that counts,
+// one of full size is a size class of the allocator.
 const (
 	shardBits    = 6
 	shards       = 1 << shardBits
 	minSlots     = 8
-	segmentSlots = 512
+	segmentSlots = 895
 
 	// MaxTouched bounds the slots that one call looks at, for hashes as good
 	// as random.
-	MaxTouched = 2 * segmentSlots
+	MaxTouched = 1024
 )
 
 // Options configure a Table.
@@ -132,10 +133,16 @@ func (t *Table) Claim(h Hash, now int64) *atomic.Uint64 {
 }
 
 func (t *Table) claim(s *shard, h Hash, now int64) *atomic.Uint64 {
-	for {
+	for tidied := false; ; {
 		d := s.directory.Load()
 		if d != nil {
-			if word := d.segment(h).claim(h, s); word != nil {
+			word, due := d.segment(h).claim(h, s)
+			if due && !tidied {
+				tidied = true
+				t.tidy(s, now)
+				continue // the segment tidied up may be that of h
+			}
+			if word != nil {
 				return word
 			}
 			if s.crowded(d, h, now) {

@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -147,4 +148,24 @@ func BenchmarkClaimKnown(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkClaimNew is a million hashes never seen, each in a table that grows
+// with them: figures are of one hash.
+func BenchmarkClaimNew(b *testing.B) {
+	const keys = 1 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		tab := table.New(table.Options{Idle: neverIdle})
+		for i := range uint64(keys) {
+			tab.Claim(table.Hash((i+1)*0x9e3779b97f4a7c15), 0).Store(i + 1)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	perKey := func(x float64) float64 { return x / keys / float64(b.N) }
+	b.ReportMetric(perKey(float64(b.Elapsed().Nanoseconds())), "ns/key")
+	b.ReportMetric(perKey(float64(after.TotalAlloc-before.TotalAlloc)), "B/key")
+	b.ReportMetric(perKey(float64(after.Mallocs-before.Mallocs)), "allocs/key")
+	b.ReportMetric(0, "ns/op")
 }
