@@ -149,49 +149,105 @@ func (l *SlidingWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(l, l.Unpack(word, base), now)
 }
 
-// TakeWord decides on the counts. A refusal is left to the exact functions: it
-// has to tell when the weights will have fallen far enough.
+// TakeWord decides on the counts.
 func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	before, count, number, left, ok := l.counted(word, base, now, n)
+	w, ok := l.counted(word, base, now, n)
 	if !ok {
 		return takeWord(l, word, base, now, n)
 	}
-	a.Limit, a.Allowed, a.Changed, a.ResetAfter = l.limit, true, true, left+l.period
-	count += n
-	a.Remaining = l.limit - count
-	if before > 0 {
-		a.Remaining -= mul(before, left).ceilDiv(l.period)
+	next, a.Limit = word, l.limit
+	if l.admits(&w, n) {
+		w.count += n
+		next, ok = l.word(w.number, w.before, w.count), uint64(w.count) <= l.layout.least
+		a.Allowed, a.Changed = true, true
+	} else {
+		a.RetryAfter = l.refused(&w, n)
 	}
-	return l.word(number, before, count), a, uint64(count) <= l.layout.least
+	if n > 1 || a.Allowed { // else not even 1 fits
+		a.Remaining = l.room(&w)
+	}
+	a.ResetAfter = w.left
+	if w.count > 0 {
+		a.ResetAfter += l.period
+	}
+	return next, a, ok
 }
 
 // AllowWord decides on the counts.
 func (l *SlidingWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	before, count, number, _, ok := l.counted(word, base, now, n)
-	if !ok {
+	w, ok := l.counted(word, base, now, n)
+	switch {
+	case !ok:
 		return allowWord(l, word, base, now, n)
+	case !l.admits(&w, n):
+		return word, false, true
 	}
-	count += n
-	return l.word(number, before, count), true, uint64(count) <= l.layout.least
+	w.count += n
+	return l.word(w.number, w.before, w.count), true, uint64(w.count) <= l.layout.least
 }
 
-// counted is the counts at now and what is left of the window, if n fits: before
-// × left <= (limit - count - n) × period.
-func (l *SlidingWindow) counted(word uint64, base, now, n int64) (before, count int64, number uint64, left int64, ok bool) {
+// windowCounts are those of a sliding window, of which so much is left.
+type windowCounts struct {
+	before, count int64
+	number        uint64
+	left          int64 // at least 1
+}
+
+// counted is the counts at now, if their window is not behind the one of the
+// word, and the cost is one that could fit.
+func (l *SlidingWindow) counted(word uint64, base, now, n int64) (w windowCounts, ok bool) {
 	layout := &l.layout
 	number, elapsed, ok := layout.at(base, now, l.period)
-	left = l.period - int64(elapsed)
-	switch stored := word >> layout.width; {
-	case stored > number:
-		return 0, 0, 0, 0, false
-	case stored == number:
-		before, count = int64(word&layout.mask>>layout.half), int64(word&layout.least)
-	case stored == number-1:
-		before = int64(word & layout.least)
+	w.number, w.left = number, l.period-int64(elapsed)
+	stored := word >> layout.width
+	switch stored {
+	case number:
+		w.before, w.count = int64(word&layout.mask>>layout.half), int64(word&layout.least)
+	case number - 1:
+		w.before = int64(word & layout.least)
 	}
-	room := l.limit - count - n
-	fits := room >= before || room >= 0 && !mul(room, l.period).less(mul(before, left))
-	return before, count, number, left, ok && fits && uint64(n-1) < uint64(l.limit)
+	return w, ok && stored <= number && uint64(n-1) < uint64(l.limit)
+}
+
+// admits says whether before × left <= (limit - count - n) × period.
+func (l *SlidingWindow) admits(w *windowCounts, n int64) bool {
+	room := l.limit - w.count - n
+	return room >= w.before || room >= 0 && !mul(room, l.period).less(mul(w.before, w.left))
+}
+
+// refused is how long until n fit that do not: in this window, while the weight
+// of the one before falls, or in the next, while that of this one does.
+func (l *SlidingWindow) refused(w *windowCounts, n int64) int64 {
+	if room := l.limit - w.count - n; room >= 0 {
+		share, _ := shareOf(l.period, room, w.before)
+		return w.left - share
+	}
+	share, _ := shareOf(l.period, l.limit-n, w.count)
+	return w.left + l.period - share
+}
+
+// room is limit - count - the weighted count before, rounded up.
+func (l *SlidingWindow) room(w *windowCounts) int64 {
+	left := l.limit - w.count
+	if left <= 0 || w.before == 0 {
+		return max(left, 0)
+	}
+	weight, rest := shareOf(w.before, w.left, l.period)
+	if rest > 0 {
+		weight++
+	}
+	return max(left-weight, 0)
+}
+
+// shareOf is whole × part / parts, rounded down, and what is left over. None is
+// negative, and part is at most parts. Nearly always the product fits 64 bits.
+func shareOf(whole, part, parts int64) (share, rest int64) {
+	hi, lo := bits.Mul64(uint64(whole), uint64(part))
+	if hi == 0 {
+		return int64(lo / uint64(parts)), int64(lo % uint64(parts))
+	}
+	q, r := bits.Div64(hi, lo, uint64(parts))
+	return int64(q), int64(r)
 }
 
 // alignedTo is the start of the window of base, or of the next one if that lies

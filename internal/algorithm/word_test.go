@@ -1,20 +1,49 @@
 package algorithm
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 )
 
+// worder is a limit, and how far apart calls to it are, at most.
+type worder struct {
+	Worder
+	apart int64
+}
+
 // worders are limits whose words are tight in one way or another: fractions of
-// a nanosecond, counts at the end of their bits, denominators no word has.
-func worders() []Worder {
-	const second = 1_000_000_000
-	return []Worder{
-		NewTokenBucket(10, second, 20), NewTokenBucket(3, second, 5), NewTokenBucket(999, second, 7),
-		NewTokenBucket(1_000_000_000, second, 1<<20), NewTokenBucket(1, 30*24*3600*second, 4),
-		NewLeakyBucket(7, 60*second, 3, 1), NewFixedWindow(100, 60*second), NewFixedWindow(1<<40, second),
-		NewSlidingWindow(1000, 3600*second), NewSlidingWindow(60_000, second),
+// a nanosecond, counts at the end of their bits, denominators no word has,
+// products of more than 64 bits.
+func worders() []worder {
+	const second, year = 1_000_000_000, 366 * 24 * 3600 * 1_000_000_000
+	return []worder{
+		{NewTokenBucket(10, second, 20), 3 * second}, {NewTokenBucket(3, second, 5), 3 * second}, {NewTokenBucket(999, second, 7), second / 200},
+		{NewTokenBucket(1_000_000_000, second, 1<<20), 3 * second}, {NewTokenBucket(1, 30*24*3600*second, 4), 3 * second},
+		{NewLeakyBucket(7, 60*second, 3, 1), 20 * second}, {NewLeakyBucket(1, second, 0, 0), 2 * second}, {NewLeakyBucket(10, second, 9, 0), second},
+		{NewLeakyBucket(10, second, 9, 4), second}, {NewLeakyBucket(10, second, 9, 9), second}, {NewLeakyBucket(10, second, 9, 1<<53), second},
+		{NewLeakyBucket(1, year, 3, 1), year / 20}, {NewLeakyBucket(1, year, 1<<20, 3), year / 20},
+		{NewFixedWindow(100, 60*second), 3 * second}, {NewFixedWindow(1<<40, second), 3 * second},
+		{NewSlidingWindow(1000, 3600*second), 3 * second}, {NewSlidingWindow(60_000, second), 3 * second}, {NewSlidingWindow(5, second), second / 2},
+		{NewSlidingWindow(1, second), second}, {NewSlidingWindow(1<<29, year), year / 20}, {NewSlidingWindow(7, 7), 5}, {NewSlidingWindow(3, 1), 3},
 	}
+}
+
+// later is an instant after now, and now and then one before.
+func (a worder) later(random *rand.Rand, now int64) int64 {
+	now += random.Int64N(a.apart + 1)
+	if random.IntN(20) == 0 {
+		now -= random.Int64N(a.apart + 1)
+	}
+	return now
+}
+
+// cost is mostly small, and now and then any that could fit, or just not.
+func (a worder) cost(random *rand.Rand) int64 {
+	if random.IntN(4) == 0 {
+		return random.Int64N(a.Capacity() + 2)
+	}
+	return random.Int64N(min(a.Capacity(), 8) + 2)
 }
 
 // TestWordsDecideLikeStates takes at random from a word and from the state it
@@ -22,24 +51,28 @@ func worders() []Worder {
 // when it can be.
 func TestWordsDecideLikeStates(t *testing.T) {
 	for _, a := range worders() {
+		name, packed, denied := fmt.Sprintf("%T of %d", a.Worder, a.Capacity()), 0, 0
 		for seed := range uint64(20) {
 			random := rand.New(rand.NewPCG(seed, 9))
 			base := a.AlignWords(1_700_000_000_123_456_789)
-			now, word, s, packed := base+1, uint64(0), a.Fresh(), 0
+			now, word, s := base+1, uint64(0), a.Fresh()
 			for op := range 300 {
-				now += random.Int64N(1+int64(3e9)) - int64(random.IntN(20)/19)*2e9
-				n := random.Int64N(min(a.Capacity(), 8) + 2)
-				parts := []Part{{Algorithm: a, State: s, Cost: n}}
+				now = a.later(random, now)
+				n := a.cost(random)
+				parts := []Part{{Algorithm: a.Worder, State: s, Cost: n}}
 				want := Take(parts, now)
 				next, got, ok := a.TakeWord(word, base, now, n)
 				if ok && got != want {
-					t.Fatalf("%T seed %d op %d: TakeWord(%#x, now %d, %d) = %+v, want %+v", a, seed, op, word, now-base, n, got, want)
+					t.Fatalf("%s seed %d op %d: TakeWord(%#x, now %d, %d) = %+v, want %+v", name, seed, op, word, now-base, n, got, want)
 				}
 				if afterAllow, allowed, ok := a.AllowWord(word, base, now, n); ok {
-					part := Part{Algorithm: a, State: s, Cost: n}
+					part := Part{Algorithm: a.Worder, State: s, Cost: n}
 					if wanted := Allow(&part, now); allowed != wanted || allowed && want.Delay == 0 && n > 0 && afterAllow != next {
-						t.Fatalf("%T seed %d op %d: AllowWord(%#x, now %d, %d) = %v, want %v", a, seed, op, word, now-base, n, allowed, wanted)
+						t.Fatalf("%s seed %d op %d: AllowWord(%#x, now %d, %d) = %v, want %v", name, seed, op, word, now-base, n, allowed, wanted)
 					}
+				}
+				if !want.Allowed && want.RetryAfter != Never {
+					denied++
 				}
 				s = parts[0].State
 				if word, ok = a.Pack(s, base); !ok {
@@ -48,15 +81,15 @@ func TestWordsDecideLikeStates(t *testing.T) {
 				}
 				packed++
 				if want.Changed && ok && got == want && word != next {
-					t.Fatalf("%T seed %d op %d: TakeWord leaves %#x, the state packs to %#x", a, seed, op, next, word)
+					t.Fatalf("%s seed %d op %d: TakeWord leaves %#x, the state packs to %#x", name, seed, op, next, word)
 				}
 				if idle := Idle(a, s, now); idle != a.IdleWord(word, base, now) && now > base {
-					t.Fatalf("%T seed %d op %d: IdleWord(%#x) is %v, want %v", a, seed, op, word, !idle, idle)
+					t.Fatalf("%s seed %d op %d: IdleWord(%#x) is %v, want %v", name, seed, op, word, !idle, idle)
 				}
 			}
-			if _, tight := a.(*TokenBucket); !tight && packed == 0 {
-				t.Errorf("%T: no state ever fitted a word", a)
-			}
+		}
+		if _, tight := a.Worder.(*TokenBucket); !tight && (packed == 0 || denied == 0 && a.Capacity() < 1<<20) {
+			t.Errorf("%s: %d states fitted a word, and %d calls were refused", name, packed, denied)
 		}
 	}
 }
