@@ -12,29 +12,28 @@ import (
 //
 // An injected source is taken as it is instead.
 type clock struct {
-	source func() int64
+	now    func() int64 // reads the monotonic clock once, or the source
+	own    bool         // no source was injected
 	start  time.Time
 	offset atomic.Int64 // from the monotonic reading since start to Unix time
 	look   atomic.Int64 // the monotonic reading after which to look again
 }
 
 func newClock(source func() int64) *clock {
-	c := &clock{source: source, start: time.Now()}
+	if source != nil {
+		return &clock{now: source, start: time.Now()}
+	}
+	c := &clock{own: true, start: time.Now()}
 	c.offset.Store(c.start.UnixNano())
 	c.look.Store(int64(time.Second))
+	c.now = func() int64 {
+		since := int64(time.Since(c.start))
+		if since >= c.look.Load() {
+			c.follow(since, time.Now().UnixNano())
+		}
+		return c.offset.Load() + since
+	}
 	return c
-}
-
-// now reads the monotonic clock once.
-func (c *clock) now() int64 {
-	if c.source != nil {
-		return c.source()
-	}
-	since := int64(time.Since(c.start))
-	if since >= c.look.Load() {
-		c.follow(since, time.Now().UnixNano())
-	}
-	return c.offset.Load() + since
 }
 
 // follow moves the clock forward to wall if it is far behind.
@@ -59,7 +58,7 @@ type reading struct {
 	own bool
 }
 
-func (c *clock) read() reading { return reading{c.now(), c.source == nil} }
+func (c *clock) read() reading { return reading{c.now(), c.own} }
 
 func given(t time.Time) reading { return reading{at: t.UnixNano()} }
 
