@@ -115,7 +115,7 @@ func (s *saving) cell(key stateKey, c *cell) {
 		base = c.table.base
 	}
 	number := s.name(key.limit, base)
-	s.numbers = algorithm.AppendSaved(s.numbers[:0], c.state)
+	s.numbers = algorithm.AppendSaved(s.numbers[:0], c.algorithm, c.state)
 	s.out.byte(recordCell)
 	s.out.uint32(number)
 	s.out.uint64(uint64(c.algorithm.Capacity()))

@@ -43,11 +43,12 @@ type Algorithm interface {
 }
 
 // State is what a limit remembers of one key. Each algorithm says what the
-// words mean to it; none has more than three. A state is used once: after Take
-// or Give only the state they return is valid, since a log is changed in place.
+// numbers mean to it; most need no more than three. A state is used once: after
+// Take or Give only the state they return is valid, since Log is changed in
+// place.
 type State struct {
 	A, B, C int64
-	Log     *Log
+	Log     []int64
 }
 
 // delayer is an Algorithm that admits with a delay: Delay is what is left, at

@@ -63,13 +63,13 @@ func TestRateGateKeepsNoMoreEntriesThanItNeeds(t *testing.T) {
 			s = a.Take(s, now, 1)
 		}
 	}
-	if got := s.Log.Len(); got > limit {
+	if got := cap(s.Log) / 2; got > limit {
 		t.Errorf("taken whenever it fits: room for %d entries, want at most %d", got, limit)
 	}
 	for now := range int64(20 * period) {
 		s = a.Take(s, 20*period+now, 1)
 	}
-	if got := s.Log.Len(); got > 3*limit {
+	if got := cap(s.Log) / 2; got > 3*limit {
 		t.Errorf("recorded without end: room for %d entries, want at most %d", got, 3*limit)
 	}
 }

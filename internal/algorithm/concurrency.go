@@ -1,30 +1,18 @@
 package algorithm
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
 // Concurrency lets so many units be held at once. A unit is held by a lease,
 // which has an identity to release it by and an end at which it releases
 // itself. State: A is the instant of the last write; time behind it is taken as
 // that instant. B is the units of the leases kept, ended ones included. Log is
-// nil while there are none.
+// the leases.
 //
 // A release by identity looks through the leases, so it costs time in
 // proportion to the limit.
 type Concurrency struct {
 	slots int64
 	lease int64 // ns; 0 if leases do not end by themselves
-}
-
-// lease is units held by one identity (0 is nobody's) until an instant, Never
-// if by release alone.
-type lease struct {
-	end      int64
-	identity uint64
-	units    int64
 }
 
 // NewConcurrency makes a limit of so many units held at once, for at most so
@@ -41,15 +29,16 @@ func (c *Concurrency) Wait(s State, now, n int64) int64 {
 	if lacking <= 0 {
 		return 0
 	}
-	last := len(s.Log.leases) - 1
+	held := leases(s.Log)
+	last := held.len() - 1
 	if lacking < live { // for all of them the last is the answer
 		for last = ended; ; last++ {
-			if lacking -= s.Log.leases[last].units; lacking <= 0 {
+			if lacking -= held.at(last).units; lacking <= 0 {
 				break
 			}
 		}
 	}
-	if end := s.Log.leases[last].end; end != Never {
+	if end := held.at(last).end; end != Never {
 		return subSat(end, now)
 	}
 	return Never
@@ -66,15 +55,12 @@ func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
 	if n <= 0 {
 		return s
 	}
-	if s.Log == nil {
-		s.Log = &Log{}
-	}
 	s.B += n
 	held := lease{end: c.end(s.A), identity: identity, units: n}
 	if s.B > 2*c.slots {
-		s.Log.holdForNobody(held)
+		s.Log = leases(s.Log).withNobodys(held)
 	} else {
-		s.Log.hold(held)
+		s.Log = leases(s.Log).with(held)
 	}
 	return s
 }
@@ -86,13 +72,9 @@ func (c *Concurrency) Give(s State, now, n int64) State { return c.GiveLease(s, 
 // others': what has ended is not there to be released.
 func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
 	s = c.forget(s, now)
-	if s.Log == nil {
-		return s
-	}
-	s.B -= s.Log.release(n, identity)
-	if len(s.Log.leases) == 0 {
-		s.Log = nil
-	}
+	left, released := leases(s.Log).without(n, identity)
+	s.B -= released
+	s.Log = left
 	return s
 }
 
@@ -120,16 +102,13 @@ func (c *Concurrency) end(at int64) int64 {
 
 // live is how many leases have ended, and the units of the others.
 func (c *Concurrency) live(s State, now int64) (ended int, units int64) {
-	if s.Log == nil {
-		return 0, 0
-	}
-	at, units := max(s.A, now), s.B
-	for _, l := range s.Log.leases {
+	at, units, held := max(s.A, now), s.B, leases(s.Log)
+	for ; ended < held.len(); ended++ {
+		l := held.at(ended)
 		if l.end > at || l.end == Never {
 			break
 		}
 		units -= l.units
-		ended++
 	}
 	return ended, units
 }
@@ -138,58 +117,6 @@ func (c *Concurrency) live(s State, now int64) (ended int, units int64) {
 func (c *Concurrency) forget(s State, now int64) State {
 	ended, live := c.live(s, now)
 	s.A, s.B = max(s.A, now), live
-	if ended > 0 {
-		s.Log.leases = s.Log.leases[ended:]
-	}
-	if s.Log != nil && len(s.Log.leases) == 0 {
-		s.Log = nil
-	}
+	s.Log = leases(s.Log).drop(ended)
 	return s
 }
-
-// hold puts a lease where its end belongs, or adds it to its like.
-func (l *Log) hold(held lease) {
-	at, found := slices.BinarySearchFunc(l.leases, held, lease.compare)
-	if found {
-		l.leases[at].units += held.units
-		return
-	}
-	l.leases = slices.Insert(l.leases, at, held)
-}
-
-// holdForNobody adds a lease to the first that is nobody's, until both have
-// ended.
-func (l *Log) holdForNobody(held lease) {
-	held.identity = 0
-	if i := slices.IndexFunc(l.leases, func(x lease) bool { return x.identity == 0 }); i >= 0 {
-		held.units += l.leases[i].units
-		held.end = max(held.end, l.leases[i].end)
-		l.leases = slices.Delete(l.leases, i, i+1)
-	}
-	l.hold(held)
-}
-
-// release takes up to n units off the leases of identity, those that end first.
-func (l *Log) release(n int64, identity uint64) (released int64) {
-	kept := l.leases[:0]
-	for _, x := range l.leases {
-		if x.identity == identity {
-			units := min(x.units, n-released)
-			released += units
-			x.units -= units
-		}
-		if x.units > 0 {
-			kept = append(kept, x)
-		}
-	}
-	l.leases = kept
-	return released
-}
-
-// compare orders leases by their end.
-func (x lease) compare(y lease) int {
-	return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.identity, y.identity))
-}
-
-// Leases is how many there are, to measure what they cost.
-func (l *Log) Leases() int { return len(l.leases) }

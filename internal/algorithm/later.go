@@ -82,11 +82,8 @@ func Hold(a Algorithm, s State, now, n int64) int64 {
 
 // Clone is a copy of s that can be taken from without changing s.
 func (s State) Clone() State {
-	if s.Log != nil {
-		log := *s.Log
-		log.ring = slices.Clone(log.ring)
-		log.leases = slices.Clone(log.leases)
-		s.Log = &log
+	if all := s.Log[:cap(s.Log)]; len(all) > 0 {
+		s.Log = slices.Clone(all)[:len(s.Log):len(all)]
 	}
 	return s
 }

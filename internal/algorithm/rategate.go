@@ -4,8 +4,8 @@ import "math"
 
 // RateGate lets at most limit units go ahead in any stretch of period ns, first
 // come, first served. It remembers the instant of each unit; units may be told
-// to go at an instant to come, and nobody overtakes them. State: Log, nil while
-// empty, whose newest entry may lie ahead of now.
+// to go at an instant to come, and nobody overtakes them. State: that of a
+// log, whose newest entry may lie ahead of now.
 //
 // No answer looks at more than the newest limit units. Three times as many are
 // kept, so that a booking can be undone exactly.
@@ -21,19 +21,20 @@ func NewRateGate(limit, period int64) *RateGate {
 // Wait is the time until the newest unit has gone and so many of the oldest
 // have left the window that n fit.
 func (g *RateGate) Wait(s State, now, n int64) int64 {
-	if s.Log.empty() {
+	q := (*log)(&s)
+	if q.length() == 0 {
 		return 0
 	}
-	return max(subSat(s.Log.newest(), now), g.log.Wait(s, now, n))
+	return max(subSat(q.newest(), now), g.log.Wait(s, now, n))
 }
 
 // Take logs n units, at the newest instant if that lies ahead, and forgets what
 // now has passed by a period.
 func (g *RateGate) Take(s State, now, n int64) State {
-	at := now
-	if !s.Log.empty() {
-		at = max(at, s.Log.newest())
-		s.Log.drop(s.Log.before(now, g.log.period))
+	at, q := now, (*log)(&s)
+	if q.length() > 0 {
+		at = max(at, q.newest())
+		q.drop(q.before(now, g.log.period))
 	}
 	return g.push(s, at, n)
 }
@@ -41,24 +42,25 @@ func (g *RateGate) Take(s State, now, n int64) State {
 // Give lets the oldest n units that still count leave. The older ones stay, in
 // case that time runs back.
 func (g *RateGate) Give(s State, now, n int64) State {
-	if s.Log.empty() {
+	q := (*log)(&s)
+	if q.length() == 0 {
 		return s
 	}
-	s.Log.cut(s.Log.before(max(now, s.Log.newest()), g.log.period), n)
+	q.cut(q.before(max(now, q.newest()), g.log.period), n)
 	return g.known(s)
 }
 
 // Room is what the window leaves, and nothing while the newest unit has yet to
 // go.
 func (g *RateGate) Room(s State, now int64) int64 {
-	if !s.Log.empty() && s.Log.newest() > now {
+	if q := (*log)(&s); q.length() > 0 && q.newest() > now {
 		return 0
 	}
 	return max(g.log.Room(s, now), 0)
 }
 
 // Fresh is an empty log.
-func (g *RateGate) Fresh() State { return State{} }
+func (g *RateGate) Fresh() State { return freshLog() }
 
 // Capacity is the limit.
 func (g *RateGate) Capacity() int64 { return g.log.limit }
@@ -73,12 +75,13 @@ func (g *RateGate) Backlog(s State, now, n int64) int64 {
 	if g.Wait(s, now, n) > subSat(math.MaxInt64, now) {
 		return Never
 	}
-	if s.Log.empty() || s.Log.newest() <= now {
+	q := (*log)(&s)
+	if q.length() == 0 || q.newest() <= now {
 		return 0
 	}
-	ahead := s.Log.search(0, func(x *entry) bool { return x.at > now })
-	if over := s.Log.since(ahead) + n - 2*g.log.limit; over > 0 {
-		return subSat(s.Log.unitFrom(ahead, over), now)
+	ahead := q.until(now)
+	if over := q.since(ahead) + n - 2*g.log.limit; over > 0 {
+		return subSat(q.at(q.unit(ahead, over)), now)
 	}
 	return 0
 }
@@ -91,49 +94,27 @@ func (g *RateGate) Book(s State, now, n int64) State {
 
 // Unbook takes the newest n units out of the log: they are of one entry.
 func (g *RateGate) Unbook(_, after State, n int64) State {
-	if !after.Log.empty() {
-		after.Log.cut(after.Log.length-1, n)
+	if q := (*log)(&after); q.length() > 0 {
+		q.cut(q.length()-1, n)
 	}
 	return g.known(after)
 }
 
 // push logs n units at an instant that is not behind the newest.
 func (g *RateGate) push(s State, at, n int64) State {
-	if s.Log == nil {
-		s.Log = &Log{}
-	}
-	most := min(g.log.limit, maxUnits) * 3
+	q, most := (*log)(&s), min(g.log.limit, maxUnits)*3
 	n = min(n, most)
-	s.Log.keepNewest(most - n)
-	s.Log.push(at, n, most)
+	q.keepNewest(most - n)
+	q.push(at, n, most)
 	return s
 }
 
 // known is s with the clock of the log at its newest entry.
 func (g *RateGate) known(s State) State {
-	if s.Log.empty() {
-		return State{}
+	q := (*log)(&s)
+	if q.length() == 0 {
+		return freshLog()
 	}
-	s.Log.last = s.Log.newest()
+	q.A = q.newest()
 	return s
-}
-
-// cut forgets n units from the i-th entry on, and keeps the older ones.
-func (l *Log) cut(i int, n int64) {
-	kept, left, previous := i, uint64(n), l.total(i)
-	var gone uint64
-	for ; i < l.length; i++ {
-		x := *l.entry(i)
-		units := x.total - previous
-		previous = x.total
-		out := min(units, left)
-		left -= out
-		gone += out
-		if units > out {
-			x.total -= gone
-			*l.entry(kept) = x
-			kept++
-		}
-	}
-	l.length = kept
 }

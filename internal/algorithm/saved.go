@@ -2,26 +2,35 @@ package algorithm
 
 import "math"
 
-// A state is saved as numbers: A, B and C, and of one with a log 1, the last
-// instant, how many entries, each as its instant and units, how many leases,
-// each as its end, identity and units; 0 stands for no log.
+// A state is saved as numbers: A, B and C, and then 0, or 1 and what is in Log:
+// the last instant, how many entries, each as its instant and units, how many
+// leases, each as its end, identity and units. Of a log, A, B and C are 0; of
+// leases the last instant is.
 
-// AppendSaved appends a state as numbers.
-func AppendSaved(into []int64, s State) []int64 {
+// AppendSaved appends a state of a as numbers.
+func AppendSaved(into []int64, a Algorithm, s State) []int64 {
+	switch a.(type) {
+	case *SlidingLog, *RateGate:
+		return appendLog(append(into, 0, 0, 0), (*log)(&s))
+	}
 	into = append(into, s.A, s.B, s.C)
-	if s.Log == nil {
+	if len(s.Log) == 0 {
 		return append(into, 0)
 	}
-	l := s.Log
-	into = append(into, 1, l.last, int64(l.length))
-	for i := range l.length {
-		into = append(into, l.entry(i).at, int64(l.entry(i).total-l.total(i)))
+	into = append(into, 1, 0, 0, int64(leases(s.Log).len()))
+	return append(into, s.Log...)
+}
+
+func appendLog(into []int64, l *log) []int64 {
+	length := l.length()
+	if length == 0 && l.A == math.MinInt64 {
+		return append(into, 0)
 	}
-	into = append(into, int64(len(l.leases)))
-	for _, x := range l.leases {
-		into = append(into, x.end, int64(x.identity), x.units)
+	into = append(into, 1, l.A, int64(length))
+	for i := range length {
+		into = append(into, l.at(i), l.total(i+1)-l.total(i))
 	}
-	return into
+	return append(into, 0)
 }
 
 // Saved is the state of numbers, and whether they are one that a can have: what
@@ -29,46 +38,52 @@ func AppendSaved(into []int64, s State) []int64 {
 func Saved(a Algorithm, numbers []int64) (s State, ok bool) {
 	r := reader{numbers: numbers}
 	s = State{A: r.next(), B: r.next(), C: r.next()}
-	switch r.next() {
-	case 0:
-	case 1:
-		s.Log = r.log()
-	default:
+	l := r.log()
+	if r.broken || len(r.numbers) > 0 {
 		return State{}, false
 	}
-	return s, !r.broken && len(r.numbers) == 0 && sound(a, s)
-}
-
-// sound says that a can have a state whose log is in order.
-func sound(a Algorithm, s State) bool {
-	entries, leases := s.Log != nil && s.Log.length > 0, s.Log != nil && len(s.Log.leases) > 0
 	switch a.(type) {
 	case *TokenBucket, *LeakyBucket:
-		return s.C >= 1 && s.Log == nil
+		return s, s.C >= 1 && !l.kept
 	case *FixedWindow:
-		return isCount(s.B) && s.C == 0 && s.Log == nil
+		return s, isCount(s.B) && s.C == 0 && !l.kept
 	case *SlidingWindow:
-		return isCount(s.B) && isCount(s.C) && s.Log == nil
+		return s, isCount(s.B) && isCount(s.C) && !l.kept
 	case *Cycle:
-		return s.B >= 0 && s.B <= 2*maxUnits && s.C == 0 && s.Log == nil
+		return s, s.B >= 0 && s.B <= 2*maxUnits && s.C == 0 && !l.kept
 	case *SlidingLog, *RateGate:
-		return s.A == 0 && s.B == 0 && s.C == 0 && !leases
+		return l.state(), s.A == 0 && s.B == 0 && s.C == 0 && l.leases.len() == 0
 	case *Concurrency:
-		return isCount(s.B) && s.C == 0 && !entries && s.Log.held() == s.B && leases == (s.Log != nil)
+		sound := isCount(s.B) && s.C == 0 && len(l.entries) == 0 && l.leases.units() == s.B
+		s.Log = l.leases
+		return s, sound && l.kept == (len(s.Log) > 0)
 	}
-	return false
+	return State{}, false
 }
 
 func isCount(n int64) bool { return n >= 0 && n <= maxUnits }
 
-// held is the units of all leases.
-func (l *Log) held() (units int64) {
-	if l != nil {
-		for _, x := range l.leases {
-			units += x.units
-		}
+// savedLog is what a state keeps in Log.
+type savedLog struct {
+	kept    bool // is there anything
+	last    int64
+	entries []int64 // pairs of an instant and the total up to it
+	leases  leases
+}
+
+// state is that of a log.
+func (l *savedLog) state() State {
+	s := freshLog()
+	if !l.kept {
+		return s
 	}
-	return units
+	s.A = l.last
+	if len(l.entries) == 2 {
+		s.C, s.B = l.entries[0], l.entries[1]
+	} else {
+		s.Log = l.entries
+	}
+	return s
 }
 
 // reader takes numbers off a slice.
@@ -97,41 +112,47 @@ func (r *reader) count(numbers int) int {
 	return int(n)
 }
 
-func (r *reader) log() *Log {
-	l := &Log{last: r.next()}
-	l.length = r.count(2)
-	l.ring = make([]entry, l.length)
-	var total int64
-	at := int64(math.MinInt64)
-	for i := range l.ring {
-		x := entry{at: r.next()}
-		units := r.next()
-		if units < 1 || units > 3*maxUnits-total || i > 0 && x.at <= at {
-			r.broken = true
-			return nil
-		}
-		at, total = x.at, total+units
-		x.total = uint64(total)
-		l.ring[i] = x
-	}
-	if l.length > 0 && l.last < at {
+func (r *reader) log() (l savedLog) {
+	switch r.next() {
+	case 0:
+		return l
+	case 1:
+		l.kept, l.last = true, r.next()
+		l.entries = r.entries(l.last)
+		l.leases = r.leases()
+	default:
 		r.broken = true
 	}
-	l.leases = r.leases()
 	return l
 }
 
-func (r *reader) leases() []lease {
-	leases := make([]lease, r.count(3))
+// entries reads those of a log whose last instant is not behind them.
+func (r *reader) entries(last int64) []int64 {
+	count := r.count(2)
+	entries := make([]int64, 0, 2*count)
 	var total int64
-	for i := range leases {
+	for range count {
+		at, units := r.next(), r.next()
+		if units < 1 || units > 3*maxUnits-total || at > last || total > 0 && at <= entries[len(entries)-2] {
+			r.broken = true
+			return nil
+		}
+		total += units
+		entries = append(entries, at, total)
+	}
+	return entries
+}
+
+func (r *reader) leases() (l leases) {
+	var total int64
+	for range r.count(leaseNumbers) {
 		x := lease{end: r.next(), identity: uint64(r.next()), units: r.next()}
-		if x.units < 1 || x.units > maxUnits-total || i > 0 && leases[i-1].compare(x) >= 0 {
+		if x.units < 1 || x.units > maxUnits-total || l.len() > 0 && l.at(l.len()-1).compare(x) >= 0 {
 			r.broken = true
 			return nil
 		}
 		total += x.units
-		leases[i] = x
+		l = append(l, x.end, int64(x.identity), x.units)
 	}
-	return leases
+	return l
 }

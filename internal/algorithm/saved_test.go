@@ -24,7 +24,7 @@ func TestSavedStatesAnswerAsIfNeverSaved(t *testing.T) {
 				s := &source{input}
 				p := kinds[name](s)
 				p.between = func() {
-					numbers := algorithm.AppendSaved(nil, p.state)
+					numbers := algorithm.AppendSaved(nil, p.Algorithm, p.state)
 					state, ok := algorithm.Saved(p.Algorithm, numbers)
 					if !ok {
 						t.Fatalf("%s: its own state %v is refused", p.name, numbers)
@@ -73,7 +73,7 @@ func TestNumbersOfNoStateAreRefused(t *testing.T) {
 			t.Errorf("%s: %v is read as %+v", name, tt.numbers, s)
 		}
 	}
-	if _, ok := algorithm.Saved(leases, algorithm.AppendSaved(nil, held)); !ok {
+	if _, ok := algorithm.Saved(leases, algorithm.AppendSaved(nil, leases, held)); !ok {
 		t.Error("leases that are held are refused")
 	}
 }

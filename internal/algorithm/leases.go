@@ -1,0 +1,102 @@
+package algorithm
+
+import (
+	"cmp"
+	"slices"
+)
+
+// lease is units held by one identity (0 is nobody's) until an instant, Never
+// if by release alone.
+type lease struct {
+	end      int64
+	identity uint64
+	units    int64
+}
+
+// leases are ordered by their end, and of one end by their identity: three
+// numbers each, the Log of a state.
+type leases []int64
+
+const leaseNumbers = 3
+
+func (l leases) len() int { return len(l) / leaseNumbers }
+
+func (l leases) at(i int) lease {
+	n := l[leaseNumbers*i : leaseNumbers*(i+1)]
+	return lease{end: n[0], identity: uint64(n[1]), units: n[2]}
+}
+
+func (l leases) set(i int, x lease) {
+	copy(l[leaseNumbers*i:], []int64{x.end, int64(x.identity), x.units})
+}
+
+// drop forgets the first n leases.
+func (l leases) drop(n int) leases {
+	if n == l.len() {
+		return l[:0] // all of its room can be used again
+	}
+	return l[leaseNumbers*n:]
+}
+
+// with puts a lease where its end belongs, or adds it to its like.
+func (l leases) with(held lease) leases {
+	at, last := 0, l.len()
+	for at < last {
+		if mid := int(uint(at+last) / 2); l.at(mid).compare(held) < 0 {
+			at = mid + 1
+		} else {
+			last = mid
+		}
+	}
+	if at < l.len() && l.at(at).compare(held) == 0 {
+		l[leaseNumbers*at+2] += held.units
+		return l
+	}
+	return slices.Insert(l, leaseNumbers*at, held.end, int64(held.identity), held.units)
+}
+
+// withNobodys adds a lease to the first that is nobody's, until both have ended.
+func (l leases) withNobodys(held lease) leases {
+	held.identity = 0
+	for i := range l.len() {
+		if x := l.at(i); x.identity == 0 {
+			held.units += x.units
+			held.end = max(held.end, x.end)
+			l = slices.Delete(l, leaseNumbers*i, leaseNumbers*(i+1))
+			break
+		}
+	}
+	return l.with(held)
+}
+
+// without takes up to n units off the leases of identity, those that end first,
+// and tells how many they were.
+func (l leases) without(n int64, identity uint64) (_ leases, released int64) {
+	kept := 0
+	for i := range l.len() {
+		x := l.at(i)
+		if x.identity == identity {
+			units := min(x.units, n-released)
+			released += units
+			x.units -= units
+		}
+		if x.units > 0 {
+			l.set(kept, x)
+			kept++
+		}
+	}
+	return l[:leaseNumbers*kept], released
+}
+
+// units are those of all leases.
+func (l leases) units() (units int64) {
+	for i := range l.len() {
+		units += l.at(i).units
+	}
+	return units
+}
+
+// compare orders leases by their end.
+func (x lease) compare(y lease) int {
+	return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.identity, y.identity))
+}

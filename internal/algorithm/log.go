@@ -1,0 +1,209 @@
+package algorithm
+
+import "math"
+
+// log is a State as a queue of entries, oldest first. The units taken at one
+// instant are one entry. A is the instant of the last write, at or after the
+// newest entry; before any it is math.MinInt64.
+//
+// A single entry is C, its instant, and B, its units. When a second comes, they
+// move into a ring, which Log then is: pairs of an instant and the running total
+// of units up to it. The length of Log says how much of the ring is in use, its
+// capacity how much there is. C is where the oldest entry begins, and B the
+// total of the units that have left. Thanks to totals the unit that has to leave
+// is found by bisection; they may wrap, and only their differences are used.
+type log State
+
+// firstRing is how many entries a ring begins with.
+const firstRing = 4
+
+// freshLog is a log that was never written.
+func freshLog() State { return State{A: math.MinInt64} }
+
+func (l *log) single() bool { return cap(l.Log) == 0 }
+
+// length is the number of entries.
+func (l *log) length() int {
+	if l.single() {
+		if l.B > 0 {
+			return 1
+		}
+		return 0
+	}
+	return len(l.Log) / 2
+}
+
+// at is the instant of the i-th entry.
+func (l *log) at(i int) int64 {
+	if l.single() {
+		return l.C
+	}
+	return l.Log[:cap(l.Log)][l.place(i)]
+}
+
+func (l *log) newest() int64 { return l.at(l.length() - 1) }
+
+// total is the running total before the i-th entry.
+func (l *log) total(i int) int64 {
+	switch {
+	case i == 0 && l.single():
+		return 0
+	case i == 0 || l.single():
+		return l.B
+	}
+	return l.Log[:cap(l.Log)][l.place(i-1)+1]
+}
+
+// place is where the i-th entry begins in the ring.
+func (l *log) place(i int) int {
+	p := int(l.C) + 2*i
+	if p >= cap(l.Log) {
+		p -= cap(l.Log)
+	}
+	return p
+}
+
+func (l *log) units() int64 { return l.since(0) }
+
+// since is the units of the i-th entry and all newer ones.
+func (l *log) since(i int) int64 { return l.total(l.length()) - l.total(i) }
+
+// before is how many entries no longer count at e: those with at + period <= e.
+func (l *log) before(e, period int64) int {
+	if e < math.MinInt64+period {
+		return 0
+	}
+	return l.until(e - period)
+}
+
+// until is how many entries are at an instant or before it. None is the likely
+// answer, and tried first.
+func (l *log) until(t int64) int {
+	low, high := 0, l.length()
+	if high == 0 || l.at(0) > t {
+		return 0
+	}
+	for low < high {
+		if mid := int(uint(low+high) / 2); l.at(mid) > t {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// unit is the entry of the n-th unit, counted from the i-th entry on. The first
+// is the likely answer, and tried first.
+func (l *log) unit(i int, n int64) int {
+	from := l.total(i)
+	if l.total(i+1)-from >= n {
+		return i
+	}
+	low, high := i+1, l.length()
+	for low < high {
+		if mid := int(uint(low+high) / 2); l.total(mid+1)-from >= n {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// drop forgets the n oldest entries.
+func (l *log) drop(n int) {
+	switch {
+	case n == 0:
+	case l.single():
+		l.B = 0
+	default:
+		left := l.total(n)
+		l.C, l.B = int64(l.place(n)), left
+		l.Log = l.Log[:len(l.Log)-2*n]
+	}
+}
+
+// keepNewest forgets the oldest units until at most n are left.
+func (l *log) keepNewest(n int64) {
+	over := l.units() - n
+	if over <= 0 {
+		return
+	}
+	if l.single() {
+		l.B = n
+		return
+	}
+	left := l.B + over
+	if n == 0 {
+		l.drop(l.length())
+	} else {
+		l.drop(l.unit(0, over+1)) // the oldest unit that stays
+	}
+	l.B = left
+}
+
+// push logs n units at an instant that is not behind the newest. There are
+// never more entries than most.
+func (l *log) push(at, n, most int64) {
+	l.A = at
+	length := l.length()
+	switch {
+	case length == 0 && l.single():
+		l.C, l.B = at, n
+	case length > 0 && l.newest() == at:
+		*l.lastTotal() += n
+	default:
+		total := l.total(length) + n
+		if len(l.Log) == cap(l.Log) {
+			l.grow(most)
+		}
+		p := l.place(length)
+		l.Log = l.Log[:len(l.Log)+2]
+		ring := l.Log[:cap(l.Log)]
+		ring[p], ring[p+1] = at, total
+	}
+}
+
+// lastTotal is the total up to the newest entry.
+func (l *log) lastTotal() *int64 {
+	if l.single() {
+		return &l.B
+	}
+	return &l.Log[:cap(l.Log)][l.place(l.length()-1)+1]
+}
+
+// grow makes a larger ring, which begins with the oldest entry.
+func (l *log) grow(most int64) {
+	length := l.length()
+	ring := make([]int64, 0, 2*min(int64(max(firstRing, 2*length)), most))
+	for i := range length {
+		ring = append(ring, l.at(i), l.total(i+1))
+	}
+	l.B, l.C, l.Log = l.total(0), 0, ring
+}
+
+// cut forgets n units from the i-th entry on, and keeps the older ones.
+func (l *log) cut(i int, n int64) {
+	if l.single() {
+		if i == 0 {
+			l.B = max(l.B-n, 0)
+		}
+		return
+	}
+	ring, length := l.Log[:cap(l.Log)], l.length()
+	kept, previous, gone := i, l.total(i), int64(0)
+	for ; i < length; i++ {
+		at, total := l.at(i), l.total(i+1)
+		units := total - previous
+		previous = total
+		out := min(units, n-gone)
+		gone += out
+		if units > out {
+			p := l.place(kept)
+			ring[p], ring[p+1] = at, total-gone
+			kept++
+		}
+	}
+	l.Log = ring[:2*kept]
+}
