@@ -16,14 +16,24 @@ import (
 
 const (
 	stressWaiters = 10_000
-	stressRate    = 200_000 // a second
+	stressRate    = 20_000 // a second
 	stressUnit    = time.Second / stressRate
 )
 
 // Ten thousand callers wait on the real clock while others are cancelled,
 // refused and recorded. Nobody is forgotten, nobody overtakes, and the state
-// accounts for every unit.
+// accounts for every unit. A machine that is too busy to disturb them before
+// they are gone tries again.
 func TestTenThousandWaitersUnderStress(t *testing.T) {
+	for range 20 {
+		if stressOnce(t) || t.Failed() {
+			return
+		}
+	}
+	t.Error("no contention in 20 runs")
+}
+
+func stressOnce(t *testing.T) (contended bool) {
 	const debt = 30 * stressRate // nobody goes before all have come
 	lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(stressRate), Burst: 1})
 	began := time.Now()
@@ -35,6 +45,7 @@ func TestTenThousandWaitersUnderStress(t *testing.T) {
 	back := int64((debt*stressUnit - time.Since(began) - 50*time.Millisecond) / stressUnit)
 	lim.Record(-back)
 	recorded := s.disturb(t)
+	whole := lim.Waiting() > 0
 	s.finish(t)
 
 	admitted, cancelled := s.admitted.Load(), s.cancelled.Load()
@@ -42,16 +53,14 @@ func TestTenThousandWaitersUnderStress(t *testing.T) {
 		t.Errorf("%d let go and %d cancelled of %d, %d failed", admitted, cancelled, stressWaiters, s.failed.Load())
 	}
 	want := time.Duration(debt-back+recorded+admitted) * stressUnit
-	if got := lim.PeekAt(began, 0).ResetAfter; got != want {
+	if got := lim.PeekAt(began, 0).ResetAfter; whole && got != want {
 		t.Errorf("the state accounts for %d units, want %d", got/stressUnit, want/stressUnit)
 	}
 	if n := s.overtaken.Load(); n > 0 {
 		t.Errorf("%d were let go while more waited than had come after them", n)
 	}
-	if cancelled == 0 || s.refused.Load() == 0 {
-		t.Errorf("no contention: %d cancelled, %d refused while others waited", cancelled, s.refused.Load())
-	}
 	t.Logf("%d let go, %d cancelled, %d too late, %d recorded, %d refused, in %v", admitted, cancelled, s.late.Load(), recorded, s.refused.Load(), time.Since(began))
+	return whole && cancelled > 0 && s.refused.Load() > 0
 }
 
 type stress struct {
@@ -95,12 +104,12 @@ func (s *stress) wait(ctx context.Context, i int) {
 	}
 }
 
-// disturb cancels waiters at random, and records, until few are left: were the
-// line to end meanwhile, time would pass that the state cannot account for.
+// disturb cancels waiters at random, and records, until half are left. Should the
+// line have ended meanwhile, time has passed that the state cannot account for.
 func (s *stress) disturb(t *testing.T) (recorded int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	limit := s.lim.Limit()
-	for step := 0; s.lim.Waiting() > stressWaiters/10; step++ {
+	for step := 0; s.lim.Waiting() > stressWaiters/2; step++ {
 		for range 8 {
 			s.cancels[r.IntN(stressWaiters)]()
 		}
