@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,36 +38,51 @@ func BenchmarkMemoryTake(b *testing.B) {
 		{"cycle/allowed/1", weir.Cycle{Rate: weir.PerHour(1e9)}, 1},
 		{"concurrency/denied/1", weir.Concurrency{Slots: 1}, 1},
 	} {
-		rule, err := weir.NewRule("r", c.limit)
-		if err != nil {
-			b.Fatal(err)
-		}
-		keys, engine, ctx := make([]string, c.keys), weir.NewMemory(weir.MemoryOptions{}), context.Background()
-		for i := range keys {
-			keys[i] = "user:" + strconv.Itoa(i)
-			_, _ = engine.Take(ctx, rule.For(keys[i], 1))
-		}
-		rand.New(rand.NewPCG(1, 1)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		bench := sync.OnceValue(func() *takeBench { return newTakeBench(b, c.limit, c.keys) })
 		b.Run(c.name, func(b *testing.B) {
-			i := 0
+			next := bench().next(0)
 			for b.Loop() {
-				_, _ = engine.Take(ctx, rule.For(keys[i], 1))
-				if i++; i == len(keys) {
-					i = 0
-				}
+				next()
 			}
 		})
 		b.Run(c.name+"/parallel", func(b *testing.B) {
+			bench := bench()
+			b.ResetTimer()
 			b.RunParallel(func(p *testing.PB) {
-				i := rand.IntN(len(keys))
+				next := bench.next(rand.IntN(len(bench.keys)))
 				for p.Next() {
-					_, _ = engine.Take(ctx, rule.For(keys[i], 1))
-					if i++; i == len(keys) {
-						i = 0
-					}
+					next()
 				}
 			})
 		})
+	}
+}
+
+// takeBench is an engine that knows all its keys.
+type takeBench struct {
+	engine *weir.Memory
+	rule   *weir.Rule
+	keys   []string
+}
+
+func newTakeBench(b *testing.B, limit weir.Limit, keys int) *takeBench {
+	t := &takeBench{engine: weir.NewMemory(weir.MemoryOptions{}), rule: mustRule(b, "r", limit), keys: make([]string, keys)}
+	for i := range t.keys {
+		t.keys[i] = "user:" + strconv.Itoa(i)
+		_, _ = t.engine.Take(context.Background(), t.rule.For(t.keys[i], 1))
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(keys, func(i, j int) { t.keys[i], t.keys[j] = t.keys[j], t.keys[i] })
+	return t
+}
+
+// next takes one of each key in turn, from the i-th on.
+func (t *takeBench) next(i int) func() {
+	ctx := context.Background()
+	return func() {
+		_, _ = t.engine.Take(ctx, t.rule.For(t.keys[i], 1))
+		if i++; i == len(t.keys) {
+			i = 0
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ type keyedShard[K comparable] struct {
 	_        [56]byte
 }
 
+// firstSweep is how many subjects a shard holds before it looks for idle ones.
+const firstSweep = 64
+
 // groupsOfShard are the budgets that the keys of a shard share when there is no
 // room for their own: 256 in all shards.
 const groupsOfShard = 256 / shardCount

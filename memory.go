@@ -18,9 +18,8 @@ import (
 // limit of a Rule, never fails but for bad requests and contexts that are done,
 // and never waits for anything but other decisions.
 //
-// Keys are not kept, where a state fits one word, but a hash of 64 bits under a
-// secret seed: the odds that two of 10 million keys share a budget are below
-// 3e-6, whoever chooses the keys.
+// Keys are not kept, but a hash of 64 bits under a secret seed: the odds that two
+// of 10 million keys share a budget are below 3e-6, whoever chooses the keys.
 type Memory struct {
 	clock  *clock
 	seed   *table.Seed
@@ -164,7 +163,7 @@ func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 	now, _ := m.tryLock(&c, m.clock.now())
 	defer m.unlock(&c, now)
 	for i := range c.slots {
-		m.reset(&c.slots[i])
+		c.slots[i].reset()
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // slot is where the state of a part lives, and which request asked for it.
 type slot struct {
-	key     stateKey
+	key     string // of the request, or its parent or group
 	request int
 	hash    table.Hash
 	part    *part
@@ -28,12 +28,15 @@ const (
 	unplaced place = iota
 	asWord         // borrowed, to be put back
 	asCell
-	newCell // nowhere yet, but counted in
+	newCell // nowhere yet; promised where states are no words
 	asTwin  // with a slot before, which has the same state
 	noRoom
 )
 
 func (s *slot) shard(m *Memory) *shard { return &m.shards[s.hash%shardCount] }
+
+// cells are those that the state is one of, if it is a cell.
+func (s *slot) cells() *cells { return s.table.cells[s.hash%shardCount] }
 
 // call is one decision on its way: the parts of all requests, and the shards
 // that hold their states.
@@ -79,7 +82,7 @@ func (c call) withParts(request int, seed *table.Seed) call {
 	for i := range q.Rule.parts {
 		p := &q.Rule.parts[i]
 		c.parts = append(c.parts, algorithm.Part{Algorithm: p.algorithm, Cost: q.Cost, Lease: q.Lease})
-		c.slots = append(c.slots, slot{key: stateKey{p.state, q.Key}, request: request, hash: h, part: p})
+		c.slots = append(c.slots, slot{key: q.Key, request: request, hash: h, part: p})
 	}
 	return c
 }
@@ -160,13 +163,13 @@ func (m *Memory) load(s *slot, p *algorithm.Part, loaded []slot, now int64) int6
 		}
 	}
 	shard := s.shard(m)
-	if found, ok := shard.cells[s.key]; ok {
+	if found := s.cells().find(s.hash); found != nil {
 		s.place, p.State = asCell, found.state
 		return now
 	}
 	if !s.table.hasWords() {
 		s.place = noRoom
-		if shard.enter(s.table, s.hash, loaded, now) {
+		if shard.cellsOf(s.table, s.hash).promise(loaded, now) {
 			s.place = newCell
 		}
 	}
@@ -174,46 +177,63 @@ func (m *Memory) load(s *slot, p *algorithm.Part, loaded []slot, now int64) int6
 	return shard.swept
 }
 
-// store writes back the states that the decision changed. What is idle at the
-// reading of the clock may be forgotten meanwhile; not at the instant decided at,
-// if that is later, or time behind it would find room again.
+// store writes back the states that the decision changed: first those that have
+// a place, then those that need a new one. For that what is idle at the reading
+// of the clock may be forgotten; not at the instant decided at, if that is later,
+// or time behind it would find room again.
 func (m *Memory) store(c *call, changed bool, now int64) {
 	if !changed {
 		return
 	}
 	for i := range c.slots {
-		if p := &c.parts[i]; p.Cost != 0 && c.slots[i].place != asTwin {
-			m.save(&c.slots[i], p)
+		if s := &c.slots[i]; c.parts[i].Cost != 0 && s.place != newCell && s.place != asTwin {
+			s.save(&c.parts[i])
 		}
 	}
-	for set := c.shards; set != 0; set &= set - 1 {
-		m.shards[bits.TrailingZeros64(set)].sweep(now)
+	for i := range c.slots {
+		if s := &c.slots[i]; c.parts[i].Cost != 0 && s.place == newCell {
+			m.addCell(s, c.parts[i].State, now)
+		}
 	}
 }
 
-// save puts a state where it fits: a word, or a cell.
-func (m *Memory) save(s *slot, p *algorithm.Part) {
-	shard := s.shard(m)
+// save puts a state where it fits: a word, or a cell. A cell for what was a word
+// is new.
+func (s *slot) save(p *algorithm.Part) {
 	if s.table.hasWords() {
 		if word, ok := s.part.words.Pack(p.State, s.table.base); ok {
 			s.word = word
 			if s.place == asCell {
-				delete(shard.cells, s.key)
+				s.cells().remove(s.hash)
 			}
 			s.place = asWord
 			return
 		}
 	}
+	if s.place == asCell {
+		found := s.cells().find(s.hash)
+		found.part, found.state = s.part, p.State
+	} else {
+		s.place = newCell
+	}
+}
+
+// addCell puts in a new cell, which was promised where states are no words.
+func (m *Memory) addCell(s *slot, state algorithm.State, now int64) {
+	c := s.shard(m).cellsOf(s.table, s.hash)
+	c.add(s.hash, s.part, state, now)
+	if !s.table.hasWords() {
+		c.promised--
+	}
 	s.place = asCell
-	shard.cells[s.key] = cell{state: p.State, algorithm: p.Algorithm, table: s.table, hash: s.hash}
 }
 
 // reset makes a key fresh. One that found no room shares its state with others,
 // who keep it.
-func (m *Memory) reset(s *slot) {
+func (s *slot) reset() {
 	if s.place == asCell {
-		delete(s.shard(m).cells, s.key)
-		s.place = newCell
+		s.cells().remove(s.hash)
+		s.place = unplaced
 		if s.table.hasWords() {
 			s.place = asWord
 		}
@@ -228,7 +248,7 @@ func (m *Memory) unlock(c *call, now int64) {
 		case asWord:
 			s.table.put(s.hash, s.word, now)
 		case newCell:
-			s.table.cells[s.hash%shardCount]--
+			s.cells().promised--
 		}
 	}
 	for set := c.shards; set != 0; set &= set - 1 {

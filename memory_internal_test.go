@@ -21,7 +21,7 @@ func (m SharingMemory) Reset(ctx context.Context, requests ...Request) error {
 	now := m.lock(&c, m.clock.now())
 	defer m.unlock(&c, now)
 	for i := range c.slots {
-		m.reset(&c.slots[i])
+		c.slots[i].reset()
 	}
 	return nil
 }

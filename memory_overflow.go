@@ -53,15 +53,14 @@ func (m *Memory) share(c *call, now int64) {
 		}
 		kind := ofGroups
 		if parent, ok := m.parentOf(s); ok {
-			kind, s.key.key = ofParents, parent
+			kind, s.key = ofParents, parent
 		} else {
-			group := s.hash >> 6 % 256
-			s.key.key = groupNames[group : group+1]
+			group := s.hash >> shardBits % 256
+			s.key = groupNames[group : group+1]
 		}
 		s.steps++
 		s.table = m.sharedTable(s, kind, now)
-		s.key.limit = s.table.name
-		s.hash = m.seed.Hash(s.key.key)
+		s.hash = m.seed.Hash(s.key)
 		c.shards |= 1 << (s.hash % shardCount)
 	}
 }
@@ -70,7 +69,7 @@ func (m *Memory) parentOf(s *slot) (parent string, ok bool) {
 	if m.parent == nil || s.steps >= maxSteps {
 		return "", false
 	}
-	parent, ok = m.parent(s.key.key)
+	parent, ok = m.parent(s.key)
 	return parent, ok && len(parent) <= table.MaxKey
 }
 
@@ -110,7 +109,7 @@ func (c *call) isTwin(i int) bool {
 	s := &c.slots[i]
 	for j := range c.slots[:i] {
 		first := &c.slots[j]
-		if first.key == s.key && first.place != noRoom && first.place != asTwin {
+		if first.sharesWith(s) && first.place != noRoom && first.place != asTwin {
 			s.place = asTwin
 			c.parts[i].State = c.parts[j].State.Clone()
 			return true
@@ -137,12 +136,15 @@ func (c *call) sumTwins() {
 // twinOf is the first slot with the state of i.
 func (c *call) twinOf(i int) int {
 	for j := range c.slots[:i] {
-		if c.slots[j].key == c.slots[i].key {
+		if c.slots[j].sharesWith(&c.slots[i]) {
 			return j
 		}
 	}
 	return i
 }
+
+// sharesWith says that two slots are of one state.
+func (s *slot) sharesWith(other *slot) bool { return s.table == other.table && s.hash == other.hash }
 
 // overflowNote counts and tells that keys found no room.
 type overflowNote struct {

@@ -8,108 +8,98 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-const shardCount = 64 // a set of shards is one word
+const (
+	shardBits  = 6
+	shardCount = 1 << shardBits // a set of shards is one word
+)
 
 // shard holds those states of the keys that hash to it which are no words in a
 // table: logs, and what does not fit. Its mutex guards them, and the borrowing
 // of words.
 type shard struct {
 	mu      sync.Mutex
-	cells   map[stateKey]cell
-	sweepAt int    // look for idle states when there are so many
+	cells   []*cells // of all limits that have some
+	turn    int      // whose turn it is to be looked through
+	segment int      // and which of its segments
+	touched int      // cells that were looked through
+	spare   *cellSegment
 	dropped uint64 // idle states forgotten
 	// swept is the latest instant at which states were forgotten. A key not
 	// found may have been one of them: at earlier times it is not fresh.
 	swept  int64
 	newest int64    // reading of the clock
-	_      [80]byte // shards do not share cache lines
+	_      [40]byte // shards do not share cache lines
 }
 
-type stateKey struct{ limit, key string }
+func (s *shard) init() { s.swept = math.MinInt64 }
 
-// cell is a state and the algorithm that wrote it. If its table has words, the
-// one for the key reads Elsewhere.
-type cell struct {
-	state     algorithm.State
-	algorithm algorithm.Algorithm
-	table     *limitTable
-	hash      table.Hash
-}
-
-// firstSweep is how many states a shard holds before it looks for idle ones.
-const firstSweep = 64
-
-func (s *shard) init() {
-	s.cells = map[stateKey]cell{}
-	s.sweepAt = firstSweep
-	s.swept = math.MinInt64
-}
-
-// sweep forgets what is idle each time the shard has doubled, so a state costs
-// two looks on average. All parts of a decision have to be stored before: logs
-// change in place, so that an old state and its log do not belong together.
-func (s *shard) sweep(now int64) {
-	if len(s.cells) >= s.sweepAt {
-		s.forget(nil, len(s.cells), nil, now)
-		s.sweepAt = max(firstSweep, 2*len(s.cells))
+// take decides on the cell of h under a limit whose states are no words, and
+// writes the answer to a. It is not done if there is no room for a new one.
+func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64, a *algorithm.Answer) (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.engine.clock.own {
+		now = max(now, s.newest)
+		s.newest = now
 	}
-}
-
-// forget looks at so many cells, from one on that the map chooses, and drops
-// those that are idle: of one limit, if it is not nil, and none that a decision
-// on its way has loaded.
-func (s *shard) forget(of *limitTable, looks int, loaded []slot, now int64) {
-	for key, c := range s.cells {
-		if looks--; looks < 0 {
-			return
-		}
-		if (of == nil || c.table == of) && algorithm.Idle(c.algorithm, c.state, now) && !holds(loaded, key) {
-			s.drop(key, c, now)
-			s.swept = max(s.swept, now)
-		}
-	}
-}
-
-// holds says that one of the slots has loaded the cell of a key.
-func holds(loaded []slot, key stateKey) bool {
-	for i := range loaded {
-		if s := &loaded[i]; s.place == asCell && s.key == key {
-			return true
-		}
-	}
-	return false
-}
-
-// drop forgets a cell.
-func (s *shard) drop(key stateKey, c cell, now int64) {
-	delete(s.cells, key)
-	s.dropped++
+	c, at := s.cellsOf(t, h), now
+	parts := [1]algorithm.Part{{Algorithm: p.algorithm, Cost: q.Cost, Lease: q.Lease}}
+	found := c.find(h)
 	switch {
-	case c.table == nil:
-	case c.table.hasWords():
-		c.table.put(c.hash, table.Fresh, now)
+	case found != nil:
+		parts[0].State = found.state
+	case !c.hasRoom():
+		return false
 	default:
-		c.table.cells[c.hash%shardCount]--
+		parts[0].State, at = p.algorithm.Fresh(), max(now, s.swept)
 	}
+	*a = algorithm.Take(parts[:], at)
+	switch {
+	case !a.Changed:
+	case found != nil:
+		found.part, found.state = p, parts[0].State
+	default:
+		c.add(h, p, parts[0].State, now)
+	}
+	return true
 }
 
-// looksAtCap is how many cells are looked at for idle ones when another finds no
-// room.
-const looksAtCap = 16
+// look looks through the next segment of the shard, and forgets what is idle if
+// it is half of it.
+func (s *shard) look(now int64) {
+	s.segment++
+	if s.segment >= len(s.cells[s.turn].segments) {
+		s.segment, s.turn = 0, (s.turn+1)%len(s.cells)
+	}
+	s.cells[s.turn].tidy(s.segment, now)
+}
 
-// enter counts in another cell of a limit without words, if there is room for
-// it. The slots before it in its call are loaded.
-func (s *shard) enter(t *limitTable, h table.Hash, loaded []slot, now int64) bool {
-	cells, most := &t.cells[h%shardCount], int32(math.MaxInt32)
-	if t.maxKeys != 0 {
-		most = int32(min(table.Part(t.maxKeys, int(h%shardCount)), math.MaxInt32))
+// cellsOf are the cells of a limit in the shard, which begin when they are first
+// asked for.
+func (s *shard) cellsOf(t *limitTable, h table.Hash) *cells {
+	number := h % shardCount
+	if t.cells[number] == nil {
+		c := newCells(t, s, int(number))
+		t.cells[number] = c
+		s.cells = append(s.cells, c)
 	}
-	if *cells >= most {
-		s.forget(t, looksAtCap, loaded, now)
+	return t.cells[number]
+}
+
+// newSegment is newCellSegment, or the spare one.
+func (s *shard) newSegment(cells int, depth uint8) *cellSegment {
+	if spare := s.spare; spare != nil && slotsForCells(cells) == cellSlots {
+		spare.depth, s.spare = depth, nil
+		return spare
 	}
-	if *cells >= most {
-		return false
+	return newCellSegment(cells, depth)
+}
+
+// keepSpare empties a whole segment that is no longer used, for the next time
+// that one is needed.
+func (s *shard) keepSpare(old *cellSegment) {
+	if s.spare == nil && len(old.slots) == cellSlots {
+		clear(old.slots)
+		old.used, s.spare = 0, old
 	}
-	*cells++
-	return true
 }

@@ -25,11 +25,13 @@ import (
 //	          swept int64: idle states were forgotten up to this instant
 //	checksum  CRC-32C of all before it, uint32
 //
-// Keys are saved only where their state is no word; a hash needs the secret to
-// mean anything. Whoever has the secret can make keys that share a budget.
+// Version 1 had the key in the place of the hash in a 'C': length uint16, key.
+//
+// Keys are not saved, and a hash needs the secret to mean anything. Whoever has
+// the secret can make keys that share a budget.
 const (
 	snapshotMagic   = "weirsnap"
-	snapshotVersion = 1
+	snapshotVersion = 2
 	mostPairs       = 1 << 12 // in one record
 )
 
@@ -62,13 +64,13 @@ func (e *SnapshotError) Unwrap() error { return ErrSnapshot }
 // several keys may be in it for some of them only. What nobody could tell from a
 // fresh key is left out.
 //
-// A snapshot holds the secret that the engine hashes keys with, and some keys:
-// let nobody else read it. It is written in large pieces.
+// A snapshot holds the secret that the engine hashes keys with: let nobody else
+// read it. It is written in large pieces.
 func (m *Memory) Save(w io.Writer) error {
 	s := saving{
 		memory: m,
 		out:    snapshotWriter{w: w},
-		names:  map[string]uint32{},
+		names:  map[*limitTable]uint32{},
 		start:  clocks{m.clock.now(), time.Now().UnixNano()},
 	}
 	s.header()

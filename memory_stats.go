@@ -16,7 +16,7 @@ type MemoryStats struct {
 	Keys    int    // states of keys, idle ones that are not yet forgotten included
 	Shared  int    // states that keys share for want of room
 	MaxKeys int    // the cap on keys of each limit
-	Bytes   int    // memory of the states, with a guess for what is no word, but without the entries of logs
+	Bytes   int    // memory of the states, but without the entries of logs
 	Evicted uint64 // idle states forgotten
 	// Overflow counts the requests that were decided on shared states.
 	Overflow uint64
@@ -32,9 +32,6 @@ type RuleStats struct {
 	Decisions, Refusals uint64
 	Overflow            uint64 // as in MemoryStats
 }
-
-// cellBytes is about what a cell takes: key, state, and its share of a map.
-const cellBytes = 256
 
 // Stats tells what the engine holds and has done.
 func (m *Memory) Stats() MemoryStats {
@@ -53,7 +50,7 @@ func (m *Memory) Stats() MemoryStats {
 }
 
 func (s *MemoryStats) addTable(m *Memory, t *limitTable) {
-	keys := t.countCells(m)
+	keys := s.addCells(m, t)
 	if t.hasWords() {
 		keys = t.table.Len()
 		s.Bytes += t.table.Bytes()
@@ -66,11 +63,14 @@ func (s *MemoryStats) addTable(m *Memory, t *limitTable) {
 	}
 }
 
-// countCells counts the cells of a limit without words.
-func (t *limitTable) countCells(m *Memory) (n int) {
+// addCells adds the memory of a limit's cells, and tells how many there are.
+func (s *MemoryStats) addCells(m *Memory, t *limitTable) (n int) {
 	for i := range m.shards {
 		m.shards[i].mu.Lock()
-		n += int(t.cells[i])
+		if c := t.cells[i]; c != nil {
+			n += c.used
+			s.Bytes += c.slots * cellBytes
+		}
 		m.shards[i].mu.Unlock()
 	}
 	return n
@@ -80,7 +80,6 @@ func (s *MemoryStats) addShard(from *shard) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
 	s.Evicted += from.dropped
-	s.Bytes += cellBytes * len(from.cells)
 }
 
 // ruleCounts counts the decisions of rules of one name. The counters are

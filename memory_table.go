@@ -10,14 +10,14 @@ import (
 )
 
 // limitTable keeps the states of one limit of a rule for an engine: the words of
-// those that fit one, and the count of cells where none does.
+// those that fit one, and cells of all others.
 type limitTable struct {
 	wordTable // without a table if no state of the limit fits a word
 	engine    *Memory
-	name      string // as in stateKey
+	name      string // of the state of a part, and what shared states add
 	counts    *ruleCounts
 	maxKeys   int                           // 0 is no cap, less no room
-	cells     [shardCount]int32             // how many each shard holds, under its lock
+	cells     [shardCount]*cells            // under the lock of the shard; nil if it never had any
 	shared    [2]atomic.Pointer[limitTable] // of those who find no room
 }
 
@@ -54,8 +54,8 @@ func (m *Memory) newLimitTable(name string, words algorithm.Worder, now int64) *
 	return t
 }
 
-// takeOne is Take of a request of one limit whose state is a word; done says
-// that it was.
+// takeOne is Take of a request of one limit; done says that it was: the state is a
+// word, or the limit has none and there is a cell or room for one.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
 	if q.check(opTake) != nil || len(q.Rule.parts) != 1 || ctx.Err() != nil {
 		return false // the long way says what is wrong
@@ -63,11 +63,14 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	p := &q.Rule.parts[0]
 	now := m.clock.now()
 	t := m.tableOf(p, now)
-	if !t.hasWords() {
-		return false
-	}
+	h := m.seed.Hash(q.Key)
 	var a algorithm.Answer
-	if !t.take(p.words, m.seed.Hash(q.Key), now, q.Cost, &a) {
+	if t.hasWords() {
+		done = t.take(p.words, h, now, q.Cost, &a)
+	} else {
+		done = m.shards[h%shardCount].take(t, p, h, q, now, &a)
+	}
+	if !done {
 		return false
 	}
 	t.counts.count(m, q.Key, a.Allowed, now)

@@ -1,8 +1,10 @@
 package weir_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,15 +55,26 @@ type use struct {
 	lease  uint64
 }
 
-// TestSnapshotsOfVersion1CanBeLoadedForever loads the file that the first
-// version has written. It is never written anew.
-func TestSnapshotsOfVersion1CanBeLoadedForever(t *testing.T) {
-	path := filepath.Join("testdata", "snapshot", "version1")
+// TestSnapshotsOfAllVersionsCanBeLoadedForever loads the files that the versions
+// have written. They are never written anew.
+func TestSnapshotsOfAllVersionsCanBeLoadedForever(t *testing.T) {
+	for version := range keptVersions {
+		t.Run(fmt.Sprint(version+1), func(t *testing.T) { loadKept(t, version+1) })
+	}
+}
+
+const keptVersions = 2
+
+func loadKept(t *testing.T, version int) {
+	path := filepath.Join("testdata", "snapshot", fmt.Sprint("version", version))
 	file, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && *updateFlag {
+	if errors.Is(err, fs.ErrNotExist) && *updateFlag && version == keptVersions {
 		file = writeKept(t, path)
 	} else if err != nil {
 		t.Fatal(err)
+	}
+	if got := binary.LittleEndian.Uint32(file[8:]); got != uint32(version) {
+		t.Errorf("%s is of version %d", path, got)
 	}
 	now := keptAt + int64(100*time.Millisecond)
 	m := loaded(t, file, func() int64 { return now })

@@ -11,30 +11,28 @@ import (
 
 // loading is a LoadMemory on its way. Its engine is nobody else's yet.
 type loading struct {
-	memory *Memory
-	in     *snapshotReader
-	own    bool  // the engine has a clock of its own
-	now    int64 // what is idle now is left out
-	known  map[string]bool
-	names  []loadedName
-	shard  int // what comes has hashes with these low bits
-	swept  bool
-	ended  bool
+	memory  *Memory
+	in      *snapshotReader
+	version uint32
+	own     bool  // the engine has a clock of its own
+	now     int64 // what is idle now is left out
+	known   map[string]bool
+	names   []loadedName
+	shard   int // what comes has hashes with these low bits
+	swept   bool
+	ended   bool
 
 	numbers []int64
 }
 
 // loadedName is one limit of a rule.
 type loadedName struct {
-	state     string
-	identity  string
-	capacity  int64 // of the algorithm
-	algorithm algorithm.Algorithm
-
-	table *limitTable
+	state    string
+	identity string
+	part     *part // of the capacity that came last
+	table    *limitTable
 
 	// Where states fit words:
-	words algorithm.Worder
 	base  int64        // of the words in the snapshot
 	pairs []table.Pair // of the shard
 }
@@ -43,8 +41,8 @@ func (l *loading) header(source func() int64) {
 	if magic := l.in.next(len(snapshotMagic)); string(magic) != snapshotMagic {
 		l.in.refuse("is none: it does not begin with %q", snapshotMagic)
 	}
-	if version := l.in.uint32(); version != snapshotVersion {
-		l.in.refuse("is of version %d, and this program reads version %d", version, snapshotVersion)
+	if l.version = l.in.uint32(); l.version < 1 || l.version > snapshotVersion {
+		l.in.refuse("is of version %d, and this program reads versions 1 to %d", l.version, snapshotVersion)
 	}
 	secret := [table.SecretBytes]byte(l.in.next(table.SecretBytes))
 	l.memory.seed = table.NewSeed(secret)
@@ -87,23 +85,23 @@ func (l *loading) name() {
 		l.in.refuse("holds a limit that cannot be read: %v", err)
 		return
 	}
-	n.words, _ = n.algorithm.(algorithm.Worder)
-	n.table = l.memory.newLimitTable(state, n.words, l.tableStart(base))
+	n.table = l.memory.newLimitTable(state, n.part.words, l.tableStart(base))
 	l.memory.tables.Store(state, n.table)
 	l.known[state] = true
 	l.names = append(l.names, n)
 }
 
-// setCapacity makes the algorithm of a capacity.
+// setCapacity makes the part of a capacity.
 func (n *loadedName) setCapacity(capacity int64) error {
-	if n.algorithm != nil && n.capacity == capacity {
+	if n.part != nil && n.part.algorithm.Capacity() == capacity {
 		return nil
 	}
 	limit, err := limitOf(n.identity, capacity)
 	if err != nil {
 		return err
 	}
-	n.capacity, n.algorithm = capacity, limit.algorithm()
+	n.part = &part{algorithm: limit.algorithm(), state: n.state}
+	n.part.words, _ = n.part.algorithm.(algorithm.Worder)
 	return nil
 }
 
@@ -133,7 +131,7 @@ func (l *loading) number() *loadedName {
 
 func (l *loading) words() {
 	n, count := l.number(), l.in.uint32()
-	if l.in.err != nil || n.words == nil || count > mostPairs {
+	if l.in.err != nil || !n.table.hasWords() || count > mostPairs {
 		l.in.damaged("a record of %d words", count)
 		return
 	}
@@ -156,26 +154,27 @@ func (l *loading) words() {
 // word is a word of the snapshot as one of the table, Fresh if it is idle by
 // now. It is not ok if no state has such a word.
 func (l *loading) word(n *loadedName, word uint64) (_ uint64, ok bool) {
-	state := n.words.Unpack(word, n.base)
-	if again, ok := n.words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
+	words := n.part.words
+	state := words.Unpack(word, n.base)
+	if again, ok := words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
 		return 0, false
 	}
 	if n.base == n.table.base {
-		if n.words.IdleWord(word, n.base, l.now) {
+		if words.IdleWord(word, n.base, l.now) {
 			l.swept = true
 			return table.Fresh, true
 		}
 		return word, true
 	}
-	if algorithm.Idle(n.words, state, l.now) {
+	if algorithm.Idle(words, state, l.now) {
 		l.swept = true
 		return table.Fresh, true
 	}
-	return n.words.Pack(state, n.table.base)
+	return words.Pack(state, n.table.base)
 }
 
 func (l *loading) cell() {
-	n, capacity, key := l.number(), l.in.int64(), l.in.text()
+	n, capacity, h := l.number(), l.in.int64(), l.hash()
 	numbers := l.readNumbers()
 	if l.in.err != nil {
 		return
@@ -184,22 +183,40 @@ func (l *loading) cell() {
 		l.in.damaged("%v", err)
 		return
 	}
-	state, ok := algorithm.Saved(n.algorithm, numbers)
-	h, at := l.memory.seed.Hash(key), stateKey{n.state, key}
-	s := &l.memory.shards[l.shard]
-	_, twice := s.cells[at]
-	switch {
-	case !ok || len(key) > MaxKey || twice || h%shardCount != table.Hash(l.shard):
-		l.in.damaged("a state of key %q that is none of %q", key, n.state)
-	case algorithm.Idle(n.algorithm, state, l.now):
+	x := cell{hash: h, part: n.part}
+	var ok bool
+	if x.state, ok = algorithm.Saved(n.part.algorithm, numbers); !ok || h%shardCount != table.Hash(l.shard) {
+		l.in.damaged("a state of hash %#x in shard %d that is none of %q", uint64(h), l.shard, n.state)
+		return
+	}
+	if x.idle(l.now) {
 		l.swept = true
-	default:
-		s.cells[at] = cell{state: state, algorithm: n.algorithm, table: n.table, hash: h}
-		if n.table.hasWords() {
-			n.pairs = append(n.pairs, table.Pair{Hash: h, Word: table.Elsewhere})
-		} else {
-			n.table.cells[l.shard]++
-		}
+		return
+	}
+	l.addCell(n, &x)
+}
+
+// hash is that of the key of a cell.
+func (l *loading) hash() table.Hash {
+	if l.version > 1 {
+		return table.Hash(l.in.int64())
+	}
+	key := l.in.text()
+	if len(key) > MaxKey {
+		l.in.damaged("a key of %d bytes", len(key))
+	}
+	return l.memory.seed.Hash(key)
+}
+
+func (l *loading) addCell(n *loadedName, x *cell) {
+	c := l.memory.shards[l.shard].cellsOf(n.table, x.hash)
+	if c.find(x.hash) != nil {
+		l.in.damaged("two states of hash %#x under %q", uint64(x.hash), n.state)
+		return
+	}
+	c.add(x.hash, x.part, x.state, l.now)
+	if n.table.hasWords() {
+		n.pairs = append(n.pairs, table.Pair{Hash: x.hash, Word: table.Elsewhere})
 	}
 }
 
@@ -230,8 +247,6 @@ func (l *loading) endShard() {
 		}
 		n.pairs = n.pairs[:0]
 	}
-	s := &l.memory.shards[l.shard]
-	s.sweepAt = max(firstSweep, 2*len(s.cells))
 	l.shard++
 }
 

@@ -12,7 +12,7 @@ import (
 type saving struct {
 	memory *Memory
 	out    snapshotWriter
-	names  map[string]uint32
+	names  map[*limitTable]uint32
 	start  clocks
 	swept  int64
 
@@ -24,7 +24,6 @@ type saving struct {
 // elsewhere is a word that was borrowed, or stood for a cell, when it was met.
 type elsewhere struct {
 	table *limitTable
-	name  string
 	hash  table.Hash
 }
 
@@ -41,15 +40,15 @@ func (s *saving) header() {
 // elsewhere. A table's shard is locked for a segment at a time.
 func (s *saving) words(shard int) {
 	s.elsewhere = s.elsewhere[:0]
-	s.memory.tables.Range(func(key, value any) bool {
-		name, t := key.(string), value.(*limitTable)
+	s.memory.tables.Range(func(_, value any) bool {
+		t := value.(*limitTable)
 		if !t.hasWords() {
 			return true
 		}
 		var place uint64
 		for again := true; again; again = place != 0 {
 			s.pairs, place = t.table.Copy(shard, place, s.pairs[:0])
-			s.pairsOf(name, t)
+			s.pairsOf(t)
 		}
 		s.swept = max(s.swept, t.table.Swept())
 		return s.out.err == nil
@@ -57,12 +56,12 @@ func (s *saving) words(shard int) {
 }
 
 // pairsOf saves a segment.
-func (s *saving) pairsOf(name string, t *limitTable) {
+func (s *saving) pairsOf(t *limitTable) {
 	kept := s.pairs[:0]
 	for _, p := range s.pairs {
 		switch {
 		case p.Word == table.Elsewhere:
-			s.elsewhere = append(s.elsewhere, elsewhere{t, name, p.Hash})
+			s.elsewhere = append(s.elsewhere, elsewhere{t, p.Hash})
 		case t.table.Idle(p.Word, s.start.engine):
 			s.leaveOut()
 		default:
@@ -72,12 +71,12 @@ func (s *saving) pairsOf(name string, t *limitTable) {
 	if len(kept) == 0 {
 		return
 	}
-	s.record(name, t, kept)
+	s.record(t, kept)
 	s.out.flushLarge()
 }
 
-func (s *saving) record(name string, t *limitTable, pairs []table.Pair) {
-	number := s.name(name, t.base)
+func (s *saving) record(t *limitTable, pairs []table.Pair) {
+	number := s.name(t)
 	s.out.byte(recordWords)
 	s.out.uint32(number)
 	s.out.uint32(uint32(len(pairs)))
@@ -92,16 +91,18 @@ func (s *saving) cells(shard int) {
 	from := &s.memory.shards[shard]
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	for key, c := range from.cells {
-		if algorithm.Idle(c.algorithm, c.state, s.start.engine) {
-			s.leaveOut()
-		} else {
-			s.cell(key, &c)
+	for _, c := range from.cells {
+		for x := range c.all {
+			if x.idle(s.start.engine) {
+				s.leaveOut()
+			} else {
+				s.cell(c.of, x)
+			}
 		}
 	}
 	for _, e := range s.elsewhere {
 		if word := e.table.read(e.hash); word != table.Elsewhere && word != table.Fresh {
-			s.record(e.name, e.table, []table.Pair{{Hash: e.hash, Word: word}})
+			s.record(e.table, []table.Pair{{Hash: e.hash, Word: word}})
 		}
 	}
 	s.swept = max(s.swept, from.swept)
@@ -109,32 +110,28 @@ func (s *saving) cells(shard int) {
 }
 
 // cell writes under a shard's lock, so into memory only.
-func (s *saving) cell(key stateKey, c *cell) {
-	var base int64
-	if c.table != nil {
-		base = c.table.base
-	}
-	number := s.name(key.limit, base)
-	s.numbers = algorithm.AppendSaved(s.numbers[:0], c.algorithm, c.state)
+func (s *saving) cell(of *limitTable, x *cell) {
+	number := s.name(of)
+	s.numbers = algorithm.AppendSaved(s.numbers[:0], x.part.algorithm, x.state)
 	s.out.byte(recordCell)
 	s.out.uint32(number)
-	s.out.uint64(uint64(c.algorithm.Capacity()))
-	s.out.text(key.key)
+	s.out.uint64(uint64(x.part.algorithm.Capacity()))
+	s.out.uint64(uint64(x.hash))
 	s.out.uint32(uint32(len(s.numbers)))
 	for _, n := range s.numbers {
 		s.out.uint64(uint64(n))
 	}
 }
 
-// name is the number of a name, which is written when it first comes up.
-func (s *saving) name(name string, base int64) uint32 {
-	number, known := s.names[name]
+// name is the number of a table's name, which is written when it first comes up.
+func (s *saving) name(of *limitTable) uint32 {
+	number, known := s.names[of]
 	if !known {
 		number = uint32(len(s.names))
-		s.names[name] = number
+		s.names[of] = number
 		s.out.byte(recordName)
-		s.out.text(name)
-		s.out.uint64(uint64(base))
+		s.out.text(of.name)
+		s.out.uint64(uint64(of.base))
 	}
 	return number
 }

@@ -1,0 +1,217 @@
+package weir
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// cells are the states of one limit in one shard that are no words, by the
+// hashes of their keys. The lock of the shard guards them.
+//
+// It is open addressing in small segments, as in internal/table. One that is
+// full gives way to one or two new ones, without the states that are idle, and
+// another of the shard is looked through: growing, shrinking and forgetting look
+// at two segments at a time.
+type cells struct {
+	of       *limitTable
+	shard    *shard
+	segments []*cellSegment // by the bits of a hash above those of the shard
+	depth    uint8          // how many bits
+	used     int
+	promised int // to calls on their way, where states are no words
+	most     int // of used and promised together
+	slots    int // of all segments
+	next     int // the segment to look through when there is no room
+	looked   int64
+}
+
+// cell is a state and the part of a rule that wrote it; without a part it is not
+// in use. If its table has words, the one for the hash reads Elsewhere.
+type cell struct {
+	hash  table.Hash
+	part  *part
+	state algorithm.State
+}
+
+const cellBytes = int(unsafe.Sizeof(cell{}))
+
+func newCells(of *limitTable, in *shard, number int) *cells {
+	c := &cells{of: of, shard: in, segments: []*cellSegment{newCellSegment(0, 0)}, looked: math.MinInt64}
+	c.slots, c.most = len(c.segments[0].slots), math.MaxInt
+	if of.maxKeys != 0 {
+		c.most = table.Part(of.maxKeys, number)
+	}
+	return c
+}
+
+// find is the cell of a hash; nil if there is none.
+func (c *cells) find(h table.Hash) *cell {
+	if c == nil {
+		return nil
+	}
+	s := c.segment(h)
+	if found := &s.slots[s.find(h)]; found.part != nil {
+		return found
+	}
+	return nil
+}
+
+// add puts in a state whose hash is not there. It may forget others, which are
+// idle: all that the decision has changed has to be stored before, as logs
+// change in place.
+func (c *cells) add(h table.Hash, p *part, state algorithm.State, now int64) {
+	grown := false
+	for c.segment(h).full() {
+		c.renew(c.index(h), nil, now)
+		grown = true
+	}
+	c.segment(h).put(cell{h, p, state})
+	c.used++
+	if grown {
+		c.shard.look(now)
+	}
+}
+
+// remove takes out the cell of a hash, which is there.
+func (c *cells) remove(h table.Hash) {
+	s := c.segment(h)
+	s.remove(s.find(h))
+	c.used--
+}
+
+// promise keeps room for another cell, if the cap leaves some. If not, idle ones
+// are looked for once in table.SweepEvery, but for those that the slots of a call
+// have loaded.
+func (c *cells) promise(loaded []slot, now int64) bool {
+	if !c.hasRoom() && uint64(now-c.looked) >= uint64(table.SweepEvery) {
+		c.looked = now
+		at := c.next % len(c.segments)
+		c.next = at + 1
+		if c.idle(c.segments[at], now) > 0 {
+			c.renew(at, loaded, now)
+		}
+	}
+	if !c.hasRoom() {
+		return false
+	}
+	c.promised++
+	return true
+}
+
+func (c *cells) hasRoom() bool { return c.used+c.promised < c.most }
+
+// tidy renews a segment half of which is idle.
+func (c *cells) tidy(at int, now int64) {
+	s := c.segments[at]
+	if idle := c.idle(s, now); idle > 0 && 2*idle >= s.used {
+		c.renew(at, nil, now)
+	}
+}
+
+// idle is how many cells of a segment are.
+func (c *cells) idle(s *cellSegment, now int64) (n int) {
+	for x := range s.all {
+		if x.idle(now) {
+			n++
+		}
+	}
+	c.shard.touched += len(s.slots)
+	return n
+}
+
+func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.algorithm, x.state, now) }
+
+// renew puts the cells of a segment that are not idle into a new one, or two if
+// they would be too many. Those that the slots of a call have loaded stay.
+func (c *cells) renew(at int, loaded []slot, now int64) {
+	old := c.segments[at]
+	var kept, upper int
+	for x := range old.all {
+		if x.idle(now) && !c.holds(loaded, x.hash) {
+			c.forget(x, now)
+			continue
+		}
+		kept++
+		upper += int(x.hash >> (shardBits + old.depth) & 1)
+	}
+	c.shard.touched += len(old.slots)
+	if roomForCells(kept) <= cellSlots || old.depth >= c.deepest() {
+		c.place(old, at, c.shard.newSegment(kept, old.depth))
+	} else {
+		c.split(old, at, c.shard.newSegment(kept-upper, old.depth+1), c.shard.newSegment(upper, old.depth+1))
+	}
+	for x := range old.all {
+		c.segment(x.hash).put(*x)
+	}
+	c.shard.keepSpare(old)
+}
+
+// holds says that one of the slots has loaded the cell of a hash.
+func (c *cells) holds(loaded []slot, h table.Hash) bool {
+	for i := range loaded {
+		if s := &loaded[i]; s.place == asCell && s.table == c.of && s.hash == h {
+			return true
+		}
+	}
+	return false
+}
+
+// forget drops an idle cell of a segment that is about to go.
+func (c *cells) forget(x *cell, now int64) {
+	if c.of.hasWords() {
+		c.of.put(x.hash, table.Fresh, now)
+	}
+	x.part = nil
+	c.used--
+	c.shard.dropped++
+	c.shard.swept = max(c.shard.swept, now)
+}
+
+// deepest is how many bits the hashes of a segment share at most: four more than
+// where each would hold half its cells. Hashes as good as random never come that
+// far; others share a segment that grows.
+func (c *cells) deepest() uint8 { return uint8(bits.Len(uint(c.used)/(cellSlots/2))) + 4 }
+
+func (c *cells) index(h table.Hash) int { return int(h >> shardBits & (1<<c.depth - 1)) }
+
+func (c *cells) segment(h table.Hash) *cellSegment { return c.segments[c.index(h)] }
+
+// place puts a segment wherever old stood. One of fewer bits than there are stands in
+// several places.
+func (c *cells) place(old *cellSegment, at int, s *cellSegment) {
+	for i := at & (1<<old.depth - 1); i < len(c.segments); i += 1 << old.depth {
+		c.segments[i] = s
+	}
+	c.slots += len(s.slots) - len(old.slots)
+}
+
+// split puts two segments of one bit more where old stood.
+func (c *cells) split(old *cellSegment, at int, lower, upper *cellSegment) {
+	if old.depth == c.depth {
+		c.segments = append(c.segments, c.segments...)
+		c.depth++
+	}
+	c.place(old, at, lower)
+	for i := at&(1<<old.depth-1) | 1<<old.depth; i < len(c.segments); i += 2 << old.depth {
+		c.segments[i] = upper
+	}
+	c.slots += len(upper.slots)
+}
+
+// all yields each cell.
+func (c *cells) all(yield func(*cell) bool) {
+	for i, s := range c.segments {
+		if i>>s.depth != 0 {
+			continue // seen before
+		}
+		for x := range s.all {
+			if !yield(x) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package weir
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/table"
+)
+
+// hashes of keys, as good as random, and as bad as can be: those of the last
+// share the place in a segment, the segment, or both.
+var cellHashes = map[string]func(i uint64) table.Hash{
+	"random":      func(i uint64) table.Hash { return table.Hash(i * 0x9e3779b97f4a7c15) },
+	"one place":   func(i uint64) table.Hash { return table.Hash(i) << shardBits },
+	"one segment": func(i uint64) table.Hash { return table.Hash(i) << 44 },
+	"colliding":   func(i uint64) table.Hash { return table.Hash(i>>3)<<57 | table.Hash(i&7)<<shardBits },
+}
+
+// TestCellsHoldWhatAMapHolds puts in, takes out and forgets at random.
+func TestCellsHoldWhatAMapHolds(t *testing.T) {
+	const most = 900
+	p := &part{algorithm: SlidingLog{Rate: PerSecond(5)}.algorithm()}
+	for name, hash := range cellHashes {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			var s shard
+			s.init()
+			of := &limitTable{}
+			c, held := s.cellsOf(of, 0), map[table.Hash]int64{} // when it was taken from
+			now := int64(0)
+			for op := range 40_000 {
+				now += random.Int64N(int64(5 * time.Millisecond))
+				h := hash(random.Uint64N(most))
+				switch found := c.find(h); {
+				case found != nil && found.state.A != held[h]:
+					t.Fatalf("op %d: hash %#x has the state of %d, want that of %d", op, h, found.state.A, held[h])
+				case found != nil && random.IntN(2) == 0:
+					c.remove(h)
+					delete(held, h)
+				case found == nil:
+					if taken, ok := held[h]; ok && now < taken+int64(time.Second) {
+						t.Fatalf("op %d: hash %#x was forgotten %d ns after it was used", op, h, now-taken)
+					}
+					state := p.algorithm.Take(p.algorithm.Fresh(), now, 1)
+					c.add(h, p, state, now)
+					held[h] = now
+				}
+			}
+			n, slots := 0, 0
+			for x := range c.all {
+				if c.find(x.hash) != x {
+					t.Errorf("hash %#x is not found where it is", x.hash)
+				}
+				n++
+			}
+			for i, s := range c.segments {
+				if i>>s.depth == 0 {
+					slots += len(s.slots)
+				}
+			}
+			if n != c.used || slots != c.slots || n == 0 || s.dropped == 0 {
+				t.Errorf("%d cells in %d slots are counted as %d in %d; %d forgotten", n, slots, c.used, c.slots, s.dropped)
+			}
+			if len(c.segments) > 1<<10 {
+				t.Errorf("a directory of %d for %d cells", len(c.segments), n)
+			}
+		})
+	}
+}
+
+// flood takes one of each of so many new keys under a rule, and says how many
+// cells the decision that looked at most looked at.
+func flood(t *testing.T, m *Memory, r *Rule, first, keys int, between func()) (most int) {
+	t.Helper()
+	before := touched(m)
+	for i := range keys {
+		between()
+		key := string(binary.BigEndian.AppendUint64(nil, uint64(first+i)))
+		if _, err := m.Take(context.Background(), r.For(key, 1)); err != nil {
+			t.Fatal(err)
+		}
+		after := touched(m)
+		most, before = max(most, after-before), after
+	}
+	return most
+}
+
+func touched(m *Memory) (n int) {
+	for i := range m.shards {
+		n += m.shards[i].touched
+	}
+	return n
+}
+
+// cellRule is a rule whose states are cells, idle a second later.
+func cellRule(t *testing.T, name string) *Rule {
+	t.Helper()
+	r, err := NewRule(name, SlidingLog{Rate: PerSecond(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestNoDecisionLooksAtMoreThan1024Cells grows a table of logs, and forgets them
+// for others, without a cap and at it.
+func TestNoDecisionLooksAtMoreThan1024Cells(t *testing.T) {
+	const keys, bound = 100_000, 1024
+	for _, cap := range []int{0, keys} {
+		t.Run(fmt.Sprint("cap ", cap), func(t *testing.T) {
+			now := int64(1_700_000_000_123_456_789)
+			m := NewMemory(MemoryOptions{Clock: func() int64 { return now }, MaxKeys: cap})
+			r := cellRule(t, "r")
+			growing := flood(t, m, r, 0, keys-keys/20, func() {})
+			now += int64(time.Minute)
+			forgetting := flood(t, m, r, keys, keys, func() { now += int64(time.Microsecond) })
+			if growing > bound || forgetting > bound || growing == 0 || forgetting == 0 {
+				t.Errorf("a decision looked at %d cells while the table grew and %d while it forgot, want 1 to %d", growing, forgetting, bound)
+			}
+			if dropped := m.Stats().Evicted; dropped < keys/2 {
+				t.Errorf("%d of %d idle keys were forgotten, want most", dropped, keys)
+			}
+		})
+	}
+}
+
+// TestIdleCellsTakeNoMoreThanAsMuchAgain lets keys come and go: each is idle
+// after a second, in which so many others come.
+func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
+	const live = 20_000
+	now := int64(1_700_000_000_123_456_789)
+	m := NewMemory(MemoryOptions{Clock: func() int64 { return now }})
+	r := cellRule(t, "r")
+	for i := range 20 {
+		flood(t, m, r, i*live, live, func() { now += int64(time.Second) / live })
+		if stats := m.Stats(); stats.Keys > 2*live || stats.Bytes > 2*live*2*cellBytes {
+			t.Fatalf("after %d keys, of which %d are in use: %d keys in %d bytes", (i+1)*live, live, stats.Keys, stats.Bytes)
+		}
+	}
+}
+
+// TestLogsOfRulesNobodyAsksAreForgotten asks under other rules, until all that
+// one has left is idle and gone.
+func TestLogsOfRulesNobodyAsksAreForgotten(t *testing.T) {
+	const keys = 20_000
+	now := int64(1_700_000_000_123_456_789)
+	m := NewMemory(MemoryOptions{Clock: func() int64 { return now }})
+	flood(t, m, cellRule(t, "old"), 0, keys, func() {})
+	now += int64(time.Minute)
+	flood(t, m, cellRule(t, "new"), 0, 2*keys, func() {})
+	if stats := m.Stats(); stats.Keys > 2*keys+keys/20 {
+		t.Errorf("%d keys are left, want %d and few of the %d that nobody asks for", stats.Keys, 2*keys, keys)
+	}
+}
+
+// TestCellsOfOneCallAreNotForgottenByIt has many keys of one limit in one call,
+// idle or new, at a cap that is reached.
+func TestCellsOfOneCallAreNotForgottenByIt(t *testing.T) {
+	now := int64(1_700_000_000_123_456_789)
+	m := NewMemory(MemoryOptions{Clock: func() int64 { return now }, MaxKeys: shardCount})
+	r := cellRule(t, "r")
+	random := rand.New(rand.NewPCG(3, 4))
+	for i := range 3000 {
+		now += random.Int64N(int64(2 * time.Second))
+		var requests []Request
+		for _, k := range random.Perm(200)[:8] {
+			requests = append(requests, r.For(fmt.Sprint("key ", k), 1))
+		}
+		if _, err := m.Take(context.Background(), requests...); err != nil {
+			t.Fatal(err)
+		}
+		for j := range m.shards {
+			for _, c := range m.shards[j].cells { // of the keys, and of the groups of those without room
+				if own := c.of.maxKeys > 0; own && c.used > 1 || c.promised != 0 {
+					t.Fatalf("call %d: shard %d has %d cells and %d promised, want one at most", i, j, c.used, c.promised)
+				}
+			}
+		}
+	}
+	if m.Stats().Evicted == 0 {
+		t.Error("nothing was forgotten")
+	}
+}
+
+func TestCellTakesACacheLine(t *testing.T) {
+	if size := cellBytes; size > 64 {
+		t.Errorf("a cell takes %d bytes, more than 64", size)
+	}
+}
