@@ -362,7 +362,8 @@ func TestMovedAddsUpToAllLinesAndBytes(t *testing.T) {
 func FuzzOutputIsTheInput(f *testing.F) {
 	f.Add([]byte("a\nb\n"), uint16(3))
 	f.Add([]byte("\x00\xff\xfe\n\n\r\nno newline at the end"), uint16(1))
-	f.Add(bytes.Repeat([]byte("long "), 300_000), uint16(0))
+	f.Add([]byte("a line that is longer than a read\n\nand another\n"), uint16(0))
+	f.Add(bytes.Repeat([]byte("long "), 300_000), uint16(8191))
 	f.Fuzz(func(t *testing.T, in []byte, cut uint16) {
 		for name, o := range map[string]Options{
 			"lines":    {},
