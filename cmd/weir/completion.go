@@ -30,3 +30,9 @@ func completionCommand() *cobra.Command {
 		},
 	}
 }
+
+// offer says what a shell offers as the value of a flag, instead of files.
+func offer(cmd *cobra.Command, flag string, values ...string) {
+	fixed := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc(flag, fixed) // fails only if there is no such flag
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -23,10 +24,15 @@ var engineHints = []string{
 // chosenEngine is what remembers.
 type chosenEngine struct {
 	weir.Engine
-	memory *weir.Memory // the same, if it is this process that remembers
-	close  func()
-	limits string // what to do about a rule that it cannot hold
+	memory   *weir.Memory // the same, if it is this process that remembers
+	close    func()
+	limits   string        // what to do about a rule that it cannot hold
+	patience time.Duration // for a server that hangs
 }
+
+// redisPatience is how long a decision may take. A healthy server needs a
+// thousandth of it, and whoever asks has somebody waiting.
+const redisPatience = 2 * time.Second
 
 // openEngine is the engine of --engine, ready to decide.
 func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger) (*chosenEngine, error) {
@@ -37,21 +43,23 @@ func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger) (*chose
 		}
 		return &chosenEngine{Engine: memory, memory: memory, close: func() {}, limits: "the memory engine cannot hold this rule"}, nil
 	}
-	if o.state.path != "" {
-		return nil, usageWithHint(errors.New("--state with --engine: the budgets are in Redis, not here"), "leave --state out; docs/redis.md says what Redis keeps over a restart")
-	}
-	shared, err := redislimit.Open(o.engine, redislimit.Options{})
-	if _, ok := errors.AsType[*redislimit.URLError](err); ok {
+	servers, err := redislimit.ParseURL(o.engine)
+	if err != nil {
 		return nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints...)
 	}
+	shared, err := redislimit.Open(o.engine, redislimit.Options{})
 	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
 		err = failed.Err // nothing is decided yet
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errors.New("it does not answer")
+	}
 	if err != nil {
-		return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err), "is the server running, and may this user use it? docs/redis.md lists what Redis has to allow")
+		return nil, errorWithHint(fmt.Errorf("serve: --engine: Redis at %s: %w", strings.Join(servers.InitAddress, ","), err),
+			"is the server running, and may this user use it? docs/redis.md lists what Redis has to allow")
 	}
 	logWarnings(ctx, shared, log)
-	return &chosenEngine{Engine: shared, close: shared.Close, limits: "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"}, nil
+	return &chosenEngine{Engine: shared, close: shared.Close, patience: redisPatience, limits: "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"}, nil
 }
 
 // warningsTimeout bounds the questions at the start, which are not vital.

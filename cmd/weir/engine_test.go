@@ -52,6 +52,36 @@ func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 	}
 }
 
+// A server that hangs keeps its connections open and says nothing.
+func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
+	server := redistest.Start(t)
+	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr)
+	server.Stop()
+	const want = `"status":503,"detail":"the engine did not decide within 2s, and nothing was admitted; ask again"`
+	if got := answerTo(t, url+"/v1/take"); !strings.Contains(got, want) {
+		t.Errorf("while Redis hangs: got %s, want …%s…", got, want)
+	}
+	server.Cont()
+	for !strings.HasPrefix(answerTo(t, url+"/v1/take"), `{"allowed":`) {
+		time.Sleep(10 * time.Millisecond) // until the client has found its way back
+	}
+}
+
+// answerTo posts a request and returns the body of what comes back.
+func answerTo(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Post(url, "application/json", strings.NewReader(`{"key":"alice"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
 // loaded is what became of a load. Its seconds begin before the first request
 // and end after the last answer.
 type loaded struct {
@@ -59,21 +89,28 @@ type loaded struct {
 	seconds                float64
 }
 
-// load sends requests to each URL at the rate for a while, whether they are
-// answered or not.
+// inFlight is how many requests of a load wait for their answers at most: a slow
+// machine gets fewer, and not a queue that grows.
+const inFlight = 128
+
+// load sends requests to each URL at the rate for a while.
 func load(t *testing.T, urls []string, rate int, length time.Duration) loaded {
 	t.Helper()
 	var sent, admitted, failed atomic.Int64
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
 	var requests sync.WaitGroup
+	places := make(chan struct{}, inFlight)
 	start := time.Now()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for passed := time.Duration(0); passed < length; passed = time.Since(start) {
-		for due := int64(passed.Seconds() * float64(rate)); sent.Load() < due*int64(len(urls)); {
+		due := int64(passed.Seconds()*float64(rate)) * int64(len(urls))
+		for sent.Load() < due && len(places) < inFlight {
+			places <- struct{}{}
 			url := urls[sent.Add(1)%int64(len(urls))]
 			requests.Go(func() {
+				defer func() { <-places }()
 				allowed, err := take(client, url)
 				switch {
 				case err != nil:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,22 +23,47 @@ func usageWithHint(err error, hints ...string) error {
 	return &hintedError{err: err, hints: hints, usage: true}
 }
 
+// The texts that a limit can have: every one that an engine holds.
+var limitForms = []string{
+	"a limit reads like: token bucket 10/s burst 20, leaky bucket 5/s queue 10, fixed window 100/1m, sliding window 1000/h",
+	"or: sliding log 5/10s, rate gate 2/s, cycle 50/500ms, concurrency 20 lease 30s; several hold together if joined by 'and'",
+}
+
+// ruleForms are those of a rule.
+var ruleForms = append([]string{"a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5"}, limitForms...)
+
 // limitTextError explains the error of weir.ParseRule or weir.ParseLimit for
-// the value of a flag, and points at the word that could not be read.
-func limitTextError(flag string, err error) error {
+// the value of a flag, and points at the word that could not be read. The forms
+// show what could.
+func limitTextError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {
-		return usageWithHint(fmt.Errorf("%s: %s", flag, plain(err)),
-			"a rule reads NAME=LIMIT, a limit like: token bucket 10/s burst 20",
-			"rates go up to 1000000000/s, periods up to 366d, counts up to 2^53")
+		return usageWithHint(fmt.Errorf("%s: %s", flag, plain(err)), limitHint(err))
 	}
 	what := fmt.Sprintf("unexpected %q, want %s", syntax.Word, syntax.Want)
 	if syntax.Word == "" {
 		what = "the text ends where " + syntax.Want + " should follow"
 	}
-	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)),
-		"a limit reads like: token bucket 10/s burst 20",
-		"or: leaky bucket 5/s queue 10, fixed window 100/1m, sliding window 1000/h, sliding log 5/10s")
+	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
+}
+
+// limitHint is what to do about a limit that reads well and is refused.
+func limitHint(err error) string {
+	refused, _ := errors.AsType[*weir.LimitError](err)
+	if refused == nil {
+		refused = new(weir.LimitError)
+	}
+	switch refused.Field {
+	case "name":
+		return ruleForms[0]
+	case "rule":
+		return "a leaky bucket, or a sliding log that counts denied, stands alone; bursty and warm up are for one subject, as in weir pace"
+	case "keyed":
+		return "with --fair the keys share one limit; or take another, like: token bucket 5/s burst 1"
+	case "limit":
+		return "every other limit can, like: token bucket 5/s burst 1, rate gate 2/s"
+	}
+	return "rates go up to 1000000000/s, periods up to 366d, counts up to 2^53"
 }
 
 // pointAt is the text with a line of carets below the offending word.
@@ -63,6 +89,19 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// flagError is an error of the command line in words that need no Go.
+func flagError(err error) error {
+	number, ok := errors.AsType[*strconv.NumError](err)
+	if !ok {
+		return err
+	}
+	what := "not a whole number"
+	if errors.Is(number, strconv.ErrRange) {
+		what = "beyond 64 bits"
+	}
+	return errors.New(strings.Replace(err.Error(), number.Error(), what, 1))
 }
 
 // hintedError is an error of the command line or of a command, with its hints.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,6 +44,69 @@ func TestEveryErrorIsPrintedWithAHint(t *testing.T) {
 		printError(&out, test.err)
 		if !strings.HasPrefix(out.String(), test.want) {
 			t.Errorf("%#v: got %q, want %q…", test.err, out.String(), test.want)
+		}
+	}
+}
+
+// TestFormsShowEveryLimit asks the library which limits there are, and holds
+// the examples of the hints against that.
+func TestFormsShowEveryLimit(t *testing.T) {
+	_, err := weir.ParseLimit("x 1/s")
+	syntax, ok := errors.AsType[*weir.SyntaxError](err)
+	if !ok {
+		t.Fatalf("x 1/s: got %v, want a syntax error", err)
+	}
+	_, list, _ := strings.Cut(strings.TrimSuffix(syntax.Want, ")"), "(")
+	for _, test := range []struct {
+		name, forms string
+		without     string // what cannot stand there
+	}{
+		{"ruleForms", strings.Join(ruleForms, "\n"), "bursty, warm up"},
+		{"limitForms", strings.Join(limitForms, "\n"), "bursty, warm up"},
+		{"paceForms", strings.Join(paceForms, "\n"), "concurrency"},
+	} {
+		for _, limit := range strings.Split(list, ", ") {
+			if want := !strings.Contains(test.without, limit); strings.Contains(test.forms, limit+" ") != want {
+				t.Errorf("%s with an example of %s: %v, want %v", test.name, limit, !want, want)
+			}
+		}
+	}
+}
+
+func TestFormsCanBeRead(t *testing.T) {
+	for _, form := range limitForms {
+		text, _, _ := strings.Cut(form, ";")
+		_, list, _ := strings.Cut(text, ": ")
+		for _, limit := range strings.Split(list, ", ") {
+			if _, err := weir.ParseRule("r=" + limit); err != nil {
+				t.Errorf("%s: %v", limit, err)
+			}
+		}
+	}
+	quoted := regexp.MustCompile(`'([^']+)'`)
+	limits := quoted.FindAllStringSubmatch(strings.Join(paceForms, "\n"), -1)
+	if len(limits) != 9 {
+		t.Errorf("paceForms show %d limits, want 9", len(limits))
+	}
+	for _, limit := range limits {
+		if _, err := (&paceOptions{}).parse([]string{limit[1]}); err != nil {
+			t.Errorf("%s: %v", limit[1], err)
+		}
+	}
+}
+
+// Each refusal has a hint of its own kind, not the bounds of all limits.
+func TestRefusedLimitsSayWhatToDo(t *testing.T) {
+	for text, want := range map[string]string{
+		"=token bucket 1/s":                       "a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5",
+		"r=warm up 5/s over 4s":                   "a leaky bucket, or a sliding log that counts denied, stands alone; bursty and warm up are for one subject, as in weir pace",
+		"r=leaky bucket 1/s and fixed window 1/s": "a leaky bucket, or a sliding log that counts denied, stands alone; bursty and warm up are for one subject, as in weir pace",
+		"r=token bucket 2000000000/s":             "rates go up to 1000000000/s, periods up to 366d, counts up to 2^53",
+	} {
+		_, err := parseRules([]string{text})
+		hinted, ok := errors.AsType[*hintedError](err)
+		if !ok || len(hinted.hints) != 1 || hinted.hints[0] != want {
+			t.Errorf("%s: got %+v, want the hint %q", text, hinted, want)
 		}
 	}
 }

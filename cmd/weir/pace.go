@@ -52,6 +52,7 @@ interrupted with 130 or 143, as other filters do.`,
   weir pace 10/s --key 1 --delimiter , --fair < tenants.csv
   weir pace 'rate gate 2/s' < urls.txt
   weir pace --bytes 200KiB/s < backup.tar > /mnt/slow/backup.tar`,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := o.parse(args)
 			if err != nil {
@@ -69,6 +70,7 @@ interrupted with 130 or 143, as other filters do.`,
 	flags.StringVar(&o.key, "key", "", "pace each key apart; `FIELD` is host, that of a URL in the line, or a column number from 1")
 	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of at white space")
 	flags.BoolVar(&o.fair, "fair", false, "keys share one pace and take turns, instead of having their own")
+	offer(cmd, "key", "host")
 	return cmd
 }
 

@@ -147,23 +147,24 @@ var sizeUnits = map[string]int64{
 
 // parseSize reads a whole number of a unit: 200KiB.
 func parseSize(text string) (int64, error) {
-	unit := strings.TrimLeft(text, "0123456789")
-	size, known := sizeUnits[unit]
-	if !known {
-		return 0, fmt.Errorf("%q is no size: the unit is missing or unknown", text)
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	size, known := sizeUnits[text[digits:]]
+	if digits == 0 || !known {
+		return 0, fmt.Errorf("%q is no size: want a whole number and its unit", text)
 	}
-	n, err := strconv.ParseInt(strings.TrimSuffix(text, unit), 10, 64)
+	n, err := strconv.ParseInt(text[:digits], 10, 64)
 	if err != nil || n < 1 || n > weir.MaxCount/size {
 		return 0, fmt.Errorf("%q is no size from 1 B to 2^53 B", text)
 	}
 	return n * size, nil
 }
 
-// paceLimitError explains why what is asked for cannot pace anything.
-func paceLimitError(err error) error {
-	if errors.Is(err, weir.ErrSyntax) {
-		return limitTextError("pace", err)
-	}
-	return usageWithHint(fmt.Errorf("pace: %s", strings.TrimPrefix(plain(err), "pace: ")),
-		"rates go up to 1000000000/s, periods up to 366d, counts up to 2^53")
+// paceForms are the texts of what can pace.
+var paceForms = []string{
+	"a rate reads like: 5/s, 100/m or 1/1m30s",
+	"a limit, in quotes: 'token bucket 5/s burst 10', 'leaky bucket 5/s', 'fixed window 100/m', 'sliding window 100/m',",
+	"'sliding log 5/10s', 'rate gate 2/s', 'cycle 50/500ms', 'bursty 5/s over 1s' or 'warm up 5/s over 30s'",
 }
+
+// paceLimitError explains why what is asked for cannot pace anything.
+func paceLimitError(err error) error { return limitTextError("pace", err, paceForms) }

@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/simulate"
 )
+
+// logFields are what every format of a log can have.
+var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user", "referer", "agent", "host"}
 
 // replayOptions are the flags of weir replay.
 type replayOptions struct {
@@ -54,6 +56,9 @@ as unparsed, and the first are shown.`,
 	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several that hold together, joined by 'and'; repeat it to compare")
 	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
+	offer(cmd, "key", logFields...)
+	offer(cmd, "limit")
+	offer(cmd, "format", "table", "json")
 	return cmd
 }
 
@@ -87,7 +92,7 @@ func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) e
 
 // parse reads the flags.
 func (o *replayOptions) parse() (simulate.Key, []simulate.Candidate, error) {
-	const fields = "fields: ip, method, path, query, uri, status, user, referer, agent, host, or any field of JSON lines; several: --key ip,path"
+	fields := "fields: " + strings.Join(logFields, ", ") + ", or any field of JSON lines; several: --key ip,path"
 	key, err := simulate.ParseKey(o.keys...)
 	switch {
 	case err != nil:
@@ -102,20 +107,10 @@ func (o *replayOptions) parse() (simulate.Key, []simulate.Candidate, error) {
 	candidates := make([]simulate.Candidate, len(o.limits))
 	for i, text := range o.limits {
 		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
-			return key, nil, limitError(err)
+			return key, nil, limitTextError("--limit", err, limitForms)
 		}
 	}
 	return key, candidates, nil
-}
-
-// limitError explains why the value of --limit cannot be used.
-func limitError(err error) error {
-	if errors.Is(err, weir.ErrSyntax) {
-		return limitTextError("--limit", err)
-	}
-	return usageWithHint(fmt.Errorf("--limit: %s", plain(err)),
-		"rates go up to 1000000000/s, periods up to 366d, counts up to 2^53",
-		"a leaky bucket, or a sliding log that counts denied, cannot be joined to others by 'and'")
 }
 
 // readLog adds the lines of a file, or of standard input, to the traffic.

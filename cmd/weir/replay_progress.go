@@ -30,11 +30,14 @@ func newProgress(errs io.Writer) *progress {
 	return progressOn(file, progressDelay)
 }
 
-// isTerminal takes every device of characters for one. That /dev/null is one
-// too makes no difference to anybody.
+// isTerminal takes every device of characters for one but /dev/null.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 func progressOn(w io.Writer, delay time.Duration) *progress {

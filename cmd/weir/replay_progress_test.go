@@ -53,7 +53,12 @@ func TestAShortCommandShowsNoProgress(t *testing.T) {
 
 func TestProgressIsForTerminalsOnly(t *testing.T) {
 	file := openLog(t, "")
-	for _, w := range []io.Writer{new(bytes.Buffer), file} {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, w := range []io.Writer{new(bytes.Buffer), file, null} {
 		p := newProgress(w)
 		if p != nil {
 			t.Fatalf("%T: got progress, want none", w)

@@ -35,7 +35,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		return quiet.code
 	}
 	if !*started { // no command was reached: the command line itself is wrong
-		err = usageWithHint(err, fmt.Sprintf("'%s --help' shows how it is called, with examples", cmd.CommandPath()))
+		err = usageWithHint(flagError(err), fmt.Sprintf("'%s --help' shows how it is called, with examples", cmd.CommandPath()))
 	}
 	printError(errs, err)
 	if hinted, ok := errors.AsType[*hintedError](err); ok && hinted.usage {

@@ -25,12 +25,13 @@ const defaultRule = "default=token bucket 10/s burst 20"
 
 // serveOptions are the flags of weir serve.
 type serveOptions struct {
-	http   string
-	engine string
-	rules  []string
-	drain  time.Duration
-	grace  time.Duration
-	state  stateFile
+	http        string
+	connections int
+	engine      string
+	rules       []string
+	drain       time.Duration
+	grace       time.Duration
+	state       stateFile
 }
 
 func serveCommand() *cobra.Command {
@@ -44,7 +45,8 @@ func serveCommand() *cobra.Command {
 Without --engine it needs no file and no server. One rule is there from the start,
   ` + defaultRule + `
 and --rule adds more, or replaces it. GET /openapi.json describes the requests
-and answers.
+and answers. Of connections beyond --max-connections some are answered with 503,
+all others closed.
 
 SIGINT or SIGTERM stops it: /readyz turns 503, and requests in flight finish. A
 second signal stops it at once.
@@ -60,8 +62,14 @@ after the last save is forgotten if the program is killed.`,
   weir serve --http :8080 --drain 5s
   weir serve --state weir.state --state-every 10s
   weir serve --engine redis://127.0.0.1:6379`,
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			// Nobody reading the log any more is no reason to die unsaved.
+			signal.Ignore(syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends the process
@@ -70,6 +78,7 @@ after the last save is forgotten if the program is killed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
+	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve `N` connections at once at most")
 	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the states in `WHERE`: memory, or the URL of a Redis like redis://127.0.0.1:6379")
 	flags.StringArrayVar(&o.rules, "rule", nil, "add or replace a rule, `NAME=LIMIT`; may be repeated")
 	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "remember `N` keys of a limit at most, in memory; beyond it unknown keys share budgets")
@@ -77,20 +86,38 @@ after the last save is forgotten if the program is killed.`,
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "let requests in flight finish this long at a stop")
 	flags.StringVar(&o.state.path, "state", "", "load the budgets from `FILE` at the start, and save them to it")
 	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the budgets this often, besides at the stop; 0 does not")
+	offer(cmd, "http", "127.0.0.1:8080")
+	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
+	offer(cmd, "rule")
 	return cmd
+}
+
+// check refuses flags out of bounds, and those that another makes void.
+func (o *serveOptions) check(given func(flag string) bool) error {
+	wrong := func(hint, format string, values ...any) error {
+		return usageWithHint(fmt.Errorf(format, values...), hint)
+	}
+	switch {
+	case o.drain < 0 || o.grace < 0:
+		return wrong("both are 0 or longer, like 500ms or 10s", "--drain %v, --grace %v: a negative time", o.drain, o.grace)
+	case o.state.every < 0:
+		return wrong("it is 0 or longer, like 10s or 5m", "--state-every %v: a negative time", o.state.every)
+	case o.state.keys < 1:
+		return wrong("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", o.state.keys)
+	case o.connections < 1:
+		return wrong("one takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
+	case o.engine != memoryEngine && o.state.path != "":
+		return wrong("leave --state out; docs/redis.md says what Redis keeps over a restart", "--state with --engine: the budgets are in Redis, not here")
+	case o.engine != memoryEngine && given("max-keys"):
+		return wrong("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis, not here")
+	case o.state.path == "" && given("state-every"):
+		return wrong("name the file: --state weir.state", "--state-every without --state")
+	}
+	return nil
 }
 
 // run serves until the context ends.
 func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
-	if o.drain < 0 || o.grace < 0 {
-		return usageWithHint(fmt.Errorf("--drain %v, --grace %v: a negative time", o.drain, o.grace), "both are 0 or longer, like 500ms or 10s")
-	}
-	if o.state.every < 0 {
-		return usageWithHint(fmt.Errorf("--state-every %v: a negative time", o.state.every), "it is 0 or longer, like 10s or 5m")
-	}
-	if o.state.keys < 1 {
-		return usageWithHint(fmt.Errorf("--max-keys %d: not a number of keys", o.state.keys), "a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys))
-	}
 	rules, err := parseRules(o.rules)
 	if err != nil {
 		return err
@@ -103,7 +130,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	defer engine.close()
 	if err := engine.Check(rules...); err != nil {
-		return usageWithHint(fmt.Errorf("serve: %w", err), engine.limits)
+		return usageWithHint(fmt.Errorf("serve: --rule: %s", plain(err)), engine.limits)
 	}
 	listener, err := listen(o.http)
 	if err != nil {
@@ -120,8 +147,9 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{
-		api:   api.New(api.Options{Engine: engine.Engine, Rules: rules, Log: log}),
+		api:   api.New(api.Options{Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience}),
 		log:   log,
+		open:  connections{most: int64(o.connections)},
 		drain: o.drain,
 		grace: o.grace,
 	}
@@ -157,7 +185,7 @@ func parseRules(texts []string) ([]*weir.Rule, error) {
 	for _, text := range slices.Concat([]string{defaultRule}, texts) {
 		rule, err := weir.ParseRule(text)
 		if err != nil {
-			return nil, limitTextError("--rule", err)
+			return nil, limitTextError("--rule", err, ruleForms)
 		}
 		named := func(r *weir.Rule) bool { return r.Name() == rule.Name() }
 		if i := slices.IndexFunc(rules, named); i >= 0 {
@@ -182,7 +210,7 @@ func listen(address string) (net.Listener, error) {
 	case errors.Is(err, syscall.EACCES):
 		return nil, errorWithHint(fmt.Errorf("serve: %s may not be listened on by this user", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
 	}
-	return nil, errorWithHint(fmt.Errorf("serve: %w", err), "an address reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+	return nil, errorWithHint(fmt.Errorf("serve: %w", err), "an address is one of this machine, and reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 }
 
 // announce prints where the program listens, its rules, and how to try it.

@@ -26,6 +26,7 @@ const (
 type server struct {
 	api   *api.API
 	log   *slog.Logger
+	open  connections
 	drain time.Duration // from the stop signal to the last new connection
 	grace time.Duration // from then to the end of requests in flight
 }
@@ -40,6 +41,8 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       s.open.begin,
+		ConnState:         s.open.changed,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 1)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -35,7 +37,7 @@ func startServer(t *testing.T, drain, grace time.Duration) *served {
 	engine := &holding{Engine: weir.NewMemory(weir.MemoryOptions{}), entered: make(chan bool), release: make(chan bool)}
 	log := slog.New(slog.DiscardHandler)
 	s := &served{
-		server:   &server{api: api.New(api.Options{Engine: engine, Rules: rules, Log: log}), log: log, drain: drain, grace: grace},
+		server:   &server{api: api.New(api.Options{Engine: engine, Rules: rules, Log: log}), log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace},
 		listener: newMemoryListener(),
 		engine:   engine,
 		ended:    make(chan error, 1),
@@ -162,6 +164,80 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 		s.signal()
 		<-s.ended
 	})
+}
+
+// TestConnectionsAreBounded opens as many as are served, as many as are refused
+// in words, and one more.
+func TestConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		s.open.most = 3
+		var served []net.Conn
+		for range s.open.most {
+			conn := s.dial(t)
+			if got := askOver(conn); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+				t.Fatalf("a connection within the bound got %q", got)
+			}
+			served = append(served, conn)
+		}
+		for i := range spareConnections {
+			conn := s.dial(t)
+			defer conn.Close()
+			if i > 0 { // the others ask nothing, and hold their places
+				continue
+			}
+			go func() { _, _ = io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
+			got, _ := io.ReadAll(conn)
+			if !strings.HasPrefix(string(got), "HTTP/1.1 503 ") || !strings.Contains(string(got), "\r\nRetry-After: 1\r\n") || !strings.Contains(string(got), "too many connections") {
+				t.Errorf("the first connection beyond the bound got %q, want 503 and its end", got)
+			}
+		}
+		spare := s.dial(t) // in the place of the one that was refused
+		synctest.Wait()
+		start := time.Now()
+		if n, err := s.dial(t).Read(make([]byte, 1)); err != io.EOF || time.Since(start) > 0 {
+			t.Errorf("a connection beyond all places: read %d bytes and %v after %v, want its end at once", n, err, time.Since(start))
+		}
+		time.Sleep(headerTimeout)
+		if _, err := spare.Read(make([]byte, 1)); err == nil {
+			t.Error("a connection without a place of its own asked nothing, and stayed")
+		}
+		if got := askOver(served[0]); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+			t.Errorf("a connection within the bound got %q, while others were refused", got)
+		}
+		_ = served[0].Close()
+		synctest.Wait()
+		conn := s.dial(t)
+		if got := askOver(conn); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+			t.Errorf("in the place of one that has ended a connection got %q", got)
+		}
+		s.signal()
+		<-s.ended
+		synctest.Wait()
+		if got := s.open.open.Load(); got != 0 {
+			t.Errorf("after the end %d connections are counted as open, want 0", got)
+		}
+	})
+}
+
+func (s *served) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := s.listener.dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// askOver is the answer to one request over a connection that stays.
+func askOver(conn net.Conn) string {
+	go func() { _, _ = io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err.Error()
+	}
+	body, err := io.ReadAll(response.Body)
+	return response.Proto + " " + response.Status + " " + string(body) + fmt.Sprint(err)
 }
 
 // holding is an engine whose Take says when it begins and ends when told to.

@@ -98,7 +98,11 @@ func (f *stateFile) save(engine *weir.Memory) error {
 	if f.path == "" {
 		return nil
 	}
-	part := f.path + ".part"
+	path := f.path
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // the file is replaced, not a link to it
+	}
+	part := path + ".part"
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.cannot("write", err) // left behind by a crash
 	}
@@ -108,13 +112,13 @@ func (f *stateFile) save(engine *weir.Memory) error {
 	}
 	err = errors.Join(engine.Save(file), file.Sync(), file.Close())
 	if err == nil {
-		err = os.Rename(part, f.path)
+		err = os.Rename(part, path)
 	}
 	if err != nil {
 		_ = os.Remove(part)
 		return f.cannot("write", err)
 	}
-	if err := syncFolder(filepath.Dir(f.path)); err != nil {
+	if err := syncFolder(filepath.Dir(path)); err != nil {
 		return f.cannot("write", err)
 	}
 	return nil

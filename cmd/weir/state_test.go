@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"log/slog"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +113,75 @@ func TestSaveThatFailsLeavesTheFileBefore(t *testing.T) {
 	f.path = filepath.Join(folder, "nowhere", "state")
 	if err := f.save(engine); err == nil || !strings.Contains(err.Error(), "cannot write it") {
 		t.Errorf("saving where no folder is: got %v", err)
+	}
+}
+
+// As in "weir serve 2>&1 | tee log", where an interrupt ends tee first.
+func TestStopSavesThoughNobodyReadsTheLogAnyMore(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &stateFile{path: filepath.Join(t.TempDir(), "state"), log: slog.New(slog.DiscardHandler)}
+	cmd := exec.Command(exe)
+	cmd.Args = []string{"weir", "serve", "--http", "127.0.0.1:0", "--rule", slowRule(t).String(), "--state", f.path}
+	cmd.Stdout, cmd.Stderr = write, write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	lines := bufio.NewScanner(log)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "try: ") {
+		if url, found := strings.CutPrefix(lines.Text(), "weir listens on "); found {
+			response, err := http.Post(url+"/v1/take", "", strings.NewReader(`{"rule":"r","key":"k","cost":7}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+		}
+	}
+	_ = log.Close()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("weir serve ended with %v, want a good end", err)
+	}
+	if got := spent(t, f); got != 7 {
+		t.Errorf("%d spent in the file, want 7", got)
+	}
+}
+
+func TestStateBehindALinkIsSavedWhereTheLinkLeads(t *testing.T) {
+	folder := t.TempDir()
+	link := filepath.Join(folder, "link")
+	if err := os.Symlink(filepath.Join(folder, "state"), link); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	if err := (&stateFile{path: filepath.Join(folder, "state"), log: log}).save(weir.NewMemory(weir.MemoryOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	f := &stateFile{path: link, log: log}
+	engine, err := f.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := engine.Take(t.Context(), slowRule(t).For("k", 7)); err != nil || !d.Allowed {
+		t.Fatalf("take: %+v, %v", d, err)
+	}
+	if err := f.save(engine); err != nil {
+		t.Fatal(err)
+	}
+	if got := spent(t, &stateFile{path: filepath.Join(folder, "state"), log: log}); got != 7 {
+		t.Errorf("%d spent in the file behind the link, want 7", got)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is one no more: %v, %v", info.Mode(), err)
 	}
 }
 

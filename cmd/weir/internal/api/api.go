@@ -11,15 +11,19 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirflow/weir"
 )
 
-// Options are what an API needs; every field must be set.
+// Options are what an API needs.
 type Options struct {
 	Engine weir.Engine
 	Rules  []*weir.Rule // names differ, and Engine.Check has accepted them
 	Log    *slog.Logger // told why the engine could not decide
+	// Patience is how long the engine may take to decide, should its server
+	// hang. Default: as long as the client waits, for an engine without one.
+	Patience time.Duration
 }
 
 // API is an http.Handler. It is ready from the start.
@@ -27,9 +31,12 @@ type API struct {
 	engine   weir.Engine
 	rules    map[string]*weir.Rule
 	log      *slog.Logger
+	patience time.Duration
 	stopping atomic.Bool
 	bodies   bodyGate
 	origin   *http.CrossOriginProtection
+	failures rareLog
+	noRoom   rareLog
 }
 
 var _ http.Handler = (*API)(nil)
@@ -37,11 +44,12 @@ var _ http.Handler = (*API)(nil)
 // New makes the handler of all routes.
 func New(o Options) *API {
 	a := &API{
-		engine: o.Engine,
-		rules:  make(map[string]*weir.Rule, len(o.Rules)),
-		log:    o.Log,
-		bodies: make(bodyGate, largeBodies),
-		origin: http.NewCrossOriginProtection(),
+		engine:   o.Engine,
+		rules:    make(map[string]*weir.Rule, len(o.Rules)),
+		log:      o.Log,
+		patience: o.Patience,
+		bodies:   make(bodyGate, largeBodies),
+		origin:   http.NewCrossOriginProtection(),
 	}
 	for _, r := range o.Rules {
 		a.rules[r.Name()] = r
@@ -61,12 +69,20 @@ var routes = map[string]route{
 	"/v1/record":    {http.MethodPost, decideWith(weir.Engine.Record, true)},
 	"/v1/reset":     {http.MethodPost, (*API).reset},
 	"/openapi.json": {http.MethodGet, (*API).openAPI},
+	"/v1/stats":     {http.MethodGet, (*API).stats},
 	"/healthz":      {http.MethodGet, (*API).health},
 	"/readyz":       {http.MethodGet, (*API).readiness},
 }
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if roomless(r.Context()) {
+		a.refuseRoom(w, r)
+		return
+	}
+	if a.stopping.Load() {
+		w.Header().Set("Connection", "close") // so that no request is under way on it when it ends
+	}
 	found, ok := routes[r.URL.Path]
 	if !ok {
 		writeProblem(w, &problem{status: http.StatusNotFound, detail: "no such path; GET /openapi.json lists the paths"})
@@ -108,7 +124,9 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 			writeProblem(w, p)
 			return
 		}
-		d, err := op(a.engine, r.Context(), c.requests...)
+		ctx, cancel := a.within(r.Context())
+		defer cancel()
+		d, err := op(a.engine, ctx, c.requests...)
 		if err != nil {
 			a.fail(w, r, err)
 			return
@@ -125,11 +143,21 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	if err := a.engine.Reset(r.Context(), c.requests...); err != nil {
+	ctx, cancel := a.within(r.Context())
+	defer cancel()
+	if err := a.engine.Reset(ctx, c.requests...); err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	writeJSON(w, append(c.answer, "{}\n"...))
+}
+
+// within bounds how long the engine may take.
+func (a *API) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.patience == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, a.patience)
 }
 
 // fail maps an engine's error to a status: the one place that does.
@@ -143,7 +171,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if r.Context().Err() == nil { // else nobody waits for the answer any more
-		a.log.Warn("the engine could not decide", "path", r.URL.Path, "error", err)
+		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
 	}
-	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide, and nothing was admitted; ask again"})
+	what := "could not decide"
+	if errors.Is(err, context.DeadlineExceeded) && a.patience > 0 {
+		what = "did not decide within " + a.patience.String()
+	}
+	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "the engine " + what + ", and nothing was admitted; ask again"})
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -50,6 +51,12 @@ func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
+	return w
+}
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	return w
 }
 
@@ -139,6 +146,65 @@ func (undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
 
 func (undecided) Reset(context.Context, ...weir.Request) error { return errors.New("gone") }
 
+// hung is an engine whose server does not answer: it decides nothing until the
+// context ends.
+type hung struct{ weir.Engine }
+
+func (hung) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
+	<-ctx.Done()
+	return weir.Decision{}, fmt.Errorf("take: %w", ctx.Err())
+}
+
+func (h hung) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return h.Take(ctx, requests...)
+}
+
+func (h hung) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return h.Take(ctx, requests...)
+}
+
+func (h hung) Reset(ctx context.Context, requests ...weir.Request) error {
+	_, err := h.Take(ctx, requests...)
+	return err
+}
+
+func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPI(t, hung{}, usual)
+		api.patience = 2 * time.Second
+		for _, verb := range []string{"take", "peek", "record", "reset"} {
+			start := time.Now()
+			w := post(api, "/v1/"+verb, `{"key":"alice"}`)
+			if took := time.Since(start); took != 2*time.Second {
+				t.Errorf("%s: answered after %v, want 2s", verb, took)
+			}
+			checkProblem(t, verb, w, fault{status: 503, detail: "the engine did not decide within 2s, and nothing was admitted; ask again"})
+			if got := w.Header().Get("Retry-After"); got != "1" {
+				t.Errorf("%s: Retry-After is %q, want 1", verb, got)
+			}
+		}
+	})
+}
+
+// A server that is gone fails every request of a busy daemon.
+func TestFailuresAreLoggedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPI(t, undecided{}, usual)
+		var log strings.Builder
+		api.log = slog.New(slog.NewTextHandler(&log, nil))
+		for range 2500 {
+			post(api, "/v1/take", `{"key":"alice"}`)
+			time.Sleep(time.Millisecond)
+		}
+		if got := strings.Count(log.String(), "\n"); got != 3 {
+			t.Errorf("2500 failures in 2.5 s made %d lines of log, want 3:\n%s", got, &log)
+		}
+		if got := strings.Count(log.String(), "not_logged_before=999"); got != 2 {
+			t.Errorf("%d lines tell of the 999 before them, want 2:\n%s", got, &log)
+		}
+	})
+}
+
 func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 	api := newAPI(t, undecided{}, usual)
 	var log strings.Builder
@@ -157,18 +223,16 @@ func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 
 func TestReadinessEndsBeforeDecisionsDo(t *testing.T) {
 	f := newFixture(t, usual)
-	get := func(path string) int {
-		w := httptest.NewRecorder()
-		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		return w.Code
-	}
-	if health, ready := get("/healthz"), get("/readyz"); health != 200 || ready != 200 {
+	if health, ready := get(f, "/healthz").Code, get(f, "/readyz").Code; health != 200 || ready != 200 {
 		t.Errorf("running: healthz %d and readyz %d, want 200 and 200", health, ready)
 	}
 	f.Stopping()
-	take := post(f, "/v1/take", `{"key":"a"}`).Code
-	if health, ready := get("/healthz"), get("/readyz"); health != 200 || ready != 503 || take != 200 {
-		t.Errorf("stopping: healthz %d, readyz %d, take %d; want 200, 503, 200", health, ready, take)
+	take := post(f, "/v1/take", `{"key":"a"}`)
+	if health, ready := get(f, "/healthz").Code, get(f, "/readyz").Code; health != 200 || ready != 503 || take.Code != 200 {
+		t.Errorf("stopping: healthz %d, readyz %d, take %d; want 200, 503, 200", health, ready, take.Code)
+	}
+	if got := take.Header().Get("Connection"); got != "close" {
+		t.Errorf("stopping: an answer has Connection %q, want close, so that the client comes back elsewhere", got)
 	}
 }
 

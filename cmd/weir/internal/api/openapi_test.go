@@ -53,10 +53,17 @@ func TestOpenAPINamesEveryRoute(t *testing.T) {
 
 func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 	d, f := describe(t), newFixture(t, usual)
-	for schema, answer := range map[string]string{
-		"Answer":  post(f, "/v1/take", `{"key":"a"}`).Body.String(),
+	answers := map[string]string{
+		"Answer":  post(f, "/v1/take", `{"key":"a","cost":20}`).Body.String(),
 		"Problem": post(f, "/v1/take", `{}`).Body.String(),
-	} {
+		"Stats":   get(f, "/v1/stats").Body.String(),
+	}
+	var parts struct{ Rules, Demanding []json.RawMessage }
+	if err := json.Unmarshal([]byte(answers["Stats"]), &parts); err != nil || len(parts.Rules) == 0 || len(parts.Demanding) == 0 {
+		t.Fatalf("stats after a decision: %s (%v)", answers["Stats"], err)
+	}
+	answers["RuleStats"], answers["KeyCount"] = string(parts.Rules[0]), string(parts.Demanding[0])
+	for schema, answer := range answers {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil {
 			t.Fatal(err)
@@ -66,8 +73,11 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 			t.Errorf("%s: the document has %v, the answer %v", schema, got, want)
 		}
 	}
-	if got, want := len(d.Components.Schemas["Answer"].Required), len(d.Components.Schemas["Answer"].Properties); got != want {
-		t.Errorf("Answer: %d fields are required, but all %d are always there", got, want)
+	for schema := range answers {
+		got, want := len(d.Components.Schemas[schema].Required), len(d.Components.Schemas[schema].Properties)
+		if schema != "Problem" && got != want {
+			t.Errorf("%s: %d fields are required, but all %d are always there", schema, got, want)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 		b = append(b, `,"field":`...)
 		b = appendText(b, p.field)
 	}
+	if p.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	w.Header()["Content-Type"] = typeProblem
 	w.WriteHeader(p.status)
 	_, _ = w.Write(append(b, "}\n"...))

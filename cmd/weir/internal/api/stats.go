@@ -1,0 +1,108 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/weirflow/weir"
+)
+
+// teller is an ability of an engine: to tell what it holds and has done.
+type teller interface {
+	Stats() weir.MemoryStats
+	Top(n int) (demanding, refused []weir.KeyCount)
+}
+
+// How many heavy keys of each kind are told, if nothing is said, and at most.
+const (
+	usualTop = 10
+	mostTop  = 128
+)
+
+// statsAnswer is the answer to GET /v1/stats.
+type statsAnswer struct {
+	Keys      int         `json:"keys"`
+	Shared    int         `json:"shared"`
+	MaxKeys   int         `json:"max_keys"`
+	Bytes     int         `json:"bytes"`
+	Evicted   uint64      `json:"evicted"`
+	Overflow  uint64      `json:"overflow"`
+	Rules     []ruleStats `json:"rules"`
+	Demanding []keyCount  `json:"demanding"`
+	Refused   []keyCount  `json:"refused"`
+}
+
+type ruleStats struct {
+	Rule      string `json:"rule"`
+	Decisions uint64 `json:"decisions"`
+	Refusals  uint64 `json:"refusals"`
+	Overflow  uint64 `json:"overflow"`
+}
+
+type keyCount struct {
+	Rule  string `json:"rule"`
+	Key   string `json:"key"`
+	Count uint64 `json:"count"`
+	Error uint64 `json:"error"`
+}
+
+func (a *API) stats(w http.ResponseWriter, r *http.Request) {
+	n, p := readTop(r.URL.RawQuery)
+	if p != nil {
+		writeProblem(w, p)
+		return
+	}
+	engine, ok := a.engine.(teller)
+	if !ok {
+		writeProblem(w, &problem{status: http.StatusNotImplemented, detail: "this engine keeps no statistics; the memory engine does"})
+		return
+	}
+	s := engine.Stats()
+	demanding, refused := engine.Top(n)
+	answer := statsAnswer{
+		Keys: s.Keys, Shared: s.Shared, MaxKeys: s.MaxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow,
+		Rules: make([]ruleStats, len(s.Rules)), Demanding: keyCounts(demanding), Refused: keyCounts(refused),
+	}
+	for i, rule := range s.Rules {
+		answer.Rules[i] = ruleStats(rule)
+	}
+	body, _ := json.Marshal(answer) // numbers and texts always can
+	writeJSON(w, append(body, '\n'))
+}
+
+func keyCounts(from []weir.KeyCount) []keyCount {
+	counts := make([]keyCount, len(from))
+	for i, c := range from {
+		counts[i] = keyCount(c)
+	}
+	return counts
+}
+
+// readTop reads the query of a URL, which has the field top or none.
+func readTop(query string) (int, *problem) {
+	fields, err := url.ParseQuery(query)
+	if err != nil {
+		return 0, badField("query", "is not encoded as a URL has it")
+	}
+	for name := range fields {
+		if name != "top" {
+			return 0, badField("query", "has the field "+quote(name)+", not top")
+		}
+	}
+	texts := fields["top"]
+	switch len(texts) {
+	case 0:
+		return usualTop, nil
+	case 1:
+	default:
+		return 0, badField("top", "is there twice")
+	}
+	n, err := strconv.Atoi(texts[0])
+	if err != nil || n < 0 || n > mostTop {
+		return 0, badField("top", fmt.Sprintf("is %s, not a whole number from 0 to %d", quote(texts[0]), mostTop))
+	}
+	return n, nil
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir"
+)
+
+func TestStatsTellDecisionsAndHeavyKeys(t *testing.T) {
+	f := newFixture(t, usual, "login=token bucket 1/m burst 2")
+	for range 3 {
+		post(f, "/v1/take", `{"rule":"login","key":"<alice>"}`)
+	}
+	post(f, "/v1/take", `{"key":"bob"}`)
+	post(f, "/v1/peek", `{"key":"carol"}`) // no decision
+	for path, want := range map[string]string{
+		"/v1/stats": `"rules":[{"rule":"default","decisions":1,"refusals":0,"overflow":0},{"rule":"login","decisions":3,"refusals":1,"overflow":0}],` +
+			`"demanding":[{"rule":"login","key":"\u003calice\u003e","count":3,"error":0},{"rule":"default","key":"bob","count":1,"error":0}],` +
+			`"refused":[{"rule":"login","key":"\u003calice\u003e","count":1,"error":0}]}` + "\n",
+		"/v1/stats?top=1": `"demanding":[{"rule":"login","key":"\u003calice\u003e","count":3,"error":0}],"refused":[{"rule":"login","key":"\u003calice\u003e","count":1,"error":0}]}` + "\n",
+		"/v1/stats?top=0": `"demanding":[],"refused":[]}` + "\n",
+	} {
+		w := get(f, path)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || !strings.HasSuffix(w.Body.String(), want) {
+			t.Errorf("%s: got %d %s %swant …%s", path, w.Code, w.Header().Get("Content-Type"), w.Body, want)
+		}
+	}
+}
+
+func TestStatsAreThoseOfTheEngine(t *testing.T) {
+	engine := weir.NewMemory(weir.MemoryOptions{MaxKeys: 1})
+	api := newAPI(t, engine, "default=token bucket 1/366d")
+	for i := range 1000 {
+		post(api, "/v1/take", fmt.Sprintf(`{"key":"%d"}`, i))
+	}
+	s := engine.Stats()
+	if s.Keys == 0 || s.Shared == 0 || s.Bytes == 0 || s.Overflow == 0 {
+		t.Fatalf("the engine tells %+v, and nothing of it should be 0 but what was evicted", s)
+	}
+	want := fmt.Sprintf(`{"keys":%d,"shared":%d,"max_keys":1,"bytes":%d,"evicted":%d,"overflow":%d,"rules":[{"rule":"default","decisions":1000,"refusals":%d,"overflow":%d}],`,
+		s.Keys, s.Shared, s.Bytes, s.Evicted, s.Overflow, s.Rules[0].Refusals, s.Rules[0].Overflow)
+	if got := get(api, "/v1/stats").Body.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("got %swant %s…", got, want)
+	}
+}
+
+func TestStatsThatCannotBeToldSayWhy(t *testing.T) {
+	memory, other := newFixture(t, usual), newAPI(t, undecided{}, usual)
+	const bad = http.StatusBadRequest
+	for _, test := range []struct {
+		api   http.Handler
+		query string
+		want  fault
+	}{
+		{other, "", fault{status: http.StatusNotImplemented, detail: "this engine keeps no statistics; the memory engine does"}},
+		{memory, "?top=129", fault{status: bad, field: "top", detail: `top is "129", not a whole number from 0 to 128`}},
+		{memory, "?top=-1", fault{status: bad, field: "top", detail: `top is "-1", not a whole number from 0 to 128`}},
+		{memory, "?top=", fault{status: bad, field: "top", detail: `top is "", not a whole number from 0 to 128`}},
+		{memory, "?top=1e1", fault{status: bad, field: "top", detail: `top is "1e1", not a whole number from 0 to 128`}},
+		{memory, "?top=1&top=2", fault{status: bad, field: "top", detail: `top is there twice`}},
+		{memory, "?n=1", fault{status: bad, field: "query", detail: `query has the field "n", not top`}},
+		{memory, "?top=%zz", fault{status: bad, field: "query", detail: `query is not encoded as a URL has it`}},
+	} {
+		checkProblem(t, "GET /v1/stats"+test.query, get(test.api, "/v1/stats"+test.query), test.want)
+	}
+}
