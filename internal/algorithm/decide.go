@@ -26,23 +26,32 @@ type Answer struct {
 
 // Take admits the cost of every part, or of none. Parts with a cost of 0 are
 // only described.
-func Take(parts []Part, now int64) Answer {
+func Take(parts []Part, now int64) (answer Answer) {
+	if len(parts) == 1 && parts[0].decide(now, &answer) {
+		return answer
+	}
 	wait, binding := longestWait(parts, now)
 	switch {
 	case wait == 0:
 		changed := take(parts, now)
-		answer := describe(parts, now, 0, -1)
+		answer = describe(parts, now, 0, -1)
 		answer.Changed = changed
 		answer.Delay = delay(parts, now)
 		return answer
 	case len(parts) == 1 && parts[0].countsDenied():
 		take(parts, now)
 		wait, _ = longestWait(parts, now)
-		answer := describe(parts, now, wait, 0)
+		answer = describe(parts, now, wait, 0)
 		answer.Changed = true
 		return answer
 	}
 	return describe(parts, now, wait, binding)
+}
+
+// decide is Take of a part whose limit has a shorter way to the same answer.
+func (p *Part) decide(now int64, a *Answer) (done bool) {
+	l, ok := p.Algorithm.(*SlidingLog)
+	return ok && l.decide(&p.State, now, p.Cost, a)
 }
 
 // Allow is Take for a single limit and for who has no place for a delay: it

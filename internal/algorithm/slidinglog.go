@@ -21,17 +21,27 @@ func (l *SlidingLog) Wait(s State, now, n int64) int64 {
 	if q.length() == 0 {
 		return 0
 	}
-	newest, e := q.newest(), max(now, q.A)
-	var wait int64
-	if uint64(e-newest) < uint64(l.gap) {
-		wait = addSat(subSat(newest, now), l.gap)
-	}
+	e := max(now, q.A)
 	gone := q.before(e, l.period)
-	if over := q.since(gone) + n - l.limit; over > 0 {
-		last := q.at(q.unit(gone, over))
-		wait = max(wait, addSat(subSat(last, now), l.period))
+	return max(l.gapLeft(q, e, now), l.wait(q, gone, q.since(gone), now, n))
+}
+
+// wait is that of a log without its gap, of which so many entries are gone, and
+// so many units are used.
+func (l *SlidingLog) wait(q *log, gone int, used, now, n int64) int64 {
+	over := used + n - l.limit
+	if over <= 0 {
+		return 0
 	}
-	return wait
+	return addSat(subSat(q.at(q.unit(gone, over)), now), l.period)
+}
+
+// gapLeft is how long the gap after the newest entry still lasts at e.
+func (l *SlidingLog) gapLeft(q *log, e, now int64) int64 {
+	if newest := q.newest(); uint64(e-newest) < uint64(l.gap) {
+		return addSat(subSat(newest, now), l.gap)
+	}
+	return 0
 }
 
 // Take logs n units and forgets what cannot matter any more.
@@ -69,6 +79,33 @@ func (l *SlidingLog) Room(s State, now int64) int64 {
 		return 0
 	}
 	return max(l.limit-q.since(q.before(e, l.period)), 0)
+}
+
+// decide is the verb Take of one part, in one pass over the log. It is not done
+// for costs that take no decision, and where refusals are written.
+func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
+	if uint64(n-1) >= uint64(l.limit) || l.countDenied {
+		return false
+	}
+	q := (*log)(s)
+	e, gone, gap := max(now, q.A), 0, int64(0)
+	if q.length() > 0 {
+		gone, gap = q.before(e, l.period), l.gapLeft(q, e, now)
+	}
+	used := q.since(gone)
+	a.RetryAfter = max(gap, l.wait(q, gone, used, now, n))
+	if a.RetryAfter == 0 {
+		q.drop(gone)
+		q.push(e, n, l.limit)
+		used, gap = used+n, l.gap
+		a.Allowed, a.Changed = true, true
+	}
+	a.Limit = l.limit
+	if gap == 0 {
+		a.Remaining = max(l.limit-used, 0)
+	}
+	a.ResetAfter = addSat(subSat(q.newest(), now), l.period) // there is one: the gap is not longer
+	return true
 }
 
 // Fresh is an empty log.
