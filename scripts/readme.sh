@@ -72,8 +72,8 @@ ask() { answer=$(bash -c "$curl_line" 2>/dev/null) || fail "failed: $curl_line";
 
 allowed() { grep -qE '"allowed": ?true' <<<"$answer"; }
 
-# burst_then_refusals checks that the burst passes, that the rate adds no more
-# than the time allows, and that the rest is refused.
+# burst_then_refusals checks that the burst passes, and that the rate adds no
+# more than the time allows.
 burst_then_refusals() {
 	echo "\$ $curl_line"
 	local start admitted=0 most elapsed
@@ -87,17 +87,20 @@ burst_then_refusals() {
 	echo "readme.sh: $requests requests in $elapsed ms: $admitted admitted, $((requests - admitted)) refused"
 	[ "$admitted" -ge "$burst" ] || fail "$admitted admitted, want the burst of $burst"
 	[ "$admitted" -le "$most" ] || fail "$admitted admitted in $elapsed ms, want at most $most"
-	[ "$admitted" -lt "$requests" ] || fail "nothing was refused: the machine took $elapsed ms for $requests requests, too long to see the limit"
+}
+
+# spend_the_rest asks two hundred times in one go, which even a busy machine does
+# faster than ten a second flow back, and leaves a refusal in $answer.
+spend_the_rest() {
+	local url=${curl_line##* } urls
+	urls=$(printf " $url%.0s" $(seq 199))
+	answer=$(bash -c "$curl_line$urls" 2>/dev/null | grep -E '"allowed": ?false' | tail -n 1) || fail "200 more requests and no refusal"
 }
 
 # retry_is_admitted spends what is left, waits as long as the refusal says, and
 # asks again.
 retry_is_admitted() {
-	for _ in $(seq 100); do
-		ask
-		allowed || break
-	done
-	if allowed; then fail "100 more requests and no refusal"; fi
+	spend_the_rest
 	local wait
 	wait=$(grep -oE '"retry_after": ?[0-9.]+' <<<"$answer" | grep -oE '[0-9.]+$') || fail "no retry_after in: $answer"
 	sleep "$wait"
