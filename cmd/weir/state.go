@@ -26,7 +26,7 @@ type stateFile struct {
 
 // options are those of the engine, new or loaded.
 func (f *stateFile) options() weir.MemoryOptions {
-	return weir.MemoryOptions{MaxKeys: f.keys, Logger: f.log}
+	return weir.MemoryOptions{MaxKeys: f.keys, Parent: networkOf, Logger: f.log}
 }
 
 // load is the engine of the file; a new one if there is none. The file stays as

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,26 @@ func TestOpenAPINamesEveryRoute(t *testing.T) {
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("the document names %v\nthe routes are %v", got, want)
+	}
+}
+
+var reference = regexp.MustCompile(`"\$ref": "#/components/(\w+)/(\w+)"`)
+
+func TestOpenAPIReferencesLeadSomewhere(t *testing.T) {
+	var d struct {
+		Components map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(openAPIDocument, &d); err != nil {
+		t.Fatal(err)
+	}
+	found := reference.FindAllStringSubmatch(string(openAPIDocument), -1)
+	if got, want := len(found), strings.Count(string(openAPIDocument), `"$ref"`); got != want || got == 0 {
+		t.Fatalf("%d of %d references are to components", got, want)
+	}
+	for _, to := range found {
+		if d.Components[to[1]][to[2]] == nil {
+			t.Errorf("there is no %s %s", to[1], to[2])
+		}
 	}
 }
 
