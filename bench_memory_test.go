@@ -25,6 +25,7 @@ func BenchmarkMemoryTake(b *testing.B) {
 		{"allowed/10k", weir.TokenBucket{Rate: weir.PerSecond(1e9)}, 10_000},
 		{"denied/10k", weir.TokenBucket{Rate: weir.PerDay(1)}, 10_000},
 		{"allowed/1M", weir.TokenBucket{Rate: weir.PerSecond(1e9)}, 1_000_000},
+		{"elevenths/denied/1", weir.TokenBucket{Rate: weir.PerHour(11), Burst: 1}, 1},
 		{"leaky/allowed/1", weir.LeakyBucket{Rate: weir.PerSecond(1e9), Queue: 1e9, NoDelay: 1e9}, 1},
 		{"leaky/denied/1", weir.LeakyBucket{Rate: weir.PerDay(1)}, 1},
 		{"sliding/allowed/1", weir.SlidingWindow{Rate: weir.PerHour(1e9)}, 1},

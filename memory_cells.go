@@ -83,6 +83,16 @@ func (c *cells) remove(h table.Hash) {
 	c.used--
 }
 
+// toWord puts a state back among the words, if it fits one again.
+func (c *cells) toWord(h table.Hash, p *part, state algorithm.State, now int64) bool {
+	word, ok := p.words.Pack(state, c.of.base)
+	if ok {
+		c.remove(h)
+		c.of.put(h, word, now)
+	}
+	return ok
+}
+
 // promise keeps room for another cell, if the cap leaves some. If not, idle ones
 // are looked for once in table.SweepEvery, but for those that the slots of a call
 // have loaded.

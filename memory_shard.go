@@ -33,8 +33,8 @@ type shard struct {
 
 func (s *shard) init() { s.swept = math.MinInt64 }
 
-// take decides on the cell of h under a limit whose states are no words, and
-// writes the answer to a. It is not done if there is no room for a new one.
+// take decides on the cell of h, and writes the answer to a. It is not done if
+// there is none; but where states are no words one is made, if there is room.
 func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64, a *algorithm.Answer) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,24 +42,27 @@ func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64
 		now = max(now, s.newest)
 		s.newest = now
 	}
-	c, at := s.cellsOf(t, h), now
+	at, c := now, t.cells[h%shardCount]
 	parts := [1]algorithm.Part{{Algorithm: p.algorithm, Cost: q.Cost, Lease: q.Lease}}
 	found := c.find(h)
-	switch {
-	case found != nil:
+	if found != nil {
 		parts[0].State = found.state
-	case !c.hasRoom():
-		return false
-	default:
+	} else {
+		if t.hasWords() {
+			return false
+		}
+		if c = s.cellsOf(t, h); !c.hasRoom() {
+			return false
+		}
 		parts[0].State, at = p.algorithm.Fresh(), max(now, s.swept)
 	}
 	*a = algorithm.Take(parts[:], at)
 	switch {
 	case !a.Changed:
-	case found != nil:
-		found.part, found.state = p, parts[0].State
-	default:
+	case found == nil:
 		c.add(h, p, parts[0].State, now)
+	case !t.hasWords() || !c.toWord(h, p, parts[0].State, now):
+		found.part, found.state = p, parts[0].State
 	}
 	return true
 }

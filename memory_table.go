@@ -55,7 +55,7 @@ func (m *Memory) newLimitTable(name string, words algorithm.Worder, now int64) *
 }
 
 // takeOne is Take of a request of one limit; done says that it was: the state is a
-// word, or the limit has none and there is a cell or room for one.
+// word or a cell, or becomes one.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
 	if q.check(opTake) != nil || len(q.Rule.parts) != 1 || ctx.Err() != nil {
 		return false // the long way says what is wrong
@@ -65,12 +65,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	t := m.tableOf(p, now)
 	h := m.seed.Hash(q.Key)
 	var a algorithm.Answer
-	if t.hasWords() {
-		done = t.take(p.words, h, now, q.Cost, &a)
-	} else {
-		done = m.shards[h%shardCount].take(t, p, h, q, now, &a)
-	}
-	if !done {
+	if (!t.hasWords() || !t.take(p.words, h, now, q.Cost, &a)) && !m.shards[h%shardCount].take(t, p, h, q, now, &a) {
 		return false
 	}
 	t.counts.count(m, q.Key, a.Allowed, now)
