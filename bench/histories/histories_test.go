@@ -16,13 +16,15 @@ import (
 
 const capacity = 10
 
-// limits are what the histories are about, with their models.
+// limits are what the histories are about, with their models. The states of the
+// last are no words.
 var limits = []struct {
 	limit weir.Limit
 	rules rules
 }{
 	{weir.TokenBucket{Rate: weir.Per(1, step), Burst: capacity}, bucket{capacity}},
 	{weir.FixedWindow{Rate: weir.Per(capacity, 3*step)}, window{capacity, 3}},
+	{weir.Cycle{Rate: weir.Per(capacity, 3*step)}, cycle{capacity, 3}},
 }
 
 // engine asks a Memory whose clock is ours.

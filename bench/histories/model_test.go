@@ -92,6 +92,21 @@ func (w window) until(u used, n int64) time.Duration {
 	return time.Duration(w.steps-u.at%w.steps) * step
 }
 
+// cycle gives back so many units every so many steps.
+type cycle struct{ count, steps int64 }
+
+func (c cycle) capacity() int64 { return c.count }
+
+func (c cycle) now(u used, at int64) used {
+	return used{max(0, u.units-(at/c.steps-u.at/c.steps)*c.count), at}
+}
+
+func (c cycle) until(u used, n int64) time.Duration {
+	lacking := u.units + n - c.count
+	cycles := u.at/c.steps + (lacking+c.count-1)/c.count
+	return time.Duration(cycles*c.steps-u.at) * step
+}
+
 // tell is the answer to a call on one key, and the key afterwards, which the
 // answer describes. What is recorded beyond the capacity counts as well.
 func tell(r rules, u used, c call) (answer, used) {
