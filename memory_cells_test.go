@@ -186,6 +186,26 @@ func TestCellsOfOneCallAreNotForgottenByIt(t *testing.T) {
 	}
 }
 
+// TestNewKeysOfLogsHardlyAllocate counts a segment now and then, and nothing for
+// each key.
+func TestNewKeysOfLogsHardlyAllocate(t *testing.T) {
+	const keys = 50_000
+	m, r, first := NewMemory(MemoryOptions{}), cellRule(t, "r"), 0
+	all := make([]string, 3*keys)
+	for i := range all {
+		all[i] = fmt.Sprint("key ", i)
+	}
+	got := testing.AllocsPerRun(1, func() { // and once to warm up
+		for _, key := range all[first : first+keys] {
+			_, _ = m.Take(context.Background(), r.For(key, 1))
+		}
+		first += keys
+	})
+	if got > keys/10 {
+		t.Errorf("%d new keys: %v allocations, want at most %d", keys, got, keys/10)
+	}
+}
+
 func TestCellTakesACacheLine(t *testing.T) {
 	if size := cellBytes; size > 64 {
 		t.Errorf("a cell takes %d bytes, more than 64", size)
