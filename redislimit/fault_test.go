@@ -122,7 +122,9 @@ func TestFaultAConnectionCutInAReplyAdmitsNothingMore(t *testing.T) {
 	for range 30 {
 		tr.awaitDecision(t)
 		proxy.cut.Store(true)
-		goOn(20 * time.Millisecond)
+		for proxy.cut.Load() {
+			goOn(time.Millisecond)
+		}
 		tr.checkRecovery(t)
 	}
 	tr.check(t, 1, 0)
