@@ -76,6 +76,7 @@ func (b *batch) clear() {
 	clear(b.keys)
 	b.keys, b.args, b.spent = b.keys[:0], b.args[:0], b.spent[:0]
 	clear(b.index)
+	b.last = nil
 }
 
 // late is for answers whose caller has gone: what was taken is undone.

@@ -62,6 +62,44 @@ func TestAKeyEndsWhenItsStateIsAsGoodAsFresh(t *testing.T) {
 	}
 }
 
+// The end of a key does not move with each write: one that is written again lives
+// up to half as long again as its state matters.
+func TestAKeyWrittenAgainOutlivesItsStateByHalfAtMost(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	engine := newEngine(t, client, redislimit.Options{})
+	for _, limit := range []weir.Limit{
+		weir.TokenBucket{Rate: weir.PerHour(100)}, weir.LeakyBucket{Rate: weir.PerHour(100), Queue: 100},
+		weir.FixedWindow{Rate: weir.Per(100, 300*24*time.Hour)}, weir.SlidingWindow{Rate: weir.Per(100, 300*24*time.Hour)},
+		weir.SlidingLog{Rate: weir.PerHour(100)}, weir.SlidingLog{Rate: weir.PerHour(10), CountDenied: true}, weir.RateGate{Rate: weir.PerHour(100)},
+		weir.Cycle{Rate: weir.Per(100, 300*24*time.Hour)}, weir.Concurrency{Slots: 100, Lease: time.Hour},
+	} {
+		rule := newRule(t, limit.String(), limit)
+		for i := range 60 {
+			begin := time.Now()
+			cost := int64(1)
+			if i%7 == 6 {
+				cost = -2
+			}
+			d, err := engine.Record(t.Context(), rule.For("k", cost))
+			if err != nil {
+				t.Fatalf("%s: Record: %v", rule, err)
+			}
+			keys := stored(t, client)
+			if len(keys) != 1 {
+				t.Fatalf("%s: got keys %q, want one", rule, keys)
+			}
+			ms, err := client.Do(t.Context(), client.B().Pttl().Key(keys[0]).Build()).AsInt64()
+			lives := time.Duration(ms) * time.Millisecond
+			if err != nil || lives < d.ResetAfter-time.Since(begin)-time.Millisecond || lives > d.ResetAfter*3/2+time.Hour/10 {
+				t.Errorf("%s: write %d: got %v to live and error %v, want %v to half as much again", rule, i, lives, err, d.ResetAfter)
+			}
+		}
+		if err := engine.Reset(t.Context(), rule.For("k", 0)); err != nil {
+			t.Fatalf("%s: Reset: %v", rule, err)
+		}
+	}
+}
+
 func TestARefusalAndAPeekWriteNothing(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	engine := newEngine(t, client, redislimit.Options{})

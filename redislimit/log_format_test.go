@@ -1,9 +1,13 @@
 package redislimit_test
 
 import (
+	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -12,26 +16,35 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// A log that is written without a pause for years comes to the end of what its
-// totals (2^32 units) and instants (2^48 us) can count. Here it is put there.
+// A log or the leases of a Concurrency, if written without a pause for long
+// enough, come to the end of what their totals and instants can count. Here they
+// are put there.
 func TestALogOutlivesItsNumbers(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	now := int64(1_700_000_000_000_000) // us
 	clock := func() int64 { return now * 1000 }
 	redis := newEngine(t, client, redislimit.Options{Clock: clock})
-	for _, limit := range []weir.Limit{weir.SlidingLog{Rate: weir.PerHour(9)}, weir.RateGate{Rate: weir.PerHour(9)}} {
+	for _, tt := range []struct {
+		limit  weir.Limit
+		period time.Duration
+		form   int
+	}{
+		{weir.SlidingLog{Rate: weir.PerMinute(9)}, time.Minute, 1}, {weir.SlidingLog{Rate: weir.PerHour(9)}, time.Hour, 2},
+		{weir.RateGate{Rate: weir.PerMinute(9)}, time.Minute, 1}, {weir.RateGate{Rate: weir.PerHour(9)}, time.Hour, 2},
+		{weir.Concurrency{Slots: 9, Lease: time.Minute}, time.Minute, 1}, {weir.Concurrency{Slots: 9, Lease: time.Hour}, time.Hour, 2},
+	} {
 		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
-		rule := newRule(t, limit.String(), limit)
+		rule := newRule(t, tt.limit.String(), tt.limit)
 		step := func(what string, verb func(weir.Engine) (weir.Decision, error)) {
 			t.Helper()
 			want, err := verb(memory)
 			if err != nil {
-				t.Fatalf("%s: memory: %v", limit, err)
+				t.Fatalf("%s: memory: %v", tt.limit, err)
 			}
 			if got, err := verb(redis); err != nil || got != want {
-				t.Errorf("%s: %s:\ngot  %+v (%v)\nwant %+v", limit, what, got, err, want)
+				t.Errorf("%s: %s:\ngot  %+v (%v)\nwant %+v", tt.limit, what, got, err, want)
 			}
-			now += 7 * 60 * 1e6
+			now += int64(tt.period/time.Microsecond) * 7 / 60
 		}
 		take := func(cost int64) func(weir.Engine) (weir.Decision, error) {
 			return func(e weir.Engine) (weir.Decision, error) { return e.Take(t.Context(), rule.For("k", cost)) }
@@ -41,7 +54,7 @@ func TestALogOutlivesItsNumbers(t *testing.T) {
 		}
 		step("before", take(2))
 		step("before", take(1))
-		age(t, client)
+		age(t, client, tt.form)
 		for range 30 {
 			step("take", take(1))
 			step("take", take(3))
@@ -52,43 +65,103 @@ func TestALogOutlivesItsNumbers(t *testing.T) {
 	}
 }
 
-// age moves the numbers of the only log to 3 units before the end of its totals,
+// age moves the numbers of the only key to 3 units before the end of its totals,
 // and the newest entry to the last instant that it can hold.
-func age(t *testing.T, client rueidis.Client) {
+func age(t *testing.T, client rueidis.Client, form int) {
 	t.Helper()
-	const header, entry = 20, 10
+	const header = 41 // five doubles, of which the third is the instant counted from and the fourth the total before, and the form
 	keys := stored(t, client)
 	if len(keys) != 1 {
 		t.Fatalf("got keys %q, want one", keys)
 	}
 	text, err := client.Do(t.Context(), client.B().Get().Key(keys[0]).Build()).ToString()
 	log := []byte(text)
-	if err != nil || len(log) <= header || (len(log)-header)%entry != 0 {
-		t.Fatalf("got a log of %d bytes and error %v, want a header of %d and entries of %d", len(log), err, header, entry)
+	widths := map[int][2]int{1: {4, 2}, 2: {6, 4}}[form] // of an instant and a total
+	entry := (len(log) - header) / 2
+	if err != nil || entry != widths[0]+widths[1] && entry != widths[0]+widths[1]+8 || int(log[header-1]) != form {
+		t.Fatalf("got a state of %d bytes (%x) and error %v, want a header of %d bytes, form %d and two entries", len(log), log, err, header, form)
 	}
-	newest := len(log) - entry
-	shift := uint64(1)<<48 - 1 - offset(log[newest:])
-	base := math.Float64frombits(binary.LittleEndian.Uint64(log[8:]))
-	binary.LittleEndian.PutUint64(log[8:], math.Float64bits(base-float64(shift)))
-	units := uint32(math.MaxUint32 - 5)
-	addTo(log[16:], units)
+	addDouble := func(at int, by float64) {
+		old := math.Float64frombits(binary.LittleEndian.Uint64(log[at:]))
+		binary.LittleEndian.PutUint64(log[at:], math.Float64bits(old+by))
+	}
+	end := uint64(1) << (8 * widths[0])
+	shift := end - 1 - little(log[header+entry:][:widths[0]])
+	units := uint64(1)<<(8*widths[1]) - 6
+	addDouble(16, -float64(shift))
+	addDouble(24, float64(units))
 	for at := header; at < len(log); at += entry {
-		moved := offset(log[at:]) + shift
-		for i := range 6 {
-			log[at+i] = byte(moved >> (8 * i))
-		}
-		addTo(log[at+6:], units)
+		instant, total := log[at:][:widths[0]], log[at+widths[0]:][:widths[1]]
+		putLittle(instant, little(instant)+shift)
+		putLittle(total, little(total)+units)
 	}
 	do(t, client, "SET", keys[0], string(log))
 }
 
-func offset(entry []byte) (us uint64) {
-	for i := range 6 {
-		us |= uint64(entry[i]) << (8 * i)
+func little(bytes []byte) (n uint64) {
+	for i, b := range bytes {
+		n |= uint64(b) << (8 * i)
 	}
-	return us
+	return n
 }
 
-func addTo(total []byte, units uint32) {
-	binary.LittleEndian.PutUint32(total, binary.LittleEndian.Uint32(total)+units)
+func putLittle(bytes []byte, n uint64) {
+	for i := range bytes {
+		bytes[i] = byte(n >> (8 * i))
+	}
+}
+
+// The state of a key is read under whatever limit comes with a call: what another
+// one left there, in whatever form, both engines read alike.
+func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	for name, limit := range map[string]func(*rand.Rand) weir.Limit{
+		"log": func(r *rand.Rand) weir.Limit {
+			return weir.SlidingLog{Rate: weir.PerMinute(oneOf[int64](r, 3, 10, 40, 9000)), CountDenied: r.IntN(3) == 0}
+		},
+		"gate": func(r *rand.Rand) weir.Limit {
+			return weir.RateGate{Rate: weir.PerMinute(oneOf[int64](r, 3, 10, 40, 9000))}
+		},
+		"slots": func(r *rand.Rand) weir.Limit {
+			return weir.Concurrency{Slots: oneOf[int64](r, 2, 10, 40, 9000), Lease: oneOf(r, 10*time.Second, 10*time.Second, time.Minute, time.Hour, 0)}
+		},
+	} {
+		for range 60 {
+			changing(t, client, name, limit)
+		}
+	}
+}
+
+func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+func changing(t *testing.T, client rueidis.Client, name string, limit func(*rand.Rand) weir.Limit) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	now := int64(1_700_000_000_000_000)
+	clock := func() int64 { return now * 1000 }
+	memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	redis := newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
+	history := ""
+	rule := newRule(t, name, limit(random))
+	for range 80 {
+		if random.IntN(6) == 0 {
+			rule = newRule(t, name, limit(random))
+		}
+		q := rule.For("k", oneOf[int64](random, 0, 1, 1, 1, 2, 5, 30, 4000, 1<<53))
+		q.Lease = random.Uint64N(4)
+		verb := oneOf(random, "take", "take", "peek", "record", "record")
+		if verb == "record" && random.IntN(2) == 0 {
+			q.Cost = -q.Cost
+		}
+		ask := map[string]func(weir.Engine, context.Context, ...weir.Request) (weir.Decision, error){
+			"take": weir.Engine.Take, "peek": weir.Engine.Peek, "record": weir.Engine.Record,
+		}[verb]
+		want, wantErr := ask(memory, t.Context(), q)
+		got, err := ask(redis, t.Context(), q)
+		history += fmt.Sprintf("%d %s %d of %v, lease %d:\n\t%+v\n", now, verb, q.Cost, rule, q.Lease, want)
+		if got != want || (err == nil) != (wantErr == nil) {
+			t.Fatalf("seed %d:\n%sgot %+v (%v), want it as above (%v)", seed, history, got, err, wantErr)
+		}
+		now += oneOf[int64](random, 0, 1, 1000, 1_000_000, 1_000_000, 7_000_000, 70_000_000, -3_000_000)
+	}
 }

@@ -2,6 +2,10 @@ package redislimit
 
 import (
 	_ "embed"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +27,10 @@ var (
 	scriptWindow string
 	//go:embed script/cycle.lua
 	scriptCycle string
+	//go:embed script/glance.lua
+	scriptGlance string
+	//go:embed script/entries.lua
+	scriptEntries string
 	//go:embed script/log.lua
 	scriptLog string
 	//go:embed script/slots.lua
@@ -34,16 +42,30 @@ var (
 var script = rueidis.NewLuaScript(scriptText())
 
 // scriptText joins the parts. A part that is not needed in a call must not cost
-// it anything, not even the making of its function: so they are the branches of
-// one function, by their kind; many is kind 0.
+// it anything, not even the making of its functions: so each kind stands behind
+// the question whether it occurs; many is kind 0.
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	b.WriteString("local function make(kind)\n")
 	for k, text := range []string{scriptMany, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots} {
-		b.WriteString("if kind == " + strconv.Itoa(k) + " then\n" + text + "end\n")
+		fmt.Fprintf(&b, "if mask %% %d >= %d then\nkinds[%d] = { (function()\n%send)() }\nend\n", 2<<k, 1<<k, k, text)
 	}
-	b.WriteString("end\n")
 	b.WriteString(scriptLoop)
-	return b.String()
+	text := strings.NewReplacer("\nGLANCE\n", "\n"+scriptGlance, "\nENTRIES\n", "\n"+scriptEntries).Replace(b.String())
+	return scriptNames.ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
 }
+
+// scriptValues are what names in the script stand for, and scriptNames finds them.
+var (
+	scriptValues = map[string]string{
+		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain),
+		"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable),
+		"MOST_UNITS": number(int64(mostUnits)), "MOST_AHEAD": number(int64(mostAhead)),
+	}
+	scriptNames = regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(scriptValues)), "|") + `)\b`)
+)
+
+func number[N op | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// letter is a string of one byte.
+func letter(b byte) string { return fmt.Sprintf(`'\%03d'`, b) }

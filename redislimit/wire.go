@@ -17,6 +17,7 @@ const (
 	opRecord
 	opReset
 	opUndo
+	opAgain // what the decision before asked, for another key
 )
 
 var opNames = [...]string{"peek", "take", "record", "reset", "undo"}
@@ -41,10 +42,21 @@ type batch struct {
 	index map[string]int
 	args  []byte
 	spent []byte // of each key, if a server that is new is denied
+	last  *part  // of the decision before, if it has one part that can be asked again
+	asked op     // what that one asked
 }
 
 // add appends a decision.
 func (b *batch) add(d *decision) {
+	if len(b.args) == 0 {
+		b.args = append(b.args, 0) // the kinds that occur
+	}
+	if b.again(d) {
+		return
+	}
+	if len(d.parts) > 1 {
+		b.args[0] |= 1
+	}
 	b.args = append(b.args, byte(d.op))
 	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(d.parts)))
 	if d.op == opUndo {
@@ -52,12 +64,34 @@ func (b *batch) add(d *decision) {
 	}
 	for i := range d.parts {
 		p := &d.parts[i]
+		b.args[0] |= 1 << p.limit.kind
 		b.args = append(b.args, byte(p.limit.kind))
 		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
 		if d.op != opReset {
 			b.args = p.append(b.args, d.op)
 		}
 	}
+}
+
+// again appends a decision that differs from the one before in nothing but its
+// key, if d is one.
+func (b *batch) again(d *decision) bool {
+	before := b.last
+	if b.last = nil; len(d.parts) != 1 || d.op == opReset || d.op == opUndo {
+		return false
+	}
+	p := &d.parts[0]
+	b.last = p
+	if before == nil || b.asked != d.op || before.limit != p.limit || before.cost != p.cost {
+		b.asked = d.op
+		return false
+	}
+	b.args = append(b.args, byte(opAgain))
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
+	if p.limit.kind == kindSlots {
+		b.args = binary.LittleEndian.AppendUint64(b.args, p.lease)
+	}
+	return true
 }
 
 // key is the number of the part's key in KEYS, from 1.
@@ -193,6 +227,7 @@ func (r *reply) read(d *decision, now int64) {
 			p.measure = measure{micros(r.double()), micros(r.double()), units(r.double()), micros(r.double()), 0}
 			continue
 		}
+		r.double() // to when the key lives
 		a, b, c := r.double(), r.double(), 0.0
 		if p.limit.kind != kindCycle {
 			c = r.double()

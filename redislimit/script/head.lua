@@ -8,17 +8,22 @@
 -- ARGV[4]  if a server that is new is to be denied: for each key the us for which,
 --          as doubles; the last key is then the one that remembers the server
 --
--- A decision: op u8 (0 peek, 1 take, 2 record, 3 reset, 4 undo), parts u16, and
--- if it is undo the instant of what is undone. A part: kind u8, index into KEYS
--- u16, then what its kind reads below (nothing, if the op is reset).
+-- Before the decisions is one u8, whose bits are the kinds that occur; bit 0 if a
+-- decision has several parts. A decision: op u8 (PEEK, TAKE, RECORD, RESET or
+-- UNDO), parts u16, and if it is UNDO the instant of what is undone. A part: kind
+-- u8, index into KEYS u16, then what its kind reads below (nothing, if the op is
+-- RESET). Or, for one part that asks what the decision before did, of one part
+-- too: AGAIN u8, index into KEYS u16, and of slots the identity.
 --
 -- Reply: one string. The instant as a double, with ARGV[4] also the one since
--- which the server is known, then for each decision a flag u8
--- (0 refused, 1 admitted, 2 a state could not be read and nothing was done) and,
--- unless it is 2 or the op is reset, for each part: of buckets, windows and
--- cycles the state before the decision, as it is stored; of logs, gates and
--- slots four doubles: the wait before, the wait after a write, the room and the
--- wait for the capacity.
+-- which the server is known, then for each decision a flag u8 (REFUSED, ADMITTED,
+-- or UNREADABLE: a state is none, and nothing was done) and, unless it is
+-- UNREADABLE or the op is RESET, for each part: of buckets, windows and cycles
+-- the state before the decision, as it is stored; of logs, gates and slots four
+-- doubles: the wait before, the wait after a write, the room and the wait for the
+-- capacity.
+--
+-- The names in capitals stand for numbers and bytes, which script.go puts in.
 --
 -- All numbers are little-endian doubles that hold whole numbers: doubles are
 -- exact to 2^53, they are read and written by C code in one call, and states
@@ -31,47 +36,60 @@
 -- A refusal writes nothing, save a log that counts what is denied. Every state
 -- is read by one MGET before the first decision and written after the last, so
 -- that an error in between has written nothing.
+--
+-- What costs time here is strings, of which Lua hashes every byte, numbers that
+-- Redis turns into text, and the ends of keys. So a state begins with the instant
+-- to which its key lives, and as long as that is enough, only the state is
+-- written over the old one, or what is new behind it.
 
 local pack, unpack_, fmod, floor = struct.pack, struct.unpack, math.fmod, math.floor
 local max, min, sub, inf = math.max, math.min, string.sub, math.huge
-local args = ARGV[1]
-local PEEK, TAKE, RECORD, RESET, UNDO = 0, 1, 2, 3, 4
-local MOST_UNITS, MOST_AHEAD = 2^53, 2^51
+local args, keys, call = ARGV[1], KEYS, redis.call
 
-local now = tonumber(ARGV[2] or '')
+local now = ARGV[2] and tonumber(ARGV[2])
 if not now then
-  local t = redis.call('TIME')
+  local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
 
 local taken -- by an undo: the instant of what it undoes
-local states = redis.call('MGET', unpack(KEYS))
+local stored = call('MGET', unpack(keys))
 -- since is when this process of the server was first seen, if anybody asks: its
 -- memory may have been lost before, or lack what was not replicated.
 local since
 if ARGV[4] then
-  local id = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  local kept = states[#KEYS]
+  local id = string.match(call('INFO', 'server'), 'run_id:(%x+)')
+  local kept = stored[#keys]
   if kept and sub(kept, 9) == id then
     since = unpack_('<d', kept)
   else
     since = now
-    redis.call('SET', KEYS[#KEYS], pack('<d', now) .. id)
+    call('SET', keys[#keys], pack('<d', now) .. id)
   end
 end
-local matters = {} -- of the keys that changed: for how long, in us; -1 to delete
-local tails = {} -- what was appended to a state, until somebody asks for it
-local whole = {} -- the states that are not those stored, not even but for a tail
-local REFUSED, ADMITTED, UNREADABLE = '\0', '\1', '\2'
 
--- A kind of limit is a function of the position of its parameters, the stored
--- state (false if there is none) and the op. It returns the position behind,
--- whether the cost fits (nil: the state could not be read), the reply, and if it
--- changes, the new state, how long it matters, in us, and whether it is not the
--- new state but what to append to the old one. To undo is to take back
--- what a take wrote at the instant taken, as if it had never been, where that can
--- still be told; it never makes a state better than that.
+-- lasts is the instant to which a key lives whose state matters until need, and
+-- the same again if the key does not know it yet. It lived until till; 0 if it is
+-- new, and then it ends when its state does. One that is written again gets
+-- half as much again, so that its end need not move with each write.
+local function lasts(till, need)
+  if now < need and need <= till and (till < inf or need == inf) then return till end
+  if till > 0 and need > now then need = need + floor((need - now) / 2) end
+  return need, need
+end
+
+-- A kind of limit is two functions. The first reads the parameters of a part
+-- and returns the position behind them. The second decides by them, given
+-- the state (false if there is none), the op, and what is to be appended to the
+-- state, if anything. It returns whether the cost fits (nil: the state could
+-- not be read), the reply, and if the state changes: the new one and what lasts
+-- told of it, and what is to be appended, or only this. A third
+-- function, if there is one, reads what differs in a part of the same parameters.
+-- To undo is to take back what a take wrote at the instant taken, as if it had
+-- never been, where that can still be told; it never makes a state better than
+-- that.
 --
--- Each is in a file of its own and made when a part needs it: most batches hold
--- one kind, and making them all would cost as much as deciding.
-local kinds = {}
+-- Each kind is in a file of its own, and made only if it occurs: making them all
+-- would cost as much as deciding.
+local kinds, mask = {}, string.byte(args)
+local states, tails, ends, state, change, withheld -- for batches, see there

@@ -1,193 +1,134 @@
--- log is SlidingLog and RateGate. State: the instant of the last write (or an
--- earlier one, if that is the newest entry's) and the one that entries count
--- from, two doubles; u32, the total of the units that have left; then entries of 10 bytes, oldest first: u48, the us since that instant,
--- and u32, the total of all units up to and with this entry. Strings are what
--- costs time here, about 1 us for each KB that is read, cut or joined. Totals
--- wrap at 2^32, and only their differences are used, which are at most 3 * 2^20.
--- Parameters: cost, limit, period, gap, whether denied attempts count, and
--- whether it is a gate.
-local WRAP, MOST_SPAN = 2^32, 2^48
--- The log at hand. Its functions are made once, not once a log.
-local log, last, base, dropped, first, length
-local limit, period, gap, gate
-local e, newest, sum, gone, held -- as look found them
-
-local function at(i) return base + unpack_('<I6', log, 21 + 10 * i) end
-local function total(i) -- before the i-th entry
-  if i == first then return dropped end
-  return (unpack_('<I4', log, 17 + 10 * i))
-end
-local function since(i) return (total(length) - total(i)) % WRAP end
-
--- before is the first entry that still counts at an instant; the oldest is
--- the likely answer.
-local function before(instant)
-  local edge, low, high = instant - period, first, length
-  if low < high and at(low) > edge then return low end
-  while low < high do
-    local mid = floor((low + high) / 2)
-    if at(mid) > edge then high = mid else low = mid + 1 end
-  end
-  return low
-end
--- holding is the entry with which, counted from the i-th on, there are so many
--- units.
-local function holding(i, units)
-  local from, low, high = total(i), i, length
-  if low < high and (total(low + 1) - from) % WRAP >= units then return low end
-  while low < high do
-    local mid = floor((low + high) / 2)
-    if (total(mid + 1) - from) % WRAP >= units then high = mid else low = mid + 1 end
-  end
-  return low
+-- log is SlidingLog and RateGate. Its entries are the instants at which units
+-- were taken. Some that do not count any more stay for a while, and of a log also
+-- some beyond the limit, which the header has of its own: no answer depends on
+-- them, and it costs less to read them than to cut them off each time.
+-- Parameters: cost, limit, period, gap, whether denied attempts count, and whether
+-- it is a gate.
+local EXTRA, EXTRA_SIZE = '', 0
+GLANCE
+local n, limit, period, gap, denied, gate, fresh
+local function read(pos)
+  n, limit, period, gap, denied, gate, pos = unpack_('<dddddd', args, pos)
+  fresh = period <= 2^31 and limit <= 4096 and NARROW or MIDDLE
+  return pos
 end
 
-local function look()
-  if first == length then
-    e = now > last and now or last
-    newest, sum, gone, held = -inf, dropped, first, 0
-  else
-    newest, sum = unpack_('<I6I4', log, 11 + 10 * length)
-    newest = newest + base
-    if newest > last then last = newest end
-    e = now > last and now or last
-    gone = before(e)
-    held = (sum - total(gone)) % WRAP
-  end
-end
-local function wait(n)
+local function careful()
+ENTRIES
+local function wait()
   if n > limit then return inf end
-  if n <= 0 or first == length then return 0 end
+  if n <= 0 or newest == -inf then return 0 end
   local w, over = 0, held + n - limit
   if e - newest < gap then w = newest - now + gap end
-  if over > 0 then w = max(w, at(holding(gone, over)) - now + period) end
+  if over > 0 then w = max(w, leaving(gone, over) - now + period) end
   if gate > 0 then w = max(w, newest - now) end
   return w
 end
-local function describe(ahead, after)
-  local room, reset = max(limit - held, 0), 0
-  if e - newest < gap or gate > 0 and newest > now then room = 0 end
+local function describe(ahead, later)
+  local room, reset = limit - held, 0
+  if room < 0 or e - newest < gap or gate > 0 and newest > now then room = 0 end
   if held > 0 then reset = newest - now + period end
-  return pack('<dddd', ahead, after, room, reset), reset
+  return pack('<dddd', ahead, later, room, reset), now + reset
 end
 
-local function drop(to)
-  if to > first then
-    dropped = total(to)
-    first = to
+-- keep lets the oldest units leave until there are at most so many. The last
+-- instant has to be known: the newest entry may leave, too.
+local function keep(most)
+  local over = units(first) - most
+  if over > 0 then
+    first, dropped = beyond(first, over), (dropped + over) % wrap
+    look()
   end
 end
-local function keepNewest(most)
-  local over = since(first) - most
-  if over <= 0 then return end
-  local from = total(first)
-  local to = holding(first, over + 1)
-  dropped = (from + over) % WRAP
-  first = to
-end
--- rebuild makes what is left the log.
-local function rebuild()
-  log = pack('<ddI4', last, base, dropped) .. sub(log, 21 + 10 * first)
-  first, length = 0, (#log - 20) / 10
-end
--- rebase counts from the oldest entry, when the newest is 8 years ahead.
-local function rebase()
-  local moved, from = {}, at(first)
-  for i = first, length - 1 do moved[#moved + 1] = pack('<I6I4', at(i) - from, total(i + 1)) end
-  log, base = sub(log, 1, 20 + 10 * first) .. table.concat(moved), from
-end
--- append is rebuild with n more units at last, which is not behind the newest.
-local function append(n)
-  local stop = -1
-  if first == length then
-    base = last
-  elseif newest == last then
-    stop = 10 + 10 * length
-  end
-  if last - base >= MOST_SPAN then rebase() end
-  log = pack('<ddI4', last, base, dropped) .. sub(log, 21 + 10 * first, stop) .. pack('<I6I4', last - base, (sum + n) % WRAP)
-  first, length = 0, (#log - 20) / 10
-end
--- cut lets n units leave from the i-th entry on, and keeps the older ones.
-local function cut(i, n)
-  local kept, previous, left = {}, total(i), 0
-  for j = i, length - 1 do
-    local sum = total(j + 1)
-    local size = (sum - previous) % WRAP
-    previous = sum
-    local out = min(size, n - left)
-    left = left + out
-    if size > out then kept[#kept + 1] = pack('<I6I4', at(j) - base, (sum - left) % WRAP) end
-  end
-  log = sub(log, 1, 20 + 10 * i) .. table.concat(kept)
-  length = (#log - 20) / 10
-end
-local function take(n)
-  local most = limit
-  if gate > 0 then
-    most = limit * 3
-    drop(before(now))
-  else
+
+-- note is the entry of the cost, or of what is left of it, and if that will not
+-- do, the state to append it to.
+local function note()
+  local most, spare = limit, limit / 3
+  if gate > 0 then most, spare = 3 * limit, 0 end
+  local count, new, moved = min(n, most), nil, nil
+  local stale = newest == e and not tail -- to be taken back, to be more
+  if stale or own ~= limit or held + count > most + spare or not roomy(count) then
+    last, own = e, limit
     drop(gone)
+    keep(most - count)
+    if stale and first < length then
+      length = length - 1
+      tail = sub(text, head + 1 + size * length, head + size * (length + 1))
+    end
+    new, moved = anew(count)
   end
-  n = min(n, most)
-  keepNewest(most - n)
-  last = e
-  if first == length then sum = dropped end
-  append(n)
+  return pack(BOTH, e - base, (sum + count) % wrap), new, moved
 end
+
+-- cut lets n units leave, from the first entry later than an instant on.
+local function cut(instant, n)
+  local instants, counts, extras = spread()
+  for k = 1, #instants do
+    if instants[k] > instant then
+      local out = min(counts[k], n)
+      counts[k], n = counts[k] - out, n - out
+    end
+  end
+  gather(instants, counts, extras, form, instants[1] or e, 0, e)
+end
+-- give lets the oldest n units leave that still count. A gate keeps what does
+-- not count any more, for a clock that runs back, but for what its newest unit
+-- has made it forget; a log forgets what it has no room for.
 local function give(n)
+  fold()
   if gate > 0 then
-    cut(gone, n)
-    last = -inf
-    if length > 0 then last = at(length - 1) end
+    local edge, oldest = newest - period, at(first)
+    if edge >= oldest then drop(after(edge, text, head, base, first, length - 1, oldest, newest)) end
+    cut(e - period, n)
+    last = newest
   else
     last = e
     drop(gone)
-    keepNewest(held - min(n, held))
+    keep(max(min(held, own) - n, 0))
   end
-  rebuild()
 end
 
-return function(pos, s, op)
-  local n, denied
-  n, limit, period, gap, denied, gate, pos = unpack_('<dddddd', args, pos)
-  log, last, base, dropped, first, length = '', -inf, 0, 0, 0, 0
-  if s then
-    if #s < 20 or #s % 10 ~= 0 then return pos end
-    log, length = s, (#s - 20) / 10
-    last, base, dropped = unpack_('<ddI4', s)
+return function(s, op, t)
+  if not open(s, t, fresh, limit, period) then return end
+  if own ~= limit and gate == 0 then -- what was beyond another limit, it has made forget
+    fold()
+    last = max(last, newest)
+    keep(own)
   end
-  look()
-  local ahead = wait(n)
+  local ahead = 0
+  if held + n > limit or e - newest < gap or newest > now then ahead = wait() end
   local fits = ahead == 0
-  if op == TAKE and fits and n > 0 then
-    -- The common case: nothing has to be asked again, and one more entry is all
-    -- that has to be written, unless half of the log does not count any more. A
-    -- gate forgets at once, for a clock that runs back after units were given.
-    local tail
-    if length == 0 or e == newest or e - base >= MOST_SPAN or gone > (gate > 0 and 0 or length / 2) then
-      drop(gone)
-      last = e
-      append(n)
-    else
-      tail = pack('<I6I4', e - base, (sum + n) % WRAP)
+  if n > 0 and (op == RECORD or op == TAKE and (fits or denied > 0 and n <= limit)) then
+    local entry, new, moved = note()
+    if op == TAKE and fits then
+      newest, held = e, held + n
+      return true, (describe(0, 0)), new, moved, entry
     end
-    newest, held = e, held + n
-    local reply, reset = describe(0, 0)
-    return pos, true, reply, tail or log, reset, tail ~= nil
+    tail = entry
+    look()
+    return fits, (describe(ahead, wait())), new, moved, entry
   end
-  if n > 0 and (op == RECORD or op == TAKE and denied > 0 and n <= limit) then
-    take(n)
-  elseif n < 0 and op == RECORD and length > 0 then
+  if newest > -inf and n < 0 and op == RECORD then
     give(-n)
-  elseif n > 0 and op == UNDO and length > 0 then
-    cut(before(taken + period - 1), n) -- from the first entry at or after it
-    rebuild()
+  elseif newest > -inf and n > 0 and op == UNDO then
+    last = max(last, newest)
+    cut(taken - 1, n)
   else
-    return pos, fits, (describe(ahead, ahead))
+    return fits, (describe(ahead, ahead))
   end
   look()
-  local reply, reset = describe(ahead, wait(n))
-  return pos, fits, reply, log, reset
+  local reply, need = describe(ahead, wait())
+  return fits, reply, whole(need)
+end
+end
+
+local decide
+return read, function(s, op, t)
+  if op == TAKE and n > 0 and not t then
+    local fits, reply, new, moved, added = glance(s, n, limit, limit, period, nil, fresh, gap, denied)
+    if reply then return fits, reply, new, moved, added end
+  end
+  decide = decide or careful()
+  return decide(s, op, t)
 end

@@ -1,46 +1,95 @@
--- The batch, in order: what a decision changes, the next ones see. make is the
--- function that makes a kind.
+-- write stores a state, or what is to be appended to it; false deletes it.
+local function write(key, new, moved, added)
+  if new == false then
+    call('DEL', keys[key])
+  elseif not new then
+    call('APPEND', keys[key], added)
+  elseif not moved then
+    call('SETRANGE', keys[key], '0', new)
+  else
+    if added then new = new .. added end
+    if moved == inf then return call('SET', keys[key], new) end
+    local ms = math.ceil((moved - now) / 1000) + (ARGV[3] or 0)
+    call('PSETEX', keys[key], max(ms, 1), new)
+  end
+end
+
+local pos, stop = 2, #args
+local op, parts, decide, again
+
+-- One decision of one part needs less than a batch.
+if #keys == 1 and mask % 2 == 0 then
+  local kind, limit, key
+  op, parts, kind, key, pos = unpack_('<BHBH', args, pos)
+  limit = kinds[kind]
+  if op <= TAKE and limit[1](pos) > stop then
+    local fits, reply, new, moved, added = limit[2](stored[1], op)
+    if new or added then write(1, new, moved, added) end
+    if fits == nil then return pack('<d', now) .. UNREADABLE end
+    return pack('<d', now) .. (fits and ADMITTED or REFUSED) .. reply
+  end
+  pos = 2
+end
+
+-- The batch, in order: what a decision changes, the next ones see.
+states = {} -- those that differ from what is stored; false to delete
+tails = {} -- what is to be appended to states
+ends = {} -- of the states whose key has to be told anew how long it lives
+
+-- state is what the decisions before have left of a key, without its tail.
+function state(key)
+  local s = states[key]
+  if s == nil then return stored[key] end
+  return s
+end
+function change(key, new, moved, added)
+  if new then
+    states[key] = new
+    if moved then ends[key] = moved end
+  end
+  if added or tails[key] and new then tails[key] = added end
+end
+-- withheld says that the server is too new to admit anything of a key.
+function withheld(key) return now < since + unpack_('<d', ARGV[4], 8 * key - 7) end
+
 local out, o = { pack('<d', now) }, 1
 if since then
   out[2], o = pack('<d', since), 2
 end
-
-local pos, stop = 1, #args
 while pos <= stop do
-  local op, parts, kind, key, behind = unpack_('<BHBH', args, pos)
-  local begin = pos + 3 -- of the first part
-  pos = behind
-  if op == UNDO then
-    taken = unpack_('<d', args, begin)
-    kind, key, pos = unpack_('<BH', args, begin + 8)
-    begin = begin + 8
+  local code, key
+  code, key, pos = unpack_('<BH', args, pos)
+  if code == AGAIN then
+    if again then pos = again(pos) end
+  else
+    op, parts = code, key
+    if op == UNDO then taken, pos = unpack_('<d', args, pos) end
   end
   if op == RESET then
-    for i = 1, parts do
-      if i > 1 then kind, key, pos = unpack_('<BH', args, pos) end
-      states[key], matters[key], tails[key], whole[key] = false, -1, nil, true
+    for _ = 1, parts do
+      code, key, pos = unpack_('<BH', args, pos)
+      states[key], tails[key], ends[key] = false, nil, nil
     end
     o = o + 1
     out[o] = ADMITTED
   elseif parts == 1 then
-    local fits, reply, new, time
-    if op == TAKE and since and now < since + unpack_('<d', ARGV[4], 8 * key - 7) then
-      op = PEEK -- the caller knows since, too, and takes it as a refusal
+    if code ~= AGAIN then
+      local kind
+      kind, key, pos = unpack_('<BH', args, pos)
+      local limit = kinds[kind]
+      decide, again, pos = limit[2], limit[3], limit[1](pos)
     end
-    local decide = kinds[kind]
-    if not decide then
-      decide = make(kind)
-      kinds[kind] = decide
+    local asked = op
+    if op == TAKE and since and withheld(key) then
+      asked = PEEK -- the caller knows since, too, and takes it as a refusal
     end
-    local appended
-    if tails[key] then
-      states[key], tails[key], whole[key] = states[key] .. tails[key], nil, true
-    end
-    pos, fits, reply, new, time, appended = decide(pos, states[key], op)
-    if appended then
-      tails[key], matters[key] = new, time
-    elseif new then
-      states[key], matters[key], whole[key] = new, time, true
+    local s = states[key]
+    if s == nil then s = stored[key] end
+    local fits, reply, new, moved, added = decide(s, asked, tails[key])
+    if new then
+      change(key, new, moved, added)
+    elseif added then
+      tails[key] = added
     end
     if fits == nil then
       o = o + 1
@@ -51,8 +100,7 @@ while pos <= stop do
     end
   else
     local flag, replies
-    kinds[0] = kinds[0] or make(0)
-    pos, flag, replies = kinds[0](begin, op, parts)
+    pos, flag, replies = kinds[0][1](pos, op, parts)
     o = o + 1
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end
@@ -60,23 +108,8 @@ while pos <= stop do
   end
 end
 
-local linger = tonumber(ARGV[3] or 0)
-for key, time in pairs(matters) do
-  if time < 0 then
-    redis.call('DEL', KEYS[key])
-  elseif time == inf then
-    redis.call('SET', KEYS[key], states[key])
-  else
-    time = min(time, MOST_AHEAD)
-    local ms = (time - time % 1000) / 1000
-    if time % 1000 > 0 then ms = ms + 1 end
-    ms = max(ms + linger, 1)
-    if whole[key] then
-      redis.call('PSETEX', KEYS[key], ms, states[key] .. (tails[key] or ''))
-    else
-      redis.call('APPEND', KEYS[key], tails[key])
-      redis.call('PEXPIRE', KEYS[key], ms)
-    end
-  end
+for key, new in pairs(states) do write(key, new, ends[key], tails[key]) end
+for key, tail in pairs(tails) do
+  if states[key] == nil then write(key, nil, nil, tail) end
 end
 return table.concat(out)

@@ -3,40 +3,31 @@
 return function(pos, op, parts)
   local behind, flag, replies, asked = pos, ADMITTED, {}, op
   if op == TAKE then asked = PEEK end
-  local keys, news, times, appended, held = {}, {}, {}, {}, false
-  for i = 1, parts do
+  local numbers, news, moved, added, held = {}, {}, {}, {}, false
+  local function ask(i, p, op)
     local kind, key
-    kind, key, behind = unpack_('<BH', args, behind)
+    kind, key, p = unpack_('<BH', args, p)
+    local limit = kinds[kind]
+    p = limit[1](p)
     local fits
-    kinds[kind] = kinds[kind] or make(kind)
-    if tails[key] then
-      states[key], tails[key], whole[key] = states[key] .. tails[key], nil, true
-    end
-    behind, fits, replies[i], news[i], times[i], appended[i] = kinds[kind](behind, states[key], asked)
-    keys[i] = key
-    held = held or since and now < since + unpack_('<d', ARGV[4], 8 * key - 7)
+    fits, replies[i], news[i], moved[i], added[i] = limit[2](state(key), op, tails[key])
+    numbers[i] = key
+    return p, fits
+  end
+  for i = 1, parts do
+    local fits
+    behind, fits = ask(i, behind, asked)
+    held = held or since and withheld(numbers[i])
     if fits == nil then
       flag = UNREADABLE
     elseif not fits and flag == ADMITTED then
       flag = REFUSED
     end
   end
-  if op == TAKE and flag == ADMITTED and not held then
-    local p = pos
-    for i = 1, parts do
-      local kind, key, fits
-      kind, key, p = unpack_('<BH', args, p)
-      p, fits, replies[i], news[i], times[i], appended[i] = kinds[kind](p, states[key], TAKE)
-    end
-  end
   if flag == UNREADABLE then return behind, flag, {} end
-  for i = 1, parts do
-    local key = keys[i]
-    if appended[i] then
-      tails[key], matters[key] = news[i], times[i]
-    elseif news[i] then
-      states[key], matters[key], whole[key] = news[i], times[i], true
-    end
+  if op == TAKE and flag == ADMITTED and not held then
+    for i = 1, parts do pos = ask(i, pos, TAKE) end
   end
+  for i = 1, parts do change(numbers[i], news[i], moved[i], added[i]) end
   return behind, flag, replies
 end

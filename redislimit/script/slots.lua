@@ -1,141 +1,174 @@
--- slots is Concurrency. State: the instant of the last write, the units held,
--- then leases by their end: end (inf: by release alone), units, identity u64.
--- Parameters: cost, slots, length of a lease (inf: without end), identity.
-local NOBODY, HEADER = pack('<d', 0), pack('<dd', 0, 0)
--- The leases at hand, from byte 17 of a state on.
-local leases, last, held, length
-local slots
-local e, ended, live -- as look found them
-
-local function read(i) return unpack_('<ddc8', leases, 17 + 24 * i) end
-
-local function look() -- how many leases have ended, and the units of the others
-  e, ended, live = now > last and now or last, 0, held
-  while ended < length do
-    local stop, units = unpack_('<dd', leases, 17 + 24 * ended)
-    if stop > e or stop == inf then break end
-    live, ended = live - units, ended + 1
-  end
+-- slots is Concurrency. Its entries are leases, by their end, and whose they
+-- are. What the header has of its own is how long the leases are, and entries
+-- then have their beginning; or 0, and they have their end, as they do where
+-- leases of several lengths are alive. Parameters: cost, slots, length of a lease
+-- (inf: it ends by release alone), identity u64.
+local EXTRA, EXTRA_SIZE = 'c8', 8
+GLANCE
+local n, slots, lease, identity, fresh
+local function read(pos)
+  n, slots, lease, identity, pos = unpack_('<dddc8', args, pos)
+  fresh = lease <= 2^31 and slots <= 4096 and NARROW or MIDDLE
+  return pos
 end
-local function wait(n)
+local function again(pos)
+  identity, pos = unpack_('c8', args, pos)
+  return pos
+end
+
+local function careful()
+ENTRIES
+local NOBODY = pack('<d', 0)
+local function wait()
   if n > slots then return inf end
-  local lacking, i = live - (slots - n), ended
+  local lacking = held - (slots - n)
   if n <= 0 or lacking <= 0 then return 0 end
-  if lacking >= live then i = length - 1 end -- for all of them the last is the answer
-  local stop, units
-  repeat
-    stop, units = unpack_('<dd', leases, 17 + 24 * i)
-    lacking, i = lacking - units, i + 1
-  until lacking <= 0 or i >= length
-  return stop - now
+  return leaving(gone, min(lacking, held)) + own - now
 end
-local function describe(ahead, after)
-  local reset = 0
-  if live > 0 then reset = unpack_('<d', leases, 24 * length - 7) - now end
-  return pack('<dddd', ahead, after, max(slots - live, 0), reset), reset
+local function describe(ahead, later)
+  local room, reset = slots - held, 0
+  if room < 0 then room = 0 end
+  if held > 0 then reset = newest + own - now end
+  return pack('<dddd', ahead, later, room, reset), now + reset
 end
 
-local function forget()
-  last, held = e, live
-  if ended > 0 then
-    leases, length, ended = HEADER .. sub(leases, 17 + 24 * ended), length - ended, 0
-  end
-end
--- splice puts text in the place of so many leases from the i-th on.
-local function splice(i, count, with)
-  leases = sub(leases, 1, 16 + 24 * i) .. with .. sub(leases, 17 + 24 * (i + count))
-  length = (#leases - 16) / 24
-end
--- hold adds a lease where its end belongs, or to its like. Of those that end
--- at one instant any order will do.
-local function hold(stop, units, who)
-  local i = length
-  while i > 0 do
-    local other, size, id = read(i - 1)
-    if other < stop then break end
-    i = i - 1
-    if other == stop and id == who then
-      return splice(i, 1, pack('<ddc8', stop, size + units, who))
+-- note is the entry of a lease that ends last, and if that will not do, the
+-- state to append it to; nothing, if it cannot be noted like the others.
+local function note()
+  local new, moved
+  local tight = not roomy(n)
+  if tight then
+    drop(gone)
+    if first == length and not tail then
+      own, long = lease, lease
+      use(fresh)
     end
   end
-  if i == length then
-    leases, length = leases .. pack('<ddc8', stop, units, who), length + 1
-  else
-    splice(i, 0, pack('<ddc8', stop, units, who))
-  end
+  if own ~= lease or form == WIDE then return end
+  local before = tail
+  if tight then new, moved = anew(n) end
+  local entry = pack(ENTRY, e - base, (sum + n) % wrap, identity)
+  if before and tail then entry = tail .. entry end
+  return entry, new, moved
 end
-local function take(n, lease, identity)
-  forget()
+
+-- leases lists those that have not ended.
+local function leases()
+  drop(gone)
+  last = e
+  local ends, counts, holders = spread()
+  for k = 1, #ends do ends[k] = ends[k] + own end
+  return ends, counts, holders
+end
+-- release takes up to n units off the leases of the identity, those first that
+-- end first, or last if step is -1.
+local function release(n, step)
+  local ends, counts, holders = leases()
+  local from, to = 1, #ends
+  if step < 0 then from, to = to, from end
+  for k = from, to, step do
+    if holders[k] == identity then
+      local out = min(counts[k], n)
+      counts[k], n = counts[k] - out, n - out
+    end
+  end
+  return ends, counts, holders
+end
+-- holder is the lease of the identity that ends first, if it holds n units.
+local function holder(n)
+  local place = head + 1 + size - EXTRA_SIZE
+  local from = place + size * gone
+  repeat
+    local found = string.find(text, identity, from, true)
+    if not found then return end
+    local i = (found - place) / size
+    from = found + 1
+    if i % 1 == 0 then return (total(i + 1) - total(i)) % wrap >= n and i end
+  until false
+end
+-- hold adds a lease where its end belongs. What is beyond twice the slots is held
+-- for nobody in particular, by one lease.
+local function hold(n)
+  local ends, counts, holders = leases()
+  local stop, who = e + lease, identity
   n = min(n, MOST_UNITS - held)
-  if n <= 0 then return end
-  held = held + n
-  local stop = last + lease
-  if held <= 2 * slots then return hold(stop, n, identity) end
-  for i = 0, length - 1 do -- beyond it is held for nobody in particular
-    local other, size, id = read(i)
-    if id == NOBODY then
-      stop, n = max(stop, other), n + size
-      splice(i, 1, '')
-      break
-    end
-  end
-  hold(stop, n, NOBODY)
-end
--- give releases n units of the identity, from the lease that ends first, or
--- last if step is -1.
-local function give(n, identity, step)
-  forget()
-  local i = step > 0 and 0 or length - 1
-  while n > 0 and i >= 0 and i < length do
-    local stop, size, id = read(i)
-    if id == identity then
-      local out = min(size, n)
-      n, held = n - out, held - out
-      if size > out then
-        splice(i, 1, pack('<ddc8', stop, size - out, id))
-      else
-        splice(i, 1, '')
-        if step > 0 then i = i - 1 end
+  if n > 0 and held + n > 2 * slots then
+    who = NOBODY
+    local theirs -- the end of the first, which several entries may have
+    for k = 1, #ends do
+      if holders[k] == NOBODY and ends[k] == (theirs or ends[k]) then
+        theirs, n, counts[k] = ends[k], n + counts[k], 0
       end
     end
-    i = i + step
+    stop = max(stop, theirs or stop)
+  end
+  local k = #ends + 1
+  while k > 1 and ends[k - 1] > stop do k = k - 1 end
+  table.insert(ends, k, stop)
+  table.insert(counts, k, n)
+  table.insert(holders, k, who)
+  return ends, counts, holders
+end
+-- keep makes the state of such lists.
+local function keep(ends, counts, holders)
+  local most = #ends
+  tail = nil
+  if most > 0 and (ends[most] > last + lease or lease == inf and ends[1] < inf) then
+    own, long = 0, 0
+    gather(ends, counts, holders, WIDE, 0, 0, 0)
+  else
+    own, long = lease, lease
+    for k = 1, most do ends[k] = lease < inf and ends[k] - lease or last end
+    gather(ends, counts, holders, fresh, ends[1] or last, 0, last)
   end
 end
 
-return function(pos, s, op)
-  local n, lease, identity
-  n, slots, lease, identity, pos = unpack_('<dddc8', args, pos)
-  leases, last, held, length = HEADER, -inf, 0, 0
-  if s then
-    if #s < 16 or (#s - 16) % 24 ~= 0 then return pos end
-    last, held = unpack_('<dd', s)
-    leases, length = s, (#s - 16) / 24
+return function(s, op, t)
+  if not open(s, t, fresh, lease) then return end
+  local ahead = wait()
+  local fits = ahead == 0
+  if n > 0 and (op == RECORD or op == TAKE and fits) then
+    local entry, new, moved
+    if held + n <= 2 * slots then entry, new, moved = note() end
+    if entry and op == TAKE then
+      newest, held = e, held + n
+      return true, (describe(0, 0)), new, moved, entry
+    end
+    if entry then
+      tail = entry
+      look()
+      return fits, (describe(ahead, wait())), new, moved, entry
+    end
+    keep(hold(n))
+  elseif n < 0 and op == RECORD then
+    fold()
+    local i = form ~= WIDE and holder(-n)
+    if i then
+      drop(gone)
+      last = e
+      without(i, -n)
+    else
+      keep(release(-n, 1))
+    end
+  elseif n > 0 and op == UNDO then
+    keep(release(n, -1))
+  else
+    return fits, (describe(ahead, ahead))
   end
   look()
-  local ahead = wait(n)
-  local fits = ahead == 0
-  local after = ahead
-  local stop = e + lease
-  if op == TAKE and fits and n > 0 and (ended == length or unpack_('<d', leases, 24 * length - 7) < stop) then
-    -- The common case: one more lease at the end.
-    last, held = e, live + n
-    local text = pack('<dd', last, held) .. sub(leases, 17 + 24 * ended) .. pack('<ddc8', stop, n, identity)
-    local reply = pack('<dddd', 0, 0, slots - held, stop - now)
-    return pos, true, reply, text, stop - now
-  end
-  if n > 0 and (op == RECORD or op == TAKE and fits) then
-    take(n, lease, identity)
-    live = held
-    if op == RECORD then after = wait(n) end
-  elseif n < 0 and op == RECORD then
-    give(-n, identity, 1)
-    live = held
-  elseif n > 0 and op == UNDO then
-    give(n, identity, -1)
-    live = held
-  else
-    return pos, fits, (describe(ahead, ahead))
-  end
-  local reply, reset = describe(ahead, after)
-  return pos, fits, reply, pack('<dd', last, held) .. sub(leases, 17), reset
+  local later = ahead
+  if op == RECORD and n > 0 then later = wait() end
+  local reply, need = describe(ahead, later)
+  return fits, reply, whole(need)
 end
+end
+
+local decide
+return read, function(s, op, t)
+  if op == TAKE and n > 0 and not t then
+    local fits, reply, new, moved, added = glance(s, n, slots, lease, lease, identity, fresh, 0, 0)
+    if reply then return fits, reply, new, moved, added end
+  end
+  decide = decide or careful()
+  return decide(s, op, t)
+end, again

@@ -1,7 +1,12 @@
--- window is FixedWindow and SlidingWindow. State: the start of the window, its
--- count, and that of the window before. Parameters: cost, limit, period, and
--- whether the window before weighs.
-local fresh = '\0\0\0\0\0\0\240\255\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' -- -inf, 0, 0
+-- window is FixedWindow and SlidingWindow. State: to when the key lives, the
+-- start of the window, its count, and that of the window before. Parameters:
+-- cost, limit, period, and whether the window before weighs.
+local fresh = pack('<dddd', 0, -inf, 0, 0)
+local n, limit, period, weighs
+local function read(pos)
+  n, limit, period, weighs, pos = unpack_('<dddd', args, pos)
+  return pos
+end
 
 -- atMost says whether a * b <= c * d, of whole numbers to 2^53, b and d above 0:
 -- where a product is too large for a double, it compares a/d with c/b as
@@ -20,15 +25,14 @@ local function atMost(a, b, c, d)
   end
 end
 
-return function(pos, s, op)
-  local n, limit, period, weighs
-  n, limit, period, weighs, pos = unpack_('<dddd', args, pos)
+return read, function(s, op)
   local elapsed = fmod(now, period)
   if elapsed < 0 then elapsed = elapsed + period end
-  local start, count, before = now - elapsed, 0, 0
+  local till, start, count, before = 0, now - elapsed, 0, 0
   if s then
-    if #s ~= 24 then return pos end
-    local a, b, c = unpack_('<ddd', s)
+    if #s ~= 32 then return end
+    local a, b, c
+    till, a, b, c = unpack_('<dddd', s)
     if a > start then
       start, count, before, elapsed = a, b, c, 0
     elseif a == start then
@@ -37,22 +41,24 @@ return function(pos, s, op)
       before = b * weighs
     end
   end
-  local reply = s or fresh
-  local room = limit - count - n
+  local reply, cost = s or fresh, n
+  local room = limit - count - cost
   if op == UNDO then
     local since = start - taken + fmod(taken, period) -- from the window of the take
     if since == 0 then
-      count = max(count - n, 0)
+      count = max(count - cost, 0)
     elseif since == period then
-      before = max(before - n * weighs, 0)
+      before = max(before - cost * weighs, 0)
     end
-    n = 0
+    cost = 0
   end
-  local fits = n <= 0 or room >= 0 and (before <= room or atMost(before, period - elapsed, room, period))
-  if op ~= UNDO and (n == 0 or op == PEEK or op == TAKE and not fits) then return pos, fits, reply end
-  count = max(min(count + n, MOST_UNITS), 0)
-  local ends = start + period - now
-  if count > 0 and weighs > 0 then ends = ends + period end
-  if count == 0 and before == 0 then ends = 0 end
-  return pos, fits, reply, pack('<ddd', start, count, before), ends
+  local fits = cost <= 0 or room >= 0 and (before <= room or atMost(before, period - elapsed, room, period))
+  if op ~= UNDO and (cost == 0 or op == PEEK or op == TAKE and not fits) then return fits, reply end
+  count = max(min(count + cost, MOST_UNITS), 0)
+  local need = start + period
+  if count > 0 and weighs > 0 then need = need + period end
+  if count == 0 and before == 0 then need = now end
+  local moved
+  till, moved = lasts(till, need)
+  return fits, reply, pack('<dddd', till, start, count, before), moved
 end

@@ -1,0 +1,196 @@
+-- What logs and slots do if a glance is not enough.
+
+-- The state at hand. Its functions are made once, not once a state. The text
+-- has the entries from byte head + 1 on, of which those before the first have
+-- left. Behind it is the tail, of entries at the newest instant.
+local text, head, tail, first, length
+local till, last, base, dropped, own
+local long -- an entry counts for so long
+local newest, sum -- the instant of the newest entry, and the total with it
+local latest, behind -- the same without the tail
+
+local function at(i) return base + unpack_(AT, text, head + 1 + size * i) end
+local function total(i) -- before the i-th entry
+  if i == first then return dropped end
+  if i == length then return behind end
+  return (unpack_(TOTAL, text, head + 1 + size * (i - 1) + width))
+end
+local function units(i) return (sum - total(i)) % wrap end -- from the i-th entry on
+
+-- look measures what counts: e is the instant of the decision, which no clock
+-- that runs back puts before what was written; gone are the entries of the text
+-- that do not count any more, and held the units of the others.
+local e, gone, held
+local function look()
+  local place, left, instant = base, dropped, now
+  local at, all, oldest = -inf, left, inf
+  if first < length then
+    at, all = unpack_(BOTH, text, head + 1 + size * (length - 1))
+    at = place + at
+    oldest = place + unpack_(AT, text, head + 1 + size * first)
+  end
+  latest, behind = at, all
+  if tail then
+    at, all = unpack_(BOTH, tail, #tail - size + 1)
+    at = place + at
+  end
+  newest, sum = at, all
+  if last > instant then instant = last end
+  if at > instant and long > 0 then instant = at end
+  local edge, i = instant - long, first
+  if edge >= latest then
+    i, left = length, behind
+  elseif edge >= oldest then
+    i = after(edge, text, head, base, first, length - 1, oldest, latest)
+    left = total(i)
+  end
+  e, gone, held = instant, i, (all - left) % wrap
+end
+
+-- open reads a state and looks; false if it is not one. A new one has the form f
+-- and the kind's own o. Entries count for as long as the kind's own says, if l
+-- does not.
+local function open(s, t, f, o, l)
+  tail, first, long = t, 0, l or o
+  if not s then
+    if f ~= form then use(f) end
+    text, head, length = '', 0, 0
+    till, last, base, dropped, own = 0, -inf, 0, 0, o
+    newest, sum, latest, behind, e, gone, held = -inf, 0, -inf, 0, now, 0, 0
+    return true
+  end
+  if #s < HEAD then return false end
+  text, head = s, HEAD
+  till, last, base, dropped, own, f = unpack_('<dddddB', s)
+  long = l or own
+  if f ~= form then
+    if f < NARROW or f > WIDE then return false end
+    use(f)
+  end
+  length = (#s - HEAD) / size
+  if length % 1 > 0 then return false end
+  look()
+  return true
+end
+
+-- whole is the state without its tail. It matters until need, and its key is
+-- told so.
+local function whole(need)
+  till = lasts(till, need)
+  local entries = sub(text, head + 1 + size * first, head + size * length)
+  return pack('<dddddB', till, last, base, dropped, own, form) .. entries, till
+end
+
+-- beyond is the entry of the text with which, counted from the i-th on, there
+-- are more than so many units; its length, if there are not.
+local function beyond(i, count)
+  local from = total(i)
+  if (behind - from) % wrap <= count then return length end
+  local low, high, mid = i, length - 1, i
+  while low < high do
+    if (total(mid + 1) - from) % wrap > count then high = mid else low = mid + 1 end
+    mid = floor((low + high) / 2)
+  end
+  return low
+end
+
+-- leaving is the instant of the entry that has to leave for so many units to
+-- have left, counted from the i-th on.
+local function leaving(i, count)
+  i = beyond(i, count - 1)
+  return i == length and newest or at(i)
+end
+
+-- drop lets the entries before the i-th leave.
+local function drop(i)
+  if i > first then
+    dropped = total(i)
+    first = i
+  end
+end
+
+-- fold makes the tail a part of the text.
+local function fold()
+  if tail then
+    text, length, tail = text .. tail, length + #tail / size, nil
+    latest, behind = newest, sum
+  end
+end
+
+-- repacked are the entries from the i-th up to the j-th, with other totals.
+local function repacked(i, j, by)
+  local entries = {}
+  for k = i, j - 1 do
+    local instant, sum, extra = unpack_(ENTRY, text, head + 1 + size * k)
+    entries[k - i + 1] = pack(ENTRY, instant, (sum + by) % wrap, extra)
+  end
+  return table.concat(entries)
+end
+-- without takes n units out of the i-th entry, which has as many. The totals of
+-- those before it grow, or those of the newer ones shrink, whichever are fewer.
+local function without(i, n)
+  local rest = (total(i + 1) - total(i)) % wrap > n and i or i + 1
+  if 2 * i < first + length then
+    text = repacked(first, i, n) .. sub(text, head + 1 + size * rest, head + size * length)
+    dropped = (dropped + n) % wrap
+  else
+    text = sub(text, head + 1 + size * first, head + size * i) .. repacked(rest, length, -n)
+  end
+  head, first, length = 0, 0, #text / size
+  look()
+end
+
+-- spread lists the entries: their instants, units, and what the kind keeps with
+-- each.
+local function spread()
+  fold()
+  local instants, counts, extras, before = {}, {}, {}, dropped
+  for i = first, length - 1 do
+    local instant, sum, extra = unpack_(ENTRY, text, head + 1 + size * i)
+    local k = i - first + 1
+    instants[k], counts[k], extras[k] = base + instant, (sum - before) % wrap, extra
+    before = sum
+  end
+  return instants, counts, extras
+end
+
+-- gather makes the text of such lists, without what holds nothing, in the form f
+-- or a larger one, in which so many more units at an instant will fit.
+local function gather(instants, counts, extras, f, from, more, instant)
+  local all = 0
+  for k = 1, #instants do all = all + counts[k] end
+  use(f)
+  while instant - from >= reach or all + more >= wrap / 2 do use(form + 1) end
+  local entries, sum = {}, 0
+  for k = 1, #instants do
+    if counts[k] > 0 then
+      sum = sum + counts[k]
+      entries[#entries + 1] = pack(ENTRY, instants[k] - from, sum, extras[k])
+    end
+  end
+  text, head, first, length = table.concat(entries), 0, 0, #entries
+  base, dropped = from, 0
+  look()
+end
+
+-- roomy says that for so many units more an entry behind the others will do:
+-- the key lives long enough, the numbers are not too large, and not too much of
+-- the text is gone.
+local function roomy(count)
+  local need = e + long
+  return newest > -inf and need <= till and (till < inf or need == inf) and 3 * gone <= length and
+    e - base < reach and (sum - dropped) % wrap + count < wrap / 2
+end
+
+-- anew is the state without its tail, written such that there is room for so
+-- many units more.
+local function anew(count)
+  if first == length and not tail then
+    base, dropped, sum = e, 0, 0
+  elseif e - base >= reach or (sum - dropped) % wrap + count >= wrap / 2 then
+    local instants, counts, extras = spread()
+    gather(instants, counts, extras, form, instants[1], count, e)
+  end
+  last = e
+  return whole(e + long)
+end

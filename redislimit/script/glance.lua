@@ -1,0 +1,85 @@
+-- Logs and slots. The state of both is a header and entries: the header is five
+-- doubles (to when the key lives; the instant of the last write, or an earlier one
+-- if that is the newest entry's; the instant that entries count from; the total of
+-- the units that have left; one of the kind's own) and the form of the entries,
+-- u8. An entry is the us since that instant, the total of all units up to and with
+-- it, and EXTRA, what the kind keeps with it. Oldest comes first. Totals wrap, and
+-- only their differences are used.
+local HEAD = 41
+local NARROW, MIDDLE, WIDE = 1, 2, 3
+local form, AT, TOTAL, BOTH, ENTRY, width, size, wrap, reach -- width of an instant, size of an entry
+local function use(f)
+  form = f
+  if f == NARROW then
+    AT, TOTAL, BOTH, width, size, wrap, reach = '<I4', '<I2', '<I4I2', 4, 6 + EXTRA_SIZE, 2^16, 2^32
+  elseif f == MIDDLE then
+    AT, TOTAL, BOTH, width, size, wrap, reach = '<I6', '<I4', '<I6I4', 6, 10 + EXTRA_SIZE, 2^32, 2^48
+  else
+    AT, TOTAL, BOTH, width, size, wrap, reach = '<d', '<d', '<dd', 8, 16 + EXTRA_SIZE, 2^55, inf
+  end
+  ENTRY = BOTH .. EXTRA
+end
+
+-- after is the first entry later than an instant, of those of s behind byte from,
+-- which count from the instant place. It is behind low, which has the instant a,
+-- and not behind high, which has b. It is looked for where it would be if entries
+-- came evenly, and then by halves.
+local function after(instant, s, from, place, low, high, a, b)
+  local format, each, guesses = AT, size, 2
+  from = from + 1
+  while high - low > 1 do
+    local step = (high - low) / 2
+    if guesses > 0 then
+      step, guesses = (high - low) * ((instant - a) / (b - a)), guesses - 1
+      if step < 1 then step = 1 end
+    end
+    local mid = low + step - step % 1
+    local x = place + unpack_(format, s, from + each * mid)
+    if x > instant then high, b = mid, x else low, a = mid, x end
+  end
+  return high
+end
+
+-- glance is a take of n units, which count for so long, if it is simple: from a
+-- state with the kind's own o, to whose end an entry is appended if the cost fits,
+-- or from none, with entries of the form fresh. It returns what a kind returns of
+-- that, and nothing if it is not so simple. That is most of what is asked, and
+-- costs half as much as what takes care of everything.
+local function glance(s, n, most, o, long, extra, fresh, gap, denied)
+  local need, edge = now + long, now - long
+  if not s then
+    if n > most then return end
+    if form ~= fresh then use(fresh) end
+    local room = gap > 0 and 0 or most - n
+    return true, pack('<dddd', 0, 0, room, long), pack('<dddddB', need, now, now, 0, o, fresh), need, pack(ENTRY, 0, n, extra)
+  end
+  if #s <= HEAD then return end
+  local till, last, place, left, own, f = unpack_('<dddddB', s)
+  if f ~= form then
+    if f ~= NARROW and f ~= MIDDLE then return end
+    use(f)
+  end
+  local length, dropped, gone = (#s - HEAD) / size, left, 0
+  if length % 1 > 0 or own ~= o or f == WIDE then return end
+  local newest, sum = unpack_(BOTH, s, #s - size + 1)
+  local oldest = place + unpack_(AT, s, HEAD + 1)
+  newest = place + newest
+  if last > now or newest >= now or newest + gap > now or edge >= newest then return end
+  if edge >= oldest then
+    gone = after(edge, s, HEAD, place, 0, length - 1, oldest, newest)
+    left = unpack_(TOTAL, s, HEAD + 1 + size * (gone - 1) + width)
+  end
+  local room = most - (sum - left) % wrap - n
+  if room < 0 then
+    if denied > 0 or gap > 0 or n > most then return end
+    local with = sum -- the oldest that counts
+    if gone + 1 < length then with = unpack_(TOTAL, s, HEAD + 1 + size * gone + width) end
+    if (with - left) % wrap + room < 0 then return end
+    local ahead = place + unpack_(AT, s, HEAD + 1 + size * gone) - edge
+    return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge)
+  end
+  if need > till or till == inf and need < inf or 3 * gone > length or
+    now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
+  if gap > 0 then room = 0 end
+  return true, pack('<dddd', 0, 0, room, long), nil, nil, pack(ENTRY, now - place, (sum + n) % wrap, extra)
+end
