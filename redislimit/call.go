@@ -17,6 +17,23 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 // run asks the script for all decisions of the submissions, in their order, and
 // answers each.
 func (e *Engine) run(submissions []*submission) {
+	lane := submissions[0].lane()
+	err := e.exchange(lane, submissions)
+	if moving(err) {
+		e.oneByOne(lane, submissions)
+		err = nil
+	}
+	for _, s := range submissions {
+		s.err = err
+		e.stats.decisions.Add(uint64(len(s.decisions)))
+		if !s.deliver() {
+			e.late(s)
+		}
+	}
+}
+
+// exchange is one call: the decisions go out, and the answers come in.
+func (e *Engine) exchange(lane int, submissions []*submission) error {
 	b := batches.Get().(*batch)
 	for _, s := range submissions {
 		for i := range s.decisions {
@@ -24,29 +41,60 @@ func (e *Engine) run(submissions []*submission) {
 		}
 	}
 	e.stats.calls.Add(1)
-	text, err := e.call(b, submissions[0].lane())
+	text, err := e.call(b, lane)
+	if err == nil || !lost(err) { // a call that is lost may still be read
+		b.clear()
+		batches.Put(b)
+	}
+	if err != nil {
+		return err
+	}
 	r := reply{left: text, since: math.Inf(-1)}
 	now := micros(r.double())
 	if e.options.DenyNewServer {
 		r.since = r.double()
 	}
 	for _, s := range submissions {
-		s.err = err
 		for i := range s.decisions {
-			if err != nil {
-				break
-			}
 			r.read(&s.decisions[i], now)
 		}
-		e.stats.decisions.Add(uint64(len(s.decisions)))
-		if !s.deliver() {
-			e.late(s)
+	}
+	return nil
+}
+
+// How often, and after how long, a decision is asked again whose keys are on
+// their way to another node of a cluster.
+const (
+	movingTries = 20
+	movingPause = 5 * time.Millisecond
+)
+
+// oneByOne asks for each decision by itself, in order, where a node cannot decide
+// them together, since it has some of the keys and another node the others: it
+// has refused the call, and done nothing. A decision of one key then finds it on
+// one of the two. One of several is asked again for a while, until all of them
+// have moved.
+func (e *Engine) oneByOne(lane int, submissions []*submission) {
+	tries := movingTries
+	for _, s := range submissions {
+		for i := range s.decisions {
+			alone := []*submission{{decisions: s.decisions[i : i+1]}}
+			err := e.exchange(lane, alone)
+			for ; moving(err) && tries > 0; tries-- {
+				time.Sleep(movingPause)
+				err = e.exchange(lane, alone)
+			}
+			if err != nil {
+				s.decisions[i].err = err
+			}
 		}
 	}
-	if err == nil || !lost(err) { // a call that is lost may still be read
-		b.clear()
-		batches.Put(b)
-	}
+}
+
+// moving says that a node has some of the keys, and another the others.
+func moving(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && reply.IsTryAgain()
 }
 
 func lost(err error) bool {

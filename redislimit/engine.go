@@ -72,7 +72,7 @@ func Open(url string, options Options) (*Engine, error) {
 	}
 	connected, err := rueidis.NewClient(client)
 	if err != nil {
-		return nil, cannotDecide("open", err)
+		return nil, cannotOpen(client.InitAddress, err)
 	}
 	e, err := New(connected, options)
 	if err != nil {

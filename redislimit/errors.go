@@ -12,12 +12,13 @@ import (
 
 // Error says why Redis could not decide. Nothing was admitted.
 type Error struct {
-	Op     string // take, reserve, peek, record, reset
+	Op     string // take, reserve, peek, record, reset, or open
 	Reason Reason
 	// Counted says that the cost may have been counted all the same: the call
-	// was sent, and its answer never came. It errs on the side of the limit: units
-	// may be spent that nobody used, and never the other way round. If it is
-	// false, nothing was written.
+	// was sent, and its answer never came, or the ACL lets only a part of the
+	// script through. It errs on the side of the limit: units may be spent that
+	// nobody used, and never the other way round. If it is false, nothing was
+	// written.
 	Counted bool
 	Err     error
 }
@@ -40,6 +41,9 @@ const (
 )
 
 func (e *Error) Error() string {
+	if e.Op == opOpen {
+		return fmt.Sprintf("redislimit: open: %v", e.Err)
+	}
 	counted := ""
 	if e.Counted {
 		counted = " (it may have been counted)"
@@ -51,12 +55,14 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // failure makes the error of a call that was sent. An error that the server
 // replied with is certain: the script writes last, and its first write fails.
+// Only an ACL may let some writes pass and others not.
 func failure(err error) *Error {
 	if known := new(Error); errors.As(err, &known) {
 		return known
 	}
 	if reply, ok := rueidis.IsRedisErr(err); ok {
-		return &Error{Reason: serverReason(reply.Error()), Err: err}
+		reason := serverReason(reply.Error())
+		return &Error{Reason: reason, Err: err, Counted: reason == Denied && strings.Contains(reply.Error(), "user_script")}
 	}
 	switch {
 	case err == context.Canceled, err == context.DeadlineExceeded: // a caller's, before it was sent
@@ -91,6 +97,21 @@ func serverReason(text string) Reason {
 		}
 	}
 	return Refused
+}
+
+const opOpen = "open"
+
+// cannotOpen says where a client could not connect. Nothing was counted: no
+// decision was sent.
+func cannotOpen(addrs []string, err error) error {
+	e, at := *failure(err), strings.Join(addrs, ", ")
+	e.Op, e.Counted = opOpen, false
+	if _, replied := rueidis.IsRedisErr(err); replied {
+		e.Err = fmt.Errorf("%s at %s: %w", e.Reason, at, err)
+		return &e
+	}
+	e.Reason, e.Err = Lost, fmt.Errorf("no Redis answers at %s: %w", at, err)
+	return &e
 }
 
 // cannotDecide names the verb of a failure.

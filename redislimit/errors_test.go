@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,7 +46,6 @@ func TestAServerThatCannotWriteAdmitsNothing(t *testing.T) {
 		{redislimit.OutOfMemory, []string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
 		{redislimit.ReadOnly, []string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
 		{redislimit.ReadOnly, []string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
-		{redislimit.Denied, []string{"ACL", "SETUSER", "default", "-psetex"}, []string{"ACL", "SETUSER", "default", "+psetex"}},
 	} {
 		do(t, client, failing.breaks...)
 		d, err := take()
@@ -88,9 +89,126 @@ func TestALostReplyAndAClosedEngineAreErrors(t *testing.T) {
 		}
 		return ""
 	})
-	_, err = redislimit.Open("redis://"+server.Addr, redislimit.Options{})
-	if failed := new(redislimit.Error); !errors.As(err, &failed) || failed.Op != "open" {
-		t.Errorf("Open where nothing listens: got %v, want an Error of open", err)
+}
+
+func TestOpenSaysWhereItCouldNotConnect(t *testing.T) {
+	wantOpenFailure := func(what, url, addr string, reason redislimit.Reason) {
+		t.Helper()
+		engine, err := redislimit.Open(url, redislimit.Options{})
+		var failed *redislimit.Error
+		if engine != nil || !errors.As(err, &failed) || failed.Op != "open" || failed.Reason != reason || failed.Counted {
+			t.Fatalf("%s: got error %#v (%v), want an Error of open with reason %q, and nothing counted", what, err, err, reason)
+		}
+		if text := err.Error(); !strings.Contains(text, addr) || strings.Contains(text, "counted") || strings.Contains(text, "decide") {
+			t.Errorf("%s: got %q, want it to name %s, and nothing about decisions", what, text, addr)
+		}
+	}
+	server := redistest.Start(t)
+	server.Do("CONFIG", "SET", "requirepass", "secret")
+	wantOpenFailure("a wrong password", "redis://:wrong@"+server.Addr, server.Addr, redislimit.Denied)
+	server.Stop()
+	wantOpenFailure("a server that hangs", "redis://:secret@"+server.Addr+"?timeout=100ms", server.Addr, redislimit.Lost)
+	server.Cont()
+	server.Kill()
+	wantOpenFailure("where nothing listens", "redis://:secret@"+server.Addr, server.Addr, redislimit.Lost)
+	wantOpenFailure("where no sentinel listens", "redis-sentinel://"+server.Addr+"/main", server.Addr, redislimit.Lost)
+	mute := hangingUp(t)
+	wantOpenFailure("where connections are closed at once", "redis://"+mute, mute, redislimit.Lost)
+}
+
+// hangingUp is the address of what listens and closes every connection.
+func hangingUp(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// A caller who would wait for ever waits for the timeout of the URL.
+func TestAServerThatHangsIsGivenUpWithoutADeadline(t *testing.T) {
+	for _, callers := range []int{1, 16} { // alone on a connection, and many on each
+		server := redistest.Start(t)
+		engine, err := redislimit.Open("redis://"+server.Addr+"?timeout=400ms", redislimit.Options{})
+		if err != nil {
+			t.Fatalf("Open: %v", err)
+		}
+		defer engine.Close()
+		rule := newRule(t, "r", weir.FixedWindow{Rate: weir.Per(1_000_000, 300*24*time.Hour)})
+		each := func(ask func()) {
+			var all sync.WaitGroup
+			for range callers {
+				all.Go(ask)
+			}
+			all.Wait()
+		}
+		each(func() {
+			for range 20 {
+				admitted(t, engine, context.Background(), rule.For("k", 1))
+			}
+		})
+		server.Stop()
+		began := time.Now()
+		each(func() {
+			d, err := engine.Take(context.Background(), rule.For("k", 1))
+			var failed *redislimit.Error
+			if !errors.As(err, &failed) || failed.Reason != redislimit.Lost || d.Allowed {
+				t.Errorf("Take while the server hangs: got %+v and %v, want an Error with reason lost", d, err)
+			}
+		})
+		// Without the timeout it would be ten seconds for each call.
+		if took := time.Since(began); took > 9*time.Second {
+			t.Errorf("%d callers waited %v for a server that hangs, want not much more than 400 ms", callers, took)
+		}
+		server.Cont()
+		eventually(t, "the server is asked again", func() string {
+			if _, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+}
+
+// What the script may not do is refused inside of it, and by then it may have
+// written something.
+func TestWhatTheACLRefusesIsDenied(t *testing.T) {
+	server := redistest.Start(t)
+	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(50)}, weir.SlidingLog{Rate: weir.PerHour(50)}, weir.Concurrency{Slots: 50})
+	for _, tt := range []struct {
+		rights  string
+		counted bool
+	}{
+		{"-evalsha", false}, {"-eval -evalsha", false}, {"resetkeys ~other:*", false}, {"resetkeys %R~weir:*", false},
+		{"-time", true}, {"-mget", true}, {"-set", true}, {"-psetex", true}, {"-append", true}, {"-@all +hello +evalsha", true},
+	} {
+		server.Do("FLUSHALL")
+		server.Do("ACL", "SETUSER", "weir", "reset", "on", ">secret", "~*", "+@all")
+		engine, err := redislimit.Open("redis://weir:secret@"+server.Addr, redislimit.Options{})
+		if err != nil {
+			t.Fatalf("Open: %v", err)
+		}
+		defer engine.Close()
+		if d, err := engine.Take(t.Context(), rule.For("other", 1)); err != nil || !d.Allowed {
+			t.Fatalf("Take: %+v, %v", d, err)
+		}
+		server.Do(append([]string{"ACL", "SETUSER", "weir"}, strings.Fields(tt.rights)...)...)
+		d, err := engine.Take(t.Context(), rule.For("k", 1))
+		if err == nil { // only what is stored is appended to
+			d, err = engine.Take(t.Context(), rule.For("k", 1))
+		}
+		wantFailure(t, tt.rights, d, err, redislimit.Denied, tt.counted)
 	}
 }
 

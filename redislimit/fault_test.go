@@ -113,6 +113,9 @@ func TestFaultASlotThatMovesCostsNothing(t *testing.T) {
 		tr.checkRecovery(t)
 	}
 	tr.check(t, 3, 0)
+	if n := tr.homeless.Load(); n > 0 {
+		t.Errorf("%d failed because their keys were on two nodes, want each of them asked for where it is", n)
+	}
 }
 
 func TestFaultAConnectionCutInAReplyAdmitsNothingMore(t *testing.T) {

@@ -93,7 +93,8 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part) err
 	go func() {
 		var failed error
 		for _, s := range back {
-			failed = cmp.Or(failed, e.ask(context.Background(), s))
+			err := e.ask(context.Background(), s)
+			failed = cmp.Or(failed, err, s.decisions[0].err, s.decisions[1].err)
 		}
 		done <- failed
 	}()

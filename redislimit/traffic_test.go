@@ -33,6 +33,7 @@ const recovery = time.Second
 type traffic struct {
 	admitted, refused, failed atomic.Int64
 	counted                   atomic.Int64  // failed, and said that they may have been counted
+	homeless                  atomic.Int64  // failed, since no node had all keys
 	decided                   chan struct{} // a decision was made just now
 	slowest                   atomic.Int64  // ns of a call
 	stall                     atomic.Int64  // ns that a sleep was late at most: what the machine adds to any wait
@@ -105,6 +106,8 @@ func (tr *traffic) ask(engine weir.Engine, request weir.Request, deadline time.D
 			tr.unexpected.Store(&err)
 		} else if failure.Counted {
 			tr.counted.Add(1)
+		} else if failure.Reason == ClusterDown {
+			tr.homeless.Add(1)
 		}
 		<-time.After(time.Millisecond)
 		return

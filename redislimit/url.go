@@ -28,11 +28,16 @@ import (
 //
 // Options follow a question mark: cluster (1, or 0 never to look for one),
 // client_name, skip_verify (1 accepts any certificate), sentinel_username and
-// sentinel_password (of the sentinels, where they ask for one).
+// sentinel_password (of the sentinels, where they ask for one), and timeout, for how
+// long a server may fail to answer, like 500ms: by then a connection that is
+// silent is given up, and what was asked on it is an [Error] with the reason Lost,
+// for callers whose context would let them wait longer. Without it, that is
+// [DefaultTimeout].
 //
 // An error is a [*URLError], and never holds a password.
 func ParseURL(text string) (rueidis.ClientOption, error) {
 	option := rueidis.ClientOption{DisableCache: true} // what is read here, a script reads
+	setTimeout(&option, DefaultTimeout)
 	u, err := splitURL(text)
 	if err != nil {
 		return rueidis.ClientOption{}, err
@@ -190,6 +195,8 @@ func (u *serverURL) option(option *rueidis.ClientOption, name, value string) err
 	switch {
 	case name == "client_name":
 		option.ClientName = value
+	case name == "timeout":
+		return timeout(option, value)
 	case name == "sentinel_username" && u.kind == urlSentinel:
 		option.Sentinel.Username = value
 	case name == "sentinel_password" && u.kind == urlSentinel:
@@ -197,7 +204,7 @@ func (u *serverURL) option(option *rueidis.ClientOption, name, value string) err
 	case name == "sentinel_username" || name == "sentinel_password":
 		return &URLError{"option", name + " is for redis-sentinel"}
 	case name != "cluster" && name != "skip_verify":
-		return &URLError{"option", fmt.Sprintf("%q is unknown; there are client_name, cluster, sentinel_password, sentinel_username and skip_verify", name)}
+		return &URLError{"option", fmt.Sprintf("%q is unknown; there are client_name, cluster, sentinel_password, sentinel_username, skip_verify and timeout", name)}
 	case !isBool:
 		return &URLError{"option", fmt.Sprintf("%s is %q, not 0 or 1", name, value)}
 	case name == "skip_verify" && !u.tls:
@@ -208,6 +215,32 @@ func (u *serverURL) option(option *rueidis.ClientOption, name, value string) err
 		return u.cluster(option, on)
 	}
 	return nil
+}
+
+const (
+	// DefaultTimeout is how long a server may fail to answer, if the URL does not
+	// say it.
+	DefaultTimeout = 3 * time.Second
+	// MinTimeout is the least that a URL may say.
+	MinTimeout = 100 * time.Millisecond
+)
+
+func timeout(option *rueidis.ClientOption, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < MinTimeout {
+		return &URLError{"option", fmt.Sprintf("timeout is %q, not a duration of %v or more, like 2s", text, MinTimeout)}
+	}
+	setTimeout(option, d)
+	return nil
+}
+
+// setTimeout has the client give up a silent connection within d. It finds out
+// by a ping: that goes out when nothing came for one to two KeepAlives, and is
+// given a ConnWriteTimeout.
+func setTimeout(option *rueidis.ClientOption, d time.Duration) {
+	option.ConnWriteTimeout = d / 2
+	option.Dialer.KeepAlive = d / 4
+	option.Dialer.Timeout = d
 }
 
 func (u *serverURL) cluster(option *rueidis.ClientOption, on bool) error {

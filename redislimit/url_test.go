@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -41,6 +42,17 @@ func TestURLNamesServersAndHowToReachThem(t *testing.T) {
 		}
 		if got := describe(option); got != tt.want {
 			t.Errorf("ParseURL(%q) = %s, want %s", tt.url, got, tt.want)
+		}
+	}
+}
+
+func TestURLBoundsHowLongAServerMayBeSilent(t *testing.T) {
+	for url, want := range map[string]time.Duration{
+		"redis://a": DefaultTimeout, "redis-cluster://a,b": DefaultTimeout, "redis-sentinel://a/main?timeout=100ms": 100 * time.Millisecond, "redis://a?timeout=2s": 2 * time.Second,
+	} {
+		option, err := ParseURL(url)
+		if err != nil || option.ConnWriteTimeout+2*option.Dialer.KeepAlive > want || option.ConnWriteTimeout <= 0 || option.Dialer.Timeout != want {
+			t.Errorf("ParseURL(%q): got %v to write, pings after %v, %v to dial and error %v, want a silent connection found within %v", url, option.ConnWriteTimeout, option.Dialer.KeepAlive, option.Dialer.Timeout, err, want)
 		}
 	}
 }
@@ -99,7 +111,10 @@ func TestURLErrorsNameThePart(t *testing.T) {
 		{"redis://a?cluster=1&cluster=1", "option cluster is given 2 times"},
 		{"redis://a?skip_verify=1", "option skip_verify is for TLS: rediss"},
 		{"redis://a?sentinel_password=x", "option sentinel_password is for redis-sentinel"},
-		{"redis://a?db=1", `option "db" is unknown; there are client_name, cluster, sentinel_password, sentinel_username and skip_verify`},
+		{"redis://a?db=1", `option "db" is unknown; there are client_name, cluster, sentinel_password, sentinel_username, skip_verify and timeout`},
+		{"redis://a?timeout=5", `option timeout is "5", not a duration of 100ms or more, like 2s`},
+		{"redis://a?timeout=99ms", `option timeout is "99ms", not a duration of 100ms or more, like 2s`},
+		{"redis://a?timeout=1s&timeout=2s", "option timeout is given 2 times"},
 		{"redis://a?x=%zz", "option is badly percent-encoded"},
 		{"redis://u%zz@a", "user is badly percent-encoded"},
 		{"redis://u:%zz@a", "password is badly percent-encoded"},

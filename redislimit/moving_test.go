@@ -1,0 +1,122 @@
+package redislimit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// While a slot moves, some of its keys are on one node and some on the other,
+// and neither decides a batch of both. Each unit is counted all the same, and
+// once.
+func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	for _, options := range []Options{{Lanes: 1}, {Lanes: 1, DenyNewServer: true}} {
+		options.Prefix = fmt.Sprint("deny", options.DenyNewServer)
+		engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, options)
+		slot := cluster.Slot(engine.keys.name(0, "", ""))
+		const keys, rounds = 40, 10
+		rule, err := weir.NewRule("moving", weir.Concurrency{Slots: rounds * 2 / 3}) // which no new server is denied
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests, results := make([]weir.Request, keys), make([]weir.Result, keys)
+		for i := range requests {
+			requests[i] = rule.For(fmt.Sprint("key ", i), 1)
+		}
+		admitted := make([]int, keys)
+		round := func() {
+			t.Helper()
+			if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range results {
+				if r.Decision.Allowed {
+					admitted[i]++
+				}
+				if err := movingFailure(r.Err, options); err != nil {
+					t.Errorf("key %d while its slot moves: %v, want it decided", i, err)
+				}
+			}
+		}
+		round()
+		move := cluster.BeginMove(slot, other(cluster, slot))
+		for range rounds - 2 {
+			move.Keys(5)
+			round()
+		}
+		move.Finish()
+		round()
+		for i, n := range admitted {
+			d, err := engine.Peek(t.Context(), rule.For(fmt.Sprint("key ", i), 0))
+			if err != nil || n > rounds*2/3 || d.Remaining != int64(rounds*2/3-n) || !options.DenyNewServer && n != rounds*2/3 {
+				t.Errorf("key %d: %d of %d admitted in %d rounds and %d remaining (%v)", i, n, rounds*2/3, rounds, d.Remaining, err)
+			}
+		}
+	}
+}
+
+// movingFailure is err, unless keys that have to be together may be apart for
+// longer than a decision is asked again.
+func movingFailure(err error, options Options) error {
+	failed, ok := errors.AsType[*Error](err)
+	if ok && options.DenyNewServer && failed.Reason == ClusterDown && !failed.Counted {
+		return nil
+	}
+	return err
+}
+
+// other is a master that does not have the slot.
+func other(cluster *redistest.Cluster, slot int) *redistest.Server {
+	for _, node := range cluster.Nodes[:2] {
+		if node != cluster.Master(slot) {
+			return node
+		}
+	}
+	return nil
+}
+
+// A decision of several keys waits for the last of them to arrive.
+func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
+	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	rule, err := weir.ParseRule("two=fixed window 100/300d and token bucket 100/300d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+		t.Fatalf("Take: %+v, %v", d, err)
+	}
+	move := cluster.BeginMove(slot, other(cluster, slot))
+	move.Keys(1) // one of the two
+	before := engine.Stats().Calls
+	taken := make(chan error, 1)
+	go func() {
+		_, err := engine.Take(t.Context(), rule.For("k", 1))
+		taken <- err
+	}()
+	for engine.Stats().Calls < before+3 { // it was refused, and is asked again
+		select {
+		case err := <-taken:
+			t.Fatalf("Take while one of two keys has moved: %v, want it asked again", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	move.Keys(1)
+	err = <-taken
+	want := int64(98)
+	if failed, ok := errors.AsType[*Error](err); ok && failed.Reason == ClusterDown && !failed.Counted {
+		want = 99 // the other key came too late
+	} else if err != nil {
+		t.Errorf("Take of two keys on the move: %v", err)
+	}
+	move.Finish()
+	if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != want {
+		t.Errorf("after it: %+v and %v, want %d remaining", d, err, want)
+	}
+}
