@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -43,19 +41,12 @@ func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger) (*chose
 		}
 		return &chosenEngine{Engine: memory, memory: memory, close: func() {}, limits: "the memory engine cannot hold this rule"}, nil
 	}
-	servers, err := redislimit.ParseURL(o.engine)
-	if err != nil {
+	if _, err := redislimit.ParseURL(o.engine); err != nil {
 		return nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints...)
 	}
 	shared, err := redislimit.Open(o.engine, redislimit.Options{})
-	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
-		err = failed.Err // nothing is decided yet
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("it does not answer")
-	}
 	if err != nil {
-		return nil, errorWithHint(fmt.Errorf("serve: --engine: Redis at %s: %w", strings.Join(servers.InitAddress, ","), err),
+		return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err),
 			"is the server running, and may this user use it? docs/redis.md lists what Redis has to allow")
 	}
 	logWarnings(ctx, shared, log)

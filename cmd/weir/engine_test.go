@@ -59,9 +59,10 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 	server := redistest.Start(t)
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr)
 	server.Stop()
-	const want = `"status":503,"detail":"the engine did not decide within 2s, and nothing was admitted; ask again"`
-	if got := answerTo(t, url+"/v1/take"); !strings.Contains(got, want) {
-		t.Errorf("while Redis hangs: got %s, want …%s…", got, want)
+	// Either the daemon has no more patience, or the client has found out first.
+	const status, want = `"status":503`, `and nothing was admitted; ask again"`
+	if got := answerTo(t, url+"/v1/take"); !strings.Contains(got, status) || !strings.Contains(got, want) {
+		t.Errorf("while Redis hangs: got %s, want …%s…%s…", got, status, want)
 	}
 	server.Cont()
 	for !strings.HasPrefix(answerTo(t, url+"/v1/take"), `{"allowed":`) {
