@@ -81,23 +81,10 @@ local function whole(need)
   return pack('<dddddB', till, last, base, dropped, own, form) .. entries, till
 end
 
--- beyond is the entry of the text with which, counted from the i-th on, there
--- are more than so many units; its length, if there are not.
-local function beyond(i, count)
-  local from = total(i)
-  if (behind - from) % wrap <= count then return length end
-  local low, high, mid = i, length - 1, i
-  while low < high do
-    if (total(mid + 1) - from) % wrap > count then high = mid else low = mid + 1 end
-    mid = floor((low + high) / 2)
-  end
-  return low
-end
-
 -- leaving is the instant of the entry that has to leave for so many units to
 -- have left, counted from the i-th on.
 local function leaving(i, count)
-  i = beyond(i, count - 1)
+  i = beyond(text, head, i, length, total(i), behind, count - 1)
   return i == length and newest or at(i)
 end
 

@@ -40,6 +40,27 @@ local function after(instant, s, from, place, low, high, a, b)
   return high
 end
 
+-- beyond is the entry of s behind byte from with which, counted from the i-th on,
+-- before which the total is left, there are more than so many units; length, if up
+-- to there, where the total is sum, there are not. It is looked for where it would
+-- be if entries had as many units each, beside that, and then by halves.
+local function beyond(s, from, i, length, left, sum, count)
+  local all = (sum - left) % wrap
+  if all <= count then return length end
+  local low, high, mid, near = i, length - 1, i + floor(count * (length - i) / all), true
+  if mid > high then mid = high end
+  while low < high do
+    if (unpack_(TOTAL, s, from + 1 + size * mid + width) - left) % wrap > count then
+      high, mid = mid, mid - 1
+    else
+      low, mid = mid + 1, mid + 1
+    end
+    if not near then mid = floor((low + high) / 2) end
+    near = false
+  end
+  return low
+end
+
 -- glance is a take of n units, which count for so long, if it is simple: from a
 -- state with the kind's own o, to whose end an entry is appended if the cost fits,
 -- or from none, with entries of the form fresh. It returns what a kind returns of
@@ -69,17 +90,16 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     gone = after(edge, s, HEAD, place, 0, length - 1, oldest, newest)
     left = unpack_(TOTAL, s, HEAD + 1 + size * (gone - 1) + width)
   end
-  local room = most - (sum - left) % wrap - n
+  local room, ahead = most - (sum - left) % wrap - n, 0
   if room < 0 then
-    if denied > 0 or gap > 0 or n > most then return end
-    local with = sum -- the oldest that counts
-    if gone + 1 < length then with = unpack_(TOTAL, s, HEAD + 1 + size * gone + width) end
-    if (with - left) % wrap + room < 0 then return end
-    local ahead = place + unpack_(AT, s, HEAD + 1 + size * gone) - edge
-    return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge)
+    if gap > 0 or n > most then return end
+    local more = denied > 0 and n - room or -room -- what has to leave; if a refusal is written, before the next
+    local last = beyond(s, HEAD, gone, length, left, sum, more - 1)
+    ahead = last < length and place + unpack_(AT, s, HEAD + 1 + size * last) - edge or long
+    if denied == 0 then return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge) end
   end
-  if need > till or till == inf and need < inf or 3 * gone > length or
+  if need > till or till == inf and need < inf or 3 * gone > length or room < -most / 3 or
     now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
-  if gap > 0 then room = 0 end
-  return true, pack('<dddd', 0, 0, room, long), nil, nil, pack(ENTRY, now - place, (sum + n) % wrap, extra)
+  if gap > 0 or room < 0 then room = 0 end
+  return ahead == 0, pack('<dddd', ahead, ahead, room, long), nil, nil, pack(ENTRY, now - place, (sum + n) % wrap, extra)
 end

@@ -36,7 +36,7 @@ end
 local function keep(most)
   local over = units(first) - most
   if over > 0 then
-    first, dropped = beyond(first, over), (dropped + over) % wrap
+    first, dropped = beyond(text, head, first, length, dropped, behind, over), (dropped + over) % wrap
     look()
   end
 end

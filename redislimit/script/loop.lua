@@ -87,10 +87,10 @@ while pos <= stop do
     if s == nil then s = stored[key] end
     local fits, reply, new, moved, added = decide(s, asked, tails[key])
     if new then
-      change(key, new, moved, added)
-    elseif added then
-      tails[key] = added
+      states[key] = new
+      if moved then ends[key] = moved end
     end
+    if added or new and tails[key] then tails[key] = added end
     if fits == nil then
       o = o + 1
       out[o] = UNREADABLE
@@ -108,7 +108,14 @@ while pos <= stop do
   end
 end
 
-for key, new in pairs(states) do write(key, new, ends[key], tails[key]) end
+for key, new in pairs(states) do
+  local moved = ends[key]
+  if new and not moved then
+    call('SETRANGE', keys[key], '0', new)
+  else
+    write(key, new, moved, tails[key])
+  end
+end
 for key, tail in pairs(tails) do
   if states[key] == nil then write(key, nil, nil, tail) end
 end
