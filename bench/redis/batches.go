@@ -32,6 +32,9 @@ func algorithms() []algorithm {
 		{"fixed window", weir.FixedWindow{Rate: many}, weir.FixedWindow{Rate: weir.Per(1, 366*24*time.Hour)}, 1},
 		{"sliding window", weir.SlidingWindow{Rate: many}, weir.SlidingWindow{Rate: weir.Per(1, 366*24*time.Hour)}, 1},
 		{"sliding log of 64", weir.SlidingLog{Rate: weir.PerSecond(64)}, weir.SlidingLog{Rate: weir.Per(64, month)}, 64},
+		{"rate gate of 64", weir.RateGate{Rate: weir.PerSecond(64)}, weir.RateGate{Rate: weir.Per(64, month)}, 64},
+		{"cycle", weir.Cycle{Rate: many}, weir.Cycle{Rate: weir.Per(1, 366*24*time.Hour)}, 1},
+		{"concurrency of 64", weir.Concurrency{Slots: 64, Lease: time.Second}, weir.Concurrency{Slots: 64, Lease: month}, 64},
 	}
 }
 
@@ -88,7 +91,7 @@ func takeAll(engine weir.Engine, rule *weir.Rule, cost int64) error {
 }
 
 func bareEach(addr string) (ask, func(), error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+	client, err := dialRueidis(addr)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,6 +12,7 @@ type cell struct {
 	keys     int
 	batch    int // keys of a call
 	refused  bool
+	cluster  bool // on the cluster, not on the single server
 	duration time.Duration
 }
 
@@ -23,9 +24,10 @@ type id struct {
 	callers, keys int
 	batch         int
 	refused       bool
+	cluster       bool
 }
 
-func (c cell) id() id { return id{c.peer.name, c.callers, c.keys, c.batch, c.refused} }
+func (c cell) id() id { return id{c.peer.name, c.callers, c.keys, c.batch, c.refused, c.cluster} }
 
 func (i id) String() string {
 	text := fmt.Sprintf("%s, %d callers, %d keys", i.peer, i.callers, i.keys)
@@ -34,6 +36,9 @@ func (i id) String() string {
 	}
 	if i.refused {
 		text += ", refused"
+	}
+	if i.cluster {
+		text += ", cluster"
 	}
 	return text
 }
@@ -50,6 +55,13 @@ func allCells(duration, scripts time.Duration) (cells []cell) {
 			}
 		}
 	}
+	for _, callers := range callerCounts {
+		for _, p := range clustered() {
+			cells = append(cells, cell{peer: p, callers: callers, keys: manyKeys, batch: 1, cluster: true, duration: duration})
+		}
+	}
+	each := peer{name: nameWeir, make: weirEach(algorithms()[0].admits, 0)}
+	cells = append(cells, cell{peer: each, callers: 1, keys: manyKeys, batch: batchSize, cluster: true, duration: duration})
 	batch := func(name string, refused bool, make func(string) (ask, func(), error), duration time.Duration) {
 		p := peer{name: name, make: make}
 		cells = append(cells, cell{peer: p, callers: 1, keys: manyKeys, batch: batchSize, refused: refused, duration: duration})

@@ -1,7 +1,7 @@
 // Program redis measures the Redis engine beside the limiters and bare scripts
 // that one would use instead of it, all on one redis-server that it starts
 // itself on the loopback interface, and judges the targets of docs/performance.md
-// that are about Redis.
+// that are about Redis. Beside that it measures a cluster of three masters.
 package main
 
 import (
@@ -36,10 +36,15 @@ func run() error {
 		return err
 	}
 	defer server.end()
+	cluster, err := startCluster(ctx)
+	if err != nil {
+		return err
+	}
+	defer cluster.end()
 	m := machine("go run ./bench/redis " + strings.Join(os.Args[1:], " "))
 	began := time.Now()
 	cells := allCells(*duration, *scripts)
-	results, err := measureAll(ctx, server.addr, cells, *repetitions, func(line string) { fmt.Fprintln(os.Stderr, line) })
+	results, err := measureAll(ctx, servers{server.addr, cluster.addrs()}, cells, *repetitions, func(line string) { fmt.Fprintln(os.Stderr, line) })
 	if err != nil {
 		return err
 	}

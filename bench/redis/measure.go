@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,8 +24,22 @@ type sample struct {
 // results are the samples of each cell, by repetition.
 type results map[id][]sample
 
+// servers are where the cells are measured.
+type servers struct {
+	single  string
+	cluster []string // its masters
+}
+
+// of are those of a cell.
+func (s servers) of(c cell) []string {
+	if c.cluster {
+		return s.cluster
+	}
+	return []string{s.single}
+}
+
 // measureAll goes through the cells once in each repetition.
-func measureAll(ctx context.Context, addr string, cells []cell, repetitions int, progress func(string)) (results, error) {
+func measureAll(ctx context.Context, on servers, cells []cell, repetitions int, progress func(string)) (results, error) {
 	all := results{}
 	for r := range repetitions {
 		progress(fmt.Sprintf("repetition %d of %d, %d cells", r+1, repetitions, len(cells)))
@@ -32,7 +47,7 @@ func measureAll(ctx context.Context, addr string, cells []cell, repetitions int,
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			s, err := measure(ctx, addr, c)
+			s, err := measure(ctx, on.of(c), c)
 			if err != nil {
 				return nil, fmt.Errorf("%v: %w", c.id(), err)
 			}
@@ -42,14 +57,18 @@ func measureAll(ctx context.Context, addr string, cells []cell, repetitions int,
 	return all, nil
 }
 
-// measure runs one cell on an empty server with a new peer.
-func measure(ctx context.Context, addr string, c cell) (sample, error) {
-	control, end := dialGoRedis(addr)
-	defer end()
-	if err := control.FlushAll(ctx).Err(); err != nil {
-		return sample{}, err
+// measure runs one cell on empty servers with a new peer.
+func measure(ctx context.Context, addrs []string, c cell) (sample, error) {
+	var controls []*redis.Client
+	for _, addr := range addrs {
+		control, end := dialGoRedis(addr)
+		defer end()
+		if err := control.FlushAll(ctx).Err(); err != nil {
+			return sample{}, err
+		}
+		controls = append(controls, control)
 	}
-	ask, endPeer, err := c.peer.make(addr)
+	ask, endPeer, err := c.peer.make(strings.Join(addrs, ","))
 	if err != nil {
 		return sample{}, err
 	}
@@ -58,11 +77,11 @@ func measure(ctx context.Context, addr string, c cell) (sample, error) {
 	if _, err := load(ctx, c, ask, c.duration/5); err != nil {
 		return sample{}, err
 	}
-	return timed(ctx, control, c, ask)
+	return timed(ctx, controls, c, ask)
 }
 
-func timed(ctx context.Context, control *redis.Client, c cell, ask ask) (sample, error) {
-	before, err := usageNow(ctx, control)
+func timed(ctx context.Context, controls []*redis.Client, c cell, ask ask) (sample, error) {
+	before, err := usageNow(ctx, controls)
 	if err != nil {
 		return sample{}, err
 	}
@@ -72,7 +91,7 @@ func timed(ctx context.Context, control *redis.Client, c cell, ask ask) (sample,
 	if err != nil {
 		return sample{}, err
 	}
-	after, err := usageNow(ctx, control)
+	after, err := usageNow(ctx, controls)
 	if err != nil {
 		return sample{}, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -24,7 +25,8 @@ const burst = 20_000_000
 // ask decides each of the keys, one unit each, and says how many were admitted.
 type ask func(ctx context.Context, keys []string) (admitted int, err error)
 
-// peer is a limiter over a server that is empty.
+// peer is a limiter over a server that is empty, or a cluster: then the addresses
+// of its masters, with commas between.
 type peer struct {
 	name string
 	// flawed are peers whose errors are known and counted; those of others end
@@ -50,12 +52,26 @@ func singles() []peer {
 	}
 }
 
+// clustered are the peers that are measured on a cluster as well.
+func clustered() (some []peer) {
+	for _, p := range singles() {
+		if p.name == nameWeir || p.name == nameBareRueidis {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
 func openEngine(addr string, limit weir.Limit) (*redislimit.Engine, *weir.Rule, error) {
 	rule, err := weir.NewRule("bench", limit)
 	if err != nil {
 		return nil, nil, err
 	}
-	engine, err := redislimit.Open("redis://"+addr, redislimit.Options{})
+	url := "redis://" + addr
+	if strings.Contains(addr, ",") {
+		url = "redis-cluster://" + addr
+	}
+	engine, err := redislimit.Open(url, redislimit.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,8 +158,12 @@ func ululeStore(addr string) (ask, func(), error) {
 // bareArgs are a unit and the burst in us.
 var bareArgs = []string{"1000000", "20000000000000"}
 
+func dialRueidis(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: strings.Split(addr, ",")})
+}
+
 func bareRueidis(addr string) (ask, func(), error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+	client, err := dialRueidis(addr)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,9 +9,10 @@ import (
 )
 
 func TestEveryCellIsMeasuredAndReported(t *testing.T) {
-	server := redistest.Start(t)
+	cluster := redistest.StartCluster(t)
+	on := servers{redistest.Start(t).Addr, cluster.Addrs()[:3]}
 	cells := allCells(20*time.Millisecond, 20*time.Millisecond)
-	got, err := measureAll(t.Context(), server.Addr, cells, 1, func(string) {})
+	got, err := measureAll(t.Context(), on, cells, 1, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

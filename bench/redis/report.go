@@ -24,6 +24,7 @@ func report(m []string, r results, repetitions int, took time.Duration) string {
 	}
 	singleTables(&b, r)
 	batchTable(&b, r)
+	clusterTable(&b, r)
 	return b.String()
 }
 
@@ -62,13 +63,31 @@ func batchTable(b *strings.Builder, r results) {
 		if refused {
 			outcome = "refused"
 		}
-		fmt.Fprintf(b, "| %s | %s %s", name, outcome, figures(r[id{name, 1, manyKeys, batchSize, refused}]))
+		fmt.Fprintf(b, "| %s | %s %s", name, outcome, figures(r[id{peer: name, callers: 1, keys: manyKeys, batch: batchSize, refused: refused}]))
 	}
 	row(nameBareBatch, false)
 	for _, a := range algorithms() {
 		row(a.name, false)
 		row(a.name, true)
 	}
+}
+
+// clusterTable sets the cluster beside the single server.
+func clusterTable(b *strings.Builder, r results) {
+	fmt.Fprintf(b, "\n## A cluster of three masters\n\n%d keys, beside the same on the single server. All servers and the client share the cores, so this shows what a\ncluster costs, not what it would gain on machines of its own. CPU is that of all servers together.\n", manyKeys)
+	fmt.Fprintf(b, "\n| peer | callers | on%s|---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
+	both := func(name, callers string, single id) {
+		cluster := single
+		cluster.cluster = true
+		fmt.Fprintf(b, "| %s | %s | one server %s", name, callers, figures(r[single]))
+		fmt.Fprintf(b, "| %s | %s | the cluster %s", name, callers, figures(r[cluster]))
+	}
+	for _, callers := range callerCounts {
+		for _, p := range clustered() {
+			both(p.name, fmt.Sprint(callers), id{peer: p.name, callers: callers, keys: manyKeys, batch: 1})
+		}
+	}
+	both(nameWeir, fmt.Sprintf("1, batches of %d", batchSize), id{peer: nameWeir, callers: 1, keys: manyKeys, batch: batchSize})
 }
 
 func figures(samples []sample) string {

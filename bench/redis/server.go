@@ -19,7 +19,7 @@ type server struct {
 	dir  string
 }
 
-func startServer(ctx context.Context) (*server, error) {
+func startServer(ctx context.Context, config ...string) (*server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -29,8 +29,8 @@ func startServer(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir}
-	s.cmd = exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
-		"--save", "", "--appendonly", "no", "--loglevel", "warning")
+	s.cmd = exec.Command("redis-server", append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
+		"--save", "", "--appendonly", "no", "--loglevel", "warning"}, config...)...)
 	if err := s.cmd.Start(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("redis-server does not start (apt-get install redis-server installs it): %w", err)
