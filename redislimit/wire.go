@@ -224,7 +224,11 @@ func (r *reply) read(d *decision, now int64) {
 	for i := range d.parts {
 		p := &d.parts[i]
 		if p.limit.kind.measured() {
-			p.measure = measure{micros(r.double()), micros(r.double()), units(r.double()), micros(r.double()), 0}
+			p.measure = measure{}
+			if d.op != opTake || !d.admitted {
+				p.measure.before, p.measure.after = micros(r.double()), micros(r.double())
+			}
+			p.measure.room, p.measure.reset = units(r.double()), micros(r.double())
 			continue
 		}
 		r.double() // to when the key lives

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit"
 )
 
 // batchSize is how many decisions an explicit batch holds.
@@ -14,77 +15,124 @@ const batchSize = 100
 
 const nameBareBatch = "bare GCRA script, batch"
 
-// algorithm is a limit that admits what a run asks, and one of the same kind
-// that a first take of cost `fill` uses up for longer than a run.
+// algorithm is a limit that admits what a run asks, and one of the same kind that
+// refuses it, once each key was taken from so many times as fill says. Keys are
+// filled for the first, too, if steady: their states are then as long as the limit
+// lets them be, and for each unit that comes another one leaves.
 type algorithm struct {
 	name           string
 	admits, denies weir.Limit
-	fill           int64
+	fill           int
+	steady         bool
 }
 
+// tick is by how much the clock of steady states moves on with each batch, and
+// visit the time between two takes from a key.
+const (
+	tick  = time.Millisecond
+	visit = tick * fewKeys / batchSize
+)
+
+// algorithms are all of them. A limit that holds its units one by one gets a
+// period in which two visits less fit than it has units, since a run begins some
+// visits early.
 func algorithms() []algorithm {
-	const month = 30 * 24 * time.Hour
-	few := weir.Per(1, month)
-	many := weir.Per(burst, month)
+	const month, year = 30 * 24 * time.Hour, 366 * 24 * time.Hour
+	full := func(units int64) weir.Rate { return weir.Per(units, time.Duration(units-2)*visit) }
+	many, once := weir.Per(burst, month), weir.Per(1, year)
 	return []algorithm{
-		{"token bucket", weir.TokenBucket{Rate: weir.PerSecond(1), Burst: burst}, weir.TokenBucket{Rate: few, Burst: 1}, 1},
-		{"leaky bucket", weir.LeakyBucket{Rate: weir.PerSecond(1000), Queue: burst}, weir.LeakyBucket{Rate: few}, 1},
-		{"fixed window", weir.FixedWindow{Rate: many}, weir.FixedWindow{Rate: weir.Per(1, 366*24*time.Hour)}, 1},
-		{"sliding window", weir.SlidingWindow{Rate: many}, weir.SlidingWindow{Rate: weir.Per(1, 366*24*time.Hour)}, 1},
-		{"sliding log of 64", weir.SlidingLog{Rate: weir.PerSecond(64)}, weir.SlidingLog{Rate: weir.Per(64, month)}, 64},
-		{"rate gate of 64", weir.RateGate{Rate: weir.PerSecond(64)}, weir.RateGate{Rate: weir.Per(64, month)}, 64},
-		{"cycle", weir.Cycle{Rate: many}, weir.Cycle{Rate: weir.Per(1, 366*24*time.Hour)}, 1},
-		{"concurrency of 64", weir.Concurrency{Slots: 64, Lease: time.Second}, weir.Concurrency{Slots: 64, Lease: month}, 64},
+		{"token bucket", weir.TokenBucket{Rate: weir.PerSecond(1), Burst: burst}, weir.TokenBucket{Rate: weir.Per(1, month), Burst: 1}, 1, false},
+		{"leaky bucket", weir.LeakyBucket{Rate: weir.PerSecond(1000), Queue: burst}, weir.LeakyBucket{Rate: weir.Per(1, month)}, 1, false},
+		{"fixed window", weir.FixedWindow{Rate: many}, weir.FixedWindow{Rate: once}, 1, false},
+		{"sliding window", weir.SlidingWindow{Rate: many}, weir.SlidingWindow{Rate: once}, 1, false},
+		{"cycle", weir.Cycle{Rate: many}, weir.Cycle{Rate: once}, 1, false},
+		{"sliding log of 64", weir.SlidingLog{Rate: full(64)}, weir.SlidingLog{Rate: weir.Per(64, month)}, 64, true},
+		{"sliding log of 64 that counts denied", weir.SlidingLog{Rate: full(64), CountDenied: true}, weir.SlidingLog{Rate: weir.Per(64, month), CountDenied: true}, 64, true},
+		{"rate gate of 64", weir.RateGate{Rate: full(64)}, weir.RateGate{Rate: weir.Per(64, month)}, 64, true},
+		{"concurrency of 20", weir.Concurrency{Slots: 20, Lease: full(20).Period}, weir.Concurrency{Slots: 20, Lease: month}, 20, true},
+		{"concurrency of 64", weir.Concurrency{Slots: 64, Lease: full(64).Period}, weir.Concurrency{Slots: 64, Lease: month}, 64, true},
 	}
 }
 
-// weirEach asks in batches. With fill the keys are used up before.
-func weirEach(limit weir.Limit, fill int64) func(string) (ask, func(), error) {
+// keys is of how many a run asks: what is filled first should not take long.
+func (a algorithm) keys() int {
+	if a.steady {
+		return fewKeys
+	}
+	return manyKeys
+}
+
+func (a algorithm) admitting() func(string) (ask, func(), error) {
+	if a.steady {
+		return weirEach(a.admits, a.fill, a.keys(), true)
+	}
+	return weirEach(a.admits, 0, 0, false)
+}
+
+func (a algorithm) denying() func(string) (ask, func(), error) {
+	return weirEach(a.denies, a.fill, a.keys(), a.steady)
+}
+
+// weirEach asks in batches, after each of so many keys was taken from as many
+// times as fill says. With a clock of its own the time between batches is a tick.
+func weirEach(limit weir.Limit, fill, keys int, clock bool) func(string) (ask, func(), error) {
 	return func(addr string) (ask, func(), error) {
-		engine, rule, err := openEngine(addr, limit)
+		now := time.Now().UnixNano()
+		var options redislimit.Options
+		if clock {
+			options.Clock = func() int64 { return now }
+		}
+		engine, rule, err := openEngine(addr, limit, options)
 		if err != nil {
 			return nil, nil, err
 		}
-		if fill > 0 {
-			if err := takeAll(engine, rule, fill); err != nil {
-				engine.Close()
-				return nil, nil, err
-			}
-		}
 		requests, results := make([]weir.Request, batchSize), make([]weir.Result, batchSize)
-		return func(ctx context.Context, keys []string) (admitted int, err error) {
+		lease := uint64(0)
+		ask := func(ctx context.Context, keys []string) (admitted int, err error) {
 			for i, key := range keys {
+				lease++
 				requests[i] = rule.For(key, 1)
+				requests[i].Lease = lease
 			}
-			if err := engine.TakeEach(ctx, requests[:len(keys)], results[:len(keys)]); err != nil {
-				return 0, err
-			}
-			for _, r := range results[:len(keys)] {
-				if r.Err != nil {
-					return admitted, r.Err
-				}
-				if r.Decision.Allowed {
-					admitted++
-				}
-			}
-			return admitted, nil
-		}, engine.Close, nil
+			now += int64(tick)
+			return admittedOf(ctx, engine, requests[:len(keys)], results[:len(keys)])
+		}
+		if err := fillAll(ask, keysOf(keys), fill); err != nil {
+			engine.Close()
+			return nil, nil, err
+		}
+		return ask, engine.Close, nil
 	}
 }
 
-func takeAll(engine weir.Engine, rule *weir.Rule, cost int64) error {
-	keys := keysOf(manyKeys)
-	requests := make([]weir.Request, len(keys))
-	results := make([]weir.Result, len(keys))
-	for i, key := range keys {
-		requests[i] = rule.For(key, cost)
-	}
-	if err := engine.TakeEach(context.Background(), requests, results); err != nil {
-		return err
+func admittedOf(ctx context.Context, engine weir.Engine, requests []weir.Request, results []weir.Result) (admitted int, err error) {
+	if err := engine.TakeEach(ctx, requests, results); err != nil {
+		return 0, err
 	}
 	for _, r := range results {
 		if r.Err != nil {
-			return r.Err
+			return admitted, r.Err
+		}
+		if r.Decision.Allowed {
+			admitted++
+		}
+	}
+	return admitted, nil
+}
+
+// fillAll asks for each key as often, in the order of a run.
+func fillAll(ask ask, keys []string, times int) error {
+	batch := make([]string, batchSize)
+	for at := 0; times > 0; {
+		for i := range batch {
+			batch[i] = keys[at]
+			at = (at + stride) % len(keys)
+		}
+		if _, err := ask(context.Background(), batch); err != nil {
+			return err
+		}
+		if at == 0 {
+			times--
 		}
 	}
 	return nil

@@ -16,7 +16,10 @@ type cell struct {
 	duration time.Duration
 }
 
-const manyKeys = 10_000
+const (
+	manyKeys = 10_000
+	fewKeys  = 2_000
+)
 
 // id names what is measured; the targets ask for results by it.
 type id struct {
@@ -45,32 +48,40 @@ func (i id) String() string {
 
 var callerCounts = []int{1, 16, 128}
 
-// allCells are all that is measured, in the order of a repetition. Those of a
-// batch of the token bucket from one goroutine are beside one caller's.
+// allCells are all that is measured, in the order of a repetition.
 func allCells(duration, scripts time.Duration) (cells []cell) {
 	for _, keys := range []int{manyKeys, 1} {
-		for _, callers := range callerCounts {
-			for _, p := range singles() {
-				cells = append(cells, cell{peer: p, callers: callers, keys: keys, batch: 1, duration: duration})
-			}
-		}
+		cells = append(cells, callerCells(singles(), keys, false, duration)...)
 	}
+	cells = append(cells, callerCells(clustered(), manyKeys, true, duration)...)
+	return append(cells, batchCells(duration, scripts)...)
+}
+
+// callerCells are of one decision a call, by so many callers at once.
+func callerCells(peers []peer, keys int, cluster bool, duration time.Duration) (cells []cell) {
 	for _, callers := range callerCounts {
-		for _, p := range clustered() {
-			cells = append(cells, cell{peer: p, callers: callers, keys: manyKeys, batch: 1, cluster: true, duration: duration})
+		for _, p := range peers {
+			cells = append(cells, cell{peer: p, callers: callers, keys: keys, batch: 1, cluster: cluster, duration: duration})
 		}
 	}
-	each := peer{name: nameWeir, make: weirEach(algorithms()[0].admits, 0)}
-	cells = append(cells, cell{peer: each, callers: 1, keys: manyKeys, batch: batchSize, cluster: true, duration: duration})
-	batch := func(name string, refused bool, make func(string) (ask, func(), error), duration time.Duration) {
-		p := peer{name: name, make: make}
-		cells = append(cells, cell{peer: p, callers: 1, keys: manyKeys, batch: batchSize, refused: refused, duration: duration})
+	return cells
+}
+
+// batchCells are of many decisions a call, by one goroutine. That of the token
+// bucket is beside one caller's, the others are beside the bare script.
+func batchCells(duration, scripts time.Duration) (cells []cell) {
+	add := func(p peer, keys int, refused, cluster bool, duration time.Duration) {
+		cells = append(cells, cell{peer: p, callers: 1, keys: keys, batch: batchSize, refused: refused, cluster: cluster, duration: duration})
 	}
-	batch(nameWeir, false, weirEach(algorithms()[0].admits, 0), duration)
-	batch(nameBareBatch, false, bareEach, scripts)
+	ours := peer{name: nameWeir, make: algorithms()[0].admitting()}
+	add(ours, manyKeys, false, false, duration)
+	add(ours, manyKeys, false, true, duration)
+	for _, keys := range []int{manyKeys, fewKeys} {
+		add(peer{name: nameBareBatch, make: bareEach}, keys, false, false, scripts)
+	}
 	for _, a := range algorithms() {
-		batch(a.name, false, weirEach(a.admits, 0), scripts)
-		batch(a.name, true, weirEach(a.denies, a.fill), scripts)
+		add(peer{name: a.name, make: a.admitting()}, a.keys(), false, false, scripts)
+		add(peer{name: a.name, make: a.denying()}, a.keys(), true, false, scripts)
 	}
 	return cells
 }

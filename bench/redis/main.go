@@ -1,7 +1,10 @@
 // Program redis measures the Redis engine beside the limiters and bare scripts
-// that one would use instead of it, all on one redis-server that it starts
-// itself on the loopback interface, and judges the targets of docs/performance.md
-// that are about Redis. Beside that it measures a cluster of three masters.
+// that one would use instead of it, on redis-servers that it starts itself on the
+// loopback interface: one, and beside it a cluster of three masters. It judges the
+// targets of docs/performance.md that are about Redis.
+//
+//	go run ./bench/redis            everything, five minutes; writes bench/REDIS.md
+//	go run ./bench/redis -quick     whether it works; prints, and figures mean nothing
 package main
 
 import (
@@ -24,11 +27,15 @@ func main() {
 func run() error {
 	var (
 		repetitions = flag.Int("reps", 5, "repetitions; in each, every peer is measured once")
-		duration    = flag.Duration("d", time.Second, "how long each peer is measured in a repetition")
+		duration    = flag.Duration("d", 900*time.Millisecond, "how long each peer is measured in a repetition")
 		scripts     = flag.Duration("scripts", 400*time.Millisecond, "the same for the batches of the algorithms")
+		quick       = flag.Bool("quick", false, "one repetition of 50 ms, to standard output: does it work?")
 		out         = flag.String("o", "bench/REDIS.md", "where the report goes; - for standard output")
 	)
 	flag.Parse()
+	if *quick {
+		*repetitions, *duration, *scripts, *out = 1, 50*time.Millisecond, 50*time.Millisecond, "-"
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	server, err := startServer(ctx)

@@ -19,6 +19,7 @@ type sample struct {
 	p50, p99            float64 // us
 	client, redis, exec float64 // us
 	errors              float64 // share of the calls
+	others              float64 // share of the processors that other programs took
 }
 
 // results are the samples of each cell, by repetition.
@@ -181,6 +182,7 @@ func (t tally) sample(c cell, took time.Duration, spent usage) (sample, error) {
 		redis:     us(spent.redis) / n,
 		exec:      us(spent.exec) / n,
 		errors:    float64(t.errors) / float64(calls),
+		others:    spent.others(took),
 	}, nil
 }
 

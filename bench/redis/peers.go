@@ -62,7 +62,7 @@ func clustered() (some []peer) {
 	return some
 }
 
-func openEngine(addr string, limit weir.Limit) (*redislimit.Engine, *weir.Rule, error) {
+func openEngine(addr string, limit weir.Limit, options redislimit.Options) (*redislimit.Engine, *weir.Rule, error) {
 	rule, err := weir.NewRule("bench", limit)
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +71,7 @@ func openEngine(addr string, limit weir.Limit) (*redislimit.Engine, *weir.Rule, 
 	if strings.Contains(addr, ",") {
 		url = "redis-cluster://" + addr
 	}
-	engine, err := redislimit.Open(url, redislimit.Options{})
+	engine, err := redislimit.Open(url, options)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,7 +84,7 @@ func openEngine(addr string, limit weir.Limit) (*redislimit.Engine, *weir.Rule, 
 
 func weirOne(limit weir.Limit) func(string) (ask, func(), error) {
 	return func(addr string) (ask, func(), error) {
-		engine, rule, err := openEngine(addr, limit)
+		engine, rule, err := openEngine(addr, limit, redislimit.Options{})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -12,11 +12,13 @@ func report(m []string, r results, repetitions int, took time.Duration) string {
 	var b strings.Builder
 	b.WriteString("# Redis: measured\n\n")
 	b.WriteString("Written by `make bench-redis`; what it measures and how is in docs/performance.md. One redis-server on the loopback\n")
-	b.WriteString("interface, nothing on disk; client and server share the cores, so that rates are of this machine, and CPU times carry over.\n\n")
+	b.WriteString("interface, and a cluster of three; nothing on disk. Client and servers share the cores, so that rates are of this machine,\n")
+	b.WriteString("and CPU times carry over.\n\n")
 	for _, line := range m {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
-	fmt.Fprintf(&b, "- %d repetitions, in each of which every row was measured once on an empty server; %s in all\n", repetitions, took.Round(time.Second))
+	fmt.Fprintf(&b, "- %d repetitions, in each of which every row was measured once on empty servers; %s in all\n", repetitions, took.Round(time.Second))
+	fmt.Fprintf(&b, "- %s\n", quiet(r))
 	b.WriteString("\n## Targets\n\nRatios within a repetition: the median, and the least and the greatest. A miss counts only where no repetition reached the aim.\n\n")
 	b.WriteString("| target | aim | measured | |\n|---|---|---:|---|\n")
 	for _, t := range targets() {
@@ -26,6 +28,17 @@ func report(m []string, r results, repetitions int, took time.Duration) string {
 	batchTable(&b, r)
 	clusterTable(&b, r)
 	return b.String()
+}
+
+// quiet says what other programs did meanwhile.
+func quiet(r results) string {
+	var shares []float64
+	for _, samples := range r {
+		for _, s := range samples {
+			shares = append(shares, 100*s.others)
+		}
+	}
+	return fmt.Sprintf("other programs took %.0f %% of the processors during a row at the median, %.0f %% at most", median(shares), slices.Max(shares))
 }
 
 func targetRow(t target, ratios []float64) string {
@@ -41,7 +54,11 @@ const tableHead = " | decisions/s | p50 µs | p99 µs | client CPU µs | Redis C
 func singleTables(b *strings.Builder, r results) {
 	b.WriteString("\n## One decision a call\n\nMedians. CPU and the time in scripts (commandstats; of throttled only its second step) are of one decision, which was\nadmitted. Latency is of a call.\n")
 	for _, keys := range []int{manyKeys, 1} {
-		fmt.Fprintf(b, "\n| %d keys: peer | callers%s|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", keys, tableHead)
+		title := fmt.Sprintf("%d keys", keys)
+		if keys == 1 {
+			title = "one key"
+		}
+		fmt.Fprintf(b, "\n| %s: peer | callers%s|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", title, tableHead)
 		for _, callers := range callerCounts {
 			for _, p := range singles() {
 				fmt.Fprintf(b, "| %s | %d %s", p.name, callers, figures(r[id{peer: p.name, callers: callers, keys: keys, batch: 1}]))
@@ -56,19 +73,20 @@ func singleTables(b *strings.Builder, r results) {
 }
 
 func batchTable(b *strings.Builder, r results) {
-	fmt.Fprintf(b, "\n## A batch of %d from one goroutine\n\n%d keys. The bare script reads all keys by one MGET, as ours does, and writes each by a SET.\n", batchSize, manyKeys)
-	fmt.Fprintf(b, "\n| limit | outcome%s|---|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
-	row := func(name string, refused bool) {
+	fmt.Fprintf(b, "\n## A batch of %d from one goroutine\n\nThe bare script reads all keys by one MGET, as ours does, and writes each by a SET. Logs, gates and slots are as long as their\nlimit lets them be: for each unit that comes another one leaves, or all are refused.\n", batchSize)
+	fmt.Fprintf(b, "\n| limit | keys | outcome%s|---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
+	row := func(name string, keys int, refused bool) {
 		outcome := "admitted"
 		if refused {
 			outcome = "refused"
 		}
-		fmt.Fprintf(b, "| %s | %s %s", name, outcome, figures(r[id{peer: name, callers: 1, keys: manyKeys, batch: batchSize, refused: refused}]))
+		fmt.Fprintf(b, "| %s | %d | %s %s", name, keys, outcome, figures(r[id{peer: name, callers: 1, keys: keys, batch: batchSize, refused: refused}]))
 	}
-	row(nameBareBatch, false)
+	row(nameBareBatch, manyKeys, false)
+	row(nameBareBatch, fewKeys, false)
 	for _, a := range algorithms() {
-		row(a.name, false)
-		row(a.name, true)
+		row(a.name, a.keys(), false)
+		row(a.name, a.keys(), true)
 	}
 }
 

@@ -27,15 +27,15 @@ func targets() (all []target) {
 		all = append(all, callerTargets(keys)...)
 	}
 	single := func(name string) id { return id{peer: name, callers: 1, keys: manyKeys, batch: 1} }
-	batch := func(name string, refused bool) id {
-		return id{peer: name, callers: 1, keys: manyKeys, batch: batchSize, refused: refused}
+	batch := func(name string, keys int, refused bool) id {
+		return id{peer: name, callers: 1, keys: keys, batch: batchSize, refused: refused}
 	}
-	all = append(all, target{"one goroutine, a batch of 100: decisions/s over redis_rate", batch(nameWeir, false), single(nameRedisRate), perSecond, 17, true})
+	all = append(all, target{"one goroutine, a batch of 100: decisions/s over redis_rate", batch(nameWeir, manyKeys, false), single(nameRedisRate), perSecond, 17, true})
 	for _, a := range algorithms() {
-		bare := batch(nameBareBatch, false)
+		bare := batch(nameBareBatch, a.keys(), false)
 		all = append(all,
-			target{a.name + ", batch of 100: time in the script over a bare one", batch(a.name, false), bare, inScript, 1.5, false},
-			target{"the same, all refused", batch(a.name, true), bare, inScript, 1.5, false})
+			target{a.name + ", batch of 100: time in the script over a bare one", batch(a.name, a.keys(), false), bare, inScript, 1.5, false},
+			target{a.name + ", the same, all refused", batch(a.name, a.keys(), true), bare, inScript, 1.5, false})
 	}
 	return all
 }

@@ -63,7 +63,8 @@ end
 
 -- glance is a take of n units, which count for so long, if it is simple: from a
 -- state with the kind's own o, to whose end an entry is appended if the cost fits,
--- or from none, with entries of the form fresh. It returns what a kind returns of
+-- or which is written anew if it has too many that are gone, or its key has to live
+-- longer; or from none, with entries of the form fresh. It returns what a kind returns of
 -- that, and nothing if it is not so simple. That is most of what is asked, and
 -- costs half as much as what takes care of everything.
 local function glance(s, n, most, o, long, extra, fresh, gap, denied)
@@ -72,7 +73,7 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     if n > most then return end
     if form ~= fresh then use(fresh) end
     local room = gap > 0 and 0 or most - n
-    return true, pack('<dddd', 0, 0, room, long), pack('<dddddB', need, now, now, 0, o, fresh), need, pack(ENTRY, 0, n, extra)
+    return true, pack('<dd', room, long), pack('<dddddB', need, now, now, 0, o, fresh) .. pack(ENTRY, 0, n, extra), need
   end
   if #s <= HEAD then return end
   local till, last, place, left, own, f = unpack_('<dddddB', s)
@@ -98,8 +99,14 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     ahead = last < length and place + unpack_(AT, s, HEAD + 1 + size * last) - edge or long
     if denied == 0 then return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge) end
   end
-  if need > till or till == inf and need < inf or 3 * gone > length or room < -most / 3 or
-    now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
-  if gap > 0 or room < 0 then room = 0 end
-  return ahead == 0, pack('<dddd', ahead, ahead, room, long), nil, nil, pack(ENTRY, now - place, (sum + n) % wrap, extra)
+  if room < -most / 3 or now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
+  local entry, new = pack(ENTRY, now - place, (sum + n) % wrap, extra), nil
+  if need > till or till == inf and need < inf or 3 * gone > length then
+    till = lasts(till, need)
+    new = pack('<dddddB', till, now, place, left, o, f) .. sub(s, HEAD + 1 + size * gone) .. entry
+    entry = nil
+  end
+  local fits = room >= 0
+  if gap > 0 or not fits then room = 0 end
+  return fits, fits and pack('<dd', room, long) or pack('<dddd', ahead, ahead, room, long), new, new and till, entry
 end

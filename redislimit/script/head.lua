@@ -21,7 +21,8 @@
 -- UNREADABLE or the op is RESET, for each part: of buckets, windows and cycles
 -- the state before the decision, as it is stored; of logs, gates and slots four
 -- doubles: the wait before, the wait after a write, the room and the wait for the
--- capacity.
+-- capacity, or only the last two of a TAKE that is admitted, which are then those
+-- after it.
 --
 -- The names in capitals stand for numbers and bytes, which script.go puts in.
 --

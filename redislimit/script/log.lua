@@ -24,10 +24,11 @@ local function wait()
   if gate > 0 then w = max(w, newest - now) end
   return w
 end
-local function describe(ahead, later)
+local function describe(op, ahead, later)
   local room, reset = limit - held, 0
   if room < 0 or e - newest < gap or gate > 0 and newest > now then room = 0 end
   if held > 0 then reset = newest - now + period end
+  if op == TAKE and ahead == 0 then return pack('<dd', room, reset), now + reset end
   return pack('<dddd', ahead, later, room, reset), now + reset
 end
 
@@ -103,11 +104,11 @@ return function(s, op, t)
     local entry, new, moved = note()
     if op == TAKE and fits then
       newest, held = e, held + n
-      return true, (describe(0, 0)), new, moved, entry
+      return true, (describe(op, 0, 0)), new, moved, entry
     end
     tail = entry
     look()
-    return fits, (describe(ahead, wait())), new, moved, entry
+    return fits, (describe(op, ahead, wait())), new, moved, entry
   end
   if newest > -inf and n < 0 and op == RECORD then
     give(-n)
@@ -115,10 +116,10 @@ return function(s, op, t)
     last = max(last, newest)
     cut(taken - 1, n)
   else
-    return fits, (describe(ahead, ahead))
+    return fits, (describe(op, ahead, ahead))
   end
   look()
-  local reply, need = describe(ahead, wait())
+  local reply, need = describe(op, ahead, wait())
   return fits, reply, whole(need)
 end
 end

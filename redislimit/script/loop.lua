@@ -117,6 +117,6 @@ for key, new in pairs(states) do
   end
 end
 for key, tail in pairs(tails) do
-  if states[key] == nil then write(key, nil, nil, tail) end
+  if states[key] == nil then call('APPEND', keys[key], tail) end
 end
 return table.concat(out)

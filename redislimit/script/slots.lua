@@ -12,8 +12,8 @@ local function read(pos)
   return pos
 end
 local function again(pos)
-  identity, pos = unpack_('c8', args, pos)
-  return pos
+  identity = sub(args, pos, pos + 7)
+  return pos + 8
 end
 
 local function careful()
@@ -25,10 +25,11 @@ local function wait()
   if n <= 0 or lacking <= 0 then return 0 end
   return leaving(gone, min(lacking, held)) + own - now
 end
-local function describe(ahead, later)
+local function describe(op, ahead, later)
   local room, reset = slots - held, 0
   if room < 0 then room = 0 end
   if held > 0 then reset = newest + own - now end
+  if op == TAKE and ahead == 0 then return pack('<dd', room, reset), now + reset end
   return pack('<dddd', ahead, later, room, reset), now + reset
 end
 
@@ -132,12 +133,12 @@ return function(s, op, t)
     if held + n <= 2 * slots then entry, new, moved = note() end
     if entry and op == TAKE then
       newest, held = e, held + n
-      return true, (describe(0, 0)), new, moved, entry
+      return true, (describe(op, 0, 0)), new, moved, entry
     end
     if entry then
       tail = entry
       look()
-      return fits, (describe(ahead, wait())), new, moved, entry
+      return fits, (describe(op, ahead, wait())), new, moved, entry
     end
     keep(hold(n))
   elseif n < 0 and op == RECORD then
@@ -153,12 +154,12 @@ return function(s, op, t)
   elseif n > 0 and op == UNDO then
     keep(release(n, -1))
   else
-    return fits, (describe(ahead, ahead))
+    return fits, (describe(op, ahead, ahead))
   end
   look()
   local later = ahead
   if op == RECORD and n > 0 then later = wait() end
-  local reply, need = describe(ahead, later)
+  local reply, need = describe(op, ahead, later)
   return fits, reply, whole(need)
 end
 end
