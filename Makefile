@@ -66,7 +66,7 @@ show: ## what only the real clock shows: weir pace keeps its pace within 3 %
 bench: ## Weir beside its rivals, a quarter of an hour; writes bench/RESULTS.md (BENCHFLAGS=-quick tries it out)
 	go run ./bench/cmd/compare $(BENCHFLAGS)
 
-bench-redis: ## the Redis engine beside its rivals on a server of its own, four minutes; writes bench/REDIS.md
+bench-redis: ## the Redis engine beside its rivals on servers of its own, five minutes; writes bench/REDIS.md
 	go run ./bench/redis $(BENCHFLAGS)
 
 soak: ## the memory engine under random rules, keys, clock steps and snapshots for SOAKTIME (10m)
