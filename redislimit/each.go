@@ -41,7 +41,8 @@ type share struct {
 // split makes a decision of each request that is good, and answers the others.
 func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share {
 	var shares []*share
-	index := map[int]*share{}
+	var index map[int]*share // by lane; not needed as long as there is one
+	var last *share
 	space := make([]part, 0, len(requests))
 	for i := range requests {
 		results[i] = weir.Result{}
@@ -59,13 +60,19 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 			space = space[:len(space)+len(parts)]
 		}
 		lane := parts[0].lane % len(e.lanes)
-		if index[lane] == nil {
-			index[lane] = &share{lane: lane}
-			shares = append(shares, index[lane])
+		if last == nil || last.lane != lane {
+			if last = index[lane]; last == nil {
+				expected := len(requests) / len(e.lanes)
+				last = &share{lane: lane, decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
+				shares = append(shares, last)
+				if index == nil {
+					index = map[int]*share{}
+				}
+				index[lane] = last
+			}
 		}
-		sh := index[lane]
-		sh.decisions = append(sh.decisions, decision{op: opTake, parts: parts})
-		sh.requests = append(sh.requests, i)
+		last.decisions = append(last.decisions, decision{op: opTake, parts: parts})
+		last.requests = append(last.requests, i)
 	}
 	return shares
 }

@@ -1,6 +1,9 @@
 package redislimit
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // A key is PREFIX:1:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so
 // {LANE} is the hash tag of a cluster; RULE and LIMIT hold no NUL; and KEY is the
@@ -29,14 +32,17 @@ func (k *keys) lane(place string) int {
 
 // name is the key of a state.
 func (k *keys) name(lane int, state, key string) string {
-	b := make([]byte, 0, len(k.prefix)+len(state)+len(key)+12)
-	b = append(b, k.prefix...)
-	b = append(b, ":"+formatVersion+":{"...)
-	b = strconv.AppendInt(b, int64(lane), 10)
-	b = append(b, "}:"...)
-	b = append(b, state...)
-	b = append(b, key...)
-	return string(b)
+	var digits [8]byte
+	number := strconv.AppendInt(digits[:0], int64(lane), 10)
+	var b strings.Builder
+	b.Grow(len(k.prefix) + len(":"+formatVersion+":{") + len(number) + len("}:") + len(state) + len(key))
+	b.WriteString(k.prefix)
+	b.WriteString(":" + formatVersion + ":{")
+	b.Write(number)
+	b.WriteString("}:")
+	b.WriteString(state)
+	b.WriteString(key)
+	return b.String()
 }
 
 // server is the key that remembers which server keeps the states of a lane: no
