@@ -99,14 +99,16 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     ahead = last < length and place + unpack_(AT, s, HEAD + 1 + size * last) - edge or long
     if denied == 0 then return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge) end
   end
-  if room < -most / 3 or now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
-  local entry, new = pack(ENTRY, now - place, (sum + n) % wrap, extra), nil
-  if need > till or till == inf and need < inf or 3 * gone > length then
-    till = lasts(till, need)
-    new = pack('<dddddB', till, now, place, left, o, f) .. sub(s, HEAD + 1 + size * gone) .. entry
-    entry = nil
+  if now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
+  local anew = need > till or till == inf and need < inf or 3 * gone > length
+  if room < -most / 3 then -- too many that are beyond the limit
+    gone, left, anew = beyond(s, HEAD, gone, length, left, sum, -room), (left - room) % wrap, true
   end
-  local fits = room >= 0
+  local fits, entry, new = room >= 0, pack(ENTRY, now - place, (sum + n) % wrap, extra), nil
+  if anew then
+    till = lasts(till, need)
+    new, entry = pack('<dddddB', till, now, place, left, o, f) .. sub(s, HEAD + 1 + size * gone) .. entry, nil
+  end
   if gap > 0 or not fits then room = 0 end
   return fits, fits and pack('<dd', room, long) or pack('<dddd', ahead, ahead, room, long), new, new and till, entry
 end

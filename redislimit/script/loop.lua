@@ -1,4 +1,6 @@
--- write stores a state, or what is to be appended to it; false deletes it.
+-- write stores a state, or what is to be appended to it; false deletes it. Keys
+-- that end together have their time as text made once.
+local last, ms
 local function write(key, new, moved, added)
   if new == false then
     call('DEL', keys[key])
@@ -9,8 +11,10 @@ local function write(key, new, moved, added)
   else
     if added then new = new .. added end
     if moved == inf then return call('SET', keys[key], new) end
-    local ms = math.ceil((moved - now) / 1000) + (ARGV[3] or 0)
-    call('PSETEX', keys[key], max(ms, 1), new)
+    if moved ~= last then
+      last, ms = moved, string.format('%.0f', max(math.ceil((moved - now) / 1000) + (ARGV[3] or 0), 1))
+    end
+    call('PSETEX', keys[key], ms, new)
   end
 end
 
