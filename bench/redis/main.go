@@ -5,6 +5,7 @@
 //
 //	go run ./bench/redis            everything, five minutes; writes bench/REDIS.md
 //	go run ./bench/redis -quick     whether it works; prints, and figures mean nothing
+//	go run ./bench/redis -only '128 callers, 10000'    prints the rows whose names match
 package main
 
 import (
@@ -13,6 +14,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,11 +33,20 @@ func run() error {
 		duration    = flag.Duration("d", 900*time.Millisecond, "how long each peer is measured in a repetition")
 		scripts     = flag.Duration("scripts", 400*time.Millisecond, "the same for the batches of the algorithms")
 		quick       = flag.Bool("quick", false, "one repetition of 50 ms, to standard output: does it work?")
+		only        = flag.String("only", "", "measure the rows whose names match this regular expression, and print them")
 		out         = flag.String("o", "bench/REDIS.md", "where the report goes; - for standard output")
 	)
 	flag.Parse()
 	if *quick {
 		*repetitions, *duration, *scripts, *out = 1, 50*time.Millisecond, 50*time.Millisecond, "-"
+	}
+	matching, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	cells := slices.DeleteFunc(allCells(*duration, *scripts), func(c cell) bool { return !matching.MatchString(c.id().String()) })
+	if len(cells) == 0 {
+		return fmt.Errorf("-only %q: no row has such a name; they read like %q", *only, allCells(0, 0)[0].id())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -50,10 +62,13 @@ func run() error {
 	defer cluster.end()
 	m := machine("go run ./bench/redis " + strings.Join(os.Args[1:], " "))
 	began := time.Now()
-	cells := allCells(*duration, *scripts)
 	results, err := measureAll(ctx, servers{server.addr, cluster.addrs()}, cells, *repetitions, func(line string) { fmt.Fprintln(os.Stderr, line) })
 	if err != nil {
 		return err
+	}
+	if *only != "" {
+		fmt.Print(rows(cells, results))
+		return nil
 	}
 	text := report(m, results, *repetitions, time.Since(began))
 	if *out == "-" {

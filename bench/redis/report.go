@@ -30,6 +30,16 @@ func report(m []string, r results, repetitions int, took time.Duration) string {
 	return b.String()
 }
 
+// rows are the figures of some cells, by themselves.
+func rows(cells []cell, r results) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| row%s|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
+	for _, c := range cells {
+		fmt.Fprintf(&b, "| %s %s", c.id(), figures(r[c.id()]))
+	}
+	return b.String()
+}
+
 // quiet says what other programs did meanwhile.
 func quiet(r results) string {
 	var shares []float64
