@@ -30,11 +30,12 @@ const (
 
 // committer shares calls of the script among callers: the first goes at once,
 // and whoever comes while a call is under way leaves with the next one. That one
-// leaves when the call is back, or when it is full.
+// leaves when the call is back. Of many callers it leaves before, so that Redis
+// has something to decide while the callers of the first are answered and ask anew.
 type committer struct {
-	run     func([]*submission) // asks the script and answers each
-	most    int                 // decisions in a call
-	flights int                 // calls under way at once, at most
+	run   func([]*submission) // asks the script and answers each
+	most  int                 // decisions in a call
+	worth int                 // decisions that are worth a second call meanwhile
 
 	mu     sync.Mutex
 	flying int
@@ -82,7 +83,7 @@ func (c *committer) send(s *submission) {
 func (c *committer) push(s *submission) {
 	c.queue = append(c.queue, s)
 	c.queued += len(s.decisions)
-	if c.queued >= c.most && c.flying > 0 && c.flying < c.flights {
+	if c.flying == 1 && c.queued >= c.worth {
 		c.flying++
 		go c.land()
 	}

@@ -110,7 +110,7 @@ func TestWhoIsCancelledLeavesOthersAlone(t *testing.T) {
 		t.Fatalf("Take: %v", err)
 	}
 	server.Stop()
-	const impatient, patient = 20, 20
+	const impatient, patient = 12, 12 // fewer than are worth a second call
 	leave := func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

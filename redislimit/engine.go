@@ -54,14 +54,10 @@ func New(client rueidis.Client, options Options) (*Engine, error) {
 		e.lanes = make([]committer, options.Lanes)
 	}
 	for i := range e.lanes {
-		e.lanes[i] = committer{run: e.run, most: e.most, flights: flights}
+		e.lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4}
 	}
 	return e, nil
 }
-
-// flights is how many calls of one lane may be under way at once. A second one
-// leaves only when it is full: with less it would cost more than it saves.
-const flights = 2
 
 // Open makes an engine from a URL, as [ParseURL] reads it. Close closes its
 // connections.
