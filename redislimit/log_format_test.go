@@ -126,16 +126,22 @@ func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
 			return weir.Concurrency{Slots: oneOf[int64](r, 2, 10, 40, 9000), Lease: oneOf(r, 10*time.Second, 10*time.Second, time.Minute, time.Hour, 0)}
 		},
 	} {
+		for _, seed := range changingSeeds[name] {
+			changing(t, client, name, limit, seed)
+		}
 		for range 60 {
-			changing(t, client, name, limit)
+			changing(t, client, name, limit, rand.Uint64())
 		}
 	}
 }
 
+// changingSeeds are those that found something once: an entry was looked for at a
+// place that was not quite whole.
+var changingSeeds = map[string][]uint64{"slots": {2373565798263292250}}
+
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-func changing(t *testing.T, client rueidis.Client, name string, limit func(*rand.Rand) weir.Limit) {
-	seed := rand.Uint64()
+func changing(t *testing.T, client rueidis.Client, name string, limit func(*rand.Rand) weir.Limit, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	now := int64(1_700_000_000_000_000)
 	clock := func() int64 { return now * 1000 }

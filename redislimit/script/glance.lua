@@ -33,7 +33,7 @@ local function after(instant, s, from, place, low, high, a, b)
       step, guesses = (high - low) * ((instant - a) / (b - a)), guesses - 1
       if step < 1 then step = 1 end
     end
-    local mid = low + step - step % 1
+    local mid = low + (step - step % 1) -- whole: low + step may not hold what step does
     local x = place + unpack_(format, s, from + each * mid)
     if x > instant then high, b = mid, x else low, a = mid, x end
   end
