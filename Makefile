@@ -14,6 +14,7 @@ BENCH ?= .
 BENCHFLAGS ?=
 # How long `make soak` runs.
 SOAKTIME ?= 10m
+TIMES ?= 50
 
 STAGE := scripts/stage.sh
 
@@ -57,6 +58,9 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 readme: ## the commands of README.md, in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
+differential: ## the memory and the Redis engine against each other, TIMES (50) as long as in a test
+	WEIR_TIMES=$(TIMES) go test -count=1 -v -timeout 60m -run 'GiveTheSameAnswers$$|AgreeWithMemory' ./redislimit
+
 redis-show: ## a minute of load on two daemons that share one limit in Redis
 	WEIR_REDIS_SHOW=1m go test -count=1 -v -run TestTwoDaemonsOnOneRedisShareALimit ./cmd/weir
 
@@ -75,4 +79,4 @@ soak: ## the memory engine under random rules, keys, clock steps and snapshots f
 microbench: ## the benchmarks of the packages that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme bench bench-redis soak microbench
+.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show bench bench-redis soak microbench

@@ -127,10 +127,10 @@ func TestKeysNameTheFormatVersionAndALane(t *testing.T) {
 	}
 	lanes := map[string][]string{}
 	for _, key := range stored(t, client) {
-		rest, ok := strings.CutPrefix(key, "app:1:{")
+		rest, ok := strings.CutPrefix(key, "app:2:{")
 		lane, name, closed := strings.Cut(rest, "}:login\x00t")
 		if !ok || !closed {
-			t.Fatalf("got key %q, want app:1:{LANE}:login NUL t…", key)
+			t.Fatalf("got key %q, want app:2:{LANE}:login NUL t…", key)
 		}
 		_, who, _ := strings.Cut(name, "\x00")
 		lanes[lane] = append(lanes[lane], who)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// A key is PREFIX:1:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so
+// A key is PREFIX:2:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so
 // {LANE} is the hash tag of a cluster; RULE and LIMIT hold no NUL; and KEY is the
-// rest: no two of them meet, whatever bytes they hold. 1 is the version of the
+// rest: no two of them meet, whatever bytes they hold. 2 is the version of the
 // stored format: another version is another key.
-const formatVersion = "1"
+const formatVersion = "2"
 
 // keys names what an engine stores.
 type keys struct {

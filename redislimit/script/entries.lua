@@ -13,6 +13,7 @@ local function at(i) return base + unpack_(AT, text, head + 1 + size * i) end
 local function total(i) -- before the i-th entry
   if i == first then return dropped end
   if i == length then return behind end
+  if each then return dropped + i - first end
   return (unpack_(TOTAL, text, head + 1 + size * (i - 1) + width))
 end
 local function units(i) return (sum - total(i)) % wrap end -- from the i-th entry on
@@ -27,12 +28,14 @@ local function look()
   if first < length then
     at, all = unpack_(BOTH, text, head + 1 + size * (length - 1))
     at = place + at
+    if each then all = left + length - first end
     oldest = place + unpack_(AT, text, head + 1 + size * first)
   end
   latest, behind = at, all
   if tail then
     at, all = unpack_(BOTH, tail, #tail - size + 1)
     at = place + at
+    if each then all = behind + #tail / size end
   end
   newest, sum = at, all
   if last > instant then instant = last end
@@ -64,7 +67,7 @@ local function open(s, t, f, o, l)
   till, last, base, dropped, own, f = unpack_('<dddddB', s)
   long = l or own
   if f ~= form then
-    if f < NARROW or f > WIDE then return false end
+    if f < SHORT or f > WIDE then return false end
     use(f)
   end
   length = (#s - HEAD) / size
@@ -117,7 +120,9 @@ end
 -- those before it grow, or those of the newer ones shrink, whichever are fewer.
 local function without(i, n)
   local rest = (total(i + 1) - total(i)) % wrap > n and i or i + 1
-  if 2 * i < first + length then
+  if each then
+    text = sub(text, head + 1 + size * first, head + size * i) .. sub(text, head + 1 + size * rest, head + size * length)
+  elseif 2 * i < first + length then
     text = repacked(first, i, n) .. sub(text, head + 1 + size * rest, head + size * length)
     dropped = (dropped + n) % wrap
   else
@@ -134,6 +139,7 @@ local function spread()
   local instants, counts, extras, before = {}, {}, {}, dropped
   for i = first, length - 1 do
     local instant, sum, extra = unpack_(ENTRY, text, head + 1 + size * i)
+    if each then sum, extra = before + 1, sum end
     local k = i - first + 1
     instants[k], counts[k], extras[k] = base + instant, (sum - before) % wrap, extra
     before = sum
@@ -144,15 +150,15 @@ end
 -- gather makes the text of such lists, without what holds nothing, in the form f
 -- or a larger one, in which so many more units at an instant will fit.
 local function gather(instants, counts, extras, f, from, more, instant)
-  local all = 0
-  for k = 1, #instants do all = all + counts[k] end
+  local all, most = 0, more
+  for k = 1, #instants do all, most = all + counts[k], max(most, counts[k]) end
   use(f)
-  while instant - from >= reach or all + more >= wrap / 2 do use(form + 1) end
+  while instant - from >= reach or all + more >= wrap / 2 or each and most > 1 do use(form + 1) end
   local entries, sum = {}, 0
   for k = 1, #instants do
     if counts[k] > 0 then
       sum = sum + counts[k]
-      entries[#entries + 1] = pack(ENTRY, instants[k] - from, sum, extras[k])
+      entries[#entries + 1] = written(instants[k] - from, sum, extras[k])
     end
   end
   text, head, first, length = table.concat(entries), 0, 0, #entries
@@ -167,6 +173,15 @@ local function roomy(count)
   local need = e + long
   return newest > -inf and need <= till and (till < inf or need == inf) and 3 * gone <= length and
     e - base < reach and (sum - dropped) % wrap + count < wrap / 2
+end
+
+-- loosen makes room for an entry of more than one unit where each has one.
+local function loosen(count)
+  if each and count > 1 then
+    local instants, counts, extras = spread()
+    gather(instants, counts, extras, form, instants[1] or e, count, e)
+    return true
+  end
 end
 
 -- anew is the state without its tail, written such that there is room for so

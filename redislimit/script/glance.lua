@@ -4,13 +4,18 @@
 -- the units that have left; one of the kind's own) and the form of the entries,
 -- u8. An entry is the us since that instant, the total of all units up to and with
 -- it, and EXTRA, what the kind keeps with it. Oldest comes first. Totals wrap, and
--- only their differences are used.
+-- only their differences are used. They are left out as long as each entry holds
+-- one unit: the forms of that are SHORT and LONG.
 local HEAD = 41
-local NARROW, MIDDLE, WIDE = 1, 2, 3
-local form, AT, TOTAL, BOTH, ENTRY, width, size, wrap, reach -- width of an instant, size of an entry
+local SHORT, LONG, NARROW, MIDDLE, WIDE = 1, 2, 3, 4, 5
+local form, each, AT, TOTAL, BOTH, ENTRY, width, size, wrap, reach -- width of an instant, size of an entry
 local function use(f)
-  form = f
-  if f == NARROW then
+  form, each = f, f <= LONG
+  if f == SHORT then
+    AT, BOTH, width, size, wrap, reach = '<I4', '<I4', 4, 4 + EXTRA_SIZE, 2^32, 2^32
+  elseif f == LONG then
+    AT, BOTH, width, size, wrap, reach = '<I6', '<I6', 6, 6 + EXTRA_SIZE, 2^32, 2^48
+  elseif f == NARROW then
     AT, TOTAL, BOTH, width, size, wrap, reach = '<I4', '<I2', '<I4I2', 4, 6 + EXTRA_SIZE, 2^16, 2^32
   elseif f == MIDDLE then
     AT, TOTAL, BOTH, width, size, wrap, reach = '<I6', '<I4', '<I6I4', 6, 10 + EXTRA_SIZE, 2^32, 2^48
@@ -18,6 +23,20 @@ local function use(f)
     AT, TOTAL, BOTH, width, size, wrap, reach = '<d', '<d', '<dd', 8, 16 + EXTRA_SIZE, 2^55, inf
   end
   ENTRY = BOTH .. EXTRA
+end
+
+-- freshest is the form in which n units begin a log or slots with room for so
+-- many, each of which counts for so long.
+local function freshest(n, most, long)
+  local small = long <= 2^31
+  if n == 1 or n == -1 then return small and SHORT or LONG end
+  return small and most <= 4096 and NARROW or MIDDLE
+end
+
+-- written is an entry.
+local function written(instant, total, extra)
+  if each then return pack(ENTRY, instant, extra) end
+  return pack(ENTRY, instant, total % wrap, extra)
 end
 
 -- after is the first entry later than an instant, of those of s behind byte from,
@@ -43,10 +62,12 @@ end
 -- beyond is the entry of s behind byte from with which, counted from the i-th on,
 -- before which the total is left, there are more than so many units; length, if up
 -- to there, where the total is sum, there are not. It is looked for where it would
--- be if entries had as many units each, beside that, and then by halves.
+-- be if entries had as many units each, as they have in some forms, beside that,
+-- and then by halves.
 local function beyond(s, from, i, length, left, sum, count)
   local all = (sum - left) % wrap
   if all <= count then return length end
+  if each then return i + count end
   local low, high, mid, near = i, length - 1, i + floor(count * (length - i) / all), true
   if mid > high then mid = high end
   while low < high do
@@ -73,23 +94,24 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     if n > most then return end
     if form ~= fresh then use(fresh) end
     local room = gap > 0 and 0 or most - n
-    return true, pack('<dd', room, long), pack('<dddddB', need, now, now, 0, o, fresh) .. pack(ENTRY, 0, n, extra), need
+    return true, pack('<dd', room, long), pack('<dddddB', need, now, now, 0, o, fresh) .. written(0, n, extra), need
   end
   if #s <= HEAD then return end
   local till, last, place, left, own, f = unpack_('<dddddB', s)
   if f ~= form then
-    if f ~= NARROW and f ~= MIDDLE then return end
+    if f < SHORT or f >= WIDE then return end
     use(f)
   end
   local length, dropped, gone = (#s - HEAD) / size, left, 0
-  if length % 1 > 0 or own ~= o or f == WIDE then return end
+  if length % 1 > 0 or own ~= o or f == WIDE or each and n > 1 then return end
   local newest, sum = unpack_(BOTH, s, #s - size + 1)
+  if each then sum = left + length end
   local oldest = place + unpack_(AT, s, HEAD + 1)
   newest = place + newest
   if last > now or newest >= now or newest + gap > now or edge >= newest then return end
   if edge >= oldest then
     gone = after(edge, s, HEAD, place, 0, length - 1, oldest, newest)
-    left = unpack_(TOTAL, s, HEAD + 1 + size * (gone - 1) + width)
+    left = each and left + gone or unpack_(TOTAL, s, HEAD + 1 + size * (gone - 1) + width)
   end
   local room, ahead = most - (sum - left) % wrap - n, 0
   if room < 0 then
@@ -104,7 +126,7 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
   if room < -most / 3 then -- too many that are beyond the limit
     gone, left, anew = beyond(s, HEAD, gone, length, left, sum, -room), (left - room) % wrap, true
   end
-  local fits, entry, new = room >= 0, pack(ENTRY, now - place, (sum + n) % wrap, extra), nil
+  local fits, entry, new = room >= 0, written(now - place, sum + n, extra), nil
   if anew then
     till = lasts(till, need)
     new, entry = pack('<dddddB', till, now, place, left, o, f) .. sub(s, HEAD + 1 + size * gone) .. entry, nil

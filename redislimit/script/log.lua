@@ -9,7 +9,7 @@ GLANCE
 local n, limit, period, gap, denied, gate, fresh
 local function read(pos)
   n, limit, period, gap, denied, gate, pos = unpack_('<dddddd', args, pos)
-  fresh = period <= 2^31 and limit <= 4096 and NARROW or MIDDLE
+  fresh = freshest(n, limit, period)
   return pos
 end
 
@@ -48,8 +48,9 @@ local function note()
   local most, spare = limit, limit / 3
   if gate > 0 then most, spare = 3 * limit, 0 end
   local count, new, moved = min(n, most), nil, nil
-  local stale = newest == e and not tail -- to be taken back, to be more
-  if stale or own ~= limit or held + count > most + spare or not roomy(count) then
+  local tight = loosen(count) or own ~= limit or held + count > most + spare or not roomy(count)
+  local stale = newest == e and not each and not tail -- to be taken back, to be more
+  if tight or stale then
     last, own = e, limit
     drop(gone)
     keep(most - count)
@@ -57,9 +58,11 @@ local function note()
       length = length - 1
       tail = sub(text, head + 1 + size * length, head + size * (length + 1))
     end
+    if first == length and not tail then use(fresh) end
     new, moved = anew(count)
   end
-  return pack(BOTH, e - base, (sum + count) % wrap), new, moved
+  local before = each and tail or ''
+  return before .. written(e - base, sum + count), new, moved
 end
 
 -- cut lets n units leave, from the first entry later than an instant on.

@@ -8,7 +8,7 @@ GLANCE
 local n, slots, lease, identity, fresh
 local function read(pos)
   n, slots, lease, identity, pos = unpack_('<dddc8', args, pos)
-  fresh = lease <= 2^31 and slots <= 4096 and NARROW or MIDDLE
+  fresh = freshest(n, slots, lease)
   return pos
 end
 local function again(pos)
@@ -37,7 +37,7 @@ end
 -- state to append it to; nothing, if it cannot be noted like the others.
 local function note()
   local new, moved
-  local tight = not roomy(n)
+  local tight = own == lease and form ~= WIDE and loosen(n) or not roomy(n)
   if tight then
     drop(gone)
     if first == length and not tail then
@@ -48,7 +48,7 @@ local function note()
   if own ~= lease or form == WIDE then return end
   local before = tail
   if tight then new, moved = anew(n) end
-  local entry = pack(ENTRY, e - base, (sum + n) % wrap, identity)
+  local entry = written(e - base, sum + n, identity)
   if before and tail then entry = tail .. entry end
   return entry, new, moved
 end
