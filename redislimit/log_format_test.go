@@ -134,7 +134,7 @@ func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
 		for _, seed := range changingSeeds[name] {
 			changing(t, client, name, limit, seed)
 		}
-		for range 60 * times(t) {
+		for range 150 * times(t) {
 			changing(t, client, name, limit, rand.Uint64())
 		}
 	}
