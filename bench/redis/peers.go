@@ -37,13 +37,14 @@ type peer struct {
 
 const (
 	nameWeir        = "redislimit"
+	nameFewLanes    = "redislimit, 16 lanes"
 	nameRedisRate   = "redis_rate"
 	nameBareRueidis = "bare EVALSHA, rueidis"
 )
 
 func singles() []peer {
 	return []peer{
-		{name: nameWeir, make: weirOne(weir.TokenBucket{Rate: weir.PerSecond(1), Burst: burst})},
+		{name: nameWeir, make: weirOne(redislimit.Options{})},
 		{name: nameRedisRate, make: redisRate},
 		{name: "throttled", make: throttledStore, flawed: "compare-and-swap from the client: gives up with an error when others come between"},
 		{name: "ulule", make: ululeStore},
@@ -52,14 +53,15 @@ func singles() []peer {
 	}
 }
 
-// clustered are the peers that are measured on a cluster as well.
+// clustered are the peers that are measured on a cluster as well, and ours with
+// fewer lanes, which matter there alone.
 func clustered() (some []peer) {
 	for _, p := range singles() {
 		if p.name == nameWeir || p.name == nameBareRueidis {
 			some = append(some, p)
 		}
 	}
-	return some
+	return append(some, peer{name: nameFewLanes, make: weirOne(redislimit.Options{Lanes: 16})})
 }
 
 func openEngine(addr string, limit weir.Limit, options redislimit.Options) (*redislimit.Engine, *weir.Rule, error) {
@@ -82,9 +84,9 @@ func openEngine(addr string, limit weir.Limit, options redislimit.Options) (*red
 	return engine, rule, nil
 }
 
-func weirOne(limit weir.Limit) func(string) (ask, func(), error) {
+func weirOne(options redislimit.Options) func(string) (ask, func(), error) {
 	return func(addr string) (ask, func(), error) {
-		engine, rule, err := openEngine(addr, limit, redislimit.Options{})
+		engine, rule, err := openEngine(addr, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: burst}, options)
 		if err != nil {
 			return nil, nil, err
 		}

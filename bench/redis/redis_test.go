@@ -22,6 +22,9 @@ func TestEveryCellIsMeasuredAndReported(t *testing.T) {
 		}
 	}
 	text := report([]string{"a machine"}, got, 1, time.Second)
+	if lines := strings.Count(text, " % |\n"); lines < len(cells) {
+		t.Errorf("the report has figures of %d rows, want those of all %d", lines, len(cells))
+	}
 	for _, tt := range targets() {
 		if !strings.Contains(text, tt.name) {
 			t.Errorf("the report lacks the target %q", tt.name)

@@ -104,11 +104,19 @@ func batchTable(b *strings.Builder, r results) {
 func clusterTable(b *strings.Builder, r results) {
 	fmt.Fprintf(b, "\n## A cluster of three masters\n\n%d keys, beside the same on the single server. All servers and the client share the cores, so this shows what a\ncluster costs, not what it would gain on machines of its own. CPU is that of all servers together.\n", manyKeys)
 	fmt.Fprintf(b, "\n| peer | callers | on%s|---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
-	both := func(name, callers string, single id) {
-		cluster := single
-		cluster.cluster = true
-		fmt.Fprintf(b, "| %s | %s | one server %s", name, callers, figures(r[single]))
-		fmt.Fprintf(b, "| %s | %s | the cluster %s", name, callers, figures(r[cluster]))
+	row := func(name, callers string, at id) {
+		on := "one server"
+		if at.cluster {
+			on = "the cluster"
+		}
+		if samples := r[at]; len(samples) > 0 {
+			fmt.Fprintf(b, "| %s | %s | %s %s", name, callers, on, figures(samples))
+		}
+	}
+	both := func(name, callers string, at id) {
+		row(name, callers, at)
+		at.cluster = true
+		row(name, callers, at)
 	}
 	for _, callers := range callerCounts {
 		for _, p := range clustered() {
