@@ -153,44 +153,6 @@ func TestWhoIsCancelledLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// While the first call is out, one more leaves as soon as a quarter of a batch
-// waits for it, and no third.
-func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
-	server := redistest.Start(t)
-	engine := newEngine(t, dial(t, server), redislimit.Options{Batch: 40})
-	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.Per(1000, 300*24*time.Hour)})
-	admitted(t, engine, t.Context(), rule.For("k", 1))
-	server.Stop()
-	var all sync.WaitGroup
-	ask := func(callers int) {
-		for range callers {
-			all.Go(func() { admitted(t, engine, context.Background(), rule.For("k", 1)) })
-		}
-	}
-	calls := func(want uint64) func() string {
-		return func() string {
-			if got := engine.Stats().Calls; got != want {
-				return fmt.Sprintf("got %d calls, want %d", got, want)
-			}
-			return ""
-		}
-	}
-	ask(1)
-	eventually(t, "the first caller's call is out", calls(2))
-	ask(10)
-	eventually(t, "ten callers' call is out, too", calls(3))
-	ask(30)
-	time.Sleep(20 * time.Millisecond) // time to do what must not be done
-	if problem := calls(3)(); problem != "" {
-		t.Errorf("while two calls are out: %s", problem)
-	}
-	server.Cont()
-	all.Wait()
-	if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != 1000-42 {
-		t.Errorf("after all were answered: got %+v and %v, want %d remaining", d, err, 1000-42)
-	}
-}
-
 // eventually asks until nothing is wrong any more.
 func eventually(t *testing.T, what string, wrong func() string) {
 	t.Helper()

@@ -65,8 +65,12 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 		t.Errorf("while Redis hangs: got %s, want …%s…%s…", got, status, want)
 	}
 	server.Cont()
-	for !strings.HasPrefix(answerTo(t, url+"/v1/take"), `{"allowed":`) {
-		time.Sleep(10 * time.Millisecond) // until the client has found its way back
+	const patience = 30 * time.Second
+	for began := time.Now(); !strings.HasPrefix(answerTo(t, url+"/v1/take"), `{"allowed":`); {
+		if time.Since(began) > patience {
+			t.Fatalf("Redis goes on, and the daemon did not find its way back within %v", patience)
+		}
+		time.Sleep(10 * time.Millisecond) // between two questions
 	}
 }
 

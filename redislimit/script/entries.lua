@@ -50,20 +50,20 @@ local function look()
   e, gone, held = instant, i, (all - left) % wrap
 end
 
--- open reads a state and looks; false if it is not one. A new one has the form f
--- and the kind's own o. Entries count for as long as the kind's own says, if l
--- does not.
-local function open(s, t, f, o, l)
-  tail, first, long = t, 0, l or o
+-- open reads a state and looks; false if it is not one. Entries count for as long
+-- as the kind's own says, if l does not.
+local function open(s, t, l)
+  tail, first, long = t, 0, l or mark
   if not s then
-    if f ~= form then use(f) end
+    if form ~= fresh then use(fresh) end
     text, head, length = '', 0, 0
-    till, last, base, dropped, own = 0, -inf, 0, 0, o
+    till, last, base, dropped, own = 0, -inf, 0, 0, mark
     newest, sum, latest, behind, e, gone, held = -inf, 0, -inf, 0, now, 0, 0
     return true
   end
   if #s < HEAD then return false end
   text, head = s, HEAD
+  local f
   till, last, base, dropped, own, f = unpack_('<dddddB', s)
   long = l or own
   if f ~= form then

@@ -82,19 +82,25 @@ local function beyond(s, from, i, length, left, sum, count)
   return low
 end
 
--- glance is a take of n units, which count for so long, if it is simple: from a
--- state with the kind's own o, to whose end an entry is appended if the cost fits,
--- or which is written anew if it has too many that are gone, or its key has to live
--- longer; or from none, with entries of the form fresh. It returns what a kind returns of
--- that, and nothing if it is not so simple. That is most of what is asked, and
--- costs half as much as what takes care of everything.
-local function glance(s, n, most, o, long, extra, fresh, gap, denied)
-  local need, edge = now + long, now - long
+-- What is asked: the cost; how many units there may be, and for how long each of
+-- them counts; what the header has of the kind's own if that is as asked; what is
+-- kept with an entry, and the form of a new state; of logs also the gap between
+-- entries and whether denied attempts count. A kind's first function sets them.
+local n, limit, period, mark, extra, fresh
+local gap, denied = 0, 0
+
+-- glance is a take if it is simple: from a state with the mark, to whose end an
+-- entry is appended if the cost fits, or which is written anew if it has too many
+-- that are gone, or its key has to live longer; or from none. It returns what a
+-- kind returns of that, and nothing if it is not so simple. That is most of what is
+-- asked, and costs half as much as what takes care of everything.
+local function glance(s)
+  local need, edge = now + period, now - period
   if not s then
-    if n > most then return end
+    if n > limit then return end
     if form ~= fresh then use(fresh) end
-    local room = gap > 0 and 0 or most - n
-    return true, pack('<dd', room, long), pack('<dddddB', need, now, now, 0, o, fresh) .. written(0, n, extra), need
+    local room = gap > 0 and 0 or limit - n
+    return true, pack('<dd', room, period), pack('<dddddB', need, now, now, 0, mark, fresh) .. written(0, n, extra), need
   end
   if #s <= HEAD then return end
   local till, last, place, left, own, f = unpack_('<dddddB', s)
@@ -103,7 +109,7 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     use(f)
   end
   local length, dropped, gone = (#s - HEAD) / size, left, 0
-  if length % 1 > 0 or own ~= o or f == WIDE or each and n > 1 then return end
+  if length % 1 > 0 or own ~= mark or f == WIDE or each and n > 1 then return end
   local newest, sum = unpack_(BOTH, s, #s - size + 1)
   if each then sum = left + length end
   local oldest = place + unpack_(AT, s, HEAD + 1)
@@ -113,24 +119,36 @@ local function glance(s, n, most, o, long, extra, fresh, gap, denied)
     gone = after(edge, s, HEAD, place, 0, length - 1, oldest, newest)
     left = each and left + gone or unpack_(TOTAL, s, HEAD + 1 + size * (gone - 1) + width)
   end
-  local room, ahead = most - (sum - left) % wrap - n, 0
+  local room, ahead = limit - (sum - left) % wrap - n, 0
   if room < 0 then
-    if gap > 0 or n > most then return end
+    if gap > 0 or n > limit then return end
     local more = denied > 0 and n - room or -room -- what has to leave; if a refusal is written, before the next
-    local last = beyond(s, HEAD, gone, length, left, sum, more - 1)
-    ahead = last < length and place + unpack_(AT, s, HEAD + 1 + size * last) - edge or long
+    local i = beyond(s, HEAD, gone, length, left, sum, more - 1)
+    ahead = i < length and place + unpack_(AT, s, HEAD + 1 + size * i) - edge or period
     if denied == 0 then return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge) end
   end
   if now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
   local anew = need > till or till == inf and need < inf or 3 * gone > length
-  if room < -most / 3 then -- too many that are beyond the limit
+  if room < -limit / 3 then -- too many that are beyond the limit
     gone, left, anew = beyond(s, HEAD, gone, length, left, sum, -room), (left - room) % wrap, true
   end
   local fits, entry, new = room >= 0, written(now - place, sum + n, extra), nil
   if anew then
     till = lasts(till, need)
-    new, entry = pack('<dddddB', till, now, place, left, o, f) .. sub(s, HEAD + 1 + size * gone) .. entry, nil
+    new, entry = pack('<dddddB', till, now, place, left, mark, f) .. sub(s, HEAD + 1 + size * gone) .. entry, nil
   end
   if gap > 0 or not fits then room = 0 end
-  return fits, fits and pack('<dd', room, long) or pack('<dddd', ahead, ahead, room, long), new, new and till, entry
+  return fits, fits and pack('<dd', room, period) or pack('<dddd', ahead, ahead, room, period), new, new and till, entry
+end
+
+-- decide is a kind's second function: a glance, and if that is not enough, what
+-- careful makes, which is not made before.
+local careful, decision
+local function decide(s, op, t)
+  if op == TAKE and n > 0 and not t then
+    local fits, reply, new, moved, added = glance(s)
+    if reply then return fits, reply, new, moved, added end
+  end
+  decision = decision or careful()
+  return decision(s, op, t)
 end

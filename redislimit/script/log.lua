@@ -6,14 +6,14 @@
 -- it is a gate.
 local EXTRA, EXTRA_SIZE = '', 0
 GLANCE
-local n, limit, period, gap, denied, gate, fresh
+local gate
 local function read(pos)
   n, limit, period, gap, denied, gate, pos = unpack_('<dddddd', args, pos)
-  fresh = freshest(n, limit, period)
+  mark, fresh = limit, freshest(n, limit, period)
   return pos
 end
 
-local function careful()
+function careful()
 ENTRIES
 local function wait()
   if n > limit then return inf end
@@ -94,7 +94,7 @@ local function give(n)
 end
 
 return function(s, op, t)
-  if not open(s, t, fresh, limit, period) then return end
+  if not open(s, t, period) then return end
   if own ~= limit and gate == 0 then -- what was beyond another limit, it has made forget
     fold()
     last = max(last, newest)
@@ -127,12 +127,4 @@ return function(s, op, t)
 end
 end
 
-local decide
-return read, function(s, op, t)
-  if op == TAKE and n > 0 and not t then
-    local fits, reply, new, moved, added = glance(s, n, limit, limit, period, nil, fresh, gap, denied)
-    if reply then return fits, reply, new, moved, added end
-  end
-  decide = decide or careful()
-  return decide(s, op, t)
-end
+return read, decide

@@ -1,32 +1,31 @@
 -- slots is Concurrency. Its entries are leases, by their end, and whose they
 -- are. What the header has of its own is how long the leases are, and entries
 -- then have their beginning; or 0, and they have their end, as they do where
--- leases of several lengths are alive. Parameters: cost, slots, length of a lease
--- (inf: it ends by release alone), identity u64.
+-- leases of several lengths are alive. Parameters: cost, limit (slots), period (the
+-- length of a lease; inf: it ends by release alone), extra (identity, u64).
 local EXTRA, EXTRA_SIZE = 'c8', 8
 GLANCE
-local n, slots, lease, identity, fresh
 local function read(pos)
-  n, slots, lease, identity, pos = unpack_('<dddc8', args, pos)
-  fresh = freshest(n, slots, lease)
+  n, limit, period, extra, pos = unpack_('<dddc8', args, pos)
+  mark, fresh = period, freshest(n, limit, period)
   return pos
 end
 local function again(pos)
-  identity = sub(args, pos, pos + 7)
+  extra = sub(args, pos, pos + 7)
   return pos + 8
 end
 
-local function careful()
+function careful()
 ENTRIES
 local NOBODY = pack('<d', 0)
 local function wait()
-  if n > slots then return inf end
-  local lacking = held - (slots - n)
+  if n > limit then return inf end
+  local lacking = held - (limit - n)
   if n <= 0 or lacking <= 0 then return 0 end
   return leaving(gone, min(lacking, held)) + own - now
 end
 local function describe(op, ahead, later)
-  local room, reset = slots - held, 0
+  local room, reset = limit - held, 0
   if room < 0 then room = 0 end
   if held > 0 then reset = newest + own - now end
   if op == TAKE and ahead == 0 then return pack('<dd', room, reset), now + reset end
@@ -37,18 +36,18 @@ end
 -- state to append it to; nothing, if it cannot be noted like the others.
 local function note()
   local new, moved
-  local tight = own == lease and form ~= WIDE and loosen(n) or not roomy(n)
+  local tight = own == period and form ~= WIDE and loosen(n) or not roomy(n)
   if tight then
     drop(gone)
     if first == length and not tail then
-      own, long = lease, lease
+      own, long = period, period
       use(fresh)
     end
   end
-  if own ~= lease or form == WIDE then return end
+  if own ~= period or form == WIDE then return end
   local before = tail
   if tight then new, moved = anew(n) end
-  local entry = written(e - base, sum + n, identity)
+  local entry = written(e - base, sum + n, extra)
   if before and tail then entry = tail .. entry end
   return entry, new, moved
 end
@@ -68,7 +67,7 @@ local function release(n, step)
   local from, to = 1, #ends
   if step < 0 then from, to = to, from end
   for k = from, to, step do
-    if holders[k] == identity then
+    if holders[k] == extra then
       local out = min(counts[k], n)
       counts[k], n = counts[k] - out, n - out
     end
@@ -80,7 +79,7 @@ local function holder(n)
   local place = head + 1 + size - EXTRA_SIZE
   local from = place + size * gone
   repeat
-    local found = string.find(text, identity, from, true)
+    local found = string.find(text, extra, from, true)
     if not found then return end
     local i = (found - place) / size
     from = found + 1
@@ -91,9 +90,9 @@ end
 -- for nobody in particular, by one lease.
 local function hold(n)
   local ends, counts, holders = leases()
-  local stop, who = e + lease, identity
+  local stop, who = e + period, extra
   n = min(n, MOST_UNITS - held)
-  if n > 0 and held + n > 2 * slots then
+  if n > 0 and held + n > 2 * limit then
     who = NOBODY
     local theirs -- the end of the first, which several entries may have
     for k = 1, #ends do
@@ -114,23 +113,23 @@ end
 local function keep(ends, counts, holders)
   local most = #ends
   tail = nil
-  if most > 0 and (ends[most] > last + lease or lease == inf and ends[1] < inf) then
+  if most > 0 and (ends[most] > last + period or period == inf and ends[1] < inf) then
     own, long = 0, 0
     gather(ends, counts, holders, WIDE, 0, 0, 0)
   else
-    own, long = lease, lease
-    for k = 1, most do ends[k] = lease < inf and ends[k] - lease or last end
+    own, long = period, period
+    for k = 1, most do ends[k] = period < inf and ends[k] - period or last end
     gather(ends, counts, holders, fresh, ends[1] or last, 0, last)
   end
 end
 
 return function(s, op, t)
-  if not open(s, t, fresh, lease) then return end
+  if not open(s, t) then return end
   local ahead = wait()
   local fits = ahead == 0
   if n > 0 and (op == RECORD or op == TAKE and fits) then
     local entry, new, moved
-    if held + n <= 2 * slots then entry, new, moved = note() end
+    if held + n <= 2 * limit then entry, new, moved = note() end
     if entry and op == TAKE then
       newest, held = e, held + n
       return true, (describe(op, 0, 0)), new, moved, entry
@@ -164,12 +163,4 @@ return function(s, op, t)
 end
 end
 
-local decide
-return read, function(s, op, t)
-  if op == TAKE and n > 0 and not t then
-    local fits, reply, new, moved, added = glance(s, n, slots, lease, lease, identity, fresh, 0, 0)
-    if reply then return fits, reply, new, moved, added end
-  end
-  decide = decide or careful()
-  return decide(s, op, t)
-end, again
+return read, decide, again

@@ -1,0 +1,57 @@
+package redislimit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// While a call is out, one more leaves as soon as enough decisions wait for it,
+// and no third. A real server cannot be told to answer when the last caller waits.
+func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int // of the calls, in the order in which they left
+		answer := make(chan struct{})
+		c := &committer{most: 40, worth: 10}
+		var mu sync.Mutex
+		c.run = func(submissions []*submission) {
+			mu.Lock()
+			sizes = append(sizes, len(submissions))
+			mu.Unlock()
+			<-answer
+			for _, s := range submissions {
+				s.deliver()
+			}
+		}
+		var all sync.WaitGroup
+		out := func(callers int, want ...int) {
+			t.Helper()
+			for range callers {
+				all.Go(func() {
+					s := &submission{done: make(chan struct{}, 1)}
+					s.decisions = s.one[:]
+					if err := c.do(context.Background(), s); err != nil {
+						t.Errorf("do: %v", err)
+					}
+				})
+			}
+			synctest.Wait()
+			if mu.Lock(); !slices.Equal(sizes, want) {
+				t.Errorf("calls of %v decisions are out, want %v", sizes, want)
+			}
+			mu.Unlock()
+		}
+		out(1, 1)
+		out(9, 1)
+		out(1, 1, 10)
+		out(50, 1, 10)
+		answer <- struct{}{}
+		out(0, 1, 10, 40)
+		answer <- struct{}{}
+		out(0, 1, 10, 40, 10)
+		close(answer)
+		all.Wait()
+	})
+}
