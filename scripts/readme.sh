@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Does what README.md tells a newcomer to do, in a fresh clone: starts the
 # daemon, runs the curl line it prints, waits as long as a refusal says, stops
-# it, and replays the log. Commands are read from README.md, so that what is
-# tested is what is printed there.
+# it, replays the log, and reads the documentation. None of this changes a file
+# of the clone. Commands are read from README.md, so that what is tested is what
+# is printed there.
 #
 # A clone holds what is committed. Without a git checkout the tree is copied.
 set -euo pipefail
@@ -128,9 +129,22 @@ replay_log() {
 	grep -qE '10,?000' "$work/replay.txt" || fail "the report does not say that 10,000 lines were read"
 }
 
+# clone_is_unchanged reads the documentation, which makes Go load every module
+# of the workspace, and checks that no command above wrote to a file of the clone.
+clone_is_unchanged() {
+	echo '$ go doc .'
+	go doc . >/dev/null || fail "failed: go doc ."
+	git rev-parse --git-dir >/dev/null 2>&1 || return 0 # a copy: see fresh_clone
+	local changed
+	changed=$(git status --porcelain)
+	[ -z "$changed" ] || fail "commands of a newcomer change files; commit what 'go doc .' makes of them: $changed"
+	echo "readme.sh: the clone is as it was"
+}
+
 fresh_clone
 start_daemon
 burst_then_refusals
 retry_is_admitted
 stop_daemon
 replay_log
+clone_is_unchanged
