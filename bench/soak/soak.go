@@ -23,9 +23,10 @@ type soaking struct {
 	begun              []*account
 }
 
-// soak runs phases until the time is over or something is violated.
+// soak runs phases until the time is over or something is violated, but at least
+// one.
 func soak(c config) summary {
-	routines := runtime.NumGoroutine()
+	earlier := routines()
 	start := time.Now()
 	s, err := newSoaking(c)
 	if err != nil {
@@ -33,7 +34,7 @@ func soak(c config) summary {
 	}
 	base := heap()
 	reported := start
-	for time.Since(start) < c.duration && !s.world.broken.Load() {
+	for s.number == 0 || time.Since(start) < c.duration && !s.world.broken.Load() {
 		s.phase()
 		if s.number%64 == 0 {
 			s.bounded(base)
@@ -45,7 +46,7 @@ func soak(c config) summary {
 	}
 	s.world.swap()
 	s.bounded(base)
-	s.settled(routines)
+	s.settled(earlier)
 	return s.summary(start)
 }
 
@@ -113,10 +114,10 @@ func (s *soaking) phase() {
 }
 
 // settled checks what has to hold once the run is over.
-func (s *soaking) settled(routines int) {
+func (s *soaking) settled(earlier map[string]string) {
 	w := s.world
-	if got := runtime.NumGoroutine(); got > routines {
-		w.violated("%d goroutines are left, %d were there before", got, routines)
+	if left := leftRoutines(earlier); len(left) > 0 {
+		w.violated("%d goroutines are left, one of them %s", len(left), left[0])
 	}
 	for _, r := range s.steady {
 		if n := w.earlier[r.Name()].Overflow; n > 0 {

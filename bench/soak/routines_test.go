@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A goroutine that ends during the run must not hide one that stays.
+func TestAStrayGoroutineIsNoticedBesideOneThatEnds(t *testing.T) {
+	leave, stay := make(chan struct{}), make(chan struct{})
+	defer close(stay)
+	go func() { <-leave }()
+	earlier := routines()
+	close(leave)
+	go func() { <-stay }()
+	if left := leftRoutines(earlier); len(left) != 1 || !strings.Contains(left[0], "chan receive") {
+		t.Errorf("got %d goroutines left, want the one that stays: %q", len(left), left)
+	}
+}
+
+func TestAGoroutineThatIsAboutToEndIsNotLeft(t *testing.T) {
+	earlier := routines()
+	go time.Sleep(20 * time.Millisecond)
+	if left := leftRoutines(earlier); len(left) > 0 {
+		t.Errorf("got %d goroutines left, want none: %q", len(left), left)
+	}
+}
+
+// However late a busy machine comes to it, a run has a phase, and with it the
+// fault that it was asked for.
+func TestTheShortestRunHasAPhase(t *testing.T) {
+	s := soak(config{duration: time.Nanosecond, seed: 1, workers: 4, maxKeys: leastKeys, fault: strayRoutine})
+	if all := strings.Join(s.violations, "\n"); s.phases < 1 || !strings.Contains(all, "goroutines are left") {
+		t.Errorf("got %d phases and violations %q, want one and the stray goroutine", s.phases, s.violations)
+	}
+}
