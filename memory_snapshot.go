@@ -25,13 +25,11 @@ import (
 //	          swept int64: idle states were forgotten up to this instant
 //	checksum  CRC-32C of all before it, uint32
 //
-// Version 1 had the key in the place of the hash in a 'C': length uint16, key.
-//
 // Keys are not saved, and a hash needs the secret to mean anything. Whoever has
 // the secret can make keys that share a budget.
 const (
 	snapshotMagic   = "weirsnap"
-	snapshotVersion = 2
+	snapshotVersion = 3
 	mostPairs       = 1 << 12 // in one record
 )
 

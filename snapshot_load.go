@@ -11,16 +11,15 @@ import (
 
 // loading is a LoadMemory on its way. Its engine is nobody else's yet.
 type loading struct {
-	memory  *Memory
-	in      *snapshotReader
-	version uint32
-	own     bool  // the engine has a clock of its own
-	now     int64 // what is idle now is left out
-	known   map[string]bool
-	names   []loadedName
-	shard   int // what comes has hashes with these low bits
-	swept   bool
-	ended   bool
+	memory *Memory
+	in     *snapshotReader
+	own    bool  // the engine has a clock of its own
+	now    int64 // what is idle now is left out
+	known  map[string]bool
+	names  []loadedName
+	shard  int // what comes has hashes with these low bits
+	swept  bool
+	ended  bool
 
 	numbers []int64
 }
@@ -41,8 +40,8 @@ func (l *loading) header(source func() int64) {
 	if magic := l.in.next(len(snapshotMagic)); string(magic) != snapshotMagic {
 		l.in.refuse("is none: it does not begin with %q", snapshotMagic)
 	}
-	if l.version = l.in.uint32(); l.version < 1 || l.version > snapshotVersion {
-		l.in.refuse("is of version %d, and this program reads versions 1 to %d", l.version, snapshotVersion)
+	if version := l.in.uint32(); version != snapshotVersion {
+		l.in.refuse("is of version %d, and this program reads version %d", version, snapshotVersion)
 	}
 	secret := [table.SecretBytes]byte(l.in.next(table.SecretBytes))
 	l.memory.seed = table.NewSeed(secret)
@@ -174,7 +173,7 @@ func (l *loading) word(n *loadedName, word uint64) (_ uint64, ok bool) {
 }
 
 func (l *loading) cell() {
-	n, capacity, h := l.number(), l.in.int64(), l.hash()
+	n, capacity, h := l.number(), l.in.int64(), table.Hash(l.in.int64())
 	numbers := l.readNumbers()
 	if l.in.err != nil {
 		return
@@ -185,7 +184,7 @@ func (l *loading) cell() {
 	}
 	x := cell{hash: h, part: n.part}
 	var ok bool
-	if x.state, ok = algorithm.Saved(n.part.algorithm, numbers); !ok || h%shardCount != table.Hash(l.shard) {
+	if x.state, ok = n.part.algorithm.(algorithm.Saver).RestoreState(numbers); !ok || h%shardCount != table.Hash(l.shard) {
 		l.in.damaged("a state of hash %#x in shard %d that is none of %q", uint64(h), l.shard, n.state)
 		return
 	}
@@ -194,18 +193,6 @@ func (l *loading) cell() {
 		return
 	}
 	l.addCell(n, &x)
-}
-
-// hash is that of the key of a cell.
-func (l *loading) hash() table.Hash {
-	if l.version > 1 {
-		return table.Hash(l.in.int64())
-	}
-	key := l.in.text()
-	if len(key) > MaxKey {
-		l.in.damaged("a key of %d bytes", len(key))
-	}
-	return l.memory.seed.Hash(key)
 }
 
 func (l *loading) addCell(n *loadedName, x *cell) {

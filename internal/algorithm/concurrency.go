@@ -120,3 +120,17 @@ func (c *Concurrency) forget(s State, now int64) State {
 	s.Log = leases(s.Log).drop(ended)
 	return s
 }
+
+// AppendState appends the last instant and the leases.
+func (c *Concurrency) AppendState(into []int64, s State) []int64 {
+	return append(append(into, s.A), s.Log...)
+}
+
+// RestoreState refuses leases out of order, and more units than can be held.
+func (c *Concurrency) RestoreState(numbers []int64) (State, bool) {
+	if len(numbers) == 0 {
+		return State{}, false
+	}
+	held, units, ok := restoreLeases(numbers[1:])
+	return State{A: numbers[0], B: units, Log: held}, ok
+}

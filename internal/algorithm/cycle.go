@@ -91,3 +91,18 @@ func (c *Cycle) at(s State, now int64) State {
 	left := mul(s.B, 1).sub(mul(int64(began), c.limit))
 	return State{A: cycle, B: left.floorDiv(1)}
 }
+
+// Carry applies the permits that earlier cycles brought, under the limit they
+// had.
+func (c *Cycle) Carry(before Algorithm, s State, now int64) State {
+	return before.(*Cycle).at(s, now)
+}
+
+// AppendState appends the cycle and the permits used.
+func (c *Cycle) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 2) }
+
+// RestoreState refuses a debt beyond what Take allows.
+func (c *Cycle) RestoreState(numbers []int64) (s State, ok bool) {
+	s, ok = restoreNumbers(numbers, 2)
+	return s, ok && s.B >= 0 && s.B <= 2*maxUnits
+}

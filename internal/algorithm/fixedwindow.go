@@ -66,3 +66,12 @@ func until(window, elapsed, now, period int64) int64 {
 	start := mul(window, period)
 	return start.add(mul(elapsed, 1)).sub(mul(now, 1)).ceilDiv(1)
 }
+
+// AppendState appends the window and its count.
+func (f *FixedWindow) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 2) }
+
+// RestoreState refuses what is not a count.
+func (f *FixedWindow) RestoreState(numbers []int64) (s State, ok bool) {
+	s, ok = restoreNumbers(numbers, 2)
+	return s, ok && isCount(s.B)
+}

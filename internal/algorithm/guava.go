@@ -201,3 +201,8 @@ func floorMicros(now int64) int64 {
 	micros, _ := floorDivMod(now, microsecond)
 	return micros
 }
+
+// Carry keeps the store of permits as full as it was.
+func (g *Guava) Carry(before Algorithm, s State, now int64) State {
+	return g.rescaled(before.(*Guava), s, now)
+}

@@ -15,11 +15,21 @@ type booker interface {
 	Unbook(before, after State, n int64) State
 }
 
+// rebooker is a booker that keeps a part of a booking in its own way.
+type rebooker interface {
+	Rebook(before, after State, taken, n, keep int64) State
+}
+
 // planner is an Algorithm whose waiters spend their units at the instant that
 // was planned for them, however late they wake. The others are strict: what
 // counts is the instant of the release.
 type planner interface {
 	Planned() bool
+}
+
+// backlogger is a booker that bounds what lies ahead.
+type backlogger interface {
+	Backlog(s State, now, n int64) int64
 }
 
 // CanBook says that units can be told an instant to come.
@@ -31,9 +41,7 @@ func CanBook(a Algorithm) bool {
 // Backlog is how long until what is booked leaves room for another n units: a
 // limit may bound what lies ahead.
 func Backlog(a Algorithm, s State, now, n int64) int64 {
-	if b, ok := a.(interface {
-		Backlog(s State, now, n int64) int64
-	}); ok {
+	if b, ok := a.(backlogger); ok {
 		return b.Backlog(s, now, n)
 	}
 	return 0
@@ -59,8 +67,8 @@ func Unbook(a Algorithm, before, after State, n int64) State {
 // Rebook undoes the newest booking but for keep of its n units, which still go
 // at the instant that they were told; taken is when it was booked.
 func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
-	if _, strict := a.(*RateGate); strict {
-		return Unbook(a, before, after, n-keep)
+	if r, ok := a.(rebooker); ok {
+		return r.Rebook(before, after, taken, n, keep)
 	}
 	return Book(a, Unbook(a, before, after, n), taken, keep)
 }

@@ -88,15 +88,23 @@ func (l leases) without(n int64, identity uint64) (_ leases, released int64) {
 	return l[:leaseNumbers*kept], released
 }
 
-// units are those of all leases.
-func (l leases) units() (units int64) {
-	for i := range l.len() {
-		units += l.at(i).units
-	}
-	return units
-}
-
 // compare orders leases by their end.
 func (x lease) compare(y lease) int {
 	return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.identity, y.identity))
+}
+
+// restoreLeases reads leases and their units.
+func restoreLeases(numbers []int64) (l leases, units int64, ok bool) {
+	if len(numbers)%leaseNumbers != 0 {
+		return nil, 0, false
+	}
+	l = slices.Clone(leases(numbers))
+	for i := range l.len() {
+		x := l.at(i)
+		if x.units < 1 || x.units > maxUnits-units || i > 0 && l.at(i-1).compare(x) >= 0 {
+			return nil, 0, false
+		}
+		units += x.units
+	}
+	return l, units, true
 }

@@ -207,3 +207,46 @@ func (l *log) cut(i int, n int64) {
 	}
 	l.Log = ring[:2*kept]
 }
+
+// appendTo appends the log as numbers: none if it was never written, otherwise
+// the last instant and each entry as its instant and units.
+func (l *log) appendTo(into []int64) []int64 {
+	length := l.length()
+	if length == 0 && l.A == math.MinInt64 {
+		return into
+	}
+	into = append(into, l.A)
+	for i := range length {
+		into = append(into, l.at(i), l.total(i+1)-l.total(i))
+	}
+	return into
+}
+
+// restoreLog reads what appendTo wrote. Entries are in order, none is after the
+// last instant, and their units do not overflow.
+func restoreLog(numbers []int64) (State, bool) {
+	s := freshLog()
+	if len(numbers) == 0 {
+		return s, true
+	}
+	if len(numbers)%2 == 0 {
+		return State{}, false
+	}
+	s.A = numbers[0]
+	entries := make([]int64, 0, len(numbers)-1)
+	var total int64
+	for i := 1; i < len(numbers); i += 2 {
+		at, units := numbers[i], numbers[i+1]
+		if units < 1 || units > 3*maxUnits-total || at > s.A || i > 1 && at <= numbers[i-2] {
+			return State{}, false
+		}
+		total += units
+		entries = append(entries, at, total)
+	}
+	if len(entries) == 2 {
+		s.C, s.B = entries[0], entries[1]
+	} else {
+		s.Log = entries
+	}
+	return s, true
+}

@@ -118,3 +118,15 @@ func (g *RateGate) known(s State) State {
 	q.A = q.newest()
 	return s
 }
+
+// Rebook leaves keep units where they were booked: they are of the newest
+// entry.
+func (g *RateGate) Rebook(_, after State, _, n, keep int64) State {
+	return g.Unbook(State{}, after, n-keep)
+}
+
+// AppendState appends the log.
+func (g *RateGate) AppendState(into []int64, s State) []int64 { return (*log)(&s).appendTo(into) }
+
+// RestoreState refuses what is not a log.
+func (g *RateGate) RestoreState(numbers []int64) (State, bool) { return restoreLog(numbers) }

@@ -24,8 +24,9 @@ func TestSavedStatesAnswerAsIfNeverSaved(t *testing.T) {
 				s := &source{input}
 				p := kinds[name](s)
 				p.between = func() {
-					numbers := algorithm.AppendSaved(nil, p.Algorithm, p.state)
-					state, ok := algorithm.Saved(p.Algorithm, numbers)
+					saver := p.Algorithm.(algorithm.Saver)
+					numbers := saver.AppendState(nil, p.state)
+					state, ok := saver.RestoreState(numbers)
 					if !ok {
 						t.Fatalf("%s: its own state %v is refused", p.name, numbers)
 					}
@@ -37,43 +38,49 @@ func TestSavedStatesAnswerAsIfNeverSaved(t *testing.T) {
 	}
 }
 
-// TestNumbersOfNoStateAreRefused changes each number of states with logs and
-// leases to what it cannot be.
+// TestNumbersOfNoStateAreRefused changes each number of a state to what it cannot
+// be.
 func TestNumbersOfNoStateAreRefused(t *testing.T) {
 	log, gate, leases := algorithm.NewSlidingLog(5, second, 0, false), algorithm.NewRateGate(5, second), algorithm.NewConcurrency(5, second)
-	held := leases.TakeLease(leases.TakeLease(leases.Fresh(), 10, 1, 7), 20, 2, 8)
+	bucket, window := algorithm.NewTokenBucket(1, 1, 1), algorithm.NewFixedWindow(1, 1)
 	for name, tt := range map[string]struct {
-		a       algorithm.Algorithm
+		saver   algorithm.Saver
 		numbers []int64
 	}{
-		"nothing":                  {log, nil},
-		"too few":                  {log, []int64{0, 0, 0}},
-		"too many":                 {log, []int64{0, 0, 0, 0, 0}},
-		"neither with nor without": {log, []int64{0, 0, 0, 2}},
-		"more entries than there":  {log, []int64{0, 0, 0, 1, 9, math.MaxInt64, 9, 1, 0}},
-		"fewer than no entries":    {log, []int64{0, 0, 0, 1, 9, -1, 0}},
-		"an entry of nothing":      {log, []int64{0, 0, 0, 1, 9, 1, 9, 0, 0}},
-		"entries out of order":     {gate, []int64{0, 0, 0, 1, 9, 2, 9, 1, 9, 1, 0}},
-		"totals that overflow":     {log, []int64{0, 0, 0, 1, 9, 2, 8, math.MaxInt64, 9, math.MaxInt64, 0}},
-		"an entry after the last":  {log, []int64{0, 0, 0, 1, 8, 1, 9, 1, 0}},
-		"a log of leases":          {log, []int64{0, 0, 0, 1, 9, 1, 9, 1, 1, 50, 0, 1}},
-		"leases with entries":      {leases, []int64{9, 1, 0, 1, 9, 1, 9, 1, 1, 50, 0, 1}},
-		"leases of other units":    {leases, []int64{9, 2, 0, 1, 0, 0, 1, 50, 0, 1}},
-		"leases out of order":      {leases, []int64{9, 2, 0, 1, 0, 0, 2, 50, 0, 1, 49, 0, 1}},
-		"no leases but a log":      {leases, []int64{9, 0, 0, 1, 0, 0, 0}},
-		"a bucket without ticks":   {algorithm.NewTokenBucket(1, 1, 1), []int64{0, 9, 0, 0}},
-		"a bucket with a log":      {algorithm.NewLeakyBucket(1, 1, 1, 0), []int64{0, 9, 1, 1, 0, 0, 0}},
-		"less than no units":       {algorithm.NewFixedWindow(1, 1), []int64{0, -1, 0, 0}},
-		"a window before":          {algorithm.NewFixedWindow(1, 1), []int64{0, 1, 1, 0}},
-		"too many units":           {algorithm.NewSlidingWindow(1, 1), []int64{0, 0, math.MaxInt64, 0}},
-		"a debt beyond all":        {algorithm.NewCycle(1, 1, 0), []int64{0, math.MaxInt64, 0, 0}},
-		"a limit that none saves":  {algorithm.NewBursty(1, 1), []int64{0, 0, 0, 0}},
+		"a bucket of nothing":           {bucket, nil},
+		"a bucket of too few":           {bucket, []int64{0, 0}},
+		"a bucket of too many":          {bucket, []int64{0, 0, 1, 0}},
+		"a bucket without ticks":        {bucket, []int64{0, 9, 0}},
+		"a leaky bucket without ticks":  {algorithm.NewLeakyBucket(1, 1, 1, 0), []int64{0, 9, 0}},
+		"less than no units":            {window, []int64{0, -1}},
+		"a window with one before":      {window, []int64{0, 1, 1}},
+		"too many units":                {algorithm.NewSlidingWindow(1, 1), []int64{0, 0, math.MaxInt64}},
+		"a debt beyond all":             {algorithm.NewCycle(1, 1, 0), []int64{0, math.MaxInt64}},
+		"an entry without units":        {log, []int64{9, 9}},
+		"an entry of nothing":           {log, []int64{9, 9, 0}},
+		"entries out of order":          {gate, []int64{9, 9, 1, 9, 1}},
+		"totals that overflow":          {log, []int64{9, 8, math.MaxInt64, 9, math.MaxInt64}},
+		"an entry after the last":       {log, []int64{8, 9, 1}},
+		"leases without an instant":     {leases, nil},
+		"a lease cut short":             {leases, []int64{9, 50, 7}},
+		"a lease of nothing":            {leases, []int64{9, 50, 7, 0}},
+		"leases out of order":           {leases, []int64{9, 50, 7, 1, 49, 7, 1}},
+		"one lease twice":               {leases, []int64{9, 50, 7, 1, 50, 7, 1}},
+		"leases of more than can exist": {leases, []int64{9, 49, 7, math.MaxInt64, 50, 7, math.MaxInt64}},
 	} {
-		if s, ok := algorithm.Saved(tt.a, tt.numbers); ok {
+		if s, ok := tt.saver.RestoreState(tt.numbers); ok {
 			t.Errorf("%s: %v is read as %+v", name, tt.numbers, s)
 		}
 	}
-	if _, ok := algorithm.Saved(leases, algorithm.AppendSaved(nil, leases, held)); !ok {
+	held := leases.TakeLease(leases.TakeLease(leases.Fresh(), 10, 1, 7), 20, 2, 8)
+	if _, ok := leases.RestoreState(leases.AppendState(nil, held)); !ok {
 		t.Error("leases that are held are refused")
+	}
+}
+
+// TestGuavaIsNotSaved: its states depend on when they began.
+func TestGuavaIsNotSaved(t *testing.T) {
+	if _, ok := algorithm.Algorithm(algorithm.NewBursty(1, 1)).(algorithm.Saver); ok {
+		t.Error("Guava is a Saver")
 	}
 }

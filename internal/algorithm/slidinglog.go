@@ -120,3 +120,9 @@ func (l *SlidingLog) CountsDenied() bool { return l.countDenied }
 // Solitary is true where refusals are written: another limit's refusal would
 // be logged too.
 func (l *SlidingLog) Solitary() bool { return l.countDenied }
+
+// AppendState appends the log.
+func (l *SlidingLog) AppendState(into []int64, s State) []int64 { return (*log)(&s).appendTo(into) }
+
+// RestoreState refuses what is not a log.
+func (l *SlidingLog) RestoreState(numbers []int64) (State, bool) { return restoreLog(numbers) }

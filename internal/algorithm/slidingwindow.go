@@ -83,3 +83,12 @@ func (l *SlidingWindow) fits(before, room int64) int64 {
 	}
 	return l.period - mul(room, l.period).floorDiv(before)
 }
+
+// AppendState appends the window, its count, and the count before.
+func (l *SlidingWindow) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 3) }
+
+// RestoreState refuses what is not a count.
+func (l *SlidingWindow) RestoreState(numbers []int64) (s State, ok bool) {
+	s, ok = restoreNumbers(numbers, 3)
+	return s, ok && isCount(s.B) && isCount(s.C)
+}

@@ -118,3 +118,19 @@ func (b *TokenBucket) rescaled(old *TokenBucket, s State, now int64) State {
 	part := mul(rest, b.unit).ceilDiv(old.unit)
 	return b.state(b.ticks(now).add(mul(units, b.unit)).add(int128{lo: uint64(part)}))
 }
+
+// AppendState appends TAT and its ticks.
+func (b *TokenBucket) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 3) }
+
+// RestoreState refuses an instant without ticks.
+func (b *TokenBucket) RestoreState(numbers []int64) (s State, ok bool) {
+	s, ok = restoreNumbers(numbers, 3)
+	return s, ok && s.C >= 1
+}
+
+// Carry keeps the units used under the limit before.
+func (b *TokenBucket) Carry(before Algorithm, s State, now int64) State {
+	return b.rescaled(before.(interface{ bucket() *TokenBucket }).bucket(), s, now)
+}
+
+func (b *TokenBucket) bucket() *TokenBucket { return b }
