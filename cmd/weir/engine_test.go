@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -65,7 +64,6 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 		t.Errorf("while Redis hangs: got %s, want …%s…%s…", got, status, want)
 	}
 	server.Cont()
-	const patience = 30 * time.Second
 	for began := time.Now(); !strings.HasPrefix(answerTo(t, url+"/v1/take"), `{"allowed":`); {
 		if time.Since(began) > patience {
 			t.Fatalf("Redis goes on, and the daemon did not find its way back within %v", patience)
@@ -159,14 +157,20 @@ var errUndecided = errors.New("undecided")
 // startDaemon runs weir serve until the test ends and returns where it listens.
 func startDaemon(t *testing.T, args ...string) (url string) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Args = append([]string{"weir", "serve"}, args...)
+	cmd := daemonCommand(t, args...)
 	var log strings.Builder
 	cmd.Stderr = &log
+	t.Cleanup(func() {
+		if err := stopDaemon(cmd); err != nil {
+			t.Errorf("weir serve ended with %v: %s", err, log.String())
+		}
+	})
+	return startAndFindURL(t, cmd)
+}
+
+// startAndFindURL starts weir serve and returns where it says that it listens.
+func startAndFindURL(t *testing.T, cmd *exec.Cmd) (url string) {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -174,12 +178,6 @@ func startDaemon(t *testing.T, args ...string) (url string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("weir serve ended with %v: %s", err, log.String())
-		}
-	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if url, found := strings.CutPrefix(lines.Text(), "weir listens on "); found {
 			go func() { _, _ = io.Copy(io.Discard, out) }()

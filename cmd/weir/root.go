@@ -38,6 +38,10 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		err = usageWithHint(flagError(err), fmt.Sprintf("'%s --help' shows how it is called, with examples", cmd.CommandPath()))
 	}
 	printError(errs, err)
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
 	if hinted, ok := errors.AsType[*hintedError](err); ok && hinted.usage {
 		return exitUsage
 	}

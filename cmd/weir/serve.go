@@ -68,12 +68,18 @@ after the last save is forgotten if the program is killed.`,
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			// Nobody reading the log any more is no reason to die unsaved.
+			// A closed log is no reason to die unsaved.
 			signal.Ignore(syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends the process
-			return o.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			log := newLogBuffer(cmd.ErrOrStderr())
+			defer log.end(logPatience)
+			if err := o.run(ctx, cmd.OutOrStdout(), log); err != nil {
+				printError(log, err)
+				return &quietExit{exitCode(err)}
+			}
+			return nil
 		},
 	}
 	flags := cmd.Flags()
@@ -142,7 +148,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	asked, stopAsking := o.state.saveSignals() // before anyone can know whom to ask
 	defer stopAsking()
-	if err := announce(out, listener.Addr(), rules); err != nil {
+	if err := announce(out, log, listener.Addr(), rules); err != nil {
 		_ = listener.Close()
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
@@ -213,16 +219,30 @@ func listen(address string) (net.Listener, error) {
 	return nil, errorWithHint(fmt.Errorf("serve: %w", err), "an address is one of this machine, and reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 }
 
-// announce prints where the program listens, its rules, and how to try it.
-func announce(out io.Writer, address net.Addr, rules []*weir.Rule) error {
+// logPatience is how long a reader that stalls may delay the start, and the end.
+const logPatience = time.Second
+
+// announce prints where the program listens, its rules, and how to try it. It
+// leaves a reader that stalls behind.
+func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.Rule) error {
 	base := "http://" + reachable(address)
 	text := "weir listens on " + base + "\n"
 	for _, r := range rules {
 		text += "rule " + printable(r.String()) + "\n"
 	}
 	text += "try: curl -d '{\"key\":\"alice\"}' " + base + "/v1/take\n"
-	_, err := io.WriteString(out, text)
-	return err
+	written := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(out, text)
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(logPatience):
+		log.Warn("serving, though standard output takes no more: its reader stalls", "address", base)
+		return nil
+	}
 }
 
 // reachable is the address as a client on this machine writes it.

@@ -5,11 +5,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,17 +116,12 @@ func TestSaveThatFailsLeavesTheFileBefore(t *testing.T) {
 
 // As in "weir serve 2>&1 | tee log", where an interrupt ends tee first.
 func TestStopSavesThoughNobodyReadsTheLogAnyMore(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	log, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &stateFile{path: filepath.Join(t.TempDir(), "state"), log: slog.New(slog.DiscardHandler)}
-	cmd := exec.Command(exe)
-	cmd.Args = []string{"weir", "serve", "--http", "127.0.0.1:0", "--rule", slowRule(t).String(), "--state", f.path}
+	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--rule", slowRule(t).String(), "--state", f.path)
 	cmd.Stdout, cmd.Stderr = write, write
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -145,10 +138,7 @@ func TestStopSavesThoughNobodyReadsTheLogAnyMore(t *testing.T) {
 		}
 	}
 	_ = log.Close()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
+	if err := stopDaemon(cmd); err != nil {
 		t.Errorf("weir serve ended with %v, want a good end", err)
 	}
 	if got := spent(t, f); got != 7 {
