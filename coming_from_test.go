@@ -94,3 +94,26 @@ func TestBurstyLetsTheNextOnePay(t *testing.T) {
 		}
 	})
 }
+
+// A leaky bucket without a queue is not a limiter that makes callers wait.
+func TestLeakyBucketWithoutAQueueRefusesWhereABucketOfOneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leaky := mustNew(t, weir.LeakyBucket{Rate: weir.PerSecond(10)})
+		bucket := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 1})
+		start := time.Now()
+		if err := leaky.Wait(t.Context()); err != nil {
+			t.Errorf("leaky bucket, first: %v, want it admitted", err)
+		}
+		if err := leaky.Wait(t.Context()); !errors.Is(err, weir.ErrQueueFull) || time.Since(start) != 0 {
+			t.Errorf("leaky bucket, second: %v after %v, want ErrQueueFull at once", err, time.Since(start))
+		}
+		for range 2 {
+			if err := bucket.Wait(t.Context()); err != nil {
+				t.Errorf("token bucket: %v, want it admitted", err)
+			}
+		}
+		if time.Since(start) != 100*time.Millisecond {
+			t.Errorf("token bucket: two after %v, want 100ms", time.Since(start))
+		}
+	})
+}

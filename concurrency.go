@@ -16,6 +16,10 @@ import (
 // Take without an identity ([Request.Lease]) is given back by a Record of the
 // negative cost, which releases what is held without identity and ends first.
 //
+// Cancel gives units back to every limit of the rule. Where a rate is to stay
+// spent, give the slots a rule of their own, reserve both rules in one call, and
+// return the slot alone: Settle(ctx, 0, 1).
+//
 // RetryAfter and ResetAfter count on nobody giving back early: they tell when
 // enough leases will have ended by themselves. Without a Lease nobody knows when
 // that is, and they are [Never] although the cost fits the Limit.

@@ -18,11 +18,13 @@ type Decision struct {
 	Remaining int64
 	// RetryAfter is 0 if allowed, else the shortest wait after which the same
 	// cost is admitted if nothing else happens to the key, rounded up to a
-	// nanosecond. Never means that the cost can never fit.
+	// nanosecond. Never means that the cost can never fit, or that the end of
+	// the wait is unknown (a Concurrency without a Lease) or over 292 years away.
 	RetryAfter time.Duration
 	// ResetAfter is the wait until the key is as good as never seen.
 	ResetAfter time.Duration
-	// Delay is how long the caller must hold before going ahead. Only a
-	// LeakyBucket admits with a delay.
+	// Delay is how long the caller must hold before going ahead: for the turn
+	// of a LeakyBucket, or for the instant of a Booking on any limit. It is 0
+	// in every other answer.
 	Delay time.Duration
 }

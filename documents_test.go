@@ -34,6 +34,24 @@ func TestReadmeExamplesAreRunnableExamples(t *testing.T) {
 	}
 }
 
+// Code that is printed in another document stands, as it is printed, in a test
+// that is compiled.
+func TestCodeInDocumentsStandsInTests(t *testing.T) {
+	var sources strings.Builder
+	for _, f := range goFiles(t) {
+		if f.test {
+			sources.WriteString(readFile(t, f.path))
+		}
+	}
+	for _, document := range documents(t) {
+		for _, block := range goBlock.FindAllStringSubmatch(readFile(t, document), -1) {
+			if document != "README.md" && !strings.Contains(sources.String(), block[1]) {
+				t.Errorf("%s shows this, which is in no test:\n%s", document, block[1])
+			}
+		}
+	}
+}
+
 // exampleBodies are the bodies of the Example functions without the tab that
 // they are indented by and without the expected output.
 func exampleBodies(t *testing.T) (bodies []string) {
@@ -74,6 +92,21 @@ func TestDocumentsNameEveryPackageAndDependency(t *testing.T) {
 				t.Errorf("docs/dependencies.md does not say why %s requires `%s`", dir, required)
 			}
 		}
+	}
+}
+
+var existingModule = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.*\\| exists[^|]*\\|$")
+
+func TestContributingListsTheModulesThatExist(t *testing.T) {
+	var listed []string
+	for _, row := range existingModule.FindAllStringSubmatch(readFile(t, "CONTRIBUTING.md"), -1) {
+		listed = append(listed, row[1])
+	}
+	slices.Sort(listed)
+	existing := modules(t)
+	slices.Sort(existing)
+	if !slices.Equal(listed, existing) {
+		t.Errorf("CONTRIBUTING.md says that the modules %q exist, want %q", listed, existing)
 	}
 }
 

@@ -39,7 +39,7 @@ var (
 // LimitError says which field of which limit is outside which bound.
 type LimitError struct {
 	Limit  string // what was refused, as text: `token bucket 0/s`
-	Field  string // rate, period, burst, queue, nodelay, gap, name, limits
+	Field  string // such as rate, period, burst, queue, gap, slots, name, limits
 	Reason string // the value and the bound it breaks
 }
 
@@ -100,9 +100,9 @@ func (e *WaitError) Is(target error) bool {
 
 // RequestError says why a request cannot be decided by any engine.
 type RequestError struct {
-	Op     string // take, reserve, peek, record, reset, check
+	Op     string // take, reserve, peek, record, reset, settle, wait, check
 	Rule   string // empty if the request has no rule
-	Field  string // rule, key, cost, requests
+	Field  string // such as rule, key, cost, class, requests
 	Reason string // the value and the bound it breaks
 }
 

@@ -78,6 +78,7 @@ func ExampleSlidingLog() {
 func Example_changedRate() {
 	spent := weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10}
 	for _, changed := range []weir.TokenBucket{
+		spent,
 		{Rate: weir.PerSecond(1), Burst: 10},
 		{Rate: weir.PerSecond(100), Burst: 10},
 	} {
@@ -87,6 +88,8 @@ func Example_changedRate() {
 		fmt.Println("limiter:", changed, "-", d.Remaining, "left, the next in", d.RetryAfter, err)
 	}
 	// Output:
+	// engine:  token bucket 10/s burst 10 - 0 left, the next in 100ms <nil>
+	// limiter: token bucket 10/s burst 10 - 0 left, the next in 100ms <nil>
 	// engine:  token bucket 1/s burst 10 - 9 left, the next in 0s <nil>
 	// limiter: token bucket 1/s burst 10 - 0 left, the next in 1s <nil>
 	// engine:  token bucket 100/s burst 10 - 0 left, the next in 910ms <nil>

@@ -10,12 +10,14 @@ import (
 // Queue of them waiting: who is admitted is told a Delay, and obeys it. What
 // finds the queue full is refused. It shapes where the others police.
 //
-// It is nginx's limit_req without its rounding (the burst there is the Queue
-// here), uber's ratelimit and the interval of Tokio.
+// It is nginx's limit_req without its rounding: the burst there is the Queue
+// here. It is neither uber's ratelimit nor Tokio's interval, which make every
+// caller wait: with a Queue of 0 a caller that comes early is refused, also in
+// Wait. A TokenBucket with a Burst of 1 makes that caller wait.
 type LeakyBucket struct {
 	Rate    Rate
 	Queue   int64 // units that may wait, 0 to MaxCount - 1; the capacity is Queue + 1
-	NoDelay int64 // the first so many units in excess pass at once, 0 to Queue
+	NoDelay int64 // units in excess that pass at once, 0 to MaxCount - 1; Queue or more is all of them
 }
 
 var _ Limit = LeakyBucket{}

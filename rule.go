@@ -32,8 +32,8 @@ type part struct {
 	table atomic.Pointer[limitTable] // where the memory engine that asked last keeps them
 }
 
-// NewRule makes a rule of one limit or several. The name is 1 to 256 bytes
-// without '='. A LeakyBucket, or a SlidingLog with CountDenied, stands alone;
+// NewRule makes a rule of 1 to 16 limits. The name is 1 to 256 bytes without '='
+// and NUL. A LeakyBucket, or a SlidingLog with CountDenied, stands alone;
 // Bursty and WarmUp are refused, since their keys cannot be forgotten.
 // Errors are *LimitError values joined.
 func NewRule(name string, limits ...Limit) (*Rule, error) {

@@ -21,13 +21,14 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
 // WaitN takes cost n when it is the caller's turn: in order of arrival, or by
 // weight between the classes of Options. It returns nil when the cost was
-// taken, and takes nothing otherwise.
+// taken. A caller that leaves before its turn takes nothing. One that leaves
+// after it, during Options.Jitter, gives the cost back.
 //
-// If the context ends before the turn can come, it is refused at once with a
-// *WaitError, which is also a context.DeadlineExceeded. If the context is
-// cancelled meanwhile, the place is given up, those behind move forward, and
-// the error wraps the context's. A cost above the capacity is a *CostError. A
-// full queue is ErrQueueFull.
+// If the context's deadline is before the turn, the wait is refused at once with
+// a *WaitError, which is also a context.DeadlineExceeded. If the context ends
+// meanwhile, the place is given up, those behind move forward, and the error
+// wraps the context's. A cost above the capacity is a *CostError, a negative one
+// a *RequestError. A full queue is ErrQueueFull. After Close it is ErrClosed.
 func (l *Limiter) WaitN(ctx context.Context, n int64) error {
 	return l.wait(ctx, Turn{Cost: n, Max: Never})
 }
