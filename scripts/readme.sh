@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Does what README.md tells a newcomer to do, in a fresh clone: starts the
-# daemon, runs the curl line it prints, waits as long as a refusal says, stops
-# it, replays the log, and reads the documentation. None of this changes a file
-# of the clone. Commands are read from README.md, so that what is tested is what
-# is printed there.
+# daemon, runs the loop of curl lines, waits as long as a refusal says, stops the
+# daemon, replays the log, paces lines, and reads the documentation. None of this
+# changes a file of the clone. Commands are read from README.md, so that what is
+# tested is what is printed there.
 #
 # A clone holds what is committed. Without a git checkout the tree is copied.
 set -euo pipefail
@@ -73,17 +73,21 @@ ask() { answer=$(bash -c "$curl_line" 2>/dev/null) || fail "failed: $curl_line";
 
 allowed() { grep -qE '"allowed": ?true' <<<"$answer"; }
 
-# burst_then_refusals checks that the burst passes, and that the rate adds no
-# more than the time allows.
+# burst_then_refusals runs the loop of README.md, at the address that the daemon
+# listens on, and checks that the burst passes, and that the rate adds no more
+# than the time allows.
 burst_then_refusals() {
-	echo "\$ $curl_line"
-	local start admitted=0 most elapsed
+	local loop start answers admitted most elapsed
+	loop=$(grep -E '^for .* curl ' README.md) || fail "README.md has no loop of curl lines"
+	grep -qF "curl ${curl_line#curl }" <<<"${loop//127.0.0.1:8080/$(cut -d / -f 3 <<<"$curl_line")}" ||
+		fail "the loop of README.md does not run the line that the daemon prints: $curl_line"
+	loop=${loop//127.0.0.1:8080/$(cut -d / -f 3 <<<"$curl_line")}
+	echo "\$ $loop"
 	start=$(now_ms)
-	for _ in $(seq "$requests"); do
-		ask
-		if allowed; then admitted=$((admitted + 1)); fi
-	done
+	answers=$(bash -c "$loop" 2>/dev/null) || fail "failed: $loop"
 	elapsed=$(($(now_ms) - start))
+	[ "$(grep -cE '"allowed": ?(true|false)' <<<"$answers")" -eq "$requests" ] || fail "want $requests answers, got: $answers"
+	admitted=$(grep -cE '"allowed": ?true' <<<"$answers")
 	most=$((burst + rate * elapsed / 1000 + 1))
 	echo "readme.sh: $requests requests in $elapsed ms: $admitted admitted, $((requests - admitted)) refused"
 	[ "$admitted" -ge "$burst" ] || fail "$admitted admitted, want the burst of $burst"
@@ -129,6 +133,13 @@ replay_log() {
 	grep -qE '10,?000' "$work/replay.txt" || fail "the report does not say that 10,000 lines were read"
 }
 
+pace_lines() {
+	local command
+	command=$(grep -E '^seq .* go run \./cmd/weir pace ' README.md) || fail "README.md has no pace command"
+	echo "\$ $command"
+	bash -c "$command" | diff - <(seq 10) || fail "not every line came through: $command"
+}
+
 # clone_is_unchanged reads the documentation, which makes Go load every module
 # of the workspace, and checks that no command above wrote to a file of the clone.
 clone_is_unchanged() {
@@ -147,4 +158,5 @@ burst_then_refusals
 retry_is_admitted
 stop_daemon
 replay_log
+pace_lines
 clone_is_unchanged
