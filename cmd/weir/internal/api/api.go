@@ -33,7 +33,7 @@ type API struct {
 	log      *slog.Logger
 	patience time.Duration
 	stopping atomic.Bool
-	bodies   bodyGate
+	bodies   bodyBudget
 	origin   *http.CrossOriginProtection
 	failures rareLog
 	noRoom   rareLog
@@ -48,7 +48,6 @@ func New(o Options) *API {
 		rules:    make(map[string]*weir.Rule, len(o.Rules)),
 		log:      o.Log,
 		patience: o.Patience,
-		bodies:   make(bodyGate, largeBodies),
 		origin:   http.NewCrossOriginProtection(),
 	}
 	for _, r := range o.Rules {

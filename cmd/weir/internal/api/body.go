@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
+	"sync/atomic"
 )
 
 // The bounds of what bodies may occupy. The largest body holds MaxRequests
@@ -14,7 +16,7 @@ import (
 const (
 	maxBody     = 1 << 20
 	smallBody   = 16 << 10
-	largeBodies = 32 // bodies above smallBody, or of unknown size, read at once
+	largeBodies = 32 << 20 // of memory for all bodies that outgrow smallBody
 )
 
 // read fills the call with the requests of the body, or says what is wrong.
@@ -25,18 +27,18 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative boo
 	if r.ContentLength > maxBody {
 		return tooLarge()
 	}
-	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		if !a.bodies.enter(r) {
-			return &problem{status: http.StatusServiceUnavailable, detail: "too many large bodies at once; ask again"}
-		}
-		defer a.bodies.leave()
-	} else {
-		c.body.Grow(int(r.ContentLength) + bytes.MinRead)
+	if r.ContentLength <= smallBody {
+		c.body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
 	}
-	if _, err := c.body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return tooLarge()
-		}
+	defer a.bodies.release(c)
+	err := a.bodies.receive(c, http.MaxBytesReader(w, r.Body, maxBody))
+	if err == errNoRoom {
+		return &problem{status: http.StatusServiceUnavailable, detail: "too many large bodies at once; ask again"}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge()
+	}
+	if err != nil {
 		return badField("body", "could not be read to its end")
 	}
 	return c.decode(a.rules, negative)
@@ -68,17 +70,51 @@ func unsupported(header, got, want string) *problem {
 	}
 }
 
-// bodyGate bounds how many large bodies are in memory: each takes a place.
-type bodyGate chan struct{}
+// bodyBudget bounds the memory of all bodies that outgrow smallBody. A body pays
+// for memory when its bytes have filled what it has, so a client that announces
+// much and sends nothing takes nothing from others.
+type bodyBudget struct{ held atomic.Int64 }
 
-// enter waits for a place as long as the client does.
-func (g bodyGate) enter(r *http.Request) bool {
-	select {
-	case g <- struct{}{}:
-		return true
-	case <-r.Context().Done():
-		return false
+var errNoRoom = errors.New("no memory for a large body")
+
+// receive reads all of a body into the call. It refuses rather than wait for
+// memory: whoever holds that may never send another byte.
+func (b *bodyBudget) receive(c *call, body io.Reader) error {
+	for {
+		if c.body.Available() == 0 && !b.grow(c) {
+			return errNoRoom
+		}
+		space := c.body.AvailableBuffer()
+		n, err := body.Read(space[:cap(space)])
+		c.body.Write(space[:n])
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 
-func (g bodyGate) leave() { <-g }
+// grow doubles a buffer, if it stays small or the budget allows.
+func (b *bodyBudget) grow(c *call) bool {
+	more := int64(max(c.body.Cap(), bytes.MinRead))
+	if c.body.Cap() >= smallBody {
+		if b.held.Add(more) > largeBodies {
+			b.held.Add(-more)
+			return false
+		}
+		c.paid += more
+	}
+	c.body.Grow(int(more))
+	return true
+}
+
+// release gives back what a large body has paid for.
+func (b *bodyBudget) release(c *call) {
+	if c.paid == 0 {
+		return
+	}
+	b.held.Add(-c.paid)
+	*c = call{requests: c.requests}
+}

@@ -12,6 +12,7 @@ import (
 // call is the memory of one request, used again by later ones.
 type call struct {
 	body     bytes.Buffer
+	paid     int64 // of the memory of large bodies
 	json     jsontext.Decoder
 	text     []byte // the last string read, unescaped
 	requests []weir.Request
@@ -22,12 +23,9 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func newCall() *call { return calls.Get().(*call) }
 
-// free gives the memory back, unless a large body made it large: a burst of
-// those should not stay in memory.
+// free gives the memory back. That of a large body was released before: a burst
+// of those should not stay in memory.
 func (c *call) free() {
-	if c.body.Cap() > smallBody+bytes.MinRead || cap(c.text) > smallBody {
-		return
-	}
 	c.body.Reset()
 	c.json.Reset(&c.body)
 	clear(c.requests) // keep no keys alive

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -173,25 +172,5 @@ func TestMostRequestsWithLongestKeysFit(t *testing.T) {
 	body := `{"requests":[` + strings.TrimSuffix(strings.Repeat(one+",", weir.MaxRequests), ",") + `]}`
 	if w := post(f, "/v1/take", body); w.Code != http.StatusOK {
 		t.Errorf("%d requests in %d bytes: got %d %.100s", weir.MaxRequests, len(body), w.Code, w.Body)
-	}
-}
-
-func TestLargeBodiesTakeTurnsAndSmallOnesPass(t *testing.T) {
-	f := newFixture(t, usual)
-	for range largeBodies {
-		f.bodies <- struct{}{}
-	}
-	if w := post(f, "/v1/take", `{"key":"a"}`); w.Code != http.StatusOK {
-		t.Errorf("small body: got %d %s", w.Code, w.Body)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/v1/take", strings.NewReader(`{"key":"a"}`+strings.Repeat(" ", smallBody)))
-	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r)
-	checkProblem(t, "large body with no place left", w, fault{status: http.StatusServiceUnavailable, detail: "too many large bodies at once; ask again"})
-	<-f.bodies
-	if w := post(f, "/v1/take", `{"key":"a"}`+strings.Repeat(" ", smallBody)); w.Code != http.StatusOK || len(f.bodies) != largeBodies-1 {
-		t.Errorf("large body with one place left: got %d %s, and %d places are taken, want %d", w.Code, w.Body, len(f.bodies), largeBodies-1)
 	}
 }
