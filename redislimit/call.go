@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -40,14 +41,18 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 			b.add(&s.decisions[i])
 		}
 	}
+	if e.closed.Load() {
+		return errClosed
+	}
 	e.stats.calls.Add(1)
+	began := time.Now()
 	text, err := e.call(b, lane)
 	if err == nil || !lost(err) { // a call that is lost may still be read
 		b.clear()
 		batches.Put(b)
 	}
 	if err != nil {
-		return err
+		return e.failed(err, began)
 	}
 	r := reply{left: text, since: math.Inf(-1)}
 	now := micros(r.double())
@@ -60,6 +65,22 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		}
 	}
 	return nil
+}
+
+// failed is the error of a call that left at an instant. Where it says that the
+// server is a replica, the connections from before are given up.
+func (e *Engine) failed(err error, began time.Time) error {
+	switch {
+	case errors.Is(err, rueidis.ErrClosing): // also of one connection, after a failover
+		reason := Lost
+		if e.closed.Load() {
+			reason = Closed
+		}
+		return &Error{Reason: reason, Counted: true, Err: err}
+	case e.conns != nil && readOnly(err):
+		e.conns.closeOlder(began)
+	}
+	return err
 }
 
 // How often, and after how long, a decision is asked again whose keys are on

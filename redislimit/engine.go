@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/rueidis"
 
@@ -27,7 +28,8 @@ import (
 // Engine is a weir.Engine over Redis. All methods may be called concurrently.
 type Engine struct {
 	client  rueidis.Client
-	owned   bool // Close closes the client, too
+	conns   *connections // of a client that Open made, which Close closes too
+	closed  atomic.Bool
 	options Options
 	keys    keys
 	lanes   []committer // one for each lane of a cluster, else one for all
@@ -66,6 +68,8 @@ func Open(url string, options Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	conns := &connections{}
+	client.DialCtxFn = conns.dial
 	connected, err := rueidis.NewClient(client)
 	if err != nil {
 		return nil, cannotOpen(client.InitAddress, err)
@@ -75,16 +79,18 @@ func Open(url string, options Options) (*Engine, error) {
 		connected.Close()
 		return nil, err
 	}
-	e.owned = true
+	e.conns = conns
 	return e, nil
 }
 
-// Close ends the connections that Open made. Decisions that come later are
-// errors.
+// Close ends the connections that Open made. Later decisions are errors, and so
+// are those that wait for Redis: they may have been counted. A client that was
+// given to New stays open.
 func (e *Engine) Close() {
-	if e.owned {
-		e.client.Close()
+	if e.closed.Swap(true) || e.conns == nil {
+		return
 	}
+	e.client.Close()
 }
 
 // Take admits the cost of all requests now, or none.

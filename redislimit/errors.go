@@ -67,8 +67,6 @@ func failure(err error) *Error {
 	switch {
 	case err == context.Canceled, err == context.DeadlineExceeded: // a caller's, before it was sent
 		return &Error{Reason: Cancelled, Err: err}
-	case errors.Is(err, rueidis.ErrClosing):
-		return &Error{Reason: Closed, Err: err}
 	case errors.Is(err, errReply), errors.Is(err, errUnreadable):
 		return &Error{Reason: Damaged, Err: err, Counted: errors.Is(err, errReply)}
 	}
@@ -98,6 +96,9 @@ func serverReason(text string) Reason {
 	}
 	return Refused
 }
+
+// errClosed is the error of what was asked of an engine after its Close.
+var errClosed = &Error{Reason: Closed, Err: errors.New("the engine was closed before")}
 
 const opOpen = "open"
 

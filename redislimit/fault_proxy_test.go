@@ -11,10 +11,11 @@ import (
 // proxy stands between a client and a server and cuts connections in the
 // middle of a reply, after the server has done what was asked.
 type proxy struct {
-	addr, server string
-	listener     net.Listener
-	cut          atomic.Bool // the next reply is the last of its connection
-	cuts         atomic.Int64
+	addr     string
+	server   atomic.Value // string: where new connections lead
+	listener net.Listener
+	cut      atomic.Bool // the next reply is the last of its connection
+	cuts     atomic.Int64
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -27,7 +28,8 @@ func startProxy(t *testing.T, server string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{addr: listener.Addr().String(), server: server, listener: listener}
+	p := &proxy{addr: listener.Addr().String(), listener: listener}
+	p.server.Store(server)
 	p.group.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -49,7 +51,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := net.Dial("tcp", p.server.Load().(string))
 		if err != nil {
 			_ = client.Close()
 			continue
