@@ -116,6 +116,8 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 		return wrong("leave --state out; docs/redis.md says what Redis keeps over a restart", "--state with --engine: the budgets are in Redis, not here")
 	case o.engine != memoryEngine && given("max-keys"):
 		return wrong("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis, not here")
+	case o.state.path == "" && given("state"):
+		return wrong("name the file: --state weir.state", "--state '': not the name of a file")
 	case o.state.path == "" && given("state-every"):
 		return wrong("name the file: --state weir.state", "--state-every without --state")
 	}
@@ -130,6 +132,10 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	o.state.log = log
+	if err := o.state.claim(ctx); err != nil {
+		return err
+	}
+	defer o.state.release()
 	engine, err := o.openEngine(ctx, log)
 	if err != nil {
 		return err

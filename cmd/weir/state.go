@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -22,6 +24,7 @@ type stateFile struct {
 	every time.Duration // 0 saves only when asked, and at the end
 	log   *slog.Logger
 	keys  int // most keys of a limit; 0 is the default of the engine
+	lock  *os.File
 }
 
 // options are those of the engine, new or loaded.
@@ -93,35 +96,41 @@ func (f *stateFile) keep(ctx context.Context, engine *weir.Memory, asked <-chan 
 }
 
 // save replaces the file at once: whoever reads it, also after a crash, finds
-// the old one or the new one, whole.
+// the old one or the new one, whole. What is being written has a name of its own,
+// so that nobody else writes into it, where there are no locks either.
 func (f *stateFile) save(engine *weir.Memory) error {
 	if f.path == "" {
 		return nil
 	}
-	path := f.path
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the file is replaced, not a link to it
-	}
-	part := path + ".part"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return f.cannot("write", err) // left behind by a crash
-	}
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	folder, name := filepath.Split(f.path)
+	folder = cmp.Or(folder, ".")
+	part, err := os.CreateTemp(folder, name+".*"+partEnd) // private: mode 0600
 	if err != nil {
 		return f.cannot("write", err)
 	}
-	err = errors.Join(engine.Save(file), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(part, path)
+	if err = write(part, engine); err == nil {
+		err = os.Rename(part.Name(), f.path)
 	}
 	if err != nil {
-		_ = os.Remove(part)
+		_ = os.Remove(part.Name())
 		return f.cannot("write", err)
 	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	if err := syncFolder(folder); err != nil {
 		return f.cannot("write", err)
 	}
 	return nil
+}
+
+// write saves the engine to a file, which it closes. The first error counts.
+func write(file *os.File, engine *weir.Memory) error {
+	err := engine.Save(file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
 }
 
 // syncFolder makes a rename last, where folders can be synchronized.
@@ -136,7 +145,11 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
+// cannot is the error of a file that cannot be used, with what to do about it.
 func (f *stateFile) cannot(verb string, err error) error {
-	return errorWithHint(fmt.Errorf("serve: --state %s: cannot %s it: %s", f.path, verb, strings.TrimPrefix(err.Error(), "weir: ")),
-		"the folder must exist, and this user must be able to read and write in it")
+	hint := "the folder must exist, and this user must be able to read and write in it"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		hint = "the disk is full, or this user's share of it: make room, or name a file on another disk; the file saved before is kept"
+	}
+	return errorWithHint(fmt.Errorf("serve: --state %s: cannot %s it: %s", f.path, verb, strings.TrimPrefix(err.Error(), "weir: ")), hint)
 }

@@ -86,31 +86,43 @@ func TestStateIsSavedInEveryInterval(t *testing.T) {
 	})
 }
 
-// TestSaveThatFailsLeavesTheFileBefore takes the name of the half-written file
-// away, and then the folder.
+// TestSaveThatFailsLeavesTheFileBefore takes the folder away.
 func TestSaveThatFailsLeavesTheFileBefore(t *testing.T) {
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "folder")
 	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
 	engine := weir.NewMemory(weir.MemoryOptions{})
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := f.save(engine); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(f.path)
-	if err != nil {
+	if err := os.Rename(folder, folder+" away"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(f.path+".part", "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.save(engine); err == nil || !strings.Contains(err.Error(), "cannot write it") {
-		t.Errorf("saving with a folder in the way: got %v", err)
-	}
-	if after, err := os.ReadFile(f.path); err != nil || string(after) != string(before) {
-		t.Errorf("the file before is changed: %v", err)
-	}
-	f.path = filepath.Join(folder, "nowhere", "state")
 	if err := f.save(engine); err == nil || !strings.Contains(err.Error(), "cannot write it") {
 		t.Errorf("saving where no folder is: got %v", err)
+	}
+	if err := os.Rename(folder+" away", folder); err != nil {
+		t.Fatal(err)
+	}
+	if got := spent(t, f); got != 0 {
+		t.Errorf("%d spent in the file before, want 0", got)
+	}
+}
+
+// TestSaveThatCannotReplaceTheFileLeavesNothingBeside puts a folder in the way.
+func TestSaveThatCannotReplaceTheFileLeavesNothingBeside(t *testing.T) {
+	folder := t.TempDir()
+	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
+	if err := os.MkdirAll(filepath.Join(f.path, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.save(weir.NewMemory(weir.MemoryOptions{})); err == nil || !strings.Contains(err.Error(), "cannot write it") {
+		t.Errorf("saving with a folder in the way: got %v", err)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("the folder holds %v, want what was in the way alone (%v)", entries, err)
 	}
 }
 
@@ -146,42 +158,58 @@ func TestStopSavesThoughNobodyReadsTheLogAnyMore(t *testing.T) {
 	}
 }
 
-func TestStateBehindALinkIsSavedWhereTheLinkLeads(t *testing.T) {
+// The first link leads to a second, which leads to a file that is not there yet.
+func TestStateBehindLinksIsSavedWhereTheyLead(t *testing.T) {
 	folder := t.TempDir()
-	link := filepath.Join(folder, "link")
-	if err := os.Symlink(filepath.Join(folder, "state"), link); err != nil {
+	link, target := filepath.Join(folder, "link"), filepath.Join(folder, "disk", "state")
+	if err := os.Mkdir(filepath.Join(folder, "disk"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	if err := (&stateFile{path: filepath.Join(folder, "state"), log: log}).save(weir.NewMemory(weir.MemoryOptions{})); err != nil {
+	for name, leads := range map[string]string{link: "disk/other", filepath.Join(folder, "disk", "other"): target} {
+		if err := os.Symlink(leads, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range int64(2) { // the file is made, and then replaced
+		f := &stateFile{path: link, log: slog.New(slog.DiscardHandler)}
+		if err := f.claim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		engine, err := f.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := engine.Take(t.Context(), slowRule(t).For("k", 7)); err != nil || !d.Allowed {
+			t.Fatalf("take: %+v, %v", d, err)
+		}
+		if err := f.save(engine); err != nil {
+			t.Fatal(err)
+		}
+		f.release()
+		if got := spent(t, &stateFile{path: target, log: f.log}); got != 7*(i+1) {
+			t.Errorf("%d spent in the file behind the links, want %d", got, 7*(i+1))
+		}
+		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("the link is one no more: %v, %v", info.Mode(), err)
+		}
+	}
+}
+
+func TestStateBehindALinkToItselfIsRefused(t *testing.T) {
+	f := &stateFile{path: filepath.Join(t.TempDir(), "link")}
+	if err := os.Symlink("link", f.path); err != nil {
 		t.Fatal(err)
 	}
-	f := &stateFile{path: link, log: log}
-	engine, err := f.load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, err := engine.Take(t.Context(), slowRule(t).For("k", 7)); err != nil || !d.Allowed {
-		t.Fatalf("take: %+v, %v", d, err)
-	}
-	if err := f.save(engine); err != nil {
-		t.Fatal(err)
-	}
-	if got := spent(t, &stateFile{path: filepath.Join(folder, "state"), log: log}); got != 7 {
-		t.Errorf("%d spent in the file behind the link, want 7", got)
-	}
-	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link is one no more: %v, %v", info.Mode(), err)
+	if err := f.claim(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot follow it") {
+		t.Errorf("claiming a link to itself: got %v", err)
 	}
 }
 
 func TestSavedStateIsPrivateAndLeavesNothingBeside(t *testing.T) {
 	folder := t.TempDir()
 	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
-	for _, name := range []string{"state", "state.part"} { // as others may read, or a crash left it
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("old"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(f.path, []byte("old"), 0o644); err != nil { // which others may read
+		t.Fatal(err)
 	}
 	if err := f.save(weir.NewMemory(weir.MemoryOptions{})); err != nil {
 		t.Fatal(err)
