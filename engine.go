@@ -12,8 +12,9 @@ import (
 // The requests of one call are taken all or nothing: if one refuses, nothing
 // is written. The same rule and key twice in a call is one request with the
 // costs summed. A refusal is a Decision; an error means that the engine could
-// not decide, and then nothing was admitted. Requests are checked before
-// anything is written: a bad one is a [*RequestError].
+// not decide, and then nothing was admitted. [MayHaveCounted] tells whether the
+// cost may have been counted all the same. Requests are checked before anything
+// is written: a bad one is a [*RequestError].
 //
 // A [LeakyBucket], or a [SlidingLog] that counts denied attempts, decides
 // alone: beside another limit in one call it is a [*RequestError].
@@ -32,7 +33,8 @@ type Engine interface {
 
 	// Reserve is Take with a handle to settle or cancel once the true cost is
 	// known. The handle of a refusal settles nothing. It is never nil unless
-	// there is an error, and a nil handle may be cancelled.
+	// there is an error, and a nil handle may be cancelled. See the function
+	// [Reserve], which an engine calls for this.
 	Reserve(ctx context.Context, requests ...Request) (*Reservation, error)
 
 	// Peek is the answer Take would give, and writes nothing.

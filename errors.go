@@ -114,8 +114,3 @@ func (e *RequestError) Error() string {
 }
 
 func (e *RequestError) Unwrap() error { return ErrRequest }
-
-// cannotDecide wraps the reason why an engine could not decide.
-func cannotDecide(op string, err error) error {
-	return fmt.Errorf("weir: %s: could not decide: %w", op, err)
-}

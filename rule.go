@@ -117,11 +117,25 @@ func (r *Rule) delays() bool {
 }
 
 // leases says that the rule holds units by leases with an identity.
-func (r *Rule) leases() bool {
-	return slices.ContainsFunc(r.limits, func(l Limit) bool {
-		_, ok := l.(Concurrency)
-		return ok
-	})
+func (r *Rule) leases() bool { return slices.ContainsFunc(r.limits, isConcurrency) }
+
+func isConcurrency(l Limit) bool {
+	_, ok := l.(Concurrency)
+	return ok
+}
+
+// slots is the rule of those limits of r alone whose units have an identity. It
+// shares their states with r, as it has its name. It is nil if there are none.
+func (r *Rule) slots() *Rule {
+	if r == nil || !r.leases() {
+		return nil
+	}
+	limits := slices.DeleteFunc(r.Limits(), func(l Limit) bool { return !isConcurrency(l) })
+	if len(limits) == len(r.limits) {
+		return r
+	}
+	slots, _ := NewRule(r.name, limits...) // what r holds can be held
+	return slots
 }
 
 // oneSubject says that idleness changes the limit, so that its state must not

@@ -62,6 +62,7 @@ var pieces = []struct {
 	{"AReservationIsSettledOnce", settledOnce},
 	{"ARefusedOrNilReservationSettlesNothing", settlesNothing},
 	{"ABadSettlementLeavesTheReservationOpen", badSettlement},
+	{"AReservationIsSettledAfterItsContextHasEnded", settledAfterTheEnd},
 	{"StrangeKeysAndRuleNamesNeverMeet", namesNeverMeet},
 	{"StateOutlivesAChangeOfRateAndBurst", stateOutlivesChange},
 	{"AnotherPeriodOrAlgorithmIsAnotherState", anotherState},

@@ -123,3 +123,19 @@ func badSettlement(f *fixture) {
 	f.settle(r, 1)
 	f.wantRemaining("after a good one", rule, "a", 9)
 }
+
+func settledAfterTheEnd(f *fixture) {
+	for _, rule := range f.reservable() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancelled, settled := f.reserve(rule.For("k", 1)), f.reserve(rule.For("k", 3))
+		cancel()
+		if err := cancelled.Cancel(ctx); err != nil {
+			f.Errorf("%s: Cancel after the context has ended: %v", rule, err)
+		}
+		f.wantRemaining(rule.String()+": cancelled after the context has ended", rule, "k", 2)
+		if err := settled.Settle(ctx, 2); err != nil {
+			f.Errorf("%s: Settle after the context has ended: %v", rule, err)
+		}
+		f.wantRemaining(rule.String()+": settled after the context has ended", rule, "k", 3)
+	}
+}

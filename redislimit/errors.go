@@ -53,6 +53,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// MayHaveCounted is Counted, for weir.MayHaveCounted.
+func (e *Error) MayHaveCounted() bool { return e.Counted }
+
 // failure makes the error of a call that was sent. An error that the server
 // replied with is certain: the script writes last, and its first write fails.
 // Only an ACL may let some writes pass and others not.

@@ -1,0 +1,60 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// The server has the units; only the replies are lost.
+func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := startProxy(t, server.Addr)
+	engine := openFor(t, "redis://"+proxy.addr, Options{})
+	slots, err := weir.NewRule("slots", weir.Concurrency{Slots: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, err := weir.NewRule("rate", weir.FixedWindow{Rate: weir.PerDay(9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := func(rule *weir.Rule) int64 {
+		t.Helper()
+		d, err := engine.Peek(t.Context(), rule.For("k", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Remaining
+	}
+	wantLost := func(what string, err error) {
+		t.Helper()
+		var failed *Error
+		if !errors.As(err, &failed) || failed.Reason != Lost || !failed.Counted {
+			t.Errorf("%s while the reply is lost: got %v, want an Error that says it may have been counted", what, err)
+		}
+	}
+	left(slots) // the script is loaded
+	proxy.cut.Store(true)
+	unknown, err := engine.Reserve(t.Context(), slots.For("k", 1), rate.For("k", 1))
+	wantLost("Reserve", err)
+	held, err := engine.Reserve(t.Context(), slots.For("k", 1), rate.For("k", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.cut.Store(true)
+	wantLost("Cancel", held.Cancel(t.Context()))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, r := range []*weir.Reservation{unknown, held, unknown, held} {
+		if err := r.Cancel(ended); err != nil {
+			t.Errorf("Cancel again: %v", err)
+		}
+	}
+	if slots, rate := left(slots), left(rate); slots != 3 || rate != 8 {
+		t.Errorf("%d slots and %d of the rate are left, want 3, and 8: what was reserved without an answer stays spent, and what was cancelled comes back once", slots, rate)
+	}
+}

@@ -1,0 +1,273 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// failing is a memory engine whose next calls fail: before they are counted or
+// after.
+type failing struct {
+	*weir.Memory
+	failures []failure
+	records  int
+}
+
+type failure struct {
+	counted bool // the call was counted all the same
+	certain bool // the error says whether it was
+}
+
+func (f failure) Error() string        { return "the reply was lost" }
+func (f failure) MayHaveCounted() bool { return !f.certain || f.counted }
+
+var (
+	notCounted     = failure{certain: true}
+	lostBefore     = failure{}
+	lostAfterwards = failure{counted: true}
+)
+
+func newFailing() *failing { return &failing{Memory: weir.NewMemory(weir.MemoryOptions{})} }
+
+func (f *failing) next() (failure, bool) {
+	if len(f.failures) == 0 {
+		return failure{}, false
+	}
+	next := f.failures[0]
+	f.failures = f.failures[1:]
+	return next, true
+}
+
+func (f *failing) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	next, fails := f.next()
+	if fails && !next.counted {
+		return weir.Decision{}, next
+	}
+	d, err := f.Memory.Take(ctx, requests...)
+	if fails {
+		return weir.Decision{}, next
+	}
+	return d, err
+}
+
+func (f *failing) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	f.records++
+	next, fails := f.next()
+	if fails && !next.counted {
+		return weir.Decision{}, next
+	}
+	d, err := f.Memory.Record(ctx, requests...)
+	if fails {
+		return weir.Decision{}, next
+	}
+	return d, err
+}
+
+func (f *failing) reserve(t *testing.T, requests ...weir.Request) *weir.Reservation {
+	t.Helper()
+	r, err := weir.Reserve(t.Context(), f, requests...)
+	if err != nil || !r.Decision.Allowed {
+		t.Fatalf("Reserve: got %+v and error %v, want it allowed", r, err)
+	}
+	return r
+}
+
+func (f *failing) wantLeft(t *testing.T, when string, rule *weir.Rule, want int64) {
+	t.Helper()
+	d, err := f.Peek(t.Context(), rule.For("k", 0))
+	if err != nil || d.Remaining != want {
+		t.Errorf("%s: %s has %d left and error %v, want %d", when, rule, d.Remaining, err, want)
+	}
+}
+
+func wantFailure(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.As(err, new(failure)) {
+		t.Errorf("%s: got error %v, want that of the engine", what, err)
+	}
+}
+
+func TestASettlementThatWasNotCountedCanBeTriedAgain(t *testing.T) {
+	for _, limit := range []weir.Limit{weir.Concurrency{Slots: 5}, weir.TokenBucket{Rate: weir.PerDay(5)}} {
+		rule := mustRule(t, "r", limit)
+		f := newFailing()
+		r := f.reserve(t, rule.For("k", 3))
+		f.failures = []failure{notCounted, notCounted}
+		wantFailure(t, "Settle", r.Settle(t.Context(), 1))
+		wantFailure(t, "Cancel", r.Cancel(t.Context()))
+		f.wantLeft(t, "after two failures", rule, 2)
+		if err := r.Settle(t.Context(), 2); err != nil {
+			t.Errorf("%s: the third: %v", limit, err)
+		}
+		f.wantLeft(t, "after the first success", rule, 3)
+		if err := r.Cancel(t.Context()); err != nil || f.records != 3 {
+			t.Errorf("%s: after the success: error %v and %d calls in all, want none after the third", limit, err, f.records)
+		}
+		f.wantLeft(t, "after a late cancel", rule, 3)
+	}
+}
+
+func TestUnitsWhoseSettlementIsUnknownStaySpent(t *testing.T) {
+	for _, lost := range []failure{lostBefore, lostAfterwards} {
+		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(5)})
+		f := newFailing()
+		r := f.reserve(t, rule.For("k", 3))
+		f.failures = []failure{lost}
+		wantFailure(t, "Cancel", r.Cancel(t.Context()))
+		left := map[bool]int64{false: 2, true: 5}[lost.counted]
+		for range 3 {
+			if err := r.Cancel(t.Context()); err != nil {
+				t.Errorf("another Cancel: %v", err)
+			}
+		}
+		f.wantLeft(t, "given back once or never", rule, left)
+	}
+}
+
+func TestSlotsWhoseReleaseIsUnknownAreReleasedAgainAndNothingElseIs(t *testing.T) {
+	both := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)}, weir.Concurrency{Slots: 5})
+	rate := mustRule(t, "rate", weir.FixedWindow{Rate: weir.PerDay(9)})
+	bucket := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)})
+	slots := mustRule(t, "both", weir.Concurrency{Slots: 5})
+	for _, lost := range []failure{lostBefore, lostAfterwards} {
+		f := newFailing()
+		f.reserve(t, slots.For("k", 1)) // somebody else
+		r := f.reserve(t, rate.For("k", 2), both.For("k", 2))
+		f.failures = []failure{lost, lost, notCounted}
+		for range 3 {
+			wantFailure(t, "Cancel", r.Cancel(t.Context()))
+		}
+		for range 2 {
+			if err := r.Cancel(t.Context()); err != nil {
+				t.Errorf("Cancel at last: %v", err)
+			}
+		}
+		left := map[bool]int64{false: 7, true: 9}[lost.counted]
+		f.wantLeft(t, "at last", slots, 4)
+		f.wantLeft(t, "at last", bucket, left)
+		f.wantLeft(t, "at last", rate, left)
+	}
+}
+
+func TestSlotsOfAReservationWhoseReplyWasLostAreReleased(t *testing.T) {
+	slots := mustRule(t, "slots", weir.Concurrency{Slots: 1})
+	rate := mustRule(t, "rate", weir.FixedWindow{Rate: weir.PerDay(9)})
+	for _, lost := range []failure{lostBefore, lostAfterwards} {
+		f := newFailing()
+		f.failures = []failure{lost}
+		r, err := weir.Reserve(t.Context(), f, slots.For("k", 1), rate.For("k", 2))
+		wantFailure(t, "Reserve", err)
+		if err := r.Cancel(t.Context()); err != nil {
+			t.Errorf("Cancel: %v", err)
+		}
+		f.wantLeft(t, "after the cancel", slots, 1)
+		f.wantLeft(t, "after the cancel", rate, map[bool]int64{false: 9, true: 7}[lost.counted])
+	}
+	f := newFailing()
+	f.failures = []failure{lostAfterwards, notCounted}
+	if r, err := weir.Reserve(t.Context(), f, rate.For("k", 2)); err == nil || r != nil {
+		t.Errorf("Reserve without slots: got %v and error %v, want no handle", r, err)
+	}
+	if r, err := weir.Reserve(t.Context(), f, slots.For("k", 1)); err == nil || r != nil {
+		t.Errorf("Reserve that was not counted: got %v and error %v, want no handle", r, err)
+	}
+}
+
+// hanging is an engine that answers nothing until the context ends, and then
+// has not counted.
+type hanging struct {
+	*weir.Memory
+	hangs bool
+}
+
+func (h *hanging) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if h.hangs {
+		<-ctx.Done()
+	}
+	return h.Memory.Record(ctx, requests...)
+}
+
+func TestASettlementAfterItsContextTakesASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := mustRule(t, "r", weir.Concurrency{Slots: 1})
+		h := &hanging{Memory: weir.NewMemory(weir.MemoryOptions{}), hangs: true}
+		r, err := weir.Reserve(t.Context(), h, rule.For("k", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		if err := r.Cancel(ctx); err == nil || time.Since(start) != time.Minute+time.Second {
+			t.Errorf("Cancel of an engine that hangs: %v after %v, want an error after 1m1s", err, time.Since(start))
+		}
+		if err := r.Cancel(ctx); err == nil || time.Since(start) != time.Minute+2*time.Second {
+			t.Errorf("Cancel after the context has ended: %v after %v, want an error a second later", err, time.Since(start))
+		}
+		h.hangs = false
+		if err := r.Cancel(ctx); err != nil {
+			t.Errorf("Cancel when the engine answers again: %v", err)
+		}
+		if d, err := h.Peek(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+			t.Errorf("the slot: %+v and error %v, want it free", d, err)
+		}
+	})
+}
+
+// The second of two settlements waits for the first, and does its work if that
+// fails.
+func TestOfSettlementsAtOnceTheFirstThatSucceedsWins(t *testing.T) {
+	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(100)})
+	for failures := range 4 {
+		f := newFailing()
+		r := f.reserve(t, rule.For("k", 50))
+		for range failures {
+			f.failures = append(f.failures, notCounted)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() { _ = r.Settle(context.Background(), 20) })
+		}
+		all.Wait()
+		f.wantLeft(t, "after 8 at once", rule, 80)
+		if f.records != failures+1 {
+			t.Errorf("%d calls of the engine, want %d that fail and one", f.records, failures)
+		}
+	}
+}
+
+func TestErrorsTellWhetherTheyMayHaveCounted(t *testing.T) {
+	m := weir.NewMemory(weir.MemoryOptions{})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	rule := mustRule(t, "r", weir.Concurrency{Slots: 1})
+	_, badRequest := m.Take(t.Context())
+	_, tooLate := m.Take(ended, rule.For("k", 1))
+	_, badLimit := weir.ParseLimit("concurrency 0")
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {badRequest, false}, {tooLate, false}, {badLimit, false}, {notCounted, false},
+		{lostBefore, true}, {errors.New("of an engine that does not say"), true}, {context.Canceled, true},
+	} {
+		if got := weir.MayHaveCounted(c.err); got != c.want {
+			t.Errorf("MayHaveCounted(%v) = %t, want %t", c.err, got, c.want)
+		}
+	}
+	if !errors.Is(tooLate, context.Canceled) {
+		t.Errorf("%v is no context.Canceled", tooLate)
+	}
+}
+
+func TestAZeroReservationSettlesNothing(t *testing.T) {
+	if err := new(weir.Reservation).Cancel(t.Context()); err != nil {
+		t.Errorf("Cancel of a zero Reservation: %v", err)
+	}
+}
