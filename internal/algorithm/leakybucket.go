@@ -8,17 +8,14 @@ type LeakyBucket struct {
 	TokenBucket
 	noDelay int64
 
-	// Where a unit takes whole ns: how far TAT may lie ahead of now before the
-	// unit taken last is delayed.
-	free int64
+	// How far TAT may lie ahead of now before the unit taken last is delayed.
+	free mixed
 }
 
 // NewLeakyBucket makes a queue; the first noDelay units in excess pass at once.
 func NewLeakyBucket(rate, period, queue, noDelay int64) *LeakyBucket {
 	b := &LeakyBucket{TokenBucket: *NewTokenBucket(rate, period, queue+1), noDelay: noDelay}
-	if b.whole {
-		b.free = b.unit * (min(noDelay, queue) + 1) // at most what the burst takes
-	}
+	b.free, _ = mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den) // at most what the burst takes
 	return b
 }
 
@@ -32,27 +29,24 @@ func (b *LeakyBucket) Delay(s State, now int64) int64 {
 // Solitary is true: what delays one limit's units does not delay another's.
 func (b *LeakyBucket) Solitary() bool { return true }
 
-// TakeWord is that of the bucket, with the delay. Where a unit takes whole ns,
-// TAT lies ahead by what the answer says that all takes to pass.
+// TakeWord is that of the bucket, with the delay.
 func (b *LeakyBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	if !b.whole {
+	ahead, _, ok := b.ahead(word, base, now, n)
+	if !ok || b.most.less(ahead) {
 		return takeWord(b, word, base, now, n)
 	}
 	next, ok = b.DecideWord(word, base, now, n, &a)
-	if a.Changed {
-		a.Delay = max(a.ResetAfter-b.free, 0)
+	if after := ahead.add(b.cost(n), b.den); a.Changed && b.free.less(after) {
+		a.Delay = after.sub(b.free, b.den).ceil()
 	}
 	return next, a, ok
 }
 
 // AllowWord admits only what need not be delayed.
 func (b *LeakyBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	tat, at, ok := b.wholeWord(word, base, now, n)
+	ahead, at, ok := b.ahead(word, base, now, n)
 	if !ok {
 		return allowWord(b, word, base, now, n)
 	}
-	if tat += n * b.unit; tat-at > b.free {
-		return word, false, true
-	}
-	return uint64(tat) << fractionBits, true, tat < 1<<wordTime-2
+	return b.admit(b.free, word, ahead, at, n)
 }

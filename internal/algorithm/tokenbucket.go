@@ -16,9 +16,10 @@ type TokenBucket struct {
 	unit  int64 // ticks that one unit takes
 	burst int64
 
-	// Where a unit takes whole ns, den is 1, and most is what the burst takes.
-	whole bool
-	most  int64
+	// Where what the burst takes fits a word: the burst, otherwise 0, and what one
+	// unit and the burst take.
+	wordBurst uint64
+	one, most mixed
 }
 
 // NewTokenBucket makes a bucket of burst units, refilled by rate units each
@@ -26,8 +27,9 @@ type TokenBucket struct {
 func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	common := gcd(rate, period)
 	b := &TokenBucket{den: rate / common, unit: period / common, burst: burst}
-	if most := mul(b.burst, b.unit); b.den == 1 && most.hi == 0 && most.lo < 1<<wordTime {
-		b.whole, b.most = true, int64(most.lo)
+	most, fits := mixedOf(mul(b.burst, b.unit), b.den)
+	if fits {
+		b.wordBurst, b.one, b.most = uint64(b.burst), mixed{b.unit / b.den, b.unit % b.den}, most
 	}
 	return b
 }

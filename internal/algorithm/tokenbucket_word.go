@@ -1,6 +1,9 @@
 package algorithm
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // A TAT in a word is its whole ns from the base, and in the low 6 bits the
 // fraction r/den, as an index into a table of all fractions with den to 10. So
@@ -75,44 +78,84 @@ func (b *TokenBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 }
 
 // DecideWord writes the answer to a, which is zero, so that it need not be moved
-// around. It decides on whole ns where the rate allows it, else on ticks.
+// around. It decides on mixed durations if they fit, otherwise on 128 bits.
 func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
-	tat, at, ok := b.wholeWord(word, base, now, n)
-	if !ok {
+	ahead, at, ok := b.ahead(word, base, now, n)
+	if !ok || b.most.less(ahead) { // beyond the burst after a record
 		next, *a, ok = takeWord(b, word, base, now, n)
 		return next, ok
 	}
 	a.Limit = b.burst
-	if next := tat + n*b.unit; next-at <= b.most {
-		a.Allowed, a.Changed, tat = true, true, next
+	if after := ahead.add(b.cost(n), b.den); !b.most.less(after) {
+		a.Allowed, a.Changed, ahead = true, true, after
 	} else {
-		a.RetryAfter = next - at - b.most
+		a.RetryAfter = after.sub(b.most, b.den).ceil()
 	}
-	a.ResetAfter = tat - at
-	a.Remaining = int64(uint64(b.most-a.ResetAfter) / uint64(b.unit))
-	return uint64(tat) << fractionBits, tat < 1<<wordTime-2
+	a.ResetAfter = ahead.ceil()
+	a.Remaining = b.most.sub(ahead, b.den).units(b.den, b.unit)
+	if !a.Changed {
+		return word, true
+	}
+	return b.word(at, ahead)
 }
 
 // AllowWord is TakeWord without the description.
 func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	tat, at, ok := b.wholeWord(word, base, now, n)
+	ahead, at, ok := b.ahead(word, base, now, n)
 	if !ok {
 		return allowWord(b, word, base, now, n)
 	}
-	if tat += n * b.unit; tat-at > b.most {
-		return word, false, true
-	}
-	return uint64(tat) << fractionBits, true, tat < 1<<wordTime-2
+	return b.admit(b.most, word, ahead, at, n)
 }
 
-// wholeWord is TAT, but not behind now, and now, both in ns from the base, if
-// everything is whole ns: then n units and what lies ahead are far from
-// overflow. A TAT that already is further ahead than the burst is left to the
-// exact functions.
-func (b *TokenBucket) wholeWord(word uint64, base, now, n int64) (tat, at int64, ok bool) {
+// admit takes n units if that leaves TAT at most so far ahead of now.
+func (b *TokenBucket) admit(most mixed, word uint64, ahead mixed, at, n int64) (next uint64, allowed, ok bool) {
+	ahead = ahead.add(b.cost(n), b.den)
+	if most.less(ahead) {
+		return word, false, true
+	}
+	next, ok = b.word(at, ahead)
+	return next, true, ok
+}
+
+// ahead is how far TAT lies ahead of now, and now from the base. It is not ok if
+// the word is of another rate, or a time or the cost is out of reach: then 128
+// bits decide. Otherwise n units more are far from overflow.
+func (b *TokenBucket) ahead(word uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
 	at = now - base
-	tat = max(int64(word>>fractionBits), at)
-	ok = b.whole && word&(1<<fractionBits-1) == 0 && uint64(at-1) < 1<<wordTime-3 && now >= base &&
-		uint64(n-1) < uint64(b.burst) && tat-at <= b.most
-	return tat, at, ok
+	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n-1) < b.wordBurst
+	if tat := int64(word >> fractionBits); tat >= at {
+		ahead.ns = tat - at
+		if i := word & (1<<fractionBits - 1); i != 0 {
+			f := &fractions[i]
+			ahead.part = f.r
+			ok = ok && f.den == b.den
+		}
+	}
+	return ahead, at, ok
+}
+
+// cost is what n units take, which fit the burst.
+func (b *TokenBucket) cost(n int64) mixed {
+	if n == 1 {
+		return b.one
+	}
+	if b.den == 1 {
+		return mixed{ns: n * b.unit}
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(b.unit))
+	ns, part := bits.Div64(hi, lo, uint64(b.den))
+	return mixed{int64(ns), int64(part)}
+}
+
+// word is that of a TAT so far ahead of an instant from the base.
+func (b *TokenBucket) word(at int64, ahead mixed) (word uint64, ok bool) {
+	tat := at + ahead.ns
+	if ahead.part == 0 {
+		return uint64(tat) << fractionBits, tat < 1<<wordTime-2
+	}
+	if b.den > maxDen {
+		return 0, false
+	}
+	return uint64(tat)<<fractionBits | uint64(fractionIndex[b.den][ahead.part]), tat < 1<<wordTime-2
 }
