@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -17,6 +19,36 @@ const defaultConnections = 4096
 // comes in time. All others are closed at once: a client that sees that can go
 // elsewhere, which one left waiting in the queue of the listener cannot.
 const spareConnections = 64
+
+// filesBesides is how many files are open besides connections at most: standard
+// streams, the listener, the state file, and connections to Redis.
+const filesBesides = 128
+
+// connectionsWithin is how many of the connections asked for fit the files that
+// a process may open.
+func connectionsWithin(asked int, files uint64) (int, error) {
+	const others = spareConnections + filesBesides
+	if files <= others {
+		return 0, errorWithHint(fmt.Errorf("serve: this process may open %d files, and needs %d or more", files, others+1),
+			"raise the limit: ulimit -n 8192, or LimitNOFILE=8192 in a systemd unit")
+	}
+	return int(min(uint64(asked), files-others)), nil
+}
+
+// boundConnections lowers the bound on connections to what the open-file limit
+// leaves room for, and says so.
+func (o *serveOptions) boundConnections(log *slog.Logger) error {
+	files, limited := openFiles()
+	if !limited {
+		return nil
+	}
+	most, err := connectionsWithin(o.connections, files)
+	if err == nil && most < o.connections {
+		log.Warn("fewer connections than asked for: the open-file limit is too low", "max_connections", most, "asked", o.connections, "open_files", files)
+		o.connections = most
+	}
+	return err
+}
 
 // connections bounds how many a server has at once.
 type connections struct {

@@ -26,6 +26,7 @@ const defaultRule = "default=token bucket 10/s burst 20"
 // serveOptions are the flags of weir serve.
 type serveOptions struct {
 	http        string
+	hosts       []string
 	connections int
 	engine      string
 	rules       []string
@@ -48,6 +49,10 @@ and --rule adds more, or replaces it. GET /openapi.json describes the requests
 and answers. Of connections beyond --max-connections some are answered with 503,
 all others closed.
 
+Listening on a loopback address, it answers requests whose Host is localhost, a
+loopback address or given with --host, and no others: a web page can have its
+own name lead to this machine.
+
 SIGINT or SIGTERM stops it: /readyz turns 503, and requests in flight finish. A
 second signal stops it at once.
 
@@ -60,6 +65,7 @@ after the last save is forgotten if the program is killed.`,
   weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
   weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
   weir serve --http :8080 --drain 5s
+  weir serve --host limits.example.org
   weir serve --state weir.state --state-every 10s
   weir serve --engine redis://127.0.0.1:6379`,
 		Args:              cobra.NoArgs,
@@ -84,6 +90,7 @@ after the last save is forgotten if the program is killed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
+	flags.StringArrayVar(&o.hosts, "host", nil, "serve requests for the host `NAME` too, besides localhost; may be repeated")
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve `N` connections at once at most")
 	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the states in `WHERE`: memory, or the URL of a Redis like redis://127.0.0.1:6379")
 	flags.StringArrayVar(&o.rules, "rule", nil, "add or replace a rule, `NAME=LIMIT`; may be repeated")
@@ -95,6 +102,7 @@ after the last save is forgotten if the program is killed.`,
 	offer(cmd, "http", "127.0.0.1:8080")
 	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	offer(cmd, "rule")
+	offer(cmd, "host")
 	return cmd
 }
 
@@ -132,6 +140,9 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	o.state.log = log
+	if err := o.boundConnections(log); err != nil {
+		return err
+	}
 	if err := o.state.claim(ctx); err != nil {
 		return err
 	}
@@ -148,6 +159,11 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	serves, err := o.servedHosts(listener.Addr())
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
 	if err := o.state.save(engine.memory); err != nil { // better now than after hours
 		_ = listener.Close()
 		return err
@@ -159,7 +175,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{
-		api:   api.New(api.Options{Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience}),
+		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience}),
 		log:   log,
 		open:  connections{most: int64(o.connections)},
 		drain: o.drain,

@@ -19,7 +19,8 @@ const (
 	readTimeout    = 15 * time.Second
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
-	maxHeaderBytes = 16 << 10
+	maxHeaderBytes = 16 << 10 // the line of the request included
+	headerSlack    = 4 << 10  // what net/http reads beyond what it is told
 )
 
 // server answers over HTTP until it is told to stop.
@@ -40,7 +41,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    maxHeaderBytes - headerSlack,
 		ConnContext:       s.open.begin,
 		ConnState:         s.open.changed,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -164,6 +165,50 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 		s.signal()
 		<-s.ended
 	})
+}
+
+func TestHeadersAreServedUpToTheirBoundAndNoFurther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		for size, want := range map[int]string{maxHeaderBytes: "200 OK", maxHeaderBytes + 1: "431 Request Header Fields Too Large"} {
+			const begin, end = "GET /readyz HTTP/1.1\r\nHost: weir\r\nX: ", "\r\n\r\n"
+			conn := s.dial(t)
+			go func() { _, _ = io.WriteString(conn, begin+strings.Repeat("x", size-len(begin)-len(end))+end) }()
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.Status != want {
+				t.Errorf("%d bytes of headers: got %s, want %s", size, response.Status, want)
+			}
+			_ = conn.Close()
+		}
+		s.signal()
+		<-s.ended
+	})
+}
+
+// Files are needed for more than connections.
+func TestConnectionsLeaveFilesForTheRest(t *testing.T) {
+	for _, c := range []struct {
+		asked int
+		files uint64
+		want  int // 0 is an error
+	}{
+		{4096, 1 << 20, 4096},
+		{4096, 4096 + 192, 4096},
+		{4096, 4096 + 191, 4095},
+		{4096, 1024, 832},
+		{10, 1024, 10},
+		{10, 193, 1},
+		{10, 192, 0},
+		{10, 3, 0},
+		{math.MaxInt, math.MaxUint64, math.MaxInt},
+	} {
+		if got, err := connectionsWithin(c.asked, c.files); got != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("%d connections, %d files: got %d and %v, want %d", c.asked, c.files, got, err, c.want)
+		}
+	}
 }
 
 // TestConnectionsAreBounded opens as many as are served, as many as are refused

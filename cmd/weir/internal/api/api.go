@@ -21,6 +21,8 @@ type Options struct {
 	Engine weir.Engine
 	Rules  []*weir.Rule // names differ, and Engine.Check has accepted them
 	Log    *slog.Logger // told why the engine could not decide
+	// Serves says whether requests with a Host are answered. Default: all are.
+	Serves func(host string) bool
 	// Patience is how long the engine may take to decide, should its server
 	// hang. Default: as long as the client waits, for an engine without one.
 	Patience time.Duration
@@ -31,12 +33,14 @@ type API struct {
 	engine   weir.Engine
 	rules    map[string]*weir.Rule
 	log      *slog.Logger
+	serves   func(host string) bool
 	patience time.Duration
 	stopping atomic.Bool
 	bodies   bodyBudget
 	origin   *http.CrossOriginProtection
 	failures rareLog
 	noRoom   rareLog
+	misled   rareLog
 }
 
 var _ http.Handler = (*API)(nil)
@@ -47,6 +51,7 @@ func New(o Options) *API {
 		engine:   o.Engine,
 		rules:    make(map[string]*weir.Rule, len(o.Rules)),
 		log:      o.Log,
+		serves:   o.Serves,
 		patience: o.Patience,
 		origin:   http.NewCrossOriginProtection(),
 	}
@@ -75,6 +80,10 @@ var routes = map[string]route{
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if a.serves != nil && !a.serves(r.Host) {
+		a.refuseHost(w, r)
+		return
+	}
 	if roomless(r.Context()) {
 		a.refuseRoom(w, r)
 		return
@@ -99,6 +108,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	found.serve(a, w, r)
+}
+
+// refuseHost answers a request for somebody else's name, of a page that had its
+// name lead here, or of a gateway whose host was not given.
+func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
+	host := quote(r.Host)
+	a.misled.warn(a.log, "a request was refused: its Host is not served; --host NAME adds one", "host", host)
+	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is not served here; weir serve --host NAME adds one"})
 }
 
 func (r route) accepts(method string) bool {

@@ -20,6 +20,30 @@ type fault struct {
 	detail     string
 }
 
+// TestRequestsForOtherHostsAreNotAnswered asks on every path, as a page could
+// that has its own name lead here.
+func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
+	f := newFixture(t, usual)
+	f.serves = func(host string) bool { return host == "here:80" }
+	ask := func(method, path, host string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(`{"key":"a"}`))
+		r.Host = host
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		return w
+	}
+	for path, route := range routes {
+		w := ask(route.method, path, "evil.example")
+		checkProblem(t, path, w, fault{
+			status: http.StatusMisdirectedRequest, field: "Host",
+			detail: `Host "evil.example" is not served here; weir serve --host NAME adds one`,
+		})
+	}
+	if w := ask(http.MethodPost, "/v1/take", "here:80"); !strings.Contains(w.Body.String(), `"remaining":19,`) {
+		t.Errorf("a request for this host, after others: got %d %s, want the first unit taken", w.Code, w.Body)
+	}
+}
+
 // TestFaultsSayWhatAndWhere is the table of bad input: each with its exact message.
 func TestFaultsSayWhatAndWhere(t *testing.T) {
 	long := strings.Repeat("k", weir.MaxKey+1)
