@@ -43,7 +43,8 @@ var (
 type MemoryOptions struct {
 	// Clock tells the time in nanoseconds since the Unix epoch, and is taken
 	// as it is. Default: the wall clock at the start plus the monotonic clock
-	// since, which follows the wall clock forward but never back.
+	// since. It moves forward to a wall clock that is ahead, never moves back,
+	// and runs at 7/8 speed while it is ahead of the wall clock.
 	Clock func() int64
 	// MaxKeys is how many keys one limit of a rule remembers at most, idle ones
 	// not counted; 0 or less means DefaultMaxKeys. A key takes at most 28 bytes

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 )
 
 // A snapshot is a header, records, and a checksum. Numbers are little endian;
@@ -69,7 +68,7 @@ func (m *Memory) Save(w io.Writer) error {
 		memory: m,
 		out:    snapshotWriter{w: w},
 		names:  map[*limitTable]uint32{},
-		start:  clocks{m.clock.now(), time.Now().UnixNano()},
+		start:  m.clock.both(),
 	}
 	s.header()
 	for i := range m.shards {
@@ -86,14 +85,20 @@ func (m *Memory) Save(w io.Writer) error {
 
 // LoadMemory makes an engine of what Save wrote, as time has moved it: its clock
 // begins where the saved one ended, plus the time that has passed since on the
-// wall clock, if any. A clock of the options is taken as it is.
+// wall clock, if any. If it is then ahead of the wall clock, it runs at 7/8 speed
+// until they meet. A clock of the options is taken as it is.
 //
 // What is no snapshot, not a whole one, damaged, or of a later version is
 // refused with a [*SnapshotError], and errors of r are returned as they are,
 // wrapped. All of r is read, in large pieces.
 func LoadMemory(r io.Reader, options MemoryOptions) (*Memory, error) {
-	l := loading{memory: NewMemory(options), in: newSnapshotReader(r), known: map[string]bool{}}
-	l.header(options.Clock)
+	return load(r, NewMemory(options))
+}
+
+// load fills an engine that nobody has asked yet.
+func load(r io.Reader, into *Memory) (*Memory, error) {
+	l := loading{memory: into, in: newSnapshotReader(r), known: map[string]bool{}}
+	l.header()
 	for !l.ended && l.in.err == nil {
 		l.record()
 	}

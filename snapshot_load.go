@@ -13,7 +13,6 @@ import (
 type loading struct {
 	memory *Memory
 	in     *snapshotReader
-	own    bool  // the engine has a clock of its own
 	now    int64 // what is idle now is left out
 	known  map[string]bool
 	names  []loadedName
@@ -36,7 +35,7 @@ type loadedName struct {
 	pairs []table.Pair // of the shard
 }
 
-func (l *loading) header(source func() int64) {
+func (l *loading) header() {
 	if magic := l.in.next(len(snapshotMagic)); string(magic) != snapshotMagic {
 		l.in.refuse("is none: it does not begin with %q", snapshotMagic)
 	}
@@ -45,9 +44,9 @@ func (l *loading) header(source func() int64) {
 	}
 	secret := [table.SecretBytes]byte(l.in.next(table.SecretBytes))
 	l.memory.seed = table.NewSeed(secret)
-	l.now = l.in.clocks().at(l.memory.clock.start.UnixNano())
-	if l.own = source == nil; !l.own {
-		l.now = source()
+	clock := l.memory.clock
+	if l.now = l.in.clocks().at(clock.start); !clock.own {
+		l.now = clock.now()
 	}
 }
 
@@ -240,13 +239,14 @@ func (l *loading) endShard() {
 // end sets the clock, and tells everyone until when states were forgotten.
 func (l *loading) end() {
 	l.ended = true
-	now := l.in.clocks().at(l.memory.clock.start.UnixNano())
+	clock := l.memory.clock
+	now := l.in.clocks().at(clock.start)
 	swept := l.in.int64()
 	if l.swept {
 		swept = max(swept, l.now)
 	}
-	if l.own {
-		l.memory.clock.begin(max(now, l.now))
+	if clock.own {
+		clock.begin(max(now, l.now))
 	}
 	for i := range l.memory.shards {
 		l.memory.shards[i].swept = swept

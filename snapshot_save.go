@@ -2,7 +2,6 @@ package weir
 
 import (
 	"math"
-	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
@@ -141,7 +140,7 @@ func (s *saving) leaveOut() { s.swept = max(s.swept, s.start.engine) }
 
 func (s *saving) end() {
 	s.out.byte(recordEnd)
-	s.out.clocks(clocks{s.memory.clock.now(), time.Now().UnixNano()})
+	s.out.clocks(s.memory.clock.both())
 	s.out.uint64(uint64(s.swept))
 	s.out.checksum()
 }

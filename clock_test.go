@@ -1,0 +1,245 @@
+package weir
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// machine is a machine whose clocks are set by hand: since is its monotonic
+// clock, and step how far its wall clock was set forward or back.
+type machine struct{ since, step atomic.Int64 }
+
+const machineStart = int64(1_700_000_000_123_456_789)
+
+func (m *machine) read() (since, wall int64) {
+	since = m.since.Load()
+	return since, machineStart + since + m.step.Load()
+}
+
+func (m *machine) wall() int64 {
+	_, wall := m.read()
+	return wall
+}
+
+func (m *machine) pass(d time.Duration) { m.since.Add(int64(d)) }
+func (m *machine) set(d time.Duration)  { m.step.Add(int64(d)) }
+
+// ahead is how far a clock is ahead of the wall of its machine.
+func (m *machine) ahead(c *clock) time.Duration { return time.Duration(c.now() - m.wall()) }
+
+func wantAhead(t *testing.T, m *machine, c *clock, want time.Duration, when string) {
+	t.Helper()
+	if got := m.ahead(c); got != want {
+		t.Errorf("%s: the clock is ahead of the wall by %v, want %v", when, got, want)
+	}
+}
+
+func TestClockMovesForwardToAWallClockThatIsAheadByMoreThanASecond(t *testing.T) {
+	m := &machine{}
+	c := newOwnClock(m.read)
+	m.set(time.Second)
+	m.pass(time.Second)
+	wantAhead(t, m, c, -time.Second, "the wall is ahead by a second")
+	m.set(1)
+	m.pass(time.Second - 1)
+	wantAhead(t, m, c, -time.Second-1, "before the next look")
+	m.pass(1)
+	wantAhead(t, m, c, 0, "after the next look")
+	m.pass(time.Hour)
+	wantAhead(t, m, c, 0, "an hour later")
+}
+
+// A jump of two hours that is corrected is over after sixteen hours, to the
+// nanosecond, however often the clock is read meanwhile.
+func TestClockAheadOfTheWallRunsAtSevenEighthsUntilTheyMeet(t *testing.T) {
+	for _, every := range []time.Duration{time.Second / 3, time.Second, 7*time.Minute + 13, 5 * time.Hour} {
+		m := &machine{}
+		c := newOwnClock(m.read)
+		m.set(2 * time.Hour)
+		m.pass(time.Second)
+		wantAhead(t, m, c, 0, "after the jump")
+		m.set(-2 * time.Hour)
+		wantAhead(t, m, c, 2*time.Hour, "corrected")
+		m.pass(time.Second)
+		wantAhead(t, m, c, 2*time.Hour, "at the look that sees it")
+		for passed := every; passed < 16*time.Hour; passed += every {
+			m.pass(every)
+			if got, want := m.ahead(c), 2*time.Hour-passed/8; got != want {
+				t.Fatalf("read every %v, %v after the look: ahead by %v, want %v", every, passed, got, want)
+			}
+		}
+		m.pass(every)
+		m.pass(time.Minute)
+		wantAhead(t, m, c, 0, "after sixteen hours")
+		m.pass(100 * time.Hour)
+		wantAhead(t, m, c, 0, "long after")
+	}
+}
+
+func TestSlowStretchLosesOneNanosecondInEightAndThenNone(t *testing.T) {
+	s := newStretch(1000, 5003, 5000)
+	for since, want := range map[int64]int64{
+		-50: 5003, 1000: 5003, 1001: 5004, 1007: 5010, 1008: 5010, 1009: 5011, 1016: 5017,
+		1023: 5024, 1024: 5024, 1025: 5025, 1_000_001_024: 1_000_005_024,
+	} {
+		if got := s.at(since); got != want {
+			t.Errorf("at %d: got %d, want %d", since, got, want)
+		}
+	}
+	for _, wall := range []int64{-1 << 62, 0} {
+		if s := newStretch(0, 1<<62-1, wall); s.at(1<<62) < s.at(1<<61) || s.slow < 0 {
+			t.Errorf("ahead by %d: slow for %d, which does not fit", 1<<62-1-wall, s.slow)
+		}
+	}
+}
+
+func TestClockStopsRunningSlowlyWhenTheWallIsSetForwardAgain(t *testing.T) {
+	m := &machine{}
+	c := newOwnClock(m.read)
+	m.set(-time.Hour)
+	m.pass(time.Second)
+	wantAhead(t, m, c, time.Hour, "set back")
+	m.pass(8 * time.Second)
+	wantAhead(t, m, c, time.Hour-time.Second, "at 7/8 speed")
+	m.set(time.Hour - 2*time.Second)
+	m.pass(8 * time.Second)
+	wantAhead(t, m, c, 0, "set forward, but still behind: slow until they meet")
+	m.set(3 * time.Second)
+	m.pass(time.Second)
+	wantAhead(t, m, c, 0, "set far ahead")
+}
+
+// Goroutines read a clock whose wall is set back and forth all the time. None
+// may see it go back, and the fast path must tell what the slow one tells.
+func TestClockNeverRunsBackForAnyGoroutine(t *testing.T) {
+	m := &machine{}
+	c := newOwnClock(m.read)
+	var readers, setter sync.WaitGroup
+	stop := make(chan struct{})
+	setter.Go(func() {
+		random := rand.New(rand.NewPCG(1, 2))
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			m.pass(time.Duration(random.Int64N(int64(400 * time.Millisecond))))
+			if random.IntN(8) == 0 {
+				m.set(time.Duration(random.Int64N(int64(20*time.Second)) - int64(10*time.Second)))
+			}
+		}
+	})
+	for range 4 {
+		readers.Go(func() {
+			last := int64(0)
+			for range 200_000 {
+				since, _ := m.read()
+				at, ok := c.stretch.Load().quick(since)
+				if !ok {
+					at = c.at(since)
+				}
+				if at < last {
+					t.Errorf("the clock went back by %v, at %v since its start", time.Duration(last-at), time.Duration(since))
+					return
+				}
+				last = at
+			}
+		})
+	}
+	readers.Wait()
+	close(stop)
+	setter.Wait()
+}
+
+func TestQuickReadingsAreThoseOfTheStretch(t *testing.T) {
+	for _, wall := range []int64{0, 7000, 7001, 7001 + 2*lookEvery} {
+		s := newStretch(500, 7000, wall)
+		for _, since := range []int64{0, 499, 500, 501, 500 + lookEvery - 1, 500 + lookEvery, 500 + 2*lookEvery} {
+			at, ok := s.quick(since)
+			if want := s.slow == 0 && since >= 500 && since < 500+lookEvery; ok != want || ok && at != s.at(since) {
+				t.Errorf("wall %d, reading %d: got %d, %v, want %d, %v", wall, since, at, ok, s.at(since), want)
+			}
+		}
+	}
+}
+
+// memoryOn is an engine on the clocks of a machine.
+func memoryOn(m *machine) *Memory {
+	engine := NewMemory(MemoryOptions{})
+	engine.clock = newOwnClock(m.read)
+	return engine
+}
+
+// A snapshot that was taken ahead of the wall goes on ahead of it, by what has
+// passed on the wall clock, and runs slowly from the start.
+func TestEngineLoadedAheadOfTheWallMeetsItAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		set, away, back time.Duration // before the save, until the load, meanwhile
+		want            time.Duration // ahead after the load
+	}{
+		{"corrected before the save", -2 * time.Hour, time.Minute, 0, 2 * time.Hour},
+		{"corrected while it was away", 0, time.Minute, -2 * time.Hour, 2*time.Hour - time.Minute},
+		{"set back twice", -2 * time.Hour, time.Minute, -time.Hour, 3*time.Hour - time.Minute},
+		{"never corrected", 0, time.Minute, 0, 0},
+	} {
+		m := &machine{}
+		before := memoryOn(m)
+		m.set(2 * time.Hour)
+		m.pass(time.Second)
+		wantAhead(t, m, before.clock, 0, tt.name+": after the jump")
+		m.set(tt.set)
+		var file bytes.Buffer
+		if err := before.Save(&file); err != nil {
+			t.Fatal(err)
+		}
+		m.set(tt.back)
+		m.pass(tt.away)
+		after, err := load(&file, memoryOn(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantAhead(t, m, after.clock, tt.want, tt.name+": after the load")
+		m.pass(tt.want)
+		wantAhead(t, m, after.clock, tt.want-tt.want/8, tt.name+": at 7/8 speed")
+		m.pass(8*tt.want + time.Second)
+		wantAhead(t, m, after.clock, 0, tt.name+": when they have met")
+	}
+}
+
+// A day's window ends at midnight of the wall again, once the clocks have met.
+func TestDayWindowEndsAtMidnightAfterAJumpThatWasCorrected(t *testing.T) {
+	m := &machine{}
+	lim, err := New(FixedWindow{Rate: PerDay(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim.clock = newOwnClock(m.read)
+	m.set(2 * time.Hour)
+	m.pass(time.Second)
+	lim.Allow()
+	m.set(-2 * time.Hour)
+	for range 3 * 24 {
+		m.pass(time.Hour)
+		lim.Allow()
+	}
+	untilMidnight := 24*time.Hour - time.Duration(m.wall())%(24*time.Hour)
+	if got := lim.Peek(1).RetryAfter; got != untilMidnight {
+		t.Errorf("the window ends in %v, want %v, at midnight", got, untilMidnight)
+	}
+}
+
+func TestInjectedClockIsTakenAsItIs(t *testing.T) {
+	at := int64(0)
+	c := newClock(func() int64 { return at })
+	for _, at = range []int64{5, int64(Never), 3, -7} {
+		if got := c.now(); got != at {
+			t.Errorf("got %d, want %d", got, at)
+		}
+	}
+}
