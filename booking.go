@@ -59,7 +59,7 @@ func (s *subject) book(b *Booking, now, longest int64) error {
 	case b.cost < 0:
 		return &RequestError{Op: opReserve, Field: "cost", Reason: fmt.Sprintf("%d is negative", b.cost)}
 	case longest > 0 && !algorithm.CanBook(s.algorithm):
-		return &RequestError{Op: opReserve, Field: "limit", Reason: "cannot be reserved for later: it does not know its future"}
+		return &RequestError{Op: opReserve, Field: "limit", Reason: "cannot be booked ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait"}
 	case b.cost == 0 || b.cost > s.algorithm.Capacity():
 		b.Decision = s.peek(now, b.cost)
 		return nil

@@ -77,7 +77,7 @@ func TestBadTextOfTimedLimitsIsPointedAt(t *testing.T) {
 		"warm up 5/s over 4s cold -3":  `weir: "warm up 5/s over 4s cold -3": unexpected "-3" at byte 26, ` + number,
 		"warm up 5/s over 4s cold 0":   `weir: "warm up 5/s over 4s cold 0": unexpected "0" at byte 26, ` + number,
 		"warm up 5/s over 4s cold 0.5": "weir: warm up 5/s over 4s cold 0.5: cold 0.5 is not within 1 and 1000000",
-		"warm up 5/s over 0s":          "weir: warm up 5/s over 0s: over 0s is not within 1µs and 8784h0m0s",
+		"warm up 5/s over 0s":          "weir: warm up 5/s over 0s: over 0s is not within 1us and 366 days",
 		"concurrency":                  `weir: "concurrency" ends where a whole number should follow`,
 		"concurrency 20/s":             `weir: "concurrency 20/s": unexpected "20/s" at byte 13, want a whole number`,
 		"concurrency 20 leases":        `weir: "concurrency 20 leases": unexpected "leases" at byte 16, want "lease", "and" or the end`,

@@ -38,7 +38,7 @@ var (
 
 // LimitError says which field of which limit is outside which bound.
 type LimitError struct {
-	Limit  string // what was refused, as text: `token bucket 0/s`
+	Limit  string // what was refused, as text: `token bucket 0/s`, `rule "login"`, `rule "login": token bucket 0/s`
 	Field  string // such as rate, period, burst, queue, gap, slots, name, limits
 	Reason string // the value and the bound it breaks
 }
@@ -89,7 +89,7 @@ type WaitError struct {
 }
 
 func (e *WaitError) Error() string {
-	return fmt.Sprintf("weir: wait: it would take %v, above the bound of %v", e.Need, e.Bound)
+	return fmt.Sprintf("weir: wait: it would take %s, above the bound of %s", spokenDuration(e.Need), spokenDuration(e.Bound))
 }
 
 // Is matches ErrWait, and context.DeadlineExceeded if a context's deadline was

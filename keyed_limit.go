@@ -19,7 +19,7 @@ type compiledLimit struct {
 func compileLimit(limit Limit) (*compiledLimit, error) {
 	a, err := compile(limit)
 	if err == nil && oneSubject(limit) {
-		err = &LimitError{Limit: limit.String(), Field: "keyed", Reason: "cannot hold it, since its keys could never be forgotten"}
+		err = &LimitError{Limit: limit.String(), Field: "keyed", Reason: "cannot hold it: its state changes while a key is idle, so keys could never be evicted"}
 	}
 	c := &compiledLimit{limit: limit, algorithm: a, err: err}
 	if err == nil {

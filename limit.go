@@ -55,7 +55,7 @@ func within(limit, field string, value, least, most time.Duration) error {
 	if value >= least && value <= most {
 		return nil
 	}
-	return &LimitError{Limit: limit, Field: field, Reason: fmt.Sprintf("%v is not within %v and %v", value, least, most)}
+	return &LimitError{Limit: limit, Field: field, Reason: fmt.Sprintf("%s is not within %s and %s", spokenDuration(value), spokenDuration(least), spokenDuration(most))}
 }
 
 func joined(problems []error, more ...error) error { return errors.Join(append(problems, more...)...) }

@@ -28,7 +28,7 @@ func (l NginxLimitReq) Validate() error {
 	name := "nginx limit_req " + l.Rate.String()
 	var period, delay error
 	if l.Rate.Period != time.Second && l.Rate.Period != time.Minute {
-		period = &LimitError{Limit: name, Field: "period", Reason: l.Rate.Period.String() + " is not a second or a minute"}
+		period = &LimitError{Limit: name, Field: "period", Reason: spokenDuration(l.Rate.Period) + " is not a second or a minute"}
 	}
 	if l.NoDelay && l.Delay != 0 {
 		delay = &LimitError{Limit: name, Field: "delay", Reason: fmt.Sprintf("%d is not 0, as no delay needs", l.Delay)}

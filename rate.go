@@ -45,7 +45,7 @@ func (r Rate) check(limit string) (problems []error) {
 		bad("rate", fmt.Sprintf("count %d is not within 1 and %d", r.Count, int64(MaxCount)))
 	}
 	if r.Period < 1 || r.Period > MaxPeriod {
-		bad("period", fmt.Sprintf("%v is not within 1ns and %v", r.Period, MaxPeriod))
+		bad("period", fmt.Sprintf("%s is not within 1ns and %s", spokenDuration(r.Period), spokenDuration(MaxPeriod)))
 	}
 	if len(problems) == 0 && r.Count > int64(r.Period) {
 		bad("rate", fmt.Sprintf("is above %d/s", int64(MaxRate)))
@@ -138,6 +138,22 @@ func durationText(d time.Duration) string {
 	}
 	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
 		text = rest + "h"
+	}
+	return text
+}
+
+// spokenDuration prints d as errors tell it: 366 days, 1h30m, 2 days 12h.
+func spokenDuration(d time.Duration) string {
+	days := "days"
+	switch {
+	case d < day:
+		return durationText(d)
+	case d < 2*day:
+		days = "day"
+	}
+	text := strconv.FormatInt(int64(d/day), 10) + " " + days
+	if rest := d % day; rest > 0 {
+		text += " " + durationText(rest)
 	}
 	return text
 }

@@ -51,7 +51,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 			continue
 		}
 		if oneSubject(l) {
-			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "is for one subject in process, and cannot be in a rule"})
+			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "cannot hold it: its state changes while a key is idle, so keys could never be evicted"})
 		}
 		if len(limits) > 1 && compiled.Solitary() {
 			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "cannot combine it with other limits"})
@@ -82,11 +82,29 @@ func checkName(name string) []error {
 	return nil
 }
 
-func ruleError(name, field, reason string) error {
+func ruleError(name, field, reason string) *LimitError {
 	if len(name) > maxName {
 		name = name[:maxName] + "…"
 	}
 	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Reason: reason}
+}
+
+// inRule names the rule in the errors of its limits.
+func inRule(name string, err error) error {
+	switch e := err.(type) {
+	case *LimitError:
+		if named := ruleError(name, e.Field, e.Reason); e.Limit != named.Limit {
+			named.Limit += ": " + e.Limit
+			return named
+		}
+	case interface{ Unwrap() []error }:
+		var problems []error
+		for _, problem := range e.Unwrap() {
+			problems = append(problems, inRule(name, problem))
+		}
+		return errors.Join(problems...)
+	}
+	return err
 }
 
 // Name is the rule's name.

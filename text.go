@@ -19,10 +19,11 @@ import (
 //	bursty 5/s over 1s
 //	warm up 5/s over 4s cold 3
 //
-// The error is a *SyntaxError that points at the word, or a *LimitError where
-// a value is out of bounds.
+// A bare rate is a token bucket: 60/m is token bucket 60/m, which admits a burst
+// of 60. The error is a *SyntaxError that points at the word, or a *LimitError
+// where a value is out of bounds.
 func ParseLimit(text string) (Limit, error) {
-	limits, err := ParseLimits(text)
+	limits, err := parseLimits(words{text: text})
 	if err != nil {
 		return nil, err
 	}
@@ -33,38 +34,36 @@ func ParseLimit(text string) (Limit, error) {
 }
 
 // ParseLimits reads one limit or several joined by "and".
-func ParseLimits(text string) ([]Limit, error) {
-	w := words{text: text}
-	var limits []Limit
-	for {
-		l, err := w.limit()
-		if err != nil {
-			return nil, err
-		}
-		if err := l.Validate(); err != nil {
-			return nil, err
-		}
-		limits = append(limits, l)
-		if w.peek() == "" {
-			return limits, nil
-		}
-		if !w.accept("and") {
-			return nil, w.unexpected(w.wants("the end"))
-		}
-	}
-}
+func ParseLimits(text string) ([]Limit, error) { return parseLimits(words{text: text}) }
 
-// ParseRule reads name=limits: login=token bucket 5/m and fixed window 100/d.
-func ParseRule(text string) (*Rule, error) {
-	name, limits, ok := strings.Cut(text, "=")
-	if !ok {
-		return nil, &SyntaxError{Text: text, Want: "'=' and a limit"}
-	}
-	parsed, err := ParseLimits(limits)
+func parseLimits(w words) ([]Limit, error) {
+	limits, err := w.limits()
 	if err != nil {
 		return nil, err
 	}
-	return NewRule(strings.TrimSpace(name), parsed...)
+	for _, l := range limits {
+		if err := l.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return limits, nil
+}
+
+// ParseRule reads name=limits: login=token bucket 5/m and fixed window 100/d.
+// The errors of its limits name the rule.
+func ParseRule(text string) (*Rule, error) {
+	name, _, ok := strings.Cut(text, "=")
+	if !ok {
+		return nil, &SyntaxError{Text: text, Want: "'=' and a limit"}
+	}
+	w := words{text: text, at: len(name) + 1, ofRule: true}
+	limits, err := w.limits()
+	if err != nil {
+		return nil, err
+	}
+	name = strings.TrimSpace(name)
+	rule, err := NewRule(name, limits...)
+	return rule, inRule(name, err)
 }
 
 func limitsText(limits []Limit) string {
@@ -79,6 +78,7 @@ func limitsText(limits []Limit) string {
 type words struct {
 	text    string
 	at      int      // where the next word starts
+	ofRule  bool     // errors offer only the limits that a rule can hold
 	options []string // what else could have stood at the last optional place
 }
 
@@ -123,21 +123,22 @@ func (w *words) end() error {
 	return nil
 }
 
-// limitNames are the one or two words that every limit begins with.
+// limitNames are the one or two words that a limit begins with.
 var limitNames = []struct {
 	first, second string
 	read          func(*words) (Limit, error)
+	oneSubject    bool // refused by rules
 }{
-	{"token", "bucket", rated((*words).tokenBucket)},
-	{"leaky", "bucket", rated((*words).leakyBucket)},
-	{"fixed", "window", rated(func(_ *words, r Rate) (Limit, error) { return FixedWindow{r}, nil })},
-	{"sliding", "window", rated(func(_ *words, r Rate) (Limit, error) { return SlidingWindow{r}, nil })},
-	{"sliding", "log", rated((*words).slidingLog)},
-	{"rate", "gate", rated(func(_ *words, r Rate) (Limit, error) { return RateGate{r}, nil })},
-	{"cycle", "", rated((*words).cycle)},
-	{"concurrency", "", (*words).concurrency},
-	{"bursty", "", rated((*words).bursty)},
-	{"warm", "up", rated((*words).warmUp)},
+	{"token", "bucket", rated((*words).tokenBucket), false},
+	{"leaky", "bucket", rated((*words).leakyBucket), false},
+	{"fixed", "window", rated(func(_ *words, r Rate) (Limit, error) { return FixedWindow{r}, nil }), false},
+	{"sliding", "window", rated(func(_ *words, r Rate) (Limit, error) { return SlidingWindow{r}, nil }), false},
+	{"sliding", "log", rated((*words).slidingLog), false},
+	{"rate", "gate", rated(func(_ *words, r Rate) (Limit, error) { return RateGate{r}, nil }), false},
+	{"cycle", "", rated((*words).cycle), false},
+	{"concurrency", "", (*words).concurrency, false},
+	{"bursty", "", rated((*words).bursty), true},
+	{"warm", "up", rated((*words).warmUp), true},
 }
 
 // rated reads the rate that follows the name, and then the rest.
@@ -151,18 +152,37 @@ func rated(read func(*words, Rate) (Limit, error)) func(*words) (Limit, error) {
 	}
 }
 
+// limits reads one limit, or several joined by "and", to the end of the text.
+func (w *words) limits() (limits []Limit, err error) {
+	for {
+		l, err := w.limit()
+		if err != nil {
+			return nil, err
+		}
+		limits = append(limits, l)
+		if w.peek() == "" {
+			return limits, nil
+		}
+		if !w.accept("and") {
+			return nil, w.unexpected(w.wants("the end"))
+		}
+	}
+}
+
 func (w *words) limit() (Limit, error) {
 	w.options = w.options[:0]
-	var names, seconds []string
 	first := w.peek()
+	if strings.Contains(first, "/") { // a bare rate
+		return rated((*words).tokenBucket)(w)
+	}
+	var seconds []string
 	for _, n := range limitNames {
-		names = append(names, strings.TrimSpace(n.first+" "+n.second))
 		if n.first == first {
 			seconds = append(seconds, strconv.Quote(n.second))
 		}
 	}
 	if len(seconds) == 0 {
-		return nil, w.unexpected("a limit (" + strings.Join(names, ", ") + ")")
+		return nil, w.unexpected(w.wantsLimit())
 	}
 	w.next()
 	for _, n := range limitNames {
@@ -175,6 +195,17 @@ func (w *words) limit() (Limit, error) {
 		return n.read(w)
 	}
 	return nil, w.unexpected(strings.Join(seconds, " or "))
+}
+
+// wantsLimit lists what a limit can begin with.
+func (w *words) wantsLimit() string {
+	var names []string
+	for _, n := range limitNames {
+		if !n.oneSubject || !w.ofRule {
+			names = append(names, strings.TrimSpace(n.first+" "+n.second))
+		}
+	}
+	return "a rate such as 10/s or a limit (" + strings.Join(names, ", ") + ")"
 }
 
 func (w *words) rate() (Rate, error) {
