@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -35,4 +37,43 @@ func completionCommand() *cobra.Command {
 func offer(cmd *cobra.Command, flag string, values ...string) {
 	fixed := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc(flag, fixed) // fails only if there is no such flag
+}
+
+// completeLimit offers the examples of limits that go on like the text. After
+// "and" another limit begins.
+func completeLimit(examples []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, text string) (texts []string, _ cobra.ShellCompDirective) {
+		const and = " and "
+		last := 0
+		if at := strings.LastIndex(text, and); at >= 0 {
+			last = at + len(and)
+		}
+		for _, example := range examples {
+			if strings.HasPrefix(example, text[last:]) {
+				texts = append(texts, text[:last]+example)
+			}
+		}
+		return texts, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// completeRule offers the limit of a rule behind its name.
+func completeRule(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	name, limit, named := strings.Cut(text, "=")
+	if !named {
+		return []string{cmp.Or(name, "default") + "="}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	limits, directive := completeLimit(ruleLimits)(cmd, args, limit)
+	for i := range limits {
+		limits[i] = name + "=" + limits[i]
+	}
+	return limits, directive
+}
+
+// completePace offers rates and limits for the one argument of weir pace.
+func completePace(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeLimit(append([]string{"5/s", "100/m"}, paceLimits...))(cmd, args, text)
 }

@@ -23,26 +23,33 @@ func usageWithHint(err error, hints ...string) error {
 	return &hintedError{err: err, hints: hints, usage: true}
 }
 
-// The texts that a limit can have: every one that an engine holds.
-var limitForms = []string{
-	"a limit reads like: token bucket 10/s burst 20, leaky bucket 5/s queue 10, fixed window 100/1m, sliding window 1000/h",
-	"or: sliding log 5/10s, rate gate 2/s, cycle 50/500ms, concurrency 20 lease 30s; several hold together if joined by 'and'",
+// ruleLimits are examples of every limit that a rule can hold.
+var ruleLimits = []string{
+	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "sliding window 1000/h",
+	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s",
 }
 
-// ruleForms are those of a rule.
-var ruleForms = append([]string{"a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5"}, limitForms...)
+// limitForms show how such a limit reads, ruleForms how a rule does.
+var (
+	limitForms = []string{
+		"a limit reads like: " + strings.Join(ruleLimits[:5], ", "),
+		"or: " + strings.Join(ruleLimits[5:], ", ") + "; several hold together if joined by 'and'",
+	}
+	ruleForms = append([]string{"a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5"}, limitForms...)
+)
 
 // limitTextError explains the error of weir.ParseRule or weir.ParseLimit for
 // the value of a flag, and points at the word that could not be read. The forms
-// show what could.
+// show what could, so the names of the limits are left out.
 func limitTextError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {
 		return usageWithHint(fmt.Errorf("%s: %s", flag, plain(err)), limitHint(err))
 	}
-	what := fmt.Sprintf("unexpected %q, want %s", syntax.Word, syntax.Want)
+	want, _, _ := strings.Cut(syntax.Want, " (")
+	what := fmt.Sprintf("unexpected %q, want %s", syntax.Word, want)
 	if syntax.Word == "" {
-		what = "the text ends where " + syntax.Want + " should follow"
+		what = "the text ends where " + want + " should follow"
 	}
 	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
 }

@@ -52,10 +52,13 @@ interrupted with 130 or 143, as other filters do.`,
   weir pace 10/s --key 1 --delimiter , --fair < tenants.csv
   weir pace 'rate gate 2/s' < urls.txt
   weir pace --bytes 200KiB/s < backup.tar > /mnt/slow/backup.tar`,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: completePace,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := o.parse(args)
 			if err != nil {
+				return err
+			}
+			if err := requireOutput("pace", cmd.OutOrStdout()); err != nil {
 				return err
 			}
 			ctx, stop := untilSignal(cmd.Context())

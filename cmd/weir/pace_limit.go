@@ -56,11 +56,11 @@ func (o *paceOptions) check(args []string) error {
 	case o.key == "" && o.delimiter != "":
 		return wrong("name the column: --key 1 --delimiter ,", "--delimiter without --key")
 	case o.warmup < 0:
-		return wrong("it is a time like 30s", "--warmup %v is below 0", o.warmup)
+		return wrong("it is a time like 30s", "--warmup %v is negative", o.warmup)
 	case o.warmup > 0 && o.burst != "":
 		return wrong("leave one of the two out", "--warmup has no --burst")
 	case o.warmup > 0 && o.key != "" && !o.fair:
-		return wrong("with --fair the keys share one rate that warms up", "--warmup with --key: a key that was away could not be forgotten")
+		return wrong("with --fair the keys share one rate that warms up", "--warmup with --key: a warm-up changes while its key is idle, so keys could never be evicted")
 	}
 	return nil
 }
@@ -159,11 +159,17 @@ func parseSize(text string) (int64, error) {
 	return n * size, nil
 }
 
-// paceForms are the texts of what can pace.
+// paceLimits are examples of every limit that can pace.
+var paceLimits = []string{
+	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "sliding window 100/m",
+	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "bursty 5/s over 1s", "warm up 5/s over 30s",
+}
+
+// paceForms show how a rate and such a limit read.
 var paceForms = []string{
 	"a rate reads like: 5/s, 100/m or 1/1m30s",
-	"a limit, in quotes: 'token bucket 5/s burst 10', 'leaky bucket 5/s', 'fixed window 100/m', 'sliding window 100/m',",
-	"'sliding log 5/10s', 'rate gate 2/s', 'cycle 50/500ms', 'bursty 5/s over 1s' or 'warm up 5/s over 30s'",
+	"a limit, in quotes: '" + strings.Join(paceLimits[:4], "', '") + "'",
+	"or: '" + strings.Join(paceLimits[4:], "', '") + "'",
 }
 
 // paceLimitError explains why what is asked for cannot pace anything.

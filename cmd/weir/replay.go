@@ -57,7 +57,7 @@ as unparsed, and the first are shown.`,
 	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	offer(cmd, "key", logFields...)
-	offer(cmd, "limit")
+	_ = cmd.RegisterFlagCompletionFunc("limit", completeLimit(ruleLimits))
 	offer(cmd, "format", "table", "json")
 	return cmd
 }
@@ -66,6 +66,9 @@ as unparsed, and the first are shown.`,
 func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) error {
 	key, candidates, err := o.parse()
 	if err != nil {
+		return err
+	}
+	if err := requireOutput("replay", out); err != nil {
 		return err
 	}
 	if len(files) == 0 {
@@ -158,8 +161,8 @@ func (o *replayOptions) print(out io.Writer, key simulate.Key, report simulate.R
 	return err
 }
 
-// printUnparsed shows the first lines that do not count. If none counts, that is
-// a failure: the log or the key is not what it was taken for.
+// printUnparsed shows the first lines that do not count. It is a failure if no
+// line counts: the log or the key is not the one that was meant.
 func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Report) error {
 	samples := traffic.Samples()
 	for _, u := range samples {
@@ -175,7 +178,10 @@ func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Re
 	case more > 1:
 		fmt.Fprintf(errs, "weir: %s more lines do not count\n", thousands(more))
 	}
-	if report.Unparsed > 0 && report.Unparsed == report.Lines {
+	switch {
+	case report.Lines == 0:
+		return errorWithHint(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
+	case report.Unparsed == report.Lines:
 		return errorWithHint(fmt.Errorf("replay: none of %s could be read", plural(report.Lines, "line")),
 			"a line needs a time and the fields of --key, in the combined or common format or as JSON")
 	}

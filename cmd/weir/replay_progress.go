@@ -33,11 +33,7 @@ func newProgress(errs io.Writer) *progress {
 // isTerminal takes every device of characters for one but /dev/null.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !isNull(file)
 }
 
 func progressOn(w io.Writer, delay time.Duration) *progress {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -35,7 +36,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		return quiet.code
 	}
 	if !*started { // no command was reached: the command line itself is wrong
-		err = usageWithHint(flagError(err), fmt.Sprintf("'%s --help' shows how it is called, with examples", cmd.CommandPath()))
+		err = commandLineError(cmd, err)
 	}
 	printError(errs, err)
 	return exitCode(err)
@@ -48,9 +49,24 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// commandLineError explains why no command could be reached.
+func commandLineError(cmd *cobra.Command, err error) error {
+	hint := fmt.Sprintf("'%s --help' shows how it is called, with examples", cmd.CommandPath())
+	text, meant, mistyped := strings.Cut(err.Error(), suggestionMark)
+	if !mistyped {
+		return usageWithHint(flagError(err), hint)
+	}
+	return usageWithHint(errors.New(text), "did you mean 'weir "+strings.Join(strings.Fields(meant), "' or 'weir ")+"'?", hint)
+}
+
+// suggestionMark is what cobra writes between an unknown command and the names
+// that are similar.
+const suggestionMark = "\n\nDid you mean this?\n"
+
 // rootCommand also tells whether a command had a good command line and ran.
 func rootCommand() (root *cobra.Command, started *bool) {
 	started = new(bool)
+	showVersion := false
 	root = &cobra.Command{
 		Use:   "weir",
 		Short: "Limit rates: serve decisions, pace a pipe, or replay a log against limits",
@@ -63,13 +79,20 @@ at a rate, and shows what limits would have done to the traffic of an access log
   weir replay --limit 'token bucket 1/s burst 10' access.log
   weir pace 5/s < urls.txt | xargs -n 1 curl -sO
   weir replay --help`,
-		Args:              cobra.NoArgs,
-		Run:               func(cmd *cobra.Command, _ []string) { _ = cmd.Help() },
+		// Without Args cobra looks for a mistyped command before it reads flags.
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return printVersion(cmd.OutOrStdout())
+			}
+			return cmd.Help()
+		},
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRun:  func(*cobra.Command, []string) { *started = true },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serveCommand(), replayCommand(), paceCommand(), versionCommand(), completionCommand())
 	return root, started
 }

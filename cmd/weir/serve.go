@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +22,8 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 )
 
-// defaultRule is there without being asked for, so that serve needs no flag.
+// defaultRule is the rule of a daemon that is given none, so that serve needs no
+// flag.
 const defaultRule = "default=token bucket 10/s burst 20"
 
 // serveOptions are the flags of weir serve.
@@ -43,9 +46,10 @@ func serveCommand() *cobra.Command {
 		Long: `Serve decides over HTTP, with the states of all keys in memory or, with
 --engine, in Redis, where several of these programs share them.
 
-Without --engine it needs no file and no server. One rule is there from the start,
+Without --engine it needs no file and no server. Without --rule it has one rule,
   ` + defaultRule + `
-and --rule adds more, or replaces it. GET /openapi.json describes the requests
+and with --rule only those given. A request that names no rule asks the one
+called default. GET /openapi.json describes the requests
 and answers. Of connections beyond --max-connections some are answered with 503,
 all others closed.
 
@@ -63,6 +67,7 @@ after the last save is forgotten if the program is killed.`,
 		Example: `  weir serve
   weir serve --http 127.0.0.1:9000
   weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
+  weir serve --rule 'default=60/m'
   weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
   weir serve --http :8080 --drain 5s
   weir serve --host limits.example.org
@@ -93,7 +98,7 @@ after the last save is forgotten if the program is killed.`,
 	flags.StringArrayVar(&o.hosts, "host", nil, "serve requests for the host `NAME` too, besides localhost; may be repeated")
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve `N` connections at once at most")
 	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the states in `WHERE`: memory, or the URL of a Redis like redis://127.0.0.1:6379")
-	flags.StringArrayVar(&o.rules, "rule", nil, "add or replace a rule, `NAME=LIMIT`; may be repeated")
+	flags.StringArrayVar(&o.rules, "rule", nil, "decide by this rule, `NAME=LIMIT`; may be repeated")
 	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "remember `N` keys of a limit at most, in memory; beyond it unknown keys share budgets")
 	flags.DurationVar(&o.drain, "drain", 0, "go on serving this long after a stop signal, not ready, so that balancers turn away")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "let requests in flight finish this long at a stop")
@@ -101,8 +106,8 @@ after the last save is forgotten if the program is killed.`,
 	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the budgets this often, besides at the stop; 0 does not")
 	offer(cmd, "http", "127.0.0.1:8080")
 	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
-	offer(cmd, "rule")
 	offer(cmd, "host")
+	_ = cmd.RegisterFlagCompletionFunc("rule", completeRule)
 	return cmd
 }
 
@@ -152,8 +157,10 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer engine.close()
-	if err := engine.Check(rules...); err != nil {
-		return usageWithHint(fmt.Errorf("serve: --rule: %s", plain(err)), engine.limits)
+	for _, rule := range rules {
+		if err := engine.Check(rule); err != nil {
+			return usageWithHint(fmt.Errorf("serve: --rule %s: %s", printable(rule.Name()), plain(err)), engine.limits)
+		}
 	}
 	listener, err := listen(o.http)
 	if err != nil {
@@ -206,11 +213,14 @@ func (o *serveOptions) serveAndKeep(ctx context.Context, s *server, listener net
 	return err
 }
 
-// parseRules reads the rules of the flags over the default. A later rule of the
-// same name replaces the one before, in its place.
+// parseRules reads the rules of the flags; without any it is the default. A
+// later rule of the same name replaces the one before, in its place.
 func parseRules(texts []string) ([]*weir.Rule, error) {
 	var rules []*weir.Rule
-	for _, text := range slices.Concat([]string{defaultRule}, texts) {
+	if len(texts) == 0 {
+		texts = []string{defaultRule}
+	}
+	for _, text := range texts {
 		rule, err := weir.ParseRule(text)
 		if err != nil {
 			return nil, limitTextError("--rule", err, ruleForms)
@@ -252,7 +262,7 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.R
 	for _, r := range rules {
 		text += "rule " + printable(r.String()) + "\n"
 	}
-	text += "try: curl -d '{\"key\":\"alice\"}' " + base + "/v1/take\n"
+	text += "try: curl -d " + exampleBody(rules) + " " + base + "/v1/take\n"
 	written := make(chan error, 1)
 	go func() {
 		_, err := io.WriteString(out, text)
@@ -265,6 +275,19 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.R
 		log.Warn("serving, though standard output takes no more: its reader stalls", "address", base)
 		return nil
 	}
+}
+
+// exampleBody is a request for a shell: of the default rule, or of the first.
+func exampleBody(rules []*weir.Rule) string {
+	request := struct {
+		Rule string `json:"rule,omitempty"`
+		Key  string `json:"key"`
+	}{rules[0].Name(), "alice"}
+	if slices.ContainsFunc(rules, func(r *weir.Rule) bool { return r.Name() == "default" }) {
+		request.Rule = ""
+	}
+	body, _ := json.Marshal(request) // two texts always can
+	return "'" + strings.ReplaceAll(string(body), "'", `'\''`) + "'"
 }
 
 // reachable is the address as a client on this machine writes it.

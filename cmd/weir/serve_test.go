@@ -15,8 +15,23 @@ func TestLaterRulesReplaceEarlierOnesInPlace(t *testing.T) {
 	for _, r := range rules {
 		got = append(got, r.String())
 	}
-	if want := "default=fixed window 5/m, a=sliding window 2/s"; strings.Join(got, ", ") != want {
+	if want := "a=sliding window 2/s, default=fixed window 5/m"; strings.Join(got, ", ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+}
+
+func TestDefaultRuleIsThereOnlyIfNoneIsGiven(t *testing.T) {
+	for _, test := range []struct {
+		given []string
+		want  string
+	}{
+		{nil, defaultRule},
+		{[]string{"login=60/m"}, "login=token bucket 60/m"},
+	} {
+		rules, err := parseRules(test.given)
+		if err != nil || len(rules) != 1 || rules[0].String() != test.want {
+			t.Errorf("%q: got %v and error %v, want the one rule %s", test.given, rules, err, test.want)
+		}
 	}
 }
 

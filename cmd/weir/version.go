@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -15,11 +16,15 @@ func versionCommand() *cobra.Command {
 		Example: "  weir version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "weir %s %s %s/%s\n",
-				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return printVersion(cmd.OutOrStdout())
 		},
 	}
+}
+
+// printVersion answers weir version and weir --version.
+func printVersion(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "weir %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }
 
 // version is the module's version as the Go tool stamped it: a tag, or one

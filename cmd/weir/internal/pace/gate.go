@@ -64,7 +64,7 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, planned bool, err error) {
 		return nil, false, errors.New("pace: no limit")
 	case weir.Concurrency:
 		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit",
-			Reason: "cannot pace a stream: nobody tells when what was let go is over"}
+			Reason: "cannot pace a stream: its slots are held until they are released, and a stream releases none"}
 	case weir.LeakyBucket:
 		if err := l.Validate(); err != nil {
 			return nil, false, err

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// requireOutput refuses to work for an output that was closed before the start.
+func requireOutput(command string, out io.Writer) error {
+	if file, ok := out.(*os.File); ok && wasClosed(file) {
+		return errorWithHint(fmt.Errorf("%s: standard output is closed, or is /dev/null opened for reading too", command),
+			"give it a file or a pipe; to discard the output: >/dev/null")
+	}
+	return nil
+}
+
+// isNull says that the stream is /dev/null.
+func isNull(stream *os.File) bool {
+	info, err := stream.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
+}
