@@ -15,7 +15,7 @@ type plan struct {
 // tail is the planned state and the instant, not before now, from which on it
 // holds.
 func (p *plan) tail(l *line, now int64) (algorithm.State, int64) {
-	if !p.valid {
+	if !p.valid || l.length == 0 { // what was taken since the line ran dry is not in the plan
 		p.begin(l, now)
 		for w := range l.order.all {
 			p.add(l, w)

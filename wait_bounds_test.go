@@ -2,8 +2,10 @@ package weir_test
 
 import (
 	"cmp"
+	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,5 +79,33 @@ func checkBound(t *testing.T, limit weir.Limit, went []moved, holds func(l weir.
 				t.Fatalf("%v: %d units went within %v; -wait.seed %d", limit, units, time.Duration(m.at-went[i].at), seed)
 			}
 		}
+	}
+}
+
+// A line that has just run dry may still be kept for those who come straight
+// back. What is recorded or booked meanwhile counts for the bounds of later waits.
+func TestBoundOfAWaitCountsWhatCameAfterALateTimer(t *testing.T) {
+	for name, use := range map[string]func(*weir.Limiter){
+		"record":  func(l *weir.Limiter) { l.Record(10) },
+		"reserve": func(l *weir.Limiter) { _, _ = l.Reserve(10, weir.Never) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var skew atomic.Int64
+			clock := func() int64 { return time.Now().UnixNano() + skew.Load() }
+			lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10}, weir.Options{Clock: clock})
+			lim.AllowN(10)
+			go lim.WaitN(t.Context(), 1)
+			synctest.Wait()
+			lim.Take(1) // asks for the plan of the line
+			time.Sleep(50 * time.Millisecond)
+			skew.Store(int64(time.Millisecond)) // the timer is late by that
+			time.Sleep(50 * time.Millisecond)
+			synctest.Wait()
+			use(lim)
+			start := time.Now()
+			if err := lim.WaitMax(t.Context(), 1, 500*time.Millisecond); !errors.Is(err, weir.ErrWait) || time.Since(start) != 0 {
+				t.Errorf("%s: WaitMax of 500ms: %v after %v, want ErrWait at once", name, err, time.Since(start))
+			}
+		})
 	}
 }
