@@ -185,6 +185,7 @@ var forbidden = []struct {
 		"cmd/weir":               "it is the program",
 		"limittest":              "WEIR_VECTORS names another folder of vectors",
 		"internal/redistest":     "servers of tests have a configuration file each",
+		"redislimit":             "a URL names where a password or certificate is",
 	}},
 	{"os/", "only cmd/weir starts and signals processes", reasons{"bench/cmd/compare": "it asks git for the commit",
 		"bench/redis":        "it starts the server, and asks git for the commit",

@@ -20,16 +20,21 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 func (e *Engine) run(submissions []*submission) {
 	lane := submissions[0].lane()
 	err := e.exchange(lane, submissions)
-	if moving(err) {
-		e.oneByOne(lane, submissions)
-		err = nil
+	if moving(err) || crossing(err) {
+		e.takeApart(submissions, err)
+		return
 	}
 	for _, s := range submissions {
-		s.err = err
-		e.stats.decisions.Add(uint64(len(s.decisions)))
-		if !s.deliver() {
-			e.late(s)
-		}
+		e.finish(s, err)
+	}
+}
+
+// finish answers a submission.
+func (e *Engine) finish(s *submission, err error) {
+	s.err = err
+	e.stats.decisions.Add(uint64(len(s.decisions)))
+	if !s.deliver() {
+		e.late(s)
 	}
 }
 
@@ -83,44 +88,10 @@ func (e *Engine) failed(err error, began time.Time) error {
 	return err
 }
 
-// How often, and after how long, a decision is asked again whose keys are on
-// their way to another node of a cluster.
-const (
-	movingTries = 20
-	movingPause = 5 * time.Millisecond
-)
-
-// oneByOne asks for each decision by itself, in order, where a node cannot decide
-// them together, since it has some of the keys and another node the others: it
-// has refused the call, and done nothing. A decision of one key then finds it on
-// one of the two. One of several is asked again for a while, until all of them
-// have moved.
-func (e *Engine) oneByOne(lane int, submissions []*submission) {
-	tries := movingTries
-	for _, s := range submissions {
-		for i := range s.decisions {
-			alone := []*submission{{decisions: s.decisions[i : i+1]}}
-			err := e.exchange(lane, alone)
-			for ; moving(err) && tries > 0; tries-- {
-				time.Sleep(movingPause)
-				err = e.exchange(lane, alone)
-			}
-			if err != nil {
-				s.decisions[i].err = err
-			}
-		}
-	}
-}
-
-// moving says that a node has some of the keys, and another the others.
-func moving(err error) bool {
-	reply, ok := rueidis.IsRedisErr(err)
-	return ok && reply.IsTryAgain()
-}
-
+// lost says that no answer came.
 func lost(err error) bool {
-	_, replied := rueidis.IsRedisErr(err)
-	return !replied
+	_, answered := refusal(err)
+	return !answered
 }
 
 // call is one round trip. No caller's context ends it: it is everybody's.
@@ -135,7 +106,7 @@ func (e *Engine) call(b *batch, lane int) (string, error) {
 		args = append(args, instant, strconv.FormatInt(e.options.Linger.Milliseconds(), 10))
 	}
 	if e.options.DenyNewServer {
-		b.keys = append(b.keys, e.keys.server(lane%len(e.lanes)))
+		b.keys = append(b.keys, e.keys.server(lane%len(e.committers())))
 		args = append(args, rueidis.BinaryString(b.spent))
 	}
 	return script.Exec(context.Background(), e.client, b.keys, args).ToString()

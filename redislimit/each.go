@@ -43,7 +43,7 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 	var shares []*share
 	var index map[int]*share // by lane; not needed as long as there is one
 	var last *share
-	space := make([]part, 0, len(requests))
+	space, lanes := make([]part, 0, len(requests)), len(e.committers())
 	for i := range requests {
 		results[i] = weir.Result{}
 		one := requests[i : i+1]
@@ -59,10 +59,10 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 		if len(space)+len(parts) <= cap(space) {
 			space = space[:len(space)+len(parts)]
 		}
-		lane := parts[0].lane % len(e.lanes)
+		lane := parts[0].lane % lanes
 		if last == nil || last.lane != lane {
 			if last = index[lane]; last == nil {
-				expected := len(requests) / len(e.lanes)
+				expected := len(requests) / lanes
 				last = &share{lane: lane, decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
 				shares = append(shares, last)
 				if index == nil {

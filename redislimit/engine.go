@@ -32,7 +32,8 @@ type Engine struct {
 	closed  atomic.Bool
 	options Options
 	keys    keys
-	lanes   []committer // one for each lane of a cluster, else one for all
+	lanes   atomic.Pointer[[]committer] // one for each lane of a cluster, else one for all
+	crossed atomic.Bool                 // a cluster behind one address was found out
 	most    int
 	pool    sync.Pool // of *submission
 	stats   counters
@@ -51,23 +52,38 @@ func New(client rueidis.Client, options Options) (*Engine, error) {
 	e := &Engine{client: client, options: options, most: options.Batch}
 	e.keys = keys{prefix: options.Prefix, lanes: uint64(options.Lanes)}
 	e.pool.New = func() any { return &submission{done: make(chan struct{}, 1)} }
-	e.lanes = make([]committer, 1)
-	if client.Mode() == rueidis.ClientModeCluster {
-		e.lanes = make([]committer, options.Lanes)
-	}
-	for i := range e.lanes {
-		e.lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4}
+	if client.Mode() == rueidis.ClientModeCluster || options.OneSlot {
+		e.setLanes(options.Lanes)
+	} else {
+		e.setLanes(1)
 	}
 	return e, nil
 }
 
-// Open makes an engine from a URL, as [ParseURL] reads it. Close closes its
-// connections.
+// setLanes makes the committers, each for the lanes that may share a call.
+func (e *Engine) setLanes(n int) {
+	lanes := make([]committer, n)
+	for i := range lanes {
+		lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4}
+	}
+	e.lanes.Store(&lanes)
+}
+
+// keepToOneSlot has each call keep to one slot from now on.
+func (e *Engine) keepToOneSlot() {
+	if len(e.committers()) == 1 && !e.crossed.Swap(true) {
+		e.setLanes(e.options.Lanes)
+	}
+}
+
+// Open makes an engine from a URL, as [ParseURL] reads it. What the URL says of
+// the engine replaces what options say. Close closes its connections.
 func Open(url string, options Options) (*Engine, error) {
-	client, err := ParseURL(url)
+	client, said, err := ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
+	options = said.over(options)
 	conns := &connections{}
 	client.DialCtxFn = conns.dial
 	connected, err := rueidis.NewClient(client)
@@ -154,7 +170,9 @@ func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (wei
 		return weir.Decision{}, cannotDecide(o.String(), err)
 	}
 	defer e.release(s)
-	if err := s.one[0].err; err != nil {
+	if err := s.one[0].err; err == errCrossing {
+		return e.across(ctx, o, parts, requests)
+	} else if err != nil {
 		return weir.Decision{}, cannotDecide(o.String(), err)
 	}
 	if o == opReset {
@@ -169,12 +187,18 @@ func (e *Engine) ask(ctx context.Context, s *submission) error {
 	return e.committer(s.lane()).do(ctx, s)
 }
 
-func (e *Engine) committer(lane int) *committer { return &e.lanes[lane%len(e.lanes)] }
+func (e *Engine) committers() []committer { return *e.lanes.Load() }
+
+func (e *Engine) committer(lane int) *committer {
+	lanes := e.committers()
+	return &lanes[lane%len(lanes)]
+}
 
 // parts are the limits of the requests with their keys; costs of the same rule
 // and key are summed. oneLane says that one call can decide them.
 func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, oneLane bool, err error) {
 	oneLane = true
+	all := len(e.committers()) == 1
 	for i := range requests {
 		q := &requests[i]
 		if first := weir.SameState(requests[:i], *q); first >= 0 {
@@ -194,7 +218,7 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, oneLane
 			place = q.Key
 		}
 		lane := e.keys.lane(place)
-		oneLane = oneLane && (len(parts) == 0 || len(e.lanes) == 1 || lane == parts[0].lane)
+		oneLane = oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
 		for j := range c.limits {
 			l := &c.limits[j]
 			parts = append(parts, part{limit: l, key: e.keys.name(lane, l.state, q.Key), lane: lane, request: i, cost: q.Cost, lease: q.Lease})

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-
-	"github.com/redis/rueidis"
 )
 
 // Error says why Redis could not decide. Nothing was admitted.
@@ -63,9 +61,9 @@ func failure(err error) *Error {
 	if known := new(Error); errors.As(err, &known) {
 		return known
 	}
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		reason := serverReason(reply.Error())
-		return &Error{Reason: reason, Err: err, Counted: reason == Denied && strings.Contains(reply.Error(), "user_script")}
+	if text, refused := refusal(err); refused {
+		reason := serverReason(text)
+		return &Error{Reason: reason, Err: err, Counted: reason == Denied && strings.Contains(text, "user_script")}
 	}
 	switch {
 	case err == context.Canceled, err == context.DeadlineExceeded: // a caller's, before it was sent
@@ -110,7 +108,7 @@ const opOpen = "open"
 func cannotOpen(addrs []string, err error) error {
 	e, at := *failure(err), strings.Join(addrs, ", ")
 	e.Op, e.Counted = opOpen, false
-	if _, replied := rueidis.IsRedisErr(err); replied {
+	if _, refused := refusal(err); refused {
 		e.Err = fmt.Errorf("%s at %s: %w", e.Reason, at, err)
 		return &e
 	}

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +21,11 @@ type Options struct {
 	// processes must agree on it, and a change of it loses all state. Default:
 	// 128.
 	Lanes int
+	// OneSlot keeps each call within one slot, as with a client of a cluster: for
+	// a cluster behind one address, like a proxy or a managed one. The engine finds
+	// out by itself where the server refuses a call with CROSSSLOT; a proxy that
+	// routes each call by its first key has to be told. Default: false.
+	OneSlot bool
 	// Batch is how many decisions share a call at most, to MaxBatch. Default: 128.
 	Batch int
 	// Clock tells the time in nanoseconds since the Unix epoch, for servers that
@@ -61,6 +67,17 @@ func (o Options) withDefaults() Options {
 		o.Linger = time.Minute
 	}
 	return o
+}
+
+// over is o where it says something, and base elsewhere.
+func (o Options) over(base Options) Options {
+	base.Prefix = cmp.Or(o.Prefix, base.Prefix)
+	base.Lanes = cmp.Or(o.Lanes, base.Lanes)
+	base.Batch = cmp.Or(o.Batch, base.Batch)
+	base.Linger = cmp.Or(o.Linger, base.Linger)
+	base.OneSlot = o.OneSlot || base.OneSlot
+	base.DenyNewServer = o.DenyNewServer || base.DenyNewServer
+	return base
 }
 
 // check refuses options that make no sense.

@@ -30,7 +30,7 @@ type connection struct {
 // dial is rueidis' own way to dial, for a client whose connections are known.
 func (c *connections) dial(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
 	began := time.Now()
-	conn, err := dialTCP(ctx, addr, dialer, secure)
+	conn, err := dialServer(ctx, addr, dialer, secure)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,12 @@ func (c *connections) dial(ctx context.Context, addr string, dialer *net.Dialer,
 	return known, nil
 }
 
-func dialTCP(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
-	if secure == nil {
+// dialServer dials an address, or a socket by its path.
+func dialServer(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
+	switch {
+	case strings.HasPrefix(addr, "/"):
+		return dialer.DialContext(ctx, "unix", addr)
+	case secure == nil:
 		return dialer.DialContext(ctx, "tcp", addr)
 	}
 	return (&tls.Dialer{NetDialer: dialer, Config: secure}).DialContext(ctx, "tcp", addr)

@@ -3,10 +3,8 @@ package redislimit
 import (
 	"crypto/tls"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,33 +19,60 @@ import (
 //	redis://HOST,…?cluster=1                            the same
 //	redis-sentinel://[USER[:PASSWORD]@]HOST[:PORT],…/MASTER[/DB]
 //	                                                    the master that sentinels know by that name
+//	unix://[USER[:PASSWORD]@]/PATH                      one server, by its socket
 //
 // With rediss, rediss-cluster and rediss-sentinel it speaks TLS; valkey may
 // stand for redis in each. PORT is 6379 if left out, for sentinels 26379.
 // PASSWORD and other parts with special characters are percent-encoded.
 //
-// Options follow a question mark: cluster (1, or 0 never to look for one),
-// client_name, skip_verify (1 accepts any certificate), sentinel_username and
-// sentinel_password (of the sentinels, where they ask for one), and timeout, for how
-// long a server may fail to answer, like 500ms: by then a connection that is
-// silent is given up, and what was asked on it is an [Error] with the reason Lost,
-// for callers whose context would let them wait longer. Without it, that is
-// [DefaultTimeout].
+// Options follow a question mark. Of the client:
+//
+//	cluster=1 or 0             a cluster, or never look for one
+//	client_name=NAME           as CLIENT LIST shows it
+//	db=N                       the database, where the path does not name it
+//	timeout=500ms              how long a server may fail to answer; [DefaultTimeout]
+//	password_file=FILE         the password is the first line of a file
+//	password_env=NAME          the password is in the environment
+//	sentinel_username, sentinel_password, sentinel_password_file, sentinel_password_env
+//	                           of the sentinels, where they ask for one
+//	ca=FILE                    trust the certificates in a PEM file, and no others
+//	cert=FILE, key=FILE        the client's certificate and its key, in PEM files
+//	server_name=NAME           the name that the server's certificate has to hold
+//	skip_verify=1              accept any certificate
+//
+// By the timeout a silent connection is given up, and what was asked on it is an
+// [Error] with the reason Lost, for callers whose context lets them wait longer.
+//
+// And of the engine, as [Options] describe them: prefix, lanes, batch, one_slot=1,
+// deny_new_server=1 and linger. ParseURL returns them beside those of the client,
+// with zeros for the others.
 //
 // An error is a [*URLError], and never holds a password.
-func ParseURL(text string) (rueidis.ClientOption, error) {
-	option := rueidis.ClientOption{DisableCache: true} // what is read here, a script reads
-	setTimeout(&option, DefaultTimeout)
+func ParseURL(text string) (rueidis.ClientOption, Options, error) {
 	u, err := splitURL(text)
 	if err != nil {
-		return rueidis.ClientOption{}, err
+		return rueidis.ClientOption{}, Options{}, err
 	}
-	for _, read := range []func(*rueidis.ClientOption) error{u.user, u.hosts, u.options, u.place} {
-		if err := read(&option); err != nil {
-			return rueidis.ClientOption{}, err
+	u.client.DisableCache = true // what is read here, a script reads
+	setTimeout(&u.client, DefaultTimeout)
+	for _, read := range []func() error{u.user, u.hosts, u.options, u.place} {
+		if err := read(); err != nil {
+			return rueidis.ClientOption{}, Options{}, err
 		}
 	}
-	return option, nil
+	return u.client, u.engine, nil
+}
+
+// HoldsPassword says that a URL spells a password out, which every user of a
+// machine can read in the arguments of a program.
+func HoldsPassword(text string) bool {
+	u, err := splitURL(text)
+	if err != nil {
+		return false
+	}
+	_, password, _ := strings.Cut(u.userinfo, ":")
+	values, _ := url.ParseQuery(u.query)
+	return password != "" || values.Has("sentinel_password")
 }
 
 // URLError says which part of a URL names no server.
@@ -65,6 +90,7 @@ const (
 	urlServer urlKind = iota
 	urlCluster
 	urlSentinel
+	urlSocket
 )
 
 // urlSchemes are those that ParseURL reads, without the family's name and the s
@@ -79,6 +105,9 @@ type serverURL struct {
 	authority string // the hosts
 	path      string
 	query     string
+
+	client rueidis.ClientOption // what it says, as far as it was read
+	engine Options
 }
 
 func splitURL(text string) (*serverURL, error) {
@@ -106,6 +135,10 @@ func splitURL(text string) (*serverURL, error) {
 
 func (u *serverURL) scheme(scheme string) error {
 	lower := strings.ToLower(scheme)
+	if lower == "unix" {
+		u.kind = urlSocket
+		return nil
+	}
 	for _, family := range []string{"redis", "valkey"} {
 		rest, found := strings.CutPrefix(lower, family)
 		if !found {
@@ -117,31 +150,34 @@ func (u *serverURL) scheme(scheme string) error {
 			return nil
 		}
 	}
-	return &URLError{"scheme", fmt.Sprintf("%q is not redis, redis-cluster or redis-sentinel, or one of them with TLS: rediss, rediss-cluster, rediss-sentinel", scheme)}
+	return &URLError{"scheme", fmt.Sprintf("%q is not redis, redis-cluster or redis-sentinel, or one of them with TLS: rediss, rediss-cluster, rediss-sentinel; or unix", scheme)}
 }
 
-func (u *serverURL) user(option *rueidis.ClientOption) (err error) {
+func (u *serverURL) user() (err error) {
 	name, password, _ := strings.Cut(u.userinfo, ":")
-	if option.Username, err = url.PathUnescape(name); err != nil {
+	if u.client.Username, err = url.PathUnescape(name); err != nil {
 		return &URLError{"user", "is badly percent-encoded"}
 	}
-	if option.Password, err = url.PathUnescape(password); err != nil {
+	if u.client.Password, err = url.PathUnescape(password); err != nil {
 		return &URLError{"password", "is badly percent-encoded"}
 	}
 	return nil
 }
 
-func (u *serverURL) hosts(option *rueidis.ClientOption) error {
+func (u *serverURL) hosts() error {
+	if u.kind == urlSocket {
+		return u.socket()
+	}
 	hosts := strings.Split(u.authority, ",")
 	for i, host := range hosts {
 		address, err := u.address(host)
 		if err != nil {
 			return &URLError{"host", fmt.Sprintf("%d of %d %v", i+1, len(hosts), err)}
 		}
-		option.InitAddress = append(option.InitAddress, address)
+		u.client.InitAddress = append(u.client.InitAddress, address)
 	}
 	if u.tls {
-		option.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		u.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return nil
 }
@@ -174,123 +210,56 @@ func (u *serverURL) address(text string) (string, error) {
 	return net.JoinHostPort(bare, port), nil
 }
 
-func (u *serverURL) options(option *rueidis.ClientOption) error {
-	values, err := url.ParseQuery(u.query)
-	if err != nil {
-		return &URLError{"option", "is badly percent-encoded"}
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if n := len(values[name]); n > 1 {
-			return &URLError{"option", fmt.Sprintf("%s is given %d times", name, n)}
-		}
-		if err := u.option(option, name, values.Get(name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (u *serverURL) option(option *rueidis.ClientOption, name, value string) error {
-	on, isBool := map[string]bool{"0": false, "1": true}[value]
-	switch {
-	case name == "client_name":
-		option.ClientName = value
-	case name == "timeout":
-		return timeout(option, value)
-	case name == "sentinel_username" && u.kind == urlSentinel:
-		option.Sentinel.Username = value
-	case name == "sentinel_password" && u.kind == urlSentinel:
-		option.Sentinel.Password = value
-	case name == "sentinel_username" || name == "sentinel_password":
-		return &URLError{"option", name + " is for redis-sentinel"}
-	case name != "cluster" && name != "skip_verify":
-		return &URLError{"option", fmt.Sprintf("%q is unknown; there are client_name, cluster, sentinel_password, sentinel_username, skip_verify and timeout", name)}
-	case !isBool:
-		return &URLError{"option", fmt.Sprintf("%s is %q, not 0 or 1", name, value)}
-	case name == "skip_verify" && !u.tls:
-		return &URLError{"option", "skip_verify is for TLS: rediss"}
-	case name == "skip_verify":
-		option.TLSConfig.InsecureSkipVerify = on
-	default:
-		return u.cluster(option, on)
-	}
-	return nil
-}
-
-const (
-	// DefaultTimeout is how long a server may fail to answer, if the URL does not
-	// say it.
-	DefaultTimeout = 3 * time.Second
-	// MinTimeout is the least that a URL may say.
-	MinTimeout = 100 * time.Millisecond
-)
-
-func timeout(option *rueidis.ClientOption, text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < MinTimeout {
-		return &URLError{"option", fmt.Sprintf("timeout is %q, not a duration of %v or more, like 2s", text, MinTimeout)}
-	}
-	setTimeout(option, d)
-	return nil
-}
-
-// setTimeout has the client give up a silent connection within d. It finds out
-// by a ping: that goes out when nothing came for one to two KeepAlives, and is
-// given a ConnWriteTimeout.
-func setTimeout(option *rueidis.ClientOption, d time.Duration) {
-	option.ConnWriteTimeout = d / 2
-	option.Dialer.KeepAlive = d / 4
-	option.Dialer.Timeout = d
-}
-
-func (u *serverURL) cluster(option *rueidis.ClientOption, on bool) error {
-	switch {
-	case u.kind == urlSentinel || u.kind == urlCluster && !on:
-		return &URLError{"option", "cluster is for redis and rediss, and the scheme says otherwise"}
-	case on:
-		u.kind = urlCluster
-	default:
-		option.ForceSingleClient = true
-	}
-	return nil
-}
-
 // place is what the path names: a database, the master of sentinels, or both.
-func (u *serverURL) place(option *rueidis.ClientOption) error {
+func (u *serverURL) place() error {
 	path := strings.TrimSuffix(u.path, "/")
 	switch {
 	case u.kind == urlCluster && path != "" && path != "0":
 		return &URLError{"database", fmt.Sprintf("%q: a cluster has only database 0", path)}
-	case u.kind == urlServer && len(option.InitAddress) > 1:
-		return &URLError{"host", fmt.Sprintf("1 of %d is one too many for one server; a cluster reads redis-cluster://, or ends in ?cluster=1", len(option.InitAddress))}
+	case u.kind == urlServer && len(u.client.InitAddress) > 1:
+		return &URLError{"host", fmt.Sprintf("1 of %d is one too many for one server; a cluster reads redis-cluster://, or ends in ?cluster=1", len(u.client.InitAddress))}
 	case u.kind == urlSentinel:
-		return u.sentinel(option, path)
+		return u.sentinel(path)
 	}
-	return selectDB(option, path)
+	return u.selectDB(path)
 }
 
 // sentinelRefresh is how often a client of sentinels asks them who the master is,
 // should it have missed the news.
 const sentinelRefresh = 5 * time.Second
 
-func (u *serverURL) sentinel(option *rueidis.ClientOption, path string) error {
+func (u *serverURL) sentinel(path string) error {
 	escaped, db, _ := strings.Cut(path, "/")
 	name, err := url.PathUnescape(escaped)
 	if err != nil || name == "" {
 		return &URLError{"master", "is missing, or badly percent-encoded; it is the first part of the path: redis-sentinel://HOST/MASTER"}
 	}
-	option.Sentinel.MasterSet = name
-	option.Sentinel.TLSConfig = option.TLSConfig
-	option.Sentinel.TopologyRefreshInterval = sentinelRefresh
-	return selectDB(option, db)
+	u.client.Sentinel.MasterSet = name
+	u.client.Sentinel.TLSConfig = u.client.TLSConfig
+	u.client.Sentinel.TopologyRefreshInterval = sentinelRefresh
+	return u.selectDB(db)
 }
 
-func selectDB(option *rueidis.ClientOption, text string) (err error) {
+// selectDB chooses the database, unless text is empty.
+func (u *serverURL) selectDB(text string) (err error) {
 	if text == "" {
 		return nil
 	}
-	if option.SelectDB, err = strconv.Atoi(text); err != nil || option.SelectDB < 0 {
+	if u.client.SelectDB, err = strconv.Atoi(text); err != nil || u.client.SelectDB < 0 {
 		return &URLError{"database", fmt.Sprintf("%q is not a number", text)}
 	}
+	return nil
+}
+
+// socket is the path of a server's socket.
+func (u *serverURL) socket() error {
+	path, err := url.PathUnescape(u.path)
+	if u.authority != "" || path == "" || err != nil {
+		return &URLError{"path", "names no socket; it reads unix:///PATH"}
+	}
+	u.client.InitAddress = []string{"/" + path}
+	u.client.ForceSingleClient = true
+	u.client.DialCtxFn = dialServer
+	u.path = ""
 	return nil
 }

@@ -7,13 +7,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/redis/rueidis"
 )
 
-// Warnings says in words what about the servers would let more pass than the
-// limits, or nothing. It asks every node that the client knows, with INFO
-// memory, and is for the start of a program: it does a call a node.
+// Warnings says in words what about the servers an operator should mend, or
+// nothing. It asks every node that the client knows, with INFO, and is for the
+// start of a program: it does up to two calls a node.
 //
-// What it looks for is eviction. A server that is full and may evict keys
+// It looks for a cluster behind one address, and for eviction. A server that is full and may evict keys
 // forgets budgets that are spent, and every key of this engine is one that
 // volatile policies may evict, because it has an end. With noeviction a full
 // server refuses instead, which is an error and admits nothing.
@@ -31,8 +33,28 @@ func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 		if warning := evictionWarning(addr, infoFields(info)); warning != "" {
 			warnings = append(warnings, warning)
 		}
+		if warning := e.slotWarning(ctx, addr, node); warning != "" {
+			warnings = append(warnings, warning)
+		}
 	}
 	return warnings, errors.Join(problems...)
+}
+
+// slotWarning is empty unless the address leads to a cluster that the engine was
+// not told of. Then each call keeps to one slot from now on. A server that does
+// not answer INFO cluster is found out by its first refusal.
+func (e *Engine) slotWarning(ctx context.Context, addr string, node rueidis.Client) string {
+	if e.options.OneSlot || e.client.Mode() == rueidis.ClientModeCluster {
+		return ""
+	}
+	info, _ := node.Do(ctx, node.B().Info().Section("cluster").Build()).ToString()
+	if infoFields(info)["cluster_enabled"] == "1" {
+		e.keepToOneSlot()
+	}
+	if !e.crossed.Load() {
+		return ""
+	}
+	return fmt.Sprintf("redis %s is a cluster behind one address: each call keeps to one slot, and several keys are decided lane by lane; say so from the start with one_slot=1 in the URL, or lead to its nodes with redis-cluster://", addr)
 }
 
 // evictionWarning is empty if the server never evicts.

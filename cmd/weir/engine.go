@@ -16,7 +16,8 @@ const memoryEngine = "memory"
 // engineHints say what --engine takes.
 var engineHints = []string{
 	"an engine is memory, or where Redis is: redis://127.0.0.1:6379",
-	"a cluster: redis-cluster://HOST:PORT,…; behind Sentinel: redis-sentinel://HOST:PORT,…/MASTER; with TLS: rediss://…",
+	"a cluster: redis-cluster://HOST:PORT,…; behind Sentinel: redis-sentinel://HOST:PORT,…/MASTER; with TLS: rediss://…; a socket: unix:///PATH",
+	"options follow a question mark, like ?password_file=FILE or ?prefix=shop; docs/redis.md lists them",
 }
 
 // chosenEngine is what remembers.
@@ -41,13 +42,16 @@ func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger) (*chose
 		}
 		return &chosenEngine{Engine: memory, memory: memory, close: func() {}, limits: "the memory engine cannot hold this rule"}, nil
 	}
-	if _, err := redislimit.ParseURL(o.engine); err != nil {
+	if _, _, err := redislimit.ParseURL(o.engine); err != nil {
 		return nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints...)
 	}
 	shared, err := redislimit.Open(o.engine, redislimit.Options{})
 	if err != nil {
 		return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err),
 			"is the server running, and may this user use it? docs/redis.md lists what Redis has to allow")
+	}
+	if redislimit.HoldsPassword(o.engine) {
+		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 	logWarnings(ctx, shared, log)
 	return &chosenEngine{Engine: shared, close: shared.Close, patience: redisPatience, limits: "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -186,4 +187,27 @@ func startAndFindURL(t *testing.T, cmd *exec.Cmd) (url string) {
 	}
 	t.Fatal("weir serve did not say where it listens")
 	return ""
+}
+
+// A password in the arguments is visible to all, and said so once; one of a file
+// or the environment is not.
+func TestAPasswordInTheArgumentsIsWarnedOfOnce(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("CONFIG", "SET", "requirepass", "hunter2")
+	t.Setenv("WEIR_TEST_PASSWORD", "hunter2")
+	for url, want := range map[string]int{
+		"redis://:hunter2@" + server.Addr:                             1,
+		"redis://" + server.Addr + "?password_env=WEIR_TEST_PASSWORD": 0,
+	} {
+		var log strings.Builder
+		o := serveOptions{engine: url}
+		engine, err := o.openEngine(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine.close()
+		if got := strings.Count(log.String(), "can read the password in --engine"); got != want || strings.Contains(log.String(), "hunter2") {
+			t.Errorf("%s: %d warnings, want %d, and no password:\n%s", url, got, want, log.String())
+		}
+	}
 }

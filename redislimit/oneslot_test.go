@@ -1,0 +1,113 @@
+package redislimit
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// startOneAddress is a server that has every slot and refuses calls of several,
+// as managed clusters behind one address do.
+func startOneAddress(t *testing.T) *redistest.Server {
+	t.Helper()
+	server := redistest.Start(t, "cluster-enabled yes", "cluster-config-file nodes.conf")
+	server.Do("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if info, _ := server.Do("CLUSTER", "INFO").(string); strings.Contains(info, "cluster_state:ok") {
+			return server
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("the server has not all slots within %v", patience)
+		}
+	}
+}
+
+func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		server := startOneAddress(t)
+		engine := openFor(t, "redis://"+server.Addr+"?cluster=0", Options{OneSlot: told})
+		rule, err := weir.ParseRule("r=fixed window 10/300d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callers sync.WaitGroup
+		for c := range 16 {
+			callers.Go(func() {
+				for i := range 50 {
+					if d, err := engine.Take(t.Context(), rule.For(fmt.Sprint("own", c, "-", i), 1)); err != nil || d.Remaining != 9 {
+						t.Errorf("told %t: Take of an own key: %+v and %v, want 9 remaining", told, d, err)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		requests, results := make([]weir.Request, 40), make([]weir.Result, 40)
+		for i := range requests {
+			requests[i] = rule.For(fmt.Sprint("each", i%20), 1)
+		}
+		if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range results {
+			if want := int64(9 - i/20); r.Err != nil || r.Decision.Remaining != want {
+				t.Errorf("told %t: TakeEach, request %d: %+v and %v, want %d remaining", told, i, r.Decision, r.Err, want)
+			}
+		}
+		if refused := crossings(server); refused != !told {
+			t.Errorf("told %t: the server refused calls of several slots: %t", told, refused)
+		}
+		warnings, err := engine.Warnings(t.Context())
+		if got := strings.Join(warnings, "\n"); err != nil || strings.Contains(got, "one_slot=1") != !told || len(warnings) > 1 {
+			t.Errorf("told %t: Warnings = %q, %v, want one about slots unless told", told, warnings, err)
+		}
+	}
+}
+
+// The first decision of several keys finds out for itself, and is all or nothing.
+func TestADecisionOfSeveralKeysBehindOneAddressIsAllOrNothing(t *testing.T) {
+	engine := openFor(t, "redis://"+startOneAddress(t).Addr+"?cluster=0", Options{})
+	rule, err := weir.ParseRule("r=fixed window 10/300d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func(alice, bob int64, allowed bool) {
+		t.Helper()
+		d, err := engine.Take(t.Context(), rule.For("alice", alice), rule.For("bob", bob))
+		if err != nil || d.Allowed != allowed {
+			t.Errorf("Take of %d and %d: %+v and %v, want allowed %t", alice, bob, d, err, allowed)
+		}
+	}
+	take(4, 9, true)
+	take(4, 2, false)
+	take(6, 1, true)
+}
+
+func TestWarningsFindAClusterBehindOneAddressBeforeAnyCall(t *testing.T) {
+	server := startOneAddress(t)
+	engine := openFor(t, "redis://"+server.Addr+"?cluster=0", Options{})
+	warnings, err := engine.Warnings(t.Context())
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], server.Addr) || !strings.Contains(warnings[0], "one_slot=1") {
+		t.Fatalf("Warnings = %q, %v, want one that names %s and one_slot=1", warnings, err, server.Addr)
+	}
+	rule, err := weir.ParseRule("r=fixed window 10/300d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := engine.Take(t.Context(), rule.For("alice", 1), rule.For("bob", 1)); err != nil || !d.Allowed {
+		t.Errorf("Take: %+v, %v", d, err)
+	}
+	if crossings(server) {
+		t.Error("after the warning the server still refused a call of several slots")
+	}
+}
+
+// crossings says that the server has refused calls of several slots.
+func crossings(server *redistest.Server) bool {
+	info, _ := server.Do("INFO", "errorstats").(string)
+	return strings.Contains(info, "errorstat_CROSSSLOT")
+}
