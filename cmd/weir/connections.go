@@ -6,7 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
+	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 )
@@ -50,26 +51,117 @@ func (o *serveOptions) boundConnections(log *slog.Logger) error {
 	return err
 }
 
-// connections bounds how many a server has at once.
+// evictionAge is how long a connection is quiet before a new one may take its
+// place, when all places are taken.
+const evictionAge = time.Second
+
+// connections bounds how many a server has at once, and knows which of them are
+// quiet: no part of a request has arrived that is not answered yet.
 type connections struct {
-	most int64
-	open atomic.Int64
+	most int
+
+	mu  sync.Mutex
+	all map[*connection]struct{}
+}
+
+// tracked hands out connections that connections knows.
+type tracked struct {
+	net.Listener
+	connections *connections
+}
+
+func (l tracked) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: conn, quietSince: time.Now()}
+	l.connections.mu.Lock()
+	defer l.connections.mu.Unlock()
+	if l.connections.all == nil {
+		l.connections.all = map[*connection]struct{}{}
+	}
+	l.connections.all[c] = struct{}{}
+	return c, nil
 }
 
 // begin decides about a connection that was just accepted.
 func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context {
-	switch open := c.open.Add(1); {
-	case open > c.most+spareConnections:
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := conn.(*connection)
+	switch open := len(c.all); {
+	case open <= c.most, c.evict(false):
+		return ctx
+	case open > c.most+spareConnections && !c.evict(true):
 		_ = conn.Close() // which ends it like any other
-	case open > c.most:
-		return api.WithoutRoom(ctx)
 	}
-	return ctx
+	now.spare = true
+	return api.WithoutRoom(ctx)
 }
 
-// changed counts those that have ended.
-func (c *connections) changed(_ net.Conn, state http.ConnState) {
-	if state == http.StateClosed {
-		c.open.Add(-1)
+// evict closes the connection that was quiet for longest, if that is long enough.
+// The caller holds the lock.
+func (c *connections) evict(spare bool) bool {
+	var oldest *connection
+	since := time.Now().Add(-evictionAge)
+	for conn := range c.all {
+		if at, quiet := conn.quiet(); quiet && conn.spare == spare && !at.After(since) {
+			oldest, since = conn, at
+		}
+	}
+	if oldest != nil {
+		c.close(oldest)
+	}
+	return oldest != nil
+}
+
+// close ends a quiet connection. The caller holds the lock.
+func (c *connections) close(conn *connection) {
+	delete(c.all, conn)
+	_ = conn.Close()
+}
+
+// changed follows the requests of a connection.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateActive:
+		conn.(*connection).begun()
+	case http.StateIdle:
+		conn.(*connection).answered()
+	case http.StateClosed:
+		c.mu.Lock()
+		delete(c.all, conn.(*connection))
+		c.mu.Unlock()
+	}
+}
+
+// count is how many are open.
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all)
+}
+
+// closeQuiet closes those that were quiet for at least age and returns how many
+// are left.
+func (c *connections) closeQuiet(age time.Duration) (left int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.all {
+		if at, quiet := conn.quiet(); quiet && time.Since(at) >= age {
+			c.close(conn)
+		}
+	}
+	return len(c.all)
+}
+
+// cut ends the arrival of requests. Clients have until the deadline to take their
+// answers.
+func (c *connections) cut(deadline time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.all {
+		conn.cut(deadline)
 	}
 }

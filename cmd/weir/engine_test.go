@@ -61,11 +61,11 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 	server.Stop()
 	// Either the daemon has no more patience, or the client has found out first.
 	const status, want = `"status":503`, `and nothing was admitted; ask again"`
-	if got := answerTo(t, url+"/v1/take"); !strings.Contains(got, status) || !strings.Contains(got, want) {
+	if got := postTake(t, url, `{"key":"alice"}`); !strings.Contains(got, status) || !strings.Contains(got, want) {
 		t.Errorf("while Redis hangs: got %s, want …%s…%s…", got, status, want)
 	}
 	server.Cont()
-	for began := time.Now(); !strings.HasPrefix(answerTo(t, url+"/v1/take"), `{"allowed":`); {
+	for began := time.Now(); !strings.HasPrefix(postTake(t, url, `{"key":"alice"}`), `{"allowed":`); {
 		if time.Since(began) > patience {
 			t.Fatalf("Redis goes on, and the daemon did not find its way back within %v", patience)
 		}
@@ -73,10 +73,10 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 	}
 }
 
-// answerTo posts a request and returns the body of what comes back.
-func answerTo(t *testing.T, url string) string {
+// postTake posts a request and returns the body of what comes back.
+func postTake(t *testing.T, url, request string) string {
 	t.Helper()
-	response, err := http.Post(url, "application/json", strings.NewReader(`{"key":"alice"}`))
+	response, err := http.Post(url+"/v1/take", "application/json", strings.NewReader(request))
 	if err != nil {
 		t.Fatal(err)
 	}

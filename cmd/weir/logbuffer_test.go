@@ -128,12 +128,9 @@ func TestDaemonWhoseLogStallsAnswersSavesAndStops(t *testing.T) {
 	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--rule", slowRule(t).String(), "--state", f.path)
 	cmd.Stderr = stalledLog(t)
 	url := startAndFindURL(t, cmd)
-	client := http.Client{Timeout: patience}
-	response, err := client.Post(url+"/v1/take", "", strings.NewReader(`{"rule":"r","key":"k","cost":7}`))
-	if err != nil {
-		t.Fatal(err)
+	if got := postTake(t, url, `{"rule":"r","key":"k","cost":7}`); !strings.HasPrefix(got, `{"allowed":true,`) {
+		t.Errorf("take: got %s", got)
 	}
-	_ = response.Body.Close()
 	if err := stopDaemon(cmd); err != nil {
 		t.Errorf("weir serve ended with %v, want a good end", err)
 	}

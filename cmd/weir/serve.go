@@ -57,13 +57,13 @@ Listening on a loopback address, it answers requests whose Host is localhost, a
 loopback address or given with --host, and no others: a web page can have its
 own name lead to this machine.
 
-SIGINT or SIGTERM stops it: /readyz turns 503, and requests in flight finish. A
-second signal stops it at once.
+SIGINT or SIGTERM stops it: /readyz turns 503, and requests that have begun to
+arrive are answered. A second signal stops it at once. SIGHUP does not stop it.
 
 With --state the budgets outlive the program. They are loaded from the file at
 the start, if it exists, and go on as if the time in between had passed here;
-they are saved at the stop, every --state-every, and on SIGUSR1. What was decided
-after the last save is forgotten if the program is killed.`,
+they are saved at the stop, every --state-every, and on SIGUSR1 or SIGHUP. What was
+decided after the last save is forgotten if the program is killed.`,
 		Example: `  weir serve
   weir serve --http 127.0.0.1:9000
   weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
@@ -79,8 +79,8 @@ after the last save is forgotten if the program is killed.`,
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			// A closed log is no reason to die unsaved.
-			signal.Ignore(syscall.SIGPIPE)
+			// A closed log or terminal is no reason to die unsaved.
+			signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends the process
@@ -175,8 +175,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		_ = listener.Close()
 		return err
 	}
-	asked, stopAsking := o.state.saveSignals() // before anyone can know whom to ask
-	defer stopAsking()
+	asked := o.state.saveSignals() // before anyone can know whom to ask
 	if err := announce(out, log, listener.Addr(), rules); err != nil {
 		_ = listener.Close()
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
@@ -184,7 +183,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	s := server{
 		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience}),
 		log:   log,
-		open:  connections{most: int64(o.connections)},
+		open:  connections{most: o.connections},
 		drain: o.drain,
 		grace: o.grace,
 	}

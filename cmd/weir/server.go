@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -29,8 +28,18 @@ type server struct {
 	log   *slog.Logger
 	open  connections
 	drain time.Duration // from the stop signal to the last new connection
-	grace time.Duration // from then to the end of requests in flight
+	grace time.Duration // from then to the end of requests that have begun
 }
+
+// The times of a stop, at most: how long a connection is quiet before it is
+// closed, so that a client which asks again at once is told to go elsewhere; and
+// how long before the end of the grace period requests that have not arrived are
+// given up, so that they are answered, too.
+const (
+	stopQuiet = 250 * time.Millisecond
+	stopCut   = 500 * time.Millisecond
+	stopTick  = 5 * time.Millisecond
+)
 
 // serve answers on the listener, which it closes, until the context ends; then
 // it stops: first readiness, then new connections, then requests in flight.
@@ -46,11 +55,11 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 		ConnState:         s.open.changed,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(listener) }()
+	defer func() { _ = h.Close() }()
+	ended := make(chan error, 1)
+	go func() { ended <- h.Serve(tracked{listener, &s.open}) }()
 	select {
-	case err := <-failed:
-		_ = h.Close()
+	case err := <-ended:
 		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed; start again")
 	case <-ctx.Done():
 	}
@@ -58,24 +67,39 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	s.log.Info("stopping", "drain", s.drain, "grace", s.grace)
 	select {
 	case <-time.After(s.drain):
-	case err := <-failed:
+	case err := <-ended:
 		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed while stopping")
 	}
-	return s.stop(h)
+	_ = listener.Close()
+	<-ended // every connection is known now
+	return s.stop()
 }
 
-// stop lets requests in flight finish, for as long as grace.
-func (s *server) stop(h *http.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
-	defer cancel()
-	err := h.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		_ = h.Close()
-		return errorWithHint(fmt.Errorf("serve: requests were cut off: they took longer than the grace period of %v", s.grace), "give them longer with --grace")
+// stop lets requests that have begun to arrive finish, for as long as grace, and
+// closes quiet connections. [http.Server.Shutdown] does not do: it waits for
+// silent connections, and drops requests that arrive meanwhile.
+func (s *server) stop() error {
+	start := time.Now()
+	quiet, cutting := min(stopQuiet, s.grace/8), s.grace-min(stopCut, s.grace/4)
+	tick := time.NewTicker(stopTick)
+	defer tick.Stop()
+	for cut := false; ; <-tick.C {
+		left := s.open.closeQuiet(quiet)
+		took := time.Since(start)
+		if left > 0 && took >= s.grace {
+			return errorWithHint(fmt.Errorf("serve: requests were cut off: they took longer than the grace period of %v", s.grace), "give them longer with --grace")
+		}
+		if left == 0 {
+			s.log.Info("stopped")
+			return nil
+		}
+		if took >= quiet {
+			s.api.Ending()
+		}
+		if took >= cutting && !cut {
+			cut = true
+			s.log.Warn("the grace period ends, and requests that have not arrived are given up", "connections", left)
+			s.open.cut(start.Add((cutting + s.grace) / 2))
+		}
 	}
-	if err != nil {
-		return errorWithHint(fmt.Errorf("serve: stop: %w", err), "the listening socket failed while stopping")
-	}
-	s.log.Info("stopped")
-	return nil
 }

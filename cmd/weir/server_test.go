@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +186,7 @@ func TestHeadersAreServedUpToTheirBoundAndNoFurther(t *testing.T) {
 		}
 		s.signal()
 		<-s.ended
+		time.Sleep(time.Second) // net/http gives a client half of it to read the refusal
 	})
 }
 
@@ -259,7 +261,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		s.signal()
 		<-s.ended
 		synctest.Wait()
-		if got := s.open.open.Load(); got != 0 {
+		if got := s.open.count(); got != 0 {
 			t.Errorf("after the end %d connections are counted as open, want 0", got)
 		}
 	})
@@ -300,6 +302,7 @@ func (h *holding) Take(ctx context.Context, requests ...weir.Request) (weir.Deci
 // memoryListener hands out connections that need no network.
 type memoryListener struct {
 	conns  chan net.Conn
+	once   sync.Once
 	closed chan struct{}
 }
 
@@ -328,5 +331,9 @@ func (l *memoryListener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *memoryListener) Close() error   { close(l.closed); return nil }
+func (l *memoryListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
 func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{} }

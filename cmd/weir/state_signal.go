@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// saveSignals delivers SIGUSR1, which asks for a save, until stop is called.
-// Without a file the signal does what it does by default.
-func (f *stateFile) saveSignals() (asked <-chan os.Signal, stop func()) {
+// saveSignals delivers SIGUSR1 and SIGHUP, which ask for a save, until the process
+// ends. Without a file they do what they did before.
+func (f *stateFile) saveSignals() (asked <-chan os.Signal) {
 	if f.path == "" {
-		return nil, func() {}
+		return nil
 	}
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1)
-	return signals, func() { signal.Stop(signals) }
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGHUP)
+	return signals
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,5 +221,38 @@ func TestSavedStateIsPrivateAndLeavesNothingBeside(t *testing.T) {
 	}
 	if info, err := entries[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the mode is %v, want 0600 (%v)", info.Mode(), err)
+	}
+}
+
+func TestHangupSavesAndDoesNotKill(t *testing.T) {
+	f := &stateFile{path: filepath.Join(t.TempDir(), "state"), log: slog.New(slog.DiscardHandler)}
+	for name, args := range map[string][]string{"with a file": {"--state", f.path, "--state-every", "0"}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			cmd := daemonCommand(t, append([]string{"--http", "127.0.0.1:0", "--rule", slowRule(t).String()}, args...)...)
+			log, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			url := startAndFindURL(t, cmd)
+			if got := postTake(t, url, `{"rule":"r","key":"k","cost":7}`); !strings.HasPrefix(got, `{"allowed":true,`) {
+				t.Errorf("take: got %s", got)
+			}
+			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			if args != nil {
+				for lines := bufio.NewScanner(log); lines.Scan() && !strings.Contains(lines.Text(), "state saved"); {
+				}
+				if got := spent(t, f); got != 7 {
+					t.Errorf("after SIGHUP %d spent in the file, want 7", got)
+				}
+			}
+			if got := postTake(t, url, `{"rule":"r","key":"k"}`); !strings.HasPrefix(got, `{"allowed":true,`) {
+				t.Errorf("take after SIGHUP: got %s", got)
+			}
+			if err := stopDaemon(cmd); err != nil {
+				t.Errorf("weir serve ended with %v, want a good end", err)
+			}
+		})
 	}
 }

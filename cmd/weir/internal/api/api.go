@@ -35,7 +35,7 @@ type API struct {
 	log      *slog.Logger
 	serves   func(host string) bool
 	patience time.Duration
-	stopping atomic.Bool
+	phase    atomic.Int32
 	bodies   bodyBudget
 	origin   *http.CrossOriginProtection
 	failures rareLog
@@ -88,9 +88,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.refuseRoom(w, r)
 		return
 	}
-	if a.stopping.Load() {
-		w.Header().Set("Connection", "close") // so that no request is under way on it when it ends
-	}
+	a.sayClose(w.Header())
 	found, ok := routes[r.URL.Path]
 	if !ok {
 		writeProblem(w, &problem{status: http.StatusNotFound, detail: "no such path; GET /openapi.json lists the paths"})

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const peekBody = `{"key":"alice"}`
+
+// peekHead is a request without its body.
+const peekHead = "POST /v1/peek HTTP/1.1\r\nHost: weir\r\nContent-Length: 15\r\n\r\n"
+
+// send writes to a connection and returns when the server has read it.
+func send(conn net.Conn, text string) {
+	_, _ = io.WriteString(conn, text)
+	synctest.Wait()
+}
+
+// statuses are the answers of a connection, until it ends.
+func statuses(conn net.Conn) (all []string) {
+	for r := bufio.NewReader(conn); ; {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return all
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		all = append(all, answer.Status)
+	}
+}
+
+func TestSilentConnectionsDoNotDelayTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, 3*time.Second)
+		s.dial(t)
+		idle := s.dial(t)
+		if got := askOver(idle); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+			t.Fatalf("got %q", got)
+		}
+		s.signal()
+		start := time.Now()
+		if err := <-s.ended; err != nil || time.Since(start) > time.Second {
+			t.Errorf("serve ended with %v after %v, want nil within 1s", err, time.Since(start))
+		}
+	})
+}
+
+func TestRequestThatHasBegunToArriveIsAnsweredWhileStopping(t *testing.T) {
+	for name, sent := range map[string]int{"a byte": 1, "half a header": 20, "a header": len(peekHead), "half a body": len(peekHead) + 5} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := startServer(t, 0, 10*time.Second)
+				conn := s.dial(t)
+				send(conn, (peekHead + peekBody)[:sent])
+				s.signal()
+				time.Sleep(3 * time.Second)
+				go send(conn, (peekHead + peekBody)[sent:])
+				if got := statuses(conn); len(got) != 1 || got[0] != "200 OK" {
+					t.Errorf("got %q, want 200 and the end", got)
+				}
+				if err := <-s.ended; err != nil {
+					t.Errorf("serve ended with %v, want nil", err)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestsThatDoNotArriveAreGivenUpBeforeTheGraceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, 3*time.Second)
+		header, body := s.dial(t), s.dial(t)
+		send(header, peekHead[:20])
+		send(body, peekHead+peekBody[:5])
+		s.signal()
+		start := time.Now()
+		answers := make(chan []string)
+		go func() { answers <- statuses(body) }()
+		if err := <-s.ended; err != nil || time.Since(start) > 3*time.Second {
+			t.Errorf("serve ended with %v after %v, want nil within the grace period of 3s", err, time.Since(start))
+		}
+		if got := <-answers; len(got) != 1 || got[0] != "400 Bad Request" {
+			t.Errorf("the body that did not arrive got %q, want 400 and the end", got)
+		}
+	})
+}
+
+// A client may not have read yet that a connection is to be closed, or has sent
+// several requests before the first answer.
+func TestDrainAnswersAllRequestsOfAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 5*time.Second, 10*time.Second)
+		conn := s.dial(t)
+		s.signal()
+		go func() {
+			send(conn, strings.Repeat(peekHead+peekBody, 10))
+			for range 10 {
+				time.Sleep(100 * time.Millisecond)
+				send(conn, peekHead+peekBody)
+			}
+		}()
+		got := statuses(conn)
+		if len(got) != 20 || strings.Contains(strings.Join(got, " "), "503") {
+			t.Errorf("20 requests over one connection while draining got %q, want 200 for each", got)
+		}
+		if err := <-s.ended; err != nil {
+			t.Errorf("serve ended with %v, want nil", err)
+		}
+	})
+}
+
+func TestStopAnswersPipelinedRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, 10*time.Second)
+		conn := s.dial(t)
+		s.signal()
+		go send(conn, strings.Repeat(peekHead+peekBody, 10))
+		if got := statuses(conn); len(got) != 10 {
+			t.Errorf("10 requests that were sent at once got %q", got)
+		}
+		if err := <-s.ended; err != nil {
+			t.Errorf("serve ended with %v, want nil", err)
+		}
+	})
+}
+
+// A client that ignores that its connection ends cannot keep the daemon up.
+func TestBusyConnectionsEndWithTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, 10*time.Second)
+		conn := s.dial(t)
+		gone := make(chan bool)
+		go func() {
+			defer close(gone)
+			for err := error(nil); err == nil; time.Sleep(10 * time.Millisecond) {
+				_, err = io.WriteString(conn, peekHead+peekBody)
+			}
+		}()
+		go statuses(conn)
+		time.Sleep(time.Second)
+		s.signal()
+		start := time.Now()
+		if err := <-s.ended; err != nil || time.Since(start) > time.Second {
+			t.Errorf("serve ended with %v after %v, want nil within 1s", err, time.Since(start))
+		}
+		<-gone
+	})
+}
+
+func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		s.open.most = 3
+		busy, idle, silent := s.dial(t), s.dial(t), s.dial(t)
+		send(busy, peekHead)
+		askOver(idle)
+		for range spareConnections {
+			s.dial(t)
+		}
+		synctest.Wait()
+		time.Sleep(evictionAge)
+		for range 2 { // idle and silent have been quiet since the same instant
+			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+				t.Errorf("a new connection got %q in the place of a quiet one", got)
+			}
+		}
+		for _, conn := range []net.Conn{idle, silent} {
+			if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("a quiet connection was kept, though there was no room: %v", err)
+			}
+		}
+		conn := s.dial(t) // in a spare place, whose holder was silent
+		go func() { _, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
+		if got := statuses(conn); len(got) != 1 || got[0] != "200 OK" {
+			t.Errorf("when all are taken, /healthz got %q, want 200", got)
+		}
+		go send(busy, peekBody)
+		answer, err := http.ReadResponse(bufio.NewReader(busy), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("a request that had begun got %v, %v, want 200", answer, err)
+		}
+		s.signal()
+		<-s.ended
+	})
+}
