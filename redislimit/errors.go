@@ -13,8 +13,8 @@ type Error struct {
 	Op     string // take, reserve, peek, record, reset, or open
 	Reason Reason
 	// Counted says that the cost may have been counted all the same: the call
-	// was sent, and its answer never came, or the ACL lets only a part of the
-	// script through. It errs on the side of the limit: units may be spent that
+	// was sent, and its answer never came; or a part was counted before another
+	// failed, on another lane or where the ACL lets only some writes through. It errs on the side of the limit: units may be spent that
 	// nobody used, and never the other way round. If it is false, nothing was
 	// written.
 	Counted bool

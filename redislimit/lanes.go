@@ -18,18 +18,18 @@ func (e *Engine) across(ctx context.Context, o op, parts []part, requests []weir
 	lanes := byLane(parts)
 	taken := make([]decision, 0, len(lanes))
 	refused := false
-	for i, own := range lanes {
+	for _, own := range lanes {
 		ask := o
 		if refused { // only for the answer
 			ask = opPeek
 		}
 		d, err := e.askLane(ctx, ask, own)
 		if err != nil {
-			if o == opTake && !refused {
+			if o == opTake {
 				e.giveBack(taken)
 			}
 			failed := *failure(err)
-			failed.Counted = failed.Counted || o == opRecord && i > 0
+			failed.Counted = failed.Counted || len(taken) > 0
 			return weir.Decision{}, cannotDecide(o.String(), &failed)
 		}
 		if refused = refused || o == opTake && !d.admitted; !refused {
@@ -41,7 +41,9 @@ func (e *Engine) across(ctx context.Context, o op, parts []part, requests []weir
 	}
 	if refused {
 		if err := e.undo(ctx, taken, lanes); err != nil {
-			return weir.Decision{}, cannotDecide(o.String(), err)
+			failed := *failure(err)
+			failed.Counted = len(taken) > 0
+			return weir.Decision{}, cannotDecide(o.String(), &failed)
 		}
 	}
 	all := slices.Concat(lanes...)
