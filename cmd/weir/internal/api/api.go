@@ -67,9 +67,11 @@ type route struct {
 	serve  func(*API, http.ResponseWriter, *http.Request)
 }
 
+const peekPath = "/v1/peek" // counts nothing
+
 var routes = map[string]route{
 	"/v1/take":      {http.MethodPost, decideWith(weir.Engine.Take, false)},
-	"/v1/peek":      {http.MethodPost, decideWith(weir.Engine.Peek, false)},
+	peekPath:        {http.MethodPost, decideWith(weir.Engine.Peek, false)},
 	"/v1/record":    {http.MethodPost, decideWith(weir.Engine.Record, true)},
 	"/v1/reset":     {http.MethodPost, (*API).reset},
 	"/openapi.json": {http.MethodGet, (*API).openAPI},
@@ -187,9 +189,14 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() == nil { // else nobody waits for the answer any more
 		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
 	}
-	what := "could not decide"
+	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
 	if errors.Is(err, context.DeadlineExceeded) && a.patience > 0 {
-		what = "did not decide within " + a.patience.String()
+		p.detail = "the engine did not decide within " + a.patience.String()
 	}
-	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "the engine " + what + ", and nothing was admitted; ask again"})
+	p.detail += ", and nothing was admitted; ask again"
+	if weir.MayHaveCounted(err) && r.URL.Path != peekPath {
+		p.counted = maybeCounted
+		p.detail += ", though this time may have been counted"
+	}
+	writeProblem(w, p)
 }

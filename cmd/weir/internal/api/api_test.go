@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,13 +139,23 @@ func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
 }
 
 // undecided is an engine that never decides.
-type undecided struct{ weir.Engine }
-
-func (undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{Allowed: true}, errors.New("secret-host:6379 is gone")
+type undecided struct {
+	weir.Engine
+	err error // why; nobody knows if it is nil
 }
 
-func (undecided) Reset(context.Context, ...weir.Request) error { return errors.New("gone") }
+func (e undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
+	return weir.Decision{Allowed: true}, cmp.Or(e.err, errors.New("secret-host:6379 is gone"))
+}
+
+func (e undecided) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.Take(ctx, requests...)
+}
+
+func (e undecided) Reset(ctx context.Context, requests ...weir.Request) error {
+	_, err := e.Take(ctx, requests...)
+	return err
+}
 
 // hung is an engine whose server does not answer: it decides nothing until the
 // context ends.
@@ -178,7 +189,11 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 			if took := time.Since(start); took != 2*time.Second {
 				t.Errorf("%s: answered after %v, want 2s", verb, took)
 			}
-			checkProblem(t, verb, w, fault{status: 503, detail: "the engine did not decide within 2s, and nothing was admitted; ask again"})
+			detail, counted := "the engine did not decide within 2s, and nothing was admitted; ask again", "no"
+			if verb != "peek" {
+				detail, counted = detail+", though this time may have been counted", "unknown"
+			}
+			checkCounted(t, verb, w, fault{status: 503, detail: detail}, counted)
 			if got := w.Header().Get("Retry-After"); got != "1" {
 				t.Errorf("%s: Retry-After is %q, want 1", verb, got)
 			}
@@ -211,13 +226,34 @@ func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 	api.log = slog.New(slog.NewTextHandler(&log, nil))
 	for _, path := range []string{"/v1/take", "/v1/reset"} {
 		w := post(api, path, `{"key":"alice"}`)
-		want := `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"the engine could not decide, and nothing was admitted; ask again"}` + "\n"
-		if w.Code != 503 || w.Body.String() != want {
-			t.Errorf("%s: got %d %swant 503 %s", path, w.Code, w.Body, want)
-		}
+		checkCounted(t, path, w, fault{status: 503, detail: "the engine could not decide, and nothing was admitted; ask again, though this time may have been counted"}, "unknown")
 	}
 	if !strings.Contains(log.String(), "secret-host:6379 is gone") {
 		t.Errorf("the log does not say why: %q", &log)
+	}
+}
+
+// told is an error of an engine that knows whether it has counted.
+type told struct{ counted bool }
+
+func (told) Error() string          { return "the server is gone" }
+func (e told) MayHaveCounted() bool { return e.counted }
+
+func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
+	for _, test := range []struct {
+		engine weir.Engine
+		want   string
+	}{
+		{undecided{}, "unknown"}, // nobody knows
+		{undecided{err: told{true}}, "unknown"},
+		{undecided{err: fmt.Errorf("could not decide: %w", told{false})}, "no"},
+	} {
+		for _, path := range []string{"/v1/take", "/v1/record", "/v1/reset"} {
+			w := post(newAPI(t, test.engine, usual), path, `{"key":"alice"}`)
+			if got := w.Body.String(); w.Code != 503 || !strings.Contains(got, `,"counted":"`+test.want+`",`) {
+				t.Errorf("%s, %+v: got %d %s, want it counted: %s", path, test.engine, w.Code, got, test.want)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 )
@@ -8,10 +9,20 @@ import (
 // problem is an error as RFC 9457 writes it. The field names the part of the
 // request that is wrong: "requests[1].cost", "body", a header, or nothing.
 type problem struct {
-	status int
-	field  string
-	detail string
+	status  int
+	field   string
+	detail  string
+	counted counted
 }
+
+// counted says whether the cost of a request without an answer was counted. Most
+// problems are found before the engine is asked.
+type counted string
+
+const (
+	notCounted   counted = ""
+	maybeCounted counted = "unknown" // also if only some of several requests were
+)
 
 // badField is the problem of a request that says something wrong.
 func badField(field, reason string) *problem {
@@ -23,6 +34,8 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	b = appendText(b, http.StatusText(p.status))
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(p.status), 10)
+	b = append(b, `,"counted":`...)
+	b = appendText(b, string(cmp.Or(p.counted, "no")))
 	b = append(b, `,"detail":`...)
 	b = appendText(b, p.detail)
 	if p.field != "" {

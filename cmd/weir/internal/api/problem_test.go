@@ -119,14 +119,20 @@ func TestFaultsSayWhatAndWhere(t *testing.T) {
 	}
 }
 
+// checkProblem is for problems that count nothing.
 func checkProblem(t *testing.T, what string, w *httptest.ResponseRecorder, want fault) {
+	t.Helper()
+	checkCounted(t, what, w, want, "no")
+}
+
+func checkCounted(t *testing.T, what string, w *httptest.ResponseRecorder, want fault, counted string) {
 	t.Helper()
 	text, err := json.Marshal(want.detail)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text = []byte(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text)))
-	body := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"detail":%s`, http.StatusText(want.status), want.status, text)
+	body := fmt.Sprintf(`{"type":"about:blank","title":"%s","status":%d,"counted":"%s","detail":%s`, http.StatusText(want.status), want.status, counted, text)
 	if want.field != "" {
 		body += `,"field":"` + want.field + `"`
 	}
