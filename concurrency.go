@@ -26,7 +26,8 @@ import (
 type Concurrency struct {
 	Slots int64 // units that can be held at once, 1 to MaxCount
 	// Lease is how long a unit is held at most, to MaxPeriod, so that a holder
-	// that died frees its slot. Default: until it is given back.
+	// that died frees its slot. Default: until it is given back. A Memory then
+	// refuses new keys with ErrNoRoom while MaxKeys keys hold slots.
 	Lease time.Duration
 }
 

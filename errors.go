@@ -31,6 +31,10 @@ var (
 	// after.
 	ErrClosed = errors.New("weir: wait: the limiter is closed")
 
+	// ErrNoRoom is returned by a Memory for a new key of a Concurrency without a
+	// Lease when MaxKeys keys hold slots. Nothing was counted.
+	ErrNoRoom = errors.New("no room for another key")
+
 	// ErrRequest is wrapped by every RequestError: a request that no engine
 	// could decide.
 	ErrRequest = errors.New("bad request")

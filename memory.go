@@ -49,7 +49,8 @@ type MemoryOptions struct {
 	// MaxKeys is how many keys one limit of a rule remembers at most, idle ones
 	// not counted; 0 or less means DefaultMaxKeys. A key takes at most 28 bytes
 	// under most limits, and under logs as many entries as the limit has units.
-	// Keys that find no room share budgets: see docs/memory.md.
+	// Keys that find no room share budgets, except under a Concurrency without
+	// a Lease, which refuses them with ErrNoRoom: see docs/memory.md.
 	MaxKeys int
 	// Parent names what a key that finds no room shares a budget with, as an
 	// address does with all of its network; ok is false if there is nothing.
@@ -94,7 +95,10 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 		return Decision{}, err
 	}
 	reading := m.clock.now()
-	now := m.lock(&c, reading)
+	now, err := m.lock(opTake, &c, reading)
+	if err != nil {
+		return Decision{}, err
+	}
 	defer m.unlock(&c, reading)
 	answer := algorithm.Take(c.parts, now)
 	m.store(&c, answer.Changed, reading)
@@ -134,7 +138,10 @@ func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error
 	if err != nil {
 		return Decision{}, err
 	}
-	now := m.lock(&c, m.clock.now())
+	now, err := m.lock(opPeek, &c, m.clock.now())
+	if err != nil {
+		return Decision{}, err
+	}
 	defer m.unlock(&c, now)
 	return c.decision(algorithm.Peek(c.parts, now)), nil
 }
@@ -147,7 +154,10 @@ func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, err
 		return Decision{}, err
 	}
 	reading := m.clock.now()
-	now := m.lock(&c, reading)
+	now, err := m.lock(opRecord, &c, reading)
+	if err != nil {
+		return Decision{}, err
+	}
 	defer m.unlock(&c, reading)
 	answer := algorithm.Record(c.parts, now)
 	m.store(&c, answer.Changed, reading)

@@ -30,6 +30,7 @@ const (
 	asCell
 	newCell // nowhere yet; promised where states are no words
 	asTwin  // with a slot before, which has the same state
+	asFresh // to give back what is not held, which needs no room
 	noRoom
 )
 
@@ -99,18 +100,21 @@ func (c *call) addCost(request int, cost int64) {
 // keys share who find no room included. The result is the instant to decide at:
 // now, unless a key is missing that was perhaps forgotten later than that. Then
 // it is taken to have been fresh since.
-func (m *Memory) lock(c *call, now int64) int64 {
+// An error is of a key that finds no room and cannot share: then no lock is held.
+func (m *Memory) lock(op string, c *call, now int64) (int64, error) {
 	at, room := m.tryLock(c, now)
 	if room {
-		return at
+		return at, nil
 	}
 	for !room {
 		m.unlock(c, now)
-		m.share(c, now)
+		if err := m.share(op, c, now); err != nil {
+			return 0, err
+		}
 		at, room = m.tryLock(c, now)
 	}
 	c.sumTwins()
-	return at
+	return at, nil
 }
 
 // tryLock is lock, but says whether there was room for the keys.
@@ -168,9 +172,13 @@ func (m *Memory) load(s *slot, p *algorithm.Part, loaded []slot, now int64) int6
 		return now
 	}
 	if !s.table.hasWords() {
-		s.place = noRoom
-		if shard.cellsOf(s.table, s.hash).promise(loaded, now) {
+		switch {
+		case shard.cellsOf(s.table, s.hash).promise(loaded, now):
 			s.place = newCell
+		case s.part.endless && p.Cost <= 0:
+			s.place = asFresh
+		default:
+			s.place = noRoom
 		}
 	}
 	p.State = p.Algorithm.Fresh()
@@ -186,8 +194,8 @@ func (m *Memory) store(c *call, changed bool, now int64) {
 		return
 	}
 	for i := range c.slots {
-		if s := &c.slots[i]; c.parts[i].Cost != 0 && s.place != newCell && s.place != asTwin {
-			s.save(&c.parts[i])
+		if s := &c.slots[i]; c.parts[i].Cost != 0 && s.place != newCell && s.place != asTwin && s.place != asFresh {
+			s.save(&c.parts[i], now)
 		}
 	}
 	for i := range c.slots {
@@ -198,8 +206,8 @@ func (m *Memory) store(c *call, changed bool, now int64) {
 }
 
 // save puts a state where it fits: a word, or a cell. A cell for what was a word
-// is new.
-func (s *slot) save(p *algorithm.Part) {
+// is new. One that is idle now makes room for another key if there is none.
+func (s *slot) save(p *algorithm.Part, now int64) {
 	if s.table.hasWords() {
 		if word, ok := s.part.words.Pack(p.State, s.table.base); ok {
 			s.word = word
@@ -211,8 +219,13 @@ func (s *slot) save(p *algorithm.Part) {
 		}
 	}
 	if s.place == asCell {
-		found := s.cells().find(s.hash)
+		cells := s.cells()
+		found := cells.find(s.hash)
 		found.part, found.state = s.part, p.State
+		if !s.table.hasWords() && !cells.hasRoom() && found.idle(now) {
+			cells.evict(s.hash, now)
+			s.place = unplaced
+		}
 	} else {
 		s.place = newCell
 	}

@@ -83,6 +83,13 @@ func (c *cells) remove(h table.Hash) {
 	c.used--
 }
 
+// evict takes out the cell of a hash, which is there and idle.
+func (c *cells) evict(h table.Hash, now int64) {
+	c.remove(h)
+	c.shard.dropped++
+	c.shard.swept = max(c.shard.swept, now)
+}
+
 // toWord puts a state back among the words, if it fits one again.
 func (c *cells) toWord(h table.Hash, p *part, state algorithm.State, now int64) bool {
 	word, ok := p.words.Pack(state, c.of.base)

@@ -18,7 +18,10 @@ func (m SharingMemory) Reset(ctx context.Context, requests ...Request) error {
 	if err != nil {
 		return err
 	}
-	now := m.lock(&c, m.clock.now())
+	now, err := m.lock(opReset, &c, m.clock.now())
+	if err != nil {
+		return err
+	}
 	defer m.unlock(&c, now)
 	for i := range c.slots {
 		c.slots[i].reset()

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -40,12 +41,20 @@ var groupNames = func() (all string) {
 
 // share sends the slots that found no room to the state that they share with
 // others. A group always has room. Nothing is locked.
-func (m *Memory) share(c *call, now int64) {
+//
+// Units that are held until they are given back are not shared: once their key
+// finds room of its own, they would be given back there, and be held where they
+// were taken by nobody, permanently.
+func (m *Memory) share(op string, c *call, now int64) error {
 	counted := -1 // the last request that was
 	for i := range c.slots {
 		s := &c.slots[i]
 		if s.place != noRoom {
 			continue
+		}
+		if s.part.endless {
+			m.note.full(s.table, now)
+			return undecided{fmt.Errorf("weir: %s: rule %q: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, s.table.counts.rule, ErrNoRoom, s.table.maxKeys)}
 		}
 		if s.steps == 0 && s.request != counted {
 			counted = s.request
@@ -63,6 +72,7 @@ func (m *Memory) share(c *call, now int64) {
 		s.hash = m.seed.Hash(s.key)
 		c.shards |= 1 << (s.hash % shardCount)
 	}
+	return nil
 }
 
 func (m *Memory) parentOf(s *slot) (parent string, ok bool) {
@@ -158,9 +168,20 @@ const overflowLogEvery = int64(time.Minute)
 func (n *overflowNote) overflow(t *limitTable, now int64) {
 	t.counts.overflow.Add(1)
 	total := n.total.Add(1)
-	last := n.last.Load()
-	if n.logger == nil || uint64(now-last) < uint64(overflowLogEvery) || !n.last.CompareAndSwap(last, now) {
-		return
+	if n.due(now) {
+		n.logger.Warn("keys find no room, and share budgets", "rule", t.counts.rule, "max_keys", t.maxKeys, "shared_decisions", total)
 	}
-	n.logger.Warn("keys find no room, and share budgets", "rule", t.counts.rule, "max_keys", t.maxKeys, "shared_decisions", total)
+}
+
+// full tells of keys that find no room and cannot share.
+func (n *overflowNote) full(t *limitTable, now int64) {
+	if n.due(now) {
+		n.logger.Warn("new keys find no room, and are refused: slots without a lease keep theirs", "rule", t.counts.rule, "max_keys", t.maxKeys)
+	}
+}
+
+// due says whether the logger is to be told, which is so once a minute.
+func (n *overflowNote) due(now int64) bool {
+	last := n.last.Load()
+	return n.logger != nil && uint64(now-last) >= uint64(overflowLogEvery) && n.last.CompareAndSwap(last, now)
 }

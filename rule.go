@@ -28,6 +28,8 @@ type part struct {
 	algorithm algorithm.Algorithm
 	state     string // rule name, identity and ordinal: names the state of the limit
 
+	endless bool // units are held until they are given back, however long
+
 	words algorithm.Worder           // the algorithm, if its states fit words
 	table atomic.Pointer[limitTable] // where the memory engine that asked last keeps them
 }
@@ -61,7 +63,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 		ordinals[identity]++
 		rule.parts = rule.parts[:len(rule.parts)+1]
 		p := &rule.parts[len(rule.parts)-1]
-		p.algorithm, p.state = compiled, state
+		p.algorithm, p.state, p.endless = compiled, state, endless(l)
 		p.words, _ = compiled.(algorithm.Worder)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -154,6 +156,12 @@ func (r *Rule) slots() *Rule {
 	}
 	slots, _ := NewRule(r.name, limits...) // what r holds can be held
 	return slots
+}
+
+// endless says that only the caller ends what the limit holds.
+func endless(l Limit) bool {
+	slots, ok := l.(Concurrency)
+	return ok && slots.Lease == 0
 }
 
 // oneSubject says that idleness changes the limit, so that its state must not

@@ -53,6 +53,9 @@ called default. GET /openapi.json describes the requests
 and answers. Of connections beyond --max-connections some are answered with 503,
 all others closed.
 
+A slot of a concurrency comes back when it is recorded with a negative cost, or
+when its lease ends: after 1m unless the rule says, like: concurrency 20 lease 30s
+
 Listening on a loopback address, it answers requests whose Host is localhost, a
 loopback address or given with --host, and no others: a web page can have its
 own name lead to this machine.
@@ -223,6 +226,9 @@ func parseRules(texts []string) ([]*weir.Rule, error) {
 		rule, err := weir.ParseRule(text)
 		if err != nil {
 			return nil, limitTextError("--rule", err, ruleForms)
+		}
+		if rule, err = withLeases(rule); err != nil {
+			return nil, err
 		}
 		named := func(r *weir.Rule) bool { return r.Name() == rule.Name() }
 		if i := slices.IndexFunc(rules, named); i >= 0 {

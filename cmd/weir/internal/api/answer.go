@@ -10,8 +10,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// appendDecision writes the answer to take, peek and record.
-func appendDecision(b []byte, d weir.Decision) []byte {
+// appendDecision writes the answer to take, peek and record. The lease is left out
+// if it is 0.
+func appendDecision(b []byte, d weir.Decision, lease time.Duration) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
 	b = append(b, `,"rule":`...)
@@ -28,6 +29,10 @@ func appendDecision(b []byte, d weir.Decision) []byte {
 	b = appendSeconds(b, d.ResetAfter)
 	b = append(b, `,"delay":`...)
 	b = appendSeconds(b, d.Delay)
+	if lease > 0 {
+		b = append(b, `,"lease":`...)
+		b = appendSeconds(b, lease)
+	}
 	return append(b, "}\n"...)
 }
 

@@ -19,7 +19,7 @@ import (
 // Options are what an API needs.
 type Options struct {
 	Engine weir.Engine
-	Rules  []*weir.Rule // names differ, and Engine.Check has accepted them
+	Rules  []*weir.Rule // names differ, slots have leases, and Engine.Check has accepted them
 	Log    *slog.Logger // told why the engine could not decide
 	// Serves says whether requests with a Host are answered. Default: all are.
 	Serves func(host string) bool
@@ -32,6 +32,7 @@ type Options struct {
 type API struct {
 	engine   weir.Engine
 	rules    map[string]*weir.Rule
+	leases   leases
 	log      *slog.Logger
 	serves   func(host string) bool
 	patience time.Duration
@@ -50,6 +51,7 @@ func New(o Options) *API {
 	a := &API{
 		engine:   o.Engine,
 		rules:    make(map[string]*weir.Rule, len(o.Rules)),
+		leases:   leases{},
 		log:      o.Log,
 		serves:   o.Serves,
 		patience: o.Patience,
@@ -57,6 +59,7 @@ func New(o Options) *API {
 	}
 	for _, r := range o.Rules {
 		a.rules[r.Name()] = r
+		a.leases.add(r)
 	}
 	return a
 }
@@ -147,7 +150,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 			a.fail(w, r, err)
 			return
 		}
-		c.answer = appendDecision(c.answer, d)
+		c.answer = appendDecision(c.answer, d, a.leases.shortest(c.requests))
 		writeJSON(w, c.answer)
 	}
 }

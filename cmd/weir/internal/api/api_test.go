@@ -64,6 +64,7 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 func TestAnswersAreExact(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	rules := []string{
+		"slots=concurrency 2 lease 30s", "both=concurrency 9 lease 1500ms and concurrency 3 lease 2m and token bucket 9/s",
 		usual, "thirds=token bucket 3/s burst 1", "line=leaky bucket 4/s queue 2", "day=fixed window 2/1d", "tab=token bucket 1/m burst 2",
 		`odd "name"=token bucket 1/s`,
 	}
@@ -90,6 +91,10 @@ func TestAnswersAreExact(t *testing.T) {
 		{0, "reset", `{"rule":"tab","key":"k","cost":-9}`, `{}`},
 		{0, "peek", `{"rule":"tab","key":"k"}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":2,"retry_after":0,"reset_after":0,"delay":0}`},
 		{0, "take", ` { "\u006bey" : "\"\u00e9\ud83d\ude00\\\n" , "rule" : "odd \"name\"" } ` + "\n", `{"allowed":true,"rule":"odd \"name\"","key":"\"é😀\\\n","limit":1,"remaining":0,"retry_after":0,"reset_after":1,"delay":0}`},
+		{0, "take", `{"rule":"slots","key":"k","cost":2}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
+		{0, "take", `{"rule":"slots","key":"k"}`, `{"allowed":false,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":30,"reset_after":30,"delay":0,"lease":30}`},
+		{0, "record", `{"rule":"slots","key":"k","cost":-1}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
+		{0, "take", `{"requests":[{"rule":"slots","key":"k"},{"key":"k"},{"rule":"both","key":"k"}]}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":0,"reset_after":120,"delay":0,"lease":1.5}`},
 	}
 	f := newFixture(t, rules...)
 	for i, s := range steps {
@@ -278,7 +283,7 @@ func TestReadinessEndsBeforeDecisionsDo(t *testing.T) {
 
 func TestAnswersAreJSONWhateverTheText(t *testing.T) {
 	f := func(rule, key string, n int64) string {
-		b := appendDecision(nil, weir.Decision{Rule: rule, Key: key, Limit: n, RetryAfter: time.Duration(n)})
+		b := appendDecision(nil, weir.Decision{Rule: rule, Key: key, Limit: n, RetryAfter: time.Duration(n)}, 0)
 		var got struct{ Rule, Key string }
 		if err := json.Unmarshal(b, &got); err != nil {
 			t.Errorf("rule %q, key %q: %v in %s", rule, key, err, b)
