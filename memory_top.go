@@ -13,7 +13,7 @@ type KeyCount struct {
 	Rule, Key string
 	// Count is about how many decisions it had. It is never more than Error
 	// too high because of what the list has forgotten. Because one decision of
-	// 128 is looked at on average, it may also be off either way, by up to
+	// 128 is looked at on average (the first ones more often), it may also be off either way, by up to
 	// 12√Count in two cases of three. Counts halve every ten minutes, so that the list
 	// tells of today.
 	Count, Error uint64
