@@ -11,8 +11,10 @@ import (
 // callers may take permits of cycles to come. It is resilience4j's limiter,
 // except that a cost above Rate.Count is refused for ever.
 //
-// At most Rate.Count permits are used in a cycle, and around its end up to twice
-// as many can pass within one period.
+// At most Rate.Count permits are used in a cycle without bookings. A booking of
+// several permits may take the rest of one cycle and go in the next, in which up
+// to 2 Rate.Count - 1 are used then. Around the end of a cycle up to twice
+// Rate.Count can pass within one period.
 type Cycle struct {
 	Rate Rate
 	// Origin is an instant at which a cycle begins, as the time since the Unix

@@ -88,7 +88,7 @@ func (m *Memory) Save(w io.Writer) error {
 // wall clock, if any. If it is then ahead of the wall clock, it runs at 7/8 speed
 // until they meet. A clock of the options is taken as it is.
 //
-// What is no snapshot, not a whole one, damaged, or of a later version is
+// What is no snapshot, not a whole one, damaged, or of another version is
 // refused with a [*SnapshotError], and errors of r are returned as they are,
 // wrapped. All of r is read, in large pieces.
 func LoadMemory(r io.Reader, options MemoryOptions) (*Memory, error) {

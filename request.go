@@ -11,8 +11,8 @@ type Request struct {
 	Key  string // any bytes, to MaxKey of them
 	Cost int64  // 0 asks without taking; negative only for Record
 	// Place keeps this key beside another in a cluster, so that one call can
-	// decide both. It is part of where the state lives, and engines on one
-	// machine ignore it.
+	// decide both. On Redis, also without a cluster, it is part of where the
+	// state lives: give the same Place in every call. Memory ignores it.
 	Place string
 	// Lease is the identity that units of a Concurrency are held by, and the
 	// one that a Record of a negative cost releases. 0 is none: whoever takes

@@ -15,7 +15,7 @@ import (
 // classdojo/rolling-rate-limiter.
 type SlidingLog struct {
 	Rate Rate
-	// Gap is the least time between two admitted attempts, 0 to Rate.Period.
+	// Gap is the least time since the last logged attempt, 0 to Rate.Period.
 	Gap time.Duration
 	// CountDenied logs denied attempts too: who hammers is never admitted. A
 	// cost above the capacity is not logged.

@@ -19,8 +19,8 @@ const (
 	// MaxCount is the largest count, burst, queue or number of slots.
 	MaxCount = 1_000_000_000
 	// MaxLog is the largest count of a SlidingLog or a RateGate and the most
-	// slots of a Concurrency: their states grow with it, by up to 20, 45 and 54
-	// bytes a unit, and every decision reads the state.
+	// slots of a Concurrency: their states grow with it, and every decision
+	// reads the state. docs/redis.md has the sizes.
 	MaxLog = 1 << 20
 	// MaxFill is how long a bucket may take to fill, or a queue to drain. A debt
 	// beyond it is cut there.
