@@ -131,6 +131,17 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
+// conflict is what a merge leaves where both sides changed the same lines.
+var conflict = regexp.MustCompile(`(?m)^(<{7} |>{7} |={7}$)`)
+
+func TestDocumentsHoldNoMergeConflicts(t *testing.T) {
+	for _, document := range documents(t) {
+		for _, line := range conflict.FindAllString(readFile(t, document), -1) {
+			t.Errorf("%s has a line that begins with %q", document, line)
+		}
+	}
+}
+
 var link = regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
 
 func TestDocumentsLinkToFilesThatExist(t *testing.T) {
