@@ -3,7 +3,6 @@ package redislimit
 import (
 	"context"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -14,6 +13,7 @@ type submission struct {
 	decisions []decision
 	err       error // of the call as a whole
 
+	place place         // in the queue of the committer, whose lock holds it
 	done  chan struct{} // receives once when answered
 	state atomic.Int32  // who has it: open, answered or gone
 
@@ -39,8 +39,7 @@ type committer struct {
 
 	mu     sync.Mutex
 	flying int
-	queue  []*submission
-	queued int // decisions in the queue
+	queue  queue
 }
 
 // do has s answered, or returns why not: ctx ended first. A submission that was
@@ -81,9 +80,8 @@ func (c *committer) send(s *submission) {
 
 // push puts s in the queue. The lock is held.
 func (c *committer) push(s *submission) {
-	c.queue = append(c.queue, s)
-	c.queued += len(s.decisions)
-	if c.flying == 1 && c.queued >= c.worth {
+	c.queue.push(s)
+	if c.flying == 1 && c.queue.decisions >= c.worth {
 		c.flying++
 		go c.land()
 	}
@@ -109,13 +107,7 @@ func (c *committer) wait(ctx context.Context, s *submission) error {
 func (c *committer) leave(s *submission) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.Index(c.queue, s)
-	if i < 0 {
-		return false
-	}
-	c.queue = slices.Delete(c.queue, i, i+1)
-	c.queued -= len(s.decisions)
-	return true
+	return c.queue.remove(s)
 }
 
 // land ends a call: whoever has come meanwhile leaves at once, until nobody has.
@@ -140,24 +132,21 @@ func (c *committer) land() {
 func (c *committer) next() []*submission {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.queue) == 0 {
+	if c.queue.first == nil {
 		c.flying--
 		return nil
 	}
-	size, parts, n := 0, 0, 0
-	for _, s := range c.queue {
+	var batch []*submission
+	size, parts := 0, 0
+	for s := c.queue.first; s != nil; s = c.queue.first {
 		size += len(s.decisions)
 		parts += s.parts()
-		if n > 0 && (size > c.most || parts > mostParts) {
+		if len(batch) > 0 && (size > c.most || parts > mostParts) {
 			break
 		}
-		n++
+		c.queue.remove(s)
+		batch = append(batch, s)
 	}
-	batch := slices.Clone(c.queue[:n])
-	for _, s := range batch {
-		c.queued -= len(s.decisions)
-	}
-	c.queue = slices.Delete(c.queue, 0, n)
 	return batch
 }
 

@@ -1,9 +1,11 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -77,31 +79,47 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 	return shares
 }
 
-// take asks for one batch after the other, and writes the results.
+// hung is after how long a call that is lost was a server that hangs. What is
+// lost sooner was a connection that broke.
+const hung = MinTimeout
+
+// take asks for one batch after the other, and writes the results. A server that
+// hangs is waited for once: the batches behind are not sent.
 func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
+	var unsent error
 	for from := 0; from < len(sh.decisions); {
 		to := from + batchOf(sh.decisions[from:], e.most)
 		s := e.submission()
 		s.decisions = sh.decisions[from:to]
-		err := e.ask(ctx, s)
-		for i := from; i < to; i++ {
-			d, request := &sh.decisions[i], sh.requests[i]
-			failed := err
-			if err == nil {
-				failed = d.err
+		err := unsent
+		if began := time.Now(); err == nil {
+			err = e.ask(ctx, s)
+			if silent(err) && time.Since(began) >= hung {
+				unsent = &Error{Reason: Lost, Err: fmt.Errorf("not sent, since the call before was lost: %w", err)}
 			}
-			if failed != nil {
-				results[request].Err = cannotDecide(opTake.String(), failed)
-				continue
-			}
-			results[request].Decision = answer(opTake, d.parts, requests[request:request+1])
 		}
+		sh.write(from, to, err, requests, results)
 		if err == nil {
 			e.release(s)
 		}
 		from = to
 	}
 }
+
+// write writes the results of the decisions of one call, or its error.
+func (sh *share) write(from, to int, err error, requests []weir.Request, results []weir.Result) {
+	for i := from; i < to; i++ {
+		d, request := &sh.decisions[i], sh.requests[i]
+		if failed := cmp.Or(err, d.err); failed != nil {
+			results[request].Err = cannotDecide(opTake.String(), failed)
+			continue
+		}
+		results[request].Decision = answer(opTake, d.parts, requests[request:request+1])
+	}
+}
+
+// silent says that a server gave no answer in time.
+func silent(err error) bool { return err != nil && failure(err).Reason == Lost }
 
 // batchOf is how many of the decisions make one call.
 func batchOf(decisions []decision, most int) int {

@@ -56,16 +56,27 @@ end
 local taken -- by an undo: the instant of what it undoes
 local stored = call('MGET', unpack(keys))
 -- since is when this process of the server was first seen, if anybody asks: its
--- memory may have been lost before, or lack what was not replicated.
+-- memory may have been lost before, or lack what was not replicated. The last key
+-- holds since, the run id of the process, and in a cluster the id of its node.
 local since
 if ARGV[4] then
   local id = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   local kept = stored[#keys]
-  if kept and sub(kept, 9) == id then
+  if kept and sub(kept, 9, 48) == id then
     since = unpack_('<d', kept)
   else
     since = now
-    call('SET', keys[#keys], pack('<d', now) .. id)
+    local node, nodes = redis.pcall('CLUSTER', 'MYID'), nil
+    if type(node) ~= 'string' then node = '' end
+    -- A slot that has moved brings its states. Its old node is another one, and
+    -- still a master with slots; after a failover it has none.
+    local was = kept and sub(kept, 49) or ''
+    if was ~= '' and node ~= '' and was ~= node then nodes = redis.pcall('CLUSTER', 'NODES') end
+    if type(nodes) == 'string' then
+      local flags = string.match('\n' .. nodes, '\n' .. was .. ' %S+ (%S+) %S+ %S+ %S+ %S+ %S+ [%d%[]')
+      if flags and string.find(flags, 'master') and not string.find(flags, 'fail') then since = unpack_('<d', kept) end
+    end
+    call('SET', keys[#keys], pack('<d', since) .. id .. node)
   end
 end
 

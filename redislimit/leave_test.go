@@ -1,0 +1,93 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// Callers that leave a long queue in any order cost about the same each. With a
+// search of the queue, 32 times as many would cost 32 times as much each.
+func TestLeavingALongQueueCostsNoMoreThanLeavingAShortOne(t *testing.T) {
+	each := func(callers int) time.Duration {
+		c := &committer{most: 128, worth: 1 << 30, flying: 1}
+		waiting := make([]*submission, callers)
+		for i := range waiting {
+			waiting[i] = &submission{}
+			waiting[i].decisions = waiting[i].one[:]
+			c.push(waiting[i])
+		}
+		began := time.Now()
+		for i := range waiting { // the middle first
+			if !c.leave(waiting[(i+callers/2)%callers]) {
+				t.Fatal("a caller in the queue was not found in it")
+			}
+		}
+		took := time.Since(began)
+		if c.leave(waiting[0]) || c.queue.decisions != 0 || c.next() != nil {
+			t.Error("the queue is not empty after all have left")
+		}
+		return took / time.Duration(callers)
+	}
+	short, long := each(1600), each(51200)
+	for range 4 {
+		short, long = min(short, each(1600)), min(long, each(51200))
+	}
+	if long > 12*short+time.Microsecond {
+		t.Errorf("leaving a queue of 51,200 took %v for each caller, and one of 1,600 %v", long, short)
+	}
+}
+
+// A server that hangs is waited for once, however many calls the requests need.
+func TestTakeEachOfAHungServerWaitsOnce(t *testing.T) {
+	server := redistest.Start(t)
+	engine := openFor(t, "redis://"+server.Addr+"?timeout=500ms", Options{})
+	rule, err := weir.ParseRule("r=token bucket 1000/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	requests, results := make([]weir.Request, 20*128), make([]weir.Result, 20*128)
+	for i := range requests {
+		requests[i] = rule.For(fmt.Sprint(i), 1)
+	}
+	before := engine.Stats().Calls
+	server.Stop()
+	defer server.Cont()
+	if err := engine.TakeEach(context.Background(), requests, results); err != nil {
+		t.Fatal(err)
+	}
+	if calls := engine.Stats().Calls - before; calls > 2 {
+		t.Errorf("TakeEach made %d calls of a server that hangs, want one", calls)
+	}
+	for i, r := range results {
+		failed, ok := errors.AsType[*Error](r.Err)
+		if !ok || failed.Reason != Lost || i >= 128 && failed.Counted {
+			t.Fatalf("request %d: %+v and %v, want it lost, and uncounted unless it was in the first call", i, r.Decision, r.Err)
+		}
+	}
+}
+
+// FIPS 140 mode refuses SHA-1, which Redis names scripts by.
+func TestTheEngineWorksInFIPSMode(t *testing.T) {
+	if os.Getenv("WEIR_FIPS_CHILD") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestTheEngineWorksInFIPSMode$", "-test.count=1")
+		cmd.Env = append(os.Environ(), "GODEBUG=fips140=only", "WEIR_FIPS_CHILD=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("with GODEBUG=fips140=only: %v\n%.2000s", err, out)
+		}
+		return
+	}
+	if err := reaches(t, "redis://"+redistest.Start(t).Addr); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,46 @@
+package redislimit
+
+// queue holds the submissions that wait for a call, oldest first. Any of them
+// leaves at the same cost, however many wait.
+type queue struct {
+	first, last *submission
+	decisions   int
+}
+
+// place is where a submission stands in a queue.
+type place struct {
+	before, behind *submission
+	waiting        bool
+}
+
+func (q *queue) push(s *submission) {
+	s.place = place{before: q.last, waiting: true}
+	if q.last != nil {
+		q.last.place.behind = s
+	} else {
+		q.first = s
+	}
+	q.last = s
+	q.decisions += len(s.decisions)
+}
+
+// remove takes s out; false if it is not in the queue any more.
+func (q *queue) remove(s *submission) bool {
+	if !s.place.waiting {
+		return false
+	}
+	before, behind := s.place.before, s.place.behind
+	if before != nil {
+		before.place.behind = behind
+	} else {
+		q.first = behind
+	}
+	if behind != nil {
+		behind.place.before = before
+	} else {
+		q.last = before
+	}
+	s.place = place{}
+	q.decisions -= len(s.decisions)
+	return true
+}
