@@ -173,7 +173,7 @@ func newBucket(b *bounds, r weir.Rate, burst int64, name string) limit {
 	made.capacity, made.den, made.unit = burst, r.Count/common, made.period/common
 	var ok bool
 	if made.fill, ok = made.takes(burst); !ok {
-		b.refuse(name, fmt.Sprintf("%d takes more than %v to fill", burst, MaxFill))
+		b.refuse(name, fmt.Sprintf("%d takes more than 71 years to fill", burst))
 	}
 	hi, lo := bits.Mul64(mostAhead, uint64(made.den))
 	made.most = mostUnits

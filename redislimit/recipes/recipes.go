@@ -35,7 +35,7 @@ const (
 func checked(recipe string, window time.Duration, cost int64) error {
 	switch {
 	case window < MinWindow || window > MaxWindow || window%time.Microsecond != 0:
-		return fmt.Errorf("recipes: %s: window %v is not %v to %v in whole microseconds", recipe, window, MinWindow, MaxWindow)
+		return fmt.Errorf("recipes: %s: window %v is not 1ms to 366 days in whole microseconds", recipe, window)
 	case cost < 1 || cost > MaxCost:
 		return fmt.Errorf("recipes: %s: cost %d is not 1 to %d", recipe, cost, MaxCost)
 	}
