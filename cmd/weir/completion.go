@@ -15,7 +15,12 @@ func completionCommand() *cobra.Command {
 		Example: `  source <(weir completion bash)
   weir completion zsh > "${fpath[1]}/_weir"
   weir completion fish > ~/.config/fish/completions/weir.fish`,
-		Args:                  cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("completion: %d shells named, want one", len(args))
+			}
+			return nil
+		},
 		ValidArgs:             []string{"bash", "zsh", "fish"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {

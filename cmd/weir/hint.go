@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -100,15 +101,32 @@ func printable(text string) string {
 
 // flagError is an error of the command line in words that need no Go.
 func flagError(err error) error {
-	number, ok := errors.AsType[*strconv.NumError](err)
-	if !ok {
+	reason, what := errors.Unwrap(err), ""
+	switch {
+	case reason == nil:
+		return err
+	case errors.Is(reason, strconv.ErrSyntax):
+		what = "not a whole number"
+	case errors.Is(reason, strconv.ErrRange):
+		what = "beyond 64 bits"
+	case strings.HasPrefix(reason.Error(), "time: "):
+		what = "not a time like 500ms, 10s or 1h30m"
+	default:
 		return err
 	}
-	what := "not a whole number"
-	if errors.Is(number, strconv.ErrRange) {
-		what = "beyond 64 bits"
+	return errors.New(strings.Replace(err.Error(), reason.Error(), what, 1))
+}
+
+// shortDuration prints 1m for a minute, where Go prints 1m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
 	}
-	return errors.New(strings.Replace(err.Error(), number.Error(), what, 1))
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // hintedError is an error of the command line or of a command, with its hints.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -97,6 +98,17 @@ func TestRefusedLimitsSayWhatToDo(t *testing.T) {
 		hinted, ok := errors.AsType[*hintedError](err)
 		if !ok || len(hinted.hints) != 1 || hinted.hints[0] != want {
 			t.Errorf("%s: got %+v, want the hint %q", text, hinted, want)
+		}
+	}
+}
+
+func TestTimesArePrintedWithoutZeroParts(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 10 * time.Second: "10s", time.Minute: "1m", time.Hour: "1h", 90 * time.Minute: "1h30m",
+		time.Hour + time.Second: "1h0m1s", 100 * time.Millisecond: "100ms", -time.Minute: "-1m", 20 * time.Minute: "20m",
+	} {
+		if got := shortDuration(d); got != want {
+			t.Errorf("%d ns: got %s, want %s", d, got, want)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (p *paceProgress) text(now time.Time) string {
 	text := fmt.Sprintf("%s, now %s, mean %s", p.amount(float64(p.done.amount)), p.rate(p.rateNow(now)), p.rate(float64(p.done.amount)/took))
 	if p.size > 0 && p.bytes > 0 {
 		left := float64(p.size-p.bytes) / float64(p.bytes) * took
-		text += fmt.Sprintf(", %v left", time.Duration(left*float64(time.Second)).Round(time.Second))
+		text += fmt.Sprintf(", %s left", shortDuration(time.Duration(left*float64(time.Second)).Round(time.Second)))
 	}
 	return text
 }

@@ -87,7 +87,7 @@ func (s *server) stop() error {
 		left := s.open.closeQuiet(quiet)
 		took := time.Since(start)
 		if left > 0 && took >= s.grace {
-			return errorWithHint(fmt.Errorf("serve: requests were cut off: they took longer than the grace period of %v", s.grace), "give them longer with --grace")
+			return errorWithHint(fmt.Errorf("serve: requests were cut off: they took longer than the grace period of %s", shortDuration(s.grace)), "give them longer with --grace")
 		}
 		if left == 0 {
 			s.log.Info("stopped")
