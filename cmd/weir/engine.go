@@ -25,7 +25,6 @@ type chosenEngine struct {
 	weir.Engine
 	memory   *weir.Memory // the same, if it is this process that remembers
 	close    func()
-	limits   string        // what to do about a rule that it cannot hold
 	patience time.Duration // for a server that hangs
 }
 
@@ -33,28 +32,37 @@ type chosenEngine struct {
 // thousandth of it, and whoever asks has somebody waiting.
 const redisPatience = 2 * time.Second
 
-// openEngine is the engine of --engine, ready to decide.
-func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger) (*chosenEngine, error) {
+// openEngine is the engine of --engine, ready to decide by the rules.
+func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*chosenEngine, error) {
 	if o.engine == memoryEngine {
 		memory, err := o.state.load()
 		if err != nil {
 			return nil, err
 		}
-		return &chosenEngine{Engine: memory, memory: memory, close: func() {}, limits: "the memory engine cannot hold this rule"}, nil
+		return &chosenEngine{Engine: memory, memory: memory, close: func() {}}, checkRules(memory, rules, "the memory engine cannot hold this rule")
 	}
 	if _, _, err := redislimit.ParseURL(o.engine); err != nil {
 		return nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints...)
 	}
-	shared, err := redislimit.Open(o.engine, redislimit.Options{})
+	shared, err := o.awaitRedis(ctx, log, rules)
 	if err != nil {
-		return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err),
-			"is the server running, and may this user use it? docs/redis.md lists what Redis has to allow")
+		return nil, err
 	}
 	if redislimit.HoldsPassword(o.engine) {
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 	logWarnings(ctx, shared, log)
-	return &chosenEngine{Engine: shared, close: shared.Close, patience: redisPatience, limits: "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"}, nil
+	return &chosenEngine{Engine: shared, close: shared.Close, patience: redisPatience}, nil
+}
+
+// checkRules refuses rules that an engine cannot hold.
+func checkRules(engine weir.Engine, rules []*weir.Rule, hint string) error {
+	for _, rule := range rules {
+		if err := engine.Check(rule); err != nil {
+			return usageWithHint(fmt.Errorf("serve: --rule %s: %s", printable(rule.Name()), plain(err)), hint)
+		}
+	}
+	return nil
 }
 
 // warningsTimeout bounds the questions at the start, which are not vital.

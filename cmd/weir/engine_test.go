@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -201,7 +202,7 @@ func TestAPasswordInTheArgumentsIsWarnedOfOnce(t *testing.T) {
 	} {
 		var log strings.Builder
 		o := serveOptions{engine: url}
-		engine, err := o.openEngine(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+		engine, err := o.openEngine(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), []*weir.Rule{slowRule(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

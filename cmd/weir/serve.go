@@ -30,6 +30,7 @@ type serveOptions struct {
 	hosts       []string
 	connections int
 	engine      string
+	engineWait  time.Duration
 	rules       []string
 	drain       time.Duration
 	grace       time.Duration
@@ -60,6 +61,9 @@ own name lead to this machine.
 
 SIGINT or SIGTERM stops it: /readyz turns 503, and requests that have begun to
 arrive are answered. A second signal stops it at once. SIGHUP does not stop it.
+
+With --engine a Redis that is absent or takes no writes at the start is tried
+again for --engine-wait. Once it has failed for 5 seconds, /readyz is 503.
 
 With --state the budgets outlive the program. They are loaded from the file at
 the start, if it exists, and go on as if the time in between had passed here;
@@ -99,6 +103,7 @@ decided after the last save is forgotten if the program is killed.`,
 	flags.StringArrayVar(&o.hosts, "host", nil, "serve requests for the host `NAME` too, besides localhost; may be repeated")
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve `N` connections at once at most")
 	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the states in `WHERE`: memory, or the URL of a Redis like redis://127.0.0.1:6379")
+	flags.DurationVar(&o.engineWait, "engine-wait", defaultEngineWait, "wait this long at the start for a Redis that is absent or takes no writes")
 	flags.StringArrayVar(&o.rules, "rule", nil, "decide by this rule, `NAME=LIMIT`; may be repeated")
 	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "remember `N` keys of a limit at most, in memory; beyond it unknown keys share budgets")
 	flags.DurationVar(&o.drain, "drain", 0, "go on serving this long after a stop signal, not ready, so that balancers turn away")
@@ -126,6 +131,10 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 		return wrong("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", o.state.keys)
 	case o.connections < 1:
 		return wrong("one takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
+	case o.engineWait < 0:
+		return wrong("it is 0 or longer, like 10s or 1m", "--engine-wait %v: a negative time", o.engineWait)
+	case o.engine == memoryEngine && given("engine-wait"):
+		return wrong("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: memory is always there")
 	case o.engine != memoryEngine && o.state.path != "":
 		return wrong("leave --state out; docs/redis.md says what Redis keeps over a restart", "--state with --engine: the budgets are in Redis, not here")
 	case o.engine != memoryEngine && given("max-keys"):
@@ -153,16 +162,11 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer o.state.release()
-	engine, err := o.openEngine(ctx, log)
+	engine, err := o.openEngine(ctx, log, rules)
 	if err != nil {
 		return err
 	}
 	defer engine.close()
-	for _, rule := range rules {
-		if err := engine.Check(rule); err != nil {
-			return usageWithHint(fmt.Errorf("serve: --rule %s: %s", printable(rule.Name()), plain(err)), engine.limits)
-		}
-	}
 	listener, err := listen(o.http)
 	if err != nil {
 		return err
@@ -182,11 +186,14 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{
-		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience}),
+		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason}),
 		log:   log,
 		open:  connections{most: o.connections},
 		drain: o.drain,
 		grace: o.grace,
+	}
+	if engine.memory == nil {
+		go s.api.Watch(ctx)
 	}
 	return o.serveAndKeep(ctx, &s, listener, engine.memory, asked)
 }

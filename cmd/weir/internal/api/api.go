@@ -23,6 +23,9 @@ type Options struct {
 	Log    *slog.Logger // told why the engine could not decide
 	// Serves says whether requests with a Host are answered. Default: all are.
 	Serves func(host string) bool
+	// Reason says why the engine could not decide, without the addresses that are
+	// in its error. Default: nothing is said.
+	Reason func(error) string
 	// Patience is how long the engine may take to decide, should its server
 	// hang. Default: as long as the client waits, for an engine without one.
 	Patience time.Duration
@@ -39,6 +42,9 @@ type API struct {
 	phase    atomic.Int32
 	bodies   bodyBudget
 	origin   *http.CrossOriginProtection
+	health   engineHealth
+	probed   *weir.Rule
+	reason   func(error) string
 	failures rareLog
 	noRoom   rareLog
 	misled   rareLog
@@ -55,11 +61,13 @@ func New(o Options) *API {
 		log:      o.Log,
 		serves:   o.Serves,
 		patience: o.Patience,
+		reason:   o.Reason,
 		origin:   http.NewCrossOriginProtection(),
 	}
 	for _, r := range o.Rules {
 		a.rules[r.Name()] = r
 		a.leases.add(r)
+		a.probed = r
 	}
 	return a
 }
@@ -79,7 +87,7 @@ var routes = map[string]route{
 	"/v1/reset":     {http.MethodPost, (*API).reset},
 	"/openapi.json": {http.MethodGet, (*API).openAPI},
 	"/v1/stats":     {http.MethodGet, (*API).stats},
-	"/healthz":      {http.MethodGet, (*API).health},
+	"/healthz":      {http.MethodGet, (*API).alive},
 	"/readyz":       {http.MethodGet, (*API).readiness},
 }
 
@@ -150,6 +158,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 			a.fail(w, r, err)
 			return
 		}
+		a.health.succeeded()
 		c.answer = appendDecision(c.answer, d, a.leases.shortest(c.requests))
 		writeJSON(w, c.answer)
 	}
@@ -168,6 +177,7 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, err)
 		return
 	}
+	a.health.succeeded()
 	writeJSON(w, append(c.answer, "{}\n"...))
 }
 
@@ -190,6 +200,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if r.Context().Err() == nil { // else nobody waits for the answer any more
+		a.health.failed(a.why(err))
 		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
 	}
 	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}

@@ -10,8 +10,8 @@ var openAPIDocument []byte
 
 func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) { writeJSON(w, openAPIDocument) }
 
-// health says that the process is alive, and that alone.
-func (a *API) health(w http.ResponseWriter, _ *http.Request) {
+// alive says that the process is alive, and that alone.
+func (a *API) alive(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, []byte(`{"status":"alive"}`+"\n"))
 }
 
@@ -19,6 +19,10 @@ func (a *API) health(w http.ResponseWriter, _ *http.Request) {
 func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
 	if a.phase.Load() != serving {
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "stopping: requests in flight finish, send new ones elsewhere"})
+		return
+	}
+	if reason := a.health.unready(); reason != "" {
+		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
 		return
 	}
 	writeJSON(w, []byte(`{"status":"ready"}`+"\n"))

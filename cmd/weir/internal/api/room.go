@@ -20,7 +20,7 @@ func roomless(ctx context.Context) bool { return ctx.Value(withoutRoom{}) != nil
 func (a *API) refuseRoom(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	if r.URL.Path == "/healthz" {
-		a.health(w, r)
+		a.alive(w, r)
 		return
 	}
 	a.noRoom.warn(a.log, "a request was refused: too many connections")

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// flaky is an engine that fails while told to.
+type flaky struct {
+	weir.Engine
+	fails atomic.Bool
+	takes atomic.Int64
+}
+
+func (f *flaky) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	f.takes.Add(1)
+	if f.fails.Load() {
+		return weir.Decision{}, errors.New("secret-host:6379 is gone")
+	}
+	return f.Engine.Take(ctx, requests...)
+}
+
+func newFlaky(t *testing.T) (*flaky, *API) {
+	engine := &flaky{Engine: weir.NewMemory(weir.MemoryOptions{})}
+	api := newAPI(t, engine, usual)
+	api.reason = func(error) string { return "its server is gone" }
+	return engine, api
+}
+
+func TestReadinessEndsOnceTheEngineHasFailedFor5Seconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, api := newFlaky(t)
+		engine.fails.Store(true)
+		post(api, "/v1/take", `{"key":"a"}`)
+		time.Sleep(unreadyAfter - 1)
+		post(api, "/v1/take", `{"key":"a"}`)
+		if w := get(api, "/readyz"); w.Code != http.StatusOK {
+			t.Errorf("just before 5s: got %d %s, want 200", w.Code, w.Body)
+		}
+		time.Sleep(1)
+		checkProblem(t, "after 5s", get(api, "/readyz"), fault{status: http.StatusServiceUnavailable, detail: "the engine has failed for 5s: its server is gone"})
+		if w := get(api, "/healthz"); w.Code != http.StatusOK {
+			t.Errorf("healthz: got %d, want 200: the process is alive", w.Code)
+		}
+		engine.fails.Store(false)
+		post(api, "/v1/take", `{"key":"a"}`)
+		if w := get(api, "/readyz"); w.Code != http.StatusOK {
+			t.Errorf("after the first success: got %d %s, want 200", w.Code, w.Body)
+		}
+		engine.fails.Store(true)
+		post(api, "/v1/take", `{"key":"a"}`)
+		if w := get(api, "/readyz"); w.Code != http.StatusOK {
+			t.Errorf("at the first failure after it: got %d %s, want 200", w.Code, w.Body)
+		}
+	})
+}
+
+func TestRequestsThatAreWrongOrLeftAreNoFailureOfTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, api := newFlaky(t)
+		post(api, "/v1/take", `{"key":"a","cost":-1}`)
+		engine.fails.Store(true)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		api.ServeHTTP(discard{http.Header{}}, takeWithin(gone))
+		time.Sleep(2 * unreadyAfter)
+		if w := get(api, "/readyz"); w.Code != http.StatusOK {
+			t.Errorf("got %d %s, want 200", w.Code, w.Body)
+		}
+	})
+}
+
+func takeWithin(ctx context.Context) *http.Request {
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "/v1/take", strings.NewReader(`{"key":"a"}`))
+	return r
+}
+
+// Balancers send nobody to a daemon that is not ready.
+func TestWatchNoticesFailureAndRecoveryThoughNobodyAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, api := newFlaky(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go api.Watch(ctx)
+		engine.fails.Store(true)
+		time.Sleep(probeGap + unreadyAfter + time.Millisecond)
+		if w := get(api, "/readyz"); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("nobody asks an engine that fails: got %d %s, want 503", w.Code, w.Body)
+		}
+		engine.fails.Store(false)
+		time.Sleep(probeGap)
+		if w := get(api, "/readyz"); w.Code != http.StatusOK {
+			t.Errorf("nobody asks an engine that is well again: got %d %s, want 200", w.Code, w.Body)
+		}
+	})
+}
+
+func TestWatchAsksABusyEngineNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, api := newFlaky(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go api.Watch(ctx)
+		for range 100 {
+			time.Sleep(probeGap / 10)
+			post(api, "/v1/take", `{"key":"a"}`)
+		}
+		if got := engine.takes.Load(); got != 100 {
+			t.Errorf("100 requests made %d takes", got)
+		}
+	})
+}
+
+func TestProbeLeavesNothingBehind(t *testing.T) {
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	rule, err := weir.ParseRule("default=token bucket 1/366d burst 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Probe(t.Context(), engine, rule); err != nil {
+			t.Fatal(err)
+		}
+		d, err := engine.Peek(t.Context(), rule.For(probeKey, 1))
+		if err != nil || !d.Allowed {
+			t.Errorf("after a probe its key has %+v, %v, want a fresh one", d, err)
+		}
+	}
+}
