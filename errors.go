@@ -23,12 +23,12 @@ var (
 	// ErrWait is wrapped by every WaitError: a wait that would be too long.
 	ErrWait = errors.New("wait too long")
 
-	// ErrQueueFull is returned when nobody more may wait: by the bound of
+	// ErrQueueFull is returned when no more callers may wait: by the bound of
 	// Options.Queue, or of a LeakyBucket's own queue.
 	ErrQueueFull = errors.New("weir: wait: the queue is full")
 
-	// ErrClosed is returned to who waits when Close is called, and to who comes
-	// after.
+	// ErrClosed is returned to callers that wait when Close is called, and to
+	// later ones.
 	ErrClosed = errors.New("weir: wait: the limiter is closed")
 
 	// ErrNoRoom is returned by a Memory for a new key of a Concurrency without a
@@ -70,7 +70,7 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return ErrSyntax }
 
-// CostError says that a cost is above the capacity, so that waiting is in vain.
+// CostError says that a cost is above the capacity, so that no wait is long enough.
 type CostError struct {
 	Op             string // wait
 	Cost, Capacity int64

@@ -23,20 +23,21 @@ import (
 // of 60. The error is a *SyntaxError that points at the word, or a *LimitError
 // where a value is out of bounds.
 func ParseLimit(text string) (Limit, error) {
-	limits, err := parseLimits(words{text: text})
+	w := words{text: text}
+	limits, err := parseLimits(&w)
 	if err != nil {
 		return nil, err
 	}
 	if len(limits) != 1 {
-		return nil, &SyntaxError{Text: text, Offset: strings.Index(text, " and ") + 1, Word: "and", Want: "one limit"}
+		return nil, &SyntaxError{Text: text, Offset: w.joined, Word: "and", Want: "one limit"}
 	}
 	return limits[0], nil
 }
 
 // ParseLimits reads one limit or several joined by "and".
-func ParseLimits(text string) ([]Limit, error) { return parseLimits(words{text: text}) }
+func ParseLimits(text string) ([]Limit, error) { return parseLimits(&words{text: text}) }
 
-func parseLimits(w words) ([]Limit, error) {
+func parseLimits(w *words) ([]Limit, error) {
 	limits, err := w.limits()
 	if err != nil {
 		return nil, err
@@ -79,6 +80,7 @@ type words struct {
 	text    string
 	at      int      // where the next word starts
 	ofRule  bool     // errors offer only the limits that a rule can hold
+	joined  int      // where the first "and" was
 	options []string // what else could have stood at the last optional place
 }
 
@@ -162,6 +164,9 @@ func (w *words) limits() (limits []Limit, err error) {
 		limits = append(limits, l)
 		if w.peek() == "" {
 			return limits, nil
+		}
+		if w.joined == 0 {
+			w.joined = w.at
 		}
 		if !w.accept("and") {
 			return nil, w.unexpected(w.wants("the end"))

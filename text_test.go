@@ -105,6 +105,8 @@ var badLimits = []struct{ text, want string }{
 	{"sliding log 5/s count denied gap 1ms", `weir: "sliding log 5/s count denied gap 1ms": unexpected "gap" at byte 30, want "and" or the end`},
 	{"fixed window 10/s and", `weir: "fixed window 10/s and" ends where ` + aLimit + ` should follow`},
 	{"fixed window 10/s and fixed window 20/m", `weir: "fixed window 10/s and fixed window 20/m": unexpected "and" at byte 19, want one limit`},
+	{"5/s and 60/m and 9/h", `weir: "5/s and 60/m and 9/h": unexpected "and" at byte 5, want one limit`},
+	{"60/m\tand 5/s", `weir: "60/m\tand 5/s": unexpected "and" at byte 6, want one limit`},
 	{"fixed window 10/s or fixed window 20/m", `weir: "fixed window 10/s or fixed window 20/m": unexpected "or" at byte 19, want "and" or the end`},
 	{"fixed window 0/s", `weir: fixed window 0/s: rate count 0 is not within 1 and 9007199254740992`},
 	{"fixed window 1/0s", `weir: fixed window 1/0s: period 0s is not within 1ns and 366 days`},

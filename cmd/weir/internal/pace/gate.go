@@ -55,9 +55,9 @@ func newGate(limit weir.Limit, apart bool) (*gate, error) {
 	return g, nil
 }
 
-// forWaiting is the limit as it is for one who waits instead of being refused,
+// forWaiting is the limit as it is for a line that waits instead of being refused,
 // and whether it plans. The queue of a leaky bucket is then the input itself,
-// so that it comes to a bucket of tokens; and who waits is never denied.
+// so that it works like a token bucket; and a waiting line is never denied.
 func forWaiting(limit weir.Limit) (_ weir.Limit, planned bool, err error) {
 	switch l := limit.(type) {
 	case nil:
