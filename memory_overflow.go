@@ -42,9 +42,9 @@ var groupNames = func() (all string) {
 // share sends the slots that found no room to the state that they share with
 // others. A group always has room. Nothing is locked.
 //
-// Units that are held until they are given back are not shared: once their key
-// finds room of its own, they would be given back there, and be held where they
-// were taken by nobody, permanently.
+// Units that are held until they are given back are not shared. Once their key
+// finds room of its own, they would be given back there, and stay taken
+// permanently in the shared state.
 func (m *Memory) share(op string, c *call, now int64) error {
 	counted := -1 // the last request that was
 	for i := range c.slots {

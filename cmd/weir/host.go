@@ -52,11 +52,9 @@ func plainHost(host string) string {
 
 // servedHosts says which requests a listener answers; nil is all of them. Where
 // other machines may ask, nobody can tell by which names they do.
-func (o *serveOptions) servedHosts(address net.Addr) (func(host string) bool, error) {
-	tcp, ok := address.(*net.TCPAddr)
-	if ok && tcp.IP.IsLoopback() {
-		served, err := parseHosts(o.hosts, o.http)
-		return served.serves, err
+func (o *serveOptions) servedHosts(named hosts, address net.Addr) (func(host string) bool, error) {
+	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return named.serves, nil
 	}
 	if len(o.hosts) > 0 {
 		return nil, usageWithHint(fmt.Errorf("--host %s with --http %s: other machines can ask there, and every host is served", o.hosts[0], o.http),

@@ -153,6 +153,10 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	named, err := parseHosts(o.hosts, o.http)
+	if err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	o.state.log = log
 	if err := o.boundConnections(log); err != nil {
@@ -171,18 +175,16 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	serves, err := o.servedHosts(listener.Addr())
+	defer func() { _ = listener.Close() }() // where serve does not come to it
+	serves, err := o.servedHosts(named, listener.Addr())
 	if err != nil {
-		_ = listener.Close()
 		return err
 	}
 	if err := o.state.save(engine.memory); err != nil { // better now than after hours
-		_ = listener.Close()
 		return err
 	}
 	asked := o.state.saveSignals() // before anyone can know whom to ask
 	if err := announce(out, log, listener.Addr(), rules); err != nil {
-		_ = listener.Close()
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{

@@ -118,6 +118,20 @@ func TestClaimRemovesWhatKilledSavesLeftAndNothingElse(t *testing.T) {
 	}
 }
 
+// A closed file stands for one on a file system that has no locks.
+func TestFileThatCannotBeLockedIsUsedWithAWarning(t *testing.T) {
+	f := claimed(t)
+	f.release()
+	var log bytes.Buffer
+	f.log = slog.New(slog.NewTextHandler(&log, nil))
+	if err := f.awaitLock(t.Context(), f.lock); err != nil {
+		t.Error(err)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "cannot be locked here") {
+		t.Errorf("the log says %q, want one line", got)
+	}
+}
+
 // As where the file system has no locks.
 func TestTwoThatSaveOneFileWithoutALockNeverTearIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
