@@ -121,7 +121,10 @@ var packageRules = map[string]packageRule{
 			"github.com/ulule/limiter/v3":                             "rival",
 			"github.com/ulule/limiter/v3/drivers/store/redis":         "rival",
 		},
-		testImports: reasons{"internal/redistest": "tests ask real servers"},
+		testImports: reasons{
+			"internal/redistest": "tests ask real servers",
+			"limittest":          "an engine over go-redis passes it",
+		},
 	},
 	"bench/soak": {
 		imports: reasons{".": "its memory engine is driven, and compared with what is known apart from it"},

@@ -69,6 +69,13 @@ func refusal(err error) (text string, refused bool) {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return reply.Error(), true
 	}
+	var reply interface {
+		error
+		RedisError()
+	}
+	if errors.As(err, &reply) {
+		return reply.Error(), true
+	}
 	return "", false
 }
 

@@ -109,6 +109,9 @@ func (e *Engine) call(b *batch, lane int) (string, error) {
 		b.keys = append(b.keys, e.keys.server(lane%len(e.committers())))
 		args = append(args, rueidis.BinaryString(b.spent))
 	}
+	if e.sender != nil {
+		return eval(context.Background(), e.sender, b.keys, args)
+	}
 	return script.Exec(context.Background(), e.client, b.keys, args).ToString()
 }
 

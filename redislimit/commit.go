@@ -136,7 +136,7 @@ func (c *committer) next() []*submission {
 		c.flying--
 		return nil
 	}
-	var batch []*submission
+	batch := make([]*submission, 0, min(c.queue.decisions, c.most))
 	size, parts := 0, 0
 	for s := c.queue.first; s != nil; s = c.queue.first {
 		size += len(s.decisions)

@@ -27,7 +27,8 @@ import (
 
 // Engine is a weir.Engine over Redis. All methods may be called concurrently.
 type Engine struct {
-	client  rueidis.Client
+	client  rueidis.Client // nil if there is a sender
+	sender  Sender
 	conns   *connections // of a client that Open made, which Close closes too
 	closed  atomic.Bool
 	options Options
@@ -41,18 +42,22 @@ type Engine struct {
 
 var _ weir.Engine = (*Engine)(nil)
 
-// New makes an engine over a client, which stays the caller's. A client of
-// Redis 5 or later or of Valkey, of one server, of Sentinel or of a cluster, will
-// do. It does no call.
+// New makes an engine over a rueidis client, which stays the caller's, of one
+// server, of Sentinel or of a cluster. It does no call.
 func New(client rueidis.Client, options Options) (*Engine, error) {
+	options.OneSlot = options.OneSlot || client.Mode() == rueidis.ClientModeCluster
+	return newEngine(client, nil, options)
+}
+
+func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
 	options = options.withDefaults()
-	e := &Engine{client: client, options: options, most: options.Batch}
+	e := &Engine{client: client, sender: sender, options: options, most: options.Batch}
 	e.keys = keys{prefix: options.Prefix, lanes: uint64(options.Lanes)}
 	e.pool.New = func() any { return &submission{done: make(chan struct{}, 1)} }
-	if client.Mode() == rueidis.ClientModeCluster || options.OneSlot {
+	if options.OneSlot {
 		e.setLanes(options.Lanes)
 	} else {
 		e.setLanes(1)

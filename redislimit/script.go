@@ -2,7 +2,9 @@ package redislimit
 
 import (
 	"crypto/fips140"
+	"crypto/sha1"
 	_ "embed"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -38,13 +40,22 @@ var (
 	scriptSlots string
 )
 
-// script is called by its hash, and sent as text to a server that does not know
-// it yet. Redis names scripts by SHA-1, which protects nothing here, so FIPS 140
-// mode need not refuse it.
-var script = func() (made *rueidis.Lua) {
-	fips140.WithoutEnforcement(func() { made = rueidis.NewLuaScript(scriptText()) })
-	return made
-}()
+// The script is called by its hash, and sent as text to a server that does not
+// know it yet: by rueidis itself, and for other clients by eval. Redis names
+// scripts by SHA-1, which protects nothing here, so FIPS 140 mode need not refuse it.
+var (
+	scriptSource = scriptText()
+	scriptHash   string
+	script       *rueidis.Lua
+)
+
+func init() {
+	fips140.WithoutEnforcement(func() {
+		sum := sha1.Sum([]byte(scriptSource))
+		scriptHash = hex.EncodeToString(sum[:])
+		script = rueidis.NewLuaScript(scriptSource)
+	})
+}
 
 // scriptText joins the parts. A part that is not needed in a call must not cost
 // it anything, not even the making of its functions: so each kind stands behind

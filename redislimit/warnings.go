@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/redis/rueidis"
 )
 
 // Warnings says in words what about the servers an operator should mend, or
@@ -22,33 +20,53 @@ import (
 func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	var warnings []string
 	var problems []error
-	nodes := e.client.Nodes()
+	nodes := e.nodes()
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
-		node := nodes[addr]
-		info, err := node.Do(ctx, node.B().Info().Section("memory").Build()).ToString()
+		memory, err := nodes[addr](ctx, "memory")
 		if err != nil {
 			problems = append(problems, fmt.Errorf("redislimit: warnings: INFO memory of %s: %w", addr, err))
 			continue
 		}
-		if warning := evictionWarning(addr, infoFields(info)); warning != "" {
+		if warning := evictionWarning(addr, memory); warning != "" {
 			warnings = append(warnings, warning)
 		}
-		if warning := e.slotWarning(ctx, addr, node); warning != "" {
+		if warning := e.slotWarning(ctx, addr, nodes[addr]); warning != "" {
 			warnings = append(warnings, warning)
 		}
 	}
 	return warnings, errors.Join(problems...)
 }
 
+// info asks a node for a section of INFO.
+type info func(ctx context.Context, section string) (map[string]string, error)
+
+// nodes are those that the client knows, by address. Of a client other than
+// rueidis it is the one that answers.
+func (e *Engine) nodes() map[string]info {
+	if e.sender != nil {
+		return map[string]info{"of the client": func(ctx context.Context, section string) (map[string]string, error) {
+			text, err := e.sender.Send(ctx, "INFO", section)
+			return infoFields(text), err
+		}}
+	}
+	nodes := map[string]info{}
+	for addr, node := range e.client.Nodes() {
+		nodes[addr] = func(ctx context.Context, section string) (map[string]string, error) {
+			text, err := node.Do(ctx, node.B().Info().Section(section).Build()).ToString()
+			return infoFields(text), err
+		}
+	}
+	return nodes
+}
+
 // slotWarning is empty unless the address leads to a cluster that the engine was
 // not told of. Then each call keeps to one slot from now on. A server that does
 // not answer INFO cluster is found out by its first refusal.
-func (e *Engine) slotWarning(ctx context.Context, addr string, node rueidis.Client) string {
-	if e.options.OneSlot || e.client.Mode() == rueidis.ClientModeCluster {
+func (e *Engine) slotWarning(ctx context.Context, addr string, node info) string {
+	if e.options.OneSlot {
 		return ""
 	}
-	info, _ := node.Do(ctx, node.B().Info().Section("cluster").Build()).ToString()
-	if infoFields(info)["cluster_enabled"] == "1" {
+	if cluster, _ := node(ctx, "cluster"); cluster["cluster_enabled"] == "1" {
 		e.keepToOneSlot()
 	}
 	if !e.crossed.Load() {

@@ -1,0 +1,75 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// rueidisSender is a client as any other, seen through one method.
+type rueidisSender struct{ client rueidis.Client }
+
+func (s rueidisSender) Send(ctx context.Context, command ...string) (string, error) {
+	return s.client.Do(ctx, s.client.B().Arbitrary(command...).Build()).ToString()
+}
+
+// cutSender loses every answer.
+type cutSender struct{}
+
+func (cutSender) Send(context.Context, ...string) (string, error) { return "", errors.New("cut") }
+
+func TestAClientOfOneMethodIsEnough(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	engine, err := NewWith(rueidisSender{client}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := weir.ParseRule("r=token bucket 5/h burst 5 and sliding log 4/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for left := int64(3); left >= 0; left-- {
+		if d, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed || d.Remaining != left {
+			t.Errorf("Take: %+v and %v, want %d remaining", d, err, left)
+		}
+		server.FlushScripts() // it is sent again
+	}
+	if d, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil || d.Allowed {
+		t.Errorf("the fifth Take: %+v and %v, want it refused", d, err)
+	}
+	server.Do("CONFIG", "SET", "maxmemory", "100mb")
+	server.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) != 1 {
+		t.Errorf("Warnings = %q, %v, want one", warnings, err)
+	}
+	server.Do("CONFIG", "SET", "min-replicas-to-write", "1")
+	_, err = engine.Take(t.Context(), rule.For("other", 1))
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != ReadOnly || failed.Counted {
+		t.Errorf("Take of a server that refuses: %v, want it read only and uncounted", err)
+	}
+}
+
+func TestALostAnswerOfAnyClientMayHaveBeenCounted(t *testing.T) {
+	engine, err := NewWith(cutSender{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := weir.ParseRule("r=token bucket 5/h burst 5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = engine.Take(t.Context(), rule.For("k", 1))
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Lost || !failed.Counted {
+		t.Errorf("Take: %v, want it lost, and perhaps counted", err)
+	}
+}
