@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -54,4 +55,17 @@ func TestRecordOnALogIsRememberedUpToItsCount(t *testing.T) {
 			t.Errorf("%v: %d left, want %d", test.limit, d.Remaining, test.want)
 		}
 	}
+}
+
+func TestJitterHoldsBackWaitingCallersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.Options{Jitter: time.Hour})
+		start := time.Now()
+		if err := lim.Wait(t.Context()); err != nil || time.Since(start) != 0 {
+			t.Errorf("a turn that need not be waited for: %v after %v, want it at once", err, time.Since(start))
+		}
+		if err := lim.Wait(t.Context()); err != nil || time.Since(start) <= time.Second || time.Since(start) >= time.Hour+time.Second {
+			t.Errorf("a turn after a second: %v after %v, want a random time below an hour more", err, time.Since(start))
+		}
+	})
 }

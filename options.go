@@ -17,7 +17,7 @@ type Options struct {
 	// Queue is how many may wait at once for one subject. Default: 65536.
 	Queue int
 	// Jitter spreads those who were let go: each is held back by a random time
-	// below it. It only ever adds. The limit holds for the instants before it,
+	// below it. A caller that need not wait is not. It only ever adds. The limit holds for the instants before it,
 	// so where it must hold for the starts themselves (a gate, a log), use none.
 	// Default: none.
 	Jitter time.Duration
