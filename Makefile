@@ -14,6 +14,8 @@ BENCH ?= .
 BENCHFLAGS ?=
 # How long `make soak` runs.
 SOAKTIME ?= 10m
+# How long `make hostile` runs.
+HOSTILETIME ?= 30m
 TIMES ?= 50
 
 STAGE := scripts/stage.sh
@@ -76,7 +78,10 @@ bench-redis: ## the Redis engine beside its rivals on servers of its own, five m
 soak: ## the memory engine under random rules, keys, clock steps and snapshots for SOAKTIME (10m)
 	go run ./bench/soak -duration $(SOAKTIME)
 
+hostile: ## a daemon under every attack we know, beside honest clients, for HOSTILETIME (30m)
+	go run ./bench/hostile -duration $(HOSTILETIME)
+
 microbench: ## the benchmarks of the packages that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show bench bench-redis soak microbench
+.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show bench bench-redis soak hostile microbench

@@ -103,6 +103,9 @@ var packageRules = map[string]packageRule{
 			"bench/internal/report":   "it writes what came of it",
 		},
 	},
+	"bench/hostile": {
+		imports: reasons{".": "it loads what daemons have saved, and shows faults of the library"},
+	},
 	"bench/histories": {
 		testImports: reasons{
 			".":                                 "whose histories are judged",
@@ -179,9 +182,10 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/cmd/compare": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"bench/cmd/compare":      "it is a program",
+		"bench/hostile":          "it is a program",
 		"bench/redis":            "it is a program",
 		"bench/soak":             "it is a program",
 		"bench/internal/measure": "it reads how much memory the process has",
@@ -191,6 +195,7 @@ var forbidden = []struct {
 		"redislimit":             "a URL names where a password or certificate is",
 	}},
 	{"os/", "only cmd/weir starts and signals processes", reasons{"bench/cmd/compare": "it asks git for the commit",
+		"bench/hostile":      "it starts and signals daemons, and asks git for the commit",
 		"bench/redis":        "it starts the server, and asks git for the commit",
 		"cmd/weir":           "it is the program",
 		"internal/redistest": "it starts the servers of tests",
@@ -199,16 +204,19 @@ var forbidden = []struct {
 	{"log/slog", "a library does not log", reasons{".": "the memory engine tells a logger that it was given that keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{"bench/internal/workload": "keys are drawn",
+		"bench/hostile":      "attacks and honest requests are drawn",
 		"bench/soak":         "rules, keys, verbs and steps are drawn",
 		".":                  "jitter of those who waited, and the identity of a lease",
 		"internal/redistest": "where to look for a free port",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
+		"bench/hostile":         "it asks daemons over HTTP",
 		"cmd/weir":              "it listens",
 		"cmd/weir/internal/api": "it is the HTTP front",
 		"redislimit":            "an engine can be named by a URL",
 	}},
 	{"net", "the core speaks no protocol", reasons{
+		"bench/hostile":      "it asks daemons over connections of its own making",
 		"bench/redis":        "it looks for a free port",
 		"cmd/weir":           "it listens",
 		"redislimit":         "an engine can be named by a URL",

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Connections are bounded by the daemon. Storms stay below that, a crowd does not.
+const (
+	mostStorm  = 2500
+	mostCrowd  = 4600
+	aftermath  = 500 * time.Millisecond // until the daemon has seen that a crowd is gone
+	silentMost = 200
+)
+
+var connectionAttacks = []attack{
+	{"silent", "connections that say nothing, half a header, or announce a body and send none", (*attacker).silent},
+	{"slow", "requests that arrive a byte at a time", (*attacker).slow},
+	{"storm", "thousands of connections", (*attacker).storm},
+	{"crowd", "more connections than the daemon has", (*attacker).crowd},
+	{"idle", "connections that ask once and stay", (*attacker).idlers},
+}
+
+// openings are what a silent client says before it falls silent.
+var openings = []string{
+	"",
+	"POST /v1/take HTTP/1.1\r\nHos",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 20000\r\n\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n",
+	"GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900000\r\n\r\n",
+}
+
+// silent holds connections, most of which take the place of a large body.
+func (a *attacker) silent() {
+	for !a.done() {
+		first := a.random.IntN(len(openings))
+		conns := a.open(a.between(32, silentMost), func(i int) string {
+			if i%2 == 0 {
+				return openings[2+first%2]
+			}
+			return openings[(first+i)%len(openings)]
+		})
+		a.wait(time.Duration(a.between(1, 20)) * time.Second)
+		closeAll(conns)
+	}
+}
+
+// slow sends valid requests a byte at a time.
+func (a *attacker) slow() {
+	body := bodyOf(request{"prey", "slow", 1})
+	text := style{chunked: a.random.IntN(2) == 0}.request("127.0.0.1", takePath, body)
+	conns := a.open(a.between(10, 100), func(int) string { return "" })
+	defer closeAll(conns)
+	for i := 0; i < len(text) && !a.done(); i++ {
+		for _, conn := range conns {
+			_, _ = io.WriteString(conn, text[i:i+1])
+		}
+		a.wait(time.Duration(a.between(1, 150)) * time.Millisecond)
+	}
+}
+
+// storm opens connections at once and holds them, some after a request.
+func (a *attacker) storm() {
+	ready := "GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+	conns := a.open(a.between(200, mostStorm), func(i int) string {
+		if i%3 == 0 {
+			return ready
+		}
+		return ""
+	})
+	defer closeAll(conns)
+	a.wait(time.Duration(a.between(1, 4000)) * time.Millisecond)
+}
+
+// crowd takes every connection there is. Meanwhile new ones are refused, and
+// those that are open have to be served.
+func (a *attacker) crowd() {
+	a.world.crowd.Add(1)
+	defer a.world.crowd.Add(-1)
+	conns := a.open(mostCrowd, func(int) string { return "" })
+	a.wait(time.Duration(a.between(1, 2000)) * time.Millisecond)
+	closeAll(conns)
+	time.Sleep(aftermath) // of this one, whatever the turn
+}
+
+// idlers ask once each, stay, and ask again over the same connection.
+func (a *attacker) idlers() {
+	ready := "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+	d := a.current.Load()
+	conns := a.open(a.between(50, 500), func(int) string { return ready })
+	defer closeAll(conns)
+	a.wait(time.Duration(a.between(1, 3000)) * time.Millisecond)
+	for _, conn := range conns {
+		if a.done() || d.stopping.Load() || a.world.crowd.Load() > 0 {
+			return // they may be closed
+		}
+		a.answersBoth(d, conn, ready)
+	}
+}
+
+// answersBoth checks that an idle connection has its first answer and a second.
+func (a *attacker) answersBoth(d *daemon, conn net.Conn, text string) {
+	reader := bufio.NewReader(conn)
+	_, err := io.WriteString(conn, text)
+	for range 2 {
+		if err != nil {
+			break
+		}
+		var response *http.Response
+		if response, err = http.ReadResponse(reader, nil); err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+		}
+	}
+	if err != nil && !d.stopping.Load() && a.world.crowd.Load() == 0 && !strings.Contains(err.Error(), "timeout") {
+		a.did("connections that were closed while idle", 1)
+	}
+}

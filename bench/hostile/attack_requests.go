@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+var requestAttacks = []attack{
+	{"vanish", "clients that ask and go away before the answer", (*attacker).vanish},
+	{"pipeline", "hundreds of requests in one write, and their answers in order", (*attacker).pipeline},
+	{"rebind", "pages that reach the daemon by a name or origin of their own", (*attacker).rebind},
+	{"junk", "what is no request, or one out of bounds", (*attacker).junk},
+}
+
+// vanish sends whole requests and closes without reading an answer.
+func (a *attacker) vanish() {
+	for !a.done() {
+		body := bodyOf(request{"prey", "vanished", 1})
+		conns := a.open(a.between(10, 200), func(int) string {
+			how := style{chunked: a.random.IntN(2) == 0, large: a.random.IntN(4) == 0}
+			return how.request("127.0.0.1", takePath, body)
+		})
+		closeAll(conns)
+		a.did("requests", len(conns))
+		a.wait(time.Duration(a.between(10, 500)) * time.Millisecond)
+	}
+}
+
+// pipeline sends many requests in one write. Each is answered, in order, and
+// counted once.
+func (a *attacker) pipeline() {
+	key := fmt.Sprintf("pipeline %d", a.random.Uint64())
+	begun, answers := int64(0), int64(0)
+	for !a.done() && begun == answers {
+		d, conn := a.current.Load(), a.dial()
+		if conn == nil {
+			continue
+		}
+		n := a.between(10, 400)
+		got, err := a.pipelined(conn, key, n)
+		_ = conn.Close()
+		begun, answers = begun+int64(n), answers+int64(got)
+		if err != nil && !d.stopping.Load() && a.world.crowd.Load() == 0 {
+			a.broken(promiseAnswered, "%d of %d pipelined requests were answered: %v", got, n, err)
+		}
+		a.did("requests", n)
+		a.wait(time.Duration(a.between(5, 50)) * time.Millisecond)
+	}
+	a.countedWithin("pipe", key, answers, begun)
+}
+
+// pipelined returns how many requests were answered as they had to be.
+func (a *attacker) pipelined(conn net.Conn, key string, n int) (int, error) {
+	text := strings.Repeat(style{}.request("127.0.0.1", takePath, bodyOf(request{"pipe", key, 1})), n)
+	go func() { _, _ = io.WriteString(conn, text) }()
+	reader, last := bufio.NewReader(conn), int64(0)
+	for i := range n {
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			return i, err
+		}
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			return i, err
+		}
+		got, err := readAnswer(body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			return i, fmt.Errorf("status %d: %.200s", response.StatusCode, body)
+		}
+		if i > 0 && got.Remaining != last-1 {
+			return i, fmt.Errorf("an answer with %d remaining after one with %d", got.Remaining, last)
+		}
+		last = got.Remaining
+	}
+	return n, nil
+}
+
+// countedWithin checks what the daemon has counted for a key of an attacker.
+func (a *attacker) countedWithin(rule, key string, least, most int64) {
+	k := &worker{world: a.world, random: a.random}
+	defer k.http.close()
+	defer k.idle.close()
+	e, known := k.ask(peekPath, request{rule, key, 0})
+	if used := e.answer.Limit - e.answer.Remaining; known && (used < least || used > most) {
+		a.broken(promiseCounted, "%s: %d units of key %q are counted, and %d to %d were asked for", a.name, used, key, least, most)
+	}
+}
+
+// rebind asks as pages do whose name was made to lead here. Nothing is decided.
+func (a *attacker) rebind() {
+	key := fmt.Sprintf("rebound %d", a.random.Uint64())
+	body := bodyOf(request{"pipe", key, 1})
+	sent := 0
+	for !a.done() {
+		host := []string{"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "[fe80::1]:80", "localhost.evil.example"}[a.random.IntN(5)]
+		header := []string{"", "Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\nOrigin: http://other.example\r\n"}[a.random.IntN(3)]
+		conn := a.dial()
+		if conn == nil {
+			continue
+		}
+		_, _ = fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", host, header, len(body), body)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil && !refusal(response.StatusCode) {
+			a.broken(promiseRefused, "a request for the host %s with the header %q was answered with %d", host, header, response.StatusCode)
+		}
+		_ = conn.Close()
+		sent++
+		a.wait(20 * time.Millisecond)
+	}
+	a.did("requests", sent)
+	a.countedWithin("pipe", key, 0, 0)
+}
+
+// junk is answered with an error of the client's, or with the end of the
+// connection, and never with a decision.
+func (a *attacker) junk() {
+	for !a.done() {
+		what := junk[a.random.IntN(len(junk))]
+		conn := a.dial()
+		if conn == nil {
+			continue
+		}
+		text := what
+		if strings.HasPrefix(what, "{") || strings.HasPrefix(what, "[") {
+			text = style{chunked: a.random.IntN(2) == 0}.request("127.0.0.1", takePath, what)
+		}
+		_ = conn.SetDeadline(time.Now().Add(time.Second)) // some are waited for
+		go func() { _, _ = io.WriteString(conn, text) }()
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil && !refusal(response.StatusCode) {
+			a.broken(promiseRefused, "%.100q was answered with %d", what, response.StatusCode)
+		}
+		_ = conn.Close()
+		a.did("requests", 1)
+		a.wait(10 * time.Millisecond)
+	}
+}
+
+// refusal says that a status is an error of the client's, or one that everybody
+// may get.
+func refusal(status int) bool {
+	switch status {
+	case http.StatusServiceUnavailable, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return true
+	}
+	return status/100 == 4
+}
+
+// junk is bodies and whole requests.
+var junk = []string{
+	"{}", "{\"key\":}", "{\"key\":\"a\",\"cost\":-1}", "{\"key\":\"a\",\"cost\":1.5}", "{\"key\":\"a\",\"cost\":99999999999999999999}",
+	"{\"key\":\"a\",\"key\":\"b\"}", "{\"key\":\"a\",\"rule\":\"no such rule\"}", "{\"key\":\"\\ud800\",\"rule\":\"prey\"}", "[1,2,3]",
+	"{\"requests\":[]}", "{\"requests\":[" + strings.Repeat("{\"key\":\"a\"},", 200) + "{\"key\":\"a\"}]}",
+	"{\"key\":\"" + strings.Repeat("k", 5000) + "\",\"rule\":\"prey\"}", strings.Repeat("{\"requests\":", 1000), strings.Repeat("[", 10_000),
+	"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "\r\n\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + strings.Repeat("x", 40_000) + "\r\n\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n\r\n",
+	"GET /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "GET /v1/stats?top=-1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+	"GET /../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "POST /v1/take HTTP/1.1\r\n\r\n",
+	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+}

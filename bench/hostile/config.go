@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// config is what a run is made of.
+type config struct {
+	duration time.Duration
+	seed     uint64
+	lanes    int
+	late     time.Duration
+	weir     string   // the program to attack; built if empty
+	only     []string // attacks; all if empty
+	fault    fault
+	progress func(line string) // nil is silent
+}
+
+// fault is something broken on purpose, to see that it is noticed.
+type fault string
+
+const (
+	noFault    fault = ""
+	countTwice fault = "twice"  // now and then an honest request is sent by somebody else, too
+	loseAnswer fault = "lost"   // now and then an honest request is not sent, and taken for answered
+	delay      fault = "late"   // now and then an answer is taken for a late one
+	mint       fault = "minted" // now and then an honest key is reset by somebody else
+)
+
+var faults = []fault{countTwice, loseAnswer, delay, mint}
+
+func faultNames() (names []string) {
+	for _, f := range faults {
+		names = append(names, string(f))
+	}
+	return names
+}
+
+func (c *config) validate() error {
+	switch {
+	case c.duration <= 0:
+		return fmt.Errorf("-duration %v is not positive", c.duration)
+	case c.lanes < 1 || c.lanes > 64:
+		return fmt.Errorf("-lanes %d is not 1 to 64", c.lanes)
+	case c.late <= 0:
+		return fmt.Errorf("-late %v is not positive", c.late)
+	case c.fault != noFault && !slices.Contains(faults, c.fault):
+		return fmt.Errorf("-break %q: nothing of that name can be broken; choose one of %s", c.fault, strings.Join(faultNames(), ", "))
+	}
+	for _, name := range c.only {
+		if !slices.Contains(attackNames(), name) {
+			return fmt.Errorf("-only %q: no attack has that name; choose from %s", name, strings.Join(attackNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// command repeats the run.
+func (c *config) command() string {
+	text := fmt.Sprintf("go run ./bench/hostile -duration %v -seed %d -lanes %d -late %v", c.duration, c.seed, c.lanes, c.late)
+	if len(c.only) > 0 {
+		text += " -only " + strings.Join(c.only, ",")
+	}
+	if c.fault != noFault {
+		text += " -break " + string(c.fault)
+	}
+	return text
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// How the attacked daemon stops: after drain it takes no connection, and it has
+// grace for requests in flight.
+const (
+	drain = time.Second
+	grace = 5 * time.Second
+	// slack is for what a stop does besides: the last save, and the end of a
+	// process on a busy machine.
+	slack = 3 * time.Second
+	// lockPatience is how long a daemon waits for the one before it to save.
+	lockPatience = 10 * time.Second
+)
+
+// daemon is one run of weir serve.
+type daemon struct {
+	number   int
+	address  string
+	cmd      *exec.Cmd
+	log      *logPipe
+	begun    time.Time
+	ended    chan struct{} // closed after the process ended
+	stopping atomic.Bool   // it was told to stop, or to end at once
+
+	// Requests to take under the rule ledger: those sent, and those answered.
+	sent, answered atomic.Int64
+}
+
+// buildDaemon builds weir from the checkout that this program runs in.
+func buildDaemon(folder string) (string, error) {
+	path := filepath.Join(folder, "weir")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/weirflow/weir/cmd/weir").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cannot build the daemon: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+var daemons atomic.Int64
+
+// startDaemon starts weir serve and waits until it says where it listens.
+func startDaemon(program, folder string, patience time.Duration, flags ...string) (*daemon, error) {
+	d, err := launch(program, folder, flags...)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.listens(patience)
+}
+
+// launch starts weir serve and returns at once.
+func launch(program, folder string, flags ...string) (*daemon, error) {
+	d := &daemon{number: int(daemons.Add(1)), begun: time.Now(), ended: make(chan struct{})}
+	var err error
+	if d.log, err = newLogPipe(filepath.Join(folder, fmt.Sprintf("log%d", d.number))); err != nil {
+		return nil, err
+	}
+	d.cmd = exec.Command(program, append([]string{"serve"}, flags...)...)
+	d.cmd.Dir = folder
+	d.cmd.Stderr = d.log.daemon
+	d.cmd.Stdout, err = os.Create(d.banner())
+	if err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	_ = d.log.daemon.Close()
+	_ = d.cmd.Stdout.(*os.File).Close()
+	go func() {
+		_ = d.cmd.Wait()
+		close(d.ended)
+	}()
+	return d, nil
+}
+
+// banner is the file of what the daemon prints.
+func (d *daemon) banner() string {
+	return filepath.Join(d.cmd.Dir, fmt.Sprintf("banner%d", d.number))
+}
+
+// listens waits until the daemon says where it listens.
+func (d *daemon) listens(patience time.Duration) error {
+	timeout := time.After(patience)
+	for {
+		if address := listensOn(d.banner()); address != "" {
+			d.address = address
+			return nil
+		}
+		select {
+		case <-d.ended:
+			d.log.close()
+			return fmt.Errorf("daemon %d ended with %v before it listened: %s", d.number, d.cmd.ProcessState, d.log.tail())
+		case <-timeout:
+			d.kill()
+			return fmt.Errorf("daemon %d did not listen within %v: %s", d.number, patience, d.log.tail())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func listensOn(banner string) string {
+	file, err := os.Open(banner)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = file.Close() }()
+	line, err := bufio.NewReader(file).ReadString('\n')
+	if err != nil {
+		return ""
+	}
+	address, _ := strings.CutPrefix(strings.TrimSpace(line), "weir listens on http://")
+	return address
+}
+
+// signal sends a signal; a daemon that has ended gets none.
+func (d *daemon) signal(s syscall.Signal) { _ = d.cmd.Process.Signal(s) }
+
+// kill ends the daemon at once.
+func (d *daemon) kill() {
+	d.stopping.Store(true)
+	_ = d.cmd.Process.Kill()
+	<-d.ended
+	d.log.close()
+}
+
+// terminate asks the daemon to stop.
+func (d *daemon) terminate() {
+	d.stopping.Store(true)
+	d.signal(syscall.SIGTERM)
+}
+
+// errStop is what a daemon that does not stop cleanly leads to.
+var errStop = errors.New("the daemon did not stop cleanly")
+
+// wait waits for the end of a daemon that was asked to stop, and says what was
+// wrong with it. Whatever happens, the process has ended afterwards.
+func (d *daemon) wait(since time.Time, most time.Duration) (time.Duration, error) {
+	select {
+	case <-d.ended:
+	case <-time.After(time.Until(since.Add(most))):
+		d.kill()
+		return time.Since(since), fmt.Errorf("%w: it still ran %v after SIGTERM, with a drain of %v and a grace of %v, and was killed; its log: %s", errStop, most, drain, grace, d.log.tail())
+	}
+	took := time.Since(since)
+	d.log.close()
+	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
+		return took, fmt.Errorf("%w: %v after %v; its log: %s", errStop, d.cmd.ProcessState, took.Round(time.Millisecond), d.log.tail())
+	}
+	return took, nil
+}

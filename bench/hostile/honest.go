@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// subject is a rule that honest clients ask under keys of their own, and how its
+// answers are followed.
+type subject struct {
+	rule, limit string
+	clients     int
+	most        int64 // cost of a request
+	watch       func() watch
+}
+
+// subjects are rules at odd rates, and one of two limits.
+var subjects = []subject{
+	{"third", "token bucket 3/s burst 3", 2, 2, func() watch { return newBucketWatch(3, 1e9, 3) }},
+	{"seventh", "token bucket 7/m burst 7", 2, 2, func() watch { return newBucketWatch(7, 60e9, 7) }},
+	{"fast", "token bucket 333/s burst 50", 3, 30, func() watch { return newBucketWatch(333, 1e9, 50) }},
+	{"window", "fixed window 40/3s", 2, 3, func() watch { return &windowWatch{count: 40, period: 3e9} }},
+	{"log", "sliding log 29/2s", 2, 2, func() watch { return &logWatch{count: 29, period: 2e9} }},
+	{"two", "token bucket 7/s burst 20 and fixed window 300/1m", 2, 3, func() watch {
+		return watches{&boundWatch{bound{count: 7, period: 1e9, burst: 20}}, &logWatch{count: 2 * 300, period: 60e9}}
+	}},
+}
+
+func honestRules() []string {
+	rules := []string{ledgerRules, creditRule, slotRule, poolRule}
+	for _, s := range subjects {
+		rules = append(rules, s.rule+"="+s.limit)
+	}
+	return rules
+}
+
+// honestPace is the mean pause of an honest client between two requests.
+const honestPace = 30 * time.Millisecond
+
+// startHonest starts the honest clients.
+func (w *world) startHonest(ctx context.Context, clients *sync.WaitGroup) {
+	lane := uint64(0)
+	start := func(step func(*worker)) {
+		lane++
+		k := &worker{world: w, random: rand.New(rand.NewPCG(w.seed, lane))}
+		clients.Go(func() { k.work(ctx, step) })
+	}
+	for _, s := range subjects {
+		for i := range s.clients {
+			f := &follower{subject: s, key: fmt.Sprintf("honest %d", i), watch: s.watch()}
+			start(f.step)
+		}
+	}
+	for range 5 {
+		start(func(k *worker) { w.ledger.step(k) })
+	}
+	start(func(k *worker) { w.ledger.look(k) })
+	for i := range 2 {
+		s := &slots{key: fmt.Sprintf("honest %d", i)}
+		start(s.step)
+	}
+	for range 4 {
+		start(w.pool.step)
+	}
+}
+
+// worker is one honest client: it asks, and asks an idle handler beside it.
+type worker struct {
+	world  *world
+	ctx    context.Context
+	random *rand.Rand
+	http   client
+	idle   client
+	last   *daemon
+}
+
+func (k *worker) work(ctx context.Context, step func(*worker)) {
+	k.ctx = ctx
+	defer k.http.close()
+	defer k.idle.close()
+	for ctx.Err() == nil {
+		step(k)
+		pause(ctx, time.Duration(k.random.Int64N(int64(2*honestPace))))
+	}
+}
+
+// restartLoose is by how much the clocks of a daemon and of the one that follows
+// it may differ.
+const restartLoose = int64(100 * time.Millisecond)
+
+// ask sends a call until it is answered, or nobody can say whether it was
+// counted, which the bool tells.
+func (k *worker) ask(path string, requests ...request) (e exchange, known bool) {
+	w := k.world
+	w.report.honest("requests", 1)
+	body, waited := bodyOf(requests...), time.Now()
+	k.sabotage(path, body)
+	for {
+		d := w.current.Load()
+		if path == takePath {
+			d.sent.Add(inLedger(requests))
+		}
+		e.sent = w.now()
+		r := k.exchange(d, path, body)
+		e.received = w.now()
+		if r.outcome == answered && r.status == http.StatusOK {
+			if path == takePath {
+				d.answered.Add(inLedger(requests))
+			}
+			return k.read(e, d, r)
+		}
+		if w.last.Load() || !k.mayAskAgain(d, path, r) {
+			return e, false
+		}
+		if path == takePath {
+			d.sent.Add(-inLedger(requests))
+		}
+		if time.Since(waited) > patience {
+			w.broken(promiseAnswered, "%s %s: no daemon answered for %v, the last one, daemon %d, with %d %v", path, body, patience, d.number, r.status, r.err)
+			return e, false
+		}
+		pause(context.Background(), 20*time.Millisecond)
+	}
+}
+
+// mayAskAgain says that a request was certainly not counted, for a reason that
+// an honest client has to live with.
+func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
+	w, crowded := k.world, k.world.crowd.Load() > 0
+	switch {
+	case r.outcome == notSent && d.stopping.Load():
+		return true // until the next daemon is there
+	case r.outcome == answered && r.status == http.StatusServiceUnavailable && crowded && r.fresh:
+		w.report.honest("refused for want of connections", 1)
+		return true
+	case r.outcome == unanswered && r.fresh && (crowded || d.stopping.Load()):
+		w.report.honest("closed before they were read", 1)
+		return false
+	case r.outcome == answered:
+		w.broken(promiseAnswered, "%s was answered with %d: %.300s", path, r.status, r.body)
+	default:
+		w.broken(promiseAnswered, "%s: daemon %d (stopping: %v), a new connection: %v, after %v: %v", path, d.number, d.stopping.Load(), r.fresh, r.took().Round(time.Millisecond), r.err)
+	}
+	return false
+}
+
+// exchange asks the daemon and the idle handler at the same time, in the same
+// way, and compares how long they took.
+func (k *worker) exchange(d *daemon, path, body string) reply {
+	how := style{fresh: k.random.IntN(10) == 0, chunked: k.random.IntN(8) == 0, large: k.random.IntN(40) == 0}
+	idle := make(chan reply, 1)
+	go func() { idle <- k.idle.ask(k.world.idle.address, path, body, how) }()
+	r := k.http.ask(d.address, path, body, how)
+	if k.broken(delay) {
+		r.ended = r.ended.Add(2 * k.world.late)
+	}
+	control := <-idle
+	switch late := r.took() - control.took(); {
+	case control.outcome != answered:
+		k.world.broken(promiseOnTime, "the idle handler did not answer, so nothing can be compared: %v", control.err)
+	case r.outcome != answered: // it is not late but lost, or there was no daemon
+	case late > k.world.late:
+		k.world.broken(promiseOnTime, "%s %s took %v where an idle handler took %v (a new connection: %v, chunked: %v, large: %v)", path, body, r.took(), control.took(), r.fresh, how.chunked, how.large)
+		fallthrough
+	default:
+		k.world.report.timed(r.took(), control.took())
+	}
+	return r
+}
+
+func (k *worker) read(e exchange, d *daemon, r reply) (exchange, bool) {
+	var err error
+	if e.answer, err = readAnswer(r.body); err != nil {
+		k.world.broken(promiseAnswered, "%v", err)
+		return e, false
+	}
+	if k.last != d && k.last != nil {
+		e.loose = restartLoose
+	}
+	k.last = d
+	what := "refused"
+	if e.answer.Allowed {
+		what = "admitted"
+	}
+	k.world.report.honest(what, 1)
+	return e, true
+}
+
+// broken says that a fault is to be made now.
+func (k *worker) broken(f fault) bool { return k.world.fault == f && k.random.IntN(20) == 0 }
+
+// sabotage makes the faults that somebody else makes.
+func (k *worker) sabotage(path, body string) {
+	var other client
+	defer other.close()
+	address := k.world.current.Load().address
+	if path == takePath && k.broken(countTwice) {
+		other.ask(address, takePath, body, style{})
+	}
+	if path == takePath && k.broken(mint) {
+		other.ask(address, "/v1/reset", body, style{})
+	}
+}
+
+const (
+	takePath   = "/v1/take"
+	peekPath   = "/v1/peek"
+	recordPath = "/v1/record"
+)
+
+// follower asks for one key that nobody else asks for, and follows its answers.
+type follower struct {
+	subject
+	key     string
+	watch   watch
+	due     int64 // when a refusal told to come back; 0 if none did
+	dueCost int64
+}
+
+func (f *follower) step(k *worker) {
+	cost := 1 + k.random.Int64N(f.most)
+	if f.due > 0 {
+		cost = f.dueCost
+	}
+	var e exchange
+	known := true
+	if k.broken(loseAnswer) {
+		e.sent, e.received = k.world.now(), k.world.now()
+		e.answer = answer{Allowed: true, ResetAfter: 1e9}
+	} else {
+		e, known = k.ask(takePath, request{f.rule, f.key, cost})
+	}
+	e.cost = cost
+	due := f.due
+	f.due = 0
+	if !known {
+		f.watch.missed(e)
+		return
+	}
+	if err := f.watch.check(e); err != nil {
+		k.world.broken(promiseBounds, "%s, key %q, cost %d: %v; the answer was %+v", f.rule, f.key, cost, err, e.answer)
+	}
+	if due > 0 && e.sent >= due && e.loose == 0 && !e.answer.Allowed {
+		k.world.broken(promiseBounds, "%s, key %q, cost %d: it was refused although it came back when it was told to; the answer was %+v", f.rule, f.key, cost, e.answer)
+	}
+	if !e.answer.Allowed && k.random.IntN(2) == 0 {
+		f.comeBack(k, e)
+	}
+}
+
+// comeBack waits as long as a refusal tells.
+func (f *follower) comeBack(k *worker, e exchange) {
+	if e.answer.RetryAfter > int64(time.Minute) {
+		return
+	}
+	f.due, f.dueCost = e.received+e.answer.RetryAfter, e.cost
+	pause(k.ctx, time.Duration(f.due-k.world.now()))
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Two rules that never refuse: what was counted can be read to the unit. The
+// states of the second do not fit in one word.
+const (
+	ledgerName  = "ledger"
+	creditName  = "credit"
+	ledgerRules = ledgerName + "=token bucket 1/12h burst 9007199254740992"
+	creditRule  = creditName + "=token bucket 1/366d burst 9007199254740992"
+)
+
+// ledger is what the honest clients know of keys that they share.
+type ledger struct{ accounts []*account }
+
+// account is what they know of one key: the daemon has counted at least what was
+// answered, and at most what was begun.
+type account struct {
+	rule, key       string
+	answered, begun atomic.Int64
+}
+
+func newLedger() *ledger {
+	l := &ledger{}
+	for i := range 4 {
+		key := fmt.Sprintf("account %d", i)
+		l.accounts = append(l.accounts, &account{rule: ledgerName, key: key}, &account{rule: creditName, key: key})
+	}
+	return l
+}
+
+// inLedger is how many requests of a call are under the rule ledger.
+func inLedger(requests []request) (n int64) {
+	for _, r := range requests {
+		if r.Rule == ledgerName {
+			n++
+		}
+	}
+	return n
+}
+
+// step asks for one account, or for several at once, also beside a limit that
+// refuses.
+func (l *ledger) step(k *worker) {
+	path, several, limited := takePath, 1, false
+	switch k.random.IntN(10) {
+	case 0:
+		path = recordPath
+	case 1, 2:
+		several = 2 + k.random.IntN(4)
+	case 3:
+		several, limited = 2, true
+	}
+	var touched []*account
+	var requests []request
+	for _, i := range k.random.Perm(len(l.accounts))[:several] {
+		a := l.accounts[i]
+		touched = append(touched, a)
+		requests = append(requests, request{a.rule, a.key, 1 + k.random.Int64N(3)})
+	}
+	for i, a := range touched {
+		a.begun.Add(requests[i].Cost)
+	}
+	call := requests
+	if limited {
+		call = append(call, request{"third", "beside the ledger", 1})
+	}
+	e, known := exchange{answer: answer{Allowed: true}}, true
+	if !k.broken(loseAnswer) {
+		e, known = k.ask(path, call...)
+	}
+	for i, a := range touched {
+		switch {
+		case known && e.answer.Allowed:
+			a.answered.Add(requests[i].Cost)
+		case known:
+			a.begun.Add(-requests[i].Cost)
+		}
+	}
+	if known && !limited && !e.answer.Allowed {
+		k.world.broken(promiseBounds, "a limit with room for all was said to be full: %s was answered with %+v", bodyOf(requests...), e.answer)
+	}
+}
+
+// look audits one account, while others ask.
+func (l *ledger) look(k *worker) {
+	l.accounts[k.random.IntN(len(l.accounts))].audit(k.world, k)
+	if k.random.IntN(10) == 0 {
+		auditStatistics(k.world)
+	}
+}
+
+// audit checks every account. When no client asks any more, what was begun and
+// not answered is only what nobody could have an answer to.
+func (l *ledger) audit(w *world) {
+	k := &worker{world: w, random: fixedRandom()}
+	defer k.http.close()
+	defer k.idle.close()
+	for _, a := range l.accounts {
+		a.audit(w, k)
+	}
+	auditStatistics(w)
+}
+
+func (a *account) audit(w *world, k *worker) {
+	least := a.answered.Load()
+	e, known := k.ask(peekPath, request{a.rule, a.key, 0})
+	most := a.begun.Load()
+	used := e.answer.Limit - e.answer.Remaining
+	w.report.honest("audits", 1)
+	switch {
+	case !known:
+	case used < least:
+		w.broken(promiseCounted, "%s, %q: %d units were admitted and %d are counted", a.rule, a.key, least, used)
+	case used > most:
+		w.broken(promiseCounted, "%s, %q: %d units were asked for and %d are counted", a.rule, a.key, most, used)
+	}
+}
+
+// auditStatistics compares what the daemon tells of its decisions. One that
+// stops, or has too many connections, tells nothing.
+func auditStatistics(w *world) {
+	var c client
+	defer c.close()
+	d := w.current.Load()
+	least := d.answered.Load()
+	told, err := statistics(&c, d)
+	most := d.sent.Load()
+	if err != nil {
+		w.broken(promiseAnswered, "%v", err)
+	}
+	for _, one := range told {
+		if one.Rule == ledgerName && (one.Decisions < least || one.Decisions > most) {
+			w.broken(promiseCounted, "the statistics of daemon %d, %v after its start, tell %d decisions of the rule ledger, and honest clients know of %d to %d", d.number, time.Since(d.begun).Round(time.Millisecond), one.Decisions, least, most)
+		}
+	}
+}
+
+// ruleStatistics are what /v1/stats tells of a rule.
+type ruleStatistics struct {
+	Rule      string `json:"rule"`
+	Decisions int64  `json:"decisions"`
+}
+
+// statistics are none if there is no answer, or only that there is no room.
+func statistics(c *client, d *daemon) ([]ruleStatistics, error) {
+	r := c.ask(d.address, "/v1/stats", "", style{})
+	if r.outcome != answered || r.status == http.StatusServiceUnavailable {
+		return nil, nil
+	}
+	var told struct {
+		Rules []ruleStatistics `json:"rules"`
+	}
+	if err := json.Unmarshal(r.body, &told); err != nil || r.status != http.StatusOK {
+		return nil, fmt.Errorf("/v1/stats was answered with %d: %.300s", r.status, r.body)
+	}
+	return told.Rules, nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// told is an answer whose instant is known up to 1 ms.
+func told(at, cost int64, a answer) exchange {
+	return exchange{sent: at - 5e5, received: at + 5e5, cost: cost, answer: a}
+}
+
+func TestABucketsAnswersFollowFromOneAnother(t *testing.T) {
+	const third = 333333333 // a unit at 3/s, in ns
+	first := told(0, 2, answer{Allowed: true, ResetAfter: 2 * third})
+	for name, tt := range map[string]struct {
+		next   exchange
+		missed int64
+		want   string
+	}{
+		"a second unit at once":          {told(2e6, 1, answer{Allowed: true, ResetAfter: 3*third - 2e6}), 0, ""},
+		"a refusal":                      {told(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third - 2e6}), 0, ""},
+		"full again":                     {told(2e9, 3, answer{Allowed: true, ResetAfter: 3 * third}), 0, ""},
+		"something that was not counted": {told(2e6, 1, answer{Allowed: true, ResetAfter: 2*third - 2e6}), 0, "not counted"},
+		"something counted twice":        {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third}), 0, "or twice"},
+		"one without an answer":          {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third - 2e6}), 1, ""},
+		"refused with room":              {told(2e6, 1, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "although there was room"},
+		"admitted without room":          {told(2e6, 2, answer{Allowed: true, ResetAfter: 4*third - 2e6}), 0, "before there was room"},
+		"told to come back too late":     {told(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "to come back"},
+	} {
+		b := newBucketWatch(3, 1e9, 3)
+		if err := b.check(first); err != nil {
+			t.Fatalf("%s: the first answer: %v", name, err)
+		}
+		if tt.missed > 0 {
+			b.missed(exchange{cost: tt.missed})
+		}
+		expect(t, name, b.check(tt.next), tt.want)
+	}
+}
+
+func expect(t *testing.T, name string, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("%s: got %v, want %q", name, err, want)
+	}
+}
+
+func TestABoundIsKeptInEveryWindow(t *testing.T) {
+	admit := func(times ...int64) (err error) {
+		b := bound{count: 2, period: 1e9, burst: 3}
+		for _, at := range times {
+			if err = b.admit(told(at, 1, answer{Allowed: true})); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	expect(t, "a burst, then the rate", admit(0, 0, 0, 5e8, 10e8, 15e8), "")
+	expect(t, "a second burst", admit(0, 20e8, 20e8, 20e8, 25e8), "")
+	expect(t, "one above the burst", admit(0, 0, 0, 1e6), "more were admitted")
+	expect(t, "one above the rate, much later", admit(0, 30e8, 30e8, 30e8, 35e8, 39e8), "more were admitted")
+}
+
+func TestAWindowsAnswersFollowFromOneAnother(t *testing.T) {
+	first := told(0, 2, answer{Allowed: true, Remaining: 3, ResetAfter: 1e9})
+	for name, tt := range map[string]struct {
+		next   exchange
+		missed int64
+		want   string
+	}{
+		"the same window":         {told(1e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, ""},
+		"a later window":          {told(11e8, 1, answer{Allowed: true, Remaining: 4, ResetAfter: 9e8}), 0, ""},
+		"refused for the cost":    {told(1e8, 4, answer{Remaining: 3, ResetAfter: 9e8}), 0, ""},
+		"one without an answer":   {told(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 1, ""},
+		"counted twice":           {told(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
+		"not counted":             {told(1e8, 1, answer{Allowed: true, Remaining: 3, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
+		"refused with room":       {told(1e8, 1, answer{Remaining: 3, ResetAfter: 9e8}), 0, "allowed is false"},
+		"the old one, after long": {told(11e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, "a later one: true"},
+	} {
+		w := &windowWatch{count: 5, period: 1e9}
+		if err := w.check(first); err != nil {
+			t.Fatalf("%s: the first answer: %v", name, err)
+		}
+		if tt.missed > 0 {
+			w.missed(exchange{cost: tt.missed})
+		}
+		expect(t, name, w.check(tt.next), tt.want)
+	}
+}
+
+func TestALogIsHeldToItsCountInEveryPeriod(t *testing.T) {
+	l := &logWatch{count: 3, period: 1e9}
+	for _, at := range []int64{0, 1e8, 2e8, 10e8 + 2e6, 11e8 + 2e6} {
+		expect(t, "within the count", l.check(told(at, 1, answer{Allowed: true})), "")
+	}
+	expect(t, "refused", l.check(told(11e8+2e6, 5, answer{})), "")
+	expect(t, "one too early", l.check(told(11e8+4e6, 1, answer{Allowed: true})), "4 units were admitted")
+}
+
+func TestSecondsAreReadToTheNanosecond(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "1": 1e9, "0.000000001": 1, "12.5": 125e8, "31622400.123456789": 31622400123456789} {
+		n := json.Number(text)
+		if got, err := nanoseconds(&n); err != nil || got != want {
+			t.Errorf("%s: got %d and %v, want %d", text, got, err, want)
+		}
+	}
+	if got, err := nanoseconds(nil); err != nil || got != never {
+		t.Errorf("null: got %d and %v, want %d", got, err, int64(never))
+	}
+}

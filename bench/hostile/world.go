@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// world is everything that the attacks and the honest clients share.
+type world struct {
+	config
+	report  *report
+	begun   time.Time
+	folder  string
+	program string
+	idle    *idleHandler
+	current atomic.Pointer[daemon] // that honest clients ask
+	ledger  *ledger
+	pool    pool
+	// crowd counts attacks that take more connections than the daemon has. While
+	// there is one, a new connection may be refused.
+	crowd atomic.Int64
+	// last is set while the daemon stops and none follows.
+	last atomic.Bool
+	// fatal ends the run: nothing after it would mean anything.
+	fatal context.CancelCauseFunc
+	// state is held by attacks that need the daemon and its file for themselves.
+	state sync.Mutex
+}
+
+// now is a time of exchanges.
+func (w *world) now() int64 { return int64(time.Since(w.begun)) }
+
+// broken notes that a promise was broken.
+func (w *world) broken(promise, format string, values ...any) {
+	text := fmt.Sprintf(format, values...)
+	at := time.Since(w.begun)
+	if w.report.broken(at, promise, text) {
+		w.say("%v: %s: %s", at.Round(time.Millisecond), promise, text)
+	}
+}
+
+func (w *world) say(format string, values ...any) {
+	if w.progress != nil {
+		w.progress("hostile: " + fmt.Sprintf(format, values...))
+	}
+}
+
+// The promises that a run checks.
+const (
+	promiseAnswered = "every honest request is answered"
+	promiseCounted  = "every honest request is counted once"
+	promiseBounds   = "limits answer exactly and keep their bounds"
+	promiseOnTime   = "no answer is late"
+	promiseRunning  = "the daemon runs until it is told to stop"
+	promiseStop     = "the daemon stops cleanly within its grace"
+	promiseRestart  = "the next daemon takes over"
+	promiseState    = "the state file is whole"
+	promiseRefused  = "attacks are refused in words"
+)
+
+// hostile makes one run.
+func hostile(ctx context.Context, c config) (*report, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "weir-hostile-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	w := &world{config: c, report: newReport(), folder: folder, program: c.weir, ledger: newLedger()}
+	w.report.Commit, w.report.Command = commit(), c.command()
+	if w.program == "" {
+		if w.program, err = buildDaemon(folder); err != nil {
+			return nil, err
+		}
+	}
+	if w.program, err = filepath.Abs(w.program); err != nil {
+		return nil, err
+	}
+	if w.idle, err = startIdle(); err != nil {
+		return nil, err
+	}
+	defer w.idle.stop()
+	d, err := startDaemon(w.program, folder, patience, w.flags()...)
+	if err != nil {
+		return nil, err
+	}
+	w.current.Store(d)
+	w.begun = time.Now()
+	w.fight(ctx)
+	w.report.Took = time.Since(w.begun)
+	w.report.close()
+	return w.report, nil
+}
+
+// flags are those of the daemon that is attacked.
+func (w *world) flags() []string {
+	flags := []string{
+		"--http", "127.0.0.1:0", "--state", filepath.Join(w.folder, "state"), "--state-every", "1s",
+		"--drain", drain.String(), "--grace", grace.String(), "--max-keys", fmt.Sprint(mostKeys),
+	}
+	for _, rule := range append(honestRules(), preyRules...) {
+		flags = append(flags, "--rule", rule)
+	}
+	return flags
+}
+
+// mostKeys is the cap of the daemon on the keys of a limit. Floods go beyond it.
+const mostKeys = 20_000
+
+// fight runs the attacks beside the honest clients, then stops the daemon under
+// attack and compares its file with what the honest clients were told.
+func (w *world) fight(ctx context.Context) {
+	ctx, fatal := context.WithCancelCause(ctx)
+	defer fatal(nil)
+	w.fatal = fatal
+	honest, endHonest := context.WithCancel(ctx)
+	hostile, endHostile := context.WithCancel(ctx)
+	defer endHonest()
+	defer endHostile()
+	var clients, attackers sync.WaitGroup
+	w.startHonest(honest, &clients)
+	turns := w.startAttacks(hostile, &attackers)
+	attackers.Go(func() { w.watchDaemon(hostile) })
+	w.waitForTheEnd(ctx, turns)
+	endHonest()
+	clients.Wait()
+	if ctx.Err() == nil {
+		w.state.Lock() // no restart from now on
+		w.ledger.audit(w)
+		w.lastStop()
+		w.state.Unlock()
+	}
+	endHostile()
+	attackers.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		w.say("the run was ended early: %v", cause)
+		w.current.Load().kill()
+		return
+	}
+	w.afterwards()
+}
+
+// waitForTheEnd waits for the duration, and then until each attack had a turn.
+func (w *world) waitForTheEnd(ctx context.Context, turns <-chan struct{}) {
+	progress := time.NewTicker(time.Minute)
+	defer progress.Stop()
+	over := time.After(w.duration)
+	for over != nil || turns != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			over = nil
+		case <-turns:
+			turns = nil
+		case <-progress.C:
+			w.say("%v", time.Since(w.begun).Round(time.Second))
+		}
+	}
+}
+
+// watchDaemon ends the run if the daemon ends without being told.
+func (w *world) watchDaemon(ctx context.Context) {
+	for ctx.Err() == nil {
+		d := w.current.Load()
+		select {
+		case <-ctx.Done():
+		case <-d.ended:
+			if !d.stopping.Load() {
+				d.log.close()
+				w.broken(promiseRunning, "daemon %d ended by itself with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.log.tail())
+				w.fatal(errors.New("the daemon is gone"))
+				return
+			}
+			pause(ctx, 10*time.Millisecond)
+		}
+	}
+}
+
+// lastStop stops the daemon under attack, with a log that nobody reads.
+func (w *world) lastStop() {
+	d := w.current.Load()
+	if err := d.log.stall(); err != nil {
+		w.fatal(err)
+		return
+	}
+	since := time.Now()
+	w.last.Store(true)
+	d.terminate()
+	took, err := d.wait(since, drain+grace+slack)
+	w.report.Stop = took
+	if err != nil {
+		w.broken(promiseStop, "%v", err)
+	}
+}
+
+// afterwards starts a daemon on the file that the last one left, and audits it.
+func (w *world) afterwards() {
+	d, err := startDaemon(w.program, w.folder, patience, w.flags()...)
+	if err != nil {
+		w.broken(promiseState, "a daemon on the file that the last one left: %v", err)
+		return
+	}
+	w.current.Store(d)
+	w.last.Store(false)
+	w.ledger.audit(w)
+	w.pool.audit(w)
+	since := time.Now()
+	d.terminate()
+	if _, err := d.wait(since, drain+grace+slack); err != nil {
+		w.broken(promiseStop, "a daemon that nobody attacks: %v", err)
+	}
+}
+
+// pause waits, or less if the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// commit is what is checked out, and says if files differ from it.
+func commit() string {
+	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	text := strings.TrimSpace(string(hash))
+	if exec.Command("git", "diff", "--quiet", "HEAD").Run() != nil {
+		text += " and changes that are not committed"
+	}
+	return text
+}
