@@ -16,15 +16,16 @@ import (
 type Booking struct {
 	Decision Decision
 
-	with    func(func(s *subject, now int64)) // runs under the owner's lock
-	cost    int64
-	taken   int64 // when it was taken
-	before  algorithm.State
-	told    int64  // the newest told instant before
-	was, is uint64 // stamps before and after
-	waiter  *waiter
-	settled bool
-	timer   *time.Timer
+	owner    owner // nil if there is nothing to settle
+	cost     int64
+	taken    int64  // when it was taken
+	identity uint64 // that slots are held by
+	before   algorithm.State
+	told     int64  // the newest told instant before
+	was, is  uint64 // stamps before and after
+	waiter   *waiter
+	settled  bool
+	timer    *time.Timer
 }
 
 // Reserve takes cost n for the earliest instant that is at most longest away;
@@ -42,11 +43,11 @@ func (l *Limiter) ReserveAt(t time.Time, n int64, longest time.Duration) (*Booki
 }
 
 func (l *Limiter) reserve(r reading, n int64, longest time.Duration) (*Booking, error) {
-	b := &Booking{cost: n, with: func(do func(*subject, int64)) {
-		s, now := l.enter(l.clock.read())
-		defer l.leave(now)
-		do(s, now)
-	}}
+	b := &Booking{cost: n, settled: true}
+	if l.unmade() {
+		return b, l.refusal(opReserve)
+	}
+	b.owner = l
 	s, now := l.enter(r)
 	defer l.leave(now)
 	return b, s.book(b, now, int64(max(longest, 0)))
@@ -54,7 +55,6 @@ func (l *Limiter) reserve(r reading, n int64, longest time.Duration) (*Booking, 
 
 // book decides b and takes it.
 func (s *subject) book(b *Booking, now, longest int64) error {
-	b.settled = true
 	switch {
 	case b.cost < 0:
 		return &RequestError{Op: opReserve, Field: "cost", Reason: fmt.Sprintf("%d is negative", b.cost)}
@@ -93,7 +93,12 @@ func (s *subject) bookingWait(now, n, hold, longest int64) int64 {
 func (s *subject) bookNow(b *Booking, now, hold int64) {
 	b.settled = false
 	b.taken, b.before, b.told, b.was = now, s.state, s.told, s.stamp
-	s.state = algorithm.Book(s.algorithm, s.state, now, b.cost)
+	if algorithm.CanBook(s.algorithm) {
+		s.state = algorithm.Book(s.algorithm, s.state, now, b.cost)
+	} else {
+		b.identity = newIdentity()
+		s.state = algorithm.TakeFor(s.algorithm, s.state, now, b.cost, b.identity)
+	}
 	s.tell(now, hold)
 	s.wrote()
 	b.is = s.stamp
@@ -143,15 +148,16 @@ func (s *subject) bookInLine(b *Booking, now, longest int64) {
 func (b *Booking) Cancel() { _ = b.Settle(0) }
 
 // Settle says what the work really cost: the difference comes back or is
-// recorded on top. The first call wins, later ones do nothing.
+// recorded on top. The first call wins, later ones do nothing. After an error,
+// as of a key whose limit has become invalid, it can be tried again.
 func (b *Booking) Settle(actual int64) error {
 	switch {
-	case b == nil:
+	case b == nil || b.owner == nil:
 		return nil
 	case actual < 0:
 		return &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("%d is negative", actual)}
 	}
-	b.with(func(s *subject, now int64) {
+	return b.owner.visit(func(s *subject, now int64) {
 		if b.settled {
 			return
 		}
@@ -161,33 +167,50 @@ func (b *Booking) Settle(actual int64) error {
 		}
 		s.settle(b, now, actual)
 	})
-	return nil
 }
 
 // CancelAfter gives the booking a lifetime: if it is not settled within d, it is
-// cancelled.
+// cancelled. It does nothing on a booking that was refused or settled, and may be
+// called on nil.
 func (b *Booking) CancelAfter(d time.Duration) {
-	b.with(func(*subject, int64) {
+	if b == nil || b.owner == nil {
+		return
+	}
+	_ = b.owner.visit(func(*subject, int64) {
 		if b.settled {
 			return
 		}
 		if b.timer != nil {
 			b.timer.Stop()
 		}
-		b.timer = time.AfterFunc(d, b.Cancel)
+		b.timer = time.AfterFunc(d, func() { b.expire(clockRetry) })
 	})
+}
+
+// expire cancels a booking whose lifetime has ended. If the limit of its key is
+// invalid, or the function that tells it panics, expire tries again for some
+// hours.
+func (b *Booking) expire(again time.Duration) {
+	cancelled := false
+	defer func() {
+		_ = recover()
+		if !cancelled && again < time.Hour {
+			time.AfterFunc(again, func() { b.expire(2 * again) })
+		}
+	}()
+	cancelled = b.Settle(0) == nil
 }
 
 func (s *subject) settle(b *Booking, now, actual int64) {
 	s.waiting(now)
 	switch back := b.cost - actual; {
 	case back < 0:
-		s.record(now, -back)
+		s.recordFor(now, -back, b.identity)
 	case back == 0:
 	case b.waiter != nil && b.waiter.queued:
 		s.unbookInLine(b, now, actual)
 	case s.told <= now:
-		s.record(now, -back)
+		s.recordFor(now, -back, b.identity)
 	case b.is == s.stamp && b.waiter == nil:
 		s.undo(b, actual)
 		if s.line != nil {

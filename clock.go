@@ -21,6 +21,8 @@ type clock struct {
 	machine func() (since, wall int64) // reads the monotonic and the wall clock
 	stretch atomic.Pointer[stretch]
 	looking sync.Mutex // held to look at the wall clock
+
+	told atomic.Int64 // by steady, if a source was injected
 }
 
 func newClock(source func() int64) *clock {
@@ -163,7 +165,30 @@ type reading struct {
 	own bool
 }
 
-func (c *clock) read() reading { return reading{c.now(), c.own} }
+// read is a reading of the clock; of no clock, as a zero value has, it is 0.
+func (c *clock) read() reading {
+	if c == nil {
+		return reading{}
+	}
+	return reading{c.now(), c.own}
+}
+
+// steady is the time for a timer, and for a caller that holds a lock. There a panic
+// of an injected clock would end the program, or leave callers waiting with no
+// timer set: it is not ok instead, and the time that steady told last.
+func (c *clock) steady() (at int64, ok bool) {
+	if c.own {
+		return c.now(), true
+	}
+	at = c.told.Load()
+	defer func() { _ = recover() }()
+	at = c.now()
+	c.told.Store(at)
+	return at, true
+}
+
+// clockRetry is how soon a timer asks a clock again that panicked.
+const clockRetry = 10 * time.Millisecond
 
 func given(t time.Time) reading { return reading{at: t.UnixNano()} }
 

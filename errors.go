@@ -82,17 +82,22 @@ func (e *CostError) Error() string {
 
 func (e *CostError) Unwrap() error { return ErrNever }
 
-// WaitError says that the turn would come later than the caller can wait. It
-// was refused at once and nothing was taken. It is a context.DeadlineExceeded
-// where a context set the bound.
+// WaitError says that the turn would come later than the caller can wait.
+// Nothing was taken. As a rule the wait is refused at once. Where the turn came
+// later than it seemed, or nobody could know when slots come back, the caller
+// waited as long as its bound. It is a context.DeadlineExceeded where a context
+// set the bound.
 type WaitError struct {
-	Need  time.Duration // how long it would have been
+	Need  time.Duration // how long it would have been; Never if nobody knows
 	Bound time.Duration // how long the caller can wait
 
 	deadline bool
 }
 
 func (e *WaitError) Error() string {
+	if e.Need == Never {
+		return "weir: wait: no turn within the bound of " + spokenDuration(e.Bound)
+	}
 	return fmt.Sprintf("weir: wait: it would take %s, above the bound of %s", spokenDuration(e.Need), spokenDuration(e.Bound))
 }
 

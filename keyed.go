@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/table"
 )
 
 // Keyed holds a limit for each of many subjects, in this process, told apart by
@@ -19,7 +18,8 @@ import (
 // An idle key, one that answers like a key never seen, is forgotten and costs
 // nothing; one that someone waits for never is. Beyond Options.MaxKeys, keys that
 // are not known share 256 budgets by their hash, so that inventing keys buys
-// nothing and costs known keys nothing. Make it with NewKeyed.
+// nothing and costs known keys nothing. A key that is or holds NaN is
+// refused. Make a Keyed with NewKeyed: the zero Keyed refuses everything.
 type Keyed[K comparable] struct {
 	clock  *clock
 	limits limitSource[K]
@@ -73,8 +73,9 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 		return nil, err
 	}
 	k := &Keyed[K]{clock: newClock(options.Clock), seed: maphash.MakeSeed(), most: options.maxKeys()}
+	k.clock.told.Store(k.clock.now())
 	for i := range k.shards {
-		k.shards[i].init(k.clock.now, options)
+		k.shards[i].init(k.clock, options)
 	}
 	return k, nil
 }
@@ -102,7 +103,7 @@ func (k *Keyed[K]) allow(r reading, key K, n int64) bool {
 // allowLocked is allow the long way, apart from it because a deferred call has
 // a price.
 func (k *Keyed[K]) allowLocked(r reading, key K, n int64) bool {
-	s, v, err := k.enter(r, key)
+	s, v, err := k.enter(opTake, r, key)
 	if err != nil {
 		return false
 	}
@@ -125,7 +126,7 @@ func (k *Keyed[K]) take(r reading, key K, n int64) Decision {
 			return decision(a)
 		}
 	}
-	s, v, err := k.enter(r, key)
+	s, v, err := k.enter(opTake, r, key)
 	if err != nil {
 		return invalidCost
 	}
@@ -142,7 +143,7 @@ func (k *Keyed[K]) PeekAt(t time.Time, key K, n int64) Decision {
 }
 
 func (k *Keyed[K]) peek(r reading, key K, n int64) Decision {
-	s, v, err := k.enter(r, key)
+	s, v, err := k.enter(opPeek, r, key)
 	if err != nil {
 		return invalidCost
 	}
@@ -160,7 +161,7 @@ func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
 }
 
 func (k *Keyed[K]) record(r reading, key K, n int64) Decision {
-	s, v, err := k.enter(r, key)
+	s, v, err := k.enter(opRecord, r, key)
 	if err != nil {
 		return invalidCost
 	}
@@ -170,7 +171,7 @@ func (k *Keyed[K]) record(r reading, key K, n int64) Decision {
 
 // Reset makes the key as if never seen.
 func (k *Keyed[K]) Reset(key K) {
-	s, v, err := k.enter(k.clock.read(), key)
+	s, v, err := k.enter(opReset, k.clock.read(), key)
 	if err != nil {
 		return
 	}
@@ -182,24 +183,40 @@ func (k *Keyed[K]) Reset(key K) {
 // function. What is kept on a change is told there. Those who wait are planned
 // anew.
 func (k *Keyed[K]) SetLimit(limit Limit) error {
+	if k.unmade() {
+		return k.refusal("set limit")
+	}
 	compiled, err := compileLimit(limit)
 	if err != nil {
 		return err
 	}
+	now := k.clock.now()
 	k.limits.all.Store(compiled)
 	if t := k.table.Load(); t != nil && t.identity != compiled.identity {
 		k.table.CompareAndSwap(t, nil) // its words mean nothing to the new limit
 	}
-	k.Refresh()
+	k.refresh(now)
 	return nil
 }
 
 // Refresh asks for the limits of those keys anew that someone waits for. Every
 // other key is asked at its next decision anyway.
 func (k *Keyed[K]) Refresh() {
+	if !k.unmade() {
+		k.refresh(k.clock.now())
+	}
+}
+
+func (k *Keyed[K]) refresh(now int64) {
 	k.limits.changes.Add(1)
+	var panicked any
 	for i := range k.shards {
-		k.shards[i].replan(k.clock.now(), k.limits.of)
+		if p := k.shards[i].replan(now, k.limits.of); panicked == nil {
+			panicked = p
+		}
+	}
+	if panicked != nil {
+		panic(panicked)
 	}
 }
 
@@ -225,83 +242,81 @@ func (k *Keyed[K]) WaitTurn(ctx context.Context, key K, turn Turn) error {
 }
 
 func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
-	s := k.shard(k.hash(key))
-	if err := s.queue.check(ctx, turn); err != nil {
+	if err := k.check(opWait, key); err != nil {
 		return err
 	}
-	w, err := k.join(ctx, key, turn)
-	if w == nil {
+	q := &k.shard(k.hash(key)).queue
+	if err := q.check(ctx, turn); err != nil {
 		return err
 	}
-	return s.queue.await(ctx, w)
+	w, o, err := k.join(ctx, key, turn)
+	if w != nil {
+		err = q.await(ctx, w, turn.Max)
+	}
+	if err == nil && (w != nil || turn.held != nil) {
+		err = q.granted(ctx, o, turn, w != nil)
+	}
+	return err
 }
 
-func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (*waiter, error) {
+func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *waiter, o keyOwner[K], err error) {
+	o = keyOwner[K]{keyed: k, key: key}
 	r := k.clock.read()
 	if limit, t := k.wordsOf(key, turn.Cost); t != nil && !k.closed.Load() {
 		if allowed, _ := t.allow(limit.words, k.hash(key), r.at, turn.Cost); allowed {
-			return nil, nil
+			return nil, o, nil
 		}
 	}
-	s, v, err := k.enter(r, key)
+	s, v, err := k.enter(opWait, r, key)
 	if err != nil {
-		return nil, err
+		return nil, o, err
 	}
 	defer s.leave(key, &v)
 	if k.closed.Load() {
-		return nil, ErrClosed
+		return nil, o, ErrClosed
 	}
-	return s.queue.enter(ctx, v.subject, v.now, turn)
+	if v.shared {
+		o.shared = v.subject
+	}
+	w, err = s.queue.enter(ctx, v.subject, v.now, turn)
+	return w, o, err
 }
 
 // Reserve takes cost n of the key for the earliest instant that is at most
 // longest away: see Limiter.Reserve.
 func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Booking, error) {
-	b := &Booking{cost: n}
-	s, v, err := k.enter(k.clock.read(), key)
+	b := &Booking{cost: n, settled: true}
+	s, v, err := k.enter(opReserve, k.clock.read(), key)
 	if err != nil {
-		b.settled = true
 		return b, err
 	}
 	defer s.leave(key, &v)
-	b.with = func(do func(*subject, int64)) { k.revisit(key, &v, do) }
+	o := keyOwner[K]{keyed: k, key: key}
+	if v.shared {
+		o.shared = v.subject
+	}
+	b.owner = o
 	return b, v.subject.book(b, v.now, int64(max(longest, 0)))
-}
-
-// revisit comes back to the subject of a booking: that of the key, or the one it
-// shared. If the limit of the key is no longer valid there is none.
-func (k *Keyed[K]) revisit(key K, booked *visit, do func(*subject, int64)) {
-	if booked.shared {
-		s := k.shard(k.hash(key))
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		do(booked.subject, k.clock.read().under(&s.newest))
-		return
-	}
-	s, v, err := k.enter(k.clock.read(), key)
-	if err != nil {
-		return
-	}
-	defer s.leave(key, &v)
-	do(v.subject, v.now)
 }
 
 // Close sends everyone who waits away with ErrClosed, and whoever comes to wait
 // later. The verbs that do not wait go on.
 func (k *Keyed[K]) Close() {
+	now := k.clock.read().at
 	k.closed.Store(true)
 	for i := range k.shards {
-		k.shards[i].close()
+		k.shards[i].close(now)
 	}
 }
 
 // Len is how many keys are remembered. Some may be idle and not yet forgotten.
 func (k *Keyed[K]) Len() (n int) {
-	for i := range k.shards {
-		n += k.shards[i].len()
+	t := k.table.Load()
+	if t != nil {
+		n = t.table.Len()
 	}
-	if t := k.table.Load(); t != nil {
-		n += t.table.Len()
+	for i := range k.shards {
+		n += k.shards[i].len(t)
 	}
 	return n
 }
@@ -316,51 +331,4 @@ func (k *Keyed[K]) Overflow() (n uint64) {
 		s.mu.Unlock()
 	}
 	return n
-}
-
-func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable(k.seed, key)) }
-
-func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%shardCount] }
-
-// wordsOf is the limit of the key and the table that its word is in; nil if it
-// may be none.
-func (k *Keyed[K]) wordsOf(key K, n int64) (*compiledLimit, *keyTable) {
-	t := k.table.Load()
-	if t == nil || n < 1 {
-		return nil, nil
-	}
-	if limit := k.limits.of(key); t.holds(limit) {
-		return limit, t
-	}
-	return nil, nil
-}
-
-// enter locks the shard of the key and finds its subject; the visit ends with
-// leave.
-func (k *Keyed[K]) enter(r reading, key K) (*keyedShard[K], visit, error) {
-	h := k.hash(key)
-	s := k.shard(h)
-	for {
-		changes := k.limits.changes.Load()
-		limit := k.limits.of(key)
-		if limit.err != nil {
-			return nil, visit{}, limit.err
-		}
-		t := k.tableFor(limit, r.at)
-		s.mu.Lock()
-		if changes == k.limits.changes.Load() {
-			return s, s.enter(r, key, h, limit, t), nil
-		}
-		s.mu.Unlock() // the limit may be an old one, and nobody would ask again
-	}
-}
-
-// tableFor is the table, begun with the first limit whose states fit words.
-func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
-	t := k.table.Load()
-	if t == nil && limit.words != nil {
-		k.table.CompareAndSwap(nil, &keyTable{newWordTable(limit.words, now, k.most), limit.identity, limit})
-		t = k.table.Load()
-	}
-	return t
 }

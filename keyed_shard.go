@@ -65,11 +65,11 @@ type visit struct {
 	shared  bool // for want of room
 }
 
-func (s *keyedShard[K]) init(now func() int64, options Options) {
+func (s *keyedShard[K]) init(clock *clock, options Options) {
 	s.most = max(1, options.maxKeys()/shardCount)
 	s.looked = math.MinInt64
 	s.subjects = map[K]*keyedSubject{}
-	s.queue = queue{mu: &s.mu, now: now, options: options}
+	s.queue = queue{mu: &s.mu, clock: clock, options: options}
 	s.sweepAt = firstSweep
 	s.swept = math.MinInt64
 }
@@ -203,43 +203,64 @@ func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 	}
 }
 
-// replan gives the keys that someone waits for the limit they have now. Those
+// replan gives the keys that have waiting callers the limit they have now. Those
 // whose limit is invalid go on under the one before, and those that share a
-// budget under that of whoever asks next.
-func (s *keyedShard[K]) replan(now int64, of func(K) *compiledLimit) {
+// budget under that of the next caller. A panic of the caller's function keeps
+// only its own key from being rescheduled; the first one is returned.
+func (s *keyedShard[K]) replan(now int64, of func(K) *compiledLimit) (panicked any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, k := range s.subjects {
 		if k.subject.line == nil {
 			continue
 		}
-		if limit := of(key); limit.err == nil {
+		limit, failed := recovered(of, key)
+		if panicked == nil {
+			panicked = failed
+		}
+		if limit != nil && limit.err == nil {
 			k.setLimit(now, limit)
 		}
 	}
+	return panicked
 }
 
-func (s *keyedShard[K]) close() {
+// recovered is of(key), or what it panicked with.
+func recovered[K comparable](of func(K) *compiledLimit, key K) (limit *compiledLimit, panicked any) {
+	defer func() { panicked = recover() }()
+	return of(key), nil
+}
+
+func (s *keyedShard[K]) close(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.subjects {
-		k.close()
+		k.close(now)
 	}
 	for _, k := range s.shared {
 		if k != nil {
-			k.close()
+			k.close(now)
 		}
 	}
 }
 
-func (k *keyedSubject) close() {
+func (k *keyedSubject) close(now int64) {
 	if k.subject.line != nil {
-		k.subject.line.close(ErrClosed)
+		k.subject.line.close(now, ErrClosed)
 	}
 }
 
-func (s *keyedShard[K]) len() int {
+// len is how many keys the shard remembers that have no word in t.
+func (s *keyedShard[K]) len(t *keyTable) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.subjects)
+	if t == nil {
+		return len(s.subjects)
+	}
+	for _, k := range s.subjects {
+		if k.table != t {
+			n++
+		}
+	}
+	return n
 }

@@ -25,7 +25,8 @@ import (
 // tells an instant to come instead. While anyone waits, Allow and Take refuse:
 // nobody overtakes.
 //
-// A Limiter needs no goroutine and no closing. Make it with New.
+// A Limiter needs no goroutine and no closing. Make it with New: the zero Limiter
+// refuses everything.
 type Limiter struct {
 	clock *clock
 	quick atomic.Pointer[quick]
@@ -50,8 +51,9 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 	}
 	l := &Limiter{clock: newClock(options.Clock), limit: limit}
 	now := l.clock.now()
+	l.clock.told.Store(now)
 	l.subject = newSubject(compiled, now)
-	l.queue = queue{mu: &l.mu, now: l.clock.now, options: options}
+	l.queue = queue{mu: &l.mu, clock: l.clock, options: options}
 	l.quick.Store(newQuick(compiled, now))
 	l.enter(reading{at: now})
 	l.leave(now)
@@ -78,6 +80,9 @@ func (l *Limiter) allow(r reading, n int64) bool {
 // allowLocked is allow the long way, apart from it because a deferred call has
 // a price.
 func (l *Limiter) allowLocked(r reading, n int64) bool {
+	if l.unmade() {
+		return false
+	}
 	s, now := l.enter(r)
 	defer l.leave(now)
 	return s.allow(now, n)
@@ -94,6 +99,9 @@ func (l *Limiter) take(r reading, n int64) Decision {
 	if l.quick.Load().take(r.at, n, &a) {
 		return decision(a)
 	}
+	if l.unmade() {
+		return invalidCost
+	}
 	s, now := l.enter(r)
 	defer l.leave(now)
 	return s.take(now, n)
@@ -106,6 +114,9 @@ func (l *Limiter) Peek(n int64) Decision { return l.peek(l.clock.read(), n) }
 func (l *Limiter) PeekAt(t time.Time, n int64) Decision { return l.peek(given(t), n) }
 
 func (l *Limiter) peek(r reading, n int64) Decision {
+	if l.unmade() {
+		return invalidCost
+	}
 	s, now := l.enter(r)
 	defer l.leave(now)
 	return s.peek(now, n)
@@ -120,6 +131,9 @@ func (l *Limiter) Record(n int64) Decision { return l.record(l.clock.read(), n) 
 func (l *Limiter) RecordAt(t time.Time, n int64) Decision { return l.record(given(t), n) }
 
 func (l *Limiter) record(r reading, n int64) Decision {
+	if l.unmade() {
+		return invalidCost
+	}
 	s, now := l.enter(r)
 	defer l.leave(now)
 	return s.record(now, n)
@@ -127,6 +141,9 @@ func (l *Limiter) record(r reading, n int64) Decision {
 
 // Reset makes the subject as if never seen.
 func (l *Limiter) Reset() {
+	if l.unmade() {
+		return
+	}
 	s, now := l.enter(l.clock.read())
 	defer l.leave(now)
 	s.reset(now)
@@ -142,6 +159,9 @@ func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.read()
 func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error { return l.setLimit(given(t), limit) }
 
 func (l *Limiter) setLimit(r reading, limit Limit) error {
+	if l.unmade() {
+		return l.refusal("set limit")
+	}
 	compiled, err := compile(limit)
 	if err != nil {
 		return err
@@ -161,4 +181,23 @@ func (l *Limiter) Limit() Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.limit
+}
+
+// unmade says that l is the zero Limiter.
+func (l *Limiter) unmade() bool { return l.clock == nil }
+
+func (l *Limiter) refusal(op string) error { return notMade(op, "limiter", "weir.New") }
+
+// notMade refuses an operation on a zero value.
+func notMade(op, what, by string) error {
+	return &RequestError{Op: op, Field: what, Reason: "is a zero value: make it with " + by}
+}
+
+// visit lets do see the subject under the lock.
+func (l *Limiter) visit(do func(s *subject, now int64)) error {
+	at, _ := l.clock.steady()
+	s, now := l.enter(reading{at, l.clock.own})
+	defer l.leave(now)
+	do(s, now)
+	return nil
 }

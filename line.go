@@ -2,6 +2,7 @@ package weir
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type line struct {
 // options.
 type queue struct {
 	mu      *sync.Mutex
-	now     func() int64
+	clock   *clock
 	options Options
 }
 
@@ -52,6 +53,7 @@ type waiter struct {
 	queued  bool
 	done    chan error // told nil when it is let go; nil for a booking
 	told    int64      // the instant that a booking was promised
+	held    *holding   // notes the slots that it takes; nil if nobody asks
 
 	previous, next *waiter // in its class
 }
@@ -100,7 +102,7 @@ func (l *line) fire() {
 	if l.subject.line == l {
 		l.wake = unset
 		l.released = &due
-		now := l.queue.now()
+		now, _ := l.queue.clock.steady()
 		l.fell(now)
 		l.advance(now)
 		l.released = nil
@@ -191,8 +193,7 @@ func (w *waiter) spent(a algorithm.Algorithm) int64 {
 // spend takes the units of the head of the line and lets it go.
 func (l *line) spend(w *waiter, from, at int64) {
 	s := l.subject
-	s.state = s.algorithm.Take(s.state, from, w.n)
-	s.wrote()
+	s.spend(from, w.n, w.held)
 	l.since = max(l.since, at)
 	if !algorithm.Planned(s.algorithm) {
 		l.plan.valid = false
@@ -230,7 +231,11 @@ func (l *line) sleep(at int64) {
 	if at >= l.wake {
 		return
 	}
-	left := time.Duration(at - l.queue.now())
+	now, ok := l.queue.clock.steady()
+	left := time.Duration(at - now)
+	if !ok {
+		left = min(left, clockRetry)
+	}
 	if l.timer == nil {
 		l.timer = time.AfterFunc(left, l.fire)
 	} else {
@@ -247,12 +252,14 @@ func (l *line) end() {
 	l.subject.line = nil
 }
 
-// close sends everyone away.
-func (l *line) close(err error) {
-	for w := l.order.next(); w != nil; w = l.order.next() {
-		l.release(w, err)
+// close sends everyone away. The bookings stay, since their instants were told.
+func (l *line) close(now int64, err error) {
+	for _, w := range slices.Collect(l.order.all) {
+		if w.done != nil {
+			l.release(w, err)
+		}
 	}
-	l.end()
+	l.replan(now)
 }
 
 // refusal is the answer of the verbs that do not wait while someone does.

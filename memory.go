@@ -20,6 +20,8 @@ import (
 //
 // Keys are not kept, but a hash of 64 bits under a secret seed: the odds that two
 // of 10 million keys share a budget are below 3e-6, whoever chooses the keys.
+//
+// Make it with NewMemory: the zero Memory refuses everything.
 type Memory struct {
 	clock  *clock
 	seed   *table.Seed
@@ -83,6 +85,9 @@ func NewMemory(options MemoryOptions) *Memory {
 	}
 	return m
 }
+
+// refusal is the error of a zero Memory.
+func (m *Memory) refusal(op string) error { return notMade(op, "memory", "weir.NewMemory") }
 
 // Take admits the cost of all requests now, or none.
 func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err error) {
@@ -181,6 +186,9 @@ func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 
 // Check finds nothing that memory cannot hold but rules that are nil.
 func (m *Memory) Check(rules ...*Rule) error {
+	if m.clock == nil {
+		return m.refusal(opCheck)
+	}
 	for i, r := range rules {
 		if r == nil || len(r.parts) == 0 {
 			return &RequestError{Op: opCheck, Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, len(rules))}

@@ -59,6 +59,9 @@ type callSpace struct {
 // gather checks the requests and lays out their parts. Costs of the same rule
 // and key are summed.
 func (m *Memory) gather(ctx context.Context, op string, requests []Request, space *callSpace) (call, error) {
+	if m.clock == nil {
+		return call{}, m.refusal(op)
+	}
 	if err := checkRequests(op, requests); err != nil {
 		return call{}, err
 	}

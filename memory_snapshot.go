@@ -64,6 +64,9 @@ func (e *SnapshotError) Unwrap() error { return ErrSnapshot }
 // A snapshot holds the secret that the engine hashes keys with: let nobody else
 // read it. It is written in large pieces.
 func (m *Memory) Save(w io.Writer) error {
+	if m.clock == nil {
+		return m.refusal("save")
+	}
 	s := saving{
 		memory: m,
 		out:    snapshotWriter{w: w},

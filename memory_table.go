@@ -57,7 +57,7 @@ func (m *Memory) newLimitTable(name string, words algorithm.Worder, now int64) *
 // takeOne is Take of a request of one limit; done says that it was: the state is a
 // word or a cell, or becomes one.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
-	if q.check(opTake) != nil || len(q.Rule.parts) != 1 || ctx.Err() != nil {
+	if m.clock == nil || q.check(opTake) != nil || len(q.Rule.parts) != 1 || ctx.Err() != nil {
 		return false // the long way says what is wrong
 	}
 	p := &q.Rule.parts[0]

@@ -22,10 +22,10 @@ type KeyCount struct {
 // Top are the n keys with the most decisions, and the n with the most refusals:
 // at most 128 each. Decisions are those of MemoryStats.
 func (m *Memory) Top(n int) (demanding, refused []KeyCount) {
-	t := &m.top
+	now, t := m.clock.read().at, &m.top
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.age(m.clock.now())
+	t.age(now)
 	return t.demanding.list(n), t.refused.list(n)
 }
 

@@ -8,7 +8,8 @@ import "context"
 // whoever else uses it.
 type Pacer interface {
 	// WaitTurn returns nil when the cost of the turn was taken. A cost that can
-	// never fit is a *CostError that tells the capacity.
+	// never fit is a *CostError that tells the capacity. A Pacer over another
+	// passes the turn on as it came: it knows who gives slots back.
 	WaitTurn(ctx context.Context, turn Turn) error
 	// Record with a negative cost gives back what was taken and not used.
 	Record(n int64) Decision
@@ -18,15 +19,15 @@ var _ Pacer = (*Limiter)(nil)
 
 // Do runs fn when it is its turn, at a cost of 1, and returns what fn does. If
 // the turn is refused, fn is not run and the error says why, as from
-// Limiter.Wait. What fn took is spent, whether it fails or panics.
-//
-// Do is for limits that flow back by themselves. A Concurrency slot has to be
-// given back by its holder: see there.
+// Limiter.Wait. What fn took is spent, whether it fails or panics. A Concurrency
+// slot is held while fn runs, and given back when it returns or panics.
 func Do[T any](ctx context.Context, p Pacer, fn func(context.Context) (T, error)) (T, error) {
-	if err := p.WaitTurn(ctx, Turn{Cost: 1}); err != nil {
+	t := turns{pacer: p}
+	if err := t.take(ctx, 1); err != nil {
 		var none T
 		return none, err
 	}
+	defer t.done()
 	return fn(ctx)
 }
 

@@ -22,7 +22,8 @@ import (
 //
 // The turn comes right before the value is yielded, so the time that the
 // consumer takes counts as waiting, and a strict limit holds for what the
-// consumer sees. There is no goroutine.
+// consumer sees. A Concurrency slot is held until the consumer asks for the next
+// value. There is no goroutine.
 //
 // A consumer that takes several values before it works on them, such as
 // slices.Chunk or a batch insert, waits for each of them: a hundred at 10/s come
@@ -32,10 +33,13 @@ func Paced[T any](ctx context.Context, p Pacer, seq iter.Seq[T]) (iter.Seq[T], f
 	var why refusal
 	return func(yield func(T) bool) {
 		why.set(nil)
+		t := turns{pacer: p}
+		defer t.done()
 		for v := range seq {
-			if why.set(p.WaitTurn(ctx, Turn{Cost: 1})) || !yield(v) {
+			if why.set(t.take(ctx, 1)) || !yield(v) {
 				return
 			}
+			t.done()
 		}
 	}, why.get
 }
@@ -45,10 +49,13 @@ func Paced2[K, V any](ctx context.Context, p Pacer, seq iter.Seq2[K, V]) (iter.S
 	var why refusal
 	return func(yield func(K, V) bool) {
 		why.set(nil)
+		t := turns{pacer: p}
+		defer t.done()
 		for k, v := range seq {
-			if why.set(p.WaitTurn(ctx, Turn{Cost: 1})) || !yield(k, v) {
+			if why.set(t.take(ctx, 1)) || !yield(k, v) {
 				return
 			}
+			t.done()
 		}
 	}, why.get
 }
@@ -64,7 +71,8 @@ func Paced2[K, V any](ctx context.Context, p Pacer, seq iter.Seq2[K, V]) (iter.S
 // A consumer that was away finds one value ready, whose turn has come while it
 // was, and the next may follow at once. Where the limit must hold for what the
 // consumer sees, use Paced. The channel has no buffer, and wants none behind it:
-// a buffer fills at the pace of the limit and empties in a burst.
+// a buffer fills at the pace of the limit and empties in a burst. A Concurrency
+// slot is held until the consumer has received the value.
 func PacedChan[T any](ctx context.Context, p Pacer, in <-chan T) (<-chan T, func() error) {
 	out := make(chan T)
 	why := new(refusal)
@@ -76,6 +84,8 @@ func PacedChan[T any](ctx context.Context, p Pacer, in <-chan T) (<-chan T, func
 }
 
 func pass[T any](ctx context.Context, p Pacer, in <-chan T, out chan<- T) error {
+	t := turns{pacer: p}
+	defer t.done()
 	for {
 		var v T
 		var more bool
@@ -87,13 +97,14 @@ func pass[T any](ctx context.Context, p Pacer, in <-chan T, out chan<- T) error 
 		if !more {
 			return nil
 		}
-		if err := p.WaitTurn(ctx, Turn{Cost: 1}); err != nil {
+		if err := t.take(ctx, 1); err != nil {
 			return err
 		}
 		select {
 		case out <- v:
+			t.done()
 		case <-ctx.Done():
-			p.Record(-1)
+			t.unused(1)
 			return waitEnded(ctx.Err())
 		}
 	}

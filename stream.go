@@ -31,7 +31,7 @@ const (
 // It is for streams: where r delivers packets, a chunk may cut one off. It is not
 // safe for concurrent use.
 func PacedReader(ctx context.Context, p Pacer, r io.Reader) io.Reader {
-	return &pacedReader{toll: toll{ctx: ctx, pacer: p, most: mostChunk}, source: r, next: leastChunk}
+	return &pacedReader{toll: newToll(ctx, p), source: r, next: leastChunk}
 }
 
 // PacedWriter writes to w at so many units a second, a byte costing 1. It pays
@@ -42,31 +42,34 @@ func PacedReader(ctx context.Context, p Pacer, r io.Reader) io.Reader {
 // When a turn is refused, or the context ends while it waits, Write returns how
 // much was written before, and the error. It is not safe for concurrent use.
 func PacedWriter(ctx context.Context, p Pacer, w io.Writer) io.Writer {
-	return &pacedWriter{toll: toll{ctx: ctx, pacer: p, most: mostChunk}, sink: w}
+	return &pacedWriter{toll: newToll(ctx, p), sink: w}
 }
 
 type pacedReader struct {
 	toll
 	source io.Reader
 	next   int // what to have paid for before the next Read
-	held   int // paid and not yet moved
+	paid   int // and not yet moved
 }
 
 func (r *pacedReader) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return r.source.Read(p)
 	}
-	if want := min(len(p), r.next); want > r.held {
-		paid, err := r.pay(want - r.held)
+	if want := min(len(p), r.next); want > r.paid {
+		more, err := r.pay(want - r.paid)
 		if err != nil {
 			r.release()
 			return 0, err
 		}
-		r.held += paid
+		r.paid += more
 	}
-	room := min(len(p), r.held)
+	if r.held.any() {
+		defer r.release() // slots are held while it moves
+	}
+	room := min(len(p), r.paid)
 	n, err = r.source.Read(p[:room])
-	r.held -= min(max(n, 0), room)
+	r.paid -= min(max(n, 0), room)
 	r.adapt(room, n)
 	if err != nil {
 		r.release()
@@ -86,8 +89,9 @@ func (r *pacedReader) adapt(room, n int) {
 }
 
 func (r *pacedReader) release() {
-	r.giveBack(r.held)
-	r.held = 0
+	r.unused(r.paid)
+	r.done()
+	r.paid = 0
 }
 
 type pacedWriter struct {
@@ -113,8 +117,9 @@ func (w *pacedWriter) chunk(p []byte) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	defer w.done()
 	n, err = w.sink.Write(p[:paid])
-	w.giveBack(paid - min(max(n, 0), paid))
+	w.unused(paid - min(max(n, 0), paid))
 	if n < paid && err == nil {
 		err = io.ErrShortWrite
 	}
@@ -123,26 +128,24 @@ func (w *pacedWriter) chunk(p []byte) (n int, err error) {
 
 // toll is what a stream pays at.
 type toll struct {
-	ctx   context.Context // a Read has no context of its own
-	pacer Pacer
-	most  int // what the limit takes at once, as far as is known
+	turns
+	ctx  context.Context // a Read has no context of its own
+	most int             // what the limit takes at once, as far as is known
+}
+
+func newToll(ctx context.Context, p Pacer) toll {
+	return toll{turns: turns{pacer: p}, ctx: ctx, most: mostChunk}
 }
 
 // pay pays for n bytes, or for as many as the limit takes at once.
 func (t *toll) pay(n int) (paid int, err error) {
 	for {
 		paid = min(n, t.most)
-		err = t.pacer.WaitTurn(t.ctx, Turn{Cost: int64(paid)})
+		err = t.take(t.ctx, int64(paid))
 		var tooMuch *CostError
 		if !errors.As(err, &tooMuch) || tooMuch.Capacity < 1 || tooMuch.Capacity >= int64(paid) {
 			return paid, err
 		}
 		t.most = int(tooMuch.Capacity)
-	}
-}
-
-func (t *toll) giveBack(n int) {
-	if n > 0 {
-		t.pacer.Record(int64(-n))
 	}
 }

@@ -92,9 +92,13 @@ func (s *subject) peek(now, n int64) Decision {
 }
 
 // record counts n, and those who wait are planned anew.
-func (s *subject) record(now, n int64) Decision {
+func (s *subject) record(now, n int64) Decision { return s.recordFor(now, n, 0) }
+
+// recordFor is record of units that identity holds.
+func (s *subject) recordFor(now, n int64, identity uint64) Decision {
 	waiting := s.waiting(now)
 	parts := [1]algorithm.Part{s.part(n)}
+	parts[0].Lease = identity
 	answer := algorithm.Record(parts[:], now)
 	s.state = parts[0].State
 	s.wrote()
@@ -104,6 +108,15 @@ func (s *subject) record(now, n int64) Decision {
 		d.Remaining = 0
 	}
 	return d
+}
+
+// spend takes the n units of a turn as of an instant.
+func (s *subject) spend(from, n int64, h *holding) {
+	s.state = algorithm.TakeFor(s.algorithm, s.state, from, n, h.who())
+	s.wrote()
+	if h != nil {
+		h.taken = algorithm.Leases(s.algorithm)
+	}
 }
 
 func (s *subject) reset(now int64) {

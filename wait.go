@@ -14,6 +14,8 @@ type Turn struct {
 	Cost  int64         // 0 passes at once
 	Class int           // index into Options.Weights
 	Max   time.Duration // the longest wait; 0 is no bound but the context's
+
+	held *holding // notes the slots that the turn takes; nil if nobody asks
 }
 
 // Wait is WaitN(ctx, 1).
@@ -50,23 +52,30 @@ func (l *Limiter) WaitTurn(ctx context.Context, turn Turn) error {
 // Close sends everyone who waits away with ErrClosed, and whoever comes to wait
 // later. The verbs that do not wait go on.
 func (l *Limiter) Close() {
-	s, _ := l.enter(l.clock.read())
+	if l.unmade() {
+		return
+	}
+	s, now := l.enter(l.clock.read())
 	defer l.mu.Unlock()
 	l.closed = true
 	l.quick.Store(nil) // so that everyone comes to the lock and sees it
 	if s.line != nil {
-		s.line.close(ErrClosed)
+		s.line.close(now, ErrClosed)
 	}
 }
 
 // Waiting is how many wait in line.
 func (l *Limiter) Waiting() int {
+	now := l.clock.read().at
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.subject.waiters(l.clock.now())
+	return l.subject.waiters(now)
 }
 
 func (l *Limiter) wait(ctx context.Context, turn Turn) error {
+	if l.unmade() {
+		return l.refusal(opWait)
+	}
 	if err := l.queue.check(ctx, turn); err != nil {
 		return err
 	}
@@ -75,10 +84,13 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 		return nil
 	}
 	w, err := l.join(ctx, r, turn)
-	if w == nil {
-		return err
+	if w != nil {
+		err = l.queue.await(ctx, w, turn.Max)
 	}
-	return l.queue.await(ctx, w)
+	if err == nil && (w != nil || turn.held != nil) {
+		err = l.queue.granted(ctx, l, turn, w != nil)
+	}
+	return err
 }
 
 func (l *Limiter) join(ctx context.Context, r reading, turn Turn) (*waiter, error) {
@@ -112,14 +124,14 @@ func (q *queue) enter(ctx context.Context, s *subject, now int64, turn Turn) (*w
 		return nil, &CostError{Op: opWait, Cost: n, Capacity: s.algorithm.Capacity()}
 	}
 	waiting := s.waiting(now)
-	if n == 0 || s.line == nil && s.pass(now, n) {
+	if n == 0 || s.line == nil && s.pass(now, turn) {
 		return nil, nil
 	}
 	if err := q.refuse(ctx, s, now, turn); err != nil {
 		return nil, err
 	}
 	line := q.lineOf(s, now)
-	w := &waiter{subject: s, n: n, arrived: line.arrival(now), class: turn.Class, done: make(chan error, 1)}
+	w := &waiter{subject: s, n: n, arrived: line.arrival(now), class: turn.Class, done: make(chan error, 1), held: turn.held}
 	line.join(w)
 	if !waiting || len(q.options.Weights) > 1 {
 		line.advance(now)
@@ -127,18 +139,18 @@ func (q *queue) enter(ctx context.Context, s *subject, now int64, turn Turn) (*w
 	return w, nil
 }
 
-// pass takes n if it need not be held back.
-func (s *subject) pass(now, n int64) bool {
-	if algorithm.Hold(s.algorithm, s.state, now, n) > 0 || s.algorithm.Wait(s.state, now, n) > 0 {
+// pass takes a turn if it need not be held back.
+func (s *subject) pass(now int64, t Turn) bool {
+	if algorithm.Hold(s.algorithm, s.state, now, t.Cost) > 0 || s.algorithm.Wait(s.state, now, t.Cost) > 0 {
 		return false
 	}
-	s.state = s.algorithm.Take(s.state, now, n)
-	s.wrote()
+	s.spend(now, t.Cost, t.held)
 	return true
 }
 
 // refuse says why a turn must not join the line: the line is full, or longer
-// than the caller can wait.
+// than the caller can wait. Slots may come back at any time, so they refuse only
+// callers that cannot wait at all.
 func (q *queue) refuse(ctx context.Context, s *subject, now int64, turn Turn) error {
 	if s.line != nil && s.line.length >= q.options.queue() {
 		return ErrQueueFull
@@ -149,7 +161,7 @@ func (q *queue) refuse(ctx context.Context, s *subject, now int64, turn Turn) er
 			bound, deadline = left, true
 		}
 	}
-	if bound == Never && !algorithm.Delays(s.algorithm) {
+	if bound == Never && !algorithm.Delays(s.algorithm) || bound > 0 && algorithm.Leases(s.algorithm) {
 		return nil
 	}
 	hold, room := s.ahead(now, turn)
@@ -178,43 +190,54 @@ func (s *subject) ahead(now int64, t Turn) (hold int64, room bool) {
 	return saturatingAdd(from-now, algorithm.Hold(s.algorithm, state, from, t.Cost)), true
 }
 
-// await sleeps until w is let go or the context ends.
-func (q *queue) await(ctx context.Context, w *waiter) error {
+// await sleeps until w is let go, the context ends or the longest wait is over.
+func (q *queue) await(ctx context.Context, w *waiter, longest time.Duration) error {
+	var over <-chan time.Time // never, where there is no bound
+	if longest < Never {
+		timer := time.NewTimer(longest)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case err := <-w.done:
-		return q.jitter(ctx, w, err)
+		return err
 	case <-ctx.Done():
+		return q.leave(w, waitEnded(ctx.Err()))
+	case <-over:
+		return q.leave(w, &WaitError{Need: Never, Bound: longest})
 	}
+}
+
+// leave takes w out of its line, unless it was let go meanwhile.
+func (q *queue) leave(w *waiter, why error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := q.now()
+	now, _ := q.clock.steady()
 	if w.queued {
 		w.subject.line.advance(now) // the turn may have come at this very instant
 	}
 	if w.queued {
 		w.subject.line.leave(w, now)
-		return waitEnded(ctx.Err())
+		return why
 	}
 	return <-w.done
 }
 
-// jitter holds back whoever was let go. Who does not live to see the end of it
-// gives the units back.
-func (q *queue) jitter(ctx context.Context, w *waiter, err error) error {
-	if err != nil || q.options.Jitter == 0 {
-		return err
+// granted ends a turn that was let go, and holds it back by the jitter if it had
+// to wait. A caller that leaves meanwhile gives the units back.
+func (q *queue) granted(ctx context.Context, o owner, turn Turn, waited bool) error {
+	if waited && q.options.Jitter > 0 {
+		timer := time.NewTimer(rand.N(q.options.Jitter))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			giveBack(o, turn.Cost, turn.held.who())
+			return waitEnded(ctx.Err())
+		}
 	}
-	timer := time.NewTimer(rand.N(q.options.Jitter))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w.subject.record(q.now(), -w.n)
-	return waitEnded(ctx.Err())
+	turn.held.keep(o, turn.Cost)
+	return nil
 }
 
 func waitEnded(err error) error { return fmt.Errorf("weir: wait: %w", err) }

@@ -22,7 +22,7 @@ func newLate(t *testing.T, limit Limit) *late {
 		t.Fatal(err)
 	}
 	l := &late{t: t, now: int64(time.Hour), subject: newSubject(a, int64(time.Hour))}
-	l.queue = queue{mu: &l.mu, now: func() int64 { return l.now }}
+	l.queue = queue{mu: &l.mu, clock: newClock(func() int64 { return l.now })}
 	return l
 }
 

@@ -35,6 +35,7 @@ type slowFamily struct {
 type slowWaiter struct {
 	who        int
 	n, arrived int64
+	max        time.Duration
 }
 
 // slowLine is a limit and those who wait for it.
@@ -103,6 +104,27 @@ func (l *slowLine) cancel(who int, now int64) (found bool) {
 	return false
 }
 
+// advanceAll is advance, and those whose longest wait ends until now leave.
+func (l *slowLine) advanceAll(now int64, p *played, tell func(who int, at int64, fits bool)) {
+	for {
+		ends := now + 1
+		var first slowWaiter
+		for _, w := range l.queue {
+			if w.max < time.Duration(ends-w.arrived) {
+				ends, first = w.arrived+int64(w.max), w
+			}
+		}
+		l.advance(min(now, ends), tell)
+		if ends > now {
+			return
+		}
+		if l.cancel(first.who, ends) {
+			p.outcome[first.who] = outcome(&weir.WaitError{Need: weir.Never}, 0)
+			l.advance(ends, tell)
+		}
+	}
+}
+
 // playOnModel is playOnLimiter on the model.
 func playOnModel(family slowFamily, limit weir.Limit, events []event, start int64) played {
 	l := &slowLine{family: family, limit: limit, state: family.state(limit)}
@@ -114,11 +136,11 @@ func playOnModel(family slowFamily, limit weir.Limit, events []event, start int6
 	}
 	for _, e := range events {
 		now := start + e.at
-		l.advance(now, tell)
+		l.advanceAll(now, &p, tell)
 		l.do(e, now, &p)
-		l.advance(now, tell)
+		l.advanceAll(now, &p, tell)
 	}
-	l.advance(start+int64(endOfSchedule)-1, tell)
+	l.advanceAll(start+int64(endOfSchedule)-1, &p, tell)
 	for _, w := range l.queue {
 		p.outcome[w.who] = outcome(weir.ErrClosed, 0)
 	}
@@ -133,7 +155,7 @@ func (l *slowLine) do(e event, now int64, p *played) {
 			p.outcome[e.who] = outcome(err, at)
 			return
 		}
-		l.queue = append(l.queue, slowWaiter{e.who, e.n, now})
+		l.queue = append(l.queue, slowWaiter{e.who, e.n, now, e.max})
 	case "cancel":
 		if l.cancel(e.who, now) {
 			p.outcome[e.who] = outcome(errCancelled, at)

@@ -134,14 +134,7 @@ func take(parts []Part, now int64) (changed bool) {
 }
 
 // taken is the state after the cost was taken.
-func (p *Part) taken(now int64) State {
-	if p.Lease != 0 {
-		if l, ok := p.Algorithm.(leaser); ok {
-			return l.TakeLease(p.State, now, p.Cost, p.Lease)
-		}
-	}
-	return p.Algorithm.Take(p.State, now, p.Cost)
-}
+func (p *Part) taken(now int64) State { return TakeFor(p.Algorithm, p.State, now, p.Cost, p.Lease) }
 
 // give is the state after n units came back.
 func (p *Part) give(now, n int64) State {

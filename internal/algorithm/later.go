@@ -73,6 +73,23 @@ func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
 	return Book(a, Unbook(a, before, after, n), taken, keep)
 }
 
+// Leases says that units have an identity to come back by.
+func Leases(a Algorithm) bool {
+	_, ok := a.(leaser)
+	return ok
+}
+
+// TakeFor is Take of units that identity holds, where they can have one; 0 is
+// none.
+func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
+	if identity != 0 {
+		if l, ok := a.(leaser); ok {
+			return l.TakeLease(s, now, n, identity)
+		}
+	}
+	return a.Take(s, now, n)
+}
+
 // Planned says whether waiters spend their units at the planned instant.
 func Planned(a Algorithm) bool {
 	p, ok := a.(planner)
