@@ -12,7 +12,8 @@ import (
 // given back or its time is over.
 //
 // Take it with [Engine.Reserve] and cancel the reservation when the work is
-// done: that releases this very lease, also late, and never somebody else's. A
+// done: that releases this very lease, also late, and never somebody else's. On a
+// Limiter or Keyed run the work with [Do], which does the same. A
 // Take without an identity ([Request.Lease]) is given back by a Record of the
 // negative cost, which releases what is held without identity and ends first.
 //
