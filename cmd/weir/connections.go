@@ -51,9 +51,12 @@ func (o *serveOptions) boundConnections(log *slog.Logger) error {
 	return err
 }
 
-// evictionAge is how long a connection is quiet before a new one may take its
-// place, when all places are taken.
-const evictionAge = time.Second
+// How long a connection is quiet before a new one may take its place, when all
+// places of its kind are taken.
+const (
+	evictionAge      = time.Second
+	spareEvictionAge = 100 * time.Millisecond // it should ask at once
+)
 
 // connections bounds how many a server has at once, and knows which of them are
 // quiet: no part of a request has arrived that is not answered yet.
@@ -64,25 +67,16 @@ type connections struct {
 	all map[*connection]struct{}
 }
 
-// tracked hands out connections that connections knows.
-type tracked struct {
-	net.Listener
-	connections *connections
-}
-
-func (l tracked) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+// track adds a connection that was just accepted.
+func (c *connections) track(conn net.Conn) *connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		c.all = map[*connection]struct{}{}
 	}
-	c := &connection{Conn: conn, quietSince: time.Now()}
-	l.connections.mu.Lock()
-	defer l.connections.mu.Unlock()
-	if l.connections.all == nil {
-		l.connections.all = map[*connection]struct{}{}
-	}
-	l.connections.all[c] = struct{}{}
-	return c, nil
+	tracked := &connection{Conn: conn, quietSince: time.Now()}
+	c.all[tracked] = struct{}{}
+	return tracked
 }
 
 // begin decides about a connection that was just accepted.
@@ -91,20 +85,20 @@ func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context 
 	defer c.mu.Unlock()
 	now := conn.(*connection)
 	switch open := len(c.all); {
-	case open <= c.most, c.evict(false):
+	case open <= c.most, c.evict(false, evictionAge):
 		return ctx
-	case open > c.most+spareConnections && !c.evict(true):
+	case open > c.most+spareConnections && !c.evict(true, spareEvictionAge):
 		_ = conn.Close() // which ends it like any other
 	}
 	now.spare = true
 	return api.WithoutRoom(ctx)
 }
 
-// evict closes the connection that was quiet for longest, if that is long enough.
+// evict closes the connection that was quiet for longest, and at least for age.
 // The caller holds the lock.
-func (c *connections) evict(spare bool) bool {
+func (c *connections) evict(spare bool, age time.Duration) bool {
 	var oldest *connection
-	since := time.Now().Add(-evictionAge)
+	since := time.Now().Add(-age)
 	for conn := range c.all {
 		if at, quiet := conn.quiet(); quiet && conn.spare == spare && !at.After(since) {
 			oldest, since = conn, at

@@ -43,7 +43,7 @@ const (
 
 // serve answers on the listener, which it closes, until the context ends; then
 // it stops: first readiness, then new connections, then requests in flight.
-func (s *server) serve(ctx context.Context, listener net.Listener) error {
+func (s *server) serve(ctx context.Context, on net.Listener) error {
 	h := &http.Server{
 		Handler:           s.api,
 		ReadHeaderTimeout: headerTimeout,
@@ -57,7 +57,8 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	}
 	defer func() { _ = h.Close() }()
 	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(tracked{listener, &s.open}) }()
+	accepting := &listener{Listener: on, connections: &s.open}
+	go func() { ended <- h.Serve(accepting) }()
 	select {
 	case err := <-ended:
 		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed; start again")
@@ -70,8 +71,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	case err := <-ended:
 		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed while stopping")
 	}
-	_ = listener.Close()
-	<-ended // every connection is known now
+	accepting.finish(ended)
 	return s.stop()
 }
 

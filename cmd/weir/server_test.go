@@ -30,7 +30,8 @@ type served struct {
 	ended    chan error         // what serve returned
 }
 
-func startServer(t *testing.T, drain, grace time.Duration) *served {
+// newServer does not serve yet.
+func newServer(t *testing.T, drain, grace time.Duration) *served {
 	t.Helper()
 	rules, err := parseRules(nil)
 	if err != nil {
@@ -38,12 +39,17 @@ func startServer(t *testing.T, drain, grace time.Duration) *served {
 	}
 	engine := &holding{Engine: weir.NewMemory(weir.MemoryOptions{}), entered: make(chan bool), release: make(chan bool)}
 	log := slog.New(slog.DiscardHandler)
-	s := &served{
+	return &served{
 		server:   &server{api: api.New(api.Options{Engine: engine, Rules: rules, Log: log}), log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace},
 		listener: newMemoryListener(),
 		engine:   engine,
 		ended:    make(chan error, 1),
 	}
+}
+
+func startServer(t *testing.T, drain, grace time.Duration) *served {
+	t.Helper()
+	s := newServer(t, drain, grace)
 	s.client = &http.Client{Transport: &http.Transport{DialContext: s.listener.dial}}
 	ctx, cancel := context.WithCancel(t.Context())
 	s.signal = cancel

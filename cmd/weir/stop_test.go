@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -187,4 +188,35 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 		s.signal()
 		<-s.ended
 	})
+}
+
+// The system has made connections that the server has not accepted yet.
+func TestStopAnswersConnectionsThatWaitToBeAccepted(t *testing.T) {
+	on, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns []net.Conn
+	for range 50 {
+		conn, err := net.Dial("tcp", on.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, peekHead+peekBody); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	s := newServer(t, 0, patience)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := s.serve(stopped, on); err != nil {
+		t.Errorf("serve ended with %v, want nil", err)
+	}
+	for i, conn := range conns {
+		if got := statuses(conn); len(got) != 1 || got[0] != "200 OK" {
+			t.Errorf("connection %d got %q, want 200 and the end", i, got)
+		}
+		_ = conn.Close()
+	}
 }
