@@ -37,6 +37,7 @@ var packageRules = map[string]packageRule{
 		},
 		testImports: reasons{
 			"limittest": "the memory engine proves itself with the suite that every engine runs",
+			"simulate":  "a limit that is registered can be replayed",
 		},
 	},
 	"internal/algorithm": {},

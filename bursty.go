@@ -38,20 +38,28 @@ func (l Bursty) algorithm() algorithm.Algorithm {
 	return algorithm.NewBursty(l.Rate.perSecond(), l.Over.Seconds())
 }
 
-func (l Bursty) identity() string { return "bursty" }
+var burstyKind = kind{
+	name:  "bursty",
+	read:  rated((*scanner).bursty),
+	plans: yes, delays: no, leases: no, alone: yes, oneSubject: yes,
+}
+
+func (Bursty) kind() *kind { return &burstyKind }
+
+func (Bursty) window() string { return "" }
 
 // perSecond is the rate as Guava takes it.
 func (r Rate) perSecond() float64 { return float64(r.Count) / r.Period.Seconds() }
 
-func (w *words) bursty(r Rate) (_ Limit, err error) {
+func (s *scanner) bursty(r Rate) (_ Limit, err error) {
 	l := Bursty{Rate: r}
-	l.Over, err = w.over()
+	l.Over, err = s.over()
 	return l, err
 }
 
-func (w *words) over() (time.Duration, error) {
-	if !w.accept("over") {
-		return 0, w.unexpected(`"over"`)
+func (s *scanner) over() (time.Duration, error) {
+	if !s.accept("over") {
+		return 0, s.unexpected(`"over"`)
 	}
-	return w.duration()
+	return s.duration()
 }

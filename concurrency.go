@@ -57,15 +57,24 @@ func (l Concurrency) algorithm() algorithm.Algorithm {
 	return algorithm.NewConcurrency(l.Slots, int64(l.Lease))
 }
 
-func (l Concurrency) identity() string { return "concurrency" }
+var concurrencyKind = kind{
+	name:   "concurrency",
+	read:   (*scanner).concurrency,
+	revive: func(_ string, capacity int64) Limit { return Concurrency{Slots: capacity} },
+	plans:  no, delays: no, leases: yes, alone: no, oneSubject: no,
+}
 
-func (w *words) concurrency() (_ Limit, err error) {
+func (Concurrency) kind() *kind { return &concurrencyKind }
+
+func (Concurrency) window() string { return "" }
+
+func (s *scanner) concurrency() (_ Limit, err error) {
 	l := Concurrency{}
-	if l.Slots, err = w.count(); err != nil {
+	if l.Slots, err = s.count(); err != nil {
 		return nil, err
 	}
-	if w.accept("lease") {
-		l.Lease, err = w.duration()
+	if s.accept("lease") {
+		l.Lease, err = s.duration()
 	}
 	return l, err
 }

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -45,24 +46,36 @@ func (l Cycle) algorithm() algorithm.Algorithm {
 	return algorithm.NewCycle(l.Rate.Count, int64(l.Rate.Period), int64(l.Origin))
 }
 
-// identity tells cycles apart that do not begin together: a number of one is no
-// number of the other.
-func (l Cycle) identity() string {
-	name := "cycle/" + periodText(l.Rate.Period)
+var cycleKind = kind{
+	name: "cycle",
+	read: rated((*scanner).cycle),
+	revive: func(window string, capacity int64) Limit {
+		period, phase, _ := strings.Cut(window, "+")
+		origin, _ := parseDuration(phase)
+		return Cycle{Rate: revivedRate(period, capacity), Origin: origin}
+	},
+	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (Cycle) kind() *kind { return &cycleKind }
+
+// window tells cycles apart that do not begin together: the numbers of their
+// cycles differ.
+func (l Cycle) window() string {
 	phase := l.Origin % l.Rate.Period
 	if phase < 0 {
 		phase += l.Rate.Period
 	}
-	if phase != 0 {
-		name += "+" + durationText(phase)
+	if phase == 0 {
+		return periodText(l.Rate.Period)
 	}
-	return name
+	return periodText(l.Rate.Period) + "+" + durationText(phase)
 }
 
-func (w *words) cycle(r Rate) (_ Limit, err error) {
+func (s *scanner) cycle(r Rate) (_ Limit, err error) {
 	l := Cycle{Rate: r}
-	if w.accept("origin") {
-		l.Origin, err = w.duration()
+	if s.accept("origin") {
+		l.Origin, err = s.duration()
 	}
 	return l, err
 }

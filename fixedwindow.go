@@ -27,4 +27,13 @@ func (l FixedWindow) algorithm() algorithm.Algorithm {
 	return algorithm.NewFixedWindow(l.Rate.Count, int64(l.Rate.Period))
 }
 
-func (l FixedWindow) identity() string { return "fixed window/" + periodText(l.Rate.Period) }
+var fixedWindowKind = kind{
+	name:   "fixed window",
+	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return FixedWindow{r}, nil }),
+	revive: func(window string, capacity int64) Limit { return FixedWindow{revivedRate(window, capacity)} },
+	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (FixedWindow) kind() *kind { return &fixedWindowKind }
+
+func (l FixedWindow) window() string { return periodText(l.Rate.Period) }

@@ -18,12 +18,12 @@ type compiledLimit struct {
 
 func compileLimit(limit Limit) (*compiledLimit, error) {
 	a, err := compile(limit)
-	if err == nil && oneSubject(limit) {
+	if err == nil && limit.kind().oneSubject == yes {
 		err = &LimitError{Limit: limit.String(), Field: "keyed", Reason: "cannot hold it: its state changes while a key is idle, so keys could never be evicted"}
 	}
 	c := &compiledLimit{limit: limit, algorithm: a, err: err}
 	if err == nil {
-		c.identity = limit.identity()
+		c.identity = identity(limit)
 		c.words, _ = a.(algorithm.Worder)
 	}
 	return c, err

@@ -48,4 +48,28 @@ func (l LeakyBucket) algorithm() algorithm.Algorithm {
 	return algorithm.NewLeakyBucket(l.Rate.Count, int64(l.Rate.Period), l.Queue, l.NoDelay)
 }
 
-func (l LeakyBucket) identity() string { return "leaky bucket" }
+var leakyBucketKind = kind{
+	name: "leaky bucket",
+	read: rated((*scanner).leakyBucket),
+	revive: func(_ string, capacity int64) Limit {
+		return LeakyBucket{Rate: PerSecond(1), Queue: capacity - 1}
+	},
+	plans: yes, delays: yes, leases: no, alone: yes, oneSubject: no,
+}
+
+func (LeakyBucket) kind() *kind { return &leakyBucketKind }
+
+func (LeakyBucket) window() string { return "" }
+
+func (s *scanner) leakyBucket(r Rate) (_ Limit, err error) {
+	l := LeakyBucket{Rate: r}
+	if s.accept("queue") {
+		if l.Queue, err = s.count(); err != nil {
+			return nil, err
+		}
+	}
+	if s.accept("nodelay") {
+		l.NoDelay, err = s.count()
+	}
+	return l, err
+}

@@ -26,10 +26,12 @@ type Limit interface {
 	// algorithm makes the four functions. The limit is valid.
 	algorithm() algorithm.Algorithm
 
-	// identity names the state of the limit among those of its rule: the
-	// algorithm and the window period, but not rate and burst, so that those
-	// can change and the state stays.
-	identity() string
+	// kind is the entry of the limit in the registry.
+	kind() *kind
+
+	// window tells limits of one kind apart whose states mean different things:
+	// the period of a window. It is empty where all states mean the same.
+	window() string
 }
 
 func compile(l Limit) (algorithm.Algorithm, error) {

@@ -168,7 +168,7 @@ func (l *Limiter) setLimit(r reading, limit Limit) error {
 	}
 	s, now := l.enter(r)
 	defer l.leave(now)
-	s.setAlgorithm(now, compiled, limit.identity() == l.limit.identity())
+	s.setAlgorithm(now, compiled, identity(limit) == identity(l.limit))
 	l.limit = limit
 	if !l.closed {
 		l.quick.Store(newQuick(compiled, now))

@@ -71,10 +71,10 @@ func (r *Rate) UnmarshalText(text []byte) (err error) {
 // w), a number of units (10s, 30d) or a Go duration (1h30m). The error is a
 // *SyntaxError. Bounds are checked when a limit is made of the rate.
 func ParseRate(text string) (Rate, error) {
-	w := words{text: text}
-	rate, err := w.rate()
+	s := scanner{text: text}
+	rate, err := s.rate()
 	if err == nil {
-		err = w.end()
+		err = s.end()
 	}
 	if err != nil {
 		return Rate{}, err

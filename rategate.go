@@ -29,4 +29,13 @@ func (l RateGate) algorithm() algorithm.Algorithm {
 	return algorithm.NewRateGate(l.Rate.Count, int64(l.Rate.Period))
 }
 
-func (l RateGate) identity() string { return "rate gate/" + periodText(l.Rate.Period) }
+var rateGateKind = kind{
+	name:   "rate gate",
+	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return RateGate{r}, nil }),
+	revive: func(window string, capacity int64) Limit { return RateGate{revivedRate(window, capacity)} },
+	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (RateGate) kind() *kind { return &rateGateKind }
+
+func (l RateGate) window() string { return periodText(l.Rate.Period) }

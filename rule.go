@@ -52,18 +52,18 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 			problems = append(problems, err)
 			continue
 		}
-		if oneSubject(l) {
-			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "cannot hold it: its state changes while a key is idle, so keys could never be evicted"})
+		if refusal := l.kind().refusal(l); refusal != "" {
+			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: refusal})
 		}
 		if len(limits) > 1 && compiled.Solitary() {
 			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "cannot combine it with other limits"})
 		}
-		identity := l.identity()
+		identity := identity(l)
 		state := strings.Join([]string{name, identity, strconv.Itoa(ordinals[identity])}, "\x00")
 		ordinals[identity]++
 		rule.parts = rule.parts[:len(rule.parts)+1]
 		p := &rule.parts[len(rule.parts)-1]
-		p.algorithm, p.state, p.endless = compiled, state, endless(l)
+		p.algorithm, p.state, p.endless = compiled, state, endless(compiled)
 		p.words, _ = compiled.(algorithm.Worder)
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -129,20 +129,13 @@ func (r *Rule) For(key string, cost int64) Request {
 
 // delays says that the rule admits with a delay.
 func (r *Rule) delays() bool {
-	if len(r.limits) == 0 { // not made by NewRule
-		return false
-	}
-	_, ok := r.limits[0].(LeakyBucket)
-	return ok
+	return slices.ContainsFunc(r.limits, func(l Limit) bool { return l.kind().delays == yes })
 }
 
 // leases says that the rule holds units by leases with an identity.
-func (r *Rule) leases() bool { return slices.ContainsFunc(r.limits, isConcurrency) }
+func (r *Rule) leases() bool { return slices.ContainsFunc(r.limits, isLeased) }
 
-func isConcurrency(l Limit) bool {
-	_, ok := l.(Concurrency)
-	return ok
-}
+func isLeased(l Limit) bool { return l.kind().leases == yes }
 
 // slots is the rule of those limits of r alone whose units have an identity. It
 // shares their states with r, as it has its name. It is nil if there are none.
@@ -150,26 +143,10 @@ func (r *Rule) slots() *Rule {
 	if r == nil || !r.leases() {
 		return nil
 	}
-	limits := slices.DeleteFunc(r.Limits(), func(l Limit) bool { return !isConcurrency(l) })
+	limits := slices.DeleteFunc(r.Limits(), func(l Limit) bool { return !isLeased(l) })
 	if len(limits) == len(r.limits) {
 		return r
 	}
 	slots, _ := NewRule(r.name, limits...) // what r holds can be held
 	return slots
-}
-
-// endless says that only the caller ends what the limit holds.
-func endless(l Limit) bool {
-	slots, ok := l.(Concurrency)
-	return ok && slots.Lease == 0
-}
-
-// oneSubject says that idleness changes the limit, so that its state must not
-// be forgotten.
-func oneSubject(l Limit) bool {
-	switch l.(type) {
-	case Bursty, WarmUp:
-		return true
-	}
-	return false
 }

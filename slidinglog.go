@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -52,4 +53,29 @@ func (l SlidingLog) algorithm() algorithm.Algorithm {
 	return algorithm.NewSlidingLog(l.Rate.Count, int64(l.Rate.Period), int64(l.Gap), l.CountDenied)
 }
 
-func (l SlidingLog) identity() string { return "sliding log/" + periodText(l.Rate.Period) }
+var slidingLogKind = kind{
+	name:   "sliding log",
+	read:   rated((*scanner).slidingLog),
+	revive: func(window string, capacity int64) Limit { return SlidingLog{Rate: revivedRate(window, capacity)} },
+	plans:  no, delays: no, leases: no, alone: depends, oneSubject: no, // alone if it counts denied attempts
+}
+
+func (SlidingLog) kind() *kind { return &slidingLogKind }
+
+func (l SlidingLog) window() string { return periodText(l.Rate.Period) }
+
+func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
+	l := SlidingLog{Rate: r}
+	if s.accept("gap") {
+		if l.Gap, err = s.duration(); err != nil {
+			return nil, err
+		}
+	}
+	if s.accept("count") {
+		if !s.accept("denied") {
+			return nil, s.unexpected(strconv.Quote("denied"))
+		}
+		l.CountDenied = true
+	}
+	return l, nil
+}

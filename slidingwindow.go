@@ -29,4 +29,13 @@ func (l SlidingWindow) algorithm() algorithm.Algorithm {
 	return algorithm.NewSlidingWindow(l.Rate.Count, int64(l.Rate.Period))
 }
 
-func (l SlidingWindow) identity() string { return "sliding window/" + periodText(l.Rate.Period) }
+var slidingWindowKind = kind{
+	name:   "sliding window",
+	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return SlidingWindow{r}, nil }),
+	revive: func(window string, capacity int64) Limit { return SlidingWindow{revivedRate(window, capacity)} },
+	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (SlidingWindow) kind() *kind { return &slidingWindowKind }
+
+func (l SlidingWindow) window() string { return periodText(l.Rate.Period) }

@@ -27,9 +27,9 @@ func everyIdentity() (limits []Limit) {
 func TestLimitsOfAnIdentityForgetAlike(t *testing.T) {
 	for _, limit := range everyIdentity() {
 		a := limit.algorithm()
-		again, err := limitOf(limit.identity(), a.Capacity())
-		if err != nil || again.identity() != limit.identity() {
-			t.Fatalf("%s: %q makes %v and error %v", limit, limit.identity(), again, err)
+		again, err := limitOf(identity(limit), a.Capacity())
+		if err != nil || identity(again) != identity(limit) {
+			t.Fatalf("%s: %q makes %v and error %v", limit, identity(limit), again, err)
 		}
 		b := again.algorithm()
 		now := int64(1_700_000_000_123_456_789)
@@ -52,7 +52,7 @@ func wordsForgetAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state al
 	if !ok {
 		return
 	}
-	one, err := limitOf(limit.identity(), 1)
+	one, err := limitOf(identity(limit), 1)
 	if err != nil {
 		t.Fatalf("%s: %v", limit, err)
 	}
@@ -83,8 +83,8 @@ func TestIdentitiesOfNoLimitAreRefused(t *testing.T) {
 	}
 	for _, capacity := range []int64{0, -1, MaxCount + 1} {
 		for _, limit := range everyIdentity()[:13] {
-			if got, err := limitOf(limit.identity(), capacity); err == nil {
-				t.Errorf("%q with a capacity of %d makes %s, want an error", limit.identity(), capacity, got)
+			if got, err := limitOf(identity(limit), capacity); err == nil {
+				t.Errorf("%q with a capacity of %d makes %s, want an error", identity(limit), capacity, got)
 			}
 		}
 	}

@@ -23,22 +23,22 @@ import (
 // of 60. The error is a *SyntaxError that points at the word, or a *LimitError
 // where a value is out of bounds.
 func ParseLimit(text string) (Limit, error) {
-	w := words{text: text}
-	limits, err := parseLimits(&w)
+	s := scanner{text: text}
+	limits, err := parseLimits(&s)
 	if err != nil {
 		return nil, err
 	}
 	if len(limits) != 1 {
-		return nil, &SyntaxError{Text: text, Offset: w.joined, Word: "and", Want: "one limit"}
+		return nil, &SyntaxError{Text: text, Offset: s.joined, Word: "and", Want: "one limit"}
 	}
 	return limits[0], nil
 }
 
 // ParseLimits reads one limit or several joined by "and".
-func ParseLimits(text string) ([]Limit, error) { return parseLimits(&words{text: text}) }
+func ParseLimits(text string) ([]Limit, error) { return parseLimits(&scanner{text: text}) }
 
-func parseLimits(w *words) ([]Limit, error) {
-	limits, err := w.limits()
+func parseLimits(s *scanner) ([]Limit, error) {
+	limits, err := s.limits()
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func ParseRule(text string) (*Rule, error) {
 	if !ok {
 		return nil, &SyntaxError{Text: text, Want: "'=' and a limit"}
 	}
-	w := words{text: text, at: len(name) + 1, ofRule: true}
-	limits, err := w.limits()
+	s := scanner{text: text, at: len(name) + 1, ofRule: true}
+	limits, err := s.limits()
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func limitsText(limits []Limit) string {
 	return strings.Join(texts, " and ")
 }
 
-// words reads a text word by word and knows where each began.
-type words struct {
+// scanner reads a text word by word and knows where each began.
+type scanner struct {
 	text    string
 	at      int      // where the next word starts
 	ofRule  bool     // errors offer only the limits that a rule can hold
@@ -84,150 +84,131 @@ type words struct {
 	options []string // what else could have stood at the last optional place
 }
 
-func (w *words) peek() string {
-	w.at += len(w.text[w.at:]) - len(strings.TrimLeft(w.text[w.at:], " \t\r\n"))
-	word, _, _ := strings.Cut(w.text[w.at:], " ")
+func (s *scanner) peek() string {
+	s.at += len(s.text[s.at:]) - len(strings.TrimLeft(s.text[s.at:], " \t\r\n"))
+	word, _, _ := strings.Cut(s.text[s.at:], " ")
 	if i := strings.IndexAny(word, "\t\r\n"); i >= 0 {
 		word = word[:i]
 	}
 	return word
 }
 
-func (w *words) next() { w.at += len(w.peek()) }
+func (s *scanner) next() { s.at += len(s.peek()) }
 
 // accept steps over word if it is next, and remembers that it could have been.
-func (w *words) accept(word string) bool {
-	if w.peek() != word {
-		w.options = append(w.options, strconv.Quote(word))
+func (s *scanner) accept(word string) bool {
+	if s.peek() != word {
+		s.options = append(s.options, strconv.Quote(word))
 		return false
 	}
-	w.next()
-	w.options = w.options[:0]
+	s.next()
+	s.options = s.options[:0]
 	return true
 }
 
-func (w *words) unexpected(want string) error {
-	return &SyntaxError{Text: w.text, Offset: w.at, Word: w.peek(), Want: want}
+func (s *scanner) unexpected(want string) error {
+	return &SyntaxError{Text: s.text, Offset: s.at, Word: s.peek(), Want: want}
 }
 
 // wants lists the optional words that could have stood here, and last.
-func (w *words) wants(last string) string {
-	if len(w.options) == 0 {
+func (s *scanner) wants(last string) string {
+	if len(s.options) == 0 {
 		return last
 	}
-	return strings.Join(w.options, ", ") + " or " + last
+	return strings.Join(s.options, ", ") + " or " + last
 }
 
-func (w *words) end() error {
-	if w.peek() != "" {
-		return w.unexpected("the end")
+func (s *scanner) end() error {
+	if s.peek() != "" {
+		return s.unexpected("the end")
 	}
 	return nil
 }
 
-// limitNames are the one or two words that a limit begins with.
-var limitNames = []struct {
-	first, second string
-	read          func(*words) (Limit, error)
-	oneSubject    bool // refused by rules
-}{
-	{"token", "bucket", rated((*words).tokenBucket), false},
-	{"leaky", "bucket", rated((*words).leakyBucket), false},
-	{"fixed", "window", rated(func(_ *words, r Rate) (Limit, error) { return FixedWindow{r}, nil }), false},
-	{"sliding", "window", rated(func(_ *words, r Rate) (Limit, error) { return SlidingWindow{r}, nil }), false},
-	{"sliding", "log", rated((*words).slidingLog), false},
-	{"rate", "gate", rated(func(_ *words, r Rate) (Limit, error) { return RateGate{r}, nil }), false},
-	{"cycle", "", rated((*words).cycle), false},
-	{"concurrency", "", (*words).concurrency, false},
-	{"bursty", "", rated((*words).bursty), true},
-	{"warm", "up", rated((*words).warmUp), true},
-}
-
-// rated reads the rate that follows the name, and then the rest.
-func rated(read func(*words, Rate) (Limit, error)) func(*words) (Limit, error) {
-	return func(w *words) (Limit, error) {
-		rate, err := w.rate()
-		if err != nil {
-			return nil, err
-		}
-		return read(w, rate)
-	}
-}
-
 // limits reads one limit, or several joined by "and", to the end of the text.
-func (w *words) limits() (limits []Limit, err error) {
+func (s *scanner) limits() (limits []Limit, err error) {
 	for {
-		l, err := w.limit()
+		l, err := s.limit()
 		if err != nil {
 			return nil, err
 		}
 		limits = append(limits, l)
-		if w.peek() == "" {
+		if s.peek() == "" {
 			return limits, nil
 		}
-		if w.joined == 0 {
-			w.joined = w.at
+		if s.joined == 0 {
+			s.joined = s.at
 		}
-		if !w.accept("and") {
-			return nil, w.unexpected(w.wants("the end"))
+		if !s.accept("and") {
+			return nil, s.unexpected(s.wants("the end"))
 		}
 	}
 }
 
-func (w *words) limit() (Limit, error) {
-	w.options = w.options[:0]
-	first := w.peek()
+func (s *scanner) limit() (Limit, error) {
+	s.options = s.options[:0]
+	first := s.peek()
 	if strings.Contains(first, "/") { // a bare rate
-		return rated((*words).tokenBucket)(w)
+		return rated((*scanner).tokenBucket)(s)
 	}
 	var seconds []string
-	for _, n := range limitNames {
-		if n.first == first {
-			seconds = append(seconds, strconv.Quote(n.second))
-		}
-	}
-	if len(seconds) == 0 {
-		return nil, w.unexpected(w.wantsLimit())
-	}
-	w.next()
-	for _, n := range limitNames {
-		if n.first != first || n.second != "" && n.second != w.peek() {
+	for _, k := range kinds {
+		word, second, _ := strings.Cut(k.name, " ")
+		if word != first {
 			continue
 		}
-		if n.second != "" {
-			w.next()
+		if len(seconds) == 0 {
+			s.next()
 		}
-		return n.read(w)
+		if second == "" || second == s.peek() {
+			s.at += len(second)
+			return k.read(s)
+		}
+		seconds = append(seconds, strconv.Quote(second))
 	}
-	return nil, w.unexpected(strings.Join(seconds, " or "))
+	if len(seconds) == 0 {
+		return nil, s.unexpected(s.wantsLimit())
+	}
+	return nil, s.unexpected(strings.Join(seconds, " or "))
 }
 
 // wantsLimit lists what a limit can begin with.
-func (w *words) wantsLimit() string {
+func (s *scanner) wantsLimit() string {
 	var names []string
-	for _, n := range limitNames {
-		if !n.oneSubject || !w.ofRule {
-			names = append(names, strings.TrimSpace(n.first+" "+n.second))
+	for _, k := range kinds {
+		if !s.ofRule || k.inRules() {
+			names = append(names, k.name)
 		}
 	}
 	return "a rate such as 10/s or a limit (" + strings.Join(names, ", ") + ")"
 }
 
-func (w *words) rate() (Rate, error) {
+// rated reads the rate that follows the name, and then the rest.
+func rated(read func(*scanner, Rate) (Limit, error)) func(*scanner) (Limit, error) {
+	return func(s *scanner) (Limit, error) {
+		rate, err := s.rate()
+		if err != nil {
+			return nil, err
+		}
+		return read(s, rate)
+	}
+}
+
+func (s *scanner) rate() (Rate, error) {
 	const want = "a rate such as 10/s, 5/10s or 1/1h30m"
-	count, period, ok := strings.Cut(w.peek(), "/")
+	count, period, ok := strings.Cut(s.peek(), "/")
 	if !ok {
-		return Rate{}, w.unexpected(want)
+		return Rate{}, s.unexpected(want)
 	}
 	n, err := parseCount(count)
 	if err != nil {
-		return Rate{}, w.unexpected(want)
+		return Rate{}, s.unexpected(want)
 	}
 	d, ok := parsePeriod(period)
 	if !ok {
-		return Rate{}, w.unexpected(want)
+		return Rate{}, s.unexpected(want)
 	}
-	w.next()
+	s.next()
 	return Rate{Count: n, Period: d}, nil
 }
 
@@ -237,62 +218,20 @@ func parseCount(text string) (int64, error) {
 	return int64(n), err
 }
 
-func (w *words) count() (int64, error) {
-	n, err := parseCount(w.peek())
+func (s *scanner) count() (int64, error) {
+	n, err := parseCount(s.peek())
 	if err != nil {
-		return 0, w.unexpected("a whole number")
+		return 0, s.unexpected("a whole number")
 	}
-	w.next()
+	s.next()
 	return n, nil
 }
 
-func (w *words) duration() (time.Duration, error) {
-	d, ok := parseDuration(w.peek())
+func (s *scanner) duration() (time.Duration, error) {
+	d, ok := parseDuration(s.peek())
 	if !ok {
-		return 0, w.unexpected("a duration such as 500ms, 10s or 30d")
+		return 0, s.unexpected("a duration such as 500ms, 10s or 30d")
 	}
-	w.next()
+	s.next()
 	return d, nil
-}
-
-func (w *words) tokenBucket(r Rate) (_ Limit, err error) {
-	l := TokenBucket{Rate: r}
-	if w.accept("burst") {
-		at := w.at
-		l.Burst, err = w.count()
-		if err == nil && l.Burst == 0 {
-			w.at = at
-			err = w.unexpected("a burst of at least 1")
-		}
-	}
-	return l, err
-}
-
-func (w *words) leakyBucket(r Rate) (_ Limit, err error) {
-	l := LeakyBucket{Rate: r}
-	if w.accept("queue") {
-		if l.Queue, err = w.count(); err != nil {
-			return nil, err
-		}
-	}
-	if w.accept("nodelay") {
-		l.NoDelay, err = w.count()
-	}
-	return l, err
-}
-
-func (w *words) slidingLog(r Rate) (_ Limit, err error) {
-	l := SlidingLog{Rate: r}
-	if w.accept("gap") {
-		if l.Gap, err = w.duration(); err != nil {
-			return nil, err
-		}
-	}
-	if w.accept("count") {
-		if !w.accept("denied") {
-			return nil, w.unexpected(strconv.Quote("denied"))
-		}
-		l.CountDenied = true
-	}
-	return l, nil
 }

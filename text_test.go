@@ -70,7 +70,7 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 const (
 	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, concurrency"
 	ofRule  = inRules + ")" // rules refuse the other two
-	aLimit  = inRules + ", bursty, warm up)"
+	aLimit  = inRules + ", bursty, warm up, nginx limit_req)"
 )
 
 var badLimits = []struct{ text, want string }{

@@ -47,4 +47,28 @@ func (l TokenBucket) algorithm() algorithm.Algorithm {
 	return algorithm.NewTokenBucket(l.Rate.Count, int64(l.Rate.Period), l.burst())
 }
 
-func (l TokenBucket) identity() string { return "token bucket" }
+var tokenBucketKind = kind{
+	name: "token bucket",
+	read: rated((*scanner).tokenBucket),
+	revive: func(_ string, capacity int64) Limit {
+		return TokenBucket{Rate: PerSecond(1), Burst: capacity}
+	},
+	plans: yes, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (TokenBucket) kind() *kind { return &tokenBucketKind }
+
+func (TokenBucket) window() string { return "" }
+
+func (s *scanner) tokenBucket(r Rate) (_ Limit, err error) {
+	l := TokenBucket{Rate: r}
+	if s.accept("burst") {
+		at := s.at
+		l.Burst, err = s.count()
+		if err == nil && l.Burst == 0 {
+			s.at = at
+			err = s.unexpected("a burst of at least 1")
+		}
+	}
+	return l, err
+}

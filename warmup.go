@@ -61,27 +61,35 @@ func (l WarmUp) algorithm() algorithm.Algorithm {
 	return algorithm.NewWarmUp(l.Rate.perSecond(), float64(micros), cold)
 }
 
-func (l WarmUp) identity() string { return "warm up" }
+var warmUpKind = kind{
+	name:  "warm up",
+	read:  rated((*scanner).warmUp),
+	plans: yes, delays: no, leases: no, alone: yes, oneSubject: yes,
+}
 
-func (w *words) warmUp(r Rate) (_ Limit, err error) {
+func (WarmUp) kind() *kind { return &warmUpKind }
+
+func (WarmUp) window() string { return "" }
+
+func (s *scanner) warmUp(r Rate) (_ Limit, err error) {
 	l := WarmUp{Rate: r}
-	if l.Over, err = w.over(); err != nil {
+	if l.Over, err = s.over(); err != nil {
 		return nil, err
 	}
-	if w.accept("cold") {
-		l.Cold, err = w.factor()
+	if s.accept("cold") {
+		l.Cold, err = s.factor()
 	}
 	return l, err
 }
 
 // factor reads digits, with a point among them or not: one spelling, without
 // the signs, exponents and names that floats can have.
-func (w *words) factor() (float64, error) {
-	word := w.peek()
+func (s *scanner) factor() (float64, error) {
+	word := s.peek()
 	f, err := strconv.ParseFloat(word, 64)
 	if err != nil || f == 0 || strings.Trim(word, "0123456789.") != "" {
-		return 0, w.unexpected("a number such as 3 or 2.5")
+		return 0, s.unexpected("a number such as 3 or 2.5")
 	}
-	w.next()
+	s.next()
 	return f, nil
 }

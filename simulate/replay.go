@@ -14,14 +14,16 @@ type Candidate struct {
 }
 
 // ParseCandidate reads the text form of one limit, or of several joined by
-// "and". The error is that of [weir.ParseLimits].
+// "and". A limit that rules refuse is tried on its own, one for each key. The
+// error is that of [weir.ParseLimits], or of [weir.NewRule].
 func ParseCandidate(text string) (Candidate, error) {
 	limits, err := weir.ParseLimits(text)
 	if err != nil {
 		return Candidate{}, err
 	}
-	_, err = weir.NewRule(ruleName, limits...)
-	return Candidate{Text: text, Limits: limits}, err
+	c := Candidate{Text: text, Limits: limits}
+	_, err = c.decider(new(int64))
+	return c, err
 }
 
 const ruleName = "replay"
@@ -57,17 +59,21 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 // decisions have no part in another's, so this is what all keys in order of time
 // would get; but a key's state stays at hand until it is needed no more.
 func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
-	rule, err := weir.NewRule(ruleName, c.Limits...)
+	var now int64
+	decider, err := c.decider(&now)
 	if err != nil {
 		return nil, err
 	}
-	var now int64
-	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
 	outcome := newOutcome()
 	for id, key := range t.keys {
-		request := []weir.Request{rule.For(key, 1)}
-		for _, now = range t.events.of(id) {
-			d, err := engine.Take(context.Background(), request...)
+		events := t.events.of(id)
+		now = events[0]
+		take, err := decider(key)
+		if err != nil {
+			return nil, err
+		}
+		for _, now = range events {
+			d, err := take()
 			if err != nil {
 				return nil, err
 			}
@@ -75,11 +81,43 @@ func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 			progress.step()
 		}
 		outcome.endKey(id)
-		if err := engine.Reset(context.Background(), request...); err != nil {
-			return nil, err
-		}
 	}
 	return outcome, nil
+}
+
+// decider begins a key, one after another: what it returns decides on the next
+// event of that key.
+type decider func(key string) (take func() (weir.Decision, error), err error)
+
+// decider decides at *now: by a rule over the memory engine, or by a Limiter for
+// each key if rules refuse the limit and there is just one.
+func (c Candidate) decider(now *int64) (decider, error) {
+	clock := func() int64 { return *now }
+	rule, err := weir.NewRule(ruleName, c.Limits...)
+	if err == nil {
+		return ruleDecider(rule, weir.NewMemory(weir.MemoryOptions{Clock: clock})), nil
+	}
+	if len(c.Limits) != 1 {
+		return nil, err
+	}
+	if _, err := weir.New(c.Limits[0]); err != nil {
+		return nil, err
+	}
+	return func(string) (func() (weir.Decision, error), error) {
+		limiter, err := weir.NewWith(c.Limits[0], weir.Options{Clock: clock})
+		return func() (weir.Decision, error) { return limiter.Take(1), nil }, err
+	}, nil
+}
+
+// ruleDecider forgets a key when the next one begins.
+func ruleDecider(rule *weir.Rule, engine *weir.Memory) decider {
+	ctx := context.Background()
+	request := []weir.Request{rule.For("", 1)}
+	return func(key string) (func() (weir.Decision, error), error) {
+		err := engine.Reset(ctx, request...)
+		request[0].Key = key
+		return func() (weir.Decision, error) { return engine.Take(ctx, request...) }, err
+	}
 }
 
 // progress tells how far the replay is, every so many decisions.

@@ -30,13 +30,18 @@ var ruleLimits = []string{
 	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s",
 }
 
-// limitForms show how such a limit reads, ruleForms how a rule does.
+// oneSubjectLimits are examples of those that rules refuse; a replay tries one
+// for each key.
+var oneSubjectLimits = []string{"bursty 5/s over 1s", "warm up 5/s over 30s", "nginx limit_req 5/s burst 10 nodelay"}
+
+// limitForms show how a limit reads, ruleForms how a rule does.
 var (
-	limitForms = []string{
+	ruleLimitForms = []string{
 		"a limit reads like: " + strings.Join(ruleLimits[:5], ", "),
 		"or: " + strings.Join(ruleLimits[5:], ", ") + "; several hold together if joined by 'and'",
 	}
-	ruleForms = append([]string{"a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5"}, limitForms...)
+	limitForms = append(ruleLimitForms[:2:2], "or, alone: "+strings.Join(oneSubjectLimits, ", "))
+	ruleForms  = append([]string{"a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5"}, ruleLimitForms...)
 )
 
 // limitTextError explains the error of weir.ParseRule or weir.ParseLimit for

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,12 +62,12 @@ func TestFormsShowEveryLimit(t *testing.T) {
 		name, forms string
 		without     string // what cannot stand there
 	}{
-		{"ruleForms", strings.Join(ruleForms, "\n"), "bursty, warm up"},
-		{"limitForms", strings.Join(limitForms, "\n"), "bursty, warm up"},
+		{"ruleForms", strings.Join(ruleForms, "\n"), "bursty, warm up, nginx limit_req"},
+		{"limitForms", strings.Join(limitForms, "\n"), ""},
 		{"paceForms", strings.Join(paceForms, "\n"), "concurrency"},
 	} {
 		for _, limit := range strings.Split(list, ", ") {
-			if want := !strings.Contains(test.without, limit); strings.Contains(test.forms, limit+" ") != want {
+			if want := !slices.Contains(strings.Split(test.without, ", "), limit); strings.Contains(test.forms, limit+" ") != want {
 				t.Errorf("%s with an example of %s: %v, want %v", test.name, limit, !want, want)
 			}
 		}
@@ -76,6 +77,11 @@ func TestFormsShowEveryLimit(t *testing.T) {
 func TestFormsCanBeRead(t *testing.T) {
 	for _, limit := range ruleLimits {
 		if _, err := weir.ParseRule("r=" + limit); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, limit := range oneSubjectLimits {
+		if _, err := weir.ParseLimit(limit); err != nil {
 			t.Error(err)
 		}
 	}

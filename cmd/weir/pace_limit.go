@@ -163,6 +163,7 @@ func parseSize(text string) (int64, error) {
 var paceLimits = []string{
 	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "sliding window 100/m",
 	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "bursty 5/s over 1s", "warm up 5/s over 30s",
+	"nginx limit_req 5/s burst 10 nodelay",
 }
 
 // paceForms show how a rate and such a limit read.

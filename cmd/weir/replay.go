@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,7 @@ as unparsed, and the first are shown.`,
 	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	offer(cmd, "key", logFields...)
-	_ = cmd.RegisterFlagCompletionFunc("limit", completeLimit(ruleLimits))
+	_ = cmd.RegisterFlagCompletionFunc("limit", completeLimit(slices.Concat(ruleLimits, oneSubjectLimits)))
 	offer(cmd, "format", "table", "json")
 	return cmd
 }

@@ -90,6 +90,9 @@ func (c *Concurrency) Fresh() State { return State{A: math.MinInt64} }
 // Capacity is the slots.
 func (c *Concurrency) Capacity() int64 { return c.slots }
 
+// Endless says that only the holder ends what it holds.
+func (c *Concurrency) Endless() bool { return c.lease == 0 }
+
 // Solitary is false.
 func (c *Concurrency) Solitary() bool { return false }
 

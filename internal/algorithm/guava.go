@@ -108,15 +108,6 @@ func (g *Guava) PerSecond() float64 { return 1e6 / g.interval }
 // Stored is the permits stored when s was last written.
 func (g *Guava) Stored(s State) float64 { return math.Float64frombits(uint64(s.A)) }
 
-// Start is the state of a key that begins now: the one of a key never seen,
-// save for limits that idleness changes.
-func Start(a Algorithm, now int64) State {
-	if g, ok := a.(*Guava); ok {
-		return g.Start(now)
-	}
-	return a.Fresh()
-}
-
 const untouched = 1
 
 func (g *Guava) untouched(micros int64) State {

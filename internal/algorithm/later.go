@@ -118,3 +118,23 @@ func Delays(a Algorithm) bool {
 	_, ok := a.(delayer)
 	return ok
 }
+
+// starter is an Algorithm that idleness changes: the state of a key that begins
+// now is not the one of a key never seen, so no state can be forgotten.
+type starter interface {
+	Start(now int64) State
+}
+
+// Start is the state of a key that begins now.
+func Start(a Algorithm, now int64) State {
+	if s, ok := a.(starter); ok {
+		return s.Start(now)
+	}
+	return a.Fresh()
+}
+
+// Starts says that idleness changes the limit.
+func Starts(a Algorithm) bool {
+	_, ok := a.(starter)
+	return ok
+}

@@ -1,21 +1,14 @@
 package algorithm
 
 // Nginx is the arithmetic of ngx_http_limit_req_module to the bit: whole
-// milliseconds, thousandths of requests, and its three truncations. It is a
-// dialect of LeakyBucket and not an Algorithm: a request costs 1, and its answer
-// has an excess instead of a remainder.
+// milliseconds, thousandths of requests, and its three truncations. The module
+// counts single requests; a cost of n is n requests in one instant, all or none.
+// State: A is the millisecond of the last admitted request, B the excess it
+// left, in thousandths, and C is 1 once there was one.
 type Nginx struct {
 	rate  int64 // thousandths of a request per second
 	burst int64 // thousandths
 	delay int64 // thousandths of excess that pass at once; negative for all
-}
-
-// NginxState is what a key has: its excess when last admitted. The zero value
-// is a key never seen.
-type NginxState struct {
-	seen   bool
-	excess int64
-	last   int64 // ms
 }
 
 // NewNginx makes a limit of so many requests in each second, or in each minute.
@@ -29,36 +22,88 @@ func NewNginx(rate int64, perMinute bool, burst, delay int64) *Nginx {
 }
 
 const (
-	thousandths = 1000   // of a request
+	thousandths = 1000 // of a request
+	millisecond = 1_000_000
 	backMost    = -60000 // ms; a clock set back further starts anew
+	maxExcess   = maxUnits * thousandths
 )
 
-// Take admits a request at now, in ms, or refuses it and leaves s as it was.
-// The delay is in ms.
-func (x *Nginx) Take(s NginxState, now int64) (after NginxState, allowed bool, excess, delay int64) {
-	if !s.seen {
-		return NginxState{seen: true, last: now}, true, 0, 0
+// Wait is the time to the first millisecond in which n requests fit.
+func (x *Nginx) Wait(s State, now, n int64) int64 {
+	room := x.burst - (n-1)*thousandths
+	if x.Excess(s, now) <= room {
+		return 0
 	}
-	elapsed := subSat(now, s.last)
+	// drained must reach lacking: rate × elapsed / 1000 rounded down.
+	lacking := subSat(s.B, room-thousandths)
+	elapsed := mul(lacking, thousandths).ceilDiv(x.rate)
+	return mul(s.A, millisecond).add(mul(elapsed, millisecond)).sub(mul(now, 1)).ceilDiv(1)
+}
+
+// Take adds n requests to the excess, whether they fit or not.
+func (x *Nginx) Take(s State, now, n int64) State {
+	excess, elapsed := x.excess(s, now)
+	if s.C == 0 || elapsed != 0 {
+		s.A = milliseconds(now)
+	}
+	s.B, s.C = min(addSat(excess, min(n-1, maxUnits)*thousandths), maxExcess), 1
+	return s
+}
+
+// Give takes n requests off the excess.
+func (x *Nginx) Give(s State, _, n int64) State {
+	s.B = max(s.B-min(n, maxUnits)*thousandths, 0)
+	return s
+}
+
+// Room is how many requests fit in this instant.
+func (x *Nginx) Room(s State, now int64) int64 {
+	left := x.burst - x.Excess(s, now)
+	if left < 0 {
+		return 0
+	}
+	return left/thousandths + 1
+}
+
+// Delay is how long the request admitted last is held back. It counts from when
+// that was admitted.
+func (x *Nginx) Delay(s State, _ int64) int64 {
+	if x.delay < 0 || s.B <= x.delay {
+		return 0
+	}
+	return mul(s.B-x.delay, thousandths).floorDiv(x.rate) * millisecond
+}
+
+// Excess is what one more request would leave, in thousandths: what the module
+// compares with the burst.
+func (x *Nginx) Excess(s State, now int64) int64 {
+	excess, _ := x.excess(s, now)
+	return excess
+}
+
+func (x *Nginx) excess(s State, now int64) (excess, elapsed int64) {
+	if s.C == 0 {
+		return 0, 0
+	}
+	elapsed = subSat(milliseconds(now), s.A)
 	if elapsed < backMost {
 		elapsed = 1
 	}
 	elapsed = max(elapsed, 0)
 	drained := mul(x.rate, elapsed).floorDiv(thousandths)
-	excess = max(subSat(s.excess, drained)+thousandths, 0)
-	if excess > x.burst {
-		return s, false, excess, 0
-	}
-	s.excess = excess
-	if elapsed != 0 {
-		s.last = now
-	}
-	return s, true, excess, x.delayOf(excess)
+	return max(subSat(s.B, drained)+thousandths, 0), elapsed
 }
 
-func (x *Nginx) delayOf(excess int64) int64 {
-	if x.delay < 0 || excess <= x.delay {
-		return 0
-	}
-	return mul(excess-x.delay, thousandths).floorDiv(x.rate)
+// Fresh is a key without requests.
+func (x *Nginx) Fresh() State { return State{} }
+
+// Capacity is the burst and the request at the rate.
+func (x *Nginx) Capacity() int64 { return x.burst/thousandths + 1 }
+
+// Solitary is true: what delays one limit's requests does not delay another's.
+func (x *Nginx) Solitary() bool { return true }
+
+func milliseconds(now int64) int64 {
+	ms, _ := floorDivMod(now, millisecond)
+	return ms
 }

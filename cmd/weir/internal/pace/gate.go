@@ -70,6 +70,11 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, planned bool, err error) {
 			return nil, false, err
 		}
 		return weir.TokenBucket{Rate: l.Rate, Burst: min(l.NoDelay, weir.MaxCount-1) + 1}, true, nil
+	case weir.NginxLimitReq:
+		if err := l.Validate(); err != nil {
+			return nil, false, err
+		}
+		return forWaiting(l.LeakyBucket())
 	case weir.SlidingLog:
 		l.CountDenied = false
 		return l, false, nil

@@ -1,0 +1,147 @@
+package weir
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Toy is what adding a limit takes: a type, its entry, and its four functions. It
+// admits one unit in any stretch of Rest. RegisterToy adds it for one test.
+type Toy struct{ Rest time.Duration }
+
+func RegisterToy(t *testing.T) {
+	before := kinds
+	kinds = append(kinds[:len(kinds):len(kinds)], &toyKind)
+	t.Cleanup(func() { kinds = before })
+}
+
+var toyKind = kind{
+	name: "toy",
+	read: func(s *scanner) (_ Limit, err error) {
+		l := Toy{}
+		l.Rest, err = s.duration()
+		return l, err
+	},
+	revive: func(window string, _ int64) Limit {
+		rest, _ := parseDuration(window)
+		return Toy{rest}
+	},
+	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (l Toy) Validate() error                { return within(l.String(), "rest", l.Rest, 1, MaxPeriod) }
+func (l Toy) String() string                 { return "toy " + durationText(l.Rest) }
+func (l Toy) MarshalText() ([]byte, error)   { return []byte(l.String()), nil }
+func (l Toy) algorithm() algorithm.Algorithm { return resting(l.Rest) }
+func (Toy) kind() *kind                      { return &toyKind }
+func (l Toy) window() string                 { return durationText(l.Rest) }
+
+// resting is the ns that the toy rests. State: A is when its rest ends.
+type resting int64
+
+func (r resting) Wait(s algorithm.State, now, _ int64) int64 { return max(s.A-now, 0) }
+
+func (r resting) Take(s algorithm.State, now, n int64) algorithm.State {
+	return algorithm.State{A: max(s.A, now) + n*int64(r)}
+}
+
+func (r resting) Give(s algorithm.State, now, n int64) algorithm.State {
+	return algorithm.State{A: max(s.A-n*int64(r), now)}
+}
+
+func (r resting) Room(s algorithm.State, now int64) int64 {
+	if s.A > now {
+		return 0
+	}
+	return 1
+}
+
+func (r resting) Fresh() algorithm.State { return algorithm.State{} }
+func (r resting) Capacity() int64        { return 1 }
+func (r resting) Solitary() bool         { return false }
+
+func (r resting) AppendState(into []int64, s algorithm.State) []int64 { return append(into, s.A) }
+
+func (r resting) RestoreState(numbers []int64) (algorithm.State, bool) {
+	if len(numbers) != 1 {
+		return algorithm.State{}, false
+	}
+	return algorithm.State{A: numbers[0]}, true
+}
+
+// ProblemsOfKinds names what the entries of the registry leave out, and what they
+// say that is not so of the limits that the texts describe.
+func ProblemsOfKinds(texts []string) (problems []string) {
+	for _, k := range kinds {
+		problems = append(problems, k.problems(texts)...)
+	}
+	return problems
+}
+
+// ProblemsWithout is ProblemsOfKinds of the toy without one field of its entry.
+func ProblemsWithout(field string, texts []string) []string {
+	k := toyKind
+	switch field {
+	case "name":
+		k.name = ""
+	case "read":
+		k.read = nil
+	case "revive":
+		k.revive = nil
+	case "plans":
+		k.plans = unsaid
+	case "delays":
+		k.delays = unsaid
+	case "leases":
+		k.leases = unsaid
+	case "alone":
+		k.alone = unsaid
+	case "oneSubject":
+		k.oneSubject = unsaid
+	}
+	return k.problems(texts)
+}
+
+func (k *kind) problems(texts []string) (problems []string) {
+	bad := func(field, what string) {
+		problems = append(problems, fmt.Sprintf("%s: %s %s", strconv.Quote(k.name), field, what))
+	}
+	if k.name == "" {
+		bad("name", "is missing")
+	}
+	if k.read == nil {
+		bad("read", "is missing")
+	}
+	if k.revive == nil && k.inRules() {
+		bad("revive", "is missing, and rules hold the limit")
+	}
+	seen := map[string]map[bool]bool{"plans": {}, "delays": {}, "leases": {}, "alone": {}, "oneSubject": {}}
+	for _, text := range texts {
+		limit, err := ParseLimit(text)
+		if err != nil || limit.kind().name != k.name && k.name != "" {
+			continue
+		}
+		a := limit.algorithm()
+		seen["plans"][algorithm.Planned(a)] = true
+		seen["delays"][algorithm.Delays(a)] = true
+		seen["leases"][algorithm.Leases(a)] = true
+		seen["alone"][a.Solitary()] = true
+		seen["oneSubject"][algorithm.Starts(a)] = true
+	}
+	for field, said := range map[string]trait{"plans": k.plans, "delays": k.delays, "leases": k.leases, "alone": k.alone, "oneSubject": k.oneSubject} {
+		values := seen[field]
+		switch {
+		case said == unsaid:
+			bad(field, "is not said")
+		case len(values) == 0:
+			bad(field, "is said, and no text shows it")
+		case said == yes && values[false], said == no && values[true], said == depends && len(values) == 1:
+			bad(field, fmt.Sprintf("is said to be %d, and the algorithm shows %v", said, values))
+		}
+	}
+	return problems
+}
