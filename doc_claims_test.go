@@ -69,3 +69,12 @@ func TestJitterHoldsBackWaitingCallersOnly(t *testing.T) {
 		}
 	})
 }
+
+func TestRuleReadsBackWithoutWhiteSpaceAroundItsName(t *testing.T) {
+	for name, want := range map[string]string{"log in": "log in", " login ": "login"} {
+		rule := mustRule(t, name, weir.FixedWindow{Rate: weir.PerDay(1)})
+		if again, err := weir.ParseRule(rule.String()); err != nil || again.Name() != want {
+			t.Errorf("%q reads back as %v, %v; want the name %q", rule, again, err, want)
+		}
+	}
+}

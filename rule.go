@@ -116,7 +116,8 @@ func (r *Rule) Name() string { return r.name }
 func (r *Rule) Limits() []Limit { return append([]Limit(nil), r.limits...) }
 
 // String prints the rule as ParseRule reads it:
-// login=token bucket 5/m and fixed window 100/d.
+// login=token bucket 5/m and fixed window 100/d. White space around a name is
+// not read back.
 func (r *Rule) String() string { return r.name + "=" + limitsText(r.limits) }
 
 // MarshalText is String.
