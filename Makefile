@@ -66,6 +66,10 @@ differential: ## the memory and the Redis engine against each other, TIMES (50) 
 redis-show: ## a minute of load on two daemons that share one limit in Redis
 	WEIR_REDIS_SHOW=1m go test -count=1 -v -run TestTwoDaemonsOnOneRedisShareALimit ./cmd/weir
 
+redis-suite: ## the suite against the server at URL=redis://…: writes keys below weirtest-…, deletes them, and touches nothing else
+	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }
+	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
+
 show: ## what only the real clock shows: weir pace keeps its pace within 3 %
 	scripts/pace.sh
 
@@ -84,4 +88,4 @@ hostile: ## a daemon under every attack we know, beside honest clients, for HOST
 microbench: ## the benchmarks of the packages that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show bench bench-redis soak hostile microbench
+.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-redis soak hostile microbench

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -101,6 +102,10 @@ func Open(url string, options Options) (*Engine, error) {
 		return nil, err
 	}
 	e.conns = conns
+	if err := checkVersion(connected, strings.Join(client.InitAddress, ", ")); err != nil {
+		connected.Close()
+		return nil, err
+	}
 	return e, nil
 }
 

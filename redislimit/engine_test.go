@@ -41,6 +41,7 @@ func dialWith(t testing.TB, option rueidis.ClientOption) rueidis.Client {
 // newEngine makes an engine that must be good.
 func newEngine(t testing.TB, client rueidis.Client, options redislimit.Options) *redislimit.Engine {
 	t.Helper()
+	options.OneSlot = options.OneSlot || namedOneSlot
 	e, err := redislimit.New(client, options)
 	if err != nil {
 		t.Fatalf("New(%+v): %v", options, err)
@@ -51,7 +52,7 @@ func newEngine(t testing.TB, client rueidis.Client, options redislimit.Options) 
 // apart numbers engines that are to share nothing on one server.
 var apart atomic.Int64
 
-func fresh() string { return fmt.Sprint("test", apart.Add(1)) }
+func fresh() string { return fmt.Sprint(testPrefix, apart.Add(1)) }
 
 func newRule(t testing.TB, name string, limits ...weir.Limit) *weir.Rule {
 	t.Helper()
@@ -63,10 +64,14 @@ func newRule(t testing.TB, name string, limits ...weir.Limit) *weir.Rule {
 }
 
 func TestOneServerPassesTheSuiteAndItsVectors(t *testing.T) {
-	client := dial(t, redistest.Start(t))
+	client, named := suiteServer(t)
 	limittest.RunTicks(t, time.Microsecond, 1<<52, func(clock func() int64) weir.Engine {
 		return newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})
 	})
+	if named {
+		t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, 200, false) })
+		t.Run("WhatALaterLaneRefusesIsGivenBackExactly", func(t *testing.T) { refusedByALane(t, client) })
+	}
 }
 
 func TestTheLargestDecisionIsOneCall(t *testing.T) {

@@ -30,6 +30,7 @@ const (
 	ReadOnly    Reason = "read only" // the server is a replica, or out of replicas
 	Loading     Reason = "loading"   // it starts, and reads its data
 	OutOfMemory Reason = "no memory" // maxmemory is reached and nothing may be evicted
+	TooOld      Reason = "too old"   // Redis before 6.2
 	Denied      Reason = "denied"    // the user or password is wrong, or its ACL too narrow
 	ClusterDown Reason = "cluster"   // slots have no owner, or keep moving
 	Lost        Reason = "lost"      // the connection failed, or gave no answer in time

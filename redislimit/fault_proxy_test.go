@@ -16,6 +16,7 @@ type proxy struct {
 	listener net.Listener
 	cut      atomic.Bool // the next reply is the last of its connection
 	cuts     atomic.Int64
+	rewrite  atomic.Value // func([]byte) []byte: what becomes of a reply
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -82,7 +83,11 @@ func (p *proxy) replies(client, server net.Conn) {
 			_, _ = client.Write(buffer[:n/2])
 			return
 		}
-		if _, err := client.Write(buffer[:n]); err != nil {
+		reply := buffer[:n]
+		if rewrite, ok := p.rewrite.Load().(func([]byte) []byte); ok {
+			reply = rewrite(reply)
+		}
+		if _, err := client.Write(reply); err != nil {
 			return
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 // Warnings says in words what about the servers an operator should mend, or
 // nothing. It asks every node that the client knows, with INFO, and is for the
-// start of a program: it does up to two calls a node.
+// start of a program: it does up to three calls a node.
+// A server that is too old is an error.
 //
 // It looks for a cluster behind one address, and for eviction. A server that is full and may evict keys
 // forgets budgets that are spent, and every key of this engine is one that
@@ -22,6 +23,9 @@ func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	var problems []error
 	nodes := e.nodes()
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
+		if server, err := nodes[addr](ctx, "server"); err == nil {
+			problems = append(problems, tooOld(addr, server["redis_version"]))
+		}
 		memory, err := nodes[addr](ctx, "memory")
 		if err != nil {
 			problems = append(problems, fmt.Errorf("redislimit: warnings: INFO memory of %s: %w", addr, err))

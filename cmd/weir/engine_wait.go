@@ -31,7 +31,7 @@ func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules [
 		switch {
 		case !ok: // trying again does not help
 			return nil, err
-		case failed.Reason == redislimit.Denied || o.engineWait == 0:
+		case failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld || o.engineWait == 0:
 			return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err), engineHint(failed.Reason))
 		case time.Since(began) >= o.engineWait:
 			return nil, errorWithHint(fmt.Errorf("serve: --engine: not ready within %v: %w", o.engineWait, err), engineHint(failed.Reason), "wait longer with --engine-wait")
@@ -66,8 +66,11 @@ func (o *serveOptions) tryRedis(ctx context.Context, rules []*weir.Rule) (*redis
 }
 
 func engineHint(reason redislimit.Reason) string {
-	if reason == redislimit.ReadOnly {
+	switch reason {
+	case redislimit.ReadOnly:
 		return "name the master; or Sentinels, which know it: redis-sentinel://HOST:PORT,…/MASTER"
+	case redislimit.TooOld:
+		return "docs/redis.md lists the versions of Redis and Valkey that were seen to pass"
 	}
 	return "is the server running, and may this user use it? docs/redis.md lists what Redis has to allow"
 }

@@ -1,0 +1,42 @@
+package redislimit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// The oldest version of Redis that the engine works with.
+const oldestMajor, oldestMinor = 6, 2
+
+// versionTimeout is how long a server may take to tell its version.
+const versionTimeout = time.Second
+
+// checkVersion refuses a server that is too old. One that does not tell is not
+// refused.
+func checkVersion(client rueidis.Client, addr string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
+	defer cancel()
+	text, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
+	if err != nil {
+		return nil
+	}
+	if err := tooOld(addr, infoFields(text)["redis_version"]); err != nil {
+		return &Error{Op: opOpen, Reason: TooOld, Err: err}
+	}
+	return nil
+}
+
+// tooOld is nil for a version that will do, or that cannot be read.
+func tooOld(addr, version string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
+		return nil
+	}
+	if major > oldestMajor || major == oldestMajor && minor >= oldestMinor {
+		return nil
+	}
+	return fmt.Errorf("Redis %s at %s is too old; it has to be %d.%d or later", version, addr, oldestMajor, oldestMinor)
+}
