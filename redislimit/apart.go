@@ -36,7 +36,7 @@ const (
 func (e *Engine) oneByOne(s *submission) {
 	tries := movingTries
 	for i := range s.decisions {
-		alone := []*submission{{decisions: s.decisions[i : i+1]}}
+		alone := []*submission{{decisions: s.decisions[i : i+1], ctx: s.ctx}}
 		lane := alone[0].lane()
 		err := e.exchange(lane, alone)
 		for ; moving(err) && tries > 0; tries-- {

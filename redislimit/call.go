@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -33,6 +32,9 @@ func (e *Engine) run(submissions []*submission) {
 func (e *Engine) finish(s *submission, err error) {
 	s.err = err
 	e.stats.decisions.Add(uint64(len(s.decisions)))
+	if s.decisions[0].op == opUndo {
+		e.stats.undoing.Add(-1)
+	}
 	if !s.deliver() {
 		e.late(s)
 	}
@@ -40,25 +42,36 @@ func (e *Engine) finish(s *submission, err error) {
 
 // exchange is one call: the decisions go out, and the answers come in.
 func (e *Engine) exchange(lane int, submissions []*submission) error {
+	if e.closed.Load() {
+		return errClosed
+	}
 	b := batches.Get().(*batch)
 	for _, s := range submissions {
 		for i := range s.decisions {
 			b.add(&s.decisions[i])
 		}
 	}
-	if e.closed.Load() {
-		return errClosed
-	}
+	ctx, began := traced(submissions), time.Now()
 	e.stats.calls.Add(1)
-	began := time.Now()
-	text, err := e.call(b, lane)
+	e.stats.inFlight.Add(1)
+	text, err := e.call(ctx, b, lane)
+	e.stats.inFlight.Add(-1)
+	if err != nil {
+		text, err = "", e.failed(err, began)
+	}
+	e.observe(ctx, began, submissions, b, len(text), err)
 	if err == nil || !lost(err) { // a call that is lost may still be read
 		b.clear()
 		batches.Put(b)
 	}
-	if err != nil {
-		return e.failed(err, began)
+	if err == nil {
+		e.read(text, submissions)
 	}
+	return err
+}
+
+// read fills in the answers of a reply.
+func (e *Engine) read(text string, submissions []*submission) {
 	r := reply{left: text, since: math.Inf(-1)}
 	now := micros(r.double())
 	if e.options.DenyNewServer {
@@ -69,7 +82,6 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 			r.read(&s.decisions[i], now)
 		}
 	}
-	return nil
 }
 
 // failed is the error of a call that left at an instant. Where it says that the
@@ -94,8 +106,8 @@ func lost(err error) bool {
 	return !answered
 }
 
-// call is one round trip. No caller's context ends it: it is everybody's.
-func (e *Engine) call(b *batch, lane int) (string, error) {
+// call is one round trip.
+func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
 	var space [4]string
 	args := append(space[:0], rueidis.BinaryString(b.args))
 	if e.options.Clock != nil || e.options.Linger != 0 || e.options.DenyNewServer {
@@ -110,9 +122,9 @@ func (e *Engine) call(b *batch, lane int) (string, error) {
 		args = append(args, rueidis.BinaryString(b.spent))
 	}
 	if e.sender != nil {
-		return eval(context.Background(), e.sender, b.keys, args)
+		return eval(ctx, e.sender, b.keys, args)
 	}
-	return script.Exec(context.Background(), e.client, b.keys, args).ToString()
+	return script.Exec(ctx, e.client, b.keys, args).ToString()
 }
 
 func (b *batch) clear() {
@@ -132,39 +144,19 @@ func (e *Engine) late(s *submission) {
 		e.stats.late.Add(1)
 		if d.op == opTake && d.admitted && d.err == nil {
 			e.stats.givenBack.Add(1)
-			e.committer(d.parts[0].lane).send(undoing(d))
+			e.committer(d.parts[0].lane).send(e.undoing(d))
 		}
 	}
 }
 
 // undoing asks to undo a take, and then what that left.
-func undoing(d *decision) *submission {
+func (e *Engine) undoing(d *decision) *submission {
+	e.stats.undoing.Add(1)
 	return &submission{
 		done: make(chan struct{}, 1),
 		decisions: []decision{
 			{op: opUndo, parts: slices.Clone(d.parts), now: d.now},
 			{op: opPeek, parts: slices.Clone(d.parts)},
 		},
-	}
-}
-
-// counters are Stats as they are counted.
-type counters struct{ calls, decisions, late, givenBack atomic.Uint64 }
-
-// Stats count what an engine did since it was made.
-type Stats struct {
-	Calls     uint64 // calls of the script
-	Decisions uint64 // decided by them
-	Late      uint64 // whose answer came after their caller had gone
-	GivenBack uint64 // of these, admitted ones that were given back
-}
-
-// Stats are the counts so far.
-func (e *Engine) Stats() Stats {
-	return Stats{
-		Calls:     e.stats.calls.Load(),
-		Decisions: e.stats.decisions.Load(),
-		Late:      e.stats.late.Load(),
-		GivenBack: e.stats.givenBack.Load(),
 	}
 }

@@ -11,7 +11,8 @@ import (
 // go together, each on its own.
 type submission struct {
 	decisions []decision
-	err       error // of the call as a whole
+	err       error           // of the call as a whole
+	ctx       context.Context // of the caller; nil if there is none
 
 	place place         // in the queue of the committer, whose lock holds it
 	done  chan struct{} // receives once when answered
@@ -45,6 +46,7 @@ type committer struct {
 // do has s answered, or returns why not: ctx ended first. A submission that was
 // still waiting then was never sent.
 func (c *committer) do(ctx context.Context, s *submission) error {
+	s.ctx = ctx
 	c.mu.Lock()
 	if c.flying > 0 {
 		c.push(s)
@@ -108,6 +110,13 @@ func (c *committer) leave(s *submission) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue.remove(s)
+}
+
+// waiting is how many decisions are in the queue.
+func (c *committer) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queue.decisions
 }
 
 // land ends a call: whoever has come meanwhile leaves at once, until nobody has.

@@ -241,7 +241,7 @@ func (e *Engine) submission() *submission { return e.pool.Get().(*submission) }
 
 // release keeps an answered submission for the next caller.
 func (e *Engine) release(s *submission) {
-	s.err = nil
+	s.err, s.ctx = nil, nil
 	s.state.Store(open)
 	e.pool.Put(s)
 }

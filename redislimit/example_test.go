@@ -1,6 +1,7 @@
 package redislimit_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,28 @@ func ExampleNew() {
 		return
 	}
 	fmt.Println(engine.Stats())
+}
+
+// histogram stands for one of a metrics library.
+type histogram struct{}
+
+func (h histogram) WithLabelValues(...string) histogram { return h }
+func (histogram) Observe(float64)                       {}
+
+// Metrics of each call.
+func ExampleOptions_observe() {
+	var seconds, shared histogram
+	observe := func(ctx context.Context, call redislimit.Call) {
+		outcome := cmp.Or(string(call.Outcome), "answered")
+		seconds.WithLabelValues(outcome).Observe(call.Took.Seconds())
+		shared.Observe(float64(call.Decisions))
+	}
+	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{Observe: observe})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer engine.Close()
 }
 
 // In a cluster, keys in one place are decided by one call, whatever they are.

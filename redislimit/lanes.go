@@ -89,7 +89,7 @@ func (e *Engine) askLane(ctx context.Context, o op, parts []part) (decision, err
 func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part) error {
 	back := make([]*submission, len(taken))
 	for i := range taken {
-		back[i] = undoing(&taken[i])
+		back[i] = e.undoing(&taken[i])
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -119,6 +119,6 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part) err
 // giveBack is undo for which nobody waits.
 func (e *Engine) giveBack(taken []decision) {
 	for i := range taken {
-		e.committer(taken[i].parts[0].lane).send(undoing(&taken[i]))
+		e.committer(taken[i].parts[0].lane).send(e.undoing(&taken[i]))
 	}
 }

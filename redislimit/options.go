@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +42,11 @@ type Options struct {
 	// microseconds of Redis for each call. Default: a server that lost its memory
 	// admits one more burst, and a replica that takes over what had not reached it.
 	DenyNewServer bool
+	// Observe is told of each call of the script after its end, for metrics and
+	// traces. It runs before the callers have their answers, so it should be quick,
+	// and several may run at once. Its context holds what that of the oldest caller
+	// holds, and so does the context that the client is called with. Default: none.
+	Observe func(context.Context, Call)
 	// Linger is how long a key outlives its state, so that a clock that is
 	// behind by less still finds it. Default: 0 with the server's clock, which
 	// also ends the keys, and a minute with Clock.
