@@ -242,7 +242,7 @@ func (s *subject) unbookInLine(b *Booking, now, actual int64) {
 		after = after || w == b.waiter
 	}
 	if actual > 0 {
-		b.waiter.n = actual
+		s.line.recost(b.waiter, actual)
 		s.line.replan(now)
 		return
 	}

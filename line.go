@@ -20,10 +20,10 @@ import (
 // and a late wake-up loses nothing; where it is strict (a gate, a log, a window),
 // at the instant of the release, and a late wake-up breaks no promise.
 type line struct {
-	queue    *queue
-	subject  *subject
-	order    order
-	length   int
+	queue   *queue
+	subject *subject
+	order   order
+	totals
 	timer    *time.Timer
 	wake     int64    // when the timer fires; unset if it will not
 	released *wakeUps // while the timer fires
@@ -54,6 +54,7 @@ type waiter struct {
 	done    chan error // told nil when it is let go; nil for a booking
 	told    int64      // the instant that a booking was promised
 	held    *holding   // notes the slots that it takes; nil if nobody asks
+	run     *run
 
 	previous, next *waiter // in its class
 }
@@ -61,15 +62,14 @@ type waiter struct {
 // lineOf is the line of s, begun if there is none.
 func (q *queue) lineOf(s *subject, now int64) *line {
 	if s.line == nil {
-		s.line = &line{queue: q, subject: s, order: newOrder(q.options.Weights), since: now, wake: unset}
+		s.line = &line{queue: q, subject: s, order: newOrder(q.options.Weights), totals: newTotals(), since: now, wake: unset}
 	}
 	return s.line
 }
 
 // join adds w at the end. The caller has seen to it that the timer is set.
 func (l *line) join(w *waiter) {
-	w.queued = true
-	l.length++
+	l.totals.add(w)
 	l.order.push(w)
 	l.plan.extend(l, w)
 }
@@ -78,19 +78,29 @@ func (l *line) join(w *waiter) {
 // from now on at the earliest.
 func (l *line) leave(w *waiter, now int64) {
 	head := l.order.next() == w
-	w.queued = false
-	l.length--
-	l.order.remove(w)
-	l.plan.valid = false
+	l.plan.left(l, w)
+	l.remove(w)
 	if head {
-		l.replan(now)
+		l.resume(now)
 	}
+}
+
+// remove takes w out of the line without charging its class.
+func (l *line) remove(w *waiter) {
+	l.order.remove(w)
+	l.totals.remove(w)
 }
 
 // replan follows a change of the state or the limit.
 func (l *line) replan(now int64) {
+	l.plan.drop()
+	l.resume(now)
+}
+
+// resume goes on with nobody due before now.
+func (l *line) resume(now int64) {
 	l.since = max(l.since, now)
-	l.plan.valid = false
+	l.ranBack = l.ranBack || now < l.newest
 	l.advance(now)
 }
 
@@ -117,7 +127,7 @@ func (l *line) advance(now int64) {
 	for w := l.order.next(); w != nil; w = l.order.next() {
 		if l.hopeless(w) {
 			l.release(w, &CostError{Op: opWait, Cost: w.n, Capacity: l.subject.algorithm.Capacity()})
-			l.plan.valid = false
+			l.plan.drop()
 			continue
 		}
 		from, at := l.due(w, now)
@@ -195,12 +205,9 @@ func (l *line) spend(w *waiter, from, at int64) {
 	s := l.subject
 	s.spend(from, w.n, w.held)
 	l.since = max(l.since, at)
-	if !algorithm.Planned(s.algorithm) {
-		l.plan.valid = false
-	}
+	l.plan.served(l)
 	l.order.serve(w)
-	w.queued = false
-	l.length--
+	l.totals.remove(w)
 	switch {
 	case w.done == nil:
 	case l.released != nil:
@@ -212,9 +219,7 @@ func (l *line) spend(w *waiter, from, at int64) {
 
 // release sends w away with an error.
 func (l *line) release(w *waiter, err error) {
-	l.order.remove(w)
-	w.queued = false
-	l.length--
+	l.remove(w)
 	if w.done != nil {
 		w.done <- err
 	}

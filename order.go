@@ -94,6 +94,18 @@ func (o *order) remove(w *waiter) {
 	w.previous, w.next = nil, nil
 }
 
+// fromEnd is the n-th waiter from the end of the only class; nil if n is 0.
+func (o *order) fromEnd(n int) (w *waiter) {
+	for ; n > 0; n-- {
+		if w == nil {
+			w = o.classes[0].last
+		} else {
+			w = w.previous
+		}
+	}
+	return w
+}
+
 // rebase moves virtual time back to 0, long before it overflows.
 func (o *order) rebase() {
 	for i := range o.classes {

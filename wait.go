@@ -243,15 +243,10 @@ func (q *queue) granted(ctx context.Context, o owner, turn Turn, waited bool) er
 
 func waitEnded(err error) error { return fmt.Errorf("weir: wait: %w", err) }
 
-// waiters is how many wait, those with a booking not counted.
-func (s *subject) waiters(now int64) (count int) {
+// waiters is how many wait, bookings not counted.
+func (s *subject) waiters(now int64) int {
 	if !s.waiting(now) {
 		return 0
 	}
-	for w := range s.line.order.all {
-		if w.done != nil {
-			count++
-		}
-	}
-	return count
+	return s.line.length - s.line.bookings
 }

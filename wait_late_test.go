@@ -9,14 +9,14 @@ import (
 
 // late is a line under a clock of its own, whose timer fires when told.
 type late struct {
-	t       *testing.T
+	t       testing.TB
 	mu      sync.Mutex
 	now     int64
 	queue   queue
 	subject subject
 }
 
-func newLate(t *testing.T, limit Limit) *late {
+func newLate(t testing.TB, limit Limit) *late {
 	a, err := compile(limit)
 	if err != nil {
 		t.Fatal(err)

@@ -96,6 +96,16 @@ func Planned(a Algorithm) bool {
 	return ok && p.Planned()
 }
 
+// AddsUp says that takes of n units in all, from now on and each at the instant
+// at which the ones before let it go, leave what one take of n leaves, in any
+// order.
+func AddsUp(a Algorithm, s State, now, n int64) bool {
+	adder, ok := a.(interface {
+		AddsUp(s State, now, n int64) bool
+	})
+	return ok && adder.AddsUp(s, now, n)
+}
+
 // Hold is how long cost n has to be held back: the wait, or the delay of a limit
 // that queues. n may be more than the limit takes at once.
 func Hold(a Algorithm, s State, now, n int64) int64 {

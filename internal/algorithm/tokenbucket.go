@@ -51,8 +51,18 @@ func (b *TokenBucket) Wait(s State, now, n int64) int64 {
 // empty bucket.
 func (b *TokenBucket) Take(s State, now, n int64) State {
 	tat := b.tat(s, now)
-	most := maxInt128(tat, b.ticks(now).add(mul(b.burst+maxUnits, b.unit)))
-	return b.state(minInt128(tat.add(mul(n, b.unit)), most))
+	return b.state(minInt128(tat.add(mul(n, b.unit)), maxInt128(tat, b.mostDebt(now))))
+}
+
+// mostDebt is where TAT saturates.
+func (b *TokenBucket) mostDebt(now int64) int128 {
+	return b.ticks(now).add(mul(b.burst+maxUnits, b.unit))
+}
+
+// AddsUp holds up to the most debt: whoever is let go leaves TAT ahead, so each
+// moves it by no more and no less than its units.
+func (b *TokenBucket) AddsUp(s State, now, n int64) bool {
+	return !b.tat(s, now).add(mul(n, b.unit)).sub(b.mostDebt(now)).positive()
 }
 
 // Give moves TAT back by nT, but not behind now.

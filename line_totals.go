@@ -1,0 +1,117 @@
+package weir
+
+import (
+	"math"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// totals are what a line knows of its waiters without going through them.
+type totals struct {
+	length   int
+	bookings int
+	huge     int   // waiters whose costs are no part of units
+	units    int64 // the costs of the others
+	largest  int64 // the largest cost since the line began
+	newest   int64 // the latest arrival since the line began
+	ranBack  bool  // the time ran back behind an arrival
+	last     *run
+}
+
+// hugeCost is a cost above which units could overflow.
+const hugeCost = 1 << 32
+
+// run is a part of a line of one class in which all costs are the same.
+type run struct {
+	n              int64
+	waiters        int
+	previous, next *run
+}
+
+func newTotals() totals { return totals{newest: math.MinInt64} }
+
+func (t *totals) add(w *waiter) {
+	w.queued = true
+	t.length++
+	if w.done == nil {
+		t.bookings++
+	}
+	t.charge(w.n, 1)
+	t.largest, t.newest = max(t.largest, w.n), max(t.newest, w.arrived)
+	if t.last == nil || t.last.n != w.n {
+		r := &run{n: w.n, previous: t.last}
+		if t.last != nil {
+			t.last.next = r
+		}
+		t.last = r
+	}
+	w.run = t.last
+	w.run.waiters++
+}
+
+func (t *totals) remove(w *waiter) {
+	w.queued = false
+	t.length--
+	if w.done == nil {
+		t.bookings--
+	}
+	t.charge(w.n, -1)
+	if w.run.waiters--; w.run.waiters == 0 {
+		t.unlink(w.run)
+	}
+}
+
+// recost changes the cost of a booking. It stays in its run, which says nothing
+// while the line has a booking.
+func (t *totals) recost(w *waiter, n int64) {
+	t.charge(w.n, -1)
+	w.n = n
+	t.charge(n, 1)
+}
+
+// charge counts a cost, or takes it off if sign is -1.
+func (t *totals) charge(n int64, sign int) {
+	if n > hugeCost {
+		t.huge += sign
+	} else {
+		t.units += n * int64(sign)
+	}
+}
+
+func (t *totals) unlink(r *run) {
+	if r.previous != nil {
+		r.previous.next = r.next
+	}
+	if r.next != nil {
+		r.next.previous = r.previous
+	} else {
+		t.last = r.previous
+	}
+}
+
+// behind is how many waiters stand behind a run.
+func (t *totals) behind(r *run) (waiters int) {
+	for u := t.last; u != r; u = u.previous {
+		waiters += u.waiters
+	}
+	return waiters
+}
+
+// inTurn says that all arrived before the head of the line is due, and that none
+// was told an instant: then only the costs say who goes when.
+func (t *totals) inTurn() bool { return t.bookings == 0 && !t.ranBack }
+
+// summed is plan.tail in one step, for a limit under which the costs of a line
+// add up.
+func (l *line) summed() (state algorithm.State, at int64, ok bool) {
+	s, head := l.subject, l.order.next()
+	if head == nil || !l.inTurn() || l.huge > 0 || l.largest > s.algorithm.Capacity() {
+		return algorithm.State{}, 0, false
+	}
+	from := max(head.arrived, l.since)
+	if !algorithm.AddsUp(s.algorithm, s.state, from, l.units) {
+		return algorithm.State{}, 0, false
+	}
+	at = saturatingAdd(from, algorithm.Hold(s.algorithm, s.state, from, l.units))
+	return s.algorithm.Take(s.state, from, l.units), at, at < math.MaxInt64
+}
