@@ -9,33 +9,55 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
 // The name of a managed Redis leads to another server after a failover, while the
-// connections still lead to the old one, which says READONLY from then on.
+// connections still lead to the old one, which says READONLY from then on. A
+// client of one's own has to end its connections itself.
 func TestAnAddressWhoseMasterHasMovedIsDialledAgain(t *testing.T) {
-	was, is := redistest.Start(t), redistest.Start(t)
-	link := startProxy(t, was.Addr)
-	engine := openFor(t, "redis://"+link.addr, Options{})
-	rule, err := weir.ParseRule("moved=token bucket 1000/h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 8 { // on every connection of the client
-		if _, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil {
+	for _, own := range []bool{false, true} {
+		was, is := redistest.Start(t), redistest.Start(t)
+		link := startProxy(t, was.Addr)
+		engine := openFor(t, "redis://"+link.addr, Options{})
+		if own {
+			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{link.addr}, DisableCache: true, ConnLifetime: 200 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if engine, err = New(client, Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rule, err := weir.ParseRule("moved=token bucket 1000/h")
+		if err != nil {
 			t.Fatal(err)
 		}
+		for range 8 { // on every connection of the client
+			if _, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		link.server.Store(is.Addr)
+		_, port, _ := net.SplitHostPort(is.Addr)
+		was.Do("REPLICAOF", "127.0.0.1", port)
+		awaitAdmission(t, engine, rule)
 	}
-	link.server.Store(is.Addr)
-	_, port, _ := net.SplitHostPort(is.Addr)
-	was.Do("REPLICAOF", "127.0.0.1", port)
-	began := time.Now()
-	for {
+}
+
+// awaitAdmission returns when a take is admitted. Until then it may be read only
+// or lost.
+func awaitAdmission(t *testing.T, engine *Engine, rule *weir.Rule) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		d, err := engine.Take(t.Context(), rule.For("k", 1))
 		if err == nil && d.Allowed {
-			break
+			t.Logf("decided %v after the move", time.Since(began))
+			return
 		}
 		failed, ok := errors.AsType[*Error](err)
 		if !ok || failed.Reason != ReadOnly && failed.Reason != Lost {
@@ -44,9 +66,7 @@ func TestAnAddressWhoseMasterHasMovedIsDialledAgain(t *testing.T) {
 		if time.Since(began) > patience {
 			t.Fatalf("no decision within %v of the move: %v", patience, err)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Logf("decided %v after the move", time.Since(began))
 }
 
 // A replica that stays one is not dialled once for each call.
