@@ -44,6 +44,9 @@ var packageRules = map[string]packageRule{
 	"internal/table": {
 		imports: reasons{"internal/algorithm": "what it keeps are states, and an idle one may go"},
 	},
+	"pace": {
+		imports: reasons{".": "calls and streams wait their turn on its limiters"},
+	},
 	"limittest": {
 		imports:     reasons{".": "the suite asks an engine"},
 		testImports: reasons{"internal/algorithm": "the vectors bind the pure functions too"},
@@ -105,7 +108,10 @@ var packageRules = map[string]packageRule{
 		},
 	},
 	"bench/hostile": {
-		imports: reasons{".": "it loads what daemons have saved, and shows faults of the library"},
+		imports: reasons{
+			".":    "it loads what daemons have saved, and shows faults of the library",
+			"pace": "it shows faults of pacing",
+		},
 	},
 	"bench/histories": {
 		testImports: reasons{

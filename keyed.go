@@ -253,7 +253,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	if w != nil {
 		err = q.await(ctx, w, turn.Max)
 	}
-	if err == nil && (w != nil || turn.held != nil) {
+	if err == nil && (w != nil || turn.Slots != nil) {
 		err = q.granted(ctx, o, turn, w != nil)
 	}
 	return err

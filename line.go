@@ -53,7 +53,7 @@ type waiter struct {
 	queued  bool
 	done    chan error // told nil when it is let go; nil for a booking
 	told    int64      // the instant that a booking was promised
-	held    *holding   // notes the slots that it takes; nil if nobody asks
+	held    *Slots     // notes the slots that it takes; nil if nobody asks
 	run     *run
 
 	previous, next *waiter // in its class

@@ -190,10 +190,15 @@ func TestALimitFunctionThatPanicsKeepsNoUnits(t *testing.T) {
 				t.Errorf("%v: a booking whose lifetime has ended kept its unit", limit)
 			}
 			k.Record(1, -1)
-			_, _ = weir.Do(t.Context(), k.For(1), func(context.Context) (int, error) { broken.Store(true); return 0, nil })
+			var slots weir.Slots
+			if err := k.WaitTurn(t.Context(), 1, weir.Turn{Cost: 1, Slots: &slots}); err != nil {
+				t.Fatal(err)
+			}
+			broken.Store(true)
+			slots.Release()
 			broken.Store(false)
-			if _, slots := limit.(weir.Concurrency); k.Allow(1) != slots {
-				t.Errorf("%v: after Do, its unit came back: %t", limit, !slots)
+			if _, holds := limit.(weir.Concurrency); k.Allow(1) != holds {
+				t.Errorf("%v: after Release, its unit came back: %t", limit, !holds)
 			}
 		})
 	}

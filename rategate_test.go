@@ -1,7 +1,9 @@
 package weir_test
 
 import (
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -45,4 +47,45 @@ func TestRateGateBooksNoMoreThanTwiceItsLimitAhead(t *testing.T) {
 	if err != nil || !b.Decision.Allowed || b.Decision.Delay != 2*time.Second {
 		t.Errorf("1s later: got %+v and error %v, want it after 2s", b.Decision, err)
 	}
+}
+
+// The promise of a rate gate, in a loop and in parallel: with 2 a second, start
+// i+2 is never less than a second after start i.
+func TestRateGateKeepsStartsApartInALoopAndInParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := mustNew(t, weir.RateGate{Rate: weir.PerSecond(2)})
+		begin := time.Now()
+		starts := make(chan time.Duration, 20)
+		start := func() {
+			if err := gate.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			starts <- time.Since(begin)
+		}
+		for i := range 10 {
+			start()
+			time.Sleep(time.Duration(i*i) * 17 * time.Millisecond) // work of differing length
+		}
+		var parallel sync.WaitGroup
+		for range 10 {
+			parallel.Go(start)
+		}
+		parallel.Wait()
+		close(starts)
+		var got []time.Duration
+		for at := range starts {
+			got = append(got, at)
+		}
+		if len(got) != 20 {
+			t.Fatalf("%d starts, want 20", len(got))
+		}
+		for i := range got[2:] {
+			if got[i+2]-got[i] < time.Second {
+				t.Errorf("start %d at %v, start %d at %v: less than 1s apart", i, got[i], i+2, got[i+2])
+			}
+		}
+		if last := got[19] - got[10]; last < 4*time.Second || last > 5*time.Second {
+			t.Errorf("ten parallel starts took %v, want no more than the gate asks for", last)
+		}
+	})
 }

@@ -111,7 +111,7 @@ func (s *subject) recordFor(now, n int64, identity uint64) Decision {
 }
 
 // spend takes the n units of a turn as of an instant.
-func (s *subject) spend(from, n int64, h *holding) {
+func (s *subject) spend(from, n int64, h *Slots) {
 	s.state = algorithm.TakeFor(s.algorithm, s.state, from, n, h.who())
 	s.wrote()
 	if h != nil {

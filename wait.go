@@ -14,8 +14,10 @@ type Turn struct {
 	Cost  int64         // 0 passes at once
 	Class int           // index into Options.Weights
 	Max   time.Duration // the longest wait; 0 is no bound but the context's
-
-	held *holding // notes the slots that the turn takes; nil if nobody asks
+	// Slots, unless it is nil, collects the slots of a Concurrency that the turn
+	// acquires, so that the caller can release these and nobody else's. A caller
+	// without it releases slots with Record and a negative cost.
+	Slots *Slots
 }
 
 // Wait is WaitN(ctx, 1).
@@ -88,7 +90,7 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if w != nil {
 		err = l.queue.await(ctx, w, turn.Max)
 	}
-	if err == nil && (w != nil || turn.held != nil) {
+	if err == nil && (w != nil || turn.Slots != nil) {
 		err = l.queue.granted(ctx, l, turn, w != nil)
 	}
 	return err
@@ -132,7 +134,7 @@ func (q *queue) enter(ctx context.Context, s *subject, now int64, turn Turn) (*w
 		return nil, err
 	}
 	line := q.lineOf(s, now)
-	w := &waiter{subject: s, n: n, arrived: line.arrival(now), class: turn.Class, done: make(chan error, 1), held: turn.held}
+	w := &waiter{subject: s, n: n, arrived: line.arrival(now), class: turn.Class, done: make(chan error, 1), held: turn.Slots}
 	line.join(w)
 	if !waiting || len(q.options.Weights) > 1 {
 		line.advance(now)
@@ -145,7 +147,7 @@ func (s *subject) pass(now int64, t Turn) bool {
 	if algorithm.Hold(s.algorithm, s.state, now, t.Cost) > 0 || s.algorithm.Wait(s.state, now, t.Cost) > 0 {
 		return false
 	}
-	s.spend(now, t.Cost, t.held)
+	s.spend(now, t.Cost, t.Slots)
 	return true
 }
 
@@ -233,11 +235,11 @@ func (q *queue) granted(ctx context.Context, o owner, turn Turn, waited bool) er
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			giveBack(o, turn.Cost, turn.held.who())
+			giveBack(o, turn.Cost, turn.Slots.who())
 			return waitEnded(ctx.Err())
 		}
 	}
-	turn.held.keep(o, turn.Cost)
+	turn.Slots.keep(o, turn.Cost)
 	return nil
 }
 

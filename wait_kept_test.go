@@ -14,7 +14,7 @@ import (
 
 // closable is what a Limiter and a key of a Keyed have in common here.
 type closable struct {
-	weir.Pacer
+	pacer
 	allow   func() bool
 	reserve func(n int64, longest time.Duration) (*weir.Booking, error)
 	set     func(weir.Limit) error

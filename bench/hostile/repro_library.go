@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // libraryFaults need no daemon.
@@ -103,7 +104,7 @@ func doOverSlots(*prober) string {
 	var shown []string
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		_, err := weir.Do(ctx, l, func(context.Context) (int, error) { return 0, nil })
+		_, err := pace.Do(ctx, l, func(context.Context) (int, error) { return 0, nil })
 		cancel()
 		shown = append(shown, plain(err))
 	}

@@ -1,16 +1,16 @@
-package weir_test
+package pace_test
 
 import (
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // numbers yields 0 to n-1.
@@ -28,7 +28,7 @@ func TestPacedSequenceIsABurstAndThenTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(5), Burst: 5})
 		start := time.Now()
-		paced, refused := weir.Paced(t.Context(), lim, numbers(20))
+		paced, refused := pace.Seq(t.Context(), lim, numbers(20))
 		next := 0
 		for i := range paced {
 			want := time.Duration(max(0, i-4)) * time.Second / 5
@@ -47,7 +47,7 @@ func TestPacedPairsAreABurstAndThenTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(5), Burst: 5})
 		start := time.Now()
-		paced, refused := weir.Paced2(t.Context(), lim, slices.All(slices.Collect(numbers(20))))
+		paced, refused := pace.Seq2(t.Context(), lim, slices.All(slices.Collect(numbers(20))))
 		got := maps.Collect(paced)
 		if len(got) != 20 || time.Since(start) != 3*time.Second || refused() != nil {
 			t.Errorf("%d pairs after %v, %v; want 20 after 3s", len(got), time.Since(start), refused())
@@ -70,7 +70,7 @@ func TestPacedStopsWithTheReasonWhenATurnIsRefused(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			time.AfterFunc(2500*time.Millisecond, func() { test.spoil(lim, cancel) })
-			paced, refused := weir.Paced(ctx, lim, numbers(10))
+			paced, refused := pace.Seq(ctx, lim, numbers(10))
 			got := slices.Collect(paced)
 			if !slices.Equal(got, []int{0, 1, 2}) || time.Since(start) != 2500*time.Millisecond || !errors.Is(refused(), test.want) {
 				t.Errorf("%s: %v after %v, %v; want 0 to 2 after 2.5s and %v", test.name, got, time.Since(start), refused(), test.want)
@@ -89,7 +89,7 @@ func TestPacedIsRefusedAtOnceWhenTheDeadlineComesBeforeTheTurn(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1999*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		paced, refused := weir.Paced(ctx, lim, numbers(10))
+		paced, refused := pace.Seq(ctx, lim, numbers(10))
 		got := slices.Collect(paced)
 		if len(got) != 2 || time.Since(start) != time.Second || !errors.Is(refused(), context.DeadlineExceeded) {
 			t.Errorf("%v after %v, %v; want two values, and DeadlineExceeded after 1s", got, time.Since(start), refused())
@@ -102,7 +102,7 @@ func TestPacedIsRefusedAtOnceWhenTheDeadlineComesBeforeTheTurn(t *testing.T) {
 
 func TestPacedConsumerThatStopsIsNotRefused(t *testing.T) {
 	lim := mustNew(t, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 5})
-	paced, refused := weir.Paced(t.Context(), lim, numbers(10))
+	paced, refused := pace.Seq(t.Context(), lim, numbers(10))
 	for i := range paced {
 		if i == 2 {
 			break
@@ -127,7 +127,7 @@ func (s *scripted) Record(int64) weir.Decision { return weir.Decision{} }
 func TestPacedSequenceTellsTheReasonOfItsLastPass(t *testing.T) {
 	turns := &scripted{nil, weir.ErrQueueFull, nil, nil, weir.ErrClosed}
 	count := 2
-	paced, refused := weir.Paced(t.Context(), turns, func(yield func(int) bool) { numbers(count)(yield) })
+	paced, refused := pace.Seq(t.Context(), turns, func(yield func(int) bool) { numbers(count)(yield) })
 	for pass, want := range []error{weir.ErrQueueFull, nil, weir.ErrClosed, nil} {
 		if pass == 3 {
 			count = 0
@@ -146,7 +146,7 @@ func TestChunkOfPacedValuesComesWhenItsLastIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 1})
 		start := time.Now()
-		paced, _ := weir.Paced(t.Context(), lim, numbers(100))
+		paced, _ := pace.Seq(t.Context(), lim, numbers(100))
 		if got := slices.Collect(paced); len(got) != 100 || time.Since(start) != 9900*time.Millisecond {
 			t.Errorf("%d values after %v, want 100 after 9.9s", len(got), time.Since(start))
 		}
@@ -164,7 +164,7 @@ func TestPacedChannelPassesEverythingOnInTime(t *testing.T) {
 			}
 		}()
 		start := time.Now()
-		paced, refused := weir.PacedChan(t.Context(), lim, in)
+		paced, refused := pace.Chan(t.Context(), lim, in)
 		next := 0
 		for i := range paced {
 			want := time.Duration(max(0, i-4)) * time.Second / 5
@@ -200,7 +200,7 @@ func TestPacedChannelLeavesNoGoroutineWhenTheContextEnds(t *testing.T) {
 				in <- 7
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			paced, refused := weir.PacedChan(ctx, lim, in)
+			paced, refused := pace.Chan(ctx, lim, in)
 			synctest.Wait()
 			cancel()
 			synctest.Wait()
@@ -223,7 +223,7 @@ func TestPacedChannelHasOneValueReadyForAConsumerThatWasAway(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		paced, _ := weir.PacedChan(ctx, lim, in)
+		paced, _ := pace.Chan(ctx, lim, in)
 		time.Sleep(5500 * time.Millisecond)
 		start := time.Now()
 		var at []time.Duration
@@ -234,47 +234,6 @@ func TestPacedChannelHasOneValueReadyForAConsumerThatWasAway(t *testing.T) {
 		// The first was let go at 0s and the second, asked for at 5.5s, at once.
 		if want := []time.Duration{0, 0, time.Second, 2 * time.Second}; !slices.Equal(at, want) {
 			t.Errorf("values came after %v, want %v", at, want)
-		}
-	})
-}
-
-// The promise of a rate gate, in a loop and in parallel: with 2 a second, start
-// i+2 is never less than a second after start i.
-func TestRateGateKeepsStartsApartInALoopAndInParallel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		gate := mustNew(t, weir.RateGate{Rate: weir.PerSecond(2)})
-		begin := time.Now()
-		starts := make(chan time.Duration, 20)
-		start := func() {
-			if err := gate.Wait(t.Context()); err != nil {
-				t.Error(err)
-			}
-			starts <- time.Since(begin)
-		}
-		for i := range 10 {
-			start()
-			time.Sleep(time.Duration(i*i) * 17 * time.Millisecond) // work of differing length
-		}
-		var parallel sync.WaitGroup
-		for range 10 {
-			parallel.Go(start)
-		}
-		parallel.Wait()
-		close(starts)
-		var got []time.Duration
-		for at := range starts {
-			got = append(got, at)
-		}
-		if len(got) != 20 {
-			t.Fatalf("%d starts, want 20", len(got))
-		}
-		for i := range got[2:] {
-			if got[i+2]-got[i] < time.Second {
-				t.Errorf("start %d at %v, start %d at %v: less than 1s apart", i, got[i], i+2, got[i+2])
-			}
-		}
-		if last := got[19] - got[10]; last < 4*time.Second || last > 5*time.Second {
-			t.Errorf("ten parallel starts took %v, want no more than the gate asks for", last)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package weir_test
+package pace_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 func since(start time.Time) func(context.Context) (time.Duration, error) {
@@ -20,7 +21,7 @@ func TestDoReturnsTheValueOfACallThatHadItsTurn(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(2), Burst: 1})
 		start := time.Now()
 		for i := range 5 {
-			at, err := weir.Do(t.Context(), lim, since(start))
+			at, err := pace.Do(t.Context(), lim, since(start))
 			if want := time.Duration(i) * time.Second / 2; at != want || err != nil {
 				t.Errorf("call %d ran at %v, %v; want %v", i, at, err, want)
 			}
@@ -36,7 +37,7 @@ func TestDoOfAKeyWaitsForThatKeyOnly(t *testing.T) {
 			host string
 			want time.Duration
 		}{{"a", 0}, {"b", 0}, {"a", time.Second}, {"c", time.Second}, {"b", time.Second}, {"b", 2 * time.Second}} {
-			at, err := weir.Do(t.Context(), perHost.For(call.host), since(start))
+			at, err := pace.Do(t.Context(), perHost.For(call.host), since(start))
 			if at != call.want || err != nil {
 				t.Errorf("call for %s ran at %v, %v; want %v", call.host, at, err, call.want)
 			}
@@ -51,7 +52,7 @@ func TestDoRunsNothingThatIsRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := weir.Do(ctx, lim, func(context.Context) (int, error) {
+		_, err := pace.Do(ctx, lim, func(context.Context) (int, error) {
 			t.Error("fn ran although its turn comes after the deadline")
 			return 0, nil
 		})
@@ -68,7 +69,7 @@ func TestDoRunsNothingThatIsRefused(t *testing.T) {
 func TestDoPassesErrorsAndPanicsOfTheCallThrough(t *testing.T) {
 	lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 2})
 	broken := errors.New("broken")
-	if _, err := weir.Do(t.Context(), lim, func(context.Context) (int, error) { return 0, broken }); err != broken {
+	if _, err := pace.Do(t.Context(), lim, func(context.Context) (int, error) { return 0, broken }); err != broken {
 		t.Errorf("Do: %v, want the error of the call itself", err)
 	}
 	defer func() {
@@ -79,7 +80,7 @@ func TestDoPassesErrorsAndPanicsOfTheCallThrough(t *testing.T) {
 			t.Error("a call that panicked cost nothing, want the unit spent")
 		}
 	}()
-	_, _ = weir.Do(t.Context(), lim, func(context.Context) (int, error) { panic("ouch") })
+	_, _ = pace.Do(t.Context(), lim, func(context.Context) (int, error) { panic("ouch") })
 }
 
 func TestClassOfAPacerIsThatOfItsTurns(t *testing.T) {
@@ -90,7 +91,7 @@ func TestClassOfAPacerIsThatOfItsTurns(t *testing.T) {
 		for class := range counts {
 			for range 40 {
 				go func() {
-					if _, err := weir.Do(t.Context(), weir.InClass(lim, class), since(time.Now())); err == nil {
+					if _, err := pace.Do(t.Context(), pace.InClass(lim, class), since(time.Now())); err == nil {
 						counts[class].Add(1)
 					}
 				}()
@@ -100,7 +101,7 @@ func TestClassOfAPacerIsThatOfItsTurns(t *testing.T) {
 		if heavy, light := counts[0].Load(), counts[1].Load(); heavy != 30 || light != 10 {
 			t.Errorf("of 40 turns the classes of weight 3 and 1 had %d and %d, want 30 and 10", heavy, light)
 		}
-		if err := weir.InClass(lim, 2).WaitTurn(t.Context(), weir.Turn{Cost: 1}); !errors.Is(err, weir.ErrRequest) {
+		if err := pace.InClass(lim, 2).WaitTurn(t.Context(), weir.Turn{Cost: 1}); !errors.Is(err, weir.ErrRequest) {
 			t.Errorf("class 2 of 2: %v, want ErrRequest", err)
 		}
 		lim.Close()

@@ -1,4 +1,4 @@
-package weir_test
+package pace_test
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 const kib, mib = 1 << 10, 1 << 20
@@ -63,7 +64,7 @@ func TestPacedReaderMovesWhatWasPaidForAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, source := watch(t, kib, kib)
 		source.in = bytes.NewReader(make([]byte, 10*kib+512)) // chunks of 512, then of the burst
-		n, err := io.Copy(io.Discard, weir.PacedReader(t.Context(), lim, source))
+		n, err := io.Copy(io.Discard, pace.Reader(t.Context(), lim, source))
 		if n != 10*kib+512 || err != nil {
 			t.Fatalf("copied %d, %v; want 10.5 KiB", n, err)
 		}
@@ -82,7 +83,7 @@ func TestPacedReaderMovesWhatWasPaidForAtTheRate(t *testing.T) {
 func TestPacedWriterMovesWhatWasPaidForAtTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, sink := watch(t, kib, kib)
-		n, err := weir.PacedWriter(t.Context(), lim, sink).Write(make([]byte, 10*kib))
+		n, err := pace.Writer(t.Context(), lim, sink).Write(make([]byte, 10*kib))
 		if n != 10*kib || err != nil {
 			t.Fatalf("wrote %d, %v; want 10 KiB", n, err)
 		}
@@ -104,7 +105,7 @@ func TestPacedStreamsMoveTheSameBytes(t *testing.T) {
 		for _, source := range []io.Reader{bytes.NewReader(want), iotest.OneByteReader(bytes.NewReader(want)), iotest.DataErrReader(bytes.NewReader(want))} {
 			lim, _ := watch(t, 50_000, 3000)
 			var got bytes.Buffer
-			n, err := io.Copy(weir.PacedWriter(t.Context(), lim, &got), weir.PacedReader(t.Context(), lim, source))
+			n, err := io.Copy(pace.Writer(t.Context(), lim, &got), pace.Reader(t.Context(), lim, source))
 			if n != int64(len(want)) || err != nil || !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("%T: copied %d, %v, equal %v", source, n, err, bytes.Equal(got.Bytes(), want))
 			}
@@ -128,7 +129,7 @@ func TestPacedReaderPaysWithWhatAShortReadLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, source := watch(t, 1000, 1000)
 		source.in = &bits{each: 100, left: 3000}
-		n, err := io.Copy(io.Discard, weir.PacedReader(t.Context(), lim, source))
+		n, err := io.Copy(io.Discard, pace.Reader(t.Context(), lim, source))
 		if n != 3000 || err != nil {
 			t.Fatalf("copied %d, %v; want 3000", n, err)
 		}
@@ -145,7 +146,7 @@ func TestPacedReaderPaysWithWhatAShortReadLeft(t *testing.T) {
 func TestPacedWriterGivesBackWhatAShortWriteLeft(t *testing.T) {
 	lim, sink := watch(t, 1, 1000)
 	sink.takes = 300
-	n, err := weir.PacedWriter(t.Context(), lim, sink).Write(make([]byte, 1000))
+	n, err := pace.Writer(t.Context(), lim, sink).Write(make([]byte, 1000))
 	if n != 300 || !errors.Is(err, io.ErrShortWrite) || lim.Peek(0).Remaining != 700 {
 		t.Errorf("wrote %d, %v, %d left; want 300, a short write, 700 left", n, err, lim.Peek(0).Remaining)
 	}
@@ -156,12 +157,12 @@ func TestPacedStreamsStopWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(1500*time.Millisecond, cancel)
 		lim, sink := watch(t, kib, kib)
-		n, err := weir.PacedWriter(ctx, lim, sink).Write(make([]byte, 10*kib))
+		n, err := pace.Writer(ctx, lim, sink).Write(make([]byte, 10*kib))
 		if n != 2*kib || !errors.Is(err, context.Canceled) || time.Since(sink.start) != 1500*time.Millisecond {
 			t.Errorf("wrote %d, %v after %v; want what was paid for in 1.5s, 2 KiB, and Canceled", n, err, time.Since(sink.start))
 		}
 		source := bytes.NewReader(make([]byte, kib))
-		n, err = weir.PacedReader(ctx, lim, source).Read(make([]byte, kib))
+		n, err = pace.Reader(ctx, lim, source).Read(make([]byte, kib))
 		if n != 0 || !errors.Is(err, context.Canceled) || source.Len() != kib {
 			t.Errorf("read %d, %v, %d left; want nothing read and Canceled", n, err, source.Len())
 		}
@@ -175,7 +176,7 @@ func TestPacedReaderAsksAnIdleSourceForLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, _ := watch(t, mib, mib)
 		r, w := io.Pipe()
-		go io.Copy(io.Discard, weir.PacedReader(t.Context(), lim, r))
+		go io.Copy(io.Discard, pace.Reader(t.Context(), lim, r))
 		synctest.Wait()
 		if held := mib - lim.Peek(0).Remaining; held != 512 {
 			t.Errorf("a source that delivers nothing holds %d bytes, want 512", held)
@@ -192,7 +193,7 @@ func TestPacedReaderAsksForAboutAsMuchAsComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim, _ := watch(t, mib, mib)
 		r, w := io.Pipe()
-		go io.Copy(io.Discard, weir.PacedReader(t.Context(), lim, r))
+		go io.Copy(io.Discard, pace.Reader(t.Context(), lim, r))
 		moved := int64(0)
 		for _, step := range []struct{ each, times, held int64 }{
 			{100_000, 1, 32 * kib}, // as much as comes, at most 32 KiB
@@ -218,7 +219,7 @@ func TestPacedReaderGivesBackWhatItHoldsWhenATurnIsRefused(t *testing.T) {
 		source.in = &bits{each: 100, left: 1 << 20}
 		lim.AllowN(488)
 		ctx, cancel := context.WithCancel(t.Context())
-		r := weir.PacedReader(ctx, lim, source)
+		r := pace.Reader(ctx, lim, source)
 		if n, err := r.Read(make([]byte, 4096)); n != 100 || err != nil {
 			t.Fatalf("read %d, %v; want 100", n, err)
 		}
@@ -242,7 +243,7 @@ func TestPacedStreamsFollowAChangeOfTheLimit(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		n, err := weir.PacedWriter(t.Context(), lim, io.Discard).Write(make([]byte, 20*kib))
+		n, err := pace.Writer(t.Context(), lim, io.Discard).Write(make([]byte, 20*kib))
 		// At the change 10 KiB are spent and 5 have come back: the new bucket
 		// lacks 5 KiB of its 1, and each further KiB takes a second.
 		if want := 14500 * time.Millisecond; n != 20*kib || err != nil || time.Since(start) != want {

@@ -1,9 +1,11 @@
-package weir
+package pace
 
 import (
 	"context"
 	"errors"
 	"io"
+
+	"github.com/weirflow/weir"
 )
 
 // The chunks that streams pay for. A stream asks for little first, so that many
@@ -14,45 +16,48 @@ const (
 	mostChunk  = 32 << 10
 )
 
-// PacedReader reads from r at so many units a second, a byte costing 1. It pays
-// before it reads, in chunks that fit the limit and are 32 KiB at most. What it
-// paid and r did not deliver pays for the next Read, and comes back when a Read
-// ends with an error or the end of r. Streams that share p share its limit, by
-// weight if they are in classes: InClass.
+// Reader returns a reader of r that reads as many bytes a second as the limit
+// admits units. It pays before it reads, in chunks that fit the limit, of at
+// most 32 KiB. If r delivers less than was paid for, the rest pays for the next
+// Read; it is given back when a Read ends with an error or at the end of r.
+// Streams that share p share its limit, by weight if they are in classes: see
+// InClass.
 //
-// When a turn is refused, or the context ends while it waits, Read returns the
-// error and has read nothing. A Read that is under way in r is not interrupted.
+// When a turn is refused, or the context ends during the wait, Read returns the
+// error and has read nothing. A Read that has begun in r is not interrupted.
 //
-// Whatever pays before it knows the cost pays too much at times. A stream whose
-// source delivers nothing holds what it paid, one chunk at most; and the end of
-// r is found by a Read that was paid for as well, so it can be known one chunk
-// later than the last byte. A paced writer knows the cost and does neither.
+// A Reader pays before it knows the cost, so at times it pays too much. A stream
+// whose source delivers nothing holds what it paid, one chunk at most. The Read
+// that finds the end of r was paid for as well, so the end may be known one
+// chunk later than the last byte. A Writer knows the cost and does neither.
 //
-// It is for streams: where r delivers packets, a chunk may cut one off. It is not
+// It is for streams: if r delivers packets, a chunk may cut one off. It is not
 // safe for concurrent use.
-func PacedReader(ctx context.Context, p Pacer, r io.Reader) io.Reader {
-	return &pacedReader{toll: newToll(ctx, p), source: r, next: leastChunk}
+func Reader(ctx context.Context, p Pacer, r io.Reader) io.Reader {
+	return &reader{toll: newToll(ctx, p), source: r, next: leastChunk}
 }
 
-// PacedWriter writes to w at so many units a second, a byte costing 1. It pays
-// before it writes, splits what is larger than the limit takes or than 32 KiB,
-// and gives back what it paid and w did not take. Streams that share p share its
-// limit, by weight if they are in classes: InClass.
+// Writer returns a writer to w that writes as many bytes a second as the limit
+// admits units. It pays before it writes. A write above the capacity of the
+// limit, or above 32 KiB, is split. Writer gives back what it paid for and w did
+// not take. Streams that share p share its limit, by weight if they are in
+// classes: see InClass.
 //
-// When a turn is refused, or the context ends while it waits, Write returns how
-// much was written before, and the error. It is not safe for concurrent use.
-func PacedWriter(ctx context.Context, p Pacer, w io.Writer) io.Writer {
-	return &pacedWriter{toll: newToll(ctx, p), sink: w}
+// When a turn is refused, or the context ends during the wait, Write returns
+// the number of bytes written so far and the error. It is not safe for
+// concurrent use.
+func Writer(ctx context.Context, p Pacer, w io.Writer) io.Writer {
+	return &writer{toll: newToll(ctx, p), sink: w}
 }
 
-type pacedReader struct {
+type reader struct {
 	toll
 	source io.Reader
 	next   int // what to have paid for before the next Read
 	paid   int // and not yet moved
 }
 
-func (r *pacedReader) Read(p []byte) (n int, err error) {
+func (r *reader) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return r.source.Read(p)
 	}
@@ -64,7 +69,7 @@ func (r *pacedReader) Read(p []byte) (n int, err error) {
 		}
 		r.paid += more
 	}
-	if r.held.any() {
+	if r.slots.Held() {
 		defer r.release() // slots are held while it moves
 	}
 	room := min(len(p), r.paid)
@@ -79,7 +84,7 @@ func (r *pacedReader) Read(p []byte) (n int, err error) {
 
 // adapt asks for more where the source filled the room it was given, and for
 // about as much as came where it did not.
-func (r *pacedReader) adapt(room, n int) {
+func (r *reader) adapt(room, n int) {
 	switch {
 	case n < room:
 		r.next = max(n, leastChunk)
@@ -88,18 +93,18 @@ func (r *pacedReader) adapt(room, n int) {
 	}
 }
 
-func (r *pacedReader) release() {
+func (r *reader) release() {
 	r.unused(r.paid)
 	r.done()
 	r.paid = 0
 }
 
-type pacedWriter struct {
+type writer struct {
 	toll
 	sink io.Writer
 }
 
-func (w *pacedWriter) Write(p []byte) (written int, err error) {
+func (w *writer) Write(p []byte) (written int, err error) {
 	if len(p) == 0 {
 		return w.sink.Write(p)
 	}
@@ -112,7 +117,7 @@ func (w *pacedWriter) Write(p []byte) (written int, err error) {
 }
 
 // chunk writes the part of p that it can pay for at once.
-func (w *pacedWriter) chunk(p []byte) (n int, err error) {
+func (w *writer) chunk(p []byte) (n int, err error) {
 	paid, err := w.pay(len(p))
 	if err != nil {
 		return 0, err
@@ -142,7 +147,7 @@ func (t *toll) pay(n int) (paid int, err error) {
 	for {
 		paid = min(n, t.most)
 		err = t.take(t.ctx, int64(paid))
-		var tooMuch *CostError
+		var tooMuch *weir.CostError
 		if !errors.As(err, &tooMuch) || tooMuch.Capacity < 1 || tooMuch.Capacity >= int64(paid) {
 			return paid, err
 		}

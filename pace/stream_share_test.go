@@ -1,4 +1,4 @@
-package weir_test
+package pace_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // load is one stream of a class: how much its source delivers at a time, and how
@@ -25,8 +26,8 @@ type endless struct{ each int }
 func (e endless) Read(p []byte) (int, error) { return min(e.each, len(p)), nil }
 
 // run reads until the context ends and adds what it read to moved.
-func (l load) run(ctx context.Context, p weir.Pacer, moved *atomic.Int64) {
-	r := weir.PacedReader(ctx, weir.InClass(p, l.class), endless{l.each})
+func (l load) run(ctx context.Context, p pace.Pacer, moved *atomic.Int64) {
+	r := pace.Reader(ctx, pace.InClass(p, l.class), endless{l.each})
 	buffer := make([]byte, 64*kib)
 	for {
 		n, err := r.Read(buffer)
@@ -106,7 +107,7 @@ func TestStreamsOfOneKeyShareItsLimitAndNoOther(t *testing.T) {
 				t.Errorf("tenant %d moved %d bytes in 10 s, want %d within 1 %%", i, got, want)
 			}
 		}
-		n, err := io.ReadFull(weir.PacedReader(t.Context(), tenants.For("initech"), endless{1000}), make([]byte, 4*kib))
+		n, err := io.ReadFull(pace.Reader(t.Context(), tenants.For("initech"), endless{1000}), make([]byte, 4*kib))
 		if n != 4*kib || err != nil {
 			t.Errorf("a tenant that was idle read %d, %v; want its burst at once", n, err)
 		}

@@ -1,0 +1,67 @@
+// Package pace runs work at the speed of a limit. Each function waits its turn
+// on a [Pacer], which may be shared: a *weir.Limiter, one key of a weir.Keyed
+// (its For method), or one class of either ([InClass]).
+//
+//	page, err := pace.Do(ctx, lim, fetch)               // a call
+//	urls, refused := pace.Seq(ctx, lim, urls)           // a sequence
+//	pages, refused := pace.Seq2(ctx, lim, pages)        // a sequence of pairs
+//	jobs, refused := pace.Chan(ctx, lim, jobs)          // a channel
+//	r := pace.Reader(ctx, lim, r)                       // a byte costs 1
+//	w := pace.Writer(ctx, lim, w)
+//	page, err := pace.Do(ctx, pace.InClass(lim, 1), fetch) // with weir.Options.Weights
+//
+// Nothing is taken for work that is refused. The functions release the slots of
+// a weir.Concurrency when the work is done. Units of other limits stay spent.
+//
+// Do, Seq, Seq2 and Chan may be used concurrently; a Reader or a Writer serves
+// one goroutine.
+package pace
+
+import (
+	"context"
+
+	"github.com/weirflow/weir"
+)
+
+// Pacer grants turns.
+type Pacer interface {
+	// WaitTurn returns nil when the cost of the turn was taken. A cost that can
+	// never fit is a *weir.CostError with the capacity. A Pacer over another
+	// passes Turn.Slots on, because only the innermost one can fill it.
+	WaitTurn(ctx context.Context, turn weir.Turn) error
+	// Record with a negative cost gives back what was taken and not used.
+	Record(n int64) weir.Decision
+}
+
+var (
+	_ Pacer = (*weir.Limiter)(nil)
+	_ Pacer = weir.KeyLimiter[string]{}
+)
+
+// Do runs fn when its turn comes, at a cost of 1, and returns what fn returns. If
+// the turn is refused, Do returns the error of Limiter.Wait and does not run fn.
+// The unit stays spent even if fn fails or panics. A slot of a Concurrency is
+// held while fn runs, and released when it returns or panics.
+func Do[T any](ctx context.Context, p Pacer, fn func(context.Context) (T, error)) (T, error) {
+	t := turns{pacer: p}
+	if err := t.take(ctx, 1); err != nil {
+		var none T
+		return none, err
+	}
+	defer t.done()
+	return fn(ctx)
+}
+
+// InClass returns a Pacer that takes its turns of p in one class of
+// weir.Options.Weights, whatever class the turns name.
+func InClass(p Pacer, class int) Pacer { return inClass{p, class} }
+
+type inClass struct {
+	Pacer
+	class int
+}
+
+func (c inClass) WaitTurn(ctx context.Context, turn weir.Turn) error {
+	turn.Class = c.class
+	return c.Pacer.WaitTurn(ctx, turn)
+}
