@@ -38,5 +38,5 @@ func tooOld(addr, version string) error {
 	if major > oldestMajor || major == oldestMajor && minor >= oldestMinor {
 		return nil
 	}
-	return fmt.Errorf("Redis %s at %s is too old; it has to be %d.%d or later", version, addr, oldestMajor, oldestMinor)
+	return fmt.Errorf("the server at %s is Redis %s; it has to be %d.%d or later", addr, version, oldestMajor, oldestMinor)
 }
