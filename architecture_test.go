@@ -80,7 +80,7 @@ var packageRules = map[string]packageRule{
 			"simulate":                           "weir replay",
 			"redislimit":                         "weir serve --engine",
 			"cmd/weir/internal/api":              "weir serve",
-			"cmd/weir/internal/pace":             "weir pace",
+			"cmd/weir/internal/filter":           "weir pace",
 			"github.com/spf13/cobra":             "commands, flags, help and completion",
 			"github.com/vbauerster/mpb/v8":       "progress on a terminal",
 			"github.com/vbauerster/mpb/v8/decor": "progress on a terminal",
@@ -90,7 +90,7 @@ var packageRules = map[string]packageRule{
 			"internal/redistest":                         "tests of weir serve --engine ask real servers",
 		},
 	},
-	"cmd/weir/internal/pace": {
+	"cmd/weir/internal/filter": {
 		imports: reasons{".": "a filter lets go what the library admits"},
 	},
 	"cmd/weir/internal/api": {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirflow/weir/cmd/weir/internal/pace"
+	"github.com/weirflow/weir/cmd/weir/internal/filter"
 )
 
 // paceOptions are the flags of weir pace.
@@ -79,7 +79,7 @@ interrupted with 130 or 143, as other filters do.`,
 
 // paceFilter is a good command line.
 type paceFilter struct {
-	options pace.Options
+	options filter.Options
 }
 
 // run copies in to out. An end that other filters do not talk about either is a
@@ -87,12 +87,12 @@ type paceFilter struct {
 func (f paceFilter) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 	shown := newPaceProgress(in, out, errs, f.options.Chunk > 0)
 	f.options.Moved = shown.moved
-	filter, err := pace.New(f.options)
+	copying, err := filter.New(f.options)
 	if err != nil {
 		return paceLimitError(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- filter.Run(ctx, in, out) }()
+	go func() { done <- copying.Run(ctx, in, out) }()
 	err = paceEnd(ctx, done)
 	shown.stop()
 	return explainPace(err)
@@ -119,7 +119,7 @@ func paceEnd(ctx context.Context, done <-chan error) error {
 
 func explainPace(err error) error {
 	var interrupted *signalled
-	var stream *pace.StreamError
+	var stream *filter.StreamError
 	switch {
 	case err == nil:
 		return nil

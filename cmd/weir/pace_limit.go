@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/cmd/weir/internal/pace"
+	"github.com/weirflow/weir/cmd/weir/internal/filter"
 )
 
 // parse reads the command line of weir pace.
@@ -25,13 +25,13 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 		return f, err
 	}
 	if o.key != "" {
-		if f.options.Key, err = pace.ParseKey(o.key, o.delimiter); err != nil {
+		if f.options.Key, err = filter.ParseKey(o.key, o.delimiter); err != nil {
 			return f, usageWithHint(errors.New("--"+strings.TrimPrefix(err.Error(), "pace: ")),
 				"'--key host' takes the host of a URL in the line, '--key 2' the second column, '--key 2 --delimiter ,' that of a CSV file")
 		}
 		f.options.Fair = o.fair
 	}
-	if _, err := pace.New(f.options); err != nil {
+	if _, err := filter.New(f.options); err != nil {
 		return f, paceLimitError(err)
 	}
 	return f, nil

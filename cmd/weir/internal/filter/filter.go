@@ -1,11 +1,11 @@
-// Package pace copies a stream at the pace of a limit: line by line, a few
+// Package filter copies a stream at the pace of a limit: line by line, a few
 // bytes at a time, or line by line with a pace for each key. Start with New and
 // Filter.Run.
 //
 // One goroutine reads ahead a little, another decides, waits and writes. What
 // was let go is written before anything is waited for, so that nothing is held
 // in a buffer, and in one piece where many lines are let go at once.
-package pace
+package filter
 
 import (
 	"context"
