@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // Booking is a cost that was taken in this process for an instant told to the
@@ -34,15 +35,15 @@ type Booking struct {
 // where the limit can tell when that is (a bucket, and a line of one class);
 // else it is refused.
 func (l *Limiter) Reserve(n int64, longest time.Duration) (*Booking, error) {
-	return l.reserve(l.clock.read(), n, longest)
+	return l.reserve(l.clock.Read(), n, longest)
 }
 
 // ReserveAt is Reserve at a given time.
 func (l *Limiter) ReserveAt(t time.Time, n int64, longest time.Duration) (*Booking, error) {
-	return l.reserve(given(t), n, longest)
+	return l.reserve(clock.Given(t), n, longest)
 }
 
-func (l *Limiter) reserve(r reading, n int64, longest time.Duration) (*Booking, error) {
+func (l *Limiter) reserve(r clock.Reading, n int64, longest time.Duration) (*Booking, error) {
 	b := &Booking{cost: n, settled: true}
 	if l.unmade() {
 		return b, l.refusal(opReserve)
@@ -183,7 +184,7 @@ func (b *Booking) CancelAfter(d time.Duration) {
 		if b.timer != nil {
 			b.timer.Stop()
 		}
-		b.timer = time.AfterFunc(d, func() { b.expire(clockRetry) })
+		b.timer = time.AfterFunc(d, func() { b.expire(clock.Retry) })
 	})
 }
 

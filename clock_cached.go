@@ -3,6 +3,8 @@ package weir
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // CachedClock is a clock that costs next to nothing to read, because it is a
@@ -17,7 +19,7 @@ import (
 // unit takes less than the precision, or with a LeakyBucket, which cannot space
 // units more finely than it.
 type CachedClock struct {
-	clock *clock
+	clock *clock.Clock
 	value atomic.Int64
 	done  chan struct{}
 }
@@ -25,8 +27,8 @@ type CachedClock struct {
 // NewCachedClock starts a clock of a precision of at least 1 µs; Close ends its
 // goroutine.
 func NewCachedClock(precision time.Duration) *CachedClock {
-	c := &CachedClock{clock: newClock(nil), done: make(chan struct{})}
-	c.value.Store(c.clock.now())
+	c := &CachedClock{clock: clock.New(nil), done: make(chan struct{})}
+	c.value.Store(c.clock.Now())
 	go c.run(time.NewTicker(max(precision, time.Microsecond)))
 	return c
 }
@@ -42,7 +44,7 @@ func (c *CachedClock) run(ticker *time.Ticker) {
 	for {
 		select {
 		case <-ticker.C:
-			c.value.Store(c.clock.now())
+			c.value.Store(c.clock.Now())
 		case <-c.done:
 			return
 		}

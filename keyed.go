@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // Keyed holds a limit for each of many subjects, in this process, told apart by
@@ -21,7 +22,7 @@ import (
 // nothing and costs known keys nothing. A key that is or holds NaN is
 // refused. Make a Keyed with NewKeyed: the zero Keyed refuses everything.
 type Keyed[K comparable] struct {
-	clock  *clock
+	clock  *clock.Clock
 	limits limitSource[K]
 	table  atomic.Pointer[keyTable] // nil until a limit comes whose states fit words
 	seed   maphash.Seed
@@ -72,8 +73,8 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	k := &Keyed[K]{clock: newClock(options.Clock), seed: maphash.MakeSeed(), most: options.maxKeys()}
-	k.clock.told.Store(k.clock.now())
+	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), most: options.maxKeys()}
+	k.clock.Prime()
 	for i := range k.shards {
 		k.shards[i].init(k.clock, options)
 	}
@@ -81,19 +82,19 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 }
 
 // Allow is AllowN(key, 1).
-func (k *Keyed[K]) Allow(key K) bool { return k.allow(k.clock.read(), key, 1) }
+func (k *Keyed[K]) Allow(key K) bool { return k.allow(k.clock.Read(), key, 1) }
 
 // AllowN says whether cost n of the key is admitted now, and takes it if so.
-func (k *Keyed[K]) AllowN(key K, n int64) bool { return k.allow(k.clock.read(), key, n) }
+func (k *Keyed[K]) AllowN(key K, n int64) bool { return k.allow(k.clock.Read(), key, n) }
 
 // AllowAt is AllowN at a given time.
 func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool {
-	return k.allow(given(t), key, n)
+	return k.allow(clock.Given(t), key, n)
 }
 
-func (k *Keyed[K]) allow(r reading, key K, n int64) bool {
+func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 	if limit, t := k.wordsOf(key, n); t != nil {
-		if allowed, done := t.allow(limit.words, k.hash(key), r.at, n); done {
+		if allowed, done := t.allow(limit.words, k.hash(key), r.At, n); done {
 			return allowed
 		}
 	}
@@ -102,7 +103,7 @@ func (k *Keyed[K]) allow(r reading, key K, n int64) bool {
 
 // allowLocked is allow the long way, apart from it because a deferred call has
 // a price.
-func (k *Keyed[K]) allowLocked(r reading, key K, n int64) bool {
+func (k *Keyed[K]) allowLocked(r clock.Reading, key K, n int64) bool {
 	s, v, err := k.enter(opTake, r, key)
 	if err != nil {
 		return false
@@ -112,17 +113,17 @@ func (k *Keyed[K]) allowLocked(r reading, key K, n int64) bool {
 }
 
 // Take takes cost n of the key if it is admitted now, and tells all about it.
-func (k *Keyed[K]) Take(key K, n int64) Decision { return k.take(k.clock.read(), key, n) }
+func (k *Keyed[K]) Take(key K, n int64) Decision { return k.take(k.clock.Read(), key, n) }
 
 // TakeAt is Take at a given time.
 func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) Decision {
-	return k.take(given(t), key, n)
+	return k.take(clock.Given(t), key, n)
 }
 
-func (k *Keyed[K]) take(r reading, key K, n int64) Decision {
+func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
 	if limit, t := k.wordsOf(key, n); t != nil {
 		var a algorithm.Answer
-		if t.take(limit.words, k.hash(key), r.at, n, &a) {
+		if t.take(limit.words, k.hash(key), r.At, n, &a) {
 			return decision(a)
 		}
 	}
@@ -135,14 +136,14 @@ func (k *Keyed[K]) take(r reading, key K, n int64) Decision {
 }
 
 // Peek tells what Take(key, n) would, and takes nothing.
-func (k *Keyed[K]) Peek(key K, n int64) Decision { return k.peek(k.clock.read(), key, n) }
+func (k *Keyed[K]) Peek(key K, n int64) Decision { return k.peek(k.clock.Read(), key, n) }
 
 // PeekAt is Peek at a given time.
 func (k *Keyed[K]) PeekAt(t time.Time, key K, n int64) Decision {
-	return k.peek(given(t), key, n)
+	return k.peek(clock.Given(t), key, n)
 }
 
-func (k *Keyed[K]) peek(r reading, key K, n int64) Decision {
+func (k *Keyed[K]) peek(r clock.Reading, key K, n int64) Decision {
 	s, v, err := k.enter(opPeek, r, key)
 	if err != nil {
 		return invalidCost
@@ -153,14 +154,14 @@ func (k *Keyed[K]) peek(r reading, key K, n int64) Decision {
 
 // Record counts cost n of the key whether it fits or not; a negative n gives
 // units back.
-func (k *Keyed[K]) Record(key K, n int64) Decision { return k.record(k.clock.read(), key, n) }
+func (k *Keyed[K]) Record(key K, n int64) Decision { return k.record(k.clock.Read(), key, n) }
 
 // RecordAt is Record at a given time.
 func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
-	return k.record(given(t), key, n)
+	return k.record(clock.Given(t), key, n)
 }
 
-func (k *Keyed[K]) record(r reading, key K, n int64) Decision {
+func (k *Keyed[K]) record(r clock.Reading, key K, n int64) Decision {
 	s, v, err := k.enter(opRecord, r, key)
 	if err != nil {
 		return invalidCost
@@ -171,7 +172,7 @@ func (k *Keyed[K]) record(r reading, key K, n int64) Decision {
 
 // Reset makes the key as if never seen.
 func (k *Keyed[K]) Reset(key K) {
-	s, v, err := k.enter(opReset, k.clock.read(), key)
+	s, v, err := k.enter(opReset, k.clock.Read(), key)
 	if err != nil {
 		return
 	}
@@ -190,7 +191,7 @@ func (k *Keyed[K]) SetLimit(limit Limit) error {
 	if err != nil {
 		return err
 	}
-	now := k.clock.now()
+	now := k.clock.Now()
 	k.limits.all.Store(compiled)
 	if t := k.table.Load(); t != nil && t.identity != compiled.identity {
 		k.table.CompareAndSwap(t, nil) // its words mean nothing to the new limit
@@ -203,7 +204,7 @@ func (k *Keyed[K]) SetLimit(limit Limit) error {
 // other key is asked at its next decision anyway.
 func (k *Keyed[K]) Refresh() {
 	if !k.unmade() {
-		k.refresh(k.clock.now())
+		k.refresh(k.clock.Now())
 	}
 }
 
@@ -261,9 +262,9 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 
 func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *waiter, o keyOwner[K], err error) {
 	o = keyOwner[K]{keyed: k, key: key}
-	r := k.clock.read()
+	r := k.clock.Read()
 	if limit, t := k.wordsOf(key, turn.Cost); t != nil && !k.closed.Load() {
-		if allowed, _ := t.allow(limit.words, k.hash(key), r.at, turn.Cost); allowed {
+		if allowed, _ := t.allow(limit.words, k.hash(key), r.At, turn.Cost); allowed {
 			return nil, o, nil
 		}
 	}
@@ -286,7 +287,7 @@ func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *waiter, o key
 // longest away: see Limiter.Reserve.
 func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Booking, error) {
 	b := &Booking{cost: n, settled: true}
-	s, v, err := k.enter(opReserve, k.clock.read(), key)
+	s, v, err := k.enter(opReserve, k.clock.Read(), key)
 	if err != nil {
 		return b, err
 	}
@@ -302,7 +303,7 @@ func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Booking, err
 // Close sends everyone who waits away with ErrClosed, and whoever comes to wait
 // later. The verbs that do not wait go on.
 func (k *Keyed[K]) Close() {
-	now := k.clock.read().at
+	now := k.clock.Read().At
 	k.closed.Store(true)
 	for i := range k.shards {
 		k.shards[i].close(now)

@@ -3,6 +3,7 @@ package weir
 import (
 	"hash/maphash"
 
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -28,7 +29,7 @@ func (k *Keyed[K]) wordsOf(key K, n int64) (*compiledLimit, *keyTable) {
 
 // enter locks the shard of the key and finds its subject; the visit ends with
 // leave.
-func (k *Keyed[K]) enter(op string, r reading, key K) (*keyedShard[K], visit, error) {
+func (k *Keyed[K]) enter(op string, r clock.Reading, key K) (*keyedShard[K], visit, error) {
 	if err := k.check(op, key); err != nil {
 		return nil, visit{}, err
 	}
@@ -40,7 +41,7 @@ func (k *Keyed[K]) enter(op string, r reading, key K) (*keyedShard[K], visit, er
 		if limit.err != nil {
 			return nil, visit{}, limit.err
 		}
-		t := k.tableFor(limit, r.at)
+		t := k.tableFor(limit, r.At)
 		s.mu.Lock()
 		if changes == k.limits.changes.Load() {
 			return s, s.enter(r, key, h, limit, t), nil
@@ -92,8 +93,7 @@ type keyOwner[K comparable] struct {
 
 func (o keyOwner[K]) visit(do func(s *subject, now int64)) error {
 	k := o.keyed
-	at, _ := k.clock.steady()
-	r := reading{at, k.clock.own}
+	r, _ := k.clock.ReadSafely()
 	if k.shard(k.hash(o.key)).visit(r, o, do) {
 		return nil
 	}
@@ -108,9 +108,9 @@ func (o keyOwner[K]) visit(do func(s *subject, now int64)) error {
 
 // visit finds a subject that is no word, for which nobody need ask for the limit
 // of the key.
-func (s *keyedShard[K]) visit(r reading, o keyOwner[K], do func(s *subject, now int64)) (found bool) {
+func (s *keyedShard[K]) visit(r clock.Reading, o keyOwner[K], do func(s *subject, now int64)) (found bool) {
 	s.mu.Lock()
-	v := visit{subject: o.shared, now: r.under(&s.newest), known: true, shared: o.shared != nil}
+	v := visit{subject: o.shared, now: r.Latest(&s.newest), known: true, shared: o.shared != nil}
 	if known := s.subjects[o.key]; known != nil && !v.shared {
 		v.found, v.subject = known, &known.subject
 	}

@@ -17,7 +17,7 @@ func TestATableOfTheLimitBeforeGivesWay(t *testing.T) {
 		if err := k.SetLimit(after); err != nil {
 			t.Fatal(err)
 		}
-		k.tableFor(late, k.clock.now())
+		k.tableFor(late, k.clock.Now())
 		k.Allow(1)
 		now := k.limits.all.Load()
 		if table := k.table.Load(); table != nil && table.identity != now.identity {
@@ -26,7 +26,7 @@ func TestATableOfTheLimitBeforeGivesWay(t *testing.T) {
 		if table := k.table.Load(); now.words != nil && (!table.holds(now) || len(k.shard(k.hash(1)).subjects) != 0) {
 			t.Errorf("%v: states are kept beside the table", after)
 		}
-		k.tableFor(late, k.clock.now())
+		k.tableFor(late, k.clock.Now())
 		if k.Len() != 1 || k.Take(1, 4).Remaining != 0 || k.Take(1, 1).Allowed {
 			t.Errorf("%v: a late caller dropped the state of a key", after)
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -65,7 +66,7 @@ type visit struct {
 	shared  bool // for want of room
 }
 
-func (s *keyedShard[K]) init(clock *clock, options Options) {
+func (s *keyedShard[K]) init(clock *clock.Clock, options Options) {
 	s.most = max(1, options.maxKeys()/shardCount)
 	s.looked = math.MinInt64
 	s.subjects = map[K]*keyedSubject{}
@@ -76,8 +77,8 @@ func (s *keyedShard[K]) init(clock *clock, options Options) {
 
 // enter finds or makes the subject of key, and borrows its word; a key that
 // finds no room is one of a group. The shard is locked.
-func (s *keyedShard[K]) enter(r reading, key K, h table.Hash, limit *compiledLimit, t *keyTable) visit {
-	now := r.under(&s.newest)
+func (s *keyedShard[K]) enter(r clock.Reading, key K, h table.Hash, limit *compiledLimit, t *keyTable) visit {
+	now := r.Latest(&s.newest)
 	v := visit{now: now, clock: now}
 	v.found, v.known = s.subjects[key]
 	if !v.known {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // Limiter holds one limit for one subject, in this process. The verbs differ
@@ -28,7 +29,7 @@ import (
 // A Limiter needs no goroutine and no closing. Make it with New: the zero Limiter
 // refuses everything.
 type Limiter struct {
-	clock *clock
+	clock *clock.Clock
 	quick atomic.Pointer[quick]
 	queue queue
 
@@ -49,29 +50,28 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 	if err := errors.Join(err, options.check()); err != nil {
 		return nil, err
 	}
-	l := &Limiter{clock: newClock(options.Clock), limit: limit}
-	now := l.clock.now()
-	l.clock.told.Store(now)
+	l := &Limiter{clock: clock.New(options.Clock), limit: limit}
+	now := l.clock.Prime()
 	l.subject = newSubject(compiled, now)
 	l.queue = queue{mu: &l.mu, clock: l.clock, options: options}
 	l.quick.Store(newQuick(compiled, now))
-	l.enter(reading{at: now})
+	l.enter(clock.Reading{At: now})
 	l.leave(now)
 	return l, nil
 }
 
 // Allow is AllowN(1).
-func (l *Limiter) Allow() bool { return l.allow(l.clock.read(), 1) }
+func (l *Limiter) Allow() bool { return l.allow(l.clock.Read(), 1) }
 
 // AllowN says whether cost n is admitted now, and takes it if so. On a
 // LeakyBucket it admits only what need not be delayed: use Take there.
-func (l *Limiter) AllowN(n int64) bool { return l.allow(l.clock.read(), n) }
+func (l *Limiter) AllowN(n int64) bool { return l.allow(l.clock.Read(), n) }
 
 // AllowAt is AllowN at a given time.
-func (l *Limiter) AllowAt(t time.Time, n int64) bool { return l.allow(given(t), n) }
+func (l *Limiter) AllowAt(t time.Time, n int64) bool { return l.allow(clock.Given(t), n) }
 
-func (l *Limiter) allow(r reading, n int64) bool {
-	if allowed, done := l.quick.Load().allow(r.at, n); done {
+func (l *Limiter) allow(r clock.Reading, n int64) bool {
+	if allowed, done := l.quick.Load().allow(r.At, n); done {
 		return allowed
 	}
 	return l.allowLocked(r, n)
@@ -79,7 +79,7 @@ func (l *Limiter) allow(r reading, n int64) bool {
 
 // allowLocked is allow the long way, apart from it because a deferred call has
 // a price.
-func (l *Limiter) allowLocked(r reading, n int64) bool {
+func (l *Limiter) allowLocked(r clock.Reading, n int64) bool {
 	if l.unmade() {
 		return false
 	}
@@ -89,14 +89,14 @@ func (l *Limiter) allowLocked(r reading, n int64) bool {
 }
 
 // Take takes cost n if it is admitted now, and tells all about it.
-func (l *Limiter) Take(n int64) Decision { return l.take(l.clock.read(), n) }
+func (l *Limiter) Take(n int64) Decision { return l.take(l.clock.Read(), n) }
 
 // TakeAt is Take at a given time.
-func (l *Limiter) TakeAt(t time.Time, n int64) Decision { return l.take(given(t), n) }
+func (l *Limiter) TakeAt(t time.Time, n int64) Decision { return l.take(clock.Given(t), n) }
 
-func (l *Limiter) take(r reading, n int64) Decision {
+func (l *Limiter) take(r clock.Reading, n int64) Decision {
 	var a algorithm.Answer
-	if l.quick.Load().take(r.at, n, &a) {
+	if l.quick.Load().take(r.At, n, &a) {
 		return decision(a)
 	}
 	if l.unmade() {
@@ -108,12 +108,12 @@ func (l *Limiter) take(r reading, n int64) Decision {
 }
 
 // Peek tells what Take(n) would, and takes nothing.
-func (l *Limiter) Peek(n int64) Decision { return l.peek(l.clock.read(), n) }
+func (l *Limiter) Peek(n int64) Decision { return l.peek(l.clock.Read(), n) }
 
 // PeekAt is Peek at a given time.
-func (l *Limiter) PeekAt(t time.Time, n int64) Decision { return l.peek(given(t), n) }
+func (l *Limiter) PeekAt(t time.Time, n int64) Decision { return l.peek(clock.Given(t), n) }
 
-func (l *Limiter) peek(r reading, n int64) Decision {
+func (l *Limiter) peek(r clock.Reading, n int64) Decision {
 	if l.unmade() {
 		return invalidCost
 	}
@@ -125,12 +125,12 @@ func (l *Limiter) peek(r reading, n int64) Decision {
 // Record counts cost n whether it fits or not: the subject may go into debt.
 // Allowed says whether it still fitted. A negative n gives units back that were
 // taken and not used; the subject never gets better than fresh.
-func (l *Limiter) Record(n int64) Decision { return l.record(l.clock.read(), n) }
+func (l *Limiter) Record(n int64) Decision { return l.record(l.clock.Read(), n) }
 
 // RecordAt is Record at a given time.
-func (l *Limiter) RecordAt(t time.Time, n int64) Decision { return l.record(given(t), n) }
+func (l *Limiter) RecordAt(t time.Time, n int64) Decision { return l.record(clock.Given(t), n) }
 
-func (l *Limiter) record(r reading, n int64) Decision {
+func (l *Limiter) record(r clock.Reading, n int64) Decision {
 	if l.unmade() {
 		return invalidCost
 	}
@@ -144,7 +144,7 @@ func (l *Limiter) Reset() {
 	if l.unmade() {
 		return
 	}
-	s, now := l.enter(l.clock.read())
+	s, now := l.enter(l.clock.Read())
 	defer l.leave(now)
 	s.reset(now)
 }
@@ -153,12 +153,14 @@ func (l *Limiter) Reset() {
 // units lacks 3 under the new rate, and counts stay counts. Another algorithm
 // or another window period starts fresh. Who waits is planned anew, and who can
 // never fit any more is told so. If the error is not nil, nothing has changed.
-func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.read(), limit) }
+func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.Read(), limit) }
 
 // SetLimitAt is SetLimit at a given time.
-func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error { return l.setLimit(given(t), limit) }
+func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error {
+	return l.setLimit(clock.Given(t), limit)
+}
 
-func (l *Limiter) setLimit(r reading, limit Limit) error {
+func (l *Limiter) setLimit(r clock.Reading, limit Limit) error {
 	if l.unmade() {
 		return l.refusal("set limit")
 	}
@@ -195,8 +197,8 @@ func notMade(op, what, by string) error {
 
 // visit lets do see the subject under the lock.
 func (l *Limiter) visit(do func(s *subject, now int64)) error {
-	at, _ := l.clock.steady()
-	s, now := l.enter(reading{at, l.clock.own})
+	r, _ := l.clock.ReadSafely()
+	s, now := l.enter(r)
 	defer l.leave(now)
 	do(s, now)
 	return nil

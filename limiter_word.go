@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -72,14 +73,14 @@ func (q *quick) take(now, n int64, a *algorithm.Answer) (done bool) {
 }
 
 // enter takes the lock and borrows the state. It tells the time to decide at.
-func (l *Limiter) enter(r reading) (*subject, int64) {
+func (l *Limiter) enter(r clock.Reading) (*subject, int64) {
 	l.mu.Lock()
 	if q := l.quick.Load(); q != nil {
 		if old := q.word.Swap(table.Elsewhere); old != table.Elsewhere {
 			l.subject.state = q.words.Unpack(old, q.base)
 		}
 	}
-	return &l.subject, r.under(&l.newest)
+	return &l.subject, r.Latest(&l.newest)
 }
 
 // leave gives the state back, if it is a word again, and the lock.

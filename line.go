@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // line is those who wait for a subject, first come, first served (or by weight:
@@ -40,8 +41,14 @@ type line struct {
 // options.
 type queue struct {
 	mu      *sync.Mutex
-	clock   *clock
+	clock   *clock.Clock
 	options Options
+}
+
+// now reads the clock where a panic of it must not pass.
+func (q *queue) now() (at int64, ok bool) {
+	r, ok := q.clock.ReadSafely()
+	return r.At, ok
 }
 
 // waiter stands in line.
@@ -112,7 +119,7 @@ func (l *line) fire() {
 	if l.subject.line == l {
 		l.wake = unset
 		l.released = &due
-		now, _ := l.queue.clock.steady()
+		now, _ := l.queue.now()
 		l.fell(now)
 		l.advance(now)
 		l.released = nil
@@ -236,10 +243,10 @@ func (l *line) sleep(at int64) {
 	if at >= l.wake {
 		return
 	}
-	now, ok := l.queue.clock.steady()
+	now, ok := l.queue.now()
 	left := time.Duration(at - now)
 	if !ok {
-		left = min(left, clockRetry)
+		left = min(left, clock.Retry)
 	}
 	if l.timer == nil {
 		l.timer = time.AfterFunc(left, l.fire)

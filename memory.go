@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -23,7 +24,7 @@ import (
 //
 // Make it with NewMemory: the zero Memory refuses everything.
 type Memory struct {
-	clock  *clock
+	clock  *clock.Clock
 	seed   *table.Seed
 	tables sync.Map // the state of a part to its *limitTable
 	rules  sync.Map // the name of a rule to its *ruleCounts
@@ -73,7 +74,7 @@ const DefaultMaxKeys = 10_000_000
 func NewMemory(options MemoryOptions) *Memory {
 	var secret [table.SecretBytes]byte
 	rand.Read(secret[:]) // never fails
-	m := &Memory{clock: newClock(options.Clock), seed: table.NewSeed(secret)}
+	m := &Memory{clock: clock.New(options.Clock), seed: table.NewSeed(secret)}
 	m.maxKeys, m.parent, m.note.logger = options.MaxKeys, options.Parent, options.Logger
 	if m.maxKeys <= 0 {
 		m.maxKeys = DefaultMaxKeys
@@ -99,7 +100,7 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 	if err != nil {
 		return Decision{}, err
 	}
-	reading := m.clock.now()
+	reading := m.clock.Now()
 	now, err := m.lock(opTake, &c, reading)
 	if err != nil {
 		return Decision{}, err
@@ -143,7 +144,7 @@ func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error
 	if err != nil {
 		return Decision{}, err
 	}
-	now, err := m.lock(opPeek, &c, m.clock.now())
+	now, err := m.lock(opPeek, &c, m.clock.Now())
 	if err != nil {
 		return Decision{}, err
 	}
@@ -158,7 +159,7 @@ func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, err
 	if err != nil {
 		return Decision{}, err
 	}
-	reading := m.clock.now()
+	reading := m.clock.Now()
 	now, err := m.lock(opRecord, &c, reading)
 	if err != nil {
 		return Decision{}, err
@@ -176,7 +177,7 @@ func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 	if err != nil {
 		return err
 	}
-	now, _ := m.tryLock(&c, m.clock.now())
+	now, _ := m.tryLock(&c, m.clock.Now())
 	defer m.unlock(&c, now)
 	for i := range c.slots {
 		c.slots[i].reset()

@@ -143,7 +143,7 @@ func (m *Memory) tryLock(c *call, now int64) (at int64, room bool) {
 
 // under is the time to decide at, now that the locks are held: see reading.
 func (m *Memory) under(c *call, now int64) int64 {
-	if !m.clock.own {
+	if m.clock.Injected() {
 		return now
 	}
 	for set := c.shards; set != 0; set &= set - 1 {

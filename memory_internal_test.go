@@ -18,7 +18,7 @@ func (m SharingMemory) Reset(ctx context.Context, requests ...Request) error {
 	if err != nil {
 		return err
 	}
-	now, err := m.lock(opReset, &c, m.clock.now())
+	now, err := m.lock(opReset, &c, m.clock.Now())
 	if err != nil {
 		return err
 	}

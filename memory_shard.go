@@ -38,7 +38,7 @@ func (s *shard) init() { s.swept = math.MinInt64 }
 func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64, a *algorithm.Answer) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.engine.clock.own {
+	if !t.engine.clock.Injected() {
 		now = max(now, s.newest)
 		s.newest = now
 	}

@@ -71,7 +71,7 @@ func (m *Memory) Save(w io.Writer) error {
 		memory: m,
 		out:    snapshotWriter{w: w},
 		names:  map[*limitTable]uint32{},
-		start:  m.clock.both(),
+		start:  m.clock.Pair(),
 	}
 	s.header()
 	for i := range m.shards {
@@ -110,16 +110,4 @@ func load(r io.Reader, into *Memory) (*Memory, error) {
 		return nil, l.in.err
 	}
 	return l.memory, nil
-}
-
-// clocks are the engine's and the wall's at one moment.
-type clocks struct{ engine, wall int64 }
-
-// at is the engine's time when the wall clock says wall.
-func (c clocks) at(wall int64) int64 {
-	if wall <= c.wall {
-		return c.engine
-	}
-	passed := uint64(wall) - uint64(c.wall)
-	return saturatingAdd(c.engine, int64(min(passed, uint64(Never))))
 }

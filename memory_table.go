@@ -61,7 +61,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 		return false // the long way says what is wrong
 	}
 	p := &q.Rule.parts[0]
-	now := m.clock.now()
+	now := m.clock.Now()
 	t := m.tableOf(p, now)
 	h := m.seed.Hash(q.Key)
 	var a algorithm.Answer

@@ -22,7 +22,7 @@ type KeyCount struct {
 // Top are the n keys with the most decisions, and the n with the most refusals:
 // at most 128 each. Decisions are those of MemoryStats.
 func (m *Memory) Top(n int) (demanding, refused []KeyCount) {
-	now, t := m.clock.read().at, &m.top
+	now, t := m.clock.Read().At, &m.top
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.age(now)

@@ -45,8 +45,8 @@ func (l *loading) header() {
 	secret := [table.SecretBytes]byte(l.in.next(table.SecretBytes))
 	l.memory.seed = table.NewSeed(secret)
 	clock := l.memory.clock
-	if l.now = l.in.clocks().at(clock.start); !clock.own {
-		l.now = clock.now()
+	if l.now = l.in.clocks().At(clock.MadeAt()); clock.Injected() {
+		l.now = clock.Now()
 	}
 }
 
@@ -240,13 +240,13 @@ func (l *loading) endShard() {
 func (l *loading) end() {
 	l.ended = true
 	clock := l.memory.clock
-	now := l.in.clocks().at(clock.start)
+	now := l.in.clocks().At(clock.MadeAt())
 	swept := l.in.int64()
 	if l.swept {
 		swept = max(swept, l.now)
 	}
-	if clock.own {
-		clock.begin(max(now, l.now))
+	if !clock.Injected() {
+		clock.Begin(max(now, l.now))
 	}
 	for i := range l.memory.shards {
 		l.memory.shards[i].swept = swept

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -12,7 +13,7 @@ type saving struct {
 	memory *Memory
 	out    snapshotWriter
 	names  map[*limitTable]uint32
-	start  clocks
+	start  clock.Pair
 	swept  int64
 
 	pairs     []table.Pair
@@ -61,7 +62,7 @@ func (s *saving) pairsOf(t *limitTable) {
 		switch {
 		case p.Word == table.Elsewhere:
 			s.elsewhere = append(s.elsewhere, elsewhere{t, p.Hash})
-		case t.table.Idle(p.Word, s.start.engine):
+		case t.table.Idle(p.Word, s.start.Clock):
 			s.leaveOut()
 		default:
 			kept = append(kept, p)
@@ -92,7 +93,7 @@ func (s *saving) cells(shard int) {
 	defer from.mu.Unlock()
 	for _, c := range from.cells {
 		for x := range c.all {
-			if x.idle(s.start.engine) {
+			if x.idle(s.start.Clock) {
 				s.leaveOut()
 			} else {
 				s.cell(c.of, x)
@@ -136,11 +137,11 @@ func (s *saving) name(of *limitTable) uint32 {
 }
 
 // leaveOut notes that something idle is not saved.
-func (s *saving) leaveOut() { s.swept = max(s.swept, s.start.engine) }
+func (s *saving) leaveOut() { s.swept = max(s.swept, s.start.Clock) }
 
 func (s *saving) end() {
 	s.out.byte(recordEnd)
-	s.out.clocks(s.memory.clock.both())
+	s.out.clocks(s.memory.clock.Pair())
 	s.out.uint64(uint64(s.swept))
 	s.out.checksum()
 }

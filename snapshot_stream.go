@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -29,9 +30,9 @@ func (w *snapshotWriter) bytes(b []byte)  { w.buf = append(w.buf, b...) }
 func (w *snapshotWriter) uint32(n uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, n) }
 func (w *snapshotWriter) uint64(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, n) }
 
-func (w *snapshotWriter) clocks(c clocks) {
-	w.uint64(uint64(c.engine))
-	w.uint64(uint64(c.wall))
+func (w *snapshotWriter) clocks(c clock.Pair) {
+	w.uint64(uint64(c.Clock))
+	w.uint64(uint64(c.Wall))
 }
 
 // text writes names and keys, which are short.
@@ -165,10 +166,10 @@ func (r *snapshotReader) damaged(format string, a ...any) {
 	r.refuse("is damaged: "+format, a...)
 }
 
-func (r *snapshotReader) byte() byte     { return r.next(1)[0] }
-func (r *snapshotReader) uint32() uint32 { return binary.LittleEndian.Uint32(r.next(4)) }
-func (r *snapshotReader) int64() int64   { return int64(binary.LittleEndian.Uint64(r.next(8))) }
-func (r *snapshotReader) clocks() clocks { return clocks{r.int64(), r.int64()} }
+func (r *snapshotReader) byte() byte         { return r.next(1)[0] }
+func (r *snapshotReader) uint32() uint32     { return binary.LittleEndian.Uint32(r.next(4)) }
+func (r *snapshotReader) int64() int64       { return int64(binary.LittleEndian.Uint64(r.next(8))) }
+func (r *snapshotReader) clocks() clock.Pair { return clock.Pair{Clock: r.int64(), Wall: r.int64()} }
 
 func (r *snapshotReader) text() string {
 	return string(r.next(int(binary.LittleEndian.Uint16(r.next(2)))))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // Turn asks for a turn in line.
@@ -58,7 +59,7 @@ func (l *Limiter) Close() {
 	if l.unmade() {
 		return
 	}
-	s, now := l.enter(l.clock.read())
+	s, now := l.enter(l.clock.Read())
 	defer l.mu.Unlock()
 	l.closed = true
 	l.quick.Store(nil) // so that everyone comes to the lock and sees it
@@ -69,7 +70,7 @@ func (l *Limiter) Close() {
 
 // Waiting is how many wait in line.
 func (l *Limiter) Waiting() int {
-	now := l.clock.read().at
+	now := l.clock.Read().At
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.subject.waiters(now)
@@ -82,8 +83,8 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if err := l.queue.check(ctx, turn); err != nil {
 		return err
 	}
-	r := l.clock.read()
-	if allowed, done := l.quick.Load().allow(r.at, turn.Cost); done && allowed {
+	r := l.clock.Read()
+	if allowed, done := l.quick.Load().allow(r.At, turn.Cost); done && allowed {
 		return nil
 	}
 	w, err := l.join(ctx, r, turn)
@@ -96,7 +97,7 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	return err
 }
 
-func (l *Limiter) join(ctx context.Context, r reading, turn Turn) (*waiter, error) {
+func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*waiter, error) {
 	s, now := l.enter(r)
 	defer l.leave(now)
 	if l.closed {
@@ -215,7 +216,7 @@ func (q *queue) await(ctx context.Context, w *waiter, longest time.Duration) err
 func (q *queue) leave(w *waiter, why error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, _ := q.clock.steady()
+	now, _ := q.now()
 	if w.queued {
 		w.subject.line.advance(now) // the turn may have come at this very instant
 	}

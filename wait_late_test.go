@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirflow/weir/internal/clock"
 )
 
 // late is a line under a clock of its own, whose timer fires when told.
@@ -22,7 +24,7 @@ func newLate(t testing.TB, limit Limit) *late {
 		t.Fatal(err)
 	}
 	l := &late{t: t, now: int64(time.Hour), subject: newSubject(a, int64(time.Hour))}
-	l.queue = queue{mu: &l.mu, clock: newClock(func() int64 { return l.now })}
+	l.queue = queue{mu: &l.mu, clock: clock.New(func() int64 { return l.now })}
 	return l
 }
 

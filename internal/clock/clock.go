@@ -1,19 +1,22 @@
-package weir
+// Package clock is the time that decisions are made at: nanoseconds since the
+// Unix epoch, read once for each decision. New makes a clock, Read reads it.
+package clock
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// clock tells nanoseconds since the Unix epoch: the wall clock when it was made
+// Clock tells nanoseconds since the Unix epoch: the wall clock when it was made
 // plus the monotonic clock since. About once a second it looks at the wall
 // clock. If that is ahead by more than a second (the machine slept, or its clock
 // was set) it moves forward to it. It never moves back: ahead of the wall, after
 // a jump that was corrected, it runs at 7/8 speed until they meet.
 //
 // An injected source is taken as it is instead.
-type clock struct {
+type Clock struct {
 	now   func() int64 // reads the monotonic clock once, or the source
 	own   bool         // no source was injected
 	start int64        // the wall clock when it was made
@@ -22,15 +25,16 @@ type clock struct {
 	stretch atomic.Pointer[stretch]
 	looking sync.Mutex // held to look at the wall clock
 
-	told atomic.Int64 // by steady, if a source was injected
+	told atomic.Int64 // the last reading of ReadSafely, if a source was injected
 }
 
-func newClock(source func() int64) *clock {
+// New makes a clock of a source, or a default clock if the source is nil.
+func New(source func() int64) *Clock {
 	if source != nil {
-		return &clock{now: source, start: wallNow(), machine: func() (int64, int64) { return 0, wallNow() }}
+		return &Clock{now: source, start: wallNow(), machine: func() (int64, int64) { return 0, wallNow() }}
 	}
 	start := time.Now()
-	c := newOwnClock(func() (since, wall int64) {
+	c := NewOn(func() (since, wall int64) {
 		now := time.Now()
 		return int64(now.Sub(start)), now.UnixNano()
 	})
@@ -46,10 +50,10 @@ func newClock(source func() int64) *clock {
 
 func wallNow() int64 { return time.Now().UnixNano() }
 
-// newOwnClock makes a clock of what machine reads.
-func newOwnClock(machine func() (since, wall int64)) *clock {
+// NewOn makes a default clock of what machine reads. The machine is for tests.
+func NewOn(machine func() (since, wall int64)) *Clock {
 	since, wall := machine()
-	c := &clock{own: true, start: wall, machine: machine}
+	c := &Clock{own: true, start: wall, machine: machine}
 	c.stretch.Store(newStretch(since, wall, wall))
 	c.now = func() int64 {
 		since, _ := machine()
@@ -58,21 +62,45 @@ func newOwnClock(machine func() (since, wall int64)) *clock {
 	return c
 }
 
-// begin sets a clock of its own, before anyone reads it, to the instant that it
-// is made at.
-func (c *clock) begin(at int64) {
+// Now is the time. It reads the monotonic clock once.
+func (c *Clock) Now() int64 { return c.now() }
+
+// Injected says that the time comes from a source of the caller.
+func (c *Clock) Injected() bool { return !c.own }
+
+// MadeAt is what the wall clock said when c was made.
+func (c *Clock) MadeAt() int64 { return c.start }
+
+// Begin sets a default clock, before anyone reads it, to the instant that it is
+// made at.
+func (c *Clock) Begin(at int64) {
 	c.stretch.Store(newStretch(c.stretch.Load().from, at, c.start))
 }
 
-// both reads this clock and the wall clock.
-func (c *clock) both() clocks {
+// Pair is what a clock and the wall clock said at one moment.
+type Pair struct{ Clock, Wall int64 }
+
+// Pair reads this clock and the wall clock.
+func (c *Clock) Pair() Pair {
 	_, wall := c.machine()
-	return clocks{engine: c.now(), wall: wall}
+	return Pair{Clock: c.now(), Wall: wall}
+}
+
+// At is the time of the clock when the wall clock says wall.
+func (p Pair) At(wall int64) int64 {
+	if wall <= p.Wall {
+		return p.Clock
+	}
+	passed := min(uint64(wall)-uint64(p.Wall), math.MaxInt64)
+	if p.Clock > math.MaxInt64-int64(passed) {
+		return math.MaxInt64
+	}
+	return p.Clock + int64(passed)
 }
 
 // at is the time of a monotonic reading. A reading that a stretch does not cover
 // never uses it, so the next stretch starts where no goroutine has been yet.
-func (c *clock) at(since int64) int64 {
+func (c *Clock) at(since int64) int64 {
 	if s := c.stretch.Load(); s.within(since) {
 		return s.at(since)
 	}
@@ -80,7 +108,7 @@ func (c *clock) at(since int64) int64 {
 }
 
 // look extends the stretch by a second, or begins another.
-func (c *clock) look(since int64) int64 {
+func (c *Clock) look(since int64) int64 {
 	c.looking.Lock()
 	defer c.looking.Unlock()
 	s := c.stretch.Load()
@@ -112,8 +140,8 @@ type stretch struct {
 func newStretch(from, ours, wall int64) *stretch {
 	s := &stretch{from: from, base: ours}
 	switch ahead := ours - wall; {
-	case ahead > int64(Never)/slowBy:
-		s.slow = int64(Never)
+	case ahead > math.MaxInt64/slowBy:
+		s.slow = math.MaxInt64
 	case ahead > 0:
 		s.slow = ahead * slowBy
 	case ahead < -lookEvery:
@@ -156,48 +184,58 @@ func (s *stretch) at(since int64) int64 {
 	return s.base + passed - min(passed, s.slow)/slowBy
 }
 
-// reading is a time to decide at. One that was read from the owner's clock may
-// have been overtaken by a later one when the lock is held at last: then the
-// decision is made at that, as if it had been read under the lock. A time that
-// was given by the caller, or by an injected clock, is taken as it is.
-type reading struct {
-	at  int64
-	own bool
+// Reading is a time to decide at.
+type Reading struct {
+	At int64
+	// Default says that it was read from a default clock. By the time the caller
+	// holds the lock, a later reading may already have been decided at: then this
+	// decision is made at that one, as if it had been read under the lock. A time
+	// that the caller gave, or an injected clock, is taken as it is.
+	Default bool
 }
 
-// read is a reading of the clock; of no clock, as a zero value has, it is 0.
-func (c *clock) read() reading {
+// Given is the reading of a time that the caller gave.
+func Given(t time.Time) Reading { return Reading{At: t.UnixNano()} }
+
+// Read is a reading of the clock; of no clock, as a zero value has, it is 0.
+func (c *Clock) Read() Reading {
 	if c == nil {
-		return reading{}
+		return Reading{}
 	}
-	return reading{c.now(), c.own}
+	return Reading{c.now(), c.own}
 }
 
-// steady is the time for a timer, and for a caller that holds a lock. There a panic
-// of an injected clock would end the program, or leave callers waiting with no
-// timer set: it is not ok instead, and the time that steady told last.
-func (c *clock) steady() (at int64, ok bool) {
-	if c.own {
-		return c.now(), true
+// Latest is the time to decide at, where newest is the newest reading of a
+// default clock that was decided at under the lock that the caller holds.
+func (r Reading) Latest(newest *int64) int64 {
+	if !r.Default {
+		return r.At
 	}
-	at = c.told.Load()
-	defer func() { _ = recover() }()
-	at = c.now()
-	c.told.Store(at)
-	return at, true
-}
-
-// clockRetry is how soon a timer asks a clock again that panicked.
-const clockRetry = 10 * time.Millisecond
-
-func given(t time.Time) reading { return reading{at: t.UnixNano()} }
-
-// under is the time to decide at, where newest is the newest reading that was
-// decided at under the same lock.
-func (r reading) under(newest *int64) int64 {
-	if !r.own {
-		return r.at
-	}
-	*newest = max(*newest, r.at)
+	*newest = max(*newest, r.At)
 	return *newest
 }
+
+// ReadSafely is for timers, and for callers that hold a lock. A panic of an
+// injected clock would there end the program, or leave callers waiting with no
+// timer set: instead it is not ok, and the reading is the last one of ReadSafely.
+func (c *Clock) ReadSafely() (r Reading, ok bool) {
+	if c.own {
+		return c.Read(), true
+	}
+	r.At = c.told.Load()
+	defer func() { _ = recover() }()
+	r.At = c.now()
+	c.told.Store(r.At)
+	return r, true
+}
+
+// Prime reads an injected clock for the first time, so that ReadSafely has a
+// reading to fall back on. A panic of the clock is the caller's.
+func (c *Clock) Prime() int64 {
+	now := c.now()
+	c.told.Store(now)
+	return now
+}
+
+// Retry is how soon a timer asks an injected clock again that panicked.
+const Retry = 10 * time.Millisecond

@@ -1,7 +1,7 @@
-package weir
+package clock
 
 import (
-	"bytes"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -29,9 +29,9 @@ func (m *machine) pass(d time.Duration) { m.since.Add(int64(d)) }
 func (m *machine) set(d time.Duration)  { m.step.Add(int64(d)) }
 
 // ahead is how far a clock is ahead of the wall of its machine.
-func (m *machine) ahead(c *clock) time.Duration { return time.Duration(c.now() - m.wall()) }
+func (m *machine) ahead(c *Clock) time.Duration { return time.Duration(c.now() - m.wall()) }
 
-func wantAhead(t *testing.T, m *machine, c *clock, want time.Duration, when string) {
+func wantAhead(t *testing.T, m *machine, c *Clock, want time.Duration, when string) {
 	t.Helper()
 	if got := m.ahead(c); got != want {
 		t.Errorf("%s: the clock is ahead of the wall by %v, want %v", when, got, want)
@@ -40,7 +40,7 @@ func wantAhead(t *testing.T, m *machine, c *clock, want time.Duration, when stri
 
 func TestClockMovesForwardToAWallClockThatIsAheadByMoreThanASecond(t *testing.T) {
 	m := &machine{}
-	c := newOwnClock(m.read)
+	c := NewOn(m.read)
 	m.set(time.Second)
 	m.pass(time.Second)
 	wantAhead(t, m, c, -time.Second, "the wall is ahead by a second")
@@ -58,7 +58,7 @@ func TestClockMovesForwardToAWallClockThatIsAheadByMoreThanASecond(t *testing.T)
 func TestClockAheadOfTheWallRunsAtSevenEighthsUntilTheyMeet(t *testing.T) {
 	for _, every := range []time.Duration{time.Second / 3, time.Second, 7*time.Minute + 13, 5 * time.Hour} {
 		m := &machine{}
-		c := newOwnClock(m.read)
+		c := NewOn(m.read)
 		m.set(2 * time.Hour)
 		m.pass(time.Second)
 		wantAhead(t, m, c, 0, "after the jump")
@@ -99,7 +99,7 @@ func TestSlowStretchLosesOneNanosecondInEightAndThenNone(t *testing.T) {
 
 func TestClockStopsRunningSlowlyWhenTheWallIsSetForwardAgain(t *testing.T) {
 	m := &machine{}
-	c := newOwnClock(m.read)
+	c := NewOn(m.read)
 	m.set(-time.Hour)
 	m.pass(time.Second)
 	wantAhead(t, m, c, time.Hour, "set back")
@@ -117,7 +117,7 @@ func TestClockStopsRunningSlowlyWhenTheWallIsSetForwardAgain(t *testing.T) {
 // may see it go back, and the fast path must tell what the slow one tells.
 func TestClockNeverRunsBackForAnyGoroutine(t *testing.T) {
 	m := &machine{}
-	c := newOwnClock(m.read)
+	c := NewOn(m.read)
 	var readers, setter sync.WaitGroup
 	stop := make(chan struct{})
 	setter.Go(func() {
@@ -168,76 +168,10 @@ func TestQuickReadingsAreThoseOfTheStretch(t *testing.T) {
 	}
 }
 
-// memoryOn is an engine on the clocks of a machine.
-func memoryOn(m *machine) *Memory {
-	engine := NewMemory(MemoryOptions{})
-	engine.clock = newOwnClock(m.read)
-	return engine
-}
-
-// A snapshot that was taken ahead of the wall goes on ahead of it, by what has
-// passed on the wall clock, and runs slowly from the start.
-func TestEngineLoadedAheadOfTheWallMeetsItAgain(t *testing.T) {
-	for _, tt := range []struct {
-		name            string
-		set, away, back time.Duration // before the save, until the load, meanwhile
-		want            time.Duration // ahead after the load
-	}{
-		{"corrected before the save", -2 * time.Hour, time.Minute, 0, 2 * time.Hour},
-		{"corrected while it was away", 0, time.Minute, -2 * time.Hour, 2*time.Hour - time.Minute},
-		{"set back twice", -2 * time.Hour, time.Minute, -time.Hour, 3*time.Hour - time.Minute},
-		{"never corrected", 0, time.Minute, 0, 0},
-	} {
-		m := &machine{}
-		before := memoryOn(m)
-		m.set(2 * time.Hour)
-		m.pass(time.Second)
-		wantAhead(t, m, before.clock, 0, tt.name+": after the jump")
-		m.set(tt.set)
-		var file bytes.Buffer
-		if err := before.Save(&file); err != nil {
-			t.Fatal(err)
-		}
-		m.set(tt.back)
-		m.pass(tt.away)
-		after, err := load(&file, memoryOn(m))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantAhead(t, m, after.clock, tt.want, tt.name+": after the load")
-		m.pass(tt.want)
-		wantAhead(t, m, after.clock, tt.want-tt.want/8, tt.name+": at 7/8 speed")
-		m.pass(8*tt.want + time.Second)
-		wantAhead(t, m, after.clock, 0, tt.name+": when they have met")
-	}
-}
-
-// A day's window ends at midnight of the wall again, once the clocks have met.
-func TestDayWindowEndsAtMidnightAfterAJumpThatWasCorrected(t *testing.T) {
-	m := &machine{}
-	lim, err := New(FixedWindow{Rate: PerDay(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lim.clock = newOwnClock(m.read)
-	m.set(2 * time.Hour)
-	m.pass(time.Second)
-	lim.Allow()
-	m.set(-2 * time.Hour)
-	for range 3 * 24 {
-		m.pass(time.Hour)
-		lim.Allow()
-	}
-	untilMidnight := 24*time.Hour - time.Duration(m.wall())%(24*time.Hour)
-	if got := lim.Peek(1).RetryAfter; got != untilMidnight {
-		t.Errorf("the window ends in %v, want %v, at midnight", got, untilMidnight)
-	}
-}
-
 func TestInjectedClockIsTakenAsItIs(t *testing.T) {
 	at := int64(0)
-	c := newClock(func() int64 { return at })
-	for _, at = range []int64{5, int64(Never), 3, -7} {
+	c := New(func() int64 { return at })
+	for _, at = range []int64{5, math.MaxInt64, 3, -7} {
 		if got := c.now(); got != at {
 			t.Errorf("got %d, want %d", got, at)
 		}

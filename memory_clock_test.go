@@ -1,0 +1,105 @@
+package weir
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/clock"
+)
+
+// machine is a machine whose clocks are set by hand: since is its monotonic
+// clock, and step how far its wall clock was set forward or back.
+type machine struct{ since, step atomic.Int64 }
+
+const machineStart = int64(1_700_000_000_123_456_789)
+
+func (m *machine) read() (since, wall int64) {
+	since = m.since.Load()
+	return since, machineStart + since + m.step.Load()
+}
+
+func (m *machine) wall() int64 {
+	_, wall := m.read()
+	return wall
+}
+
+func (m *machine) pass(d time.Duration) { m.since.Add(int64(d)) }
+func (m *machine) set(d time.Duration)  { m.step.Add(int64(d)) }
+
+// ahead is how far a clock is ahead of the wall of its machine.
+func (m *machine) ahead(c *clock.Clock) time.Duration { return time.Duration(c.Now() - m.wall()) }
+
+func wantAhead(t *testing.T, m *machine, c *clock.Clock, want time.Duration, when string) {
+	t.Helper()
+	if got := m.ahead(c); got != want {
+		t.Errorf("%s: the clock is ahead of the wall by %v, want %v", when, got, want)
+	}
+}
+
+// memoryOn is an engine on the clocks of a machine.
+func memoryOn(m *machine) *Memory {
+	engine := NewMemory(MemoryOptions{})
+	engine.clock = clock.NewOn(m.read)
+	return engine
+}
+
+// A snapshot that was taken ahead of the wall goes on ahead of it, by what has
+// passed on the wall clock, and runs slowly from the start.
+func TestEngineLoadedAheadOfTheWallMeetsItAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		set, away, back time.Duration // before the save, until the load, meanwhile
+		want            time.Duration // ahead after the load
+	}{
+		{"corrected before the save", -2 * time.Hour, time.Minute, 0, 2 * time.Hour},
+		{"corrected while it was away", 0, time.Minute, -2 * time.Hour, 2*time.Hour - time.Minute},
+		{"set back twice", -2 * time.Hour, time.Minute, -time.Hour, 3*time.Hour - time.Minute},
+		{"never corrected", 0, time.Minute, 0, 0},
+	} {
+		m := &machine{}
+		before := memoryOn(m)
+		m.set(2 * time.Hour)
+		m.pass(time.Second)
+		wantAhead(t, m, before.clock, 0, tt.name+": after the jump")
+		m.set(tt.set)
+		var file bytes.Buffer
+		if err := before.Save(&file); err != nil {
+			t.Fatal(err)
+		}
+		m.set(tt.back)
+		m.pass(tt.away)
+		after, err := load(&file, memoryOn(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantAhead(t, m, after.clock, tt.want, tt.name+": after the load")
+		m.pass(tt.want)
+		wantAhead(t, m, after.clock, tt.want-tt.want/8, tt.name+": at 7/8 speed")
+		m.pass(8*tt.want + time.Second)
+		wantAhead(t, m, after.clock, 0, tt.name+": when they have met")
+	}
+}
+
+// A day's window ends at midnight of the wall again, once the clocks have met.
+func TestDayWindowEndsAtMidnightAfterAJumpThatWasCorrected(t *testing.T) {
+	m := &machine{}
+	lim, err := New(FixedWindow{Rate: PerDay(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lim.clock = clock.NewOn(m.read)
+	m.set(2 * time.Hour)
+	m.pass(time.Second)
+	lim.Allow()
+	m.set(-2 * time.Hour)
+	for range 3 * 24 {
+		m.pass(time.Hour)
+		lim.Allow()
+	}
+	untilMidnight := 24*time.Hour - time.Duration(m.wall())%(24*time.Hour)
+	if got := lim.Peek(1).RetryAfter; got != untilMidnight {
+		t.Errorf("the window ends in %v, want %v, at midnight", got, untilMidnight)
+	}
+}
