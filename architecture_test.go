@@ -33,7 +33,9 @@ var packageRules = map[string]packageRule{
 	".": {
 		imports: reasons{
 			"internal/algorithm": "limits compile to the four functions, and verbs call what is made of them",
+			"internal/clock":     "every verb reads the time once",
 			"internal/table":     "the memory engine keeps its states in it",
+			"internal/word":      "what Limiter, Keyed and the memory engine decide without a lock",
 		},
 		testImports: reasons{
 			"limittest": "the memory engine proves itself with the suite that every engine runs",
@@ -41,6 +43,13 @@ var packageRules = map[string]packageRule{
 		},
 	},
 	"internal/algorithm": {},
+	"internal/clock":     {},
+	"internal/word": {
+		imports: reasons{
+			"internal/algorithm": "words are states of its limits",
+			"internal/table":     "the words of many keys are in it",
+		},
+	},
 	"internal/table": {
 		imports: reasons{"internal/algorithm": "what it keeps are states, and an idle one may go"},
 	},

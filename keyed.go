@@ -94,7 +94,7 @@ func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool {
 
 func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 	if limit, t := k.wordsOf(key, n); t != nil {
-		if allowed, done := t.allow(limit.words, k.hash(key), r.At, n); done {
+		if allowed, done := t.Allow(limit.words, k.hash(key), r.At, n); done {
 			return allowed
 		}
 	}
@@ -123,7 +123,7 @@ func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) Decision {
 func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
 	if limit, t := k.wordsOf(key, n); t != nil {
 		var a algorithm.Answer
-		if t.take(limit.words, k.hash(key), r.At, n, &a) {
+		if t.Take(limit.words, k.hash(key), r.At, n, &a) {
 			return decision(a)
 		}
 	}
@@ -264,7 +264,7 @@ func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *waiter, o key
 	o = keyOwner[K]{keyed: k, key: key}
 	r := k.clock.Read()
 	if limit, t := k.wordsOf(key, turn.Cost); t != nil && !k.closed.Load() {
-		if allowed, _ := t.allow(limit.words, k.hash(key), r.At, turn.Cost); allowed {
+		if allowed, _ := t.Allow(limit.words, k.hash(key), r.At, turn.Cost); allowed {
 			return nil, o, nil
 		}
 	}
@@ -314,7 +314,7 @@ func (k *Keyed[K]) Close() {
 func (k *Keyed[K]) Len() (n int) {
 	t := k.table.Load()
 	if t != nil {
-		n = t.table.Len()
+		n = t.Words.Len()
 	}
 	for i := range k.shards {
 		n += k.shards[i].len(t)

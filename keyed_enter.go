@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // How a verb comes to the state of its key: to a word in the table without a
@@ -77,7 +78,7 @@ func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
 	}
 	var next *keyTable
 	if limit.words != nil {
-		next = &keyTable{newWordTable(limit.words, now, k.most), limit.identity, limit}
+		next = &keyTable{word.NewTable(limit.words, now, k.most), limit.identity, limit}
 	}
 	k.table.CompareAndSwap(t, next)
 	return k.table.Load()

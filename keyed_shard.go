@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // keyedShard holds the subjects of those keys that hash to it which are no words
@@ -45,7 +46,7 @@ type keyedSubject struct {
 
 // keyTable keeps the words of the keys whose limit has one identity.
 type keyTable struct {
-	wordTable
+	word.Table
 	identity string
 	first    *compiledLimit // the limit that it was begun with
 }
@@ -106,7 +107,7 @@ func (s *keyedShard[K]) newSubject(now int64, h table.Hash, limit *compiledLimit
 // borrow takes the word of a subject out of t. It fails if there is no room for
 // one.
 func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
-	word, borrowed := t.borrow(v.found.hash, v.now)
+	word, borrowed := t.Borrow(v.found.hash, v.now)
 	if !borrowed && word == table.Moved {
 		return false
 	}
@@ -114,9 +115,9 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	switch {
 	case v.known || !borrowed || !t.holds(limit): // the word is of a limit that no longer counts
 	case word == table.Fresh:
-		v.now = max(v.now, t.table.Swept())
+		v.now = max(v.now, t.Words.Swept())
 	default:
-		v.found.subject.state = limit.words.Unpack(word, t.base)
+		v.found.subject.state = limit.words.Unpack(word, t.Base)
 	}
 	return true
 }
@@ -152,7 +153,7 @@ func (s *keyedShard[K]) leave(key K, v *visit) {
 	}
 	switch word, ok := v.found.word(v.now); {
 	case ok:
-		v.found.table.put(v.found.hash, word, v.now)
+		v.found.table.Put(v.found.hash, word)
 		v.found.table = nil
 		delete(s.subjects, key)
 	case v.known:
@@ -187,13 +188,13 @@ func (k *keyedSubject) word(now int64) (word uint64, ok bool) {
 	if k.subject.line != nil || k.subject.told > now || !k.table.holds(k.limit) {
 		return 0, false
 	}
-	return k.limit.words.Pack(k.subject.state, k.table.base)
+	return k.limit.words.Pack(k.subject.state, k.table.Base)
 }
 
 // drop ends the borrowing of a subject that is forgotten.
 func (k *keyedSubject) drop(now int64) {
 	if k.table != nil {
-		k.table.put(k.hash, table.Fresh, now)
+		k.table.Put(k.hash, table.Fresh)
 	}
 }
 

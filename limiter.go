@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // Limiter holds one limit for one subject, in this process. The verbs differ
@@ -30,7 +31,7 @@ import (
 // refuses everything.
 type Limiter struct {
 	clock *clock.Clock
-	quick atomic.Pointer[quick]
+	word  atomic.Pointer[word.Single]
 	queue queue
 
 	mu      sync.Mutex
@@ -54,7 +55,7 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 	now := l.clock.Prime()
 	l.subject = newSubject(compiled, now)
 	l.queue = queue{mu: &l.mu, clock: l.clock, options: options}
-	l.quick.Store(newQuick(compiled, now))
+	l.word.Store(word.NewSingle(compiled, now))
 	l.enter(clock.Reading{At: now})
 	l.leave(now)
 	return l, nil
@@ -71,7 +72,7 @@ func (l *Limiter) AllowN(n int64) bool { return l.allow(l.clock.Read(), n) }
 func (l *Limiter) AllowAt(t time.Time, n int64) bool { return l.allow(clock.Given(t), n) }
 
 func (l *Limiter) allow(r clock.Reading, n int64) bool {
-	if allowed, done := l.quick.Load().allow(r.At, n); done {
+	if allowed, done := l.word.Load().Allow(r.At, n); done {
 		return allowed
 	}
 	return l.allowLocked(r, n)
@@ -96,7 +97,7 @@ func (l *Limiter) TakeAt(t time.Time, n int64) Decision { return l.take(clock.Gi
 
 func (l *Limiter) take(r clock.Reading, n int64) Decision {
 	var a algorithm.Answer
-	if l.quick.Load().take(r.At, n, &a) {
+	if l.word.Load().Take(r.At, n, &a) {
 		return decision(a)
 	}
 	if l.unmade() {
@@ -173,7 +174,7 @@ func (l *Limiter) setLimit(r clock.Reading, limit Limit) error {
 	s.setAlgorithm(now, compiled, identity(limit) == identity(l.limit))
 	l.limit = limit
 	if !l.closed {
-		l.quick.Store(newQuick(compiled, now))
+		l.word.Store(word.NewSingle(compiled, now))
 	}
 	return nil
 }
@@ -202,4 +203,22 @@ func (l *Limiter) visit(do func(s *subject, now int64)) error {
 	defer l.leave(now)
 	do(s, now)
 	return nil
+}
+
+// enter takes the lock and borrows the state. It tells the time to decide at.
+func (l *Limiter) enter(r clock.Reading) (*subject, int64) {
+	l.mu.Lock()
+	if state, ok := l.word.Load().Borrow(); ok {
+		l.subject.state = state
+	}
+	return &l.subject, r.Latest(&l.newest)
+}
+
+// leave gives the state back, unless someone waits or an instant to come was
+// told, and the lock.
+func (l *Limiter) leave(now int64) {
+	defer l.mu.Unlock()
+	if s := &l.subject; s.line == nil && s.told <= now {
+		l.word.Load().Return(s.state)
+	}
 }

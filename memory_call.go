@@ -162,7 +162,7 @@ func (m *Memory) load(s *slot, p *algorithm.Part, loaded []slot, now int64) int6
 		switch s.borrow(p, now) {
 		case asWord:
 			if s.word == table.Fresh {
-				return s.table.table.Swept()
+				return s.table.Words.Swept()
 			}
 			return now
 		case noRoom:
@@ -212,7 +212,7 @@ func (m *Memory) store(c *call, changed bool, now int64) {
 // is new. One that is idle now makes room for another key if there is none.
 func (s *slot) save(p *algorithm.Part, now int64) {
 	if s.table.hasWords() {
-		if word, ok := s.part.words.Pack(p.State, s.table.base); ok {
+		if word, ok := s.part.words.Pack(p.State, s.table.Base); ok {
 			s.word = word
 			if s.place == asCell {
 				s.cells().remove(s.hash)
@@ -262,7 +262,7 @@ func (m *Memory) unlock(c *call, now int64) {
 	for i := range c.slots {
 		switch s := &c.slots[i]; s.place {
 		case asWord:
-			s.table.put(s.hash, s.word, now)
+			s.table.Put(s.hash, s.word)
 		case newCell:
 			s.cells().promised--
 		}

@@ -92,10 +92,10 @@ func (c *cells) evict(h table.Hash, now int64) {
 
 // toWord puts a state back among the words, if it fits one again.
 func (c *cells) toWord(h table.Hash, p *part, state algorithm.State, now int64) bool {
-	word, ok := p.words.Pack(state, c.of.base)
+	word, ok := p.words.Pack(state, c.of.Base)
 	if ok {
 		c.remove(h)
-		c.of.put(h, word, now)
+		c.of.Put(h, word)
 	}
 	return ok
 }
@@ -180,7 +180,7 @@ func (c *cells) holds(loaded []slot, h table.Hash) bool {
 // forget drops an idle cell of a segment that is about to go.
 func (c *cells) forget(x *cell, now int64) {
 	if c.of.hasWords() {
-		c.of.put(x.hash, table.Fresh, now)
+		c.of.Put(x.hash, table.Fresh)
 	}
 	x.part = nil
 	c.used--

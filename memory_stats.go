@@ -52,9 +52,9 @@ func (m *Memory) Stats() MemoryStats {
 func (s *MemoryStats) addTable(m *Memory, t *limitTable) {
 	keys := s.addCells(m, t)
 	if t.hasWords() {
-		keys = t.table.Len()
-		s.Bytes += t.table.Bytes()
-		s.Evicted += t.table.Dropped()
+		keys = t.Words.Len()
+		s.Bytes += t.Words.Bytes()
+		s.Evicted += t.Words.Dropped()
 	}
 	if ownOrdinal(t.name) == t.name {
 		s.Keys += keys

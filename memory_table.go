@@ -7,21 +7,22 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // limitTable keeps the states of one limit of a rule for an engine: the words of
 // those that fit one, and cells of all others.
 type limitTable struct {
-	wordTable // without a table if no state of the limit fits a word
-	engine    *Memory
-	name      string // of the state of a part, and what shared states add
-	counts    *ruleCounts
-	maxKeys   int                           // 0 is no cap, less no room
-	cells     [shardCount]*cells            // under the lock of the shard; nil if it never had any
-	shared    [2]atomic.Pointer[limitTable] // of those who find no room
+	word.Table // without a table if no state of the limit fits a word
+	engine     *Memory
+	name       string // of the state of a part, and what shared states add
+	counts     *ruleCounts
+	maxKeys    int                           // 0 is no cap, less no room
+	cells      [shardCount]*cells            // under the lock of the shard; nil if it never had any
+	shared     [2]atomic.Pointer[limitTable] // of those who find no room
 }
 
-func (t *limitTable) hasWords() bool { return t.table != nil }
+func (t *limitTable) hasWords() bool { return t.Words != nil }
 
 // tableOf is the table of a part. The part remembers that of the engine that
 // asked last.
@@ -49,7 +50,7 @@ func (m *Memory) newLimitTable(name string, words algorithm.Worder, now int64) *
 	maxKeys := m.maxKeysOf(name)
 	t := &limitTable{engine: m, name: name, counts: m.countsOf(rule), maxKeys: maxKeys}
 	if words != nil {
-		t.wordTable = newWordTable(words, now, maxKeys)
+		t.Table = word.NewTable(words, now, maxKeys)
 	}
 	return t
 }
@@ -65,7 +66,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	t := m.tableOf(p, now)
 	h := m.seed.Hash(q.Key)
 	var a algorithm.Answer
-	if (!t.hasWords() || !t.take(p.words, h, now, q.Cost, &a)) && !m.shards[h%shardCount].take(t, p, h, q, now, &a) {
+	if (!t.hasWords() || !t.Take(p.words, h, now, q.Cost, &a)) && !m.shards[h%shardCount].take(t, p, h, q, now, &a) {
 		return false
 	}
 	t.counts.count(m, q.Key, a.Allowed, now)
@@ -76,11 +77,11 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 
 // borrow takes the state of a slot out of its table, if it is there and fits.
 func (s *slot) borrow(p *algorithm.Part, now int64) place {
-	word, ok := s.table.borrow(s.hash, now)
+	word, ok := s.table.Borrow(s.hash, now)
 	switch {
 	case ok:
 		s.word, s.place = word, asWord
-		p.State = s.part.words.Unpack(word, s.table.base)
+		p.State = s.part.words.Unpack(word, s.table.Base)
 	case word == table.Elsewhere:
 		s.place = unplaced // in a cell
 	default:

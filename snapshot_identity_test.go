@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // everyIdentity is limits of each kind, with periods that are written in all
@@ -57,7 +58,7 @@ func wordsForgetAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state al
 		t.Fatalf("%s: %v", limit, err)
 	}
 	other := one.algorithm().(algorithm.Worder)
-	base := now - wordBase
+	base := now - word.Slack
 	word, ok := words.Pack(state, base)
 	if !ok {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // loading is a LoadMemory on its way. Its engine is nobody else's yet.
@@ -114,7 +115,7 @@ func (l *loading) tableStart(base int64) int64 {
 	if base < saturatingAdd(l.now, -rebaseAfter) {
 		base = l.now - 2*int64(MaxPeriod)
 	}
-	return saturatingAdd(base, wordBase)
+	return saturatingAdd(base, word.Slack)
 }
 
 // number is the name that a record belongs to.
@@ -157,7 +158,7 @@ func (l *loading) word(n *loadedName, word uint64) (_ uint64, ok bool) {
 	if again, ok := words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
 		return 0, false
 	}
-	if n.base == n.table.base {
+	if n.base == n.table.Base {
 		if words.IdleWord(word, n.base, l.now) {
 			l.swept = true
 			return table.Fresh, true
@@ -168,7 +169,7 @@ func (l *loading) word(n *loadedName, word uint64) (_ uint64, ok bool) {
 		l.swept = true
 		return table.Fresh, true
 	}
-	return words.Pack(state, n.table.base)
+	return words.Pack(state, n.table.Base)
 }
 
 func (l *loading) cell() {
@@ -227,7 +228,7 @@ func (l *loading) endShard() {
 		if !n.table.hasWords() {
 			continue
 		}
-		if err := n.table.table.Fill(l.shard, n.pairs); err != nil {
+		if err := n.table.Words.Fill(l.shard, n.pairs); err != nil {
 			l.in.damaged("%v", fmt.Errorf("%q: %w", n.state, err))
 			return
 		}
@@ -253,7 +254,7 @@ func (l *loading) end() {
 	}
 	for _, n := range l.names {
 		if n.table.hasWords() {
-			n.table.table.Forgotten(swept)
+			n.table.Words.Forgotten(swept)
 		}
 	}
 }

@@ -47,10 +47,10 @@ func (s *saving) words(shard int) {
 		}
 		var place uint64
 		for again := true; again; again = place != 0 {
-			s.pairs, place = t.table.Copy(shard, place, s.pairs[:0])
+			s.pairs, place = t.Words.Copy(shard, place, s.pairs[:0])
 			s.pairsOf(t)
 		}
-		s.swept = max(s.swept, t.table.Swept())
+		s.swept = max(s.swept, t.Words.Swept())
 		return s.out.err == nil
 	})
 }
@@ -62,7 +62,7 @@ func (s *saving) pairsOf(t *limitTable) {
 		switch {
 		case p.Word == table.Elsewhere:
 			s.elsewhere = append(s.elsewhere, elsewhere{t, p.Hash})
-		case t.table.Idle(p.Word, s.start.Clock):
+		case t.Words.Idle(p.Word, s.start.Clock):
 			s.leaveOut()
 		default:
 			kept = append(kept, p)
@@ -101,7 +101,7 @@ func (s *saving) cells(shard int) {
 		}
 	}
 	for _, e := range s.elsewhere {
-		if word := e.table.read(e.hash); word != table.Elsewhere && word != table.Fresh {
+		if word := e.table.Read(e.hash); word != table.Elsewhere && word != table.Fresh {
 			s.record(e.table, []table.Pair{{Hash: e.hash, Word: word}})
 		}
 	}
@@ -131,7 +131,7 @@ func (s *saving) name(of *limitTable) uint32 {
 		s.names[of] = number
 		s.out.byte(recordName)
 		s.out.text(of.name)
-		s.out.uint64(uint64(of.base))
+		s.out.uint64(uint64(of.Base))
 	}
 	return number
 }
@@ -144,17 +144,4 @@ func (s *saving) end() {
 	s.out.clocks(s.memory.clock.Pair())
 	s.out.uint64(uint64(s.swept))
 	s.out.checksum()
-}
-
-// read is the word of h, Fresh if there is none.
-func (t *wordTable) read(h table.Hash) uint64 {
-	for {
-		at := t.table.Find(h)
-		if at == nil {
-			return table.Fresh
-		}
-		if word := at.Load(); word != table.Moved {
-			return word
-		}
-	}
 }

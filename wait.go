@@ -62,7 +62,7 @@ func (l *Limiter) Close() {
 	s, now := l.enter(l.clock.Read())
 	defer l.mu.Unlock()
 	l.closed = true
-	l.quick.Store(nil) // so that everyone comes to the lock and sees it
+	l.word.Store(nil) // so that everyone comes to the lock and sees it
 	if s.line != nil {
 		s.line.close(now, ErrClosed)
 	}
@@ -84,7 +84,7 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 		return err
 	}
 	r := l.clock.Read()
-	if allowed, done := l.quick.Load().allow(r.At, turn.Cost); done && allowed {
+	if allowed, done := l.word.Load().Allow(r.At, turn.Cost); done && allowed {
 		return nil
 	}
 	w, err := l.join(ctx, r, turn)
