@@ -13,6 +13,9 @@ var (
 	// bounds, or one that an engine cannot hold.
 	ErrLimit = errors.New("limit refused")
 
+	// ErrOption is wrapped by every OptionError: options that make no sense.
+	ErrOption = errors.New("option refused")
+
 	// ErrSyntax is wrapped by every SyntaxError: text that is not a limit.
 	ErrSyntax = errors.New("syntax error")
 
@@ -52,6 +55,19 @@ func (e *LimitError) Error() string {
 }
 
 func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// OptionError says which option has which wrong value.
+type OptionError struct {
+	Op     string // what the options were given to: new, redislimit
+	Field  string // such as queue, weights, jitter
+	Reason string // the value and the bound it breaks
+}
+
+func (e *OptionError) Error() string {
+	return fmt.Sprintf("weir: %s: options: %s %s", e.Op, e.Field, e.Reason)
+}
+
+func (e *OptionError) Unwrap() error { return ErrOption }
 
 // SyntaxError points at the word of a text that could not be read.
 type SyntaxError struct {

@@ -73,7 +73,7 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), most: options.maxKeys()}
+	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), most: keyBound(options.MaxKeys)}
 	k.clock.Prime()
 	for i := range k.shards {
 		k.shards[i].init(k.clock, options)
@@ -229,16 +229,14 @@ func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int64) error {
 	return k.wait(ctx, key, Turn{Cost: n, Max: Never})
 }
 
-// WaitMax is WaitN for at most so long.
+// WaitMax is WaitN for at most longest: see Limiter.WaitMax.
 func (k *Keyed[K]) WaitMax(ctx context.Context, key K, n int64, longest time.Duration) error {
 	return k.wait(ctx, key, Turn{Cost: n, Max: max(longest, 0)})
 }
 
 // WaitTurn is WaitN in a class and with a bound.
 func (k *Keyed[K]) WaitTurn(ctx context.Context, key K, turn Turn) error {
-	if turn.Max == 0 {
-		turn.Max = Never
-	}
+	turn.Max = turn.longest()
 	return k.wait(ctx, key, turn)
 }
 

@@ -85,10 +85,3 @@ func TestKeysWithoutRoomWaitAndBookOnTheBudgetTheyShare(t *testing.T) {
 		}
 	})
 }
-
-func TestNegativeCapsAreRefused(t *testing.T) {
-	_, err := weir.NewKeyedWith[int](weir.FixedWindow{Rate: weir.PerDay(1)}, weir.Options{MaxKeys: -1})
-	if want := "weir: options: keys -1 is negative"; err == nil || err.Error() != want {
-		t.Errorf("MaxKeys -1: %v, want %s", err, want)
-	}
-}

@@ -68,7 +68,7 @@ type visit struct {
 }
 
 func (s *keyedShard[K]) init(clock *clock.Clock, options Options) {
-	s.most = max(1, options.maxKeys()/shardCount)
+	s.most = max(1, keyBound(options.MaxKeys)/shardCount)
 	s.looked = math.MinInt64
 	s.subjects = map[K]*keyedSubject{}
 	s.queue = queue{mu: &s.mu, clock: clock, options: options}

@@ -49,8 +49,8 @@ type MemoryOptions struct {
 	// since. It moves forward to a wall clock that is ahead, never moves back,
 	// and runs at 7/8 speed while it is ahead of the wall clock.
 	Clock func() int64
-	// MaxKeys is how many keys one limit of a rule remembers at most, idle ones
-	// not counted; 0 or less means DefaultMaxKeys. A key takes at most 28 bytes
+	// MaxKeys is how many keys one limit of a rule remembers at most, not
+	// counting idle ones. Default, and for any value below 1: DefaultMaxKeys. A key takes at most 28 bytes
 	// under most limits, and under logs as many entries as the limit has units.
 	// Keys that find no room share budgets, except under a Concurrency without
 	// a Lease, which refuses them with ErrNoRoom: see docs/memory.md.
@@ -66,19 +66,12 @@ type MemoryOptions struct {
 	Logger *slog.Logger
 }
 
-// DefaultMaxKeys is how many keys one limit of a rule remembers, if nothing else
-// is said.
-const DefaultMaxKeys = 10_000_000
-
 // NewMemory makes an engine that has seen nothing.
 func NewMemory(options MemoryOptions) *Memory {
 	var secret [table.SecretBytes]byte
 	rand.Read(secret[:]) // never fails
 	m := &Memory{clock: clock.New(options.Clock), seed: table.NewSeed(secret)}
-	m.maxKeys, m.parent, m.note.logger = options.MaxKeys, options.Parent, options.Logger
-	if m.maxKeys <= 0 {
-		m.maxKeys = DefaultMaxKeys
-	}
+	m.maxKeys, m.parent, m.note.logger = keyBound(options.MaxKeys), options.Parent, options.Logger
 	m.maxParents = max(m.maxKeys/keysPerParent, minParents)
 	m.note.last.Store(math.MinInt64)
 	for i := range m.shards {

@@ -7,7 +7,7 @@ import (
 )
 
 // Options say how callers wait for their turn. The zero value is one line,
-// first come, first served.
+// first come, first served: a field that is zero has its default.
 type Options struct {
 	// Weights makes classes that share the limit in proportion while they all
 	// have someone waiting; what one leaves unused goes to the others. A
@@ -21,9 +21,9 @@ type Options struct {
 	// so where it must hold for the starts themselves (a gate, a log), use none.
 	// Default: none.
 	Jitter time.Duration
-	// MaxKeys is how many keys a Keyed remembers at most, idle ones not
-	// counted; unknown ones then share budgets. A Limiter has none. Default:
-	// 16,777,216.
+	// MaxKeys is how many keys a Keyed remembers at most, not counting idle
+	// ones. Further keys share budgets. A Limiter ignores it. Default, and for
+	// any value below 1: DefaultMaxKeys.
 	MaxKeys int
 	// Clock tells the time in nanoseconds since the Unix epoch, and is taken as
 	// it is: see CachedClock. Those who wait sleep on the machine's clock all
@@ -31,16 +31,17 @@ type Options struct {
 	Clock func() int64
 }
 
-const (
-	defaultQueue = 1 << 16
-	defaultKeys  = 1 << 24
-)
+// DefaultMaxKeys is the default of Options.MaxKeys and MemoryOptions.MaxKeys.
+const DefaultMaxKeys = 10_000_000
 
-func (o *Options) maxKeys() int {
-	if o.MaxKeys == 0 {
-		return defaultKeys
+const defaultQueue = 1 << 16
+
+// keyBound is the bound on keys that an option MaxKeys stands for.
+func keyBound(maxKeys int) int {
+	if maxKeys < 1 {
+		return DefaultMaxKeys
 	}
-	return o.MaxKeys
+	return maxKeys
 }
 
 func (o *Options) queue() int {
@@ -53,7 +54,7 @@ func (o *Options) queue() int {
 func (o *Options) check() error {
 	var problems []error
 	bad := func(field, format string, values ...any) {
-		problems = append(problems, &LimitError{Limit: "options", Field: field, Reason: fmt.Sprintf(format, values...)})
+		problems = append(problems, &OptionError{Op: "new", Field: field, Reason: fmt.Sprintf(format, values...)})
 	}
 	for _, w := range o.Weights {
 		if w < 1 || w > maxWeight {
@@ -62,9 +63,6 @@ func (o *Options) check() error {
 	}
 	if o.Queue < 0 {
 		bad("queue", "%d is negative", o.Queue)
-	}
-	if o.MaxKeys < 0 {
-		bad("keys", "%d is negative", o.MaxKeys)
 	}
 	if o.Jitter < 0 {
 		bad("jitter", "%v is negative", o.Jitter)

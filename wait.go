@@ -14,7 +14,7 @@ import (
 type Turn struct {
 	Cost  int64         // 0 passes at once
 	Class int           // index into Options.Weights
-	Max   time.Duration // the longest wait; 0 is no bound but the context's
+	Max   time.Duration // the longest wait; 0 means no bound except the context's, less than 0 no wait
 	// Slots, unless it is nil, collects the slots of a Concurrency that the turn
 	// acquires, so that the caller can release these and nobody else's. A caller
 	// without it releases slots with Record and a negative cost.
@@ -39,7 +39,8 @@ func (l *Limiter) WaitN(ctx context.Context, n int64) error {
 	return l.wait(ctx, Turn{Cost: n, Max: Never})
 }
 
-// WaitMax is WaitN for at most longest. A longer wait is a *WaitError: at once if
+// WaitMax is WaitN for at most longest. With a longest of 0 or less it does not
+// wait. A longer wait is a *WaitError: at once if
 // its length is known, otherwise when longest is over.
 func (l *Limiter) WaitMax(ctx context.Context, n int64, longest time.Duration) error {
 	return l.wait(ctx, Turn{Cost: n, Max: max(longest, 0)})
@@ -47,10 +48,16 @@ func (l *Limiter) WaitMax(ctx context.Context, n int64, longest time.Duration) e
 
 // WaitTurn is WaitN in a class and with a bound.
 func (l *Limiter) WaitTurn(ctx context.Context, turn Turn) error {
-	if turn.Max == 0 {
-		turn.Max = Never
-	}
+	turn.Max = turn.longest()
 	return l.wait(ctx, turn)
+}
+
+// longest is the longest wait that t.Max stands for.
+func (t Turn) longest() time.Duration {
+	if t.Max == 0 {
+		return Never
+	}
+	return max(t.Max, 0)
 }
 
 // Close sends everyone who waits away with ErrClosed, and whoever comes to wait

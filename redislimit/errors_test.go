@@ -298,9 +298,9 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{redislimit.Options{Linger: -1}, "linger"},
 	} {
 		_, err := redislimit.New(client, tt.options)
-		var refused *weir.LimitError
+		var refused *weir.OptionError
 		if !errors.As(err, &refused) || refused.Field != tt.field {
-			t.Errorf("New(%+v): got %v, want a *weir.LimitError about %s", tt.options, err, tt.field)
+			t.Errorf("New(%+v): got %v, want a *weir.OptionError about %s", tt.options, err, tt.field)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (o Options) over(base Options) Options {
 func (o *Options) check() error {
 	var problems []error
 	bad := func(field, format string, values ...any) {
-		problems = append(problems, &weir.LimitError{Limit: "redislimit options", Field: field, Reason: fmt.Sprintf(format, values...)})
+		problems = append(problems, &weir.OptionError{Op: "redislimit", Field: field, Reason: fmt.Sprintf(format, values...)})
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {
 		bad("prefix", "%q holds braces, which would move the hash tag", o.Prefix)
