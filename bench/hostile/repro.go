@@ -30,6 +30,7 @@ type prober struct {
 	program string
 	folder  string
 	files   int
+	many    string // the large state file, once it is there
 }
 
 // knownFaults are in the order of the table.
