@@ -109,7 +109,7 @@ func (w *world) turn(ctx context.Context, next attack, random *rand.Rand) {
 	most := w.longTurn()
 	ctx, cancel := context.WithTimeout(ctx, most/4+time.Duration(random.Int64N(int64(most))))
 	defer cancel()
-	w.report.turn(next.name)
+	defer w.report.turn(next.name)()
 	next.run(&attacker{ctx, w, next.name, random})
 }
 
@@ -144,18 +144,30 @@ func (a *attacker) dial() net.Conn {
 	return conn
 }
 
-// open opens connections, some at once, and sends on each what greet draws.
+// mostHeld is how many connections all attacks but a crowd hold at once, so that
+// honest clients find room.
+const mostHeld = 3500
+
+// open opens up to n connections and sends on each what greet says.
 func (a *attacker) open(n int, greet func(i int) string) (conns []net.Conn) {
 	for i := range n {
-		if a.done() {
+		if a.done() || a.held.Load() >= mostHeld {
 			break
 		}
 		if conn := a.dial(); conn != nil {
+			a.held.Add(1)
 			_, _ = io.WriteString(conn, greet(i))
 			conns = append(conns, conn)
 		}
 	}
 	return conns
+}
+
+// leave closes connections that open has opened. The daemon has a moment to see
+// that they are gone.
+func (a *attacker) leave(conns []net.Conn) {
+	closeAll(conns)
+	time.AfterFunc(aftermath, func() { a.held.Add(-int64(len(conns))) })
 }
 
 func closeAll(conns []net.Conn) {

@@ -13,7 +13,7 @@ import (
 const (
 	mostStorm  = 2500
 	mostCrowd  = 4600
-	aftermath  = 500 * time.Millisecond // until the daemon has seen that a crowd is gone
+	aftermath  = 500 * time.Millisecond // until the daemon has seen that connections are gone
 	silentMost = 200
 )
 
@@ -47,7 +47,7 @@ func (a *attacker) silent() {
 			return openings[(first+i)%len(openings)]
 		})
 		a.wait(time.Duration(a.between(1, 20)) * time.Second)
-		closeAll(conns)
+		a.leave(conns)
 	}
 }
 
@@ -56,7 +56,7 @@ func (a *attacker) slow() {
 	body := bodyOf(request{"prey", "slow", 1})
 	text := style{chunked: a.random.IntN(2) == 0}.request("127.0.0.1", takePath, body)
 	conns := a.open(a.between(10, 100), func(int) string { return "" })
-	defer closeAll(conns)
+	defer a.leave(conns)
 	for i := 0; i < len(text) && !a.done(); i++ {
 		for _, conn := range conns {
 			_, _ = io.WriteString(conn, text[i:i+1])
@@ -74,19 +74,37 @@ func (a *attacker) storm() {
 		}
 		return ""
 	})
-	defer closeAll(conns)
+	defer a.leave(conns)
 	a.wait(time.Duration(a.between(1, 4000)) * time.Millisecond)
 }
 
-// crowd takes every connection there is. Meanwhile new ones are refused, and
-// those that are open have to be served.
+// crowd takes every connection there is, and then comes and goes. Meanwhile new
+// ones are refused, and those that are in use have to be served.
 func (a *attacker) crowd() {
 	a.world.crowd.Add(1)
 	defer a.world.crowd.Add(-1)
-	conns := a.open(mostCrowd, func(int) string { return "" })
+	conns := a.gather(mostCrowd)
 	a.wait(time.Duration(a.between(1, 2000)) * time.Millisecond)
+	for range a.between(0, 20) {
+		more := a.gather(200)
+		closeAll(conns[:len(more)])
+		conns = append(conns[len(more):], more...)
+	}
 	closeAll(conns)
 	time.Sleep(aftermath) // of this one, whatever the turn
+}
+
+// gather opens connections without a bound.
+func (a *attacker) gather(n int) (conns []net.Conn) {
+	for range n {
+		if a.done() {
+			break
+		}
+		if conn := a.dial(); conn != nil {
+			conns = append(conns, conn)
+		}
+	}
+	return conns
 }
 
 // idlers ask once each, stay, and ask again over the same connection.
@@ -94,7 +112,7 @@ func (a *attacker) idlers() {
 	ready := "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	d := a.current.Load()
 	conns := a.open(a.between(50, 500), func(int) string { return ready })
-	defer closeAll(conns)
+	defer a.leave(conns)
 	a.wait(time.Duration(a.between(1, 3000)) * time.Millisecond)
 	for _, conn := range conns {
 		if a.done() || d.stopping.Load() || a.world.crowd.Load() > 0 {

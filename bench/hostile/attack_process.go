@@ -38,7 +38,7 @@ func (a *attacker) stallLog() {
 		if !d.stopping.Load() {
 			d.signal(syscall.SIGUSR1)
 		}
-		closeAll(a.open(3, func(int) string { return "no request\r\n\r\n" }))
+		a.leave(a.open(3, func(int) string { return "no request\r\n\r\n" }))
 		a.wait(100 * time.Millisecond)
 	}
 	a.did("stalls", 1)

@@ -25,7 +25,7 @@ func (a *attacker) vanish() {
 			how := style{chunked: a.random.IntN(2) == 0, large: a.random.IntN(4) == 0}
 			return how.request("127.0.0.1", takePath, body)
 		})
-		closeAll(conns)
+		a.leave(conns)
 		a.did("requests", len(conns))
 		a.wait(time.Duration(a.between(10, 500)) * time.Millisecond)
 	}

@@ -102,6 +102,21 @@ type style struct {
 	large   bool // a body above what is read without a place among the large ones
 }
 
+// text names what is unusual about a request.
+func (s style) text(fresh bool) string {
+	text := "over a kept connection"
+	if fresh {
+		text = "over a new connection"
+	}
+	if s.chunked {
+		text += ", in chunks"
+	}
+	if s.large {
+		text += ", with a large body"
+	}
+	return text
+}
+
 // largeBody is a size that the daemon calls large.
 const largeBody = 20 << 10
 

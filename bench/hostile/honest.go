@@ -163,11 +163,12 @@ func (k *worker) exchange(d *daemon, path, body string) reply {
 	case control.outcome != answered:
 		k.world.broken(promiseOnTime, "the idle handler did not answer, so nothing can be compared: %v", control.err)
 	case r.outcome != answered: // it is not late but lost, or there was no daemon
-	case late > k.world.late:
-		k.world.broken(promiseOnTime, "%s %s took %v where an idle handler took %v (a new connection: %v, chunked: %v, large: %v)", path, body, r.took(), control.took(), r.fresh, how.chunked, how.large)
-		fallthrough
 	default:
-		k.world.report.timed(r.took(), control.took())
+		what := fmt.Sprintf("%s took %v where an idle handler took %v, %s", path, short(r.took()), short(control.took()), how.text(r.fresh))
+		k.world.report.timed(r.took(), control.took(), what)
+		if late > k.world.late {
+			k.world.broken(promiseOnTime, "%s: %s", what, body)
+		}
 	}
 	return r
 }

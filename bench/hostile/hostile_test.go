@@ -94,10 +94,11 @@ func isBroken(r *report, promise string) bool {
 
 func TestTheReportTellsAttacksTimesAndViolations(t *testing.T) {
 	r := newReport()
-	r.turn("junk")
+	over := r.turn("junk")
 	r.did("junk", "requests", 3)
 	r.honest("admitted", 7)
-	r.timed(5*time.Millisecond, 2*time.Millisecond)
+	r.timed(5*time.Millisecond, 2*time.Millisecond, "a take")
+	over()
 	var whole, broken strings.Builder
 	r.close()
 	r.print(&whole)
@@ -105,7 +106,7 @@ func TestTheReportTellsAttacksTimesAndViolations(t *testing.T) {
 	r.broken(time.Second, promiseStop, "it ran on again")
 	r.print(&broken)
 	for text, wants := range map[string][]string{
-		whole.String():  {"junk    1      3 requests", "7 admitted", "3ms later", "no promise was broken"},
+		whole.String():  {"junk    1      3 requests", "7 admitted", "3ms later than the idle handler: a take, besides junk", "no promise was broken"},
 		broken.String(): {"1 promises were broken", promiseStop + " (2 times, first after 1s): it ran on\n"},
 	} {
 		for _, want := range wants {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -19,6 +20,7 @@ type report struct {
 	Daemon     times            `json:"daemon"`
 	Idle       times            `json:"idle_handler"`
 	Worst      time.Duration    `json:"worst_lateness_ns"`
+	WorstWhile string           `json:"worst_while"`
 	Attacks    []attackReport   `json:"attacks"`
 	Restarts   int64            `json:"restarts"`
 	Stop       time.Duration    `json:"stop_ns"`
@@ -28,6 +30,7 @@ type report struct {
 	attacks map[string]*attackReport
 	daemon  []time.Duration
 	idle    []time.Duration
+	running map[string]int
 }
 
 // times are the answer times of one server.
@@ -55,7 +58,7 @@ type violation struct {
 }
 
 func newReport() *report {
-	r := &report{Honest: make(map[string]int64), attacks: make(map[string]*attackReport)}
+	r := &report{Honest: make(map[string]int64), attacks: make(map[string]*attackReport), running: make(map[string]int)}
 	for _, a := range attacks {
 		r.attacks[a.name] = &attackReport{Name: a.name, About: a.about, Did: make(map[string]int64)}
 	}
@@ -90,19 +93,30 @@ func (r *report) did(attack, what string, n int64) {
 	r.attacks[attack].Did[what] += n
 }
 
-// turn counts one turn of an attack.
-func (r *report) turn(attack string) {
+// turn counts one turn of an attack, which runs until the function is called.
+func (r *report) turn(attack string) (over func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attacks[attack].Turns++
+	r.running[attack]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.running[attack]--; r.running[attack] == 0 {
+			delete(r.running, attack)
+		}
+	}
 }
 
 // timed notes how long an honest request and the control beside it took.
-func (r *report) timed(daemon, idle time.Duration) {
+func (r *report) timed(daemon, idle time.Duration, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.daemon, r.idle = append(r.daemon, daemon), append(r.idle, idle)
-	r.Worst = max(r.Worst, daemon-idle)
+	if late := daemon - idle; late > r.Worst {
+		r.Worst = late
+		r.WorstWhile = fmt.Sprintf("%s, besides %s", what, strings.Join(slices.Sorted(maps.Keys(r.running)), ", "))
+	}
 }
 
 // close sums up.
@@ -145,7 +159,7 @@ func (r *report) print(out io.Writer) {
 		fmt.Fprintf(t, "%s\t%v\t%v\t%v\t%v\n", one.name, short(one.Median), short(one.P99), short(one.P9999), short(one.Most))
 	}
 	_ = t.Flush()
-	fmt.Fprintf(out, "the daemon was at most %v later than the idle handler\nthe last stop took %v\n\n", short(r.Worst), short(r.Stop))
+	fmt.Fprintf(out, "the daemon was at most %v later than the idle handler: %s\nthe last stop took %v\n\n", short(r.Worst), r.WorstWhile, short(r.Stop))
 	if len(r.Violations) == 0 {
 		fmt.Fprintln(out, "no promise was broken")
 		return

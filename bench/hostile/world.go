@@ -24,6 +24,8 @@ type world struct {
 	current atomic.Pointer[daemon] // that honest clients ask
 	ledger  *ledger
 	pool    pool
+	// held is how many connections attacks hold, apart from crowds.
+	held atomic.Int64
 	// crowd counts attacks that take more connections than the daemon has. While
 	// there is one, a new connection may be refused.
 	crowd atomic.Int64
