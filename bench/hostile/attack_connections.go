@@ -87,8 +87,9 @@ func (a *attacker) crowd() {
 	a.wait(time.Duration(a.between(1, 2000)) * time.Millisecond)
 	for range a.between(0, 20) {
 		more := a.gather(200)
-		closeAll(conns[:len(more)])
-		conns = append(conns[len(more):], more...)
+		old := min(len(more), len(conns))
+		closeAll(conns[:old])
+		conns = append(conns[old:], more...)
 	}
 	closeAll(conns)
 	time.Sleep(aftermath) // of this one, whatever the turn
