@@ -1,6 +1,7 @@
 package main
 
 import (
+	"container/list"
 	"net"
 	"sync"
 	"time"
@@ -9,40 +10,24 @@ import (
 // connection is one of a server.
 type connection struct {
 	net.Conn
-	spare bool // answers that there is no room
+	of *connections
 
-	mu         sync.Mutex
-	quietSince time.Time // zero while a request arrives or is answered
-	isCut      bool
+	// These belong to the lock of connections.
+	spare      bool          // answers that there is no room
+	place      *list.Element // among the quiet ones; nil while a request arrives or is answered
+	quietSince time.Time
+
+	mu    sync.Mutex
+	isCut bool
 }
 
 // Read notices where a request begins.
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.begun()
+		c.of.begun(c)
 	}
 	return n, err
-}
-
-func (c *connection) begun() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.quietSince = time.Time{}
-}
-
-// answered begins quiet. Of a further request that has arrived already, the
-// server says so within microseconds.
-func (c *connection) answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.quietSince = time.Now()
-}
-
-func (c *connection) quiet() (since time.Time, quiet bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.quietSince, !c.quietSince.IsZero()
 }
 
 func (c *connection) cut(deadline time.Time) {
@@ -75,7 +60,7 @@ func (c *connection) unlessCut(set func(time.Time) error, t time.Time) error {
 // CloseWrite lets the server end its side first, so that a client which still
 // sends can read its answer. Nothing else is answered after it.
 func (c *connection) CloseWrite() error {
-	c.answered()
+	c.of.answered(c)
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"log/slog"
@@ -65,6 +66,9 @@ type connections struct {
 
 	mu  sync.Mutex
 	all map[*connection]struct{}
+	// Those that are quiet, the longest first, so that a new connection costs the
+	// same however many are open: served ones, and those without a place.
+	quiet, quietSpare list.List
 }
 
 // track adds a connection that was just accepted.
@@ -74,8 +78,9 @@ func (c *connections) track(conn net.Conn) *connection {
 	if c.all == nil {
 		c.all = map[*connection]struct{}{}
 	}
-	tracked := &connection{Conn: conn, quietSince: time.Now()}
+	tracked := &connection{Conn: conn, of: c}
 	c.all[tracked] = struct{}{}
+	c.quieten(tracked)
 	return tracked
 }
 
@@ -90,43 +95,81 @@ func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context 
 	case open > c.most+spareConnections && !c.evict(true, spareEvictionAge):
 		_ = conn.Close() // which ends it like any other
 	}
+	c.stir(now)
 	now.spare = true
+	c.quieten(now)
 	return api.WithoutRoom(ctx)
 }
 
 // evict closes the connection that was quiet for longest, and at least for age.
 // The caller holds the lock.
 func (c *connections) evict(spare bool, age time.Duration) bool {
-	var oldest *connection
-	since := time.Now().Add(-age)
-	for conn := range c.all {
-		if at, quiet := conn.quiet(); quiet && conn.spare == spare && !at.After(since) {
-			oldest, since = conn, at
-		}
+	first := c.quietOnes(spare).Front()
+	if first == nil || time.Since(first.Value.(*connection).quietSince) < age {
+		return false
 	}
-	if oldest != nil {
-		c.close(oldest)
-	}
-	return oldest != nil
+	oldest := first.Value.(*connection)
+	c.forget(oldest)
+	_ = oldest.Close()
+	return true
 }
 
-// close ends a quiet connection. The caller holds the lock.
-func (c *connections) close(conn *connection) {
+func (c *connections) quietOnes(spare bool) *list.List {
+	if spare {
+		return &c.quietSpare
+	}
+	return &c.quiet
+}
+
+// quieten begins quiet, also for a connection that is quiet already. The caller
+// holds the lock.
+func (c *connections) quieten(conn *connection) {
+	c.stir(conn)
+	if _, open := c.all[conn]; open {
+		conn.quietSince = time.Now()
+		conn.place = c.quietOnes(conn.spare).PushBack(conn)
+	}
+}
+
+// stir ends quiet. The caller holds the lock.
+func (c *connections) stir(conn *connection) {
+	if conn.place != nil {
+		c.quietOnes(conn.spare).Remove(conn.place)
+		conn.place = nil
+	}
+}
+
+// forget is for a connection that ends. The caller holds the lock.
+func (c *connections) forget(conn *connection) {
+	c.stir(conn)
 	delete(c.all, conn)
-	_ = conn.Close()
+}
+
+func (c *connections) begun(conn *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stir(conn)
+}
+
+// answered begins quiet. Of a further request that has arrived already, the
+// server says so within microseconds.
+func (c *connections) answered(conn *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.quieten(conn)
 }
 
 // changed follows the requests of a connection.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
-	switch state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch now := conn.(*connection); state {
 	case http.StateActive:
-		conn.(*connection).begun()
+		c.stir(now)
 	case http.StateIdle:
-		conn.(*connection).answered()
+		c.quieten(now)
 	case http.StateClosed:
-		c.mu.Lock()
-		delete(c.all, conn.(*connection))
-		c.mu.Unlock()
+		c.forget(now)
 	}
 }
 
@@ -142,9 +185,8 @@ func (c *connections) count() int {
 func (c *connections) closeQuiet(age time.Duration) (left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for conn := range c.all {
-		if at, quiet := conn.quiet(); quiet && time.Since(at) >= age {
-			c.close(conn)
+	for _, spare := range []bool{false, true} {
+		for c.evict(spare, age) {
 		}
 	}
 	return len(c.all)

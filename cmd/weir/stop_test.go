@@ -190,6 +190,50 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 	})
 }
 
+func TestTheConnectionThatWasQuietForLongestMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		s.open.most = 3
+		var conns []net.Conn
+		for range s.open.most {
+			conns = append(conns, s.dial(t))
+			time.Sleep(evictionAge)
+		}
+		askOver(conns[0]) // which makes it the last one to go
+		for _, next := range []int{1, 2, 0} {
+			time.Sleep(evictionAge)
+			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+				t.Errorf("a new connection got %q in the place of a quiet one", got)
+			}
+			synctest.Wait()
+			_ = conns[next].SetReadDeadline(time.Now())
+			if _, err := conns[next].Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("connection %d was quiet for longest and was kept: %v", next, err)
+			}
+		}
+		s.signal()
+		<-s.ended
+	})
+}
+
+// BenchmarkConnectionBeyondTheBound is what a connection costs when all places are
+// taken by connections that are not quiet for long.
+func BenchmarkConnectionBeyondTheBound(b *testing.B) {
+	c := connections{most: defaultConnections}
+	add := func() *connection {
+		conn, _ := net.Pipe()
+		tracked := c.track(conn)
+		c.begin(b.Context(), tracked)
+		return tracked
+	}
+	for range defaultConnections + spareConnections {
+		add()
+	}
+	for b.Loop() {
+		c.changed(add(), http.StateClosed)
+	}
+}
+
 // The system has made connections that the server has not accepted yet.
 func TestStopAnswersConnectionsThatWaitToBeAccepted(t *testing.T) {
 	on, err := net.Listen("tcp", "127.0.0.1:0")
