@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Does what README.md tells a newcomer to do, in a fresh clone: starts the
-# daemon, runs the loop of curl lines, waits as long as a refusal says, stops the
-# daemon, replays the log, paces lines, and reads the documentation. None of this
-# changes a file of the clone. Commands are read from README.md, so that what is
-# tested is what is printed there.
+# Does what README.md tells a newcomer to do, in a fresh clone: runs the complete
+# program, starts the daemon, runs the loop of curl lines, waits as long as a
+# refusal says, stops the daemon, replays the log, paces lines, and reads the
+# documentation. None of this changes a file of the clone. The script reads the
+# program and the commands from README.md, so it tests what is printed there.
 #
 # A clone holds what is committed. Without a git checkout the tree is copied.
 set -euo pipefail
@@ -16,12 +16,16 @@ serve_command='go run ./cmd/weir serve'
 
 work=$(mktemp -d)
 server=
+program=
 trap cleanup EXIT
 
 cleanup() {
 	if [ -n "$server" ]; then
 		pkill -KILL -P "$server" 2>/dev/null || true
 		kill -KILL "$server" 2>/dev/null || true
+	fi
+	if [ -n "$program" ]; then
+		kill -KILL "$program" 2>/dev/null || true
 	fi
 	rm -rf "$work"
 }
@@ -46,6 +50,52 @@ fresh_clone() {
 		cp -R . "$work/weir"
 	fi
 	cd "$work/weir"
+}
+
+# free_port prints the README's port of the program, or one that is not taken.
+free_port() {
+	local port
+	for port in 8081 18081 28081 38081; do
+		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port" && return; }
+	done
+	fail "no free port for the program of README.md"
+}
+
+# start_program builds the complete program of README.md in a module of its own
+# and waits until it listens on $port.
+start_program() {
+	mkdir "$work/program"
+	awk '/^package main$/ { inside = 1 } /^```$/ { inside = 0 } inside' README.md >"$work/program/main.go"
+	sed -i "s/127.0.0.1:8081/127.0.0.1:$port/" "$work/program/main.go"
+	(
+		cd "$work/program"
+		export GOWORK=off
+		go mod init example >/dev/null 2>&1
+		go mod edit -require github.com/weirflow/weir@v0.0.0 -replace "github.com/weirflow/weir=$work/weir"
+		go vet . && go build -o server .
+	) || fail "the program of README.md does not build"
+	"$work/program/server" &
+	program=$!
+	for _ in $(seq 100); do
+		(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return
+		sleep 0.1
+	done
+	fail "the program of README.md does not listen on port $port"
+}
+
+# program_limits_its_client asks 60 times in one go: the burst is admitted, and the
+# first refusal has status 429 and says when to retry.
+program_limits_its_client() {
+	local port answers
+	port=$(free_port)
+	start_program
+	answers=$(curl -s -o /dev/null -w '%{http_code} %header{retry-after}\n' "http://127.0.0.1:$port/[1-60]") || fail "curl of the program failed"
+	[ "$(head -n 10 <<<"$answers" | grep -c '^200 $')" -eq 10 ] || fail "the program refused within the burst of 10: $answers"
+	grep -qx '429 1' <<<"$answers" || fail "the program never answered 429 with Retry-After: 1: $answers"
+	kill -TERM "$program"
+	wait "$program" 2>/dev/null || true
+	program=
+	echo "readme.sh: the program admitted its burst and then answered 429"
 }
 
 # start_daemon runs the README's command, on another port only if 8080 is taken,
@@ -153,6 +203,7 @@ clone_is_unchanged() {
 }
 
 fresh_clone
+program_limits_its_client
 start_daemon
 burst_then_refusals
 retry_is_admitted
