@@ -50,3 +50,8 @@ func (k *keys) name(lane int, state, key string) string {
 func (k *keys) server(lane int) string {
 	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:server"
 }
+
+// probe is a key of a lane that no state has either.
+func (k *keys) probe(lane int) string {
+	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:probe"
+}

@@ -3,6 +3,9 @@ package redislimit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -71,5 +74,58 @@ func TestALostAnswerOfAnyClientMayHaveBeenCounted(t *testing.T) {
 	_, err = engine.Take(t.Context(), rule.For("k", 1))
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Lost || !failed.Counted {
 		t.Errorf("Take: %v, want it lost, and perhaps counted", err)
+	}
+}
+
+// shardingSender is a proxy that sends each call to the server of its first key,
+// by the hash tag.
+type shardingSender []rueidisSender
+
+func (shards shardingSender) Send(ctx context.Context, command ...string) (string, error) {
+	if len(command) < 4 {
+		return shards[0].Send(ctx, command...)
+	}
+	_, tag, _ := strings.Cut(command[3], "{")
+	tag, _, _ = strings.Cut(tag, "}")
+	lane, err := strconv.Atoi(tag)
+	if err != nil {
+		return "", err
+	}
+	return shards[lane%len(shards)].Send(ctx, command...)
+}
+
+func TestAProxyThatScattersKeysIsWarnedOf(t *testing.T) {
+	var shards shardingSender
+	for range 2 {
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redistest.Start(t).Addr}, DisableCache: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		shards = append(shards, rueidisSender{client})
+	}
+	for _, told := range []bool{false, true} {
+		engine, err := NewWith(shards, Options{OneSlot: told})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warnings, err := engine.Warnings(t.Context())
+		if got := strings.Join(warnings, "\n"); err != nil || strings.Contains(got, "scatters the keys") == told || len(warnings) > 1 {
+			t.Errorf("told %t: Warnings = %q, %v, want one of scattered keys unless told", told, warnings, err)
+		}
+		rule, err := weir.ParseRule("r=fixed window 10/300d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// From now on each key is where it is looked for.
+		key := fmt.Sprint("told", told)
+		for i := range int64(10) {
+			if d, err := engine.Take(t.Context(), rule.For(key, 1), rule.For(fmt.Sprint(key, i), 1)); err != nil || !d.Allowed {
+				t.Errorf("Take %d: %+v, %v", i, d, err)
+			}
+		}
+		if d, err := engine.Take(t.Context(), rule.For("other"+key, 1), rule.For(key, 1)); err != nil || d.Allowed {
+			t.Errorf("Take of a spent key behind another: %+v and %v, want it refused", d, err)
+		}
 	}
 }

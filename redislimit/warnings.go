@@ -11,7 +11,8 @@ import (
 
 // Warnings says in words what about the servers an operator should mend, or
 // nothing. It asks every node that the client knows, with INFO, and is for the
-// start of a program: it does up to three calls a node.
+// start of a program: it does a few calls a node, and of one that is no cluster
+// writes keys that end within 5 seconds.
 // A server that is too old is an error.
 //
 // It looks for a cluster behind one address, and for eviction. A server that is full and may evict keys
@@ -65,13 +66,18 @@ func (e *Engine) nodes() map[string]info {
 
 // slotWarning is empty unless the address leads to a cluster that the engine was
 // not told of. Then each call keeps to one slot from now on. A server that does
-// not answer INFO cluster is found out by its first refusal.
+// not answer INFO cluster is found out by its first refusal, and a proxy that
+// refuses nothing by what it does to keys of several slots.
 func (e *Engine) slotWarning(ctx context.Context, addr string, node info) string {
 	if e.options.OneSlot {
 		return ""
 	}
 	if cluster, _ := node(ctx, "cluster"); cluster["cluster_enabled"] == "1" {
 		e.keepToOneSlot()
+	}
+	if !e.crossed.Load() && e.scatters(ctx) {
+		e.keepToOneSlot()
+		return fmt.Sprintf("redis %s is a proxy that scatters the keys of one call over several servers: until now states were lost in them; say one_slot=1 in the URL, so that each call keeps to one slot from the start", addr)
 	}
 	if !e.crossed.Load() {
 		return ""

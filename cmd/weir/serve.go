@@ -77,7 +77,8 @@ decided after the last save is forgotten if the program is killed.`,
   weir serve --http :8080 --drain 5s
   weir serve --host limits.example.org
   weir serve --state weir.state --state-every 10s
-  weir serve --engine redis://127.0.0.1:6379`,
+  weir serve --engine redis://127.0.0.1:6379
+  weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

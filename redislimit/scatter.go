@@ -1,0 +1,43 @@
+package redislimit
+
+import (
+	"context"
+	"strconv"
+)
+
+// A proxy may send each call to the server that its first key belongs to, and
+// look at no other. The states of the other keys would then be on several servers.
+const (
+	scatterLanes = 16     // keys, each on a lane of its own
+	scatterEnds  = "5000" // ms that they live
+	scatterWrite = `for _, key in ipairs(KEYS) do redis.call('PSETEX', key, ARGV[1], 'probe') end return ''`
+	scatterRead  = `return redis.call('MGET', KEYS[1])[1] or ''`
+)
+
+// scatters says that keys written by one call are not found one by one. Where
+// that cannot be told, it is false.
+func (e *Engine) scatters(ctx context.Context) bool {
+	names := make([]string, min(scatterLanes, e.options.Lanes))
+	for lane := range names {
+		names[lane] = e.keys.probe(lane)
+	}
+	if _, err := e.evalText(ctx, scatterWrite, names, scatterEnds); err != nil {
+		return false
+	}
+	for i := range names {
+		if found, err := e.evalText(ctx, scatterRead, names[i:i+1]); err == nil && found == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// evalText is EVAL, for scripts that are called once.
+func (e *Engine) evalText(ctx context.Context, text string, keys []string, args ...string) (string, error) {
+	number := strconv.Itoa(len(keys))
+	if e.sender != nil {
+		words := append([]string{"EVAL", text, number}, keys...)
+		return e.sender.Send(ctx, append(words, args...)...)
+	}
+	return e.client.Do(ctx, e.client.B().Arbitrary("EVAL", text, number).Keys(keys...).Args(args...).Build()).ToString()
+}
