@@ -38,8 +38,8 @@ func concurrentTotals(f *fixture) {
 	}
 }
 
-// concurrentTogether names two keys in both orders: neither deadlock nor one
-// key taken without the other.
+// concurrentTogether takes two keys in both orders. No caller deadlocks, and no caller takes one key without the
+// other.
 func concurrentTogether(f *fixture) {
 	users := f.rule("users", weir.TokenBucket{Rate: weir.PerHour(sharedLimit)})
 	tenants := f.rule("tenants", weir.FixedWindow{Rate: weir.PerDay(2 * sharedLimit)})
@@ -61,7 +61,7 @@ func concurrentTogether(f *fixture) {
 	})
 }
 
-// race lets all callers take at once and counts what each was admitted.
+// race lets all callers take at once and returns the units that each caller was admitted.
 func (f *fixture) race(requests func(caller int) []weir.Request) []int64 {
 	admitted := make([]int64, callers)
 	var ready, all sync.WaitGroup
@@ -93,8 +93,7 @@ func (f *fixture) race(requests func(caller int) []weir.Request) []int64 {
 	return admitted
 }
 
-// untilContended repeats a round until more than one caller was admitted, so
-// that a pass means that callers really met.
+// untilContended repeats a round until at least two callers were admitted, so that a pass means that callers met.
 func (f *fixture) untilContended(round func(int) []int64) {
 	f.Helper()
 	for i := range contendTries {

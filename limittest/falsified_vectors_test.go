@@ -8,14 +8,13 @@ import (
 	"github.com/weirflow/weir/limittest"
 )
 
-// TestFalsifiedVectorsFail changes one expected value at a time, and the player
-// must name it.
+// TestFalsifiedVectorsFail changes one expected value at a time. The player must report that field.
 func TestFalsifiedVectorsFail(t *testing.T) {
 	for _, file := range limittest.Files(t) {
 		falsified := 0
 		for _, s := range file.Scenarios {
 			if subject, err := newFunctions(s); err != nil || limittest.Play(s, subject) != nil {
-				continue // out of bounds, or it does not bind
+				continue // out of bounds, or not for engines
 			}
 			falsified += falsifyEach(t, s)
 		}
@@ -47,7 +46,7 @@ func falsifyEach(t *testing.T, s limittest.Scenario) (count int) {
 	return count
 }
 
-// falsifications change a field of the expected answer, if it has that field.
+// falsifications change one field of the expected answer, if it has that field.
 var falsifications = map[string]func(*limittest.Want) bool{
 	"allowed": func(w *limittest.Want) bool {
 		if w.Allowed != nil {
@@ -70,12 +69,11 @@ func addOne(n *int64) bool {
 	if n == nil {
 		return false
 	}
-	*n++ // the longest duration wraps, and is as wrong
+	*n++ // the longest duration wraps, which is equally wrong
 	return true
 }
 
-// upTo is the scenario to its i-th operation, whose wanted answer may be
-// changed without changing that of s.
+// upTo returns the scenario up to its i-th operation. Its expected answer is a copy.
 func upTo(s limittest.Scenario, i int) limittest.Scenario {
 	s.Ops = slices.Clone(s.Ops[:i+1])
 	want := &s.Ops[i].Want

@@ -16,8 +16,7 @@ import (
 //go:embed vectors
 var embedded embed.FS
 
-// vectorsVariable is the environment variable that names another folder of
-// vectors to run instead of the embedded one.
+// vectorsVariable names an environment variable. It holds a folder of vectors that replaces the embedded one.
 const vectorsVariable = "WEIR_VECTORS"
 
 // File is one file of vectors.
@@ -27,16 +26,15 @@ type File struct {
 	Dialects  []Dialect
 }
 
-// Dialect is a scenario in the shape of its own algorithm: nginx_limit_req or
-// guava.
+// Dialect is a scenario in a format of its own: nginx_limit_req or guava.
 type Dialect struct {
 	ID        string
 	Algorithm string
 	Line      []byte // JSON
 }
 
-// Files reads all vectors: those of this package, or of the folder that
-// WEIR_VECTORS names. What it cannot read ends the test.
+// Files reads the vectors of this package, or of the folder that WEIR_VECTORS names. A file that it cannot read fails
+// the test.
 func Files(t testing.TB) []File {
 	t.Helper()
 	folder, err := fs.Sub(embedded, "vectors")
@@ -54,7 +52,7 @@ func Files(t testing.TB) []File {
 	return files
 }
 
-// Scenarios are those of all files, dialects left out.
+// Scenarios returns the scenarios of all files, without the dialects.
 func Scenarios(t testing.TB) []Scenario {
 	t.Helper()
 	var all []Scenario
@@ -105,8 +103,8 @@ func parseFile(name string, content []byte) (File, error) {
 	return file, nil
 }
 
-// add parses one line. Nothing in a line may go unread, or it would go
-// unchecked; the lines of dialects are left to who speaks them.
+// add parses one line. It refuses a field that it does not know, because nothing would check that field. Dialect
+// lines stay unparsed.
 func (f *File) add(line []byte) error {
 	var header struct {
 		ID, Kind string
@@ -136,7 +134,7 @@ func (f *File) add(line []byte) error {
 	return nil
 }
 
-// dialectOf is the dialect of a line; "" if it is of none.
+// dialectOf returns the dialect of a line, or "" if the line has none.
 func dialectOf(kind string, params Params) (string, error) {
 	names := params.algorithms()
 	if kind != "" {
@@ -156,7 +154,7 @@ func dialectOf(kind string, params Params) (string, error) {
 	return "", nil
 }
 
-// check refuses a scenario that would prove nothing.
+// check refuses a scenario that proves nothing.
 func (s Scenario) check() error {
 	if len(s.Ops) == 0 {
 		return errors.New("has no operations")

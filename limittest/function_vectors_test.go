@@ -33,7 +33,7 @@ func newFunctions(s limittest.Scenario) (limittest.Subject, error) {
 	return f, nil
 }
 
-// compile makes the algorithm of a limit within the bounds of package weir.
+// compile returns the algorithm of a limit, which must be within the bounds of package weir.
 func compile(limit weir.Limit) (algorithm.Algorithm, error) {
 	if err := limit.Validate(); err != nil {
 		return nil, err
@@ -75,8 +75,7 @@ func (f *functions) Answer(now int64, op limittest.Op) limittest.Answer {
 	return limittest.ReserveWith(op, run(algorithm.Peek), run(book))
 }
 
-// book takes the cost of one limit at the instant that it was told, and
-// describes the key.
+// book takes the cost of one limit at its planned instant, and describes the key.
 func book(parts []algorithm.Part, now int64) algorithm.Answer {
 	p := &parts[0]
 	if p.Cost > 0 {
@@ -85,7 +84,7 @@ func book(parts []algorithm.Part, now int64) algorithm.Answer {
 	return algorithm.Peek([]algorithm.Part{{Algorithm: p.Algorithm, State: p.State}}, now)
 }
 
-// run asks one verb about the key's states, and keeps what it wrote.
+// run performs one operation on the key's states and stores the result.
 func (f *functions) run(verb func([]algorithm.Part, int64) algorithm.Answer, now int64, op limittest.Op) limittest.Answer {
 	var parts []algorithm.Part
 	for i, a := range f.algorithms {

@@ -65,7 +65,7 @@ func TestBurstyAndWarmUpPassGuavasVectors(t *testing.T) {
 	t.Logf("%d scenarios played", played)
 }
 
-// dialect are the lines of one, and there are some.
+// dialect returns the lines of one dialect and fails the test if there are none.
 func dialect(t *testing.T, name string) (lines []limittest.Dialect) {
 	t.Helper()
 	for _, file := range limittest.Files(t) {
@@ -81,7 +81,7 @@ func dialect(t *testing.T, name string) (lines []limittest.Dialect) {
 	return lines
 }
 
-// guavaSubject is a limiter that was made at time 0.
+// guavaSubject is a limiter created at time 0.
 type guavaSubject struct {
 	scenario guavaScenario
 	limit    *algorithm.Guava
@@ -90,7 +90,7 @@ type guavaSubject struct {
 
 const microsecond = 1000
 
-// plays runs one operation and says what is not as Guava had it.
+// plays runs one operation and describes each difference from Guava's answer.
 func (g *guavaSubject) plays(op guavaOp) error {
 	var problem error
 	switch {
@@ -115,7 +115,7 @@ func (g *guavaSubject) plays(op guavaOp) error {
 	return problem
 }
 
-// wait is until the next request may go, in microseconds.
+// wait returns the time until the next request may proceed, in microseconds.
 func (g *guavaSubject) wait(op guavaOp) int64 { return max(g.state.B-op.T, 0) }
 
 func (g *guavaSubject) acquires(op guavaOp) error {

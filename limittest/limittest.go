@@ -1,5 +1,5 @@
-// Package limittest proves that an engine decides as package weir says. An
-// engine's whole conformance test is one call of [Run]:
+// Package limittest tests that an engine makes the decisions that package weir documents. One call of [Run] is a
+// complete conformance test:
 //
 //	func TestMyEnginePassesTheSuiteAndItsVectors(t *testing.T) {
 //		limittest.Run(t, func(clock func() int64) weir.Engine {
@@ -7,13 +7,11 @@
 //		})
 //	}
 //
-// The suite plays the embedded vectors, scripts of operations with the exact
-// answer to each, and then asks for every promise that vectors do not cover:
-// all or nothing, settling, strange keys, changed limits, concurrency. Set
-// WEIR_VECTORS to a folder of the same format to play that instead.
+// Run plays the embedded vectors: scripts of operations with the exact answer to each. It then tests the promises
+// that vectors do not cover: all-or-nothing decisions, settlement, unusual keys, changed limits and concurrency. Set
+// WEIR_VECTORS to a folder of the same format to play that folder instead.
 //
-// [RunVectors], [Play] and [Files] are for what is not an engine and has the
-// same answers to give.
+// [RunTicks] tests an engine with a coarser clock. [RunVectors], [Play] and [Files] test a limiter that is no engine.
 package limittest
 
 import (
@@ -26,10 +24,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Run is the conformance test of an engine. newEngine makes one that has seen
-// nothing and decides by the given clock, in nanoseconds since the Unix epoch,
-// taken as it is: it stands still between calls, and can run backwards. It is
-// called for each subtest and for each scenario of the vectors.
+// Run tests an engine. newEngine returns an empty engine that decides by the given clock, in nanoseconds since the
+// Unix epoch. The clock stands still between calls and can run backwards; the engine must use its reading unchanged.
+// Run calls newEngine once for each subtest and once for each scenario of the vectors.
 func Run(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
 	t.Run("Vectors", func(t *testing.T) { runEngineVectors(t, newEngine) })
 	for _, piece := range pieces {
@@ -37,7 +34,7 @@ func Run(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
 	}
 }
 
-// pieces are the promises beyond the vectors. Each gets an engine of its own.
+// pieces are the promises beyond the vectors. Each piece runs on an engine of its own.
 var pieces = []struct {
 	promise string
 	prove   func(*fixture)
@@ -75,15 +72,15 @@ var pieces = []struct {
 	{"ConcurrentTakesOfSeveralKeysStayTogether", concurrentTogether},
 }
 
-// start is when pieces begin: inside every window, at a whole microsecond.
+// start is the time at which pieces begin. It lies within every window, at a whole microsecond.
 const start = 1_700_000_000_123_456_000
 
-// fixture is an engine under test, with its clock in our hands.
+// fixture is an engine under test and the clock that drives it.
 type fixture struct {
 	*testing.T
 	clock  *virtualClock
 	engine weir.Engine
-	tick   time.Duration // the least time that the engine can tell
+	tick   time.Duration // the finest time that the engine distinguishes
 }
 
 // virtualClock stands still until it is set.
@@ -106,7 +103,7 @@ func newFixture(t *testing.T, newEngine func(clock func() int64) weir.Engine) *f
 	return f
 }
 
-// rule makes a rule that must be valid.
+// rule returns a rule and fails the test if its limits are invalid.
 func (f *fixture) rule(name string, limits ...weir.Limit) *weir.Rule {
 	f.Helper()
 	rule, err := weir.NewRule(name, limits...)
@@ -130,7 +127,7 @@ func (f *fixture) peek(requests ...weir.Request) weir.Decision {
 	return d
 }
 
-// peekAfter is a peek d later; the clock is set back afterwards.
+// peekAfter returns a peek made d later, then sets the clock back.
 func (f *fixture) peekAfter(d time.Duration, requests ...weir.Request) weir.Decision {
 	f.Helper()
 	defer f.clock.at(d)()
@@ -161,8 +158,7 @@ func (f *fixture) decided(verb string, requests []weir.Request, err error) {
 	}
 }
 
-// want fails if the decision is not allowed as expected, or leaves another
-// remaining.
+// want fails the test unless the decision is allowed or refused as expected and leaves the expected units.
 func (f *fixture) want(what string, d weir.Decision, allowed bool, remaining int64) {
 	f.Helper()
 	if d.Allowed != allowed || d.Remaining != remaining {
@@ -170,13 +166,13 @@ func (f *fixture) want(what string, d weir.Decision, allowed bool, remaining int
 	}
 }
 
-// wantRemaining fails if cost 0 does not find so much room.
+// wantRemaining fails the test unless a take of cost 0 finds the expected units.
 func (f *fixture) wantRemaining(what string, rule *weir.Rule, key string, remaining int64) {
 	f.Helper()
 	f.want(what, f.peek(rule.For(key, 0)), true, remaining)
 }
 
-// wantRequestError fails if err is not a *weir.RequestError about the field.
+// wantRequestError fails the test unless err is a *weir.RequestError about the field.
 func (f *fixture) wantRequestError(what string, err error, field string) {
 	f.Helper()
 	var bad *weir.RequestError

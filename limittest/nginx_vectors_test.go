@@ -13,7 +13,7 @@ type nginxScenario struct {
 	Params struct {
 		Rate, Burst int64
 		Unit        string
-		Delay       *int64 // nil is nodelay
+		Delay       *int64 // nil means nodelay
 	}
 	T0  int64
 	Ops []struct {

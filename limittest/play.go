@@ -6,17 +6,16 @@ import (
 	"math"
 )
 
-// Subject answers the operations of one scenario. It begins with every key
-// fresh. The pure functions, a Limiter for each key and an engine each have
-// theirs, and one player for all compares the answers.
+// Subject answers the operations of one scenario, starting with every key fresh. Pure functions, a Limiter for each
+// key, and an engine each have a Subject, and Play compares the answers of all of them.
 type Subject interface {
 	Answer(now int64, op Op) Answer
 }
 
-// Answer is what a subject answered. Durations are in nanoseconds, never is
-// math.MaxInt64. If Error is not empty, nothing else counts.
+// Answer is the answer of a subject. Durations are in nanoseconds, and never is math.MaxInt64. If Error is not empty,
+// the other fields mean nothing.
 type Answer struct {
-	Error      string // invalid_cost, unsupported_verb, or what went wrong
+	Error      string // invalid_cost, unsupported_verb, or another failure
 	Allowed    bool
 	Limit      int64
 	Remaining  int64
@@ -31,8 +30,8 @@ const (
 	UnsupportedVerb = "unsupported_verb"
 )
 
-// Play runs the scenario on a subject and reports every field of every answer
-// that is not as wanted, joined.
+// Play runs the scenario on a subject. Its error joins every field of every answer that differs from the expected
+// one.
 func Play(s Scenario, subject Subject) error {
 	var wrong []error
 	for i, op := range s.Ops {
@@ -51,7 +50,7 @@ func (op Op) verb() string {
 	return op.Verb
 }
 
-// mismatches tells got and want of each field that differs.
+// mismatches describes each field of an answer that differs from the expected one.
 func mismatches(s Scenario, op Op, got Answer) (fields []string) {
 	want := op.Want
 	if got.Error != want.Error {
@@ -84,7 +83,7 @@ func mismatches(s Scenario, op Op, got Answer) (fields []string) {
 	return fields
 }
 
-// never reads -1 as the longest duration.
+// never returns the longest duration for -1.
 func never(d *int64) *int64 {
 	if d != nil && *d == -1 {
 		longest := int64(math.MaxInt64)
@@ -93,9 +92,8 @@ func never(d *int64) *int64 {
 	return d
 }
 
-// ReserveWith makes the reserve of a limit out of two verbs: ask how long it
-// takes until the cost is admitted, and if that is at most op.MaxWait, count
-// it now. The units are taken at once and the caller holds for the delay.
+// ReserveWith builds the reserve operation of a limit from two others: it peeks for the wait, and records the cost
+// now if the wait is at most op.MaxWait. The caller then holds for the delay.
 func ReserveWith(op Op, peek, record func() Answer) Answer {
 	asked := peek()
 	if asked.Error != "" {
@@ -106,7 +104,7 @@ func ReserveWith(op Op, peek, record func() Answer) Answer {
 		bound = math.MaxInt64
 	}
 	switch {
-	case asked.RetryAfter == math.MaxInt64: // never, or too long to tell
+	case asked.RetryAfter == math.MaxInt64: // never, or too long for the type
 		return asked
 	case asked.RetryAfter > bound:
 		asked.RetryAfter -= bound

@@ -6,8 +6,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// walk drives a key through takes, refusals, records and idle times that
-// depend on its answers, and calls visit at each stop.
+// walk drives a key through takes, refusals, records and idle times chosen by its answers, and calls visit at each
+// step.
 func (f *fixture) walk(rule *weir.Rule, key string, visit func(step int)) {
 	costs := []int64{1, 2, 5, 1, 3, 4, 1, 1, 6, 2}
 	for step := range 60 {
@@ -102,8 +102,7 @@ func resetIsExact(f *fixture) {
 	})
 }
 
-// backwardsAddsNothing: whatever was admitted, an earlier clock finds no more
-// room than the key had when it was last asked.
+// backwardsAddsNothing tests that an earlier clock never finds more room than the key had at its last decision.
 func backwardsAddsNothing(f *fixture) {
 	f.ofEveryLimit(func(f *fixture, rule *weir.Rule) {
 		f.walk(rule, "k", func(step int) {

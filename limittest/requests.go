@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// texts prints requests for a failure.
+// texts formats requests for a failure message.
 func texts(requests []weir.Request) string {
 	var all []string
 	for _, q := range requests {
@@ -23,7 +23,7 @@ func texts(requests []weir.Request) string {
 	return strings.Join(all, ", ")
 }
 
-// verbs are the calls that take requests, as functions of their error.
+// verbs returns the calls that take requests, each as a function that returns only its error.
 func (f *fixture) verbs() map[string]func(...weir.Request) error {
 	ctx := context.Background()
 	return map[string]func(...weir.Request) error{
@@ -140,7 +140,8 @@ func takeEach(f *fixture) {
 	}
 }
 
-// takeWithin holds for every engine: without the ability it is a context.
+// takeWithin tests weir.TakeWithin, which serves every engine: for an engine without the method it sets a deadline on
+// the context.
 func takeWithin(f *fixture) {
 	rule := f.rule("r", weir.TokenBucket{Rate: weir.PerHour(5)})
 	d, err := weir.TakeWithin(f.engine, time.Minute, rule.For("k", 2))

@@ -7,13 +7,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// reservable are the limits a reservation works for.
+// reservable returns a rule of each limit that supports reservations.
 func (f *fixture) reservable() []*weir.Rule {
 	var rules []*weir.Rule
 	for _, limit := range everyLimit() {
 		log, isLog := limit.(weir.SlidingLog)
 		_, isLeaky := limit.(weir.LeakyBucket)
-		if !isLeaky && !(isLog && log.Gap > 0) { // a gap hides what remains
+		if !isLeaky && !(isLog && log.Gap > 0) { // a gap hides the remaining units
 			rules = append(rules, f.rule("reserve "+limit.String(), limit))
 		}
 	}

@@ -8,19 +8,18 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Scenario is one line of a vector file: operations on fresh keys, in order,
-// and the answer to each. Numbers are whole; instants and durations are in
-// nanoseconds. vectors/README.md describes the format.
+// Scenario is one line of a vector file: operations on fresh keys, in order, with the answer to each. Numbers are
+// integers; instants and durations are in nanoseconds. vectors/README.md describes the format.
 type Scenario struct {
 	ID     string   `json:"id"`
 	Tags   []string `json:"tags"`
 	Params Params   `json:"params"`
-	Limit  *int64   `json:"limit"` // what every answer reports; nil if each says its own
+	Limit  *int64   `json:"limit"` // the limit that every answer reports; nil if each answer has its own
 	T0     int64    `json:"t0"`
 	Ops    []Op     `json:"ops"`
 }
 
-// Params are an algorithm and its parameters, or several to be held at once.
+// Params are an algorithm and its parameters, or several algorithms that one decision combines.
 type Params struct {
 	Algo     string   `json:"algo"`
 	Rate     int64    `json:"rate"`
@@ -35,7 +34,7 @@ type Params struct {
 	Limits   []Params `json:"limits"`
 }
 
-// Op is one operation, at T after the scenario's T0.
+// Op is one operation. T is its time after the scenario's T0.
 type Op struct {
 	T       int64  `json:"t"`
 	Key     string `json:"key"`
@@ -45,8 +44,8 @@ type Op struct {
 	Want    Want   `json:"want"`
 }
 
-// Want is the expected answer. A field that is nil is not expected, and Error
-// stands alone. A duration of -1 is never.
+// Want is the expected answer. A nil field is not checked, and Error excludes the other fields. A duration of -1
+// means never.
 type Want struct {
 	Error      string `json:"error"`
 	Allowed    *bool  `json:"allowed"`
@@ -57,23 +56,22 @@ type Want struct {
 	Delay      *int64 `json:"delay"`
 }
 
-// The verbs.
+// The operations.
 const (
 	Allow   = "allow"
 	Peek    = "peek"
 	Reserve = "reserve"
 )
 
-// Tagged says whether the scenario has the tag.
+// Tagged reports whether the scenario has the tag.
 func (s Scenario) Tagged(tag string) bool { return slices.Contains(s.Tags, tag) }
 
-// Reserves says whether an operation reserves for a later instant.
+// Reserves reports whether the scenario has an operation that reserves for a later instant.
 func (s Scenario) Reserves() bool {
 	return slices.ContainsFunc(s.Ops, func(op Op) bool { return op.Verb == Reserve && op.MaxWait != 0 })
 }
 
-// Limits are the scenario's limits as package weir has them, in order. They
-// may lie outside its bounds.
+// Limits returns the scenario's limits as package weir declares them, in order. They may lie outside its bounds.
 func (s Scenario) Limits() []weir.Limit {
 	if s.Params.Algo != composite {
 		return []weir.Limit{s.Params.limit()}
@@ -85,10 +83,10 @@ func (s Scenario) Limits() []weir.Limit {
 	return limits
 }
 
-// composite is the algorithm of several limits at once.
+// composite names the algorithm that combines several limits.
 const composite = "composite"
 
-// limits makes a limit of each algorithm.
+// limits constructs a limit for each algorithm.
 var limits = map[string]func(Params) weir.Limit{
 	"gcra":         tokenBucket,
 	"token_bucket": tokenBucket,
@@ -106,14 +104,14 @@ var limits = map[string]func(Params) weir.Limit{
 	},
 }
 
-// dialects have lines of their own shape and answers of their own fields. They
-// are no limits of an engine, and bind what speaks them.
+// dialects are formats with their own fields and answers. They do not apply to engines; the value names the limiter
+// that each applies to.
 var dialects = map[string]string{
 	"nginx_limit_req": "the nginx dialect",
 	guava:             "Bursty and WarmUp",
 }
 
-// guava is the algorithm of the lines that name a kind instead of one.
+// guava is the algorithm of lines that name a kind instead.
 const guava = "guava"
 
 func tokenBucket(p Params) weir.Limit {
@@ -122,10 +120,10 @@ func tokenBucket(p Params) weir.Limit {
 
 func per(count, period int64) weir.Rate { return weir.Per(count, time.Duration(period)) }
 
-// limit is of a known algorithm: loading has checked it.
+// limit returns the limit of an algorithm that loading has checked.
 func (p Params) limit() weir.Limit { return limits[p.Algo](p) }
 
-// algorithms are the names of the algorithms that p needs.
+// algorithms returns the names of the algorithms that p needs.
 func (p Params) algorithms() []string {
 	if p.Algo != composite {
 		return []string{p.Algo}
@@ -137,8 +135,7 @@ func (p Params) algorithms() []string {
 	return names
 }
 
-// outOfBounds says which parameter package weir may refuse, in terms of its
-// documented bounds; "" if none.
+// outOfBounds returns the parameter that lies outside the documented bounds of package weir, or "".
 func (p Params) outOfBounds() string {
 	count := max(p.Rate, p.Limit)
 	switch {

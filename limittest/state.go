@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// strangeNames are keys, and where legal rule names, that meet if an engine
-// joins, escapes, normalises or cuts them carelessly.
+// strangeNames are keys, and rule names where legal, that collide if an engine joins, escapes, normalises or
+// truncates them carelessly.
 var strangeNames = []string{
 	"", "a", "b", "c", "ab", "bc", "a_b", "b_c", "a_b_c", "a:b", "b:c", "a/b", "b/c", "a|b", "b|c", "a b", "b c", "a.b", "a-b", "a,b",
 	" ", "a ", " a", "A", "\x00", "\x00\x00", "a\x00", "\x00a", "a\x00b", "b\x00c", "a\x000\x00b", "a\n", "\n", "\r\n", "\t",
@@ -54,7 +54,7 @@ func stateOutlivesChange(f *fixture) {
 	take("a bucket", bucket(weir.PerSecond(1), 20), 0, true, 13)
 	take("a bucket", bucket(weir.PerSecond(1), 5), 1, false, 0)
 	take("a bucket", bucket(weir.PerSecond(1), 8), 1, true, 0)
-	// The stored instant is kept: 8 s ahead are 24 units at 3/s.
+	// The bucket keeps the stored instant: 8 s ahead are 24 units at 3/s.
 	take("a bucket", bucket(weir.PerSecond(3), 30), 6, true, 0)
 	take("a bucket", bucket(weir.PerSecond(7), 100), 0, true, 30)
 	take("a bucket", bucket(weir.Per(1, time.Minute), 2), 0, true, 1)

@@ -10,12 +10,10 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// RunTicks is [Run] for an engine whose clock tells nothing below tick and whose
-// numbers go up to most ticks: a retry one tick early is refused, and vectors
-// are played with their start reduced modulo the least common multiple of the
-// periods, and each nanosecond then read as one tick. Scenarios that do not fit,
-// or whose limits the engine refuses with a *weir.LimitError, are logged with
-// the reason.
+// RunTicks is [Run] for an engine that measures time in ticks and stores numbers up to most ticks. It checks that a
+// retry one tick early is refused. It plays vectors in ticks: it reduces the start of a scenario modulo the least
+// common multiple of the periods, and reads each nanosecond as one tick. It logs and skips a scenario that does not
+// fit, or whose limits the engine refuses with a *weir.LimitError.
 func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) {
 	t.Run("Vectors", func(t *testing.T) {
 		binds := func(s Scenario) string {
@@ -38,10 +36,10 @@ func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock
 	}
 }
 
-// ticked answers in nanoseconds of the vectors what an engine answers in ticks.
+// ticked converts an engine's answers in ticks to nanoseconds of the vectors.
 type ticked struct {
 	*engineSubject
-	shift int64 // ns, by which the start was reduced
+	shift int64 // ns that the start was reduced by
 	tick  int64
 }
 
@@ -58,8 +56,7 @@ func newTicked(t *testing.T, s Scenario, tick time.Duration, most int64, newEngi
 	return &ticked{&engineSubject{f, rule}, s.T0 - scaled.T0/int64(tick), int64(tick)}, nil
 }
 
-// refusedInTicks is a refusal of limits that only the reading in ticks put out
-// of bounds, or those of the engine.
+// refusedInTicks marks a refusal of limits that are out of bounds only because they are read in ticks.
 type refusedInTicks struct{ error }
 
 func (r refusedInTicks) Unwrap() error { return r.error }
@@ -78,8 +75,7 @@ func (k *ticked) Answer(now int64, op Op) Answer {
 	return a
 }
 
-// inTicks is the scenario with its start reduced and its limits read in ticks,
-// or why it does not fit.
+// inTicks returns the scenario with its start reduced and its limits in ticks, or the reason it does not fit.
 func (s Scenario) inTicks(tick time.Duration, most int64) (_ Scenario, reason string) {
 	common, ok := s.Params.commonPeriod()
 	if ok {
@@ -107,8 +103,7 @@ func (s Scenario) inTicks(tick time.Duration, most int64) (_ Scenario, reason st
 	return s, ""
 }
 
-// commonPeriod is the least common multiple of the periods; false if it is
-// beyond 64 bits.
+// commonPeriod returns the least common multiple of the periods, or false if it exceeds 64 bits.
 func (p Params) commonPeriod() (common int64, ok bool) {
 	common = max(p.Period, 1)
 	for _, part := range p.Limits {
@@ -147,7 +142,7 @@ func (p Params) inTicks(tick int64) (Params, bool) {
 	return p, true
 }
 
-// refusal is the reason of a refusal of limits, and whether it is legal.
+// refusal returns the reason for which limits were refused, and whether that refusal is legal.
 func (s Scenario) refusal(err error) (reason string, legal bool) {
 	var limitError *weir.LimitError
 	if !errors.As(err, &limitError) {

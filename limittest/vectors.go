@@ -12,10 +12,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// RunVectors plays all vectors, a subtest for each file. binds says why a
-// scenario does not bind the subject under test, "" if it does. fresh makes the
-// subject; it may refuse limits outside the bounds of package weir with a
-// *weir.LimitError. What was not played is logged with its reason.
+// RunVectors plays all vectors, with one subtest for each file. binds returns the reason a scenario does not apply to
+// the subject under test, or "". fresh returns the subject; it may refuse limits outside the bounds of package weir
+// with a *weir.LimitError. RunVectors logs each scenario that it does not play, with the reason.
 func RunVectors(t *testing.T, binds func(Scenario) string, fresh func(Scenario) (Subject, error)) {
 	for _, file := range Files(t) {
 		t.Run(file.Name, func(t *testing.T) {
@@ -26,7 +25,7 @@ func RunVectors(t *testing.T, binds func(Scenario) string, fresh func(Scenario) 
 
 func runFile(t *testing.T, file File, binds func(Scenario) string, fresh func(Scenario) (Subject, error)) {
 	played := 0
-	unplayed := map[string][]string{} // reason to scenarios
+	unplayed := map[string][]string{} // scenarios by reason
 	for _, d := range file.Dialects {
 		reason := fmt.Sprintf("a dialect, which binds only %s", dialects[d.Algorithm])
 		unplayed[reason] = append(unplayed[reason], d.ID)
@@ -52,8 +51,8 @@ func runFile(t *testing.T, file File, binds func(Scenario) string, fresh func(Sc
 	}
 }
 
-// bindsNoTokenBucket: TokenBucket is the gcra of the vectors, and parts from
-// token_bucket where time runs backwards.
+// bindsNoTokenBucket excludes scenarios of token_bucket in which time runs backwards. There weir.TokenBucket behaves
+// like the vectors' gcra.
 func bindsNoTokenBucket(s Scenario) string {
 	if slices.Contains(s.Params.algorithms(), "token_bucket") && s.Tagged("backwards") {
 		return "token_bucket with time running backwards does not bind TokenBucket"
@@ -61,7 +60,7 @@ func bindsNoTokenBucket(s Scenario) string {
 	return ""
 }
 
-// play says why the subject refused the scenario, "" if it was played.
+// play plays a scenario. It returns the reason if the subject refused the scenario's limits, and otherwise "".
 func play(t *testing.T, s Scenario, fresh func(Scenario) (Subject, error)) (refused string) {
 	t.Helper()
 	subject, err := fresh(s)
@@ -78,7 +77,7 @@ func play(t *testing.T, s Scenario, fresh func(Scenario) (Subject, error)) (refu
 	return "refused: " + reason
 }
 
-// runEngineVectors plays on an engine what binds engines.
+// runEngineVectors plays the scenarios that apply to engines.
 func runEngineVectors(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
 	RunVectors(t, bindsNoEngine, func(s Scenario) (Subject, error) {
 		rule, err := weir.NewRule("vector", s.Limits()...)
@@ -100,7 +99,7 @@ func bindsNoEngine(s Scenario) string {
 	return ""
 }
 
-// engineSubject holds the limits of a scenario in one rule.
+// engineSubject answers with one rule that holds the limits of a scenario.
 type engineSubject struct {
 	f    *fixture
 	rule *weir.Rule
@@ -138,7 +137,7 @@ func (e *engineSubject) decide(request weir.Request, op Op) (weir.Decision, erro
 	return reservation.Decision, nil
 }
 
-// DecisionAnswer is a decision as vectors tell it.
+// DecisionAnswer converts a decision to an Answer.
 func DecisionAnswer(d weir.Decision) Answer {
 	return Answer{
 		Allowed:    d.Allowed,

@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// everyLimit has one of each kind, of capacity 5.
+// everyLimit returns one limit of each kind, each with capacity 5.
 func everyLimit() []weir.Limit {
 	rate := weir.PerSecond(5)
 	return []weir.Limit{
@@ -24,7 +24,7 @@ func everyLimit() []weir.Limit {
 	}
 }
 
-// ofEveryLimit proves something of a rule of each kind.
+// ofEveryLimit runs prove with a rule of each kind of limit.
 func (f *fixture) ofEveryLimit(prove func(f *fixture, rule *weir.Rule)) {
 	for _, limit := range everyLimit() {
 		rule := f.rule("every "+limit.String(), limit)
@@ -60,7 +60,7 @@ func peekWritesNothing(f *fixture) {
 func recordCounts(f *fixture) {
 	f.ofEveryLimit(func(f *fixture, rule *weir.Rule) {
 		f.want(rule.String()+": record 4 of 5", f.record(rule.For("a", 4)), true, f.left(rule, 1))
-		f.clock.advance(60 * time.Millisecond) // beyond the gap, and no more
+		f.clock.advance(60 * time.Millisecond) // just beyond the gap
 		d := f.record(rule.For("a", 3))
 		f.want(rule.String()+": record 3 where they do not fit", d, false, 0)
 		if d.RetryAfter <= 0 || d.RetryAfter == weir.Never {
@@ -79,7 +79,7 @@ func recordCounts(f *fixture) {
 	})
 }
 
-// left is n, or 0 where a gap hides it.
+// left returns n, or 0 where a gap hides the remaining units.
 func (f *fixture) left(rule *weir.Rule, n int64) int64 {
 	if log, ok := rule.Limits()[0].(weir.SlidingLog); ok && log.Gap > 0 {
 		return 0

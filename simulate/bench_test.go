@@ -13,10 +13,9 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// BenchmarkReplay reads a million lines from memory, uncompressed and not in
-// order, and decides them all under one limit, on one core: the whole of weir
-// replay but for the disk. Each format has 10,000 keys and all its answers are
-// checked.
+// BenchmarkReplay reads a million unsorted lines from memory and decides them under one limit on one core. This is
+// all the work of weir replay except reading the disk. Each format has 10,000 keys, and the benchmark checks all
+// answers.
 func BenchmarkReplay(b *testing.B) {
 	const lines, keys = 1_000_000, 10_000
 	for _, format := range []struct {
@@ -45,8 +44,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// benchmarkLog is skewed: a few addresses ask most. Times jump back and forth
-// within a minute.
+// benchmarkLog returns a skewed log: a few addresses make most requests. Times jump back and forth within a minute.
 func benchmarkLog(lines, keys int, line func(address, second, n int) string) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.1, 10, uint64(keys-1))
@@ -73,7 +71,7 @@ func jsonLine(address, second, n int) string {
 		second/3600%24, second/60%60, second%60, n%1000, address>>16, address>>8&255, address&255, n)
 }
 
-// replay reads one log and asks the limits.
+// replay reads one log and replays the limits on it.
 func replay(t testing.TB, key string, options simulate.Options, log []byte, limits ...string) simulate.Report {
 	t.Helper()
 	parsed, err := simulate.ParseKey(key)
@@ -99,7 +97,7 @@ func replay(t testing.TB, key string, options simulate.Options, log []byte, limi
 	return report
 }
 
-// realLog is the log of testdata, uncompressed.
+// realLog returns the log of testdata, uncompressed.
 func realLog(t testing.TB) []byte {
 	t.Helper()
 	file, err := os.Open("testdata/access.log.gz")

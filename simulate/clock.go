@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// clock reads the times of logs, in nanoseconds since the Unix epoch. It
-// remembers the last date and zone of the common log format, because a log has
-// few of them.
+// clock reads the times of logs, in nanoseconds since the Unix epoch. It caches the last date and zone of the common
+// log format, because a log has few of them.
 type clock struct {
 	date, zone string
 	midnight   int64 // of the date in the zone, in seconds
@@ -19,8 +18,7 @@ const (
 	maxTimeText  = 64
 )
 
-// The instants that all of Weir can count in nanoseconds, in seconds: from the
-// start of 1678 until before 2262.
+// The range of int64 nanoseconds, in seconds: from the start of 1678 until before 2262.
 const (
 	firstSecond = -9214560000
 	endSecond   = 9214646400
@@ -39,8 +37,7 @@ func (c *clock) parse(text []byte) (t int64, why string) {
 	return c.parseText(text)
 }
 
-// bracketed reads a time in brackets at the beginning of b, and how many bytes
-// it takes with them.
+// bracketed reads a time in brackets at the start of b and returns its length with the brackets.
 func (c *clock) bracketed(b []byte) (t int64, size int, why string) {
 	end := commonSize + 1
 	if len(b) <= end || b[end] != ']' {
@@ -64,7 +61,7 @@ func (c *clock) parseText(text []byte) (int64, string) {
 	return instant(t.Unix(), int64(t.Nanosecond()))
 }
 
-// parseCommon reads dd/Mon/yyyy:HH:MM:SS +zzzz; the text has its size.
+// parseCommon reads dd/Mon/yyyy:HH:MM:SS +zzzz. The caller has checked the length.
 func (c *clock) parseCommon(b []byte) (int64, string) {
 	hour, minute, second := twoDigits(b[12:]), twoDigits(b[15:]), twoDigits(b[18:])
 	if b[11] != ':' || b[14] != ':' || b[17] != ':' || b[20] != ' ' || hour > 23 || minute > 59 || second > 59 {
@@ -80,7 +77,7 @@ func (c *clock) parseCommon(b []byte) (int64, string) {
 	return instant(c.midnight+int64(hour*3600+minute*60+second), 0)
 }
 
-// twoDigits is their value, or something above 99.
+// twoDigits returns the value of two digits, or a number above 99 if they are no digits.
 func twoDigits(b []byte) uint {
 	tens, ones := uint(b[0]-'0'), uint(b[1]-'0')
 	if tens > 9 || ones > 9 {
@@ -108,8 +105,7 @@ func isNumber(text []byte) bool {
 	return true
 }
 
-// parseUnix reads digits, and after a point perhaps more of them. It is exact;
-// what is finer than a nanosecond is dropped.
+// parseUnix reads a decimal number of seconds, or of a smaller unit. It is exact and drops digits below a nanosecond.
 func parseUnix(text []byte) (int64, string) {
 	text, negative := bytes.CutPrefix(text, []byte("-"))
 	whole, fraction, point := bytes.Cut(text, []byte("."))
@@ -137,8 +133,8 @@ func parseUnix(text []byte) (int64, string) {
 	return instant(second, nanos)
 }
 
-// unitsPerSecond guesses the unit of a Unix time, where seconds are out of the
-// question: 1e11 seconds is the year 5138, and 1e11 milliseconds is 1973.
+// unitsPerSecond guesses the unit of a Unix time that is implausible in seconds: 1e11 seconds is the year 5138, and
+// 1e11 milliseconds is 1973.
 func unitsPerSecond(count int64) int64 {
 	switch {
 	case count < 1e11:

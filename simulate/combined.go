@@ -2,19 +2,17 @@ package simulate
 
 import "bytes"
 
-// combined reads lines of the common and the combined format, and of the latter
-// with a virtual host before it:
+// combined reads lines of the common and the combined format, and of the combined format with a leading virtual host:
 //
 //	ip ident user [17/May/2015:10:05:03 +0000] "GET /a?b HTTP/1.1" 200 5 "referer" "agent"
 //
-// It needs the client and the time; the rest may be cut short, and then what
-// stands before the cut is read.
+// A line must have the client and the time. From a line that is cut short, combined reads the fields before the cut.
 type combined struct {
 	clock  clock
-	values [partAgent + 1][]byte // by part, as they stand in the line; nil if it cannot be read
+	values [partAgent + 1][]byte // by part, as in the line; nil if unreadable
 }
 
-// parse reads the time and the values up to last.
+// parse reads the time, and the values up to the part last.
 func (c *combined) parse(line []byte, last part) (t int64, why string) {
 	t, open, end, why := c.findTime(line)
 	if why != "" {
@@ -32,8 +30,7 @@ func (c *combined) parse(line []byte, last part) (t int64, why string) {
 	return t, ""
 }
 
-// findTime looks for a time in brackets before the first quote, since what
-// follows the quote is the client's to choose.
+// findTime looks for a time in brackets before the first quote. Text after the quote comes from the client.
 func (c *combined) findTime(line []byte) (t int64, open, end int, why string) {
 	why = whyNoTime
 	for at := 0; ; at = open + 1 {
@@ -50,7 +47,7 @@ func (c *combined) findTime(line []byte) (t int64, open, end int, why string) {
 	}
 }
 
-// head reads what stands before the time.
+// head reads the fields before the time.
 func (c *combined) head(head []byte) {
 	first, rest := word(head)
 	c.values[partHost], c.values[partUser] = nil, nil
@@ -66,8 +63,7 @@ func (c *combined) head(head []byte) {
 	}
 }
 
-// tail reads what stands after the time: each value only if all before it are
-// whole, and none after the last that is wanted.
+// tail reads the fields after the time. It stops at the first incomplete value and after the part last.
 func (c *combined) tail(rest []byte, last part) {
 	line, rest, whole := quoted(rest)
 	method, uri := splitRequest(line, !whole)
@@ -94,7 +90,7 @@ func (c *combined) tail(rest []byte, last part) {
 	}
 }
 
-// word is what stands before the first space, and what after it.
+// word splits b at the first space.
 func word(b []byte) (first, rest []byte) {
 	if i := bytes.IndexByte(b, ' '); i >= 0 {
 		return b[:i], b[i+1:]
@@ -102,9 +98,8 @@ func word(b []byte) (first, rest []byte) {
 	return b, nil
 }
 
-// quoted is the text between two quotes, as it stands: a backslash keeps the
-// quote after it from ending it. If the second quote is missing, the text is not
-// whole.
+// quoted returns the text between two quotes as it stands: a backslash keeps the next quote from ending it. The text
+// is not whole if the second quote is missing.
 func quoted(b []byte) (text, rest []byte, whole bool) {
 	b = bytes.TrimLeft(b, " ")
 	if len(b) == 0 || b[0] != '"' {
@@ -123,7 +118,7 @@ func quoted(b []byte) (text, rest []byte, whole bool) {
 	}
 }
 
-// escaped says that b ends in an odd number of backslashes.
+// escaped reports whether b ends in an odd number of backslashes.
 func escaped(b []byte) bool {
 	odd := false
 	for i := len(b) - 1; i >= 0 && b[i] == '\\'; i-- {
@@ -132,8 +127,8 @@ func escaped(b []byte) bool {
 	return odd
 }
 
-// splitRequest is the method and the target of a request line. If the line was
-// cut, each counts only with a space after it.
+// splitRequest returns the method and the target of a request line. In a line that was cut, a field counts only if a
+// space follows it.
 func splitRequest(line []byte, cut bool) (method, uri []byte) {
 	i := bytes.IndexByte(line, ' ')
 	if i <= 0 {
@@ -159,7 +154,7 @@ func isStatus(b []byte) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isAddress tells an IP address from a host, by its letters alone.
+// isAddress distinguishes an IP address from a host name by its characters alone.
 func isAddress(b []byte) bool {
 	dots, colons, hex := 0, 0, false
 	for _, c := range b {

@@ -2,13 +2,13 @@ package simulate
 
 import "slices"
 
-// events are the lines that count, as (time, key id). They are kept in blocks,
-// so that growing copies nothing, and then grouped by key.
+// events are the lines that count, as (time, key id). They are stored in blocks, so that growing copies nothing, and
+// then grouped by key.
 type events struct {
 	blocks []block
 	count  int
 
-	// Grouped: times of key id are times[starts[id]:starts[id+1]], sorted.
+	// Grouped: times[starts[id]:starts[id+1]] are the sorted times of key id.
 	times  []int64
 	starts []int
 }
@@ -32,15 +32,13 @@ func (e *events) add(t int64, key uint32) {
 	e.count++
 }
 
-// regroup forgets the groups, because more events come.
+// regroup discards the groups because more events follow.
 func (e *events) regroup() { e.times, e.starts = nil, nil }
 
 // group sorts the events by key and time.
 //
-// This is all the order that a replay needs. Keys never influence each other,
-// so it makes no difference which key is decided first; and the events of one
-// key at one instant ask the same question, so any order of them gets the same
-// answers. A content to order them by would only be a slower way to say so.
+// A replay needs no other order. Keys do not influence each other, so the order of keys does not matter. The events
+// of one key at one instant are identical, so their order does not matter either.
 func (e *events) group(keys int) {
 	if e.starts != nil {
 		return
@@ -67,5 +65,5 @@ func (e *events) group(keys int) {
 	}
 }
 
-// of are the times of one key, in order. The events are grouped.
+// of returns the sorted times of one key. The caller has called group.
 func (e *events) of(key int) []int64 { return e.times[e.starts[key]:e.starts[key+1]] }

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParseLine compares the parser with slow and obvious ones, wherever those
-// understand the line. Of lines that they do not, it only asks for an answer.
+// FuzzParseLine compares the parser with slow and simple ones wherever those understand the line. For other lines it
+// checks only that the parser returns.
 func FuzzParseLine(f *testing.F) {
 	for _, line := range []string{full, common, vhost, flat, caddy, "", "{", `a b c [17/May/2015:12:00:00 +0000] "`} {
 		f.Add([]byte(line))
@@ -38,7 +38,7 @@ var (
 	slowFields = map[string]int{"ip": 1, "user": 3, "method": 5, "path": 6, "query": 8, "status": 9, "referer": 11, "agent": 12}
 )
 
-// slowCombined understands undoubted lines of the combined format.
+// slowCombined parses unambiguous lines of the combined format.
 func slowCombined(line []byte, name string) (key string, at int64, ok bool) {
 	m := slowLine.FindStringSubmatch(string(line))
 	if m == nil || m[1][0] == '{' || len(line) > 4096 {
@@ -55,7 +55,7 @@ func slowCombined(line []byte, name string) (key string, at int64, ok bool) {
 	return m[group], moment.UnixNano(), ok
 }
 
-// compareJSON wants every scalar of a valid line, each under its path.
+// compareJSON checks that the parser finds every scalar of a valid line under its path.
 func compareJSON(t *testing.T, line []byte) {
 	if len(line) == 0 || line[0] != '{' || !json.Valid(line) || !utf8.Valid(line) || bytes.ContainsRune(line, '\n') {
 		return
@@ -80,8 +80,8 @@ func compareJSON(t *testing.T, line []byte) {
 	}
 }
 
-// slowFlatten reads the next value, whose path is given, and says how deep it
-// goes. Objects, arrays and null are as if empty.
+// slowFlatten reads the next value, at the given path, and returns its depth. Objects, arrays and null count as
+// empty.
 func slowFlatten(t *testing.T, d *json.Decoder, path string, into map[string]string) (depth int) {
 	token, err := d.Token()
 	if err != nil {

@@ -6,25 +6,24 @@ import (
 	"strconv"
 )
 
-// jsonLine reads one JSON object and keeps the values of the fields that are
-// wanted. A nested field is named by its path with dots between, an element of
-// an array by its index. Of a field that is there twice, the last counts.
+// jsonLine reads one JSON object and keeps the values of the wanted fields. A path with dots names a nested field; an
+// index names an array element. If a field occurs twice, the last value counts.
 type jsonLine struct {
 	slots  map[string]int
-	sizes  [64]bool // which sizes the names have: most fields are passed by this alone
-	values [][]byte // by slot: text of a string, number, true or false; else nil
+	sizes  [64]bool // the lengths of wanted names: rejects most fields early
+	values [][]byte // by slot: text of a string, number, true or false; otherwise nil
 
 	line []byte
 	at   int
 	path []byte
 }
 
-// maxDepth bounds the nesting, and so the stack.
+// maxDepth bounds the nesting, and with it the stack.
 const maxDepth = 64
 
 func newJSONLine() jsonLine { return jsonLine{slots: map[string]int{}} }
 
-// want makes a slot for a field, or finds the one it has.
+// want returns the slot of a field and adds one if needed.
 func (j *jsonLine) want(name string) int {
 	slot, ok := j.slots[name]
 	if !ok {
@@ -36,8 +35,7 @@ func (j *jsonLine) want(name string) int {
 	return slot
 }
 
-// parse says whether the line is valid. If not, the values are those before the
-// fault.
+// parse reports whether the line is valid. For an invalid line it keeps the values before the fault.
 func (j *jsonLine) parse(line []byte) bool {
 	clear(j.values)
 	j.line, j.at, j.path = line, 0, j.path[:0]
@@ -48,7 +46,7 @@ func (j *jsonLine) parse(line []byte) bool {
 	return j.at == len(j.line)
 }
 
-// value reads any value, the one at the path.
+// value reads any value, which is at the current path.
 func (j *jsonLine) value(depth int) bool {
 	if depth == 0 || j.at == len(j.line) {
 		return false
@@ -70,7 +68,7 @@ func (j *jsonLine) value(depth int) bool {
 	return j.scalar()
 }
 
-// object reads an object; it begins here.
+// object reads an object that starts at the current position.
 func (j *jsonLine) object(depth int) bool {
 	j.at++
 	if j.next('}') {
@@ -98,7 +96,7 @@ func (j *jsonLine) object(depth int) bool {
 	}
 }
 
-// array reads an array; it begins here.
+// array reads an array that starts at the current position.
 func (j *jsonLine) array(depth int) bool {
 	j.at++
 	if j.next(']') {
@@ -129,7 +127,7 @@ func (j *jsonLine) enter(outer int, name []byte) {
 	j.path = append(j.path, name...)
 }
 
-// keep remembers the value at the path, if that is wanted.
+// keep stores the value if the current path is wanted.
 func (j *jsonLine) keep(value []byte) {
 	if !j.sizes[min(len(j.path), len(j.sizes)-1)] {
 		return
@@ -139,7 +137,7 @@ func (j *jsonLine) keep(value []byte) {
 	}
 }
 
-// text reads a string. Only one with escapes is copied.
+// text reads a string. It copies only a string with escapes.
 func (j *jsonLine) text() ([]byte, bool) {
 	if j.at == len(j.line) || j.line[j.at] != '"' {
 		return nil, false
@@ -160,8 +158,8 @@ func (j *jsonLine) text() ([]byte, bool) {
 	return []byte(unescaped), true
 }
 
-// scalar reads a number, true, false or null. The end of the line may have cut
-// it, so it does not end a value.
+// scalar reads a number, true, false or null. A scalar at the end of the line does not count, because the line may be
+// cut there.
 func (j *jsonLine) scalar() bool {
 	start := j.at
 	for j.at < len(j.line) && !ends(j.line[j.at]) {
@@ -185,7 +183,7 @@ func ends(c byte) bool {
 	return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\t' || c == '\r'
 }
 
-// isJSONNumber tells digits at sight, and leaves the rest to the one who knows.
+// isJSONNumber accepts plain digits itself and leaves other texts to encoding/json.
 func isJSONNumber(text []byte) bool {
 	for _, c := range text {
 		if !isDigit(c) {
@@ -195,7 +193,7 @@ func isJSONNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] != '0' || len(text) == 1)
 }
 
-// next steps over white space, and over c if that comes then.
+// next skips white space, and then c if it follows.
 func (j *jsonLine) next(c byte) bool {
 	j.space()
 	if j.at < len(j.line) && j.line[j.at] == c {

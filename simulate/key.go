@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// Key says by which fields of a line its traffic is told apart.
+// Key names the fields of a line that identify a key of the traffic.
 //
-// In every format these fields are known: ip, method, path (without the query),
-// query, uri (path and query), status, user, referer, agent, host. Any other
-// name is a field of JSON lines, a nested one with dots: request.headers.Host.0.
-// The first value of a key with several fields may be told from the second, as
-// each is quoted if it is empty or holds a space.
+// Every format has these fields: ip, method, path (without the query), query, uri (path and query), status, user,
+// referer, agent, host. Any other name is a field of JSON lines. A path with dots names a nested field:
+// request.headers.Host.0. In a key of several fields, a value is quoted if it is empty or contains a space, so the
+// values stay distinct.
 type Key struct {
 	fields []field
 }
 
-// field is one part of a key: what it is called, which part of a combined line
-// it is, and where a JSON line may hold it, the best place first.
+// field is one part of a key: its name, its part of a combined line, and the places where a JSON line may hold it,
+// the best place first.
 type field struct {
 	name   string
 	part   part
@@ -28,8 +27,7 @@ type field struct {
 
 const maxFields = 16
 
-// ParseKey reads names of fields, each text one of them or several with commas
-// between.
+// ParseKey reads names of fields. Each text holds one name, or several separated by commas.
 func ParseKey(texts ...string) (Key, error) {
 	var key Key
 	for _, text := range texts {
@@ -53,7 +51,7 @@ func ParseKey(texts ...string) (Key, error) {
 	return key, nil
 }
 
-// String names the fields with commas between.
+// String returns the names of the fields, separated by commas.
 func (k Key) String() string {
 	names := make([]string, len(k.fields))
 	for i, f := range k.fields {
@@ -62,8 +60,7 @@ func (k Key) String() string {
 	return strings.Join(names, ",")
 }
 
-// part is a field that every format knows, in the order in which a combined
-// line holds them.
+// part is a field that every format has, in the order of a combined line.
 type part int
 
 const (
@@ -80,7 +77,7 @@ const (
 	partAgent
 )
 
-// place is a field of JSON lines and what its value is.
+// place is a field of JSON lines and the kind of its value.
 type place struct {
 	name string
 	kind kind
@@ -90,18 +87,18 @@ type kind int
 
 const (
 	plain   kind = iota
-	target       // a path and perhaps a query
+	target       // a path with an optional query
 	request      // a request line: GET /path?query HTTP/1.1
 )
 
-// targets are the places of a path with its query: those of nginx's variables,
-// Caddy, Traefik and common custom.
+// targets are the JSON fields that hold a path with its query: nginx's variables, Caddy, Traefik and common custom
+// names.
 var targets = []place{
 	{"uri", target}, {"request_uri", target}, {"url", target}, {"request.uri", target}, {"RequestPath", target},
 	{"request", request},
 }
 
-// knownFields are the fields that every format knows, by all their names.
+// knownFields are the fields that every format has, with all their names.
 var knownFields = []struct {
 	part   part
 	names  []string
@@ -131,8 +128,7 @@ func plainly(names ...string) []place {
 	return places
 }
 
-// newField knows a field by its name, and looks in JSON lines for the name as it
-// was given before it looks elsewhere.
+// newField returns the field of a name. In JSON lines it looks for the given name before any alias.
 func newField(name string) field {
 	for _, known := range knownFields {
 		if !slices.Contains(known.names, name) {

@@ -11,9 +11,9 @@ import (
 // maxLine bounds a line, and with it the buffer of a log.
 const maxLine = 1 << 20
 
-// eachLine calls f with every line of r, without its end; the last line needs
-// none. A line longer than maxLine is given by its beginning, with long set.
-// The bytes are valid until f returns, whose error ends it all.
+// eachLine calls f with every line of r, without its line end. The last line needs no line end. For a line longer
+// than maxLine it passes the beginning and sets long. The bytes are valid until f returns. An error of f stops the
+// reading.
 func eachLine(r io.Reader, f func(line []byte, long bool) error) error {
 	lines, err := open(r)
 	if err != nil {
@@ -41,8 +41,7 @@ func eachLine(r io.Reader, f func(line []byte, long bool) error) error {
 	}
 }
 
-// open looks at the first bytes: it undoes gzip and steps over a byte order
-// mark.
+// open detects and undoes gzip, and skips a byte order mark.
 func open(r io.Reader) (*bufio.Reader, error) {
 	lines := bufio.NewReaderSize(r, maxLine+2)
 	if magic, _ := lines.Peek(2); string(magic) == "\x1f\x8b" {

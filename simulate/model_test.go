@@ -11,8 +11,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// The model of a replay: slow, obvious, and without anything it could have in
-// common with the code it checks. Its times are whole seconds.
+// The model of a replay: slow and simple, sharing no code with the package. Its times are whole seconds.
 
 type slowEvent struct {
 	key    string
@@ -38,7 +37,7 @@ func slowEvents(t *testing.T, log []byte) []slowEvent {
 	return events
 }
 
-// slowReplay decides all keys together, in order of time.
+// slowReplay decides the events of all keys in order of time.
 func slowReplay(events []slowEvent, limit string, model func() func(second int64) bool) simulate.LimitReport {
 	models := map[string]func(int64) bool{}
 	keys := map[string]*simulate.KeyReport{}
@@ -83,7 +82,7 @@ func slowReplay(events []slowEvent, limit string, model func() func(second int64
 
 func slowBucket() func(int64) bool { return slowBucketOf(1, 1, 10)() }
 
-// slowBucketOf counts credit: a token is worth period, and a second adds rate.
+// slowBucketOf counts credit: a token costs period, and each second adds rate.
 func slowBucketOf(rate, period, burst int64) func() func(int64) bool {
 	return func() func(int64) bool {
 		credit, last := burst*period, int64(0)
@@ -111,7 +110,7 @@ func slowFixed(limit, period int64) func() func(int64) bool {
 	}
 }
 
-// slowWindow weighs the count of the window before with what is left of it.
+// slowWindow weighs the count of the previous window by the part of it that is left.
 func slowWindow(limit, period int64) func() func(int64) bool {
 	return func() func(int64) bool {
 		counts := map[int64]int64{}

@@ -8,21 +8,20 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// outcome is what one candidate decided, counted by key and by minute. It is
-// given the decisions key by key.
+// outcome counts the decisions of one candidate by key and by minute. The caller adds them key by key.
 type outcome struct {
 	total   tally
 	delayed int64
 
-	key    tally // of the key at hand
+	key    tally // of the current key
 	denied []keyTally
 
 	minutes map[int64]*tally
-	minute  *tally // the one last used, from start until start + a minute
+	minute  *tally // the last minute used, which begins at start
 	start   int64
 }
 
-// tally is how many were admitted and how many denied.
+// tally counts admitted and denied events.
 type tally struct{ admitted, denied int64 }
 
 type keyTally struct {
@@ -53,7 +52,7 @@ func (o *outcome) count(now int64, d weir.Decision) {
 	}
 }
 
-// minuteOf is the tally of the minute of an instant.
+// minuteOf returns the tally of the minute of an instant.
 func (o *outcome) minuteOf(now int64) *tally {
 	if o.minute != nil && now >= o.start && now-o.start < int64(time.Minute) {
 		return o.minute
@@ -90,7 +89,7 @@ func (o *outcome) report(limit string, keys []string, top int) LimitReport {
 	}
 }
 
-// worstKeys are those with the most denied, and of equals the first by name.
+// worstKeys returns the keys with the most denials. Keys with equal counts are in order of name.
 func (o *outcome) worstKeys(keys []string, top int) []KeyReport {
 	slices.SortFunc(o.denied, func(a, b keyTally) int {
 		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(keys[a.id], keys[b.id]))
@@ -102,7 +101,7 @@ func (o *outcome) worstKeys(keys []string, top int) []KeyReport {
 	return worst
 }
 
-// worstMinutes are those with the most denied, and of equals the earliest.
+// worstMinutes returns the minutes with the most denials. Minutes with equal counts are in order of time.
 func (o *outcome) worstMinutes(top int) []MinuteReport {
 	var denied []minuteTally
 	for start, t := range o.minutes {

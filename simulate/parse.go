@@ -8,12 +8,11 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// parser reads the time and the key of a line, whatever its format, and nothing
-// that it need not. It allocates nothing for usual lines.
+// parser reads the time and the key of a line in any format. It allocates nothing for usual lines.
 type parser struct {
 	fields   []field
-	last     part     // the field that a combined line holds last
-	missing  []string // the reason why a line has no such field, per field
+	last     part     // the last field that the key needs of a combined line
+	missing  []string // per field: the reason to reject a line without it
 	combined combined
 	json     jsonLine
 	timeAt   []int   // the slots of the JSON fields that may hold the time
@@ -21,8 +20,8 @@ type parser struct {
 	key      []byte
 }
 
-// Why a line does not count. The reasons are few, so that they can be counted;
-// each completes "the line …".
+// The reasons to reject a line. There are few of them, so that the report can count each. Each completes "the line
+// …".
 const (
 	whyBlank    = "is blank"
 	whyLong     = "is longer than 1 MiB"
@@ -35,8 +34,7 @@ const (
 	whyNoClient = "does not begin with a client"
 )
 
-// timeNames are the JSON fields that may hold the time. Names that can mean a
-// duration too come last.
+// timeNames are the JSON fields that may hold the time. Names that may also mean a duration come last.
 var timeNames = []string{"timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts", "time"}
 
 func newParser(key Key) parser {
@@ -56,8 +54,7 @@ func newParser(key Key) parser {
 	return p
 }
 
-// parse reads a line, or says why it cannot. The key is valid until the next
-// call.
+// parse reads a line, or returns the reason it cannot. The key is valid until the next call.
 func (p *parser) parse(line []byte, long bool) (t int64, key []byte, why string) {
 	if long || len(line) > maxLine {
 		return 0, nil, whyLong
@@ -96,8 +93,7 @@ func (p *parser) parseCombined(line []byte) (t int64, key []byte, why string) {
 	return t, p.key, ""
 }
 
-// parseJSON uses what stands before a fault, if that is all it needs: a line cut
-// short is no other than one with less to say.
+// parseJSON uses the fields before a fault if they include all it needs, so that it reads lines that are cut short.
 func (p *parser) parseJSON(line []byte) (t int64, key []byte, why string) {
 	whole := p.json.parse(line)
 	t, why = p.jsonTime()
@@ -122,7 +118,7 @@ func (p *parser) parseJSON(line []byte) (t int64, key []byte, why string) {
 	return 0, nil, why
 }
 
-// jsonTime is the first time that can be read.
+// jsonTime returns the first readable time.
 func (p *parser) jsonTime() (t int64, why string) {
 	why = whyNoTime
 	for _, slot := range p.timeAt {
@@ -155,7 +151,7 @@ func (p *parser) jsonField(i int) []byte {
 	return nil
 }
 
-// from is the part of a value of the given kind; nil if it has none.
+// from returns the part of a value of the given kind, or nil if the value has none.
 func (p part) from(value []byte, k kind) []byte {
 	switch k {
 	case request:
@@ -170,7 +166,7 @@ func (p part) from(value []byte, k kind) []byte {
 	return value
 }
 
-// ofTarget is the path, query or all of a path with its query.
+// ofTarget returns the path, the query, or the whole of a request target.
 func (p part) ofTarget(uri []byte) []byte {
 	if uri == nil || p == partURI {
 		return uri
@@ -185,11 +181,11 @@ func (p part) ofTarget(uri []byte) []byte {
 	return none
 }
 
-// none is a value that is there, and empty.
+// none is the empty value, as distinct from a missing one.
 var none = []byte{}
 
-// join adds a value to a key of several. A value that is empty, or holds a space
-// or what is not plain, is quoted: no two lists of values read the same.
+// join adds a value to a key of several values. It quotes a value that is empty or contains a space or an
+// unprintable character, so that different lists never look equal.
 func (p *parser) join(value []byte) {
 	if len(p.key) > 0 {
 		p.key = append(p.key, ' ')

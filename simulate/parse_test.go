@@ -43,7 +43,7 @@ func TestFieldsOfEveryFormatMakeKeys(t *testing.T) {
 		{"ip", `10.0.0.1 - - [2015-05-17T12:00:00+00:00] "GET / HTTP/1.1" 200 5`, "10.0.0.1"},
 		{"ip", `10.0.0.1 - [odd] [17/May/2015:12:00:00 +0000] "GET / HTTP/1.1" 200 5`, "10.0.0.1"},
 
-		// Cut short after what is needed.
+		// Cut short after the needed field.
 		{"ip", full[:len(full)-5], "10.0.0.1"},
 		{"referer", full[:len(full)-5], "http://r.example/"},
 		{"ip", `10.0.0.1 - - [17/May/2015:12:00:00 +0000]`, "10.0.0.1"},

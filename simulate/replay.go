@@ -7,15 +7,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Candidate is a limit to try, or several that have to be held at once.
+// Candidate is a limit to try, or several limits that one decision combines.
 type Candidate struct {
-	Text   string // as it was given
+	Text   string // as given
 	Limits []weir.Limit
 }
 
-// ParseCandidate reads the text form of one limit, or of several joined by
-// "and". A limit that rules refuse is tried on its own, one for each key. The
-// error is that of [weir.ParseLimits], or of [weir.NewRule].
+// ParseCandidate reads the text form of one limit, or of several joined by "and". It accepts a limit that rules
+// refuse, which must stand alone; the replay then uses one limiter for each key. The error is that of
+// [weir.ParseLimits] or of [weir.NewRule].
 func ParseCandidate(text string) (Candidate, error) {
 	limits, err := weir.ParseLimits(text)
 	if err != nil {
@@ -28,19 +28,16 @@ func ParseCandidate(text string) (Candidate, error) {
 
 const ruleName = "replay"
 
-// Options of a replay. The zero value is ready to use.
+// Options configure a replay. The zero value is ready to use.
 type Options struct {
-	// Top is how many of the worst keys and minutes are reported. Default:
-	// none.
+	// Top is the number of worst keys and of worst minutes to report. Default: none.
 	Top int
-	// Progress, if not nil, is told from time to time how many decisions of
-	// how many have been made.
+	// Progress, if not nil, receives the number of decisions made so far and the total, from time to time.
 	Progress func(done, of int64)
 }
 
-// Replay asks each candidate, on its own, about all the traffic: every event is
-// one Take of cost 1, at the time of its line. A refused event changes nothing
-// in those that follow, as a log cannot tell what its client would have done.
+// Replay tries each candidate alone on all the traffic. Every event is one Take of cost 1, at the time of its line. A
+// refused event does not change later events, because a log cannot tell how its client would have reacted.
 func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error) {
 	t.events.group(len(t.keys))
 	progress := progress{tell: options.Progress, of: int64(t.events.count) * int64(len(candidates))}
@@ -55,9 +52,8 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 	return report, nil
 }
 
-// decide replays one candidate, key by key, each in order of time. One key's
-// decisions have no part in another's, so this is what all keys in order of time
-// would get; but a key's state stays at hand until it is needed no more.
+// decide replays one candidate key by key, each key in order of time. Keys do not influence each other, so the
+// answers equal those of a replay in order of time. This order needs the state of only one key at a time.
 func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 	var now int64
 	decider, err := c.decider(&now)
@@ -85,12 +81,11 @@ func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 	return outcome, nil
 }
 
-// decider begins a key, one after another: what it returns decides on the next
-// event of that key.
+// decider begins the next key. The function that it returns decides on the next event of that key.
 type decider func(key string) (take func() (weir.Decision, error), err error)
 
-// decider decides at *now: by a rule over the memory engine, or by a Limiter for
-// each key if rules refuse the limit and there is just one.
+// decider returns a decider that reads the time from *now. It uses a rule and the memory engine. For a single limit
+// that rules refuse it uses one Limiter for each key.
 func (c Candidate) decider(now *int64) (decider, error) {
 	clock := func() int64 { return *now }
 	rule, err := weir.NewRule(ruleName, c.Limits...)
@@ -109,7 +104,7 @@ func (c Candidate) decider(now *int64) (decider, error) {
 	}, nil
 }
 
-// ruleDecider forgets a key when the next one begins.
+// ruleDecider resets a key when the next key begins.
 func ruleDecider(rule *weir.Rule, engine *weir.Memory) decider {
 	ctx := context.Background()
 	request := []weir.Request{rule.For("", 1)}
@@ -120,7 +115,7 @@ func ruleDecider(rule *weir.Rule, engine *weir.Memory) decider {
 	}
 }
 
-// progress tells how far the replay is, every so many decisions.
+// progress reports the progress of a replay at intervals.
 type progress struct {
 	tell     func(done, of int64)
 	done, of int64

@@ -26,8 +26,8 @@ func TestTheRealLogIsReadWhole(t *testing.T) {
 	}
 }
 
-// TestReplayAgreesWithAnIndependentModel counts the real log again with nothing
-// of ours: a regular expression, a stable sort and the arithmetic of two limits.
+// TestReplayAgreesWithAnIndependentModel counts the real log again without code of the package: with a regular
+// expression, a stable sort and the arithmetic of two limits.
 func TestReplayAgreesWithAnIndependentModel(t *testing.T) {
 	events := slowEvents(t, realLog(t))
 	for _, c := range []struct {

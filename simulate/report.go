@@ -6,44 +6,44 @@ import (
 	"unicode/utf8"
 )
 
-// Report is what a replay found. As JSON it is what `weir replay --format json`
-// prints. Nothing in it depends on the order of the lines.
+// Report is the result of a replay. `weir replay --format json` prints it as JSON. It does not depend on the order of
+// the lines.
 type Report struct {
-	Lines    int64         `json:"lines"`    // all that were read, blank ones too
-	Unparsed int64         `json:"unparsed"` // lines that do not count
+	Lines    int64         `json:"lines"`    // all lines read, including blank ones
+	Unparsed int64         `json:"unparsed"` // lines that were rejected
 	Reasons  []Reason      `json:"unparsed_reasons,omitempty"`
 	Keys     int           `json:"keys"` // distinct keys
-	First    time.Time     `json:"-"`    // the earliest event; zero if there is none
+	First    time.Time     `json:"-"`    // the earliest event; zero without events
 	Last     time.Time     `json:"-"`    // the latest event
 	Limits   []LimitReport `json:"limits"`
 }
 
-// LimitReport is what one candidate would have done.
+// LimitReport is the result of one candidate.
 type LimitReport struct {
-	Limit        string         `json:"limit"` // the text as it was given
+	Limit        string         `json:"limit"` // the text as given
 	Admitted     int64          `json:"admitted"`
 	Denied       int64          `json:"denied"`
-	Delayed      int64          `json:"delayed,omitempty"` // of the admitted, by a leaky bucket
+	Delayed      int64          `json:"delayed,omitempty"` // admitted with a delay, by a leaky bucket
 	KeysDenied   int            `json:"keys_denied"`       // keys that were denied at least once
-	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most denied first; none without a denial
-	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most denied first; none without a denial
+	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most denied first; empty without denials
+	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most denied first; empty without denials
 }
 
-// KeyReport is one key under one candidate. A key that is not UTF-8 is quoted.
+// KeyReport is the result for one key under one candidate. A key that is not UTF-8 is quoted.
 type KeyReport struct {
 	Key      string `json:"key"`
 	Admitted int64  `json:"admitted"`
 	Denied   int64  `json:"denied"`
 }
 
-// MinuteReport is one minute, of all keys, under one candidate.
+// MinuteReport is the result for one minute under one candidate, over all keys.
 type MinuteReport struct {
 	Minute   time.Time `json:"minute"` // its start, in UTC
 	Admitted int64     `json:"admitted"`
 	Denied   int64     `json:"denied"`
 }
 
-// report is what is known without any candidate. The events are grouped.
+// report returns the figures that do not depend on a candidate. The caller has grouped the events.
 func (t *Traffic) report() Report {
 	r := Report{Lines: t.lines, Unparsed: t.unparsed, Reasons: t.rejected(), Keys: len(t.keys), Limits: []LimitReport{}}
 	for id := range t.keys {
@@ -59,7 +59,7 @@ func (t *Traffic) report() Report {
 	return r
 }
 
-// valid is text that JSON can hold, and different for different keys.
+// valid returns the key as text that JSON can hold. Different keys stay different.
 func valid(key string) string {
 	if utf8.ValidString(key) {
 		return key

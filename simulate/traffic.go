@@ -1,8 +1,7 @@
-// Package simulate shows what limits would have done to traffic, in virtual
-// time: the decisions are those of the weir package, only the clock is ours.
+// Package simulate replays access logs against limits in virtual time. It makes its decisions with package weir.
 //
-// Start with [NewTraffic], fill it from access logs with [Traffic.ReadLog], and
-// ask [Traffic.Replay] about one [Candidate] or several:
+// Create a [Traffic] with [NewTraffic], fill it from access logs with [Traffic.ReadLog], and pass [Traffic.Replay]
+// one [Candidate] or more:
 //
 //	key, err := simulate.ParseKey("ip")
 //	traffic := simulate.NewTraffic(key)
@@ -10,11 +9,10 @@
 //	candidate, err := simulate.ParseCandidate("token bucket 1/s burst 10")
 //	report, err := traffic.Replay([]simulate.Candidate{candidate}, simulate.Options{Top: 10})
 //
-// Guarantees: every line read is either an event of the replay or counted as
-// unparsed with a reason; and the order of the lines never matters. The report
-// of a shuffled log is equal, byte for byte.
+// Every line is either an event of the replay or counted as unparsed, with a reason. The order of the lines does not
+// matter: a shuffled log gives the same report, byte for byte.
 //
-// Nothing here is safe for concurrent use.
+// The types are not safe for concurrent use.
 package simulate
 
 import (
@@ -24,8 +22,8 @@ import (
 	"strings"
 )
 
-// Traffic is what happened: which key asked when. It holds 20 bytes per line
-// and each distinct key once, with about 100 bytes besides its text.
+// Traffic holds the events of access logs: a key and a time each. It needs 20 bytes for each line and about 100 bytes
+// plus the text for each distinct key.
 type Traffic struct {
 	parser parser
 	events events
@@ -38,12 +36,12 @@ type Traffic struct {
 	samples  []Unparsed
 }
 
-// Unparsed is a line that does not count.
+// Unparsed is a rejected line.
 type Unparsed struct {
-	Log    string // the name given to ReadLog
+	Log    string // the name passed to ReadLog
 	Line   int64  // from 1
 	Reason string
-	Text   string // the beginning of the line, as it stands
+	Text   string // the beginning of the line
 }
 
 const (
@@ -51,15 +49,14 @@ const (
 	maxSampleText = 80
 )
 
-// NewTraffic is traffic that has not happened yet, of lines known by key.
+// NewTraffic returns an empty Traffic that identifies lines by key.
 func NewTraffic(key Key) *Traffic {
 	return &Traffic{parser: newParser(key), ids: map[string]uint32{}, reasons: map[string]int64{}}
 }
 
-// ReadLog adds the lines of an access log: combined, common, or JSON lines, told
-// apart line by line, plain or compressed by gzip. Several logs are one stream
-// of traffic. The name is for errors and for [Traffic.Samples]. After an error,
-// what was read before it has been added.
+// ReadLog adds the lines of an access log. It detects the format of each line: combined, common or JSON. It reads
+// plain text and gzip. Several logs form one stream of traffic. The name appears in errors and in [Traffic.Samples].
+// After an error, the lines before it remain added.
 func (t *Traffic) ReadLog(name string, r io.Reader) error {
 	t.events.regroup()
 	var number int64
@@ -84,7 +81,7 @@ func (t *Traffic) ReadLog(name string, r io.Reader) error {
 	return nil
 }
 
-// intern is the id of a key, a new one if it was never seen.
+// intern returns the id of a key and adds a new key.
 func (t *Traffic) intern(key []byte) (uint32, error) {
 	if id, ok := t.ids[string(key)]; ok {
 		return id, nil
@@ -110,16 +107,16 @@ func (t *Traffic) reject(u Unparsed, line []byte) {
 	}
 }
 
-// Samples are the first lines that did not count, in the order they were read.
+// Samples returns the first rejected lines, in the order of reading.
 func (t *Traffic) Samples() []Unparsed { return slices.Clone(t.samples) }
 
-// Reason is why lines did not count, and how many.
+// Reason is a reason to reject lines, and the number of lines.
 type Reason struct {
 	Reason string `json:"reason"`
 	Lines  int64  `json:"lines"`
 }
 
-// rejected lists the reasons, the most frequent first.
+// rejected returns the reasons, the most frequent first.
 func (t *Traffic) rejected() []Reason {
 	var all []Reason
 	for reason, lines := range t.reasons {
