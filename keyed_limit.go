@@ -24,7 +24,9 @@ func compileLimit(limit Limit) (*compiledLimit, error) {
 	c := &compiledLimit{limit: limit, algorithm: a, err: err}
 	if err == nil {
 		c.identity = identity(limit)
-		c.words, _ = a.(algorithm.Worder)
+		if !algorithm.Stateless(a) { // what has no state must not begin the table of words
+			c.words, _ = a.(algorithm.Worder)
+		}
 	}
 	return c, err
 }

@@ -13,7 +13,7 @@ import (
 // its entry, and a line here.
 var kinds = []*kind{
 	&tokenBucketKind, &leakyBucketKind, &fixedWindowKind, &slidingWindowKind, &slidingLogKind, &rateGateKind,
-	&cycleKind, &concurrencyKind, &burstyKind, &warmUpKind, &nginxKind,
+	&cycleKind, &concurrencyKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
 }
 
 // kind is the entry of a limit. A test names the field that an entry leaves out.

@@ -16,6 +16,8 @@ import (
 //	rate gate 2/s
 //	cycle 50/500ms origin 250ms
 //	concurrency 20 lease 30s
+//	unlimited
+//	deny all
 //	bursty 5/s over 1s
 //	warm up 5/s over 4s cold 3
 //

@@ -68,7 +68,7 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 
 // What a text may begin with.
 const (
-	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, concurrency"
+	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, concurrency, unlimited, deny all"
 	ofRule  = inRules + ")" // rules refuse the other two
 	aLimit  = inRules + ", bursty, warm up, nginx limit_req)"
 )

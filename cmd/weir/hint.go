@@ -28,6 +28,7 @@ func usageWithHint(err error, hints ...string) error {
 var ruleLimits = []string{
 	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "sliding window 1000/h",
 	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s",
+	"unlimited", "deny all",
 }
 
 // oneSubjectLimits are examples of those that rules refuse; a replay tries one

@@ -1,0 +1,55 @@
+package weir
+
+import "github.com/weirflow/weir/internal/algorithm"
+
+// Unlimited admits every cost up to MaxCount, so that a plan without a limit is a
+// limit like any other: in a rule, for one key of a Keyed, or in a text. It has
+// no state.
+type Unlimited struct{}
+
+// DenyAll admits nothing: RetryAfter is Never, and a Wait ends at once with a
+// *CostError. Its Limit is 0. It has no state.
+type DenyAll struct{}
+
+var _, _ Limit = Unlimited{}, DenyAll{}
+
+// Validate returns nil.
+func (Unlimited) Validate() error { return nil }
+
+// Validate returns nil.
+func (DenyAll) Validate() error { return nil }
+
+// String prints the limit as text: unlimited.
+func (Unlimited) String() string { return unlimitedKind.name }
+
+// String prints the limit as text: deny all.
+func (DenyAll) String() string { return denyAllKind.name }
+
+// MarshalText is String.
+func (l Unlimited) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// MarshalText is String.
+func (l DenyAll) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (Unlimited) algorithm() algorithm.Algorithm { return algorithm.NewUnlimited() }
+func (DenyAll) algorithm() algorithm.Algorithm   { return algorithm.NewDenyAll() }
+
+var unlimitedKind = kind{
+	name:   "unlimited",
+	read:   func(*scanner) (Limit, error) { return Unlimited{}, nil },
+	revive: func(string, int64) Limit { return Unlimited{} },
+	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+var denyAllKind = kind{
+	name:   "deny all",
+	read:   func(*scanner) (Limit, error) { return DenyAll{}, nil },
+	revive: func(string, int64) Limit { return DenyAll{} },
+	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (Unlimited) kind() *kind { return &unlimitedKind }
+func (DenyAll) kind() *kind   { return &denyAllKind }
+
+func (Unlimited) window() string { return "" }
+func (DenyAll) window() string   { return "" }
