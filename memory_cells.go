@@ -2,7 +2,6 @@ package weir
 
 import (
 	"math"
-	"math/bits"
 	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -17,10 +16,9 @@ import (
 // another of the shard is looked through: growing, shrinking and forgetting look
 // at two segments at a time.
 type cells struct {
-	of       *limitTable
-	shard    *shard
-	segments []*cellSegment // by the bits of a hash above those of the shard
-	depth    uint8          // how many bits
+	of    *limitTable
+	shard *shard
+	table.Directory[*cellSegment]
 	used     int
 	promised int // to calls on their way, where states are no words
 	most     int // of used and promised together
@@ -40,8 +38,9 @@ type cell struct {
 const cellBytes = int(unsafe.Sizeof(cell{}))
 
 func newCells(of *limitTable, in *shard, number int) *cells {
-	c := &cells{of: of, shard: in, segments: []*cellSegment{newCellSegment(0, 0)}, looked: math.MinInt64}
-	c.slots, c.most = len(c.segments[0].slots), math.MaxInt
+	c := &cells{of: of, shard: in, looked: math.MinInt64}
+	c.Segments = []*cellSegment{newCellSegment(0, 0)}
+	c.slots, c.most = len(c.Segments[0].slots), math.MaxInt
 	if of.maxKeys != 0 {
 		c.most = table.Part(of.maxKeys, number)
 	}
@@ -66,7 +65,7 @@ func (c *cells) find(h table.Hash) *cell {
 func (c *cells) add(h table.Hash, p *part, state algorithm.State, now int64) {
 	grown := false
 	for c.segment(h).full() {
-		c.renew(c.index(h), nil, now)
+		c.renew(c.Index(h), nil, now)
 		grown = true
 	}
 	c.segment(h).put(cell{h, p, state})
@@ -106,9 +105,9 @@ func (c *cells) toWord(h table.Hash, p *part, state algorithm.State, now int64) 
 func (c *cells) promise(loaded []slot, now int64) bool {
 	if !c.hasRoom() && uint64(now-c.looked) >= uint64(table.SweepEvery) {
 		c.looked = now
-		at := c.next % len(c.segments)
+		at := c.next % len(c.Segments)
 		c.next = at + 1
-		if c.idle(c.segments[at], now) > 0 {
+		if c.idle(c.Segments[at], now) > 0 {
 			c.renew(at, loaded, now)
 		}
 	}
@@ -123,7 +122,7 @@ func (c *cells) hasRoom() bool { return c.used+c.promised < c.most }
 
 // tidy renews a segment half of which is idle.
 func (c *cells) tidy(at int, now int64) {
-	s := c.segments[at]
+	s := c.Segments[at]
 	if idle := c.idle(s, now); idle > 0 && 2*idle >= s.used {
 		c.renew(at, nil, now)
 	}
@@ -145,7 +144,7 @@ func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.algorithm, x.
 // renew puts the cells of a segment that are not idle into a new one, or two if
 // they would be too many. Those that the slots of a call have loaded stay.
 func (c *cells) renew(at int, loaded []slot, now int64) {
-	old := c.segments[at]
+	old := c.Segments[at]
 	var kept, upper int
 	for x := range old.all {
 		if x.idle(now) && !c.holds(loaded, x.hash) {
@@ -153,13 +152,14 @@ func (c *cells) renew(at int, loaded []slot, now int64) {
 			continue
 		}
 		kept++
-		upper += int(x.hash >> (shardBits + old.depth) & 1)
+		upper += table.SplitBit(x.hash, old.depth)
 	}
 	c.shard.touched += len(old.slots)
-	if roomForCells(kept) <= cellSlots || old.depth >= c.deepest() {
-		c.place(old, at, c.shard.newSegment(kept, old.depth))
+	c.slots -= len(old.slots)
+	if roomForCells(kept) <= cellSlots || old.depth >= table.MaxDepth(c.used, cellSlots/2) {
+		c.Replace(at, old.depth, c.newSegment(kept, old.depth))
 	} else {
-		c.split(old, at, c.shard.newSegment(kept-upper, old.depth+1), c.shard.newSegment(upper, old.depth+1))
+		c.Split(at, old.depth, c.newSegment(kept-upper, old.depth+1), c.newSegment(upper, old.depth+1))
 	}
 	for x := range old.all {
 		c.segment(x.hash).put(*x)
@@ -188,41 +188,19 @@ func (c *cells) forget(x *cell, now int64) {
 	c.shard.swept = max(c.shard.swept, now)
 }
 
-// deepest is how many bits the hashes of a segment share at most: four more than
-// where each would hold half its cells. Hashes as good as random never come that
-// far; others share a segment that grows.
-func (c *cells) deepest() uint8 { return uint8(bits.Len(uint(c.used)/(cellSlots/2))) + 4 }
+func (c *cells) segment(h table.Hash) *cellSegment { return c.Segments[c.Index(h)] }
 
-func (c *cells) index(h table.Hash) int { return int(h >> shardBits & (1<<c.depth - 1)) }
-
-func (c *cells) segment(h table.Hash) *cellSegment { return c.segments[c.index(h)] }
-
-// place puts a segment wherever old stood. One of fewer bits than there are stands in
-// several places.
-func (c *cells) place(old *cellSegment, at int, s *cellSegment) {
-	for i := at & (1<<old.depth - 1); i < len(c.segments); i += 1 << old.depth {
-		c.segments[i] = s
-	}
-	c.slots += len(s.slots) - len(old.slots)
-}
-
-// split puts two segments of one bit more where old stood.
-func (c *cells) split(old *cellSegment, at int, lower, upper *cellSegment) {
-	if old.depth == c.depth {
-		c.segments = append(c.segments, c.segments...)
-		c.depth++
-	}
-	c.place(old, at, lower)
-	for i := at&(1<<old.depth-1) | 1<<old.depth; i < len(c.segments); i += 2 << old.depth {
-		c.segments[i] = upper
-	}
-	c.slots += len(upper.slots)
+// newSegment is a segment of these cells, counted in.
+func (c *cells) newSegment(cells int, depth uint8) *cellSegment {
+	s := c.shard.newSegment(cells, depth)
+	c.slots += len(s.slots)
+	return s
 }
 
 // all yields each cell.
 func (c *cells) all(yield func(*cell) bool) {
-	for i, s := range c.segments {
-		if i>>s.depth != 0 {
+	for i, s := range c.Segments {
+		if !table.IsFirst(i, s.depth) {
 			continue // seen before
 		}
 		for x := range s.all {

@@ -57,7 +57,7 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 				}
 				n++
 			}
-			for i, s := range c.segments {
+			for i, s := range c.Segments {
 				if i>>s.depth == 0 {
 					slots += len(s.slots)
 				}
@@ -65,8 +65,8 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 			if n != c.used || slots != c.slots || n == 0 || s.dropped == 0 {
 				t.Errorf("%d cells in %d slots are counted as %d in %d; %d forgotten", n, slots, c.used, c.slots, s.dropped)
 			}
-			if len(c.segments) > 1<<10 {
-				t.Errorf("a directory of %d for %d cells", len(c.segments), n)
+			if len(c.Segments) > 1<<10 {
+				t.Errorf("a directory of %d for %d cells", len(c.Segments), n)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	shardBits  = 6
-	shardCount = 1 << shardBits // a set of shards is one word
+	shardBits  = table.ShardBits
+	shardCount = table.Shards // a set of shards is one word
 )
 
 // shard holds those states of the keys that hash to it which are no words in a
@@ -71,7 +71,7 @@ func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64
 // it is half of it.
 func (s *shard) look(now int64) {
 	s.segment++
-	if s.segment >= len(s.cells[s.turn].segments) {
+	if s.segment >= len(s.cells[s.turn].Segments) {
 		s.segment, s.turn = 0, (s.turn+1)%len(s.cells)
 	}
 	s.cells[s.turn].tidy(s.segment, now)

@@ -26,6 +26,8 @@ package weir
 import (
 	"math"
 	"time"
+
+	"github.com/weirflow/weir/internal/table"
 )
 
 // Never is the wait that does not end: the RetryAfter of a cost that can never
@@ -43,6 +45,6 @@ const (
 
 // The bounds of what can be asked.
 const (
-	MaxKey      = 4096 // bytes of a key
-	MaxRequests = 128  // requests in one all-or-nothing decision
+	MaxKey      = table.MaxKey // 4096 bytes of a key
+	MaxRequests = 128          // requests in one all-or-nothing decision
 )

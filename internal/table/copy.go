@@ -5,10 +5,6 @@ import (
 	"math/bits"
 )
 
-// Shards is how many parts a table has. A hash belongs to the part that its low
-// bits number.
-const Shards = shards
-
 // Pair is a hash in use and its word.
 type Pair struct {
 	Hash Hash
@@ -31,7 +27,7 @@ func (t *Table) Copy(shard int, place uint64, into []Pair) (_ []Pair, next uint6
 	if d == nil {
 		return into, 0
 	}
-	segment := &d.segments[bits.Reverse64(place)&(1<<d.depth-1)]
+	segment := &d.Segments[bits.Reverse64(place)&(1<<d.Depth-1)]
 	for i := 1; i < len(segment.slots); i++ {
 		tag, word := segment.slots[i].tag.Load(), segment.slots[i].word.Load()
 		if tag != empty && word != Fresh {
@@ -82,22 +78,22 @@ func (t *Table) Fill(shard int, pairs []Pair) error {
 
 // emptyDirectory has room for the pairs, each of which it checks.
 func emptyDirectory(shard int, depth uint8, pairs []Pair) (*directory, error) {
-	d := &directory{depth: depth, segments: make([]segment, 1<<depth)}
+	d := newDirectory(depth, make([]segment, 1<<depth))
 	counts := make([]int, 1<<depth)
 	for _, p := range pairs {
-		if uint64(p.Hash) <= frozen || p.Hash%shards != Hash(shard) {
+		if uint64(p.Hash) <= frozen || p.Hash%Shards != Hash(shard) {
 			return nil, fmt.Errorf("table: fill: hash %#x is not of shard %d", uint64(p.Hash), shard)
 		}
 		if p.Word == Fresh || p.Word == Moved {
 			return nil, fmt.Errorf("table: fill: word %#x is none", p.Word)
 		}
-		counts[d.index(p.Hash)]++
+		counts[d.Index(p.Hash)]++
 	}
 	for i, live := range counts {
 		if live > segmentSlots*7/8 {
-			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, len(pairs), shardBits+depth)
+			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, len(pairs), ShardBits+depth)
 		}
-		d.segments[i] = newSegment(min(roomFor(live), segmentSlots), depth, 0)
+		d.Segments[i] = newSegment(min(roomFor(live), segmentSlots), depth, 0)
 	}
 	return d, nil
 }

@@ -1,9 +1,6 @@
 package table
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // makeRoom replaces the segment of h, if d is still the directory. It says whether
 // to look again: not if the shard may hold no more.
@@ -14,14 +11,14 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 		return true
 	}
 	if d == nil {
-		s.directory.Store(&directory{segments: []segment{newSegment(minSlots, 0, 0)}})
+		s.directory.Store(newDirectory(0, []segment{newSegment(minSlots, 0, 0)}))
 		return true
 	}
 	if s.used.Load() >= s.most {
 		return t.sweep(s, d, h, now)
 	}
-	at := d.index(h)
-	if !d.segments[at].full() {
+	at := d.Index(h)
+	if !d.Segments[at].full() {
 		return true // someone took the slot before us
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -39,8 +36,8 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 	}
 	s.looked.Store(now)
 	at := s.turn(d)
-	t.touch(&d.segments[at])
-	if idle, _ := t.idleAmong(d.segments[at].slots[1:], now); idle == 0 {
+	t.touch(&d.Segments[at])
+	if idle, _ := t.idleAmong(d.Segments[at].slots[1:], now); idle == 0 {
 		return false
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -49,7 +46,7 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 
 // turn is the segment whose turn it is to be looked through.
 func (s *shard) turn(d *directory) int {
-	at := s.next % len(d.segments)
+	at := s.next % len(d.Segments)
 	s.next = at + 1
 	return at
 }
@@ -60,7 +57,7 @@ func (t *Table) tidy(s *shard, now int64) {
 	defer s.mu.Unlock()
 	d := s.directory.Load()
 	at := s.turn(d)
-	old := &d.segments[at]
+	old := &d.Segments[at]
 	t.touch(old)
 	if len(old.slots)-1 > minSlots && t.mostlyIdle(old, now) {
 		s.directory.Store(t.replace(s, d, at, now))
@@ -99,22 +96,23 @@ func (t *Table) touch(s *segment) {
 // replace freezes the segment at an index and puts its live words into one new
 // segment, or two if they would be too many. The shard's lock is held.
 func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
-	old := &d.segments[at]
+	old := &d.Segments[at]
 	var space [segmentSlots + 1]uint64
 	words := space[:]
 	if len(old.slots) > len(words) {
 		words = make([]uint64, len(old.slots))
 	}
 	live, upper := t.freeze(s, old, words, now)
-	d = &directory{depth: d.depth, segments: slices.Clone(d.segments)}
+	d = newDirectory(d.Depth, slices.Clone(d.Segments))
 	switch capacity := roomFor(live); {
 	case live <= segmentSlots*2/3:
-		capacity = min(max(capacity, len(d.segments)/4), segmentSlots)
-		d.place(old, at, newSegment(capacity, old.depth, live))
-	case old.depth >= deepest(s.used.Load()):
-		d.place(old, at, newSegment(capacity, old.depth, live))
+		capacity = min(max(capacity, len(d.Segments)/4), segmentSlots)
+		d.Replace(at, old.depth, newSegment(capacity, old.depth, live))
+	case old.depth >= MaxDepth(int(s.used.Load()), segmentSlots/8):
+		d.Replace(at, old.depth, newSegment(capacity, old.depth, live))
 	default:
-		d.split(old, at, live-upper, upper)
+		lower := live - upper
+		d.Split(at, old.depth, newSegment(halfFor(lower), old.depth+1, lower), newSegment(halfFor(upper), old.depth+1, upper))
 	}
 	for i := 1; i < len(old.slots); i++ {
 		if words[i] != Fresh {
@@ -123,14 +121,6 @@ func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
 		}
 	}
 	return d
-}
-
-// deepest is how many bits the hashes of a segment share at most, in a shard of
-// so many keys: four more than where it would hold an eighth of its slots. There
-// hashes as good as random come in handfuls. Others share a segment that grows as it
-// must, rather than a directory that doubles for ever.
-func deepest(keys int64) uint8 {
-	return uint8(bits.Len64(uint64(keys)/(segmentSlots/8))) + 4
 }
 
 // roomFor is the capacity for so many words: they fill ten of seventeen slots, so
@@ -166,7 +156,7 @@ func (t *Table) freeze(of *shard, s *segment, words []uint64, now int64) (live, 
 		}
 		words[i] = word
 		live++
-		upper += int(slot.tag.Load() >> (shardBits + s.depth) & 1)
+		upper += SplitBit(Hash(slot.tag.Load()), s.depth)
 	}
 	of.used.Add(-int64(left))
 	t.dropped.Add(uint64(dropped))
@@ -174,27 +164,4 @@ func (t *Table) freeze(of *shard, s *segment, words []uint64, now int64) (live, 
 		t.swept.Store(now)
 	}
 	return live, upper
-}
-
-// place puts a segment wherever old stood.
-func (d *directory) place(old *segment, at int, s segment) {
-	for i := at & (1<<old.depth - 1); i < len(d.segments); i += 1 << old.depth {
-		d.segments[i] = s
-	}
-}
-
-// split puts two segments of one bit more where old stood, and doubles the
-// directory if it has too few bits.
-func (d *directory) split(old *segment, at, lower, upper int) {
-	if old.depth == d.depth {
-		d.segments = append(d.segments, d.segments...)
-		d.depth++
-	}
-	halves := [2]segment{
-		newSegment(halfFor(lower), old.depth+1, lower),
-		newSegment(halfFor(upper), old.depth+1, upper),
-	}
-	for i := at & (1<<old.depth - 1); i < len(d.segments); i += 1 << old.depth {
-		d.segments[i] = halves[i>>old.depth&1]
-	}
 }

@@ -28,7 +28,7 @@ func claim(t *testing.T, tab *Table, h Hash, now int64) bool {
 
 // badHashes are families of hashes that share nearly everything.
 var badHashes = map[string]func(i uint64) Hash{
-	"one shard":                  func(i uint64) Hash { return Hash(i * 0x9e3779b97f4a7c15 << shardBits) },
+	"one shard":                  func(i uint64) Hash { return Hash(i * 0x9e3779b97f4a7c15 << ShardBits) },
 	"all directory bits":         func(i uint64) Hash { return Hash(i<<32 | 7) },
 	"where the search begins":    func(i uint64) Hash { return Hash(i + 2) },
 	"all but a few bits":         func(i uint64) Hash { return Hash(1<<63 | i<<50 | 5) },
@@ -59,8 +59,8 @@ func TestBadHashesAreToldApartInBoundedMemory(t *testing.T) {
 				t.Errorf("%d in use, want %d", tab.Len(), len(want))
 			}
 			for i := range tab.shards {
-				if d := tab.shards[i].directory.Load(); d != nil && len(d.segments) > keys {
-					t.Errorf("the directory of shard %d has %d entries for %d keys", i, len(d.segments), keys)
+				if d := tab.shards[i].directory.Load(); d != nil && len(d.Segments) > keys {
+					t.Errorf("the directory of shard %d has %d entries for %d keys", i, len(d.Segments), keys)
 				}
 			}
 		})

@@ -18,14 +18,7 @@ type Seed struct {
 	multipliers [maxWords]multiplier
 }
 
-const (
-	// SecretBytes is the length of a seed's secret.
-	SecretBytes = 32
-	// MaxKey is the longest key in bytes.
-	MaxKey = 4096
-
-	maxWords = MaxKey / 8
-)
+const maxWords = MaxKey / 8
 
 type multiplier struct{ high, low uint64 }
 

@@ -116,23 +116,19 @@ func (s *segment) put(h Hash, word uint64) {
 	s.slots[i].word.Store(word)
 }
 
-// directory finds the segment of a hash by bits of it. It is replaced, never
-// changed. Segments of less depth than the directory stand in several places.
-type directory struct {
-	depth    uint8
-	segments []segment
+// directory is replaced, never changed.
+type directory struct{ Directory[segment] }
+
+func newDirectory(depth uint8, segments []segment) *directory {
+	return &directory{Directory[segment]{depth, segments}}
 }
 
-func (d *directory) index(h Hash) int {
-	return int(uint64(h) >> shardBits & (1<<d.depth - 1))
-}
-
-func (d *directory) segment(h Hash) *segment { return &d.segments[d.index(h)] }
+func (d *directory) segment(h Hash) *segment { return &d.Segments[d.Index(h)] }
 
 // all yields each segment once.
 func (d *directory) all(yield func(*segment) bool) {
-	for i := range d.segments {
-		if s := &d.segments[i]; i>>s.depth == 0 && !yield(s) {
+	for i := range d.Segments {
+		if s := &d.Segments[i]; IsFirst(i, s.depth) && !yield(s) {
 			return
 		}
 	}

@@ -35,11 +35,22 @@ const (
 // must be as good as random.
 type Hash uint64
 
+// What snapshots depend on: changing any of it takes a new version of their
+// format.
+const (
+	// ShardBits is how many low bits of a hash number its shard.
+	ShardBits = 6
+	// Shards is how many parts a table has.
+	Shards = 1 << ShardBits
+	// SecretBytes is the length of a seed's secret.
+	SecretBytes = 32
+	// MaxKey is the longest key in bytes.
+	MaxKey = 4096
+)
+
 // The sizes. A call looks through one segment at most. With the slot that counts,
 // one of full size is a size class of the allocator.
 const (
-	shardBits    = 6
-	shards       = 1 << shardBits
 	minSlots     = 8
 	segmentSlots = 895
 
@@ -65,7 +76,7 @@ type Table struct {
 	swept   atomic.Int64
 	dropped atomic.Uint64
 	touched func(*segment) // nil but in tests: told of every segment looked through
-	shards  [shards]shard
+	shards  [Shards]shard
 }
 
 // New makes an empty table. It allocates as keys come.
@@ -85,8 +96,8 @@ func New(options Options) *Table {
 
 // Part is how many of so many keys the i-th shard may hold.
 func Part(keys, i int) int {
-	part := keys / shards
-	if i < keys%shards {
+	part := keys / Shards
+	if i < keys%Shards {
 		part++
 	}
 	return part
@@ -102,7 +113,7 @@ func (t *Table) Dropped() uint64 { return t.dropped.Load() }
 // Find is the word of a hash; nil if there is none.
 func (t *Table) Find(h Hash) *atomic.Uint64 {
 	h = valid(h)
-	s := &t.shards[h%shards]
+	s := &t.shards[h%Shards]
 	for {
 		d := s.directory.Load()
 		if d == nil {
@@ -121,7 +132,7 @@ func (t *Table) Find(h Hash) *atomic.Uint64 {
 // words are looked for once in SweepEvery.
 func (t *Table) Claim(h Hash, now int64) *atomic.Uint64 {
 	h = valid(h)
-	s := &t.shards[h%shards]
+	s := &t.shards[h%Shards]
 	if d := s.directory.Load(); d != nil {
 		// About two of three known hashes stand where the search begins.
 		segment := d.segment(h)
