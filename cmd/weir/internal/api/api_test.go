@@ -272,7 +272,7 @@ func TestReadinessEndsBeforeDecisionsDo(t *testing.T) {
 	if health, ready := get(f, "/healthz").Code, get(f, "/readyz").Code; health != 200 || ready != 503 || take.Code != 200 {
 		t.Errorf("stopping: healthz %d, readyz %d, take %d; want 200, 503, 200", health, ready, take.Code)
 	}
-	if got := take.Header()["connection"]; len(got) != 1 || got[0] != "close" {
+	if got := take.Header()[strings.ToLower("Connection")]; len(got) != 1 || got[0] != "close" {
 		t.Errorf("stopping: an answer has connection %q, want close, so that the client comes back elsewhere", got)
 	}
 	f.Ending()
