@@ -47,7 +47,37 @@ var (
 type LimitError struct {
 	Limit  string // what was refused, as text: `token bucket 0/s`, `rule "login"`, `rule "login": token bucket 0/s`
 	Field  string // such as rate, period, burst, queue, gap, slots, name, limits
-	Reason string // the value and the bound it breaks
+	Code   Code   // what kind of thing is wrong, for programs
+	Reason string // the value and the bound it breaks, for people
+}
+
+// Code is what kind of thing is wrong with a limit. It is never 0 in a LimitError
+// of this package or its engines.
+type Code uint8
+
+const (
+	CodeBounds     Code = iota + 1 // a value is outside the bounds of all limits
+	CodeMissing                    // there is no limit, or no function that tells it
+	CodeName                       // the name of the rule
+	CodeLimitCount                 // a rule has no limit or too many
+	CodeAlone                      // the limit cannot be held together with others
+	CodeOneSubject                 // idleness changes the limit's state, so no key could be evicted
+	CodeDialect                    // a dialect has other terms; the Reason names them
+	CodeEngine                     // the engine cannot hold the limit exactly
+	CodeNoPace                     // nothing can be paced by the limit
+)
+
+var codeNames = [...]string{
+	CodeBounds: "out of bounds", CodeMissing: "missing", CodeName: "name", CodeLimitCount: "number of limits", CodeAlone: "stands alone",
+	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeNoPace: "cannot pace",
+}
+
+// String names the code; it is empty for a value that is none.
+func (c Code) String() string {
+	if int(c) >= len(codeNames) {
+		return ""
+	}
+	return codeNames[c]
 }
 
 func (e *LimitError) Error() string {

@@ -60,7 +60,7 @@ func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error)
 // Limiter.SetLimit. Another algorithm or window period starts fresh.
 func NewKeyedFunc[K comparable](limit func(key K) Limit, options Options) (*Keyed[K], error) {
 	if limit == nil {
-		return nil, &LimitError{Limit: "limit", Field: "function", Reason: "is nil"}
+		return nil, &LimitError{Limit: "limit", Field: "function", Code: CodeMissing, Reason: "is nil"}
 	}
 	k, err := newKeyed[K](options)
 	if err == nil {

@@ -19,7 +19,7 @@ type compiledLimit struct {
 func compileLimit(limit Limit) (*compiledLimit, error) {
 	a, err := compile(limit)
 	if err == nil && limit.kind().oneSubject == yes {
-		err = &LimitError{Limit: limit.String(), Field: "keyed", Reason: "cannot hold it: its state changes while a key is idle, so keys could never be evicted"}
+		err = &LimitError{Limit: limit.String(), Field: "keyed", Code: CodeOneSubject, Reason: whyOneSubject}
 	}
 	c := &compiledLimit{limit: limit, algorithm: a, err: err}
 	if err == nil {

@@ -36,7 +36,7 @@ type Limit interface {
 
 func compile(l Limit) (algorithm.Algorithm, error) {
 	if l == nil {
-		return nil, &LimitError{Limit: "limit", Field: "value", Reason: "is nil"}
+		return nil, &LimitError{Limit: "limit", Field: "value", Code: CodeMissing, Reason: "is nil"}
 	}
 	if err := l.Validate(); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func bounded(limit, field string, value, least, most int64) error {
 	if value >= least && value <= most {
 		return nil
 	}
-	return &LimitError{Limit: limit, Field: field, Reason: fmt.Sprintf("%d is not within %d and %d", value, least, most)}
+	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%d is not within %d and %d", value, least, most)}
 }
 
 // within is a check of one duration.
@@ -57,7 +57,7 @@ func within(limit, field string, value, least, most time.Duration) error {
 	if value >= least && value <= most {
 		return nil
 	}
-	return &LimitError{Limit: limit, Field: field, Reason: fmt.Sprintf("%s is not within %s and %s", spokenDuration(value), spokenDuration(least), spokenDuration(most))}
+	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%s is not within %s and %s", spokenDuration(value), spokenDuration(least), spokenDuration(most))}
 }
 
 func joined(problems []error, more ...error) error { return errors.Join(append(problems, more...)...) }

@@ -42,10 +42,10 @@ func (l NginxLimitReq) Validate() error {
 	name := l.String()
 	var period, delay error
 	if l.Rate.Period != time.Second && l.Rate.Period != time.Minute {
-		period = &LimitError{Limit: name, Field: "period", Reason: spokenDuration(l.Rate.Period) + " is not a second or a minute"}
+		period = &LimitError{Limit: name, Field: "period", Code: CodeDialect, Reason: spokenDuration(l.Rate.Period) + " is not a second or a minute"}
 	}
 	if l.NoDelay && l.Delay != 0 {
-		delay = &LimitError{Limit: name, Field: "delay", Reason: fmt.Sprintf("%d is not 0, as nodelay requires", l.Delay)}
+		delay = &LimitError{Limit: name, Field: "delay", Code: CodeDialect, Reason: fmt.Sprintf("%d is not 0, as nodelay requires", l.Delay)}
 	}
 	return joined(l.Rate.check(name), period, delay,
 		bounded(name, "rate", l.Rate.Count, 1, maxNginxCount),

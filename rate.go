@@ -39,7 +39,7 @@ func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
 // nanoseconds is enough for the rate: MaxRate is one unit per nanosecond.
 func (r Rate) check(limit string) (problems []error) {
 	bad := func(field, reason string) {
-		problems = append(problems, &LimitError{Limit: limit, Field: field, Reason: reason})
+		problems = append(problems, &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: reason})
 	}
 	if r.Count < 1 || r.Count > MaxCount {
 		bad("rate", fmt.Sprintf("count %d is not within 1 and %d", r.Count, int64(MaxCount)))

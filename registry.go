@@ -49,15 +49,18 @@ const (
 // inRules says that rules can hold limits of the kind.
 func (k *kind) inRules() bool { return k.oneSubject == no && k.instead == nil }
 
-// refusal says why rules do not hold the limit; empty if they do.
-func (k *kind) refusal(l Limit) string {
+const whyOneSubject = "cannot hold it: its state changes while a key is idle, so keys could never be evicted"
+
+// refusal says why rules do not hold the limit; nil if they do.
+func (k *kind) refusal(l Limit) *LimitError {
 	switch {
 	case k.oneSubject == yes:
-		return "cannot hold it: its state changes while a key is idle, so keys could never be evicted"
+		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeOneSubject, Reason: whyOneSubject}
 	case k.instead != nil:
-		return fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", k.instead(l))
+		reason := fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", k.instead(l))
+		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeDialect, Reason: reason}
 	}
-	return ""
+	return nil
 }
 
 // identity names the state of the limit among those of its rule: the kind and

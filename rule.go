@@ -42,7 +42,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 	rule := &Rule{name: name, limits: append([]Limit(nil), limits...)}
 	problems := checkName(name)
 	if len(limits) == 0 || len(limits) > maxLimits {
-		problems = append(problems, ruleError(name, "limits", fmt.Sprintf("are %d, not 1 to %d", len(limits), maxLimits)))
+		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), maxLimits)))
 	}
 	rule.parts = make([]part, 0, len(limits))
 	ordinals := map[string]int{}
@@ -52,11 +52,11 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 			problems = append(problems, err)
 			continue
 		}
-		if refusal := l.kind().refusal(l); refusal != "" {
-			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: refusal})
+		if refusal := l.kind().refusal(l); refusal != nil {
+			problems = append(problems, refusal)
 		}
 		if len(limits) > 1 && compiled.Solitary() {
-			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Reason: "cannot combine it with other limits"})
+			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Code: CodeAlone, Reason: "cannot combine it with other limits"})
 		}
 		identity := identity(l)
 		state := strings.Join([]string{name, identity, strconv.Itoa(ordinals[identity])}, "\x00")
@@ -79,23 +79,23 @@ const (
 
 func checkName(name string) []error {
 	if name == "" || len(name) > maxName || strings.ContainsAny(name, "=\x00") {
-		return []error{ruleError(name, "name", fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", maxName))}
+		return []error{ruleError(name, "name", CodeName, fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", maxName))}
 	}
 	return nil
 }
 
-func ruleError(name, field, reason string) *LimitError {
+func ruleError(name, field string, code Code, reason string) *LimitError {
 	if len(name) > maxName {
 		name = name[:maxName] + "…"
 	}
-	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Reason: reason}
+	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Code: code, Reason: reason}
 }
 
 // inRule names the rule in the errors of its limits.
 func inRule(name string, err error) error {
 	switch e := err.(type) {
 	case *LimitError:
-		if named := ruleError(name, e.Field, e.Reason); e.Limit != named.Limit {
+		if named := ruleError(name, e.Field, e.Code, e.Reason); e.Limit != named.Limit {
 			named.Limit += ": " + e.Limit
 			return named
 		}

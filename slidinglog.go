@@ -29,7 +29,7 @@ var _ Limit = SlidingLog{}
 func (l SlidingLog) Validate() error {
 	var gap error
 	if l.Gap < 0 || l.Gap > max(l.Rate.Period, 0) {
-		gap = &LimitError{Limit: l.String(), Field: "gap", Reason: spokenDuration(l.Gap) + " is not within 0s and the period"}
+		gap = &LimitError{Limit: l.String(), Field: "gap", Code: CodeBounds, Reason: spokenDuration(l.Gap) + " is not within 0s and the period"}
 	}
 	return joined(l.Rate.check(l.String()), gap)
 }

@@ -35,7 +35,7 @@ const (
 func (l WarmUp) Validate() error {
 	var cold error
 	if !(l.Cold == 0 || l.Cold >= 1 && l.Cold <= maxCold) {
-		cold = &LimitError{Limit: l.String(), Field: "cold", Reason: fmt.Sprintf("%v is not within 1 and %v", l.Cold, int64(maxCold))}
+		cold = &LimitError{Limit: l.String(), Field: "cold", Code: CodeBounds, Reason: fmt.Sprintf("%v is not within 1 and %v", l.Cold, int64(maxCold))}
 	}
 	return joined(l.Rate.check(l.String()), within(l.String(), "over", l.Over, time.Microsecond, MaxPeriod), cold)
 }

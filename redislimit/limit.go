@@ -245,7 +245,7 @@ type bounds struct {
 }
 
 func (b *bounds) refuse(field, reason string) {
-	b.problems = append(b.problems, &weir.LimitError{Limit: b.text, Field: field, Reason: reason + " (Redis)"})
+	b.problems = append(b.problems, &weir.LimitError{Limit: b.text, Field: field, Code: weir.CodeEngine, Reason: reason + " (Redis)"})
 }
 
 func (b *bounds) count(field string, value, most int64) {

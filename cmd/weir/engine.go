@@ -39,7 +39,7 @@ func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger, rules [
 		if err != nil {
 			return nil, err
 		}
-		return &chosenEngine{Engine: memory, memory: memory, close: func() {}}, checkRules(memory, rules, "the memory engine cannot hold this rule")
+		return &chosenEngine{Engine: memory, memory: memory, close: func() {}}, checkRules(memory, rules)
 	}
 	if _, _, err := redislimit.ParseURL(o.engine); err != nil {
 		return nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints...)
@@ -56,10 +56,10 @@ func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger, rules [
 }
 
 // checkRules refuses rules that an engine cannot hold.
-func checkRules(engine weir.Engine, rules []*weir.Rule, hint string) error {
+func checkRules(engine weir.Engine, rules []*weir.Rule) error {
 	for _, rule := range rules {
 		if err := engine.Check(rule); err != nil {
-			return usageWithHint(fmt.Errorf("serve: --rule %s: %s", printable(rule.Name()), plain(err)), hint)
+			return usageWithHint(fmt.Errorf("serve: --rule %s: %s", printable(rule.Name()), plain(err)), limitHints(err, nil)...)
 		}
 	}
 	return nil

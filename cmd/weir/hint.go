@@ -51,7 +51,7 @@ var (
 func limitTextError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {
-		return usageWithHint(fmt.Errorf("%s: %s", flag, plain(err)), limitHint(err))
+		return usageWithHint(fmt.Errorf("%s: %s", flag, plain(err)), limitHints(err, forms)...)
 	}
 	want, _, _ := strings.Cut(syntax.Want, " (")
 	what := fmt.Sprintf("unexpected %q, want %s", syntax.Word, want)
@@ -61,23 +61,38 @@ func limitTextError(flag string, err error, forms []string) error {
 	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
 }
 
+// limitHints are the hint of the first limit that was refused, or others if err
+// is another error.
+func limitHints(err error, others []string) []string {
+	if refused, ok := errors.AsType[*weir.LimitError](err); ok {
+		return []string{limitHint(refused.Code)}
+	}
+	return others
+}
+
 // limitHint is what to do about a limit that reads well and is refused.
-func limitHint(err error) string {
-	refused, _ := errors.AsType[*weir.LimitError](err)
-	if refused == nil {
-		refused = new(weir.LimitError)
-	}
-	switch refused.Field {
-	case "name":
+func limitHint(code weir.Code) string {
+	switch code {
+	case weir.CodeBounds:
+		return "rates go up to 1000000000/s, periods up to 366d, counts up to 2^53"
+	case weir.CodeMissing:
+		return "give a limit, like: token bucket 5/s burst 1"
+	case weir.CodeName:
 		return ruleForms[0]
-	case "rule":
-		return "a leaky bucket, or a sliding log that counts denied, stands alone; bursty and warm up are for one subject, as in weir pace"
-	case "keyed":
-		return "with --fair the keys share one limit; or take another, like: token bucket 5/s burst 1"
-	case "limit":
-		return "every other limit can, like: token bucket 5/s burst 1, rate gate 2/s"
+	case weir.CodeLimitCount:
+		return "a rule holds 1 to 16 limits: make a second rule of the others"
+	case weir.CodeAlone:
+		return "a leaky bucket, or a sliding log that counts denied, stands alone: make a rule of its own for it"
+	case weir.CodeOneSubject:
+		return "bursty and warm up are for one subject: use weir pace without --key or with --fair, or take another limit, like: token bucket 5/s burst 1"
+	case weir.CodeDialect:
+		return "nginx limit_req is for weir pace and weir replay, at a rate by the second or minute; a leaky bucket does the same elsewhere, like: leaky bucket 5/s queue 10"
+	case weir.CodeEngine:
+		return "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"
+	case weir.CodeNoPace:
+		return "take a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s"
 	}
-	return "rates go up to 1000000000/s, periods up to 366d, counts up to 2^53"
+	return ""
 }
 
 // pointAt is the text with a line of carets below the offending word.

@@ -92,19 +92,43 @@ func TestFormsCanBeRead(t *testing.T) {
 	}
 }
 
-// Each refusal has a hint of its own kind, not the bounds of all limits.
+// Each refusal has the hint of its own kind.
 func TestRefusedLimitsSayWhatToDo(t *testing.T) {
-	for text, want := range map[string]string{
-		"=token bucket 1/s":                       "a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5",
-		"r=warm up 5/s over 4s":                   "a leaky bucket, or a sliding log that counts denied, stands alone; bursty and warm up are for one subject, as in weir pace",
-		"r=leaky bucket 1/s and fixed window 1/s": "a leaky bucket, or a sliding log that counts denied, stands alone; bursty and warm up are for one subject, as in weir pace",
-		"r=token bucket 2000000000/s":             "rates go up to 1000000000/s, periods up to 366d, counts up to 2^53",
+	for text, want := range map[string]weir.Code{
+		"=token bucket 1/s":                           weir.CodeName,
+		"r=warm up 5/s over 4s":                       weir.CodeOneSubject,
+		"r=leaky bucket 1/s and fixed window 1/s":     weir.CodeAlone,
+		"r=nginx limit_req 5/s":                       weir.CodeDialect,
+		"r=token bucket 2000000000/s":                 weir.CodeBounds,
+		"r=" + strings.Repeat("1/s and ", 16) + "1/s": weir.CodeLimitCount,
 	} {
 		_, err := parseRules([]string{text})
 		hinted, ok := errors.AsType[*hintedError](err)
-		if !ok || len(hinted.hints) != 1 || hinted.hints[0] != want {
-			t.Errorf("%s: got %+v, want the hint %q", text, hinted, want)
+		if !ok || len(hinted.hints) != 1 || hinted.hints[0] != limitHint(want) {
+			t.Errorf("%s: got %+v, want the hint for %q", text, hinted, want)
 		}
+	}
+	for _, limit := range []string{"bursty 5/s over 1s", "concurrency 5"} {
+		_, err := (&paceOptions{key: "host"}).parse([]string{limit})
+		hinted, ok := errors.AsType[*hintedError](err)
+		if want := map[bool]weir.Code{true: weir.CodeNoPace, false: weir.CodeOneSubject}[limit == "concurrency 5"]; !ok || hinted.hints[0] != limitHint(want) {
+			t.Errorf("weir pace --key host '%s': got %+v, want the hint for %q", limit, hinted, want)
+		}
+	}
+}
+
+func TestEveryCodeHasAHintOfItsOwn(t *testing.T) {
+	seen := map[string]weir.Code{}
+	code := weir.Code(1)
+	for ; code.String() != ""; code++ {
+		hint := limitHint(code)
+		if other, known := seen[hint]; hint == "" || known {
+			t.Errorf("the code %q has the hint %q, which that of %q is too; want one of its own", code, hint, other)
+		}
+		seen[hint] = code
+	}
+	if code < 2 {
+		t.Error("the library names no codes")
 	}
 }
 

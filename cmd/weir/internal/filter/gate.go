@@ -63,10 +63,10 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, planned bool, err error) {
 	case nil:
 		return nil, false, errors.New("pace: no limit")
 	case weir.Concurrency:
-		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit",
+		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit", Code: weir.CodeNoPace,
 			Reason: "cannot pace a stream: its slots are held until they are released, and a stream releases none"}
 	case weir.DenyAll:
-		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit", Reason: "cannot pace a stream: it admits nothing"}
+		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit", Code: weir.CodeNoPace, Reason: "cannot pace a stream: it admits nothing"}
 	case weir.LeakyBucket:
 		if err := l.Validate(); err != nil {
 			return nil, false, err
