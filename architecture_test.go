@@ -34,6 +34,7 @@ var packageRules = map[string]packageRule{
 		imports: reasons{
 			"internal/algorithm": "limits compile to the four functions, and verbs call what is made of them",
 			"internal/clock":     "every verb reads the time once",
+			"internal/rule":      "a rule holds its compiled form, and requests are checked and merged in one place",
 			"internal/table":     "the memory engine keeps its states in it",
 			"internal/word":      "what Limiter, Keyed and the memory engine decide without a lock",
 		},
@@ -44,6 +45,9 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/algorithm": {},
 	"internal/clock":     {},
+	"internal/rule": {
+		imports: reasons{"internal/algorithm": "the parts of a rule are its limits"},
+	},
 	"internal/word": {
 		imports: reasons{
 			"internal/algorithm": "words are states of its limits",

@@ -66,6 +66,24 @@ func TestMemoryTakeOfAKnownKeyAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestMemoryTakeOfASmallCallAllocatesNothing(t *testing.T) {
+	ctx := context.Background()
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	two, err := weir.NewRule("two", weir.TokenBucket{Rate: weir.PerHour(1 << 30)}, weir.SlidingLog{Rate: weir.PerDay(50)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := weir.NewRule("one", weir.FixedWindow{Rate: weir.PerDay(1 << 30)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNoAllocations(t, "Memory.Take of two rules, one of them twice", func() {
+		if _, err := engine.Take(ctx, two.For("alice", 1), one.For("bob", 1), two.For("alice", 1)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestFloodOfDeniedAttemptsCostsNoMemory hammers a small log, in both modes,
 // and measures the heap.
 func TestFloodOfDeniedAttemptsCostsNoMemory(t *testing.T) {

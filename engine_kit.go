@@ -1,6 +1,11 @@
 package weir
 
-import "sync/atomic"
+import (
+	"slices"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+)
 
 // What an [Engine] in another package needs to decide as [Memory] does: which
 // requests it must refuse, which of them share a state, and how the state of
@@ -9,23 +14,28 @@ import "sync/atomic"
 // CheckRequests refuses, with a *RequestError, what no engine could decide. The
 // op is take, reserve, peek, record or reset. Every engine asks it before it
 // writes anything.
-func CheckRequests(op string, requests []Request) error { return checkRequests(op, requests) }
+func CheckRequests(op string, requests []Request) error {
+	_, err := mergeRequests(op, requests, nil)
+	return err
+}
 
 // SameState is the first of the requests that is about the same rule and key as
 // q, so that the costs of both are summed with [SumCosts]; -1 if there is none.
-func SameState(requests []Request, q Request) int { return sameState(requests, &q) }
+func SameState(requests []Request, q Request) int {
+	return slices.IndexFunc(requests, func(r Request) bool { return r.Key == q.Key && r.Rule.Name() == q.Rule.Name() })
+}
 
 // SumCosts adds two costs, saturating at the ends of int64.
-func SumCosts(a, b int64) int64 { return saturatingAdd(a, b) }
+func SumCosts(a, b int64) int64 { return algorithm.AddSaturating(a, b) }
 
 // States name the states that a key has under the rule, one for each of Limits:
 // the rule's name, the algorithm with its window period, and the ordinal among
 // equals, joined by NUL bytes, none of which holds a NUL itself. Rules with the
 // same name share what has the same name here.
 func (r *Rule) States() []string {
-	names := make([]string, len(r.parts))
-	for i := range r.parts {
-		names[i] = r.parts[i].state
+	names := make([]string, len(r.compiled.Parts))
+	for i := range r.compiled.Parts {
+		names[i] = r.compiled.Parts[i].State
 	}
 	return names
 }
@@ -34,16 +44,5 @@ func (r *Rule) States() []string {
 // made once. A rule keeps one value: where engines of different types T ask by
 // turns, each makes its own anew.
 func Kept[T any](r *Rule, make func(*Rule) *T) *T {
-	if kept := r.kept.Load(); kept != nil {
-		if value, ok := (*kept).(*T); ok {
-			return value
-		}
-	}
-	value := make(r)
-	var kept any = value
-	r.kept.Store(&kept)
-	return value
+	return rule.Keep(&r.compiled, func() *T { return make(r) })
 }
-
-// keptValue is where a rule keeps what Kept made.
-type keptValue = atomic.Pointer[any]

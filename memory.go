@@ -184,7 +184,7 @@ func (m *Memory) Check(rules ...*Rule) error {
 		return m.refusal(opCheck)
 	}
 	for i, r := range rules {
-		if r == nil || len(r.parts) == 0 {
+		if r == nil || !r.compiled.Made() {
 			return &RequestError{Op: opCheck, Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, len(rules))}
 		}
 	}

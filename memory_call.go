@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -13,7 +14,8 @@ type slot struct {
 	key     string // of the request, or its parent or group
 	request int
 	hash    table.Hash
-	part    *part
+	part    *rule.Part
+	home    *partHome
 	table   *limitTable
 	word    uint64 // what was borrowed from the table
 	place   place
@@ -42,7 +44,7 @@ func (s *slot) cells() *cells { return s.table.cells[s.hash%shardCount] }
 // call is one decision on its way: the parts of all requests, and the shards
 // that hold their states.
 type call struct {
-	requests []Request
+	requests []rule.Request // merged
 	parts    []algorithm.Part
 	slots    []slot
 	shards   uint64 // set of shard numbers
@@ -52,28 +54,25 @@ type call struct {
 // by value while it grows, and does not hold the engine: what is stored through
 // a pointer, or beside one that escapes, has to escape too.
 type callSpace struct {
-	parts [4]algorithm.Part
-	slots [4]slot
+	requests [4]rule.Request
+	parts    [4]algorithm.Part
+	slots    [4]slot
 }
 
-// gather checks the requests and lays out their parts. Costs of the same rule
-// and key are summed.
+// gather checks and merges the requests, and lays out their parts.
 func (m *Memory) gather(ctx context.Context, op string, requests []Request, space *callSpace) (call, error) {
 	if m.clock == nil {
 		return call{}, m.refusal(op)
 	}
-	if err := checkRequests(op, requests); err != nil {
+	merged, err := mergeRequests(op, requests, space.requests[:0])
+	if err != nil {
 		return call{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return call{}, cannotDecide(op, err)
 	}
-	c := call{requests: requests, parts: space.parts[:0], slots: space.slots[:0]}
-	for i := range requests {
-		if first := sameState(requests[:i], &requests[i]); first >= 0 {
-			c.addCost(first, requests[i].Cost)
-			continue
-		}
+	c := call{requests: merged, parts: space.parts[:0], slots: space.slots[:0]}
+	for i := range merged {
 		c = c.withParts(i, m.seed)
 	}
 	return c, nil
@@ -83,20 +82,13 @@ func (c call) withParts(request int, seed *table.Seed) call {
 	q := &c.requests[request]
 	h := seed.Hash(q.Key)
 	c.shards |= 1 << (h % shardCount)
-	for i := range q.Rule.parts {
-		p := &q.Rule.parts[i]
-		c.parts = append(c.parts, algorithm.Part{Algorithm: p.algorithm, Cost: q.Cost, Lease: q.Lease})
-		c.slots = append(c.slots, slot{key: q.Key, request: request, hash: h, part: p})
+	homes := homesOf(q.Rule)
+	for i := range q.Rule.Parts {
+		p := &q.Rule.Parts[i]
+		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease})
+		c.slots = append(c.slots, slot{key: q.Key, request: request, hash: h, part: p, home: &homes[i]})
 	}
 	return c
-}
-
-func (c *call) addCost(request int, cost int64) {
-	for i := range c.slots {
-		if c.slots[i].request == request {
-			c.parts[i].Cost = saturatingAdd(c.parts[i].Cost, cost)
-		}
-	}
 }
 
 // lock takes the locks of all shards in order and loads the states, those that
@@ -130,7 +122,7 @@ func (m *Memory) tryLock(c *call, now int64) (at int64, room bool) {
 	for i := range c.slots {
 		s, p := &c.slots[i], &c.parts[i]
 		if s.table == nil {
-			s.table = m.tableOf(s.part, now)
+			s.table = m.tableOf(s.part, s.home, now)
 		}
 		if s.steps > 0 && c.isTwin(i) {
 			continue
@@ -178,7 +170,7 @@ func (m *Memory) load(s *slot, p *algorithm.Part, loaded []slot, now int64) int6
 		switch {
 		case shard.cellsOf(s.table, s.hash).promise(loaded, now):
 			s.place = newCell
-		case s.part.endless && p.Cost <= 0:
+		case s.part.Endless && p.Cost <= 0:
 			s.place = asFresh
 		default:
 			s.place = noRoom
@@ -212,7 +204,7 @@ func (m *Memory) store(c *call, changed bool, now int64) {
 // is new. One that is idle now makes room for another key if there is none.
 func (s *slot) save(p *algorithm.Part, now int64) {
 	if s.table.hasWords() {
-		if word, ok := s.part.words.Pack(p.State, s.table.Base); ok {
+		if word, ok := s.part.Words.Pack(p.State, s.table.Base); ok {
 			s.word = word
 			if s.place == asCell {
 				s.cells().remove(s.hash)
@@ -276,6 +268,6 @@ func (m *Memory) unlock(c *call, now int64) {
 func (c *call) decision(a algorithm.Answer) Decision {
 	d := decision(a)
 	q := &c.requests[c.slots[a.Binding].request]
-	d.Rule, d.Key = q.Rule.name, q.Key
+	d.Rule, d.Key = q.Rule.Name, q.Key
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -31,7 +32,7 @@ type cells struct {
 // in use. If its table has words, the one for the hash reads Elsewhere.
 type cell struct {
 	hash  table.Hash
-	part  *part
+	part  *rule.Part
 	state algorithm.State
 }
 
@@ -62,7 +63,7 @@ func (c *cells) find(h table.Hash) *cell {
 // add puts in a state whose hash is not there. It may forget others, which are
 // idle: all that the decision has changed has to be stored before, as logs
 // change in place.
-func (c *cells) add(h table.Hash, p *part, state algorithm.State, now int64) {
+func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64) {
 	grown := false
 	for c.segment(h).full() {
 		c.renew(c.Index(h), nil, now)
@@ -90,8 +91,8 @@ func (c *cells) evict(h table.Hash, now int64) {
 }
 
 // toWord puts a state back among the words, if it fits one again.
-func (c *cells) toWord(h table.Hash, p *part, state algorithm.State, now int64) bool {
-	word, ok := p.words.Pack(state, c.of.Base)
+func (c *cells) toWord(h table.Hash, p *rule.Part, state algorithm.State, now int64) bool {
+	word, ok := p.Words.Pack(state, c.of.Base)
 	if ok {
 		c.remove(h)
 		c.of.Put(h, word)
@@ -139,7 +140,7 @@ func (c *cells) idle(s *cellSegment, now int64) (n int) {
 	return n
 }
 
-func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.algorithm, x.state, now) }
+func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.Algorithm, x.state, now) }
 
 // renew puts the cells of a segment that are not idle into a new one, or two if
 // they would be too many. Those that the slots of a call have loaded stay.

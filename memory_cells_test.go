@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -23,7 +24,7 @@ var cellHashes = map[string]func(i uint64) table.Hash{
 // TestCellsHoldWhatAMapHolds puts in, takes out and forgets at random.
 func TestCellsHoldWhatAMapHolds(t *testing.T) {
 	const most = 900
-	p := &part{algorithm: SlidingLog{Rate: PerSecond(5)}.algorithm()}
+	p := &rule.Part{Algorithm: SlidingLog{Rate: PerSecond(5)}.algorithm()}
 	for name, hash := range cellHashes {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
@@ -45,7 +46,7 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 					if taken, ok := held[h]; ok && now < taken+int64(time.Second) {
 						t.Fatalf("op %d: hash %#x was forgotten %d ns after it was used", op, h, now-taken)
 					}
-					state := p.algorithm.Take(p.algorithm.Fresh(), now, 1)
+					state := p.Algorithm.Take(p.Algorithm.Fresh(), now, 1)
 					c.add(h, p, state, now)
 					held[h] = now
 				}

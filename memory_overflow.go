@@ -52,7 +52,7 @@ func (m *Memory) share(op string, c *call, now int64) error {
 		if s.place != noRoom {
 			continue
 		}
-		if s.part.endless {
+		if s.part.Endless {
 			m.note.full(s.table, now)
 			return undecided{fmt.Errorf("weir: %s: rule %q: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, s.table.counts.rule, ErrNoRoom, s.table.maxKeys)}
 		}
@@ -85,7 +85,7 @@ func (m *Memory) parentOf(s *slot) (parent string, ok bool) {
 
 // sharedTable is where a slot's limit keeps the states that keys share.
 func (m *Memory) sharedTable(s *slot, kind int, now int64) *limitTable {
-	own := m.tableOf(s.part, now)
+	own := m.tableOf(s.part, s.home, now)
 	if t := own.shared[kind].Load(); t != nil {
 		return t
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -35,7 +36,7 @@ func (s *shard) init() { s.swept = math.MinInt64 }
 
 // take decides on the cell of h, and writes the answer to a. It is not done if
 // there is none; but where states are no words one is made, if there is room.
-func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64, a *algorithm.Answer) (done bool) {
+func (s *shard) take(t *limitTable, p *rule.Part, h table.Hash, q *Request, now int64, a *algorithm.Answer) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !t.engine.clock.Injected() {
@@ -43,7 +44,7 @@ func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64
 		s.newest = now
 	}
 	at, c := now, t.cells[h%shardCount]
-	parts := [1]algorithm.Part{{Algorithm: p.algorithm, Cost: q.Cost, Lease: q.Lease}}
+	parts := [1]algorithm.Part{{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease}}
 	found := c.find(h)
 	if found != nil {
 		parts[0].State = found.state
@@ -54,7 +55,7 @@ func (s *shard) take(t *limitTable, p *part, h table.Hash, q *Request, now int64
 		if c = s.cellsOf(t, h); !c.hasRoom() {
 			return false
 		}
-		parts[0].State, at = p.algorithm.Fresh(), max(now, s.swept)
+		parts[0].State, at = p.Algorithm.Fresh(), max(now, s.swept)
 	}
 	*a = algorithm.Take(parts[:], at)
 	switch {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -24,22 +25,32 @@ type limitTable struct {
 
 func (t *limitTable) hasWords() bool { return t.Words != nil }
 
-// tableOf is the table of a part. The part remembers that of the engine that
-// asked last.
-func (m *Memory) tableOf(p *part, now int64) *limitTable {
-	if t := p.table.Load(); t != nil && t.engine == m {
+// partHome is where a rule remembers the table of a part in the memory engine
+// that asked last.
+type partHome = atomic.Pointer[limitTable]
+
+func newHome(parts int) *[]partHome {
+	homes := make([]partHome, parts)
+	return &homes
+}
+
+func homesOf(r *rule.Compiled) []partHome { return *r.Home.(*[]partHome) }
+
+// tableOf is the table of a part.
+func (m *Memory) tableOf(p *rule.Part, home *partHome, now int64) *limitTable {
+	if t := home.Load(); t != nil && t.engine == m {
 		return t
 	}
-	t := m.tableNamed(p.state, p, now)
-	p.table.Store(t)
+	t := m.tableNamed(p.State, p, now)
+	home.Store(t)
 	return t
 }
 
 // tableNamed finds the table of a name, or makes it for states like those of p.
-func (m *Memory) tableNamed(name string, p *part, now int64) *limitTable {
+func (m *Memory) tableNamed(name string, p *rule.Part, now int64) *limitTable {
 	found, ok := m.tables.Load(name)
 	if !ok {
-		found, _ = m.tables.LoadOrStore(name, m.newLimitTable(name, p.words, now))
+		found, _ = m.tables.LoadOrStore(name, m.newLimitTable(name, p.Words, now))
 	}
 	return found.(*limitTable)
 }
@@ -58,20 +69,21 @@ func (m *Memory) newLimitTable(name string, words algorithm.Worder, now int64) *
 // takeOne is Take of a request of one limit; done says that it was: the state is a
 // word or a cell, or becomes one.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
-	if m.clock == nil || q.check(opTake) != nil || len(q.Rule.parts) != 1 || ctx.Err() != nil {
+	if m.clock == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Place, q.Cost) || ctx.Err() != nil {
 		return false // the long way says what is wrong
 	}
-	p := &q.Rule.parts[0]
+	r := &q.Rule.compiled
+	p := &r.Parts[0]
 	now := m.clock.Now()
-	t := m.tableOf(p, now)
+	t := m.tableOf(p, &homesOf(r)[0], now)
 	h := m.seed.Hash(q.Key)
 	var a algorithm.Answer
-	if (!t.hasWords() || !t.Take(p.words, h, now, q.Cost, &a)) && !m.shards[h%shardCount].take(t, p, h, q, now, &a) {
+	if (!t.hasWords() || !t.Take(p.Words, h, now, q.Cost, &a)) && !m.shards[h%shardCount].take(t, p, h, q, now, &a) {
 		return false
 	}
 	t.counts.count(m, q.Key, a.Allowed, now)
 	d.describe(&a)
-	d.Rule, d.Key = q.Rule.name, q.Key
+	d.Rule, d.Key = r.Name, q.Key
 	return true
 }
 
@@ -81,7 +93,7 @@ func (s *slot) borrow(p *algorithm.Part, now int64) place {
 	switch {
 	case ok:
 		s.word, s.place = word, asWord
-		p.State = s.part.words.Unpack(word, s.table.Base)
+		p.State = s.part.Words.Unpack(word, s.table.Base)
 	case word == table.Elsewhere:
 		s.place = unplaced // in a cell
 	default:

@@ -3,8 +3,6 @@ package weir
 import (
 	"fmt"
 	"strings"
-
-	"github.com/weirflow/weir/internal/algorithm"
 )
 
 // kinds is the registry: one entry for each limit, in the order in which texts
@@ -96,10 +94,4 @@ func limitOf(id string, capacity int64) (Limit, error) {
 func revivedRate(window string, capacity int64) Rate {
 	period, _ := parsePeriod(window)
 	return Rate{Count: capacity, Period: period}
-}
-
-// endless says that only the caller ends what the limit holds.
-func endless(a algorithm.Algorithm) bool {
-	e, ok := a.(interface{ Endless() bool })
-	return ok && e.Endless()
 }

@@ -1,8 +1,8 @@
 package weir
 
 import (
-	"fmt"
-	"math"
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 )
 
 // Request asks for Cost units of Key under Rule. It is a plain value.
@@ -30,82 +30,39 @@ func (q Request) In(place string) Request {
 
 // The operations, as errors name them.
 const (
-	opTake    = "take"
+	opTake    = rule.OpTake
 	opReserve = "reserve"
-	opPeek    = "peek"
-	opRecord  = "record"
-	opReset   = "reset"
+	opPeek    = rule.OpPeek
+	opRecord  = rule.OpRecord
+	opReset   = rule.OpReset
 	opSettle  = "settle"
 	opCheck   = "check"
 	opWait    = "wait"
 )
 
-// checkRequests refuses what no engine could decide.
-func checkRequests(op string, requests []Request) error {
-	if len(requests) == 0 || len(requests) > MaxRequests {
-		return &RequestError{Op: op, Field: "requests", Reason: fmt.Sprintf("are %d, not 1 to %d", len(requests), MaxRequests)}
+// compiled is the request as engines know it.
+func (q *Request) compiled() rule.Request {
+	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Place, Cost: q.Cost, Lease: q.Lease}
+}
+
+// mergeRequests checks the requests of a call and merges those of one rule and
+// key. It uses the space if that is large enough.
+func mergeRequests(op string, requests []Request, space []rule.Request) ([]rule.Request, error) {
+	if problem := rule.CheckCount(len(requests)); problem != nil {
+		return nil, requestError(op, problem)
 	}
 	for i := range requests {
-		if err := requests[i].check(op); err != nil {
-			return err
-		}
-		if len(requests) > 1 {
-			if err := checkTogether(op, requests[:i], &requests[i]); err != nil {
-				return err
-			}
-		}
+		space = append(space, requests[i].compiled())
 	}
-	return nil
+	merged, problem := rule.Merge(op, space)
+	if problem != nil {
+		return nil, requestError(op, problem)
+	}
+	return merged, nil
 }
 
-// check refuses a request that is wrong by itself.
-func (q *Request) check(op string) error {
-	if q.Rule == nil || len(q.Rule.parts) == 0 {
-		return &RequestError{Op: op, Field: "rule", Reason: "was not made by NewRule"}
-	}
-	if len(q.Key) > MaxKey || len(q.Place) > MaxKey {
-		return &RequestError{Op: op, Rule: q.Rule.name, Field: "key", Reason: fmt.Sprintf("of %d bytes is longer than %d", max(len(q.Key), len(q.Place)), MaxKey)}
-	}
-	if q.Cost < 0 && op != opRecord && op != opReset {
-		return &RequestError{Op: op, Rule: q.Rule.name, Field: "cost", Reason: fmt.Sprintf("%d is negative", q.Cost)}
-	}
-	return nil
+func requestError(op string, p *rule.Problem) error {
+	return &RequestError{Op: op, Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
 
-// checkTogether refuses a request that cannot be decided with the ones before.
-func checkTogether(op string, before []Request, q *Request) error {
-	if op != opReset && q.Rule.parts[0].algorithm.Solitary() {
-		return &RequestError{Op: op, Rule: q.Rule.name, Field: "rule", Reason: "cannot be decided together with others: it delays, or counts denied attempts"}
-	}
-	for i := range before {
-		b := &before[i]
-		if b.Rule != q.Rule && b.Rule.name == q.Rule.name && b.Key == q.Key && b.Rule.String() != q.Rule.String() {
-			return &RequestError{Op: op, Rule: q.Rule.name, Field: "rule", Reason: fmt.Sprintf("has different limits for one key: %s and %s", limitsText(b.Rule.limits), limitsText(q.Rule.limits))}
-		}
-		if b.Lease != q.Lease && b.Rule.name == q.Rule.name && b.Key == q.Key {
-			return &RequestError{Op: op, Rule: q.Rule.name, Field: "lease", Reason: fmt.Sprintf("%d and %d are of one key", b.Lease, q.Lease)}
-		}
-	}
-	return nil
-}
-
-// sameState is the first of the requests with the rule, key and place of q; -1
-// if there is none.
-func sameState(requests []Request, q *Request) int {
-	for i := range requests {
-		if r := &requests[i]; r.Key == q.Key && r.Rule.name == q.Rule.name {
-			return i
-		}
-	}
-	return -1
-}
-
-func saturatingAdd(a, b int64) int64 {
-	switch {
-	case b > 0 && a > math.MaxInt64-b:
-		return math.MaxInt64
-	case b < 0 && a < math.MinInt64-b:
-		return math.MinInt64
-	}
-	return a + b
-}
+func saturatingAdd(a, b int64) int64 { return algorithm.AddSaturating(a, b) }

@@ -38,8 +38,8 @@ const settleWithin = time.Second
 // nil beside the error, and its Cancel releases them.
 func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, error) {
 	for _, q := range requests {
-		if q.Rule != nil && q.Rule.delays() {
-			return nil, &RequestError{Op: opReserve, Rule: q.Rule.name, Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
+		if q.Rule != nil && q.Rule.compiled.Delays() {
+			return nil, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
 	r := &Reservation{engine: e, requests: identified(requests), turn: make(chan struct{}, 1)}
@@ -60,7 +60,7 @@ func identified(requests []Request) []Request {
 	requests = slices.Clone(requests)
 	lease := newIdentity()
 	for i := range requests {
-		if q := &requests[i]; q.Rule != nil && q.Lease == 0 && q.Rule.leases() {
+		if q := &requests[i]; q.Rule != nil && q.Lease == 0 && q.Rule.compiled.Leases() {
 			q.Lease = lease
 		}
 	}

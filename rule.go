@@ -3,12 +3,9 @@ package weir
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 
-	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 )
 
 // Rule is a named set of limits that each key has to satisfy, all or nothing.
@@ -17,21 +14,20 @@ import (
 // belongs to the rule's name, the algorithm, the window period, the ordinal
 // among equals and the key, and not to rate and burst.
 type Rule struct {
-	name   string
-	limits []Limit
-	parts  []part
-	kept   keptValue
+	limits   []Limit
+	compiled rule.Compiled
 }
 
-// part is one limit of a rule, ready to decide.
-type part struct {
-	algorithm algorithm.Algorithm
-	state     string // rule name, identity and ordinal: names the state of the limit
+func init() {
+	rule.Of = func(r any) *rule.Compiled { return r.(*Rule).maybeCompiled() }
+}
 
-	endless bool // units are held until they are given back, however long
-
-	words algorithm.Worder           // the algorithm, if its states fit words
-	table atomic.Pointer[limitTable] // where the memory engine that asked last keeps them
+// maybeCompiled is the compiled form; nil of a rule that is nil.
+func (r *Rule) maybeCompiled() *rule.Compiled {
+	if r == nil {
+		return nil
+	}
+	return &r.compiled
 }
 
 // NewRule makes a rule of 1 to 16 limits. The name is 1 to 256 bytes without '='
@@ -39,13 +35,12 @@ type part struct {
 // Bursty and WarmUp are refused, since their keys cannot be forgotten.
 // Errors are *LimitError values joined.
 func NewRule(name string, limits ...Limit) (*Rule, error) {
-	rule := &Rule{name: name, limits: append([]Limit(nil), limits...)}
+	r := &Rule{limits: append([]Limit(nil), limits...)}
+	r.compiled.Name = name
 	problems := checkName(name)
 	if len(limits) == 0 || len(limits) > maxLimits {
 		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), maxLimits)))
 	}
-	rule.parts = make([]part, 0, len(limits))
-	ordinals := map[string]int{}
 	for _, l := range limits {
 		compiled, err := compile(l)
 		if err != nil {
@@ -58,18 +53,14 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 		if len(limits) > 1 && compiled.Solitary() {
 			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Code: CodeAlone, Reason: "cannot combine it with other limits"})
 		}
-		identity := identity(l)
-		state := strings.Join([]string{name, identity, strconv.Itoa(ordinals[identity])}, "\x00")
-		ordinals[identity]++
-		rule.parts = rule.parts[:len(rule.parts)+1]
-		p := &rule.parts[len(rule.parts)-1]
-		p.algorithm, p.state, p.endless = compiled, state, endless(compiled)
-		p.words, _ = compiled.(algorithm.Worder)
+		r.compiled.Add(compiled, identity(l))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return rule, nil
+	r.compiled.Text = limitsText(r.limits)
+	r.compiled.Home = newHome(len(limits))
+	return r, nil
 }
 
 const (
@@ -110,7 +101,7 @@ func inRule(name string, err error) error {
 }
 
 // Name is the rule's name.
-func (r *Rule) Name() string { return r.name }
+func (r *Rule) Name() string { return r.compiled.Name }
 
 // Limits are the rule's limits, in order. The slice is the caller's.
 func (r *Rule) Limits() []Limit { return append([]Limit(nil), r.limits...) }
@@ -118,7 +109,7 @@ func (r *Rule) Limits() []Limit { return append([]Limit(nil), r.limits...) }
 // String prints the rule as ParseRule reads it:
 // login=token bucket 5/m and fixed window 100/d. White space around a name is
 // not read back.
-func (r *Rule) String() string { return r.name + "=" + limitsText(r.limits) }
+func (r *Rule) String() string { return r.compiled.Name + "=" + r.compiled.Text }
 
 // MarshalText is String.
 func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
@@ -128,26 +119,21 @@ func (r *Rule) For(key string, cost int64) Request {
 	return Request{Rule: r, Key: key, Cost: cost}
 }
 
-// delays says that the rule admits with a delay.
-func (r *Rule) delays() bool {
-	return slices.ContainsFunc(r.limits, func(l Limit) bool { return l.kind().delays == yes })
-}
-
-// leases says that the rule holds units by leases with an identity.
-func (r *Rule) leases() bool { return slices.ContainsFunc(r.limits, isLeased) }
-
-func isLeased(l Limit) bool { return l.kind().leases == yes }
-
 // slots is the rule of those limits of r alone whose units have an identity. It
 // shares their states with r, as it has its name. It is nil if there are none.
 func (r *Rule) slots() *Rule {
-	if r == nil || !r.leases() {
+	if r == nil || !r.compiled.Leases() {
 		return nil
 	}
-	limits := slices.DeleteFunc(r.Limits(), func(l Limit) bool { return !isLeased(l) })
+	var limits []Limit
+	for i, l := range r.limits {
+		if r.compiled.Parts[i].Leases {
+			limits = append(limits, l)
+		}
+	}
 	if len(limits) == len(r.limits) {
 		return r
 	}
-	slots, _ := NewRule(r.name, limits...) // what r holds can be held
+	slots, _ := NewRule(r.Name(), limits...) // what r holds can be held
 	return slots
 }

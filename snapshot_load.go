@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -28,7 +29,7 @@ type loading struct {
 type loadedName struct {
 	state    string
 	identity string
-	part     *part // of the capacity that came last
+	part     *rule.Part // of the capacity that came last
 	table    *limitTable
 
 	// Where states fit words:
@@ -73,10 +74,10 @@ func (l *loading) record() {
 func (l *loading) name() {
 	state, base := l.in.text(), l.in.int64()
 	n := loadedName{state: state, base: base}
-	rule, rest, _ := strings.Cut(state, "\x00")
+	ruleName, rest, _ := strings.Cut(state, "\x00")
 	identity, ordinal, _ := strings.Cut(rest, "\x00")
 	n.identity = identity
-	if checkName(rule) != nil || !isOrdinal(ownOrdinal(ordinal)) || l.known[state] {
+	if checkName(ruleName) != nil || !isOrdinal(ownOrdinal(ordinal)) || l.known[state] {
 		l.in.damaged("a state of the name %q", state)
 		return
 	}
@@ -84,7 +85,7 @@ func (l *loading) name() {
 		l.in.refuse("holds a limit that cannot be read: %v", err)
 		return
 	}
-	n.table = l.memory.newLimitTable(state, n.part.words, l.tableStart(base))
+	n.table = l.memory.newLimitTable(state, n.part.Words, l.tableStart(base))
 	l.memory.tables.Store(state, n.table)
 	l.known[state] = true
 	l.names = append(l.names, n)
@@ -92,15 +93,15 @@ func (l *loading) name() {
 
 // setCapacity makes the part of a capacity.
 func (n *loadedName) setCapacity(capacity int64) error {
-	if n.part != nil && n.part.algorithm.Capacity() == capacity {
+	if n.part != nil && n.part.Algorithm.Capacity() == capacity {
 		return nil
 	}
 	limit, err := limitOf(n.identity, capacity)
 	if err != nil {
 		return err
 	}
-	n.part = &part{algorithm: limit.algorithm(), state: n.state}
-	n.part.words, _ = n.part.algorithm.(algorithm.Worder)
+	part := rule.NewPart(limit.algorithm(), n.state)
+	n.part = &part
 	return nil
 }
 
@@ -153,7 +154,7 @@ func (l *loading) words() {
 // word is a word of the snapshot as one of the table, Fresh if it is idle by
 // now. It is not ok if no state has such a word.
 func (l *loading) word(n *loadedName, word uint64) (_ uint64, ok bool) {
-	words := n.part.words
+	words := n.part.Words
 	state := words.Unpack(word, n.base)
 	if again, ok := words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
 		return 0, false
@@ -184,7 +185,7 @@ func (l *loading) cell() {
 	}
 	x := cell{hash: h, part: n.part}
 	var ok bool
-	if x.state, ok = n.part.algorithm.(algorithm.Saver).RestoreState(numbers); !ok || h%shardCount != table.Hash(l.shard) {
+	if x.state, ok = n.part.Algorithm.(algorithm.Saver).RestoreState(numbers); !ok || h%shardCount != table.Hash(l.shard) {
 		l.in.damaged("a state of hash %#x in shard %d that is none of %q", uint64(h), l.shard, n.state)
 		return
 	}

@@ -112,10 +112,10 @@ func (s *saving) cells(shard int) {
 // cell writes under a shard's lock, so into memory only.
 func (s *saving) cell(of *limitTable, x *cell) {
 	number := s.name(of)
-	s.numbers = x.part.algorithm.(algorithm.Saver).AppendState(s.numbers[:0], x.state)
+	s.numbers = x.part.Algorithm.(algorithm.Saver).AppendState(s.numbers[:0], x.state)
 	s.out.byte(recordCell)
 	s.out.uint32(number)
-	s.out.uint64(uint64(x.part.algorithm.Capacity()))
+	s.out.uint64(uint64(x.part.Algorithm.Capacity()))
 	s.out.uint64(uint64(x.hash))
 	s.out.uint32(uint32(len(s.numbers)))
 	for _, n := range s.numbers {

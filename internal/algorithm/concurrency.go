@@ -100,7 +100,7 @@ func (c *Concurrency) end(at int64) int64 {
 	if c.lease == 0 {
 		return Never
 	}
-	return addSat(at, c.lease)
+	return AddSaturating(at, c.lease)
 }
 
 // live is how many leases have ended, and the units of the others.

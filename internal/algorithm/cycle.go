@@ -39,7 +39,7 @@ func (c *Cycle) until(s State, now, lacking int64) int64 {
 // Take uses n permits, up to a debt of 2^53.
 func (c *Cycle) Take(s State, now, n int64) State {
 	s = c.at(s, now)
-	s.B = min(addSat(s.B, n), max(s.B, addSat(c.limit, maxUnits)))
+	s.B = min(AddSaturating(s.B, n), max(s.B, AddSaturating(c.limit, maxUnits)))
 	return s
 }
 

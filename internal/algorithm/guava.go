@@ -128,7 +128,7 @@ func (g *Guava) reserve(s State, micros int64, n float64) State {
 	spent := min(n, stored)
 	lacking := n - spent
 	wait := g.storedWait(stored, spent) + toLong(float64(lacking*g.interval))
-	return State{A: int64(math.Float64bits(stored - spent)), B: addSat(next, wait)}
+	return State{A: int64(math.Float64bits(stored - spent)), B: AddSaturating(next, wait)}
 }
 
 // resync stores the permits of the time since the last request was paid for.

@@ -89,8 +89,8 @@ func (a int128) floorDiv(b int64) int64 {
 	return q
 }
 
-// addSat and subSat saturate at the ends of int64.
-func addSat(a, b int64) int64 {
+// AddSaturating is a + b, saturated at the ends of int64.
+func AddSaturating(a, b int64) int64 {
 	sum := a + b
 	if (sum > a) == (b > 0) || b == 0 {
 		return sum
@@ -98,6 +98,7 @@ func addSat(a, b int64) int64 {
 	return saturated(b > 0)
 }
 
+// subSat is a - b, saturated at the ends of int64.
 func subSat(a, b int64) int64 {
 	diff := a - b
 	if (diff < a) == (b > 0) || b == 0 {

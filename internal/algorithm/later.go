@@ -148,3 +148,9 @@ func Starts(a Algorithm) bool {
 	_, ok := a.(starter)
 	return ok
 }
+
+// Endless says that units are held until they are given back, however long.
+func Endless(a Algorithm) bool {
+	e, ok := a.(interface{ Endless() bool })
+	return ok && e.Endless()
+}

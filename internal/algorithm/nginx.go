@@ -46,7 +46,7 @@ func (x *Nginx) Take(s State, now, n int64) State {
 	if s.C == 0 || elapsed != 0 {
 		s.A = milliseconds(now)
 	}
-	s.B, s.C = min(addSat(excess, min(n-1, maxUnits)*thousandths), maxExcess), 1
+	s.B, s.C = min(AddSaturating(excess, min(n-1, maxUnits)*thousandths), maxExcess), 1
 	return s
 }
 

@@ -89,7 +89,7 @@ func (g *RateGate) Backlog(s State, now, n int64) int64 {
 // Book logs n units at the instant they were told. It forgets nothing for its
 // age: who knows whether it will be undone.
 func (g *RateGate) Book(s State, now, n int64) State {
-	return g.push(s, addSat(now, g.Wait(s, now, n)), n)
+	return g.push(s, AddSaturating(now, g.Wait(s, now, n)), n)
 }
 
 // Unbook takes the newest n units out of the log: they are of one entry.

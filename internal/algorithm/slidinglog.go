@@ -33,13 +33,13 @@ func (l *SlidingLog) wait(q *log, gone int, used, now, n int64) int64 {
 	if over <= 0 {
 		return 0
 	}
-	return addSat(subSat(q.at(q.unit(gone, over)), now), l.period)
+	return AddSaturating(subSat(q.at(q.unit(gone, over)), now), l.period)
 }
 
 // gapLeft is how long the gap after the newest entry still lasts at e.
 func (l *SlidingLog) gapLeft(q *log, e, now int64) int64 {
 	if newest := q.newest(); uint64(e-newest) < uint64(l.gap) {
-		return addSat(subSat(newest, now), l.gap)
+		return AddSaturating(subSat(newest, now), l.gap)
 	}
 	return 0
 }
@@ -104,7 +104,7 @@ func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
 	if gap == 0 {
 		a.Remaining = max(l.limit-used, 0)
 	}
-	a.ResetAfter = addSat(subSat(q.newest(), now), l.period) // there is one: the gap is not longer
+	a.ResetAfter = AddSaturating(subSat(q.newest(), now), l.period) // there is one: the gap is not longer
 	return true
 }
 

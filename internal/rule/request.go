@@ -1,0 +1,119 @@
+package rule
+
+import (
+	"fmt"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// The operations, as errors name them.
+const (
+	OpTake   = "take"
+	OpPeek   = "peek"
+	OpRecord = "record"
+	OpReset  = "reset"
+)
+
+// The bounds of a call. Package weir documents them.
+const (
+	MaxKey      = 4096 // bytes of a key
+	MaxRequests = 128  // requests in one call
+)
+
+// Request asks for Cost units of Key under a rule: a weir.Request whose rule is
+// compiled.
+type Request struct {
+	Rule       *Compiled // nil if the caller gave none
+	Key        string
+	Colocation string
+	Cost       int64
+	Lease      uint64
+}
+
+// Problem says why no engine can decide a request: a weir.RequestError without
+// its operation.
+type Problem struct {
+	Rule   string // empty if the request has no rule
+	Field  string
+	Reason string
+}
+
+// CheckCount refuses a call of too many requests, or of none.
+func CheckCount(requests int) *Problem {
+	if requests == 0 || requests > MaxRequests {
+		return &Problem{Field: "requests", Reason: fmt.Sprintf("are %d, not 1 to %d", requests, MaxRequests)}
+	}
+	return nil
+}
+
+// Merge checks the requests of a call, whose count CheckCount has seen, and sums
+// the costs of requests with the same rule and key into the first of them. The
+// result uses the space of requests.
+func Merge(op string, requests []Request) ([]Request, *Problem) {
+	merged := requests[:0]
+	for i := range requests {
+		q := requests[i]
+		if problem := q.Check(op); problem != nil {
+			return nil, problem
+		}
+		if len(requests) > 1 && op != OpReset && q.Rule.Alone() {
+			return nil, q.problem("rule", "cannot be decided together with others: it delays, or counts denied attempts")
+		}
+		same := sameState(merged, &q)
+		if same == nil {
+			merged = append(merged, q)
+			continue
+		}
+		if problem := q.differsFrom(same); problem != nil {
+			return nil, problem
+		}
+		same.Cost = algorithm.AddSaturating(same.Cost, q.Cost)
+	}
+	return merged, nil
+}
+
+// Check refuses a request that is wrong on its own.
+func (q *Request) Check(op string) *Problem {
+	switch {
+	case !q.Rule.Made():
+		return &Problem{Field: "rule", Reason: "was not made by NewRule"}
+	case len(q.Key) > MaxKey || len(q.Colocation) > MaxKey:
+		return q.problem("key", fmt.Sprintf("of %d bytes is longer than %d", max(len(q.Key), len(q.Colocation)), MaxKey))
+	case q.Cost < 0 && op != OpRecord && op != OpReset:
+		return q.problem("cost", fmt.Sprintf("%d is negative", q.Cost))
+	}
+	return nil
+}
+
+// TakesOne says quickly that a take of one request is sound and the rule has one
+// limit. Check says what is wrong otherwise.
+func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
+	return len(c.Parts) == 1 && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
+}
+
+// sameState is the request with the rule's name and the key of q; nil if there
+// is none.
+func sameState(requests []Request, q *Request) *Request {
+	for i := range requests {
+		if r := &requests[i]; r.Key == q.Key && r.Rule.Name == q.Rule.Name {
+			return r
+		}
+	}
+	return nil
+}
+
+// differsFrom refuses q beside a request for the same state with other limits or
+// another lease.
+func (q *Request) differsFrom(same *Request) *Problem {
+	switch {
+	case same.Rule != q.Rule && same.Rule.Text != q.Rule.Text:
+		return q.problem("rule", fmt.Sprintf("has different limits for one key: %s and %s", same.Rule.Text, q.Rule.Text))
+	case same.Lease != q.Lease:
+		return q.problem("lease", fmt.Sprintf("%d and %d are of one key", same.Lease, q.Lease))
+	}
+	return nil
+}
+
+func (q *Request) problem(field, reason string) *Problem {
+	return &Problem{Rule: q.Rule.Name, Field: field, Reason: reason}
+}

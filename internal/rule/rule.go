@@ -1,0 +1,100 @@
+// Package rule is what the engines know of a rule and of the requests of a call:
+// the compiled form of a rule, and the one piece of code that checks the requests
+// of a call, merges them and names their states. It knows no exported type of
+// package weir; package weir and enginekit translate.
+package rule
+
+import (
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Compiled is a rule ready to decide. It never changes after it is made.
+type Compiled struct {
+	Name  string
+	Text  string // the limits as ParseRule reads them
+	Parts []Part
+	// Home is where the memory engine remembers the tables of the parts. Only
+	// that engine knows what it is.
+	Home any
+	kept atomic.Pointer[any]
+}
+
+// Part is one limit of a rule, ready to decide.
+type Part struct {
+	Algorithm algorithm.Algorithm
+	Words     algorithm.Worder // the algorithm, if its states fit words; else nil
+	State     string           // names the states of the limit: rule name, identity and ordinal
+	Delays    bool             // it admits with a delay
+	Leases    bool             // its units are held under an identity
+	Endless   bool             // its units are held until they are given back
+}
+
+// NewPart makes the part whose states have the name.
+func NewPart(a algorithm.Algorithm, state string) Part {
+	p := Part{Algorithm: a, State: state}
+	p.Words, _ = a.(algorithm.Worder)
+	p.Delays, p.Leases, p.Endless = algorithm.Delays(a), algorithm.Leases(a), algorithm.Endless(a)
+	return p
+}
+
+// Add appends the part of a limit with an identity. Its states are named by the
+// rule, the identity and the number of earlier limits with the same identity,
+// joined by NUL bytes. Neither of the first two holds a NUL.
+func (c *Compiled) Add(a algorithm.Algorithm, identity string) {
+	name := c.Name + "\x00" + identity + "\x00"
+	ordinal := 0
+	for i := range c.Parts {
+		if _, ok := cutOrdinal(c.Parts[i].State, name); ok {
+			ordinal++
+		}
+	}
+	c.Parts = append(c.Parts, NewPart(a, name+strconv.Itoa(ordinal)))
+}
+
+// cutOrdinal is what follows the name in a state's name, if that is its ordinal.
+func cutOrdinal(state, name string) (ordinal string, ok bool) {
+	if len(state) <= len(name) || state[:len(name)] != name {
+		return "", false
+	}
+	return state[len(name):], true
+}
+
+// Made says that the rule was made by NewRule.
+func (c *Compiled) Made() bool { return c != nil && len(c.Parts) > 0 }
+
+// Delays says that the rule admits with a delay.
+func (c *Compiled) Delays() bool {
+	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Delays })
+}
+
+// Leases says that the rule holds units under an identity.
+func (c *Compiled) Leases() bool {
+	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Leases })
+}
+
+// Alone says that no other request can be decided together with one under the
+// rule: it delays, or writes what it refuses.
+func (c *Compiled) Alone() bool { return c.Parts[0].Algorithm.Solitary() }
+
+// Of is the compiled form of a *weir.Rule. Package weir sets it, so that no
+// exported signature of weir names a type of this package.
+var Of func(weirRule any) *Compiled
+
+// Keep returns the value of type *T that the rule keeps, and makes it first if
+// there is none. A rule keeps one value: where engines of different types T ask
+// in turn, each makes its own anew.
+func Keep[T any](c *Compiled, make func() *T) *T {
+	if kept := c.kept.Load(); kept != nil {
+		if value, ok := (*kept).(*T); ok {
+			return value
+		}
+	}
+	value := make()
+	var kept any = value
+	c.kept.Store(&kept)
+	return value
+}
