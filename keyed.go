@@ -36,7 +36,7 @@ func NewKeyed[K comparable](limit Limit) (*Keyed[K], error) {
 	return NewKeyedWith[K](limit, Options{})
 }
 
-// NewKeyedWith is NewKeyed with options for those who wait.
+// NewKeyedWith is NewKeyed with options. Wrong options are *OptionError values.
 func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error) {
 	compiled, err := compileLimit(limit)
 	if err != nil {

@@ -45,7 +45,7 @@ type Limiter struct {
 // joined.
 func New(limit Limit) (*Limiter, error) { return NewWith(limit, Options{}) }
 
-// NewWith is New with options for those who wait.
+// NewWith is New with options. Wrong options are *OptionError values.
 func NewWith(limit Limit, options Options) (*Limiter, error) {
 	compiled, err := compile(limit)
 	if err := errors.Join(err, options.check()); err != nil {

@@ -192,21 +192,20 @@ func ExampleWriter() {
 	// Output: 3000 bytes after 40ms <nil>
 }
 
-// Two classes share one limit by weight: interactive calls get three turns of
-// four while batch calls wait as well.
+// Interactive calls and batch calls share one limit. While both kinds wait,
+// interactive calls get three turns of four.
 func ExampleInClass() {
 	lim, err := weir.NewWith(weir.TokenBucket{Rate: weir.PerSecond(100), Burst: 1}, weir.Options{Weights: []int64{3, 1}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	interactive, batch := pace.InClass(lim, 0), pace.InClass(lim, 1)
-	for name, class := range map[string]pace.Pacer{"interactive": interactive, "batch": batch} {
-		_, err := pace.Do(context.Background(), class, func(context.Context) (string, error) { return name, nil })
-		if err != nil {
-			fmt.Println(err)
-		}
+	call := func(context.Context) (string, error) { return "done", nil }
+	for class, name := range []string{"interactive", "batch"} {
+		answer, err := pace.Do(context.Background(), pace.InClass(lim, class), call)
+		fmt.Println(name, answer, err)
 	}
-	fmt.Println("both had a turn")
-	// Output: both had a turn
+	// Output:
+	// interactive done <nil>
+	// batch done <nil>
 }

@@ -243,7 +243,7 @@ func TestCheckRefusesWhatRedisDoesNotHoldExactly(t *testing.T) {
 		rule := newRule(t, "r", tt.limit)
 		err := engine.Check(rule)
 		var refused *weir.LimitError
-		if errors.As(err, &refused) != (tt.field != "") || refused != nil && refused.Field != tt.field {
+		if errors.As(err, &refused) != (tt.field != "") || refused != nil && (refused.Field != tt.field || refused.Code != weir.CodeEngine) {
 			t.Errorf("Check(%s): got %v, want it refused for its %q", tt.limit, err, tt.field)
 		}
 		if _, took := engine.Take(t.Context(), rule.For("k", 0)); errors.As(took, &refused) != (err != nil) {
