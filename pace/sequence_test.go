@@ -180,7 +180,7 @@ func TestPacedChannelPassesEverythingOnInTime(t *testing.T) {
 }
 
 // synctest fails a test that leaves a goroutine behind, so each of these shows
-// that PacedChan's has ended: while it waits for a value, for its turn, and for
+// that the goroutine of Chan has ended: while it waits for a value, for its turn, and for
 // its consumer.
 func TestPacedChannelLeavesNoGoroutineWhenTheContextEnds(t *testing.T) {
 	for _, test := range []struct {

@@ -8,12 +8,12 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The chunks that streams pay for. A stream asks for little first, so that many
-// idle ones do not pay for much that they will not move soon, and for twice as
-// much each time it was all moved.
+// The chunks that streams pay for. A stream starts with the smallest chunk, so
+// that idle streams do not pay for bytes that they will not move soon. It
+// doubles the chunk each time all of it was moved.
 const (
-	leastChunk = 512
-	mostChunk  = 32 << 10
+	minChunk = 512
+	maxChunk = 32 << 10
 )
 
 // Reader returns a reader of r that reads as many bytes a second as the limit
@@ -34,7 +34,7 @@ const (
 // It is for streams: if r delivers packets, a chunk may cut one off. It is not
 // safe for concurrent use.
 func Reader(ctx context.Context, p Pacer, r io.Reader) io.Reader {
-	return &reader{toll: newToll(ctx, p), source: r, next: leastChunk}
+	return &reader{toll: newToll(ctx, p), source: r, next: minChunk}
 }
 
 // Writer returns a writer to w that writes as many bytes a second as the limit
@@ -53,8 +53,8 @@ func Writer(ctx context.Context, p Pacer, w io.Writer) io.Writer {
 type reader struct {
 	toll
 	source io.Reader
-	next   int // what to have paid for before the next Read
-	paid   int // and not yet moved
+	next   int // bytes to have paid for before the next Read
+	paid   int // bytes paid for and not yet moved
 }
 
 func (r *reader) Read(p []byte) (n int, err error) {
@@ -82,14 +82,14 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// adapt asks for more where the source filled the room it was given, and for
-// about as much as came where it did not.
+// adapt pays for more next time if the source filled the room it was given, and
+// otherwise for about as much as came.
 func (r *reader) adapt(room, n int) {
 	switch {
 	case n < room:
-		r.next = max(n, leastChunk)
+		r.next = max(n, minChunk)
 	case room >= r.next:
-		r.next = min(2*r.next, mostChunk)
+		r.next = min(2*r.next, maxChunk)
 	}
 }
 
@@ -131,26 +131,26 @@ func (w *writer) chunk(p []byte) (n int, err error) {
 	return n, err
 }
 
-// toll is what a stream pays at.
+// toll takes the turns of one stream.
 type toll struct {
 	turns
-	ctx  context.Context // a Read has no context of its own
-	most int             // what the limit takes at once, as far as is known
+	ctx     context.Context // a Read has no context of its own
+	largest int             // the largest cost that the limit is known to admit
 }
 
 func newToll(ctx context.Context, p Pacer) toll {
-	return toll{turns: turns{pacer: p}, ctx: ctx, most: mostChunk}
+	return toll{turns: turns{pacer: p}, ctx: ctx, largest: maxChunk}
 }
 
-// pay pays for n bytes, or for as many as the limit takes at once.
+// pay pays for n bytes, or for as many as the limit admits at once.
 func (t *toll) pay(n int) (paid int, err error) {
 	for {
-		paid = min(n, t.most)
+		paid = min(n, t.largest)
 		err = t.take(t.ctx, int64(paid))
 		var tooMuch *weir.CostError
 		if !errors.As(err, &tooMuch) || tooMuch.Capacity < 1 || tooMuch.Capacity >= int64(paid) {
 			return paid, err
 		}
-		t.most = int(tooMuch.Capacity)
+		t.largest = int(tooMuch.Capacity)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// turns are those that one caller takes of a Pacer, with the slots that it holds
-// until its work is done.
+// turns takes turns of a Pacer for one caller, and holds their slots until the
+// work is done.
 type turns struct {
 	pacer Pacer
 	slots weir.Slots
