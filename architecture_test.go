@@ -34,6 +34,7 @@ var packageRules = map[string]packageRule{
 		imports: reasons{
 			"internal/algorithm": "limits compile to the four functions, and verbs call what is made of them",
 			"internal/clock":     "every verb reads the time once",
+			"internal/line":      "callers of Limiter and Keyed wait in it",
 			"internal/rule":      "a rule holds its compiled form, and requests are checked and merged in one place",
 			"internal/table":     "the memory engine keeps its states in it",
 			"internal/word":      "what Limiter, Keyed and the memory engine decide without a lock",
@@ -47,6 +48,12 @@ var packageRules = map[string]packageRule{
 	"internal/clock":     {},
 	"internal/rule": {
 		imports: reasons{"internal/algorithm": "the parts of a rule are its limits"},
+	},
+	"internal/line": {
+		imports: reasons{
+			"internal/algorithm": "a subject has the state of one limit",
+			"internal/clock":     "a line sleeps until an instant",
+		},
 	},
 	"internal/word": {
 		imports: reasons{

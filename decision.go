@@ -1,6 +1,11 @@
 package weir
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/line"
+)
 
 // Decision answers one question about one key, or about several at once.
 // It describes the key right after the operation; a Peek, the key untouched.
@@ -27,4 +32,20 @@ type Decision struct {
 	// of a LeakyBucket, or for the instant of a Booking on any limit. It is 0
 	// in every other answer.
 	Delay time.Duration
+}
+
+// invalidCost is the answer to a negative cost. No real decision has a Limit of
+// 0.
+var invalidCost = decision(line.Never)
+
+func decision(a algorithm.Answer) (d Decision) {
+	d.describe(&a)
+	return d
+}
+
+// describe writes what a says into d.
+func (d *Decision) describe(a *algorithm.Answer) {
+	d.Allowed, d.Limit, d.Remaining = a.Allowed, a.Limit, a.Remaining
+	d.RetryAfter, d.ResetAfter = time.Duration(a.RetryAfter), time.Duration(a.ResetAfter)
+	d.Delay = time.Duration(a.Delay)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirflow/weir/internal/line"
 )
 
 // Sentinels, by situation. Test for them with errors.Is.
@@ -169,3 +171,22 @@ func (e *RequestError) Error() string {
 }
 
 func (e *RequestError) Unwrap() error { return ErrRequest }
+
+// refusal is what the error of a line means to the caller of op.
+func refusal(op string, err error) error {
+	switch e := err.(type) {
+	case *line.TooLongError:
+		return &WaitError{Need: time.Duration(e.Need), Bound: time.Duration(e.Bound), deadline: e.Deadline}
+	case *line.TooLargeError:
+		return &CostError{Op: op, Cost: e.Cost, Capacity: e.Capacity}
+	case *line.InvalidError:
+		return &RequestError{Op: op, Field: e.Field, Reason: e.Reason}
+	}
+	switch err {
+	case line.ErrFull:
+		return ErrQueueFull
+	case line.ErrClosed:
+		return ErrClosed
+	}
+	return fmt.Errorf("weir: %s: %w", op, err) // the context's
+}

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"context"
 	"errors"
 	"hash/maphash"
 	"sync/atomic"
@@ -9,6 +8,8 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/line"
+	"github.com/weirflow/weir/internal/table"
 )
 
 // Keyed holds a limit for each of many subjects, in this process, told apart by
@@ -26,9 +27,11 @@ type Keyed[K comparable] struct {
 	limits limitSource[K]
 	table  atomic.Pointer[keyTable] // nil until a limit comes whose states fit words
 	seed   maphash.Seed
-	most   int // keys
 	closed atomic.Bool
-	shards [shardCount]keyedShard[K]
+
+	maxKeys int
+	jitter  time.Duration
+	shards  [shardCount]keyedShard[K]
 }
 
 // NewKeyed makes a Keyed with one limit for every key.
@@ -73,7 +76,7 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), most: keyBound(options.MaxKeys)}
+	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), maxKeys: keyBound(options.MaxKeys), jitter: options.Jitter}
 	k.clock.Prime()
 	for i := range k.shards {
 		k.shards[i].init(k.clock, options)
@@ -98,18 +101,18 @@ func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 			return allowed
 		}
 	}
-	return k.allowLocked(r, key, n)
+	return k.allowUnderLock(r, key, n)
 }
 
-// allowLocked is allow the long way, apart from it because a deferred call has
-// a price.
-func (k *Keyed[K]) allowLocked(r clock.Reading, key K, n int64) bool {
-	s, v, err := k.enter(opTake, r, key)
+// allowUnderLock is allow of a state that is no word. It is a function of its own
+// because a deferred call has a price.
+func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
+	s, v, err := k.lock(opTake, r, key)
 	if err != nil {
 		return false
 	}
-	defer s.leave(key, &v)
-	return v.subject.allow(v.now, n)
+	defer s.unlock(key, &v)
+	return v.subject.Allow(v.now, n)
 }
 
 // Take takes cost n of the key if it is admitted now, and tells all about it.
@@ -127,185 +130,48 @@ func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
 			return decision(a)
 		}
 	}
-	s, v, err := k.enter(opTake, r, key)
+	return k.decide(opTake, r, key, n, (*line.Subject).Take)
+}
+
+// decide asks the subject of the key under the lock of its shard.
+func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) Decision {
+	s, v, err := k.lock(op, r, key)
 	if err != nil {
 		return invalidCost
 	}
-	defer s.leave(key, &v)
-	return v.subject.take(v.now, n)
+	defer s.unlock(key, &v)
+	return decision(ask(v.subject, v.now, n))
 }
 
 // Peek tells what Take(key, n) would, and takes nothing.
-func (k *Keyed[K]) Peek(key K, n int64) Decision { return k.peek(k.clock.Read(), key, n) }
+func (k *Keyed[K]) Peek(key K, n int64) Decision {
+	return k.decide(opPeek, k.clock.Read(), key, n, (*line.Subject).Peek)
+}
 
 // PeekAt is Peek at a given time.
 func (k *Keyed[K]) PeekAt(t time.Time, key K, n int64) Decision {
-	return k.peek(clock.Given(t), key, n)
-}
-
-func (k *Keyed[K]) peek(r clock.Reading, key K, n int64) Decision {
-	s, v, err := k.enter(opPeek, r, key)
-	if err != nil {
-		return invalidCost
-	}
-	defer s.leave(key, &v)
-	return v.subject.peek(v.now, n)
+	return k.decide(opPeek, clock.Given(t), key, n, (*line.Subject).Peek)
 }
 
 // Record counts cost n of the key whether it fits or not; a negative n gives
 // units back.
-func (k *Keyed[K]) Record(key K, n int64) Decision { return k.record(k.clock.Read(), key, n) }
+func (k *Keyed[K]) Record(key K, n int64) Decision {
+	return k.decide(opRecord, k.clock.Read(), key, n, (*line.Subject).Record)
+}
 
 // RecordAt is Record at a given time.
 func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
-	return k.record(clock.Given(t), key, n)
-}
-
-func (k *Keyed[K]) record(r clock.Reading, key K, n int64) Decision {
-	s, v, err := k.enter(opRecord, r, key)
-	if err != nil {
-		return invalidCost
-	}
-	defer s.leave(key, &v)
-	return v.subject.record(v.now, n)
+	return k.decide(opRecord, clock.Given(t), key, n, (*line.Subject).Record)
 }
 
 // Reset makes the key as if never seen.
 func (k *Keyed[K]) Reset(key K) {
-	s, v, err := k.enter(opReset, k.clock.Read(), key)
+	s, v, err := k.lock(opReset, k.clock.Read(), key)
 	if err != nil {
 		return
 	}
-	defer s.leave(key, &v)
-	v.subject.reset(v.now)
-}
-
-// SetLimit gives every key another limit; with NewKeyedFunc, instead of the
-// function. What is kept on a change is told there. Those who wait are planned
-// anew.
-func (k *Keyed[K]) SetLimit(limit Limit) error {
-	if k.unmade() {
-		return k.refusal("set limit")
-	}
-	compiled, err := compileLimit(limit)
-	if err != nil {
-		return err
-	}
-	now := k.clock.Now()
-	k.limits.all.Store(compiled)
-	if t := k.table.Load(); t != nil && t.identity != compiled.identity {
-		k.table.CompareAndSwap(t, nil) // its words mean nothing to the new limit
-	}
-	k.refresh(now)
-	return nil
-}
-
-// Refresh asks for the limits of those keys anew that someone waits for. Every
-// other key is asked at its next decision anyway.
-func (k *Keyed[K]) Refresh() {
-	if !k.unmade() {
-		k.refresh(k.clock.Now())
-	}
-}
-
-func (k *Keyed[K]) refresh(now int64) {
-	k.limits.changes.Add(1)
-	var panicked any
-	for i := range k.shards {
-		if p := k.shards[i].replan(now, k.limits.of); panicked == nil {
-			panicked = p
-		}
-	}
-	if panicked != nil {
-		panic(panicked)
-	}
-}
-
-// Wait is WaitN(ctx, key, 1).
-func (k *Keyed[K]) Wait(ctx context.Context, key K) error { return k.WaitN(ctx, key, 1) }
-
-// WaitN takes cost n of the key when it is the caller's turn: see Limiter.WaitN.
-func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int64) error {
-	return k.wait(ctx, key, Turn{Cost: n, Max: Never})
-}
-
-// WaitMax is WaitN for at most longest: see Limiter.WaitMax.
-func (k *Keyed[K]) WaitMax(ctx context.Context, key K, n int64, longest time.Duration) error {
-	return k.wait(ctx, key, Turn{Cost: n, Max: max(longest, 0)})
-}
-
-// WaitTurn is WaitN in a class and with a bound.
-func (k *Keyed[K]) WaitTurn(ctx context.Context, key K, turn Turn) error {
-	turn.Max = turn.longest()
-	return k.wait(ctx, key, turn)
-}
-
-func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
-	if err := k.check(opWait, key); err != nil {
-		return err
-	}
-	q := &k.shard(k.hash(key)).queue
-	if err := q.check(ctx, turn); err != nil {
-		return err
-	}
-	w, o, err := k.join(ctx, key, turn)
-	if w != nil {
-		err = q.await(ctx, w, turn.Max)
-	}
-	if err == nil && (w != nil || turn.Slots != nil) {
-		err = q.granted(ctx, o, turn, w != nil)
-	}
-	return err
-}
-
-func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *waiter, o keyOwner[K], err error) {
-	o = keyOwner[K]{keyed: k, key: key}
-	r := k.clock.Read()
-	if limit, t := k.wordsOf(key, turn.Cost); t != nil && !k.closed.Load() {
-		if allowed, _ := t.Allow(limit.words, k.hash(key), r.At, turn.Cost); allowed {
-			return nil, o, nil
-		}
-	}
-	s, v, err := k.enter(opWait, r, key)
-	if err != nil {
-		return nil, o, err
-	}
-	defer s.leave(key, &v)
-	if k.closed.Load() {
-		return nil, o, ErrClosed
-	}
-	if v.shared {
-		o.shared = v.subject
-	}
-	w, err = s.queue.enter(ctx, v.subject, v.now, turn)
-	return w, o, err
-}
-
-// Reserve takes cost n of the key for the earliest instant that is at most
-// longest away: see Limiter.Reserve.
-func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Booking, error) {
-	b := &Booking{cost: n, settled: true}
-	s, v, err := k.enter(opReserve, k.clock.Read(), key)
-	if err != nil {
-		return b, err
-	}
-	defer s.leave(key, &v)
-	o := keyOwner[K]{keyed: k, key: key}
-	if v.shared {
-		o.shared = v.subject
-	}
-	b.owner = o
-	return b, v.subject.book(b, v.now, int64(max(longest, 0)))
-}
-
-// Close sends everyone who waits away with ErrClosed, and whoever comes to wait
-// later. The verbs that do not wait go on.
-func (k *Keyed[K]) Close() {
-	now := k.clock.Read().At
-	k.closed.Store(true)
-	for i := range k.shards {
-		k.shards[i].close(now)
-	}
+	defer s.unlock(key, &v)
+	v.subject.Reset(v.now)
 }
 
 // Len is how many keys are remembered. Some may be idle and not yet forgotten.
@@ -331,3 +197,63 @@ func (k *Keyed[K]) Overflow() (n uint64) {
 	}
 	return n
 }
+
+// A verb comes to the state of its key in the table, without a lock, or to a
+// subject under the lock of the key's shard.
+
+func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable(k.seed, key)) }
+
+func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%shardCount] }
+
+// wordsOf is the limit of the key and the table that its word is in; nil if it
+// may be none.
+func (k *Keyed[K]) wordsOf(key K, n int64) (*compiledLimit, *keyTable) {
+	t := k.table.Load()
+	if t == nil || n < 1 || key != key { // NaN has no place
+		return nil, nil
+	}
+	if limit := k.limits.limitOf(key); t.holds(limit) {
+		return limit, t
+	}
+	return nil, nil
+}
+
+// lock locks the shard of the key and finds its subject; the visit ends with
+// unlock of the shard.
+func (k *Keyed[K]) lock(op string, r clock.Reading, key K) (*keyedShard[K], visit, error) {
+	if err := k.check(op, key); err != nil {
+		return nil, visit{}, err
+	}
+	h := k.hash(key)
+	s := k.shard(h)
+	for {
+		changes := k.limits.changes.Load()
+		limit := k.limits.limitOf(key)
+		if limit.err != nil {
+			return nil, visit{}, limit.err
+		}
+		t := k.tableFor(limit, r.At)
+		s.mu.Lock()
+		if changes == k.limits.changes.Load() {
+			return s, s.find(r, key, h, limit, t), nil
+		}
+		s.mu.Unlock() // the limit may be an old one, and nobody would ask again
+	}
+}
+
+// check refuses what no key can be: NaN, which equals nothing, so that nobody
+// finds it again. A zero Keyed refuses all.
+func (k *Keyed[K]) check(op string, key K) error {
+	if k.unmade() {
+		return k.notMade(op)
+	}
+	if key != key {
+		return &RequestError{Op: op, Field: "key", Reason: "is or holds NaN, which does not equal itself"}
+	}
+	return nil
+}
+
+// unmade says that k is the zero Keyed.
+func (k *Keyed[K]) unmade() bool { return k.clock == nil }
+
+func (k *Keyed[K]) notMade(op string) error { return notMade(op, "keyed", "weir.NewKeyed") }

@@ -6,23 +6,23 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/line"
 	"github.com/weirflow/weir/internal/table"
-	"github.com/weirflow/weir/internal/word"
 )
 
 // keyedShard holds the subjects of those keys that hash to it which are no words
-// in the table: who is waited for, and what does not fit. Its mutex guards
-// them and the lines of those who wait, and is never held while anyone does.
+// in the table: those with waiting callers, and those that do not fit.
+// Its mutex guards them and their lines, and is never held while a caller waits.
 type keyedShard[K comparable] struct {
 	mu       sync.Mutex
 	subjects map[K]*keyedSubject
-	queue    queue
+	lines    line.Lines
 	sweepAt  int
-	swept    int64 // as in shard
-	born     uint64
-	newest   int64 // reading of the clock
-	most     int   // subjects, where they are no words
-	looked   int64 // when idle ones were last looked for because of it
+	swept    int64  // as in shard
+	created  uint64 // subjects
+	newest   int64  // reading of the clock
+	capacity int    // subjects, where they are no words
+	searched int64  // when a full shard last looked for idle subjects
 	shared   [groupsOfShard]*keyedSubject
 	overflow uint64 // decisions on shared subjects
 	_        [56]byte
@@ -38,59 +38,55 @@ const groupsOfShard = 256 / shardCount
 // keyedSubject is a subject that is no word in the table, and the limit that it
 // was last asked under.
 type keyedSubject struct {
-	subject subject
+	subject line.Subject
 	limit   *compiledLimit
 	hash    table.Hash
 	table   *keyTable // whose word for the key reads Elsewhere; nil if none does
 }
 
-// keyTable keeps the words of the keys whose limit has one identity.
-type keyTable struct {
-	word.Table
-	identity string
-	first    *compiledLimit // the limit that it was begun with
-}
-
-// holds says that states under the limit are words of t.
-func (t *keyTable) holds(limit *compiledLimit) bool {
-	return t != nil && (limit == t.first || limit.words != nil && limit.identity == t.identity)
-}
-
 // visit is one verb's stay in a shard: the subject of its key, and the instant
 // to decide at.
 type visit struct {
-	subject *subject
+	subject *line.Subject
 	now     int64
-	clock   int64 // what it read, which now may be ahead of
+	read    int64 // what the clock said; now may be ahead of it
 	found   *keyedSubject
 	known   bool
 	shared  bool // for want of room
 }
 
+// sharedSubject is the subject, if others share it.
+func (v *visit) sharedSubject() *line.Subject {
+	if !v.shared {
+		return nil
+	}
+	return v.subject
+}
+
 func (s *keyedShard[K]) init(clock *clock.Clock, options Options) {
-	s.most = max(1, keyBound(options.MaxKeys)/shardCount)
-	s.looked = math.MinInt64
+	s.capacity = max(1, keyBound(options.MaxKeys)/shardCount)
+	s.searched = math.MinInt64
 	s.subjects = map[K]*keyedSubject{}
-	s.queue = queue{mu: &s.mu, clock: clock, options: options}
+	s.lines = options.lines(&s.mu, clock)
 	s.sweepAt = firstSweep
 	s.swept = math.MinInt64
 }
 
-// enter finds or makes the subject of key, and borrows its word; a key that
+// find finds or makes the subject of key, and borrows its word; a key that
 // finds no room is one of a group. The shard is locked.
-func (s *keyedShard[K]) enter(r clock.Reading, key K, h table.Hash, limit *compiledLimit, t *keyTable) visit {
+func (s *keyedShard[K]) find(r clock.Reading, key K, h table.Hash, limit *compiledLimit, t *keyTable) visit {
 	now := r.Latest(&s.newest)
-	v := visit{now: now, clock: now}
+	v := visit{now: now, read: now}
 	v.found, v.known = s.subjects[key]
 	if !v.known {
 		if !s.room(now) {
-			return s.enterShared(now, h, limit)
+			return s.findShared(now, h, limit)
 		}
 		v.found = s.newSubject(now, h, limit)
 		v.now = max(now, s.swept)
 	}
 	if t != nil && v.found.table != t && !v.borrow(t, limit) && !v.known {
-		return s.enterShared(now, h, limit)
+		return s.findShared(now, h, limit)
 	}
 	v.found.setLimit(v.now, limit)
 	v.subject = &v.found.subject
@@ -98,10 +94,9 @@ func (s *keyedShard[K]) enter(r clock.Reading, key K, h table.Hash, limit *compi
 }
 
 func (s *keyedShard[K]) newSubject(now int64, h table.Hash, limit *compiledLimit) *keyedSubject {
-	k := &keyedSubject{subject: newSubject(limit.algorithm, now), limit: limit, hash: h}
-	s.born++
-	k.subject.stamps = s.born << 32 // no two subjects share a stamp
-	return k
+	s.created++
+	stamp := s.created << 32 // no two subjects share a stamp
+	return &keyedSubject{subject: line.NewSubject(limit.algorithm, now, stamp), limit: limit, hash: h}
 }
 
 // borrow takes the word of a subject out of t. It fails if there is no room for
@@ -117,7 +112,7 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	case word == table.Fresh:
 		v.now = max(v.now, t.Words.Swept())
 	default:
-		v.found.subject.state = limit.words.Unpack(word, t.Base)
+		v.found.subject.State = limit.words.Unpack(word, t.Base)
 	}
 	return true
 }
@@ -125,28 +120,45 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 // room says whether the shard may hold another subject. A full one looks for
 // idle ones at most once a millisecond.
 func (s *keyedShard[K]) room(now int64) bool {
-	if len(s.subjects) >= s.most && now >= saturatingAdd(s.looked, int64(time.Millisecond)) {
-		s.looked = now
+	if len(s.subjects) >= s.capacity && now >= saturatingAdd(s.searched, int64(time.Millisecond)) {
+		s.searched = now
 		s.forget(now)
 	}
-	return len(s.subjects) < s.most
+	return len(s.subjects) < s.capacity
 }
 
-// enterShared is enter for a key that finds no room: keys it hashes near to share
+// findShared is find for a key that finds no room: keys it hashes near to share
 // one budget.
-func (s *keyedShard[K]) enterShared(now int64, h table.Hash, limit *compiledLimit) visit {
+func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit) visit {
 	s.overflow++
 	group := &s.shared[h/shardCount%groupsOfShard]
 	if *group == nil {
 		*group = s.newSubject(now, h, limit)
 	}
 	(*group).setLimit(now, limit)
-	return visit{subject: &(*group).subject, now: now, clock: now, found: *group, known: true, shared: true}
+	return visit{subject: &(*group).subject, now: now, read: now, found: *group, known: true, shared: true}
 }
 
-// leave makes a word of the state if it is one again, keeps the subject if it is
+// withSubject finds a subject that is no word, for which nobody need ask for the
+// limit of the key.
+func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], do func(s *line.Subject, now int64)) (found bool) {
+	s.mu.Lock()
+	v := visit{subject: o.shared, now: r.Latest(&s.newest), known: true, shared: o.shared != nil}
+	if known := s.subjects[o.key]; known != nil && !v.shared {
+		v.found, v.subject = known, &known.subject
+	}
+	if v.subject == nil {
+		s.mu.Unlock()
+		return false
+	}
+	defer s.unlock(o.key, &v)
+	do(v.subject, v.now)
+	return true
+}
+
+// unlock makes a word of the state if it is one again, keeps the subject if it is
 // not fresh, and unlocks.
-func (s *keyedShard[K]) leave(key K, v *visit) {
+func (s *keyedShard[K]) unlock(key K, v *visit) {
 	defer s.mu.Unlock()
 	if v.shared {
 		return
@@ -157,7 +169,7 @@ func (s *keyedShard[K]) leave(key K, v *visit) {
 		v.found.table = nil
 		delete(s.subjects, key)
 	case v.known:
-	case v.subject.idle(v.now):
+	case v.subject.Idle(v.now):
 		v.found.drop(v.now)
 	default:
 		s.keep(key, v)
@@ -167,14 +179,14 @@ func (s *keyedShard[K]) leave(key K, v *visit) {
 func (s *keyedShard[K]) keep(key K, v *visit) {
 	s.subjects[key] = v.found
 	if len(s.subjects) >= s.sweepAt {
-		s.forget(v.clock)
+		s.forget(v.read)
 		s.sweepAt = max(firstSweep, 2*len(s.subjects))
 	}
 }
 
 func (s *keyedShard[K]) forget(now int64) {
 	for key, k := range s.subjects {
-		if k.subject.idle(now) {
+		if k.subject.Idle(now) {
 			k.drop(now)
 			delete(s.subjects, key)
 			s.swept = max(s.swept, now)
@@ -182,13 +194,13 @@ func (s *keyedShard[K]) forget(now int64) {
 	}
 }
 
-// word is the state as a word of the table it was borrowed from: not while
-// anyone waits or was told an instant to come.
+// word is the state as a word of the table it was borrowed from, if it is the
+// whole subject.
 func (k *keyedSubject) word(now int64) (word uint64, ok bool) {
-	if k.subject.line != nil || k.subject.told > now || !k.table.holds(k.limit) {
+	if !k.subject.AtRest(now) || !k.table.holds(k.limit) {
 		return 0, false
 	}
-	return k.limit.words.Pack(k.subject.state, k.table.Base)
+	return k.limit.words.Pack(k.subject.State, k.table.Base)
 }
 
 // drop ends the borrowing of a subject that is forgotten.
@@ -200,7 +212,7 @@ func (k *keyedSubject) drop(now int64) {
 
 func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 	if k.limit != limit {
-		k.subject.setAlgorithm(now, limit.algorithm, k.limit.identity == limit.identity)
+		k.subject.SetAlgorithm(now, limit.algorithm, k.limit.identity == limit.identity)
 		k.limit = limit
 	}
 }
@@ -209,14 +221,14 @@ func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 // whose limit is invalid go on under the one before, and those that share a
 // budget under that of the next caller. A panic of the caller's function keeps
 // only its own key from being rescheduled; the first one is returned.
-func (s *keyedShard[K]) replan(now int64, of func(K) *compiledLimit) (panicked any) {
+func (s *keyedShard[K]) replan(now int64, limitOf func(K) *compiledLimit) (panicked any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, k := range s.subjects {
-		if k.subject.line == nil {
+		if !k.subject.HasLine() {
 			continue
 		}
-		limit, failed := recovered(of, key)
+		limit, failed := recovered(limitOf, key)
 		if panicked == nil {
 			panicked = failed
 		}
@@ -227,28 +239,22 @@ func (s *keyedShard[K]) replan(now int64, of func(K) *compiledLimit) (panicked a
 	return panicked
 }
 
-// recovered is of(key), or what it panicked with.
-func recovered[K comparable](of func(K) *compiledLimit, key K) (limit *compiledLimit, panicked any) {
+// recovered is limitOf(key), or what it panicked with.
+func recovered[K comparable](limitOf func(K) *compiledLimit, key K) (limit *compiledLimit, panicked any) {
 	defer func() { panicked = recover() }()
-	return of(key), nil
+	return limitOf(key), nil
 }
 
 func (s *keyedShard[K]) close(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.subjects {
-		k.close(now)
+		k.subject.Close(now)
 	}
 	for _, k := range s.shared {
 		if k != nil {
-			k.close(now)
+			k.subject.Close(now)
 		}
-	}
-}
-
-func (k *keyedSubject) close(now int64) {
-	if k.subject.line != nil {
-		k.subject.line.close(now, ErrClosed)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/line"
 	"github.com/weirflow/weir/internal/word"
 )
 
@@ -30,13 +31,14 @@ import (
 // A Limiter needs no goroutine and no closing. Make it with New: the zero Limiter
 // refuses everything.
 type Limiter struct {
-	clock *clock.Clock
-	word  atomic.Pointer[word.Single]
-	queue queue
+	clock  *clock.Clock
+	word   atomic.Pointer[word.Single]
+	lines  line.Lines
+	jitter time.Duration
 
 	mu      sync.Mutex
 	limit   Limit
-	subject subject
+	subject line.Subject
 	newest  int64 // reading of the clock
 	closed  bool
 }
@@ -51,13 +53,13 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 	if err := errors.Join(err, options.check()); err != nil {
 		return nil, err
 	}
-	l := &Limiter{clock: clock.New(options.Clock), limit: limit}
+	l := &Limiter{clock: clock.New(options.Clock), limit: limit, jitter: options.Jitter}
 	now := l.clock.Prime()
-	l.subject = newSubject(compiled, now)
-	l.queue = queue{mu: &l.mu, clock: l.clock, options: options}
+	l.subject = line.NewSubject(compiled, now, 0)
+	l.lines = options.lines(&l.mu, l.clock)
 	l.word.Store(word.NewSingle(compiled, now))
-	l.enter(clock.Reading{At: now})
-	l.leave(now)
+	l.lock(clock.Reading{At: now})
+	l.unlock(now)
 	return l, nil
 }
 
@@ -75,18 +77,18 @@ func (l *Limiter) allow(r clock.Reading, n int64) bool {
 	if allowed, done := l.word.Load().Allow(r.At, n); done {
 		return allowed
 	}
-	return l.allowLocked(r, n)
+	return l.allowUnderLock(r, n)
 }
 
-// allowLocked is allow the long way, apart from it because a deferred call has
-// a price.
-func (l *Limiter) allowLocked(r clock.Reading, n int64) bool {
+// allowUnderLock is allow of a state that is not in the word. It is a function
+// of its own because a deferred call has a price.
+func (l *Limiter) allowUnderLock(r clock.Reading, n int64) bool {
 	if l.unmade() {
 		return false
 	}
-	s, now := l.enter(r)
-	defer l.leave(now)
-	return s.allow(now, n)
+	s, now := l.lock(r)
+	defer l.unlock(now)
+	return s.Allow(now, n)
 }
 
 // Take takes cost n if it is admitted now, and tells all about it.
@@ -100,44 +102,42 @@ func (l *Limiter) take(r clock.Reading, n int64) Decision {
 	if l.word.Load().Take(r.At, n, &a) {
 		return decision(a)
 	}
+	return l.decide(r, n, (*line.Subject).Take)
+}
+
+// verb is what a Subject does with a cost.
+type verb func(s *line.Subject, now, n int64) algorithm.Answer
+
+// decide asks the subject under the lock.
+func (l *Limiter) decide(r clock.Reading, n int64, v verb) Decision {
 	if l.unmade() {
 		return invalidCost
 	}
-	s, now := l.enter(r)
-	defer l.leave(now)
-	return s.take(now, n)
+	s, now := l.lock(r)
+	defer l.unlock(now)
+	return decision(v(s, now, n))
 }
 
 // Peek tells what Take(n) would, and takes nothing.
-func (l *Limiter) Peek(n int64) Decision { return l.peek(l.clock.Read(), n) }
+func (l *Limiter) Peek(n int64) Decision {
+	return l.decide(l.clock.Read(), n, (*line.Subject).Peek)
+}
 
 // PeekAt is Peek at a given time.
-func (l *Limiter) PeekAt(t time.Time, n int64) Decision { return l.peek(clock.Given(t), n) }
-
-func (l *Limiter) peek(r clock.Reading, n int64) Decision {
-	if l.unmade() {
-		return invalidCost
-	}
-	s, now := l.enter(r)
-	defer l.leave(now)
-	return s.peek(now, n)
+func (l *Limiter) PeekAt(t time.Time, n int64) Decision {
+	return l.decide(clock.Given(t), n, (*line.Subject).Peek)
 }
 
 // Record counts cost n whether it fits or not: the subject may go into debt.
 // Allowed says whether it still fitted. A negative n gives units back that were
 // taken and not used; the subject never gets better than fresh.
-func (l *Limiter) Record(n int64) Decision { return l.record(l.clock.Read(), n) }
+func (l *Limiter) Record(n int64) Decision {
+	return l.decide(l.clock.Read(), n, (*line.Subject).Record)
+}
 
 // RecordAt is Record at a given time.
-func (l *Limiter) RecordAt(t time.Time, n int64) Decision { return l.record(clock.Given(t), n) }
-
-func (l *Limiter) record(r clock.Reading, n int64) Decision {
-	if l.unmade() {
-		return invalidCost
-	}
-	s, now := l.enter(r)
-	defer l.leave(now)
-	return s.record(now, n)
+func (l *Limiter) RecordAt(t time.Time, n int64) Decision {
+	return l.decide(clock.Given(t), n, (*line.Subject).Record)
 }
 
 // Reset makes the subject as if never seen.
@@ -145,9 +145,9 @@ func (l *Limiter) Reset() {
 	if l.unmade() {
 		return
 	}
-	s, now := l.enter(l.clock.Read())
-	defer l.leave(now)
-	s.reset(now)
+	s, now := l.lock(l.clock.Read())
+	defer l.unlock(now)
+	s.Reset(now)
 }
 
 // SetLimit replaces the limit and keeps the units used: a bucket that lacked 3
@@ -163,15 +163,15 @@ func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error {
 
 func (l *Limiter) setLimit(r clock.Reading, limit Limit) error {
 	if l.unmade() {
-		return l.refusal("set limit")
+		return l.notMade("set limit")
 	}
 	compiled, err := compile(limit)
 	if err != nil {
 		return err
 	}
-	s, now := l.enter(r)
-	defer l.leave(now)
-	s.setAlgorithm(now, compiled, identity(limit) == identity(l.limit))
+	s, now := l.lock(r)
+	defer l.unlock(now)
+	s.SetAlgorithm(now, compiled, identity(limit) == identity(l.limit))
 	l.limit = limit
 	if !l.closed {
 		l.word.Store(word.NewSingle(compiled, now))
@@ -189,36 +189,36 @@ func (l *Limiter) Limit() Limit {
 // unmade says that l is the zero Limiter.
 func (l *Limiter) unmade() bool { return l.clock == nil }
 
-func (l *Limiter) refusal(op string) error { return notMade(op, "limiter", "weir.New") }
+func (l *Limiter) notMade(op string) error { return notMade(op, "limiter", "weir.New") }
 
 // notMade refuses an operation on a zero value.
 func notMade(op, what, by string) error {
 	return &RequestError{Op: op, Field: what, Reason: "is a zero value: make it with " + by}
 }
 
-// visit lets do see the subject under the lock.
-func (l *Limiter) visit(do func(s *subject, now int64)) error {
+func (l *Limiter) withSubject(do func(s *line.Subject, now int64)) error {
 	r, _ := l.clock.ReadSafely()
-	s, now := l.enter(r)
-	defer l.leave(now)
+	s, now := l.lock(r)
+	defer l.unlock(now)
 	do(s, now)
 	return nil
 }
 
-// enter takes the lock and borrows the state. It tells the time to decide at.
-func (l *Limiter) enter(r clock.Reading) (*subject, int64) {
+// lock takes the lock and borrows the state from the word. It returns the time to
+// decide at.
+func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 	l.mu.Lock()
 	if state, ok := l.word.Load().Borrow(); ok {
-		l.subject.state = state
+		l.subject.State = state
 	}
 	return &l.subject, r.Latest(&l.newest)
 }
 
-// leave gives the state back, unless someone waits or an instant to come was
-// told, and the lock.
-func (l *Limiter) leave(now int64) {
+// unlock puts the state back into the word, if it is the whole subject, and gives
+// back the lock.
+func (l *Limiter) unlock(now int64) {
 	defer l.mu.Unlock()
-	if s := &l.subject; s.line == nil && s.told <= now {
-		l.word.Load().Return(s.state)
+	if l.subject.AtRest(now) {
+		l.word.Load().Return(l.subject.State)
 	}
 }

@@ -3,7 +3,11 @@ package weir
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/line"
 )
 
 // Options say how callers wait for their turn. The zero value is one line,
@@ -51,14 +55,19 @@ func (o *Options) queue() int {
 	return o.Queue
 }
 
+// lines are those of an owner whose subjects mu guards.
+func (o *Options) lines(mu *sync.Mutex, clock *clock.Clock) line.Lines {
+	return line.Lines{Lock: mu, Clock: clock, Weights: o.Weights, Capacity: o.queue()}
+}
+
 func (o *Options) check() error {
 	var problems []error
 	bad := func(field, format string, values ...any) {
 		problems = append(problems, &OptionError{Op: "new", Field: field, Reason: fmt.Sprintf(format, values...)})
 	}
 	for _, w := range o.Weights {
-		if w < 1 || w > maxWeight {
-			bad("weights", "%d is not within 1 and %d", w, maxWeight)
+		if w < 1 || w > line.MaxWeight {
+			bad("weights", "%d is not within 1 and %d", w, line.MaxWeight)
 		}
 	}
 	if o.Queue < 0 {

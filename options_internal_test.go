@@ -8,7 +8,7 @@ func TestMaxKeysHasOneDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := keyed.most; got != want {
+		if got := keyed.maxKeys; got != want {
 			t.Errorf("Options.MaxKeys %d: a Keyed of %d keys, want %d", given, got, want)
 		}
 		if got := NewMemory(MemoryOptions{MaxKeys: given}).Stats().MaxKeys; got != want {

@@ -1,6 +1,6 @@
-package weir
+package line
 
-// order is who comes next among those who wait: first come, first served within
+// order says which waiter comes next: first come, first served within
 // a class, and the classes by weighted fairness. It is start-time fair queueing
 // (Goyal, Vin and Cheng, 1996): each waiter starts, in virtual time, when the
 // one before it in its class has been served its cost divided by the weight,
@@ -8,22 +8,22 @@ package weir
 // order.
 type order struct {
 	classes []class
-	virtual int64 // the start of who was served last
+	virtual int64 // the start of the waiter served last
 }
 
 // class is a queue of waiters, linked in order of arrival.
 type class struct {
 	perUnit     int64 // virtual time that one unit takes
-	first, last *waiter
+	first, last *Waiter
 	start       int64 // of the first waiter
-	finish      int64 // of who was served last
+	finish      int64 // of the waiter served last
 }
 
 // fairScale is the virtual time of one unit at weight 1. Weights divide it
-// closely: within one in a thousand to maxWeight.
+// closely: within one in a thousand to MaxWeight.
 const (
 	fairScale = 1 << 20
-	maxWeight = 1 << 10
+	MaxWeight = 1 << 10
 	fairUnits = 1 << 40 // a larger cost counts as this, so that times fit
 )
 
@@ -39,7 +39,7 @@ func newOrder(weights []int64) order {
 }
 
 // next is the waiter whose turn is next; nil if nobody waits.
-func (o *order) next() *waiter {
+func (o *order) next() *Waiter {
 	if c := o.nextClass(); c != nil {
 		return c.first
 	}
@@ -55,7 +55,7 @@ func (o *order) nextClass() (next *class) {
 	return next
 }
 
-func (o *order) push(w *waiter) {
+func (o *order) push(w *Waiter) {
 	c := &o.classes[w.class]
 	if c.last == nil {
 		c.first = w
@@ -67,7 +67,7 @@ func (o *order) push(w *waiter) {
 }
 
 // serve takes w, which is next, out of the order and charges its class.
-func (o *order) serve(w *waiter) {
+func (o *order) serve(w *Waiter) {
 	c := &o.classes[w.class]
 	o.virtual = c.start
 	c.finish = c.start + min(w.n, fairUnits)*c.perUnit
@@ -78,8 +78,8 @@ func (o *order) serve(w *waiter) {
 	}
 }
 
-// remove takes w out without charging its class: who is behind it moves up.
-func (o *order) remove(w *waiter) {
+// remove takes w out without charging its class: those behind it move up.
+func (o *order) remove(w *Waiter) {
 	c := &o.classes[w.class]
 	if w.previous == nil {
 		c.first = w.next
@@ -95,7 +95,7 @@ func (o *order) remove(w *waiter) {
 }
 
 // fromEnd is the n-th waiter from the end of the only class; nil if n is 0.
-func (o *order) fromEnd(n int) (w *waiter) {
+func (o *order) fromEnd(n int) (w *Waiter) {
 	for ; n > 0; n-- {
 		if w == nil {
 			w = o.classes[0].last
@@ -116,9 +116,9 @@ func (o *order) rebase() {
 	o.virtual = 0
 }
 
-// all yields those who wait in the order in which they will go, if nobody else
+// all yields the waiters in the order in which they will go, if nobody else
 // comes.
-func (o *order) all(yield func(*waiter) bool) {
+func (o *order) all(yield func(*Waiter) bool) {
 	if len(o.classes) == 1 {
 		for w := o.classes[0].first; w != nil; w = w.next {
 			if !yield(w) {

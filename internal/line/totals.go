@@ -1,4 +1,4 @@
-package weir
+package line
 
 import (
 	"math"
@@ -30,10 +30,10 @@ type run struct {
 
 func newTotals() totals { return totals{newest: math.MinInt64} }
 
-func (t *totals) add(w *waiter) {
+func (t *totals) add(w *Waiter) {
 	w.queued = true
 	t.length++
-	if w.done == nil {
+	if w.isBooking() {
 		t.bookings++
 	}
 	t.charge(w.n, 1)
@@ -49,10 +49,10 @@ func (t *totals) add(w *waiter) {
 	w.run.waiters++
 }
 
-func (t *totals) remove(w *waiter) {
+func (t *totals) remove(w *Waiter) {
 	w.queued = false
 	t.length--
-	if w.done == nil {
+	if w.isBooking() {
 		t.bookings--
 	}
 	t.charge(w.n, -1)
@@ -61,9 +61,9 @@ func (t *totals) remove(w *waiter) {
 	}
 }
 
-// recost changes the cost of a booking. It stays in its run, which says nothing
+// changeCost changes the cost of a booking. It stays in its run, which says nothing
 // while the line has a booking.
-func (t *totals) recost(w *waiter, n int64) {
+func (t *totals) changeCost(w *Waiter, n int64) {
 	t.charge(w.n, -1)
 	w.n = n
 	t.charge(n, 1)
@@ -98,7 +98,7 @@ func (t *totals) behind(r *run) (waiters int) {
 }
 
 // inTurn says that all arrived before the head of the line is due, and that none
-// was told an instant: then only the costs say who goes when.
+// was promised an instant: then only the costs decide who goes when.
 func (t *totals) inTurn() bool { return t.bookings == 0 && !t.ranBack }
 
 // summed is plan.tail in one step, for a limit under which the costs of a line
@@ -109,9 +109,9 @@ func (l *line) summed() (state algorithm.State, at int64, ok bool) {
 		return algorithm.State{}, 0, false
 	}
 	from := max(head.arrived, l.since)
-	if !algorithm.AddsUp(s.algorithm, s.state, from, l.units) {
+	if !algorithm.AddsUp(s.algorithm, s.State, from, l.units) {
 		return algorithm.State{}, 0, false
 	}
-	at = saturatingAdd(from, algorithm.Hold(s.algorithm, s.state, from, l.units))
-	return s.algorithm.Take(s.state, from, l.units), at, at < math.MaxInt64
+	at = algorithm.AddSaturating(from, algorithm.Hold(s.algorithm, s.State, from, l.units))
+	return s.algorithm.Take(s.State, from, l.units), at, at < math.MaxInt64
 }

@@ -1,4 +1,4 @@
-package weir
+package line
 
 import (
 	"errors"
@@ -69,21 +69,21 @@ func (c countedOther) Take(s algorithm.State, now, n int64) algorithm.State {
 // crowd is a line of waiters in the order in which they came.
 type crowd struct {
 	*late
-	waiters []*waiter
+	waiters []*Waiter
 	takes   int
 }
 
-func newCrowd(t testing.TB, limit Limit, options Options) *crowd {
+func newCrowd(t testing.TB, limit algorithm.Algorithm, weights ...int64) *crowd {
 	c := &crowd{late: newLate(t, limit)}
-	c.queue.options = options
-	c.subject = newSubject(counted(c.subject.algorithm, &c.takes), c.now)
-	c.subject.record(c.now, min(c.subject.algorithm.Capacity(), 100)) // nobody goes at once
+	c.lines.Weights = weights
+	c.subject = NewSubject(counted(c.subject.algorithm, &c.takes), c.now, 0)
+	c.subject.Record(c.now, min(c.subject.algorithm.Capacity(), 100)) // nobody goes at once
 	return c
 }
 
 func (c *crowd) join(n int64, class int) {
-	w, err := c.queue.enter(c.t.Context(), &c.subject, c.now, Turn{Cost: n, Class: class, Max: Never})
-	if err != nil && !errors.Is(err, ErrQueueFull) {
+	w, err := c.lines.Join(c.t.Context(), &c.subject, c.now, Turn{Cost: n, Class: class, Longest: algorithm.Never})
+	if err != nil && !errors.Is(err, ErrFull) {
 		c.t.Fatal(err)
 	}
 	if w != nil && w.queued {
@@ -91,12 +91,12 @@ func (c *crowd) join(n int64, class int) {
 	}
 }
 
-// leave is the i-th waiter giving up its place.
-func (c *crowd) leave(i int) {
+// withdraw is the i-th waiter giving up its place.
+func (c *crowd) withdraw(i int) {
 	w := c.waiters[i]
 	c.waiters = append(c.waiters[:i], c.waiters[i+1:]...)
 	if w.queued {
-		c.subject.line.leave(w, c.now)
+		c.subject.line.withdraw(w, c.now)
 	}
 }
 
@@ -106,38 +106,39 @@ func (c *crowd) leave(i int) {
 func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 	const length, leaves, most = 20_000, 100, 400 // takes for each that leaves
 	for _, tt := range []struct {
-		limit   Limit
+		name    string
+		limit   algorithm.Algorithm
 		costs   int64 // up to
-		options Options
+		weights []int64
 	}{
-		{TokenBucket{Rate: PerHour(1), Burst: 9}, 1, Options{}},
-		{TokenBucket{Rate: PerHour(1), Burst: 9}, 9, Options{}},
-		{TokenBucket{Rate: PerHour(1), Burst: 9}, 9, Options{Weights: []int64{1, 3}}},
-		{LeakyBucket{Rate: PerHour(1), Queue: 1 << 20}, 1, Options{}},
-		{LeakyBucket{Rate: PerHour(1), Queue: 1 << 20}, 9, Options{}},
-		{RateGate{Rate: Per(100, 24*time.Hour)}, 1, Options{}},
-		{FixedWindow{Rate: Per(100, 24*time.Hour)}, 1, Options{}},
-		{SlidingWindow{Rate: Per(100, 24*time.Hour)}, 1, Options{}},
-		{SlidingLog{Rate: Per(100, 24*time.Hour)}, 1, Options{}},
-		{Cycle{Rate: Per(100, 24*time.Hour)}, 1, Options{}},
+		{"token bucket", algorithm.NewTokenBucket(1, hour, 9), 1, nil},
+		{"token bucket", algorithm.NewTokenBucket(1, hour, 9), 9, nil},
+		{"token bucket", algorithm.NewTokenBucket(1, hour, 9), 9, []int64{1, 3}},
+		{"leaky bucket", algorithm.NewLeakyBucket(1, hour, 1<<20, 0), 1, nil},
+		{"leaky bucket", algorithm.NewLeakyBucket(1, hour, 1<<20, 0), 9, nil},
+		{"rate gate", algorithm.NewRateGate(100, day), 1, nil},
+		{"fixed window", algorithm.NewFixedWindow(100, day), 1, nil},
+		{"sliding window", algorithm.NewSlidingWindow(100, day), 1, nil},
+		{"sliding log", algorithm.NewSlidingLog(100, day, 0, false), 1, nil},
+		{"cycle", algorithm.NewCycle(100, day, 0), 1, nil},
 	} {
 		for who, pick := range map[string]func(*rand.Rand, int) int{
 			"first": func(*rand.Rand, int) int { return 0 },
 			"last":  func(_ *rand.Rand, n int) int { return n - 1 },
 			"any":   func(r *rand.Rand, n int) int { return r.IntN(n) },
 		} {
-			t.Run(fmt.Sprintf("%v, costs to %d, %d weights/%s", tt.limit, tt.costs, len(tt.options.Weights), who), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, costs to %d, %d weights/%s", tt.name, tt.costs, len(tt.weights), who), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := rand.New(rand.NewPCG(1, 1))
-					c := newCrowd(t, tt.limit, tt.options)
+					c := newCrowd(t, tt.limit, tt.weights...)
 					for i := range length {
-						c.join(1+r.Int64N(tt.costs), i%max(1, len(tt.options.Weights)))
+						c.join(1+r.Int64N(tt.costs), i%max(1, len(tt.weights)))
 					}
-					c.subject.take(c.now, 1)
+					c.subject.Take(c.now, 1)
 					c.takes = 0
 					for range leaves {
-						c.leave(pick(r, len(c.waiters)))
-						if c.subject.take(c.now, 1).Allowed {
+						c.withdraw(pick(r, len(c.waiters)))
+						if c.subject.Take(c.now, 1).Allowed {
 							t.Fatal("allowed beside a line")
 						}
 					}
@@ -151,7 +152,7 @@ func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 }
 
 // fresh is a refusal by a plan that is made from the start, waiter by waiter.
-func (c *crowd) fresh(n int64) Decision {
+func (c *crowd) fresh(n int64) algorithm.Answer {
 	l := c.subject.line
 	kept, ranBack := l.plan, l.ranBack
 	l.plan, l.ranBack = plan{}, true // which takes no shortcut
@@ -162,35 +163,33 @@ func (c *crowd) fresh(n int64) Decision {
 // Whatever comes, leaves, is booked, recorded or changed, and wherever the clock
 // goes, the answers beside a line are those of a plan made from the start.
 func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
-	limits := []func(*rand.Rand) Limit{
-		func(r *rand.Rand) Limit {
-			return TokenBucket{Rate: Per(1+r.Int64N(7), time.Second), Burst: 1 + r.Int64N(9)}
+	limits := []func(*rand.Rand) algorithm.Algorithm{
+		func(r *rand.Rand) algorithm.Algorithm {
+			return algorithm.NewTokenBucket(1+r.Int64N(7), second, 1+r.Int64N(9))
 		},
-		func(r *rand.Rand) Limit {
-			return LeakyBucket{Rate: Per(1+r.Int64N(7), time.Second), Queue: 300 + r.Int64N(300), NoDelay: r.Int64N(3)}
+		func(r *rand.Rand) algorithm.Algorithm {
+			return algorithm.NewLeakyBucket(1+r.Int64N(7), second, 300+r.Int64N(300), r.Int64N(3))
 		},
-		func(r *rand.Rand) Limit { return RateGate{Rate: Per(3+r.Int64N(7), time.Second)} },
-		func(r *rand.Rand) Limit { return FixedWindow{Rate: Per(3+r.Int64N(7), time.Second)} },
-		func(r *rand.Rand) Limit { return SlidingWindow{Rate: Per(3+r.Int64N(7), time.Second)} },
-		func(r *rand.Rand) Limit {
-			return SlidingLog{Rate: Per(3+r.Int64N(7), time.Second), Gap: time.Second / 11}
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewRateGate(3+r.Int64N(7), second) },
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewFixedWindow(3+r.Int64N(7), second) },
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewSlidingWindow(3+r.Int64N(7), second) },
+		func(r *rand.Rand) algorithm.Algorithm {
+			return algorithm.NewSlidingLog(3+r.Int64N(7), second, second/11, false)
 		},
-		func(r *rand.Rand) Limit { return Cycle{Rate: Per(3+r.Int64N(7), time.Second)} },
-		func(r *rand.Rand) Limit { return Bursty{Rate: Per(3+r.Int64N(7), time.Second), Over: time.Second} },
-		func(r *rand.Rand) Limit { return WarmUp{Rate: Per(3+r.Int64N(7), time.Second), Over: time.Second} },
-		func(r *rand.Rand) Limit { return Concurrency{Slots: 3 + r.Int64N(7), Lease: time.Second} },
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewCycle(3+r.Int64N(7), second, 0) },
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewBursty(float64(3+r.Int64N(7)), 1) },
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewWarmUp(float64(3+r.Int64N(7)), 1e6, 3) },
+		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewConcurrency(3+r.Int64N(7), second) },
 	}
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			draw := limits[seed%uint64(len(limits))]
-			options := Options{}
-			if r.IntN(4) == 0 {
-				options.Weights = []int64{1, 3}
-			}
 			c := &crowd{late: newLate(t, draw(r))}
-			c.queue.options = options
-			c.subject.record(c.now, min(c.subject.algorithm.Capacity(), 50))
+			if r.IntN(4) == 0 {
+				c.lines.Weights = []int64{1, 3}
+			}
+			c.subject.Record(c.now, min(c.subject.algorithm.Capacity(), 50))
 			costs := 1 + r.Int64N(3)*r.Int64N(2)
 			for range 300 + r.IntN(600) {
 				c.anything(r, draw, costs)
@@ -201,9 +200,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 					}
 				}
 			}
-			if c.subject.line != nil {
-				c.subject.line.close(c.now, ErrClosed)
-			}
+			c.subject.Close(c.now)
 		})
 		if t.Failed() {
 			return
@@ -214,56 +211,53 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 // A booking that was settled for less is counted for less, also when it goes.
 func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, TokenBucket{Rate: PerSecond(1), Burst: 9}, Options{})
+		c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9))
 		c.join(1, 0)
-		b := &Booking{cost: 5}
-		if err := c.subject.book(b, c.now, int64(Never)); err != nil || b.waiter == nil {
-			t.Fatalf("booking behind a waiter: %+v, %v", b.Decision, err)
+		b := &Booking{Cost: 5}
+		answer, err := c.subject.Book(b, c.now, algorithm.Never)
+		if err != nil || b.waiter == nil {
+			t.Fatalf("booking behind a waiter: %+v, %v", answer, err)
 		}
-		c.subject.settle(b, c.now, 2)
+		c.subject.Settle(b, c.now, 2)
 		for range 8 {
 			c.join(1, 0)
 		}
-		c.now += int64(b.Decision.Delay)
-		c.subject.waiting(c.now)
+		c.now += answer.Delay
+		c.subject.advance(c.now)
 		if l := c.subject.line; b.waiter.queued || l.length == 0 {
 			t.Fatalf("%d in line, the booking among them: %v", l.length, b.waiter.queued)
 		} else if got, want := l.refusal(c.now, 1), c.fresh(1); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		c.subject.line.close(c.now, ErrClosed)
+		c.subject.Close(c.now)
 	})
 }
 
 // anything is one random event; most are arrivals.
-func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) Limit, costs int64) {
+func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) algorithm.Algorithm, costs int64) {
 	s := &c.subject
 	switch pick := r.IntN(42); {
 	case pick < 26:
 		if n := 1 + r.Int64N(costs); n <= s.algorithm.Capacity() {
-			c.join(n, r.IntN(max(1, len(c.queue.options.Weights))))
+			c.join(n, r.IntN(max(1, len(c.lines.Weights))))
 		}
 	case pick < 34 && len(c.waiters) > 0:
-		c.leave([]int{0, len(c.waiters) - 1, r.IntN(len(c.waiters))}[r.IntN(3)])
+		c.withdraw([]int{0, len(c.waiters) - 1, r.IntN(len(c.waiters))}[r.IntN(3)])
 	case pick < 37:
 		c.now += r.Int64N(int64(time.Second))
-		s.waiting(c.now)
+		s.advance(c.now)
 	case pick == 37 && r.IntN(4) == 0:
-		s.record(c.now, r.Int64N(7)-3)
+		s.Record(c.now, r.Int64N(7)-3)
 	case pick == 38 && r.IntN(3) == 0 && algorithm.CanBook(s.algorithm):
-		b := &Booking{cost: 1 + r.Int64N(costs)}
-		if err := s.book(b, c.now, int64(Never)); err == nil && b.waiter != nil && r.IntN(2) == 0 {
-			s.settle(b, c.now, r.Int64N(b.cost+1))
+		b := &Booking{Cost: 1 + r.Int64N(costs)}
+		if _, err := s.Book(b, c.now, algorithm.Never); err == nil && b.waiter != nil && r.IntN(2) == 0 {
+			s.Settle(b, c.now, r.Int64N(b.Cost+1))
 		}
 	case pick == 39 && r.IntN(8) == 0:
-		a, err := compile(draw(r))
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		s.setAlgorithm(c.now, a, true)
+		s.SetAlgorithm(c.now, draw(r), true)
 	case pick == 40 && r.IntN(8) == 0:
 		c.now -= r.Int64N(int64(20 * time.Second))
-		s.record(c.now, -r.Int64N(30))
+		s.Record(c.now, -r.Int64N(30))
 	}
 }
 
@@ -272,31 +266,31 @@ func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) Limit, costs int64)
 func BenchmarkTakeAfterOneLeft(b *testing.B) {
 	for _, tt := range []struct {
 		name  string
-		limit Limit
+		limit algorithm.Algorithm
 		costs int64
 	}{
-		{"bucket", TokenBucket{Rate: PerHour(1), Burst: 9}, 1},
-		{"bucket, mixed costs", TokenBucket{Rate: PerHour(1), Burst: 9}, 9},
-		{"gate", RateGate{Rate: Per(100, 24*time.Hour)}, 1},
-		{"gate, mixed costs", RateGate{Rate: Per(100, 24*time.Hour)}, 9},
-		{"window", FixedWindow{Rate: Per(100, 24*time.Hour)}, 1},
+		{"bucket", algorithm.NewTokenBucket(1, hour, 9), 1},
+		{"bucket, mixed costs", algorithm.NewTokenBucket(1, hour, 9), 9},
+		{"gate", algorithm.NewRateGate(100, day), 1},
+		{"gate, mixed costs", algorithm.NewRateGate(100, day), 9},
+		{"window", algorithm.NewFixedWindow(100, day), 1},
 	} {
 		for _, length := range []int{100, 1000, 10_000, 60_000} {
 			b.Run(fmt.Sprintf("%s/%d", tt.name, length), func(b *testing.B) {
 				r := rand.New(rand.NewPCG(1, 1))
-				c := newCrowd(b, tt.limit, Options{})
+				c := newCrowd(b, tt.limit)
 				for range length {
 					c.join(1+r.Int64N(tt.costs), 0)
 				}
-				c.subject.take(c.now, 1)
+				c.subject.Take(c.now, 1)
 				for b.Loop() {
 					middle := len(c.waiters) / 2
-					c.subject.line.leave(c.waiters[middle], c.now)
-					c.subject.take(c.now, 1)
+					c.subject.line.withdraw(c.waiters[middle], c.now)
+					c.subject.Take(c.now, 1)
 					b.StopTimer()
 					c.waiters = append(c.waiters[:middle], c.waiters[middle+1:]...)
 					c.join(1+r.Int64N(tt.costs), 0)
-					c.subject.take(c.now, 1)
+					c.subject.Take(c.now, 1)
 					b.StartTimer()
 				}
 			})

@@ -1,4 +1,4 @@
-package weir
+package line
 
 import (
 	"sync"
@@ -6,34 +6,38 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 )
 
-// late is a line under a clock of its own, whose timer fires when told.
+// The periods of limits.
+const (
+	second = int64(time.Second)
+	hour   = int64(time.Hour)
+	day    = 24 * hour
+)
+
+// late is a line under a clock of its own, whose timer the test fires.
 type late struct {
 	t       testing.TB
 	mu      sync.Mutex
 	now     int64
-	queue   queue
-	subject subject
+	lines   Lines
+	subject Subject
 }
 
-func newLate(t testing.TB, limit Limit) *late {
-	a, err := compile(limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &late{t: t, now: int64(time.Hour), subject: newSubject(a, int64(time.Hour))}
-	l.queue = queue{mu: &l.mu, clock: clock.New(func() int64 { return l.now })}
+func newLate(t testing.TB, a algorithm.Algorithm) *late {
+	l := &late{t: t, now: int64(time.Hour), subject: NewSubject(a, int64(time.Hour), 0)}
+	l.lines = Lines{Lock: &l.mu, Clock: clock.New(func() int64 { return l.now }), Capacity: 1 << 16}
 	return l
 }
 
-// come is so many callers who come to wait, and how many of them go at once.
+// come lets callers come to wait, and counts those that go at once.
 func (l *late) come(callers int) (gone int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for range callers {
-		w, err := l.queue.enter(l.t.Context(), &l.subject, l.now, Turn{Cost: 1, Max: Never})
+		w, err := l.lines.Join(l.t.Context(), &l.subject, l.now, Turn{Cost: 1, Longest: algorithm.Never})
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -44,7 +48,7 @@ func (l *late) come(callers int) (gone int) {
 	return gone
 }
 
-// fire is the timer after d: how many it lets go.
+// fire is the timer after d; it counts the callers that it lets go.
 func (l *late) fire(d time.Duration) (gone int) {
 	l.now += int64(d)
 	before := l.subject.line.length
@@ -55,13 +59,13 @@ func (l *late) fire(d time.Duration) (gone int) {
 	return before - l.subject.line.length
 }
 
-// Callers who come back as soon as they are let go keep up the rate although
+// Callers that come back as soon as they are let go keep up the rate although
 // the timer is late each time: in any stretch of time from the start not one
 // more than the rate, and not one less.
 func TestLateTimerCostsNoThroughput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const unit, callers = time.Millisecond / 10, 10
-		l := newLate(t, TokenBucket{Rate: Per(1, unit), Burst: 1})
+		l := newLate(t, algorithm.NewTokenBucket(1, int64(unit), 1))
 		gone := l.come(callers)
 		for round := range int64(1000) {
 			returned := l.fire(callers * unit) // the head was due after one unit
@@ -98,7 +102,7 @@ func TestLateTimerIsNoBurst(t *testing.T) {
 		"not late, back later": {0, 5 * unit, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLate(t, TokenBucket{Rate: Per(1, unit), Burst: 1})
+			l := newLate(t, algorithm.NewTokenBucket(1, int64(unit), 1))
 			l.come(2)
 			if gone := l.fire(unit + test.late); gone != 1 {
 				t.Fatalf("%s: %d of one let go", name, gone)
@@ -114,7 +118,7 @@ func TestLateTimerIsNoBurst(t *testing.T) {
 // A strict limit owes nobody anything: what counts is when they went.
 func TestLateTimerOfAStrictLimitOwesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLate(t, RateGate{Rate: PerSecond(1)})
+		l := newLate(t, algorithm.NewRateGate(1, second))
 		l.come(3)
 		for range 2 {
 			if gone := l.fire(1800 * time.Millisecond); gone != 1 {

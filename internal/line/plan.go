@@ -1,4 +1,4 @@
-package weir
+package line
 
 import "github.com/weirflow/weir/internal/algorithm"
 
@@ -10,7 +10,7 @@ type plan struct {
 	count int // waiters covered, from the head on
 	state algorithm.State
 	at    int64
-	// marks are plans on the way. When a waiter leaves, the plan goes back to
+	// marks are plans on the way. When a waiter withdraws, the plan goes back to
 	// one and does not start again.
 	marks    []mark
 	fromMark bool // state and at are those of the last mark
@@ -37,7 +37,7 @@ func (p *plan) tail(l *line, now int64) (algorithm.State, int64) {
 }
 
 func (p *plan) begin(l *line, now int64) {
-	p.state, p.at = l.subject.state.Clone(), l.since
+	p.state, p.at = l.subject.State.Clone(), l.since
 	if !algorithm.Planned(l.subject.algorithm) {
 		p.at = max(p.at, now)
 	}
@@ -77,10 +77,10 @@ func (p *plan) served(l *line) {
 	}
 }
 
-// left follows w, which is about to leave. Where only the costs matter, its
-// leaving is the same as that of the last waiter of its run: the plan of those
+// withdrawn follows w, which is about to withdraw. Where only the costs matter,
+// this is the same as if the last waiter of its run withdrew: the plan of those
 // before that one stays.
-func (p *plan) left(l *line, w *waiter) {
+func (p *plan) withdrawn(l *line, w *Waiter) {
 	if algorithm.Planned(l.subject.algorithm) || len(l.order.classes) > 1 || !l.inTurn() {
 		p.drop()
 		return
@@ -100,13 +100,13 @@ func (p *plan) left(l *line, w *waiter) {
 	p.drop()
 }
 
-// turn is the planned state before the turn of a newcomer: not the tail where
-// its class goes before others.
-func (l *line) turn(now int64, t Turn) (algorithm.State, int64) {
+// planBefore is the planned state before the turn of a newcomer: not the tail
+// where its class goes before others.
+func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	if len(l.order.classes) == 1 {
 		return l.plan.tail(l, now)
 	}
-	newcomer := &waiter{n: t.Cost, class: t.Class}
+	newcomer := &Waiter{n: t.Cost, class: t.Class}
 	l.order.push(newcomer)
 	defer l.order.remove(newcomer)
 	var p plan
@@ -121,7 +121,7 @@ func (l *line) turn(now int64, t Turn) (algorithm.State, int64) {
 }
 
 // extend plans one more at the end, where that is where it will go.
-func (p *plan) extend(l *line, w *waiter) {
+func (p *plan) extend(l *line, w *Waiter) {
 	switch {
 	case len(l.order.classes) > 1:
 		p.drop()
@@ -130,7 +130,7 @@ func (p *plan) extend(l *line, w *waiter) {
 	}
 }
 
-func (p *plan) add(l *line, w *waiter) {
+func (p *plan) add(l *line, w *Waiter) {
 	a := l.subject.algorithm
 	p.count++
 	if l.hopeless(w) {
@@ -138,13 +138,13 @@ func (p *plan) add(l *line, w *waiter) {
 	}
 	from := max(p.at, w.arrived)
 	switch {
-	case w.done == nil:
-		p.at = max(from, w.told)
-		from = w.spent(a)
+	case w.isBooking():
+		p.at = max(from, w.promised)
+		from = w.spentAt(a)
 	case algorithm.Planned(a):
-		p.at = saturatingAdd(from, algorithm.Hold(a, p.state, from, w.n))
+		p.at = algorithm.AddSaturating(from, algorithm.Hold(a, p.state, from, w.n))
 	default:
-		from = saturatingAdd(from, a.Wait(p.state, from, w.n))
+		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.n))
 		p.at = from
 	}
 	p.state = a.Take(p.state, from, w.n)

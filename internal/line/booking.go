@@ -1,0 +1,155 @@
+package line
+
+import (
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Booking is a cost that was taken for an instant promised to the caller. While
+// a promised instant lies ahead, only the newest booking can be undone, and
+// exactly. Nothing comes back from any other, because nobody may overtake a
+// promised instant.
+type Booking struct {
+	Cost     int64
+	Identity uint64 // that slots are held by
+	Open     bool   // it was taken, and is not settled
+
+	bookedAt             int64
+	before               algorithm.State
+	promisedBefore       int64
+	stampBefore, stampOf uint64
+	waiter               *Waiter // its place in line, if it has one
+}
+
+// Book decides on b for the earliest instant that is at most longest away, and
+// takes it.
+func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error) {
+	switch {
+	case b.Cost < 0:
+		return algorithm.Answer{}, negative(b.Cost)
+	case longest > 0 && !algorithm.CanBook(s.algorithm):
+		return algorithm.Answer{}, &InvalidError{Field: "limit", Reason: "cannot be booked ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait"}
+	case b.Cost == 0 || b.Cost > s.algorithm.Capacity():
+		return s.Peek(now, b.Cost), nil
+	case s.advance(now):
+		return s.bookInLine(b, now, longest), nil
+	}
+	hold := algorithm.Hold(s.algorithm, s.State, now, b.Cost)
+	wait := s.bookingWait(now, b.Cost, hold, longest)
+	if wait == 0 {
+		s.bookNow(b, now, hold)
+	}
+	return s.bookingAnswer(now, wait, hold), nil
+}
+
+// bookingWait is how long until b could be booked: until its hold is short
+// enough, until what is booked already leaves room for more, and until a limit
+// with a queue has room.
+func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {
+	wait := max(hold-longest, algorithm.Backlog(s.algorithm, s.State, now, n), 0)
+	if hold == algorithm.Never {
+		wait = max(wait, 1)
+	}
+	if algorithm.Delays(s.algorithm) {
+		wait = max(wait, s.algorithm.Wait(s.State, now, n))
+	}
+	return wait
+}
+
+func (s *Subject) bookNow(b *Booking, now, hold int64) {
+	b.Open = true
+	b.bookedAt, b.before, b.promisedBefore, b.stampBefore = now, s.State, s.promised, s.stamp
+	if algorithm.CanBook(s.algorithm) {
+		s.State = algorithm.Book(s.algorithm, s.State, now, b.Cost)
+	} else {
+		s.State = algorithm.TakeFor(s.algorithm, s.State, now, b.Cost, b.Identity)
+	}
+	s.promise(now, hold)
+	s.wrote()
+	b.stampOf = s.stamp
+}
+
+// bookingAnswer describes a booking, which was made if wait is 0.
+func (s *Subject) bookingAnswer(now, wait, hold int64) algorithm.Answer {
+	a := s.Peek(now, 0)
+	a.Allowed, a.RetryAfter, a.Delay = wait == 0, wait, 0
+	if a.Allowed {
+		a.Delay = hold
+	}
+	return a
+}
+
+// bookInLine gives b a place behind the waiting callers, if its turn can be
+// promised: not where callers of another class may still come in between.
+func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
+	l := s.line
+	hold, room := s.turnIn(now, Turn{Cost: b.Cost})
+	refusal := l.refusal(now, b.Cost)
+	if !algorithm.Planned(s.algorithm) || len(l.order.classes) > 1 || !room || l.full() {
+		return refusal
+	}
+	if hold > longest || hold == algorithm.Never {
+		refusal.RetryAfter = max(hold-longest, 1)
+		return refusal
+	}
+	b.Open, b.promisedBefore = true, s.promised
+	b.waiter = &Waiter{subject: s, n: b.Cost, arrived: now, promised: now + hold}
+	s.promise(now, hold)
+	s.wrote() // an older booking is no longer the newest
+	l.push(b.waiter)
+	a := l.refusal(now, 0)
+	a.Allowed, a.Delay = true, hold
+	return a
+}
+
+// Settle says what the booking really cost: the difference comes back, or is
+// recorded on top. It does nothing on a booking that is not open.
+func (s *Subject) Settle(b *Booking, now, actual int64) {
+	if !b.Open {
+		return
+	}
+	b.Open = false
+	s.advance(now)
+	switch back := b.Cost - actual; {
+	case back < 0:
+		s.RecordFor(now, -back, b.Identity)
+	case back == 0:
+	case b.waiter != nil && b.waiter.queued:
+		s.unbookInLine(b, now, actual)
+	case s.promised <= now:
+		s.RecordFor(now, -back, b.Identity)
+	case b.stampOf == s.stamp && b.waiter == nil:
+		s.undo(b, actual)
+		s.replan(now)
+	}
+}
+
+// undo takes the newest booking back, all of it or all but actual. What stays
+// goes at the instant that was promised.
+func (s *Subject) undo(b *Booking, actual int64) {
+	if actual > 0 {
+		s.State = algorithm.Rebook(s.algorithm, b.before, s.State, b.bookedAt, b.Cost, actual)
+		s.wrote()
+		return
+	}
+	s.State = algorithm.Unbook(s.algorithm, b.before, s.State, b.Cost)
+	s.stamp, s.promised = b.stampBefore, b.promisedBefore
+}
+
+// unbookInLine takes b out of the line, or makes it cheaper, unless an instant
+// was promised to a booking behind it.
+func (s *Subject) unbookInLine(b *Booking, now, actual int64) {
+	behind := false
+	for w := range s.line.order.all {
+		if behind && w.isBooking() {
+			return
+		}
+		behind = behind || w == b.waiter
+	}
+	if actual > 0 {
+		s.line.changeCost(b.waiter, actual)
+		s.line.replan(now)
+		return
+	}
+	s.promised = b.promisedBefore
+	s.line.withdraw(b.waiter, now)
+}

@@ -1,0 +1,153 @@
+package line
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Turn is what a caller asks for.
+type Turn struct {
+	Cost    int64 // 0 passes at once
+	Class   int   // index into Lines.Weights
+	Longest int64 // the longest wait; algorithm.Never is no bound but the context's
+	Lease   *Lease
+}
+
+// Lease is the identity that the slots of a turn are held by.
+type Lease struct {
+	Identity uint64
+	Acquired bool // the turn that was granted last acquired slots
+}
+
+// identity is that of a lease; 0 is none.
+func (l *Lease) identity() uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.Identity
+}
+
+// Check refuses a turn that needs no look at the subject.
+func (q *Lines) Check(ctx context.Context, t Turn) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if t.Cost < 0 {
+		return negative(t.Cost)
+	}
+	if t.Class < 0 || t.Class >= max(1, len(q.Weights)) {
+		return &InvalidError{Field: "class", Reason: fmt.Sprintf("%d is not an index of %d weights", t.Class, len(q.Weights))}
+	}
+	return nil
+}
+
+// Join takes the turn at once if nobody waits and the cost fits; otherwise the
+// caller joins the line of s, and calls Await without the lock. If there is
+// neither a waiter nor an error, the cost was taken. The caller has the lock.
+func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waiter, error) {
+	if capacity := s.algorithm.Capacity(); t.Cost > capacity {
+		return nil, &TooLargeError{Cost: t.Cost, Capacity: capacity}
+	}
+	waiting := s.advance(now)
+	if t.Cost == 0 || s.line == nil && s.takeTurn(now, t) {
+		return nil, nil
+	}
+	if err := q.refuse(ctx, s, now, t); err != nil {
+		return nil, err
+	}
+	l := q.lineOf(s, now)
+	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), class: t.Class, done: make(chan error, 1), lease: t.Lease}
+	l.push(w)
+	if !waiting || len(q.Weights) > 1 {
+		l.advance(now)
+	}
+	return w, nil
+}
+
+// takeTurn takes a turn that need not be held back.
+func (s *Subject) takeTurn(now int64, t Turn) (taken bool) {
+	if algorithm.Hold(s.algorithm, s.State, now, t.Cost) > 0 || s.algorithm.Wait(s.State, now, t.Cost) > 0 {
+		return false
+	}
+	s.spend(now, t.Cost, t.Lease)
+	return true
+}
+
+// refuse says why a turn must not join the line: the line is full, or longer
+// than the caller can wait. Slots may come back at any time, so they refuse only
+// callers that cannot wait at all.
+func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error {
+	if s.line != nil && s.line.full() {
+		return ErrFull
+	}
+	bound, deadline := t.Longest, false
+	if end, ok := ctx.Deadline(); ok {
+		if left := int64(time.Until(end)); left < bound {
+			bound, deadline = left, true
+		}
+	}
+	if bound == algorithm.Never && !algorithm.Delays(s.algorithm) || bound > 0 && algorithm.Leases(s.algorithm) {
+		return nil
+	}
+	need, room := s.turnIn(now, t)
+	if !room {
+		return ErrFull
+	}
+	if need > bound {
+		return &TooLongError{Need: need, Bound: bound, Deadline: deadline}
+	}
+	return nil
+}
+
+// turnIn is how long a turn would have to wait if nobody else came, and whether
+// a limit with a queue of its own has room for it.
+func (s *Subject) turnIn(now int64, t Turn) (wait int64, room bool) {
+	state, from := s.State, now
+	if s.line != nil {
+		state, from = s.line.plan.tail(s.line, now)
+	}
+	if algorithm.Delays(s.algorithm) && s.algorithm.Wait(state, now, t.Cost) > 0 {
+		return 0, false
+	}
+	if s.line != nil {
+		state, from = s.line.planBefore(now, t)
+	}
+	return algorithm.AddSaturating(from-now, algorithm.Hold(s.algorithm, state, from, t.Cost)), true
+}
+
+// Await sleeps until w is let go, the context ends or the longest wait is over.
+// It needs no lock. If there is no error, the cost was taken.
+func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
+	var over <-chan time.Time // never, where there is no bound
+	if longest < algorithm.Never {
+		timer := time.NewTimer(time.Duration(longest))
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		return q.giveUp(w, ctx.Err())
+	case <-over:
+		return q.giveUp(w, &TooLongError{Need: algorithm.Never, Bound: longest})
+	}
+}
+
+// giveUp takes w out of its line, unless it was let go meanwhile.
+func (q *Lines) giveUp(w *Waiter, why error) error {
+	q.Lock.Lock()
+	defer q.Lock.Unlock()
+	now, _ := q.now()
+	if w.queued {
+		w.subject.line.advance(now) // the turn may have come at this very instant
+	}
+	if w.queued {
+		w.subject.line.withdraw(w, now)
+		return why
+	}
+	return <-w.done
+}

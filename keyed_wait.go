@@ -1,0 +1,131 @@
+package weir
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirflow/weir/internal/line"
+)
+
+// Wait is WaitN(ctx, key, 1).
+func (k *Keyed[K]) Wait(ctx context.Context, key K) error { return k.WaitN(ctx, key, 1) }
+
+// WaitN takes cost n of the key when it is the caller's turn: see Limiter.WaitN.
+func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int64) error {
+	return k.wait(ctx, key, Turn{Cost: n, Max: Never})
+}
+
+// WaitMax is WaitN for at most longest: see Limiter.WaitMax.
+func (k *Keyed[K]) WaitMax(ctx context.Context, key K, n int64, longest time.Duration) error {
+	return k.wait(ctx, key, Turn{Cost: n, Max: max(longest, 0)})
+}
+
+// WaitTurn is WaitN in a class and with a bound.
+func (k *Keyed[K]) WaitTurn(ctx context.Context, key K, turn Turn) error {
+	turn.Max = turn.longest()
+	return k.wait(ctx, key, turn)
+}
+
+func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
+	if err := k.check(opWait, key); err != nil {
+		return err
+	}
+	t := turn.inLine()
+	lines := &k.shard(k.hash(key)).lines
+	if err := lines.Check(ctx, t); err != nil {
+		return refusal(opWait, err)
+	}
+	w, o, err := k.join(ctx, key, t)
+	if err != nil || w == nil && turn.Slots == nil {
+		return err
+	}
+	return turn.await(ctx, lines, k.jitter, o, w)
+}
+
+func (k *Keyed[K]) join(ctx context.Context, key K, t line.Turn) (w *line.Waiter, o keyOwner[K], err error) {
+	o = keyOwner[K]{keyed: k, key: key}
+	r := k.clock.Read()
+	if limit, words := k.wordsOf(key, t.Cost); words != nil && !k.closed.Load() {
+		if allowed, _ := words.Allow(limit.words, k.hash(key), r.At, t.Cost); allowed {
+			return nil, o, nil
+		}
+	}
+	s, v, err := k.lock(opWait, r, key)
+	if err != nil {
+		return nil, o, err
+	}
+	defer s.unlock(key, &v)
+	if k.closed.Load() {
+		return nil, o, ErrClosed
+	}
+	o.shared = v.sharedSubject()
+	if w, err = s.lines.Join(ctx, v.subject, v.now, t); err != nil {
+		err = refusal(opWait, err)
+	}
+	return w, o, err
+}
+
+// Reserve takes cost n of the key for the earliest instant that is at most
+// longest away: see Limiter.Reserve.
+func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Booking, error) {
+	b := &Booking{booking: line.Booking{Cost: n}}
+	s, v, err := k.lock(opReserve, k.clock.Read(), key)
+	if err != nil {
+		return b, err
+	}
+	defer s.unlock(key, &v)
+	b.owner = keyOwner[K]{keyed: k, key: key, shared: v.sharedSubject()}
+	return b, b.book(v.subject, v.now, longest)
+}
+
+// Close sends the waiting callers away with ErrClosed, and all that come to wait
+// later. The verbs that do not wait go on.
+func (k *Keyed[K]) Close() {
+	now := k.clock.Read().At
+	k.closed.Store(true)
+	for i := range k.shards {
+		k.shards[i].close(now)
+	}
+}
+
+// keyOwner comes back to the subject of a key, or to the one that it shared with
+// others when it was there first.
+type keyOwner[K comparable] struct {
+	keyed  *Keyed[K]
+	key    K
+	shared *line.Subject
+}
+
+func (o keyOwner[K]) withSubject(do func(s *line.Subject, now int64)) error {
+	k := o.keyed
+	r, _ := k.clock.ReadSafely()
+	if k.shard(k.hash(o.key)).withSubject(r, o, do) {
+		return nil
+	}
+	s, v, err := k.lock(opSettle, r, o.key)
+	if err != nil {
+		return err
+	}
+	defer s.unlock(o.key, &v)
+	do(v.subject, v.now)
+	return nil
+}
+
+// KeyLimiter is one key of a Keyed, for functions that pace a single subject.
+// Keyed.For makes it.
+type KeyLimiter[K comparable] struct {
+	keyed *Keyed[K]
+	key   K
+}
+
+// For returns the limiter of one key. It allocates nothing and keeps no state:
+// every KeyLimiter of a key shares the state of that key.
+func (k *Keyed[K]) For(key K) KeyLimiter[K] { return KeyLimiter[K]{k, key} }
+
+// WaitTurn is Keyed.WaitTurn for the key.
+func (l KeyLimiter[K]) WaitTurn(ctx context.Context, turn Turn) error {
+	return l.keyed.WaitTurn(ctx, l.key, turn)
+}
+
+// Record is Keyed.Record for the key.
+func (l KeyLimiter[K]) Record(n int64) Decision { return l.keyed.Record(l.key, n) }
