@@ -37,7 +37,7 @@ func ParseKey(texts ...string) (Key, error) {
 				return Key{}, fmt.Errorf("simulate: key %q: a field has no name", text)
 			}
 			if slices.ContainsFunc(key.fields, func(other field) bool { return other.name == f.name }) {
-				return Key{}, fmt.Errorf("simulate: key %q: field %s is there twice", text, f.name)
+				return Key{}, fmt.Errorf("simulate: key %q: field %s occurs twice", text, f.name)
 			}
 			key.fields = append(key.fields, f)
 		}

@@ -171,7 +171,7 @@ func TestBadKeysAreRefused(t *testing.T) {
 		{nil, `simulate: key: names no field`},
 		{[]string{""}, `simulate: key "": a field has no name`},
 		{[]string{"ip,,path"}, `simulate: key "ip,,path": a field has no name`},
-		{[]string{"ip", "path, ip"}, `simulate: key "path, ip": field ip is there twice`},
+		{[]string{"ip", "path, ip"}, `simulate: key "path, ip": field ip occurs twice`},
 		{[]string{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"}, `simulate: key: 17 fields, more than 16`},
 	} {
 		if key, err := ParseKey(c.texts...); err == nil || err.Error() != c.want {

@@ -13,8 +13,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// announce prints where the program listens, its rules, and how to try it. It
-// leaves a reader that stalls behind.
+// announce prints the listening address, the rules, and a command to try. It does not wait for a stalled reader.
 func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.Rule) error {
 	base := "http://" + reachable(address)
 	text := "weir listens on " + base + "\n"
@@ -31,12 +30,12 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.R
 	case err := <-written:
 		return err
 	case <-time.After(logPatience):
-		log.Warn("serving, though standard output takes no more: its reader stalls", "address", base)
+		log.Warn("serving without the announcement: the reader of standard output stalls", "address", base)
 		return nil
 	}
 }
 
-// exampleBody is a request for a shell: of the default rule, or of the first.
+// exampleBody returns a request, quoted for a shell, for the default rule or else the first rule.
 func exampleBody(rules []*weir.Rule) string {
 	request := struct {
 		Rule string `json:"rule,omitempty"`
@@ -45,11 +44,11 @@ func exampleBody(rules []*weir.Rule) string {
 	if slices.ContainsFunc(rules, func(r *weir.Rule) bool { return r.Name() == "default" }) {
 		request.Rule = ""
 	}
-	body, _ := json.Marshal(request) // two texts always can
+	body, _ := json.Marshal(request) // two strings always marshal
 	return "'" + strings.ReplaceAll(string(body), "'", `'\''`) + "'"
 }
 
-// reachable is the address as a client on this machine writes it.
+// reachable returns the address in a form that a client on this machine can use.
 func reachable(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	switch {

@@ -5,11 +5,9 @@ import (
 	"syscall"
 )
 
-// wasClosed says that the process was started without the stream. Go opens
-// /dev/null in its place, for reading and writing, before any code of ours runs,
-// and what is written vanishes without an error. The rare program that opens
-// /dev/null in the same way for its children cannot be told apart; a shell opens
-// it for writing only.
+// wasClosed reports whether the process was started without the stream. In that case the Go runtime opens /dev/null
+// for reading and writing in its place before main runs, and writes disappear without an error. A parent that opens
+// /dev/null for reading and writing looks the same; a shell opens it for writing only.
 func wasClosed(stream *os.File) bool {
 	if !isNull(stream) {
 		return false

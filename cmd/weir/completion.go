@@ -38,14 +38,13 @@ func completionCommand() *cobra.Command {
 	}
 }
 
-// offer says what a shell offers as the value of a flag, instead of files.
+// offer makes a shell complete a flag with these values instead of file names.
 func offer(cmd *cobra.Command, flag string, values ...string) {
 	fixed := cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
-	_ = cmd.RegisterFlagCompletionFunc(flag, fixed) // fails only if there is no such flag
+	_ = cmd.RegisterFlagCompletionFunc(flag, fixed) // fails only for an unknown flag
 }
 
-// completeLimit offers the examples of limits that go on like the text. After
-// "and" another limit begins.
+// completeLimit offers the examples of limits that begin with the text. After "and" it completes another limit.
 func completeLimit(examples []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, text string) (texts []string, _ cobra.ShellCompDirective) {
 		const and = " and "
@@ -62,7 +61,7 @@ func completeLimit(examples []string) cobra.CompletionFunc {
 	}
 }
 
-// completeRule offers the limit of a rule behind its name.
+// completeRule completes the limit after the name of a rule.
 func completeRule(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	name, limit, named := strings.Cut(text, "=")
 	if !named {
@@ -75,7 +74,7 @@ func completeRule(cmd *cobra.Command, args []string, text string) ([]string, cob
 	return limits, directive
 }
 
-// completePace offers rates and limits for the one argument of weir pace.
+// completePace offers rates and limits for the argument of weir pace.
 func completePace(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

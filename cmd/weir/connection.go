@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// connection is one of a server.
+// connection is one connection of a server.
 type connection struct {
 	net.Conn
 	of *connections
 
-	// These belong to the lock of connections.
-	spare      bool          // answers that there is no room
-	place      *list.Element // among the quiet ones; nil while a request arrives or is answered
+	// The lock of connections protects these fields.
+	spare      bool          // refuses requests for lack of room
+	place      *list.Element // in the list of quiet connections; nil while a request arrives or is answered
 	quietSince time.Time
 
 	mu    sync.Mutex
 	isCut bool
 }
 
-// Read notices where a request begins.
+// Read notices the beginning of a request.
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
@@ -38,12 +38,12 @@ func (c *connection) cut(deadline time.Time) {
 	_ = c.Conn.SetWriteDeadline(deadline)
 }
 
-// SetReadDeadline changes nothing once the connection is cut.
+// SetReadDeadline has no effect after the connection is cut.
 func (c *connection) SetReadDeadline(t time.Time) error {
 	return c.unlessCut(c.Conn.SetReadDeadline, t)
 }
 
-// SetWriteDeadline changes nothing once the connection is cut.
+// SetWriteDeadline has no effect after the connection is cut.
 func (c *connection) SetWriteDeadline(t time.Time) error {
 	return c.unlessCut(c.Conn.SetWriteDeadline, t)
 }
@@ -57,8 +57,8 @@ func (c *connection) unlessCut(set func(time.Time) error, t time.Time) error {
 	return set(t)
 }
 
-// CloseWrite lets the server end its side first, so that a client which still
-// sends can read its answer. Nothing else is answered after it.
+// CloseWrite lets the server end its side first, so that a client that is still sending can read its answer. The
+// connection answers no later request.
 func (c *connection) CloseWrite() error {
 	c.of.answered(c)
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {

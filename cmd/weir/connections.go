@@ -13,32 +13,29 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 )
 
-// defaultConnections take some 80 MiB while they wait for requests.
+// defaultConnections is the default bound. That many idle connections take about 80 MiB.
 const defaultConnections = 4096
 
-// spareConnections is how many more are answered that there is no room, and
-// whether the process is alive. They end with the answer, or when no request
-// comes in time. All others are closed at once: a client that sees that can go
-// elsewhere, which one left waiting in the queue of the listener cannot.
+// spareConnections is the number of further connections, which serve only a refusal for lack of room and the liveness
+// check. They close after the answer, or if no request comes in time. The server closes any other connection at once,
+// so that its client can try elsewhere instead of waiting in the listener's queue.
 const spareConnections = 64
 
-// filesBesides is how many files are open besides connections at most: standard
-// streams, the listener, the state file, and connections to Redis.
+// filesBesides bounds the open files that are not client connections: standard streams, the listener, the state file
+// and connections to Redis.
 const filesBesides = 128
 
-// connectionsWithin is how many of the connections asked for fit the files that
-// a process may open.
+// connectionsWithin returns the number of connections, up to asked, that fit the open-file limit.
 func connectionsWithin(asked int, files uint64) (int, error) {
 	const others = spareConnections + filesBesides
 	if files <= others {
-		return 0, errorWithHint(fmt.Errorf("serve: this process may open %d files, and needs %d or more", files, others+1),
+		return 0, errorWithHint(fmt.Errorf("serve: the open-file limit is %d, and serve needs at least %d", files, others+1),
 			"raise the limit: ulimit -n 8192, or LimitNOFILE=8192 in a systemd unit")
 	}
 	return int(min(uint64(asked), files-others)), nil
 }
 
-// boundConnections lowers the bound on connections to what the open-file limit
-// leaves room for, and says so.
+// boundConnections lowers the bound on connections to fit the open-file limit, and logs the change.
 func (o *serveOptions) boundConnections(log *slog.Logger) error {
 	files, limited := openFiles()
 	if !limited {
@@ -46,32 +43,31 @@ func (o *serveOptions) boundConnections(log *slog.Logger) error {
 	}
 	most, err := connectionsWithin(o.connections, files)
 	if err == nil && most < o.connections {
-		log.Warn("fewer connections than asked for: the open-file limit is too low", "max_connections", most, "asked", o.connections, "open_files", files)
+		log.Warn("the open-file limit allows fewer connections than --max-connections", "max_connections", most, "asked", o.connections, "open_files", files)
 		o.connections = most
 	}
 	return err
 }
 
-// How long a connection is quiet before a new one may take its place, when all
-// places of its kind are taken.
+// A new connection may replace one that has been quiet this long, when all places of its kind are taken.
 const (
 	evictionAge      = time.Second
-	spareEvictionAge = 100 * time.Millisecond // it should ask at once
+	spareEvictionAge = 100 * time.Millisecond // its client should ask at once
 )
 
-// connections bounds how many a server has at once, and knows which of them are
-// quiet: no part of a request has arrived that is not answered yet.
+// connections bounds the connections of a server and tracks the quiet ones: those without a request that is arriving
+// or being answered.
 type connections struct {
 	most int
 
 	mu  sync.Mutex
 	all map[*connection]struct{}
-	// Those that are quiet, the longest first, so that a new connection costs the
-	// same however many are open: served ones, and those without a place.
+	// The quiet connections, longest first, so that a new connection costs the same at any number of open ones. One
+	// list holds connections with a place, the other those without.
 	quiet, quietSpare list.List
 }
 
-// track adds a connection that was just accepted.
+// track adds a new connection.
 func (c *connections) track(conn net.Conn) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +80,7 @@ func (c *connections) track(conn net.Conn) *connection {
 	return tracked
 }
 
-// begin decides about a connection that was just accepted.
+// begin admits a new connection, makes it a spare one, or closes it.
 func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +89,7 @@ func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context 
 	case open <= c.most, c.evict(false, evictionAge):
 		return ctx
 	case open > c.most+spareConnections && !c.evict(true, spareEvictionAge):
-		_ = conn.Close() // which ends it like any other
+		_ = conn.Close() // the server then ends it like any other
 	}
 	c.stir(now)
 	now.spare = true
@@ -101,8 +97,7 @@ func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context 
 	return api.WithoutRoom(ctx)
 }
 
-// evict closes the connection that was quiet for longest, and at least for age.
-// The caller holds the lock.
+// evict closes the longest quiet connection if it has been quiet for at least age. The caller holds the lock.
 func (c *connections) evict(spare bool, age time.Duration) bool {
 	first := c.quietOnes(spare).Front()
 	if first == nil || time.Since(first.Value.(*connection).quietSince) < age {
@@ -121,8 +116,7 @@ func (c *connections) quietOnes(spare bool) *list.List {
 	return &c.quiet
 }
 
-// quieten begins quiet, also for a connection that is quiet already. The caller
-// holds the lock.
+// quieten marks a connection as quiet from now on. The caller holds the lock.
 func (c *connections) quieten(conn *connection) {
 	c.stir(conn)
 	if _, open := c.all[conn]; open {
@@ -131,7 +125,7 @@ func (c *connections) quieten(conn *connection) {
 	}
 }
 
-// stir ends quiet. The caller holds the lock.
+// stir marks a connection as no longer quiet. The caller holds the lock.
 func (c *connections) stir(conn *connection) {
 	if conn.place != nil {
 		c.quietOnes(conn.spare).Remove(conn.place)
@@ -139,7 +133,7 @@ func (c *connections) stir(conn *connection) {
 	}
 }
 
-// forget is for a connection that ends. The caller holds the lock.
+// forget removes a connection that has ended. The caller holds the lock.
 func (c *connections) forget(conn *connection) {
 	c.stir(conn)
 	delete(c.all, conn)
@@ -151,15 +145,15 @@ func (c *connections) begun(conn *connection) {
 	c.stir(conn)
 }
 
-// answered begins quiet. Of a further request that has arrived already, the
-// server says so within microseconds.
+// answered marks a connection as quiet after an answer. If another request has already arrived, the server reports it
+// within microseconds.
 func (c *connections) answered(conn *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.quieten(conn)
 }
 
-// changed follows the requests of a connection.
+// changed follows the state of a connection's requests.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,15 +167,14 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// count is how many are open.
+// count returns the number of open connections.
 func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.all)
 }
 
-// closeQuiet closes those that were quiet for at least age and returns how many
-// are left.
+// closeQuiet closes the connections that have been quiet for at least age and returns the number left.
 func (c *connections) closeQuiet(age time.Duration) (left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +185,7 @@ func (c *connections) closeQuiet(age time.Duration) (left int) {
 	return len(c.all)
 }
 
-// cut ends the arrival of requests. Clients have until the deadline to take their
-// answers.
+// cut stops reading requests. Clients can read their answers until the deadline.
 func (c *connections) cut(deadline time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,9 +21,9 @@ type daemonKey struct{}
 
 func theDaemon(ts *testscript.TestScript) *daemon { return ts.Value(daemonKey{}).(*daemon) }
 
-// serveInScript starts "weir serve" with the arguments and waits for what it
-// prints, which goes to the file banner. $URL is where it listens, $ADDR the
-// same without the scheme, $TRY the command line it offers.
+// serveInScript starts "weir serve" with the arguments and waits for its announcement, which goes to the file banner.
+// It sets $URL to the listening address, $ADDR to the same without the scheme, and $TRY to the suggested command
+// line.
 func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("serve cannot fail; use: ! exec weir serve")
@@ -61,7 +61,7 @@ func serveInScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("banner"), []byte(banner), 0o600))
 }
 
-// signalInScript asks the daemon to stop and waits until it says that it does.
+// signalInScript sends the daemon a stop signal and waits until the daemon logs it.
 func signalInScript(ts *testscript.TestScript, _ bool, _ []string) {
 	d := theDaemon(ts)
 	ts.Check(d.cmd.Process.Signal(syscall.SIGTERM))
@@ -72,8 +72,8 @@ func signalInScript(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// endInScript asks the daemon to stop and waits for its end. What it logged
-// goes to the file log. With "!" it must not end well.
+// endInScript sends the daemon a stop signal and waits for its end. The log goes to the file log. With "!" the daemon
+// must fail.
 func endInScript(ts *testscript.TestScript, neg bool, _ []string) {
 	d := theDaemon(ts)
 	ts.Check(d.cmd.Process.Signal(syscall.SIGTERM))

@@ -13,26 +13,26 @@ import (
 // memoryEngine is the name of the engine that needs no server.
 const memoryEngine = "memory"
 
-// engineHints say what --engine takes.
+// engineHints list the values of --engine.
 var engineHints = []string{
-	"an engine is memory, or where Redis is: redis://127.0.0.1:6379",
+	"an engine is memory, or the URL of a Redis server: redis://127.0.0.1:6379",
 	"a cluster: redis-cluster://HOST:PORT,…; behind Sentinel: redis-sentinel://HOST:PORT,…/MASTER; with TLS: rediss://…; a socket: unix:///PATH",
 	"options follow a question mark, like ?password_file=FILE or ?prefix=shop; docs/redis.md lists them",
 }
 
-// chosenEngine is what remembers.
+// chosenEngine is the engine of --engine.
 type chosenEngine struct {
 	weir.Engine
-	memory   *weir.Memory // the same, if it is this process that remembers
+	memory   *weir.Memory // the same engine, if it is the memory engine
 	close    func()
-	patience time.Duration // for a server that hangs
+	patience time.Duration // the bound on the time of a decision
 }
 
-// redisPatience is how long a decision may take. A healthy server needs a
-// thousandth of it, and whoever asks has somebody waiting.
+// redisPatience bounds the time of a decision. A healthy server needs a thousandth of it, and the client of the
+// daemon usually has a client waiting.
 const redisPatience = 2 * time.Second
 
-// openEngine is the engine of --engine, ready to decide by the rules.
+// openEngine returns the engine of --engine. The engine is ready to decide by the rules.
 func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*chosenEngine, error) {
 	if o.engine == memoryEngine {
 		memory, err := o.state.load()
@@ -55,7 +55,7 @@ func (o *serveOptions) openEngine(ctx context.Context, log *slog.Logger, rules [
 	return &chosenEngine{Engine: shared, close: shared.Close, patience: redisPatience}, nil
 }
 
-// checkRules refuses rules that an engine cannot hold.
+// checkRules returns an error for a rule that the engine cannot hold.
 func checkRules(engine weir.Engine, rules []*weir.Rule) error {
 	for _, rule := range rules {
 		if err := engine.Check(rule); err != nil {
@@ -65,10 +65,10 @@ func checkRules(engine weir.Engine, rules []*weir.Rule) error {
 	return nil
 }
 
-// warningsTimeout bounds the questions at the start, which are not vital.
+// warningsTimeout bounds the optional checks at the start.
 const warningsTimeout = 5 * time.Second
 
-// logWarnings logs what about the servers would let more pass than the limits.
+// logWarnings logs settings of the servers that can make the engine admit more than the limits.
 func logWarnings(ctx context.Context, engine *redislimit.Engine, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, warningsTimeout)
 	defer cancel()

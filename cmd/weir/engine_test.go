@@ -19,9 +19,9 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// Two daemons, one Redis, one limit, ten times as much load on each as both
-// together may admit. WEIR_REDIS_SHOW makes it longer, like 1m, and then also
-// asks that hardly anything of the limit is left unused; make redis-show does.
+// Two daemons share one limit in one Redis. Each gets ten times the load that both together may admit.
+// WEIR_REDIS_SHOW sets a longer time, like 1m; the test then also checks that the daemons use nearly all of the
+// limit. make redis-show sets it.
 func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 	const rate, burst = 100, 50
 	length, long := 3*time.Second, false
@@ -43,7 +43,7 @@ func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 	if float64(got.admitted) > most {
 		t.Errorf("%d admitted in %.3f s, want at most %.1f", got.admitted, got.seconds, most)
 	}
-	// A machine that stands still for two seconds makes a decision impossible.
+	// A machine that stalls for two seconds makes a decision fail.
 	if got.failed > 0 || long && got.undecided > 0 {
 		t.Errorf("%d requests failed and %d were undecided, want none", got.failed, got.undecided)
 	}
@@ -55,13 +55,13 @@ func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 	}
 }
 
-// A server that hangs keeps its connections open and says nothing.
+// A server that hangs keeps its connections open and does not answer.
 func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 	server := redistest.Start(t)
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr)
 	server.Stop()
-	// Either the daemon has no more patience, or the client has found out first.
-	const status, want = `"status":503,"counted":"unknown"`, `and nothing was admitted; ask again, though this time may have been counted"`
+	// Either the daemon times out, or the Redis client does so first.
+	const status, want = `"status":503,"counted":"unknown"`, `and admitted nothing; ask again, though it may have counted this request"`
 	if got := postTake(t, url, `{"key":"alice"}`); !strings.Contains(got, status) || !strings.Contains(got, want) {
 		t.Errorf("while Redis hangs: got %s, want …%s…%s…", got, status, want)
 	}
@@ -70,11 +70,11 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 		if time.Since(began) > patience {
 			t.Fatalf("Redis goes on, and the daemon did not find its way back within %v", patience)
 		}
-		time.Sleep(10 * time.Millisecond) // between two questions
+		time.Sleep(10 * time.Millisecond) // between two requests
 	}
 }
 
-// postTake posts a request and returns the body of what comes back.
+// postTake posts a request and returns the body of the answer.
 func postTake(t *testing.T, url, request string) string {
 	t.Helper()
 	response, err := http.Post(url+"/v1/take", "application/json", strings.NewReader(request))
@@ -89,18 +89,17 @@ func postTake(t *testing.T, url, request string) string {
 	return string(body)
 }
 
-// loaded is what became of a load. Its seconds begin before the first request
-// and end after the last answer.
+// loaded counts the results of a load. Its seconds begin before the first request and end after the last answer.
 type loaded struct {
 	sent, admitted, undecided, failed int64
 	seconds                           float64
 }
 
-// inFlight is how many requests of a load wait for their answers at most: a slow
-// machine gets fewer, and not a queue that grows.
+// inFlight bounds the requests of a load that wait for answers. A slow machine gets fewer requests, not a growing
+// queue.
 const inFlight = 128
 
-// load sends requests to each URL at the rate for a while.
+// load sends requests to each URL at the rate for the given time.
 func load(t *testing.T, urls []string, rate int, length time.Duration) loaded {
 	t.Helper()
 	var sent, admitted, undecided, failed atomic.Int64
@@ -156,7 +155,7 @@ func take(client *http.Client, url string) (allowed bool, err error) {
 
 var errUndecided = errors.New("undecided")
 
-// startDaemon runs weir serve until the test ends and returns where it listens.
+// startDaemon runs weir serve until the test ends and returns its URL.
 func startDaemon(t *testing.T, args ...string) (url string) {
 	t.Helper()
 	cmd := daemonCommand(t, args...)
@@ -170,7 +169,7 @@ func startDaemon(t *testing.T, args ...string) (url string) {
 	return startAndFindURL(t, cmd)
 }
 
-// startAndFindURL starts weir serve and returns where it says that it listens.
+// startAndFindURL starts weir serve and returns the URL that it announces.
 func startAndFindURL(t *testing.T, cmd *exec.Cmd) (url string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -190,8 +189,8 @@ func startAndFindURL(t *testing.T, cmd *exec.Cmd) (url string) {
 	return ""
 }
 
-// A password in the arguments is visible to all, and said so once; one of a file
-// or the environment is not.
+// The daemon warns once of a password in its arguments, which every user can see. It does not warn of one in a file
+// or the environment.
 func TestAPasswordInTheArgumentsIsWarnedOfOnce(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("CONFIG", "SET", "requirepass", "hunter2")

@@ -12,14 +12,13 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// defaultEngineWait is longer than a Redis takes to start, or a failover.
+// defaultEngineWait is longer than a start of Redis or a failover takes.
 const defaultEngineWait = 10 * time.Second
 
-// engineRetry is the time between two attempts.
+// engineRetry is the pause between two attempts.
 const engineRetry = 250 * time.Millisecond
 
-// awaitRedis opens the Redis of --engine. One that is absent or takes no writes
-// is tried again for --engine-wait.
+// awaitRedis opens the Redis of --engine. It retries for up to --engine-wait while Redis is absent or refuses writes.
 func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
 	began := time.Now()
 	for told := false; ; told = true {
@@ -29,7 +28,7 @@ func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules [
 		}
 		failed, ok := errors.AsType[*redislimit.Error](err)
 		switch {
-		case !ok: // trying again does not help
+		case !ok: // a retry cannot help
 			return nil, err
 		case failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld || o.engineWait == 0:
 			return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err), engineHint(failed.Reason))
@@ -41,12 +40,12 @@ func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules [
 		select {
 		case <-time.After(engineRetry):
 		case <-ctx.Done():
-			return nil, errorWithHint(fmt.Errorf("serve: --engine: stopped while waiting for it: %w", err), "nothing was served")
+			return nil, errorWithHint(fmt.Errorf("serve: --engine: stopped while waiting for Redis: %w", err), "nothing was served")
 		}
 	}
 }
 
-// tryRedis opens the engine and has it decide once.
+// tryRedis opens the engine and makes one decision.
 func (o *serveOptions) tryRedis(ctx context.Context, rules []*weir.Rule) (*redislimit.Engine, error) {
 	engine, err := redislimit.Open(o.engine, redislimit.Options{})
 	if err != nil {
@@ -68,28 +67,27 @@ func (o *serveOptions) tryRedis(ctx context.Context, rules []*weir.Rule) (*redis
 func engineHint(reason redislimit.Reason) string {
 	switch reason {
 	case redislimit.ReadOnly:
-		return "name the master; or Sentinels, which know it: redis-sentinel://HOST:PORT,…/MASTER"
+		return "name the master, or its Sentinels: redis-sentinel://HOST:PORT,…/MASTER"
 	case redislimit.TooOld:
-		return "docs/redis.md lists the versions of Redis and Valkey that were seen to pass"
+		return "docs/redis.md lists the tested versions of Redis and Valkey"
 	}
-	return "is the server running, and may this user use it? docs/redis.md lists what Redis has to allow"
+	return "is the server running, and does it accept this user? docs/redis.md lists the commands that the user needs"
 }
 
-// engineReasons are the failures of Redis in words for strangers: without
-// addresses.
+// engineReasons describe the failures of Redis to clients, without addresses.
 var engineReasons = map[redislimit.Reason]string{
-	redislimit.ReadOnly:    "Redis takes no writes: it is a replica, or lacks replicas",
-	redislimit.Loading:     "Redis starts and reads its data",
+	redislimit.ReadOnly:    "Redis refuses writes: it is a replica, or lacks replicas",
+	redislimit.Loading:     "Redis is loading its data",
 	redislimit.OutOfMemory: "Redis is out of memory",
-	redislimit.Denied:      "Redis denies this user what the engine needs",
-	redislimit.ClusterDown: "the Redis cluster has slots without an owner, or they are moving",
+	redislimit.Denied:      "Redis denies this user a command that the engine needs",
+	redislimit.ClusterDown: "the Redis cluster has slots that nobody serves, or that are moving",
 	redislimit.Lost:        "the connection to Redis failed, or gave no answer in time",
 }
 
 func engineReason(err error) string {
 	failed, ok := errors.AsType[*redislimit.Error](err)
 	if !ok {
-		return "it could not decide"
+		return "the engine could not decide"
 	}
 	if words, known := engineReasons[failed.Reason]; known {
 		return words

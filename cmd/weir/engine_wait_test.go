@@ -38,7 +38,7 @@ func TestStartWaitsForARedisThatIsAbsentOrTakesNoWrites(t *testing.T) {
 			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "trying again") || !strings.Contains(line, server.reason) {
 				t.Errorf("the log says %q, want that it tries again, and %q (%v)", line, server.reason, err)
 			}
-			time.Sleep(2 * engineRetry) // more attempts, which are not to be logged
+			time.Sleep(2 * engineRetry) // for more attempts, which must not be logged
 			server.back(redis)
 			if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "weir listens on ") {
 				t.Errorf("when Redis is back: got %q, %v, want where it listens", line, err)
@@ -71,7 +71,7 @@ func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 	if err := waitForEnd(cmd); err == nil || cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("got %v, want exit code %d", err, exitFailed)
 	}
-	for _, want := range []string{"\nweir: serve: --engine: not ready within 600ms: ", "READONLY", "\nhint: name the master;"} {
+	for _, want := range []string{"\nweir: serve: --engine: not ready within 600ms: ", "READONLY", "\nhint: name the master, or its Sentinels"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("got %s, want …%q…", log.String(), want)
 		}
@@ -82,7 +82,7 @@ func TestReadinessFollowsRedisThoughNobodyAsks(t *testing.T) {
 	redis := redistest.Start(t)
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")
-	const reason = "Redis takes no writes: it is a replica, or lacks replicas"
+	const reason = "Redis refuses writes: it is a replica, or lacks replicas"
 	if got := awaitStatus(t, url+"/readyz", http.StatusServiceUnavailable); !strings.Contains(got, reason) {
 		t.Errorf("readyz says %s, want …%s", got, reason)
 	}
@@ -90,10 +90,10 @@ func TestReadinessFollowsRedisThoughNobodyAsks(t *testing.T) {
 	awaitStatus(t, url+"/readyz", http.StatusOK)
 }
 
-// awaitStatus asks until the status is the one wanted, and returns the body.
+// awaitStatus repeats a request until it gets the wanted status, and returns the body.
 func awaitStatus(t *testing.T, url string, want int) string {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // between two questions
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // between two requests
 		response, err := http.Get(url)
 		if err != nil {
 			t.Fatal(err)

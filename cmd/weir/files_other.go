@@ -2,5 +2,5 @@
 
 package main
 
-// openFiles is not known where there is no such limit.
+// openFiles reports false, because this system has no such limit.
 func openFiles() (n uint64, ok bool) { return 0, false }

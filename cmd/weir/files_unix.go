@@ -4,8 +4,8 @@ package main
 
 import "syscall"
 
-// openFiles is how many files this process may have open at once. Go's runtime
-// has raised the soft limit to the hard one before.
+// openFiles returns the number of files that this process may have open. The Go runtime has already raised the soft
+// limit to the hard limit.
 func openFiles() (n uint64, ok bool) {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helpCommand replaces that of cobra, to which an unknown topic is no error.
+// helpCommand replaces cobra's help command, which accepts an unknown topic.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "help [COMMAND]",

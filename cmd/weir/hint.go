@@ -13,41 +13,38 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// errorWithHint is err with at least one line that says what to do about it.
-// The program exits with code 1.
+// errorWithHint adds hints to err: at least one line that says what to do next. The program exits with code 1.
 func errorWithHint(err error, hints ...string) error {
 	return &hintedError{err: err, hints: hints}
 }
 
-// usageWithHint is errorWithHint for a wrong command line: exit code 2.
+// usageWithHint adds hints to an error of the command line: exit code 2.
 func usageWithHint(err error, hints ...string) error {
 	return &hintedError{err: err, hints: hints, usage: true}
 }
 
-// ruleLimits are examples of every limit that a rule can hold.
+// ruleLimits are an example of each limit that a rule can hold.
 var ruleLimits = []string{
 	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "sliding window 1000/h",
 	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s",
 	"unlimited", "deny all",
 }
 
-// oneSubjectLimits are examples of those that rules refuse; a replay tries one
-// for each key.
+// oneSubjectLimits are examples of the limits that rules refuse. A replay uses one such limit for each key.
 var oneSubjectLimits = []string{"bursty 5/s over 1s", "warm up 5/s over 30s", "nginx limit_req 5/s burst 10 nodelay"}
 
-// limitForms show how a limit reads, ruleForms how a rule does.
+// limitForms show the syntax of a limit, and ruleForms that of a rule.
 var (
 	ruleLimitForms = []string{
-		"a limit reads like: " + strings.Join(ruleLimits[:5], ", "),
-		"or: " + strings.Join(ruleLimits[5:], ", ") + "; several hold together if joined by 'and'",
+		"a limit looks like: " + strings.Join(ruleLimits[:5], ", "),
+		"or: " + strings.Join(ruleLimits[5:], ", ") + "; join several with 'and'",
 	}
 	limitForms = append(ruleLimitForms[:2:2], "or, alone: "+strings.Join(oneSubjectLimits, ", "))
-	ruleForms  = append([]string{"a rule reads NAME=LIMIT, like: login=token bucket 5/m burst 5"}, ruleLimitForms...)
+	ruleForms  = append([]string{"a rule is NAME=LIMIT, like: login=token bucket 5/m burst 5"}, ruleLimitForms...)
 )
 
-// limitTextError explains the error of weir.ParseRule or weir.ParseLimit for
-// the value of a flag, and points at the word that could not be read. The forms
-// show what could, so the names of the limits are left out.
+// limitTextError explains an error of weir.ParseRule or weir.ParseLimit in the value of a flag, and points at the
+// unreadable word. The forms show what is readable, so the message omits the names of the limits.
 func limitTextError(flag string, err error, forms []string) error {
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
 	if !ok {
@@ -61,8 +58,7 @@ func limitTextError(flag string, err error, forms []string) error {
 	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
 }
 
-// limitHints are the hint of the first limit that was refused, or others if err
-// is another error.
+// limitHints returns the hint for a refused limit, or others for any other error.
 func limitHints(err error, others []string) []string {
 	if refused, ok := errors.AsType[*weir.LimitError](err); ok {
 		return []string{limitHint(refused.Code)}
@@ -70,7 +66,7 @@ func limitHints(err error, others []string) []string {
 	return others
 }
 
-// limitHint is what to do about a limit that reads well and is refused.
+// limitHint returns a hint for a limit that is readable but refused.
 func limitHint(code weir.Code) string {
 	switch code {
 	case weir.CodeBounds:
@@ -80,22 +76,22 @@ func limitHint(code weir.Code) string {
 	case weir.CodeName:
 		return ruleForms[0]
 	case weir.CodeLimitCount:
-		return "a rule holds 1 to 16 limits: make a second rule of the others"
+		return "a rule holds 1 to 16 limits: move the others to a second rule"
 	case weir.CodeAlone:
-		return "a leaky bucket, or a sliding log that counts denied, stands alone: make a rule of its own for it"
+		return "a leaky bucket, or a sliding log that counts denied, stands alone: give it a rule of its own"
 	case weir.CodeOneSubject:
-		return "bursty and warm up are for one subject: use weir pace without --key or with --fair, or take another limit, like: token bucket 5/s burst 1"
+		return "bursty and warm up limit one subject: use weir pace without --key or with --fair, or choose another limit, like: token bucket 5/s burst 1"
 	case weir.CodeDialect:
-		return "nginx limit_req is for weir pace and weir replay, at a rate by the second or minute; a leaky bucket does the same elsewhere, like: leaky bucket 5/s queue 10"
+		return "nginx limit_req works in weir pace and weir replay, at a rate per second or minute; elsewhere use a leaky bucket, like: leaky bucket 5/s queue 10"
 	case weir.CodeEngine:
-		return "what Redis holds exactly ends at counts of 1e9 and whole microseconds; the memory engine holds more"
+		return "Redis holds counts up to 1e9 and whole microseconds exactly; the memory engine holds more"
 	case weir.CodeNoPace:
-		return "take a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s"
+		return "choose a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s"
 	}
 	return ""
 }
 
-// pointAt is the text with a line of carets below the offending word.
+// pointAt returns the text with a line of carets below the offending word.
 func pointAt(e *weir.SyntaxError) string {
 	at := min(max(e.Offset, 0), len(e.Text))
 	if e.Word == "" {
@@ -120,7 +116,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// flagError is an error of the command line in words that need no Go.
+// flagError rewrites an error of the flag parser for users who do not know Go.
 func flagError(err error) error {
 	reason, what := errors.Unwrap(err), ""
 	switch {
@@ -129,16 +125,16 @@ func flagError(err error) error {
 	case errors.Is(reason, strconv.ErrSyntax):
 		what = "not a whole number"
 	case errors.Is(reason, strconv.ErrRange):
-		what = "beyond 64 bits"
+		what = "above 64 bits"
 	case strings.HasPrefix(reason.Error(), "time: "):
-		what = "not a time like 500ms, 10s or 1h30m"
+		what = "not a duration like 500ms, 10s or 1h30m"
 	default:
 		return err
 	}
 	return errors.New(strings.Replace(err.Error(), reason.Error(), what, 1))
 }
 
-// shortDuration prints 1m for a minute, where Go prints 1m0s.
+// shortDuration returns "1m" for a minute, where Go prints "1m0s".
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -150,7 +146,7 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// hintedError is an error of the command line or of a command, with its hints.
+// hintedError is an error with its hints.
 type hintedError struct {
 	err   error
 	hints []string
@@ -160,8 +156,7 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
-// printError writes the error as "weir: …" and each hint as "hint: …". An
-// error nobody gave a hint gets the general one.
+// printError writes the error as "weir: …" and each hint as "hint: …". An error without a hint gets the general one.
 func printError(w io.Writer, err error) {
 	fmt.Fprintf(w, "weir: %s\n", plain(err))
 	hinted, _ := errors.AsType[*hintedError](err)
@@ -174,7 +169,7 @@ func printError(w io.Writer, err error) {
 	}
 }
 
-// plain is the message without the library's own prefix on any of its lines.
+// plain returns the message with the library's prefix removed from every line.
 func plain(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i, line := range lines {

@@ -49,8 +49,7 @@ func TestEveryErrorIsPrintedWithAHint(t *testing.T) {
 	}
 }
 
-// TestFormsShowEveryLimit asks the library which limits there are, and holds
-// the examples of the hints against that.
+// TestFormsShowEveryLimit compares the examples of the hints with the library's list of limits.
 func TestFormsShowEveryLimit(t *testing.T) {
 	_, err := weir.ParseLimit("x 1/s")
 	syntax, ok := errors.AsType[*weir.SyntaxError](err)
@@ -60,7 +59,7 @@ func TestFormsShowEveryLimit(t *testing.T) {
 	_, list, _ := strings.Cut(strings.TrimSuffix(syntax.Want, ")"), "(")
 	for _, test := range []struct {
 		name, forms string
-		without     string // what cannot stand there
+		without     string // a limit that the form refuses
 	}{
 		{"ruleForms", strings.Join(ruleForms, "\n"), "bursty, warm up, nginx limit_req"},
 		{"limitForms", strings.Join(limitForms, "\n"), ""},

@@ -7,14 +7,12 @@ import (
 	"strings"
 )
 
-// hosts are the names and addresses that requests to a loopback listener may be
-// for, besides those of loopback. A page of the web can have its own name
-// resolve to 127.0.0.1 (DNS rebinding) and is then no foreign page to the
-// browser; what it asks carries its name as the Host all the same.
+// hosts are the names and addresses that requests to a loopback listener may name, in addition to those of loopback.
+// A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and the browser then treats the listener as
+// the page's own origin. Its requests still carry the page's name as the Host.
 type hosts map[string]bool
 
-// parseHosts reads the values of --host, and the host of --http, which is served
-// too if it is a name.
+// parseHosts reads the values of --host. It adds the host of --http if that is a name.
 func parseHosts(names []string, listen string) (hosts, error) {
 	served := hosts{}
 	for _, name := range names {
@@ -29,8 +27,8 @@ func parseHosts(names []string, listen string) (hosts, error) {
 	return served, nil
 }
 
-// serves says whether a request with the Host is answered. One without any comes
-// from no browser.
+// serves reports whether the listener answers a request with this Host. A request without a Host does not come from a
+// browser.
 func (h hosts) serves(host string) bool {
 	host = plainHost(host)
 	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
@@ -39,7 +37,7 @@ func (h hosts) serves(host string) bool {
 	return host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || h[host]
 }
 
-// plainHost is a Host without its port, written in one way.
+// plainHost returns a Host without its port, in canonical form.
 func plainHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -50,15 +48,15 @@ func plainHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// servedHosts says which requests a listener answers; nil is all of them. Where
-// other machines may ask, nobody can tell by which names they do.
+// servedHosts returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the
+// program cannot know the names that they use.
 func (o *serveOptions) servedHosts(named hosts, address net.Addr) (func(host string) bool, error) {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		return named.serves, nil
 	}
 	if len(o.hosts) > 0 {
-		return nil, usageWithHint(fmt.Errorf("--host %s with --http %s: other machines can ask there, and every host is served", o.hosts[0], o.http),
-			"leave --host out, or listen for this machine alone: --http 127.0.0.1:8080")
+		return nil, usageWithHint(fmt.Errorf("--host %s with --http %s: other machines can connect to this address, so every host is served", o.hosts[0], o.http),
+			"leave --host out, or listen on this machine alone: --http 127.0.0.1:8080")
 	}
 	return nil, nil
 }

@@ -11,7 +11,7 @@ func TestHostsOfLoopbackAndGivenOnesAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]bool{
-		"":                          true, // HTTP/1.0, which no browser speaks
+		"":                          true, // HTTP/1.0, which no browser uses
 		"localhost":                 true,
 		"LocalHost.:8080":           true,
 		"weir.localhost:8080":       true,

@@ -6,12 +6,11 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// defaultLease is how long a slot is held at most, unless its rule says. Over
-// HTTP a caller that dies takes what it holds with it, so that every slot has to
-// come back on its own.
+// defaultLease bounds the time that a slot is held, unless its rule has a lease. An HTTP client that dies cannot
+// release its slots, so every slot must expire.
 const defaultLease = time.Minute
 
-// withLeases is the rule with a lease for each limit on slots.
+// withLeases returns the rule with a lease on each limit on slots.
 func withLeases(rule *weir.Rule) (*weir.Rule, error) {
 	limits := rule.Limits()
 	for i, limit := range limits {

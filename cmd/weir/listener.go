@@ -8,27 +8,26 @@ import (
 	"time"
 )
 
-// How long the queue of the system is empty before a listener that finishes is
-// closed, and how long it accepts at most. The second gap is short: after the
-// first, what came while this process did not run is accepted, too.
+// A listener that finishes closes once the system's queue has been empty for the first gap, and accepts for a bounded
+// time. The second gap is short: after the first gap the listener has also accepted the connections that came while
+// this process was not running.
 var finishGaps = [...]time.Duration{time.Millisecond, 50 * time.Microsecond}
 
 const finishMost = 100 * time.Millisecond
 
-// listener hands out connections that connections knows. Closing a listener
-// resets clients in the system's queue, whose requests may have arrived, so it
-// finishes first.
+// listener passes connections to their tracker. Closing a listener resets clients in the system's queue whose
+// requests may have arrived, so the listener accepts them before it closes.
 type listener struct {
 	net.Listener
 	connections *connections
 	finishing   atomic.Bool
 }
 
-// deadliner is a listener that can wait for a limited time.
+// deadliner is a listener with a deadline for Accept.
 type deadliner interface{ SetDeadline(time.Time) error }
 
-// Accept returns the next connection, or net.ErrClosed if the listener finishes
-// and none comes. The first deadline may be that of finish.
+// Accept returns the next connection. It returns net.ErrClosed when the listener finishes and no connection comes.
+// The first deadline may be the one that finish sets.
 func (l *listener) Accept() (net.Conn, error) {
 	for _, gap := range finishGaps {
 		if l.finishing.Load() {
@@ -45,14 +44,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-// finish accepts what is in the queue of the system and closes the listener. The
-// server that serves it has ended then.
+// finish accepts the connections in the system's queue and then closes the listener. The server has ended by then.
 func (l *listener) finish(ended <-chan error) {
 	if d, ok := l.Listener.(deadliner); ok {
 		l.finishing.Store(true)
 		_ = d.SetDeadline(time.Now())
 		select {
-		case <-ended: // which has closed it
+		case <-ended: // the server has closed the listener
 			return
 		case <-time.After(finishMost):
 		}

@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// maxUnwrittenLog is how many bytes of log wait for a reader that stalls, about
-// two thousand lines. Later lines are dropped and counted.
+// maxUnwrittenLog bounds the bytes of log that wait for a stalled reader: about two thousand lines. The buffer drops
+// and counts later lines.
 const maxUnwrittenLog = 256 << 10
 
-// logBuffer writes a log on a goroutine of its own, so that a full pipe or a
-// slow disk never blocks the caller: a decision, a save or a stop. It takes one
-// line per Write, and all methods may be called concurrently.
+// logBuffer writes a log on a goroutine of its own, so that a full pipe or a slow disk never blocks a decision, a
+// save or a stop. It takes one line per Write. All methods are safe for concurrent use.
 type logBuffer struct {
 	out    io.Writer
 	report slog.Handler // writes to out directly
 	wake   chan struct{}
 	ending chan struct{}
 	ended  chan struct{}
-	lost   int // lines to report; belongs to the writing goroutine
+	lost   int // lines to report; only the writing goroutine uses it
 
 	mu      sync.Mutex
 	waiting []byte
@@ -41,8 +40,8 @@ func newLogBuffer(out io.Writer) *logBuffer {
 	return l
 }
 
-// Write never blocks and never fails. Once a line is dropped, so are all others
-// until the writer catches up, so that the report stands where they are missing.
+// Write never blocks and never fails. Once it drops a line it drops all lines until the writer catches up, so that
+// the report stands where lines are missing.
 func (l *logBuffer) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	if l.dropped > 0 || len(l.waiting)+len(line) > maxUnwrittenLog {
@@ -53,12 +52,12 @@ func (l *logBuffer) Write(line []byte) (int, error) {
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is awake already
+	default: // the writer is awake already
 	}
 	return len(line), nil
 }
 
-// end writes what waits, for as long as within. Later lines go nowhere.
+// end writes the waiting lines, for up to within. It discards later lines.
 func (l *logBuffer) end(within time.Duration) {
 	close(l.ending)
 	select {
@@ -81,8 +80,8 @@ func (l *logBuffer) run() {
 	}
 }
 
-// write hands everything that waits to out, and then says what was dropped. It
-// swaps the buffer for the spare one, which it returns in its place.
+// write writes all waiting lines to out, and then reports dropped lines. It swaps the buffer for the spare one and
+// returns the old buffer.
 func (l *logBuffer) write(spare []byte) []byte {
 	l.mu.Lock()
 	text, dropped := l.waiting, l.dropped
@@ -94,7 +93,7 @@ func (l *logBuffer) write(spare []byte) []byte {
 		}
 	}
 	if l.lost += dropped; l.lost > 0 {
-		record := slog.NewRecord(time.Now(), slog.LevelWarn, "log lines were dropped, because the log could not be written", 0)
+		record := slog.NewRecord(time.Now(), slog.LevelWarn, "dropped log lines, because the reader of the log stalls", 0)
 		record.Add("lines", l.lost)
 		if l.report.Handle(context.Background(), record) == nil {
 			l.lost = 0

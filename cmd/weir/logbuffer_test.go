@@ -20,11 +20,11 @@ import (
 
 func TestLogThatIsNotReadBlocksNobodyAndTellsWhatItDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		read, write := io.Pipe() // holds nothing: every write waits for a reader
+		read, write := io.Pipe() // without a buffer: every write waits for a reader
 		buffer := newLogBuffer(write)
 		log := slog.New(slog.NewTextHandler(buffer, nil))
 		log.Info("first")
-		synctest.Wait() // its write is under way, and stalls
+		synctest.Wait() // the write has begun, and stalls
 		const line = 1000
 		for range 10 * maxUnwrittenLog / line {
 			log.Info(strings.Repeat("x", line))
@@ -71,7 +71,7 @@ func TestEndOfLogWritesWhatWaitsButNotForLong(t *testing.T) {
 	})
 }
 
-// failing fails its first writes, as on a full disk.
+// failing fails its first writes, like a full disk.
 type failing struct {
 	strings.Builder
 	times int
@@ -87,7 +87,7 @@ func (f *failing) Write(b []byte) (int, error) {
 
 func TestLinesThatCouldNotBeWrittenAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &failing{times: 2} // the lines, and the report of them
+		out := &failing{times: 2} // the lines, and then their report
 		buffer := newLogBuffer(out)
 		_, _ = buffer.Write([]byte("one\n"))
 		synctest.Wait()
@@ -100,7 +100,7 @@ func TestLinesThatCouldNotBeWrittenAreCounted(t *testing.T) {
 	})
 }
 
-// stalledLog is a pipe that is full and not read.
+// stalledLog returns a full pipe without a reader.
 func stalledLog(t *testing.T) *os.File {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -120,7 +120,7 @@ func stalledLog(t *testing.T) *os.File {
 	return write
 }
 
-// The program's own bounds end it long before patience does.
+// The program's own bounds end it long before this bound.
 const patience = time.Minute
 
 func TestDaemonWhoseLogStallsAnswersSavesAndStops(t *testing.T) {
@@ -164,7 +164,7 @@ func TestDaemonWhoseOutputStallsAnswersAndStops(t *testing.T) {
 	}
 }
 
-// freeAddress is one that nobody listens on.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,10 +175,10 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// awaitAnswer asks until there is an answer.
+// awaitAnswer repeats a request until it gets an answer.
 func awaitAnswer(t *testing.T, url string) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // between two questions
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // between two requests
 		response, err := http.Get(url)
 		if err == nil {
 			_ = response.Body.Close()
@@ -190,7 +190,7 @@ func awaitAnswer(t *testing.T, url string) {
 	}
 }
 
-// daemonCommand is weir serve.
+// daemonCommand returns the command of weir serve.
 func daemonCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
@@ -206,7 +206,7 @@ func stopDaemon(cmd *exec.Cmd) error {
 	return errors.Join(cmd.Process.Signal(syscall.SIGTERM), waitForEnd(cmd))
 }
 
-// waitForEnd kills what does not end.
+// waitForEnd waits for a process and kills it if it does not end.
 func waitForEnd(cmd *exec.Cmd) error {
 	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
 	return cmd.Wait()

@@ -1,4 +1,4 @@
-// Command weir limits rates: it serves decisions, and replays access logs to
+// Command weir limits rates. It serves decisions over HTTP, paces the lines of a pipe, and replays access logs to
 // show what limits would have decided.
 package main
 

@@ -11,8 +11,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"weir": func() { os.Exit(Main()) }})
 }
 
-// TestScripts runs testdata/script against the real main. Besides the usual
-// commands, scripts have those of daemon_test.go.
+// TestScripts runs testdata/script against the real main. daemon_test.go adds commands to the usual ones.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

@@ -2,9 +2,9 @@ package main
 
 import "net/netip"
 
-// networkOf is what a key that is an IP address shares a budget with, when there
-// is no room for it alone, so that whoever has a network full of addresses gets
-// no more by using them all: of IPv6 its /64, then its /48, of IPv4 its /24.
+// networkOf returns the network of a key that is an IP address: its /64 and then its /48 for IPv6, its /24 for IPv4.
+// When there is no room for the key alone, it shares the limit of its network. A client with many addresses therefore
+// gains nothing by using them all.
 func networkOf(key string) (network string, ok bool) {
 	if narrow, err := netip.ParsePrefix(key); err == nil {
 		wide, err := narrow.Addr().Prefix(48)

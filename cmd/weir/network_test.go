@@ -9,7 +9,7 @@ import (
 )
 
 func TestAddressesBelongToNetworks(t *testing.T) {
-	for key, want := range map[string]string{ // empty if there is none
+	for key, want := range map[string]string{ // empty for no network
 		"2001:db8:1:2:3:4:5:6":  "2001:db8:1:2::/64",
 		"2001:db8:1:2::/64":     "2001:db8:1::/48",
 		"fe80::1%eth0":          "fe80::/64",
@@ -29,8 +29,8 @@ func TestAddressesBelongToNetworks(t *testing.T) {
 	}
 }
 
-// Whoever has a /64 gets the budget of the one address that there was room for,
-// and one more. Others, who came later, have their own.
+// A client that owns a /64 gets the limit of one address and one more, because only its first address had room. Later
+// clients have limits of their own.
 func TestAddressesWithoutRoomShareTheBudgetOfTheirNetwork(t *testing.T) {
 	f := stateFile{keys: 1, log: slog.New(slog.DiscardHandler)}
 	engine := weir.NewMemory(f.options())

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// requireOutput refuses to work for an output that was closed before the start.
+// requireOutput returns an error if the output was closed before the start.
 func requireOutput(command string, out io.Writer) error {
 	if file, ok := out.(*os.File); ok && wasClosed(file) {
 		return errorWithHint(fmt.Errorf("%s: standard output is closed, or is /dev/null opened for reading too", command),
@@ -15,7 +15,7 @@ func requireOutput(command string, out io.Writer) error {
 	return nil
 }
 
-// isNull says that the stream is /dev/null.
+// isNull reports whether the stream is /dev/null.
 func isNull(stream *os.File) bool {
 	info, err := stream.Stat()
 	if err != nil {

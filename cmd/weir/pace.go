@@ -30,21 +30,22 @@ func paceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pace RATE|LIMIT",
 		Short: "Let the lines of a pipe through at a rate",
-		Long: `Pace copies standard input to standard output, each line when it is its turn.
-The first goes at once; what comes out is byte for byte what came in.
+		Long: `Pace copies standard input to standard output and holds back each line until
+the limit admits it. The first line goes at once. The output equals the input,
+byte for byte.
 
-RATE is a count and a period: 5/s, 100/m, 1/1m30s. LIMIT is any limit in quotes,
-but a concurrency: 'rate gate 2/s', 'sliding window 100/m'.
+RATE is a count and a period: 5/s, 100/m, 1/1m30s. LIMIT is any limit except a
+concurrency, in quotes: 'rate gate 2/s', 'sliding window 100/m'.
 
-With --key each host, or each value of a column, has a pace of its own, and the
-lines of one do not hold up those of another: order is kept within a key only.
-With --fair the keys share one pace and take turns. Up to 16384 lines or 16 MiB
-are held back for it; then nothing more is read until some are gone. Lines
-without the field share one pace.
+With --key each host, or each value of a column, has a limit of its own. Lines
+of one key do not hold up lines of another, and only lines of one key stay in
+order. With --fair all keys share one limit and take turns. Lines without the
+field share one key. Pace holds back up to 16384 lines or 16 MiB; then it stops
+reading until some have gone.
 
-It shows progress if standard error is a terminal and standard output is not.
-When the reader of the pipe goes away it ends quietly with 141, when it is
-interrupted with 130 or 143, as other filters do.`,
+Pace shows progress if standard error is a terminal and standard output is not.
+It exits with 141 when the reader of the pipe goes away, and with 130 or 143
+when a signal interrupts it, like other filters.`,
 		Example: `  weir pace 5/s < urls.txt | xargs -n 1 curl -sO
   weir pace 100/m --burst 10 < jobs.txt | while read -r job; do echo "$job"; done
   weir pace 20/s --warmup 30s < urls.txt | xargs -n 1 -P 8 curl -sO
@@ -67,23 +68,22 @@ interrupted with 130 or 143, as other filters do.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.bytes, "bytes", "", "pace bytes instead of lines, at this `RATE`: 200KiB/s, 5MB/m")
-	flags.StringVar(&o.burst, "burst", "", "let `N` lines go at once after a pause; with --bytes a size like 64KiB")
-	flags.DurationVar(&o.warmup, "warmup", 0, "start at a third of the rate and come to it in this `TIME`")
-	flags.StringVar(&o.key, "key", "", "pace each key apart; `FIELD` is host, that of a URL in the line, or a column number from 1")
-	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of at white space")
-	flags.BoolVar(&o.fair, "fair", false, "keys share one pace and take turns, instead of having their own")
+	flags.StringVar(&o.bytes, "bytes", "", "pace bytes instead of lines at this `RATE`: 200KiB/s, 5MB/m")
+	flags.StringVar(&o.burst, "burst", "", "let up to `N` lines through at once after a pause; with --bytes a size like 64KiB")
+	flags.DurationVar(&o.warmup, "warmup", 0, "start at a third of the rate and reach the full rate in this `TIME`")
+	flags.StringVar(&o.key, "key", "", "pace each key separately; `FIELD` is host (of a URL in the line) or a column number from 1")
+	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of white space")
+	flags.BoolVar(&o.fair, "fair", false, "let all keys share one limit and take turns")
 	offer(cmd, "key", "host")
 	return cmd
 }
 
-// paceFilter is a good command line.
+// paceFilter is a checked command line.
 type paceFilter struct {
 	options filter.Options
 }
 
-// run copies in to out. An end that other filters do not talk about either is a
-// quietExit.
+// run copies in to out. It returns a quietExit where other filters end silently.
 func (f paceFilter) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 	shown := newPaceProgress(in, out, errs, f.options.Chunk > 0)
 	f.options.Moved = shown.moved
@@ -98,11 +98,10 @@ func (f paceFilter) run(ctx context.Context, in io.Reader, out, errs io.Writer) 
 	return explainPace(err)
 }
 
-// interruptGrace is how long an interrupted filter waits for a reader that takes
-// nothing.
+// interruptGrace is the time that an interrupted filter waits for a stalled reader.
 const interruptGrace = time.Second
 
-// paceEnd waits for the filter, but not for ever once it is interrupted.
+// paceEnd waits for the filter. After an interrupt it waits for a bounded time.
 func paceEnd(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
@@ -132,22 +131,21 @@ func explainPace(err error) error {
 	case errors.As(err, &stream):
 		return errorWithHint(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
 	}
-	return errorWithHint(err, "this is a fault of weir: please report it with the command line")
+	return errorWithHint(err, "this is a bug in weir: please report it with the command line")
 }
 
-// quietExit ends the program with a code and without a word.
+// quietExit ends the program with a code and without a message.
 type quietExit struct{ code int }
 
 func (e *quietExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// signalled is the cause of a context that a signal has ended.
+// signalled is the cancellation cause of a context that a signal ended.
 type signalled struct{ signal syscall.Signal }
 
 func (e *signalled) Error() string { return e.signal.String() }
 
-// untilSignal is a context that ends at SIGINT or SIGTERM; a second one ends the
-// process. A broken pipe becomes an error of Write instead of the end of the
-// process, so that progress is cleared from the terminal.
+// untilSignal returns a context that ends at SIGINT or SIGTERM. A second signal ends the process. It turns a broken
+// pipe into an error of Write, so that the program can clear progress from the terminal before it ends.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

@@ -27,7 +27,7 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 	if o.key != "" {
 		if f.options.Key, err = filter.ParseKey(o.key, o.delimiter); err != nil {
 			return f, usageWithHint(errors.New("--"+strings.TrimPrefix(err.Error(), "pace: ")),
-				"'--key host' takes the host of a URL in the line, '--key 2' the second column, '--key 2 --delimiter ,' that of a CSV file")
+				"'--key host' is the host of a URL in the line, '--key 2' the second column; for CSV: '--key 2 --delimiter ,'")
 		}
 		f.options.Fair = o.fair
 	}
@@ -37,7 +37,7 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 	return f, nil
 }
 
-// check refuses flags that do not go together.
+// check refuses flags that exclude each other.
 func (o *paceOptions) check(args []string) error {
 	wrong := func(hint, format string, values ...any) error {
 		return usageWithHint(fmt.Errorf("pace: "+format, values...), hint)
@@ -50,27 +50,27 @@ func (o *paceOptions) check(args []string) error {
 	case len(args) == 1 && o.bytes != "":
 		return wrong("give one of the two", "both %q and --bytes %s", args[0], o.bytes)
 	case o.bytes != "" && o.key != "":
-		return wrong("leave one of the two out", "--bytes knows no lines, and so no --key")
+		return wrong("leave one of the two out", "--bytes has no lines, so it takes no --key")
 	case o.key == "" && o.fair:
-		return wrong("name the key that tells them apart: --key host --fair", "--fair without --key")
+		return wrong("name the key of a line: --key host --fair", "--fair without --key")
 	case o.key == "" && o.delimiter != "":
 		return wrong("name the column: --key 1 --delimiter ,", "--delimiter without --key")
 	case o.warmup < 0:
 		return wrong("it is a time like 30s", "--warmup %v is negative", o.warmup)
 	case o.warmup > 0 && o.burst != "":
-		return wrong("leave one of the two out", "--warmup has no --burst")
+		return wrong("leave one of the two out", "--warmup and --burst exclude each other")
 	case o.warmup > 0 && o.key != "" && !o.fair:
-		return wrong("with --fair the keys share one rate that warms up", "--warmup with --key: a warm-up changes while its key is idle, so keys could never be evicted")
+		return wrong("add --fair, so that the keys share one rate that warms up", "--warmup with --key: a warm-up changes while its key is idle, so keys could never be evicted")
 	}
 	return nil
 }
 
-// lineLimit is the limit of the argument and the flags.
+// lineLimit returns the limit that the argument and the flags describe.
 func (o *paceOptions) lineLimit(text string) (weir.Limit, error) {
 	if strings.ContainsAny(strings.TrimSpace(text), " \t") {
 		if o.burst != "" || o.warmup > 0 {
 			return nil, usageWithHint(errors.New("pace: --burst and --warmup go with a rate, not with a limit"),
-				"a limit says it itself: 'token bucket 5/s burst 10', 'warm up 5/s over 30s'")
+				"write it in the limit: 'token bucket 5/s burst 10', 'warm up 5/s over 30s'")
 		}
 		limit, err := weir.ParseLimit(text)
 		if err != nil {
@@ -86,7 +86,7 @@ func (o *paceOptions) lineLimit(text string) (weir.Limit, error) {
 	if o.burst != "" {
 		burst, err = strconv.ParseInt(o.burst, 10, 64)
 		if err != nil || burst < 1 {
-			return nil, usageWithHint(fmt.Errorf("--burst: %q is no number from 1", o.burst), "it counts lines: --burst 10")
+			return nil, usageWithHint(fmt.Errorf("--burst: %q is not a number of lines", o.burst), "it counts lines: --burst 10")
 		}
 	}
 	return paceLimit(rate, burst, o.warmup), nil
@@ -99,13 +99,13 @@ func paceLimit(rate weir.Rate, burst int64, warmup time.Duration) weir.Limit {
 	return weir.TokenBucket{Rate: rate, Burst: burst}
 }
 
-// Bytes go in chunks of what a hundredth of a second brings.
+// Bytes are written in chunks of a hundredth of a second's worth.
 const (
 	chunksPerSecond = 100
 	mostChunk       = 64 << 10
 )
 
-// byteLimit is the limit of --bytes and the flags, and how much goes at once.
+// byteLimit returns the limit of --bytes and the size of a chunk.
 func (o *paceOptions) byteLimit() (weir.Limit, int, error) {
 	rate, err := parseByteRate(o.bytes)
 	if err != nil {
@@ -124,7 +124,7 @@ func (o *paceOptions) byteLimit() (weir.Limit, int, error) {
 
 // parseByteRate reads a size per period: 200KiB/s, 5MB/m, 1GiB/1h30m.
 func parseByteRate(text string) (weir.Rate, error) {
-	const hint = "a rate of bytes reads like 200KiB/s, 5MB/m or 1GiB/1h30m; units: B, KB, KiB, MB, MiB, GB, GiB"
+	const hint = "a rate of bytes looks like 200KiB/s, 5MB/m or 1GiB/1h30m; units: B, KB, KiB, MB, MiB, GB, GiB"
 	size, period, found := strings.Cut(text, "/")
 	if !found {
 		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q has no period", text), hint)
@@ -135,7 +135,7 @@ func parseByteRate(text string) (weir.Rate, error) {
 	}
 	rate, err := weir.ParseRate("1/" + period)
 	if err != nil {
-		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q is no period", period), hint)
+		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q is not a period", period), hint)
 	}
 	rate.Count = n
 	return rate, nil
@@ -145,33 +145,33 @@ var sizeUnits = map[string]int64{
 	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }
 
-// parseSize reads a whole number of a unit: 200KiB.
+// parseSize reads a whole number with a unit: 200KiB.
 func parseSize(text string) (int64, error) {
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	size, known := sizeUnits[text[digits:]]
 	if digits == 0 || !known {
-		return 0, fmt.Errorf("%q is no size: want a whole number and its unit", text)
+		return 0, fmt.Errorf("%q is not a size: want a whole number and a unit", text)
 	}
 	n, err := strconv.ParseInt(text[:digits], 10, 64)
 	if err != nil || n < 1 || n > weir.MaxCount/size {
-		return 0, fmt.Errorf("%q is no size from 1 B to 2^53 B", text)
+		return 0, fmt.Errorf("%q is not between 1 B and 2^53 B", text)
 	}
 	return n * size, nil
 }
 
-// paceLimits are examples of every limit that can pace.
+// paceLimits are an example of each limit that weir pace takes.
 var paceLimits = []string{
 	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "sliding window 100/m",
 	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "bursty 5/s over 1s", "warm up 5/s over 30s",
 	"nginx limit_req 5/s burst 10 nodelay",
 }
 
-// paceForms show how a rate and such a limit read.
+// paceForms show the syntax of a rate and of a limit.
 var paceForms = []string{
-	"a rate reads like: 5/s, 100/m or 1/1m30s",
+	"a rate looks like: 5/s, 100/m or 1/1m30s",
 	"a limit, in quotes: '" + strings.Join(paceLimits[:4], "', '") + "'",
 	"or: '" + strings.Join(paceLimits[4:], "', '") + "'",
 }
 
-// paceLimitError explains why what is asked for cannot pace anything.
+// paceLimitError explains why weir pace cannot use a limit.
 func paceLimitError(err error) error { return limitTextError("pace", err, paceForms) }

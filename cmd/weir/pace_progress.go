@@ -10,31 +10,30 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// paceProgress shows the rate now and in the mean, the total, and how long it
-// will take if the size of the input is known. The zero value shows nothing.
+// paceProgress shows the current rate, the mean rate and the total. It shows the time left if it knows the size of
+// the input. The zero value shows nothing.
 type paceProgress struct {
 	*progress
-	size int64 // of the input; 0 if not known
+	size int64 // of the input; 0 if unknown
 
 	mu      sync.Mutex
 	done    tally
 	bytes   int64
 	inBytes bool
 	begun   time.Time
-	recent  []tally // of the last seconds
+	recent  []tally // of the last few seconds
 }
 
-// tally is how much was done at an instant.
+// tally is the amount done by an instant.
 type tally struct {
 	at     time.Time
 	amount int64
 }
 
-// The rate now is that of about so long.
+// The current rate is the mean of about this time.
 const recently = 5 * time.Second
 
-// newPaceProgress shows progress on a terminal, unless the lines go there as
-// well.
+// newPaceProgress returns a progress display if standard error is a terminal and the output is not.
 func newPaceProgress(in io.Reader, out, errs io.Writer, inBytes bool) *paceProgress {
 	p := &paceProgress{}
 	if file, ok := out.(*os.File); !ok || !isTerminal(file) {
@@ -52,7 +51,7 @@ func (p *paceProgress) begin(size int64, inBytes bool, now time.Time) {
 	p.next("pacing", size, decor.Any(func(decor.Statistics) string { return p.text(time.Now()) }))
 }
 
-// remaining is how much of a regular file is left to read; 0 for a pipe.
+// remaining returns the number of unread bytes of a regular file, or 0 for a pipe.
 func remaining(in io.Reader) int64 {
 	file, ok := in.(*os.File)
 	if !ok {
@@ -69,15 +68,15 @@ func remaining(in io.Reader) int64 {
 	return max(info.Size()-at, 0)
 }
 
-// moved counts what was written. The bar is told outside the lock: it may be
-// waiting for it, to draw the text.
+// moved counts written lines or bytes. It updates the bar outside the lock, because the bar may be waiting for the
+// lock to draw its text.
 func (p *paceProgress) moved(lines, bytes int64) {
 	if p.progress != nil {
 		p.bar.SetCurrent(p.count(lines, bytes))
 	}
 }
 
-// count says how many bytes it is by now.
+// count adds to the total and returns the number of bytes.
 func (p *paceProgress) count(lines, bytes int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +88,7 @@ func (p *paceProgress) count(lines, bytes int64) int64 {
 	return p.bytes
 }
 
-// text is the line behind the bar.
+// text returns the text after the bar.
 func (p *paceProgress) text(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +101,7 @@ func (p *paceProgress) text(now time.Time) string {
 	return text
 }
 
-// rateNow is the rate since the oldest of the recent tallies. At most about ten a
-// second are kept.
+// rateNow returns the rate since the oldest of the recent tallies, of which it keeps about ten per second.
 func (p *paceProgress) rateNow(now time.Time) float64 {
 	for len(p.recent) > 1 && now.Sub(p.recent[1].at) >= recently {
 		p.recent = p.recent[1:]

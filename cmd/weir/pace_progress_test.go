@@ -14,7 +14,7 @@ func TestPaceShowsRatesTotalAndTimeLeft(t *testing.T) {
 		var screen bytes.Buffer
 		p := &paceProgress{progress: progressOn(&screen, progressDelay)}
 		p.begin(1000, false, time.Now())
-		for range 10 { // 2 lines of 5 bytes a second, and then 4
+		for range 10 { // 2 lines of 5 bytes a second, then 4
 			time.Sleep(time.Second)
 			p.moved(2, 10)
 		}
@@ -32,13 +32,13 @@ func TestPaceShowsRatesTotalAndTimeLeft(t *testing.T) {
 	})
 }
 
-// The bar asks for the text at the instants at which lines are counted.
+// The bar asks for its text while lines are being counted.
 func TestPaceCountsWhileTheBarIsDrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &paceProgress{progress: progressOn(io.Discard, 0)}
 		p.begin(1<<30, false, time.Now())
 		for range 2000 {
-			time.Sleep(150 * time.Millisecond) // as often as it is drawn
+			time.Sleep(150 * time.Millisecond) // the bar draws this often
 			for range 10 {
 				p.moved(1, 10)
 			}

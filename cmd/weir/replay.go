@@ -15,7 +15,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// logFields are what every format of a log can have.
+// logFields are the fields that every log format can have.
 var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user", "referer", "agent", "host"}
 
 // replayOptions are the flags of weir replay.
@@ -32,17 +32,17 @@ func replayCommand() *cobra.Command {
 		Use:   "replay --limit LIMIT [FILE...]",
 		Short: "Show what limits would have done to an access log",
 		Long: `Replay reads access logs and reports what each limit would have admitted and
-denied, had it been there: in all, for the worst keys and in the worst minutes.
-Time is that of the log, the decisions are those of the daemon.
+denied: in total, for the worst keys and in the worst minutes. It takes the time
+from the log and decides as the daemon does.
 
-A FILE is in the combined or common format or holds JSON lines, plain or gzip;
-without one, or with '-', it is standard input. Several are one stream. Lines
-need not be sorted, and their order never matters.
+A FILE is in the combined or common format, or holds JSON lines, as plain text
+or gzip. Without a FILE, or with '-', replay reads standard input. Several files
+are one stream. The order of the lines does not matter.
 
-A key is made of one field or several: ip, method, path (without the query),
-query, uri, status, user, referer, agent, host; of JSON lines any other field
-too, nested ones with dots. Lines whose time or key cannot be read are counted
-as unparsed, and the first are shown.`,
+A key consists of one field or several: ip, method, path (without the query),
+query, uri, status, user, referer, agent, host. In JSON lines any other field
+works too; dots name a nested field. Replay counts lines without a readable time
+or key as unparsed, and shows the first of them.`,
 		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
   weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
@@ -53,8 +53,8 @@ as unparsed, and the first are shown.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "tell traffic apart by `FIELD`, or by several: --key ip,path; may be repeated")
-	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several that hold together, joined by 'and'; repeat it to compare")
+	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "limit each value of `FIELD` separately, or of several: --key ip,path; may be repeated")
+	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several joined with 'and'; repeat the flag to compare")
 	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	offer(cmd, "key", logFields...)
@@ -63,7 +63,7 @@ as unparsed, and the first are shown.`,
 	return cmd
 }
 
-// run replays the files and prints the report on out.
+// run replays the files and writes the report to out.
 func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) error {
 	key, candidates, err := o.parse()
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) e
 	}
 	report, err := traffic.Replay(candidates, simulate.Options{Top: o.top, Progress: progress.stage("deciding")})
 	if err != nil {
-		return errorWithHint(err, "this is a fault of weir: please report it with the limit text")
+		return errorWithHint(err, "this is a bug in weir: please report it with the limit text")
 	}
 	progress.stop()
 	if err := o.print(out, key, report); err != nil {
@@ -104,7 +104,7 @@ func (o *replayOptions) parse() (simulate.Key, []simulate.Candidate, error) {
 	case len(o.limits) == 0:
 		return key, nil, usageWithHint(errors.New("replay: no --limit to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
 	case o.format != "table" && o.format != "json":
-		return key, nil, usageWithHint(fmt.Errorf("--format: %q is no format", o.format), "formats: table, json")
+		return key, nil, usageWithHint(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
 	case o.top < 0:
 		return key, nil, usageWithHint(fmt.Errorf("--top: %d is below 0", o.top), "0 shows no worst keys and minutes")
 	}
@@ -130,7 +130,7 @@ func readLog(traffic *simulate.Traffic, name string, in io.Reader, progress *pro
 	return explainLog(traffic.ReadLog(name, progress.reading(name, file)))
 }
 
-// explainLog gives an error of a log its hint.
+// explainLog adds a hint to an error of reading a log.
 func explainLog(err error) error {
 	if err == nil {
 		return nil
@@ -148,8 +148,7 @@ func explainLog(err error) error {
 	return errorWithHint(errors.New("replay: "+inner(err)), hint)
 }
 
-// inner is the message without the prefix of the package, which tells a user of
-// the program nothing.
+// inner returns the message without the prefix of the package.
 func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }
 
 func (o *replayOptions) print(out io.Writer, key simulate.Key, report simulate.Report) error {
@@ -162,8 +161,8 @@ func (o *replayOptions) print(out io.Writer, key simulate.Key, report simulate.R
 	return err
 }
 
-// printUnparsed shows the first lines that do not count. It is a failure if no
-// line counts: the log or the key is not the one that was meant.
+// printUnparsed shows the first rejected lines. It returns an error if no line counts, since then the log or the key
+// is probably not the intended one.
 func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Report) error {
 	samples := traffic.Samples()
 	for _, u := range samples {
@@ -175,9 +174,9 @@ func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Re
 	}
 	switch more := report.Unparsed - int64(len(samples)); {
 	case more == 1:
-		fmt.Fprintln(errs, "weir: 1 more line does not count")
+		fmt.Fprintln(errs, "weir: 1 more line is unparsed")
 	case more > 1:
-		fmt.Fprintf(errs, "weir: %s more lines do not count\n", thousands(more))
+		fmt.Fprintf(errs, "weir: %s more lines are unparsed\n", thousands(more))
 	}
 	switch {
 	case report.Lines == 0:

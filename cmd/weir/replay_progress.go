@@ -13,8 +13,7 @@ import (
 // progressDelay is how long a command runs before it shows progress.
 const progressDelay = 2 * time.Second
 
-// progress shows how far a command is, one bar after another, if it takes long
-// and someone looks at a terminal. A nil progress shows nothing.
+// progress shows how far a long command has got, one bar after another, on a terminal. A nil progress shows nothing.
 type progress struct {
 	bars  *mpb.Progress
 	bar   *mpb.Bar
@@ -30,7 +29,7 @@ func newProgress(errs io.Writer) *progress {
 	return progressOn(file, progressDelay)
 }
 
-// isTerminal takes every device of characters for one but /dev/null.
+// isTerminal reports whether the file is a character device other than /dev/null.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && !isNull(file)
@@ -44,9 +43,8 @@ func progressOn(w io.Writer, delay time.Duration) *progress {
 	}
 }
 
-// reading is r with a bar for its bytes: those of the file itself, whether it is
-// compressed or not. The length of a pipe is not known, so its bytes are counted
-// without a bar.
+// reading wraps r to show a bar of the bytes read: those of the file, compressed or not. For a pipe, whose length is
+// unknown, it shows a count without a bar.
 func (p *progress) reading(name string, r io.Reader) io.Reader {
 	if p == nil {
 		return r
@@ -65,7 +63,7 @@ func (p *progress) reading(name string, r io.Reader) io.Reader {
 	return &countedReader{r, p.bar}
 }
 
-// stage is a bar for a callback that is told what is done of how much.
+// stage returns a callback that updates a bar with the amount done and the total.
 func (p *progress) stage(name string) func(done, of int64) {
 	if p == nil {
 		return nil
@@ -78,7 +76,7 @@ func (p *progress) stage(name string) func(done, of int64) {
 	}
 }
 
-// next puts a bar in the place of the one before. A total of 0 is not known yet.
+// next replaces the current bar with a new one. A total of 0 means unknown.
 func (p *progress) next(name string, total int64, after decor.Decorator) {
 	if p.bar != nil {
 		p.bar.Abort(true)
@@ -86,7 +84,7 @@ func (p *progress) next(name string, total int64, after decor.Decorator) {
 	p.bar = p.bars.AddBar(total, mpb.PrependDecorators(decor.Name(name+" ")), mpb.AppendDecorators(after), mpb.BarRemoveOnComplete())
 }
 
-// stop takes the bar away.
+// stop removes the bar.
 func (p *progress) stop() {
 	if p == nil {
 		return
@@ -100,7 +98,7 @@ func (p *progress) stop() {
 	})
 }
 
-// countedReader tells a bar what was read.
+// countedReader adds the bytes read to a bar.
 type countedReader struct {
 	io.Reader
 	bar *mpb.Bar

@@ -9,8 +9,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// replayTable is the report for people: the limits beside one another, then the
-// worst keys and minutes of each.
+// replayTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
 func replayTable(key simulate.Key, report simulate.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s by %s", plural(report.Lines, "line"), plural(int64(report.Keys), "key"), printable(key.String()))
@@ -72,8 +71,8 @@ func writeWorst(b *strings.Builder, l simulate.LimitReport) {
 	writeRows(b, "  ", rows)
 }
 
-// writeRows aligns columns: the first to the left, numbers to the right. A last
-// column without a title is free.
+// writeRows aligns the columns: the first to the left, numbers to the right. It does not align a last column without
+// a title.
 func writeRows(b *strings.Builder, indent string, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -98,7 +97,7 @@ func writeRows(b *strings.Builder, indent string, rows [][]string) {
 	}
 }
 
-// shorten keeps a key in its column.
+// shorten truncates a key to the width of its column.
 func shorten(key string) string {
 	const most = 60
 	if utf8.RuneCountInString(key) <= most {
@@ -107,7 +106,7 @@ func shorten(key string) string {
 	return string([]rune(key)[:most-1]) + "…"
 }
 
-// bar is a part of the most, drawn; what is not 0 can be seen.
+// bar draws part as a fraction of most. A part above 0 is always visible.
 func bar(part, most int64) string {
 	const width = 20
 	return strings.Repeat("█", max(1, int(part*width/most)))
@@ -120,7 +119,7 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 2, 64) + "%"
 }
 
-// thousands prints a count of at least 0 with commas: 1,234,567.
+// thousands formats a count of at least 0 with commas: 1,234,567.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {

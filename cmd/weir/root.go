@@ -35,7 +35,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	if quiet, ok := errors.AsType[*quietExit](err); ok {
 		return quiet.code
 	}
-	if !*started { // no command was reached: the command line itself is wrong
+	if !*started { // no command ran: the command line itself is wrong
 		err = commandLineError(cmd, err)
 	}
 	printError(errs, err)
@@ -49,9 +49,9 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// commandLineError explains why no command could be reached.
+// commandLineError explains why no command ran.
 func commandLineError(cmd *cobra.Command, err error) error {
-	hint := fmt.Sprintf("'%s --help' shows how it is called, with examples", cmd.CommandPath())
+	hint := fmt.Sprintf("'%s --help' shows its flags and examples", cmd.CommandPath())
 	text, meant, mistyped := strings.Cut(err.Error(), suggestionMark)
 	if !mistyped {
 		return usageWithHint(flagError(err), hint)
@@ -59,27 +59,26 @@ func commandLineError(cmd *cobra.Command, err error) error {
 	return usageWithHint(errors.New(text), "did you mean 'weir "+strings.Join(strings.Fields(meant), "' or 'weir ")+"'?", hint)
 }
 
-// suggestionMark is what cobra writes between an unknown command and the names
-// that are similar.
+// suggestionMark is the text that cobra writes between an unknown command and similar names.
 const suggestionMark = "\n\nDid you mean this?\n"
 
-// rootCommand also tells whether a command had a good command line and ran.
+// rootCommand returns the root command. *started is true once a command has accepted its command line.
 func rootCommand() (root *cobra.Command, started *bool) {
 	started = new(bool)
 	showVersion := false
 	root = &cobra.Command{
 		Use:   "weir",
-		Short: "Limit rates: serve decisions, pace a pipe, or replay a log against limits",
+		Short: "Limit rates: serve decisions, pace a pipe, or replay a log",
 		Long: `Weir limits rates.
 
-It answers over HTTP whether a key may go on, lets the lines of a pipe through
-at a rate, and shows what limits would have done to the traffic of an access log.`,
+It answers over HTTP whether a request may go ahead, lets the lines of a pipe
+through at a rate, and replays access logs to show what limits would have done.`,
 		Example: `  weir serve
   weir serve --rule 'login=token bucket 5/m burst 5'
   weir replay --limit 'token bucket 1/s burst 10' access.log
   weir pace 5/s < urls.txt | xargs -n 1 curl -sO
   weir replay --help`,
-		// Without Args cobra looks for a mistyped command before it reads flags.
+		// Without Args, cobra looks for a mistyped command before it reads flags.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return printVersion(cmd.OutOrStdout())

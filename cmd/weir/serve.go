@@ -20,8 +20,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 )
 
-// defaultRule is the rule of a daemon that is given none, so that serve needs no
-// flag.
+// defaultRule is the rule of a daemon without --rule.
 const defaultRule = "default=token bucket 10/s burst 20"
 
 // serveOptions are the flags of weir serve.
@@ -41,34 +40,34 @@ func serveCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Answer over HTTP whether a key may go on",
-		Long: `Serve decides over HTTP, with the states of all keys in memory or, with
---engine, in Redis, where several of these programs share them.
+		Short: "Answer over HTTP whether a request may go ahead",
+		Long: `Serve decides over HTTP. It keeps the state of all keys in memory or, with
+--engine, in Redis, which several daemons can share.
 
 Without --engine it needs no file and no server. Without --rule it has one rule,
   ` + defaultRule + `
-and with --rule only those given. A request that names no rule asks the one
-called default. GET /openapi.json describes the requests
-and answers. Of connections beyond --max-connections some are answered with 503,
-all others closed.
+and otherwise only the given rules. A request that names no rule uses the rule
+called default. GET /openapi.json describes requests and answers. Serve refuses
+some connections beyond --max-connections with 503 and closes the others.
 
-A slot of a concurrency comes back when it is recorded with a negative cost, or
-when its lease ends: after 1m unless the rule says, like: concurrency 20 lease 30s
+The caller of a concurrency releases a slot by recording a negative cost. A slot
+also expires with its lease: after 1m, unless the rule has a lease of its own,
+like: concurrency 20 lease 30s
 
-Listening on a loopback address, it answers requests whose Host is localhost, a
-loopback address or given with --host, and no others: a web page can have its
-own name lead to this machine.
+On a loopback address, serve answers only requests whose Host is localhost, a
+loopback address or a --host, because a web page can make its own name resolve to
+this machine.
 
-SIGINT or SIGTERM stops it: /readyz turns 503, and requests that have begun to
-arrive are answered. A second signal stops it at once. SIGHUP does not stop it.
+SIGINT or SIGTERM stops it: /readyz turns 503, and serve answers requests that
+have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
 
-With --engine a Redis that is absent or takes no writes at the start is tried
-again for --engine-wait. Once it has failed for 5 seconds, /readyz is 503.
+With --engine, serve waits up to --engine-wait at the start for a Redis that is
+absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
 
-With --state the budgets outlive the program. They are loaded from the file at
-the start, if it exists, and go on as if the time in between had passed here;
-they are saved at the stop, every --state-every, and on SIGUSR1 or SIGHUP. What was
-decided after the last save is forgotten if the program is killed.`,
+With --state, the state outlives the daemon. Serve loads it from the file at the
+start, if the file exists, and continues as if it had been running meanwhile. It
+saves the state at the stop, every --state-every, and on SIGUSR1 or SIGHUP. A
+daemon that is killed loses the decisions after the last save.`,
 		Example: `  weir serve
   weir serve --http 127.0.0.1:9000
   weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
@@ -85,11 +84,11 @@ decided after the last save is forgotten if the program is killed.`,
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			// A closed log or terminal is no reason to die unsaved.
+			// A closed log or terminal must not end the daemon before it has saved its state.
 			signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			context.AfterFunc(ctx, stop) // the second signal ends the process
+			context.AfterFunc(ctx, stop) // a second signal ends the process
 			log := newLogBuffer(cmd.ErrOrStderr())
 			defer log.end(logPatience)
 			if err := o.run(ctx, cmd.OutOrStdout(), log); err != nil {
@@ -101,16 +100,16 @@ decided after the last save is forgotten if the program is killed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
-	flags.StringArrayVar(&o.hosts, "host", nil, "serve requests for the host `NAME` too, besides localhost; may be repeated")
-	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve `N` connections at once at most")
-	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the states in `WHERE`: memory, or the URL of a Redis like redis://127.0.0.1:6379")
-	flags.DurationVar(&o.engineWait, "engine-wait", defaultEngineWait, "wait this long at the start for a Redis that is absent or takes no writes")
+	flags.StringArrayVar(&o.hosts, "host", nil, "also answer requests for the host `NAME`; may be repeated")
+	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve at most `N` connections at a time")
+	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379")
+	flags.DurationVar(&o.engineWait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
 	flags.StringArrayVar(&o.rules, "rule", nil, "decide by this rule, `NAME=LIMIT`; may be repeated")
-	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "remember `N` keys of a limit at most, in memory; beyond it unknown keys share budgets")
-	flags.DurationVar(&o.drain, "drain", 0, "go on serving this long after a stop signal, not ready, so that balancers turn away")
-	flags.DurationVar(&o.grace, "grace", 10*time.Second, "let requests in flight finish this long at a stop")
-	flags.StringVar(&o.state.path, "state", "", "load the budgets from `FILE` at the start, and save them to it")
-	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the budgets this often, besides at the stop; 0 does not")
+	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
+	flags.DurationVar(&o.drain, "drain", 0, "after a stop signal, serve this much longer while /readyz is 503, so that load balancers turn away")
+	flags.DurationVar(&o.grace, "grace", 10*time.Second, "at a stop, give requests in flight this long to finish")
+	flags.StringVar(&o.state.path, "state", "", "load the state from `FILE` at the start, and save it there")
+	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
 	offer(cmd, "http", "127.0.0.1:8080")
 	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	offer(cmd, "host")
@@ -118,30 +117,30 @@ decided after the last save is forgotten if the program is killed.`,
 	return cmd
 }
 
-// check refuses flags out of bounds, and those that another makes void.
+// check refuses flags that are out of bounds or exclude each other.
 func (o *serveOptions) check(given func(flag string) bool) error {
 	wrong := func(hint, format string, values ...any) error {
 		return usageWithHint(fmt.Errorf(format, values...), hint)
 	}
 	switch {
 	case o.drain < 0 || o.grace < 0:
-		return wrong("both are 0 or longer, like 500ms or 10s", "--drain %v, --grace %v: a negative time", o.drain, o.grace)
+		return wrong("use a duration of 0 or more, like 500ms or 10s", "--drain %v, --grace %v: a negative duration", o.drain, o.grace)
 	case o.state.every < 0:
-		return wrong("it is 0 or longer, like 10s or 5m", "--state-every %v: a negative time", o.state.every)
+		return wrong("use a duration of 0 or more, like 10s or 5m", "--state-every %v: a negative duration", o.state.every)
 	case o.state.keys < 1:
 		return wrong("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", o.state.keys)
 	case o.connections < 1:
-		return wrong("one takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
+		return wrong("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	case o.engineWait < 0:
-		return wrong("it is 0 or longer, like 10s or 1m", "--engine-wait %v: a negative time", o.engineWait)
+		return wrong("use a duration of 0 or more, like 10s or 1m", "--engine-wait %v: a negative duration", o.engineWait)
 	case o.engine == memoryEngine && given("engine-wait"):
-		return wrong("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: memory is always there")
+		return wrong("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
 	case o.engine != memoryEngine && o.state.path != "":
-		return wrong("leave --state out; docs/redis.md says what Redis keeps over a restart", "--state with --engine: the budgets are in Redis, not here")
+		return wrong("leave --state out; docs/redis.md says what Redis keeps across a restart", "--state with --engine: the state is in Redis")
 	case o.engine != memoryEngine && given("max-keys"):
-		return wrong("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis, not here")
+		return wrong("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis")
 	case o.state.path == "" && given("state"):
-		return wrong("name the file: --state weir.state", "--state '': not the name of a file")
+		return wrong("name the file: --state weir.state", "--state '': not a file name")
 	case o.state.path == "" && given("state-every"):
 		return wrong("name the file: --state weir.state", "--state-every without --state")
 	}
@@ -176,15 +175,15 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // where serve does not come to it
+	defer func() { _ = listener.Close() }() // for the returns before serve
 	serves, err := o.servedHosts(named, listener.Addr())
 	if err != nil {
 		return err
 	}
-	if err := o.state.save(engine.memory); err != nil { // better now than after hours
+	if err := o.state.save(engine.memory); err != nil { // fails now rather than hours later
 		return err
 	}
-	asked := o.state.saveSignals() // before anyone can know whom to ask
+	asked := o.state.saveSignals() // before the announcement names this process
 	if err := announce(out, log, listener.Addr(), rules); err != nil {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
@@ -201,8 +200,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	return o.serveAndKeep(ctx, &s, listener, engine.memory, asked)
 }
 
-// serveAndKeep serves, saves the state meanwhile, and once more when nobody is
-// served any longer.
+// serveAndKeep serves and saves the state at intervals. It saves once more after the server has ended.
 func (o *serveOptions) serveAndKeep(ctx context.Context, s *server, listener net.Listener, engine *weir.Memory, asked <-chan os.Signal) error {
 	if o.state.path == "" {
 		return s.serve(ctx, listener)
@@ -223,8 +221,8 @@ func (o *serveOptions) serveAndKeep(ctx context.Context, s *server, listener net
 	return err
 }
 
-// parseRules reads the rules of the flags; without any it is the default. A
-// later rule of the same name replaces the one before, in its place.
+// parseRules reads the rules of the flags, or returns the default rule if there are none. A later rule replaces an
+// earlier one of the same name, in its place.
 func parseRules(texts []string) ([]*weir.Rule, error) {
 	var rules []*weir.Rule
 	if len(texts) == 0 {
@@ -250,7 +248,7 @@ func parseRules(texts []string) ([]*weir.Rule, error) {
 
 func listen(address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, usageWithHint(fmt.Errorf("--http: %w", err), "an address reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+		return nil, usageWithHint(fmt.Errorf("--http: %w", err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 	}
 	listener, err := net.Listen("tcp", address)
 	switch {
@@ -259,10 +257,10 @@ func listen(address string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, errorWithHint(fmt.Errorf("serve: %s is in use by another program", address), "choose another address, or any free port: weir serve --http 127.0.0.1:0")
 	case errors.Is(err, syscall.EACCES):
-		return nil, errorWithHint(fmt.Errorf("serve: %s may not be listened on by this user", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
+		return nil, errorWithHint(fmt.Errorf("serve: this user may not listen on %s", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
 	}
-	return nil, errorWithHint(fmt.Errorf("serve: %w", err), "an address is one of this machine, and reads HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+	return nil, errorWithHint(fmt.Errorf("serve: %w", err), "use an address of this machine, HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 }
 
-// logPatience is how long a reader that stalls may delay the start, and the end.
+// logPatience bounds the delay that a stalled reader of the log adds to the start and to the end.
 const logPatience = time.Second

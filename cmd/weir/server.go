@@ -11,38 +11,37 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 )
 
-// The bounds of one connection. Requests are small and decided at once, so
-// whoever needs longer is lost, or hostile.
+// The bounds of one connection. Requests are small and decisions take no time, so a client that needs longer is lost
+// or hostile.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 15 * time.Second
 	writeTimeout   = 30 * time.Second
 	idleTimeout    = 2 * time.Minute
-	maxHeaderBytes = 16 << 10 // the line of the request included
-	headerSlack    = 4 << 10  // what net/http reads beyond what it is told
+	maxHeaderBytes = 16 << 10 // includes the request line
+	headerSlack    = 4 << 10  // net/http reads this much beyond MaxHeaderBytes
 )
 
-// server answers over HTTP until it is told to stop.
+// server answers over HTTP until its context ends.
 type server struct {
 	api   *api.API
 	log   *slog.Logger
 	open  connections
 	drain time.Duration // from the stop signal to the last new connection
-	grace time.Duration // from then to the end of requests that have begun
+	grace time.Duration // from then to the end of requests that have begun to arrive
 }
 
-// The times of a stop, at most: how long a connection is quiet before it is
-// closed, so that a client which asks again at once is told to go elsewhere; and
-// how long before the end of the grace period requests that have not arrived are
-// given up, so that they are answered, too.
+// The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
+// at once is told to go elsewhere. Requests that have not fully arrived are cut the second before the end of the
+// grace period, so that their clients still get an answer.
 const (
 	stopQuiet = 250 * time.Millisecond
 	stopCut   = 500 * time.Millisecond
 	stopTick  = 5 * time.Millisecond
 )
 
-// serve answers on the listener, which it closes, until the context ends; then
-// it stops: first readiness, then new connections, then requests in flight.
+// serve answers requests on the listener, which it closes, until the context ends. It then ends readiness, refuses
+// new connections, and finishes requests in flight.
 func (s *server) serve(ctx context.Context, on net.Listener) error {
 	h := &http.Server{
 		Handler:           s.api,
@@ -75,9 +74,8 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 	return s.stop()
 }
 
-// stop lets requests that have begun to arrive finish, for as long as grace, and
-// closes quiet connections. [http.Server.Shutdown] does not do: it waits for
-// silent connections, and drops requests that arrive meanwhile.
+// stop finishes requests that have begun to arrive, within the grace period, and closes quiet connections.
+// [http.Server.Shutdown] waits for silent connections and drops requests that arrive meanwhile.
 func (s *server) stop() error {
 	start := time.Now()
 	quiet, cutting := min(stopQuiet, s.grace/8), s.grace-min(stopCut, s.grace/4)
@@ -87,7 +85,7 @@ func (s *server) stop() error {
 		left := s.open.closeQuiet(quiet)
 		took := time.Since(start)
 		if left > 0 && took >= s.grace {
-			return errorWithHint(fmt.Errorf("serve: requests were cut off: they took longer than the grace period of %s", shortDuration(s.grace)), "give them longer with --grace")
+			return errorWithHint(fmt.Errorf("serve: requests took longer than the grace period of %s and were cut off", shortDuration(s.grace)), "give them longer with --grace")
 		}
 		if left == 0 {
 			s.log.Info("stopped")
@@ -98,7 +96,7 @@ func (s *server) stop() error {
 		}
 		if took >= cutting && !cut {
 			cut = true
-			s.log.Warn("the grace period ends, and requests that have not arrived are given up", "connections", left)
+			s.log.Warn("the grace period ends; requests that have not fully arrived are cut off", "connections", left)
 			s.open.cut(start.Add((cutting + s.grace) / 2))
 		}
 	}

@@ -20,17 +20,17 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 )
 
-// served is a server in a bubble of virtual time, on connections in memory.
+// served is a server in virtual time, with connections in memory.
 type served struct {
 	*server
 	listener *memoryListener
 	client   *http.Client
 	engine   *holding
 	signal   context.CancelFunc // the stop signal
-	ended    chan error         // what serve returned
+	ended    chan error         // the result of serve
 }
 
-// newServer does not serve yet.
+// newServer returns a server that is not serving yet.
 func newServer(t *testing.T, drain, grace time.Duration) *served {
 	t.Helper()
 	rules, err := parseRules(nil)
@@ -58,7 +58,7 @@ func startServer(t *testing.T, drain, grace time.Duration) *served {
 	return s
 }
 
-// ask sends one request over a connection and returns status and body.
+// ask sends one request and returns its status and body.
 func (s *served) ask(method, path string) string {
 	r, _ := http.NewRequest(method, "http://weir"+path, strings.NewReader(`{"key":"alice"}`))
 	response, err := s.client.Do(r)
@@ -80,7 +80,7 @@ func TestStopLetsRequestsInFlightFinish(t *testing.T) {
 		go func() { answer <- s.ask(http.MethodPost, "/v1/take") }()
 		<-s.engine.entered
 		s.signal()
-		synctest.Wait() // the drain of 0 is over, the grace period runs
+		synctest.Wait() // the drain of 0 has ended, and the grace period runs
 		if _, err := s.listener.dial(t.Context(), "", ""); err == nil {
 			t.Error("a new connection was taken after the stop signal")
 		}
@@ -116,7 +116,7 @@ func TestStopWaitsNoLongerThanTheGracePeriod(t *testing.T) {
 		if took := time.Since(start); took != 11*time.Second {
 			t.Errorf("the stop took %v, want a drain of 1s and a grace period of 10s", took)
 		}
-		if want := "serve: requests were cut off: they took longer than the grace period of 10s"; err == nil || err.Error() != want {
+		if want := "serve: requests took longer than the grace period of 10s and were cut off"; err == nil || err.Error() != want {
 			t.Errorf("serve ended with %v, want %s", err, want)
 		}
 		if got := <-answer; !strings.Contains(got, "EOF") {
@@ -136,7 +136,7 @@ func TestDrainServesOnButNotReady(t *testing.T) {
 		start := time.Now()
 		s.signal()
 		synctest.Wait()
-		s.client.CloseIdleConnections() // what follows comes on new connections
+		s.client.CloseIdleConnections() // later requests use new connections
 		if got := s.ask(http.MethodGet, "/readyz"); !strings.HasPrefix(got, "503 ") {
 			t.Errorf("draining: readyz says %q, want 503", got)
 		}
@@ -192,16 +192,16 @@ func TestHeadersAreServedUpToTheirBoundAndNoFurther(t *testing.T) {
 		}
 		s.signal()
 		<-s.ended
-		time.Sleep(time.Second) // net/http gives a client half of it to read the refusal
+		time.Sleep(time.Second) // net/http gives a client half a second to read the refusal
 	})
 }
 
-// Files are needed for more than connections.
+// Other purposes need files too.
 func TestConnectionsLeaveFilesForTheRest(t *testing.T) {
 	for _, c := range []struct {
 		asked int
 		files uint64
-		want  int // 0 is an error
+		want  int // 0 means an error
 	}{
 		{4096, 1 << 20, 4096},
 		{4096, 4096 + 192, 4096},
@@ -219,8 +219,8 @@ func TestConnectionsLeaveFilesForTheRest(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded opens as many as are served, as many as are refused
-// in words, and one more.
+// TestConnectionsAreBounded opens all connections that the server serves, all that it refuses with an answer, and one
+// more.
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 0, time.Minute)
@@ -236,7 +236,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		for i := range spareConnections {
 			conn := s.dial(t)
 			defer conn.Close()
-			if i > 0 { // the others ask nothing, and hold their places
+			if i > 0 { // the others are silent and keep their places
 				continue
 			}
 			go func() { _, _ = io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
@@ -245,7 +245,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				t.Errorf("the first connection beyond the bound got %q, want 503 and its end", got)
 			}
 		}
-		spare := s.dial(t) // in the place of the one that was refused
+		spare := s.dial(t) // in the place of the refused connection
 		synctest.Wait()
 		start := time.Now()
 		if n, err := s.dial(t).Read(make([]byte, 1)); err != io.EOF || time.Since(start) > 0 {
@@ -282,7 +282,7 @@ func (s *served) dial(t *testing.T) net.Conn {
 	return conn
 }
 
-// askOver is the answer to one request over a connection that stays.
+// askOver sends one request over an open connection and returns the answer.
 func askOver(conn net.Conn) string {
 	go func() { _, _ = io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -293,7 +293,7 @@ func askOver(conn net.Conn) string {
 	return response.Proto + " " + response.Status + " " + string(body) + fmt.Sprint(err)
 }
 
-// holding is an engine whose Take says when it begins and ends when told to.
+// holding is an engine whose Take signals its start and ends on demand.
 type holding struct {
 	weir.Engine
 	entered, release chan bool
@@ -305,7 +305,7 @@ func (h *holding) Take(ctx context.Context, requests ...weir.Request) (weir.Deci
 	return h.Engine.Take(context.WithoutCancel(ctx), requests...)
 }
 
-// memoryListener hands out connections that need no network.
+// memoryListener returns connections in memory.
 type memoryListener struct {
 	conns  chan net.Conn
 	once   sync.Once

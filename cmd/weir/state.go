@@ -17,24 +17,23 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// stateFile keeps the states of an engine in a file, so that a restart goes on
-// where the last one ended. The zero value keeps nothing.
+// stateFile keeps the state of an engine in a file, so that a restart continues where the last run ended. The zero
+// value keeps nothing.
 type stateFile struct {
 	path  string
-	every time.Duration // 0 saves only when asked, and at the end
+	every time.Duration // 0 saves only on a signal and at the end
 	log   *slog.Logger
-	keys  int // most keys of a limit; 0 is the default of the engine
+	keys  int // bound on the keys of a limit; 0 is the engine's default
 	lock  *os.File
 }
 
-// options are those of the engine, new or loaded.
+// options returns the options of the engine, new or loaded.
 func (f *stateFile) options() weir.MemoryOptions {
 	return weir.MemoryOptions{MaxKeys: f.keys, Parent: networkOf, Logger: f.log}
 }
 
-// load is the engine of the file; a new one if there is none. The file stays as
-// it is. What others may read is loaded, but not silently: it holds the secret
-// that keys are hashed with.
+// load returns the engine in the file, or a new engine if there is no file. It does not change the file. It warns
+// about a file that others may read, because the file holds the secret that keys are hashed with.
 func (f *stateFile) load() (*weir.Memory, error) {
 	if f.path == "" {
 		return weir.NewMemory(f.options()), nil
@@ -48,7 +47,7 @@ func (f *stateFile) load() (*weir.Memory, error) {
 	case !info.Mode().IsRegular():
 		return nil, errorWithHint(fmt.Errorf("serve: --state %s: not a file", f.path), "name a file, which need not exist yet, like: --state ./weir.state")
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		f.log.Warn("others may read the state file, and with it choose keys that share a budget; the next save makes it private", "file", f.path, "mode", info.Mode().Perm())
+		f.log.Warn("other users may read the state file and could choose keys that share a limit; the next save makes it private", "file", f.path, "mode", info.Mode().Perm())
 	}
 	file, err := os.Open(f.path)
 	if err != nil {
@@ -58,8 +57,8 @@ func (f *stateFile) load() (*weir.Memory, error) {
 	engine, err := weir.LoadMemory(file, f.options())
 	if bad, ok := errors.AsType[*weir.SnapshotError](err); ok {
 		return nil, errorWithHint(fmt.Errorf("serve: --state %s: the file %s (after byte %d)", f.path, bad.Reason, bad.Offset),
-			"nothing was loaded, and the file was not touched",
-			"to start with fresh budgets, move it away or name another file")
+			"nothing was loaded, and the file is unchanged",
+			"to start with empty state, move the file away or name another file")
 	}
 	if err != nil {
 		return nil, f.cannot("read", err)
@@ -68,8 +67,8 @@ func (f *stateFile) load() (*weir.Memory, error) {
 	return engine, nil
 }
 
-// keep saves in every interval and when asked, until the context ends. A save
-// that fails is logged, and the next one tries again.
+// keep saves at every interval and at every signal until the context ends. It logs a failed save and tries again the
+// next time.
 func (f *stateFile) keep(ctx context.Context, engine *weir.Memory, asked <-chan os.Signal) {
 	var ticks <-chan time.Time
 	if f.every > 0 {
@@ -95,16 +94,15 @@ func (f *stateFile) keep(ctx context.Context, engine *weir.Memory, asked <-chan 
 	}
 }
 
-// save replaces the file at once: whoever reads it, also after a crash, finds
-// the old one or the new one, whole. What is being written has a name of its own,
-// so that nobody else writes into it, where there are no locks either.
+// save replaces the file atomically. A reader finds the old file or the new file, complete, even after a crash. The
+// part file has a unique name, so that no other process writes to it on systems without locks.
 func (f *stateFile) save(engine *weir.Memory) error {
 	if f.path == "" {
 		return nil
 	}
 	folder, name := filepath.Split(f.path)
 	folder = cmp.Or(folder, ".")
-	part, err := os.CreateTemp(folder, name+".*"+partEnd) // private: mode 0600
+	part, err := os.CreateTemp(folder, name+".*"+partEnd) // mode 0600
 	if err != nil {
 		return f.cannot("write", err)
 	}
@@ -121,7 +119,7 @@ func (f *stateFile) save(engine *weir.Memory) error {
 	return nil
 }
 
-// write saves the engine to a file, which it closes. The first error counts.
+// write saves the engine to a file and closes the file. It returns the first error.
 func write(file *os.File, engine *weir.Memory) error {
 	err := engine.Save(file)
 	if err == nil {
@@ -133,7 +131,7 @@ func write(file *os.File, engine *weir.Memory) error {
 	return err
 }
 
-// syncFolder makes a rename last, where folders can be synchronized.
+// syncFolder makes a rename durable where the system can sync folders.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -145,11 +143,11 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// cannot is the error of a file that cannot be used, with what to do about it.
+// cannot returns an error of the state file with a hint.
 func (f *stateFile) cannot(verb string, err error) error {
 	hint := "the folder must exist, and this user must be able to read and write in it"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		hint = "the disk is full, or this user's share of it: make room, or name a file on another disk; the file saved before is kept"
+		hint = "the disk or this user's quota is full: make room, or name a file on another disk; the last saved file is kept"
 	}
 	return errorWithHint(fmt.Errorf("serve: --state %s: cannot %s it: %s", f.path, verb, strings.TrimPrefix(err.Error(), "weir: ")), hint)
 }

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// errLocked says that another process has the lock.
+// errLocked means that another process holds the lock.
 var errLocked error = syscall.EWOULDBLOCK
 
-// tryLock takes the lock of a file until it is closed, if nobody has it.
+// tryLock locks the file until it is closed, unless another process holds the lock.
 func tryLock(file *os.File) error {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// /dev/full is a disk without room.
+// /dev/full is a full disk.
 func TestFullDiskIsNamedInTheHint(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -18,7 +18,7 @@ func TestFullDiskIsNamedInTheHint(t *testing.T) {
 	f := &stateFile{path: "state"}
 	var said bytes.Buffer
 	printError(&said, f.cannot("write", write(full, weir.NewMemory(weir.MemoryOptions{}))))
-	want := "weir: serve: --state state: cannot write it: save: write /dev/full: no space left on device\nhint: the disk is full, "
+	want := "weir: serve: --state state: cannot write it: save: write /dev/full: no space left on device\nhint: the disk or this user's quota is full: "
 	if !strings.HasPrefix(said.String(), want) || strings.Count(said.String(), "\n") != 2 {
 		t.Errorf("got %q, want %q… and nothing after the hint", said.String(), want)
 	}

@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// A daemon that starts while another one stops waits for the last save of that
-// one, and asks this often whether it has come.
+// A starting daemon waits this long for the last save of a stopping one, and checks this often.
 const (
 	claimPatience = 10 * time.Second
 	claimEvery    = 20 * time.Millisecond
 )
 
-// maxLinks is how many links lead to a state file at most.
+// maxLinks bounds the links that lead to a state file.
 const maxLinks = 32
 
-// claim makes the file this daemon's alone until release. It follows links, also
-// to where no file is yet: the lock and the saves belong to the file itself.
+// claim takes the file for this daemon until release. It follows links, even to a file that does not exist yet,
+// because the lock and the saves belong to the target.
 func (f *stateFile) claim(ctx context.Context) error {
 	if f.path == "" {
 		return nil
@@ -44,8 +43,8 @@ func (f *stateFile) claim(ctx context.Context) error {
 	return nil
 }
 
-// awaitLock takes the lock as soon as no other daemon has it. Where the file
-// system has no locks, it says so and goes on without.
+// awaitLock takes the lock as soon as no other daemon holds it. On a file system without locks it logs a warning and
+// continues.
 func (f *stateFile) awaitLock(ctx context.Context, lock *os.File) error {
 	started := time.Now()
 	for told := false; ; {
@@ -54,7 +53,7 @@ func (f *stateFile) awaitLock(ctx context.Context, lock *os.File) error {
 			f.removeParts()
 			return nil
 		case !errors.Is(err, errLocked):
-			f.log.Warn("the state file cannot be locked here; a second daemon on it would overwrite its budgets", "file", f.path, "err", err)
+			f.log.Warn("this system cannot lock the state file; a second daemon that uses it would overwrite it", "file", f.path, "err", err)
 			return nil
 		case time.Since(started) >= claimPatience:
 			return errorWithHint(fmt.Errorf("serve: --state %s: another weir serve uses this file", f.path),
@@ -66,44 +65,42 @@ func (f *stateFile) awaitLock(ctx context.Context, lock *os.File) error {
 		select {
 		case <-time.After(claimEvery):
 		case <-ctx.Done():
-			return errorWithHint(fmt.Errorf("serve: --state %s: stopped while another weir serve used this file", f.path), "nothing was served, and the file was not touched")
+			return errorWithHint(fmt.Errorf("serve: --state %s: stopped while another weir serve used this file", f.path), "nothing was served, and the file is unchanged")
 		}
 	}
 }
 
-// release lets another daemon have the file. The lock file stays, because one
-// that is removed may be locked by two.
+// release lets another daemon take the file. The lock file stays, because two daemons could lock a file that one of
+// them removes.
 func (f *stateFile) release() {
 	if f.lock != nil {
 		_ = f.lock.Close()
 	}
 }
 
-// linkTarget is where the links at path lead to.
+// linkTarget returns the path that the links at path lead to.
 func linkTarget(path string) (string, error) {
 	for range maxLinks {
 		target, err := os.Readlink(path)
-		if err != nil { // no link, or nothing at all
+		if err != nil { // no link, or no file
 			return path, nil
 		}
 		if !filepath.IsAbs(target) {
 			folder, _ := filepath.Split(path)
-			target = folder + target // not cleaned: a folder may be a link too
+			target = folder + target // not cleaned: a folder may be a link
 		}
 		path = target
 	}
 	return "", &os.PathError{Op: "readlink", Path: path, Err: syscall.ELOOP}
 }
 
-// partEnd is the end of the names of files that are being written, after the
-// name of the state file and digits.
+// partEnd is the suffix of part files. Their names begin with the name of the state file and digits.
 const partEnd = ".part"
 
-// removeParts removes what saves left that were killed. The lock is held, so
-// none is being written.
+// removeParts removes the part files of killed daemons. The caller holds the lock, so no daemon is writing one.
 func (f *stateFile) removeParts() {
 	folder, name := filepath.Split(f.path)
-	entries, _ := os.ReadDir(filepath.Clean(folder)) // what cannot be listed stays
+	entries, _ := os.ReadDir(filepath.Clean(folder)) // an unreadable folder keeps its part files
 	for _, entry := range entries {
 		digits, isPart := strings.CutSuffix(entry.Name(), partEnd)
 		digits, isOurs := strings.CutPrefix(digits, name+".")

@@ -22,7 +22,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// claimed is a state file that a daemon has, in a folder of its own.
+// claimed returns a state file that a daemon has claimed, in a folder of its own.
 func claimed(t *testing.T) *stateFile {
 	t.Helper()
 	f := &stateFile{path: filepath.Join(t.TempDir(), "state"), log: slog.New(slog.DiscardHandler)}
@@ -118,7 +118,7 @@ func TestClaimRemovesWhatKilledSavesLeftAndNothingElse(t *testing.T) {
 	}
 }
 
-// A closed file stands for one on a file system that has no locks.
+// A closed file stands for a file on a file system without locks.
 func TestFileThatCannotBeLockedIsUsedWithAWarning(t *testing.T) {
 	f := claimed(t)
 	f.release()
@@ -127,12 +127,12 @@ func TestFileThatCannotBeLockedIsUsedWithAWarning(t *testing.T) {
 	if err := f.awaitLock(t.Context(), f.lock); err != nil {
 		t.Error(err)
 	}
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "cannot be locked here") {
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "cannot lock the state file") {
 		t.Errorf("the log says %q, want one line", got)
 	}
 }
 
-// As where the file system has no locks.
+// As on a file system without locks.
 func TestTwoThatSaveOneFileWithoutALockNeverTearIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	var saving sync.WaitGroup
@@ -157,7 +157,7 @@ func TestTwoThatSaveOneFileWithoutALockNeverTearIt(t *testing.T) {
 	saving.Wait()
 }
 
-// As a rolling restart does it: the new daemon starts before the old one ends.
+// As in a rolling restart: the new daemon starts before the old one ends.
 func TestRestartThatOverlapsKeepsTheBudgets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	first := startKeeper(t, path)
@@ -178,7 +178,7 @@ func TestRestartThatOverlapsKeepsTheBudgets(t *testing.T) {
 	}
 }
 
-// process is a weir serve with a state file and the rule of slowRule.
+// process is a weir serve with a state file and the rule slowRule.
 type process struct {
 	cmd      *exec.Cmd
 	out, log *bufio.Scanner
@@ -207,7 +207,7 @@ func startKeeper(t *testing.T, state string) *process {
 	return &process{cmd, bufio.NewScanner(out), bufio.NewScanner(log)}
 }
 
-// url waits until the daemon listens.
+// url returns the URL once the daemon listens.
 func (p *process) url(t *testing.T) string {
 	t.Helper()
 	_, url, _ := strings.Cut(awaitLine(t, p.out, "weir listens on "), "weir listens on ")

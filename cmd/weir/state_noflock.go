@@ -10,5 +10,5 @@ import (
 // errLocked is never returned here.
 var errLocked = errors.New("locked")
 
-// tryLock fails: the system has no locks that end with their process.
+// tryLock fails, because this system has no locks that end with their process.
 func tryLock(*os.File) error { return errors.ErrUnsupported }

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// saveSignals delivers nothing: there is no signal to ask with.
+// saveSignals returns nil, because this system has no signal for a save.
 func (f *stateFile) saveSignals() (asked <-chan os.Signal) { return nil }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// saveSignals delivers SIGUSR1 and SIGHUP, which ask for a save, until the process
-// ends. Without a file they do what they did before.
+// saveSignals returns a channel of SIGUSR1 and SIGHUP, which request a save, until the process ends. Without a state
+// file the signals keep their effect.
 func (f *stateFile) saveSignals() (asked <-chan os.Signal) {
 	if f.path == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// saveInScript asks the daemon to save and waits until it says that it has.
+// saveInScript sends the daemon a save signal and waits until the daemon logs the save.
 func saveInScript(ts *testscript.TestScript, neg bool, _ []string) {
 	d := theDaemon(ts)
 	ts.Check(ts.Exec("kill", "-USR1", strconv.Itoa(d.cmd.Process.Pid)))
@@ -34,14 +34,14 @@ func saveInScript(ts *testscript.TestScript, neg bool, _ []string) {
 	}
 }
 
-// crashInScript kills the daemon as kill -9 does.
+// crashInScript kills the daemon with SIGKILL.
 func crashInScript(ts *testscript.TestScript, _ bool, _ []string) {
 	d := theDaemon(ts)
 	ts.Check(d.cmd.Process.Kill())
-	_ = d.cmd.Wait() // it was killed
+	_ = d.cmd.Wait() // an error, because the process was killed
 }
 
-// spent is how much of a budget of 20 the file says is spent.
+// spent returns the units that the file records as spent, of 20.
 func spent(t *testing.T, f *stateFile) int64 {
 	t.Helper()
 	engine, err := f.load()
@@ -87,7 +87,7 @@ func TestStateIsSavedInEveryInterval(t *testing.T) {
 	})
 }
 
-// TestSaveThatFailsLeavesTheFileBefore takes the folder away.
+// TestSaveThatFailsLeavesTheFileBefore removes the folder.
 func TestSaveThatFailsLeavesTheFileBefore(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
@@ -112,7 +112,7 @@ func TestSaveThatFailsLeavesTheFileBefore(t *testing.T) {
 	}
 }
 
-// TestSaveThatCannotReplaceTheFileLeavesNothingBeside puts a folder in the way.
+// TestSaveThatCannotReplaceTheFileLeavesNothingBeside puts a folder at the path.
 func TestSaveThatCannotReplaceTheFileLeavesNothingBeside(t *testing.T) {
 	folder := t.TempDir()
 	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
@@ -159,7 +159,7 @@ func TestStopSavesThoughNobodyReadsTheLogAnyMore(t *testing.T) {
 	}
 }
 
-// The first link leads to a second, which leads to a file that is not there yet.
+// The first link leads to a second link, and that to a file that does not exist yet.
 func TestStateBehindLinksIsSavedWhereTheyLead(t *testing.T) {
 	folder := t.TempDir()
 	link, target := filepath.Join(folder, "link"), filepath.Join(folder, "disk", "state")
@@ -171,7 +171,7 @@ func TestStateBehindLinksIsSavedWhereTheyLead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range int64(2) { // the file is made, and then replaced
+	for i := range int64(2) { // first create the file, then replace it
 		f := &stateFile{path: link, log: slog.New(slog.DiscardHandler)}
 		if err := f.claim(t.Context()); err != nil {
 			t.Fatal(err)
@@ -209,7 +209,7 @@ func TestStateBehindALinkToItselfIsRefused(t *testing.T) {
 func TestSavedStateIsPrivateAndLeavesNothingBeside(t *testing.T) {
 	folder := t.TempDir()
 	f := &stateFile{path: filepath.Join(folder, "state"), log: slog.New(slog.DiscardHandler)}
-	if err := os.WriteFile(f.path, []byte("old"), 0o644); err != nil { // which others may read
+	if err := os.WriteFile(f.path, []byte("old"), 0o644); err != nil { // readable by others
 		t.Fatal(err)
 	}
 	if err := f.save(weir.NewMemory(weir.MemoryOptions{})); err != nil {

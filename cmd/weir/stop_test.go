@@ -17,13 +17,13 @@ const peekBody = `{"key":"alice"}`
 // peekHead is a request without its body.
 const peekHead = "POST /v1/peek HTTP/1.1\r\nHost: weir\r\nContent-Length: 15\r\n\r\n"
 
-// send writes to a connection and returns when the server has read it.
+// send writes to a connection and returns once the server has read the text.
 func send(conn net.Conn, text string) {
 	_, _ = io.WriteString(conn, text)
 	synctest.Wait()
 }
 
-// statuses are the answers of a connection, until it ends.
+// statuses reads the answers of a connection until it ends, and returns their statuses.
 func statuses(conn net.Conn) (all []string) {
 	for r := bufio.NewReader(conn); ; {
 		answer, err := http.ReadResponse(r, nil)
@@ -91,8 +91,8 @@ func TestRequestsThatDoNotArriveAreGivenUpBeforeTheGraceEnds(t *testing.T) {
 	})
 }
 
-// A client may not have read yet that a connection is to be closed, or has sent
-// several requests before the first answer.
+// A client may not yet have read that the connection will close, or may have sent several requests before the first
+// answer.
 func TestDrainAnswersAllRequestsOfAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 5*time.Second, 10*time.Second)
@@ -130,7 +130,7 @@ func TestStopAnswersPipelinedRequests(t *testing.T) {
 	})
 }
 
-// A client that ignores that its connection ends cannot keep the daemon up.
+// A client that ignores the end of its connection cannot keep the daemon running.
 func TestBusyConnectionsEndWithTheStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 0, 10*time.Second)
@@ -165,7 +165,7 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(evictionAge)
-		for range 2 { // idle and silent have been quiet since the same instant
+		for range 2 { // idle and silent became quiet at the same instant
 			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
 				t.Errorf("a new connection got %q in the place of a quiet one", got)
 			}
@@ -175,7 +175,7 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 				t.Errorf("a quiet connection was kept, though there was no room: %v", err)
 			}
 		}
-		conn := s.dial(t) // in a spare place, whose holder was silent
+		conn := s.dial(t) // in a spare place, taken from a silent connection
 		go func() { _, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
 		if got := statuses(conn); len(got) != 1 || got[0] != "200 OK" {
 			t.Errorf("when all are taken, /healthz got %q, want 200", got)
@@ -199,7 +199,7 @@ func TestTheConnectionThatWasQuietForLongestMakesRoom(t *testing.T) {
 			conns = append(conns, s.dial(t))
 			time.Sleep(evictionAge)
 		}
-		askOver(conns[0]) // which makes it the last one to go
+		askOver(conns[0]) // so that it is the last one to be evicted
 		for _, next := range []int{1, 2, 0} {
 			time.Sleep(evictionAge)
 			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
@@ -216,8 +216,8 @@ func TestTheConnectionThatWasQuietForLongestMakesRoom(t *testing.T) {
 	})
 }
 
-// BenchmarkConnectionBeyondTheBound is what a connection costs when all places are
-// taken by connections that are not quiet for long.
+// BenchmarkConnectionBeyondTheBound measures a new connection when connections that were busy until recently take all
+// places.
 func BenchmarkConnectionBeyondTheBound(b *testing.B) {
 	c := connections{most: defaultConnections}
 	add := func() *connection {
@@ -234,7 +234,7 @@ func BenchmarkConnectionBeyondTheBound(b *testing.B) {
 	}
 }
 
-// The system has made connections that the server has not accepted yet.
+// The system holds connections that the server has not accepted yet.
 func TestStopAnswersConnectionsThatWaitToBeAccepted(t *testing.T) {
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,14 +21,14 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// printVersion answers weir version and weir --version.
+// printVersion prints the version for weir version and weir --version.
 func printVersion(out io.Writer) error {
 	_, err := fmt.Fprintf(out, "weir %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// version is the module's version as the Go tool stamped it: a tag, or one
-// made from the commit; "devel" for a build without either.
+// version returns the module's version as the Go tool stamped it: a tag, or a version made from the commit. It
+// returns "devel" for a build without either.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -10,8 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// appendDecision writes the answer to take, peek and record. The lease is left out
-// if it is 0.
+// appendDecision writes the answer to take, peek and record. It omits a lease of 0.
 func appendDecision(b []byte, d weir.Decision, lease time.Duration) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
@@ -36,8 +35,8 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendSeconds writes a duration that is not negative, in seconds, with
-// exactly as many decimals as it needs; Never is null.
+// appendSeconds writes a duration of at least 0 in seconds, with exactly as many decimals as it needs. It writes
+// Never as null.
 func appendSeconds(b []byte, d time.Duration) []byte {
 	if d == weir.Never {
 		return append(b, "null"...)
@@ -55,14 +54,13 @@ func appendSeconds(b []byte, d time.Duration) []byte {
 	return b
 }
 
-// appendText writes a JSON string. Bytes that are not UTF-8 can only come from
-// a rule's name, and turn into the replacement character.
+// appendText writes a JSON string. It replaces bytes that are not UTF-8, which only the name of a rule can contain.
 func appendText(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s)
 	return b
 }
 
-// Header values made once; net/http only reads them.
+// Header values, shared by all answers. net/http only reads them.
 var (
 	typeJSON    = []string{"application/json"}
 	typeProblem = []string{"application/problem+json"}
@@ -70,5 +68,5 @@ var (
 
 func writeJSON(w http.ResponseWriter, body []byte) {
 	w.Header()["Content-Type"] = typeJSON
-	_, _ = w.Write(body) // the client went away: nobody is left to be told
+	_, _ = w.Write(body) // an error means that the client has gone
 }

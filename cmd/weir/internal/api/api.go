@@ -1,8 +1,7 @@
-// Package api answers questions about rules as JSON over HTTP.
+// Package api serves the decisions of an engine as JSON over HTTP.
 //
-// It decodes a request, calls the engine and encodes the answer, and knows
-// nothing else: [New] makes the handler, docs/api.md and the OpenAPI document
-// it serves describe the format.
+// [New] returns the handler. It decodes a request, calls the engine and encodes the answer. docs/api.md and
+// openapi.json describe the format.
 package api
 
 import (
@@ -16,22 +15,20 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Options are what an API needs.
+// Options configure an API.
 type Options struct {
 	Engine weir.Engine
-	Rules  []*weir.Rule // names differ, slots have leases, and Engine.Check has accepted them
-	Log    *slog.Logger // told why the engine could not decide
-	// Serves says whether requests with a Host are answered. Default: all are.
+	Rules  []*weir.Rule // with different names and a lease on every slot; Engine.Check has accepted them
+	Log    *slog.Logger // receives the errors of the engine
+	// Serves reports whether the API answers requests with this Host. Default: it answers all.
 	Serves func(host string) bool
-	// Reason says why the engine could not decide, without the addresses that are
-	// in its error. Default: nothing is said.
+	// Reason describes an error of the engine without the addresses in its text. Default: no description.
 	Reason func(error) string
-	// Patience is how long the engine may take to decide, should its server
-	// hang. Default: as long as the client waits, for an engine without one.
+	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
 }
 
-// API is an http.Handler. It is ready from the start.
+// API is an http.Handler. It is ready as soon as New returns it.
 type API struct {
 	engine   weir.Engine
 	rules    map[string]*weir.Rule
@@ -52,7 +49,7 @@ type API struct {
 
 var _ http.Handler = (*API)(nil)
 
-// New makes the handler of all routes.
+// New returns the handler of all routes.
 func New(o Options) *API {
 	a := &API{
 		engine:   o.Engine,
@@ -78,7 +75,7 @@ type route struct {
 	serve  func(*API, http.ResponseWriter, *http.Request)
 }
 
-const peekPath = "/v1/peek" // counts nothing
+const peekPath = "/v1/peek" // the only path that never counts a cost
 
 var routes = map[string]route{
 	"/v1/take":      {http.MethodPost, decideWith(weir.Engine.Take, false)},
@@ -104,7 +101,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.sayClose(w.Header())
 	found, ok := routes[r.URL.Path]
 	if !ok {
-		writeProblem(w, &problem{status: http.StatusNotFound, detail: "no such path; GET /openapi.json lists the paths"})
+		writeProblem(w, &problem{status: http.StatusNotFound, detail: "the path does not exist; GET /openapi.json lists the paths"})
 		return
 	}
 	if !found.accepts(r.Method) {
@@ -112,21 +109,21 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, &problem{status: http.StatusMethodNotAllowed, detail: "this path takes " + found.allow()})
 		return
 	}
-	// Browsers post plain text to any address without asking, so a foreign page
-	// could spend limits on the reader's own machine.
+	// Browsers send plain text to any origin without a preflight request, so a foreign page could spend the limits of
+	// the reader's own machine.
 	if a.origin.Check(r) != nil {
-		writeProblem(w, &problem{status: http.StatusForbidden, detail: "a page of another origin may not ask"})
+		writeProblem(w, &problem{status: http.StatusForbidden, detail: "requests from pages of another origin are refused"})
 		return
 	}
 	found.serve(a, w, r)
 }
 
-// refuseHost answers a request for somebody else's name, of a page that had its
-// name lead here, or of a gateway whose host was not given.
+// refuseHost answers a request for another Host: from a web page whose name resolves to this machine, or from a
+// gateway without a --host.
 func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
 	host := quote(r.Host)
-	a.misled.warn(a.log, "a request was refused: its Host is not served; --host NAME adds one", "host", host)
-	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is not served here; weir serve --host NAME adds one"})
+	a.misled.warn(a.log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
+	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is unknown; weir serve --host NAME adds one"})
 }
 
 func (r route) accepts(method string) bool {
@@ -167,7 +164,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 	c := newCall()
 	defer c.free()
-	if p := a.read(c, w, r, true); p != nil { // costs are ignored, so any will do
+	if p := a.read(c, w, r, true); p != nil { // reset ignores costs, so any cost is valid
 		writeProblem(w, p)
 		return
 	}
@@ -181,7 +178,7 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, append(c.answer, "{}\n"...))
 }
 
-// within bounds how long the engine may take.
+// within bounds the time of the engine.
 func (a *API) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.patience == 0 {
 		return ctx, func() {}
@@ -189,7 +186,7 @@ func (a *API) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, a.patience)
 }
 
-// fail maps an engine's error to a status: the one place that does.
+// fail maps an error of the engine to a status. No other function does.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		detail := bad.Field + " " + bad.Reason
@@ -199,7 +196,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail})
 		return
 	}
-	if r.Context().Err() == nil { // else nobody waits for the answer any more
+	if r.Context().Err() == nil { // otherwise no client waits for the answer
 		a.health.failed(a.why(err))
 		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
 	}
@@ -207,10 +204,10 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.DeadlineExceeded) && a.patience > 0 {
 		p.detail = "the engine did not decide within " + a.patience.String()
 	}
-	p.detail += ", and nothing was admitted; ask again"
+	p.detail += ", and admitted nothing; ask again"
 	if weir.MayHaveCounted(err) && r.URL.Path != peekPath {
 		p.counted = maybeCounted
-		p.detail += ", though this time may have been counted"
+		p.detail += ", though it may have counted this request"
 	}
 	writeProblem(w, p)
 }

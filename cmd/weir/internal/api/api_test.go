@@ -18,7 +18,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// fixture is an API over the memory engine with a clock that only the test moves.
+// fixture is an API over the memory engine with a clock that the test sets.
 type fixture struct {
 	*API
 	now int64
@@ -47,7 +47,7 @@ func newAPI(t *testing.T, engine weir.Engine, rules ...string) *API {
 
 const usual = "default=token bucket 10/s burst 20"
 
-// post sends a body and returns the answer as it was written.
+// post sends a body and returns the recorded answer.
 func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	w := httptest.NewRecorder()
@@ -146,7 +146,7 @@ func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
 // undecided is an engine that never decides.
 type undecided struct {
 	weir.Engine
-	err error // why; nobody knows if it is nil
+	err error // the error; a nil error stands for an unknown cause
 }
 
 func (e undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
@@ -162,8 +162,7 @@ func (e undecided) Reset(ctx context.Context, requests ...weir.Request) error {
 	return err
 }
 
-// hung is an engine whose server does not answer: it decides nothing until the
-// context ends.
+// hung is an engine whose server does not answer: each decision fails when the context ends.
 type hung struct{ weir.Engine }
 
 func (hung) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
@@ -194,9 +193,9 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 			if took := time.Since(start); took != 2*time.Second {
 				t.Errorf("%s: answered after %v, want 2s", verb, took)
 			}
-			detail, counted := "the engine did not decide within 2s, and nothing was admitted; ask again", "no"
+			detail, counted := "the engine did not decide within 2s, and admitted nothing; ask again", "no"
 			if verb != "peek" {
-				detail, counted = detail+", though this time may have been counted", "unknown"
+				detail, counted = detail+", though it may have counted this request", "unknown"
 			}
 			checkCounted(t, verb, w, fault{status: 503, detail: detail}, counted)
 			if got := w.Header().Get("Retry-After"); got != "1" {
@@ -206,7 +205,7 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 	})
 }
 
-// A server that is gone fails every request of a busy daemon.
+// A dead server fails every request of a busy daemon.
 func TestFailuresAreLoggedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t, undecided{}, usual)
@@ -231,14 +230,14 @@ func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 	api.log = slog.New(slog.NewTextHandler(&log, nil))
 	for _, path := range []string{"/v1/take", "/v1/reset"} {
 		w := post(api, path, `{"key":"alice"}`)
-		checkCounted(t, path, w, fault{status: 503, detail: "the engine could not decide, and nothing was admitted; ask again, though this time may have been counted"}, "unknown")
+		checkCounted(t, path, w, fault{status: 503, detail: "the engine could not decide, and admitted nothing; ask again, though it may have counted this request"}, "unknown")
 	}
 	if !strings.Contains(log.String(), "secret-host:6379 is gone") {
 		t.Errorf("the log does not say why: %q", &log)
 	}
 }
 
-// told is an error of an engine that knows whether it has counted.
+// told is an error that says whether the engine has counted the request.
 type told struct{ counted bool }
 
 func (told) Error() string          { return "the server is gone" }
@@ -249,7 +248,7 @@ func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
 		engine weir.Engine
 		want   string
 	}{
-		{undecided{}, "unknown"}, // nobody knows
+		{undecided{}, "unknown"}, // the error does not say
 		{undecided{err: told{true}}, "unknown"},
 		{undecided{err: fmt.Errorf("could not decide: %w", told{false})}, "no"},
 	} {

@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// The bounds of what bodies may occupy. The largest body holds MaxRequests
-// requests with keys of MaxKey bytes in plain text.
+// The bounds on the memory of bodies. The largest body holds MaxRequests requests with keys of MaxKey bytes in plain
+// text.
 const (
 	maxBody     = 1 << 20
 	smallBody   = 16 << 10
-	largeBodies = 32 << 20 // of memory for all bodies that outgrow smallBody
+	largeBodies = 32 << 20 // for all bodies above smallBody together
 )
 
-// read fills the call with the requests of the body, or says what is wrong.
+// read decodes the body into the call, or returns what is wrong with it.
 func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative bool) *problem {
 	if p := checkHeader(r.Header); p != nil {
 		return p
@@ -33,7 +33,7 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative boo
 	defer a.bodies.release(c)
 	err := a.bodies.receive(c, http.MaxBytesReader(w, r.Body, maxBody))
 	if err == errNoRoom {
-		return &problem{status: http.StatusServiceUnavailable, detail: "too many large bodies at once; ask again"}
+		return &problem{status: http.StatusServiceUnavailable, detail: "too many large bodies are being read; ask again"}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()
@@ -45,11 +45,11 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative boo
 }
 
 func tooLarge() *problem {
-	return &problem{status: http.StatusRequestEntityTooLarge, field: "body", detail: fmt.Sprintf("body is over %d bytes", maxBody)}
+	return &problem{status: http.StatusRequestEntityTooLarge, field: "body", detail: fmt.Sprintf("body is larger than %d bytes", maxBody)}
 }
 
-// checkHeader refuses what is declared to be something other than plain JSON.
-// No declaration is fine, and so is the one that curl -d makes on its own.
+// checkHeader refuses a body that is declared as anything other than plain JSON. It accepts a missing declaration and
+// the one that curl -d sends.
 func checkHeader(h http.Header) *problem {
 	if declared := h.Get("Content-Type"); declared != "" && declared != "application/json" {
 		kind, _, err := mime.ParseMediaType(declared)
@@ -70,15 +70,14 @@ func unsupported(header, got, want string) *problem {
 	}
 }
 
-// bodyBudget bounds the memory of all bodies that outgrow smallBody. A body pays
-// for memory when its bytes have filled what it has, so a client that announces
-// much and sends nothing takes nothing from others.
+// bodyBudget bounds the memory of all bodies above smallBody. A body pays for memory only when its bytes have filled
+// what it has, so a client that announces a large body and sends nothing takes nothing.
 type bodyBudget struct{ held atomic.Int64 }
 
 var errNoRoom = errors.New("no memory for a large body")
 
-// receive reads all of a body into the call. It refuses rather than wait for
-// memory: whoever holds that may never send another byte.
+// receive reads the whole body into the call. It refuses a body instead of waiting for memory, because the client
+// that holds the memory may never send another byte.
 func (b *bodyBudget) receive(c *call, body io.Reader) error {
 	for {
 		if c.body.Available() == 0 && !b.grow(c) {
@@ -96,7 +95,7 @@ func (b *bodyBudget) receive(c *call, body io.Reader) error {
 	}
 }
 
-// grow doubles a buffer, if it stays small or the budget allows.
+// grow doubles the buffer if it stays small or the budget allows it.
 func (b *bodyBudget) grow(c *call) bool {
 	more := int64(max(c.body.Cap(), bytes.MinRead))
 	if c.body.Cap() >= smallBody {
@@ -110,7 +109,7 @@ func (b *bodyBudget) grow(c *call) bool {
 	return true
 }
 
-// release gives back what a large body has paid for.
+// release returns the memory of a large body to the budget.
 func (b *bodyBudget) release(c *call) {
 	if c.paid == 0 {
 		return

@@ -11,8 +11,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// stalling is a request whose body has sent some of its bytes, and then nothing
-// until it is closed.
+// stalling is a request that sends some bytes of its body, and then nothing until it is closed.
 type stalling struct {
 	*io.PipeWriter
 	answer chan *httptest.ResponseRecorder
@@ -70,7 +69,7 @@ func TestLargeBodiesBeyondTheMemoryAreRefusedAtOnce(t *testing.T) {
 		if least := largeBodies/maxBody - 1; len(held) < least {
 			t.Errorf("%d bodies of %d bytes were received, want at least %d", len(held), len(largest), least)
 		}
-		checkProblem(t, "one more", refused, fault{status: http.StatusServiceUnavailable, detail: "too many large bodies at once; ask again"})
+		checkProblem(t, "one more", refused, fault{status: http.StatusServiceUnavailable, detail: "too many large bodies are being read; ask again"})
 		if got := refused.Header().Get("Retry-After"); got != "1" {
 			t.Errorf("Retry-After is %q, want 1", got)
 		}
@@ -95,7 +94,7 @@ func TestLargeBodiesBeyondTheMemoryAreRefusedAtOnce(t *testing.T) {
 func TestBodyOfAClientThatLeftIsNotDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, usual)
-		s := stall(f, `{"key":"a"}`) // whole, but for the end of its last chunk
+		s := stall(f, `{"key":"a"}`) // complete except for the end of the last chunk
 		_ = s.CloseWithError(io.ErrUnexpectedEOF)
 		if w := <-s.answer; w.Code != http.StatusBadRequest {
 			t.Errorf("got %d %s", w.Code, w.Body)

@@ -9,12 +9,12 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// call is the memory of one request, used again by later ones.
+// call is the memory of one request. Later requests reuse it.
 type call struct {
 	body     bytes.Buffer
-	paid     int64 // of the memory of large bodies
+	paid     int64 // from the budget of large bodies
 	json     jsontext.Decoder
-	text     []byte // the last string read, unescaped
+	text     []byte // the last string, unescaped
 	requests []weir.Request
 	answer   []byte
 }
@@ -23,8 +23,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 func newCall() *call { return calls.Get().(*call) }
 
-// free gives the memory back. That of a large body was released before: a burst
-// of those should not stay in memory.
+// free returns the call to the pool. It drops a large body, so that a burst of large bodies does not stay in memory.
 func (c *call) free() {
 	c.body.Reset()
 	c.json.Reset(&c.body)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The fields of a request. A body is one request, or fieldRequests alone.
+// The fields of a request. A body is either one request or the field requests alone.
 const (
 	fieldRule     = "rule"
 	fieldKey      = "key"
@@ -18,13 +18,12 @@ const (
 	fieldRequests = "requests"
 )
 
-// defaultRule is asked when a request names none.
+// defaultRule is the rule of a request that names none.
 const defaultRule = "default"
 
-// decode reads the body into c.requests. It is strict, because what is
-// misread here is admitted wrongly there: no field is unknown or comes twice,
-// nothing follows the document, numbers are whole, text is UTF-8. negative
-// says that a cost below zero means something.
+// decode reads the body into c.requests. It is strict, because a misread request would be admitted wrongly. It
+// refuses unknown and repeated fields, text after the document, fractions, and text that is not UTF-8. negative
+// permits costs below 0.
 func (c *call) decode(rules map[string]*weir.Rule, negative bool) *problem {
 	c.json.Reset(&c.body)
 	d := decoder{reader: reader{call: c}, rules: rules, negative: negative}
@@ -32,7 +31,7 @@ func (c *call) decode(rules map[string]*weir.Rule, negative bool) *problem {
 		return p
 	}
 	if _, err := c.json.ReadToken(); err != io.EOF {
-		return badField("body", "goes on after the document")
+		return badField("body", "continues after the document")
 	}
 	return nil
 }
@@ -43,7 +42,7 @@ type decoder struct {
 	negative bool
 }
 
-// item is one request as it was written.
+// item is one request as the client wrote it.
 type item struct {
 	rule            *weir.Rule
 	key             string
@@ -51,7 +50,7 @@ type item struct {
 	hasKey, hasCost bool
 }
 
-// document reads one request, or a list of them.
+// document reads one request or a list of requests.
 func (d *decoder) document() *problem {
 	body := spot{index: -1}
 	if p := d.open('{', body); p != nil {
@@ -76,7 +75,7 @@ func (d *decoder) document() *problem {
 	}
 	if several {
 		if single != (item{}) {
-			return badField(fieldRequests, "cannot stand beside rule, key or cost")
+			return badField(fieldRequests, "excludes rule, key and cost")
 		}
 		return d.token()
 	}
@@ -93,7 +92,7 @@ func (d *decoder) list() *problem {
 	}
 	for i := 0; d.json.PeekKind() != ']'; i++ {
 		if i == weir.MaxRequests {
-			return badField(fieldRequests, fmt.Sprintf("are more than %d", weir.MaxRequests))
+			return badField(fieldRequests, fmt.Sprintf("has more than %d elements", weir.MaxRequests))
 		}
 		if p := d.element(spot{index: i}); p != nil {
 			return p
@@ -125,7 +124,7 @@ func (d *decoder) element(at spot) *problem {
 	return d.token()
 }
 
-// add completes an item with the defaults.
+// add appends an item, completed with defaults.
 func (d *decoder) add(it item, at spot) *problem {
 	if !it.hasKey {
 		return badField(at.of(fieldKey).String(), `is missing (the empty key is written "")`)
@@ -193,11 +192,11 @@ func (d *decoder) cost(at spot) (int64, *problem) {
 	cost, err := strconv.ParseInt(string(d.text), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, badField(at.String(), "is "+clip(d.text)+", beyond 64 bits")
+		return 0, badField(at.String(), "is "+clip(d.text)+", above 64 bits")
 	case err != nil:
 		return 0, badField(at.String(), "is "+clip(d.text)+", not a whole number in plain digits")
 	case cost < 0 && !d.negative:
-		return 0, badField(at.String(), fmt.Sprintf("is %d, and only record takes less than 0", cost))
+		return 0, badField(at.String(), fmt.Sprintf("is %d; only record takes a cost below 0", cost))
 	}
 	return cost, nil
 }

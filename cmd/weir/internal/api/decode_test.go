@@ -8,9 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// FuzzDecode holds the decoder against the standard library's: what it accepts
-// is JSON, means the same there, and is within the bounds; what it refuses gets
-// a problem that names a place.
+// FuzzDecode compares the decoder with the standard library's. A body that it accepts is JSON with the same meaning,
+// within the bounds. A body that it refuses gets a problem that names a place.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"key":"alice"}`, `{"rule":"other","key":"","cost":-5}`, `{"requests":[{"key":"a"},{"key":"b","cost":2}]}`,
@@ -66,7 +65,7 @@ func (p *plainItem) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*bare)(p))
 }
 
-// expected reads an accepted body with the standard library.
+// expected decodes an accepted body with the standard library.
 func expected(t *testing.T, body []byte) []plainItem {
 	var several struct{ Requests []plainItem }
 	if err := json.Unmarshal(body, &several); err != nil {

@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// asked is a curl line of docs/api.md, and the answer that stands below it.
+// asked matches a curl line of docs/api.md and the answer below it.
 var asked = regexp.MustCompile(`(?m)^\$ curl (?:-d '([^']*)' )?http://127\.0\.0\.1:8080(/\S+)\n(\{.*)?`)
 
-// The document is played from top to bottom, against the daemon's own rule and
-// the one that its text names, by a clock that stands still. Numbers of the
-// statistics depend on the machine.
+// The test runs the document from top to bottom, with the daemon's default rule and the one that the text names, on a
+// clock that stands still. It skips the numbers of the statistics, which depend on the machine.
 func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/api.md")
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// unreadyAfter is how long the engine fails before the daemon is not ready.
+// unreadyAfter is how long the engine must fail before the daemon stops being ready.
 const unreadyAfter = 5 * time.Second
 
-// probeGap is how often Watch asks the engine.
+// probeGap is the time between two probes.
 const probeGap = time.Second
 
-// engineHealth knows since when the engine has failed, and why.
+// engineHealth records since when the engine has failed, and why.
 type engineHealth struct {
-	decided atomic.Bool // since Watch looked last
+	decided atomic.Bool // since the last probe
 	failing atomic.Pointer[failure]
 }
 
@@ -26,9 +26,9 @@ type failure struct {
 	reason string
 }
 
-// succeeded notes a decision.
+// succeeded records a decision.
 func (h *engineHealth) succeeded() {
-	if !h.decided.Load() { // a write only if there is none yet: all decisions come here
+	if !h.decided.Load() { // every decision comes here, so write only once
 		h.decided.Store(true)
 	}
 	if h.failing.Load() != nil {
@@ -36,7 +36,7 @@ func (h *engineHealth) succeeded() {
 	}
 }
 
-// failed notes that the engine could not decide. The reason is the latest one.
+// failed records that the engine could not decide. It keeps the latest reason.
 func (h *engineHealth) failed(reason string) {
 	since := time.Now()
 	if before := h.failing.Load(); before != nil {
@@ -45,7 +45,7 @@ func (h *engineHealth) failed(reason string) {
 	h.failing.Store(&failure{since, reason})
 }
 
-// unready is the reason why the engine is of no use, or empty.
+// unready returns the reason why the engine cannot serve, or "".
 func (h *engineHealth) unready() string {
 	f := h.failing.Load()
 	if f == nil || time.Since(f.since) < unreadyAfter {
@@ -54,9 +54,8 @@ func (h *engineHealth) unready() string {
 	return "the engine has failed for " + time.Since(f.since).Round(time.Second).String() + ": " + f.reason
 }
 
-// Watch asks the engine once a second, unless decisions show that it is well,
-// until the context ends. So readiness ends without anybody asking, and returns
-// though balancers send nobody here.
+// Watch probes the engine once a second until the context ends. It skips a probe if a decision has succeeded
+// meanwhile. Readiness therefore ends without traffic, and returns although load balancers send none.
 func (a *API) Watch(ctx context.Context) {
 	tick := time.NewTicker(probeGap)
 	defer tick.Stop()
@@ -77,16 +76,15 @@ func (a *API) Watch(ctx context.Context) {
 			a.health.succeeded()
 		case ctx.Err() == nil:
 			a.health.failed(a.why(err))
-			a.failures.warn(a.log, "the engine could not decide", "asked", "by itself", "error", err)
+			a.failures.warn(a.log, "the engine could not decide", "source", "probe", "error", err)
 		}
 	}
 }
 
-// probeKey is a key that no request has: it is not UTF-8.
+// probeKey is a key that no client can send, because it is not UTF-8.
 const probeKey = "\xffprobe"
 
-// Probe asks an engine to decide, which it can do only if it can write. It
-// leaves nothing behind.
+// Probe makes an engine decide, which succeeds only if the engine can write. It leaves nothing behind.
 func Probe(ctx context.Context, engine weir.Engine, rule *weir.Rule) error {
 	if _, err := engine.Take(ctx, rule.For(probeKey, 1)); err != nil {
 		return err
@@ -94,13 +92,13 @@ func Probe(ctx context.Context, engine weir.Engine, rule *weir.Rule) error {
 	return engine.Reset(ctx, rule.For(probeKey, 1))
 }
 
-// why puts the error of an engine into words for strangers.
+// why describes an error of the engine to clients.
 func (a *API) why(err error) string {
 	switch {
 	case a.patience > 0 && errors.Is(err, context.DeadlineExceeded):
-		return "it did not decide within " + a.patience.String()
+		return "the engine did not decide within " + a.patience.String()
 	case a.reason != nil:
 		return a.reason(err)
 	}
-	return "it could not decide"
+	return "the engine could not decide"
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// flaky is an engine that fails while told to.
+// flaky is an engine that fails on demand.
 type flaky struct {
 	weir.Engine
 	fails atomic.Bool
@@ -83,7 +83,7 @@ func takeWithin(ctx context.Context) *http.Request {
 	return r
 }
 
-// Balancers send nobody to a daemon that is not ready.
+// Load balancers send no requests to a daemon that is not ready.
 func TestWatchNoticesFailureAndRecoveryThoughNobodyAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, api := newFlaky(t)

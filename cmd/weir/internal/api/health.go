@@ -10,15 +10,15 @@ var openAPIDocument []byte
 
 func (a *API) openAPI(w http.ResponseWriter, _ *http.Request) { writeJSON(w, openAPIDocument) }
 
-// alive says that the process is alive, and that alone.
+// alive reports that the process is alive.
 func (a *API) alive(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, []byte(`{"status":"alive"}`+"\n"))
 }
 
-// readiness says whether new work should be sent here.
+// readiness reports whether the daemon should receive new work.
 func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
 	if a.phase.Load() != serving {
-		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "stopping: requests in flight finish, send new ones elsewhere"})
+		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "the daemon is stopping; send new requests elsewhere"})
 		return
 	}
 	if reason := a.health.unready(); reason != "" {
@@ -28,27 +28,26 @@ func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
 }
 
-// The phases of a server: they follow one another.
+// The phases of a server, in order.
 const (
 	serving int32 = iota
 	stopping
 	ending
 )
 
-// Stopping turns readiness off for good. Decisions are answered as before, and
-// each answer tells the client to close its connection.
+// Stopping ends readiness permanently. The API continues to decide, and each answer tells the client to close its
+// connection.
 func (a *API) Stopping() { a.phase.Store(stopping) }
 
-// Ending makes each answer the last of its connection.
+// Ending makes each answer the last on its connection.
 func (a *API) Ending() { a.phase.Store(ending) }
 
-// sayClose tells the client of a server that stops to send nothing more on the
-// connection. Until the end, the server keeps it open all the same: requests
-// that were on their way are answered, too.
+// sayClose tells the client of a stopping server to send no further request on the connection. The server keeps the
+// connection open until the end, because requests may already be on their way.
 func (a *API) sayClose(h http.Header) {
 	switch a.phase.Load() {
 	case stopping:
-		h["connection"] = []string{"close"} // net/http closes after the other spelling
+		h["connection"] = []string{"close"} // net/http closes the connection for the canonical spelling only
 	case ending:
 		h.Set("Connection", "close")
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// leases tell how long slots of the rules that have some are held at most.
+// leases hold the longest lease of a slot, for each rule with slots.
 type leases map[*weir.Rule]time.Duration
 
 func (l leases) add(rule *weir.Rule) {
@@ -18,8 +18,7 @@ func (l leases) add(rule *weir.Rule) {
 	}
 }
 
-// shortest is the lease of what the requests hold that ends first; 0 if none of
-// them holds slots.
+// shortest returns the shortest lease of the requests, or 0 if none of them holds slots.
 func (l leases) shortest(requests []weir.Request) (first time.Duration) {
 	if len(l) == 0 {
 		return 0

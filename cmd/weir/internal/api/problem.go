@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// problem is an error as RFC 9457 writes it. The field names the part of the
-// request that is wrong: "requests[1].cost", "body", a header, or nothing.
+// problem is an error in the form of RFC 9457. The field names the faulty part of the request: "requests[1].cost",
+// "body", a header, or nothing.
 type problem struct {
 	status  int
 	field   string
@@ -15,16 +15,16 @@ type problem struct {
 	counted counted
 }
 
-// counted says whether the cost of a request without an answer was counted. Most
-// problems are found before the engine is asked.
+// counted says whether the cost of a failed request was counted. The API finds most problems before it calls the
+// engine.
 type counted string
 
 const (
 	notCounted   counted = ""
-	maybeCounted counted = "unknown" // also if only some of several requests were
+	maybeCounted counted = "unknown" // also if some of several requests were counted
 )
 
-// badField is the problem of a request that says something wrong.
+// badField returns the problem of a faulty field.
 func badField(field, reason string) *problem {
 	return &problem{status: http.StatusBadRequest, field: field, detail: field + " " + reason}
 }
@@ -50,7 +50,7 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	_, _ = w.Write(append(b, "}\n"...))
 }
 
-// quote shows a text of the client, but never much of it.
+// quote quotes a text of the client and truncates it.
 func quote(s string) string {
 	const most = 64
 	if len(s) > most {

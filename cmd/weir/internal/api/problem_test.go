@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// fault is a request and the problem it gets.
+// fault is a faulty request and the expected problem.
 type fault struct {
 	path, body string
 	status     int
@@ -20,8 +20,8 @@ type fault struct {
 	detail     string
 }
 
-// TestRequestsForOtherHostsAreNotAnswered asks on every path, as a page could
-// that has its own name lead here.
+// TestRequestsForOtherHostsAreNotAnswered sends requests to every path, like a web page whose name resolves to this
+// machine.
 func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
 	f := newFixture(t, usual)
 	f.serves = func(host string) bool { return host == "here:80" }
@@ -36,7 +36,7 @@ func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
 		w := ask(route.method, path, "evil.example")
 		checkProblem(t, path, w, fault{
 			status: http.StatusMisdirectedRequest, field: "Host",
-			detail: `Host "evil.example" is not served here; weir serve --host NAME adds one`,
+			detail: `Host "evil.example" is unknown; weir serve --host NAME adds one`,
 		})
 	}
 	if w := ask(http.MethodPost, "/v1/take", "here:80"); !strings.Contains(w.Body.String(), `"remaining":19,`) {
@@ -44,7 +44,7 @@ func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
 	}
 }
 
-// TestFaultsSayWhatAndWhere is the table of bad input: each with its exact message.
+// TestFaultsSayWhatAndWhere is the table of faulty input, with the exact message of each.
 func TestFaultsSayWhatAndWhere(t *testing.T) {
 	long := strings.Repeat("k", weir.MaxKey+1)
 	many := strings.TrimSuffix(strings.Repeat(`{"key":"a"},`, weir.MaxRequests+1), ",")
@@ -55,9 +55,9 @@ func TestFaultsSayWhatAndWhere(t *testing.T) {
 		{"take", `{"key":"a"`, bad, "body", `body ends before the document does`},
 		{"take", `{"key":"a`, bad, "body", `body ends before the document does`},
 		{"take", `{"requests":[`, bad, "body", `body ends before the document does`},
-		{"take", `{"key":"a"}}`, bad, "body", `body goes on after the document`},
-		{"take", `{"key":"a"} {"key":"b"}`, bad, "body", `body goes on after the document`},
-		{"take", `{"key":"a"}x`, bad, "body", `body goes on after the document`},
+		{"take", `{"key":"a"}}`, bad, "body", `body continues after the document`},
+		{"take", `{"key":"a"} {"key":"b"}`, bad, "body", `body continues after the document`},
+		{"take", `{"key":"a"}x`, bad, "body", `body continues after the document`},
 		{"take", `key=a`, bad, "body", `body is not JSON at byte 1: invalid character 'k' at start of value`},
 		{"take", `{key:"a"}`, bad, "body", `body is not JSON at byte 2: invalid character 'k' at start of value`},
 		{"take", `{"key" "a"}`, bad, "body", `body is not JSON at byte 8: invalid character '"' after object name (expecting ':')`},
@@ -88,26 +88,26 @@ func TestFaultsSayWhatAndWhere(t *testing.T) {
 		{"take", `{"key":"a","cost":"1"}`, bad, "cost", `cost is a string, not a whole number`},
 		{"take", `{"key":"a","cost":null}`, bad, "cost", `cost is null, not a whole number`},
 		{"take", `{"key":"a","cost":false}`, bad, "cost", `cost is false, not a whole number`},
-		{"take", `{"key":"a","cost":9223372036854775808}`, bad, "cost", `cost is 9223372036854775808, beyond 64 bits`},
-		{"take", `{"key":"a","cost":` + strings.Repeat("9", 500) + `}`, bad, "cost", `cost is ` + strings.Repeat("9", 40) + `…, beyond 64 bits`},
-		{"take", `{"key":"a","cost":-1}`, bad, "cost", `cost is -1, and only record takes less than 0`},
-		{"peek", `{"key":"a","cost":-1}`, bad, "cost", `cost is -1, and only record takes less than 0`},
-		{"record", `{"key":"a","cost":-9223372036854775809}`, bad, "cost", `cost is -9223372036854775809, beyond 64 bits`},
+		{"take", `{"key":"a","cost":9223372036854775808}`, bad, "cost", `cost is 9223372036854775808, above 64 bits`},
+		{"take", `{"key":"a","cost":` + strings.Repeat("9", 500) + `}`, bad, "cost", `cost is ` + strings.Repeat("9", 40) + `…, above 64 bits`},
+		{"take", `{"key":"a","cost":-1}`, bad, "cost", `cost is -1; only record takes a cost below 0`},
+		{"peek", `{"key":"a","cost":-1}`, bad, "cost", `cost is -1; only record takes a cost below 0`},
+		{"record", `{"key":"a","cost":-9223372036854775809}`, bad, "cost", `cost is -9223372036854775809, above 64 bits`},
 		{"reset", `{"rule":"nosuch","key":"a"}`, bad, "rule", `rule is "nosuch", and no rule has that name`},
 		{"take", `{"requests":[]}`, bad, "requests", `requests is empty`},
 		{"take", `{"requests":{"key":"a"}}`, bad, "requests", `requests is an object, not a list`},
 		{"take", `{"requests":null}`, bad, "requests", `requests is null, not a list`},
 		{"take", `{"requests":["a"]}`, bad, "requests[0]", `requests[0] is a string, not an object`},
-		{"take", `{"requests":[` + many + `]}`, bad, "requests", `requests are more than 128`},
+		{"take", `{"requests":[` + many + `]}`, bad, "requests", `requests has more than 128 elements`},
 		{"take", `{"requests":[{"key":"a"},{"cost":2}]}`, bad, "requests[1].key", `requests[1].key is missing (the empty key is written "")`},
-		{"take", `{"requests":[{"key":"a"},{"key":"b","cost":-2}]}`, bad, "requests[1].cost", `requests[1].cost is -2, and only record takes less than 0`},
+		{"take", `{"requests":[{"key":"a"},{"key":"b","cost":-2}]}`, bad, "requests[1].cost", `requests[1].cost is -2; only record takes a cost below 0`},
 		{"take", `{"requests":[{"key":"a","requests":[]}]}`, bad, "requests[0]", `requests[0] has the field "requests", not one of rule, key, cost`},
-		{"take", `{"requests":[{"key":"a"}],"key":"b"}`, bad, "requests", `requests cannot stand beside rule, key or cost`},
-		{"take", `{"cost":1,"requests":[{"key":"a"}]}`, bad, "requests", `requests cannot stand beside rule, key or cost`},
+		{"take", `{"requests":[{"key":"a"}],"key":"b"}`, bad, "requests", `requests excludes rule, key and cost`},
+		{"take", `{"cost":1,"requests":[{"key":"a"}]}`, bad, "requests", `requests excludes rule, key and cost`},
 		{"take", `{"requests":[{"key":"a"},{"rule":"line","key":"b"}]}`, bad, "rule", `rule "line": rule cannot be decided together with others: it delays, or counts denied attempts`},
-		{"take", `{"key":"` + strings.Repeat("k", maxBody) + `"}`, http.StatusRequestEntityTooLarge, "body", `body is over 1048576 bytes`},
-		{"nosuch", `{"key":"a"}`, http.StatusNotFound, "", `no such path; GET /openapi.json lists the paths`},
-		{"take/", `{"key":"a"}`, http.StatusNotFound, "", `no such path; GET /openapi.json lists the paths`},
+		{"take", `{"key":"` + strings.Repeat("k", maxBody) + `"}`, http.StatusRequestEntityTooLarge, "body", `body is larger than 1048576 bytes`},
+		{"nosuch", `{"key":"a"}`, http.StatusNotFound, "", `the path does not exist; GET /openapi.json lists the paths`},
+		{"take/", `{"key":"a"}`, http.StatusNotFound, "", `the path does not exist; GET /openapi.json lists the paths`},
 	}
 	f := newFixture(t, usual, "line=leaky bucket 1/s queue 5")
 	for _, bad := range faults {
@@ -119,7 +119,7 @@ func TestFaultsSayWhatAndWhere(t *testing.T) {
 	}
 }
 
-// checkProblem is for problems that count nothing.
+// checkProblem checks a problem that counted nothing.
 func checkProblem(t *testing.T, what string, w *httptest.ResponseRecorder, want fault) {
 	t.Helper()
 	checkCounted(t, what, w, want, "no")
@@ -151,11 +151,11 @@ func TestFaultsOfTheHeaderSayWhatAndWhere(t *testing.T) {
 		{"POST", "/v1/take", "Content-Type", "text/xml", fault{status: unsupported, field: "Content-Type", detail: `Content-Type is "text/xml", want application/json`}},
 		{"POST", "/v1/take", "Content-Type", ";;", fault{status: unsupported, field: "Content-Type", detail: `Content-Type is ";;", want application/json`}},
 		{"POST", "/v1/take", "Content-Encoding", "gzip", fault{status: unsupported, field: "Content-Encoding", detail: `Content-Encoding is "gzip", want none`}},
-		{"POST", "/v1/take", "Origin", "https://elsewhere.example", fault{status: http.StatusForbidden, detail: `a page of another origin may not ask`}},
+		{"POST", "/v1/take", "Origin", "https://elsewhere.example", fault{status: http.StatusForbidden, detail: `requests from pages of another origin are refused`}},
 		{"GET", "/v1/take", "", "", fault{status: http.StatusMethodNotAllowed, detail: `this path takes POST`}},
 		{"PUT", "/v1/reset", "", "", fault{status: http.StatusMethodNotAllowed, detail: `this path takes POST`}},
 		{"POST", "/readyz", "", "", fault{status: http.StatusMethodNotAllowed, detail: `this path takes GET, HEAD`}},
-		{"GET", "/", "", "", fault{status: http.StatusNotFound, detail: `no such path; GET /openapi.json lists the paths`}},
+		{"GET", "/", "", "", fault{status: http.StatusNotFound, detail: `the path does not exist; GET /openapi.json lists the paths`}},
 	}
 	f := newFixture(t, usual)
 	for _, test := range tests {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// rareLog warns of what may happen with every request: once a second at most, with
-// how often it has held its tongue since.
+// rareLog writes a warning that every request may cause at most once a second, with the number of suppressed
+// warnings.
 type rareLog struct {
-	next  atomic.Int64 // when it may speak again
+	next  atomic.Int64 // the earliest time of the next warning
 	quiet atomic.Int64
 }
 
@@ -17,7 +17,7 @@ const rareLogGap = time.Second
 
 func (l *rareLog) warn(log *slog.Logger, message string, args ...any) {
 	now, next := time.Now().UnixNano(), l.next.Load()
-	wait := time.Duration(next - now) // longer than the gap only if the clock was set back
+	wait := time.Duration(next - now) // longer than the gap only after the clock was set back
 	if wait > 0 && wait <= rareLogGap || !l.next.CompareAndSwap(next, now+int64(rareLogGap)) {
 		l.quiet.Add(1)
 		return

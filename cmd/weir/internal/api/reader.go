@@ -9,11 +9,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// spot is a place in a request, put into words only when something is wrong
-// there.
+// spot is a place in a request. It becomes text only in a problem.
 type spot struct {
 	index int    // of an element of the list; -1 outside it
-	field string // empty for the object itself
+	field string // "" for the object itself
 }
 
 func (s spot) of(field string) spot { return spot{s.index, field} }
@@ -30,10 +29,10 @@ func (s spot) String() string {
 	return fmt.Sprintf("%s[%d].%s", fieldRequests, s.index, s.field)
 }
 
-// reader takes a JSON document apart and puts what is wrong into words.
+// reader reads JSON tokens and describes what is wrong with them.
 type reader struct{ *call }
 
-// open reads the bracket that begins an object or a list.
+// open reads the opening bracket of an object or a list.
 func (r *reader) open(bracket jsontext.Kind, at spot) *problem {
 	if p := r.expect(bracket, at, kinds[bracket]); p != nil {
 		return p
@@ -41,7 +40,7 @@ func (r *reader) open(bracket jsontext.Kind, at spot) *problem {
 	return r.token()
 }
 
-// token reads whatever is next, of which only errors matter.
+// token reads the next token. Only its error matters.
 func (r *reader) token() *problem {
 	if _, err := r.json.ReadToken(); err != nil {
 		return notJSON(err)
@@ -58,11 +57,11 @@ func (r *reader) string(at spot) *problem {
 	if err != nil {
 		return notJSON(err)
 	}
-	r.text, _ = jsontext.AppendUnquote(r.text[:0], raw) // it was read, so it is valid
+	r.text, _ = jsontext.AppendUnquote(r.text[:0], raw) // raw is a valid string, because it was just read
 	return nil
 }
 
-// number reads a number as it is written into r.text.
+// number reads the digits of a number into r.text.
 func (r *reader) number(at spot) *problem {
 	if p := r.expect('0', at, "a whole number"); p != nil {
 		return p
@@ -75,12 +74,12 @@ func (r *reader) number(at spot) *problem {
 	return nil
 }
 
-// kinds are the JSON types in words.
+// kinds are the names of the JSON types.
 var kinds = map[jsontext.Kind]string{
 	'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list",
 }
 
-// expect looks at what is next without reading it.
+// expect checks the next token without reading it.
 func (r *reader) expect(want jsontext.Kind, at spot, what string) *problem {
 	got := r.json.PeekKind()
 	if got == want {
@@ -93,7 +92,7 @@ func (r *reader) expect(want jsontext.Kind, at spot, what string) *problem {
 	return notJSON(err)
 }
 
-// notJSON puts into words what the JSON library refused.
+// notJSON describes an error of the JSON library.
 func notJSON(err error) *problem {
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {

@@ -5,12 +5,11 @@ import (
 	"net/http"
 )
 
-// withoutRoom is the key of what WithoutRoom says.
+// withoutRoom is the context key of WithoutRoom.
 type withoutRoom struct{}
 
-// WithoutRoom marks the context of a connection that is one too many. What is
-// asked over it is not decided; only whether the process is alive is told. The
-// connection ends with the answer.
+// WithoutRoom marks the context of a spare connection, for which the server has no room. The API refuses its
+// requests, except the liveness check, and closes it after the answer.
 func WithoutRoom(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutRoom{}, true)
 }
@@ -23,6 +22,6 @@ func (a *API) refuseRoom(w http.ResponseWriter, r *http.Request) {
 		a.alive(w, r)
 		return
 	}
-	a.noRoom.warn(a.log, "a request was refused: too many connections")
-	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many connections, and nothing was admitted; ask again, or over a connection that is open"})
+	a.noRoom.warn(a.log, "refused a request: too many connections")
+	writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many connections; nothing was admitted; ask again, or reuse an open connection"})
 }

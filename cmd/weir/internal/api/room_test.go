@@ -20,7 +20,7 @@ func TestWithoutRoomOnlyHealthIsTold(t *testing.T) {
 	}
 	for method, path := range map[string]string{http.MethodPost: "/v1/take", http.MethodGet: "/readyz"} {
 		w := ask(method, path)
-		checkProblem(t, path, w, fault{status: http.StatusServiceUnavailable, detail: "too many connections, and nothing was admitted; ask again, or over a connection that is open"})
+		checkProblem(t, path, w, fault{status: http.StatusServiceUnavailable, detail: "too many connections; nothing was admitted; ask again, or reuse an open connection"})
 		if got := w.Header().Get("Retry-After"); got != "1" {
 			t.Errorf("%s: Retry-After is %q, want 1", path, got)
 		}

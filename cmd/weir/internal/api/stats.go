@@ -10,13 +10,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// teller is an ability of an engine: to tell what it holds and has done.
+// teller is an engine that keeps statistics.
 type teller interface {
 	Stats() weir.MemoryStats
 	Top(n int) (demanding, refused []weir.KeyCount)
 }
 
-// How many heavy keys of each kind are told, if nothing is said, and at most.
+// The number of heavy keys of each kind in the answer: the default and the maximum.
 const (
 	usualTop = 10
 	mostTop  = 128
@@ -69,7 +69,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	for i, rule := range s.Rules {
 		answer.Rules[i] = ruleStats(rule)
 	}
-	body, _ := json.Marshal(answer) // numbers and texts always can
+	body, _ := json.Marshal(answer) // numbers and strings always marshal
 	writeJSON(w, append(body, '\n'))
 }
 
@@ -81,11 +81,11 @@ func keyCounts(from []weir.KeyCount) []keyCount {
 	return counts
 }
 
-// readTop reads the query of a URL, which has the field top or none.
+// readTop reads the query of a URL, whose only field is the optional top.
 func readTop(query string) (int, *problem) {
 	fields, err := url.ParseQuery(query)
 	if err != nil {
-		return 0, badField("query", "is not encoded as a URL has it")
+		return 0, badField("query", "is not URL-encoded")
 	}
 	for name := range fields {
 		if name != "top" {
@@ -98,7 +98,7 @@ func readTop(query string) (int, *problem) {
 		return usualTop, nil
 	case 1:
 	default:
-		return 0, badField("top", "is there twice")
+		return 0, badField("top", "occurs twice")
 	}
 	n, err := strconv.Atoi(texts[0])
 	if err != nil || n < 0 || n > mostTop {

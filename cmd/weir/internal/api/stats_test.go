@@ -15,7 +15,7 @@ func TestStatsTellDecisionsAndHeavyKeys(t *testing.T) {
 		post(f, "/v1/take", `{"rule":"login","key":"<alice>"}`)
 	}
 	post(f, "/v1/take", `{"key":"bob"}`)
-	post(f, "/v1/peek", `{"key":"carol"}`) // no decision
+	post(f, "/v1/peek", `{"key":"carol"}`) // not a decision
 	for path, want := range map[string]string{
 		"/v1/stats": `"rules":[{"rule":"default","decisions":1,"refusals":0,"overflow":0},{"rule":"login","decisions":3,"refusals":1,"overflow":0}],` +
 			`"demanding":[{"rule":"login","key":"\u003calice\u003e","count":3,"error":0},{"rule":"default","key":"bob","count":1,"error":0}],` +
@@ -60,9 +60,9 @@ func TestStatsThatCannotBeToldSayWhy(t *testing.T) {
 		{memory, "?top=-1", fault{status: bad, field: "top", detail: `top is "-1", not a whole number from 0 to 128`}},
 		{memory, "?top=", fault{status: bad, field: "top", detail: `top is "", not a whole number from 0 to 128`}},
 		{memory, "?top=1e1", fault{status: bad, field: "top", detail: `top is "1e1", not a whole number from 0 to 128`}},
-		{memory, "?top=1&top=2", fault{status: bad, field: "top", detail: `top is there twice`}},
+		{memory, "?top=1&top=2", fault{status: bad, field: "top", detail: `top occurs twice`}},
 		{memory, "?n=1", fault{status: bad, field: "query", detail: `query has the field "n", not top`}},
-		{memory, "?top=%zz", fault{status: bad, field: "query", detail: `query is not encoded as a URL has it`}},
+		{memory, "?top=%zz", fault{status: bad, field: "query", detail: `query is not URL-encoded`}},
 	} {
 		checkProblem(t, "GET /v1/stats"+test.query, get(test.api, "/v1/stats"+test.query), test.want)
 	}

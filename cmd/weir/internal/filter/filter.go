@@ -1,10 +1,8 @@
-// Package filter copies a stream at the pace of a limit: line by line, a few
-// bytes at a time, or line by line with a pace for each key. Start with New and
-// Filter.Run.
+// Package filter copies a stream at the rate of a limit: line by line, in chunks of bytes, or line by line with a
+// limit for each key. Start with New and Filter.Run.
 //
-// One goroutine reads ahead a little, another decides, waits and writes. What
-// was let go is written before anything is waited for, so that nothing is held
-// in a buffer, and in one piece where many lines are let go at once.
+// One goroutine reads ahead. Another decides, waits and writes. It writes all released lines before it waits, and
+// writes lines that are released together in one piece.
 package filter
 
 import (
@@ -16,49 +14,47 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Options say what is paced, and how.
+// Options configure a Filter.
 type Options struct {
-	// Limit is what lines, or bytes, wait for. A Concurrency is refused: a
-	// filter never knows when what it let go is over.
+	// Limit is the limit that lines or bytes wait for. New refuses a Concurrency, because a filter never knows when
+	// the work on a line is over.
 	Limit weir.Limit
-	// Chunk is how many bytes at most go at once. Default: 0, lines are paced.
+	// Chunk is the largest number of bytes written at once. Default: 0, which paces lines.
 	Chunk int
-	// Key tells lines apart. Default: nil, all have one pace and keep their
-	// order. With a key only the lines of a key do.
+	// Key returns the key of a line. Only lines of the same key then keep their order. Default: nil; all lines share
+	// one limit and keep their order.
 	Key func(line []byte) []byte
-	// Fair makes the keys share the limit in turns. Default: each has its own.
+	// Fair makes all keys share the limit in turns. Default: each key has its own limit.
 	Fair bool
-	// Held is how many lines at most are held back while those of other keys
-	// go. Default: MaxHeld.
+	// Held bounds the lines that are held back while lines of other keys pass. Default: MaxHeld.
 	Held int
-	// Moved is told how many lines and bytes were written, now and then, from
-	// the goroutine of Run.
+	// Moved receives the numbers of lines and bytes written since the last call. The goroutine of Run calls it from
+	// time to time.
 	Moved func(lines, bytes int64)
 }
 
-// The bounds of what is held back with a key. A longer line waits until all
-// lines before it are gone and passes in pieces.
+// The bounds of the held lines. A longer line waits until all earlier lines are written, and then passes in pieces.
 const (
 	MaxHeld     = 16384
 	maxHeldSize = 16 << 20
 	MaxLine     = 1 << 20
 )
 
-// Filter is made with New and run once.
+// Filter copies one stream. New makes it, and Run runs it once.
 type Filter struct {
 	options Options
 	gate    *gate
 }
 
-// New checks the options. Errors of a limit are those of weir.New.
+// New returns a Filter after checking the options. Errors of a limit are those of weir.New.
 func New(o Options) (*Filter, error) {
 	switch {
 	case o.Chunk < 0 || o.Held < 0:
-		return nil, fmt.Errorf("pace: chunk %d, held %d: at least 0", o.Chunk, o.Held)
+		return nil, fmt.Errorf("pace: chunk %d, held %d: below 0", o.Chunk, o.Held)
 	case o.Chunk > 0 && o.Key != nil:
-		return nil, errors.New("pace: bytes have no key")
+		return nil, errors.New("pace: a chunk excludes a key")
 	case o.Fair && o.Key == nil:
-		return nil, errors.New("pace: fair needs a key")
+		return nil, errors.New("pace: fair requires a key")
 	}
 	if o.Held == 0 {
 		o.Held = MaxHeld
@@ -71,14 +67,13 @@ func New(o Options) (*Filter, error) {
 	return &Filter{options: o, gate: g}, nil
 }
 
-// Run copies in to out until in ends, and returns nil; until the context does,
-// and returns its cause; or until one of both fails, and returns a *StreamError.
-// In each case what was let go has been written. A Read that is under way when
-// the context ends is left behind.
+// Run copies in to out. It returns nil at the end of in, the cause of the context when the context ends, and a
+// *StreamError when in or out fails. Before it returns it writes all released lines. It leaves a pending Read behind
+// when the context ends.
 func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	clock := newClock()
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // ends the reading goroutine, once its Read returns
+	defer stop() // ends the reading goroutine once its Read returns
 	s := stream{
 		ctx:    ctx,
 		clock:  clock,
@@ -106,9 +101,9 @@ func (s *stream) copy(o *Options) error {
 	return newKeyed(s, o, newApart(s.gate)).run()
 }
 
-// StreamError is a failure of what is copied from or to.
+// StreamError is a failure of the input or the output.
 type StreamError struct {
-	Op  string // read or write
+	Op  string // "read" or "write"
 	Err error
 }
 

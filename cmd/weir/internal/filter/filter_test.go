@@ -16,13 +16,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// written is one Write and when it came.
+// written is one Write and its time.
 type written struct {
 	at   time.Duration
 	text string
 }
 
-// recorder keeps what is written to it, and takes its time for it if asked to.
+// recorder keeps the writes. A write can take time.
 type recorder struct {
 	start  time.Time
 	writes []written
@@ -47,7 +47,7 @@ func (r *recorder) text() string {
 	return all.String()
 }
 
-// String is each write with the milliseconds at which it came.
+// String returns each write with its time in milliseconds.
 func (r *recorder) String() string {
 	var all strings.Builder
 	for _, w := range r.writes {
@@ -101,7 +101,7 @@ func byColumn(t *testing.T, n string) func([]byte) []byte {
 	return key
 }
 
-// Show 4 in virtual time: 99 intervals of 50 ms.
+// 99 intervals of 50 ms, in virtual time.
 func TestHundredLinesAtTwentyPerSecondGoEvery50Milliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
@@ -190,8 +190,7 @@ func TestALineThatComesLateGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A million lines a second are not a million writes: here the wake-ups are 1 ms
-// apart because each write takes that long.
+// A million lines a second need far fewer writes: here wake-ups are 1 ms apart, because each write takes 1 ms.
 func TestLinesDueTogetherAreWrittenTogetherAndTheRateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := numbers(10_000)
@@ -358,7 +357,7 @@ func TestMovedAddsUpToAllLinesAndBytes(t *testing.T) {
 	}
 }
 
-// FuzzOutputIsTheInput compares bytes, however the input is cut into reads.
+// FuzzOutputIsTheInput compares the bytes for any split of the input into reads.
 func FuzzOutputIsTheInput(f *testing.F) {
 	f.Add([]byte("a\nb\n"), uint16(3))
 	f.Add([]byte("\x00\xff\xfe\n\n\r\nno newline at the end"), uint16(1))
@@ -381,7 +380,7 @@ func FuzzOutputIsTheInput(f *testing.F) {
 	})
 }
 
-// shortReader delivers at most so much at once.
+// shortReader delivers at most a few bytes per Read.
 type shortReader struct {
 	rest []byte
 	most int

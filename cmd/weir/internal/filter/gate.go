@@ -8,15 +8,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// maxLag is how late a wake-up can be and not delay what comes after it. If the
-// reader of the output makes the filter wait for longer, or the process was
-// stopped, that time is lost: the lines of it do not come in a burst.
+// maxLag bounds the lateness of a wake-up that does not delay later lines. If the reader of the output stalls for
+// longer, or the process was stopped, the lost time does not return as a burst.
 const maxLag = 20 * time.Millisecond
 
-// gate decides at instants on a plan: units are spent as of when they were asked
-// for, a little before now, and so neither a late wake-up nor the rounding of an
-// instant adds up. A limit that is strict about any stretch of time gets the
-// instants of the releases: its lag is 0.
+// gate decides at planned instants. It spends units as of the time of the request, up to lag before now, so that late
+// wake-ups and rounding do not add up. A limit that is strict about every stretch of time has a lag of 0 and spends
+// at the time of release.
 type gate struct {
 	peek, take, record verb
 	capacity           int64
@@ -25,7 +23,7 @@ type gate struct {
 
 type verb func(t time.Time, key string, n int64) weir.Decision
 
-// newGate makes a gate for all keys together, or for each apart.
+// newGate returns a gate for all keys together, or one for each key.
 func newGate(limit weir.Limit, apart bool) (*gate, error) {
 	limit, planned, err := forWaiting(limit)
 	if err != nil {
@@ -55,18 +53,18 @@ func newGate(limit weir.Limit, apart bool) (*gate, error) {
 	return g, nil
 }
 
-// forWaiting is the limit as it is for a line that waits instead of being refused,
-// and whether it plans. The queue of a leaky bucket is then the input itself,
-// so that it works like a token bucket; and a waiting line is never denied.
+// forWaiting adapts the limit to lines that wait instead of being refused, and reports whether it plans. The input
+// replaces the queue of a leaky bucket, which then works like a token bucket. A sliding log does not count denied
+// lines, because no line is denied.
 func forWaiting(limit weir.Limit) (_ weir.Limit, planned bool, err error) {
 	switch l := limit.(type) {
 	case nil:
 		return nil, false, errors.New("pace: no limit")
 	case weir.Concurrency:
 		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit", Code: weir.CodeNoPace,
-			Reason: "cannot pace a stream: its slots are held until they are released, and a stream releases none"}
+			Reason: "cannot pace a stream, because a stream never releases its slots"}
 	case weir.DenyAll:
-		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit", Code: weir.CodeNoPace, Reason: "cannot pace a stream: it admits nothing"}
+		return nil, false, &weir.LimitError{Limit: l.String(), Field: "limit", Code: weir.CodeNoPace, Reason: "cannot pace a stream, because it admits nothing"}
 	case weir.LeakyBucket:
 		if err := l.Validate(); err != nil {
 			return nil, false, err
@@ -86,18 +84,16 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, planned bool, err error) {
 	return limit, false, nil
 }
 
-// due is when a cost of the key can go that was asked for at an instant up to
-// now.
+// due returns the instant at which a cost of the key can pass. asked is the time of the request.
 func (g *gate) due(key string, asked, now, n int64) int64 {
 	t := g.instant(asked, now)
 	return after(t, g.peek(time.Unix(0, t), key, n))
 }
 
-// instant is what to take the units as of.
+// instant returns the time at which to spend the units.
 func (g *gate) instant(asked, now int64) int64 { return max(asked, now-g.lag) }
 
-// spend takes the units of what has become due. If a strict limit does not have
-// them after all, it tells when to ask again.
+// spend takes the units that are due. If a strict limit refuses them, spend returns when to ask again.
 func (g *gate) spend(key string, asked, now, n int64) (again int64, spent bool) {
 	t := g.instant(asked, now)
 	if g.lag > 0 {
@@ -108,7 +104,7 @@ func (g *gate) spend(key string, asked, now, n int64) (again int64, spent bool) 
 	return after(t, d), d.Allowed
 }
 
-// after is when to ask again.
+// after returns when to ask again after a refusal.
 func after(t int64, d weir.Decision) int64 {
 	if wait := int64(d.RetryAfter); t <= math.MaxInt64-wait {
 		return t + wait
@@ -116,8 +112,8 @@ func after(t int64, d weir.Decision) int64 {
 	return math.MaxInt64
 }
 
-// clock is the time when it was made plus the monotonic clock since: setting
-// the clock of the machine neither stops a pipe nor lets it rush.
+// clock is the wall clock at its creation plus the monotonic clock since, so that a change of the system's clock
+// neither stops a stream nor releases a burst.
 type clock struct{ start time.Time }
 
 func newClock() clock { return clock{time.Now()} }

@@ -6,20 +6,18 @@ import (
 	"strconv"
 )
 
-// ParseKey reads which field of a line is its key: host, or the number of a
-// column, from 1. Columns are split at spaces and tabs, several of which count
-// as one, or at every delimiter if there is one. Lines without the field have a
-// key of their own, the empty one.
+// ParseKey returns a function that finds the key of a line. The field is host, or the number of a column from 1. The
+// delimiter separates columns; without one, runs of spaces and tabs do. Lines without the field have the empty key.
 func ParseKey(field, delimiter string) (func(line []byte) []byte, error) {
 	if field == "host" {
 		if delimiter != "" {
-			return nil, fmt.Errorf("pace: delimiter %q: a host has none", delimiter)
+			return nil, fmt.Errorf("pace: delimiter %q: the key host takes no delimiter", delimiter)
 		}
 		return host, nil
 	}
 	column, err := strconv.Atoi(field)
 	if err != nil || column < 1 {
-		return nil, fmt.Errorf("pace: key %q: neither host nor the number of a column, from 1", field)
+		return nil, fmt.Errorf("pace: key %q: want host or the number of a column from 1", field)
 	}
 	if delimiter == "" {
 		return func(line []byte) []byte { return word(line, column) }, nil
@@ -28,7 +26,7 @@ func ParseKey(field, delimiter string) (func(line []byte) []byte, error) {
 	return func(line []byte) []byte { return part(line, between, column) }, nil
 }
 
-// word is the n-th word of a line, split at white space of ASCII.
+// word returns the n-th word of a line, split at ASCII white space.
 func word(line []byte, n int) []byte {
 	for rest := line; ; n-- {
 		rest = bytes.TrimLeft(rest, whiteSpace)
@@ -45,7 +43,7 @@ func word(line []byte, n int) []byte {
 
 const whiteSpace = " \t\r\n\v\f"
 
-// part is the n-th part of a line between delimiters.
+// part returns the n-th part of a line between delimiters.
 func part(line, delimiter []byte, n int) []byte {
 	rest := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	for ; n > 1; n-- {
@@ -59,8 +57,8 @@ func part(line, delimiter []byte, n int) []byte {
 	return first
 }
 
-// host is the host of the first URL in a line, in lower case, without user and
-// port. What is before the scheme and behind the host may be anything.
+// host returns the host of the first URL in a line, in lower case, without user and port. It accepts any text before
+// the scheme and after the host.
 func host(line []byte) []byte {
 	_, rest, found := bytes.Cut(line, []byte("://"))
 	if !found {
@@ -75,7 +73,7 @@ func host(line []byte) []byte {
 	return bytes.ToLower(withoutPort(rest))
 }
 
-// withoutPort leaves the brackets of an IPv6 address.
+// withoutPort removes the port and keeps the brackets of an IPv6 address.
 func withoutPort(authority []byte) []byte {
 	if bytes.HasPrefix(authority, []byte("[")) {
 		if end := bytes.IndexByte(authority, ']'); end >= 0 {

@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// keyed holds lines back until it is the turn of their key, while those of other
-// keys go. It reads on as long as what it holds is within bounds.
+// keyed holds back each line until its key admits it, while lines of other keys pass. It reads on while the held
+// lines are within bounds.
 type keyed struct {
 	*stream
 	key   func(line []byte) []byte
-	most  int // lines to hold
+	most  int // bound on held lines
 	turns turns
 
-	held, size int // lines and bytes that wait for their turn
+	held, size int // lines and bytes held
 
-	chunk   chunk  // what was read
-	rest    []byte // of the chunk, not looked at yet
-	ended   bool   // nothing more to read
+	chunk   chunk  // the current chunk
+	rest    []byte // the unread part of chunk
+	ended   bool   // the input has ended
 	partial []byte // the beginning of a line
 
-	// last is a line that goes when all others are gone: one without its
-	// newline, because the input ended, or because it is longer than what may be
-	// held. No other line can then come in between it and what follows it.
+	// last is a line that passes after all others: a line without a newline at the end of the input, or a line longer
+	// than the bound. No other line can then come between its pieces.
 	last *line
-	// through says that the rest of the last line passes as it is read.
+	// through means that the rest of the last line passes as it is read.
 	through bool
 }
 
 // line is a line held back.
 type line struct {
 	data   []byte
-	asked  int64 // when it began to wait for its turn
+	asked  int64 // when it began to wait
 	number int64
 }
 
@@ -69,7 +68,7 @@ func (k *keyed) release() error {
 		}
 		l := k.turns.next(k.now)
 		if l == nil {
-			continue // not due after all
+			continue // a strict limit refused it
 		}
 		k.held--
 		k.size -= len(l.data)
@@ -84,8 +83,7 @@ func (k *keyed) release() error {
 	return nil
 }
 
-// look takes lines from what was read, and asks for the turn of the last line
-// when all others are gone.
+// look reads lines from the chunk. It plans the last line once all others have passed.
 func (k *keyed) look() error {
 	for k.readable() && len(k.rest) > 0 {
 		if err := k.lookAtPiece(); err != nil {
@@ -101,7 +99,7 @@ func (k *keyed) look() error {
 	return nil
 }
 
-// readable says whether more may be held.
+// readable reports whether keyed may hold more.
 func (k *keyed) readable() bool {
 	return k.last == nil && k.held < k.most && k.size < maxHeldSize
 }
@@ -132,7 +130,7 @@ func (k *keyed) newLine() *line {
 	return l
 }
 
-// hold makes a line wait for its turn.
+// hold makes a line wait.
 func (k *keyed) hold(l *line) {
 	l.asked = k.now
 	k.held++
@@ -140,8 +138,8 @@ func (k *keyed) hold(l *line) {
 	k.turns.add(string(k.key(l.data)), l, k.now)
 }
 
-// finishChunk gives the buffer back. After the last chunk, what has no newline
-// is the last line.
+// finishChunk returns the buffer to the source. After the last chunk, the rest without a newline becomes the last
+// line.
 func (k *keyed) finishChunk() {
 	if k.chunk.err == nil {
 		k.source.done(k.chunk)
@@ -154,8 +152,7 @@ func (k *keyed) finishChunk() {
 	}
 }
 
-// wait until a line is due, or until there is more to read and room for it. What
-// was let go is written first.
+// wait waits until a line is due, or until there is more to read and room for it. It first writes released lines.
 func (k *keyed) wait() error {
 	var more <-chan chunk
 	if !k.ended && k.chunk.data == nil && k.readable() {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// letters is the key of lines like "a1".
+// letters returns the first letter as the key of lines like "a1".
 func letters(line []byte) []byte { return line[:min(1, len(line))] }
 
 func TestKeysDoNotHoldUpOneAnother(t *testing.T) {
@@ -32,7 +32,7 @@ func TestFairKeysTakeTurnsAtOnePace(t *testing.T) {
 		"0 \"a1\\n\"\n100 \"b1\\n\"\n200 \"c1\\n\"\n300 \"a2\\n\"\n400 \"b2\\n\"\n500 \"a3\\n\"\n")
 }
 
-// Two lines are held, so c1 is read only when there is room.
+// Two lines are held, so the filter reads c1 only when there is room.
 func TestNoMoreIsReadWhileAsManyLinesAsAllowedAreHeld(t *testing.T) {
 	checkKeyed(t, Options{Limit: perSecond(10, 1), Key: letters, Held: 2}, "a1\na2\na3\na4\nc1\n",
 		"0 \"a1\\n\"\n100 \"a2\\n\"\n200 \"a3\\nc1\\n\"\n300 \"a4\\n\"\n")
@@ -66,8 +66,7 @@ func TestLineThatComesWhileOthersWaitGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A line longer than what may be held goes after those before it, in one piece,
-// and those behind it stay behind it.
+// A line above the bound passes after all earlier lines, in one piece and before all later lines.
 func TestLineLongerThanWhatIsHeldPassesInOnePiece(t *testing.T) {
 	long := "b" + strings.Repeat("x", 3*MaxLine) + "\n"
 	for _, end := range []string{"", "a4\nb2\n", "a4\nunfinished"} {
@@ -81,9 +80,8 @@ func TestLineLongerThanWhatIsHeldPassesInOnePiece(t *testing.T) {
 	}
 }
 
-// Random lines of random keys: nothing is lost, the order within a key is kept,
-// no two lines of a key are closer than the limit says, and each goes at the
-// very first instant.
+// With random lines of random keys, no line is lost, each key keeps its order, and each line passes at the first
+// instant that its limit permits.
 func TestEveryKeyIsInOrderAndOnTimeForRandomInput(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,7 +113,7 @@ func TestEveryKeyIsInOrderAndOnTimeForRandomInput(t *testing.T) {
 	}
 }
 
-// The input never ends and one key has all of it: what is read stays bounded.
+// The input never ends and has one key. The held lines stay within the bound.
 func TestWhatIsHeldIsBounded(t *testing.T) {
 	for name, in := range map[string]string{
 		"many lines": strings.Repeat("a\n", 1<<20),

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// sink gathers what is let go at once, and tells what it has written.
+// sink buffers output and reports what it has written.
 type sink struct {
 	out          *bufio.Writer
 	moved        func(lines, bytes int64)
-	lines, bytes int64 // since it last told
+	lines, bytes int64 // since the last report
 }
 
 func newSink(out io.Writer, moved func(lines, bytes int64)) *sink {
@@ -19,8 +19,7 @@ func newSink(out io.Writer, moved func(lines, bytes int64)) *sink {
 	return &sink{out: bufio.NewWriterSize(out, chunkSize), moved: moved}
 }
 
-// write takes a piece that begins so many lines. It may stay in the buffer
-// until flush.
+// write adds a piece that holds the beginnings of lines lines. The piece may stay in the buffer until flush.
 func (s *sink) write(piece []byte, lines int64) error {
 	s.lines += lines
 	s.bytes += int64(len(piece))

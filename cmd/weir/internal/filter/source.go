@@ -5,22 +5,20 @@ import (
 	"io"
 )
 
-// chunkSize is how much is read at once; one chunk is read ahead.
+// chunkSize is the size of a read. The source reads one chunk ahead.
 const chunkSize = 64 << 10
 
-// chunk is what one Read delivered, and when. A chunk with an error is the
-// last.
+// chunk is the result of one Read and its time. A chunk with an error is the last.
 type chunk struct {
 	data    []byte
 	arrived int64
 	err     error
 }
 
-// source reads in a goroutine of its own, so that an interrupt or a line that
-// is due need not wait for the input.
+// source reads on a goroutine of its own, so that an interrupt or a due line does not wait for the input.
 type source struct {
 	chunks chan chunk
-	free   chan []byte // buffers that are used up
+	free   chan []byte // unused buffers
 }
 
 func newSource(ctx context.Context, in io.Reader, c clock) *source {
@@ -57,10 +55,10 @@ func (s *source) read(ctx context.Context, in io.Reader, c clock) {
 	}
 }
 
-// done gives the buffer of a chunk back.
+// done returns the buffer of a chunk to the source.
 func (s *source) done(c chunk) { s.free <- c.data[:chunkSize] }
 
-// readError is what Run returns at the end of the input.
+// readError returns the error of Run for an error of the input.
 func readError(err error) error {
 	if err == nil || err == io.EOF {
 		return nil

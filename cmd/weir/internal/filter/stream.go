@@ -10,14 +10,14 @@ import (
 type stream struct {
 	ctx    context.Context
 	clock  clock
-	now    int64 // when the clock was read last
+	now    int64 // the last reading of the clock
 	gate   *gate
 	source *source
 	sink   *sink
 	timer  *time.Timer
 }
 
-// straight passes one piece after the other, each in its turn.
+// straight passes the pieces in order, each when it is due.
 func (s *stream) straight(cut cutter) error {
 	for {
 		c, err := s.next()
@@ -41,11 +41,10 @@ func (s *stream) straight(cut cutter) error {
 	}
 }
 
-// cutter says how long the first piece of data is, what it costs, and how many
-// lines begin with it.
+// cutter returns the length of the first piece of data, its cost, and the number of lines that begin in it.
 type cutter func(data []byte) (n int, cost, lines int64)
 
-// chunks cuts at most so many bytes, each costing 1.
+// chunks cuts pieces of up to most bytes. Each byte costs 1.
 func chunks(most int) cutter {
 	return func(data []byte) (int, int64, int64) {
 		n := min(len(data), most)
@@ -53,8 +52,8 @@ func chunks(most int) cutter {
 	}
 }
 
-// lines cuts lines. A line costs 1 where it begins; if it goes on in the next
-// data, that is free. So a line may be of any length.
+// lines cuts lines. A line costs 1 at its beginning; its continuation in later data is free, so a line may have any
+// length.
 func lines() cutter {
 	inside := false
 	return func(data []byte) (int, int64, int64) {
@@ -71,8 +70,7 @@ func lines() cutter {
 	}
 }
 
-// next is the next chunk. If it is not there yet, what was let go is written
-// first.
+// next returns the next chunk. It writes released lines before it waits.
 func (s *stream) next() (chunk, error) {
 	if err := s.ctx.Err(); err != nil {
 		return chunk{}, context.Cause(s.ctx)
@@ -94,9 +92,8 @@ func (s *stream) next() (chunk, error) {
 	}
 }
 
-// turn takes a cost for what arrived at an instant, when it is due. The clock is
-// read only when the last reading is not enough, since one wake-up lets many
-// lines go where they are due every few nanoseconds.
+// turn waits until the cost of a piece that arrived at an instant is due, and spends it. It reads the clock only if
+// the last reading is too early, because at high rates one wake-up releases many lines.
 func (s *stream) turn(arrived, cost int64) error {
 	if cost == 0 {
 		return nil
@@ -115,8 +112,7 @@ func (s *stream) turn(arrived, cost int64) error {
 	return nil
 }
 
-// sleep waits until an instant, if that is still to come. What was let go is
-// written first.
+// sleep waits until an instant. It writes released lines before it waits.
 func (s *stream) sleep(until int64) error {
 	if s.now >= until {
 		return nil
@@ -136,7 +132,7 @@ func (s *stream) sleep(until int64) error {
 	}
 }
 
-// alarm is ready at an instant. There is one at a time.
+// alarm returns a channel that is ready at an instant. Only one alarm is set at a time.
 func (s *stream) alarm(at int64) <-chan time.Time {
 	left := time.Duration(at - s.clock.read())
 	if s.timer == nil {

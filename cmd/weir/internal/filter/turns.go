@@ -2,22 +2,20 @@ package filter
 
 import "container/heap"
 
-// turns is who goes next among the lines held back. Within a key it is always
-// the order of the input.
+// turns chooses the next held line. The lines of a key keep their order.
 type turns interface {
 	add(key string, l *line, now int64)
-	// due is when the next line may go. There must be one.
+	// due returns when the next line may pass. There must be a line.
 	due() int64
-	// next takes the line that is due by now; nil if it is not due after all.
+	// next removes and returns the line that is due, or nil if the limit refuses it after all.
 	next(now int64) *line
 }
 
-// lane is the lines of one key, in the order of the input. It is there while
-// there are any.
+// lane holds the lines of one key, in order. It exists while the key has lines.
 type lane struct {
 	key   string
 	lines []*line
-	due   int64 // of the first line
+	due   int64 // when the first line is due
 }
 
 func (l *lane) pop() *line {
@@ -30,7 +28,7 @@ func (l *lane) pop() *line {
 // lanes are found by key.
 type lanes map[string]*lane
 
-// add says which lane it is, and whether it is new.
+// add appends a line to the lane of its key and reports whether the lane is new.
 func (m lanes) add(key string, l *line) (_ *lane, begun bool) {
 	a := m[key]
 	if a == nil {
@@ -41,8 +39,7 @@ func (m lanes) add(key string, l *line) (_ *lane, begun bool) {
 	return a, len(a.lines) == 1
 }
 
-// apart gives each key a pace of its own. Lines due at the same instant go in
-// the order of the input.
+// apart gives each key a limit of its own. Lines that are due at the same instant pass in the order of the input.
 type apart struct {
 	gate  *gate
 	lanes lanes
@@ -82,7 +79,7 @@ func (a *apart) next(now int64) *line {
 	return l
 }
 
-// laneHeap has the lane on top whose first line is due first.
+// laneHeap orders lanes by the time at which their first line is due.
 type laneHeap []*lane
 
 func (h laneHeap) Len() int { return len(h) }
@@ -106,12 +103,12 @@ func (h *laneHeap) Pop() any {
 	return l
 }
 
-// shared gives the keys turns, one line each, at one pace for all.
+// shared gives keys turns of one line each under one limit.
 type shared struct {
 	gate  *gate
 	lanes lanes
-	ring  []*lane // whose turn is next comes first
-	at    int64   // when that is
+	ring  []*lane // the next turn comes first
+	at    int64   // when the next turn is due
 }
 
 func newShared(g *gate) *shared { return &shared{gate: g, lanes: lanes{}} }
