@@ -1,5 +1,5 @@
-// Package clock is the time that decisions are made at: nanoseconds since the
-// Unix epoch, read once for each decision. New makes a clock, Read reads it.
+// Package clock reads the time of decisions, in nanoseconds since the Unix epoch. New returns a Clock, and Clock.Read
+// reads it once for each decision.
 package clock
 
 import (
@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// Clock tells nanoseconds since the Unix epoch: the wall clock when it was made
-// plus the monotonic clock since. About once a second it looks at the wall
-// clock. If that is ahead by more than a second (the machine slept, or its clock
-// was set) it moves forward to it. It never moves back: ahead of the wall, after
-// a jump that was corrected, it runs at 7/8 speed until they meet.
+// Clock reads nanoseconds since the Unix epoch: the wall clock at its creation plus the monotonic clock since. About
+// once a second it checks the wall clock. If the wall clock is more than a second ahead, because the machine slept or
+// its clock was set, Clock jumps forward to it. Clock never runs backwards. When it is ahead of the wall clock, it
+// runs at 7/8 speed until they meet.
 //
-// An injected source is taken as it is instead.
+// An injected source replaces all of this.
 type Clock struct {
 	now   func() int64 // reads the monotonic clock once, or the source
 	own   bool         // no source was injected
-	start int64        // the wall clock when it was made
+	start int64        // the wall clock at creation
 
-	machine func() (since, wall int64) // reads the monotonic and the wall clock
-	stretch atomic.Pointer[stretch]
-	looking sync.Mutex // held to look at the wall clock
+	machine  func() (since, wall int64) // reads the monotonic and the wall clock
+	stretch  atomic.Pointer[stretch]
+	checking sync.Mutex // held to check the wall clock
 
-	told atomic.Int64 // the last reading of ReadSafely, if a source was injected
+	lastSafe atomic.Int64 // the last reading of an injected source by ReadSafely
 }
 
-// New makes a clock of a source, or a default clock if the source is nil.
+// New returns a clock that reads source, or a default clock if source is nil.
 func New(source func() int64) *Clock {
 	if source != nil {
 		return &Clock{now: source, start: wallNow(), machine: func() (int64, int64) { return 0, wallNow() }}
@@ -40,7 +39,7 @@ func New(source func() int64) *Clock {
 	})
 	c.now = func() int64 {
 		since := int64(time.Since(start))
-		if at, ok := c.stretch.Load().quick(since); ok {
+		if at, ok := c.stretch.Load().atFullSpeed(since); ok {
 			return at
 		}
 		return c.at(since)
@@ -50,7 +49,7 @@ func New(source func() int64) *Clock {
 
 func wallNow() int64 { return time.Now().UnixNano() }
 
-// NewOn makes a default clock of what machine reads. The machine is for tests.
+// NewOn returns a default clock over the given machine clocks, for tests.
 func NewOn(machine func() (since, wall int64)) *Clock {
 	since, wall := machine()
 	c := &Clock{own: true, start: wall, machine: machine}
@@ -62,22 +61,21 @@ func NewOn(machine func() (since, wall int64)) *Clock {
 	return c
 }
 
-// Now is the time. It reads the monotonic clock once.
+// Now returns the time. It reads the monotonic clock once.
 func (c *Clock) Now() int64 { return c.now() }
 
-// Injected says that the time comes from a source of the caller.
+// Injected reports whether the time comes from a source of the caller.
 func (c *Clock) Injected() bool { return !c.own }
 
-// MadeAt is what the wall clock said when c was made.
+// MadeAt returns the wall clock at the creation of c.
 func (c *Clock) MadeAt() int64 { return c.start }
 
-// Begin sets a default clock, before anyone reads it, to the instant that it is
-// made at.
+// Begin sets a default clock to an instant, before the first reading.
 func (c *Clock) Begin(at int64) {
 	c.stretch.Store(newStretch(c.stretch.Load().from, at, c.start))
 }
 
-// Pair is what a clock and the wall clock said at one moment.
+// Pair is a simultaneous reading of a Clock and of the wall clock.
 type Pair struct{ Clock, Wall int64 }
 
 // Pair reads this clock and the wall clock.
@@ -86,7 +84,7 @@ func (c *Clock) Pair() Pair {
 	return Pair{Clock: c.now(), Wall: wall}
 }
 
-// At is the time of the clock when the wall clock says wall.
+// At returns the time of the clock at a time of the wall clock.
 func (p Pair) At(wall int64) int64 {
 	if wall <= p.Wall {
 		return p.Clock
@@ -98,23 +96,23 @@ func (p Pair) At(wall int64) int64 {
 	return p.Clock + int64(passed)
 }
 
-// at is the time of a monotonic reading. A reading that a stretch does not cover
-// never uses it, so the next stretch starts where no goroutine has been yet.
+// at returns the time at a monotonic reading. It never uses a stretch that does not cover the reading, so no
+// goroutine has read a time after the start of the next stretch.
 func (c *Clock) at(since int64) int64 {
-	if s := c.stretch.Load(); s.within(since) {
+	if s := c.stretch.Load(); s.covered(since) {
 		return s.at(since)
 	}
-	return c.look(since)
+	return c.check(since)
 }
 
-// look extends the stretch by a second, or begins another.
-func (c *Clock) look(since int64) int64 {
-	c.looking.Lock()
-	defer c.looking.Unlock()
+// check extends the stretch by a second or begins another stretch.
+func (c *Clock) check(since int64) int64 {
+	c.checking.Lock()
+	defer c.checking.Unlock()
 	s := c.stretch.Load()
-	if !s.within(since) {
+	if !s.covered(since) {
 		if now, wall := c.machine(); s.leadsTo(now, wall) {
-			s.covers.Store(uint64(now - s.from + lookEvery))
+			s.covers.Store(uint64(now - s.from + checkEvery))
 		} else {
 			s = newStretch(now, s.at(now), wall)
 			c.stretch.Store(s)
@@ -123,20 +121,19 @@ func (c *Clock) look(since int64) int64 {
 	return s.at(since)
 }
 
-// lookEvery is the time between two looks at the wall clock, and how far that
-// may be ahead.
-const lookEvery = int64(time.Second)
+// checkEvery is the time between two checks of the wall clock, and the lead of the wall clock that Clock tolerates.
+const checkEvery = int64(time.Second)
 
-// stretch is a part of a clock's course: from a monotonic reading on it goes on
-// from an instant, slowly at first and then at full speed.
+// stretch is a part of a clock's course. It begins at a monotonic reading and an instant, and runs slowly at first
+// and then at full speed.
 type stretch struct {
 	from   int64         // monotonic reading
 	base   int64         // the time then
 	slow   int64         // how long it runs at 7/8 speed
-	covers atomic.Uint64 // monotonic time from its start to the next look
+	covers atomic.Uint64 // monotonic time from the start to the next check
 }
 
-// newStretch begins where the clock says ours and the wall clock wall.
+// newStretch returns a stretch that begins when the clock reads ours and the wall clock reads wall.
 func newStretch(from, ours, wall int64) *stretch {
 	s := &stretch{from: from, base: ours}
 	switch ahead := ours - wall; {
@@ -144,60 +141,58 @@ func newStretch(from, ours, wall int64) *stretch {
 		s.slow = math.MaxInt64
 	case ahead > 0:
 		s.slow = ahead * slowBy
-	case ahead < -lookEvery:
+	case ahead < -checkEvery:
 		s.base = wall
 	}
-	s.covers.Store(uint64(lookEvery))
+	s.covers.Store(uint64(checkEvery))
 	return s
 }
 
-// leadsTo says that the stretch need not change where the wall clock says wall.
+// leadsTo reports whether the stretch may continue when the wall clock reads wall.
 func (s *stretch) leadsTo(now, wall int64) bool {
 	ahead := s.at(now) - wall
 	if s.slow == 0 {
-		return -lookEvery <= ahead && ahead <= 0
+		return -checkEvery <= ahead && ahead <= 0
 	}
 	left := s.slow - (now - s.from)
 	return left > 0 && ahead == (left+slowBy-1)/slowBy
 }
 
-// slowBy is the time in which a slow clock falls back by one.
+// slowBy is the time in which a slow clock loses one unit.
 const slowBy = 8
 
-// quick is at, if the stretch runs at full speed and covers the reading. It is
-// small enough to be inlined where every decision reads the clock.
-func (s *stretch) quick(since int64) (at int64, ok bool) {
+// atFullSpeed returns what at returns, if the stretch runs at full speed and covers the reading. The compiler can inline
+// it, and every decision reads the clock here.
+func (s *stretch) atFullSpeed(since int64) (at int64, ok bool) {
 	passed := since - s.from
 	return s.base + passed, s.slow == 0 && uint64(passed) < s.covers.Load()
 }
 
-// within says that a reading is before the next look.
-func (s *stretch) within(since int64) bool {
+// covered reports whether a reading is before the next check.
+func (s *stretch) covered(since int64) bool {
 	return since < s.from || uint64(since-s.from) < s.covers.Load()
 }
 
-// at is the time of a reading. One from before the start, which a goroutine took
-// just before another one looked, is taken as the start: the goroutine may have
-// read the clock earlier, and later than this stretch would tell.
+// at returns the time at a monotonic reading. It takes a reading before the start as the start: a goroutine read the
+// monotonic clock just before another goroutine began the stretch.
 func (s *stretch) at(since int64) int64 {
 	passed := max(since-s.from, 0)
 	return s.base + passed - min(passed, s.slow)/slowBy
 }
 
-// Reading is a time to decide at.
+// Reading is the time of a decision.
 type Reading struct {
 	At int64
-	// Default says that it was read from a default clock. By the time the caller
-	// holds the lock, a later reading may already have been decided at: then this
-	// decision is made at that one, as if it had been read under the lock. A time
-	// that the caller gave, or an injected clock, is taken as it is.
+	// Default is true for a reading of a default clock. If a later reading has already been used when the caller gets
+	// the lock, the decision is made at that later time, as if it had been read under the lock. The time of a caller
+	// or of an injected clock is used unchanged.
 	Default bool
 }
 
-// Given is the reading of a time that the caller gave.
+// Given returns the reading for a time that the caller passed.
 func Given(t time.Time) Reading { return Reading{At: t.UnixNano()} }
 
-// Read is a reading of the clock; of no clock, as a zero value has, it is 0.
+// Read reads the clock. A nil clock, as in a zero value, reads 0.
 func (c *Clock) Read() Reading {
 	if c == nil {
 		return Reading{}
@@ -205,8 +200,8 @@ func (c *Clock) Read() Reading {
 	return Reading{c.now(), c.own}
 }
 
-// Latest is the time to decide at, where newest is the newest reading of a
-// default clock that was decided at under the lock that the caller holds.
+// Latest returns the time of a decision. newest is the newest reading of a default clock that was used under the
+// lock, which the caller holds.
 func (r Reading) Latest(newest *int64) int64 {
 	if !r.Default {
 		return r.At
@@ -215,27 +210,27 @@ func (r Reading) Latest(newest *int64) int64 {
 	return *newest
 }
 
-// ReadSafely is for timers, and for callers that hold a lock. A panic of an
-// injected clock would there end the program, or leave callers waiting with no
-// timer set: instead it is not ok, and the reading is the last one of ReadSafely.
+// ReadSafely reads the clock for timers and for callers that hold a lock. There, a panic of an injected clock would
+// end the program or leave waiting callers without a timer. ReadSafely instead returns the reading before it and
+// false.
 func (c *Clock) ReadSafely() (r Reading, ok bool) {
 	if c.own {
 		return c.Read(), true
 	}
-	r.At = c.told.Load()
+	r.At = c.lastSafe.Load()
 	defer func() { _ = recover() }()
 	r.At = c.now()
-	c.told.Store(r.At)
+	c.lastSafe.Store(r.At)
 	return r, true
 }
 
-// Prime reads an injected clock for the first time, so that ReadSafely has a
-// reading to fall back on. A panic of the clock is the caller's.
+// Prime reads an injected clock for the first time, so that ReadSafely has an earlier reading to return. A panic of
+// the clock reaches the caller.
 func (c *Clock) Prime() int64 {
 	now := c.now()
-	c.told.Store(now)
+	c.lastSafe.Store(now)
 	return now
 }
 
-// Retry is how soon a timer asks an injected clock again that panicked.
+// Retry is the time after which a timer reads an injected clock again that panicked.
 const Retry = 10 * time.Millisecond

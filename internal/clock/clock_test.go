@@ -28,7 +28,7 @@ func (m *machine) wall() int64 {
 func (m *machine) pass(d time.Duration) { m.since.Add(int64(d)) }
 func (m *machine) set(d time.Duration)  { m.step.Add(int64(d)) }
 
-// ahead is how far a clock is ahead of the wall of its machine.
+// ahead returns how far a clock is ahead of the wall of its machine.
 func (m *machine) ahead(c *Clock) time.Duration { return time.Duration(c.now() - m.wall()) }
 
 func wantAhead(t *testing.T, m *machine, c *Clock, want time.Duration, when string) {
@@ -139,7 +139,7 @@ func TestClockNeverRunsBackForAnyGoroutine(t *testing.T) {
 			last := int64(0)
 			for range 200_000 {
 				since, _ := m.read()
-				at, ok := c.stretch.Load().quick(since)
+				at, ok := c.stretch.Load().atFullSpeed(since)
 				if !ok {
 					at = c.at(since)
 				}
@@ -157,11 +157,11 @@ func TestClockNeverRunsBackForAnyGoroutine(t *testing.T) {
 }
 
 func TestQuickReadingsAreThoseOfTheStretch(t *testing.T) {
-	for _, wall := range []int64{0, 7000, 7001, 7001 + 2*lookEvery} {
+	for _, wall := range []int64{0, 7000, 7001, 7001 + 2*checkEvery} {
 		s := newStretch(500, 7000, wall)
-		for _, since := range []int64{0, 499, 500, 501, 500 + lookEvery - 1, 500 + lookEvery, 500 + 2*lookEvery} {
-			at, ok := s.quick(since)
-			if want := s.slow == 0 && since >= 500 && since < 500+lookEvery; ok != want || ok && at != s.at(since) {
+		for _, since := range []int64{0, 499, 500, 501, 500 + checkEvery - 1, 500 + checkEvery, 500 + 2*checkEvery} {
+			at, ok := s.atFullSpeed(since)
+			if want := s.slow == 0 && since >= 500 && since < 500+checkEvery; ok != want || ok && at != s.at(since) {
 				t.Errorf("wall %d, reading %d: got %d, %v, want %d, %v", wall, since, at, ok, s.at(since), want)
 			}
 		}

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// Do asks the server, on a connection of its own, and fails the test if that
-// fails or answers an error. The answer is a string, an int64, nil or a []any
-// of them.
+// Do sends a command to the server on a new connection. It fails the test if the command fails. The answer is a
+// string, an int64, nil or a []any of these.
 func (s *Server) Do(args ...string) any {
 	s.t.Helper()
 	reply, err := s.Ask(args...)
@@ -23,16 +22,16 @@ func (s *Server) Do(args ...string) any {
 	return reply
 }
 
-// Ask is Do that returns the error.
+// Ask works like Do and returns the error.
 func (s *Server) Ask(args ...string) (any, error) { return ask(s.Addr, args...) }
 
-// FlushScripts makes the server forget every script.
+// FlushScripts removes every script from the server.
 func (s *Server) FlushScripts() {
 	s.t.Helper()
 	s.Do("SCRIPT", "FLUSH", "SYNC")
 }
 
-// Info is one field of INFO, like "used_memory".
+// Info returns one field of INFO, like "used_memory".
 func (s *Server) Info(field string) string {
 	s.t.Helper()
 	text, _ := s.Do("INFO", "everything").(string)
@@ -45,7 +44,7 @@ func (s *Server) Info(field string) string {
 	return ""
 }
 
-// ask speaks just enough RESP for the tests to depend on no client.
+// ask implements the part of RESP that the tests need, so that they depend on no client.
 func ask(addr string, args ...string) (any, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
@@ -100,8 +99,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	return list, nil
 }
 
-// eventually asks until there is no error, or hopeless says that there will
-// always be one.
+// eventually repeats try until it succeeds or hopeless returns true.
 func eventually(try func() error, hopeless func() bool) error {
 	deadline := time.After(patience)
 	again := time.NewTicker(5 * time.Millisecond)

@@ -12,15 +12,15 @@ const (
 	slots   = 16384
 )
 
-// Cluster is three masters and a replica of each, with a node timeout of 500
-// ms: a master that is gone is replaced within about two seconds.
+// Cluster is three masters with one replica each and a node timeout of 500 ms. The cluster replaces a dead master
+// within about two seconds.
 type Cluster struct {
-	Nodes []*Server // the masters, then the replica of each in the same order
+	Nodes []*Server // the masters, and then their replicas in the same order
 	t     testing.TB
 }
 
-// StartCluster runs a cluster of six whose masters hold a third of the slots
-// each, and returns when every node says that it is well.
+// StartCluster starts a cluster of six nodes, each of whose masters holds a third of the slots. It returns when every
+// node reports a healthy cluster.
 func StartCluster(t testing.TB, config ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t}
@@ -39,7 +39,7 @@ func StartCluster(t testing.TB, config ...string) *Cluster {
 	return c
 }
 
-// join makes one cluster of the nodes.
+// join connects the nodes to one cluster.
 func (c *Cluster) join() {
 	c.t.Helper()
 	first := c.Nodes[0]
@@ -61,8 +61,7 @@ func (c *Cluster) join() {
 	c.AwaitHealth()
 }
 
-// AwaitHealth returns when every node that runs says that the cluster is well
-// and every replica follows its master.
+// AwaitHealth returns when every running node reports a healthy cluster and every replica follows its master.
 func (c *Cluster) AwaitHealth() {
 	c.t.Helper()
 	c.await("every node is well", func() error {
@@ -99,7 +98,7 @@ func (c *Cluster) everyNodeKnowsAll() error {
 	return nil
 }
 
-// isWell is nil if the node sees the cluster well and, as a replica, follows.
+// isWell returns nil if the node reports a healthy cluster and, as a replica, follows its master.
 func (s *Server) isWell() error {
 	state, err := ask(s.Addr, "CLUSTER", "INFO")
 	if err != nil {
@@ -120,7 +119,7 @@ func (s *Server) id() string {
 	return id
 }
 
-// Addrs are the addresses of all nodes, the masters of the start first.
+// Addrs returns the addresses of all nodes, the original masters first.
 func (c *Cluster) Addrs() (addrs []string) {
 	for _, node := range c.Nodes {
 		addrs = append(addrs, node.Addr)
@@ -128,7 +127,7 @@ func (c *Cluster) Addrs() (addrs []string) {
 	return addrs
 }
 
-// Slot is the slot that the key is in.
+// Slot returns the slot of a key.
 func (c *Cluster) Slot(key string) int {
 	c.t.Helper()
 	for _, node := range c.Nodes {
@@ -140,7 +139,7 @@ func (c *Cluster) Slot(key string) int {
 	return 0
 }
 
-// Master is the node that serves the slot, as the nodes that answer see it.
+// Master returns the node that serves the slot, according to the running nodes.
 func (c *Cluster) Master(slot int) *Server {
 	c.t.Helper()
 	for _, node := range c.Nodes {
@@ -159,7 +158,7 @@ func (c *Cluster) Master(slot int) *Server {
 	return nil
 }
 
-// masterPort reads a reply to CLUSTER SLOTS; 0 if it does not name the slot.
+// masterPort reads a reply to CLUSTER SLOTS. It returns 0 if the reply does not contain the slot.
 func masterPort(ranges any, slot int) int {
 	list, _ := ranges.([]any)
 	for _, item := range list {
@@ -182,8 +181,8 @@ func (c *Cluster) onPort(port int) *Server {
 	return nil
 }
 
-// AwaitFailover returns when every node that runs says that another than the
-// one that is gone serves each slot, and that the cluster is well.
+// AwaitFailover returns when every running node reports a healthy cluster in which another node serves the slots of
+// the dead node.
 func (c *Cluster) AwaitFailover(gone *Server) {
 	c.t.Helper()
 	c.await("the replica is the master", func() error {

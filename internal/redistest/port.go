@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// Ports are taken from below the range that systems draw the ports of outgoing
-// connections from, so that a server can be killed and started on its port
-// again without a stranger being there first.
+// Ports are below the range that systems use for outgoing connections, so that a killed server can start on its port
+// again.
 const (
 	firstPort = 20000
 	lastPort  = 32000
 )
 
-// given are the ports that this process has handed out.
+// given holds the ports that this process has handed out.
 var given sync.Map
 
 func freePort(t testing.TB) int {

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// process is a program that does not outlive the test.
+// process is a program that ends with the test.
 type process struct {
 	cmd      *exec.Cmd
-	gone     chan struct{} // closed when it has ended and was waited for
+	gone     chan struct{} // closed when the process has ended and was reaped
 	watchdog io.WriteCloser
 	once     sync.Once
 }
 
-// startProcess starts the program, and a shell that kills it should the test
-// end without doing so: then the shell's input ends before it has read a line.
+// startProcess starts the program, and a shell that kills it if the test process dies. The input of the shell then
+// ends before it has read a line.
 func startProcess(name string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(name, args...), gone: make(chan struct{})}
 	if err := p.cmd.Start(); err != nil {
@@ -50,7 +50,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// kill ends the program and returns when it is gone. It may be called again.
+// kill ends the program and returns when it has ended. It may be called more than once.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.gone

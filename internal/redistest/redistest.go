@@ -1,13 +1,11 @@
-// Package redistest starts real redis-server processes for tests: [Start] one,
-// [StartCluster] six that form a cluster, [StartSentinel] a master, a replica
-// and the sentinels that watch them.
+// Package redistest starts real redis-server processes for tests. [Start] starts one server, [StartCluster] a cluster
+// of six nodes, and [StartSentinel] a master, a replica and their sentinels.
 //
-// Each listens on a free port of the loopback interface, keeps its files in a
-// folder of the test, and ends with the test, also when the test is killed.
-// What is started is ready when the call returns: the servers were asked.
+// Each server listens on a free port of the loopback interface and keeps its files in a folder of the test. It ends
+// with the test, even if the test is killed. The servers are ready when the call returns.
 //
-// Where redis-server is missing a test is skipped, with a line that says how to
-// install it; where CI is set in the environment it fails instead.
+// Without redis-server, the test is skipped with a line that says how to install it. If the environment variable CI
+// is set, the test fails instead.
 package redistest
 
 import (
@@ -22,13 +20,11 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to get ready. It is far more than one
-// needs, for machines with much else to do.
+// patience bounds the time that a server may take to get ready. It is generous, for busy machines.
 const patience = 30 * time.Second
 
-// Server is one redis-server process. Its methods may be called by any
-// goroutine, but no two of [Server.Kill], [Server.Restart], [Server.Stop] and
-// [Server.Cont] at once.
+// Server is one redis-server process. Its methods are safe for concurrent use, except that only one of [Server.Kill],
+// [Server.Restart], [Server.Stop] and [Server.Cont] may run at a time.
 type Server struct {
 	Addr string // host:port
 	Port int
@@ -39,14 +35,14 @@ type Server struct {
 	process  *process
 }
 
-// Start runs one server that keeps nothing on disk. Each of the config lines,
-// like "maxmemory 10mb", is a line of its redis.conf.
+// Start starts one server, which keeps nothing on disk. Each config text, like "maxmemory 10mb", becomes a line of
+// redis.conf.
 func Start(t testing.TB, config ...string) *Server {
 	t.Helper()
 	return start(t, false, config)
 }
 
-// start tries some ports, because another program can take a free one first.
+// start tries several ports, because another program can take a free port first.
 func start(t testing.TB, sentinel bool, config []string) *Server {
 	t.Helper()
 	requireServer(t)
@@ -118,8 +114,7 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// answers is nil if it is our process that answers, and not one that took the
-// port before it.
+// answers returns nil if our process answers, and not another program that took the port first.
 func (s *Server) answers(p *process) error {
 	if _, err := ask(s.Addr, "PING"); err != nil {
 		return err
@@ -134,7 +129,7 @@ func (s *Server) answers(p *process) error {
 	return nil
 }
 
-// end is the end of the test.
+// end stops the server at the end of the test.
 func (s *Server) end() {
 	s.process.kill()
 	if s.t.Failed() {
@@ -142,11 +137,10 @@ func (s *Server) end() {
 	}
 }
 
-// Kill ends the server with SIGKILL and returns when it is gone.
+// Kill ends the server with SIGKILL and returns when it has ended.
 func (s *Server) Kill() { s.process.kill() }
 
-// Restart starts the server again, after a Kill, on its port and with its
-// configuration, and returns when it answers.
+// Restart starts a killed server again, on its port and with its configuration. It returns when the server answers.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.process.kill()
@@ -155,11 +149,10 @@ func (s *Server) Restart() {
 	}
 }
 
-// Stop makes the server hang: it keeps its connections and answers nothing
-// until [Server.Cont].
+// Stop makes the server hang: it keeps its connections and does not answer until [Server.Cont].
 func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
 
-// Cont lets a stopped server go on.
+// Cont resumes a stopped server.
 func (s *Server) Cont() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(signal syscall.Signal) {
@@ -169,7 +162,7 @@ func (s *Server) signal(signal syscall.Signal) {
 	}
 }
 
-// Log is what the server logged, its last 4 KiB.
+// Log returns the last 4 KiB of the server's log.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.logFile())
 	if err != nil {

@@ -45,7 +45,7 @@ func TestAStoppedServerAnswersOnlyWhenItGoesOn(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Fatalf("PING to a stopped server answered, error %v", err)
-	case <-time.After(50 * time.Millisecond): // many times what an answer takes
+	case <-time.After(50 * time.Millisecond): // far longer than an answer takes
 	}
 	s.Cont()
 	if err := <-answered; err != nil {

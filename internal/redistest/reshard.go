@@ -2,16 +2,15 @@ package redistest
 
 import "strconv"
 
-// Move is one slot on its way from one master to another. While it is, the old
-// master answers for the keys that it still has, and ASK for all others.
+// Move is a slot on its way from one master to another. Meanwhile the old master serves the keys that it still has,
+// and answers ASK for all others.
 type Move struct {
 	From, To *Server
 	slot     string
 	cluster  *Cluster
 }
 
-// BeginMove lets a slot begin to move. The keys stay until [Move.Keys], the
-// slot until [Move.Finish].
+// BeginMove begins to move a slot. Its keys stay until [Move.Keys], and the slot until [Move.Finish].
 func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	c.t.Helper()
 	m := &Move{From: c.Master(slot), To: to, slot: strconv.Itoa(slot), cluster: c}
@@ -23,7 +22,7 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	return m
 }
 
-// Keys moves up to count keys and returns how many there were.
+// Keys moves up to count keys and returns the number of keys moved.
 func (m *Move) Keys(count int) int {
 	m.cluster.t.Helper()
 	keys, _ := m.From.Do("CLUSTER", "GETKEYSINSLOT", m.slot, strconv.Itoa(count)).([]any)
@@ -33,7 +32,7 @@ func (m *Move) Keys(count int) int {
 	return len(keys)
 }
 
-// Finish moves what keys are left and gives the slot to its new master.
+// Finish moves the remaining keys and gives the slot to its new master.
 func (m *Move) Finish() {
 	m.cluster.t.Helper()
 	for m.Keys(100) > 0 {

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// MasterSet is the name that sentinels know the master by.
+// MasterSet is the name of the master in the sentinels' configuration.
 const MasterSet = "weir"
 
-// Sentinel is a master, a replica and three sentinels, which put the replica in
-// the master's place once it is gone for 500 ms.
+// Sentinel is a master, a replica and three sentinels. The sentinels promote the replica when the master has been
+// gone for 500 ms.
 type Sentinel struct {
-	Master, Replica *Server // as they started
+	Master, Replica *Server // as at the start
 	Sentinels       []*Server
 	t               testing.TB
 }
 
-// StartSentinel returns when each sentinel knows the others and the replica.
+// StartSentinel returns when each sentinel knows the other sentinels and the replica.
 func StartSentinel(t testing.TB, config ...string) *Sentinel {
 	t.Helper()
 	config = append([]string{"repl-diskless-sync-delay 0"}, config...)
@@ -35,7 +35,7 @@ func StartSentinel(t testing.TB, config ...string) *Sentinel {
 	return s
 }
 
-// Addrs are the addresses of the sentinels.
+// Addrs returns the addresses of the sentinels.
 func (s *Sentinel) Addrs() (addrs []string) {
 	for _, sentinel := range s.Sentinels {
 		addrs = append(addrs, sentinel.Addr)
@@ -43,8 +43,7 @@ func (s *Sentinel) Addrs() (addrs []string) {
 	return addrs
 }
 
-// AwaitFailover returns when the replica is the master and every sentinel says
-// so.
+// AwaitFailover returns when the replica is the master and every sentinel reports it.
 func (s *Sentinel) AwaitFailover() {
 	s.t.Helper()
 	s.await("the replica is the master", func() error {
@@ -88,7 +87,7 @@ func (s *Sentinel) ready() error {
 
 func (s *Server) follows() error { return s.says("master_link_status:up") }
 
-// says is nil if INFO replication holds the line.
+// says returns nil if INFO replication contains the line.
 func (s *Server) says(line string) error {
 	info, err := s.Ask("INFO", "replication")
 	if err != nil {

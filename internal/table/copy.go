@@ -11,17 +11,16 @@ type Pair struct {
 	Word uint64
 }
 
-// Copy appends the pairs of one segment of a shard to into, with words that are
-// not Fresh, and says where the next segment begins: 0 after the last, as it is
-// the first. The shard is locked for one segment only, so it may change between
-// two calls: who goes on where the last call ended meets each hash once that was
-// in use all the time.
+// Copy appends the pairs of one segment of a shard to into, without Fresh words. It returns the place of the next
+// segment, or 0 after the last, which is also the first place. It locks the shard for one segment only, so the shard
+// may change between two calls. A caller that continues at next meets every hash that was in use all the time exactly
+// once.
 //
-// A place is the first hash of a segment, its bits reversed: what a segment
-// splits into stays between its place and the next.
+// A place is the first hash of a segment with its bits reversed. The parts of a split segment stay between its place
+// and the next.
 func (t *Table) Copy(shard int, place uint64, into []Pair) (_ []Pair, next uint64) {
 	s := &t.shards[shard]
-	s.mu.Lock() // no slot is frozen or copied meanwhile
+	s.mu.Lock() // keeps slots from being frozen or copied
 	defer s.mu.Unlock()
 	d := s.directory.Load()
 	if d == nil {
@@ -40,14 +39,12 @@ func (t *Table) Copy(shard int, place uint64, into []Pair) (_ []Pair, next uint6
 	return into, place + 1<<(64-segment.depth)
 }
 
-// fillLive is how many words Fill puts into a segment on average, at most: so
-// few that none is full.
+// fillLive bounds the average number of words that Fill puts into a segment, so that no segment is full.
 const fillLive = segmentSlots / 2
 
-// Fill makes the pairs the words of a shard that has none, whatever the cap on
-// keys. Of two pairs of one hash, Elsewhere wins; else it is an error, as are
-// pairs of another shard, words with a meaning to the table, and hashes that are
-// not as good as random. Then the shard stays empty.
+// Fill puts the pairs into an empty shard, regardless of MaxKeys. Of two pairs with the same hash, the one with
+// Elsewhere wins. Other duplicates are an error, and so are pairs of another shard, reserved words, and hashes that
+// are not as good as random. After an error the shard is empty.
 func (t *Table) Fill(shard int, pairs []Pair) error {
 	if len(pairs) == 0 {
 		return nil
@@ -76,7 +73,7 @@ func (t *Table) Fill(shard int, pairs []Pair) error {
 	return nil
 }
 
-// emptyDirectory has room for the pairs, each of which it checks.
+// emptyDirectory checks the pairs and returns a directory with room for them.
 func emptyDirectory(shard int, depth uint8, pairs []Pair) (*directory, error) {
 	d := newDirectory(depth, make([]segment, 1<<depth))
 	counts := make([]int, 1<<depth)
@@ -98,7 +95,7 @@ func emptyDirectory(shard int, depth uint8, pairs []Pair) (*directory, error) {
 	return d, nil
 }
 
-// putOnce is put of a hash that may be there already.
+// putOnce puts a hash and reports whether it was new.
 func (s *segment) putOnce(h Hash, word uint64) bool {
 	found, _ := s.find(h)
 	switch {
@@ -113,9 +110,8 @@ func (s *segment) putOnce(h Hash, word uint64) bool {
 	return true
 }
 
-// Forgotten says that idle words were dropped at an instant before the table
-// came to be.
+// Forgotten records that idle words were dropped at an instant before the table was created.
 func (t *Table) Forgotten(at int64) { t.swept.Store(max(at, t.swept.Load())) }
 
-// Idle says that a word means no more than Fresh from now on.
+// Idle reports whether a word means no more than Fresh from now on.
 func (t *Table) Idle(word uint64, now int64) bool { return t.isIdle(word, now) }

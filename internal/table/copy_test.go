@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// copied is all pairs of a table, shard by shard.
+// copied returns all pairs of a table, shard by shard.
 func copied(tab *table.Table) (pairs [table.Shards][]table.Pair) {
 	for shard := range pairs {
 		var next uint64
@@ -58,8 +58,8 @@ func TestCopyMeetsEveryHashOnceAndFillBringsItBack(t *testing.T) {
 	}
 }
 
-// TestCopyMissesNothingWhileTheTableGrows copies again and again while others
-// split every segment: what was there from the start comes once each time.
+// TestCopyMissesNothingWhileTheTableGrows copies repeatedly while other goroutines split every segment. Each copy has
+// every original word once.
 func TestCopyMissesNothingWhileTheTableGrows(t *testing.T) {
 	const old = 5000
 	tab := table.New(table.Options{Idle: neverIdle})

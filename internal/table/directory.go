@@ -11,18 +11,18 @@ type Directory[S any] struct {
 	Segments []S
 }
 
-// Index is the place of a hash.
+// Index returns the place of a hash.
 func (d *Directory[S]) Index(h Hash) int { return int(uint64(h) >> ShardBits & (1<<d.Depth - 1)) }
 
-// Replace puts a segment wherever the one at a place, of the given depth, stands.
+// Replace puts a segment at all places of the segment that is at one place and has the given depth.
 func (d *Directory[S]) Replace(at int, depth uint8, s S) {
 	for i := at & (1<<depth - 1); i < len(d.Segments); i += 1 << depth {
 		d.Segments[i] = s
 	}
 }
 
-// Split puts two segments, each deeper by one bit, where one of the given depth
-// stands. It doubles the directory if that has too few bits.
+// Split puts two segments, each deeper by one bit, at the places of the segment with the given depth. It doubles the
+// directory if the directory has too few bits.
 func (d *Directory[S]) Split(at int, depth uint8, lower, upper S) {
 	if depth == d.Depth {
 		d.Segments = append(d.Segments, d.Segments...)
@@ -33,8 +33,8 @@ func (d *Directory[S]) Split(at int, depth uint8, lower, upper S) {
 	d.Replace(at|1<<depth, depth+1, upper)
 }
 
-// SplitBit is 1 for a hash that a split of a segment of the given depth sends to
-// the upper half, and 0 for any other.
+// SplitBit returns 1 for a hash that a split of a segment of the given depth sends to the upper half, and otherwise
+// 0.
 func SplitBit(h Hash, depth uint8) int { return int(uint64(h) >> (ShardBits + depth) & 1) }
 
 // IsFirst reports whether a place is the first of its segment, so that a loop over

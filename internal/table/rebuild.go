@@ -2,8 +2,8 @@ package table
 
 import "slices"
 
-// makeRoom replaces the segment of h, if d is still the directory. It says whether
-// to look again: not if the shard may hold no more.
+// makeRoom replaces the segment of h if d is still the directory. It reports whether the caller should look again; it
+// returns false at the bound on keys.
 func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -14,49 +14,49 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 		s.directory.Store(newDirectory(0, []segment{newSegment(minSlots, 0, 0)}))
 		return true
 	}
-	if s.used.Load() >= s.most {
+	if s.used.Load() >= s.maxUsed {
 		return t.sweep(s, d, h, now)
 	}
 	at := d.Index(h)
 	if !d.Segments[at].full() {
-		return true // someone took the slot before us
+		return true // another caller took the slot first
 	}
 	s.directory.Store(t.replace(s, d, at, now))
 	return true
 }
 
-// sweep drops the idle words of the next segment, for a shard that holds all it
-// may. It says whether to look for h again: it is known, or there is room.
+// sweep drops the idle words of the next segment of a shard at its bound. It reports whether the caller should look
+// for h again, because h is known or there is room.
 func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 	if word, _ := d.segment(h).find(h); word != nil {
 		return true
 	}
-	if !s.mayLook(now) {
+	if !s.maySweep(now) {
 		return false
 	}
-	s.looked.Store(now)
-	at := s.turn(d)
+	s.sweptAt.Store(now)
+	at := s.nextToSweep(d)
 	t.touch(&d.Segments[at])
 	if idle, _ := t.idleAmong(d.Segments[at].slots[1:], now); idle == 0 {
 		return false
 	}
 	s.directory.Store(t.replace(s, d, at, now))
-	return s.used.Load() < s.most
+	return s.used.Load() < s.maxUsed
 }
 
-// turn is the segment whose turn it is to be looked through.
-func (s *shard) turn(d *directory) int {
+// nextToSweep returns the index of the next segment to search.
+func (s *shard) nextToSweep(d *directory) int {
 	at := s.next % len(d.Segments)
 	s.next = at + 1
 	return at
 }
 
-// tidy replaces the next segment, if most of its words are idle.
+// tidy replaces the next segment if most of its words are idle.
 func (t *Table) tidy(s *shard, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.directory.Load()
-	at := s.turn(d)
+	at := s.nextToSweep(d)
 	old := &d.Segments[at]
 	t.touch(old)
 	if len(old.slots)-1 > minSlots && t.mostlyIdle(old, now) {
@@ -64,7 +64,7 @@ func (t *Table) tidy(s *shard, now int64) {
 	}
 }
 
-// mostlyIdle judges by an eighth of the slots, which are as good as random.
+// mostlyIdle samples an eighth of the slots. Their hashes are as good as random.
 func (t *Table) mostlyIdle(s *segment, now int64) bool {
 	idle, used := t.idleAmong(s.slots[1:1+len(s.slots)/8], now)
 	return 2*idle > used
@@ -93,8 +93,8 @@ func (t *Table) touch(s *segment) {
 	}
 }
 
-// replace freezes the segment at an index and puts its live words into one new
-// segment, or two if they would be too many. The shard's lock is held.
+// replace freezes the segment at an index and puts its live words into one new segment, or into two if they would
+// overfill one. The caller holds the shard's lock.
 func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
 	old := &d.Segments[at]
 	var space [segmentSlots + 1]uint64
@@ -123,12 +123,12 @@ func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
 	return d
 }
 
-// roomFor is the capacity for so many words: they fill ten of seventeen slots, so
-// that a word takes 27.2 bytes at most.
+// roomFor returns the capacity for live words. It fills ten of seventeen slots, so that a word takes at most 27.2
+// bytes.
 func roomFor(live int) int { return max(minSlots, live+live*7/10+1) }
 
-// halfFor is roomFor of a half of a split: no more than a segment's slots, but
-// where they would all be in use.
+// halfFor returns the capacity for one half of a split. It exceeds segmentSlots only for words that would fill a
+// segment.
 func halfFor(live int) int {
 	if live > segmentSlots*7/8 {
 		return roomFor(live)
@@ -136,9 +136,9 @@ func halfFor(live int) int {
 	return min(roomFor(live), segmentSlots)
 }
 
-// freeze closes every slot and collects the live words. upper counts those that
-// the next bit of the hash sends to the second half of a split.
-func (t *Table) freeze(of *shard, s *segment, words []uint64, now int64) (live, upper int) {
+// freeze closes every slot and collects the live words. upper counts the words that a split sends to the second half,
+// by the next bit of the hash.
+func (t *Table) freeze(owner *shard, s *segment, words []uint64, now int64) (live, upper int) {
 	t.touch(s)
 	left, dropped := 0, 0
 	for i := 1; i < len(s.slots); i++ {
@@ -158,7 +158,7 @@ func (t *Table) freeze(of *shard, s *segment, words []uint64, now int64) (live, 
 		live++
 		upper += SplitBit(Hash(slot.tag.Load()), s.depth)
 	}
-	of.used.Add(-int64(left))
+	owner.used.Add(-int64(left))
 	t.dropped.Add(uint64(dropped))
 	if dropped > 0 && now > t.swept.Load() {
 		t.swept.Store(now)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// words is a table whose words are instants, idle from then on.
+// words returns a table whose words are the instants from which they are idle.
 func words(options Options) *Table {
 	options.Idle = func(word uint64, now int64) bool { return int64(word) <= now }
 	return New(options)
@@ -26,7 +26,7 @@ func claim(t *testing.T, tab *Table, h Hash, now int64) bool {
 	}
 }
 
-// badHashes are families of hashes that share nearly everything.
+// badHashes are families of hashes that share nearly all bits.
 var badHashes = map[string]func(i uint64) Hash{
 	"one shard":                  func(i uint64) Hash { return Hash(i * 0x9e3779b97f4a7c15 << ShardBits) },
 	"all directory bits":         func(i uint64) Hash { return Hash(i<<32 | 7) },
@@ -109,7 +109,7 @@ func TestNoCallLooksAtMoreThanMaxTouchedSlots(t *testing.T) {
 		for i := range 80_000 {
 			now := int64(i) * SweepEvery / 64
 			if word := tab.Claim(Hash(random.Uint64()), now); word != nil {
-				// Half of the words stay, half are idle soon.
+				// Half of the words stay, and half become idle soon.
 				word.Store(uint64(now) + uint64(i%2)*forever + 1)
 			}
 			sum := 0

@@ -6,11 +6,10 @@ import (
 	"math/bits"
 )
 
-// Seed is a key hash of its own: multilinear hashing with multipliers of 128
-// bits (Dietzfelbinger 1996), derived from 32 secret bytes. For any two keys,
-// whatever they are, the odds over the seed that they share a Hash are 2^-64; so
-// no set of keys collides under every seed, and among 10 million keys the odds
-// that any two do are below 3e-6. It can be saved, which maphash's cannot.
+// Seed hashes keys: multilinear hashing with multipliers of 128 bits (Dietzfelbinger 1996), derived from 32 secret
+// bytes. For any two keys the probability over the seed that they share a Hash is 2^-64. So no set of keys collides
+// under every seed, and among 10 million keys the probability of a collision is below 3e-6. Unlike the seed of
+// hash/maphash, a Seed can be saved.
 type Seed struct {
 	secret      [SecretBytes]byte
 	constant    multiplier
@@ -35,7 +34,7 @@ func NewSeed(secret [SecretBytes]byte) *Seed {
 // Secret is what the seed was made of.
 func (s *Seed) Secret() [SecretBytes]byte { return s.secret }
 
-// multiplier is the n-th, from SHA-256 of the secret and n.
+// multiplier returns the n-th, from SHA-256 of the secret and n.
 func (s *Seed) multiplier(n int) multiplier {
 	digest := sha256.Sum256(binary.LittleEndian.AppendUint64(s.secret[:SecretBytes:SecretBytes], uint64(n)))
 	return multiplier{binary.LittleEndian.Uint64(digest[:8]), binary.LittleEndian.Uint64(digest[8:16])}
@@ -59,7 +58,7 @@ func (s *Seed) Hash(key string) Hash {
 	return mix(sum.add(s.multipliers[i], word(key, last)).high)
 }
 
-// add is the sum m + by × x modulo 2^128.
+// add returns the sum m + by × x modulo 2^128.
 func (m multiplier) add(by multiplier, x uint64) multiplier {
 	high, low := bits.Mul64(by.low, x)
 	high += by.high * x
@@ -67,7 +66,7 @@ func (m multiplier) add(by multiplier, x uint64) multiplier {
 	return multiplier{m.high + high + carry, low}
 }
 
-// word is the 8 bytes of key from i on, little endian; compilers make one load
+// word returns the 8 bytes of key from i on, little endian; compilers make one load
 // of it.
 func word(key string, i int) uint64 {
 	k := key[i : i+8]
@@ -75,7 +74,7 @@ func word(key string, i int) uint64 {
 		uint64(k[4])<<32 | uint64(k[5])<<40 | uint64(k[6])<<48 | uint64(k[7])<<56
 }
 
-// short is the up to 7 bytes of key.
+// short returns the up to 7 bytes of key.
 func short(key string) (x uint64) {
 	for i := range len(key) {
 		x |= uint64(key[i]) << (8 * i)

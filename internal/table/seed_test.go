@@ -21,7 +21,7 @@ func TestHashIsTheSameForOneSecretAndAnotherForAnother(t *testing.T) {
 	}
 }
 
-// Keys that differ in one byte, one bit, their length or trailing zeros.
+// similarKeys returns keys that differ in one byte, one bit, their length or trailing zeros.
 func similarKeys() (keys []string) {
 	for length := range 40 {
 		keys = append(keys, strings.Repeat("\x00", length), strings.Repeat("a", length))

@@ -2,18 +2,18 @@ package table
 
 import "sync/atomic"
 
-// slot is a hash and its word.
+// slot holds a hash and its word.
 type slot struct{ tag, word atomic.Uint64 }
 
 const slotBytes = 16
 
-// Tags with a meaning. No hash has them.
+// Reserved tags. No hash equals them.
 const (
 	empty  uint64 = 0
 	frozen uint64 = 1
 )
 
-// valid is h, or a neighbour that is no tag with a meaning.
+// valid returns h, or another hash if h equals a reserved tag.
 func valid(h Hash) Hash {
 	if uint64(h) <= frozen {
 		return h + 2
@@ -21,33 +21,32 @@ func valid(h Hash) Hash {
 	return h
 }
 
-// segment is an array of slots, probed linearly. The word of the first slot
-// counts those in use; hashes live in the others.
+// segment is an array of slots with linear probing. The word of the first slot counts the slots in use; the others
+// hold hashes.
 type segment struct {
 	slots []slot
-	depth uint8 // how many directory bits its hashes share
+	depth uint8 // the number of directory bits that its hashes share
 }
 
-// newSegment is a segment that so many hashes are about to be put into.
+// newSegment returns a segment for used hashes, which the caller then puts into it.
 func newSegment(capacity int, depth uint8, used int) segment {
 	s := segment{slots: make([]slot, 1+capacity), depth: depth}
 	s.slots[0].word.Store(uint64(used))
 	return s
 }
 
-// first is where the search for a hash begins: its upper half says how far into
-// the segment.
+// first returns the slot where the search for a hash begins, from the upper half of the hash.
 func (s *segment) first(h Hash) int {
 	return 1 + int(uint64(h)>>32*uint64(len(s.slots)-1)>>32)
 }
 
-// full says that seven of eight slots are in use.
+// full reports whether seven eighths of the slots are in use.
 func (s *segment) full() bool {
 	room := uint64(len(s.slots) - 1)
 	return s.slots[0].word.Load() >= room-room/8
 }
 
-// find probes for h; stale says that it met a frozen slot first.
+// find searches for h. stale is true if it met a frozen slot first.
 func (s *segment) find(h Hash) (word *atomic.Uint64, stale bool) {
 	i := s.first(h)
 	for range len(s.slots) - 1 {
@@ -66,15 +65,15 @@ func (s *segment) find(h Hash) (word *atomic.Uint64, stale bool) {
 	return nil, false
 }
 
-// claim finds or takes the slot of h; nil if the segment is full or frozen, or
-// its shard may hold no more. It is due to tidy up elsewhere when the segment
-// passes three quarters, which it does once at most.
-func (s *segment) claim(h Hash, of *shard) (word *atomic.Uint64, due bool) {
+// claim finds the slot of h or takes an empty one. It returns nil if the segment is full or frozen, or the shard is
+// at its bound. due is true once in the life of a segment, when it becomes three quarters full; the caller then
+// tidies up another segment.
+func (s *segment) claim(h Hash, owner *shard) (word *atomic.Uint64, due bool) {
 	i := s.first(h)
 	for range len(s.slots) - 1 {
 		found := s.slots[i].tag.Load()
 		if found == empty {
-			due, found = s.take(i, h, of)
+			due, found = s.take(i, h, owner)
 		}
 		switch found {
 		case uint64(h):
@@ -89,22 +88,20 @@ func (s *segment) claim(h Hash, of *shard) (word *atomic.Uint64, due bool) {
 	return nil, false
 }
 
-// take makes the empty slot i that of h, unless there is no room, and says whose
-// it is.
-func (s *segment) take(i int, h Hash, of *shard) (due bool, tag uint64) {
-	if s.full() || !of.enter() {
+// take gives the empty slot i to h if there is room, and returns the slot's tag.
+func (s *segment) take(i int, h Hash, owner *shard) (due bool, tag uint64) {
+	if s.full() || !owner.enter() {
 		return false, empty
 	}
 	if !s.slots[i].tag.CompareAndSwap(empty, uint64(h)) {
-		of.used.Add(-1)
+		owner.used.Add(-1)
 		return false, s.slots[i].tag.Load()
 	}
 	room := uint64(len(s.slots) - 1)
 	return s.slots[0].word.Add(1) == room-room/4, uint64(h)
 }
 
-// put is claim for a segment that nobody else sees yet, which has room for h and
-// has counted it.
+// put inserts h into a segment that no other caller can see. The segment has room for h and has counted it.
 func (s *segment) put(h Hash, word uint64) {
 	i := s.first(h)
 	for s.slots[i].tag.Load() != empty {
@@ -116,7 +113,7 @@ func (s *segment) put(h Hash, word uint64) {
 	s.slots[i].word.Store(word)
 }
 
-// directory is replaced, never changed.
+// directory is immutable. Changes replace it.
 type directory struct{ Directory[segment] }
 
 func newDirectory(depth uint8, segments []segment) *directory {

@@ -1,16 +1,14 @@
-// Package table maps hashes of keys to one word of state each, without keeping
-// the keys and without pointers for the collector to follow.
+// Package table maps hashes of keys to one word of state each. It stores no keys, and no pointers for the garbage
+// collector to follow.
 //
-// It is open addressing in small segments. A slot belongs to one hash for as
-// long as its segment lives, so whoever has found its slot works on the word by
-// compare-and-swap alone. When a segment is full, one caller freezes it slot by
-// slot, which sends everyone else to the shard's lock, and copies what is not
-// idle into one or two new ones: growing, shrinking and forgetting touch one
-// segment or two at a time. Idle words, those that mean no more than a key never
-// seen, are dropped on the way.
+// The table uses open addressing in small segments. A slot belongs to one hash for the life of its segment, so a
+// caller that has found the slot works on its word by compare-and-swap alone. When a segment is full, one caller
+// freezes it slot by slot, which sends all other callers to the shard's lock, and copies the live words into one or
+// two new segments. Growing, shrinking and eviction therefore touch one or two segments at a time. Copying drops idle
+// words, which mean the same as a new key.
 //
-// The flow of a decision: Claim finds or makes the slot, the caller decides on
-// its word and swaps it, and starts again where it finds Moved.
+// In a decision, the caller claims the slot with Claim, decides on its word, and swaps the word. It starts again when
+// it finds Moved.
 package table
 
 import (
@@ -20,27 +18,24 @@ import (
 	"time"
 )
 
-// Words with a meaning to the table. All others are the caller's.
+// Reserved words. All other words belong to the caller.
 const (
-	// Fresh is the word of a key never seen.
+	// Fresh is the word of a new key.
 	Fresh uint64 = 0
-	// Moved says that the segment was replaced: Claim or Find again.
+	// Moved means that the segment was replaced: call Claim or Find again.
 	Moved uint64 = math.MaxUint64
-	// Elsewhere says that the state does not fit a word and is kept by the
-	// caller. It is never idle.
+	// Elsewhere means that the caller keeps the state, because it does not fit in a word. It is never idle.
 	Elsewhere uint64 = math.MaxUint64 - 1
 )
 
-// Hash stands for a key. All its bits tell keys apart, and say where to look: it
-// must be as good as random.
+// Hash stands for a key. All its bits distinguish keys and choose their place, so a hash must be as good as random.
 type Hash uint64
 
-// What snapshots depend on: changing any of it takes a new version of their
-// format.
+// Snapshots depend on these values. A change needs a new version of the snapshot format.
 const (
-	// ShardBits is how many low bits of a hash number its shard.
+	// ShardBits is the number of low bits of a hash that choose its shard.
 	ShardBits = 6
-	// Shards is how many parts a table has.
+	// Shards is the number of shards of a table.
 	Shards = 1 << ShardBits
 	// SecretBytes is the length of a seed's secret.
 	SecretBytes = 32
@@ -48,53 +43,50 @@ const (
 	MaxKey = 4096
 )
 
-// The sizes. A call looks through one segment at most. With the slot that counts,
-// one of full size is a size class of the allocator.
+// The sizes of segments. A call probes at most one segment. A full-size segment with its counting slot fills a size
+// class of the allocator.
 const (
 	minSlots     = 8
 	segmentSlots = 895
 
-	// MaxTouched bounds the slots that one call looks at, for hashes as good
-	// as random.
+	// MaxTouched bounds the slots that one call reads, for hashes as good as random.
 	MaxTouched = 1024
 )
 
 // Options configure a Table.
 type Options struct {
-	// Idle says that a word means no more than Fresh from now on. It must stay
-	// true as time goes on. It is asked for words the caller has written,
-	// Elsewhere excepted.
+	// Idle reports whether a word means the same as Fresh from now on. Once true, it must stay true. The table calls
+	// it for words that the caller has written, except Elsewhere.
 	Idle func(word uint64, now int64) bool
-	// MaxKeys bounds the slots in use; 0 is no bound, less is no room. It is dealt to the shards
-	// in equal parts, which together never hold more.
+	// MaxKeys bounds the slots in use; 0 means no bound, and less than 0 no room. The shards get equal parts of it.
 	MaxKeys int
 }
 
-// Table is safe for concurrent use.
+// Table maps hashes to words. It is safe for concurrent use.
 type Table struct {
 	idle    func(word uint64, now int64) bool
 	swept   atomic.Int64
 	dropped atomic.Uint64
-	touched func(*segment) // nil but in tests: told of every segment looked through
+	touched func(*segment) // for tests: called with every segment that is read as a whole
 	shards  [Shards]shard
 }
 
-// New makes an empty table. It allocates as keys come.
+// New returns an empty table, which allocates as keys arrive.
 func New(options Options) *Table {
 	t := &Table{idle: options.Idle}
 	t.swept.Store(math.MinInt64)
 	for i := range t.shards {
 		s := &t.shards[i]
-		s.most = math.MaxInt64
+		s.maxUsed = math.MaxInt64
 		if options.MaxKeys != 0 {
-			s.most = int64(Part(options.MaxKeys, i))
+			s.maxUsed = int64(Part(options.MaxKeys, i))
 		}
-		s.looked.Store(math.MinInt64)
+		s.sweptAt.Store(math.MinInt64)
 	}
 	return t
 }
 
-// Part is how many of so many keys the i-th shard may hold.
+// Part returns the share of the i-th shard in a bound on keys.
 func Part(keys, i int) int {
 	part := keys / Shards
 	if i < keys%Shards {
@@ -103,14 +95,14 @@ func Part(keys, i int) int {
 	return part
 }
 
-// Swept is the latest instant at which something idle was dropped. A key not
-// found may have been in use before it.
+// Swept returns the latest instant at which the table dropped an idle word. A missing key may have been in use before
+// it.
 func (t *Table) Swept() int64 { return t.swept.Load() }
 
-// Dropped is how many idle words have been dropped.
+// Dropped returns the number of idle words that the table has dropped.
 func (t *Table) Dropped() uint64 { return t.dropped.Load() }
 
-// Find is the word of a hash; nil if there is none.
+// Find returns the word of a hash, or nil if there is none.
 func (t *Table) Find(h Hash) *atomic.Uint64 {
 	h = valid(h)
 	s := &t.shards[h%Shards]
@@ -127,14 +119,14 @@ func (t *Table) Find(h Hash) *atomic.Uint64 {
 	}
 }
 
-// Claim is the word of a hash, Fresh if it had none. It is nil if the hash has
-// none and the cap leaves no room for one, which takes no lock as a rule: idle
-// words are looked for once in SweepEvery.
+// Claim returns the word of a hash and inserts Fresh for a new hash. It returns nil if MaxKeys leaves no room for a
+// new hash. At the bound it usually takes no lock, because a shard searches for idle words at most once in
+// SweepEvery.
 func (t *Table) Claim(h Hash, now int64) *atomic.Uint64 {
 	h = valid(h)
 	s := &t.shards[h%Shards]
 	if d := s.directory.Load(); d != nil {
-		// About two of three known hashes stand where the search begins.
+		// About two of three known hashes are in their first slot.
 		segment := d.segment(h)
 		if slot := &segment.slots[segment.first(h)]; slot.tag.Load() == uint64(h) {
 			return &slot.word
@@ -151,7 +143,7 @@ func (t *Table) claim(s *shard, h Hash, now int64) *atomic.Uint64 {
 			if due && !tidied {
 				tidied = true
 				t.tidy(s, now)
-				continue // the segment tidied up may be that of h
+				continue // it may have replaced the segment of h
 			}
 			if word != nil {
 				return word
@@ -166,7 +158,7 @@ func (t *Table) claim(s *shard, h Hash, now int64) *atomic.Uint64 {
 	}
 }
 
-// Len is how many slots are in use; some may be idle.
+// Len returns the number of slots in use, including idle ones.
 func (t *Table) Len() (n int) {
 	for i := range t.shards {
 		n += int(t.shards[i].used.Load())
@@ -174,7 +166,7 @@ func (t *Table) Len() (n int) {
 	return n
 }
 
-// Bytes is the memory of the slots.
+// Bytes returns the memory of the slots.
 func (t *Table) Bytes() (n int) {
 	for i := range t.shards {
 		if d := t.shards[i].directory.Load(); d != nil {
@@ -186,8 +178,7 @@ func (t *Table) Bytes() (n int) {
 	return n
 }
 
-// All yields every hash in use and its word. What changes meanwhile may be
-// yielded as before or after.
+// All yields every hash in use with its word. For a word that changes meanwhile, it yields the old or the new one.
 func (t *Table) All(yield func(Hash, uint64) bool) {
 	for i := range t.shards {
 		if !t.shards[i].each(yield) {
@@ -196,54 +187,53 @@ func (t *Table) All(yield func(Hash, uint64) bool) {
 	}
 }
 
-// shard is a part of the table with a lock for changes of its directory.
+// shard is a part of the table, with a lock for changes of its directory.
 type shard struct {
 	directory atomic.Pointer[directory]
 	mu        sync.Mutex
-	next      int          // the segment to look at for idle words
-	looked    atomic.Int64 // when idle words were looked for because of the cap
+	next      int          // the next segment to search for idle words
+	sweptAt   atomic.Int64 // when the shard last searched for idle words at the bound
 	_         [32]byte
 
-	// What a new hash writes is on a cache line of its own.
-	used atomic.Int64 // slots in use
-	most int64
-	_    [48]byte
+	// Inserting a hash writes here, so these fields have a cache line of their own.
+	used    atomic.Int64 // slots in use
+	maxUsed int64
+	_       [48]byte
 }
 
-// SweepEvery is how long, in ns, a shard that holds all it may waits before it
-// looks for idle words again. A flood of new keys costs no more than that.
+// SweepEvery is the pause, in ns, between two searches for idle words in a shard at its bound. It bounds the cost of
+// a flood of new keys.
 const SweepEvery = int64(time.Millisecond)
 
-// crowded says that h is unknown, there is no room for it, and no point in
-// looking for some.
+// crowded reports whether h is unknown and the shard can neither hold it nor search for room now.
 func (s *shard) crowded(d *directory, h Hash, now int64) bool {
-	if s.used.Load() < s.most || s.mayLook(now) {
+	if s.used.Load() < s.maxUsed || s.maySweep(now) {
 		return false
 	}
 	word, stale := d.segment(h).find(h)
 	return word == nil && !stale
 }
 
-func (s *shard) mayLook(now int64) bool {
-	return uint64(now-s.looked.Load()) >= uint64(SweepEvery)
+func (s *shard) maySweep(now int64) bool {
+	return uint64(now-s.sweptAt.Load()) >= uint64(SweepEvery)
 }
 
-// enter counts a hash in, if there is room.
+// enter counts a new hash and reports whether there was room for it.
 func (s *shard) enter() bool {
-	if s.used.Add(1) <= s.most {
+	if s.used.Add(1) <= s.maxUsed {
 		return true
 	}
 	s.used.Add(-1)
 	return false
 }
 
-// settle waits until nobody changes the shard.
+// settle waits until no caller is changing the shard.
 func (s *shard) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 }
 
-// each holds the lock, so that no slot is frozen or copied meanwhile.
+// each yields the words of the shard. It holds the lock, so no slot is frozen or copied meanwhile.
 func (s *shard) each(yield func(Hash, uint64) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// neverIdle keeps every word that is not Fresh.
+// neverIdle keeps every word except Fresh.
 func neverIdle(uint64, int64) bool { return false }
 
-// idleBefore takes words for instants.
+// idleBefore reads a word as the instant from which it is idle.
 func idleBefore(word uint64, now int64) bool { return int64(word) <= now }
 
 func add(t testing.TB, tab *table.Table, h table.Hash, now int64, delta uint64) {
@@ -150,8 +150,7 @@ func BenchmarkClaimKnown(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimNew is a million hashes never seen, each in a table that grows
-// with them: figures are of one hash.
+// BenchmarkClaimNew inserts a million new hashes into a table that grows. The figures are for one hash.
 func BenchmarkClaimNew(b *testing.B) {
 	const keys = 1 << 20
 	var before, after runtime.MemStats

@@ -7,20 +7,18 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Single is the state of one subject under one limit. Allow and Take decide
-// without a lock while the state is in the word. Borrow takes it out, under the
-// lock of the owner: then the word reads table.Elsewhere, which sends every other
-// caller to the same lock. A nil Single decides nothing.
+// Single holds the state of one subject under one limit. Allow and Take decide without a lock while the state is in
+// the word. Borrow removes the state under the owner's lock; the word then reads table.Elsewhere, which sends every
+// other caller to that lock. A nil Single never decides.
 type Single struct {
 	words algorithm.Worder
 	base  int64
-	_     [104]byte // the word has a cache line to itself
+	_     [104]byte // keeps the word on a cache line of its own
 	word  atomic.Uint64
 	_     [56]byte
 }
 
-// NewSingle makes a Single whose state is borrowed; nil if states of the limit
-// fit no words.
+// NewSingle returns a Single whose state is borrowed, or nil if the limit's states do not fit in a word.
 func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	words, ok := a.(algorithm.Worder)
 	if !ok {
@@ -31,7 +29,7 @@ func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	return s
 }
 
-// Allow decides on the word; it is not done if that takes the lock.
+// Allow decides on the word. done is false if the decision needs the lock.
 func (s *Single) Allow(now, n int64) (allowed, done bool) {
 	if s == nil || n < 1 {
 		return false, false
@@ -40,8 +38,8 @@ func (s *Single) Allow(now, n int64) (allowed, done bool) {
 	return allowed, r == decided
 }
 
-// Take is Allow with the whole answer, written to a, which is zero. A unit with
-// a delay takes the lock, whose owner remembers the instant it was given.
+// Take decides like Allow and writes the whole answer to a, which must be zero. A limit with delays needs the lock,
+// whose owner records the release time.
 func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 	if s == nil || n < 1 || algorithm.Delays(s.words) {
 		return false
@@ -49,7 +47,7 @@ func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 	return take(s.words, nil, &s.word, s.base, now, n, a) == decided
 }
 
-// Borrow takes the state out of the word, if it is there.
+// Borrow removes the state from the word and returns it. ok is false if the state is already borrowed.
 func (s *Single) Borrow() (_ algorithm.State, ok bool) {
 	if s == nil {
 		return algorithm.State{}, false
@@ -61,7 +59,7 @@ func (s *Single) Borrow() (_ algorithm.State, ok bool) {
 	return s.words.Unpack(word, s.base), true
 }
 
-// Return puts a borrowed state back, if it fits a word.
+// Return puts a borrowed state back if it fits in a word.
 func (s *Single) Return(state algorithm.State) {
 	if s == nil {
 		return

@@ -7,21 +7,18 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Table keeps the states of one limit of many keys, as words. A decision is a
-// look-up and a compare-and-swap. Whatever needs more borrows the state under
-// the lock of the key's shard: meanwhile the word reads table.Elsewhere, which
-// sends every other caller to the same lock. The zero value has no room.
+// Table holds the states of many keys under one limit, as words. A decision is a look-up and a compare-and-swap.
+// Other operations borrow the state under the lock of the key's shard; the word then reads table.Elsewhere, which
+// sends every other caller to that lock. The zero value has no room.
 type Table struct {
-	Base  int64 // words count time from here
+	Base  int64 // the origin of times in words
 	Words *table.Table
 }
 
-// idleGrace is how long a key stays in its table after it has become idle: one
-// that is used again soon need not be put in anew.
+// idleGrace is how long an idle key stays in its table, so that a key used again soon need not be inserted again.
 const idleGrace = int64(time.Second)
 
-// NewTable makes a table for the states of all limits that share their identity
-// with words; 0 keys is no cap.
+// NewTable returns a table for all limits that share their identity with words. A maxKeys of 0 means no bound.
 func NewTable(words algorithm.Worder, now int64, maxKeys int) Table {
 	base := baseFor(words, now)
 	return Table{Base: base, Words: table.New(table.Options{
@@ -30,8 +27,8 @@ func NewTable(words algorithm.Worder, now int64, maxKeys int) Table {
 	})}
 }
 
-// Take decides on the word of h and writes the answer to a, which is zero; it is
-// not done if that takes the lock.
+// Take decides on the word of h and writes the answer to a, which must be zero. done is false if the decision needs
+// the lock.
 func (t *Table) Take(words algorithm.Worder, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
 	for {
 		at := t.Words.Claim(h, now)
@@ -44,7 +41,7 @@ func (t *Table) Take(words algorithm.Worder, h table.Hash, now, n int64, a *algo
 	}
 }
 
-// Allow is Take for a bool.
+// Allow decides like Take and returns only whether the cost was admitted.
 func (t *Table) Allow(words algorithm.Worder, h table.Hash, now, n int64) (allowed, done bool) {
 	for {
 		at := t.Words.Claim(h, now)
@@ -57,9 +54,8 @@ func (t *Table) Allow(words algorithm.Worder, h table.Hash, now, n int64) (allow
 	}
 }
 
-// Borrow takes the word of h out of the table. It fails if the state is elsewhere
-// already, which the word then reads, or there is no room for it, which reads
-// table.Moved. The shard's lock is held until Put.
+// Borrow removes the word of h from the table. ok is false if the state is already elsewhere, and then word is
+// table.Elsewhere; or if there is no room, and then word is table.Moved. The caller holds the shard's lock until Put.
 func (t *Table) Borrow(h table.Hash, now int64) (word uint64, ok bool) {
 	for {
 		at := t.Words.Claim(h, now)
@@ -78,8 +74,8 @@ func (t *Table) Borrow(h table.Hash, now int64) (word uint64, ok bool) {
 	}
 }
 
-// Put ends a borrowing with a word. The shard's lock is held. A borrowed word is
-// never idle, so it is still there.
+// Put returns a borrowed word. The caller holds the shard's lock. A borrowed word is never idle, so the table still
+// has it.
 func (t *Table) Put(h table.Hash, word uint64) {
 	for {
 		at := t.Words.Find(h)
@@ -92,7 +88,7 @@ func (t *Table) Put(h table.Hash, word uint64) {
 	}
 }
 
-// Read is the word of h, Fresh if there is none.
+// Read returns the word of h, or Fresh if there is none.
 func (t *Table) Read(h table.Hash) uint64 {
 	for {
 		at := t.Words.Find(h)

@@ -1,7 +1,6 @@
-// Package word keeps the states that fit one word, and decides on them by
-// compare-and-swap: Single is the state of one subject, Table those of many keys.
-// Take and Allow decide on a word; a state that they cannot decide on is
-// borrowed under a lock of the caller and put back afterwards.
+// Package word keeps states that fit in one machine word and decides on them by compare-and-swap. Single holds the
+// state of one subject, and Table the states of many keys. Take and Allow decide on a word. The caller borrows a
+// state that they cannot decide on, under a lock of its own, and returns it.
 package word
 
 import (
@@ -13,11 +12,11 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Slack is how far before its first decision the base of words lies, so that a
-// clock that is set back a little still fits them.
+// Slack is how far the base of words lies before the first decision, so that words can hold the times of a clock that
+// is set back a little.
 const Slack = int64(24 * time.Hour)
 
-// baseFor is the instant that words count time from, for a first decision at now.
+// baseFor returns the origin of times in words, for a first decision at now.
 func baseFor(words algorithm.Worder, now int64) int64 {
 	if now < math.MinInt64+Slack {
 		return words.AlignWords(math.MinInt64)
@@ -25,22 +24,22 @@ func baseFor(words algorithm.Worder, now int64) int64 {
 	return words.AlignWords(now - Slack)
 }
 
-// result says what became of a decision on one word.
+// result is the outcome of a decision on one word.
 type result uint8
 
 const (
 	decided result = iota
-	slow           // it takes the lock: the state is not in the word, or does not fit it
-	moved          // the word is in another place by now
+	slow           // needs the lock: the state is not in the word, or does not fit in it
+	moved          // the word has moved to another segment
 )
 
-// take decides on one word, again after each swap that another caller won, and
-// writes the answer to a, which is zero. The word is of a table, or of is nil: a
-// key that reads Fresh there may have been evicted later than now.
-func take(words algorithm.Worder, of *table.Table, at *atomic.Uint64, base, now, n int64, a *algorithm.Answer) result {
+// take decides on one word and writes the answer to a, which must be zero. It tries again when another caller changes
+// the word first. in is the table of the word, or nil. A key that reads Fresh in a table may have been evicted after
+// now, and then only the lock can decide.
+func take(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now, n int64, a *algorithm.Answer) result {
 	for {
 		old := at.Load()
-		if old >= table.Elsewhere || old == table.Fresh && of != nil && now < of.Swept() {
+		if old >= table.Elsewhere || old == table.Fresh && in != nil && now < in.Swept() {
 			return unreadable(old)
 		}
 		next, ok := takeWord(words, old, base, now, n, a)
@@ -54,11 +53,11 @@ func take(words algorithm.Worder, of *table.Table, at *atomic.Uint64, base, now,
 	}
 }
 
-// allow is take for a bool.
-func allow(words algorithm.Worder, of *table.Table, at *atomic.Uint64, base, now, n int64) (allowed bool, r result) {
+// allow decides like take and returns only whether the cost was admitted.
+func allow(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now, n int64) (allowed bool, r result) {
 	for {
 		old := at.Load()
-		if old >= table.Elsewhere || old == table.Fresh && of != nil && now < of.Swept() {
+		if old >= table.Elsewhere || old == table.Fresh && in != nil && now < in.Swept() {
 			return false, unreadable(old)
 		}
 		next, allowed, ok := allowWord(words, old, base, now, n)
@@ -71,7 +70,7 @@ func allow(words algorithm.Worder, of *table.Table, at *atomic.Uint64, base, now
 	}
 }
 
-// unreadable says what to do about a word that cannot be decided on.
+// unreadable returns the result for a word that take cannot decide on.
 func unreadable(word uint64) result {
 	if word == table.Moved {
 		return moved
@@ -79,8 +78,7 @@ func unreadable(word uint64) result {
 	return slow
 }
 
-// takeWord calls the token bucket, which most callers choose, without an
-// interface: that lets a stay on the stack.
+// takeWord calls the token bucket, the most common limit, without an interface, so that a stays on the stack.
 func takeWord(words algorithm.Worder, word uint64, base, now, n int64, a *algorithm.Answer) (next uint64, ok bool) {
 	if b, isBucket := words.(*algorithm.TokenBucket); isBucket {
 		return b.DecideWord(word, base, now, n, a)
@@ -89,7 +87,7 @@ func takeWord(words algorithm.Worder, word uint64, base, now, n int64, a *algori
 	return next, ok
 }
 
-// allowWord is takeWord for a bool.
+// allowWord decides like takeWord and returns only whether the cost was admitted.
 func allowWord(words algorithm.Worder, word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	if b, isBucket := words.(*algorithm.TokenBucket); isBucket {
 		return b.AllowWord(word, base, now, n)
