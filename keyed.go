@@ -143,6 +143,16 @@ func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) 
 	return decision(ask(v.subject, v.now, n))
 }
 
+// TakeUpTo takes as many units of the key as are admitted now, n at most: see
+// Limiter.TakeUpTo.
+func (k *Keyed[K]) TakeUpTo(key K, n int64) (taken int64, d Decision) {
+	d = k.decide(opTake, k.clock.Read(), key, n, func(s *line.Subject, now, n int64) (a algorithm.Answer) {
+		taken, a = s.TakeUpTo(now, n)
+		return a
+	})
+	return taken, d
+}
+
 // Peek tells what Take(key, n) would, and takes nothing.
 func (k *Keyed[K]) Peek(key K, n int64) Decision {
 	return k.decide(opPeek, k.clock.Read(), key, n, (*line.Subject).Peek)

@@ -118,6 +118,17 @@ func (l *Limiter) decide(r clock.Reading, n int64, v verb) Decision {
 	return decision(v(s, now, n))
 }
 
+// TakeUpTo takes as many units as are admitted now, n at most, in one decision.
+// It returns how many; 0 is a refusal, and the Decision then describes that of
+// one unit. While callers wait it takes nothing.
+func (l *Limiter) TakeUpTo(n int64) (taken int64, d Decision) {
+	d = l.decide(l.clock.Read(), n, func(s *line.Subject, now, n int64) (a algorithm.Answer) {
+		taken, a = s.TakeUpTo(now, n)
+		return a
+	})
+	return taken, d
+}
+
 // Peek tells what Take(n) would, and takes nothing.
 func (l *Limiter) Peek(n int64) Decision {
 	return l.decide(l.clock.Read(), n, (*line.Subject).Peek)

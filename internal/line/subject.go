@@ -95,6 +95,25 @@ func (s *Subject) Take(now, n int64) (answer algorithm.Answer) {
 	return answer
 }
 
+// TakeUpTo takes as many units as are admitted now, n at most, and says how many.
+// None is a refusal, which is that of one unit.
+func (s *Subject) TakeUpTo(now, n int64) (taken int64, answer algorithm.Answer) {
+	if n < 0 {
+		return 0, Never
+	}
+	if s.advance(now) {
+		return 0, s.line.refusal(now, min(n, 1))
+	}
+	parts := [1]algorithm.Part{s.part(n)}
+	taken, answer = algorithm.TakeUpTo(parts[:], now, n)
+	if answer.Changed {
+		s.State = parts[0].State
+		s.promise(now, answer.Delay)
+		s.wrote()
+	}
+	return taken, answer
+}
+
 // Peek is the answer that Take would give.
 func (s *Subject) Peek(now, n int64) algorithm.Answer {
 	if n < 0 {
