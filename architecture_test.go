@@ -35,9 +35,10 @@ var packageRules = map[string]packageRule{
 			"internal/algorithm": "limits compile to the four functions, and verbs call what is made of them",
 			"internal/clock":     "every verb reads the time once",
 			"internal/line":      "callers of Limiter and Keyed wait in it",
+			"internal/memory":    "Memory is its face",
 			"internal/rule":      "a rule holds its compiled form, and requests are checked and merged in one place",
-			"internal/table":     "the memory engine keeps its states in it",
-			"internal/word":      "what Limiter, Keyed and the memory engine decide without a lock",
+			"internal/table":     "Keyed keeps its states in it",
+			"internal/word":      "Limiter and Keyed decide on words without a lock",
 		},
 		testImports: reasons{
 			"limittest": "the memory engine proves itself with the suite that every engine runs",
@@ -47,7 +48,19 @@ var packageRules = map[string]packageRule{
 	"internal/algorithm": {},
 	"internal/clock":     {},
 	"internal/rule": {
-		imports: reasons{"internal/algorithm": "the parts of a rule are its limits"},
+		imports: reasons{
+			"internal/algorithm": "the parts of a rule are its limits",
+			"internal/table":     "it says how long a key may be",
+		},
+	},
+	"internal/memory": {
+		imports: reasons{
+			"internal/algorithm": "it decides with the verbs made of the four functions",
+			"internal/clock":     "every verb reads the time once",
+			"internal/rule":      "requests are of compiled rules",
+			"internal/table":     "hashes of keys, and a directory of its cells",
+			"internal/word":      "most states are words",
+		},
 	},
 	"internal/line": {
 		imports: reasons{
@@ -228,12 +241,13 @@ var forbidden = []struct {
 		"internal/redistest": "it starts the servers of tests",
 	}},
 	{"log", "a library does not log; the program uses log/slog", reasons{}},
-	{"log/slog", "a library does not log", reasons{".": "the memory engine tells a logger that it was given that keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"log/slog", "a library does not log", reasons{".": "an option of the memory engine is a logger", "internal/memory": "it tells a given logger that keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{"bench/internal/workload": "keys are drawn",
 		"bench/hostile":      "attacks and honest requests are drawn",
 		"bench/soak":         "rules, keys, verbs and steps are drawn",
 		".":                  "jitter of those who waited, and the identity of a lease",
+		"internal/memory":    "which decisions are samples",
 		"internal/redistest": "where to look for a free port",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
@@ -255,7 +269,7 @@ var forbidden = []struct {
 		"limittest":          "it is a test suite",
 		"internal/redistest": "it is for tests only",
 	}},
-	{"unsafe", "what is worth it says why", reasons{".": "the address of a stack, as a number, tells goroutines apart that count"}},
+	{"unsafe", "what is worth it says why", reasons{"internal/memory": "the address of a stack, as a number, tells goroutines apart that count"}},
 }
 
 // pure are the only standard packages that internal/algorithm may import: no

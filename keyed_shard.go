@@ -10,6 +10,9 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
+// A Keyed has as many shards as its table.
+const shardCount = table.Shards
+
 // keyedShard holds the subjects of those keys that hash to it which are no words
 // in the table: those with waiting callers, and those that do not fit.
 // Its mutex guards them and their lines, and is never held while a caller waits.

@@ -2,16 +2,14 @@ package weir
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"math"
-	"sync"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
-	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/memory"
+	"github.com/weirflow/weir/internal/rule"
 )
 
 // Memory is the Engine that keeps its states in this process. States that are
@@ -24,17 +22,8 @@ import (
 //
 // Make it with NewMemory: the zero Memory refuses everything.
 type Memory struct {
-	clock  *clock.Clock
-	seed   *table.Seed
-	tables sync.Map // the state of a part to its *limitTable
-	rules  sync.Map // the name of a rule to its *ruleCounts
-	shards [shardCount]shard
-
-	maxKeys    int
-	maxParents int
-	parent     func(key string) (string, bool) // nil if keys have none
-	note       overflowNote
-	top        top
+	engine  *memory.Engine
+	maxKeys int
 }
 
 var (
@@ -68,41 +57,47 @@ type MemoryOptions struct {
 
 // NewMemory makes an engine that has seen nothing.
 func NewMemory(options MemoryOptions) *Memory {
-	var secret [table.SecretBytes]byte
-	rand.Read(secret[:]) // never fails
-	m := &Memory{clock: clock.New(options.Clock), seed: table.NewSeed(secret)}
-	m.maxKeys, m.parent, m.note.logger = keyBound(options.MaxKeys), options.Parent, options.Logger
-	m.maxParents = max(m.maxKeys/keysPerParent, minParents)
-	m.note.last.Store(math.MinInt64)
-	for i := range m.shards {
-		m.shards[i].init()
-	}
+	m, engineOptions := newMemory(options)
+	m.engine = memory.New(engineOptions)
 	return m
+}
+
+// newMemory makes a Memory that still needs its engine, and the options of that.
+func newMemory(options MemoryOptions) (*Memory, memory.Options) {
+	m := &Memory{maxKeys: keyBound(options.MaxKeys)}
+	return m, memory.Options{Clock: clock.New(options.Clock), MaxKeys: m.maxKeys, Parent: options.Parent, Logger: options.Logger}
 }
 
 // refusal is the error of a zero Memory.
 func (m *Memory) refusal(op string) error { return notMade(op, "memory", "weir.NewMemory") }
 
-// Take admits the cost of all requests now, or none.
+// Take admits the cost of all requests now, or of none.
 func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err error) {
 	if len(requests) == 1 && m.takeOne(ctx, &requests[0], &d) {
 		return d, nil
 	}
-	var space callSpace
-	c, err := m.gather(ctx, opTake, requests, &space)
+	var space requestSpace
+	merged, err := m.merge(ctx, opTake, requests, space[:0])
 	if err != nil {
 		return Decision{}, err
 	}
-	reading := m.clock.Now()
-	now, err := m.lock(opTake, &c, reading)
-	if err != nil {
-		return Decision{}, err
+	answer, err := m.engine.Take(merged)
+	return describe(opTake, merged, &answer, err)
+}
+
+// takeOne is Take of one request on the fast path. If it is not done, nothing has
+// happened, and the slow path decides or says what is wrong.
+func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
+	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Place, q.Cost) || ctx.Err() != nil {
+		return false
 	}
-	defer m.unlock(&c, reading)
-	answer := algorithm.Take(c.parts, now)
-	m.store(&c, answer.Changed, reading)
-	m.count(&c, &answer, now)
-	return c.decision(answer), nil
+	var answer algorithm.Answer
+	if !m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, q.Lease, &answer) {
+		return false
+	}
+	d.describe(&answer)
+	d.Rule, d.Key = q.Rule.compiled.Name, q.Key
+	return true
 }
 
 // TakeWithin is Take: a decision in memory waits for nothing.
@@ -130,57 +125,42 @@ func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation
 	return Reserve(ctx, m, requests...)
 }
 
-// Peek is the answer Take would give, and writes nothing.
+// Peek returns the answer that Take would give. It writes nothing.
 func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error) {
-	var space callSpace
-	c, err := m.gather(ctx, opPeek, requests, &space)
+	var space requestSpace
+	merged, err := m.merge(ctx, opPeek, requests, space[:0])
 	if err != nil {
 		return Decision{}, err
 	}
-	now, err := m.lock(opPeek, &c, m.clock.Now())
-	if err != nil {
-		return Decision{}, err
-	}
-	defer m.unlock(&c, now)
-	return c.decision(algorithm.Peek(c.parts, now)), nil
+	answer, err := m.engine.Peek(merged)
+	return describe(opPeek, merged, &answer, err)
 }
 
-// Record counts the cost whether it fits or not; a negative one gives back.
+// Record counts the cost whether it fits or not. A negative cost gives units back.
 func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, error) {
-	var space callSpace
-	c, err := m.gather(ctx, opRecord, requests, &space)
+	var space requestSpace
+	merged, err := m.merge(ctx, opRecord, requests, space[:0])
 	if err != nil {
 		return Decision{}, err
 	}
-	reading := m.clock.Now()
-	now, err := m.lock(opRecord, &c, reading)
-	if err != nil {
-		return Decision{}, err
-	}
-	defer m.unlock(&c, reading)
-	answer := algorithm.Record(c.parts, now)
-	m.store(&c, answer.Changed, reading)
-	return c.decision(answer), nil
+	answer, err := m.engine.Record(merged)
+	return describe(opRecord, merged, &answer, err)
 }
 
 // Reset forgets the keys of the requests under their rules.
 func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
-	var space callSpace
-	c, err := m.gather(ctx, opReset, requests, &space)
+	var space requestSpace
+	merged, err := m.merge(ctx, opReset, requests, space[:0])
 	if err != nil {
 		return err
 	}
-	now, _ := m.tryLock(&c, m.clock.Now())
-	defer m.unlock(&c, now)
-	for i := range c.slots {
-		c.slots[i].reset()
-	}
+	m.engine.Reset(merged)
 	return nil
 }
 
-// Check finds nothing that memory cannot hold but rules that are nil.
+// Check refuses rules that NewRule did not make. Memory can hold all others.
 func (m *Memory) Check(rules ...*Rule) error {
-	if m.clock == nil {
+	if m.engine == nil {
 		return m.refusal(opCheck)
 	}
 	for i, r := range rules {
@@ -189,4 +169,34 @@ func (m *Memory) Check(rules ...*Rule) error {
 		}
 	}
 	return nil
+}
+
+// requestSpace lets the requests of a small call stay on the stack.
+type requestSpace [4]rule.Request
+
+// merge checks and merges the requests of a call for the engine.
+func (m *Memory) merge(ctx context.Context, op string, requests []Request, space []rule.Request) ([]rule.Request, error) {
+	if m.engine == nil {
+		return nil, m.refusal(op)
+	}
+	merged, err := mergeRequests(op, requests, space)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, cannotDecide(op, err)
+	}
+	return merged, nil
+}
+
+// describe makes the decision of an answer, or of the error of a key that finds no
+// room.
+func describe(op string, merged []rule.Request, a *algorithm.Answer, err error) (d Decision, _ error) {
+	if full, ok := err.(*memory.NoRoomError); ok {
+		return Decision{}, undecided{fmt.Errorf("weir: %s: rule %q: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
+	}
+	d.describe(a)
+	q := &merged[a.Binding]
+	d.Rule, d.Key = q.Rule.Name, q.Key
+	return d, nil
 }

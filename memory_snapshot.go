@@ -4,40 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-)
 
-// A snapshot is a header, records, and a checksum. Numbers are little endian;
-// instants are in ns.
-//
-//	header    "weirsnap", version uint32, secret of the seed [32]byte,
-//	          engine int64, wall int64: the two clocks when the save began
-//	records   a byte that says which, and
-//	  'N'     length uint16, name of a limit's state (rule, identity and ordinal,
-//	          with NUL between), base int64. Names are numbered from 0 as they come.
-//	  'W'     name uint32, count uint32, so many pairs of hash and word, uint64
-//	          each: states of the name's limit that fit a word
-//	  'C'     name uint32, capacity int64, length uint16, key, count uint32, so
-//	          many int64: a state that does not, and the capacity of its limit
-//	  'S'     the end of a shard: what came since the last one had hashes with
-//	          the same low 6 bits, 0 at first and 63 at last
-//	  'E'     engine int64, wall int64: the clocks when the save ended;
-//	          swept int64: idle states were forgotten up to this instant
-//	checksum  CRC-32C of all before it, uint32
-//
-// Keys are not saved, and a hash needs the secret to mean anything. Whoever has
-// the secret can make keys that share a budget.
-const (
-	snapshotMagic   = "weirsnap"
-	snapshotVersion = 3
-	mostPairs       = 1 << 12 // in one record
-)
-
-const (
-	recordName  = 'N'
-	recordWords = 'W'
-	recordCell  = 'C'
-	recordShard = 'S'
-	recordEnd   = 'E'
+	"github.com/weirflow/weir/internal/memory"
 )
 
 // ErrSnapshot is wrapped by every SnapshotError: a file that is no snapshot, or
@@ -58,56 +26,35 @@ func (e *SnapshotError) Unwrap() error { return ErrSnapshot }
 
 // Save writes the states of all keys, for LoadMemory. Decisions go on meanwhile:
 // each key is saved as it was at some instant during the save, so a decision on
-// several keys may be in it for some of them only. What nobody could tell from a
-// fresh key is left out.
+// several keys may be in the snapshot for some of them only. Save omits states that
+// are indistinguishable from a new key.
 //
 // A snapshot holds the secret that the engine hashes keys with: let nobody else
-// read it. It is written in large pieces.
+// read it. Save writes in large pieces.
 func (m *Memory) Save(w io.Writer) error {
-	if m.clock == nil {
+	if m.engine == nil {
 		return m.refusal("save")
 	}
-	s := saving{
-		memory: m,
-		out:    snapshotWriter{w: w},
-		names:  map[*limitTable]uint32{},
-		start:  m.clock.Pair(),
-	}
-	s.header()
-	for i := range m.shards {
-		s.words(i)
-		s.cells(i)
-		s.out.flush()
-	}
-	s.end()
-	if s.out.err != nil {
-		return fmt.Errorf("weir: save: %w", s.out.err)
-	}
-	return nil
+	return m.engine.Save(w)
 }
 
-// LoadMemory makes an engine of what Save wrote, as time has moved it: its clock
-// begins where the saved one ended, plus the time that has passed since on the
-// wall clock, if any. If it is then ahead of the wall clock, it runs at 7/8 speed
-// until they meet. A clock of the options is taken as it is.
+// LoadMemory makes an engine of what Save wrote. The engine's clock begins where
+// the saved one ended, plus the time that has passed since on the wall clock, if
+// any. If it is then ahead of the wall clock, it runs at 7/8 speed until they meet.
+// A clock of the options is taken as it is.
 //
-// What is no snapshot, not a whole one, damaged, or of another version is
-// refused with a [*SnapshotError], and errors of r are returned as they are,
-// wrapped. All of r is read, in large pieces.
+// LoadMemory refuses a file that is no snapshot, cut short, damaged, or of another
+// version with a [*SnapshotError]. It returns errors of r as they are, wrapped. It
+// reads all of r, in large pieces.
 func LoadMemory(r io.Reader, options MemoryOptions) (*Memory, error) {
-	return load(r, NewMemory(options))
-}
-
-// load fills an engine that nobody has asked yet.
-func load(r io.Reader, into *Memory) (*Memory, error) {
-	l := loading{memory: into, in: newSnapshotReader(r), known: map[string]bool{}}
-	l.header()
-	for !l.ended && l.in.err == nil {
-		l.record()
+	m, engineOptions := newMemory(options)
+	engine, err := memory.Load(r, engineOptions, revive)
+	switch err := err.(type) {
+	case nil:
+		m.engine = engine
+		return m, nil
+	case *memory.SnapshotError:
+		return nil, &SnapshotError{Offset: err.Offset, Reason: err.Reason}
 	}
-	l.in.end()
-	if l.in.err != nil {
-		return nil, l.in.err
-	}
-	return l.memory, nil
+	return nil, fmt.Errorf("weir: load: %w", err)
 }

@@ -3,6 +3,8 @@ package weir
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weirflow/weir/internal/algorithm"
 )
 
 // kinds is the registry: one entry for each limit, in the order in which texts
@@ -88,6 +90,15 @@ func limitOf(id string, capacity int64) (Limit, error) {
 		return limit, nil
 	}
 	return nil, fmt.Errorf("%q is not the name of a limit", id)
+}
+
+// revive is limitOf for the memory engine, which knows no Limit.
+func revive(id string, capacity int64) (algorithm.Algorithm, error) {
+	limit, err := limitOf(id, capacity)
+	if err != nil {
+		return nil, err
+	}
+	return limit.algorithm(), nil
 }
 
 // revivedRate is the rate of a limit whose window is its period.

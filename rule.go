@@ -3,8 +3,8 @@ package weir
 import (
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/weirflow/weir/internal/memory"
 	"github.com/weirflow/weir/internal/rule"
 )
 
@@ -38,8 +38,8 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 	r := &Rule{limits: append([]Limit(nil), limits...)}
 	r.compiled.Name = name
 	problems := checkName(name)
-	if len(limits) == 0 || len(limits) > maxLimits {
-		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), maxLimits)))
+	if len(limits) == 0 || len(limits) > rule.MaxLimits {
+		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), rule.MaxLimits)))
 	}
 	for _, l := range limits {
 		compiled, err := compile(l)
@@ -59,25 +59,20 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 		return nil, err
 	}
 	r.compiled.Text = limitsText(r.limits)
-	r.compiled.Home = newHome(len(limits))
+	r.compiled.Home = memory.NewHome(len(limits))
 	return r, nil
 }
 
-const (
-	maxLimits = 16
-	maxName   = 256
-)
-
 func checkName(name string) []error {
-	if name == "" || len(name) > maxName || strings.ContainsAny(name, "=\x00") {
-		return []error{ruleError(name, "name", CodeName, fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", maxName))}
+	if !rule.IsName(name) {
+		return []error{ruleError(name, "name", CodeName, fmt.Sprintf("is not 1 to %d bytes without '=' and NUL", rule.MaxName))}
 	}
 	return nil
 }
 
 func ruleError(name, field string, code Code, reason string) *LimitError {
-	if len(name) > maxName {
-		name = name[:maxName] + "…"
+	if len(name) > rule.MaxName {
+		name = name[:rule.MaxName] + "…"
 	}
 	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Code: code, Reason: reason}
 }

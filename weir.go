@@ -27,6 +27,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -38,13 +39,13 @@ const Never time.Duration = math.MaxInt64
 // The bounds of what can be limited. Whatever lies outside is refused when the
 // limit is made, with a [*LimitError]. An engine may hold less: [Engine.Check].
 const (
-	MaxCount  = 1 << 53              // units: counts, bursts and queues
-	MaxPeriod = 366 * 24 * time.Hour // the period of a rate
-	MaxRate   = 1_000_000_000        // units per second, so one per nanosecond
+	MaxCount  = 1 << 53        // units: counts, bursts and queues
+	MaxPeriod = rule.MaxPeriod // 366 days: the period of a rate
+	MaxRate   = 1_000_000_000  // units per second, so one per nanosecond
 )
 
 // The bounds of what can be asked.
 const (
-	MaxKey      = table.MaxKey // 4096 bytes of a key
-	MaxRequests = 128          // requests in one all-or-nothing decision
+	MaxKey      = table.MaxKey     // 4096 bytes of a key
+	MaxRequests = rule.MaxRequests // 128 requests in one all-or-nothing decision
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
 )
 
 // The operations, as errors name them.
@@ -16,8 +17,8 @@ const (
 
 // The bounds of a call. Package weir documents them.
 const (
-	MaxKey      = 4096 // bytes of a key
-	MaxRequests = 128  // requests in one call
+	MaxKey      = table.MaxKey // bytes of a key
+	MaxRequests = 128          // requests in one call
 )
 
 // Request asks for Cost units of Key under a rule: a weir.Request whose rule is

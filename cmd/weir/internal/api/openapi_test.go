@@ -79,11 +79,11 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 		"Problem": post(f, "/v1/take", `{}`).Body.String(),
 		"Stats":   get(f, "/v1/stats").Body.String(),
 	}
-	var parts struct{ Rules, Demanding []json.RawMessage }
-	if err := json.Unmarshal([]byte(answers["Stats"]), &parts); err != nil || len(parts.Rules) == 0 || len(parts.Demanding) == 0 {
+	var parts struct{ Rules, Busiest []json.RawMessage }
+	if err := json.Unmarshal([]byte(answers["Stats"]), &parts); err != nil || len(parts.Rules) == 0 || len(parts.Busiest) == 0 {
 		t.Fatalf("stats after a decision: %s (%v)", answers["Stats"], err)
 	}
-	answers["RuleStats"], answers["KeyCount"] = string(parts.Rules[0]), string(parts.Demanding[0])
+	answers["RuleStats"], answers["KeyCount"] = string(parts.Rules[0]), string(parts.Busiest[0])
 	for schema, answer := range answers {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil {

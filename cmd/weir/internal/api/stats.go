@@ -13,7 +13,7 @@ import (
 // teller is an engine that keeps statistics.
 type teller interface {
 	Stats() weir.MemoryStats
-	Top(n int) (demanding, refused []weir.KeyCount)
+	Top(n int) (busiest, refused []weir.KeyCount)
 }
 
 // The number of heavy keys of each kind in the answer: the default and the maximum.
@@ -24,15 +24,15 @@ const (
 
 // statsAnswer is the answer to GET /v1/stats.
 type statsAnswer struct {
-	Keys      int         `json:"keys"`
-	Shared    int         `json:"shared"`
-	MaxKeys   int         `json:"max_keys"`
-	Bytes     int         `json:"bytes"`
-	Evicted   uint64      `json:"evicted"`
-	Overflow  uint64      `json:"overflow"`
-	Rules     []ruleStats `json:"rules"`
-	Demanding []keyCount  `json:"demanding"`
-	Refused   []keyCount  `json:"refused"`
+	Keys     int         `json:"keys"`
+	Shared   int         `json:"shared"`
+	MaxKeys  int         `json:"max_keys"`
+	Bytes    int         `json:"bytes"`
+	Evicted  uint64      `json:"evicted"`
+	Overflow uint64      `json:"overflow"`
+	Rules    []ruleStats `json:"rules"`
+	Busiest  []keyCount  `json:"busiest"`
+	Refused  []keyCount  `json:"refused"`
 }
 
 type ruleStats struct {
@@ -43,10 +43,10 @@ type ruleStats struct {
 }
 
 type keyCount struct {
-	Rule  string `json:"rule"`
-	Key   string `json:"key"`
-	Count uint64 `json:"count"`
-	Error uint64 `json:"error"`
+	Rule      string `json:"rule"`
+	Key       string `json:"key"`
+	Count     uint64 `json:"count"`
+	Overcount uint64 `json:"overcount"`
 }
 
 func (a *API) stats(w http.ResponseWriter, r *http.Request) {
@@ -61,10 +61,10 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := engine.Stats()
-	demanding, refused := engine.Top(n)
+	busiest, refused := engine.Top(n)
 	answer := statsAnswer{
 		Keys: s.Keys, Shared: s.Shared, MaxKeys: s.MaxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow,
-		Rules: make([]ruleStats, len(s.Rules)), Demanding: keyCounts(demanding), Refused: keyCounts(refused),
+		Rules: make([]ruleStats, len(s.Rules)), Busiest: keyCounts(busiest), Refused: keyCounts(refused),
 	}
 	for i, rule := range s.Rules {
 		answer.Rules[i] = ruleStats(rule)

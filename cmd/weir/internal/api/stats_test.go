@@ -18,10 +18,10 @@ func TestStatsTellDecisionsAndHeavyKeys(t *testing.T) {
 	post(f, "/v1/peek", `{"key":"carol"}`) // not a decision
 	for path, want := range map[string]string{
 		"/v1/stats": `"rules":[{"rule":"default","decisions":1,"refusals":0,"overflow":0},{"rule":"login","decisions":3,"refusals":1,"overflow":0}],` +
-			`"demanding":[{"rule":"login","key":"\u003calice\u003e","count":3,"error":0},{"rule":"default","key":"bob","count":1,"error":0}],` +
-			`"refused":[{"rule":"login","key":"\u003calice\u003e","count":1,"error":0}]}` + "\n",
-		"/v1/stats?top=1": `"demanding":[{"rule":"login","key":"\u003calice\u003e","count":3,"error":0}],"refused":[{"rule":"login","key":"\u003calice\u003e","count":1,"error":0}]}` + "\n",
-		"/v1/stats?top=0": `"demanding":[],"refused":[]}` + "\n",
+			`"busiest":[{"rule":"login","key":"\u003calice\u003e","count":3,"overcount":0},{"rule":"default","key":"bob","count":1,"overcount":0}],` +
+			`"refused":[{"rule":"login","key":"\u003calice\u003e","count":1,"overcount":0}]}` + "\n",
+		"/v1/stats?top=1": `"busiest":[{"rule":"login","key":"\u003calice\u003e","count":3,"overcount":0}],"refused":[{"rule":"login","key":"\u003calice\u003e","count":1,"overcount":0}]}` + "\n",
+		"/v1/stats?top=0": `"busiest":[],"refused":[]}` + "\n",
 	} {
 		w := get(f, path)
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" || !strings.HasSuffix(w.Body.String(), want) {

@@ -1,4 +1,4 @@
-package weir
+package memory
 
 import (
 	"encoding/binary"
@@ -12,36 +12,36 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-const snapshotBuffer = 256 << 10
+const bufferBytes = 256 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// snapshotWriter collects what is written until it is flushed, and keeps the
-// checksum. After an error it writes nothing.
-type snapshotWriter struct {
+// writer collects bytes until they are flushed, and keeps the checksum. After an
+// error it writes nothing.
+type writer struct {
 	w   io.Writer
 	buf []byte
 	sum uint32
 	err error
 }
 
-func (w *snapshotWriter) byte(b byte)     { w.buf = append(w.buf, b) }
-func (w *snapshotWriter) bytes(b []byte)  { w.buf = append(w.buf, b...) }
-func (w *snapshotWriter) uint32(n uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, n) }
-func (w *snapshotWriter) uint64(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, n) }
+func (w *writer) byte(b byte)     { w.buf = append(w.buf, b) }
+func (w *writer) bytes(b []byte)  { w.buf = append(w.buf, b...) }
+func (w *writer) uint32(n uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, n) }
+func (w *writer) uint64(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.buf, n) }
 
-func (w *snapshotWriter) clocks(c clock.Pair) {
+func (w *writer) clocks(c clock.Pair) {
 	w.uint64(uint64(c.Clock))
 	w.uint64(uint64(c.Wall))
 }
 
-// text writes names and keys, which are short.
-func (w *snapshotWriter) text(s string) {
+// text writes a name, which is short.
+func (w *writer) text(s string) {
 	w.buf = binary.LittleEndian.AppendUint16(w.buf, uint16(len(s)))
 	w.buf = append(w.buf, s...)
 }
 
-func (w *snapshotWriter) pairs(pairs []table.Pair) {
+func (w *writer) pairs(pairs []table.Pair) {
 	w.buf = slices.Grow(w.buf, pairBytes*len(pairs))
 	at := len(w.buf)
 	w.buf = w.buf[:at+pairBytes*len(pairs)]
@@ -52,16 +52,14 @@ func (w *snapshotWriter) pairs(pairs []table.Pair) {
 	}
 }
 
-const pairBytes = 16
-
-// flushLarge flushes once it is worth it.
-func (w *snapshotWriter) flushLarge() {
-	if len(w.buf) >= snapshotBuffer {
+// flushLarge flushes if the buffer is full.
+func (w *writer) flushLarge() {
+	if len(w.buf) >= bufferBytes {
 		w.flush()
 	}
 }
 
-func (w *snapshotWriter) flush() {
+func (w *writer) flush() {
 	w.sum = crc32.Update(w.sum, castagnoli, w.buf)
 	if w.err == nil && len(w.buf) > 0 {
 		_, w.err = w.w.Write(w.buf)
@@ -69,32 +67,32 @@ func (w *snapshotWriter) flush() {
 	w.buf = w.buf[:0]
 }
 
-func (w *snapshotWriter) checksum() {
+func (w *writer) checksum() {
 	w.flush()
 	w.uint32(w.sum)
 	w.flush()
 }
 
-// snapshotReader reads what a snapshotWriter wrote. After an error all it reads
-// is zeros.
-type snapshotReader struct {
+// reader reads what a writer wrote. After an error it reads only zeros.
+type reader struct {
 	r      io.Reader
-	buf    []byte // what was read
-	at     int    // and used
-	summed int    // and summed up
+	buf    []byte
+	at     int // bytes of buf that were used
+	summed int // bytes of buf that are in sum
 	sum    uint32
 	offset int64 // of the start of buf
 	err    error
 }
 
-func newSnapshotReader(r io.Reader) *snapshotReader {
-	return &snapshotReader{r: r, buf: make([]byte, 0, snapshotBuffer)}
+func newReader(r io.Reader) *reader {
+	return &reader{r: r, buf: make([]byte, 0, bufferBytes)}
 }
 
-var zeros [mostPairs * pairBytes]byte
+var zeros [maxPairs * pairBytes]byte
 
-// next is the next n bytes, at most as many as zeros, until the next call.
-func (r *snapshotReader) next(n int) []byte {
+// next returns the next n bytes, valid until the next call. n is at most
+// len(zeros).
+func (r *reader) next(n int) []byte {
 	if r.err == nil && len(r.buf)-r.at < n {
 		r.fill(n)
 	}
@@ -106,7 +104,7 @@ func (r *snapshotReader) next(n int) []byte {
 }
 
 // fill reads until n bytes are unused.
-func (r *snapshotReader) fill(n int) {
+func (r *reader) fill(n int) {
 	sum := r.checksum()
 	r.offset += int64(r.at)
 	unused := copy(r.buf[:cap(r.buf)], r.buf[r.at:])
@@ -118,19 +116,19 @@ func (r *snapshotReader) fill(n int) {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		r.refuse("ends too early: it is not whole")
 	default:
-		r.err = fmt.Errorf("weir: load: %w", err)
+		r.err = err
 	}
 }
 
-// checksum is that of all that was used.
-func (r *snapshotReader) checksum() uint32 {
+// checksum is the checksum of all bytes used.
+func (r *reader) checksum() uint32 {
 	r.sum = crc32.Update(r.sum, castagnoli, r.buf[r.summed:r.at])
 	r.summed = r.at
 	return r.sum
 }
 
 // end checks the checksum, and that nothing follows.
-func (r *snapshotReader) end() {
+func (r *reader) end() {
 	if r.err != nil {
 		return
 	}
@@ -143,34 +141,34 @@ func (r *snapshotReader) end() {
 	}
 }
 
-// more says that there is another byte.
-func (r *snapshotReader) more() bool {
+// more reports whether there is another byte.
+func (r *reader) more() bool {
 	if r.at < len(r.buf) {
 		return true
 	}
 	n, err := io.ReadFull(r.r, r.buf[:1])
 	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = fmt.Errorf("weir: load: %w", err)
+		r.err = err
 	}
 	return n > 0
 }
 
 // refuse ends the reading; the first reason stays.
-func (r *snapshotReader) refuse(format string, a ...any) {
+func (r *reader) refuse(format string, a ...any) {
 	if r.err == nil {
 		r.err = &SnapshotError{Offset: r.offset + int64(r.at), Reason: fmt.Sprintf(format, a...)}
 	}
 }
 
-func (r *snapshotReader) damaged(format string, a ...any) {
+func (r *reader) damaged(format string, a ...any) {
 	r.refuse("is damaged: "+format, a...)
 }
 
-func (r *snapshotReader) byte() byte         { return r.next(1)[0] }
-func (r *snapshotReader) uint32() uint32     { return binary.LittleEndian.Uint32(r.next(4)) }
-func (r *snapshotReader) int64() int64       { return int64(binary.LittleEndian.Uint64(r.next(8))) }
-func (r *snapshotReader) clocks() clock.Pair { return clock.Pair{Clock: r.int64(), Wall: r.int64()} }
+func (r *reader) byte() byte         { return r.next(1)[0] }
+func (r *reader) uint32() uint32     { return binary.LittleEndian.Uint32(r.next(4)) }
+func (r *reader) int64() int64       { return int64(binary.LittleEndian.Uint64(r.next(8))) }
+func (r *reader) clocks() clock.Pair { return clock.Pair{Clock: r.int64(), Wall: r.int64()} }
 
-func (r *snapshotReader) text() string {
+func (r *reader) text() string {
 	return string(r.next(int(binary.LittleEndian.Uint16(r.next(2)))))
 }

@@ -1,13 +1,14 @@
-package weir
+package memory
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -16,22 +17,20 @@ import (
 // share the place in a segment, the segment, or both.
 var cellHashes = map[string]func(i uint64) table.Hash{
 	"random":      func(i uint64) table.Hash { return table.Hash(i * 0x9e3779b97f4a7c15) },
-	"one place":   func(i uint64) table.Hash { return table.Hash(i) << shardBits },
+	"one place":   func(i uint64) table.Hash { return table.Hash(i) << table.ShardBits },
 	"one segment": func(i uint64) table.Hash { return table.Hash(i) << 44 },
-	"colliding":   func(i uint64) table.Hash { return table.Hash(i>>3)<<57 | table.Hash(i&7)<<shardBits },
+	"colliding":   func(i uint64) table.Hash { return table.Hash(i>>3)<<57 | table.Hash(i&7)<<table.ShardBits },
 }
 
 // TestCellsHoldWhatAMapHolds puts in, takes out and forgets at random.
 func TestCellsHoldWhatAMapHolds(t *testing.T) {
 	const most = 900
-	p := &rule.Part{Algorithm: SlidingLog{Rate: PerSecond(5)}.algorithm()}
+	p := &rule.Part{Algorithm: fiveASecond()}
 	for name, hash := range cellHashes {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
 			var s shard
-			s.init()
-			of := &limitTable{}
-			c, held := s.cellsOf(of, 0), map[table.Hash]int64{} // when it was taken from
+			c, held := s.cellsOf(&limitStates{}, 0), map[table.Hash]int64{} // when it was taken from
 			now := int64(0)
 			for op := range 40_000 {
 				now += random.Int64N(int64(5 * time.Millisecond))
@@ -63,8 +62,8 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 					slots += len(s.slots)
 				}
 			}
-			if n != c.used || slots != c.slots || n == 0 || s.dropped == 0 {
-				t.Errorf("%d cells in %d slots are counted as %d in %d; %d forgotten", n, slots, c.used, c.slots, s.dropped)
+			if n != c.used || slots != c.slots || n == 0 || s.evicted == 0 {
+				t.Errorf("%d cells in %d slots are counted as %d in %d; %d forgotten", n, slots, c.used, c.slots, s.evicted)
 			}
 			if len(c.Segments) > 1<<10 {
 				t.Errorf("a directory of %d for %d cells", len(c.Segments), n)
@@ -75,54 +74,65 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 
 // flood takes one of each of so many new keys under a rule, and says how many
 // cells the decision that looked at most looked at.
-func flood(t *testing.T, m *Memory, r *Rule, first, keys int, between func()) (most int) {
-	t.Helper()
-	before := touched(m)
+func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most int) {
+	before := scanned(e)
 	for i := range keys {
 		between()
 		key := string(binary.BigEndian.AppendUint64(nil, uint64(first+i)))
-		if _, err := m.Take(context.Background(), r.For(key, 1)); err != nil {
-			t.Fatal(err)
-		}
-		after := touched(m)
+		take(e, r, key)
+		after := scanned(e)
 		most, before = max(most, after-before), after
 	}
 	return most
 }
 
-func touched(m *Memory) (n int) {
-	for i := range m.shards {
-		n += m.shards[i].touched
+// take takes one unit of a key, as package weir does.
+func take(e *Engine, r *rule.Compiled, key string) {
+	var a algorithm.Answer
+	if !e.TakeOne(r, key, 1, 0, &a) {
+		_, _ = e.Take([]rule.Request{{Rule: r, Key: key, Cost: 1}})
+	}
+}
+
+func scanned(e *Engine) (n int) {
+	for i := range e.shards {
+		n += e.shards[i].scanned
 	}
 	return n
 }
 
 // cellRule is a rule whose states are cells, idle a second later.
-func cellRule(t *testing.T, name string) *Rule {
-	t.Helper()
-	r, err := NewRule(name, SlidingLog{Rate: PerSecond(5)})
-	if err != nil {
-		t.Fatal(err)
-	}
+func cellRule(name string) *rule.Compiled {
+	r := &rule.Compiled{Name: name, Text: "sliding log 5/s", Home: NewHome(1)}
+	r.Add(fiveASecond(), "sliding log/s")
 	return r
+}
+
+func fiveASecond() algorithm.Algorithm {
+	return algorithm.NewSlidingLog(5, int64(time.Second), 0, false)
+}
+
+// engineAt is an engine at the time of *now.
+func engineAt(now *int64, maxKeys int) *Engine {
+	return New(Options{Clock: clock.New(func() int64 { return *now }), MaxKeys: maxKeys})
 }
 
 // TestNoDecisionLooksAtMoreThan1024Cells grows a table of logs, and forgets them
 // for others, without a cap and at it.
 func TestNoDecisionLooksAtMoreThan1024Cells(t *testing.T) {
-	const keys, bound = 100_000, 1024
-	for _, cap := range []int{0, keys} {
-		t.Run(fmt.Sprint("cap ", cap), func(t *testing.T) {
+	const keys, maxScanned = 100_000, 1024
+	for _, bound := range []int{0, keys} {
+		t.Run(fmt.Sprint("bound ", bound), func(t *testing.T) {
 			now := int64(1_700_000_000_123_456_789)
-			m := NewMemory(MemoryOptions{Clock: func() int64 { return now }, MaxKeys: cap})
-			r := cellRule(t, "r")
-			growing := flood(t, m, r, 0, keys-keys/20, func() {})
+			e := engineAt(&now, bound)
+			r := cellRule("r")
+			growing := flood(e, r, 0, keys-keys/20, func() {})
 			now += int64(time.Minute)
-			forgetting := flood(t, m, r, keys, keys, func() { now += int64(time.Microsecond) })
-			if growing > bound || forgetting > bound || growing == 0 || forgetting == 0 {
-				t.Errorf("a decision looked at %d cells while the table grew and %d while it forgot, want 1 to %d", growing, forgetting, bound)
+			forgetting := flood(e, r, keys, keys, func() { now += int64(time.Microsecond) })
+			if growing > maxScanned || forgetting > maxScanned || growing == 0 || forgetting == 0 {
+				t.Errorf("a decision looked at %d cells while the table grew and %d while it forgot, want 1 to %d", growing, forgetting, maxScanned)
 			}
-			if dropped := m.Stats().Evicted; dropped < keys/2 {
+			if dropped := e.Stats().Evicted; dropped < keys/2 {
 				t.Errorf("%d of %d idle keys were forgotten, want most", dropped, keys)
 			}
 		})
@@ -134,11 +144,11 @@ func TestNoDecisionLooksAtMoreThan1024Cells(t *testing.T) {
 func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 	const live = 20_000
 	now := int64(1_700_000_000_123_456_789)
-	m := NewMemory(MemoryOptions{Clock: func() int64 { return now }})
-	r := cellRule(t, "r")
+	e := engineAt(&now, 0)
+	r := cellRule("r")
 	for i := range 20 {
-		flood(t, m, r, i*live, live, func() { now += int64(time.Second) / live })
-		if stats := m.Stats(); stats.Keys > 2*live || stats.Bytes > 2*live*2*cellBytes {
+		flood(e, r, i*live, live, func() { now += int64(time.Second) / live })
+		if stats := e.Stats(); stats.Keys > 2*live || stats.Bytes > 2*live*2*cellBytes {
 			t.Fatalf("after %d keys, of which %d are in use: %d keys in %d bytes", (i+1)*live, live, stats.Keys, stats.Bytes)
 		}
 	}
@@ -149,11 +159,11 @@ func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 func TestLogsOfRulesNobodyAsksAreForgotten(t *testing.T) {
 	const keys = 20_000
 	now := int64(1_700_000_000_123_456_789)
-	m := NewMemory(MemoryOptions{Clock: func() int64 { return now }})
-	flood(t, m, cellRule(t, "old"), 0, keys, func() {})
+	e := engineAt(&now, 0)
+	flood(e, cellRule("old"), 0, keys, func() {})
 	now += int64(time.Minute)
-	flood(t, m, cellRule(t, "new"), 0, 2*keys, func() {})
-	if stats := m.Stats(); stats.Keys > 2*keys+keys/20 {
+	flood(e, cellRule("new"), 0, 2*keys, func() {})
+	if stats := e.Stats(); stats.Keys > 2*keys+keys/20 {
 		t.Errorf("%d keys are left, want %d and few of the %d that nobody asks for", stats.Keys, 2*keys, keys)
 	}
 }
@@ -162,27 +172,27 @@ func TestLogsOfRulesNobodyAsksAreForgotten(t *testing.T) {
 // idle or new, at a cap that is reached.
 func TestCellsOfOneCallAreNotForgottenByIt(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
-	m := NewMemory(MemoryOptions{Clock: func() int64 { return now }, MaxKeys: shardCount})
-	r := cellRule(t, "r")
+	e := engineAt(&now, table.Shards)
+	r := cellRule("r")
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range 3000 {
 		now += random.Int64N(int64(2 * time.Second))
-		var requests []Request
+		var requests []rule.Request
 		for _, k := range random.Perm(200)[:8] {
-			requests = append(requests, r.For(fmt.Sprint("key ", k), 1))
+			requests = append(requests, rule.Request{Rule: r, Key: fmt.Sprint("key ", k), Cost: 1})
 		}
-		if _, err := m.Take(context.Background(), requests...); err != nil {
+		if _, err := e.Take(requests); err != nil {
 			t.Fatal(err)
 		}
-		for j := range m.shards {
-			for _, c := range m.shards[j].cells { // of the keys, and of the groups of those without room
-				if own := c.of.maxKeys > 0; own && c.used > 1 || c.promised != 0 {
-					t.Fatalf("call %d: shard %d has %d cells and %d promised, want one at most", i, j, c.used, c.promised)
+		for j := range e.shards {
+			for _, c := range e.shards[j].cells { // of the keys, and of the groups of those without room
+				if own := c.states.maxKeys > 0; own && c.used > 1 || c.reserved != 0 {
+					t.Fatalf("call %d: shard %d has %d cells and %d reserved, want one at most", i, j, c.used, c.reserved)
 				}
 			}
 		}
 	}
-	if m.Stats().Evicted == 0 {
+	if e.Stats().Evicted == 0 {
 		t.Error("nothing was forgotten")
 	}
 }
@@ -191,14 +201,14 @@ func TestCellsOfOneCallAreNotForgottenByIt(t *testing.T) {
 // each key.
 func TestNewKeysOfLogsHardlyAllocate(t *testing.T) {
 	const keys = 50_000
-	m, r, first := NewMemory(MemoryOptions{}), cellRule(t, "r"), 0
+	e, r, first := New(Options{Clock: clock.New(nil)}), cellRule("r"), 0
 	all := make([]string, 3*keys)
 	for i := range all {
 		all[i] = fmt.Sprint("key ", i)
 	}
 	got := testing.AllocsPerRun(1, func() { // and once to warm up
 		for _, key := range all[first : first+keys] {
-			_, _ = m.Take(context.Background(), r.For(key, 1))
+			take(e, r, key)
 		}
 		first += keys
 	})

@@ -1,0 +1,211 @@
+package memory
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// cells are the states of one limit in one shard that are not words, by the hashes
+// of their keys. The lock of the shard guards them.
+//
+// They are open addressing in small segments, like the words of internal/table. A
+// full segment is replaced by one or two new segments, without its idle cells, and
+// another segment of the shard is tidied: growing, shrinking and evicting look at
+// two segments at a time.
+type cells struct {
+	states *limitStates
+	shard  *shard
+	table.Directory[*segment]
+	used      int
+	reserved  int // for calls in progress, if the states have no words
+	maxUsed   int // of used and reserved together
+	slots     int // of all segments
+	nextSwept int // the segment to sweep next when there is no room
+	lastSweep int64
+}
+
+// cell is a state and the part of a rule that wrote it; an empty slot has no part.
+// If the states have words, the word of the hash reads Elsewhere.
+type cell struct {
+	hash  table.Hash
+	part  *rule.Part
+	state algorithm.State
+}
+
+const cellBytes = int(unsafe.Sizeof(cell{}))
+
+func newCells(states *limitStates, in *shard, number int) *cells {
+	c := &cells{states: states, shard: in, lastSweep: math.MinInt64, maxUsed: math.MaxInt}
+	c.Segments = []*segment{newSegment(0, 0)}
+	c.slots = len(c.Segments[0].slots)
+	if states.maxKeys != 0 {
+		c.maxUsed = table.Part(states.maxKeys, number)
+	}
+	return c
+}
+
+// find is the cell of a hash; nil if there is none.
+func (c *cells) find(h table.Hash) *cell {
+	if c == nil {
+		return nil
+	}
+	s := c.segment(h)
+	if found := &s.slots[s.find(h)]; found.part != nil {
+		return found
+	}
+	return nil
+}
+
+// add adds the state of a hash that has none. It may evict idle cells. The call
+// stores all its other changes first, because logs change in place.
+func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64) {
+	grown := false
+	for c.segment(h).full() {
+		c.rebuild(c.Index(h), nil, now)
+		grown = true
+	}
+	c.segment(h).put(cell{h, p, state})
+	c.used++
+	if grown {
+		c.shard.tidy(now)
+	}
+}
+
+// remove removes the cell of a hash, which exists.
+func (c *cells) remove(h table.Hash) {
+	s := c.segment(h)
+	s.remove(s.find(h))
+	c.used--
+}
+
+// evict removes the cell of a hash, which exists and is idle.
+func (c *cells) evict(h table.Hash, now int64) {
+	c.remove(h)
+	c.shard.evicted++
+	c.shard.lastEviction = max(c.shard.lastEviction, now)
+}
+
+// toWord makes a cell a word, if its state fits one again.
+func (c *cells) toWord(h table.Hash, p *rule.Part, state algorithm.State) bool {
+	word, ok := p.Words.Pack(state, c.states.Base)
+	if ok {
+		c.remove(h)
+		c.states.Put(h, word)
+	}
+	return ok
+}
+
+// reserve keeps room for another cell, if the bound leaves some. Otherwise it
+// looks for idle cells once in table.SweepEvery. It does not evict those that the
+// call has loaded.
+func (c *cells) reserve(loaded []access, now int64) bool {
+	if !c.hasRoom() && uint64(now-c.lastSweep) >= uint64(table.SweepEvery) {
+		c.lastSweep = now
+		at := c.nextSwept % len(c.Segments)
+		c.nextSwept = at + 1
+		if c.countIdle(c.Segments[at], now) > 0 {
+			c.rebuild(at, loaded, now)
+		}
+	}
+	if !c.hasRoom() {
+		return false
+	}
+	c.reserved++
+	return true
+}
+
+func (c *cells) hasRoom() bool { return c.used+c.reserved < c.maxUsed }
+
+// tidy rebuilds a segment if half of its cells are idle.
+func (c *cells) tidy(at int, now int64) {
+	s := c.Segments[at]
+	if idle := c.countIdle(s, now); idle > 0 && 2*idle >= s.used {
+		c.rebuild(at, nil, now)
+	}
+}
+
+func (c *cells) countIdle(s *segment, now int64) (n int) {
+	for x := range s.all {
+		if x.idle(now) {
+			n++
+		}
+	}
+	c.shard.scanned += len(s.slots)
+	return n
+}
+
+func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.Algorithm, x.state, now) }
+
+// rebuild moves the cells of a segment that are not idle to a new segment, or to
+// two if they would be too many for one. Idle cells that the call has loaded stay.
+func (c *cells) rebuild(at int, loaded []access, now int64) {
+	old := c.Segments[at]
+	var live, upper int
+	for x := range old.all {
+		if x.idle(now) && !c.isLoaded(x.hash, loaded) {
+			c.evictFrom(x, now)
+			continue
+		}
+		live++
+		upper += table.SplitBit(x.hash, old.depth)
+	}
+	c.shard.scanned += len(old.slots)
+	c.slots -= len(old.slots)
+	if roomFor(live) <= fullSlots || old.depth >= table.MaxDepth(c.used, fullSlots/2) {
+		c.Replace(at, old.depth, c.newSegment(live, old.depth))
+	} else {
+		c.Split(at, old.depth, c.newSegment(live-upper, old.depth+1), c.newSegment(upper, old.depth+1))
+	}
+	for x := range old.all {
+		c.segment(x.hash).put(*x)
+	}
+	c.shard.keepSpare(old)
+}
+
+// isLoaded reports whether the call has loaded the cell of a hash.
+func (c *cells) isLoaded(h table.Hash, loaded []access) bool {
+	for i := range loaded {
+		if x := &loaded[i]; x.place == inCell && x.states == c.states && x.hash == h {
+			return true
+		}
+	}
+	return false
+}
+
+// evictFrom evicts an idle cell of a segment that is being replaced.
+func (c *cells) evictFrom(x *cell, now int64) {
+	if c.states.hasWords() {
+		c.states.Put(x.hash, table.Fresh)
+	}
+	x.part = nil
+	c.used--
+	c.shard.evicted++
+	c.shard.lastEviction = max(c.shard.lastEviction, now)
+}
+
+func (c *cells) segment(h table.Hash) *segment { return c.Segments[c.Index(h)] }
+
+// newSegment is a segment of these cells. It counts the slots.
+func (c *cells) newSegment(n int, depth uint8) *segment {
+	s := c.shard.newSegment(n, depth)
+	c.slots += len(s.slots)
+	return s
+}
+
+// all yields each cell.
+func (c *cells) all(yield func(*cell) bool) {
+	for i, s := range c.Segments {
+		if !table.IsFirst(i, s.depth) {
+			continue
+		}
+		for x := range s.all {
+			if !yield(x) {
+				return
+			}
+		}
+	}
+}

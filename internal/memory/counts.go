@@ -1,0 +1,152 @@
+package memory
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Stats say what an engine holds and has done: see weir.MemoryStats.
+type Stats struct {
+	Keys, Shared int
+	Bytes        int
+	Evicted      uint64
+	Overflow     uint64
+	Rules        []RuleStats // by name
+}
+
+// RuleStats are those of the rules with one name: see weir.RuleStats.
+type RuleStats struct {
+	Rule                string
+	Decisions, Refusals uint64
+	Overflow            uint64
+}
+
+// Stats counts what the engine holds and has done.
+func (e *Engine) Stats() Stats {
+	s := Stats{Overflow: e.overflow.total.Load()}
+	for _, value := range e.states.Range {
+		s.add(e, value.(*limitStates))
+	}
+	for i := range e.shards {
+		s.Evicted += e.shards[i].countEvicted()
+	}
+	for _, value := range e.rules.Range {
+		s.Rules = append(s.Rules, value.(*ruleCounts).stats())
+	}
+	slices.SortFunc(s.Rules, func(a, b RuleStats) int { return cmp.Compare(a.Rule, b.Rule) })
+	return s
+}
+
+func (s *Stats) add(e *Engine, states *limitStates) {
+	keys := s.addCells(e, states)
+	if states.hasWords() {
+		keys = states.Words.Len() // the keys of cells included
+		s.Bytes += states.Words.Bytes()
+		s.Evicted += states.Words.Dropped()
+	}
+	if withoutSuffix(states.name) == states.name {
+		s.Keys += keys
+	} else {
+		s.Shared += keys
+	}
+}
+
+// addCells adds the memory of a limit's cells, and returns how many are used.
+func (s *Stats) addCells(e *Engine, states *limitStates) (n int) {
+	for i := range e.shards {
+		e.shards[i].mu.Lock()
+		if c := states.cells[i]; c != nil {
+			n += c.used
+			s.Bytes += c.slots * cellBytes
+		}
+		e.shards[i].mu.Unlock()
+	}
+	return n
+}
+
+func (s *shard) countEvicted() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.evicted
+}
+
+// ruleCounts count the decisions of the rules with one name. The counters are
+// striped: goroutines that decide at the same time mostly write to different ones.
+type ruleCounts struct {
+	rule     string
+	salt     uint64 // tells its keys from those of other rules
+	overflow atomic.Uint64
+	stripes  [stripeCount]stripe
+}
+
+const (
+	stripeBits  = 5
+	stripeCount = 1 << stripeBits
+)
+
+// stripe is one cache line.
+type stripe struct {
+	admitted, refused sampledCount
+	_                 [16]byte
+}
+
+// sampledCount counts decisions, and chooses the ones that heavyKeys sees.
+type sampledCount struct {
+	n          atomic.Uint64
+	nextSample atomic.Uint64
+	lastSample atomic.Uint64 // under the lock of heavyKeys
+}
+
+func (e *Engine) countsOf(rule string) *ruleCounts {
+	found, ok := e.rules.Load(rule)
+	if !ok {
+		found, _ = e.rules.LoadOrStore(rule, &ruleCounts{rule: rule, salt: rand.Uint64()})
+	}
+	return found.(*ruleCounts)
+}
+
+// count counts a decision on a key.
+func (r *ruleCounts) count(e *Engine, key string, allowed bool, now int64) {
+	var here byte
+	s := &r.stripes[stripeOf(uintptr(unsafe.Pointer(&here)))]
+	counted := &s.admitted
+	if !allowed {
+		counted = &s.refused
+	}
+	if n := counted.n.Add(1); n >= counted.nextSample.Load() {
+		e.heavy.sample(e.seed, r, counted, key, allowed, now)
+	}
+}
+
+// stripeOf chooses the stripe of a goroutine by the address of its stack:
+// goroutines that run at the same time have different ones. The address is only a
+// number here. After a stack has moved, its goroutine uses another stripe.
+func stripeOf(stack uintptr) int {
+	return int(uint64(stack) >> 11 * 0x9e3779b97f4a7c15 >> (64 - stripeBits))
+}
+
+// count counts the decisions of a call. The answer names the binding request.
+func (e *Engine) count(c *call, a *algorithm.Answer, now int64) {
+	for i := range c.accesses {
+		x := &c.accesses[i]
+		if i > 0 && c.accesses[i-1].request == x.request {
+			continue
+		}
+		x.states.counts.count(e, c.requests[x.request].Key, a.Allowed || x.request != a.Binding, now)
+	}
+}
+
+func (r *ruleCounts) stats() RuleStats {
+	s := RuleStats{Rule: r.rule, Overflow: r.overflow.Load()}
+	for i := range r.stripes {
+		refused := r.stripes[i].refused.n.Load()
+		s.Refusals += refused
+		s.Decisions += refused + r.stripes[i].admitted.n.Load()
+	}
+	return s
+}

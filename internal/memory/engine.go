@@ -1,0 +1,155 @@
+// Package memory is the engine that keeps its states in the process. It decides
+// on requests whose rules are compiled, and answers with [algorithm.Answer].
+// Package weir checks the requests, merges them, and describes the answers.
+//
+// One call, from top to bottom: engine.go decides. call.go finds the state of
+// each part under the locks, and writes it back. states.go keeps the states of
+// one limit: as words where they fit, otherwise as cells (cells.go, segment.go)
+// of shards (shard.go). overflow.go sends a key that finds no room to a state
+// that it shares with others. counts.go and heavy.go count decisions. save.go and
+// load.go write and read snapshots, whose format is in format.go.
+package memory
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"math"
+	"sync"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// Engine decides on requests. It is safe for concurrent use.
+type Engine struct {
+	clock  *clock.Clock
+	seed   *table.Seed
+	states sync.Map // name of a limit's states to *limitStates
+	rules  sync.Map // name of a rule to *ruleCounts
+	shards [table.Shards]shard
+
+	maxKeys    int
+	maxParents int
+	parent     func(key string) (string, bool) // nil if keys have none
+	overflow   overflowReport
+	heavy      heavyKeys
+}
+
+// Options configure an Engine.
+type Options struct {
+	Clock *clock.Clock
+	// MaxKeys is the largest number of keys that one limit of a rule remembers.
+	// 0 is no bound. Less than 0 is for tests of shared states: no key finds room,
+	// and every parent does.
+	MaxKeys int
+	// Parent names the key whose state a key shares if it finds no room.
+	Parent func(key string) (parent string, ok bool)
+	// Logger is told that keys find no room, at most once a minute; nil is none.
+	Logger *slog.Logger
+}
+
+// New makes an engine without states.
+func New(options Options) *Engine {
+	var secret [table.SecretBytes]byte
+	rand.Read(secret[:]) // never fails
+	e := &Engine{clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent}
+	if e.maxKeys > 0 {
+		e.maxParents = max(e.maxKeys/keysPerParent, minParents)
+	}
+	e.overflow.logger = options.Logger
+	e.overflow.lastLog.Store(math.MinInt64)
+	for i := range e.shards {
+		e.shards[i].lastEviction = math.MinInt64
+	}
+	return e
+}
+
+// TakeOne is Take of one request under a rule of one limit, on the fast path. It
+// is done if the state is a word or a cell, or becomes one. Otherwise nothing has
+// happened. The request was checked; a is zero.
+func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64, a *algorithm.Answer) (done bool) {
+	if len(r.Parts) != 1 {
+		return false
+	}
+	p := &r.Parts[0]
+	now := e.clock.Now()
+	states := e.statesOf(p, &homeOf(r).parts[0], now)
+	h := e.seed.Hash(key)
+	if (!states.hasWords() || !states.Take(p.Words, h, now, cost, a)) && !e.shards[h%table.Shards].take(states, p, h, cost, lease, now, a) {
+		return false
+	}
+	states.counts.count(e, key, a.Allowed, now)
+	return true
+}
+
+// Take admits the cost of all requests now, or of none. The requests were checked
+// and merged. The Binding of the answer is the index of a request.
+func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	reading := e.clock.Now()
+	now, err := e.lock(&c, reading)
+	if err != nil {
+		return algorithm.Answer{}, err
+	}
+	defer e.unlock(&c)
+	answer := algorithm.Take(c.parts, now)
+	e.store(&c, answer.Changed, reading)
+	c.nameBinding(&answer)
+	e.count(&c, &answer, now)
+	return answer, nil
+}
+
+// Peek is the answer that Take would give. It writes nothing.
+func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	now, err := e.lock(&c, e.clock.Now())
+	if err != nil {
+		return algorithm.Answer{}, err
+	}
+	defer e.unlock(&c)
+	answer := algorithm.Peek(c.parts, now)
+	c.nameBinding(&answer)
+	return answer, nil
+}
+
+// Record counts the cost whether it fits or not. A negative cost gives back.
+func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	reading := e.clock.Now()
+	now, err := e.lock(&c, reading)
+	if err != nil {
+		return algorithm.Answer{}, err
+	}
+	defer e.unlock(&c)
+	answer := algorithm.Record(c.parts, now)
+	e.store(&c, answer.Changed, reading)
+	c.nameBinding(&answer)
+	return answer, nil
+}
+
+// Reset makes the keys of the requests new under their rules. A key that found no
+// room shares its state with others, which keep it.
+func (e *Engine) Reset(requests []rule.Request) {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	e.tryLock(&c, e.clock.Now())
+	defer e.unlock(&c)
+	c.reset()
+}
+
+// ResetShared is Reset for tests of shared states, which it resets too.
+func (e *Engine) ResetShared(requests []rule.Request) error {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	if _, err := e.lock(&c, e.clock.Now()); err != nil {
+		return err
+	}
+	defer e.unlock(&c)
+	c.reset()
+	return nil
+}

@@ -1,0 +1,56 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/weirflow/weir/internal/table"
+)
+
+// A snapshot is a header, records, and a checksum. Numbers are little endian;
+// instants are in ns.
+//
+//	header    "weirsnap", version uint32, secret of the seed [32]byte,
+//	          engine int64, wall int64: the two clocks when the save began
+//	records   a byte that says which, and
+//	  'N'     length uint16, name of a limit's states (rule, identity and ordinal,
+//	          with NUL between), base int64. Names are numbered from 0 in order.
+//	  'W'     name uint32, count uint32, that many pairs of hash and word, uint64
+//	          each: states of the name's limit that fit a word
+//	  'C'     name uint32, capacity int64, hash uint64, count uint32, that many
+//	          int64: a state that does not fit, and the capacity of its limit
+//	  'S'     the end of a shard: the hashes since the last end have the same low
+//	          6 bits, 0 in the first shard and 63 in the last
+//	  'E'     engine int64, wall int64: the clocks when the save ended;
+//	          eviction int64: idle states were evicted up to this instant
+//	checksum  CRC-32C of all before it, uint32
+//
+// Keys are not saved, and a hash needs the secret to mean anything. Whoever has
+// the secret can make keys that share a budget.
+const (
+	magic         = "weirsnap"
+	formatVersion = 3
+	maxPairs      = 1 << 12 // in one record
+	pairBytes     = 16
+)
+
+const (
+	recordName  = 'N'
+	recordWords = 'W'
+	recordCell  = 'C'
+	recordShard = 'S'
+	recordEnd   = 'E'
+)
+
+// The format depends on the number of shards, and the bytes of the secret. Here
+// the compiler notices a change of either.
+var _ = [1]struct{}{}[table.Shards-64|table.SecretBytes-32]
+
+// SnapshotError says why a snapshot was refused.
+type SnapshotError struct {
+	Offset int64 // how many bytes had been understood
+	Reason string
+}
+
+func (e *SnapshotError) Error() string {
+	return fmt.Sprintf("the snapshot %s (after byte %d)", e.Reason, e.Offset)
+}

@@ -1,0 +1,92 @@
+package memory
+
+import "github.com/weirflow/weir/internal/table"
+
+// segment is an array of cells, probed linearly. At least one slot is empty.
+type segment struct {
+	slots []cell
+	used  int
+	depth uint8 // how many directory bits its hashes share
+}
+
+const (
+	fullSlots = 127 // of a segment, if hashes are as good as random
+	minSlots  = 4
+)
+
+// newSegment has room for n cells and some more.
+func newSegment(n int, depth uint8) *segment {
+	return &segment{slots: make([]cell, slotsFor(n)), depth: depth}
+}
+
+// slotsFor is the number of slots for n cells. Segments are small or of full size,
+// so that those of full size can be used again.
+func slotsFor(n int) int {
+	slots := roomFor(n)
+	if slots > fullSlots/2 && slots < fullSlots {
+		return fullSlots
+	}
+	return slots
+}
+
+// roomFor lets n cells fill two of three slots.
+func roomFor(n int) int { return max(minSlots, n+n/2+1) }
+
+// full reports that seven of eight slots are in use, or all but one.
+func (s *segment) full() bool { return s.used >= len(s.slots)-max(1, len(s.slots)/8) }
+
+// find is the slot of a hash, or the empty slot where it belongs.
+func (s *segment) find(h table.Hash) int {
+	i := s.first(h)
+	for s.slots[i].part != nil && s.slots[i].hash != h {
+		i = s.after(i)
+	}
+	return i
+}
+
+// first is where the search for a hash begins. The upper half of the hash says how
+// far into the segment.
+func (s *segment) first(h table.Hash) int {
+	return int(uint64(h) >> 32 * uint64(len(s.slots)) >> 32)
+}
+
+func (s *segment) after(i int) int {
+	if i++; i < len(s.slots) {
+		return i
+	}
+	return 0
+}
+
+// put adds a cell whose hash is not in the segment.
+func (s *segment) put(x cell) {
+	s.slots[s.find(x.hash)] = x
+	s.used++
+}
+
+// remove empties a slot, and moves later cells that could no longer be found.
+func (s *segment) remove(gap int) {
+	for i := s.after(gap); s.slots[i].part != nil; i = s.after(i) {
+		if s.distance(s.first(s.slots[i].hash), i) >= s.distance(gap, i) {
+			s.slots[gap] = s.slots[i]
+			gap = i
+		}
+	}
+	s.slots[gap] = cell{}
+	s.used--
+}
+
+// distance is the number of steps that a search takes from one slot to another.
+func (s *segment) distance(from, to int) int {
+	if to -= from; to >= 0 {
+		return to
+	}
+	return to + len(s.slots)
+}
+
+func (s *segment) all(yield func(*cell) bool) {
+	for i := range s.slots {
+		if x := &s.slots[i]; x.part != nil && !yield(x) {
+			return
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package memory
+
+import (
+	"sync"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// shard holds the states of its keys that are not words: logs, leases, and
+// whatever does not fit. Its mutex guards them, and the borrowing of words. A call
+// holds the set of its shards in one word.
+type shard struct {
+	mu          sync.Mutex
+	cells       []*cells // of all limits that have some
+	nextCells   int      // the cells to tidy next,
+	nextSegment int      // and their segment
+	scanned     int      // cells looked at for idle ones
+	spare       *segment
+	evicted     uint64 // idle states
+	// lastEviction is the latest instant at which a state was evicted. A missing
+	// key may have had that state: at earlier times it is not new.
+	lastEviction int64
+	newest       int64    // reading of the clock
+	_            [40]byte // shards do not share cache lines
+}
+
+// take decides on the cell of h and writes the answer to a. It is not done if
+// there is no cell, except for a limit without words: then it makes a cell if there
+// is room.
+func (s *shard) take(states *limitStates, p *rule.Part, h table.Hash, cost int64, lease uint64, now int64, a *algorithm.Answer) (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !states.engine.clock.Injected() {
+		now = max(now, s.newest)
+		s.newest = now
+	}
+	at, c := now, states.cells[h%table.Shards]
+	parts := [1]algorithm.Part{{Algorithm: p.Algorithm, Cost: cost, Lease: lease}}
+	found := c.find(h)
+	if found != nil {
+		parts[0].State = found.state
+	} else {
+		if states.hasWords() {
+			return false
+		}
+		if c = s.cellsOf(states, h); !c.hasRoom() {
+			return false
+		}
+		parts[0].State, at = p.Algorithm.Fresh(), max(now, s.lastEviction)
+	}
+	*a = algorithm.Take(parts[:], at)
+	switch {
+	case !a.Changed:
+	case found == nil:
+		c.add(h, p, parts[0].State, now)
+	case !states.hasWords() || !c.toWord(h, p, parts[0].State):
+		found.part, found.state = p, parts[0].State
+	}
+	return true
+}
+
+// tidy looks at the next segment of the shard, and evicts its idle cells if they
+// are half of it.
+func (s *shard) tidy(now int64) {
+	s.nextSegment++
+	if s.nextSegment >= len(s.cells[s.nextCells].Segments) {
+		s.nextSegment, s.nextCells = 0, (s.nextCells+1)%len(s.cells)
+	}
+	s.cells[s.nextCells].tidy(s.nextSegment, now)
+}
+
+// cellsOf are the cells of a limit in the shard of h. It makes them if there are
+// none.
+func (s *shard) cellsOf(states *limitStates, h table.Hash) *cells {
+	number := h % table.Shards
+	if states.cells[number] == nil {
+		c := newCells(states, s, int(number))
+		states.cells[number] = c
+		s.cells = append(s.cells, c)
+	}
+	return states.cells[number]
+}
+
+// newSegment is a segment with room for n cells: the spare one if that fits.
+func (s *shard) newSegment(n int, depth uint8) *segment {
+	if spare := s.spare; spare != nil && slotsFor(n) == fullSlots {
+		spare.depth, s.spare = depth, nil
+		return spare
+	}
+	return newSegment(n, depth)
+}
+
+// keepSpare empties a replaced segment of full size, so that it can be used again.
+func (s *shard) keepSpare(old *segment) {
+	if s.spare == nil && len(old.slots) == fullSlots {
+		clear(old.slots)
+		old.used, s.spare = 0, old
+	}
+}

@@ -1,0 +1,65 @@
+package memory
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
+)
+
+// limitStates keeps the states of one limit of a rule: as words where they fit,
+// otherwise as cells.
+type limitStates struct {
+	word.Table // without words if no state of the limit fits one
+	engine     *Engine
+	name       string // of the limit's states, and a suffix if keys share them
+	counts     *ruleCounts
+	maxKeys    int                            // 0 is no bound, less is no room
+	cells      [table.Shards]*cells           // under the lock of the shard; nil until it has some
+	shared     [2]atomic.Pointer[limitStates] // of keys that find no room
+}
+
+func (s *limitStates) hasWords() bool { return s.Words != nil }
+
+// Home is where a rule remembers its states in the engine that asked last.
+type Home struct {
+	parts []atomic.Pointer[limitStates]
+}
+
+// NewHome makes the home of a rule with n parts, for [rule.Compiled].
+func NewHome(n int) *Home { return &Home{make([]atomic.Pointer[limitStates], n)} }
+
+func homeOf(r *rule.Compiled) *Home { return r.Home.(*Home) }
+
+// statesOf finds the states of a part, at home or by name.
+func (e *Engine) statesOf(p *rule.Part, home *atomic.Pointer[limitStates], now int64) *limitStates {
+	if s := home.Load(); s != nil && s.engine == e {
+		return s
+	}
+	s := e.statesNamed(p.State, p, now)
+	home.Store(s)
+	return s
+}
+
+// statesNamed finds the states of a name, or makes them like those of p.
+func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates {
+	found, ok := e.states.Load(name)
+	if !ok {
+		found, _ = e.states.LoadOrStore(name, e.newStates(name, p.Words, now))
+	}
+	return found.(*limitStates)
+}
+
+// newStates makes the states of a name; words is nil if no state fits one.
+func (e *Engine) newStates(name string, words algorithm.Worder, now int64) *limitStates {
+	ruleName, _, _ := strings.Cut(name, "\x00")
+	maxKeys := e.maxKeysOf(name)
+	s := &limitStates{engine: e, name: name, counts: e.countsOf(ruleName), maxKeys: maxKeys}
+	if words != nil {
+		s.Table = word.NewTable(words, now, maxKeys)
+	}
+	return s
+}
