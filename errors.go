@@ -36,8 +36,8 @@ var (
 	// later ones.
 	ErrClosed = errors.New("weir: wait: the limiter is closed")
 
-	// ErrNoRoom is returned by a Memory for a new key of a Concurrency without a
-	// Lease when MaxKeys keys hold slots. Nothing was counted.
+	// ErrNoRoom is returned by a Memory or a Keyed for a new key of a Concurrency
+	// without a Lease when MaxKeys keys hold slots. Nothing was counted.
 	ErrNoRoom = errors.New("no room for another key")
 
 	// ErrRequest is wrapped by every RequestError: a request that no engine

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,8 @@ import (
 // An idle key, one that answers like a key never seen, is forgotten and costs
 // nothing; one that someone waits for never is. Beyond Options.MaxKeys, keys that
 // are not known share 256 budgets by their hash, so that inventing keys buys
-// nothing and costs known keys nothing. A key that is or holds NaN is
+// nothing and costs known keys nothing. New keys of a Concurrency without a Lease
+// are refused instead, and waiting for them is ErrNoRoom. A key that is or holds NaN is
 // refused. Make a Keyed with NewKeyed: the zero Keyed refuses everything.
 type Keyed[K comparable] struct {
 	clock  *clock.Clock
@@ -245,7 +247,12 @@ func (k *Keyed[K]) lock(op string, r clock.Reading, key K) (*keyedShard[K], visi
 		t := k.tableFor(limit, r.At)
 		s.mu.Lock()
 		if changes == k.limits.changes.Load() {
-			return s, s.find(r, key, h, limit, t), nil
+			v := s.find(r, key, h, limit, t)
+			if v.subject != nil {
+				return s, v, nil
+			}
+			s.mu.Unlock()
+			return nil, visit{}, fmt.Errorf("weir: %s: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, ErrNoRoom, k.maxKeys)
 		}
 		s.mu.Unlock() // the limit may be an old one, and nobody would ask again
 	}

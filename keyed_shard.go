@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
 	"github.com/weirflow/weir/internal/table"
@@ -83,13 +84,13 @@ func (s *keyedShard[K]) find(r clock.Reading, key K, h table.Hash, limit *compil
 	v.found, v.known = s.subjects[key]
 	if !v.known {
 		if !s.room(now) {
-			return s.findShared(now, h, limit)
+			return s.withoutRoom(now, h, limit)
 		}
 		v.found = s.newSubject(now, h, limit)
 		v.now = max(now, s.swept)
 	}
 	if t != nil && v.found.table != t && !v.borrow(t, limit) && !v.known {
-		return s.findShared(now, h, limit)
+		return s.withoutRoom(now, h, limit)
 	}
 	v.found.setLimit(v.now, limit)
 	v.subject = &v.found.subject
@@ -130,8 +131,18 @@ func (s *keyedShard[K]) room(now int64) bool {
 	return len(s.subjects) < s.capacity
 }
 
-// findShared is find for a key that finds no room: keys it hashes near to share
-// one budget.
+// withoutRoom is find for a key that finds no room. It has no subject if the limit
+// holds units until they are given back: a key that had room by then would give
+// back elsewhere.
+func (s *keyedShard[K]) withoutRoom(now int64, h table.Hash, limit *compiledLimit) visit {
+	if algorithm.Endless(limit.algorithm) {
+		return visit{}
+	}
+	return s.findShared(now, h, limit)
+}
+
+// findShared finds the subject that a key without room shares with the keys that
+// hash near it.
 func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit) visit {
 	s.overflow++
 	group := &s.shared[h/shardCount%groupsOfShard]

@@ -47,7 +47,9 @@ const upToTries = 4
 // once.
 func costing(requests []Request, cost int64) (once []Request) {
 	for i, q := range requests {
-		again := func(r Request) bool { return r.Rule != nil && q.Rule != nil && r.Rule.Name() == q.Rule.Name() && r.Key == q.Key }
+		again := func(r Request) bool {
+			return r.Rule != nil && q.Rule != nil && r.Rule.Name() == q.Rule.Name() && r.Key == q.Key
+		}
 		if !slices.ContainsFunc(requests[:i], again) {
 			q.Cost = cost
 			once = append(once, q)

@@ -1,0 +1,49 @@
+package weir_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Slots without a lease are never shared between keys: a key that had room of its
+// own by the time it gave its slot back would leave the shared one taken. So new
+// keys are refused while there is no room, and get some when slots come back,
+// however often.
+func TestKeyedRefusesNewKeysWhereSlotsWithoutALeaseFillIt(t *testing.T) {
+	now := time.Now().UnixNano()
+	k, err := weir.NewKeyedWith[int](weir.Concurrency{Slots: 1}, weir.Options{MaxKeys: 128, Clock: func() int64 { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		var held []int
+		for key := range 1000 {
+			if k.Allow(key + 1000*round) {
+				held = append(held, key+1000*round)
+			}
+		}
+		if len(held) < 64 || len(held) > 128 || k.Overflow() != 0 {
+			t.Fatalf("round %d: %d keys hold a slot and %d decisions were shared, want up to 128 and none", round, len(held), k.Overflow())
+		}
+		var without int
+		for key := 1000 * round; ; key++ {
+			if k.Peek(key, 1).Limit == 0 { // no real decision has this limit
+				without = key
+				break
+			}
+		}
+		if err := k.Wait(t.Context(), without); !errors.Is(err, weir.ErrNoRoom) {
+			t.Errorf("round %d: waiting without room: got %v, want ErrNoRoom", round, err)
+		}
+		if _, err := k.Reserve(without, 1, 0); !errors.Is(err, weir.ErrNoRoom) {
+			t.Errorf("round %d: reserving without room: got %v, want ErrNoRoom", round, err)
+		}
+		for _, key := range held {
+			k.Record(key, -1)
+		}
+		now += int64(time.Second)
+	}
+}
