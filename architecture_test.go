@@ -344,6 +344,7 @@ func TestBrokenArchitectureIsNoticed(t *testing.T) {
 		{"internal/algorithm", false, "sync", "the four functions are pure"},
 		{"internal/algorithm", false, "math/bits", ""},
 		{"internal/algorithm", false, modulePath, `may not import "."`},
+		{"internal/memory", false, modulePath, `may not import "."`},
 		{"simulate", false, modulePath + "/limittest", `may not import "limittest"`},
 		{"simulate", false, "flag", "only cmd/weir reads flags"},
 		{"cmd/weir/internal/api", false, modulePath + "/simulate", `may not import "simulate"`},

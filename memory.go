@@ -12,15 +12,17 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Memory is the Engine that keeps its states in this process. States that are
-// as good as never seen are forgotten, which no answer can show. It holds every
-// limit of a Rule, never fails but for bad requests and contexts that are done,
-// and never waits for anything but other decisions.
+// Memory is the Engine that keeps its states in this process. It holds every limit
+// that a Rule can hold. It fails only for bad requests, for contexts that are done,
+// and with ErrNoRoom, and it blocks only while other decisions are in progress. It
+// evicts idle states, which are indistinguishable from new ones.
 //
-// Keys are not kept, but a hash of 64 bits under a secret seed: the odds that two
-// of 10 million keys share a budget are below 3e-6, whoever chooses the keys.
+// Memory keeps no keys. It keeps a 64-bit hash of each under a secret seed: the
+// odds that two of 10 million keys share a budget are below 3e-6, even if an
+// attacker chooses the keys.
 //
-// Make it with NewMemory: the zero Memory refuses everything.
+// Make it with NewMemory or LoadMemory: the zero Memory refuses everything. It is
+// safe for concurrent use.
 type Memory struct {
 	engine  *memory.Engine
 	maxKeys int
@@ -33,29 +35,29 @@ var (
 
 // MemoryOptions configure a Memory. The zero value is ready to use.
 type MemoryOptions struct {
-	// Clock tells the time in nanoseconds since the Unix epoch, and is taken
+	// Clock returns the time in nanoseconds since the Unix epoch. Memory takes it
 	// as it is. Default: the wall clock at the start plus the monotonic clock
-	// since. It moves forward to a wall clock that is ahead, never moves back,
-	// and runs at 7/8 speed while it is ahead of the wall clock.
+	// since. The default clock never moves back. It jumps forward to a wall clock
+	// that is ahead, and runs at 7/8 speed while it is ahead of the wall clock.
 	Clock func() int64
-	// MaxKeys is how many keys one limit of a rule remembers at most, not
-	// counting idle ones. Default, and for any value below 1: DefaultMaxKeys. A key takes at most 28 bytes
-	// under most limits, and under logs as many entries as the limit has units.
-	// Keys that find no room share budgets, except under a Concurrency without
-	// a Lease, which refuses them with ErrNoRoom: see docs/memory.md.
+	// MaxKeys is the number of keys that one limit of a rule remembers, not
+	// counting idle ones. Default, and for any value below 1: DefaultMaxKeys. Under
+	// most limits a key takes at most 28 bytes. Under logs it takes up to one entry
+	// for each unit of the limit. Further keys share budgets: see Parent. A
+	// Concurrency without a Lease refuses them with ErrNoRoom instead.
 	MaxKeys int
-	// Parent names what a key that finds no room shares a budget with, as an
-	// address does with all of its network; ok is false if there is nothing.
-	// A parent that finds no room is asked for its own. It must be fast, safe
-	// for concurrent use, and say the same each time. Without it, or at its
-	// end, keys share budgets in 256 groups that nobody can choose.
+	// Parent names a larger key, such as the network of an address. A key that
+	// finds no room shares the budget of its parent, and a parent that finds no
+	// room that of its own parent. It returns false if there is none: then keys
+	// share budgets in 256 groups, which nobody can choose. Parent must be fast,
+	// safe for concurrent use, and always return the same for one key.
 	Parent func(key string) (parent string, ok bool)
-	// Logger is told when keys share budgets for want of room, at most once a
-	// minute. Without one nothing is logged.
+	// Logger receives a warning when keys find no room, at most once a minute.
+	// Default: no logging.
 	Logger *slog.Logger
 }
 
-// NewMemory makes an engine that has seen nothing.
+// NewMemory makes an engine without states.
 func NewMemory(options MemoryOptions) *Memory {
 	m, engineOptions := newMemory(options)
 	m.engine = memory.New(engineOptions)
@@ -100,7 +102,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	return true
 }
 
-// TakeWithin is Take: a decision in memory waits for nothing.
+// TakeWithin is Take, because a decision in memory needs no deadline.
 func (m *Memory) TakeWithin(_ time.Duration, requests ...Request) (Decision, error) {
 	return m.Take(context.Background(), requests...)
 }
