@@ -33,7 +33,7 @@ func answers(lim *weir.Limiter) string {
 	return text
 }
 
-func mustReserve(t *testing.T, lim *weir.Limiter, n int64) *weir.Booking {
+func mustReserve(t *testing.T, lim *weir.Limiter, n int64) *weir.Reservation {
 	t.Helper()
 	b, err := lim.Reserve(n, weir.Never)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestCancelledBookingLeavesNoTrace(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				lim := usedBefore(t, r, limit)
 				var was []string
-				var bookings []*weir.Booking
+				var bookings []*weir.Reservation
 				for range 1 + r.IntN(4) {
 					before := answers(lim)
 					b := mustReserve(t, lim, 1+r.Int64N(3))
@@ -72,7 +72,7 @@ func TestCancelledBookingLeavesNoTrace(t *testing.T) {
 					was, bookings = append(was, before), append(bookings, b)
 				}
 				for i := len(bookings) - 1; i >= 0; i-- {
-					bookings[i].Cancel()
+					bookings[i].Cancel(t.Context())
 					if got := answers(lim); got != was[i] {
 						t.Errorf("%v: after the newest of %d bookings was cancelled: got\n%swant\n%srepeat with -wait.seed %d", limit, i+1, got, was[i], seed)
 					}
@@ -87,13 +87,13 @@ func TestOlderBookingGivesNothingBackWhileAnInstantLiesAhead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lim := mustNew(t, limit)
 			lim.Take(3)
-			var older *weir.Booking
+			var older *weir.Reservation
 			for older = mustReserve(t, lim, 2); older.Decision.Delay == 0; {
 				older = mustReserve(t, lim, 2)
 			}
 			mustReserve(t, lim, 2)
 			before := answers(lim)
-			older.Cancel()
+			older.Cancel(t.Context())
 			if got := answers(lim); got != before {
 				t.Errorf("%v: an older booking came back:\n%swant\n%s", limit, got, before)
 			}
@@ -107,21 +107,21 @@ func TestBookingWhoseInstantHasComeGivesBackLikeRecord(t *testing.T) {
 		for _, actual := range []int64{0, 1, 2, 5} {
 			synctest.Test(t, func(t *testing.T) {
 				lim, twin := mustNew(t, limit), mustNew(t, limit)
-				var newest *weir.Booking
+				var newest *weir.Reservation
 				for range 4 {
 					newest = mustReserve(t, lim, 2)
 					mustReserve(t, twin, 2)
 				}
 				time.Sleep(newest.Decision.Delay)
-				if err := newest.Settle(actual); err != nil {
+				if err := newest.Settle(t.Context(), actual); err != nil {
 					t.Fatal(err)
 				}
 				twin.Record(actual - 2)
 				if got, want := answers(lim), answers(twin); got != want {
 					t.Errorf("%v: reserved 2, settled at %d: got\n%swant\n%s", limit, actual, got, want)
 				}
-				newest.Settle(7)
-				newest.Cancel()
+				newest.Settle(t.Context(), 7)
+				newest.Cancel(t.Context())
 				if got, want := answers(lim), answers(twin); got != want {
 					t.Errorf("%v: settled again: got\n%swant\n%s", limit, got, want)
 				}
@@ -141,7 +141,7 @@ func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
 		if b.Decision.Delay != 10*time.Second {
 			t.Fatalf("told %v, want 10s", b.Decision.Delay)
 		}
-		b.Settle(1)
+		b.Settle(t.Context(), 1)
 		time.Sleep(10*time.Second - 1)
 		if lim.Allow() {
 			t.Error("Allow overtook the unit that was told to go 1ns later")
@@ -155,7 +155,7 @@ func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 10})
 		lim.Take(10)
 		b := mustReserve(t, lim, 6)
-		b.Settle(2)
+		b.Settle(t.Context(), 2)
 		if d := lim.Peek(1); d.RetryAfter != 3*time.Second {
 			t.Errorf("6 reserved and 2 settled: come back in %v, want 3s", d.RetryAfter)
 		}
@@ -168,7 +168,7 @@ func TestForgottenBookingIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
 		forgotten, settled := mustReserve(t, lim, 4), mustReserve(t, lim, 4)
 		forgotten.CancelAfter(time.Second)
 		settled.CancelAfter(time.Second)
-		settled.Settle(3)
+		settled.Settle(t.Context(), 3)
 		time.Sleep(time.Second - 1)
 		if got := lim.Peek(0).Remaining; got != 3 {
 			t.Errorf("before the end: %d left, want 3", got)
@@ -219,20 +219,20 @@ func TestBookingInLineIsCancelledWithoutDebt(t *testing.T) {
 		synctest.Wait()
 		second, third := mustReserve(t, lim, 2), mustReserve(t, lim, 2)
 		for _, b := range []struct {
-			*weir.Booking
+			*weir.Reservation
 			want time.Duration
 		}{{first, 1e9}, {second, 4e9}, {third, 6e9}} {
 			if b.Decision.Delay != b.want {
 				t.Errorf("told %v, want %v", b.Decision.Delay, b.want)
 			}
 		}
-		first.Cancel() // older than what was told since: nothing comes back
+		first.Cancel(t.Context()) // older than what was told since: nothing comes back
 		if got := mustReserve(t, lim, 1); got.Decision.Delay != 7*time.Second {
 			t.Errorf("told %v, want 7s: an older booking came back", got.Decision.Delay)
 		} else {
-			got.Cancel()
+			got.Cancel(t.Context())
 		}
-		third.Settle(1)
+		third.Settle(t.Context(), 1)
 		if got := mustReserve(t, lim, 1); got.Decision.Delay != 6*time.Second {
 			t.Errorf("told %v, want 6s: the unit that the third gave back, behind its instant", got.Decision.Delay)
 		}

@@ -11,15 +11,11 @@ import (
 // semaphore, nginx's limit_conn. What is taken is held by a lease until it is
 // given back or its time is over.
 //
-// Take it with [Engine.Reserve] and cancel the reservation when the work is
-// done: that releases this very lease, also late, and never somebody else's. On a
+// Take it with [Engine.Reserve] and call Done of the reservation when the work is
+// done: that releases this very lease, also late, and never another caller's. On a
 // Limiter or Keyed run the work with [Do], which does the same. A
 // Take without an identity ([Request.Lease]) is given back by a Record of the
 // negative cost, which releases what is held without identity and ends first.
-//
-// Cancel gives units back to every limit of the rule. Where a rate is to stay
-// spent, give the slots a rule of their own, reserve both rules in one call, and
-// return the slot alone: Settle(ctx, 0, 1).
 //
 // RetryAfter and ResetAfter count on nobody giving back early: they tell when
 // enough leases will have ended by themselves. Without a Lease nobody knows when

@@ -29,7 +29,7 @@ type Decision struct {
 	// ResetAfter is the wait until the key is as good as never seen.
 	ResetAfter time.Duration
 	// Delay is how long the caller must hold before going ahead: for the turn
-	// of a LeakyBucket, or for the instant of a Booking on any limit. It is 0
+	// of a LeakyBucket, or until the instant of a reservation in process. It is 0
 	// in every other answer.
 	Delay time.Duration
 }

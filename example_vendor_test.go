@@ -9,7 +9,6 @@ import (
 )
 
 // The terms of a vendor: 8 requests at once, 100 in any 10 seconds, 5,000 a day.
-// They are three rules, so that the slot can come back alone.
 func vendorsTerms() (slots, rate, quota *weir.Rule, err error) {
 	if slots, err = weir.ParseRule("slots=concurrency 8 lease 1m"); err != nil {
 		return nil, nil, nil, err
@@ -35,7 +34,7 @@ func (v *vendor) call(ctx context.Context, request func(context.Context) error) 
 			return err
 		}
 		if r.Decision.Allowed {
-			defer r.Settle(ctx, 0, 1, 1) // returns the slot, also after ctx has ended
+			defer r.Done(ctx) // returns the slot, also after ctx has ended
 			return request(ctx)
 		}
 		select {

@@ -72,7 +72,7 @@ func TestKeysWithoutRoomWaitAndBookOnTheBudgetTheyShare(t *testing.T) {
 		if err != nil || b.Decision.Delay != time.Second {
 			t.Fatalf("booking without room: %+v, %v; want a delay of 1s", b.Decision, err)
 		}
-		b.Cancel()
+		b.Cancel(t.Context())
 		if again, _ := k.Reserve(5000, 1, weir.Never); again.Decision.Delay != time.Second {
 			t.Errorf("after the booking was cancelled: %+v, want a delay of 1s again", again.Decision)
 		}

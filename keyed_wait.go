@@ -67,15 +67,14 @@ func (k *Keyed[K]) join(ctx context.Context, key K, t line.Turn) (w *line.Waiter
 
 // Reserve takes cost n of the key for the earliest instant that is at most
 // longest away: see Limiter.Reserve.
-func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Booking, error) {
-	b := &Booking{booking: line.Booking{Cost: n}}
+func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Reservation, error) {
 	s, v, err := k.lock(opReserve, k.clock.Read(), key)
 	if err != nil {
-		return b, err
+		return &Reservation{}, err
 	}
 	defer s.unlock(key, &v)
-	b.owner = keyOwner[K]{keyed: k, key: key, shared: v.sharedSubject()}
-	return b, b.book(v.subject, v.now, longest)
+	o := keyOwner[K]{keyed: k, key: key, shared: v.sharedSubject()}
+	return newBooking(o, v.subject, v.now, n, longest)
 }
 
 // Close sends the waiting callers away with ErrClosed, and all that come to wait

@@ -70,29 +70,28 @@ func (l *Limiter) join(ctx context.Context, r clock.Reading, t line.Turn) (*line
 	return l.lines.Join(ctx, s, now, t)
 }
 
-// Reserve takes cost n for the earliest instant that is at most longest away;
-// use Never for no bound. A Limiter of a window or a log can only be reserved
-// with a longest of 0. While others wait in line, a booking comes after them,
-// where the limit can tell when that is (a bucket, and a line of one class);
-// else it is refused.
-func (l *Limiter) Reserve(n int64, longest time.Duration) (*Booking, error) {
+// Reserve takes cost n for the earliest instant that is at most longest away; use
+// Never for no bound. Decision.Delay is how long the caller waits before it goes
+// ahead. A Limiter of a window or a log can only be reserved with a longest of 0.
+// While callers wait in line, a reservation comes after them, where the limit can
+// tell when that is (a bucket, and a line of one class); otherwise it is refused.
+// The Reservation is never nil.
+func (l *Limiter) Reserve(n int64, longest time.Duration) (*Reservation, error) {
 	return l.reserve(l.clock.Read(), n, longest)
 }
 
 // ReserveAt is Reserve at a given time.
-func (l *Limiter) ReserveAt(t time.Time, n int64, longest time.Duration) (*Booking, error) {
+func (l *Limiter) ReserveAt(t time.Time, n int64, longest time.Duration) (*Reservation, error) {
 	return l.reserve(clock.Given(t), n, longest)
 }
 
-func (l *Limiter) reserve(r clock.Reading, n int64, longest time.Duration) (*Booking, error) {
-	b := &Booking{booking: line.Booking{Cost: n}}
+func (l *Limiter) reserve(r clock.Reading, n int64, longest time.Duration) (*Reservation, error) {
 	if l.unmade() {
-		return b, l.notMade(opReserve)
+		return &Reservation{}, l.notMade(opReserve)
 	}
-	b.owner = l
 	s, now := l.lock(r)
 	defer l.unlock(now)
-	return b, b.book(s, now, longest)
+	return newBooking(l, s, now, n, longest)
 }
 
 // Close sends the waiting callers away with ErrClosed, and all that come to wait

@@ -5,30 +5,177 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/weirflow/weir/internal/clock"
 )
 
-// Reservation is a cost that was taken before it was known: see
-// [Engine.Reserve]. The first Settle or Cancel that succeeds settles it, and
-// later ones do nothing. If it is forgotten, the units stay spent.
+// Reservation is a cost that was taken before the work was done, or before its
+// instant. Engine.Reserve, Limiter.Reserve and Keyed.Reserve return it. One of
+// Settle, Cancel and Done settles it: the first that succeeds wins, and later ones
+// do nothing. All methods may be called on a nil Reservation, and do nothing on a
+// refused one. If a reservation is forgotten, its units stay spent.
 //
-// A settlement that failed can be tried again if it was certainly not counted
-// ([MayHaveCounted]). If nobody knows, only the slots of a [Concurrency] are
-// still open, since their identity makes it safe to release them again; other
-// units stay as they are.
+// On an engine, a settlement that failed can be tried again if it was certainly
+// not counted ([MayHaveCounted]). If nobody knows, only the slots of a
+// [Concurrency] are still open, since their identity makes it safe to release them
+// again. Other units stay as they are.
+//
+// In process, a reservation may be for an instant to come. While a promised
+// instant lies ahead, only the newest reservation of the subject can be undone, and
+// exactly. Nothing comes back from an older one, because nobody may overtake a
+// promised instant.
 type Reservation struct {
-	// Decision is the answer to the reservation itself.
+	// Decision is the answer to the reservation itself. If it is allowed, the
+	// caller goes ahead after Decision.Delay.
 	Decision Decision
 
-	engine   Engine
-	requests []Request
-	turn     chan struct{} // full while a settlement is under way
-	settled  bool
-	unknown  bool // whether a settlement was counted: the requests are those of slots alone
+	handle handle // nil if there is nothing to settle
+
+	mu     sync.Mutex
+	ended  bool        // nothing is left to settle
+	expiry *time.Timer // nil without a lifetime
+}
+
+// handle is where the units of a reservation are.
+type handle interface {
+	// requests is how many there are.
+	requests() int
+	// settle settles once.
+	settle(ctx context.Context, s settlement) (outcome, error)
+}
+
+// outcome says what is left to settle.
+type outcome uint8
+
+const (
+	open    outcome = iota // what was not settled can be tried again
+	settled                // nothing is left
+	lost                   // after an error: nobody can try again for some units
+)
+
+// settlement says what the work cost: one number for each request, or one for all.
+type settlement struct {
+	actual []int64
+	done   bool // the cost is what was reserved, and slots are released
+}
+
+// used is the cost of the i-th request.
+func (s *settlement) used(i int) int64 { return s.actual[min(i, len(s.actual)-1)] }
+
+// Settle says what the work really cost: the difference is given back, or recorded
+// on top. One number holds for every request of the reservation; otherwise there
+// is one for each, in their order.
+//
+// The work may have outlived its context: if ctx has ended, or ends meanwhile,
+// Settle goes on for at most a second.
+func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
+	if r == nil || r.handle == nil {
+		return nil
+	}
+	if n := r.handle.requests(); len(actual) != 1 && len(actual) != n {
+		return &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("has %d values for %d requests", len(actual), n)}
+	}
+	for _, a := range actual {
+		if a < 0 {
+			return &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("%d is negative", a)}
+		}
+	}
+	return r.settle(ctx, settlement{actual: actual})
+}
+
+// Cancel says that the work was not done: everything is given back, as by
+// Settle(ctx, 0). It may be deferred right after Reserve, also where that failed,
+// and with a context that has ended by then.
+func (r *Reservation) Cancel(ctx context.Context) error { return r.Settle(ctx, 0) }
+
+// Done says that the work was done: the slots of a [Concurrency] are released, and
+// all other units stay spent. It may be deferred like Cancel.
+func (r *Reservation) Done(ctx context.Context) error {
+	if r == nil || r.handle == nil {
+		return nil
+	}
+	return r.settle(ctx, settlement{actual: []int64{0}, done: true})
+}
+
+// settle settles also after ctx has ended.
+func (r *Reservation) settle(ctx context.Context, s settlement) error {
+	left, err := r.handle.settle(ctx, s)
+	if err != nil && ctx.Err() != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+		defer cancel()
+		now, again := r.handle.settle(ctx, s)
+		if again != nil || left != lost {
+			err = again
+		}
+		left = now
+	}
+	if left == settled {
+		r.endLifetime()
+	}
+	return err
 }
 
 // settleWithin bounds a settlement whose context has ended.
 const settleWithin = time.Second
+
+// CancelAfter gives the reservation a lifetime: if it is not settled within d, it
+// is cancelled. It does nothing on a settled one. A cancellation that fails is
+// tried again for some hours.
+func (r *Reservation) CancelAfter(d time.Duration) {
+	if r == nil || r.handle == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
+	if r.expiry != nil {
+		r.expiry.Stop()
+	}
+	r.expiry = time.AfterFunc(d, func() { r.expire(clock.Retry) })
+}
+
+func (r *Reservation) endLifetime() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	if r.expiry != nil {
+		r.expiry.Stop()
+	}
+}
+
+// expire cancels a reservation whose lifetime has ended, and tries again later if
+// that fails or a function of the caller panics.
+func (r *Reservation) expire(retryAfter time.Duration) {
+	cancelled := false
+	defer func() {
+		_ = recover()
+		if !cancelled && retryAfter < time.Hour {
+			time.AfterFunc(retryAfter, func() { r.expire(2 * retryAfter) })
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
+	defer cancel()
+	cancelled = r.Cancel(ctx) == nil
+}
+
+// Lost is closed when a lease of the reservation was lost before it was settled,
+// so that the work should stop. It is never closed where leases cannot be lost,
+// as on a Limiter, a Keyed, a Memory and Redis: there a lease ends at its time.
+func (r *Reservation) Lost() <-chan struct{} { return nil }
+
+// holding is a reservation on an engine.
+type holding struct {
+	Reservation
+	engine  Engine
+	taken   []Request     // what is not settled
+	turn    chan struct{} // full while a settlement is under way
+	left    outcome
+	unknown bool // whether a settlement was counted: taken are the slots alone
+}
 
 // Reserve takes requests on e and makes the handle of them: what an Engine's
 // Reserve does. A LeakyBucket cannot be reserved. What a Concurrency is to hold
@@ -42,16 +189,20 @@ func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, 
 			return nil, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
-	r := &Reservation{engine: e, requests: identified(requests), turn: make(chan struct{}, 1)}
-	d, err := e.Take(ctx, r.requests...)
+	h := &holding{engine: e, taken: identified(requests), turn: make(chan struct{}, 1)}
+	h.handle = h
+	d, err := e.Take(ctx, h.taken...)
 	if err != nil {
-		if !MayHaveCounted(err) || !r.keepSlots([]int64{0}) {
+		if !MayHaveCounted(err) || !h.keepSlots(settlement{actual: []int64{0}}) {
 			return nil, err
 		}
-		return r, err
+		return &h.Reservation, err
 	}
-	r.Decision, r.settled = d, !d.Allowed
-	return r, nil
+	h.Decision = d
+	if !d.Allowed {
+		h.left = settled
+	}
+	return &h.Reservation, nil
 }
 
 // identified is a copy of the requests in which those that need an identity
@@ -70,78 +221,54 @@ func identified(requests []Request) []Request {
 // newIdentity is an identity that slots are held by. It is never 0.
 func newIdentity() uint64 { return rand.Uint64() | 1 }
 
-// Settle says what the reserved work really cost: the difference is given back
-// or recorded on top. One number holds for every request of the reservation;
-// else there is one for each, in their order.
-//
-// The work may have outlived its context: if ctx has ended, or ends meanwhile,
-// Settle goes on for at most a second.
-func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
-	if r == nil || r.engine == nil {
-		return nil
-	}
-	if len(actual) != 1 && len(actual) != len(r.requests) {
-		return &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("has %d values for %d requests", len(actual), len(r.requests))}
-	}
-	for _, a := range actual {
-		if a < 0 {
-			return &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("%d is negative", a)}
-		}
-	}
-	lost, err := r.try(ctx, actual)
-	if err == nil || ctx.Err() == nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
-	defer cancel()
-	if _, again := r.try(ctx, actual); again != nil || !lost {
-		return again
-	}
-	return err
-}
+func (h *holding) requests() int { return len(h.taken) }
 
-// Cancel gives everything back: Settle(ctx, 0). It may be deferred right after
-// Reserve, also where that failed, and with a context that has ended by then.
-func (r *Reservation) Cancel(ctx context.Context) error { return r.Settle(ctx, 0) }
-
-// try settles once, alone. After an error lost says that units which nobody can
-// try again for may not have been settled.
-func (r *Reservation) try(ctx context.Context, actual []int64) (lost bool, _ error) {
+// settle settles once, alone.
+func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return false, cannotDecide(opSettle, err)
+		return open, cannotDecide(opSettle, err)
 	}
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
 	case <-ctx.Done():
-		return false, cannotDecide(opSettle, ctx.Err())
+		return open, cannotDecide(opSettle, ctx.Err())
 	}
-	changes := r.changes(actual)
+	changes := h.changes(s)
 	if len(changes) == 0 {
-		r.settled = r.settled || !r.unknown
-		return false, nil
+		if !h.unknown {
+			h.left = settled
+		}
+		return h.left, nil
 	}
-	_, err := r.engine.Record(ctx, changes...)
+	_, err := h.engine.Record(ctx, changes...)
 	if err == nil {
-		r.settled = true
-		return false, nil
+		h.left = settled
+		return settled, nil
 	}
-	if MayHaveCounted(err) && !r.unknown {
-		lost = slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.slots() != q.Rule })
-		r.settled = !r.keepSlots(actual)
+	if MayHaveCounted(err) && !h.unknown {
+		if !h.keepSlots(s) {
+			h.left = settled
+		}
+		if slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.slots() != q.Rule }) {
+			return lost, err
+		}
 	}
-	return lost, err
+	return open, err
 }
 
 // changes are what is left to be recorded.
-func (r *Reservation) changes(actual []int64) []Request {
-	if r.settled {
+func (h *holding) changes(s settlement) []Request {
+	if h.left == settled {
 		return nil
 	}
-	changes := make([]Request, 0, len(r.requests))
-	for i, q := range r.requests {
-		used := ofRequest(actual, i)
-		if q.Cost == used || r.unknown && (q.Rule == nil || used != 0) {
+	changes := make([]Request, 0, len(h.taken))
+	for i, q := range h.taken {
+		if s.done {
+			q.Rule = q.Rule.slots()
+		}
+		used := s.used(i)
+		if q.Rule == nil || q.Cost == used || h.unknown && used != 0 {
 			continue
 		}
 		q.Cost = used - q.Cost
@@ -152,16 +279,13 @@ func (r *Reservation) changes(actual []int64) []Request {
 
 // keepSlots leaves only what can be released again by its identity, now that
 // nobody knows whether it was: all of the slots. It says whether there are any.
-func (r *Reservation) keepSlots(actual []int64) (some bool) {
-	r.unknown = true
-	for i := range r.requests {
-		q := &r.requests[i]
-		q.Cost = max(q.Cost, ofRequest(actual, i))
+func (h *holding) keepSlots(s settlement) (some bool) {
+	h.unknown = true
+	for i := range h.taken {
+		q := &h.taken[i]
+		q.Cost = max(q.Cost, s.used(i))
 		q.Rule = q.Rule.slots()
 		some = some || q.Rule != nil
 	}
 	return some
 }
-
-// ofRequest is the number for the i-th request.
-func ofRequest(actual []int64, i int) int64 { return actual[min(i, len(actual)-1)] }

@@ -271,3 +271,109 @@ func TestAZeroReservationSettlesNothing(t *testing.T) {
 		t.Errorf("Cancel of a zero Reservation: %v", err)
 	}
 }
+
+func TestDoneReleasesTheSlotsAndLeavesTheRestSpent(t *testing.T) {
+	both := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)}, weir.Concurrency{Slots: 5})
+	slots := mustRule(t, "both", weir.Concurrency{Slots: 5})
+	bucket := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)})
+	rate := mustRule(t, "rate", weir.FixedWindow{Rate: weir.PerDay(9)})
+	f := newFailing()
+	f.reserve(t, slots.For("k", 1)) // somebody else
+	r := f.reserve(t, rate.For("k", 2), both.For("k", 2))
+	f.failures = []failure{notCounted, lostAfterwards}
+	for range 2 {
+		wantFailure(t, "Done", r.Done(t.Context()))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if err := r.Done(ended); err != nil {
+			t.Errorf("Done: %v", err)
+		}
+	}
+	if err := r.Cancel(t.Context()); err != nil {
+		t.Errorf("Cancel afterwards: %v", err)
+	}
+	f.wantLeft(t, "when the work is done", slots, 4)
+	f.wantLeft(t, "when the work is done", bucket, 7)
+	f.wantLeft(t, "when the work is done", rate, 7)
+}
+
+func TestDoneOfAReservationInProcessReleasesSlotsAlone(t *testing.T) {
+	for _, c := range []struct {
+		limit weir.Limit
+		want  int64
+	}{
+		{weir.Concurrency{Slots: 5}, 5},
+		{weir.TokenBucket{Rate: weir.PerDay(5)}, 3},
+		{weir.FixedWindow{Rate: weir.PerDay(5)}, 3},
+	} {
+		lim, keyed := mustNew(t, c.limit), mustKeyed[int](t, c.limit)
+		ofKey, err := keyed.Reserve(7, 2, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ofLimiter, err := lim.Reserve(2, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []*weir.Reservation{ofKey, ofLimiter} {
+			for range 2 {
+				if err := r.Done(t.Context()); err != nil {
+					t.Errorf("%v: Done: %v", c.limit, err)
+				}
+			}
+			if err := r.Cancel(t.Context()); err != nil {
+				t.Errorf("%v: Cancel after Done: %v", c.limit, err)
+			}
+		}
+		if a, b := lim.Peek(0).Remaining, keyed.Peek(7, 0).Remaining; a != c.want || b != c.want {
+			t.Errorf("%v: %d and %d left of 5 after 2 were reserved and done, want %d", c.limit, a, b, c.want)
+		}
+	}
+}
+
+// A lifetime also ends the reservation of an engine that fails at first.
+func TestAReservationOfAnEngineIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(9)})
+		f := newFailing()
+		forgotten, done := f.reserve(t, rule.For("k", 3)), f.reserve(t, rule.For("k", 3))
+		forgotten.CancelAfter(time.Hour)
+		forgotten.CancelAfter(time.Second)
+		done.CancelAfter(time.Second)
+		if err := done.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		done.CancelAfter(time.Second)
+		f.failures = []failure{notCounted}
+		time.Sleep(time.Second - 1)
+		f.wantLeft(t, "before the end", rule, 3)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		f.wantLeft(t, "after the end", rule, 6)
+		if f.records != 2 {
+			t.Errorf("%d settlements, want one that fails and one", f.records)
+		}
+	})
+}
+
+func TestAReservationThatHoldsNothingDoesNothing(t *testing.T) {
+	refused, err := weir.NewMemory(weir.MemoryOptions{}).Reserve(t.Context(), mustRule(t, "r", weir.DenyAll{}).For("k", 1))
+	if err != nil || refused.Decision.Allowed {
+		t.Fatalf("Reserve: %+v and %v, want a refusal", refused, err)
+	}
+	for _, r := range []*weir.Reservation{nil, {}, refused} {
+		r.CancelAfter(time.Second)
+		for what, err := range map[string]error{"Settle": r.Settle(t.Context(), 1), "Cancel": r.Cancel(t.Context()), "Done": r.Done(t.Context())} {
+			if err != nil {
+				t.Errorf("%s of %+v: %v", what, r, err)
+			}
+		}
+		select {
+		case <-r.Lost():
+			t.Errorf("%+v was lost", r)
+		default:
+		}
+	}
+}

@@ -123,3 +123,38 @@ func (s *Slots) keep(o owner, n int64) {
 func giveBack(o owner, n int64, identity uint64) {
 	_ = o.withSubject(func(s *line.Subject, now int64) { s.RecordFor(now, -n, identity) })
 }
+
+// booking is a reservation of a subject in this process.
+type booking struct {
+	Reservation
+	owner   owner
+	booking line.Booking
+}
+
+// newBooking takes cost n of the subject of an owner, whose lock is held.
+func newBooking(o owner, s *line.Subject, now, n int64, longest time.Duration) (*Reservation, error) {
+	b := &booking{owner: o, booking: line.Booking{Cost: n, Identity: newIdentity()}}
+	b.handle = b
+	answer, err := s.Book(&b.booking, now, int64(max(longest, 0)))
+	if err != nil {
+		return &b.Reservation, refusal(opReserve, err)
+	}
+	b.Decision = decision(answer)
+	return &b.Reservation, nil
+}
+
+func (b *booking) requests() int { return 1 }
+
+func (b *booking) settle(_ context.Context, s settlement) (outcome, error) {
+	err := b.owner.withSubject(func(subject *line.Subject, now int64) {
+		if s.done {
+			subject.Finish(&b.booking, now)
+		} else {
+			subject.Settle(&b.booking, now, s.used(0))
+		}
+	})
+	if err != nil {
+		return open, err
+	}
+	return settled, nil
+}

@@ -47,8 +47,8 @@ func TestVendorsTermsAreKeptByThreeGroupsOfCallers(t *testing.T) {
 	})
 }
 
-// One rule of all three limits with Cancel gives back the rate and the quota too:
-// the reason why the terms are three rules.
+// Cancel of one rule of all three limits gives back the rate and the quota too:
+// the work was not done.
 func TestCancelOfOneRuleGivesTheRateBackWithTheSlot(t *testing.T) {
 	rule, err := weir.ParseRule("vendor=concurrency 8 lease 1m and sliding log 100/10s and fixed window 5000/d")
 	if err != nil {

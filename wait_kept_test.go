@@ -16,7 +16,7 @@ import (
 type closable struct {
 	pacer
 	allow   func() bool
-	reserve func(n int64, longest time.Duration) (*weir.Booking, error)
+	reserve func(n int64, longest time.Duration) (*weir.Reservation, error)
 	set     func(weir.Limit) error
 	close   func()
 }
@@ -32,7 +32,7 @@ func closables(t *testing.T, limit weir.Limit, options weir.Options) map[string]
 			k.AllowN(key+1, 1) // every group has spent a unit
 		}
 		return closable{k.For(0), func() bool { return k.Allow(0) },
-			func(n int64, longest time.Duration) (*weir.Booking, error) { return k.Reserve(0, n, longest) }, k.SetLimit, k.Close}
+			func(n int64, longest time.Duration) (*weir.Reservation, error) { return k.Reserve(0, n, longest) }, k.SetLimit, k.Close}
 	}
 	full := options
 	full.MaxKeys = 1
@@ -84,7 +84,7 @@ func TestAWaitCancelledDuringItsJitterGivesTheUnitBack(t *testing.T) {
 		"Allow":     func(c closable) { c.allow() },
 		"Record":    func(c closable) { c.Record(0) },
 		"SetLimit":  func(c closable) { _ = c.set(slow) },
-		"a booking": func(c closable) { b, _ := c.reserve(1, 0); b.Cancel() },
+		"a booking": func(c closable) { b, _ := c.reserve(1, 0); b.Cancel(t.Context()) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			for name, c := range closables(t, fast, weir.Options{Jitter: time.Hour}) {
@@ -120,10 +120,10 @@ func TestARefusedOrNilBookingCanBeCancelled(t *testing.T) {
 	if !errors.Is(err, weir.ErrLimit) || refused == nil || refused.Decision.Allowed {
 		t.Errorf("Reserve of a key with an invalid limit: %+v and %v, want a refused booking and ErrLimit", refused, err)
 	}
-	for _, b := range []*weir.Booking{refused, nil, {}} {
-		b.Cancel()
+	for _, b := range []*weir.Reservation{refused, nil, {}} {
+		b.Cancel(t.Context())
 		b.CancelAfter(time.Second)
-		if err := b.Settle(1); err != nil {
+		if err := b.Settle(t.Context(), 1); err != nil {
 			t.Errorf("Settle of a refused booking: %v", err)
 		}
 	}
@@ -145,11 +145,11 @@ func TestABookingWhoseKeyHasNoLimitCanBeCancelledLater(t *testing.T) {
 		t.Fatalf("Reserve: %+v and %v", b, err)
 	}
 	invalid.Store(true)
-	if err := b.Settle(0); !errors.Is(err, weir.ErrLimit) {
+	if err := b.Settle(t.Context(), 0); !errors.Is(err, weir.ErrLimit) {
 		t.Errorf("Settle while the limit is invalid: %v, want ErrLimit", err)
 	}
 	invalid.Store(false)
-	if err := b.Settle(0); err != nil || !k.Allow("k") {
+	if err := b.Settle(t.Context(), 0); err != nil || !k.Allow("k") {
 		t.Errorf("Settle when it is valid again: %v, want the unit back", err)
 	}
 }

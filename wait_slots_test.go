@@ -115,11 +115,11 @@ func TestABookingThatOutlivesItsLeaseFreesNobodyElse(t *testing.T) {
 		if !late.Decision.Allowed || !other.Decision.Allowed {
 			t.Fatalf("got %+v, and after the lease %+v; want both allowed", late.Decision, other.Decision)
 		}
-		late.Cancel()
+		late.Cancel(t.Context())
 		if lim.Allow() {
 			t.Error("a late cancel freed the slot of somebody else")
 		}
-		other.Cancel()
+		other.Cancel(t.Context())
 		wantFree(t, "after the holder's own cancel", lim)
 	})
 }

@@ -61,10 +61,8 @@ func refusal(result any) bool {
 		return strings.Contains(r.Error(), "make it with weir.New")
 	case weir.Decision:
 		return r == weir.Decision{} || r == weir.Decision{RetryAfter: weir.Never}
-	case *weir.Booking:
-		return !r.Decision.Allowed
 	case *weir.Reservation:
-		return r == nil
+		return r == nil || !r.Decision.Allowed
 	case weir.MemoryStats:
 		return r.Keys == 0
 	case []weir.KeyCount:

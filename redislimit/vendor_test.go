@@ -45,7 +45,7 @@ func TestVendorsTermsAreKeptByThreeEnginesOnOneServer(t *testing.T) {
 					}
 					made.Add(1)
 					time.Sleep(time.Millisecond)
-					if err := r.Settle(ctx, 0, 1, 1); err != nil {
+					if err := r.Done(ctx); err != nil {
 						t.Error(err)
 					}
 				}

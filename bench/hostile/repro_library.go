@@ -184,9 +184,10 @@ func refusedBooking(*prober) string {
 	if err == nil {
 		verdict = "no error"
 	}
-	var none *weir.Booking
+	var none *weir.Reservation
+	cancel := func(r *weir.Reservation) func() { return func() { _ = r.Cancel(context.Background()) } }
 	shown := []string{verdict}
-	for _, f := range []func(){refused.Cancel, func() { refused.CancelAfter(time.Second) }, none.Cancel, func() { none.CancelAfter(time.Second) }} {
+	for _, f := range []func(){cancel(refused), func() { refused.CancelAfter(time.Second) }, cancel(none), func() { none.CancelAfter(time.Second) }} {
 		shown = append(shown, safely(func() string { f(); return "nothing happens" }))
 	}
 	return strings.Join(shown, "; ")

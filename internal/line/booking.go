@@ -123,6 +123,16 @@ func (s *Subject) Settle(b *Booking, now, actual int64) {
 	}
 }
 
+// Finish says that the work of a booking was done: slots come back, and other
+// units stay spent.
+func (s *Subject) Finish(b *Booking, now int64) {
+	if algorithm.Leases(s.algorithm) {
+		s.Settle(b, now, 0)
+	} else {
+		s.Settle(b, now, b.Cost)
+	}
+}
+
 // undo takes the newest booking back, all of it or all but actual. What stays
 // goes at the instant that was promised.
 func (s *Subject) undo(b *Booking, actual int64) {
