@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -30,6 +31,7 @@ type Memory struct {
 
 var (
 	_ Engine      = (*Memory)(nil)
+	_ UpToTaker   = (*Memory)(nil)
 	_ WithinTaker = (*Memory)(nil)
 )
 
@@ -100,6 +102,18 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	d.describe(&answer)
 	d.Rule, d.Key = q.Rule.compiled.Name, q.Key
 	return true
+}
+
+// TakeUpTo takes the requests as many times as they fit, most times at most.
+func (m *Memory) TakeUpTo(ctx context.Context, most int64, requests ...Request) (times int64, d Decision, err error) {
+	var space requestSpace
+	merged, err := m.merge(ctx, opTake, requests, space[:0])
+	if err := errors.Join(checkMost(most), err); err != nil {
+		return 0, Decision{}, err
+	}
+	times, answer, err := m.engine.TakeUpTo(most, merged)
+	d, err = describe(opTake, merged, &answer, err)
+	return times, d, err
 }
 
 // TakeWithin is Take, because a decision in memory needs no deadline.

@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,7 +29,7 @@ func TestTakeUpToTakesWhatFits(t *testing.T) {
 	}
 	for name, engine := range engines {
 		takers[name] = func(most int64) (int64, weir.Decision) {
-			taken, d, err := weir.TakeUpTo(t.Context(), engine, most, rule.For("a", 99), rule.For("a", 0))
+			taken, d, err := weir.TakeUpTo(t.Context(), engine, most, rule.For("a", 1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,6 +55,37 @@ func TestTakeUpToTakesWhatFits(t *testing.T) {
 		if d, err := engine.Peek(t.Context(), rule.For("b", 1)); d.Remaining != 2 || err != nil {
 			t.Errorf("%s: %d are left of the wide rule, error %v; want 2: all parts give the same number", name, d.Remaining, err)
 		}
+	}
+}
+
+// Requests that cost more, and requests of the same rule and key, are taken whole
+// or not at all.
+func TestTakeUpToTakesRequestsWhole(t *testing.T) {
+	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(1), Burst: 17})
+	for name, engine := range map[string]weir.Engine{
+		"Memory": weir.NewMemory(weir.MemoryOptions{}), "an engine without TakeUpTo": plain{weir.NewMemory(weir.MemoryOptions{})},
+	} {
+		times, d, err := weir.TakeUpTo(t.Context(), engine, 99, rule.For("a", 2), rule.For("a", 3))
+		if times != 3 || d.Remaining != 2 || err != nil {
+			t.Errorf("%s: 2 and 3 units %d times, %+v and error %v; want 3 times with 2 left", name, times, d, err)
+		}
+		times, d, err = weir.TakeUpTo(t.Context(), engine, 99, rule.For("a", 3))
+		if times != 0 || d.Allowed || d.Remaining != 2 || d.RetryAfter > time.Hour || err != nil {
+			t.Errorf("%s: 3 units %d times, %+v and error %v; want a refusal for an hour at most", name, times, d, err)
+		}
+	}
+}
+
+func TestTakeUpToLessThanNothingIsAnError(t *testing.T) {
+	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(1)})
+	memory := weir.NewMemory(weir.MemoryOptions{})
+	for _, engine := range []weir.Engine{memory, plain{memory}} {
+		if times, _, err := weir.TakeUpTo(t.Context(), engine, -1, rule.For("a", 1)); times != 0 || !errors.Is(err, weir.ErrRequest) {
+			t.Errorf("%T: up to -1: took %d, error %v; want a RequestError", engine, times, err)
+		}
+	}
+	if taken, d := mustLimit(t, weir.TokenBucket{Rate: weir.PerHour(1)}).TakeUpTo(-1); taken != 0 || d.Allowed {
+		t.Errorf("a Limiter took %d of -1: %+v", taken, d)
 	}
 }
 
@@ -83,7 +115,7 @@ func TestTakersUpToShareWhatThereIs(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for {
-					taken, _, err := weir.TakeUpTo(context.Background(), engine, 7, rule.For("a", 0))
+					taken, _, err := weir.TakeUpTo(context.Background(), engine, 7, rule.For("a", 1))
 					if err != nil || taken == 0 {
 						return
 					}

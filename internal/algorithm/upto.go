@@ -1,24 +1,22 @@
 package algorithm
 
-// TakeUpTo takes as many units as every part has room for, n at most and the same
-// number from each: the costs of the parts are overwritten with it. None is a
-// refusal, which is that of one unit. It says how many were taken.
-func TakeUpTo(parts []Part, now, n int64) (taken int64, answer Answer) {
-	taken = n
+// TakeUpTo takes the costs of all parts as many times as they fit, most times at
+// most. It says how many times, and multiplies the costs by that. None is a
+// refusal, which is that of the costs once.
+func TakeUpTo(parts []Part, now, most int64) (times int64, answer Answer) {
+	times = most
 	for i := range parts {
-		taken = min(taken, parts[i].Algorithm.Room(parts[i].State, now))
+		if p := &parts[i]; p.Cost > 0 {
+			times = min(times, p.Algorithm.Room(p.State, now)/p.Cost)
+		}
 	}
-	taken = max(taken, 0)
-	cost := taken
-	if n > 0 {
-		cost = max(cost, 1)
-	}
+	once := min(most, 1)
 	for i := range parts {
-		parts[i].Cost = cost
+		parts[i].Cost *= max(times, once, 0)
 	}
 	answer = Take(parts, now)
 	if !answer.Allowed {
 		return 0, answer
 	}
-	return cost, answer
+	return max(times, once, 0), answer
 }

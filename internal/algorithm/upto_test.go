@@ -10,7 +10,7 @@ import (
 )
 
 // TestTakeUpToTakesAllThatFitsAndNoMore holds two limits at once, in random
-// states, and asks for up to a random number of units of both.
+// states, and asks for both up to a random number of times.
 func TestTakeUpToTakesAllThatFitsAndNoMore(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	names := slices.Sorted(maps.Keys(kinds))
@@ -23,6 +23,7 @@ func TestTakeUpToTakesAllThatFitsAndNoMore(t *testing.T) {
 			if len(parts) > 0 && (part.Algorithm.Solitary() || parts[0].Algorithm.Solitary()) {
 				continue
 			}
+			part.Cost = 1 + random.Int64N(3)
 			parts, now = append(parts, part), max(now, last)
 		}
 		n := 1 + random.Int64N(12)
@@ -46,7 +47,7 @@ func TestTakeUpToTakesAllThatFitsAndNoMore(t *testing.T) {
 			continue
 		}
 		for i := range more {
-			more[i].Cost = taken + 1
+			more[i].Cost *= taken + 1
 		}
 		if one := algorithm.Peek(more, now); one.Allowed {
 			t.Fatalf("up to %d: took %d, and %d would have fitted: %+v", n, taken, taken+1, one)

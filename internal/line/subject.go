@@ -104,7 +104,7 @@ func (s *Subject) TakeUpTo(now, n int64) (taken int64, answer algorithm.Answer) 
 	if s.advance(now) {
 		return 0, s.line.refusal(now, min(n, 1))
 	}
-	parts := [1]algorithm.Part{s.part(n)}
+	parts := [1]algorithm.Part{s.part(1)}
 	taken, answer = algorithm.TakeUpTo(parts[:], now, n)
 	if answer.Changed {
 		s.State = parts[0].State

@@ -102,6 +102,24 @@ func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
 	return answer, nil
 }
 
+// TakeUpTo takes the requests as many times as they fit, most times at most, and
+// says how many times. The requests were checked and merged.
+func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, answer algorithm.Answer, err error) {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	reading := e.clock.Now()
+	now, err := e.lock(&c, reading)
+	if err != nil {
+		return 0, algorithm.Answer{}, err
+	}
+	defer e.unlock(&c)
+	times, answer = algorithm.TakeUpTo(c.parts, now, most)
+	e.store(&c, answer.Changed, reading)
+	c.nameBinding(&answer)
+	e.count(&c, &answer, now)
+	return times, answer, nil
+}
+
 // Peek is the answer that Take would give. It writes nothing.
 func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
