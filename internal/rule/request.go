@@ -51,18 +51,21 @@ func CheckCount(requests int) *Problem {
 // the costs of requests with the same rule and key into the first of them. The
 // result uses the space of requests.
 func Merge(op string, requests []Request) ([]Request, *Problem) {
-	merged := requests[:0]
+	n := 0
 	for i := range requests {
-		q := requests[i]
+		q := &requests[i]
 		if problem := q.Check(op); problem != nil {
 			return nil, problem
 		}
 		if len(requests) > 1 && op != OpReset && q.Rule.Alone() {
 			return nil, q.problem("rule", "cannot be decided together with others: it delays, or counts denied attempts")
 		}
-		same := sameState(merged, &q)
+		same := sameState(requests[:n], q)
 		if same == nil {
-			merged = append(merged, q)
+			if n < i {
+				requests[n] = *q
+			}
+			n++
 			continue
 		}
 		if problem := q.differsFrom(same); problem != nil {
@@ -70,7 +73,7 @@ func Merge(op string, requests []Request) ([]Request, *Problem) {
 		}
 		same.Cost = algorithm.AddSaturating(same.Cost, q.Cost)
 	}
-	return merged, nil
+	return requests[:n], nil
 }
 
 // Check refuses a request that is wrong on its own.
