@@ -339,14 +339,14 @@ func TestAReservationOfAnEngineIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
 		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(9)})
 		f := newFailing()
 		forgotten, done := f.reserve(t, rule.For("k", 3)), f.reserve(t, rule.For("k", 3))
-		forgotten.CancelAfter(time.Hour)
-		forgotten.CancelAfter(time.Second)
 		done.CancelAfter(time.Second)
 		if err := done.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		done.CancelAfter(time.Second)
 		f.failures = []failure{notCounted}
+		forgotten.CancelAfter(time.Hour)
+		forgotten.CancelAfter(time.Second)
 		time.Sleep(time.Second - 1)
 		f.wantLeft(t, "before the end", rule, 3)
 		time.Sleep(time.Second)
