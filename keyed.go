@@ -136,13 +136,15 @@ func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
 }
 
 // decide asks the subject of the key under the lock of its shard.
-func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) Decision {
+func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) (d Decision) {
 	s, v, err := k.lock(op, r, key)
 	if err != nil {
 		return invalidCost
 	}
 	defer s.unlock(key, &v)
-	return decision(ask(v.subject, v.now, n))
+	a := ask(v.subject, v.now, n)
+	d.describe(&a)
+	return d
 }
 
 // TakeUpTo takes as many units of the key as are admitted now, n at most: see

@@ -109,13 +109,15 @@ func (l *Limiter) take(r clock.Reading, n int64) Decision {
 type verb func(s *line.Subject, now, n int64) algorithm.Answer
 
 // decide asks the subject under the lock.
-func (l *Limiter) decide(r clock.Reading, n int64, v verb) Decision {
+func (l *Limiter) decide(r clock.Reading, n int64, v verb) (d Decision) {
 	if l.unmade() {
 		return invalidCost
 	}
 	s, now := l.lock(r)
 	defer l.unlock(now)
-	return decision(v(s, now, n))
+	a := v(s, now, n)
+	d.describe(&a)
+	return d
 }
 
 // TakeUpTo takes as many units as are admitted now, n at most, in one decision.
