@@ -1,10 +1,10 @@
-# The project's commands. `make help` lists them; `make test` is what CI runs.
+# The project's commands. `make help` lists them; CI runs `make test`.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
-# Keep the tools alphabetized; they run by version and are in no go.mod.
+# Tools in alphabetical order. They run by version and are in no go.mod.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # How long each fuzz target runs.
@@ -23,69 +23,69 @@ STAGE := scripts/stage.sh
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: deps lint race test-386 fuzz readme ## everything, for every module: what CI runs
+test: deps lint race test-386 fuzz readme ## run all checks on every module, like CI
 	@$(STAGE) --total
 
 ci: test ## the same as test
 
-deps: ## install what the tests need besides Go, where it is missing
+deps: ## install missing programs that the tests need
 	@$(STAGE) --begin
 	@$(STAGE) deps scripts/install-deps.sh
 
-lint: fmt vet staticcheck ## formatting, vet on three architectures, staticcheck
+lint: fmt vet staticcheck ## check formatting; run vet for three architectures, and staticcheck
 
 fmt: ## fail if gofmt would change a file
 	@$(STAGE) gofmt scripts/gofmt.sh
 
-vet: ## go vet, also for a 32-bit and an ARM machine
+vet: ## run go vet, also for 32-bit and ARM machines
 	@$(STAGE) 'vet' go vet work
 	@$(STAGE) 'vet 386' env GOARCH=386 CGO_ENABLED=0 go vet work
 	@$(STAGE) 'vet arm64' env GOARCH=arm64 CGO_ENABLED=0 go vet work
 
-staticcheck: ## staticcheck
+staticcheck: ## run staticcheck
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 
-race: ## the tests of all modules under the race detector
+race: ## test all modules under the race detector
 	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race work
 
-test-386: ## the tests of all modules as 32-bit programs
+test-386: ## test all modules as 32-bit programs
 	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test work
 
-quick: ## the tests of all modules, nothing else
+quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work
 
-fuzz: ## every fuzz target for FUZZTIME (5s)
+fuzz: ## run every fuzz target for FUZZTIME (5s)
 	@$(STAGE) fuzz scripts/fuzz.sh $(FUZZTIME)
 
-readme: ## the commands of README.md, in a fresh clone
+readme: ## run the commands of README.md in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
-differential: ## the memory and the Redis engine against each other, TIMES (50) as long as in a test
+differential: ## compare the memory and the Redis engine for TIMES (50) times as long as a test
 	WEIR_TIMES=$(TIMES) go test -count=1 -v -timeout 60m -run 'GiveTheSameAnswers$$|AgreeWithMemory' ./redislimit
 
-redis-show: ## a minute of load on two daemons that share one limit in Redis
+redis-show: ## load two daemons that share one limit in Redis for a minute
 	WEIR_REDIS_SHOW=1m go test -count=1 -v -run TestTwoDaemonsOnOneRedisShareALimit ./cmd/weir
 
-redis-suite: ## the suite against the server at URL=redis://…: writes keys below weirtest-…, deletes them, and touches nothing else
+redis-suite: ## run the suite on the server at URL=redis://…; it writes and deletes only keys that begin with weirtest-
 	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }
 	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
 
-show: ## what only the real clock shows: weir pace keeps its pace within 3 %
+show: ## check on the real clock that weir pace keeps its rate within 3 %
 	scripts/pace.sh
 
-bench: ## Weir beside its rivals, a quarter of an hour; writes bench/RESULTS.md (BENCHFLAGS=-quick tries it out)
+bench: ## compare Weir with its rivals in 15 minutes; writes bench/RESULTS.md (BENCHFLAGS=-quick for a trial)
 	go run ./bench/cmd/compare $(BENCHFLAGS)
 
-bench-redis: ## the Redis engine beside its rivals on servers of its own, five minutes; writes bench/REDIS.md
+bench-redis: ## compare the Redis engine with its rivals in 5 minutes, on servers of its own; writes bench/REDIS.md
 	go run ./bench/redis $(BENCHFLAGS)
 
-soak: ## the memory engine under random rules, keys, clock steps and snapshots for SOAKTIME (10m)
+soak: ## run the memory engine with random rules, keys, clock steps and snapshots for SOAKTIME (10m)
 	go run ./bench/soak -duration $(SOAKTIME)
 
-hostile: ## a daemon under every attack we know, beside honest clients, for HOSTILETIME (30m)
+hostile: ## attack a daemon that serves honest clients, for HOSTILETIME (30m)
 	go run ./bench/hostile -duration $(HOSTILETIME)
 
-microbench: ## the benchmarks of the packages that match BENCH (all)
+microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
 .PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-redis soak hostile microbench

@@ -16,20 +16,20 @@ listing=$(go test -list '^Fuzz' work) || {
 targets=$(awk '/^Fuzz/ { names[n++] = $1 }
 	$1 == "ok" { for (i = 0; i < n; i++) print $2, names[i]; n = 0 }' <<<"$listing")
 if [ -z "$targets" ]; then
-	echo "fuzz.sh: no fuzz target found, and there should be some" >&2
+	echo "fuzz.sh: no fuzz target found" >&2
 	exit 1
 fi
 
-# fuzz runs one target. Go at times ends a run that found nothing with "context
-# deadline exceeded" (golang/go#75804, mended in Go 1.27); a real
-# failure names the input that it has written down.
+# fuzz runs one target. Go sometimes ends a run without a failure with "context
+# deadline exceeded" (golang/go#75804, fixed in Go 1.27). A real failure names
+# the file of the failing input.
 fuzz() {
 	local output
 	if output=$(go test -run '^$' -fuzz "^$2\$" -fuzztime "$fuzztime" "$1" 2>&1); then
 		echo "$output"
 	elif grep -q '^    context deadline exceeded$' <<<"$output" && ! grep -q 'Failing input written' <<<"$output"; then
 		echo "$output" | grep -v -e '^FAIL' -e '^--- FAIL' -e '^exit status'
-		echo "fuzz.sh: time was up at a bad moment (golang/go#75804); nothing failed"
+		echo "fuzz.sh: the run hit golang/go#75804 at its end; no input failed"
 	else
 		echo "$output"
 		return 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if gofmt would change a Go file of the project, and shows how.
+# Fails if gofmt would change a Go file of the project, and lists the files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

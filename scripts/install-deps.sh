@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Installs the programs that the tests need besides Go, and only those that are
-# missing. Says what it does. Where it cannot install (no apt, neither root nor
-# sudo) it names what to install by hand, and fails.
+# Installs the missing programs that the tests need besides Go. Without apt, or
+# without root and sudo, it names the packages to install by hand and fails.
 #
-# The list: command, Debian package, why. Later parts of the project add theirs.
+# Each entry: command, Debian package, reason.
 set -euo pipefail
 
 needed=(
@@ -11,11 +10,11 @@ needed=(
 	"gcc   gcc       the race detector links with C"
 	"git   git       scripts/readme.sh starts from a fresh clone"
 	"pkill procps    scripts/readme.sh stops the program that go run started"
-	"redis-server redis-server the tests of redislimit ask real servers"
+	"redis-server redis-server the tests of redislimit run real servers"
 )
 
-# The C library's headers have no command of their own, so a compiler that
-# cannot find them counts as missing.
+# The headers of the C library have no command, so a test compilation looks for
+# them.
 can_compile() {
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | gcc -x c -fsyntax-only - 2>/dev/null
 }

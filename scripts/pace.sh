@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Times weir pace on the real clock: 100 lines at 20/s take 5 s, within 3 %, and
-# come out as they went in. The first goes at once, so it is 99 intervals of
-# 50 ms: 4.95 s. A machine that is very busy can fail this.
+# pass unchanged. The first line passes at once, so the exact time is 99
+# intervals of 50 ms: 4.95 s. A very busy machine can fail this check.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Does what README.md tells a newcomer to do, in a fresh clone: runs the complete
-# program, starts the daemon, runs the loop of curl lines, waits as long as a
-# refusal says, stops the daemon, replays the log, paces lines, and reads the
-# documentation. None of this changes a file of the clone. The script reads the
-# program and the commands from README.md, so it tests what is printed there.
+# Follows README.md in a fresh clone: runs the complete program, starts the
+# daemon, runs the loop of curl lines, waits for the retry_after of a refusal,
+# stops the daemon, replays the log, paces lines, and reads the documentation.
+# None of this may change a file of the clone. The script reads the
+# program and the commands from README.md, so it tests exactly those.
 #
-# A clone holds what is committed. Without a git checkout the tree is copied.
+# A clone holds only committed files. Without a git checkout, the script copies
+# the tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -44,15 +45,15 @@ now_ms() { date +%s%3N; }
 fresh_clone() {
 	if git rev-parse --git-dir >/dev/null 2>&1; then
 		git clone --quiet . "$work/weir"
-		git diff --quiet HEAD 2>/dev/null || echo "readme.sh: changes that are not committed are not in the clone"
+		git diff --quiet HEAD 2>/dev/null || echo "readme.sh: the clone lacks uncommitted changes"
 	else
-		echo "readme.sh: no git checkout here, so this is a copy and not a clone"
+		echo "readme.sh: no git checkout here; using a copy of the tree"
 		cp -R . "$work/weir"
 	fi
 	cd "$work/weir"
 }
 
-# free_port prints the README's port of the program, or one that is not taken.
+# free_port prints the README's port of the program, or a free one.
 free_port() {
 	local port
 	for port in 8081 18081 28081 38081; do
@@ -83,8 +84,8 @@ start_program() {
 	fail "the program of README.md does not listen on port $port"
 }
 
-# program_limits_its_client asks 60 times in one go: the burst is admitted, and the
-# first refusal has status 429 and says when to retry.
+# program_limits_its_client sends 60 requests in one go. The program admits the
+# burst, and its first refusal has status 429 and a retry time.
 program_limits_its_client() {
 	local port answers
 	port=$(free_port)
@@ -98,8 +99,8 @@ program_limits_its_client() {
 	echo "readme.sh: the program admitted its burst and then answered 429"
 }
 
-# start_daemon runs the README's command, on another port only if 8080 is taken,
-# and waits until it has printed its curl line.
+# start_daemon runs the README's command and waits for the curl line that it
+# prints. It uses another port only if 8080 is taken.
 start_daemon() {
 	grep -qxF "$serve_command" README.md || fail "README.md has no line '$serve_command'"
 	local command=$serve_command
@@ -123,9 +124,8 @@ ask() { answer=$(bash -c "$curl_line" 2>/dev/null) || fail "failed: $curl_line";
 
 allowed() { grep -qE '"allowed": ?true' <<<"$answer"; }
 
-# burst_then_refusals runs the loop of README.md, at the address that the daemon
-# listens on, and checks that the burst passes, and that the rate adds no more
-# than the time allows.
+# burst_then_refusals runs the loop of README.md at the daemon's address. It
+# checks that the burst passes, and no more than the rate adds to it.
 burst_then_refusals() {
 	local loop start answers admitted most elapsed
 	loop=$(grep -E '^for .* curl ' README.md) || fail "README.md has no loop of curl lines"
@@ -144,16 +144,16 @@ burst_then_refusals() {
 	[ "$admitted" -le "$most" ] || fail "$admitted admitted in $elapsed ms, want at most $most"
 }
 
-# spend_the_rest asks two hundred times in one go, which even a busy machine does
-# faster than ten a second flow back, and leaves a refusal in $answer.
+# spend_the_rest sends 200 requests in one go and leaves a refusal in $answer.
+# Even a busy machine sends them faster than ten units per second refill.
 spend_the_rest() {
 	local url=${curl_line##* } urls
 	urls=$(printf " $url%.0s" $(seq 199))
 	answer=$(bash -c "$curl_line$urls" 2>/dev/null | grep -E '"allowed": ?false' | tail -n 1) || fail "200 more requests and no refusal"
 }
 
-# retry_is_admitted spends what is left, waits as long as the refusal says, and
-# asks again.
+# retry_is_admitted spends the rest, waits for the retry_after of a refusal, and
+# expects the next request to be admitted.
 retry_is_admitted() {
 	spend_the_rest
 	local wait
@@ -164,10 +164,11 @@ retry_is_admitted() {
 	echo "readme.sh: admitted again after retry_after of $wait s"
 }
 
-# stop_daemon ends the program the way a service manager does. go run passes no
-# SIGTERM on, so it goes to the program itself, and go run ends as that does.
+# stop_daemon stops the program with SIGTERM, like a service manager. go run does
+# not forward the signal, so the program itself gets it; go run then exits with
+# the same status.
 stop_daemon() {
-	pkill -TERM -P "$server" || fail "the daemon is gone before it was stopped"
+	pkill -TERM -P "$server" || fail "the daemon ended before it was stopped"
 	local status=0
 	wait "$server" || status=$?
 	server=
@@ -190,16 +191,16 @@ pace_lines() {
 	bash -c "$command" | diff - <(seq 10) || fail "not every line came through: $command"
 }
 
-# clone_is_unchanged reads the documentation, which makes Go load every module
-# of the workspace, and checks that no command above wrote to a file of the clone.
+# clone_is_unchanged reads the documentation, which makes Go load every module of
+# the workspace. It then checks that no command has changed a file of the clone.
 clone_is_unchanged() {
 	echo '$ go doc .'
 	go doc . >/dev/null || fail "failed: go doc ."
 	git rev-parse --git-dir >/dev/null 2>&1 || return 0 # a copy: see fresh_clone
 	local changed
 	changed=$(git status --porcelain)
-	[ -z "$changed" ] || fail "commands of a newcomer change files; commit what 'go doc .' makes of them: $changed"
-	echo "readme.sh: the clone is as it was"
+	[ -z "$changed" ] || fail "the commands change files of the clone; run 'go doc .' and commit the changes: $changed"
+	echo "readme.sh: the clone is unchanged"
 }
 
 fresh_clone

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs one stage of `make test` and says in one line each what begins, and how
-# it ended and after how long.
+# Runs one stage of `make test`. It prints a line when the stage begins, and one
+# with its result and time when it ends.
 #
-#   scripts/stage.sh NAME COMMAND…   run COMMAND; fail as it fails
+#   scripts/stage.sh NAME COMMAND…   run COMMAND; exit with its status
 #   scripts/stage.sh --begin         start the clock of the whole run
-#   scripts/stage.sh --total         say that all passed, and the time of all
+#   scripts/stage.sh --total         print that all stages passed, and their time
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

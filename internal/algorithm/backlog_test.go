@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// booked is a limit after random bookings without bound.
+// booked returns a limit after random bookings, without a bound.
 func booked(a algorithm.Algorithm, random *rand.Rand) (s algorithm.State, now int64) {
 	s = a.Fresh()
 	for range 30 {
@@ -53,7 +53,7 @@ func TestBacklogOfACycleIsADebtOf2To53(t *testing.T) {
 	}
 }
 
-// A gate that is never booked holds as little as a log.
+// A gate without bookings holds as few entries as a log.
 func TestRateGateKeepsNoMoreEntriesThanItNeeds(t *testing.T) {
 	const limit, period = 16, 1000
 	a := algorithm.NewRateGate(limit, period)

@@ -10,18 +10,17 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// pair is an algorithm and its model, which must answer alike whatever the
-// operations.
+// pair is an algorithm and its model. Both must give the same answers to any operations.
 type pair struct {
 	name  string
 	state algorithm.State
 	algorithm.Algorithm
 	*model
 
-	between func() // if any, runs before each operation
+	between func() // if not nil, runs before each operation
 }
 
-// kinds make a pair of each algorithm from random parameters.
+// kinds makes a pair of each algorithm from random parameters.
 var kinds = map[string]func(*source) *pair{
 	"TokenBucket": func(s *source) *pair {
 		rate, period := s.rate()
@@ -75,8 +74,7 @@ func newPair(name string, a algorithm.Algorithm, m *model) *pair {
 	return &pair{name: name, state: a.Fresh(), Algorithm: a, model: m}
 }
 
-// source makes choices out of the bytes of a fuzz input. When they run out,
-// every choice is the first.
+// source makes choices from the bytes of a fuzz input. Without bytes left, every choice is the first.
 type source struct{ bytes []byte }
 
 func (s *source) upTo(most int64) int64 {
@@ -105,7 +103,7 @@ const (
 	maxCount   = 1 << 53
 )
 
-// rate is count per period, at most one unit per nanosecond.
+// rate returns count per period, at most one unit per nanosecond.
 func (s *source) rate() (count, period int64) {
 	common := [][2]int64{
 		{5, 10}, {3, second}, {7, 60 * second}, {999, second}, {second, second}, {1, 30 * 86400 * second}, {1, 1},
@@ -123,18 +121,18 @@ func (s *source) burst(count int64) int64 {
 	return s.of(5, count, 1, 2, 20, maxCount, 1+s.upTo(maxCount-1))
 }
 
-// step is one operation on both.
+// step is one operation for both.
 type step struct {
 	verb string
 	now  int64
 	cost int64
-	most int64 // wait of a reserve
+	most int64 // longest wait of a reserve
 
 	identity uint64 // of a lease
 }
 
-// plays drives both through random operations and compares every field of every
-// answer. Times and costs follow the answers, to meet their edges.
+// plays runs random operations on both and compares every field of every answer. It chooses times and costs near the
+// edges of the answers.
 func (p *pair) plays(t *testing.T, s *source) {
 	t.Helper()
 	now := s.of(0, 1_700_000_000_123_456_789, -1, -86400*second, math.MinInt64, math.MaxInt64, math.MaxInt64-second, s.upTo(math.MaxInt64))
@@ -164,7 +162,7 @@ func (p *pair) plays(t *testing.T, s *source) {
 	}
 }
 
-// later is the time of the next operation; mostly it does not decrease.
+// later returns the time of the next operation, which rarely decreases.
 func (s *source) later(now int64, last algorithm.Answer, p *pair) int64 {
 	step := s.of(0, 0, 1, last.RetryAfter, last.RetryAfter-1, last.ResetAfter, last.ResetAfter-1, last.ResetAfter/2,
 		-1, second, -second, s.upTo(10), s.upTo(math.MaxInt64), -s.upTo(math.MaxInt64), -last.ResetAfter, s.upTo(mostPeriod))
@@ -178,8 +176,8 @@ func (s *source) later(now int64, last algorithm.Answer, p *pair) int64 {
 	}
 }
 
-// both runs one operation on the algorithm and on the model. Binding and
-// Changed are not compared: a single limit has no choice.
+// both runs one operation on the algorithm and on the model. It leaves out Binding and Changed, which the model does
+// not have.
 func (p *pair) both(op step) (got, want algorithm.Answer) {
 	parts := []algorithm.Part{{Algorithm: p.Algorithm, State: p.state, Cost: op.cost, Lease: op.identity}}
 	switch op.verb {
@@ -205,17 +203,17 @@ func (p *pair) both(op step) (got, want algorithm.Answer) {
 	return got, want
 }
 
-// allow is take for who cannot obey a delay.
+// allow is take for a caller that cannot wait for a delay.
 func (p *pair) allow(part *algorithm.Part, op step) (got, want algorithm.Answer) {
 	got.Allowed = algorithm.Allow(part, op.now)
 	if ahead := p.model.peek(op.now, op.cost); ahead.Delay > 0 {
-		return got, want // and nothing is written
+		return got, want // writes nothing
 	}
 	want.Allowed = p.model.allow(op.now, op.cost).Allowed
 	return got, want
 }
 
-// reserve is made of the pure functions: the delay is the wait.
+// reserve combines the pure functions: the delay is the wait.
 func (p *pair) reserve(parts []algorithm.Part, op step) (got, want algorithm.Answer) {
 	if wait, ok := p.bookable(parts, op); ok {
 		got = algorithm.Answer{Allowed: true, Delay: wait}
@@ -227,7 +225,7 @@ func (p *pair) reserve(parts []algorithm.Part, op step) (got, want algorithm.Ans
 	return got, want
 }
 
-// bookable is the wait of a booking, if it can be made.
+// bookable returns the wait of a booking, if it is possible.
 func (p *pair) bookable(parts []algorithm.Part, op step) (wait int64, ok bool) {
 	asked := algorithm.Peek(parts, op.now)
 	if asked.RetryAfter == algorithm.Never || asked.RetryAfter > op.most {
@@ -236,7 +234,7 @@ func (p *pair) bookable(parts []algorithm.Part, op step) (wait int64, ok bool) {
 	return asked.RetryAfter, op.cost == 0 || algorithm.Backlog(p.Algorithm, p.state, op.now, op.cost) == 0
 }
 
-// book is Take for a limit that cannot.
+// book books on a booker, and otherwise takes.
 func (p *pair) book(part algorithm.Part, op step) algorithm.State {
 	if algorithm.CanBook(p.Algorithm) {
 		return algorithm.Book(p.Algorithm, part.State, op.now, op.cost)
@@ -246,13 +244,13 @@ func (p *pair) book(part algorithm.Part, op step) algorithm.State {
 	return parts[0].State
 }
 
-// undoes books, if that is possible, and undoes it: as if nothing had happened.
+// undoes books if possible and undoes the booking, which must leave no trace.
 func (p *pair) undoes(parts []algorithm.Part, op step) {
 	if _, ok := p.bookable(parts, op); !ok || op.cost == 0 || !algorithm.CanBook(p.Algorithm) {
 		return
 	}
 	if g, ok := p.definition.(*gateModel); ok && add(g.beyond(), big.NewInt(op.cost)).Sign() > 0 {
-		return // the oldest units, counted beyond the limit, would be forgotten
+		return // the oldest units, counted above the limit, would be dropped
 	}
 	before := parts[0].State
 	after := algorithm.Book(p.Algorithm, before, op.now, op.cost)

@@ -2,27 +2,23 @@ package algorithm
 
 import "math"
 
-// Concurrency lets so many units be held at once. A unit is held by a lease,
-// which has an identity to release it by and an end at which it releases
-// itself. State: A is the instant of the last write; time behind it is taken as
-// that instant. B is the units of the leases kept, ended ones included. Log is
-// the leases.
+// Concurrency bounds the units held at a time. A lease holds a unit. It has an identity to release it by, and an end
+// at which it expires. State: A is the instant of the last write; earlier times are clamped to it. B is the units of
+// the stored leases, including expired ones. Log holds the leases.
 //
-// A release by identity looks through the leases, so it costs time in
-// proportion to the limit.
+// A release by identity searches the leases, so it takes time in proportion to the limit.
 type Concurrency struct {
 	slots int64
-	lease int64 // ns; 0 if leases do not end by themselves
+	lease int64 // ns; 0 if leases do not expire
 }
 
-// NewConcurrency makes a limit of so many units held at once, for at most so
-// many ns each; 0 is without end.
+// NewConcurrency returns a limit of slots units with leases of lease ns; a lease of 0 does not expire.
 func NewConcurrency(slots, lease int64) *Concurrency {
 	return &Concurrency{slots: slots, lease: lease}
 }
 
-// Wait is the time until enough leases have ended for n. Releases may come
-// earlier; and if not enough leases ever end, nobody knows and it is Never.
+// Wait returns the time until enough leases have expired for n. Releases may come earlier. If not enough leases
+// expire, it returns Never.
 func (c *Concurrency) Wait(s State, now, n int64) int64 {
 	ended, live := c.live(s, now)
 	lacking := live - (c.slots - n)
@@ -31,7 +27,7 @@ func (c *Concurrency) Wait(s State, now, n int64) int64 {
 	}
 	held := leases(s.Log)
 	last := held.len() - 1
-	if lacking < live { // for all of them the last is the answer
+	if lacking < live { // the last lease answers for all of them
 		for last = ended; ; last++ {
 			if lacking -= held.at(last).units; lacking <= 0 {
 				break
@@ -44,11 +40,11 @@ func (c *Concurrency) Wait(s State, now, n int64) int64 {
 	return Never
 }
 
-// Take holds n units for nobody in particular.
+// Take holds n units without an identity.
 func (c *Concurrency) Take(s State, now, n int64) State { return c.TakeLease(s, now, n, 0) }
 
-// TakeLease holds n units for identity. What is recorded beyond twice the slots
-// is held for nobody in particular, which bounds the leases.
+// TakeLease holds n units for identity. Units recorded beyond twice the slots are held without an identity, which
+// bounds the number of leases.
 func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
 	s = c.forget(s, now)
 	n = min(n, maxUnits-s.B)
@@ -58,18 +54,17 @@ func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
 	s.B += n
 	held := lease{end: c.end(s.A), identity: identity, units: n}
 	if s.B > 2*c.slots {
-		s.Log = leases(s.Log).withNobodys(held)
+		s.Log = leases(s.Log).withUnnamed(held)
 	} else {
 		s.Log = leases(s.Log).with(held)
 	}
 	return s
 }
 
-// Give releases n units held for nobody in particular, those that end first.
+// Give releases n units without an identity, those that expire first.
 func (c *Concurrency) Give(s State, now, n int64) State { return c.GiveLease(s, now, n, 0) }
 
-// GiveLease releases n units held for identity, those that end first, and no
-// others': what has ended is not there to be released.
+// GiveLease releases n units of identity, those that expire first. It cannot release expired units.
 func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
 	s = c.forget(s, now)
 	left, released := leases(s.Log).without(n, identity)
@@ -78,22 +73,21 @@ func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
 	return s
 }
 
-// Room is the slots left.
+// Room returns the free slots.
 func (c *Concurrency) Room(s State, now int64) int64 {
 	_, live := c.live(s, now)
 	return max(c.slots-live, 0)
 }
 
-// Fresh is without leases.
+// Fresh returns a state without leases.
 func (c *Concurrency) Fresh() State { return State{A: math.MinInt64} }
 
-// Capacity is the slots.
+// Capacity returns the number of slots.
 func (c *Concurrency) Capacity() int64 { return c.slots }
 
-// Endless says that only the holder ends what it holds.
+// Endless reports whether leases never expire.
 func (c *Concurrency) Endless() bool { return c.lease == 0 }
 
-// Solitary is false.
 func (c *Concurrency) Solitary() bool { return false }
 
 func (c *Concurrency) end(at int64) int64 {
@@ -103,7 +97,7 @@ func (c *Concurrency) end(at int64) int64 {
 	return AddSaturating(at, c.lease)
 }
 
-// live is how many leases have ended, and the units of the others.
+// live returns the number of expired leases and the units of the others.
 func (c *Concurrency) live(s State, now int64) (ended int, units int64) {
 	at, units, held := max(s.A, now), s.B, leases(s.Log)
 	for ; ended < held.len(); ended++ {
@@ -116,7 +110,7 @@ func (c *Concurrency) live(s State, now int64) (ended int, units int64) {
 	return ended, units
 }
 
-// forget drops the leases that have ended, before a write.
+// forget drops expired leases before a write.
 func (c *Concurrency) forget(s State, now int64) State {
 	ended, live := c.live(s, now)
 	s.A, s.B = max(s.A, now), live
@@ -129,7 +123,7 @@ func (c *Concurrency) AppendState(into []int64, s State) []int64 {
 	return append(append(into, s.A), s.Log...)
 }
 
-// RestoreState refuses leases out of order, and more units than can be held.
+// RestoreState refuses leases out of order and units above the bound.
 func (c *Concurrency) RestoreState(numbers []int64) (State, bool) {
 	if len(numbers) == 0 {
 		return State{}, false

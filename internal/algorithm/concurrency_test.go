@@ -6,7 +6,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// record counts n under an identity and tells the room left.
+// record counts n under an identity and returns the room left.
 func record(a *algorithm.Concurrency, s *algorithm.State, now, n int64, identity uint64) (room int64) {
 	part := algorithm.Part{Algorithm: a, State: *s, Cost: n, Lease: identity}
 	parts := []algorithm.Part{part}
@@ -38,7 +38,7 @@ func TestLeasesAreBoundedWhateverIsRecorded(t *testing.T) {
 	}
 }
 
-// A lease that was told an end keeps it when new ones are shorter.
+// A lease keeps its expiry when the limit's leases become shorter.
 func TestLeasesKeepTheirEndsWhenTheLimitChanges(t *testing.T) {
 	long, short := algorithm.NewConcurrency(2, 100), algorithm.NewConcurrency(2, 10)
 	s := long.Take(long.Fresh(), 0, 1)

@@ -1,31 +1,30 @@
 package algorithm
 
-// Part is one limit of a decision: the algorithm, the state of the key under
-// it, and the cost, at least 0. Take and Record leave the new state in it.
+// Part is one limit of a decision: the algorithm, the state of the key under it, and the cost, at least 0. Take and
+// Record store the new state in it.
 type Part struct {
 	Algorithm Algorithm
 	State     State
 	Cost      int64
-	Lease     uint64 // identity of the units, where they have one
+	Lease     uint64 // identity of the units, for a leaser
 }
 
-// Answer is what a verb found. Durations are in nanoseconds, Never included.
+// Answer is the result of a verb. Durations are in nanoseconds and may be Never.
 type Answer struct {
 	Allowed bool
-	// Changed says that states were written.
+	// Changed is true if the verb wrote states.
 	Changed bool
-	// Binding is the part that a refusal names: of those that refused, the one
-	// that frees last. If allowed, it is the tightest part.
+	// Binding is the index of the part that a refusal names: the refusing part with the longest wait. If allowed, it
+	// is the tightest part.
 	Binding    int
 	Limit      int64 // capacity of the tightest part: the first with the least room
 	Remaining  int64 // room of the tightest part
 	RetryAfter int64 // the largest wait of the parts; 0 if allowed
-	ResetAfter int64 // until all parts are as good as fresh
+	ResetAfter int64 // until all parts are fresh again
 	Delay      int64 // before the caller may go ahead
 }
 
-// Take admits the cost of every part, or of none. Parts with a cost of 0 are
-// only described.
+// Take admits the cost of every part, or of none. It only describes parts with a cost of 0.
 func Take(parts []Part, now int64) (answer Answer) {
 	if len(parts) == 1 && parts[0].decide(now, &answer) {
 		return answer
@@ -48,15 +47,14 @@ func Take(parts []Part, now int64) (answer Answer) {
 	return describe(parts, now, wait, binding)
 }
 
-// decide is Take of a part whose limit has a shorter way to the same answer.
+// decide makes the decision of Take for a part whose limit has a faster way to the same answer.
 func (p *Part) decide(now int64, a *Answer) (done bool) {
 	l, ok := p.Algorithm.(*SlidingLog)
 	return ok && l.decide(&p.State, now, p.Cost, a)
 }
 
-// Allow is Take for a single limit and for who has no place for a delay: it
-// admits only what need not be held back, and otherwise writes nothing (but what
-// counts denied attempts).
+// Allow decides like Take for one part when the caller cannot wait for a delay. It admits only a cost without delay,
+// and otherwise writes nothing, except that a limit that counts denied attempts counts this one.
 func Allow(p *Part, now int64) bool {
 	admitted := p.wait(now) == 0
 	if p.Cost == 0 || !admitted && !p.countsDenied() {
@@ -70,7 +68,7 @@ func Allow(p *Part, now int64) bool {
 	return admitted
 }
 
-// Peek is the answer Take would give, described on the untouched states.
+// Peek returns the answer that Take would give, from the unchanged states.
 func Peek(parts []Part, now int64) Answer {
 	wait, binding := longestWait(parts, now)
 	answer := describe(parts, now, wait, binding)
@@ -80,9 +78,8 @@ func Peek(parts []Part, now int64) Answer {
 	return answer
 }
 
-// Record counts the cost of every part whether it fits or not. A negative cost
-// gives units back. Allowed says whether all of it still fitted, and if not,
-// RetryAfter is the wait of the same cost after it was counted.
+// Record counts the cost of every part even if it does not fit. A negative cost gives units back. Allowed reports
+// whether all of it fitted. If not, RetryAfter is the wait of the same cost after it was counted.
 func Record(parts []Part, now int64) Answer {
 	wait, binding := longestWait(parts, now)
 	changed := take(parts, now)
@@ -101,8 +98,8 @@ func Record(parts []Part, now int64) Answer {
 	return answer
 }
 
-// longestWait is the wait until every part admits its cost, and the first part
-// that has to wait so long; -1 if none has to wait.
+// longestWait returns the wait until every part admits its cost, and the first part with that wait, or -1 if no part
+// has to wait.
 func longestWait(parts []Part, now int64) (wait int64, binding int) {
 	binding = -1
 	for i := range parts {
@@ -133,10 +130,10 @@ func take(parts []Part, now int64) (changed bool) {
 	return changed
 }
 
-// taken is the state after the cost was taken.
+// taken returns the state after the cost was taken.
 func (p *Part) taken(now int64) State { return TakeFor(p.Algorithm, p.State, now, p.Cost, p.Lease) }
 
-// give is the state after n units came back.
+// give returns the state after n units were given back.
 func (p *Part) give(now, n int64) State {
 	if p.Lease != 0 {
 		if l, ok := p.Algorithm.(leaser); ok {
@@ -146,8 +143,7 @@ func (p *Part) give(now, n int64) State {
 	return p.Algorithm.Give(p.State, now, n)
 }
 
-// describe makes the answer of a decision whose wait was given; binding is the
-// part that refused, -1 if none.
+// describe returns the answer of a decision with the given wait. binding is the refusing part, or -1.
 func describe(parts []Part, now, wait int64, binding int) Answer {
 	tightest, room := 0, int64(Never)
 	var reset int64
@@ -171,8 +167,7 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 	}
 }
 
-// delay is that of a single part that has just taken; parts that delay are
-// never combined.
+// delay returns the delay of a single part that has just taken. Parts with delays are never combined.
 func delay(parts []Part, now int64) int64 {
 	if d, ok := parts[0].Algorithm.(delayer); ok && parts[0].Cost > 0 {
 		return d.Delay(parts[0].State, now)
@@ -180,7 +175,7 @@ func delay(parts []Part, now int64) int64 {
 	return 0
 }
 
-// delayAhead is the delay that taking would mean.
+// delayAhead returns the delay that a take would have.
 func (p *Part) delayAhead(now int64) int64 {
 	if d, ok := p.Algorithm.(delayer); ok {
 		return d.Delay(p.taken(now), now)
@@ -188,8 +183,7 @@ func (p *Part) delayAhead(now int64) int64 {
 	return 0
 }
 
-// countsDenied says that a refused cost is to be taken all the same: not if it
-// can never fit.
+// countsDenied reports whether the limit takes a refused cost. It does not take a cost that can never fit.
 func (p *Part) countsDenied() bool {
 	d, ok := p.Algorithm.(deniedCounter)
 	return ok && d.CountsDenied() && p.Cost <= p.Algorithm.Capacity()

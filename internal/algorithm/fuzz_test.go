@@ -11,8 +11,7 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
 
-// TestRandomOperationsEqualTheModel is the fuzz targets' comparison over
-// random inputs, for every run of the tests.
+// TestRandomOperationsEqualTheModel runs the comparison of the fuzz targets on random inputs.
 func TestRandomOperationsEqualTheModel(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {

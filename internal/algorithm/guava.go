@@ -2,53 +2,51 @@ package algorithm
 
 import "math"
 
-// Guava is its RateLimiter (31.1), bit for bit: SmoothBursty and
-// SmoothWarmingUp. Permits stored while idle are cheap (bursty) or dear
-// (warm-up), a request of any size goes as soon as the one before it is paid
-// for, and the next one pays: so there is no largest cost. Alone of all
-// algorithms it computes with float64, whose products are rounded explicitly so
-// that no processor fuses them. Time counts in whole microseconds inside.
+// Guava is the RateLimiter of Guava 31.1, bit for bit: SmoothBursty and SmoothWarmingUp. It stores permits while
+// idle; they are cheap (bursty) or expensive (warm-up). A request of any size proceeds as soon as the request before
+// it is paid for, and the next request pays for it, so there is no largest cost. It is the only algorithm that
+// computes with float64. Explicit conversions round the products, so that no processor fuses them. Times are whole
+// microseconds.
 //
-// State: A is the bits of the stored permits, B the microsecond since the epoch
-// at which the next request may go, C whether any came. A state is never as good
-// as fresh, since idling stores permits: it is for one subject, whose beginning
-// is known (Start), and must not be forgotten.
+// State: A is the bits of the stored permits, B the microsecond since the epoch at which the next request may
+// proceed, C whether a request has come. Idling stores permits, so a state never becomes fresh again. The limit is
+// therefore for one subject with a known beginning (Start), and its state must not be evicted.
 type Guava struct {
 	perSecond float64
 	interval  float64 // µs that a permit takes at the stable rate
-	most      float64 // permits that can be stored
+	maxStored float64 // permits that can be stored
 	idle      float64 // µs of idleness that store a permit
 	start     float64 // permits stored at the beginning
 
-	// Of a warm-up: above the threshold a stored permit takes longer, by slope
-	// µs for each permit stored. A bursty limit gives its permits for nothing.
+	// For a warm-up: above the threshold a stored permit takes longer, by slope µs for each stored permit. A bursty
+	// limit gives stored permits without a wait.
 	warmUp           bool
 	threshold, slope float64
 }
 
 const microsecond = 1000 // ns
 
-// NewBursty stores the permits of up to so many seconds of idleness, at least
-// 0, and gives them out at once.
+// NewBursty returns a limit that stores the permits of up to seconds seconds of idleness, at least 0, and grants them
+// at once.
 func NewBursty(perSecond, seconds float64) *Guava {
 	interval := 1e6 / perSecond
-	return &Guava{perSecond: perSecond, interval: interval, most: float64(seconds * perSecond), idle: interval}
+	return &Guava{perSecond: perSecond, interval: interval, maxStored: float64(seconds * perSecond), idle: interval}
 }
 
-// NewWarmUp comes to the rate within so many microseconds, above 0, from one
-// that is slower by the factor cold, at least 1. It begins cold.
+// NewWarmUp returns a limit that reaches its rate within micros microseconds, above 0, from a rate that is slower by
+// the factor cold, at least 1. It begins cold.
 func NewWarmUp(perSecond, micros, cold float64) *Guava {
 	interval := 1e6 / perSecond
 	coldInterval := float64(interval * cold)
 	threshold := float64(0.5*micros) / interval
-	most := threshold + float64(2.0*micros)/(interval+coldInterval)
+	maxStored := threshold + float64(2.0*micros)/(interval+coldInterval)
 	return &Guava{
-		perSecond: perSecond, interval: interval, most: most, idle: micros / most, start: most,
-		warmUp: true, threshold: threshold, slope: (coldInterval - interval) / (most - threshold),
+		perSecond: perSecond, interval: interval, maxStored: maxStored, idle: micros / maxStored, start: maxStored,
+		warmUp: true, threshold: threshold, slope: (coldInterval - interval) / (maxStored - threshold),
 	}
 }
 
-// Wait is the time until the next request may go, whatever its cost.
+// Wait returns the time until the next request may proceed, which does not depend on its cost.
 func (g *Guava) Wait(s State, now, _ int64) int64 {
 	if s.C == untouched {
 		return 0
@@ -56,14 +54,13 @@ func (g *Guava) Wait(s State, now, _ int64) int64 {
 	return mul(s.B, microsecond).sub(mul(now, 1)).ceilDiv(1)
 }
 
-// Take spends stored permits, and makes the next request wait for them and for
-// those that were lacking.
+// Take spends stored permits. It makes the next request wait for them and for the missing ones.
 func (g *Guava) Take(s State, now, n int64) State {
 	return g.reserve(g.begun(s, now), floorMicros(now), float64(n))
 }
 
-// Give makes the next request wait for n permits less. Stored permits do not
-// come back: a key never gets better than fresh, and fresh has none.
+// Give shortens the wait of the next request by n permits. It does not restore stored permits, because a key must not
+// become better than fresh, and a fresh key has none.
 func (g *Guava) Give(s State, now, n int64) State {
 	s, micros := g.begun(s, now), floorMicros(now)
 	if s.B > micros {
@@ -72,8 +69,7 @@ func (g *Guava) Give(s State, now, n int64) State {
 	return s
 }
 
-// Room is all there is or nothing, since any cost may go when its turn has
-// come.
+// Room returns maxUnits or 0, because a request of any cost may proceed at its turn.
 func (g *Guava) Room(s State, now int64) int64 {
 	if g.Wait(s, now, 1) > 0 {
 		return 0
@@ -81,31 +77,28 @@ func (g *Guava) Room(s State, now int64) int64 {
 	return maxUnits
 }
 
-// Fresh is a state that begins when it is first used.
+// Fresh returns a state that begins at its first use.
 func (g *Guava) Fresh() State { return g.untouched(math.MaxInt64) }
 
-// Start is a state that begins now, or when it is first used if that is earlier.
+// Start returns a state that begins now, or at its first use if that is earlier.
 func (g *Guava) Start(now int64) State { return g.untouched(floorMicros(now)) }
 
-// Capacity is the largest cost of any limit.
+// Capacity returns the largest cost of any limit.
 func (g *Guava) Capacity() int64 { return maxUnits }
 
-// Solitary is true.
+// Solitary returns true: the cost of a request falls on the next one.
 func (g *Guava) Solitary() bool { return true }
 
-// Planned is true: the next free instant says by itself what was spent ahead.
+// Planned returns true: the next free instant records what was spent in advance.
 func (g *Guava) Planned() bool { return true }
 
-// Book is Take: a booking is paid for by the next.
+// Book works like Take: the next request pays for a booking.
 func (g *Guava) Book(s State, now, n int64) State { return g.Take(s, now, n) }
 
-// Unbook is the state before.
+// Unbook returns the state before.
 func (g *Guava) Unbook(before, _ State, _ int64) State { return before }
 
-// PerSecond is the rate as Guava reports it.
-func (g *Guava) PerSecond() float64 { return 1e6 / g.interval }
-
-// Stored is the permits stored when s was last written.
+// Stored returns the permits stored at the last write.
 func (g *Guava) Stored(s State) float64 { return math.Float64frombits(uint64(s.A)) }
 
 const untouched = 1
@@ -121,8 +114,7 @@ func (g *Guava) begun(s State, now int64) State {
 	return s
 }
 
-// reserve is Guava's reserveEarliestAvailable; the caller goes at the s.B it
-// came with, or now.
+// reserve is Guava's reserveEarliestAvailable. The caller proceeds at the s.B that it passed, or now.
 func (g *Guava) reserve(s State, micros int64, n float64) State {
 	stored, next := g.resync(s, micros)
 	spent := min(n, stored)
@@ -135,14 +127,14 @@ func (g *Guava) reserve(s State, micros int64, n float64) State {
 func (g *Guava) resync(s State, micros int64) (stored float64, next int64) {
 	stored, next = g.Stored(s), s.B
 	if micros > next {
-		stored = min(g.most, stored+float64(subSat(micros, next))/g.idle)
+		stored = min(g.maxStored, stored+float64(subSat(micros, next))/g.idle)
 		next = micros
 	}
 	return stored, next
 }
 
-// storedWait is the µs that stored permits take: the area under the line of
-// the intervals, a trapezoid above the threshold and a rectangle below.
+// storedWait returns the µs that stored permits take: the area below the line of the intervals, a trapezoid above the
+// threshold and a rectangle below it.
 func (g *Guava) storedWait(stored, spent float64) int64 {
 	if !g.warmUp {
 		return 0
@@ -159,23 +151,23 @@ func (g *Guava) storedWait(stored, spent float64) int64 {
 
 func (g *Guava) intervalAt(above float64) float64 { return g.interval + float64(above*g.slope) }
 
-// rescaled is Guava's setRate: the store stays as full as it was.
+// rescaled is Guava's setRate: the store stays equally full.
 func (g *Guava) rescaled(old *Guava, s State, now int64) State {
 	stored, next := old.resync(old.begun(s, now), floorMicros(now))
 	switch {
-	case math.IsInf(old.most, 1) && g.warmUp:
+	case math.IsInf(old.maxStored, 1) && g.warmUp:
 		stored = 0
-	case math.IsInf(old.most, 1):
-		stored = g.most
-	case old.most == 0:
+	case math.IsInf(old.maxStored, 1):
+		stored = g.maxStored
+	case old.maxStored == 0:
 		stored = g.start
 	default:
-		stored = float64(stored*g.most) / old.most
+		stored = float64(stored*g.maxStored) / old.maxStored
 	}
 	return State{A: int64(math.Float64bits(stored)), B: next}
 }
 
-// toLong is Java's conversion: it truncates, saturates, and makes 0 of NaN.
+// toLong is Java's conversion: it truncates, saturates, and converts NaN to 0.
 func toLong(f float64) int64 {
 	switch {
 	case f != f:
@@ -193,7 +185,7 @@ func floorMicros(now int64) int64 {
 	return micros
 }
 
-// Carry keeps the store of permits as full as it was.
+// Carry keeps the store of permits equally full.
 func (g *Guava) Carry(before Algorithm, s State, now int64) State {
 	return g.rescaled(before.(*Guava), s, now)
 }

@@ -15,8 +15,7 @@ type int128 struct {
 
 func mul(a, b int64) int128 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	// The unsigned product of two's complements is too large by the other
-	// factor times 2^64 for each negative factor.
+	// The unsigned product of two's complements is too large by the other factor times 2^64 for each negative factor.
 	if a < 0 {
 		hi -= uint64(b)
 	}
@@ -56,8 +55,8 @@ func minInt128(a, b int128) int128 {
 	return a
 }
 
-// divMod divides a, which is not negative, by b > 0, rounding down. A quotient
-// above 2^63-1 saturates, and then the rest means nothing.
+// divMod divides a, at least 0, by b > 0, rounding down. A quotient above 2^63-1 saturates, and then rest means
+// nothing.
 func (a int128) divMod(b int64) (quotient, rest int64) {
 	if uint64(a.hi) >= uint64(b) {
 		return math.MaxInt64, 0
@@ -66,8 +65,7 @@ func (a int128) divMod(b int64) (quotient, rest int64) {
 	return int64(min(q, math.MaxInt64)), int64(r)
 }
 
-// ceilDiv divides a by b > 0, rounding up, and saturates at 2^63-1. Of an a
-// that is not positive it makes 0.
+// ceilDiv divides a by b > 0, rounding up, and saturates at 2^63-1. It returns 0 for an a of at most 0.
 func (a int128) ceilDiv(b int64) int64 {
 	if !a.positive() {
 		return 0
@@ -79,8 +77,7 @@ func (a int128) ceilDiv(b int64) int64 {
 	return q
 }
 
-// floorDiv divides a by b > 0, rounding down. Of an a that is not positive it
-// makes 0.
+// floorDiv divides a by b > 0, rounding down. It returns 0 for an a of at most 0.
 func (a int128) floorDiv(b int64) int64 {
 	if !a.positive() {
 		return 0
@@ -89,7 +86,7 @@ func (a int128) floorDiv(b int64) int64 {
 	return q
 }
 
-// AddSaturating is a + b, saturated at the ends of int64.
+// AddSaturating returns a + b, saturated at the ends of int64.
 func AddSaturating(a, b int64) int64 {
 	sum := a + b
 	if (sum > a) == (b > 0) || b == 0 {
@@ -98,7 +95,7 @@ func AddSaturating(a, b int64) int64 {
 	return saturated(b > 0)
 }
 
-// subSat is a - b, saturated at the ends of int64.
+// subSat returns a - b, saturated at the ends of int64.
 func subSat(a, b int64) int64 {
 	diff := a - b
 	if (diff < a) == (b > 0) || b == 0 {

@@ -2,44 +2,40 @@ package algorithm
 
 import "slices"
 
-// What the verbs that wait need to know, made of the four functions and of two
-// abilities that only some limits have.
+// This file holds what the waiting verbs need: functions built on the four of Algorithm and on the optional abilities
+// of some limits.
 
-// booker is an Algorithm that admits for a later instant: its state then says
-// itself how much is spent ahead of time.
+// booker is an Algorithm that admits for a later instant. Its state records what is spent in advance.
 type booker interface {
-	// Book is the state after n units were told to go at now + Wait.
+	// Book returns the state after n units were booked for now + Wait.
 	Book(s State, now, n int64) State
-	// Unbook undoes the newest booking exactly: after is the state that it
-	// left, before the one that it found.
+	// Unbook undoes the newest booking exactly. before is the state before the booking, after the state after it.
 	Unbook(before, after State, n int64) State
 }
 
-// rebooker is a booker that keeps a part of a booking in its own way.
+// rebooker is a booker with its own way of keeping part of a booking.
 type rebooker interface {
 	Rebook(before, after State, taken, n, keep int64) State
 }
 
-// planner is an Algorithm whose waiters spend their units at the instant that
-// was planned for them, however late they wake. The others are strict: what
-// counts is the instant of the release.
+// planner is an Algorithm whose waiting callers spend their units at the planned instant, however late they wake. The
+// other limits are strict: they count the instant of the release.
 type planner interface {
 	Planned() bool
 }
 
-// backlogger is a booker that bounds what lies ahead.
+// backlogger is a booker that bounds the units booked in advance.
 type backlogger interface {
 	Backlog(s State, now, n int64) int64
 }
 
-// CanBook says that units can be told an instant to come.
+// CanBook reports whether units can be booked for a later instant.
 func CanBook(a Algorithm) bool {
 	_, ok := a.(booker)
 	return ok
 }
 
-// Backlog is how long until what is booked leaves room for another n units: a
-// limit may bound what lies ahead.
+// Backlog returns the time until the bookings leave room for n more units.
 func Backlog(a Algorithm, s State, now, n int64) int64 {
 	if b, ok := a.(backlogger); ok {
 		return b.Backlog(s, now, n)
@@ -47,7 +43,7 @@ func Backlog(a Algorithm, s State, now, n int64) int64 {
 	return 0
 }
 
-// Book is the state after n units were told to go at now + Hold.
+// Book returns the state after n units were booked for now + Hold.
 func Book(a Algorithm, s State, now, n int64) State {
 	if b, ok := a.(booker); ok {
 		return b.Book(s, now, n)
@@ -55,8 +51,7 @@ func Book(a Algorithm, s State, now, n int64) State {
 	return a.Take(s, now, n)
 }
 
-// Unbook undoes the newest booking, of n units. Of an algorithm without
-// bookings it makes the state that was there before.
+// Unbook undoes the newest booking, of n units. For an algorithm without bookings it returns before.
 func Unbook(a Algorithm, before, after State, n int64) State {
 	if b, ok := a.(booker); ok {
 		return b.Unbook(before, after, n)
@@ -64,8 +59,8 @@ func Unbook(a Algorithm, before, after State, n int64) State {
 	return before
 }
 
-// Rebook undoes the newest booking but for keep of its n units, which still go
-// at the instant that they were told; taken is when it was booked.
+// Rebook undoes the newest booking except for keep of its n units, which keep their instant. taken is the time of the
+// booking.
 func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
 	if r, ok := a.(rebooker); ok {
 		return r.Rebook(before, after, taken, n, keep)
@@ -73,14 +68,13 @@ func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
 	return Book(a, Unbook(a, before, after, n), taken, keep)
 }
 
-// Leases says that units have an identity to come back by.
+// Leases reports whether units can be released by identity.
 func Leases(a Algorithm) bool {
 	_, ok := a.(leaser)
 	return ok
 }
 
-// TakeFor is Take of units that identity holds, where they can have one; 0 is
-// none.
+// TakeFor works like Take for units held by identity, if the limit has identities; 0 means none.
 func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
 	if identity != 0 {
 		if l, ok := a.(leaser); ok {
@@ -90,15 +84,14 @@ func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
 	return a.Take(s, now, n)
 }
 
-// Planned says whether waiters spend their units at the planned instant.
+// Planned reports whether waiting callers spend their units at the planned instant.
 func Planned(a Algorithm) bool {
 	p, ok := a.(planner)
 	return ok && p.Planned()
 }
 
-// AddsUp says that takes of n units in all, from now on and each at the instant
-// at which the ones before let it go, leave what one take of n leaves, in any
-// order.
+// AddsUp reports whether takes of n units in total leave the same state as one take of n, in any order, if each take
+// happens at the instant that the takes before it permit.
 func AddsUp(a Algorithm, s State, now, n int64) bool {
 	adder, ok := a.(interface {
 		AddsUp(s State, now, n int64) bool
@@ -106,8 +99,8 @@ func AddsUp(a Algorithm, s State, now, n int64) bool {
 	return ok && adder.AddsUp(s, now, n)
 }
 
-// Hold is how long cost n has to be held back: the wait, or the delay of a limit
-// that queues. n may be more than the limit takes at once.
+// Hold returns how long cost n must be held back: the wait, or the delay of a limit that queues. n may exceed the
+// capacity.
 func Hold(a Algorithm, s State, now, n int64) int64 {
 	if d, ok := a.(delayer); ok {
 		return d.Delay(a.Take(s, now, n), now)
@@ -115,7 +108,7 @@ func Hold(a Algorithm, s State, now, n int64) int64 {
 	return a.Wait(s, now, n)
 }
 
-// Clone is a copy of s that can be taken from without changing s.
+// Clone returns a copy of s that can change independently.
 func (s State) Clone() State {
 	if all := s.Log[:cap(s.Log)]; len(all) > 0 {
 		s.Log = slices.Clone(all)[:len(s.Log):len(all)]
@@ -123,19 +116,19 @@ func (s State) Clone() State {
 	return s
 }
 
-// Delays says that the limit admits with a delay, up to a queue of its own.
+// Delays reports whether the limit admits with a delay, up to a queue of its own.
 func Delays(a Algorithm) bool {
 	_, ok := a.(delayer)
 	return ok
 }
 
-// starter is an Algorithm that idleness changes: the state of a key that begins
-// now is not the one of a key never seen, so no state can be forgotten.
+// starter is an Algorithm whose state changes while idle. The state of a key that begins now differs from that of a
+// new key, so no state can be evicted.
 type starter interface {
 	Start(now int64) State
 }
 
-// Start is the state of a key that begins now.
+// Start returns the state of a key that begins now.
 func Start(a Algorithm, now int64) State {
 	if s, ok := a.(starter); ok {
 		return s.Start(now)
@@ -143,13 +136,13 @@ func Start(a Algorithm, now int64) State {
 	return a.Fresh()
 }
 
-// Starts says that idleness changes the limit.
+// Starts reports whether idleness changes the limit's state.
 func Starts(a Algorithm) bool {
 	_, ok := a.(starter)
 	return ok
 }
 
-// Endless says that units are held until they are given back, however long.
+// Endless reports whether units are held until they are released, without expiry.
 func Endless(a Algorithm) bool {
 	e, ok := a.(interface{ Endless() bool })
 	return ok && e.Endless()

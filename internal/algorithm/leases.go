@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// lease is units held by one identity (0 is nobody's) until an instant, Never
-// if by release alone.
+// lease is units held by one identity, or by none if it is 0, until an instant; Never if they do not expire.
 type lease struct {
 	end      int64
 	identity uint64
 	units    int64
 }
 
-// leases are ordered by their end, and of one end by their identity: three
-// numbers each, the Log of a state.
+// leases are ordered by end, and leases with the same end by identity. Each takes three numbers in the Log of a
+// state.
 type leases []int64
 
 const leaseNumbers = 3
@@ -30,15 +29,15 @@ func (l leases) set(i int, x lease) {
 	copy(l[leaseNumbers*i:], []int64{x.end, int64(x.identity), x.units})
 }
 
-// drop forgets the first n leases.
+// drop removes the first n leases.
 func (l leases) drop(n int) leases {
 	if n == l.len() {
-		return l[:0] // all of its room can be used again
+		return l[:0] // makes the whole buffer reusable
 	}
 	return l[leaseNumbers*n:]
 }
 
-// with puts a lease where its end belongs, or adds it to its like.
+// with inserts a lease at its place, or adds it to an equal one.
 func (l leases) with(held lease) leases {
 	at, last := 0, l.len()
 	for at < last {
@@ -55,8 +54,8 @@ func (l leases) with(held lease) leases {
 	return slices.Insert(l, leaseNumbers*at, held.end, int64(held.identity), held.units)
 }
 
-// withNobodys adds a lease to the first that is nobody's, until both have ended.
-func (l leases) withNobodys(held lease) leases {
+// withUnnamed adds a lease without identity to the first such lease. Both then expire at the later end.
+func (l leases) withUnnamed(held lease) leases {
 	held.identity = 0
 	for i := range l.len() {
 		if x := l.at(i); x.identity == 0 {
@@ -69,8 +68,7 @@ func (l leases) withNobodys(held lease) leases {
 	return l.with(held)
 }
 
-// without takes up to n units off the leases of identity, those that end first,
-// and tells how many they were.
+// without removes up to n units from the leases of identity, those that expire first, and returns the number removed.
 func (l leases) without(n int64, identity uint64) (_ leases, released int64) {
 	kept := 0
 	for i := range l.len() {
@@ -88,12 +86,12 @@ func (l leases) without(n int64, identity uint64) (_ leases, released int64) {
 	return l[:leaseNumbers*kept], released
 }
 
-// compare orders leases by their end.
+// compare orders leases by end and then by identity.
 func (x lease) compare(y lease) int {
 	return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.identity, y.identity))
 }
 
-// restoreLeases reads leases and their units.
+// restoreLeases checks leases and returns their units.
 func restoreLeases(numbers []int64) (l leases, units int64, ok bool) {
 	if len(numbers)%leaseNumbers != 0 {
 		return nil, 0, false

@@ -2,27 +2,24 @@ package algorithm
 
 import "math"
 
-// log is a State as a queue of entries, oldest first. The units taken at one
-// instant are one entry. A is the instant of the last write, at or after the
-// newest entry; before any it is math.MinInt64.
+// log is a State as a queue of entries, oldest first. The units taken at one instant are one entry. A is the instant
+// of the last write, at or after the newest entry, and initially math.MinInt64.
 //
-// A single entry is C, its instant, and B, its units. When a second comes, they
-// move into a ring, which Log then is: pairs of an instant and the running total
-// of units up to it. The length of Log says how much of the ring is in use, its
-// capacity how much there is. C is where the oldest entry begins, and B the
-// total of the units that have left. Thanks to totals the unit that has to leave
-// is found by bisection; they may wrap, and only their differences are used.
+// A single entry is C, its instant, and B, its units. A second entry moves both into a ring in Log: pairs of an
+// instant and the running total of units up to it. The length of Log is the used part of the ring, and its capacity
+// the size. C is then the place of the oldest entry, and B the total of the units that have left. Because of the
+// totals, bisection finds the unit that has to leave. Totals may wrap, since only their differences matter.
 type log State
 
-// firstRing is how many entries a ring begins with.
+// firstRing is the number of entries of a new ring.
 const firstRing = 4
 
-// freshLog is a log that was never written.
+// freshLog returns a log that was never written.
 func freshLog() State { return State{A: math.MinInt64} }
 
 func (l *log) single() bool { return cap(l.Log) == 0 }
 
-// length is the number of entries.
+// length returns the number of entries.
 func (l *log) length() int {
 	if l.single() {
 		if l.B > 0 {
@@ -33,7 +30,7 @@ func (l *log) length() int {
 	return len(l.Log) / 2
 }
 
-// at is the instant of the i-th entry.
+// at returns the instant of the i-th entry.
 func (l *log) at(i int) int64 {
 	if l.single() {
 		return l.C
@@ -43,7 +40,7 @@ func (l *log) at(i int) int64 {
 
 func (l *log) newest() int64 { return l.at(l.length() - 1) }
 
-// total is the running total before the i-th entry.
+// total returns the running total before the i-th entry.
 func (l *log) total(i int) int64 {
 	switch {
 	case i == 0 && l.single():
@@ -54,7 +51,7 @@ func (l *log) total(i int) int64 {
 	return l.Log[:cap(l.Log)][l.place(i-1)+1]
 }
 
-// place is where the i-th entry begins in the ring.
+// place returns the index of the i-th entry in the ring.
 func (l *log) place(i int) int {
 	p := int(l.C) + 2*i
 	if p >= cap(l.Log) {
@@ -65,10 +62,10 @@ func (l *log) place(i int) int {
 
 func (l *log) units() int64 { return l.since(0) }
 
-// since is the units of the i-th entry and all newer ones.
+// since returns the units of the i-th entry and all newer ones.
 func (l *log) since(i int) int64 { return l.total(l.length()) - l.total(i) }
 
-// before is how many entries no longer count at e: those with at + period <= e.
+// before returns the number of entries that no longer count at e: those with at + period <= e.
 func (l *log) before(e, period int64) int {
 	if e < math.MinInt64+period {
 		return 0
@@ -76,8 +73,7 @@ func (l *log) before(e, period int64) int {
 	return l.until(e - period)
 }
 
-// until is how many entries are at an instant or before it. None is the likely
-// answer, and tried first.
+// until returns the number of entries at or before an instant. It tries 0 first, the most likely answer.
 func (l *log) until(t int64) int {
 	low, high := 0, l.length()
 	if high == 0 || l.at(0) > t {
@@ -93,8 +89,8 @@ func (l *log) until(t int64) int {
 	return low
 }
 
-// unit is the entry of the n-th unit, counted from the i-th entry on. The first
-// is the likely answer, and tried first.
+// unit returns the entry of the n-th unit, counted from the i-th entry. It tries the i-th entry first, the most
+// likely answer.
 func (l *log) unit(i int, n int64) int {
 	from := l.total(i)
 	if l.total(i+1)-from >= n {
@@ -111,7 +107,7 @@ func (l *log) unit(i int, n int64) int {
 	return low
 }
 
-// drop forgets the n oldest entries.
+// drop removes the n oldest entries.
 func (l *log) drop(n int) {
 	switch {
 	case n == 0:
@@ -124,7 +120,7 @@ func (l *log) drop(n int) {
 	}
 }
 
-// keepNewest forgets the oldest units until at most n are left.
+// keepNewest removes the oldest units until at most n are left.
 func (l *log) keepNewest(n int64) {
 	over := l.units() - n
 	if over <= 0 {
@@ -138,13 +134,12 @@ func (l *log) keepNewest(n int64) {
 	if n == 0 {
 		l.drop(l.length())
 	} else {
-		l.drop(l.unit(0, over+1)) // the oldest unit that stays
+		l.drop(l.unit(0, over+1)) // the entry of the oldest unit that stays
 	}
 	l.B = left
 }
 
-// push logs n units at an instant that is not behind the newest. There are
-// never more entries than most.
+// push logs n units at an instant that is not before the newest entry. The log never has more than most entries.
 func (l *log) push(at, n, most int64) {
 	l.A = at
 	length := l.length()
@@ -165,7 +160,7 @@ func (l *log) push(at, n, most int64) {
 	}
 }
 
-// lastTotal is the total up to the newest entry.
+// lastTotal returns the total up to the newest entry.
 func (l *log) lastTotal() *int64 {
 	if l.single() {
 		return &l.B
@@ -173,7 +168,7 @@ func (l *log) lastTotal() *int64 {
 	return &l.Log[:cap(l.Log)][l.place(l.length()-1)+1]
 }
 
-// grow makes a larger ring, which begins with the oldest entry.
+// grow returns a larger ring that begins with the oldest entry.
 func (l *log) grow(most int64) {
 	length := l.length()
 	ring := make([]int64, 0, 2*min(int64(max(firstRing, 2*length)), most))
@@ -183,7 +178,7 @@ func (l *log) grow(most int64) {
 	l.B, l.C, l.Log = l.total(0), 0, ring
 }
 
-// cut forgets n units from the i-th entry on, and keeps the older ones.
+// cut removes n units from the i-th entry on and keeps the older ones.
 func (l *log) cut(i int, n int64) {
 	if l.single() {
 		if i == 0 {
@@ -208,8 +203,8 @@ func (l *log) cut(i int, n int64) {
 	l.Log = ring[:2*kept]
 }
 
-// appendTo appends the log as numbers: none if it was never written, otherwise
-// the last instant and each entry as its instant and units.
+// appendTo appends the log as numbers: the last instant, and each entry as its instant and units. It appends nothing
+// for a log that was never written.
 func (l *log) appendTo(into []int64) []int64 {
 	length := l.length()
 	if length == 0 && l.A == math.MinInt64 {
@@ -222,8 +217,8 @@ func (l *log) appendTo(into []int64) []int64 {
 	return into
 }
 
-// restoreLog reads what appendTo wrote. Entries are in order, none is after the
-// last instant, and their units do not overflow.
+// restoreLog reads the numbers of appendTo. It refuses entries that are out of order or after the last instant, and
+// units that overflow.
 func restoreLog(numbers []int64) (State, bool) {
 	s := freshLog()
 	if len(numbers) == 0 {

@@ -2,12 +2,11 @@ package algorithm
 
 import "math/bits"
 
-// mixed is a duration of ns + part/den nanoseconds, where den is a bucket's and
-// 0 <= part < den: an exact fraction in two machine words. Sums and comparisons
-// of such durations need neither division nor 128 bits.
+// mixed is a duration of ns + part/den nanoseconds, where den is that of a bucket and 0 <= part < den. It is an exact
+// fraction in two machine words. Adding and comparing needs neither division nor 128 bits.
 type mixed struct{ ns, part int64 }
 
-// add is a + b. The ns must not overflow.
+// add returns a + b. The ns must not overflow.
 func (a mixed) add(b mixed, den int64) mixed {
 	a.ns += b.ns
 	if a.part += b.part; a.part >= den {
@@ -17,7 +16,7 @@ func (a mixed) add(b mixed, den int64) mixed {
 	return a
 }
 
-// sub is a - b, which must not be negative.
+// sub returns a - b, which must not be negative.
 func (a mixed) sub(b mixed, den int64) mixed {
 	a.ns -= b.ns
 	if a.part -= b.part; a.part < 0 {
@@ -31,7 +30,7 @@ func (a mixed) less(b mixed) bool {
 	return a.ns < b.ns || a.ns == b.ns && a.part < b.part
 }
 
-// ceil is a in whole ns, rounded up.
+// ceil returns a in whole ns, rounded up.
 func (a mixed) ceil() int64 {
 	if a.part > 0 {
 		return a.ns + 1
@@ -39,7 +38,7 @@ func (a mixed) ceil() int64 {
 	return a.ns
 }
 
-// mixedOf is ticks/den. It is not ok if the ns would not fit a word's time.
+// mixedOf returns ticks/den. ok is false if the ns do not fit the time of a word.
 func mixedOf(ticks int128, den int64) (_ mixed, ok bool) {
 	if ticks.hi >= den {
 		return mixed{}, false
@@ -48,8 +47,7 @@ func mixedOf(ticks int128, den int64) (_ mixed, ok bool) {
 	return mixed{ns, part}, ns < 1<<wordTime
 }
 
-// units is how many whole units of so many ticks fit into a. They must fit 64
-// bits.
+// units returns the number of whole units of unit ticks in a. They must fit 64 bits.
 func (a mixed) units(den, unit int64) int64 {
 	hi, lo := bits.Mul64(uint64(a.ns), uint64(den))
 	lo, carry := bits.Add64(lo, uint64(a.part), 0)

@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// booker is a definition that admits for an instant to come: what it is told to
-// take at t goes at t + delay.
+// booker is a definition with bookings: a cost booked at t is released at t + delay.
 type booker interface {
 	book(t, delay, n *big.Int)
-	// bookable says that n more may be told to wait so long.
+	// bookable reports whether n more units may be booked with this delay.
 	bookable(t, delay, n *big.Int) bool
 }
 
-// gateModel is section 4.8: every instant that was given to units, also ahead
-// of time, of the newest three times limit units.
+// gateModel is section 4.8: the instants of the newest three times limit units, including later ones.
 type gateModel struct {
 	limit, period *big.Int
-	entries       []logged // in order of their instants
+	entries       []logged // in order of instants
 }
 
 func newGateModel(limit, period int64) *model {
@@ -25,7 +23,7 @@ func newGateModel(limit, period int64) *model {
 	return &model{definition: g, limit: g.limit}
 }
 
-// newest is the last instant given, or t if there is none after it.
+// newest returns the newest instant, or t if none is later.
 func (g *gateModel) newest(t *big.Int) *big.Int {
 	for _, x := range g.entries {
 		t = larger(t, x.at)
@@ -33,7 +31,7 @@ func (g *gateModel) newest(t *big.Int) *big.Int {
 	return t
 }
 
-// within is the units that go in (from, to].
+// within returns the units in (from, to].
 func (g *gateModel) within(from, to *big.Int) *big.Int {
 	units := new(big.Int)
 	for _, x := range g.entries {
@@ -48,7 +46,7 @@ func (g *gateModel) admits(t, n *big.Int) bool {
 	return g.newest(t).Cmp(t) == 0 && atMost(add(g.within(sub(t, g.period), t), n), g.limit)
 }
 
-// take forgets what t has passed by a period.
+// take drops units that t has passed by a period.
 func (g *gateModel) take(t, n *big.Int) {
 	g.entries = slices.DeleteFunc(g.entries, func(x logged) bool { return atMost(add(x.at, g.period), t) })
 	g.book(t, sub(g.newest(t), t), n)
@@ -59,7 +57,7 @@ func (g *gateModel) book(t, delay, n *big.Int) {
 	g.entries = oldestOut(g.entries, g.beyond())
 }
 
-// beyond is by how much there are more units than three times the limit.
+// beyond returns the units above three times the limit.
 func (g *gateModel) beyond() *big.Int {
 	total := new(big.Int)
 	for _, x := range g.entries {
@@ -70,7 +68,7 @@ func (g *gateModel) beyond() *big.Int {
 
 func (g *gateModel) bookable(t, delay, n *big.Int) bool {
 	if !add(t, delay).IsInt64() {
-		return false // behind the end of time
+		return false // after the end of time
 	}
 	if g.newest(t).Cmp(t) == 0 {
 		return true
@@ -78,7 +76,7 @@ func (g *gateModel) bookable(t, delay, n *big.Int) bool {
 	return atMost(add(g.within(t, g.newest(t)), n), times(big.NewInt(2), g.limit))
 }
 
-// give lets the oldest n units leave that still count at the newest instant.
+// give removes the oldest n units that still count at the newest instant.
 func (g *gateModel) give(t, n *big.Int) {
 	e := g.newest(t)
 	count := slices.IndexFunc(g.entries, func(x logged) bool { return add(x.at, g.period).Cmp(e) > 0 })
@@ -89,10 +87,10 @@ func (g *gateModel) give(t, n *big.Int) {
 	g.entries = append(gone, oldestOut(g.entries[count:], n)...)
 }
 
-// cycleModel is section 4.9, with the permissions that resilience4j speaks of.
+// cycleModel is section 4.9, in terms of resilience4j's permissions.
 type cycleModel struct {
 	limit, period, origin *big.Int
-	cycle                 *big.Int // number of the stored one; nil: fresh
+	cycle                 *big.Int // number of the stored cycle; nil: fresh
 	permissions           *big.Int
 }
 
@@ -101,8 +99,7 @@ func newCycleModel(limit, period, origin int64) *model {
 	return &model{definition: c, limit: c.limit}
 }
 
-// at is the cycle of t, or the stored one if that is later, and the
-// permissions in it.
+// at returns the cycle of t, or the stored one if that is later, and its permissions.
 func (c *cycleModel) at(t *big.Int) (cycle, permissions *big.Int) {
 	cycle = floorQuotient(sub(t, c.origin), c.period)
 	if c.cycle == nil {
@@ -118,7 +115,7 @@ func (c *cycleModel) admits(t, n *big.Int) bool {
 	return atMost(n, permissions)
 }
 
-// take lets the debt reach 2^53 units.
+// take limits the debt to 2^53 units.
 func (c *cycleModel) take(t, n *big.Int) {
 	cycle, permissions := c.at(t)
 	deepest := smaller(permissions, new(big.Int).Neg(mostUnits))

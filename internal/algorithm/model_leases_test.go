@@ -5,16 +5,16 @@ import (
 	"math/big"
 )
 
-// leaseModel is a concurrency limit by section 6: leases with an identity and
-// an end. Like a window, it is clamped to the instant of the last write.
+// leaseModel is a concurrency limit by section 6: leases with an identity and an end. Like a window, it clamps times
+// to the instant of the last write.
 type leaseModel struct {
-	slots, length *big.Int // a length of 0 is without end
+	slots, length *big.Int // a length of 0 means no expiry
 	last          *big.Int // nil: fresh
 	leases        []leased
 	identity      uint64 // of the next operation
 }
 
-// leased is units held by an identity until an instant; nil is for ever.
+// leased is units held by an identity until an instant, or permanently if it is nil.
 type leased struct {
 	identity uint64
 	end      *big.Int
@@ -33,7 +33,7 @@ func (l *leaseModel) at(t *big.Int) *big.Int {
 	return larger(t, l.last)
 }
 
-// live is the leases that have not ended, and their units.
+// live returns the leases that have not expired, and their units.
 func (l *leaseModel) live(t *big.Int) (leases []leased, units *big.Int) {
 	units = new(big.Int)
 	for _, x := range l.leases {
@@ -50,9 +50,8 @@ func (l *leaseModel) admits(t, n *big.Int) bool {
 	return atMost(add(units, n), l.slots)
 }
 
-// take counts up to 2^53 units. Those beyond twice the slots are held by nobody,
-// together with the units that are nobody's and end first, until both have
-// ended.
+// take counts up to 2^53 units. Units above twice the slots have no identity. Together with the earliest such units
+// they expire at the later of the two ends.
 func (l *leaseModel) take(t, n *big.Int) {
 	leases, units := l.live(t)
 	l.leases, l.last = leases, l.at(t)
@@ -62,7 +61,7 @@ func (l *leaseModel) take(t, n *big.Int) {
 	}
 	if l.length.Sign() > 0 {
 		if end := add(l.last, l.length); saturate(end) != math.MaxInt64 {
-			taken.end = end // the end of time is for ever
+			taken.end = end // the end of time means never
 		}
 	}
 	if add(units, taken.units).Cmp(times(l.slots, big.NewInt(2))) > 0 {
@@ -80,7 +79,7 @@ func (l *leaseModel) take(t, n *big.Int) {
 	l.leases = append(l.leases, taken)
 }
 
-// give releases n units of the identity, those that end first.
+// give releases n units of the identity, those that expire first.
 func (l *leaseModel) give(t, n *big.Int) {
 	l.leases, _ = l.live(t)
 	l.last = l.at(t)
@@ -94,7 +93,7 @@ func (l *leaseModel) give(t, n *big.Int) {
 	}
 }
 
-// first is the lease of the identity that ends first and has units.
+// first returns the lease of the identity that expires first and has units.
 func (l *leaseModel) first(identity uint64) (first *leased) {
 	for i := range l.leases {
 		x := &l.leases[i]
@@ -115,7 +114,7 @@ func same(a, b *big.Int) bool {
 	return a.Cmp(b) == 0
 }
 
-// later is the later of two ends.
+// later returns the later of two ends.
 func later(a, b *big.Int) *big.Int {
 	if a == nil || b == nil {
 		return nil

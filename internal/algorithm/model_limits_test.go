@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// bucketModel is section 4.2: TAT, a rational instant, here in N-ths of a
-// nanosecond, so that T = P/N is P of them.
+// bucketModel is section 4.2: TAT is a rational instant in N-ths of a nanosecond, so that T = P/N is P of them.
 type bucketModel struct {
 	rate, period, burst *big.Int
 	tat                 *big.Int // nil: fresh
@@ -17,7 +16,7 @@ func newBucketModel(rate, period, burst int64) *model {
 	return &model{definition: b, limit: b.burst}
 }
 
-// newQueueModel is section 4.3 by its last sentence, and its delay.
+// newQueueModel is section 4.3 by its last sentence, with its delay.
 func newQueueModel(rate, period, queue, noDelay int64) *model {
 	m := newBucketModel(rate, period, queue+1)
 	b := m.definition.(*bucketModel)
@@ -31,7 +30,7 @@ func newQueueModel(rate, period, queue, noDelay int64) *model {
 	return m
 }
 
-// from is max(TAT, t).
+// from returns max(TAT, t).
 func (b *bucketModel) from(t *big.Int) *big.Int {
 	now := times(t, b.rate)
 	if b.tat == nil {
@@ -45,7 +44,7 @@ func (b *bucketModel) admits(t, n *big.Int) bool {
 	return atMost(sub(next, times(t, b.rate)), times(b.burst, b.period))
 }
 
-// take lets the debt, what is missing to an empty bucket, reach 2^53 units.
+// take limits the debt below an empty bucket to 2^53 units.
 func (b *bucketModel) take(t, n *big.Int) {
 	from := b.from(t)
 	deepest := add(times(t, b.rate), times(add(b.burst, mostUnits), b.period))
@@ -56,12 +55,11 @@ func (b *bucketModel) give(t, n *big.Int) {
 	b.tat = larger(sub(b.from(t), times(n, b.period)), times(t, b.rate))
 }
 
-// windowModel is sections 4.5 and 4.6: they differ by what the window before
-// weighs.
+// windowModel is sections 4.5 and 4.6, which differ in the weight of the previous window.
 type windowModel struct {
 	limit, period   *big.Int
 	slides          bool
-	window          *big.Int // number of the stored one; nil: fresh
+	window          *big.Int // number of the stored window; nil: fresh
 	before, current *big.Int
 }
 
@@ -70,8 +68,7 @@ func newWindowModel(limit, period int64, slides bool) *model {
 	return &model{definition: w, limit: w.limit}
 }
 
-// at is the stored state as of t: the window, what has passed of it, and the
-// counts.
+// at returns the stored state as of t: the window, its elapsed part and the counts.
 func (w *windowModel) at(t *big.Int) (window, elapsed, before, current *big.Int) {
 	e := t
 	if w.window != nil {
@@ -110,9 +107,8 @@ func (w *windowModel) give(t, n *big.Int) {
 	w.window, w.before, w.current = window, before, larger(sub(current, n), new(big.Int))
 }
 
-// logModel is section 4.7: all units ever logged, but no more than the newest
-// limit units. Like a window, it is clamped to the instant of the last write,
-// also where that gave units back.
+// logModel is section 4.7: all logged units, up to the newest limit units. Like a window, it clamps times to the
+// instant of the last write, including writes that gave units back.
 type logModel struct {
 	limit, period, gap *big.Int
 	entries            []logged
@@ -133,7 +129,7 @@ func (l *logModel) at(t *big.Int) *big.Int {
 	return larger(t, l.last)
 }
 
-// counts says that an entry is in the window (e - P, e].
+// counts reports whether an entry is in the window (e - P, e].
 func (l *logModel) counts(x logged, e *big.Int) bool { return add(x.at, l.period).Cmp(e) > 0 }
 
 func (l *logModel) admits(t, n *big.Int) bool {
@@ -159,7 +155,7 @@ func (l *logModel) take(t, n *big.Int) {
 	l.entries = oldestOut(l.entries, sub(total, l.limit))
 }
 
-// give lets the oldest n units leave that still count.
+// give removes the oldest n units that still count.
 func (l *logModel) give(t, n *big.Int) {
 	if len(l.entries) == 0 {
 		return
@@ -169,7 +165,7 @@ func (l *logModel) give(t, n *big.Int) {
 	l.entries = oldestOut(l.entries, n)
 }
 
-// oldestOut is entries without their n oldest units.
+// oldestOut returns the entries without their n oldest units.
 func oldestOut(entries []logged, n *big.Int) []logged {
 	for len(entries) > 0 && n.Sign() > 0 {
 		out := smaller(n, entries[0].units)

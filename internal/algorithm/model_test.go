@@ -7,28 +7,25 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// The slow model: every limit as the bare rule of its definition, in integers
-// of any size, and every field of an answer found by asking the rule. Nothing
-// here shares a formula with the package.
+// The slow model: every limit as the bare rule of its definition in integers of any size. It finds every field of an
+// answer by evaluating the rule, and shares no formula with the package.
 
-// definition is one limit for one key. Instants and costs are of any size;
-// costs are at least 1.
+// definition is one limit for one key. Instants and costs have any size; costs are at least 1.
 type definition interface {
-	// admits is the rule itself.
+	// admits is the rule of the definition.
 	admits(t, n *big.Int) bool
-	// take writes a cost that was admitted, or counted all the same.
+	// take writes a cost that was admitted or recorded.
 	take(t, n *big.Int)
 	// give takes back n unused units.
 	give(t, n *big.Int)
 }
 
-// model is a definition with the verbs of all limits.
+// model adds the verbs of all limits to a definition.
 type model struct {
 	definition
 	limit       *big.Int // the capacity
 	countDenied bool
-	// delay is how long after t a cost is released that is taken at t; nil for
-	// limits that do not delay.
+	// delay returns the time from t to the release of a cost taken at t; nil for limits without delays.
 	delay func(t, n *big.Int) *big.Int
 }
 
@@ -69,7 +66,7 @@ func (m *model) record(now, n int64) algorithm.Answer {
 	return m.describe(t, cost, fitted)
 }
 
-// reserve takes the cost at the earliest instant, if it is at most most away.
+// reserve takes the cost at the earliest instant, if that is at most most away.
 func (m *model) reserve(now, n, most int64) (delay int64, ok bool) {
 	t, cost := big.NewInt(now), big.NewInt(n)
 	delay = m.wait(t, cost)
@@ -89,14 +86,12 @@ func (m *model) reserve(now, n, most int64) (delay int64, ok bool) {
 	return delay, true
 }
 
-// fits is the rule with what all limits share: cost 0 always passes, a cost
-// above the capacity never.
+// fits is the rule with what all limits share: cost 0 always fits, and a cost above the capacity never fits.
 func (m *model) fits(t, n *big.Int) bool {
 	return n.Sign() <= 0 || n.Cmp(m.limit) <= 0 && m.admits(t, n)
 }
 
-// describe finds the fields by their definitions. An operation that was
-// admitted has nothing to wait for.
+// describe finds the fields by their definitions. An admitted operation has no wait.
 func (m *model) describe(t, n *big.Int, admitted bool) algorithm.Answer {
 	a := algorithm.Answer{
 		Allowed:    admitted,
@@ -110,7 +105,7 @@ func (m *model) describe(t, n *big.Int, admitted bool) algorithm.Answer {
 	return a
 }
 
-// remaining is the largest cost that fits at t.
+// remaining returns the largest cost that fits at t.
 func (m *model) remaining(t *big.Int) int64 {
 	low, high := int64(0), m.limit.Int64()
 	for low < high {
@@ -124,8 +119,8 @@ func (m *model) remaining(t *big.Int) int64 {
 	return low
 }
 
-// wait is the smallest w >= 0 such that n fits at t + w. Above 2^63-1 it
-// saturates, and a cost above the capacity is never.
+// wait returns the smallest w >= 0 such that n fits at t + w. It saturates at 2^63-1, and returns Never for a cost
+// above the capacity.
 func (m *model) wait(t, n *big.Int) int64 {
 	after := func(w int64) *big.Int { return new(big.Int).Add(t, big.NewInt(w)) }
 	if !m.fits(after(math.MaxInt64), n) {
@@ -150,7 +145,7 @@ func saturate(d *big.Int) int64 {
 	return d.Int64()
 }
 
-// The arithmetic of any size, written as it reads.
+// Arithmetic of any size, with short names.
 func add(a, b *big.Int) *big.Int     { return new(big.Int).Add(a, b) }
 func sub(a, b *big.Int) *big.Int     { return new(big.Int).Sub(a, b) }
 func times(a, b *big.Int) *big.Int   { return new(big.Int).Mul(a, b) }
@@ -165,7 +160,7 @@ func pick(first bool, a, b *big.Int) *big.Int {
 	return b
 }
 
-// floorQuotient is a / b for b > 0, towards minus infinity.
+// floorQuotient returns a / b for b > 0, rounded towards minus infinity.
 func floorQuotient(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
 
 // mostUnits is where counts and debts saturate.

@@ -1,18 +1,16 @@
 package algorithm
 
-// Nginx is the arithmetic of ngx_http_limit_req_module to the bit: whole
-// milliseconds, thousandths of requests, and its three truncations. The module
-// counts single requests; a cost of n is n requests in one instant, all or none.
-// State: A is the millisecond of the last admitted request, B the excess it
-// left, in thousandths, and C is 1 once there was one.
+// Nginx is the arithmetic of ngx_http_limit_req_module, bit for bit: whole milliseconds, thousandths of requests, and
+// its three truncations. The module counts single requests; a cost of n is n requests at one instant, all or none.
+// State: A is the millisecond of the last admitted request, B the excess after it in thousandths, and C is 1 after
+// the first request.
 type Nginx struct {
 	rate  int64 // thousandths of a request per second
 	burst int64 // thousandths
-	delay int64 // thousandths of excess that pass at once; negative for all
+	delay int64 // thousandths of excess that pass at once; negative means all
 }
 
-// NewNginx makes a limit of so many requests in each second, or in each minute.
-// A negative delay is nodelay.
+// NewNginx returns a limit of rate requests per second or per minute. A negative delay means nodelay.
 func NewNginx(rate int64, perMinute bool, burst, delay int64) *Nginx {
 	seconds := int64(1)
 	if perMinute {
@@ -24,23 +22,23 @@ func NewNginx(rate int64, perMinute bool, burst, delay int64) *Nginx {
 const (
 	thousandths = 1000 // of a request
 	millisecond = 1_000_000
-	backMost    = -60000 // ms; a clock set back further starts anew
+	backMost    = -60000 // ms; a clock set back further starts afresh
 	maxExcess   = maxUnits * thousandths
 )
 
-// Wait is the time to the first millisecond in which n requests fit.
+// Wait returns the time to the first millisecond in which n requests fit.
 func (x *Nginx) Wait(s State, now, n int64) int64 {
 	room := x.burst - (n-1)*thousandths
 	if x.Excess(s, now) <= room {
 		return 0
 	}
-	// drained must reach lacking: rate × elapsed / 1000 rounded down.
+	// drained, which is rate × elapsed / 1000 rounded down, must reach lacking.
 	lacking := subSat(s.B, room-thousandths)
 	elapsed := mul(lacking, thousandths).ceilDiv(x.rate)
 	return mul(s.A, millisecond).add(mul(elapsed, millisecond)).sub(mul(now, 1)).ceilDiv(1)
 }
 
-// Take adds n requests to the excess, whether they fit or not.
+// Take adds n requests to the excess even if they do not fit.
 func (x *Nginx) Take(s State, now, n int64) State {
 	excess, elapsed := x.excess(s, now)
 	if s.C == 0 || elapsed != 0 {
@@ -50,13 +48,13 @@ func (x *Nginx) Take(s State, now, n int64) State {
 	return s
 }
 
-// Give takes n requests off the excess.
+// Give subtracts n requests from the excess.
 func (x *Nginx) Give(s State, _, n int64) State {
 	s.B = max(s.B-min(n, maxUnits)*thousandths, 0)
 	return s
 }
 
-// Room is how many requests fit in this instant.
+// Room returns the number of requests that fit at this instant.
 func (x *Nginx) Room(s State, now int64) int64 {
 	left := x.burst - x.Excess(s, now)
 	if left < 0 {
@@ -65,8 +63,7 @@ func (x *Nginx) Room(s State, now int64) int64 {
 	return left/thousandths + 1
 }
 
-// Delay is how long the request admitted last is held back. It counts from when
-// that was admitted.
+// Delay returns how long the last admitted request is held back, from its admission.
 func (x *Nginx) Delay(s State, _ int64) int64 {
 	if x.delay < 0 || s.B <= x.delay {
 		return 0
@@ -74,8 +71,7 @@ func (x *Nginx) Delay(s State, _ int64) int64 {
 	return mul(s.B-x.delay, thousandths).floorDiv(x.rate) * millisecond
 }
 
-// Excess is what one more request would leave, in thousandths: what the module
-// compares with the burst.
+// Excess returns the excess after one more request, in thousandths. The module compares it with the burst.
 func (x *Nginx) Excess(s State, now int64) int64 {
 	excess, _ := x.excess(s, now)
 	return excess
@@ -94,13 +90,13 @@ func (x *Nginx) excess(s State, now int64) (excess, elapsed int64) {
 	return max(subSat(s.B, drained)+thousandths, 0), elapsed
 }
 
-// Fresh is a key without requests.
+// Fresh returns the state of a key without requests.
 func (x *Nginx) Fresh() State { return State{} }
 
-// Capacity is the burst and the request at the rate.
+// Capacity returns the burst plus one request.
 func (x *Nginx) Capacity() int64 { return x.burst/thousandths + 1 }
 
-// Solitary is true: what delays one limit's requests does not delay another's.
+// Solitary returns true: a delay of one limit does not delay the requests of another.
 func (x *Nginx) Solitary() bool { return true }
 
 func milliseconds(now int64) int64 {

@@ -2,24 +2,22 @@ package algorithm
 
 import "math"
 
-// RateGate lets at most limit units go ahead in any stretch of period ns, first
-// come, first served. It remembers the instant of each unit; units may be told
-// to go at an instant to come, and nobody overtakes them. State: that of a
-// log, whose newest entry may lie ahead of now.
+// RateGate lets at most limit units pass in any interval of period ns, in order of arrival. It stores the instant of
+// each unit. A unit may be booked for a later instant, and no unit overtakes it. State: that of a log, whose newest
+// entry may lie ahead of now.
 //
-// No answer looks at more than the newest limit units. Three times as many are
-// kept, so that a booking can be undone exactly.
+// Answers depend only on the newest limit units. The log keeps three times as many, so that a booking can be undone
+// exactly.
 type RateGate struct {
 	log SlidingLog // the same window, without clamping and bookings
 }
 
-// NewRateGate makes a gate of so many units in any stretch of period ns.
+// NewRateGate returns a gate of limit units in any interval of period ns.
 func NewRateGate(limit, period int64) *RateGate {
 	return &RateGate{log: SlidingLog{limit: limit, period: period}}
 }
 
-// Wait is the time until the newest unit has gone and so many of the oldest
-// have left the window that n fit.
+// Wait returns the time until the newest unit has passed and enough of the oldest have left the window for n to fit.
 func (g *RateGate) Wait(s State, now, n int64) int64 {
 	q := (*log)(&s)
 	if q.length() == 0 {
@@ -28,8 +26,7 @@ func (g *RateGate) Wait(s State, now, n int64) int64 {
 	return max(subSat(q.newest(), now), g.log.Wait(s, now, n))
 }
 
-// Take logs n units, at the newest instant if that lies ahead, and forgets what
-// now has passed by a period.
+// Take logs n units, at the newest instant if that lies ahead, and drops units that are older than a period.
 func (g *RateGate) Take(s State, now, n int64) State {
 	at, q := now, (*log)(&s)
 	if q.length() > 0 {
@@ -39,8 +36,7 @@ func (g *RateGate) Take(s State, now, n int64) State {
 	return g.push(s, at, n)
 }
 
-// Give lets the oldest n units that still count leave. The older ones stay, in
-// case that time runs back.
+// Give removes the oldest n units that still count. It keeps older ones, in case time runs back.
 func (g *RateGate) Give(s State, now, n int64) State {
 	q := (*log)(&s)
 	if q.length() == 0 {
@@ -50,8 +46,7 @@ func (g *RateGate) Give(s State, now, n int64) State {
 	return g.known(s)
 }
 
-// Room is what the window leaves, and nothing while the newest unit has yet to
-// go.
+// Room returns the units that the window leaves, or 0 before the newest unit has passed.
 func (g *RateGate) Room(s State, now int64) int64 {
 	if q := (*log)(&s); q.length() > 0 && q.newest() > now {
 		return 0
@@ -59,18 +54,16 @@ func (g *RateGate) Room(s State, now int64) int64 {
 	return max(g.log.Room(s, now), 0)
 }
 
-// Fresh is an empty log.
+// Fresh returns an empty log.
 func (g *RateGate) Fresh() State { return freshLog() }
 
-// Capacity is the limit.
+// Capacity returns the limit.
 func (g *RateGate) Capacity() int64 { return g.log.limit }
 
-// Solitary is false.
 func (g *RateGate) Solitary() bool { return false }
 
-// Backlog is the time until n more units may be told an instant to come: at most
-// twice the limit may lie ahead of now, which bounds the log. An instant behind
-// the end of time is never told.
+// Backlog returns the time until n more units may be booked. At most twice the limit may lie ahead of now, which
+// bounds the log. No unit is booked beyond the end of time.
 func (g *RateGate) Backlog(s State, now, n int64) int64 {
 	if g.Wait(s, now, n) > subSat(math.MaxInt64, now) {
 		return Never
@@ -86,13 +79,12 @@ func (g *RateGate) Backlog(s State, now, n int64) int64 {
 	return 0
 }
 
-// Book logs n units at the instant they were told. It forgets nothing for its
-// age: who knows whether it will be undone.
+// Book logs n units at their booked instant. It drops nothing for its age, because the booking may be undone.
 func (g *RateGate) Book(s State, now, n int64) State {
 	return g.push(s, AddSaturating(now, g.Wait(s, now, n)), n)
 }
 
-// Unbook takes the newest n units out of the log: they are of one entry.
+// Unbook removes the newest n units, which are in one entry.
 func (g *RateGate) Unbook(_, after State, n int64) State {
 	if q := (*log)(&after); q.length() > 0 {
 		q.cut(q.length()-1, n)
@@ -100,7 +92,7 @@ func (g *RateGate) Unbook(_, after State, n int64) State {
 	return g.known(after)
 }
 
-// push logs n units at an instant that is not behind the newest.
+// push logs n units at an instant that is not before the newest.
 func (g *RateGate) push(s State, at, n int64) State {
 	q, most := (*log)(&s), min(g.log.limit, maxUnits)*3
 	n = min(n, most)
@@ -109,7 +101,7 @@ func (g *RateGate) push(s State, at, n int64) State {
 	return s
 }
 
-// known is s with the clock of the log at its newest entry.
+// known returns s with the clock of the log at its newest entry.
 func (g *RateGate) known(s State) State {
 	q := (*log)(&s)
 	if q.length() == 0 {
@@ -119,8 +111,7 @@ func (g *RateGate) known(s State) State {
 	return s
 }
 
-// Rebook leaves keep units where they were booked: they are of the newest
-// entry.
+// Rebook keeps the given units at their instant; they are in the newest entry.
 func (g *RateGate) Rebook(_, after State, _, n, keep int64) State {
 	return g.Unbook(State{}, after, n-keep)
 }
@@ -128,5 +119,5 @@ func (g *RateGate) Rebook(_, after State, _, n, keep int64) State {
 // AppendState appends the log.
 func (g *RateGate) AppendState(into []int64, s State) []int64 { return (*log)(&s).appendTo(into) }
 
-// RestoreState refuses what is not a log.
+// RestoreState refuses numbers that are not a log.
 func (g *RateGate) RestoreState(numbers []int64) (State, bool) { return restoreLog(numbers) }

@@ -1,14 +1,13 @@
 package algorithm
 
-// Saver is an Algorithm whose states can be saved as numbers and restored. The
-// numbers of a state mean something only to the algorithm that wrote them.
+// Saver is an Algorithm whose states can be saved as numbers and restored. The numbers have a meaning only for the
+// algorithm that wrote them.
 type Saver interface {
 	Algorithm
 	// AppendState appends the numbers of s.
 	AppendState(into []int64, s State) []int64
-	// RestoreState is the state of the numbers. It is not ok if they are none
-	// that the algorithm can have written: such a state could make it loop, or
-	// point outside of a log.
+	// RestoreState returns the state of the numbers. ok is false for numbers that the algorithm cannot have written:
+	// such a state could make it loop, or point outside a log.
 	RestoreState(numbers []int64) (s State, ok bool)
 }
 
@@ -17,7 +16,7 @@ func appendNumbers(into []int64, s State, count int) []int64 {
 	return append(into, []int64{s.A, s.B, s.C}[:count]...)
 }
 
-// restoreNumbers reads what appendNumbers wrote.
+// restoreNumbers reads the numbers of appendNumbers.
 func restoreNumbers(numbers []int64, count int) (s State, ok bool) {
 	if len(numbers) != count {
 		return State{}, false

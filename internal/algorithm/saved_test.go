@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// TestSavedStatesAnswerAsIfNeverSaved compares with the model while the state is
-// saved and read again before every operation.
+// TestSavedStatesAnswerAsIfNeverSaved compares with the model while it saves and restores the state before every
+// operation.
 func TestSavedStatesAnswerAsIfNeverSaved(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,7 @@ func TestSavedStatesAnswerAsIfNeverSaved(t *testing.T) {
 	}
 }
 
-// TestNumbersOfNoStateAreRefused changes each number of a state to what it cannot
-// be.
+// TestNumbersOfNoStateAreRefused changes each number of a state to an impossible value.
 func TestNumbersOfNoStateAreRefused(t *testing.T) {
 	log, gate, leases := algorithm.NewSlidingLog(5, second, 0, false), algorithm.NewRateGate(5, second), algorithm.NewConcurrency(5, second)
 	bucket, window := algorithm.NewTokenBucket(1, 1, 1), algorithm.NewFixedWindow(1, 1)
@@ -78,7 +77,7 @@ func TestNumbersOfNoStateAreRefused(t *testing.T) {
 	}
 }
 
-// TestGuavaIsNotSaved: its states depend on when they began.
+// The states of Guava depend on the time at which they began.
 func TestGuavaIsNotSaved(t *testing.T) {
 	if _, ok := algorithm.Algorithm(algorithm.NewBursty(1, 1)).(algorithm.Saver); ok {
 		t.Error("Guava is a Saver")

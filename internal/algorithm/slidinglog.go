@@ -1,21 +1,19 @@
 package algorithm
 
-// SlidingLog remembers when each unit was taken. A unit taken at s counts until
-// just before s + period, and attempts may have to keep a least gap. Only the
-// newest limit units can matter to any answer, so no more are kept. Time behind
-// the last write is taken as that instant. State: that of a log.
+// SlidingLog stores the instant of each unit. A unit taken at s counts until just before s + period. A gap may
+// separate attempts. Only the newest limit units matter to an answer, so it keeps no more. Times before the last
+// write are clamped to it. State: that of a log.
 type SlidingLog struct {
 	limit, period, gap int64
 	countDenied        bool
 }
 
-// NewSlidingLog makes a limit of so many units in any stretch of period ns.
+// NewSlidingLog returns a limit of limit units in any interval of period ns.
 func NewSlidingLog(limit, period, gap int64, countDenied bool) *SlidingLog {
 	return &SlidingLog{limit: limit, period: period, gap: gap, countDenied: countDenied}
 }
 
-// Wait is the time until so many of the oldest units are gone that n fit, and
-// until the gap has passed.
+// Wait returns the time until enough of the oldest units have left for n to fit and the gap has passed.
 func (l *SlidingLog) Wait(s State, now, n int64) int64 {
 	q := (*log)(&s)
 	if q.length() == 0 {
@@ -26,8 +24,7 @@ func (l *SlidingLog) Wait(s State, now, n int64) int64 {
 	return max(l.gapLeft(q, e, now), l.wait(q, gone, q.since(gone), now, n))
 }
 
-// wait is that of a log without its gap, of which so many entries are gone, and
-// so many units are used.
+// wait returns the wait without a gap. gone entries have left the window, and used units are in it.
 func (l *SlidingLog) wait(q *log, gone int, used, now, n int64) int64 {
 	over := used + n - l.limit
 	if over <= 0 {
@@ -36,7 +33,7 @@ func (l *SlidingLog) wait(q *log, gone int, used, now, n int64) int64 {
 	return AddSaturating(subSat(q.at(q.unit(gone, over)), now), l.period)
 }
 
-// gapLeft is how long the gap after the newest entry still lasts at e.
+// gapLeft returns the rest of the gap after the newest entry at e.
 func (l *SlidingLog) gapLeft(q *log, e, now int64) int64 {
 	if newest := q.newest(); uint64(e-newest) < uint64(l.gap) {
 		return AddSaturating(subSat(newest, now), l.gap)
@@ -44,7 +41,7 @@ func (l *SlidingLog) gapLeft(q *log, e, now int64) int64 {
 	return 0
 }
 
-// Take logs n units and forgets what cannot matter any more.
+// Take logs n units and drops units that no longer matter.
 func (l *SlidingLog) Take(s State, now, n int64) State {
 	q := (*log)(&s)
 	e := max(now, q.A)
@@ -55,8 +52,8 @@ func (l *SlidingLog) Take(s State, now, n int64) State {
 	return s
 }
 
-// Give lets the oldest n units that still count leave. An empty log still knows
-// its last instant: what it has forgotten must not be missed if time runs back.
+// Give removes the oldest n units that still count. An empty log keeps its last instant, because units that it has
+// dropped must not be missing if time runs back.
 func (l *SlidingLog) Give(s State, now, n int64) State {
 	q := (*log)(&s)
 	if q.length() == 0 {
@@ -68,7 +65,7 @@ func (l *SlidingLog) Give(s State, now, n int64) State {
 	return s
 }
 
-// Room is what the window leaves, and nothing within a gap.
+// Room returns the units that the window leaves, or 0 within a gap.
 func (l *SlidingLog) Room(s State, now int64) int64 {
 	q := (*log)(&s)
 	if q.length() == 0 {
@@ -81,8 +78,8 @@ func (l *SlidingLog) Room(s State, now int64) int64 {
 	return max(l.limit-q.since(q.before(e, l.period)), 0)
 }
 
-// decide is the verb Take of one part, in one pass over the log. It is not done
-// for costs that take no decision, and where refusals are written.
+// decide makes the decision of Take for one part in one pass over the log. done is false for a cost below 1, and for
+// a limit that counts refusals.
 func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
 	if uint64(n-1) >= uint64(l.limit) || l.countDenied {
 		return false
@@ -104,25 +101,24 @@ func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
 	if gap == 0 {
 		a.Remaining = max(l.limit-used, 0)
 	}
-	a.ResetAfter = AddSaturating(subSat(q.newest(), now), l.period) // there is one: the gap is not longer
+	a.ResetAfter = AddSaturating(subSat(q.newest(), now), l.period) // not empty; the gap is at most the period
 	return true
 }
 
-// Fresh is an empty log.
+// Fresh returns an empty log.
 func (l *SlidingLog) Fresh() State { return freshLog() }
 
-// Capacity is the limit.
+// Capacity returns the limit.
 func (l *SlidingLog) Capacity() int64 { return l.limit }
 
-// CountsDenied says that refused attempts are logged as well.
+// CountsDenied reports whether the log includes refused attempts.
 func (l *SlidingLog) CountsDenied() bool { return l.countDenied }
 
-// Solitary is true where refusals are written: another limit's refusal would
-// be logged too.
+// Solitary reports whether refusals are logged: a combined limit would log the refusals of others.
 func (l *SlidingLog) Solitary() bool { return l.countDenied }
 
 // AppendState appends the log.
 func (l *SlidingLog) AppendState(into []int64, s State) []int64 { return (*log)(&s).appendTo(into) }
 
-// RestoreState refuses what is not a log.
+// RestoreState refuses numbers that are not a log.
 func (l *SlidingLog) RestoreState(numbers []int64) (State, bool) { return restoreLog(numbers) }

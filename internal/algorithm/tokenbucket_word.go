@@ -5,9 +5,8 @@ import (
 	"math/bits"
 )
 
-// A TAT in a word is its whole ns from the base, and in the low 6 bits the
-// fraction r/den, as an index into a table of all fractions with den to 10. So
-// the word says by itself what instant it is, whatever the rate. Whole ns have
+// A TAT in a word is its whole ns from the base and, in the low 6 bits, the fraction r/den as an index into a table
+// of all fractions with den up to 10. The word therefore denotes an instant regardless of the rate. Whole ns have
 // index 0.
 const (
 	fractionBits = 64 - wordTime
@@ -31,10 +30,10 @@ func init() {
 	}
 }
 
-// AlignWords is the base itself.
+// AlignWords returns the base unchanged.
 func (b *TokenBucket) AlignWords(base int64) int64 { return base }
 
-// Pack is the word of a TAT.
+// Pack returns the word of a TAT.
 func (b *TokenBucket) Pack(s State, base int64) (uint64, bool) {
 	if s.A == math.MinInt64 {
 		return 0, true
@@ -51,7 +50,7 @@ func (b *TokenBucket) Pack(s State, base int64) (uint64, bool) {
 	return uint64(whole)<<fractionBits | uint64(fractionIndex[den][r]), true
 }
 
-// Unpack is the TAT of a word, in ticks of this bucket if the word's whole.
+// Unpack returns the TAT of a word, in ticks of this bucket if the word is in whole ns.
 func (b *TokenBucket) Unpack(word uint64, base int64) State {
 	if word == 0 {
 		return b.Fresh()
@@ -65,62 +64,61 @@ func (b *TokenBucket) Unpack(word uint64, base int64) State {
 	return State{A: tat.hi, B: int64(tat.lo), C: den}
 }
 
-// IdleWord says that TAT is not ahead of now.
+// IdleWord reports whether TAT is not ahead of now.
 func (b *TokenBucket) IdleWord(word uint64, base, now int64) bool {
 	now, ok := relative(now, base)
 	return ok && word <= uint64(now)<<fractionBits
 }
 
-// TakeWord is DecideWord as a Worder has it.
+// TakeWord is DecideWord with the signature of Worder.
 func (b *TokenBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
 	next, ok = b.DecideWord(word, base, now, n, &a)
 	return next, a, ok
 }
 
-// DecideWord writes the answer to a, which is zero, so that it need not be moved
-// around. It decides on mixed durations if they fit, otherwise on 128 bits.
+// DecideWord decides and writes the answer to a, which must be zero; this avoids copying it. It uses mixed durations
+// if they fit, and otherwise 128 bits.
 func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
 	ahead, at, ok := b.ahead(word, base, now, n)
-	if !ok || b.most.less(ahead) { // beyond the burst after a record
+	if !ok || b.burstTime.less(ahead) { // above the burst after a record
 		next, *a, ok = takeWord(b, word, base, now, n)
 		return next, ok
 	}
 	a.Limit = b.burst
-	if after := ahead.add(b.cost(n), b.den); !b.most.less(after) {
+	if after := ahead.add(b.cost(n), b.den); !b.burstTime.less(after) {
 		a.Allowed, a.Changed, ahead = true, true, after
 	} else {
-		a.RetryAfter = after.sub(b.most, b.den).ceil()
+		a.RetryAfter = after.sub(b.burstTime, b.den).ceil()
 	}
 	a.ResetAfter = ahead.ceil()
-	a.Remaining = b.most.sub(ahead, b.den).units(b.den, b.unit)
+	a.Remaining = b.burstTime.sub(ahead, b.den).units(b.den, b.unit)
 	if !a.Changed {
 		return word, true
 	}
 	return b.word(at, ahead)
 }
 
-// AllowWord is TakeWord without the description.
+// AllowWord decides like TakeWord without describing the key.
 func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	ahead, at, ok := b.ahead(word, base, now, n)
 	if !ok {
 		return allowWord(b, word, base, now, n)
 	}
-	return b.admit(b.most, word, ahead, at, n)
+	return b.admit(b.burstTime, word, ahead, at, n)
 }
 
-// admit takes n units if that leaves TAT at most so far ahead of now.
-func (b *TokenBucket) admit(most mixed, word uint64, ahead mixed, at, n int64) (next uint64, allowed, ok bool) {
+// admit takes n units if TAT then lies at most maxAhead ahead of now.
+func (b *TokenBucket) admit(maxAhead mixed, word uint64, ahead mixed, at, n int64) (next uint64, allowed, ok bool) {
 	ahead = ahead.add(b.cost(n), b.den)
-	if most.less(ahead) {
+	if maxAhead.less(ahead) {
 		return word, false, true
 	}
 	next, ok = b.word(at, ahead)
 	return next, true, ok
 }
 
-// ahead is how far TAT lies ahead of now, and now from the base. It is not ok if
-// the word is of another rate, or a time or the cost is out of reach: then 128
-// bits decide. Otherwise n units more are far from overflow.
+// ahead returns how far TAT lies ahead of now, and now relative to the base. ok is false if the word is of another
+// rate, or a time or the cost is out of range; then 128 bits decide. If ok, n more units are far from overflow.
 func (b *TokenBucket) ahead(word uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
 	at = now - base
 	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n-1) < b.wordBurst
@@ -135,7 +133,7 @@ func (b *TokenBucket) ahead(word uint64, base, now, n int64) (ahead mixed, at in
 	return ahead, at, ok
 }
 
-// cost is what n units take, which fit the burst.
+// cost returns the time of n units, which must fit in the burst.
 func (b *TokenBucket) cost(n int64) mixed {
 	if n == 1 {
 		return b.one
@@ -148,7 +146,7 @@ func (b *TokenBucket) cost(n int64) mixed {
 	return mixed{int64(ns), int64(part)}
 }
 
-// word is that of a TAT so far ahead of an instant from the base.
+// word returns the word of a TAT that lies ahead of an instant relative to the base.
 func (b *TokenBucket) word(at int64, ahead mixed) (word uint64, ok bool) {
 	tat := at + ahead.ns
 	if ahead.part == 0 {

@@ -1,8 +1,7 @@
 package algorithm
 
-// TakeUpTo takes the costs of all parts as many times as they fit, most times at
-// most. It says how many times, and multiplies the costs by that. None is a
-// refusal, which is that of the costs once.
+// TakeUpTo takes the costs of all parts as many times as they fit, up to most times. It returns that number and
+// multiplies the costs by it. If they do not fit once, the refusal is that of the costs taken once.
 func TakeUpTo(parts []Part, now, most int64) (times int64, answer Answer) {
 	times = most
 	for i := range parts {

@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// A window in a word is its number, from the window of the base on and counted
-// from 1, above its count, or above the count before and the count.
+// windowLayout describes a window in a word: its number, counted from 1 at the window of the base, above its count,
+// or above the previous count and its count.
 type windowLayout struct {
-	width uint   // bits of the count, or of both
-	mask  uint64 // of width bits
-	half  uint   // bits of the count beside the one before
-	least uint64 // of half bits
-	end   uint64 // no number is as large
+	width uint   // bits of the count, or of both counts
+	mask  uint64 // width bits set
+	half  uint   // bits of the count beside the previous count
+	least uint64 // half bits set
+	end   uint64 // all numbers are smaller
 }
 
 func layoutOf(period int64) (l windowLayout) {
@@ -23,31 +23,30 @@ func layoutOf(period int64) (l windowLayout) {
 	return l
 }
 
-// number is a window counted from that of the base, which is 1.
+// number returns the number of a window, counted from that of the base, which is 1.
 func (l *windowLayout) number(window, base, period int64) (uint64, bool) {
 	first, _ := floorDivMod(base, period)
 	number := uint64(window-first) + 1
 	return number, window >= first && number < l.end
 }
 
-// window is the one of a number.
+// window returns the window of a number.
 func (l *windowLayout) window(number uint64, base, period int64) int64 {
 	first, _ := floorDivMod(base, period)
 	return first + int64(number) - 1
 }
 
-// at is the number of the window of now, and how much of it has passed. The
-// base is the start of a window.
+// at returns the number of the window of now and its elapsed part. The base is the start of a window.
 func (l *windowLayout) at(base, now, period int64) (number, elapsed uint64, ok bool) {
 	since := uint64(now - base)
 	windows := since / uint64(period)
 	return windows + 1, since - windows*uint64(period), now >= base && windows < l.end-2
 }
 
-// AlignWords is the start of the window of the base.
+// AlignWords returns the start of the window of the base.
 func (f *FixedWindow) AlignWords(base int64) int64 { return alignedTo(base, f.period) }
 
-// Pack is the word of a window and its count.
+// Pack returns the word of a window and its count.
 func (f *FixedWindow) Pack(s State, base int64) (uint64, bool) {
 	if s.A == math.MinInt64 {
 		return 0, true
@@ -56,7 +55,7 @@ func (f *FixedWindow) Pack(s State, base int64) (uint64, bool) {
 	return number<<f.layout.width | uint64(s.B), ok && uint64(s.B) <= f.layout.mask
 }
 
-// Unpack is the window of a word and its count.
+// Unpack returns the window and the count of a word.
 func (f *FixedWindow) Unpack(word uint64, base int64) State {
 	if word == 0 {
 		return f.Fresh()
@@ -65,12 +64,12 @@ func (f *FixedWindow) Unpack(word uint64, base int64) State {
 	return State{A: l.window(word>>l.width, base, f.period), B: int64(word & l.mask)}
 }
 
-// IdleWord says that the window is over, or nothing counts in it.
+// IdleWord reports whether the window is over or its count is 0.
 func (f *FixedWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(f, f.Unpack(word, base), now)
 }
 
-// TakeWord decides on the count.
+// TakeWord decides on the count of the word.
 func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
 	count, number, elapsed, ok := f.counted(word, base, now, n)
 	if !ok {
@@ -90,7 +89,7 @@ func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 	return number<<f.layout.width | uint64(count), a, uint64(count) <= f.layout.mask
 }
 
-// AllowWord decides on the count.
+// AllowWord decides on the count of the word.
 func (f *FixedWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	count, number, _, ok := f.counted(word, base, now, n)
 	switch {
@@ -103,8 +102,8 @@ func (f *FixedWindow) AllowWord(word uint64, base, now, n int64) (next uint64, a
 	return number<<f.layout.width | uint64(count), true, uint64(count) <= f.layout.mask
 }
 
-// counted is the count of the window of now, if that is not behind the one of
-// the word, and the cost is one that could fit.
+// counted returns the count of the window of now. ok is false if that window is before the one of the word, or if the
+// cost can never fit.
 func (f *FixedWindow) counted(word uint64, base, now, n int64) (count int64, number, elapsed uint64, ok bool) {
 	l := &f.layout
 	number, elapsed, ok = l.at(base, now, f.period)
@@ -115,10 +114,10 @@ func (f *FixedWindow) counted(word uint64, base, now, n int64) (count int64, num
 	return count, number, elapsed, ok && stored <= number && uint64(n-1) < uint64(f.limit)
 }
 
-// AlignWords is the start of the window of the base.
+// AlignWords returns the start of the window of the base.
 func (l *SlidingWindow) AlignWords(base int64) int64 { return alignedTo(base, l.period) }
 
-// Pack is the word of a window and two counts.
+// Pack returns the word of a window and two counts.
 func (l *SlidingWindow) Pack(s State, base int64) (uint64, bool) {
 	if s.A == math.MinInt64 {
 		return 0, true
@@ -131,7 +130,7 @@ func (l *SlidingWindow) word(number uint64, before, count int64) uint64 {
 	return number<<l.layout.width | uint64(before)<<l.layout.half | uint64(count)
 }
 
-// Unpack is the window of a word and two counts.
+// Unpack returns the window and the two counts of a word.
 func (l *SlidingWindow) Unpack(word uint64, base int64) State {
 	if word == 0 {
 		return l.Fresh()
@@ -144,12 +143,12 @@ func (l *SlidingWindow) Unpack(word uint64, base int64) State {
 	}
 }
 
-// IdleWord says that nothing counts any more.
+// IdleWord reports whether no count matters any more.
 func (l *SlidingWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(l, l.Unpack(word, base), now)
 }
 
-// TakeWord decides on the counts.
+// TakeWord decides on the counts of the word.
 func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
 	w, ok := l.counted(word, base, now, n)
 	if !ok {
@@ -163,7 +162,7 @@ func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, 
 	} else {
 		a.RetryAfter = l.refused(&w, n)
 	}
-	if n > 1 || a.Allowed { // else not even 1 fits
+	if n > 1 || a.Allowed { // otherwise not even 1 unit fits
 		a.Remaining = l.room(&w)
 	}
 	a.ResetAfter = w.left
@@ -173,7 +172,7 @@ func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, 
 	return next, a, ok
 }
 
-// AllowWord decides on the counts.
+// AllowWord decides on the counts of the word.
 func (l *SlidingWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	w, ok := l.counted(word, base, now, n)
 	switch {
@@ -186,15 +185,15 @@ func (l *SlidingWindow) AllowWord(word uint64, base, now, n int64) (next uint64,
 	return l.word(w.number, w.before, w.count), true, uint64(w.count) <= l.layout.least
 }
 
-// windowCounts are those of a sliding window, of which so much is left.
+// windowCounts are the counts of a sliding window and the time left in it.
 type windowCounts struct {
 	before, count int64
 	number        uint64
 	left          int64 // at least 1
 }
 
-// counted is the counts at now, if their window is not behind the one of the
-// word, and the cost is one that could fit.
+// counted returns the counts at now. ok is false if their window is before the one of the word, or if the cost can
+// never fit.
 func (l *SlidingWindow) counted(word uint64, base, now, n int64) (w windowCounts, ok bool) {
 	layout := &l.layout
 	number, elapsed, ok := layout.at(base, now, l.period)
@@ -209,14 +208,14 @@ func (l *SlidingWindow) counted(word uint64, base, now, n int64) (w windowCounts
 	return w, ok && stored <= number && uint64(n-1) < uint64(l.limit)
 }
 
-// admits says whether before × left <= (limit - count - n) × period.
+// admits reports whether before × left <= (limit - count - n) × period.
 func (l *SlidingWindow) admits(w *windowCounts, n int64) bool {
 	room := l.limit - w.count - n
 	return room >= w.before || room >= 0 && !mul(room, l.period).less(mul(w.before, w.left))
 }
 
-// refused is how long until n fit that do not: in this window, while the weight
-// of the one before falls, or in the next, while that of this one does.
+// refused returns the time until n units fit that do not fit now. That is in this window, while the weight of the
+// previous one falls, or in the next window, while the weight of this one falls.
 func (l *SlidingWindow) refused(w *windowCounts, n int64) int64 {
 	if room := l.limit - w.count - n; room >= 0 {
 		share, _ := shareOf(l.period, room, w.before)
@@ -226,7 +225,7 @@ func (l *SlidingWindow) refused(w *windowCounts, n int64) int64 {
 	return w.left + l.period - share
 }
 
-// room is limit - count - the weighted count before, rounded up.
+// room returns limit - count - the weighted previous count, rounded up.
 func (l *SlidingWindow) room(w *windowCounts) int64 {
 	left := l.limit - w.count
 	if left <= 0 || w.before == 0 {
@@ -239,8 +238,8 @@ func (l *SlidingWindow) room(w *windowCounts) int64 {
 	return max(left-weight, 0)
 }
 
-// shareOf is whole × part / parts, rounded down, and what is left over. None is
-// negative, and part is at most parts. Nearly always the product fits 64 bits.
+// shareOf returns whole × part / parts, rounded down, and the remainder. No argument is negative, and part is at most
+// parts. The product nearly always fits 64 bits.
 func shareOf(whole, part, parts int64) (share, rest int64) {
 	hi, lo := bits.Mul64(uint64(whole), uint64(part))
 	if hi == 0 {
@@ -250,8 +249,7 @@ func shareOf(whole, part, parts int64) (share, rest int64) {
 	return int64(q), int64(r)
 }
 
-// alignedTo is the start of the window of base, or of the next one if that lies
-// before all time.
+// alignedTo returns the start of the window of base, or of the next one if that lies before all time.
 func alignedTo(base, period int64) int64 {
 	_, elapsed := floorDivMod(base, period)
 	if base < math.MinInt64+elapsed {

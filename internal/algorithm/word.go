@@ -1,40 +1,37 @@
 package algorithm
 
-// Worder is an Algorithm most of whose states fit one word, so that they can be
-// kept in a table and changed by compare-and-swap. Times in words count from a
-// base that the keeper of the words chooses; they reach nine years from it.
-// What does not fit is not wrong, only to be kept elsewhere: every function
-// then says so.
+// Worder is an Algorithm most of whose states fit in one word, so that they can be kept in a table and changed by
+// compare-and-swap. Times in words count from a base that the caller chooses; they reach nine years from it. ok is
+// false for a state that does not fit in a word and must be kept elsewhere.
 //
-// The word 0 is a key never seen. No word is as large as the two largest.
+// The word 0 is a new key. No word equals one of the two largest.
 type Worder interface {
 	Algorithm
-	// AlignWords is the base near to one that the other functions are to be
-	// called with.
+	// AlignWords returns the base near base to pass to the other functions.
 	AlignWords(base int64) int64
-	// Pack is s as a word.
+	// Pack returns s as a word.
 	Pack(s State, base int64) (word uint64, ok bool)
-	// Unpack is the state of a word.
+	// Unpack returns the state of a word.
 	Unpack(word uint64, base int64) State
-	// IdleWord is Idle of the state of a word.
+	// IdleWord reports whether the state of a word is idle.
 	IdleWord(word uint64, base, now int64) bool
-	// TakeWord is Take of one part: the word after, and the answer. The word
-	// has changed if the answer says so.
+	// TakeWord decides like Take for one part. It returns the next word, and the answer, which says whether the word
+	// has changed.
 	TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool)
-	// AllowWord is Allow of one part.
+	// AllowWord decides like Allow for one part.
 	AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool)
 }
 
-// wordTime is how many bits a time in ns has in a word: nine years.
+// wordTime is the number of bits of a time in ns in a word: nine years.
 const wordTime = 58
 
-// relative is t as time in a word: 1 to 2^58 - 2.
+// relative returns t as the time in a word: 1 to 2^58 - 2.
 func relative(t, base int64) (int64, bool) {
 	r := t - base
 	return r, t >= base && r > 0 && r < 1<<wordTime-2
 }
 
-// takeWord and allowWord decide on the state of a word, the slow way.
+// takeWord and allowWord decide on the unpacked state of a word, the slow path.
 func takeWord(a Worder, word uint64, base, now, n int64) (uint64, Answer, bool) {
 	parts := [1]Part{{Algorithm: a, State: a.Unpack(word, base), Cost: n}}
 	answer := Take(parts[:], now)

@@ -6,15 +6,14 @@ import (
 	"testing"
 )
 
-// worder is a limit, and how far apart calls to it are, at most.
+// worder is a limit and the longest time between two calls to it.
 type worder struct {
 	Worder
 	apart int64
 }
 
-// worders are limits whose words are tight in one way or another: fractions of
-// a nanosecond, counts at the end of their bits, denominators no word has,
-// products of more than 64 bits.
+// worders are limits whose words have little room: fractions of a nanosecond, counts at the end of their bits,
+// denominators without a word, products above 64 bits.
 func worders() []worder {
 	const second, year = 1_000_000_000, 366 * 24 * 3600 * 1_000_000_000
 	return []worder{
@@ -29,7 +28,7 @@ func worders() []worder {
 	}
 }
 
-// later is an instant after now, and now and then one before.
+// later returns an instant that is usually after now.
 func (a worder) later(random *rand.Rand, now int64) int64 {
 	now += random.Int64N(a.apart + 1)
 	if random.IntN(20) == 0 {
@@ -38,7 +37,7 @@ func (a worder) later(random *rand.Rand, now int64) int64 {
 	return now
 }
 
-// cost is mostly small, and now and then any that could fit, or just not.
+// cost returns a cost that is usually small, and sometimes any cost near the capacity.
 func (a worder) cost(random *rand.Rand) int64 {
 	if random.IntN(4) == 0 {
 		return random.Int64N(a.Capacity() + 2)
@@ -46,9 +45,8 @@ func (a worder) cost(random *rand.Rand) int64 {
 	return random.Int64N(min(a.Capacity(), 8) + 2)
 }
 
-// TestWordsDecideLikeStates takes at random from a word and from the state it
-// stands for. What does not fit a word is decided on the state and packed again
-// when it can be.
+// TestWordsDecideLikeStates takes at random from a word and from its state. It decides on the state while the state
+// does not fit in a word.
 func TestWordsDecideLikeStates(t *testing.T) {
 	for _, a := range worders() {
 		name, packed, denied := fmt.Sprintf("%T of %d", a.Worder, a.Capacity()), 0, 0

@@ -178,15 +178,6 @@ func (t *Table) Bytes() (n int) {
 	return n
 }
 
-// All yields every hash in use with its word. For a word that changes meanwhile, it yields the old or the new one.
-func (t *Table) All(yield func(Hash, uint64) bool) {
-	for i := range t.shards {
-		if !t.shards[i].each(yield) {
-			return
-		}
-	}
-}
-
 // shard is a part of the table, with a lock for changes of its directory.
 type shard struct {
 	directory atomic.Pointer[directory]
@@ -231,23 +222,4 @@ func (s *shard) enter() bool {
 func (s *shard) settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-}
-
-// each yields the words of the shard. It holds the lock, so no slot is frozen or copied meanwhile.
-func (s *shard) each(yield func(Hash, uint64) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := s.directory.Load()
-	if d == nil {
-		return true
-	}
-	for segment := range d.all {
-		for i := 1; i < len(segment.slots); i++ {
-			tag, word := segment.slots[i].tag.Load(), segment.slots[i].word.Load()
-			if tag != empty && word != Fresh && !yield(Hash(tag), word) {
-				return false
-			}
-		}
-	}
-	return true
 }
