@@ -22,7 +22,7 @@ type keyedShard[K comparable] struct {
 	subjects map[K]*keyedSubject
 	lines    line.Lines
 	sweepAt  int
-	swept    int64  // as in shard
+	swept    int64  // latest eviction: before it, a missing key is not new
 	created  uint64 // subjects
 	newest   int64  // reading of the clock
 	capacity int    // subjects, where they are no words
