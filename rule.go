@@ -3,6 +3,7 @@ package weir
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/weirflow/weir/internal/memory"
 	"github.com/weirflow/weir/internal/rule"
@@ -131,4 +132,12 @@ func (r *Rule) slots() *Rule {
 	}
 	slots, _ := NewRule(r.Name(), limits...) // what r holds can be held
 	return slots
+}
+
+func limitsText(limits []Limit) string {
+	texts := make([]string, len(limits))
+	for i, l := range limits {
+		texts[i] = l.String()
+	}
+	return strings.Join(texts, " and ")
 }

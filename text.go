@@ -3,7 +3,6 @@ package weir
 import (
 	"strconv"
 	"strings"
-	"time"
 )
 
 // ParseLimit reads the text form of one limit:
@@ -69,64 +68,6 @@ func ParseRule(text string) (*Rule, error) {
 	return rule, inRule(name, err)
 }
 
-func limitsText(limits []Limit) string {
-	texts := make([]string, len(limits))
-	for i, l := range limits {
-		texts[i] = l.String()
-	}
-	return strings.Join(texts, " and ")
-}
-
-// scanner reads a text word by word and knows where each began.
-type scanner struct {
-	text    string
-	at      int      // where the next word starts
-	ofRule  bool     // errors offer only the limits that a rule can hold
-	joined  int      // where the first "and" was
-	options []string // what else could have stood at the last optional place
-}
-
-func (s *scanner) peek() string {
-	s.at += len(s.text[s.at:]) - len(strings.TrimLeft(s.text[s.at:], " \t\r\n"))
-	word, _, _ := strings.Cut(s.text[s.at:], " ")
-	if i := strings.IndexAny(word, "\t\r\n"); i >= 0 {
-		word = word[:i]
-	}
-	return word
-}
-
-func (s *scanner) next() { s.at += len(s.peek()) }
-
-// accept steps over word if it is next, and remembers that it could have been.
-func (s *scanner) accept(word string) bool {
-	if s.peek() != word {
-		s.options = append(s.options, strconv.Quote(word))
-		return false
-	}
-	s.next()
-	s.options = s.options[:0]
-	return true
-}
-
-func (s *scanner) unexpected(want string) error {
-	return &SyntaxError{Text: s.text, Offset: s.at, Word: s.peek(), Want: want}
-}
-
-// wants lists the optional words that could have stood here, and last.
-func (s *scanner) wants(last string) string {
-	if len(s.options) == 0 {
-		return last
-	}
-	return strings.Join(s.options, ", ") + " or " + last
-}
-
-func (s *scanner) end() error {
-	if s.peek() != "" {
-		return s.unexpected("the end")
-	}
-	return nil
-}
-
 // limits reads one limit, or several joined by "and", to the end of the text.
 func (s *scanner) limits() (limits []Limit, err error) {
 	for {
@@ -151,7 +92,7 @@ func (s *scanner) limit() (Limit, error) {
 	s.options = s.options[:0]
 	first := s.peek()
 	if strings.Contains(first, "/") { // a bare rate
-		return rated((*scanner).tokenBucket)(s)
+		return tokenBucketKind.read(s)
 	}
 	var seconds []string
 	for _, k := range kinds {
@@ -183,57 +124,4 @@ func (s *scanner) wantsLimit() string {
 		}
 	}
 	return "a rate such as 10/s or a limit (" + strings.Join(names, ", ") + ")"
-}
-
-// rated reads the rate that follows the name, and then the rest.
-func rated(read func(*scanner, Rate) (Limit, error)) func(*scanner) (Limit, error) {
-	return func(s *scanner) (Limit, error) {
-		rate, err := s.rate()
-		if err != nil {
-			return nil, err
-		}
-		return read(s, rate)
-	}
-}
-
-func (s *scanner) rate() (Rate, error) {
-	const want = "a rate such as 10/s, 5/10s or 1/1h30m"
-	count, period, ok := strings.Cut(s.peek(), "/")
-	if !ok {
-		return Rate{}, s.unexpected(want)
-	}
-	n, err := parseCount(count)
-	if err != nil {
-		return Rate{}, s.unexpected(want)
-	}
-	d, ok := parsePeriod(period)
-	if !ok {
-		return Rate{}, s.unexpected(want)
-	}
-	s.next()
-	return Rate{Count: n, Period: d}, nil
-}
-
-// parseCount reads decimal digits: no sign, so that a limit has one spelling.
-func parseCount(text string) (int64, error) {
-	n, err := strconv.ParseUint(text, 10, 63)
-	return int64(n), err
-}
-
-func (s *scanner) count() (int64, error) {
-	n, err := parseCount(s.peek())
-	if err != nil {
-		return 0, s.unexpected("a whole number")
-	}
-	s.next()
-	return n, nil
-}
-
-func (s *scanner) duration() (time.Duration, error) {
-	d, ok := parseDuration(s.peek())
-	if !ok {
-		return 0, s.unexpected("a duration such as 500ms, 10s or 30d")
-	}
-	s.next()
-	return d, nil
 }

@@ -4,6 +4,40 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
+// FixedWindow counts up to Rate.Count units in each window of Rate.Period.
+// Windows are aligned to the Unix epoch, so a day ends at midnight UTC. Cheap
+// and easy to explain; around the end of a window up to twice the count can
+// pass within one period.
+type FixedWindow struct {
+	Rate Rate
+}
+
+var _ Limit = FixedWindow{}
+
+// Validate reports every field that is out of bounds.
+func (l FixedWindow) Validate() error { return joined(l.Rate.check(l.String())) }
+
+// String prints the limit as text: fixed window 100/m.
+func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() }
+
+// MarshalText is String.
+func (l FixedWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+func (l FixedWindow) algorithm() algorithm.Algorithm {
+	return algorithm.NewFixedWindow(l.Rate.Count, int64(l.Rate.Period))
+}
+
+var fixedWindowKind = kind{
+	name:   "fixed window",
+	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return FixedWindow{r}, nil }),
+	revive: func(window string, capacity int64) Limit { return FixedWindow{revivedRate(window, capacity)} },
+	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
+}
+
+func (FixedWindow) kind() *kind { return &fixedWindowKind }
+
+func (l FixedWindow) window() string { return periodText(l.Rate.Period) }
+
 // SlidingWindow is a FixedWindow smoothed by the window before, which counts
 // in proportion to the part of it that the last Rate.Period still covers. Two
 // counters approximate a log well when traffic within a window is even.
