@@ -30,23 +30,22 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	if err := k.check(opWait, key); err != nil {
 		return err
 	}
-	t := turn.inLine()
 	lines := &k.shard(k.hash(key)).lines
-	if err := lines.Check(ctx, t); err != nil {
+	if err := lines.Check(ctx, turn.Cost, turn.Class); err != nil {
 		return refusal(opWait, err)
 	}
-	w, o, err := k.join(ctx, key, t)
+	w, o, err := k.join(ctx, key, turn)
 	if err != nil || w == nil && turn.Slots == nil {
 		return err
 	}
 	return turn.await(ctx, lines, k.jitter, o, w)
 }
 
-func (k *Keyed[K]) join(ctx context.Context, key K, t line.Turn) (w *line.Waiter, o keyOwner[K], err error) {
+func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *line.Waiter, o keyOwner[K], err error) {
 	o = keyOwner[K]{keyed: k, key: key}
 	r := k.clock.Read()
-	if limit, words := k.wordsOf(key, t.Cost); words != nil && !k.closed.Load() {
-		if allowed, _ := words.Allow(limit.words, k.hash(key), r.At, t.Cost); allowed {
+	if limit, words := k.wordsOf(key, turn.Cost); words != nil && !k.closed.Load() {
+		if allowed, _ := words.Allow(limit.words, k.hash(key), r.At, turn.Cost); allowed {
 			return nil, o, nil
 		}
 	}
@@ -59,7 +58,7 @@ func (k *Keyed[K]) join(ctx context.Context, key K, t line.Turn) (w *line.Waiter
 		return nil, o, ErrClosed
 	}
 	o.shared = v.sharedSubject()
-	if w, err = s.lines.Join(ctx, v.subject, v.now, t); err != nil {
+	if w, err = s.lines.Join(ctx, v.subject, v.now, turn.inLine()); err != nil {
 		err = refusal(opWait, err)
 	}
 	return w, o, err

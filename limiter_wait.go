@@ -43,15 +43,14 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if l.unmade() {
 		return l.notMade(opWait)
 	}
-	t := turn.inLine()
-	if err := l.lines.Check(ctx, t); err != nil {
+	if err := l.lines.Check(ctx, turn.Cost, turn.Class); err != nil {
 		return refusal(opWait, err)
 	}
 	r := l.clock.Read()
 	if allowed, done := l.word.Load().Allow(r.At, turn.Cost); done && allowed {
 		return nil
 	}
-	w, err := l.join(ctx, r, t)
+	w, err := l.join(ctx, r, turn)
 	if err != nil {
 		return refusal(opWait, err)
 	}
@@ -61,13 +60,13 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	return turn.await(ctx, &l.lines, l.jitter, l, w)
 }
 
-func (l *Limiter) join(ctx context.Context, r clock.Reading, t line.Turn) (*line.Waiter, error) {
+func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*line.Waiter, error) {
 	s, now := l.lock(r)
 	defer l.unlock(now)
 	if l.closed {
 		return nil, line.ErrClosed
 	}
-	return l.lines.Join(ctx, s, now, t)
+	return l.lines.Join(ctx, s, now, turn.inLine())
 }
 
 // Reserve takes cost n for the earliest instant that is at most longest away; use

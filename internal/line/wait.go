@@ -30,16 +30,16 @@ func (l *Lease) identity() uint64 {
 	return l.Identity
 }
 
-// Check refuses a turn that needs no look at the subject.
-func (q *Lines) Check(ctx context.Context, t Turn) error {
+// Check refuses a turn of a cost and class that needs no look at the subject.
+func (q *Lines) Check(ctx context.Context, cost int64, class int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if t.Cost < 0 {
-		return negative(t.Cost)
+	if cost < 0 {
+		return negative(cost)
 	}
-	if t.Class < 0 || t.Class >= max(1, len(q.Weights)) {
-		return &InvalidError{Field: "class", Reason: fmt.Sprintf("%d is not an index of %d weights", t.Class, len(q.Weights))}
+	if class < 0 || class >= max(1, len(q.Weights)) {
+		return &InvalidError{Field: "class", Reason: fmt.Sprintf("%d is not an index of %d weights", class, len(q.Weights))}
 	}
 	return nil
 }
