@@ -60,24 +60,6 @@ func (q *Lines) now() (at int64, ok bool) {
 	return r.At, ok
 }
 
-// Waiter is a place in a line.
-type Waiter struct {
-	subject  *Subject
-	n        int64
-	arrived  int64
-	class    int
-	queued   bool
-	done     chan error // gets nil when the waiter is let go; nil for a booking
-	promised int64      // when a booking goes
-	lease    *Lease     // of the slots that it acquires; nil if nobody asks
-	run      *run
-
-	previous, next *Waiter // in its class
-}
-
-// isBooking says that nobody sleeps in this place.
-func (w *Waiter) isBooking() bool { return w.done == nil }
-
 // lineOf is the line of s, begun if there is none.
 func (q *Lines) lineOf(s *Subject, now int64) *line {
 	if s.line == nil {
@@ -214,14 +196,6 @@ func (l *line) due(w *Waiter, now int64) (from, at int64) {
 	return now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.n))
 }
 
-// spentAt is the instant to take the units of a booking at.
-func (w *Waiter) spentAt(a algorithm.Algorithm) int64 {
-	if algorithm.Planned(a) {
-		return w.promised - 1
-	}
-	return w.promised
-}
-
 // spend takes the units of the head of the line and lets it go.
 func (l *line) spend(w *Waiter, from, at int64) {
 	s := l.subject
@@ -308,24 +282,4 @@ func (l *line) refusal(now, n int64) algorithm.Answer {
 		answer.RetryAfter = max(1, algorithm.AddSaturating(ahead, algorithm.Hold(a, state, from, n)))
 	}
 	return answer
-}
-
-// wakeUps are waiters that were let go and are still asleep, in order.
-type wakeUps struct{ first, last *Waiter }
-
-func (u *wakeUps) add(w *Waiter) {
-	if u.last == nil {
-		u.first = w
-	} else {
-		u.last.next = w
-	}
-	u.last = w
-}
-
-func (u *wakeUps) wake() {
-	for w := u.first; w != nil; {
-		next := w.next
-		w.done <- nil
-		w = next
-	}
 }

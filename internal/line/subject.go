@@ -153,7 +153,7 @@ func (s *Subject) spend(from, n int64, lease *Lease) {
 	}
 }
 
-// promise notes that a caller was told to go at now + hold.
+// promise notes that a caller may go at now + hold.
 func (s *Subject) promise(now, hold int64) {
 	if hold > 0 {
 		s.promised = max(s.promised, algorithm.AddSaturating(now, hold))
