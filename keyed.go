@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Keyed holds a limit for each of many subjects, in this process, told apart by
+// Keyed holds a limit for each of many subjects, in this process, which differ by
 // a key of any comparable type: no strings are built and nothing is boxed. Its
 // verbs are those of Limiter with a key in front, and mean the same. Keys never
 // influence each other, and no lock is held while anyone waits.
@@ -117,7 +117,7 @@ func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
 	return v.subject.Allow(v.now, n)
 }
 
-// Take takes cost n of the key if it is admitted now, and tells all about it.
+// Take takes cost n of the key if it is admitted now.
 func (k *Keyed[K]) Take(key K, n int64) Decision { return k.take(k.clock.Read(), key, n) }
 
 // TakeAt is Take at a given time.
@@ -157,7 +157,7 @@ func (k *Keyed[K]) TakeUpTo(key K, n int64) (taken int64, d Decision) {
 	return taken, d
 }
 
-// Peek tells what Take(key, n) would, and takes nothing.
+// Peek returns what Take(key, n) would, and takes nothing.
 func (k *Keyed[K]) Peek(key K, n int64) Decision {
 	return k.decide(opPeek, k.clock.Read(), key, n, (*line.Subject).Peek)
 }

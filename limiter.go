@@ -12,20 +12,20 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// Limiter holds one limit for one subject, in this process. The verbs differ
-// in what they tell: Allow a bool, Take the whole Decision. Peek asks without
-// taking, Record counts whatever the answer, Reset forgets.
+// Limiter holds one limit for one subject, in this process. Allow
+// returns a bool, Take the whole Decision. Peek asks without taking, Record counts
+// whatever the answer, Reset forgets.
 //
 // The plain forms read the clock once; the At forms take the time instead, for
 // tests, replays and callers that have it at hand. A time before one that was
 // used earlier is never an error and never adds budget. Times must be within
 // the years 1678 to 2261, where nanoseconds fit 64 bits.
 //
-// A negative cost is refused for ever by every verb but Record: AllowN is
-// false, and Take and Peek answer the Decision whose Limit is 0.
+// Every verb but Record refuses a negative cost: AllowN is false, and Take and
+// Peek return a Decision whose Limit is 0.
 //
 // Wait sleeps until it is the caller's turn, first come, first served; Reserve
-// tells an instant to come instead. While anyone waits, Allow and Take refuse:
+// reserves a later instant instead. While callers wait, Allow and Take refuse:
 // nobody overtakes.
 //
 // A Limiter needs no goroutine and no closing. Make it with New: the zero Limiter
@@ -91,7 +91,7 @@ func (l *Limiter) allowUnderLock(r clock.Reading, n int64) bool {
 	return s.Allow(now, n)
 }
 
-// Take takes cost n if it is admitted now, and tells all about it.
+// Take takes cost n if it is admitted now.
 func (l *Limiter) Take(n int64) Decision { return l.take(l.clock.Read(), n) }
 
 // TakeAt is Take at a given time.
@@ -131,7 +131,7 @@ func (l *Limiter) TakeUpTo(n int64) (taken int64, d Decision) {
 	return taken, d
 }
 
-// Peek tells what Take(n) would, and takes nothing.
+// Peek returns what Take(n) would, and takes nothing.
 func (l *Limiter) Peek(n int64) Decision {
 	return l.decide(l.clock.Read(), n, (*line.Subject).Peek)
 }
@@ -165,8 +165,9 @@ func (l *Limiter) Reset() {
 
 // SetLimit replaces the limit and keeps the units used: a bucket that lacked 3
 // units lacks 3 under the new rate, and counts stay counts. Another algorithm
-// or another window period starts fresh. Who waits is planned anew, and who can
-// never fit any more is told so. If the error is not nil, nothing has changed.
+// or another window period starts fresh. Waiting callers are planned anew, and those
+// whose cost can no longer fit get a *CostError. If the error is not nil, nothing
+// has changed.
 func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.Read(), limit) }
 
 // SetLimitAt is SetLimit at a given time.
