@@ -86,29 +86,6 @@ func (k *Keyed[K]) Close() {
 	}
 }
 
-// keyOwner comes back to the subject of a key, or to the one that it shared with
-// others when it was there first.
-type keyOwner[K comparable] struct {
-	keyed  *Keyed[K]
-	key    K
-	shared *line.Subject
-}
-
-func (o keyOwner[K]) withSubject(do func(s *line.Subject, now int64)) error {
-	k := o.keyed
-	r, _ := k.clock.ReadSafely()
-	if k.shard(k.hash(o.key)).withSubject(r, o, do) {
-		return nil
-	}
-	s, v, err := k.lock(opSettle, r, o.key)
-	if err != nil {
-		return err
-	}
-	defer s.unlock(o.key, &v)
-	do(v.subject, v.now)
-	return nil
-}
-
 // KeyLimiter is one key of a Keyed, for functions that pace a single subject.
 // Keyed.For makes it.
 type KeyLimiter[K comparable] struct {

@@ -48,7 +48,7 @@ func (m *Memory) Save(w io.Writer) error {
 // reads all of r, in large pieces.
 func LoadMemory(r io.Reader, options MemoryOptions) (*Memory, error) {
 	m, engineOptions := newMemory(options)
-	engine, err := memory.Load(r, engineOptions, revive)
+	engine, err := memory.Load(r, engineOptions, algorithmOf)
 	switch err := err.(type) {
 	case nil:
 		m.engine = engine

@@ -35,8 +35,8 @@ func limitOf(id string, capacity int64) (Limit, error) {
 	return nil, fmt.Errorf("%q is not the name of a limit", id)
 }
 
-// revive is limitOf for the memory engine, which knows no Limit.
-func revive(id string, capacity int64) (algorithm.Algorithm, error) {
+// algorithmOf is limitOf for the memory engine, which knows no Limit.
+func algorithmOf(id string, capacity int64) (algorithm.Algorithm, error) {
 	limit, err := limitOf(id, capacity)
 	if err != nil {
 		return nil, err
