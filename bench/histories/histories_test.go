@@ -16,8 +16,7 @@ import (
 
 const capacity = 10
 
-// limits are what the histories are about, with their models. The states of the
-// last are no words.
+// limits are the limits of the histories, with their models. The states of the last do not fit in words.
 var limits = []struct {
 	limit weir.Limit
 	rules rules
@@ -27,7 +26,7 @@ var limits = []struct {
 	{weir.Cycle{Rate: weir.Per(capacity, 3*step)}, cycle{capacity, 3}},
 }
 
-// engine asks a Memory whose clock is ours.
+// engine makes decisions with a Memory on the test's clock.
 type engine struct {
 	memory *weir.Memory
 	rule   *weir.Rule
@@ -73,7 +72,7 @@ func (e *engine) ask(c call) answer {
 	return answerOf(d)
 }
 
-// verbs are those of a Limiter, and of one key of a Keyed.
+// verbs are the methods of a Limiter, and of a Keyed with a fixed key.
 type verbs interface {
 	Take(n int64) weir.Decision
 	Peek(n int64) weir.Decision
@@ -81,8 +80,7 @@ type verbs interface {
 	Reset()
 }
 
-// bubble asks limiters on the clock of a synctest bubble, which stands still
-// while anyone asks.
+// bubble makes decisions with limiters on the clock of a synctest bubble, which stands still during a call.
 type bubble struct {
 	start time.Time
 	of    func(key int) verbs
@@ -118,7 +116,7 @@ func newLimiters(t *testing.T, limit weir.Limit) asker {
 	return &bubble{time.Now(), func(key int) verbs { return made[key] }}
 }
 
-// ofKey is one key of a Keyed.
+// ofKey is a Keyed with a fixed key.
 type ofKey struct {
 	k   *weir.Keyed[int]
 	key int
@@ -137,7 +135,7 @@ func newKeyed(t *testing.T, limit weir.Limit) asker {
 	return &bubble{time.Now(), func(key int) verbs { return ofKey{k, key} }}
 }
 
-// keys are few, so that workers meet.
+// keys is small, so that workers contend.
 const keys = 2
 
 const histories = 40
@@ -159,7 +157,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// One call about two keys takes both or none, and nobody sees it half done.
+// One call about two keys takes both or none, and no other call sees half of it.
 func TestHistoriesOfTwoKeysAtOnceAreLinearizable(t *testing.T) {
 	for _, l := range limits {
 		t.Run(fmt.Sprint(l.limit), func(t *testing.T) {
@@ -193,7 +191,7 @@ func describe(history []porcupine.Operation) (text string) {
 	return text
 }
 
-// racy looks, and takes later.
+// racy peeks first and takes later.
 type racy struct{ verbs }
 
 func (r racy) Take(n int64) weir.Decision {

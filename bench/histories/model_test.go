@@ -1,6 +1,5 @@
-// Package histories records what goroutines asked of a limiter at the same time
-// and what they were told, and lets porcupine find an order in which a
-// sequential model would have told the same. Start with TestHistoriesAreLinearizable.
+// Package histories records concurrent calls of a limiter and their answers. porcupine then looks for an order in
+// which a sequential model gives the same answers. Start with TestHistoriesAreLinearizable.
 package histories
 
 import (
@@ -13,12 +12,11 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The instants of a history are whole steps from its start, and every limit
-// here gives back whole units at whole steps. So the models count, and no
-// formula of the library is used to judge it.
+// The instants of a history are whole steps from its start, and every limit refills whole units at whole steps. The
+// models therefore only count, and use no formula of the library.
 const step = 100 * time.Millisecond
 
-// verb is what was asked.
+// verb is the method of a call.
 type verb int
 
 const (
@@ -28,7 +26,7 @@ const (
 	reset
 )
 
-// call is one question: about one key, or about several at once.
+// call is one call, about one key or several.
 type call struct {
 	verb verb
 	keys []int
@@ -36,7 +34,7 @@ type call struct {
 	at   int64 // steps from the start
 }
 
-// answer is what was told, but for names. Of several keys only Allowed counts.
+// answer is the answer to a call, without names. For several keys only Allowed counts.
 type answer struct {
 	Allowed    bool
 	Remaining  int64
@@ -47,22 +45,22 @@ func answerOf(d weir.Decision) answer {
 	return answer{d.Allowed, d.Remaining, d.RetryAfter}
 }
 
-// used is what a model knows of one key.
+// used is a model's state of one key.
 type used struct {
 	units int64
-	at    int64 // the step at which they were counted
+	at    int64 // the step of the count
 }
 
 // rules is a sequential model of one limit.
 type rules interface {
-	// now is what is left of the units at a step.
+	// now returns the units used as of a step.
 	now(u used, at int64) used
 	capacity() int64
-	// until is the time until n units more fit.
+	// until returns the time until n more units fit.
 	until(u used, n int64) time.Duration
 }
 
-// bucket gives back one unit a step.
+// bucket refills one unit per step.
 type bucket struct{ burst int64 }
 
 func (b bucket) capacity() int64 { return b.burst }
@@ -75,8 +73,7 @@ func (b bucket) until(u used, n int64) time.Duration {
 	return time.Duration(u.units+n-b.burst) * step
 }
 
-// window gives all units back every so many steps, also those recorded beyond
-// the count.
+// window clears all units every few steps, including those recorded above the count.
 type window struct{ count, steps int64 }
 
 func (w window) capacity() int64 { return w.count }
@@ -92,7 +89,7 @@ func (w window) until(u used, n int64) time.Duration {
 	return time.Duration(w.steps-u.at%w.steps) * step
 }
 
-// cycle gives back so many units every so many steps.
+// cycle refills count units every few steps.
 type cycle struct{ count, steps int64 }
 
 func (c cycle) capacity() int64 { return c.count }
@@ -107,8 +104,8 @@ func (c cycle) until(u used, n int64) time.Duration {
 	return time.Duration(cycles*c.steps-u.at) * step
 }
 
-// tell is the answer to a call on one key, and the key afterwards, which the
-// answer describes. What is recorded beyond the capacity counts as well.
+// tell returns the answer to a call on one key and the state of the key afterwards. It counts units recorded above
+// the capacity.
 func tell(r rules, u used, c call) (answer, used) {
 	u = r.now(u, c.at)
 	if c.verb == reset {
@@ -129,7 +126,7 @@ func tell(r rules, u used, c call) (answer, used) {
 	return a, u
 }
 
-// model is the limit over so many keys, for porcupine.
+// model returns the porcupine model of the limit over a number of keys.
 func model(r rules, keys int) porcupine.Model {
 	return porcupine.Model{
 		Init:  func() any { return make([]used, keys) },
@@ -142,7 +139,7 @@ func model(r rules, keys int) porcupine.Model {
 	}
 }
 
-// tellAll is tell for all keys of a call or none.
+// tellAll applies tell to all keys of a call, or to none.
 func tellAll(r rules, state []used, c call) (answer, []used) {
 	next := slices.Clone(state)
 	if len(c.keys) == 1 {
@@ -162,8 +159,7 @@ func tellAll(r rules, state []used, c call) (answer, []used) {
 	return answer{Allowed: true}, next
 }
 
-// byKey tells keys apart where every call is about one of them: then each key's
-// history can be judged by itself.
+// byKey splits a history by key, if every call is about one key. porcupine can then judge each key separately.
 func byKey(keys int) func([]porcupine.Operation) [][]porcupine.Operation {
 	return func(history []porcupine.Operation) [][]porcupine.Operation {
 		parts := make([][]porcupine.Operation, keys)

@@ -9,30 +9,27 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// asker is a limiter that answers calls. Its clock stands at the start plus the
-// steps of the last advance.
+// asker is a limiter under test. Its clock stands at the start plus the steps of the last advance.
 type asker interface {
 	ask(c call) answer
 	advance(step int64)
 }
 
-// script says how a history is made.
+// script describes the making of a history.
 type script struct {
 	keys, workers, phases, calls int
 	together                     bool // calls are about two keys at once
 	seed                         uint64
 }
 
-// recorder numbers beginnings and ends, so that one that ended before another
-// began has the smaller number.
+// recorder numbers the beginnings and ends of calls. A call that ended before another began has the smaller number.
 type recorder struct {
 	moment     atomic.Int64
 	mu         sync.Mutex
 	operations []porcupine.Operation
 }
 
-// play lets all workers ask at once, phase by phase. The clock stands still
-// within a phase, and moves between.
+// play runs all workers at once, phase by phase. The clock stands still within a phase and moves between phases.
 func play(a asker, s script) []porcupine.Operation {
 	var r recorder
 	random := rand.New(rand.NewPCG(s.seed, 1))
@@ -48,7 +45,7 @@ func play(a asker, s script) []porcupine.Operation {
 	return r.operations
 }
 
-// newCalls are random calls that a model with a capacity of ten can judge.
+// newCalls returns random calls that a model with a capacity of ten can judge.
 func newCalls(random *rand.Rand, s script, at int64) []call {
 	calls := make([]call, s.calls)
 	for i := range calls {
@@ -56,7 +53,7 @@ func newCalls(random *rand.Rand, s script, at int64) []call {
 		switch n := random.IntN(10); {
 		case s.together:
 			c.keys = []int{0, 1}
-			if n < 6 { // most are about one key, so that the two differ
+			if n < 6 { // most calls use one key, so that the keys differ
 				c.keys = []int{n % 2}
 			}
 		case n == 0:
@@ -78,7 +75,7 @@ func (r *recorder) run(a asker, worker int, calls []call) {
 	for i, c := range calls {
 		begin := r.moment.Add(1)
 		if i%4 == 0 {
-			runtime.Gosched() // others ask meanwhile, on one core as well
+			runtime.Gosched() // lets others run, even on one core
 		}
 		output := a.ask(c)
 		own = append(own, porcupine.Operation{ClientId: worker, Input: c, Output: output, Call: begin, Return: r.moment.Add(1)})
@@ -88,8 +85,7 @@ func (r *recorder) run(a asker, worker int, calls []call) {
 	r.operations = append(r.operations, own...)
 }
 
-// overlapping is how many operations began before one of another worker ended
-// that had begun earlier.
+// overlapping returns the number of operations that began before an earlier operation of another worker had ended.
 func overlapping(history []porcupine.Operation) (count int) {
 	for _, a := range history {
 		for _, b := range history {

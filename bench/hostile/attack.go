@@ -113,12 +113,12 @@ func (w *world) turn(ctx context.Context, next attack, random *rand.Rand) {
 	next.run(&attacker{ctx, w, next.name, random})
 }
 
-// longTurn is how long an attack takes about, so that short runs have many, too.
+// longTurn returns how long an attack takes about, so that short runs have many, too.
 func (w *world) longTurn() time.Duration {
 	return min(max(w.duration/20, 400*time.Millisecond), 12*time.Second)
 }
 
-// done says that the turn is over.
+// done reports whether the turn is over.
 func (a *attacker) done() bool { return a.Err() != nil }
 
 // wait waits for the end of the turn, or less.

@@ -141,7 +141,7 @@ func (a *attacker) junk() {
 	}
 }
 
-// refusal says that a status is an error of the client's, or one that everybody
+// refusal reports whether a status is an error of the client's, or one that everybody
 // may get.
 func refusal(status int) bool {
 	switch status {

@@ -120,7 +120,7 @@ func (s style) text(fresh bool) string {
 // largeBody is a size that the daemon calls large.
 const largeBody = 20 << 10
 
-// request is the text of a request.
+// request returns the text of a request.
 func (s style) request(host, path, body string) string {
 	if body == "" {
 		return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n"

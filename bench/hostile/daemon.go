@@ -85,7 +85,7 @@ func launch(program, folder string, flags ...string) (*daemon, error) {
 	return d, nil
 }
 
-// banner is the file of what the daemon prints.
+// banner returns the file of what the daemon prints.
 func (d *daemon) banner() string {
 	return filepath.Join(d.cmd.Dir, fmt.Sprintf("banner%d", d.number))
 }

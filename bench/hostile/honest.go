@@ -127,7 +127,7 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 	}
 }
 
-// mayAskAgain says that a request was certainly not counted, for a reason that
+// mayAskAgain reports whether a request was certainly not counted, for a reason that
 // an honest client has to live with.
 func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
 	w, crowded := k.world, k.world.crowd.Load() > 0
@@ -191,7 +191,7 @@ func (k *worker) read(e exchange, d *daemon, r reply) (exchange, bool) {
 	return e, true
 }
 
-// broken says that a fault is to be made now.
+// broken reports whether a fault is to be made now.
 func (k *worker) broken(f fault) bool { return k.world.fault == f && k.random.IntN(20) == 0 }
 
 // sabotage makes the faults that somebody else makes.

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestMain serves as the idle handler, too: it is this program, started again.
-// The daemon is built once.
+// TestMain also runs the idle handler, which is this program started again. It builds the daemon once.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == idleHandlerFlag {
 		os.Exit(serveIdle(os.Stdin, os.Stdout, os.Stderr))
@@ -35,7 +34,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// shortly is a run that a test can wait for. A busy machine may be late by a lot.
+// shortly returns a run short enough for a test. It allows for a late, busy machine.
 func shortly(t *testing.T, f fault, only ...string) config {
 	t.Helper()
 	return config{weir: program, duration: time.Second, seed: uint64(time.Now().UnixNano()), lanes: 6, late: 20 * time.Second, fault: f, only: only,
@@ -59,8 +58,7 @@ func TestHonestClientsNoticeNoAttack(t *testing.T) {
 	}
 }
 
-// TestWhatIsBrokenOnPurposeIsNoticed breaks one thing in each run and looks for
-// the promise that is there for it.
+// TestWhatIsBrokenOnPurposeIsNoticed breaks one thing in each run and expects the violation of the matching promise.
 func TestWhatIsBrokenOnPurposeIsNoticed(t *testing.T) {
 	for fault, want := range map[fault]string{
 		countTwice: promiseCounted,

@@ -54,7 +54,7 @@ func (h *idleHandler) stop() {
 	_ = h.cmd.Wait()
 }
 
-// serveIdle is the other process. It ends when its standard input does, so it
+// serveIdle returns the other process. It ends when its standard input does, so it
 // never outlives the program that started it.
 func serveIdle(in io.Reader, out, errs io.Writer) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

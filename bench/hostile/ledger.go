@@ -36,7 +36,7 @@ func newLedger() *ledger {
 	return l
 }
 
-// inLedger is how many requests of a call are under the rule ledger.
+// inLedger returns how many requests of a call are under the rule ledger.
 func inLedger(requests []request) (n int64) {
 	for _, r := range requests {
 		if r.Rule == ledgerName {

@@ -144,7 +144,7 @@ func (p *logPipe) close() {
 	_ = p.reader.Close()
 }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (p *logPipe) tail() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -47,7 +47,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. The context ends a run early.
+// run returns the program. The context ends a run early.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if len(args) == 1 && args[0] == idleHandlerFlag {
 		return serveIdle(os.Stdin, out, errs)

@@ -75,7 +75,7 @@ func (p *prober) run(f knownFault) (shown string) {
 	return f.probe(p)
 }
 
-// file is a path that nothing else uses.
+// file returns a path that nothing else uses.
 func (p *prober) file() string {
 	p.files++
 	return filepath.Join(p.folder, fmt.Sprintf("file%d", p.files))

@@ -47,7 +47,7 @@ func safely(f func() string) (shown string) {
 	return f()
 }
 
-// plain is an error as a cell of a table.
+// plain returns an error as a cell of a table.
 func plain(err error) string {
 	if err == nil {
 		return "nil"

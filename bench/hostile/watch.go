@@ -40,7 +40,7 @@ func newBucketWatch(count, period, burst int64) *bucketWatch {
 	return &bucketWatch{count: count, period: period, burst: burst, bound: bound{count: count, period: period, burst: burst}}
 }
 
-// time is how long units take to flow back.
+// time returns how long units take to flow back.
 func (b *bucketWatch) time(units int64) int64 { return units * b.period / b.count }
 
 func (b *bucketWatch) missed(e exchange) { b.open += e.cost }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// told is an answer whose instant is known up to 1 ms.
+// told returns an exchange whose instant is known to within 1 ms.
 func told(at, cost int64, a answer) exchange {
 	return exchange{sent: at - 5e5, received: at + 5e5, cost: cost, answer: a}
 }

@@ -37,7 +37,7 @@ type world struct {
 	state sync.Mutex
 }
 
-// now is a time of exchanges.
+// now returns a time of exchanges.
 func (w *world) now() int64 { return int64(time.Since(w.begun)) }
 
 // broken notes that a promise was broken.
@@ -240,7 +240,7 @@ func commit() string {
 	}
 	text := strings.TrimSpace(string(hash))
 	if exec.Command("git", "diff", "--quiet", "HEAD").Run() != nil {
-		text += " and changes that are not committed"
+		text += " with uncommitted changes"
 	}
 	return text
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// batchSize is how many decisions an explicit batch holds.
+// batchSize is the number of decisions in an explicit batch.
 const batchSize = 100
 
 const nameBareBatch = "bare GCRA script, batch"
 
-// algorithm is a limit that admits what a run asks, and one of the same kind that
-// refuses it, once each key was taken from so many times as fill says. Keys are
-// filled for the first, too, if steady: their states are then as long as the limit
-// lets them be, and for each unit that comes another one leaves.
+// algorithm is a limit that admits all decisions of a run, and one of the same kind that refuses them after fill
+// takes from each key. If steady, the run also fills keys of the first limit: their states then have the greatest
+// size that the limit permits, and each new unit replaces an old one.
 type algorithm struct {
 	name           string
 	admits, denies weir.Limit
@@ -26,16 +25,14 @@ type algorithm struct {
 	steady         bool
 }
 
-// tick is by how much the clock of steady states moves on with each batch, and
-// visit the time between two takes from a key.
+// tick is the step of the clock per batch for steady states, and visit the time between two takes from a key.
 const (
 	tick  = time.Millisecond
 	visit = tick * fewKeys / batchSize
 )
 
-// algorithms are all of them. A limit that holds its units one by one gets a
-// period in which two visits less fit than it has units, since a run begins some
-// visits early.
+// algorithms returns all of them. A limit that stores single units has a period two visits shorter than its units
+// need, because a run makes some visits early.
 func algorithms() []algorithm {
 	const month, year = 30 * 24 * time.Hour, 366 * 24 * time.Hour
 	full := func(units int64) weir.Rate { return weir.Per(units, time.Duration(units-2)*visit) }
@@ -54,7 +51,7 @@ func algorithms() []algorithm {
 	}
 }
 
-// keys is of how many a run asks: what is filled first should not take long.
+// keys returns the number of keys of a run. It is smaller if the run has to fill them first.
 func (a algorithm) keys() int {
 	if a.steady {
 		return fewKeys
@@ -73,8 +70,8 @@ func (a algorithm) denying() func(string) (ask, func(), error) {
 	return weirEach(a.denies, a.fill, a.keys(), a.steady)
 }
 
-// weirEach asks in batches, after each of so many keys was taken from as many
-// times as fill says. With a clock of its own the time between batches is a tick.
+// weirEach decides in batches after fill takes from each key. With a clock of its own, the time between batches is a
+// tick.
 func weirEach(limit weir.Limit, fill, keys int, clock bool) func(string) (ask, func(), error) {
 	return func(addr string) (ask, func(), error) {
 		now := time.Now().UnixNano()
@@ -120,7 +117,7 @@ func admittedOf(ctx context.Context, engine weir.Engine, requests []weir.Request
 	return admitted, nil
 }
 
-// fillAll asks for each key as often, in the order of a run.
+// fillAll takes from each key times times, in the order of a run.
 func fillAll(ask ask, keys []string, times int) error {
 	batch := make([]string, batchSize)
 	for at := 0; times > 0; {

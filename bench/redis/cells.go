@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// cell is one peer under one workload.
+// cell is one peer with one workload.
 type cell struct {
 	peer     peer
 	callers  int
 	keys     int
-	batch    int // keys of a call
+	batch    int // keys per call
 	refused  bool
-	cluster  bool // on the cluster, not on the single server
+	cluster  bool // on the cluster instead of the single server
 	duration time.Duration
 }
 
@@ -21,7 +21,7 @@ const (
 	fewKeys  = 2_000
 )
 
-// id names what is measured; the targets ask for results by it.
+// id identifies a measurement for the targets.
 type id struct {
 	peer          string
 	callers, keys int
@@ -48,7 +48,7 @@ func (i id) String() string {
 
 var callerCounts = []int{1, 16, 128}
 
-// allCells are all that is measured, in the order of a repetition.
+// allCells returns all measurements in the order of a repetition.
 func allCells(duration, scripts time.Duration) (cells []cell) {
 	for _, keys := range []int{manyKeys, 1} {
 		cells = append(cells, callerCells(singles(), keys, false, duration)...)
@@ -57,7 +57,7 @@ func allCells(duration, scripts time.Duration) (cells []cell) {
 	return append(cells, batchCells(duration, scripts)...)
 }
 
-// callerCells are of one decision a call, by so many callers at once.
+// callerCells measure calls with one decision, from a number of concurrent callers.
 func callerCells(peers []peer, keys int, cluster bool, duration time.Duration) (cells []cell) {
 	for _, callers := range callerCounts {
 		for _, p := range peers {
@@ -67,8 +67,8 @@ func callerCells(peers []peer, keys int, cluster bool, duration time.Duration) (
 	return cells
 }
 
-// batchCells are of many decisions a call, by one goroutine. That of the token
-// bucket is beside one caller's, the others are beside the bare script.
+// batchCells measure calls with many decisions, from one goroutine. The token bucket's is compared with one caller,
+// the others with the bare script.
 func batchCells(duration, scripts time.Duration) (cells []cell) {
 	add := func(p peer, keys int, refused, cluster bool, duration time.Duration) {
 		cells = append(cells, cell{peer: p, callers: 1, keys: keys, batch: batchSize, refused: refused, cluster: cluster, duration: duration})

@@ -15,8 +15,7 @@ const (
 	slots   = 16384
 )
 
-// cluster is three masters of our own, each with a third of the slots, and no
-// replicas.
+// cluster is three masters of the bench, each with a third of the slots, without replicas.
 type cluster struct{ servers []*server }
 
 func startCluster(ctx context.Context) (*cluster, error) {
@@ -42,7 +41,7 @@ func startCluster(ctx context.Context) (*cluster, error) {
 	return c, nil
 }
 
-// join gives out the slots and makes the servers known to each other.
+// join assigns the slots and connects the servers.
 func (c *cluster) join(ctx context.Context, buses []int) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -69,7 +68,7 @@ func (c *cluster) join(ctx context.Context, buses []int) error {
 	return nil
 }
 
-// awaitWell returns when a server knows all others, and all slots.
+// awaitWell returns when a server knows all others and all slots.
 func awaitWell(ctx context.Context, control *redis.Client) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

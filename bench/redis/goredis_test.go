@@ -21,8 +21,7 @@ import (
 // goRedis lets an engine use a client of go-redis.
 type goRedis struct{ redis.UniversalClient }
 
-// once is a command that is not sent again when its answer is lost: its cost may
-// have been counted.
+// once is a command that go-redis must not repeat after a lost answer, because its cost may have been counted.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
@@ -62,7 +61,7 @@ func passes(t *testing.T, client redis.UniversalClient, options redislimit.Optio
 	})
 }
 
-// go-redis sends a command again whose answer was lost, unless it is told not to.
+// By default, go-redis repeats a command whose answer was lost.
 func TestGoRedisCountsATakeOnceWhoseAnswerIsLost(t *testing.T) {
 	server := redistest.Start(t)
 	var cut atomic.Bool
@@ -90,8 +89,8 @@ func TestGoRedisCountsATakeOnceWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
-// cutting is an address that leads to the server. When it is told to, the next
-// answer ends the connection instead.
+// cutting returns an address that leads to the server. When cut is set, it ends the connection instead of passing on
+// the next answer.
 func cutting(t *testing.T, server string, cut *atomic.Bool) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

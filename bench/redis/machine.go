@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// machine says what was measured where, in lines.
+// machine describes the machine and the run, in lines.
 func machine(command string) []string {
 	return []string{
 		fmt.Sprintf("%s, %d cores, %s/%s", processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
@@ -46,12 +46,12 @@ func output(name string, args ...string) string {
 func commit() string {
 	hash := output("git", "rev-parse", "--short=12", "HEAD")
 	if err := exec.Command("git", "diff", "--quiet", "HEAD").Run(); err != nil {
-		hash += " and changes that are not committed"
+		hash += " with uncommitted changes"
 	}
 	return hash
 }
 
-// modules are the versions of those that are compared.
+// modules returns the versions of the compared modules.
 func modules() (list []string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

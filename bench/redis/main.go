@@ -1,10 +1,9 @@
-// Program redis measures the Redis engine beside the limiters and bare scripts
-// that one would use instead of it, on redis-servers that it starts itself on the
-// loopback interface: one, and beside it a cluster of three masters. It judges the
-// targets of docs/performance.md that are about Redis.
+// Program redis compares the Redis engine with other limiters and with bare scripts. It starts its own redis-servers
+// on the loopback interface: a single server and a cluster of three masters. It judges the Redis targets of
+// docs/performance.md.
 //
 //	go run ./bench/redis            everything, five minutes; writes bench/REDIS.md
-//	go run ./bench/redis -quick     whether it works; prints, and figures mean nothing
+//	go run ./bench/redis -quick     a trial; prints figures that mean nothing
 //	go run ./bench/redis -only '128 callers, 10000'    prints the rows whose names match
 package main
 
@@ -29,12 +28,12 @@ func main() {
 
 func run() error {
 	var (
-		repetitions = flag.Int("reps", 5, "repetitions; in each, every peer is measured once")
-		duration    = flag.Duration("d", 900*time.Millisecond, "how long each peer is measured in a repetition")
-		scripts     = flag.Duration("scripts", 400*time.Millisecond, "the same for the batches of the algorithms")
-		quick       = flag.Bool("quick", false, "one repetition of 50 ms, to standard output: does it work?")
+		repetitions = flag.Int("reps", 5, "number of measurements of every peer")
+		duration    = flag.Duration("d", 900*time.Millisecond, "length of each measurement")
+		scripts     = flag.Duration("scripts", 400*time.Millisecond, "length of each measurement of an algorithm's batches")
+		quick       = flag.Bool("quick", false, "a trial: one repetition of 50 ms, to standard output")
 		only        = flag.String("only", "", "measure the rows whose names match this regular expression, and print them")
-		out         = flag.String("o", "bench/REDIS.md", "where the report goes; - for standard output")
+		out         = flag.String("o", "bench/REDIS.md", "the file of the report; - for standard output")
 	)
 	flag.Parse()
 	if *quick {
@@ -46,7 +45,7 @@ func run() error {
 	}
 	cells := slices.DeleteFunc(allCells(*duration, *scripts), func(c cell) bool { return !matching.MatchString(c.id().String()) })
 	if len(cells) == 0 {
-		return fmt.Errorf("-only %q: no row has such a name; they read like %q", *only, allCells(0, 0)[0].id())
+		return fmt.Errorf("-only %q: no row matches; a row is named like %q", *only, allCells(0, 0)[0].id())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -12,26 +12,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sample is what one repetition of a cell came to. Times are of a decision, but
-// for p50 and p99, which are of a call.
+// sample is the result of one repetition of a cell. Times are per decision, except p50 and p99, which are per call.
 type sample struct {
 	perSecond           float64
 	p50, p99            float64 // us
 	client, redis, exec float64 // us
 	errors              float64 // share of the calls
-	others              float64 // share of the processors that other programs took
+	others              float64 // share of the processors used by other programs
 }
 
 // results are the samples of each cell, by repetition.
 type results map[id][]sample
 
-// servers are where the cells are measured.
+// servers are the servers of a run.
 type servers struct {
 	single  string
 	cluster []string // its masters
 }
 
-// of are those of a cell.
+// of returns the servers of a cell.
 func (s servers) of(c cell) []string {
 	if c.cluster {
 		return s.cluster
@@ -39,7 +38,7 @@ func (s servers) of(c cell) []string {
 	return []string{s.single}
 }
 
-// measureAll goes through the cells once in each repetition.
+// measureAll measures every cell once in each repetition.
 func measureAll(ctx context.Context, on servers, cells []cell, repetitions int, progress func(string)) (results, error) {
 	all := results{}
 	for r := range repetitions {
@@ -74,7 +73,7 @@ func measure(ctx context.Context, addrs []string, c cell) (sample, error) {
 		return sample{}, err
 	}
 	defer endPeer()
-	// Connections open, scripts load and keys come to be before the clock starts.
+	// Open connections, load scripts and create keys before the clock starts.
 	if _, err := load(ctx, c, ask, c.duration/5); err != nil {
 		return sample{}, err
 	}
@@ -99,21 +98,21 @@ func timed(ctx context.Context, controls []*redis.Client, c cell, ask ask) (samp
 	return got.sample(c, took, after.since(before))
 }
 
-// tally is what one caller, or all, were told.
+// tally counts the answers of one caller or of all.
 type tally struct {
 	admitted, decided, errors int
 	failure                   error
 	latencies                 []time.Duration
 }
 
-// load has the callers of the cell ask for the duration.
+// load runs the callers of the cell for the duration.
 func load(ctx context.Context, c cell, ask ask, duration time.Duration) (tally, error) {
 	keys := keysOf(c.keys)
 	tallies := make([]tally, c.callers)
 	deadline := time.Now().Add(duration)
 	var all sync.WaitGroup
 	for i := range tallies {
-		// Allocated beforehand: what it costs is none of the peer's.
+		// Allocated beforehand, so that its cost is not the peer's.
 		tallies[i].latencies = make([]time.Duration, 0, int(duration.Seconds()*600_000)/c.callers+100)
 		all.Go(func() { caller(ctx, &tallies[i], c, ask, keys, i*len(keys)/c.callers, deadline) })
 	}
@@ -132,11 +131,10 @@ func load(ctx context.Context, c cell, ask ask, duration time.Duration) (tally, 
 	return sum, ctx.Err()
 }
 
-// stride visits all keys of a power of ten before the first comes again, and no
-// two neighbours in a row.
+// stride visits all keys of a power of ten before the first one repeats, without visiting neighbours in a row.
 const stride = 7919
 
-// caller asks once at least, so that whoever was loaded has its script there.
+// caller makes at least one call, so that every connection of a warm-up has its script.
 func caller(ctx context.Context, t *tally, c cell, ask ask, keys []string, at int, deadline time.Time) {
 	batch := make([]string, c.batch)
 	for now := time.Now(); len(t.latencies) == 0 || now.Before(deadline) && ctx.Err() == nil; {
@@ -160,7 +158,7 @@ func caller(ctx context.Context, t *tally, c cell, ask ask, keys []string, at in
 	}
 }
 
-// sample asserts the workload and divides by the decisions.
+// sample checks the workload and divides by the number of decisions.
 func (t tally) sample(c cell, took time.Duration, spent usage) (sample, error) {
 	want := t.decided
 	if c.refused {

@@ -17,20 +17,18 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// All peers hold one unit a second for each key and a burst that no run uses up,
-// so that a key that was asked about is alive for a second or more. ulule knows
-// windows only: it counts the same burst in an hour.
+// All peers have a limit of one unit per second for each key and a burst that no run uses up, so that a key stays
+// alive for at least a second. ulule has only windows: it counts the same burst in an hour.
 const burst = 20_000_000
 
-// ask decides each of the keys, one unit each, and says how many were admitted.
+// ask decides on each key with one unit and returns the number admitted.
 type ask func(ctx context.Context, keys []string) (admitted int, err error)
 
-// peer is a limiter over a server that is empty, or a cluster: then the addresses
-// of its masters, with commas between.
+// peer is a limiter on an empty server, or on an empty cluster. It gets the addresses of the masters, separated by
+// commas.
 type peer struct {
 	name string
-	// flawed are peers whose errors are known and counted; those of others end
-	// the run.
+	// flawed describes known errors of the peer, which the run counts. Errors of other peers end the run.
 	flawed string
 	make   func(addr string) (ask, func(), error)
 }
@@ -46,15 +44,15 @@ func singles() []peer {
 	return []peer{
 		{name: nameWeir, make: weirOne(redislimit.Options{})},
 		{name: nameRedisRate, make: redisRate},
-		{name: "throttled", make: throttledStore, flawed: "compare-and-swap from the client: gives up with an error when others come between"},
+		{name: "throttled", make: throttledStore, flawed: "compare-and-swap from the client: fails when others change the key meanwhile"},
 		{name: "ulule", make: ululeStore},
 		{name: nameBareRueidis, make: bareRueidis},
 		{name: "bare EVALSHA, go-redis", make: bareGoRedis},
 	}
 }
 
-// clustered are the peers that are measured on a cluster as well, and ours with
-// fewer lanes, which matter there alone.
+// clustered returns the peers that are also measured on a cluster, and Weir with fewer lanes, which matter only
+// there.
 func clustered() (some []peer) {
 	for _, p := range singles() {
 		if p.name == nameWeir || p.name == nameBareRueidis {
@@ -97,7 +95,7 @@ func weirOne(options redislimit.Options) func(string) (ask, func(), error) {
 	}
 }
 
-// one asks key by key.
+// one decides key by key.
 func one(ask func(ctx context.Context, key string) (bool, error)) ask {
 	return func(ctx context.Context, keys []string) (admitted int, err error) {
 		for _, key := range keys {
@@ -157,7 +155,7 @@ func ululeStore(addr string) (ask, func(), error) {
 	}), end, nil
 }
 
-// bareArgs are a unit and the burst in us.
+// bareArgs are the unit and the burst in us.
 var bareArgs = []string{"1000000", "20000000000000"}
 
 func dialRueidis(addr string) (rueidis.Client, error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// report is the text of bench/REDIS.md.
+// report returns the text of bench/REDIS.md.
 func report(m []string, r results, repetitions int, took time.Duration) string {
 	var b strings.Builder
 	b.WriteString("# Redis: measured\n\n")
@@ -30,7 +30,7 @@ func report(m []string, r results, repetitions int, took time.Duration) string {
 	return b.String()
 }
 
-// rows are the figures of some cells, by themselves.
+// rows returns the figures of some cells, without a heading.
 func rows(cells []cell, r results) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| row%s|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)
@@ -40,7 +40,7 @@ func rows(cells []cell, r results) string {
 	return b.String()
 }
 
-// quiet says what other programs did meanwhile.
+// quiet describes the load of other programs.
 func quiet(r results) string {
 	var shares []float64
 	for _, samples := range r {
@@ -100,7 +100,7 @@ func batchTable(b *strings.Builder, r results) {
 	}
 }
 
-// clusterTable sets the cluster beside the single server.
+// clusterTable compares the cluster with the single server.
 func clusterTable(b *strings.Builder, r results) {
 	fmt.Fprintf(b, "\n## A cluster of three masters\n\n%d keys, beside the same on the single server. All servers and the client share the cores, so this shows what a\ncluster costs, not what it would gain on machines of its own. CPU is that of all servers together.\n", manyKeys)
 	fmt.Fprintf(b, "\n| peer | callers | on%s|---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n", tableHead)

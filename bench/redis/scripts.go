@@ -1,8 +1,7 @@
 package main
 
-// bareScript is the least GCRA that answers anything, what a user would write:
-// KEYS a key, ARGV a unit and the burst in us; replies with 0 or 1 and how far
-// ahead of the time the key is, in us.
+// bareScript is the shortest useful GCRA script, as a user would write it. KEYS holds a key, ARGV the unit and the
+// burst in us. It replies with 0 or 1 and how far the key is ahead of the time, in us.
 const bareScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -13,7 +12,7 @@ if new - now > tonumber(ARGV[2]) then return {0, tat - now} end
 redis.call('SET', KEYS[1], new, 'PX', math.ceil((new - now) / 1000))
 return {1, new - now}`
 
-// bareBatch is the same for many distinct keys, read at once.
+// bareBatch does the same for many distinct keys, which it reads with one MGET.
 const bareBatch = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]

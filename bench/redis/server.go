@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a redis-server of our own, which keeps nothing on disk.
+// server is a redis-server of the bench, which keeps nothing on disk.
 type server struct {
 	addr string
 	cmd  *exec.Cmd

@@ -21,7 +21,7 @@ func client(s sample) float64    { return s.client }
 func redisCPU(s sample) float64  { return s.redis }
 func inScript(s sample) float64  { return s.exec }
 
-// targets are those of one Redis server.
+// targets returns the targets for one Redis server.
 func targets() (all []target) {
 	for _, keys := range []int{manyKeys, 1} {
 		all = append(all, callerTargets(keys)...)
@@ -64,7 +64,7 @@ func callerTargets(keys int) []target {
 	}
 }
 
-// ratios are taken within a repetition.
+// ratios compares the two cells within each repetition.
 func (t target) ratios(r results) (ratios []float64) {
 	ours, over := r[t.ours], r[t.over]
 	for i := range min(len(ours), len(over)) {
@@ -73,7 +73,7 @@ func (t target) ratios(r results) (ratios []float64) {
 	return ratios
 }
 
-// verdict of ratios: a miss counts only where no repetition reached the aim.
+// verdict judges ratios. A target is missed only if no repetition reached the aim.
 func (t target) verdict(ratios []float64) string {
 	if len(ratios) == 0 {
 		return "not measured"

@@ -14,24 +14,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// usage is what was spent up to some instant.
+// usage is the processor time spent up to an instant.
 type usage struct {
 	client, redis, exec time.Duration
-	busy                time.Duration // of all processors, by whomever; 0 if the system does not say it
+	busy                time.Duration // of all processors and all programs; 0 if unknown
 }
 
 func (u usage) since(before usage) usage {
 	return usage{client: u.client - before.client, redis: u.redis - before.redis, exec: u.exec - before.exec, busy: u.busy - before.busy}
 }
 
-// others is the share of the processors that was spent by neither this process
-// nor the servers.
+// others returns the share of the processors that other programs than this process and the servers used.
 func (u usage) others(took time.Duration) float64 {
 	return max(0, float64(u.busy-u.client-u.redis)/float64(took)/float64(runtime.NumCPU()))
 }
 
-// usageNow asks the kernel for this process and for all, and each Redis for itself. exec is
-// the time in scripts, with what they call.
+// usageNow reads the usage of this process and of all processors from the kernel, and that of each Redis from INFO.
+// exec is the time in scripts, including the commands that they call.
 func usageNow(ctx context.Context, controls []*redis.Client) (usage, error) {
 	var own syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
@@ -72,8 +71,8 @@ func (u *usage) addRedis(ctx context.Context, control *redis.Client) error {
 	return lines.Err()
 }
 
-// busy is how long all processors have worked, or were kept by another system:
-// the first line of /proc/stat, in hundredths of a second, without what was idle.
+// busy returns the time in which the processors worked or another system held them: the first line of /proc/stat, in
+// hundredths of a second, without idle time.
 func busy() time.Duration {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -22,7 +22,7 @@ type phase struct {
 	burst    *floods
 }
 
-// exact says that what remains is known to the unit.
+// exact reports whether what remains is known to the unit.
 func (p *phase) exact() bool { return !p.running && !p.behind }
 
 // open lays out the accounts of a phase. Nobody else asks.
@@ -48,7 +48,7 @@ func (s *soaking) open(p *phase) {
 	}
 }
 
-// fresh is an account that begins with the phase.
+// fresh returns an account that begins with the phase.
 func (s *soaking) fresh(p *phase, r *rule, i int) *account {
 	a := &account{rule: r, key: fmt.Sprintf("phase %d key %d", p.number, i), alone: p.behind, takesOnly: s.random.IntN(4) == 0}
 	s.begun = append(s.begun, a)

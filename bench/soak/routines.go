@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// routines are the goroutines that exist, by name ("goroutine 7"), with their
+// routines returns the goroutines that exist, by name ("goroutine 7"), with their
 // stacks. A count would not do: a goroutine of an earlier run that has yet to
 // end hides one that stays.
 func routines() map[string]string {
@@ -23,7 +23,7 @@ func routines() map[string]string {
 	return all
 }
 
-// leftRoutines are the stacks of goroutines that are not among earlier ones. One
+// leftRoutines returns the stacks of goroutines that are not among earlier ones. One
 // that has done its work may take a moment to end, so it looks a thousand times,
 // yielding in between: a busy machine makes each look longer, not fewer.
 func leftRoutines(earlier map[string]string) (left []string) {

@@ -27,8 +27,7 @@ func TestAGoroutineThatIsAboutToEndIsNotLeft(t *testing.T) {
 	}
 }
 
-// However late a busy machine comes to it, a run has a phase, and with it the
-// fault that it was asked for.
+// A run on a late, busy machine still has one phase, with the requested fault.
 func TestTheShortestRunHasAPhase(t *testing.T) {
 	s := soak(config{duration: time.Nanosecond, seed: 1, workers: 4, maxKeys: leastKeys, fault: strayRoutine})
 	if all := strings.Join(s.violations, "\n"); s.phases < 1 || !strings.Contains(all, "goroutines are left") {

@@ -144,7 +144,7 @@ func rateOf(l weir.Limit) weir.Rate {
 	return weir.Rate{}
 }
 
-// most is the bound of units used less units given back by decisions whose
+// most returns the bound of units used less units given back by decisions whose
 // clock read lo to hi, in whatever order, as docs/guarantees.md has it.
 func (r *rule) most(lo, hi int64) int64 {
 	least := int64(math.MaxInt64)
@@ -172,7 +172,7 @@ func mostOf(l weir.Limit, lo, hi int64) int64 {
 	return capacityOf(l) * periods
 }
 
-// flow is how many whole units come back in a time.
+// flow returns how many whole units come back in a time.
 func flow(rate weir.Rate, time int64) int64 {
 	high, low := bits.Mul64(uint64(time), uint64(rate.Count))
 	if high >= uint64(rate.Period) {

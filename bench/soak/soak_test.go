@@ -10,8 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// TestRunsEndInExactTotals makes short runs until there was something of
-// everything. A slow machine needs more of them.
+// TestRunsEndInExactTotals makes short runs until every kind of event has occurred. A slow machine needs more runs.
 func TestRunsEndInExactTotals(t *testing.T) {
 	var all summary
 	for run := 0; run < 30 && !hadEverything(all); run++ {
@@ -34,8 +33,8 @@ func hadEverything(s summary) bool {
 	return s.phases > 0 && s.loads > 0 && s.forgotten > 0 && s.overflow > 0 && s.refusals > 0
 }
 
-// TestWhatIsBrokenOnPurposeIsNoticed breaks one thing in each run and looks for
-// the check that is there for it. A busy machine takes its time.
+// TestWhatIsBrokenOnPurposeIsNoticed breaks one thing in each run and expects the matching check to fail. A busy
+// machine takes longer.
 func TestWhatIsBrokenOnPurposeIsNoticed(t *testing.T) {
 	for fault, want := range map[fault]string{
 		lostTake:     "the engine",
@@ -46,7 +45,7 @@ func TestWhatIsBrokenOnPurposeIsNoticed(t *testing.T) {
 		hoardedKeys:  "the heap has",
 	} {
 		c := config{duration: 5 * time.Minute, seed: 1, workers: 4, maxKeys: leastKeys, fault: fault}
-		if fault == strayRoutine { // is looked for at the end
+		if fault == strayRoutine { // checked at the end
 			c.duration = 50 * time.Millisecond
 		}
 		if s := soak(c); !strings.Contains(strings.Join(s.violations, "\n"), want) {

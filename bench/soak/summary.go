@@ -48,7 +48,7 @@ func (s *soaking) summary(start time.Time) summary {
 	return sum
 }
 
-// line is the progress.
+// line returns the progress.
 func (s summary) line() string {
 	return fmt.Sprintf("soak: %v: %d phases, %d calls, %d decisions, %d saves, %d loads, worst %v, %d violations",
 		s.took.Round(time.Second), s.phases, s.calls, s.decisions, s.saves, s.loads, s.worst, len(s.violations))
@@ -64,6 +64,6 @@ func (s summary) print(out io.Writer) {
 	t.Flush()
 	fmt.Fprintf(out, "%d phases in %v, in which the clock went %v ahead\n", s.phases, s.took.Round(time.Millisecond), s.clock)
 	fmt.Fprintf(out, "%d calls, %d decisions, %d refusals, the worst call took %v\n", s.calls, s.decisions, s.refusals, s.worst)
-	fmt.Fprintf(out, "%d saves, %d loads, %d keys forgotten, %d requests on shared budgets\n", s.saves, s.loads, s.forgotten, s.overflow)
+	fmt.Fprintf(out, "%d saves, %d loads, %d keys evicted, %d requests on shared budgets\n", s.saves, s.loads, s.forgotten, s.overflow)
 	fmt.Fprintf(out, "%d violations\n", len(s.violations))
 }

@@ -271,7 +271,7 @@ func (w *world) tally(s weir.MemoryStats) {
 	}
 }
 
-// overflowOf is how many requests of a rule the engine of now decided on shared
+// overflowOf returns how many requests of a rule the engine of now decided on shared
 // states.
 func (w *world) overflowOf(r *rule) uint64 {
 	for _, s := range w.engine.Stats().Rules {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/bench/internal/report"
 )
 
-// machine finds out what is run where. What it cannot find out is "unknown".
+// machine describes the machine and the run. An unknown value is "unknown".
 func machine(command string) report.Machine {
 	return report.Machine{
 		CPU:       fieldOf("/proc/cpuinfo", "model name"),
@@ -28,7 +28,7 @@ func machine(command string) report.Machine {
 	}
 }
 
-// fieldOf is the value of the first line "name : value" of a file.
+// fieldOf returns the value of the first line "name : value" of a file.
 func fieldOf(path, name string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -51,7 +51,7 @@ func memoryGiB() float64 {
 	return kib / (1 << 20)
 }
 
-// commit is the short hash, and says if files differ from it.
+// commit returns the short hash, and notes uncommitted changes.
 func commit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
@@ -59,12 +59,12 @@ func commit() string {
 	}
 	text := strings.TrimSpace(string(hash))
 	if err := exec.Command("git", "diff", "--quiet", "HEAD").Run(); err != nil {
-		text += " and changes that are not committed"
+		text += " with uncommitted changes"
 	}
 	return text
 }
 
-// modules are the dependencies this program was built with.
+// modules returns the dependencies of this program.
 func modules() (list []string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

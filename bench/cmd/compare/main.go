@@ -1,8 +1,8 @@
-// Command compare runs Weir and its rivals over the same workload and writes
-// what it found to RESULTS.md and RESULTS.svg.
+// Command compare runs Weir and its rivals with the same workload and writes the results to RESULTS.md and
+// RESULTS.svg.
 //
 //	go run ./bench/cmd/compare            everything
-//	go run ./bench/cmd/compare -quick     whether it works; figures mean nothing
+//	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
 //	go run ./bench/cmd/compare -peers 'floor|tokenbucket|sethvargo' -mixes 'one key|zipf'
 package main
 
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// options are the command line.
+// options are the flags.
 type options struct {
 	peers, mixes       *regexp.Regexp
 	repetitions        int
@@ -46,7 +46,7 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o777); err != nil { // now, and not after a quarter of an hour
+	if err := os.MkdirAll(o.out, 0o777); err != nil { // fails now rather than after a quarter of an hour
 		return err
 	}
 	results, err := measure.Run(o.config())
@@ -59,18 +59,18 @@ func run(arguments []string) error {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
-	selected := flags.String("peers", "", "only peers whose name matches this regular expression; floors always run")
-	mixes := flags.String("mixes", "", `only mixes whose name matches this regular expression ("one limiter" is that of single limiters)`)
-	flags.IntVar(&o.repetitions, "repetitions", 10, "how often everything is measured")
-	flags.DurationVar(&o.duration, "duration", 50*time.Millisecond, "of each measurement")
-	flags.BoolVar(&o.quick, "quick", false, "two repetitions of 5 ms and a tenth of the keys for memory: does it work?")
-	flags.BoolVar(&o.all, "all", false, "ask every algorithm of ours about a million keys as well, and not only those that stand for the others")
-	flags.BoolVar(&o.memory, "memory", true, "measure bytes a key, collections and worst decisions")
-	flags.BoolVar(&o.waiting, "waiting", true, "measure callers who wait")
-	flags.IntVar(&o.keys, "keys", 1_000_000, "keys of all peers where memory is measured")
-	flags.IntVar(&o.large, "large", 10_000_000, "keys of ours where memory is measured; 0 is not at all")
-	flags.IntVar(&o.fresh, "fresh", 1<<20, "keys that are never seen again, in each measurement")
-	flags.StringVar(&o.out, "out", "bench", "the folder to write RESULTS.md and RESULTS.svg to")
+	selected := flags.String("peers", "", "run run only peers whose name matches this regular expression; floors always run")
+	mixes := flags.String("mixes", "", `run only mixes whose name matches this regular expression ("one limiter" selects single limiters)`)
+	flags.IntVar(&o.repetitions, "repetitions", 10, "number of measurements of everything")
+	flags.DurationVar(&o.duration, "duration", 50*time.Millisecond, "length of each measurement")
+	flags.BoolVar(&o.quick, "quick", false, "a trial: two repetitions of 5 ms, and a tenth of the keys for memory")
+	flags.BoolVar(&o.all, "all", false, "run all of Weir's algorithms with a million keys, not only the representative ones")
+	flags.BoolVar(&o.memory, "memory", true, "measure bytes per key, collections and worst decisions")
+	flags.BoolVar(&o.waiting, "waiting", true, "measure waiting callers")
+	flags.IntVar(&o.keys, "keys", 1_000_000, "keys of every peer when measuring memory")
+	flags.IntVar(&o.large, "large", 10_000_000, "keys of Weir's limiters when measuring memory; 0 skips this")
+	flags.IntVar(&o.fresh, "fresh", 1<<20, "new keys in each measurement of new keys")
+	flags.StringVar(&o.out, "out", "bench", "the folder of RESULTS.md and RESULTS.svg")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -79,7 +79,7 @@ func parse(arguments []string) (options, error) {
 		o.keys, o.large, o.fresh = o.keys/10, o.large/10, o.fresh/4
 	}
 	if o.repetitions < 1 || o.duration <= 0 || o.keys < 1 || o.large < 0 || o.fresh < 512 || flags.NArg() > 0 {
-		return o, fmt.Errorf("repetitions, duration and keys must be positive, fresh at least 512, and %q are no flags", flags.Args())
+		return o, fmt.Errorf("repetitions, duration and keys must be positive, fresh at least 512, and the arguments %q are not flags", flags.Args())
 	}
 	var err error
 	if o.peers, err = regexp.Compile(*selected); err != nil {

@@ -14,7 +14,7 @@ func (r *Results) keyeds(repetition int) error {
 	for _, group := range groups(r.Config.Mixes) {
 		for _, denied := range []bool{false, true} {
 			if denied && group[0].Fresh {
-				continue // a fresh key is admitted whatever the limit
+				continue // every limit admits a fresh key
 			}
 			for _, peer := range r.Config.Keyeds {
 				if r.Config.leavesOut(peer, group[0].Keys) {
@@ -29,7 +29,7 @@ func (r *Results) keyeds(repetition int) error {
 	return nil
 }
 
-// groups are the mixes that one filled peer can serve one after the other.
+// groups returns the mixes in groups; one filled peer serves the mixes of a group in turn.
 func groups(mixes []*workload.Mix) (all [][]*workload.Mix) {
 	for _, mix := range mixes {
 		last := len(all) - 1
@@ -74,8 +74,7 @@ func (r *Results) keyed(peer peers.KeyedPeer, group []*workload.Mix, denied bool
 	return nil
 }
 
-// fill takes one unit of each of so many keys. What a peer keeps of a key is
-// its own: nothing else refers to it.
+// fill takes one unit of each key. Each key is a string of its own, so the peer alone keeps it alive.
 func fill(peer peers.Keyed, first, keys int) error {
 	for i := range keys {
 		if ok, err := peer.Take(workload.Key(first + i)); err != nil || !ok {
@@ -85,7 +84,7 @@ func fill(peer peers.Keyed, first, keys int) error {
 	return nil
 }
 
-// remembers checks the number of keys of a peer that can tell it.
+// remembers checks the number of keys of a peer that reports it.
 func remembers(peer peers.Keyed, want int) error {
 	if counter, ok := peer.(peers.Counter); ok && counter.Len() != want {
 		return fmt.Errorf("remembers %d keys, want %d", counter.Len(), want)
@@ -93,8 +92,7 @@ func remembers(peer peers.Keyed, want int) error {
 	return nil
 }
 
-// known asks about keys that the peer knows, each repetition from another place
-// of the sequences on.
+// known makes decisions on keys that the peer knows. Each repetition starts at another place of the sequences.
 func (r *Results) known(made peers.Keyed, info peers.Info, mix *workload.Mix, cell Cell, repetition int) error {
 	sequences := mix.Sequences()
 	position := repetition * 7919 * batch
@@ -119,7 +117,7 @@ func (r *Results) known(made peers.Keyed, info peers.Info, mix *workload.Mix, ce
 	return nil
 }
 
-// fresh asks a new peer about keys that never repeat.
+// fresh makes decisions of a new peer on keys that never repeat.
 func (r *Results) fresh(peer peers.KeyedPeer, mix *workload.Mix, cores int) error {
 	made, err := peer.New(mix.Allowed())
 	if err != nil {
@@ -144,7 +142,7 @@ func (r *Results) fresh(peer peers.KeyedPeer, mix *workload.Mix, cores int) erro
 	return nil
 }
 
-// askKeyed asks about the keys of the sequence from a position on.
+// askKeyed makes decisions on the keys of a sequence from a position on.
 func askKeyed(peer peers.Keyed, s *workload.Sequence, position int, stop func(int64) bool) (c counts) {
 	position %= s.Len()
 	for c.ops == 0 || !stop(c.ops) {
@@ -165,7 +163,7 @@ func askKeyed(peer peers.Keyed, s *workload.Sequence, position int, stop func(in
 	return c
 }
 
-// count says whether as many keys were asked about as the mix promises.
+// count checks that the workers used as many distinct keys as the mix promises.
 func (s *Sample) count(mix *workload.Mix, sequences []*workload.Sequence, position int, done []int) error {
 	seen := make([]uint64, mix.Keys/64+1)
 	draws := 0

@@ -10,24 +10,22 @@ import (
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// Latency is how long single decisions of one worker took in a phase, the two
-// readings of the clock included. The row of the loop shows what the machine
-// adds by itself.
+// Latency is the time of single decisions of one worker in a phase, including two readings of the clock. The row of
+// the loop shows the machine's own delays.
 type Latency struct {
 	Peer, Phase             string
 	Ops                     int
 	Median, P99, P9999, Max time.Duration
-	Forgotten               int // keys gone meanwhile; -1 where the peer cannot tell
+	Forgotten               int // keys evicted meanwhile; -1 if the peer does not report it
 }
 
 // Phases of a Latency.
 const (
-	Growth     = "growth"     // a new peer, keys that never repeat
-	Forgetting = "forgetting" // all keys but a few have become idle
+	Growth     = "growth"     // a new peer and keys that never repeat
+	Forgetting = "forgetting" // all keys except a few have become idle
 )
 
-// idleAfter is when a key that was asked about once is idle, in the phase of
-// forgetting.
+// idleAfter is the time after which a key becomes idle, in the phase of eviction.
 const idleAfter = 500 * time.Millisecond
 
 func (r *Results) latencies() error {
@@ -46,8 +44,7 @@ func (r *Results) latencies() error {
 	return nil
 }
 
-// growth asks an empty peer about so many keys, so that whatever it keeps them
-// in doubles many times.
+// growth gives an empty peer many new keys, so that its storage doubles many times.
 func (r *Results) growth(peer peers.KeyedPeer, keys int) error {
 	made, err := peer.New(held)
 	if err != nil {
@@ -65,8 +62,7 @@ func (r *Results) growth(peer peers.KeyedPeer, keys int) error {
 	return remembers(made, keys)
 }
 
-// forgetting fills a peer, lets all keys become idle, and asks on: about fresh
-// keys, and by turns about few that are asked about all the time.
+// forgetting fills a peer, lets all keys become idle, and then alternates between fresh keys and a few busy keys.
 func (r *Results) forgetting(peer peers.KeyedPeer, keys int) error {
 	made, err := peer.New(peers.Limit{
 		Burst: 2, Refill: idleAfter / 2, Window: idleAfter, LogCount: 2, LogPeriod: idleAfter, Idle: idleAfter,
@@ -79,7 +75,7 @@ func (r *Results) forgetting(peer peers.KeyedPeer, keys int) error {
 		return err
 	}
 	memoryInUse()
-	time.Sleep(2 * idleAfter) // two windows, for those that weigh the one before
+	time.Sleep(2 * idleAfter) // two windows, for limits that weigh the previous one
 	const busy = 1000
 	times := make([]uint32, 2*keys)
 	for i := range times {
@@ -99,7 +95,7 @@ func (r *Results) forgetting(peer peers.KeyedPeer, keys int) error {
 	return nil
 }
 
-// timed is how long one decision took, in ns, to 4 s.
+// timed returns the time of one decision in ns, up to 4 s.
 func timed(peer peers.Keyed, key string) (uint32, error) {
 	start := time.Now()
 	_, err := peer.Take(key)

@@ -1,6 +1,5 @@
-// Package measure runs the peers over the workload and keeps what it found.
-// Start with Run. A workload that was not what it had to be is an error, and
-// not a figure.
+// Package measure runs the peers with the workload and collects the results. Start with Run. It returns an error, not
+// a figure, if the workload differs from its definition.
 package measure
 
 import (
@@ -13,34 +12,34 @@ import (
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// Config says what is run.
+// Config selects what to run.
 type Config struct {
 	Singles     []peers.SinglePeer
 	Keyeds      []peers.KeyedPeer
 	Mixes       []*workload.Mix
-	All         bool // ask brief peers about many keys as well
+	All         bool // also run Brief peers with many keys
 	Repetitions int
-	Duration    time.Duration // of each measurement, but of fresh keys
+	Duration    time.Duration // of each measurement, except those of fresh keys
 	Cores       []int
-	Memory      bool // also bytes a key, collections and worst decisions
-	MemoryKeys  int  // so many for all peers
-	LargeKeys   int  // and so many for those of ours that are compact
-	Waiting     bool // also callers who wait
+	Memory      bool // also measure bytes per key, collections and worst decisions
+	MemoryKeys  int  // keys of every peer
+	LargeKeys   int  // keys of Weir's compact peers
+	Waiting     bool // also measure waiting callers
 	LateTurns   int  // turns whose lateness is measured
 	Progress    func(format string, values ...any)
 }
 
-// leavesOut says whether a peer is not asked about so many keys.
+// leavesOut reports whether a peer is not measured with this number of keys.
 func (c *Config) leavesOut(peer peers.KeyedPeer, keys int) bool {
 	return peer.Brief && !c.All && keys > fewKeys
 }
 
 const fewKeys = 100_000
 
-// SingleMix is the name of the mix of limiters of one subject.
+// SingleMix is the name of the mix for limiters of one subject.
 const SingleMix = "one limiter"
 
-// Cell is what one figure is about.
+// Cell identifies a figure.
 type Cell struct {
 	Peer   string
 	Mix    string
@@ -53,7 +52,7 @@ type Sample struct {
 	NsPerOp, AllocsPerOp, BytesPerOp float64
 	Ops                              int64
 	Distinct                         int
-	Unexpected                       float64 // share of calls that ended otherwise than they must
+	Unexpected                       float64 // share of calls with an unexpected result
 }
 
 // Results are all figures of a run.
@@ -66,8 +65,7 @@ type Results struct {
 	Took       time.Duration
 }
 
-// Run measures everything, repetition after repetition: each peer once, then
-// again from the first.
+// Run measures everything, repetition by repetition: each peer once, then all again.
 func Run(c Config) (*Results, error) {
 	start := time.Now()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
@@ -96,7 +94,7 @@ func Run(c Config) (*Results, error) {
 	return r, nil
 }
 
-// Series is the time of a decision in ns, by repetition.
+// Series returns the time of a decision in ns, by repetition.
 func (r *Results) Series(c Cell) Series {
 	samples := r.Cells[c]
 	series := make(Series, len(samples))
@@ -106,14 +104,13 @@ func (r *Results) Series(c Cell) Series {
 	return series
 }
 
-// counts is what one worker did.
+// counts are the calls of one worker.
 type counts struct{ ops, admitted, errors int64 }
 
-// batch is how many decisions a worker makes between two looks at the clock.
+// batch is the number of decisions between two readings of the clock.
 const batch = 256
 
-// until says whether a worker that has decided so often since the start may
-// stop. It is asked after each batch.
+// until reports whether a worker may stop after ops decisions. Workers call it after each batch.
 type until func(start time.Time, ops int64) bool
 
 // after ends a measurement after a time.
@@ -121,12 +118,12 @@ func after(d time.Duration) until {
 	return func(start time.Time, _ int64) bool { return time.Since(start) >= d }
 }
 
-// calls ends a measurement after so many decisions of each worker.
+// calls ends a measurement after most decisions of each worker.
 func calls(most int) until {
 	return func(_ time.Time, ops int64) bool { return ops+batch > int64(most) }
 }
 
-// parallel lets one worker a core run until it may stop.
+// parallel runs one worker per core until it may stop.
 func parallel(cores int, end until, work func(worker int, stop func(ops int64) bool) counts) (Sample, counts) {
 	var before, after runtime.MemStats
 	runtime.GOMAXPROCS(cores)
@@ -156,7 +153,7 @@ func parallel(cores int, end until, work func(worker int, stop func(ops int64) b
 	}, all
 }
 
-// judge says whether every call ended as it had to.
+// judge checks that every call had the expected result.
 func (s *Sample) judge(info peers.Info, c Cell, all counts) error {
 	if info.Kind == peers.Harness {
 		return nil
@@ -167,7 +164,7 @@ func (s *Sample) judge(info peers.Info, c Cell, all counts) error {
 	}
 	s.Unexpected = float64(unexpected) / float64(all.ops)
 	if s.Unexpected > info.Tolerated {
-		return fmt.Errorf("%+v: %d calls, %d admitted, %d errors: the workload is not what it has to be", c, all.ops, all.admitted, all.errors)
+		return fmt.Errorf("%+v: %d calls, %d admitted, %d errors: the workload differs from its definition", c, all.ops, all.admitted, all.errors)
 	}
 	return nil
 }

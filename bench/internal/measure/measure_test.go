@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// small is a run of few keys and no time, over some peers.
+// small returns a configuration of some peers with few keys and a short time.
 func small(singles []peers.SinglePeer, keyeds []peers.KeyedPeer) Config {
 	return Config{
 		Singles: singles, Keyeds: keyeds,
@@ -25,7 +25,7 @@ func small(singles []peers.SinglePeer, keyeds []peers.KeyedPeer) Config {
 	}
 }
 
-// singleOf and keyedOf are peers that answer as told.
+// singleOf and keyedOf are peers with fixed answers.
 type singleOf bool
 
 func (s singleOf) Take() (bool, error) { return bool(s), nil }
@@ -49,7 +49,7 @@ func TestRunMeasuresEveryCellInEveryRepetition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// allowed and denied on one and two cores, of fresh keys allowed alone
+	// Allowed and denied on one and two cores; fresh keys only allowed.
 	if got, want := len(r.Cells), len(singles)*4+len(keyeds)*(4+4+2); got != want {
 		t.Errorf("%d cells, want %d", got, want)
 	}
@@ -79,12 +79,12 @@ func TestAWorkloadThatIsNotWhatItHadToBeFailsTheRun(t *testing.T) {
 		{"a single limiter that never refuses", small([]peers.SinglePeer{{
 			Info: peers.Info{Name: "rival", Kind: peers.Exact},
 			New:  func(peers.Limit) (peers.Single, error) { return singleOf(true), nil },
-		}}, nil), "the workload is not what it has to be"},
+		}}, nil), "the workload differs from its definition"},
 		{"a keyed limiter that refuses later", small(nil, rivalOf(func(string) (bool, error) {
 			calls++
 			return calls <= 1000, nil
-		})), "the workload is not what it has to be"},
-		{"a keyed limiter that never refuses", small(nil, rivalOf(func(string) (bool, error) { return true, nil })), "the workload is not what it has to be"},
+		})), "the workload differs from its definition"},
+		{"a keyed limiter that never refuses", small(nil, rivalOf(func(string) (bool, error) { return true, nil })), "the workload differs from its definition"},
 	}
 	for _, tt := range tests {
 		tt.config.Cores = []int{1}

@@ -12,17 +12,17 @@ import (
 	"github.com/weirflow/weir/bench/internal/peers"
 )
 
-// Footprint is what a peer costs by holding keys.
+// Footprint is the memory that a peer uses for keys.
 type Footprint struct {
 	Peer     string
 	Keys     int
-	Heap     float64 // bytes a key, of the heap after a collection
-	Resident float64 // bytes a key, of the process; 0 where it cannot be told
-	// A full collection with the keys alive: the median and the least of some.
+	Heap     float64 // bytes per key of the heap after a collection
+	Resident float64 // bytes per key of the process; 0 if unknown
+	// The time of a full collection with the keys alive: the median and the least of several.
 	FullGC, LeastGC time.Duration
 }
 
-// held is a limit under which each key stays alive for an hour after one call.
+// held is a limit under which a key stays alive for an hour after one call.
 var held = peers.Limit{
 	Burst: 1000, Refill: time.Hour, Window: 30 * 24 * time.Hour, LogCount: 1000, LogPeriod: time.Hour,
 }
@@ -45,8 +45,7 @@ func (r *Results) memory() error {
 	return r.latencies()
 }
 
-// footprint compares the heap before and after. The text of the keys counts
-// where the peer keeps it.
+// footprint compares the heap before and after. It counts the text of a key if the peer keeps it.
 func (r *Results) footprint(peer peers.KeyedPeer, keys int) error {
 	heap, resident := memoryInUse()
 	made, err := peer.New(held)
@@ -71,16 +70,16 @@ func (r *Results) footprint(peer peers.KeyedPeer, keys int) error {
 	return nil
 }
 
-// memoryInUse is what is left after what can go has gone.
+// memoryInUse returns the memory after a collection.
 func memoryInUse() (heap, resident float64) {
-	runtime.GC() // twice: what finalizers free is freed by the next
+	runtime.GC() // twice: the second frees what finalizers released
 	debug.FreeOSMemory()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return float64(stats.HeapAlloc), residentMemory()
 }
 
-// residentMemory is 0 where there is no /proc.
+// residentMemory returns 0 without /proc.
 func residentMemory() float64 {
 	content, err := os.ReadFile("/proc/self/statm")
 	fields := bytes.Fields(content)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Series is one figure of every repetition, in order.
+// Series is one figure from every repetition, in order.
 type Series []float64
 
-// Median is the middle of the series, or the mean of the two.
+// Median returns the middle value, or the mean of the two middle values.
 func (s Series) Median() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -21,7 +21,7 @@ func (s Series) Median() float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Range is the smallest and the largest of the series.
+// Range returns the smallest and the largest value.
 func (s Series) Range() (low, high float64) {
 	if len(s) == 0 {
 		return math.NaN(), math.NaN()
@@ -29,14 +29,14 @@ func (s Series) Range() (low, high float64) {
 	return slices.Min(s), slices.Max(s)
 }
 
-// Spread is how far the farthest lies from the median, as a share of it.
+// Spread returns the largest distance from the median, as a share of the median.
 func (s Series) Spread() float64 {
 	low, high := s.Range()
 	median := s.Median()
 	return max(high-median, median-low) / median
 }
 
-// Over is the ratio of two series, repetition by repetition.
+// Over returns the ratio of two series, repetition by repetition.
 func (s Series) Over(other Series) Series {
 	ratios := make(Series, min(len(s), len(other)))
 	for i := range ratios {
@@ -45,8 +45,7 @@ func (s Series) Over(other Series) Series {
 	return ratios
 }
 
-// quantile is the smallest value that a share q of the sorted ones do not
-// exceed.
+// quantile returns the smallest value that is not below a share q of the sorted values.
 func quantile[T any](sorted []T, q float64) T {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }

@@ -16,34 +16,34 @@ import (
 	"github.com/weirflow/weir/bench/internal/peers"
 )
 
-// Waiting is what it costs to wait.
+// Waiting is the cost of waiting.
 type Waiting struct {
 	Allow, Wait Series  // ns of a call that does not block, by repetition
-	Allocs      float64 // of such a Wait
+	Allocs      float64 // per Wait
 	Lines       []Line  // by repetition
 	Lateness    []Lateness
 }
 
-// Line is how callers in line were released.
+// Line is the release of queued callers.
 type Line struct {
 	Waiters    int
 	PerSecond  float64
 	Took       time.Duration // from the change of the rate to the last release
-	OutOfOrder int           // pairs of neighbours that went on in the other order
+	OutOfOrder int           // pairs of neighbours that ran in reverse order
 }
 
-// Lateness is how long after its instant a turn came.
+// Lateness is the delay of turns after their instants.
 type Lateness struct {
 	Name          string
 	PerSecond     int
 	Turns         int
 	P50, P99, Max time.Duration
-	Drift         float64 // how much longer than planned all turns took, as a share
+	Drift         float64 // excess over the planned time of all turns, as a share
 }
 
 const (
 	lineWaiters = 10_000
-	linePerSec  = 1_000_000 // what the line is released at
+	linePerSec  = 1_000_000 // release rate of the line
 	latePerSec  = 1000
 )
 
@@ -71,7 +71,7 @@ func (r *Results) waiting() error {
 	return nil
 }
 
-// waits is a weir.Limiter that is asked with Wait.
+// waits calls Wait of a weir.Limiter.
 type waits struct{ l *weir.Limiter }
 
 func (a waits) Take() (bool, error) {
@@ -79,7 +79,7 @@ func (a waits) Take() (bool, error) {
 	return err == nil, err
 }
 
-// allows is the same, asked with Allow.
+// allows calls Allow of a weir.Limiter.
 type allows struct{ l *weir.Limiter }
 
 func (a allows) Take() (bool, error) { return a.l.Allow(), nil }
@@ -102,8 +102,7 @@ func (w *Waiting) uncontended(d time.Duration) error {
 	return nil
 }
 
-// releaseLine lines callers up behind a limit that stands still, then sets the
-// rate, and watches them go.
+// releaseLine queues callers at a limit that admits nothing, then raises the rate and times their release.
 func releaseLine(waiters int, perSecond int64) (Line, error) {
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	l, err := weir.New(weir.TokenBucket{Rate: weir.PerDay(1), Burst: 1})
@@ -144,7 +143,7 @@ func releaseLine(waiters int, perSecond int64) (Line, error) {
 // turn waits for the next of latePerSec turns a second.
 type turn struct {
 	name   string
-	strict bool // two starts never come closer than the time between them
+	strict bool // two turns never come closer than their interval
 	wait   func() error
 }
 
@@ -179,7 +178,7 @@ func turns() []turn {
 	return list
 }
 
-// lateness takes turns one after the other.
+// lateness takes turns one after another.
 func lateness(t turn, count int) (Lateness, error) {
 	at := make([]time.Duration, count+1)
 	start := time.Now()
@@ -200,10 +199,9 @@ func lateness(t turn, count int) (Lateness, error) {
 	}, nil
 }
 
-// late is how late each turn but the first came. Where two starts may never
-// come closer than the time between them, a turn is due when that has passed
-// since the one before. Elsewhere turns keep to a grid as long as none is late
-// by a whole step, and the grid is the one that the most punctual turn fits.
+// late returns the lateness of each turn except the first. For a strict limit, a turn is due one interval after the
+// turn before. Other limits keep to a grid while no turn is late by a whole interval; the grid is the one that fits
+// the most punctual turn.
 func late(at []time.Duration, every time.Duration, strict bool) []time.Duration {
 	all := make([]time.Duration, 0, len(at))
 	due, punctual := at[0], time.Duration(0)

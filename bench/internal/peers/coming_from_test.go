@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What docs/coming-from-x-time-rate.md says of the others.
+// These tests check what docs/coming-from-x-time-rate.md says about other limiters.
 
 var at = time.Unix(1_700_000_000, 0)
 
@@ -54,8 +54,7 @@ func TestXTimeRateKeepsTheTokensWhenTheBurstIsRaised(t *testing.T) {
 	}
 }
 
-// Uber's limiter makes every caller wait, where a leaky bucket without a queue
-// refuses.
+// Uber's limiter makes every caller wait. A leaky bucket without a queue refuses.
 func TestUbersLimiterWithoutSlackMakesACallerWait(t *testing.T) {
 	lim := ratelimit.New(100, ratelimit.WithoutSlack)
 	first, second := lim.Take(), lim.Take()

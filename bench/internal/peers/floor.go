@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// noop is the loop, the call and reading the key.
+// noop measures the loop, the call and reading the key.
 type noop struct{}
 
 func (noop) Take(key string) (bool, error) { return key[len(key)-1] != 0, nil }
 
-// noopSingle is the loop and the call.
+// noopSingle measures the loop and the call.
 type noopSingle struct{}
 
 func (noopSingle) Take() (bool, error) { return true, nil }
 
-// gcraFloor is the least that an exact limiter with a full-precision clock
-// does: one time.Since and one compare-and-swap.
+// gcraFloor does the least work of an exact limiter with a full-precision clock: one time.Since and one
+// compare-and-swap.
 type gcraFloor struct {
 	base time.Time
 	word gcraWord
@@ -33,7 +33,7 @@ func (f *gcraFloor) Take() (bool, error) {
 	return f.take(&f.word, int64(time.Since(f.base))), nil
 }
 
-// gcra is a token bucket that keeps the instant when it is full again.
+// gcra is a token bucket that stores the instant at which it is full again.
 type gcra struct{ unit, most int64 }
 
 type gcraWord = atomic.Int64
@@ -55,14 +55,13 @@ func (g gcra) take(word *gcraWord, now int64) bool {
 	}
 }
 
-// floorSlots is the size of tableFloor. It never grows.
+// floorSlots is the fixed size of tableFloor.
 const floorSlots = 1 << 22
 
 const slotsAPage = 4096 / 16
 
-// tableFloor is the least that an exact keyed limiter does: a clock, a hash, a
-// probe of a fixed open-addressed table and a compare-and-swap. It forgets
-// nothing and cannot hold more than its slots.
+// tableFloor does the least work of an exact keyed limiter: a clock, a hash, a probe of a fixed open-addressed table
+// and a compare-and-swap. It evicts nothing and cannot hold more keys than slots.
 type tableFloor struct {
 	base  time.Time
 	seed  maphash.Seed
@@ -78,7 +77,7 @@ type floorSlot struct {
 func newTableFloor(l Limit) (Keyed, error) {
 	f := &tableFloor{base: time.Now(), seed: maphash.MakeSeed(), slots: make([]floorSlot, floorSlots), gcra: newGCRA(l)}
 	for i := 0; i < floorSlots; i += slotsAPage {
-		f.slots[i].word.Store(0) // the memory is there before the first decision
+		f.slots[i].word.Store(0) // touches the memory before the first decision
 	}
 	return f, nil
 }

@@ -2,7 +2,7 @@ package peers
 
 import uber "go.uber.org/ratelimit"
 
-// Names that targets are about.
+// Names that the targets use.
 const (
 	Loop        = "loop"
 	FloorGCRA   = "floor_gcra_cas"
@@ -14,7 +14,7 @@ const (
 	OursCached  = OursLimiter + "cached"
 )
 
-// Singles are the limiters of one subject.
+// Singles returns the limiters of one subject.
 func Singles() []SinglePeer {
 	list := []SinglePeer{
 		{Info{Name: Loop}, func(Limit) (Single, error) { return noopSingle{}, nil }},
@@ -35,7 +35,7 @@ func Singles() []SinglePeer {
 	)
 }
 
-// Keyeds are the limiters of many subjects.
+// Keyeds returns the limiters of many subjects.
 func Keyeds() []KeyedPeer {
 	list := []KeyedPeer{
 		{Info{Name: Loop}, func(Limit) (Keyed, error) { return noop{}, nil }},
@@ -64,7 +64,7 @@ func Keyeds() []KeyedPeer {
 	)
 }
 
-// info is what is known of an algorithm of ours.
+// info describes one of Weir's algorithms.
 func (a algorithm) info(prefix string) Info {
 	i := Info{Name: prefix + a.name, Kind: Ours, Compact: a.compact}
 	switch a.name {
@@ -73,7 +73,7 @@ func (a algorithm) info(prefix string) Info {
 	}
 	switch a.name {
 	case "rategate", "bursty", "warmup":
-		i.Tolerated, i.Flaw = 0.50, "refuses a call whose clock was read before that of the call ahead of it"
+		i.Tolerated, i.Flaw = 0.50, "refuses a call whose clock reading is before that of the preceding call"
 	}
 	return i
 }

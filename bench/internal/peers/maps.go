@@ -6,8 +6,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What users write by hand: a map of x/time/rate limiters. Nothing is ever
-// removed from it.
+// The limiter that users write by hand: a map of x/time/rate limiters. It removes no key.
 
 func newRate(l Limit) *rate.Limiter { return rate.NewLimiter(rate.Every(l.Refill), int(l.Burst)) }
 

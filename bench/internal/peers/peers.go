@@ -1,8 +1,7 @@
-// Package peers puts every limiter that is compared behind one of two small
-// interfaces, Single and Keyed. Start with Singles and Keyeds, which list them.
+// Package peers puts every compared limiter behind one of two small interfaces, Single and Keyed. Start with Singles
+// and Keyeds, which list them.
 //
-// An adapter does what a user of that library would write for "may this one go
-// ahead?", and nothing else.
+// An adapter does what a user of that library would write to decide on one request, and nothing else.
 package peers
 
 import "time"
@@ -17,52 +16,50 @@ type Keyed interface {
 	Take(key string) (admitted bool, err error)
 }
 
-// Counter is a Keyed that can say how many keys it remembers.
+// Counter is a Keyed that reports its number of keys.
 type Counter interface{ Len() int }
 
-// Closer is a peer that has something to stop.
+// Closer is a peer with something to stop.
 type Closer interface{ Close() }
 
-// Limit is what a peer is asked to hold, in the words of every family of
-// algorithms, so that all of them admit or refuse the same calls of a mix.
+// Limit is the limit of a peer, in the terms of every family of algorithms, so that all peers admit or refuse the
+// same calls of a mix.
 type Limit struct {
-	Burst  int64         // units at once: of a bucket, and of a window
-	Refill time.Duration // a bucket gets one unit back in it
-	Window time.Duration // of the peers that count in windows
-	// Logs remember each unit, so a limit that admits all of them for long
-	// would measure how memory grows. Theirs is this.
+	Burst  int64         // capacity of a bucket or a window
+	Refill time.Duration // time in which a bucket refills one unit
+	Window time.Duration // of peers that count in windows
+	// Logs store each unit, so a limit that admits all units for long would measure the growth of memory. Logs use
+	// these values instead.
 	LogCount  int64
 	LogPeriod time.Duration
-	// Idle is after how long a peer that removes idle keys by a sweep should
-	// do so. Default: what the peer does by itself.
+	// Idle is the time after which a peer that sweeps idle keys should remove them. Default: the peer's own default.
 	Idle time.Duration
 }
 
-// Kind says what a peer is in the comparison.
+// Kind is the role of a peer in the comparison.
 type Kind int
 
 const (
 	Harness Kind = iota // the loop itself
-	Floor               // the least that such a limiter has to do
+	Floor               // the least work of such a limiter
 	Ours
-	Exact       // a rival that holds its limit exactly
+	Exact       // a rival that enforces its limit exactly
 	Approximate // a rival that weighs two windows
 )
 
-// Info names a peer and says what is known of it.
+// Info describes a peer.
 type Info struct {
 	Name   string
 	Kind   Kind
-	Module string // the module it comes from, if it is a rival
-	// Compact says that it keeps so little of a key that ten million are few.
+	Module string // the module of a rival
+	// Compact marks a peer that stores so little per key that ten million keys are cheap.
 	Compact bool
-	// Brief says that it is asked about few keys alone, because with many of
-	// them another of ours stands for it. A run may ask all the same.
+	// Brief marks a peer that runs with few keys only, because another of Weir's peers represents it with many. A run
+	// may override this.
 	Brief bool
-	// AllowedOnly says that it cannot refuse.
+	// AllowedOnly marks a peer that cannot refuse.
 	AllowedOnly bool
-	// Tolerated is the share of calls that may end otherwise than they must,
-	// because of a known flaw of the peer. Flaw says which.
+	// Tolerated is the share of calls that may have an unexpected result, because of the known flaw Flaw.
 	Tolerated float64
 	Flaw      string
 }
@@ -79,7 +76,7 @@ type KeyedPeer struct {
 	New func(Limit) (Keyed, error)
 }
 
-// Close stops what a peer has running.
+// Close stops a peer that has something to stop.
 func Close(peer any) {
 	if c, ok := peer.(Closer); ok {
 		c.Close()

@@ -16,8 +16,7 @@ func newXTimeRate(l Limit) (Single, error) { return xTimeRate{newRate(l)}, nil }
 
 func (p xTimeRate) Take() (bool, error) { return p.l.Allow(), nil }
 
-// uberLimiter has only the blocking Take. At one each nanosecond it never
-// sleeps.
+// uberLimiter has only the blocking Take. At one unit per nanosecond it never sleeps.
 type uberLimiter struct{ l uber.Limiter }
 
 func newUber(options ...uber.Option) func(Limit) (Single, error) {
@@ -37,8 +36,7 @@ func (p jujuBucket) Take() (bool, error) { return p.b.TakeAvailable(1) == 1, nil
 
 type failsafe struct{ l ratelimiter.RateLimiter[any] }
 
-// newFailsafeSmooth knows no burst: what is to admit everything gives a permit
-// each nanosecond.
+// newFailsafeSmooth has no burst. To admit everything, it grants a permit each nanosecond.
 func newFailsafeSmooth(l Limit) (Single, error) {
 	interval := l.Refill
 	if l.Burst > 1 {

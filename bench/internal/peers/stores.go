@@ -18,7 +18,7 @@ import (
 	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
-// memoryStore is sethvargo/go-limiter: a fixed window from the first call on.
+// memoryStore is sethvargo/go-limiter: a fixed window that starts with the first call.
 type memoryStore struct{ store sethvargo.Store }
 
 func newMemoryStore(l Limit) (Keyed, error) {
@@ -37,10 +37,10 @@ func (p memoryStore) Take(key string) (bool, error) {
 	return ok, err
 }
 
-// Close can only fail for a store that is closed.
+// Close ignores the error, which only a closed store returns.
 func (p memoryStore) Close() { _ = p.store.Close(context.Background()) }
 
-// ulule is ulule/limiter: a fixed window from the first call on.
+// ulule is ulule/limiter: a fixed window that starts with the first call.
 type ulule struct{ l *ululelimiter.Limiter }
 
 func newUlule(l Limit) (Keyed, error) {
@@ -86,8 +86,8 @@ func newTollbooth(l Limit) (Keyed, error) {
 
 func (p tollboothLimiter) Take(key string) (bool, error) { return !p.l.LimitReached(key), nil }
 
-// httprateCounter is go-chi/httprate without HTTP: what its OnLimit does under
-// its mutex, on its own counter, without the headers.
+// httprateCounter is go-chi/httprate without HTTP: the work of its OnLimit under its mutex, on its own counter,
+// without the headers.
 type httprateCounter struct {
 	l      *httprate.RateLimiter
 	limit  float64

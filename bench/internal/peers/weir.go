@@ -8,15 +8,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// algorithm makes the limit of one of our algorithms.
+// algorithm constructs the limit of one of Weir's algorithms.
 type algorithm struct {
 	name      string
 	overKeyed bool // measured with Keyed as well as with the engine
-	compact   bool // keeps a word or two of each key
+	compact   bool // stores a word or two per key
 	limit     func(Limit) weir.Limit
 }
 
-// algorithms are ours that hold over keys as well.
+// algorithms are Weir's keyed algorithms.
 var algorithms = []algorithm{
 	{"tokenbucket", true, true, func(l Limit) weir.Limit {
 		return weir.TokenBucket{Rate: weir.Per(1, l.Refill), Burst: l.Burst}
@@ -32,8 +32,8 @@ var algorithms = []algorithm{
 	{"concurrency", false, false, func(l Limit) weir.Limit { return weir.Concurrency{Slots: l.LogCount, Lease: l.LogPeriod} }},
 }
 
-// guava are ours for one subject alone. They know no burst: what is to admit
-// everything gives a permit each nanosecond.
+// guava are Weir's algorithms for one subject only. They have no burst. To admit everything, they grant a permit each
+// nanosecond.
 var guava = []algorithm{
 	{"bursty", false, false, func(l Limit) weir.Limit { return weir.Bursty{Rate: l.smooth(), Over: time.Second} }},
 	{"warmup", false, false, func(l Limit) weir.Limit { return weir.WarmUp{Rate: l.smooth(), Over: time.Microsecond, Cold: 3} }},
@@ -60,7 +60,7 @@ func newLimiter(limit func(Limit) weir.Limit) func(Limit) (Single, error) {
 	}
 }
 
-// cachedPrecision is what the clock of a cached limiter gives up.
+// cachedPrecision is the precision of the cached clock.
 const cachedPrecision = time.Millisecond
 
 // cached is a limiter with a cached clock.
@@ -96,7 +96,7 @@ func newKeyed(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
 	}
 }
 
-// memory is the engine with one rule.
+// memory is the memory engine with one rule.
 type memory struct {
 	engine *weir.Memory
 	rule   *weir.Rule

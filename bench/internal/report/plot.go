@@ -14,11 +14,11 @@ import (
 	"github.com/weirflow/weir/bench/internal/peers"
 )
 
-// Plot draws the time of an allowed decision, by mix and cores, of the floor,
-// our token buckets and the rivals, and saves it in a file.
+// Plot draws the time of an allowed decision by mix and cores, for the floor, Weir's token buckets and the rivals,
+// and saves the plot in a file.
 func Plot(r *measure.Results, path string) error {
 	p := plot.New()
-	p.Title.Text = "ns a decision, allowed (less is better)"
+	p.Title.Text = "ns per allowed decision (less is better)"
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
 	p.Y.Label.Text = "ns"
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, vg.Points(10)
@@ -80,7 +80,7 @@ var shapes = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.PlusGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{},
 }
 
-// shade is dark for the floor, blue for ours, and something else for rivals.
+// shade returns a dark colour for the floor, blue for Weir, and other colours for rivals.
 func shade(kind peers.Kind, index int) color.Color {
 	switch kind {
 	case peers.Harness, peers.Floor:

@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// results are made up: the floor takes 10 ns, ours and the rivals so much more.
+// results returns made-up results: the floor takes 10 ns, and Weir and the rivals take the given multiples.
 func results(ours, rivals float64) *measure.Results {
 	r := &measure.Results{Cells: map[measure.Cell][]measure.Sample{}, Config: measure.Config{
 		Singles: peers.Singles(), Keyeds: peers.Keyeds(), Mixes: workload.Mixes(1024), Repetitions: 3, Cores: []int{1, 2}, LargeKeys: 1_000_000,
@@ -51,7 +51,7 @@ func results(ours, rivals float64) *measure.Results {
 
 func TestAMissCountsOnlyOutsideTheSpread(t *testing.T) {
 	tests := []struct {
-		ours float64 // over the floor; the aim is 1.2
+		ours float64 // ratio to the floor; the aim is 1.2
 		want string
 	}{{1.1, reached}, {1.3, withinNoise}, {1.4, missed}}
 	for _, tt := range tests {

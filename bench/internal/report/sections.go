@@ -15,8 +15,8 @@ func (d *document) memory() {
 		rows = append(rows, []string{f.Peer, millions(f.Keys), fmt.Sprintf("%.1f", f.Heap), fmt.Sprintf("%.1f", f.Resident), ms(f.FullGC), ms(f.LeastGC)})
 	}
 	d.line("## Memory\n")
-	d.line("The text of a key (16 bytes in the heap) counts where the peer keeps it. Resident memory includes what the process kept from before.\n")
-	d.table([]string{"peer", "keys", "heap, bytes a key", "resident, bytes a key", "full collection, median", "least"}, rows)
+	d.line("The text of a key (16 bytes in the heap) counts if the peer keeps it. Resident memory includes memory that the process kept from earlier.\n")
+	d.table([]string{"peer", "keys", "heap, bytes per key", "resident, bytes per key", "full collection, median", "least"}, rows)
 
 	rows = nil
 	for _, l := range d.results.Latencies {
@@ -26,9 +26,9 @@ func (d *document) memory() {
 		}
 		rows = append(rows, []string{l.Phase, l.Peer, fmt.Sprint(l.Ops), l.Median.String(), l.P99.String(), l.P9999.String(), l.Max.String(), forgotten})
 	}
-	d.line("## Single decisions while the table grows and forgets\n")
-	d.line("Each decision is timed by itself, two readings of the clock included. The loop does nothing: its worst is the machine's. Forgotten keys are those that a peer that can count no longer does.\n")
-	d.table([]string{"phase", "peer", "decisions", "median", "p99", "p99.99", "worst", "keys forgotten"}, rows)
+	d.line("## Single decisions while the table grows and evicts\n")
+	d.line("Each decision is timed on its own, including two readings of the clock. The loop does nothing, so its worst time is the machine's. Evicted keys are known only for peers that report their number of keys.\n")
+	d.table([]string{"phase", "peer", "decisions", "median", "p99", "p99.99", "worst", "keys evicted"}, rows)
 }
 
 func (d *document) waiting() {
@@ -42,28 +42,28 @@ func (d *document) waiting() {
 	for _, l := range w.Lines {
 		rows = append(rows, []string{fmt.Sprint(l.Waiters), l.Took.String(), fmt.Sprintf("%.0f", l.PerSecond), fmt.Sprint(l.OutOfOrder)})
 	}
-	d.line("Callers in line, released at 1e6/s. The order is that in which they ran again, which the scheduler has a say in.\n")
-	d.table([]string{"callers", "released in", "a second", "neighbours that ran in the other order"}, rows)
+	d.line("Queued callers, released at 1e6/s. The order is that in which they ran again, which also depends on the scheduler.\n")
+	d.table([]string{"callers", "released in", "per second", "neighbours that ran in reverse order"}, rows)
 	rows = nil
 	for _, l := range w.Lateness {
 		rows = append(rows, []string{l.Name, fmt.Sprint(l.Turns), l.P50.String(), l.P99.String(), l.Max.String(), fmt.Sprintf("%.2f %%", 100*l.Drift)})
 	}
-	d.line("Turns at 1,000/s on the real clock: how late each came.\n")
-	d.table([]string{"limiter", "turns", "p50", "p99", "worst", "longer in all"}, rows)
+	d.line("The lateness of turns at 1,000/s on the real clock.\n")
+	d.table([]string{"limiter", "turns", "p50", "p99", "worst", "longer in total"}, rows)
 }
 
-// workload says what was asserted, and what was let pass.
+// workload lists what the run asserted and what it tolerated.
 func (d *document) workload() {
 	c := d.results.Config
 	d.line("## What was asserted\n")
-	d.line("Every call of an allowed mix was admitted, none of a denied mix was, and none ended in an error, but for:\n")
+	d.line("Every call of an allowed mix was admitted, no call of a denied mix was, and no call failed, except:\n")
 	for _, p := range c.Singles {
 		d.flaw(p.Info)
 	}
 	for _, p := range c.Keyeds {
 		d.flaw(p.Info)
 	}
-	d.line("\nKeys asked about in the last measurement of the floor, which is within 2 %% of what the distribution promises:\n")
+	d.line("\nDistinct keys in the last measurement of the floor, within 2 %% of the expected number:\n")
 	var rows [][]string
 	for _, mix := range c.Mixes {
 		for _, column := range d.columns(mix.Name) {
@@ -76,7 +76,7 @@ func (d *document) workload() {
 	d.table([]string{"mix, outcome, cores", "calls", "distinct keys"}, rows)
 }
 
-// flaw tells what was tolerated of a peer, and how much of it there was.
+// flaw describes the tolerated flaw of a peer and how often it occurred.
 func (d *document) flaw(p peers.Info) {
 	if p.Tolerated > 0 {
 		d.line("- %s, which %s: at most %.2f %% of the calls of a measurement.", p.Name, p.Flaw, 100*d.mostUnexpected(p.Name))

@@ -9,11 +9,10 @@ import (
 	"github.com/weirflow/weir/bench/internal/peers"
 )
 
-// Target is what was aimed at, and what came of it.
+// Target is an aim and its result.
 type Target struct{ Name, Aim, Measured, Verdict string }
 
-// Verdicts. A miss counts only outside the spread: where no repetition reached
-// the aim.
+// Verdicts. A target is missed only if no repetition reached the aim.
 const (
 	reached     = "reached"
 	withinNoise = "within the spread"
@@ -29,13 +28,13 @@ func Targets(r *measure.Results) (all []Target) {
 	return all
 }
 
-// outcome is a figure by repetition, and the cell it is of.
+// outcome is a figure by repetition, and its cell.
 type outcome struct {
 	series measure.Series
 	cell   measure.Cell
 }
 
-// worst is the outcome with the largest median.
+// worst returns the outcome with the largest median.
 func worst(outcomes []outcome) (found outcome) {
 	for _, o := range outcomes {
 		if len(o.series) > 0 && (found.series == nil || o.series.Median() > found.series.Median()) {
@@ -45,7 +44,7 @@ func worst(outcomes []outcome) (found outcome) {
 	return found
 }
 
-// atMost judges the worst of some ratios.
+// atMost judges the worst of several ratios.
 func atMost(name string, bound float64, outcomes []outcome) Target {
 	w := worst(outcomes)
 	t := Target{Name: name, Aim: fmt.Sprintf("≤ %.2f ×", bound), Measured: "-", Verdict: notMeasured}
@@ -79,7 +78,7 @@ func describe(c measure.Cell) string {
 	return fmt.Sprintf("%s, %s, %s", c.Mix, outcome, cores)
 }
 
-// ratios compare a peer with another in every cell of some mixes.
+// ratios compares a peer with another in every cell of some mixes.
 func ratios(r *measure.Results, peer, base string, mixes ...string) (all []outcome) {
 	for _, cell := range cells(r, peer, mixes...) {
 		other := cell
@@ -91,7 +90,7 @@ func ratios(r *measure.Results, peer, base string, mixes ...string) (all []outco
 	return all
 }
 
-// againstBest compares a peer in every cell with the fastest of some others.
+// againstBest compares a peer in every cell with the fastest of several others.
 func againstBest(r *measure.Results, peer string, others []string, mixes ...string) (all []outcome) {
 	for _, cell := range cells(r, peer, mixes...) {
 		best := outcome{}
@@ -140,7 +139,7 @@ func limiterTargets(r *measure.Results) []Target {
 	}
 }
 
-// cachedTarget is in ns and not a ratio.
+// cachedTarget is in ns, not a ratio.
 func cachedTarget(r *measure.Results) Target {
 	const bound = 10
 	t := Target{Name: "`Limiter.Allow` with the cached clock", Aim: fmt.Sprintf("≤ %d ns", bound), Measured: "-", Verdict: notMeasured}
@@ -156,7 +155,7 @@ func cachedTarget(r *measure.Results) Target {
 	return t
 }
 
-// knownMixes are the names of the mixes whose keys are known to the peers.
+// knownMixes returns the names of the mixes whose keys the peers know.
 func knownMixes(r *measure.Results) (names []string) {
 	for _, mix := range r.Config.Mixes {
 		if !mix.Fresh {
@@ -175,7 +174,7 @@ func exactRivals(r *measure.Results) (names []string) {
 	return names
 }
 
-// oneWord are our keyed token buckets, and how they are called here.
+// oneWord are Weir's keyed token buckets and their names in the report.
 var oneWord = []struct{ name, peer string }{
 	{"Keyed", peers.OursKeyed + "tokenbucket"},
 	{"Memory", peers.OursMemory + "tokenbucket"},
@@ -207,8 +206,7 @@ func freshTargets(r *measure.Results) (all []Target) {
 	return all
 }
 
-// allocations counts less than one in a hundred calls as none: a table that
-// grows has to get its memory somewhere.
+// allocations treats less than one in a hundred calls as none, because a growing table has to allocate.
 func allocations(r *measure.Results, name, peer, mix string) Target {
 	t := Target{Name: name, Aim: "0", Measured: "-", Verdict: notMeasured}
 	most := -1.0
@@ -223,7 +221,7 @@ func allocations(r *measure.Results, name, peer, mix string) Target {
 	return t
 }
 
-// algorithmTargets compare our algorithms with one another, in the same mix.
+// algorithmTargets compares Weir's algorithms with one another in the same mix.
 func algorithmTargets(r *measure.Results) (all []Target) {
 	for _, over := range []struct{ name, prefix string }{{"Keyed", peers.OursKeyed}, {"Memory", peers.OursMemory}} {
 		for _, a := range []struct {
@@ -231,7 +229,7 @@ func algorithmTargets(r *measure.Results) (all []Target) {
 			bound float64
 		}{{"fixedwindow", 1.3}, {"slidingwindow", 1.3}, {"slidinglog", 3}} {
 			if over.prefix == peers.OursKeyed && a.name == "slidinglog" {
-				continue // measured with the engine alone
+				continue // measured with the engine only
 			}
 			name := fmt.Sprintf("`%s`, %s over token bucket", over.name, a.name)
 			all = append(all, atMost(name, a.bound, ratios(r, over.prefix+a.name, over.prefix+"tokenbucket", knownMixes(r)...)))

@@ -41,7 +41,7 @@ func footprintTargets(r *measure.Results, name, peer string) []Target {
 	return []Target{size, collection}
 }
 
-// latencyTarget counts what the machine does to the loop itself as spread.
+// latencyTarget counts the machine's own delays, seen in the loop, as spread.
 func latencyTarget(r *measure.Results, name, peer, phase string) Target {
 	t := Target{Name: fmt.Sprintf("`%s`, p99.99 of a decision, %s", name, phase),
 		Aim: "< " + mostP9999.String(), Measured: "-", Verdict: notMeasured}

@@ -1,5 +1,4 @@
-// Package workload makes the keys that the peers are asked about, beforehand,
-// and knows how many of them are distinct. Start with Mixes.
+// Package workload prepares the keys of the measurements and knows how many of them are distinct. Start with Mixes.
 package workload
 
 import (
@@ -8,10 +7,10 @@ import (
 	"strings"
 )
 
-// KeyBytes is how long every key is.
+// KeyBytes is the length of every key.
 const KeyBytes = 13
 
-// Key is the text of key number i, to 99,999,999, made anew.
+// Key returns the text of key number i, up to 99,999,999, as a new string.
 func Key(i int) string {
 	text := keyText(i)
 	return string(text[:])
@@ -26,9 +25,8 @@ func keyText(i int) [KeyBytes]byte {
 	return text
 }
 
-// Sequence is keys in the order in which they are asked about. Their texts lie
-// side by side in that order, so that reading a key costs next to nothing, as
-// for a server that has just read it from the wire.
+// Sequence is the keys of a measurement in order. Their texts lie side by side in that order, so that reading a key
+// is cheap, as in a server that has just read it from the network.
 type Sequence struct {
 	text string
 	ids  []uint32
@@ -44,15 +42,15 @@ func newSequence(ids []uint32) *Sequence {
 	return &Sequence{text.String(), ids}
 }
 
-// Len is how many keys the sequence has until it repeats.
+// Len returns the number of keys before the sequence repeats.
 func (s *Sequence) Len() int { return len(s.ids) }
 
-// Key is the key at a position below Len.
+// Key returns the key at a position below Len.
 func (s *Sequence) Key(position int) string {
 	return s.text[position*KeyBytes : position*KeyBytes+KeyBytes]
 }
 
-// Mark sets the bits of the keys of count positions from the first one on.
+// Mark sets the bits of the keys at count positions from first on.
 func (s *Sequence) Mark(seen []uint64, first, count int) {
 	for i := range min(count, len(s.ids)) {
 		id := s.ids[(first+i)%len(s.ids)]
@@ -60,7 +58,7 @@ func (s *Sequence) Mark(seen []uint64, first, count int) {
 	}
 }
 
-// Uniform draws from n keys, each as likely as any other.
+// Uniform draws from n equally likely keys.
 func Uniform(n, draws int, seed uint64) *Sequence {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
 	ids := make([]uint32, draws)
@@ -70,10 +68,10 @@ func Uniform(n, draws int, seed uint64) *Sequence {
 	return newSequence(ids)
 }
 
-// Zipf draws from n keys: key i with a chance in proportion to 1/(i+1)^s.
+// Zipf draws from n keys: key i with a probability proportional to 1/(i+1)^s.
 func Zipf(n, draws int, s float64, seed uint64) *Sequence {
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(seed, uint64(n))), s, 1, uint64(n-1))
-	scatter := rand.New(rand.NewPCG(1, 1)).Perm(n) // popular keys are no neighbours
+	scatter := rand.New(rand.NewPCG(1, 1)).Perm(n) // scatter the popular keys
 	ids := make([]uint32, draws)
 	for i := range ids {
 		ids[i] = uint32(scatter[zipf.Uint64()])
@@ -81,7 +79,7 @@ func Zipf(n, draws int, s float64, seed uint64) *Sequence {
 	return newSequence(ids)
 }
 
-// Fresh is n keys from the first one on that never repeat.
+// Fresh returns n keys from first on, which never repeat.
 func Fresh(first, n int) *Sequence {
 	ids := make([]uint32, n)
 	for i := range ids {
@@ -90,13 +88,13 @@ func Fresh(first, n int) *Sequence {
 	return newSequence(ids)
 }
 
-// uniformDistinct is how many of n keys are expected in so many draws.
+// uniformDistinct returns the expected number of distinct keys in draws from n.
 func uniformDistinct(n, draws int) float64 {
 	return float64(n) * -math.Expm1(float64(draws)*math.Log1p(-1/float64(n)))
 }
 
-// zipfDistinct is the same for Zipf. Far from the head, neighbours are as
-// likely as one another to a hundredth of a percent, and are summed as one.
+// zipfDistinct returns the same for Zipf. Far from the head it sums neighbouring keys together, whose probabilities
+// differ by less than a hundredth of a percent.
 func zipfDistinct(n, draws int, s float64) (sum float64) {
 	var total float64
 	zipfGroups(n, s, func(weight float64, keys int) { total += weight * float64(keys) })

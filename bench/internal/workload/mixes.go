@@ -7,31 +7,31 @@ import (
 	"github.com/weirflow/weir/bench/internal/peers"
 )
 
-// Mix is one way to ask: about how many keys, and which of them how often.
+// Mix is a distribution of calls over keys.
 type Mix struct {
 	Name string
-	Keys int     // how many there are; the peer knows all of them before
+	Keys int     // the number of keys, which the peer knows beforehand
 	Skew float64 // the exponent of a Zipf distribution; 0 is uniform
-	// Fresh says that no key ever repeats and the peer knows none before.
+	// Fresh means that no key repeats and the peer knows none beforehand.
 	Fresh bool
-	// LogPeriod keeps a log or a gate to a handful of entries for each key.
+	// LogPeriod keeps the entries of a log or a gate to a few per key.
 	LogPeriod time.Duration
 
 	once      sync.Once
 	sequences []*Sequence
 }
 
-// Workers is how many sequences each mix has.
+// Workers is the number of sequences of a mix.
 const Workers = 2
 
 const (
 	window    = 30 * 24 * time.Hour
-	logCount  = 1 << 20 // never reached within a LogPeriod, nor is one each ns
+	logCount  = 1 << 20 // never reached within a LogPeriod, even at one per ns
 	zipfSkew  = 1.01
 	drawsMost = 1 << 20
 )
 
-// Mixes are those of keyed limiters; the last asks about so many fresh keys.
+// Mixes returns the mixes of keyed limiters. The last has fresh new keys.
 func Mixes(fresh int) []*Mix {
 	return []*Mix{
 		{Name: "one key", Keys: 1, LogPeriod: time.Microsecond},
@@ -42,9 +42,8 @@ func Mixes(fresh int) []*Mix {
 	}
 }
 
-// Allowed is a limit that admits every call of the mix, with states that stay
-// alive for seconds after a single call. The budget of a bucket is what is
-// left of nine years, which is as far as words of 64 bits commonly reach.
+// Allowed returns a limit that admits every call of the mix. Its states stay alive for seconds after a single call.
+// The capacity of a bucket is limited to nine years, as far as the 64-bit words of many peers reach.
 func (m *Mix) Allowed() peers.Limit {
 	l := peers.Limit{Burst: 1e7, Refill: 10 * time.Second, Window: window, LogCount: min(logCount, int64(m.LogPeriod)), LogPeriod: m.LogPeriod}
 	if m.Keys == 1 {
@@ -53,13 +52,12 @@ func (m *Mix) Allowed() peers.Limit {
 	return l
 }
 
-// Denied is a limit that refuses every call to a key but its first.
+// Denied returns a limit that refuses every call on a key except the first.
 func (m *Mix) Denied() peers.Limit {
 	return peers.Limit{Burst: 1, Refill: window, Window: window, LogCount: 1, LogPeriod: window}
 }
 
-// Sequences are the keys for each worker. Fresh keys are one sequence, to be
-// divided.
+// Sequences returns the keys of each worker. Fresh keys are one sequence, which the workers divide.
 func (m *Mix) Sequences() []*Sequence {
 	m.once.Do(func() {
 		if m.Fresh {
@@ -81,8 +79,8 @@ func (m *Mix) sequence(worker uint64) *Sequence {
 	return Uniform(m.Keys, draws, worker)
 }
 
-// Distinct is how many keys are expected to be asked about in so many draws,
-// where keys are not fresh and the sequences do not begin anew.
+// Distinct returns the expected number of distinct keys, for keys that are not fresh and sequences that do not
+// repeat.
 func (m *Mix) Distinct(draws int) float64 {
 	if m.Skew > 0 {
 		return zipfDistinct(m.Keys, draws, m.Skew)

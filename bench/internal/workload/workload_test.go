@@ -16,8 +16,7 @@ func TestKeysAreThirteenBytes(t *testing.T) {
 	}
 }
 
-// The drawn keys are counted one by one here, and the expectation is not made
-// from them.
+// The test counts the drawn keys one by one. The expectation does not depend on them.
 func TestSequencesTouchAsManyKeysAsExpected(t *testing.T) {
 	const keys, draws = 10_000, 20_000
 	tests := []struct {
@@ -42,7 +41,7 @@ func TestSequencesTouchAsManyKeysAsExpected(t *testing.T) {
 
 func TestMarkCountsWhatWasRead(t *testing.T) {
 	seen := make([]uint64, 2)
-	Fresh(10, 5).Mark(seen, 3, 4) // 13, 14, then 10 and 11 again from the start
+	Fresh(10, 5).Mark(seen, 3, 4) // 13, 14, then again from the start: 10 and 11
 	if got, want := seen[0], uint64(1<<13|1<<14|1<<10|1<<11); got != want {
 		t.Errorf("marked %b, want %b", got, want)
 	}
