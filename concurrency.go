@@ -49,8 +49,8 @@ func (l Concurrency) String() string {
 // MarshalText is String.
 func (l Concurrency) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l Concurrency) algorithm() algorithm.Algorithm {
-	return algorithm.NewConcurrency(l.Slots, int64(l.Lease))
+func (l Concurrency) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewConcurrency(l.Slots, t.of("lease", l.Lease))
 }
 
 var concurrencyKind = kind{

@@ -42,8 +42,8 @@ func (l Cycle) String() string {
 // MarshalText is String.
 func (l Cycle) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l Cycle) algorithm() algorithm.Algorithm {
-	return algorithm.NewCycle(l.Rate.Count, int64(l.Rate.Period), int64(l.Origin))
+func (l Cycle) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewCycle(l.Rate.Count, t.of("period", l.Rate.Period), t.of("origin", l.Origin))
 }
 
 var cycleKind = kind{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/line"
+	"github.com/weirflow/weir/internal/rule"
 )
 
 // Sentinels, by situation. Test for them with errors.Is.
@@ -205,15 +206,4 @@ func MayHaveCounted(err error) bool {
 	return !errors.As(err, &said) || said.MayHaveCounted()
 }
 
-// undecided is the error of a call that counted nothing.
-type undecided struct{ error }
-
-func (e undecided) Unwrap() error { return errors.Unwrap(e.error) }
-
-func (undecided) MayHaveCounted() bool { return false }
-
-// cannotDecide wraps the reason why an engine could not decide. The call counted
-// nothing.
-func cannotDecide(op string, err error) error {
-	return undecided{fmt.Errorf("weir: %s: could not decide: %w", op, err)}
-}
+func cannotDecide(op string, err error) error { return rule.CannotDecide(op, err) }

@@ -33,12 +33,12 @@ var toyKind = kind{
 	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (l Toy) Validate() error                { return within(l.String(), "rest", l.Rest, 1, MaxPeriod) }
-func (l Toy) String() string                 { return "toy " + durationText(l.Rest) }
-func (l Toy) MarshalText() ([]byte, error)   { return []byte(l.String()), nil }
-func (l Toy) algorithm() algorithm.Algorithm { return resting(l.Rest) }
-func (Toy) kind() *kind                      { return &toyKind }
-func (l Toy) window() string                 { return durationText(l.Rest) }
+func (l Toy) Validate() error                        { return within(l.String(), "rest", l.Rest, 1, MaxPeriod) }
+func (l Toy) String() string                         { return "toy " + durationText(l.Rest) }
+func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
+func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting(t.of("rest", l.Rest)) }
+func (Toy) kind() *kind                              { return &toyKind }
+func (l Toy) window() string                         { return durationText(l.Rest) }
 
 // resting is the ns that the toy rests. State: A is when its rest ends.
 type resting int64
@@ -125,7 +125,7 @@ func (k *kind) problems(texts []string) (problems []string) {
 		if err != nil || limit.kind().name != k.name && k.name != "" {
 			continue
 		}
-		a := limit.algorithm()
+		a := limit.algorithm(nanoseconds)
 		seen["plans"][algorithm.Planned(a)] = true
 		seen["delays"][algorithm.Delays(a)] = true
 		seen["leases"][algorithm.Leases(a)] = true

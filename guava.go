@@ -37,7 +37,7 @@ func (l Bursty) String() string { return "bursty " + l.Rate.String() + " over " 
 // MarshalText is String.
 func (l Bursty) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l Bursty) algorithm() algorithm.Algorithm {
+func (l Bursty) algorithm(*ticks) algorithm.Algorithm {
 	return algorithm.NewBursty(l.Rate.perSecond(), l.Over.Seconds())
 }
 
@@ -110,7 +110,7 @@ func (l WarmUp) String() string {
 // MarshalText is String.
 func (l WarmUp) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l WarmUp) algorithm() algorithm.Algorithm {
+func (l WarmUp) algorithm(*ticks) algorithm.Algorithm {
 	cold := l.Cold
 	if cold == 0 {
 		cold = defaultCold

@@ -44,8 +44,8 @@ func (l LeakyBucket) String() string {
 // MarshalText is String.
 func (l LeakyBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l LeakyBucket) algorithm() algorithm.Algorithm {
-	return algorithm.NewLeakyBucket(l.Rate.Count, int64(l.Rate.Period), l.Queue, l.NoDelay)
+func (l LeakyBucket) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewLeakyBucket(l.Rate.Count, t.of("period", l.Rate.Period), l.Queue, l.NoDelay)
 }
 
 var leakyBucketKind = kind{

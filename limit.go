@@ -23,8 +23,9 @@ type Limit interface {
 	// values joined.
 	Validate() error
 
-	// algorithm makes the four functions. The limit is valid.
-	algorithm() algorithm.Algorithm
+	// algorithm makes the four functions, with all times in ticks. The limit
+	// is valid.
+	algorithm(t *ticks) algorithm.Algorithm
 
 	// kind is the entry of the limit in the registry.
 	kind() *kind
@@ -41,7 +42,39 @@ func compile(l Limit) (algorithm.Algorithm, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err
 	}
-	return l.algorithm(), nil
+	return l.algorithm(nanoseconds), nil
+}
+
+// ticks turn the durations of a limit into an engine's units of time.
+type ticks struct {
+	tick  time.Duration
+	limit Limit
+	err   error // of durations that are not whole ticks
+}
+
+// nanoseconds are the ticks of all that decide in this process. They never fail.
+var nanoseconds = &ticks{tick: 1}
+
+func (t *ticks) of(field string, d time.Duration) int64 {
+	if d%t.tick != 0 {
+		t.err = errors.Join(t.err, &LimitError{Limit: t.limit.String(), Field: field, Code: CodeEngine,
+			Reason: fmt.Sprintf("%s is not a whole number of the engine's ticks of %s", spokenDuration(d), spokenDuration(t.tick))})
+	}
+	return int64(d / t.tick)
+}
+
+// algorithmIn makes the four functions of a limit that rules hold, with all times
+// in ticks.
+func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
+	if _, err := compile(l); err != nil {
+		return nil, err
+	}
+	if refusal := l.kind().refusal(l); refusal != nil {
+		return nil, refusal
+	}
+	t := ticks{tick: max(tick, 1), limit: l}
+	made := l.algorithm(&t)
+	return made, t.err
 }
 
 // bounded is a check of one int64 field.

@@ -209,7 +209,7 @@ func (m *Memory) merge(ctx context.Context, op string, requests []Request, space
 // room.
 func describe(op string, merged []rule.Request, a *algorithm.Answer, err error) (d Decision, _ error) {
 	if full, ok := err.(*memory.NoRoomError); ok {
-		return Decision{}, undecided{fmt.Errorf("weir: %s: rule %q: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
+		return Decision{}, rule.Undecided{Err: fmt.Errorf("weir: %s: rule %q: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
 	}
 	d.describe(a)
 	q := &merged[a.Binding]

@@ -72,7 +72,7 @@ func (l NginxLimitReq) String() string {
 // MarshalText is String.
 func (l NginxLimitReq) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l NginxLimitReq) algorithm() algorithm.Algorithm { return l.compiled() }
+func (l NginxLimitReq) algorithm(*ticks) algorithm.Algorithm { return l.compiled() }
 
 func (l NginxLimitReq) compiled() *algorithm.Nginx {
 	delay := l.Delay

@@ -25,8 +25,8 @@ func (l RateGate) String() string { return "rate gate " + l.Rate.String() }
 // MarshalText is String.
 func (l RateGate) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l RateGate) algorithm() algorithm.Algorithm {
-	return algorithm.NewRateGate(l.Rate.Count, int64(l.Rate.Period))
+func (l RateGate) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewRateGate(l.Rate.Count, t.of("period", l.Rate.Period))
 }
 
 var rateGateKind = kind{

@@ -27,7 +27,7 @@ func limitOf(id string, capacity int64) (Limit, error) {
 		if err := limit.Validate(); err != nil {
 			return nil, err
 		}
-		if identity(limit) != id || limit.algorithm().Capacity() != capacity {
+		if identity(limit) != id || limit.algorithm(nanoseconds).Capacity() != capacity {
 			return nil, fmt.Errorf("%q with a capacity of %d is no limit", id, capacity)
 		}
 		return limit, nil
@@ -41,5 +41,5 @@ func algorithmOf(id string, capacity int64) (algorithm.Algorithm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limit.algorithm(), nil
+	return limit.algorithm(nanoseconds), nil
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/memory"
 	"github.com/weirflow/weir/internal/rule"
 )
@@ -21,6 +23,10 @@ type Rule struct {
 
 func init() {
 	rule.Of = func(r any) *rule.Compiled { return r.(*Rule).maybeCompiled() }
+	rule.AlgorithmOf = func(l any, tick time.Duration) (algorithm.Algorithm, error) {
+		limit, _ := l.(Limit)
+		return algorithmIn(limit, tick)
+	}
 }
 
 // maybeCompiled is the compiled form; nil of a rule that is nil.

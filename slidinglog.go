@@ -49,8 +49,8 @@ func (l SlidingLog) String() string {
 // MarshalText is String.
 func (l SlidingLog) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l SlidingLog) algorithm() algorithm.Algorithm {
-	return algorithm.NewSlidingLog(l.Rate.Count, int64(l.Rate.Period), int64(l.Gap), l.CountDenied)
+func (l SlidingLog) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewSlidingLog(l.Rate.Count, t.of("period", l.Rate.Period), t.of("gap", l.Gap), l.CountDenied)
 }
 
 var slidingLogKind = kind{

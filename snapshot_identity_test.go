@@ -27,12 +27,12 @@ func everyIdentity() (limits []Limit) {
 // of its identity: the name, the capacity, and when states are idle.
 func TestLimitsOfAnIdentityForgetAlike(t *testing.T) {
 	for _, limit := range everyIdentity() {
-		a := limit.algorithm()
+		a := limit.algorithm(nanoseconds)
 		again, err := limitOf(identity(limit), a.Capacity())
 		if err != nil || identity(again) != identity(limit) {
 			t.Fatalf("%s: %q makes %v and error %v", limit, identity(limit), again, err)
 		}
-		b := again.algorithm()
+		b := again.algorithm(nanoseconds)
 		now := int64(1_700_000_000_123_456_789)
 		for _, n := range []int64{1, a.Capacity(), 3 * min(a.Capacity(), MaxCount/3)} {
 			state := a.Take(a.Fresh(), now, n)
@@ -57,7 +57,7 @@ func wordsForgetAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state al
 	if err != nil {
 		t.Fatalf("%s: %v", limit, err)
 	}
-	other := one.algorithm().(algorithm.Worder)
+	other := one.algorithm(nanoseconds).(algorithm.Worder)
 	base := now - word.Slack
 	word, ok := words.Pack(state, base)
 	if !ok {

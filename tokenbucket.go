@@ -43,8 +43,8 @@ func (l TokenBucket) String() string {
 // MarshalText is String.
 func (l TokenBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l TokenBucket) algorithm() algorithm.Algorithm {
-	return algorithm.NewTokenBucket(l.Rate.Count, int64(l.Rate.Period), l.burst())
+func (l TokenBucket) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewTokenBucket(l.Rate.Count, t.of("period", l.Rate.Period), l.burst())
 }
 
 var tokenBucketKind = kind{

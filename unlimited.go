@@ -31,8 +31,8 @@ func (l Unlimited) MarshalText() ([]byte, error) { return []byte(l.String()), ni
 // MarshalText is String.
 func (l DenyAll) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (Unlimited) algorithm() algorithm.Algorithm { return algorithm.NewUnlimited() }
-func (DenyAll) algorithm() algorithm.Algorithm   { return algorithm.NewDenyAll() }
+func (Unlimited) algorithm(*ticks) algorithm.Algorithm { return algorithm.NewUnlimited() }
+func (DenyAll) algorithm(*ticks) algorithm.Algorithm   { return algorithm.NewDenyAll() }
 
 var unlimitedKind = kind{
 	name:   "unlimited",

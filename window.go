@@ -23,8 +23,8 @@ func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() 
 // MarshalText is String.
 func (l FixedWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l FixedWindow) algorithm() algorithm.Algorithm {
-	return algorithm.NewFixedWindow(l.Rate.Count, int64(l.Rate.Period))
+func (l FixedWindow) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewFixedWindow(l.Rate.Count, t.of("period", l.Rate.Period))
 }
 
 var fixedWindowKind = kind{
@@ -59,8 +59,8 @@ func (l SlidingWindow) String() string { return "sliding window " + l.Rate.Strin
 // MarshalText is String.
 func (l SlidingWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-func (l SlidingWindow) algorithm() algorithm.Algorithm {
-	return algorithm.NewSlidingWindow(l.Rate.Count, int64(l.Rate.Period))
+func (l SlidingWindow) algorithm(t *ticks) algorithm.Algorithm {
+	return algorithm.NewSlidingWindow(l.Rate.Count, t.of("period", l.Rate.Period))
 }
 
 var slidingWindowKind = kind{

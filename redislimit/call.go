@@ -73,7 +73,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 // read fills in the answers of a reply.
 func (e *Engine) read(text string, submissions []*submission) {
 	r := reply{left: text, since: math.Inf(-1)}
-	now := micros(r.double())
+	now := int64(r.double())
 	if e.options.DenyNewServer {
 		r.since = r.double()
 	}

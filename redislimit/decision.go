@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/enginekit"
 )
-
-const algorithmNever = algorithm.Never
 
 // decision is one question to the script, and its answer.
 type decision struct {
@@ -28,83 +26,41 @@ type part struct {
 	request int // which request asks
 	cost    int64
 	lease   uint64
-	measure measure
+	measure enginekit.Measure
+	numbers [3]int64 // of a state that is read
 }
 
-// measure is what a decision found of a part, in us.
-type measure struct {
-	before int64 // the wait of the cost before anything was written
-	after  int64 // and after
-	room   int64
-	reset  int64 // the wait of the capacity
-	delay  int64
-}
-
-// measureState asks the algorithm what the script did not tell: the state is
+// measureState asks the functions what the script did not tell: the state is
 // that before the decision. So there is one source of what an answer says, and
 // the script only has to be right about who is admitted.
-func (p *part) measureState(s algorithm.State, now int64, wrote bool) {
-	a := p.limit.algorithm
-	p.measure = measure{before: p.wait(s, now)}
+func (p *part) measureState(s enginekit.State, now int64, wrote bool) {
+	f, m := p.limit.functions, &p.measure
+	before := f.Wait(s, now, p.cost)
+	m.Before = duration(before)
 	taken := s
-	if p.cost > 0 && (wrote || p.limit.delay != nil && p.measure.before == 0) {
-		taken = a.Take(s, now, p.cost)
-	}
-	if p.limit.delay != nil && p.cost > 0 && (wrote || p.measure.before == 0) {
-		p.measure.delay = p.limit.delay(taken, now)
+	if p.cost > 0 && (wrote || before == 0 && f.Delays()) {
+		taken = f.Take(s, now, p.cost, 0)
+		m.Delay = duration(f.Delay(taken, now))
 	}
 	if wrote {
 		s = taken
 		if p.cost < 0 {
-			s = a.Give(s, now, magnitude(p.cost))
+			s = f.Give(s, now, magnitude(p.cost), 0)
 		}
 	}
-	p.measure.after = p.wait(s, now)
-	p.measure.room = a.Room(s, now)
-	p.measure.reset = a.Wait(s, now, a.Capacity())
+	m.After = duration(f.Wait(s, now, p.cost))
+	m.Remaining = f.Room(s, now)
+	m.ResetAfter = duration(f.ResetAfter(s, now))
 }
 
-func (p *part) wait(s algorithm.State, now int64) int64 {
-	switch {
-	case p.cost <= 0:
-		return 0
-	case p.cost > p.limit.capacity:
-		return algorithm.Never
-	}
-	return p.limit.algorithm.Wait(s, now, p.cost)
-}
-
-// answer puts the parts of a decision together: the wait of all is the largest,
-// the room of all the smallest.
+// answer puts together what was measured of the parts of a decision.
 func answer(o op, parts []part, requests []weir.Request) weir.Decision {
-	wait, binding, tightest := int64(0), -1, 0
-	var after, reset int64
+	var space [4]*enginekit.Measure
+	measures := space[:0]
 	for i := range parts {
-		m := &parts[i].measure
-		if m.before > wait {
-			wait, binding = m.before, i
-		}
-		if m.room < parts[tightest].measure.room {
-			tightest = i
-		}
-		after, reset = max(after, m.after), max(reset, m.reset)
+		measures = append(measures, &parts[i].measure)
 	}
-	d := weir.Decision{
-		Allowed:    wait == 0,
-		Limit:      parts[tightest].limit.capacity,
-		Remaining:  parts[tightest].measure.room,
-		ResetAfter: duration(reset),
-	}
-	if wait != 0 && (o == opRecord || o == opTake && parts[0].limit.denied) {
-		wait = after
-	}
-	d.RetryAfter = duration(wait)
-	if binding < 0 {
-		binding = tightest
-	}
-	if o != opRecord && d.Allowed {
-		d.Delay = duration(parts[0].measure.delay)
-	}
+	d, binding := enginekit.Compose(enginekit.Op(o.String()), measures)
 	q := &requests[parts[binding].request]
 	d.Rule, d.Key = q.Rule.Name(), q.Key
 	return d
@@ -114,7 +70,7 @@ func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 func (d *decision) agrees() bool {
 	fits := true
 	for i := range d.parts {
-		fits = fits && d.parts[i].measure.before == 0
+		fits = fits && d.parts[i].measure.Before == 0
 	}
 	return fits == d.admitted
 }
@@ -135,9 +91,9 @@ func (d *decision) held(since float64, now int64) (held bool) {
 func (d *decision) hold(since float64, now int64) {
 	for i := range d.parts {
 		if wait := d.parts[i].until(since) - now; wait > 0 {
-			m := &d.parts[i].measure
-			m.before, m.after, m.reset = max(m.before, wait), max(m.after, wait), max(m.reset, wait)
-			m.room, m.delay = 0, 0
+			m, wait := &d.parts[i].measure, duration(wait)
+			m.Before, m.After, m.ResetAfter = max(m.Before, wait), max(m.After, wait), max(m.ResetAfter, wait)
+			m.Remaining, m.Delay = 0, 0
 		}
 	}
 }

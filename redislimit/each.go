@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // TakeEach decides each request on its own, in order, in as few calls as the
 // bound of a batch allows. In a cluster the lanes are asked at the same time;
 // requests of one key are always of one lane, and so decided in order.
 func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results []weir.Result) error {
-	if len(requests) != len(results) {
-		return &weir.RequestError{Op: opTake.String(), Field: "results", Reason: fmt.Sprintf("are %d for %d requests", len(results), len(requests))}
+	if err := enginekit.CheckEach(requests, results); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return cannotDecide(opTake.String(), err)
@@ -49,7 +50,7 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 	for i := range requests {
 		results[i] = weir.Result{}
 		one := requests[i : i+1]
-		err := weir.CheckRequests(opTake.String(), one)
+		_, err := enginekit.Merge(enginekit.Take, one)
 		var parts []part
 		if err == nil {
 			parts, _, err = e.parts(space[len(space):], one)

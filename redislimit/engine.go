@@ -15,8 +15,6 @@ package redislimit
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +22,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Engine is a weir.Engine over Redis. All methods may be called concurrently.
@@ -147,20 +146,13 @@ func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.R
 
 // Check says which limits of the rules are beyond what Redis holds exactly.
 func (e *Engine) Check(rules ...*weir.Rule) error {
-	var problems []error
-	for i, r := range rules {
-		if r == nil || len(r.States()) == 0 {
-			problems = append(problems, &weir.RequestError{Op: "check", Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, len(rules))})
-			continue
-		}
-		problems = append(problems, weir.Kept(r, compile).err)
-	}
-	return errors.Join(problems...)
+	return enginekit.Check(rules, func(r *weir.Rule) error { return enginekit.Keep(r, compile).err })
 }
 
 // decide answers requests that are one decision.
 func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (weir.Decision, error) {
-	if err := weir.CheckRequests(o.String(), requests); err != nil {
+	requests, err := enginekit.Merge(enginekit.Op(o.String()), requests)
+	if err != nil {
 		return weir.Decision{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -204,22 +196,14 @@ func (e *Engine) committer(lane int) *committer {
 	return &lanes[lane%len(lanes)]
 }
 
-// parts are the limits of the requests with their keys; costs of the same rule
-// and key are summed. oneLane says that one call can decide them.
+// parts are the limits of the requests, which are merged, with their keys.
+// oneLane says that one call can decide them.
 func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, oneLane bool, err error) {
 	oneLane = true
 	all := len(e.committers()) == 1
 	for i := range requests {
 		q := &requests[i]
-		if first := weir.SameState(requests[:i], *q); first >= 0 {
-			for j := range parts {
-				if parts[j].request == first {
-					parts[j].cost = weir.SumCosts(parts[j].cost, q.Cost)
-				}
-			}
-			continue
-		}
-		c := weir.Kept(q.Rule, compile)
+		c := enginekit.Keep(q.Rule, compile)
 		if c.err != nil {
 			return nil, false, c.err
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // What this engine holds exactly. Whatever lies beyond is refused by Check, and
@@ -64,8 +64,7 @@ type limit struct {
 	most      int64 // units that a bucket can be recorded at once
 	fill      span  // what the burst takes
 
-	algorithm algorithm.Algorithm // of what is not measured
-	delay     func(s algorithm.State, now int64) int64
+	functions enginekit.Functions // in ticks
 }
 
 // span is a time of whole us and a rest in 1/den us.
@@ -80,7 +79,7 @@ type compiled struct {
 func compile(r *weir.Rule) *compiled {
 	c := &compiled{}
 	var problems []error
-	states := r.States()
+	states := enginekit.StateNames(r)
 	for i, l := range r.Limits() {
 		made, err := newLimit(l)
 		made.state = made.stateOf(states[i])
@@ -120,31 +119,25 @@ func newLimit(l weir.Limit) (limit, error) {
 			burst = l.Rate.Count
 		}
 		made = newBucket(&b, l.Rate, burst, "burst")
-		made.algorithm = algorithm.NewTokenBucket(l.Rate.Count, made.period, burst)
 	case weir.LeakyBucket:
 		letter = "l"
 		made = newBucket(&b, l.Rate, l.Queue+1, "queue")
 		b.count("nodelay", l.NoDelay, MaxCount)
-		leaky := algorithm.NewLeakyBucket(l.Rate.Count, made.period, l.Queue, l.NoDelay)
-		made.algorithm, made.delay = leaky, leaky.Delay
 	case weir.FixedWindow:
 		letter = "f"
 		made = newWindow(&b, l.Rate, kindWindow, MaxCount)
-		made.algorithm = algorithm.NewFixedWindow(l.Rate.Count, made.period)
 	case weir.SlidingWindow:
 		letter = "w"
 		made = newWindow(&b, l.Rate, kindWindow, MaxCount)
 		made.weighs = true
-		made.algorithm = algorithm.NewSlidingWindow(l.Rate.Count, made.period)
 	case weir.Cycle:
 		letter = "c"
 		made = newWindow(&b, l.Rate, kindCycle, MaxCount)
-		made.origin = floorMod(b.ticks("origin", l.Origin), made.period)
-		made.algorithm = algorithm.NewCycle(l.Rate.Count, made.period, made.origin)
+		made.origin = floorMod(ticks(l.Origin), made.period)
 	case weir.SlidingLog:
 		letter = "s"
 		made = newWindow(&b, l.Rate, kindLog, MaxLog)
-		made.gap = b.ticks("gap", l.Gap)
+		made.gap = ticks(l.Gap)
 		made.denied = l.CountDenied
 	case weir.RateGate:
 		letter = "g"
@@ -153,17 +146,21 @@ func newLimit(l weir.Limit) (limit, error) {
 	case weir.Concurrency:
 		letter = "n"
 		b.count("slots", l.Slots, MaxLog)
-		made = limit{kind: kindSlots, capacity: l.Slots, period: b.ticks("lease", l.Lease)}
+		made = limit{kind: kindSlots, capacity: l.Slots, period: ticks(l.Lease)}
 	default:
 		b.refuse("value", "is not one that Redis holds")
 	}
 	made.letter = letter
+	var err error
+	if made.functions, err = enginekit.FunctionsOf(l, Tick); err != nil {
+		b.problems = append(b.problems, err)
+	}
 	return made, errors.Join(b.problems...)
 }
 
 func newWindow(b *bounds, r weir.Rate, k kind, most int64) limit {
 	b.count("rate", r.Count, most)
-	return limit{kind: k, capacity: r.Count, period: max(b.ticks("period", r.Period), 1)}
+	return limit{kind: k, capacity: r.Count, period: max(ticks(r.Period), 1)}
 }
 
 func newBucket(b *bounds, r weir.Rate, burst int64, name string) limit {
@@ -212,30 +209,32 @@ func (l *limit) spent() float64 {
 	return float64(l.period)
 }
 
-// fresh is the state of a key never seen; only of what is not measured.
-func (l *limit) fresh() algorithm.State { return l.algorithm.Fresh() }
-
-// read makes the algorithm's state of the stored numbers.
-func (l *limit) read(a, b, c float64) algorithm.State {
+// read makes the state of the part of the stored numbers; not ok if they are none.
+func (p *part) read(a, b, c float64) (s enginekit.State, ok bool) {
+	l, numbers := p.limit, p.numbers[:]
 	switch {
 	case l.kind == kindBucket && c == 0, math.IsInf(a, -1):
-		return l.fresh()
+		return l.functions.Fresh(), true
 	case l.kind == kindBucket:
-		return bucketState(int64(a), int64(b), int64(c))
-	case l.kind == kindCycle:
-		return algorithm.State{A: (int64(a) - l.origin) / l.period, B: int64(b)}
+		numbers[0], numbers[1] = instant(int64(a), int64(b), int64(c))
+		numbers[2] = int64(c)
+	case !l.weighs: // a fixed window, or a cycle
+		numbers = numbers[:2]
+		numbers[0], numbers[1] = (int64(a)-l.origin)/l.period, int64(b)
+	default:
+		numbers[0], numbers[1], numbers[2] = int64(a)/l.period, int64(b), int64(c)
 	}
-	return algorithm.State{A: int64(a) / l.period, B: int64(b), C: int64(c)}
+	return l.functions.FromNumbers(numbers)
 }
 
-// bucketState is the instant whole + rest/den in ticks of 1/den, as 128 bits.
-func bucketState(whole, rest, den int64) algorithm.State {
+// instant is whole + rest/den in 1/den us, as the halves of 128 bits.
+func instant(whole, rest, den int64) (high, low int64) {
 	hi, lo := bits.Mul64(uint64(whole), uint64(den))
 	if whole < 0 {
 		hi -= uint64(den)
 	}
 	lo, carry := bits.Add64(lo, uint64(rest), 0)
-	return algorithm.State{A: int64(hi + carry), B: int64(lo), C: den}
+	return int64(hi + carry), int64(lo)
 }
 
 // bounds collects what is out of bounds.
@@ -254,12 +253,8 @@ func (b *bounds) count(field string, value, most int64) {
 	}
 }
 
-func (b *bounds) ticks(field string, d time.Duration) int64 {
-	if d%Tick != 0 {
-		b.refuse(field, fmt.Sprintf("%v is not whole microseconds", d))
-	}
-	return int64(d / Tick)
-}
+// ticks is a duration in us. FunctionsOf refuses those that are not whole.
+func ticks(d time.Duration) int64 { return int64(d / Tick) }
 
 func gcd(a, b int64) int64 {
 	for b != 0 {

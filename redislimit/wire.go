@@ -4,6 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // This file speaks the script's language: its opening comment defines it.
@@ -223,12 +227,13 @@ func (r *reply) read(d *decision, now int64) {
 	wrote := d.op == opRecord || d.op == opTake && d.admitted
 	for i := range d.parts {
 		p := &d.parts[i]
+		m := &p.measure
+		*m = enginekit.Measure{Cost: p.cost, Capacity: p.limit.capacity, CountsDenied: p.limit.denied}
 		if p.limit.kind.measured() {
-			p.measure = measure{}
 			if d.op != opTake || !d.admitted {
-				p.measure.before, p.measure.after = micros(r.double()), micros(r.double())
+				m.Before, m.After = wait(r.double()), wait(r.double())
 			}
-			p.measure.room, p.measure.reset = units(r.double()), micros(r.double())
+			m.Remaining, m.ResetAfter = units(r.double()), wait(r.double())
 			continue
 		}
 		r.double() // to when the key lives
@@ -236,7 +241,12 @@ func (r *reply) read(d *decision, now int64) {
 		if p.limit.kind != kindCycle {
 			c = r.double()
 		}
-		p.measureState(p.limit.read(a, b, c), now, wrote)
+		state, ok := p.read(a, b, c)
+		if !ok {
+			d.err = errReply
+			continue
+		}
+		p.measureState(state, now, wrote)
 	}
 	if held {
 		d.hold(r.since, now)
@@ -246,12 +256,12 @@ func (r *reply) read(d *decision, now int64) {
 	}
 }
 
-// micros is a wait; one without end is Never.
-func micros(v float64) int64 {
+// wait is a wait of us; one without end is Never.
+func wait(v float64) time.Duration {
 	if v >= math.MaxInt64 {
-		return algorithmNever
+		return weir.Never
 	}
-	return int64(v)
+	return duration(int64(v))
 }
 
 func units(v float64) int64 { return int64(v) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
 )
@@ -83,6 +84,10 @@ func (c *Compiled) Alone() bool { return c.Parts[0].Algorithm.Solitary() }
 // Of is the compiled form of a *weir.Rule. Package weir sets it, so that no
 // exported signature of weir names a type of this package.
 var Of func(weirRule any) *Compiled
+
+// AlgorithmOf makes the four functions of a weir.Limit, with all times in ticks.
+// Package weir sets it.
+var AlgorithmOf func(weirLimit any, tick time.Duration) (algorithm.Algorithm, error)
 
 // Keep returns the value of type *T that the rule keeps, and makes it first if
 // there is none. A rule keeps one value: where engines of different types T ask

@@ -1,0 +1,102 @@
+package enginekit
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+)
+
+// Call is the requests of one call of an engine, checked and merged. Its parts
+// are decided together, all or nothing.
+type Call struct {
+	Op    Op
+	Parts []Part
+}
+
+// Part is one limit of one key in a call.
+type Part struct {
+	Functions
+	Request weir.Request // merged: Cost is the sum of the costs of one rule and key
+	Limit   int          // index of the limit in Request.Rule.Limits()
+	Name    string       // of the states of the limit: see StateNames
+	State   State        // what the key has used; NewCall sets that of a key never seen
+	Changed bool         // Decide changed the state, so it is to be stored
+}
+
+// StateKey names the state of the part among all states of an engine: the Name
+// and the key, joined by a NUL byte.
+func (p *Part) StateKey() string { return p.Name + "\x00" + p.Request.Key }
+
+// NewCall checks and merges the requests of a call and lays out its parts. The
+// error is a *weir.RequestError, or says that ctx has ended.
+func NewCall(ctx context.Context, op Op, requests []weir.Request) (*Call, error) {
+	merged, err := Merge(op, requests)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, CannotDecide(op, err)
+	}
+	c := &Call{Op: op, Parts: make([]Part, 0, len(merged))}
+	for _, q := range merged {
+		limits := rule.Of(q.Rule).Parts
+		for i := range limits {
+			f := Functions{limits[i].Algorithm}
+			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: i, Name: limits[i].State, State: f.Fresh()})
+		}
+	}
+	return c, nil
+}
+
+// Decide decides the call at an instant, in nanoseconds since the Unix epoch. The
+// states of the parts are those before the decision; Decide replaces the states
+// that it changes. A Reset makes all of them fresh and returns no decision.
+//
+// No other call may load these states until the changed ones are stored.
+func (c *Call) Decide(now int64) weir.Decision {
+	if c.Op == Reset {
+		for i := range c.Parts {
+			p := &c.Parts[i]
+			p.State, p.Changed = p.Fresh(), true
+		}
+		return weir.Decision{}
+	}
+	parts := make([]algorithm.Part, len(c.Parts))
+	for i := range parts {
+		p := &c.Parts[i]
+		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: p.Request.Lease}
+	}
+	answer := ask(c.Op, parts, now)
+	for i := range parts {
+		p := &c.Parts[i]
+		p.State.state, p.Changed = parts[i].State, answer.Changed && parts[i].Cost != 0
+	}
+	d := decision(&answer)
+	binding := &c.Parts[answer.Binding].Request
+	d.Rule, d.Key = binding.Rule.Name(), binding.Key
+	return d
+}
+
+func ask(op Op, parts []algorithm.Part, now int64) algorithm.Answer {
+	switch op {
+	case Take:
+		return algorithm.Take(parts, now)
+	case Record:
+		return algorithm.Record(parts, now)
+	}
+	return algorithm.Peek(parts, now)
+}
+
+func decision(a *algorithm.Answer) weir.Decision {
+	return weir.Decision{
+		Allowed:    a.Allowed,
+		Limit:      a.Limit,
+		Remaining:  a.Remaining,
+		RetryAfter: time.Duration(a.RetryAfter),
+		ResetAfter: time.Duration(a.ResetAfter),
+		Delay:      time.Duration(a.Delay),
+	}
+}

@@ -1,0 +1,113 @@
+package enginekit
+
+import (
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+)
+
+// State is what a limit remembers of one key. It is used once: after Take or
+// Give, only the state that they return is valid.
+type State struct{ state algorithm.State }
+
+// Functions are one limit as pure functions over the state of a key. Instants and
+// durations are int64 values in the ticks that FunctionsOf was given, and those
+// of a Part are in nanoseconds; [weir.Never] is the longest duration in all of
+// them. The zero value is of no use.
+type Functions struct{ algorithm algorithm.Algorithm }
+
+// FunctionsOf makes the functions of a limit in ticks, such as the microseconds
+// of a database. The error is a *weir.LimitError: the limit is out of bounds, no
+// rule holds it, or its durations are not whole ticks.
+func FunctionsOf(l weir.Limit, tick time.Duration) (Functions, error) {
+	a, err := rule.AlgorithmOf(l, tick)
+	return Functions{a}, err
+}
+
+// Capacity is the largest cost that a fresh key admits.
+func (f Functions) Capacity() int64 { return f.algorithm.Capacity() }
+
+// Fresh is the state of a key never seen.
+func (f Functions) Fresh() State { return State{f.algorithm.Fresh()} }
+
+// Wait is the time until a cost is admitted: 0 is now, and weir.Never a cost
+// above the capacity.
+func (f Functions) Wait(s State, now, cost int64) int64 {
+	switch {
+	case cost <= 0:
+		return 0
+	case cost > f.algorithm.Capacity():
+		return algorithm.Never
+	}
+	return f.algorithm.Wait(s.state, now, cost)
+}
+
+// Take is the state after a cost of at least 1 was taken, whether it fits or not.
+// The lease holds the units if the limit Leases.
+func (f Functions) Take(s State, now, cost int64, lease uint64) State {
+	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
+}
+
+// Give is the state after at least 1 unit came back, of those that the lease
+// holds if the limit Leases. It is never better than fresh.
+func (f Functions) Give(s State, now, units int64, lease uint64) State {
+	part := [1]algorithm.Part{{Algorithm: f.algorithm, State: s.state, Cost: -units, Lease: lease}}
+	algorithm.Record(part[:], now)
+	return State{part[0].State}
+}
+
+// Room is the largest cost that is admitted now.
+func (f Functions) Room(s State, now int64) int64 { return f.algorithm.Room(s.state, now) }
+
+// ResetAfter is the time until the state answers like a fresh one. An engine may
+// forget it then, unless its clock can run backwards.
+func (f Functions) ResetAfter(s State, now int64) int64 {
+	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
+}
+
+// Delay is how long the cost that was taken last has to be held back. It is 0
+// unless the limit Delays.
+func (f Functions) Delay(s State, now int64) int64 {
+	if d, ok := f.algorithm.(interface {
+		Delay(s algorithm.State, now int64) int64
+	}); ok {
+		return d.Delay(s.state, now)
+	}
+	return 0
+}
+
+// Delays says that the limit admits with a delay, as a LeakyBucket does.
+func (f Functions) Delays() bool { return algorithm.Delays(f.algorithm) }
+
+// Leases says that units are held under the Lease of their request, as those of a
+// Concurrency are.
+func (f Functions) Leases() bool { return algorithm.Leases(f.algorithm) }
+
+// Endless says that units are held until the caller gives them back.
+func (f Functions) Endless() bool { return algorithm.Endless(f.algorithm) }
+
+// Alone says that the limit cannot be decided together with others.
+func (f Functions) Alone() bool { return f.algorithm.Solitary() }
+
+// AppendNumbers appends the state as numbers, so that an engine can store it
+// anywhere. They mean something to limits of the same kind and window, of any
+// rate and burst:
+//
+//   - TokenBucket, LeakyBucket: the instant at which the bucket is full again, in
+//     1/d ticks, as the high and the low half of 128 bits; and d
+//   - FixedWindow: the number of the window since the Unix epoch, and its units
+//   - SlidingWindow: also the units of the window before
+//   - Cycle: the number of the cycle, and the units of it and of later ones
+//   - all others: as many numbers as their entries need
+func (f Functions) AppendNumbers(to []int64, s State) []int64 {
+	return f.algorithm.(algorithm.Saver).AppendState(to, s.state)
+}
+
+// FromNumbers is the state of the numbers. It is not ok if AppendNumbers cannot
+// have written them.
+func (f Functions) FromNumbers(numbers []int64) (s State, ok bool) {
+	s.state, ok = f.algorithm.(algorithm.Saver).RestoreState(numbers)
+	return s, ok
+}

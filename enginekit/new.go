@@ -1,0 +1,68 @@
+package enginekit
+
+import (
+	"context"
+
+	"github.com/weirflow/weir"
+)
+
+// New makes an engine of a function that answers calls, one at a time for each
+// state. It must load the State of every part, call [Call.Decide], and store the
+// states that changed, so that no other call decides by the same states
+// meanwhile. It returns the decision, or an error if it could not decide.
+//
+// Holds reports, for Check, the limits of a rule that the engine cannot hold; nil
+// if it holds all.
+func New(decide func(context.Context, *Call) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {
+	return &engine{decide, holds}
+}
+
+type engine struct {
+	decide func(context.Context, *Call) (weir.Decision, error)
+	holds  func(*weir.Rule) error
+}
+
+func (e *engine) answer(ctx context.Context, op Op, requests []weir.Request) (weir.Decision, error) {
+	call, err := NewCall(ctx, op, requests)
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	return e.decide(ctx, call)
+}
+
+func (e *engine) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.answer(ctx, Take, requests)
+}
+
+func (e *engine) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.answer(ctx, Peek, requests)
+}
+
+func (e *engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.answer(ctx, Record, requests)
+}
+
+func (e *engine) Reset(ctx context.Context, requests ...weir.Request) error {
+	_, err := e.answer(ctx, Reset, requests)
+	return err
+}
+
+func (e *engine) TakeEach(ctx context.Context, requests []weir.Request, results []weir.Result) error {
+	if err := CheckEach(requests, results); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return CannotDecide(Take, err)
+	}
+	for i := range requests {
+		d, err := e.answer(ctx, Take, requests[i:i+1])
+		results[i] = weir.Result{Decision: d, Err: err}
+	}
+	return nil
+}
+
+func (e *engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	return weir.Reserve(ctx, e, requests...)
+}
+
+func (e *engine) Check(rules ...*weir.Rule) error { return Check(rules, e.holds) }
