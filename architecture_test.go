@@ -84,6 +84,14 @@ var packageRules = map[string]packageRule{
 		imports:     reasons{".": "the suite asks an engine"},
 		testImports: reasons{"internal/algorithm": "the vectors bind the pure functions too"},
 	},
+	"enginekit": {
+		imports: reasons{
+			".":                  "what it makes are engines",
+			"internal/algorithm": "the verbs that decide calls",
+			"internal/rule":      "requests are checked, merged and named in one place",
+		},
+		testImports: reasons{"limittest": "the engine of the example passes the suite"},
+	},
 	"simulate": {
 		imports: reasons{".": "a replay asks the same engine and limits as production does"},
 	},
@@ -91,7 +99,7 @@ var packageRules = map[string]packageRule{
 		imports: reasons{
 			".":                        "it is an engine",
 			"github.com/redis/rueidis": "it speaks to Redis",
-			"internal/algorithm":       "what the script does not tell of a state, the same functions tell here",
+			"enginekit":                "requests, rules and answers are those of every engine",
 		},
 		testImports: reasons{
 			"limittest":          "every engine proves itself with the suite",
@@ -287,6 +295,15 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 			if broken := violation(f.pkg, f.test, imported); broken != "" {
 				t.Errorf("%s: %s", f.path, broken)
 			}
+		}
+	}
+}
+
+// Engines by strangers cannot import internal packages, so ours does not either.
+func TestTheRedisEngineNeedsNothingInternal(t *testing.T) {
+	for name := range packageRules["redislimit"].imports {
+		if strings.Contains(name+"/", "internal/") {
+			t.Errorf("redislimit may import %q: what it needs of it belongs in enginekit", name)
 		}
 	}
 }

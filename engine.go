@@ -20,6 +20,8 @@ import (
 // A [LeakyBucket], or a [SlidingLog] that counts denied attempts, decides
 // alone: beside another limit in one call it is a [*RequestError].
 //
+// Package enginekit has what an engine needs, and package limittest proves it.
+//
 // No method keeps the slices it is given. All methods may be called
 // concurrently.
 type Engine interface {

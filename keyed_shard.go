@@ -124,7 +124,7 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 // room says whether the shard may hold another subject. A full one looks for
 // idle ones at most once a millisecond.
 func (s *keyedShard[K]) room(now int64) bool {
-	if len(s.subjects) >= s.capacity && now >= saturatingAdd(s.searched, int64(time.Millisecond)) {
+	if len(s.subjects) >= s.capacity && now >= algorithm.AddSaturating(s.searched, int64(time.Millisecond)) {
 		s.searched = now
 		s.forget(now)
 	}

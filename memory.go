@@ -123,8 +123,8 @@ func (m *Memory) TakeWithin(_ time.Duration, requests ...Request) (Decision, err
 
 // TakeEach decides each request on its own, in order.
 func (m *Memory) TakeEach(ctx context.Context, requests []Request, results []Result) error {
-	if len(requests) != len(results) {
-		return &RequestError{Op: opTake, Field: "results", Reason: fmt.Sprintf("are %d for %d requests", len(results), len(requests))}
+	if problem := rule.CheckResults(len(requests), len(results)); problem != nil {
+		return requestError(opTake, problem)
 	}
 	if err := ctx.Err(); err != nil {
 		return cannotDecide(opTake, err)
@@ -180,8 +180,8 @@ func (m *Memory) Check(rules ...*Rule) error {
 		return m.refusal(opCheck)
 	}
 	for i, r := range rules {
-		if r == nil || !r.compiled.Made() {
-			return &RequestError{Op: opCheck, Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, len(rules))}
+		if problem := r.maybeCompiled().CheckMade(i, len(rules)); problem != nil {
+			return requestError(opCheck, problem)
 		}
 	}
 	return nil

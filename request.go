@@ -1,9 +1,6 @@
 package weir
 
-import (
-	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
-)
+import "github.com/weirflow/weir/internal/rule"
 
 // Request asks for Cost units of Key under Rule. It is a plain value.
 type Request struct {
@@ -64,5 +61,3 @@ func mergeRequests(op string, requests []Request, space []rule.Request) ([]rule.
 func requestError(op string, p *rule.Problem) error {
 	return &RequestError{Op: op, Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
-
-func saturatingAdd(a, b int64) int64 { return algorithm.AddSaturating(a, b) }

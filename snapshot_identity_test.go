@@ -37,7 +37,7 @@ func TestLimitsOfAnIdentityForgetAlike(t *testing.T) {
 		for _, n := range []int64{1, a.Capacity(), 3 * min(a.Capacity(), MaxCount/3)} {
 			state := a.Take(a.Fresh(), now, n)
 			left := a.Wait(state, now, a.Capacity()) // until it is idle
-			for _, at := range []int64{now, saturatingAdd(now, left-1), saturatingAdd(now, left), saturatingAdd(now, saturatingAdd(left, 1))} {
+			for _, at := range []int64{now, algorithm.AddSaturating(now, left-1), algorithm.AddSaturating(now, left), algorithm.AddSaturating(now, algorithm.AddSaturating(left, 1))} {
 				if got, want := algorithm.Idle(b, state, at), algorithm.Idle(a, state, at); got != want {
 					t.Fatalf("%s after %d, %d ns later: %s finds it idle: %v, want %v", limit, n, at-now, again, got, want)
 				}
@@ -63,7 +63,7 @@ func wordsForgetAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state al
 	if !ok {
 		return
 	}
-	for _, at := range []int64{now, saturatingAdd(now, left-1), saturatingAdd(now, left)} {
+	for _, at := range []int64{now, algorithm.AddSaturating(now, left-1), algorithm.AddSaturating(now, left)} {
 		if got, want := other.IdleWord(word, base, at), words.IdleWord(word, base, at); got != want {
 			t.Fatalf("%s, %d ns later: %s finds word %#x idle: %v, want %v", limit, at-now, one, word, got, want)
 		}

@@ -16,7 +16,6 @@ package enginekit
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/rule"
@@ -105,10 +104,9 @@ func StateNames(r *weir.Rule) []string {
 func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 	var problems []error
 	for i, r := range rules {
-		switch {
-		case !rule.Of(r).Made():
-			problems = append(problems, &weir.RequestError{Op: "check", Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, len(rules))})
-		case holds != nil:
+		if problem := rule.Of(r).CheckMade(i, len(rules)); problem != nil {
+			problems = append(problems, requestError("check", problem))
+		} else if holds != nil {
 			problems = append(problems, holds(r))
 		}
 	}
@@ -117,8 +115,8 @@ func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 
 // CheckEach refuses a TakeEach whose slices differ in length.
 func CheckEach(requests []weir.Request, results []weir.Result) error {
-	if len(requests) != len(results) {
-		return &weir.RequestError{Op: string(Take), Field: "results", Reason: fmt.Sprintf("are %d for %d requests", len(results), len(requests))}
+	if problem := rule.CheckResults(len(requests), len(results)); problem != nil {
+		return requestError(Take, problem)
 	}
 	return nil
 }

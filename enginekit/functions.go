@@ -91,6 +91,12 @@ func (f Functions) Endless() bool { return algorithm.Endless(f.algorithm) }
 // Alone says that the limit cannot be decided together with others.
 func (f Functions) Alone() bool { return f.algorithm.Solitary() }
 
+// CountsDenied says that the limit counts costs that it refuses.
+func (f Functions) CountsDenied() bool {
+	d, ok := f.algorithm.(interface{ CountsDenied() bool })
+	return ok && d.CountsDenied()
+}
+
 // AppendNumbers appends the state as numbers, so that an engine can store it
 // anywhere. They mean something to limits of the same kind and window, of any
 // rate and burst:

@@ -47,6 +47,22 @@ func CheckCount(requests int) *Problem {
 	return nil
 }
 
+// CheckResults refuses a call that has not one result for each request.
+func CheckResults(requests, results int) *Problem {
+	if results != requests {
+		return &Problem{Field: "results", Reason: fmt.Sprintf("are %d for %d requests", results, requests)}
+	}
+	return nil
+}
+
+// CheckMade refuses a rule that NewRule did not make, the i-th of n.
+func (c *Compiled) CheckMade(i, n int) *Problem {
+	if !c.Made() {
+		return &Problem{Field: "rule", Reason: fmt.Sprintf("%d of %d was not made by NewRule", i+1, n)}
+	}
+	return nil
+}
+
 // Merge checks the requests of a call, whose count CheckCount has seen, and sums
 // the costs of requests with the same rule and key into the first of them. The
 // result uses the space of requests.

@@ -1,0 +1,88 @@
+package enginekit_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/limittest"
+)
+
+// measuring decides as a script of a database would: it stores numbers, decides
+// by the functions of each part, and composes the answer of what it measured.
+type measuring struct {
+	clock func() int64
+	mu    sync.Mutex
+	rows  map[string][]int64
+}
+
+func (e *measuring) load(p *enginekit.Part) enginekit.State {
+	row, ok := e.rows[p.StateKey()]
+	if !ok {
+		return p.Fresh()
+	}
+	state, ok := p.FromNumbers(row)
+	if !ok {
+		panic("numbers that the kit wrote are none")
+	}
+	return state
+}
+
+func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now, fits, counts := e.clock(), true, false
+	for i := range call.Parts {
+		p := &call.Parts[i]
+		if call.Op == enginekit.Reset {
+			delete(e.rows, p.StateKey())
+		}
+		fits = fits && p.Wait(e.load(p), now, p.Request.Cost) == 0
+		counts = counts || p.CountsDenied() && p.Request.Cost <= p.Capacity()
+	}
+	if call.Op == enginekit.Reset {
+		return weir.Decision{}, nil
+	}
+	wrote := call.Op == enginekit.Record || call.Op == enginekit.Take && (fits || counts)
+	var measures []*enginekit.Measure
+	for i := range call.Parts {
+		measures = append(measures, e.measure(&call.Parts[i], now, wrote))
+	}
+	d, binding := enginekit.Compose(call.Op, measures)
+	q := &call.Parts[binding].Request
+	d.Rule, d.Key = q.Rule.Name(), q.Key
+	return d, nil
+}
+
+func (e *measuring) measure(p *enginekit.Part, now int64, wrote bool) *enginekit.Measure {
+	state, q := e.load(p), &p.Request
+	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: p.CountsDenied()}
+	before := p.Wait(state, now, q.Cost)
+	m.Before = time.Duration(before)
+	switch {
+	case q.Cost > 0 && wrote:
+		state = p.Take(state, now, q.Cost, q.Lease)
+		m.Delay = time.Duration(p.Delay(state, now))
+	case q.Cost > 0 && before == 0 && p.Delays():
+		m.Delay = time.Duration(p.Delay(p.Take(state, now, q.Cost, q.Lease), now))
+	case q.Cost < 0 && wrote:
+		state = p.Give(state, now, -max(q.Cost, -int64(weir.Never)), q.Lease)
+	}
+	if wrote && q.Cost != 0 {
+		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)
+	}
+	m.After = time.Duration(p.Wait(state, now, q.Cost))
+	m.Remaining = p.Room(state, now)
+	m.ResetAfter = time.Duration(p.ResetAfter(state, now))
+	return m
+}
+
+func TestAnEngineThatMeasuresAndStoresNumbersPassesTheSuite(t *testing.T) {
+	limittest.Run(t, func(clock func() int64) weir.Engine {
+		e := &measuring{clock: clock, rows: map[string][]int64{}}
+		return enginekit.New(e.decide, nil)
+	})
+}
