@@ -92,7 +92,7 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 // takeOne is Take of one request on the fast path. If it is not done, nothing has
 // happened, and the slow path decides or says what is wrong.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
-	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Place, q.Cost) || ctx.Err() != nil {
+	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) || ctx.Err() != nil {
 		return false
 	}
 	var answer algorithm.Answer

@@ -7,10 +7,11 @@ type Request struct {
 	Rule *Rule
 	Key  string // any bytes, to MaxKey of them
 	Cost int64  // 0 asks without taking; negative only for Record
-	// Place keeps this key beside another in a cluster, so that one call can
-	// decide both. On Redis, also without a cluster, it is part of where the
-	// state lives: give the same Place in every call. Memory ignores it.
-	Place string
+	// Colocation is another key beside which a cluster keeps this one, so that
+	// one call can decide both. On Redis it is part of where the state lives,
+	// also without a cluster: give the same Colocation in every call. Memory
+	// ignores it.
+	Colocation string
 	// Lease is the identity that units of a Concurrency are held by, and the
 	// one that a Record of a negative cost releases. 0 is none: whoever takes
 	// without one releases whatever was taken without one. Reserve draws one.
@@ -18,10 +19,10 @@ type Request struct {
 	Lease uint64
 }
 
-// In says which key's place in a cluster this one shares:
-// login.For("alice", 1).In("acme") lives beside key "acme".
-func (q Request) In(place string) Request {
-	q.Place = place
+// Colocate returns the request with a Colocation:
+// login.For("alice", 1).Colocate("acme") keeps alice beside key "acme".
+func (q Request) Colocate(key string) Request {
+	q.Colocation = key
 	return q
 }
 
@@ -39,7 +40,7 @@ const (
 
 // compiled is the request as engines know it.
 func (q *Request) compiled() rule.Request {
-	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Place, Cost: q.Cost, Lease: q.Lease}
+	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: q.Lease}
 }
 
 // mergeRequests checks the requests of a call and merges those of one rule and

@@ -48,7 +48,7 @@ func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
 	compiled := space[:0]
 	for i := range requests {
 		q := &requests[i]
-		compiled = append(compiled, rule.Request{Rule: rule.Of(q.Rule), Key: q.Key, Colocation: q.Place, Cost: q.Cost, Lease: q.Lease})
+		compiled = append(compiled, rule.Request{Rule: rule.Of(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: q.Lease})
 	}
 	merged, problem := rule.Merge(string(op), compiled)
 	switch {

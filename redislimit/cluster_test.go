@@ -72,15 +72,15 @@ func refusedByALane(t *testing.T, client rueidis.Client) {
 func TestPlaceIsPartOfTheKeyOnOneServerToo(t *testing.T) {
 	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
 	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(5)})
-	if _, err := engine.Take(t.Context(), rule.For("alice", 3).In("acme")); err != nil {
+	if _, err := engine.Take(t.Context(), rule.For("alice", 3).Colocate("acme")); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		request weir.Request
 		want    int64
-	}{{rule.For("alice", 0).In("acme"), 2}, {rule.For("alice", 0), 5}} {
+	}{{rule.For("alice", 0).Colocate("acme"), 2}, {rule.For("alice", 0), 5}} {
 		if d, err := engine.Peek(t.Context(), test.request); err != nil || d.Remaining != test.want {
-			t.Errorf("at place %q: %d left, %v; want %d", test.request.Place, d.Remaining, err, test.want)
+			t.Errorf("colocated with %q: %d left, %v; want %d", test.request.Colocation, d.Remaining, err, test.want)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, oneLane
 		if c.err != nil {
 			return nil, false, c.err
 		}
-		place := q.Place
+		place := q.Colocation
 		if place == "" {
 			place = q.Key
 		}

@@ -97,7 +97,7 @@ func ExampleEngine_Take_together() {
 		return
 	}
 	d, err := engine.Take(context.Background(),
-		users.For("alice", 1).In("acme"),
+		users.For("alice", 1).Colocate("acme"),
 		tenants.For("acme", 1))
 	fmt.Println(d.Allowed, d.Rule, err)
 }

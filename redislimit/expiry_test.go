@@ -121,7 +121,7 @@ func TestKeysNameTheFormatVersionAndALane(t *testing.T) {
 	engine := newEngine(t, client, redislimit.Options{Prefix: "app"})
 	rule := newRule(t, "login", weir.TokenBucket{Rate: weir.PerHour(5)}, weir.TokenBucket{Rate: weir.PerDay(9)})
 	for i := range 300 {
-		if _, err := engine.Take(t.Context(), rule.For(fmt.Sprint("user ", i), 1), rule.For(fmt.Sprint("friend ", i), 1).In(fmt.Sprint("user ", i))); err != nil {
+		if _, err := engine.Take(t.Context(), rule.For(fmt.Sprint("user ", i), 1), rule.For(fmt.Sprint("friend ", i), 1).Colocate(fmt.Sprint("user ", i))); err != nil {
 			t.Fatalf("Take: %v", err)
 		}
 	}
