@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// attack is one way to be hostile. It runs until its context ends.
+// attack is a kind of hostile behaviour. It runs until its context ends.
 type attack struct {
 	name  string
 	about string
 	run   func(*attacker)
 }
 
-// attacks are all of them. The order is that of the report.
+// attacks are all attacks, in the order of the report.
 var attacks []attack
 
-func init() { // a table would refer to itself through the reports
+func init() { // a composite literal would be an initialization cycle
 	attacks = slices.Concat(connectionAttacks, requestAttacks, keyAttacks, processAttacks, stateAttacks)
 }
 
@@ -31,7 +31,7 @@ func attackNames() (names []string) {
 	return names
 }
 
-// preyRules are asked by attackers alone.
+// preyRules are the rules that only attackers use.
 var preyRules = []string{
 	"prey=token bucket 100/s burst 100",
 	"pipe=token bucket 1/12h burst 9007199254740992",
@@ -39,7 +39,7 @@ var preyRules = []string{
 	"leased=concurrency 3 lease 2s",
 }
 
-// attacker makes one turn of an attack.
+// attacker runs one turn of an attack.
 type attacker struct {
 	context.Context
 	*world
@@ -47,16 +47,16 @@ type attacker struct {
 	random *rand.Rand
 }
 
-// did counts something for the report.
+// did counts an event for the report.
 func (a *attacker) did(what string, n int) { a.report.did(a.name, what, int64(n)) }
 
-// deck deals the attacks to the lanes: each once, then each once again.
+// deck deals the attacks to the lanes: each once, then each again.
 type deck struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	all    []attack
 	left   []attack
-	missed int // turns that are missing until each attack had one
+	missed int // turns missing until each attack has had one
 	turns  chan struct{}
 }
 
@@ -72,7 +72,7 @@ func (d *deck) draw() attack {
 	return next
 }
 
-// over counts a turn.
+// over counts a finished turn.
 func (d *deck) over() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,8 +81,7 @@ func (d *deck) over() {
 	}
 }
 
-// startAttacks starts the lanes. The channel is closed when each attack had a
-// turn.
+// startAttacks starts the lanes. The channel is closed when each attack has had a turn.
 func (w *world) startAttacks(ctx context.Context, attackers *sync.WaitGroup) <-chan struct{} {
 	d := &deck{random: rand.New(rand.NewPCG(w.seed, 0)), turns: make(chan struct{})}
 	for _, a := range attacks {
@@ -104,7 +103,7 @@ func (w *world) startAttacks(ctx context.Context, attackers *sync.WaitGroup) <-c
 	return d.turns
 }
 
-// turn runs one attack for a while.
+// turn runs one attack for a time.
 func (w *world) turn(ctx context.Context, next attack, random *rand.Rand) {
 	most := w.longTurn()
 	ctx, cancel := context.WithTimeout(ctx, most/4+time.Duration(random.Int64N(int64(most))))
@@ -113,24 +112,24 @@ func (w *world) turn(ctx context.Context, next attack, random *rand.Rand) {
 	next.run(&attacker{ctx, w, next.name, random})
 }
 
-// longTurn returns how long an attack takes about, so that short runs have many, too.
+// longTurn returns the approximate length of a turn. Short runs have short turns, so that they have many.
 func (w *world) longTurn() time.Duration {
 	return min(max(w.duration/20, 400*time.Millisecond), 12*time.Second)
 }
 
-// done reports whether the turn is over.
+// done reports whether the turn has ended.
 func (a *attacker) done() bool { return a.Err() != nil }
 
-// wait waits for the end of the turn, or less.
+// wait waits for d or until the turn ends.
 func (a *attacker) wait(d time.Duration) { pause(a, d) }
 
-// between draws a number.
+// between draws a number from a range.
 func (a *attacker) between(least, most int) int { return least + a.random.IntN(most-least+1) }
 
-// address is where the daemon listens now.
+// address returns the address of the current daemon.
 func (a *attacker) address() string { return a.current.Load().address }
 
-// dial opens a connection; nil if that is not possible, as while a daemon stops.
+// dial opens a connection. It returns nil if that fails, as while a daemon stops.
 func (a *attacker) dial() net.Conn {
 	conn, err := net.DialTimeout("tcp", a.address(), 2*time.Second)
 	if err != nil {
@@ -138,17 +137,16 @@ func (a *attacker) dial() net.Conn {
 		a.wait(5 * time.Millisecond)
 		return nil
 	}
-	_ = conn.(*net.TCPConn).SetLinger(0) // an attacker leaves nothing behind on this machine
+	_ = conn.(*net.TCPConn).SetLinger(0) // leaves no connection in TIME_WAIT
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	a.did("connections", 1)
 	return conn
 }
 
-// mostHeld is how many connections all attacks but a crowd hold at once, so that
-// honest clients find room.
+// mostHeld bounds the connections of all attacks except a crowd, so that honest clients find room.
 const mostHeld = 3500
 
-// open opens up to n connections and sends on each what greet says.
+// open opens up to n connections and sends the text of greet on each.
 func (a *attacker) open(n int, greet func(i int) string) (conns []net.Conn) {
 	for i := range n {
 		if a.done() || a.held.Load() >= mostHeld {
@@ -163,8 +161,7 @@ func (a *attacker) open(n int, greet func(i int) string) (conns []net.Conn) {
 	return conns
 }
 
-// leave closes connections that open has opened. The daemon has a moment to see
-// that they are gone.
+// leave closes connections that open has opened, and gives the daemon a moment to notice.
 func (a *attacker) leave(conns []net.Conn) {
 	closeAll(conns)
 	time.AfterFunc(aftermath, func() { a.held.Add(-int64(len(conns))) })

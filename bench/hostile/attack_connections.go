@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Connections are bounded by the daemon. Storms stay below that, a crowd does not.
+// The daemon bounds its connections. Storms stay below the bound; a crowd exceeds it.
 const (
 	mostStorm  = 2500
 	mostCrowd  = 4600
-	aftermath  = 500 * time.Millisecond // until the daemon has seen that connections are gone
+	aftermath  = 500 * time.Millisecond // in which the daemon notices closed connections
 	silentMost = 200
 )
 
@@ -25,7 +25,7 @@ var connectionAttacks = []attack{
 	{"idle", "connections that ask once and stay", (*attacker).idlers},
 }
 
-// openings are what a silent client says before it falls silent.
+// openings are the texts that a silent client sends before it falls silent.
 var openings = []string{
 	"",
 	"POST /v1/take HTTP/1.1\r\nHos",
@@ -36,7 +36,7 @@ var openings = []string{
 	"GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 900000\r\n\r\n",
 }
 
-// silent holds connections, most of which take the place of a large body.
+// silent holds connections, most of which also hold a place for a large body.
 func (a *attacker) silent() {
 	for !a.done() {
 		first := a.random.IntN(len(openings))
@@ -65,7 +65,7 @@ func (a *attacker) slow() {
 	}
 }
 
-// storm opens connections at once and holds them, some after a request.
+// storm opens many connections at once and holds them, some after a request.
 func (a *attacker) storm() {
 	ready := "GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	conns := a.open(a.between(200, mostStorm), func(i int) string {
@@ -78,8 +78,8 @@ func (a *attacker) storm() {
 	a.wait(time.Duration(a.between(1, 4000)) * time.Millisecond)
 }
 
-// crowd takes every connection there is, and then comes and goes. Meanwhile new
-// ones are refused, and those that are in use have to be served.
+// crowd takes all connections, and then some of its clients leave and return. Meanwhile the daemon refuses new
+// connections and must serve those in use.
 func (a *attacker) crowd() {
 	a.world.crowd.Add(1)
 	defer a.world.crowd.Add(-1)
@@ -92,7 +92,7 @@ func (a *attacker) crowd() {
 		conns = append(conns[old:], more...)
 	}
 	closeAll(conns)
-	time.Sleep(aftermath) // of this one, whatever the turn
+	time.Sleep(aftermath) // of this crowd, even after the turn
 }
 
 // gather opens connections without a bound.
@@ -108,7 +108,7 @@ func (a *attacker) gather(n int) (conns []net.Conn) {
 	return conns
 }
 
-// idlers ask once each, stay, and ask again over the same connection.
+// idlers send one request each, stay idle, and send another over the same connection.
 func (a *attacker) idlers() {
 	ready := "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	d := a.current.Load()
@@ -117,13 +117,13 @@ func (a *attacker) idlers() {
 	a.wait(time.Duration(a.between(1, 3000)) * time.Millisecond)
 	for _, conn := range conns {
 		if a.done() || d.stopping.Load() || a.world.crowd.Load() > 0 {
-			return // they may be closed
+			return // the daemon may close them
 		}
 		a.answersBoth(d, conn, ready)
 	}
 }
 
-// answersBoth checks that an idle connection has its first answer and a second.
+// answersBoth checks the first and the second answer of an idle connection.
 func (a *attacker) answersBoth(d *daemon, conn net.Conn, text string) {
 	reader := bufio.NewReader(conn)
 	_, err := io.WriteString(conn, text)

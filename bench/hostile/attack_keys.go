@@ -23,11 +23,10 @@ func (a *attacker) slots() {
 	a.flood([]string{"held", "leased"}[a.random.IntN(2)], "slot")
 }
 
-// perWrite is how many requests of a flood are sent in one write.
+// perWrite is the number of requests in one write of a flood.
 const perWrite = 100
 
-// flood asks for keys that were never seen, over one connection, several in a
-// write.
+// flood sends requests on new keys over one connection, several in a write.
 func (a *attacker) flood(rule, prefix string) {
 	for !a.done() {
 		conn := a.dial()

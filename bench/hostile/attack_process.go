@@ -15,7 +15,7 @@ var processAttacks = []attack{
 	{"killed", "two daemons on one file that are killed while they save", (*attacker).killed},
 }
 
-// signals sends those that a daemon survives.
+// signals sends the signals that a daemon survives.
 func (a *attacker) signals() {
 	for !a.done() {
 		d := a.current.Load()
@@ -27,7 +27,7 @@ func (a *attacker) signals() {
 	}
 }
 
-// stallLog stops reading the log, and gives the daemon things to log.
+// stallLog stops reading the log and makes the daemon log.
 func (a *attacker) stallLog() {
 	d := a.current.Load()
 	if err := d.log.stall(); err != nil {
@@ -44,9 +44,9 @@ func (a *attacker) stallLog() {
 	a.did("stalls", 1)
 }
 
-// second starts another daemon on the state file. It says so and ends.
+// second starts another daemon on the state file. That daemon must report the conflict and end.
 func (a *attacker) second() {
-	if !a.state.TryLock() { // a restart is under way
+	if !a.state.TryLock() { // another attack is restarting the daemon
 		a.wait(time.Second)
 		return
 	}
@@ -58,8 +58,8 @@ func (a *attacker) second() {
 	}
 	defer d.kill()
 	if a.duration < time.Minute || a.random.IntN(2) == 0 {
-		a.wait(lockPatience) // less than it waits, mostly
-	} else { // until it gives up, also beyond the turn
+		a.wait(lockPatience) // usually less than the daemon waits
+	} else { // until it gives up, even after the turn
 		select {
 		case <-d.ended:
 		case <-time.After(lockPatience + slack):
@@ -80,8 +80,8 @@ func (a *attacker) second() {
 	}
 }
 
-// restart starts the next daemon on the same file, then stops the last one. The
-// honest clients go over when the next one listens.
+// restart starts the next daemon on the same file and then stops the last one. The honest clients move when the next
+// daemon listens.
 func (a *attacker) restart() {
 	a.state.Lock()
 	defer a.state.Unlock()
@@ -116,8 +116,7 @@ func (a *attacker) restart() {
 	}
 }
 
-// killed lets two daemons save to one file, and kills both. Whatever is there
-// can be loaded.
+// killed lets two daemons save to one file and kills both. The file must still load.
 func (a *attacker) killed() {
 	file := filepath.Join(a.folder, fmt.Sprintf("killed%d", a.random.Uint64()))
 	for !a.done() {
@@ -125,7 +124,7 @@ func (a *attacker) killed() {
 		if err != nil {
 			return
 		}
-		if first.listens(patience) != nil { // it has ended, and been waited for
+		if first.listens(patience) != nil { // it has ended and was reaped
 			a.broken(promiseState, "a daemon on the file of one that was killed: %s", first.log.tail())
 			return
 		}
@@ -150,7 +149,7 @@ func (a *attacker) killed() {
 	}
 }
 
-// populate gives a daemon some states to save.
+// populate gives a daemon some state to save.
 func (a *attacker) populate(address string) {
 	var c client
 	defer c.close()

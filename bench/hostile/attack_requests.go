@@ -17,7 +17,7 @@ var requestAttacks = []attack{
 	{"junk", "what is no request, or one out of bounds", (*attacker).junk},
 }
 
-// vanish sends whole requests and closes without reading an answer.
+// vanish sends complete requests and closes without reading an answer.
 func (a *attacker) vanish() {
 	for !a.done() {
 		body := bodyOf(request{"prey", "vanished", 1})
@@ -31,8 +31,7 @@ func (a *attacker) vanish() {
 	}
 }
 
-// pipeline sends many requests in one write. Each is answered, in order, and
-// counted once.
+// pipeline sends many requests in one write. The daemon must answer each in order and count it once.
 func (a *attacker) pipeline() {
 	key := fmt.Sprintf("pipeline %d", a.random.Uint64())
 	begun, answers := int64(0), int64(0)
@@ -54,7 +53,7 @@ func (a *attacker) pipeline() {
 	a.countedWithin("pipe", key, answers, begun)
 }
 
-// pipelined returns how many requests were answered as they had to be.
+// pipelined returns the number of requests with the expected answer.
 func (a *attacker) pipelined(conn net.Conn, key string, n int) (int, error) {
 	text := strings.Repeat(style{}.request("127.0.0.1", takePath, bodyOf(request{"pipe", key, 1})), n)
 	go func() { _, _ = io.WriteString(conn, text) }()
@@ -80,7 +79,7 @@ func (a *attacker) pipelined(conn net.Conn, key string, n int) (int, error) {
 	return n, nil
 }
 
-// countedWithin checks what the daemon has counted for a key of an attacker.
+// countedWithin checks how much the daemon has counted for an attacker's key.
 func (a *attacker) countedWithin(rule, key string, least, most int64) {
 	k := &worker{world: a.world, random: a.random}
 	defer k.http.close()
@@ -91,7 +90,7 @@ func (a *attacker) countedWithin(rule, key string, least, most int64) {
 	}
 }
 
-// rebind asks as pages do whose name was made to lead here. Nothing is decided.
+// rebind sends requests like a page whose name resolves to this machine. The daemon must decide none of them.
 func (a *attacker) rebind() {
 	key := fmt.Sprintf("rebound %d", a.random.Uint64())
 	body := bodyOf(request{"pipe", key, 1})
@@ -116,8 +115,7 @@ func (a *attacker) rebind() {
 	a.countedWithin("pipe", key, 0, 0)
 }
 
-// junk is answered with an error of the client's, or with the end of the
-// connection, and never with a decision.
+// junk sends junk. The daemon must answer with a client error or close the connection, and never decide.
 func (a *attacker) junk() {
 	for !a.done() {
 		what := junk[a.random.IntN(len(junk))]
@@ -129,7 +127,7 @@ func (a *attacker) junk() {
 		if strings.HasPrefix(what, "{") || strings.HasPrefix(what, "[") {
 			text = style{chunked: a.random.IntN(2) == 0}.request("127.0.0.1", takePath, what)
 		}
-		_ = conn.SetDeadline(time.Now().Add(time.Second)) // some are waited for
+		_ = conn.SetDeadline(time.Now().Add(time.Second)) // the daemon waits for the rest of some
 		go func() { _, _ = io.WriteString(conn, text) }()
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err == nil && !refusal(response.StatusCode) {
@@ -141,8 +139,7 @@ func (a *attacker) junk() {
 	}
 }
 
-// refusal reports whether a status is an error of the client's, or one that everybody
-// may get.
+// refusal reports whether a status is a client error, or one that any client may get.
 func refusal(status int) bool {
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
@@ -151,7 +148,7 @@ func refusal(status int) bool {
 	return status/100 == 4
 }
 
-// junk is bodies and whole requests.
+// junk is bodies and complete requests.
 var junk = []string{
 	"{}", "{\"key\":}", "{\"key\":\"a\",\"cost\":-1}", "{\"key\":\"a\",\"cost\":1.5}", "{\"key\":\"a\",\"cost\":99999999999999999999}",
 	"{\"key\":\"a\",\"key\":\"b\"}", "{\"key\":\"a\",\"rule\":\"no such rule\"}", "{\"key\":\"\\ud800\",\"rule\":\"prey\"}", "[1,2,3]",

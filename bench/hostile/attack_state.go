@@ -15,8 +15,7 @@ var stateAttacks = []attack{
 	{"flips", "copies of the state file with flipped bits, cut short or lengthened", (*attacker).flips},
 }
 
-// flips copies the state file while it is in use. A copy loads, and a spoilt copy
-// is refused.
+// flips copies the state file while it is in use. A copy must load, and the daemon must refuse a corrupted copy.
 func (a *attacker) flips() {
 	for n := 0; !a.done(); n++ {
 		content, err := os.ReadFile(filepath.Join(a.folder, "state"))
@@ -43,7 +42,7 @@ func (a *attacker) flips() {
 	}
 }
 
-// spoil changes a copy of a state file.
+// spoil corrupts a copy of a state file.
 func (a *attacker) spoil(content []byte) ([]byte, string) {
 	at := a.random.IntN(len(content))
 	switch a.random.IntN(10) {
@@ -57,7 +56,7 @@ func (a *attacker) spoil(content []byte) ([]byte, string) {
 	return spoilt, fmt.Sprintf("bit %d of byte %d of %d flipped", bit, at, len(content))
 }
 
-// startOn starts a daemon on a spoilt file. It ends with 1 and leaves the file.
+// startOn starts a daemon on a corrupted file. The daemon must exit with 1 and leave the file unchanged.
 func (a *attacker) startOn(spoilt []byte, how string) {
 	file := filepath.Join(a.folder, fmt.Sprintf("spoilt%d", a.random.Uint64()))
 	if err := os.WriteFile(file, spoilt, 0o600); err != nil {
@@ -80,7 +79,7 @@ func (a *attacker) startOn(spoilt []byte, how string) {
 	a.did("daemons", 1)
 }
 
-// loadable says why a state file cannot be loaded.
+// loadable returns the error of loading a state file.
 func loadable(file string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -10,24 +10,23 @@ import (
 	"time"
 )
 
-// patience is how long any answer is waited for. An honest request without an
-// answer by then is lost.
+// patience bounds the wait for any answer. An honest request without an answer by then is lost.
 const patience = 30 * time.Second
 
-// outcome is what became of a request.
+// outcome is the outcome of a request.
 type outcome int
 
 const (
 	answered   outcome = iota
-	notSent            // there was no connection, so it was certainly not counted
-	unanswered         // it was sent, and nobody can say whether it was counted
+	notSent            // no connection, so certainly not counted
+	unanswered         // sent, and possibly counted
 )
 
-// reply is what became of a request, and when.
+// reply is the outcome of a request and its times.
 type reply struct {
 	outcome
 	began, ended time.Time
-	fresh        bool // over a connection that was made for it
+	fresh        bool // over a new connection
 	status       int
 	body         []byte
 	err          error
@@ -35,7 +34,7 @@ type reply struct {
 
 func (r *reply) took() time.Duration { return r.ended.Sub(r.began) }
 
-// client asks over one connection, which it keeps as an HTTP library does.
+// client sends requests over one connection, which it keeps like an HTTP library.
 type client struct {
 	address string
 	conn    net.Conn
@@ -43,12 +42,11 @@ type client struct {
 	used    time.Time
 }
 
-// idleMost is how long a connection is kept without use. It is shorter than the
-// daemon's drain, so that a daemon which stops can tell every connection in time.
+// idleMost is how long a client keeps an idle connection. It is shorter than the daemon's drain, so that a stopping
+// daemon can announce the end of every connection in time.
 const idleMost = drain / 4
 
-// ask posts a body and waits for the answer; without a body it gets. The style is
-// how the request is sent.
+// ask posts a body and waits for the answer. Without a body it sends a GET. The style is the form of the request.
 func (c *client) ask(address, path, body string, how style) (r reply) {
 	r.began = time.Now()
 	defer func() { r.ended = time.Now() }()
@@ -95,14 +93,14 @@ func (c *client) close() {
 	c.conn = nil
 }
 
-// style is how a request is sent.
+// style is the form of a request.
 type style struct {
-	fresh   bool // over a connection of its own
+	fresh   bool // over a new connection
 	chunked bool
-	large   bool // a body above what is read without a place among the large ones
+	large   bool // with a body that needs a place for large bodies
 }
 
-// text names what is unusual about a request.
+// text describes the unusual parts of a request.
 func (s style) text(fresh bool) string {
 	text := "over a kept connection"
 	if fresh {
@@ -117,7 +115,7 @@ func (s style) text(fresh bool) string {
 	return text
 }
 
-// largeBody is a size that the daemon calls large.
+// largeBody is a size that needs a place for large bodies.
 const largeBody = 20 << 10
 
 // request returns the text of a request.

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// config is what a run is made of.
+// config configures a run.
 type config struct {
 	duration time.Duration
 	seed     uint64
 	lanes    int
 	late     time.Duration
-	weir     string   // the program to attack; built if empty
-	only     []string // attacks; all if empty
+	weir     string   // the program to attack; if empty, the run builds one
+	only     []string // the attacks to run; empty means all
 	fault    fault
-	progress func(line string) // nil is silent
+	progress func(line string) // nil means silent
 }
 
-// fault is something broken on purpose, to see that it is noticed.
+// fault is a deliberate fault, which the run must detect.
 type fault string
 
 const (
 	noFault    fault = ""
-	countTwice fault = "twice"  // now and then an honest request is sent by somebody else, too
-	loseAnswer fault = "lost"   // now and then an honest request is not sent, and taken for answered
-	delay      fault = "late"   // now and then an answer is taken for a late one
-	mint       fault = "minted" // now and then an honest key is reset by somebody else
+	countTwice fault = "twice"  // sometimes sends an honest request a second time
+	loseAnswer fault = "lost"   // sometimes does not send an honest request and counts it as answered
+	delay      fault = "late"   // sometimes reports an answer as late
+	mint       fault = "minted" // sometimes resets an honest client's key
 )
 
 var faults = []fault{countTwice, loseAnswer, delay, mint}
@@ -58,7 +58,7 @@ func (c *config) validate() error {
 	return nil
 }
 
-// command repeats the run.
+// command returns the command line that repeats the run.
 func (c *config) command() string {
 	text := fmt.Sprintf("go run ./bench/hostile -duration %v -seed %d -lanes %d -late %v", c.duration, c.seed, c.lanes, c.late)
 	if len(c.only) > 0 {

@@ -13,15 +13,13 @@ import (
 	"time"
 )
 
-// How the attacked daemon stops: after drain it takes no connection, and it has
-// grace for requests in flight.
+// The stop of the attacked daemon: after drain it accepts no connection, and requests in flight have grace.
 const (
 	drain = time.Second
 	grace = 5 * time.Second
-	// slack is for what a stop does besides: the last save, and the end of a
-	// process on a busy machine.
+	// slack is the time for the rest of a stop: the last save, and the end of a process on a busy machine.
 	slack = 3 * time.Second
-	// lockPatience is how long a daemon waits for the one before it to save.
+	// lockPatience is how long a daemon waits for its predecessor's last save.
 	lockPatience = 10 * time.Second
 )
 
@@ -32,14 +30,14 @@ type daemon struct {
 	cmd      *exec.Cmd
 	log      *logPipe
 	begun    time.Time
-	ended    chan struct{} // closed after the process ended
-	stopping atomic.Bool   // it was told to stop, or to end at once
+	ended    chan struct{} // closed when the process has ended
+	stopping atomic.Bool   // it was asked to stop, or killed
 
-	// Requests to take under the rule ledger: those sent, and those answered.
+	// Requests to take under the rule ledger: sent, and answered.
 	sent, answered atomic.Int64
 }
 
-// buildDaemon builds weir from the checkout that this program runs in.
+// buildDaemon builds weir from the current checkout.
 func buildDaemon(folder string) (string, error) {
 	path := filepath.Join(folder, "weir")
 	if out, err := exec.Command("go", "build", "-o", path, "github.com/weirflow/weir/cmd/weir").CombinedOutput(); err != nil {
@@ -50,7 +48,7 @@ func buildDaemon(folder string) (string, error) {
 
 var daemons atomic.Int64
 
-// startDaemon starts weir serve and waits until it says where it listens.
+// startDaemon starts weir serve and waits for its announcement.
 func startDaemon(program, folder string, patience time.Duration, flags ...string) (*daemon, error) {
 	d, err := launch(program, folder, flags...)
 	if err != nil {
@@ -85,12 +83,12 @@ func launch(program, folder string, flags ...string) (*daemon, error) {
 	return d, nil
 }
 
-// banner returns the file of what the daemon prints.
+// banner returns the file of the daemon's standard output.
 func (d *daemon) banner() string {
 	return filepath.Join(d.cmd.Dir, fmt.Sprintf("banner%d", d.number))
 }
 
-// listens waits until the daemon says where it listens.
+// listens waits until the daemon announces its address.
 func (d *daemon) listens(patience time.Duration) error {
 	timeout := time.After(patience)
 	for {
@@ -124,10 +122,10 @@ func listensOn(banner string) string {
 	return address
 }
 
-// signal sends a signal; a daemon that has ended gets none.
+// signal sends a signal, which a daemon that has ended does not get.
 func (d *daemon) signal(s syscall.Signal) { _ = d.cmd.Process.Signal(s) }
 
-// kill ends the daemon at once.
+// kill kills the daemon.
 func (d *daemon) kill() {
 	d.stopping.Store(true)
 	_ = d.cmd.Process.Kill()
@@ -141,11 +139,11 @@ func (d *daemon) terminate() {
 	d.signal(syscall.SIGTERM)
 }
 
-// errStop is what a daemon that does not stop cleanly leads to.
+// errStop is the error of a daemon that does not stop cleanly.
 var errStop = errors.New("the daemon did not stop cleanly")
 
-// wait waits for the end of a daemon that was asked to stop, and says what was
-// wrong with it. Whatever happens, the process has ended afterwards.
+// wait waits for the end of a stopping daemon and returns what was wrong with its stop. The process has always ended
+// when wait returns.
 func (d *daemon) wait(since time.Time, most time.Duration) (time.Duration, error) {
 	select {
 	case <-d.ended:

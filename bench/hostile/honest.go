@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// subject is a rule that honest clients ask under keys of their own, and how its
-// answers are followed.
+// subject is a rule that honest clients use with keys of their own, and the check of its answers.
 type subject struct {
 	rule, limit string
 	clients     int
-	most        int64 // cost of a request
+	most        int64 // largest cost of a request
 	watch       func() watch
 }
 
-// subjects are rules at odd rates, and one of two limits.
+// subjects are rules at odd rates, and one with two limits.
 var subjects = []subject{
 	{"third", "token bucket 3/s burst 3", 2, 2, func() watch { return newBucketWatch(3, 1e9, 3) }},
 	{"seventh", "token bucket 7/m burst 7", 2, 2, func() watch { return newBucketWatch(7, 60e9, 7) }},
@@ -68,7 +67,7 @@ func (w *world) startHonest(ctx context.Context, clients *sync.WaitGroup) {
 	}
 }
 
-// worker is one honest client: it asks, and asks an idle handler beside it.
+// worker is one honest client. With each request it sends one to the idle handler.
 type worker struct {
 	world  *world
 	ctx    context.Context
@@ -88,12 +87,10 @@ func (k *worker) work(ctx context.Context, step func(*worker)) {
 	}
 }
 
-// restartLoose is by how much the clocks of a daemon and of the one that follows
-// it may differ.
+// restartLoose bounds the difference between the clocks of a daemon and its successor.
 const restartLoose = int64(100 * time.Millisecond)
 
-// ask sends a call until it is answered, or nobody can say whether it was
-// counted, which the bool tells.
+// ask sends a call until it is answered or may have been counted. known is true for an answer.
 func (k *worker) ask(path string, requests ...request) (e exchange, known bool) {
 	w := k.world
 	w.report.honest("requests", 1)
@@ -127,13 +124,12 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 	}
 }
 
-// mayAskAgain reports whether a request was certainly not counted, for a reason that
-// an honest client has to live with.
+// mayAskAgain reports whether a request was certainly not counted, for a reason that an honest client must accept.
 func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
 	w, crowded := k.world, k.world.crowd.Load() > 0
 	switch {
 	case r.outcome == notSent && d.stopping.Load():
-		return true // until the next daemon is there
+		return true // until the next daemon listens
 	case r.outcome == answered && r.status == http.StatusServiceUnavailable && crowded && r.fresh:
 		w.report.honest("refused for want of connections", 1)
 		return true
@@ -148,8 +144,7 @@ func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
 	return false
 }
 
-// exchange asks the daemon and the idle handler at the same time, in the same
-// way, and compares how long they took.
+// exchange sends the same request to the daemon and to the idle handler at the same time, and compares the times.
 func (k *worker) exchange(d *daemon, path, body string) reply {
 	how := style{fresh: k.random.IntN(10) == 0, chunked: k.random.IntN(8) == 0, large: k.random.IntN(40) == 0}
 	idle := make(chan reply, 1)
@@ -162,7 +157,7 @@ func (k *worker) exchange(d *daemon, path, body string) reply {
 	switch late := r.took() - control.took(); {
 	case control.outcome != answered:
 		k.world.broken(promiseOnTime, "the idle handler did not answer, so nothing can be compared: %v", control.err)
-	case r.outcome != answered: // it is not late but lost, or there was no daemon
+	case r.outcome != answered: // lost, or no daemon; not late
 	default:
 		what := fmt.Sprintf("%s took %v where an idle handler took %v, %s", path, short(r.took()), short(control.took()), how.text(r.fresh))
 		k.world.report.timed(r.took(), control.took(), what)
@@ -191,10 +186,10 @@ func (k *worker) read(e exchange, d *daemon, r reply) (exchange, bool) {
 	return e, true
 }
 
-// broken reports whether a fault is to be made now.
+// broken reports whether to commit the fault now.
 func (k *worker) broken(f fault) bool { return k.world.fault == f && k.random.IntN(20) == 0 }
 
-// sabotage makes the faults that somebody else makes.
+// sabotage commits the faults of a second client.
 func (k *worker) sabotage(path, body string) {
 	var other client
 	defer other.close()
@@ -213,12 +208,12 @@ const (
 	recordPath = "/v1/record"
 )
 
-// follower asks for one key that nobody else asks for, and follows its answers.
+// follower uses a key that no other client uses, and checks each answer against the earlier ones.
 type follower struct {
 	subject
 	key     string
 	watch   watch
-	due     int64 // when a refusal told to come back; 0 if none did
+	due     int64 // when the last refusal said to retry; 0 without one
 	dueCost int64
 }
 
@@ -246,14 +241,14 @@ func (f *follower) step(k *worker) {
 		k.world.broken(promiseBounds, "%s, key %q, cost %d: %v; the answer was %+v", f.rule, f.key, cost, err, e.answer)
 	}
 	if due > 0 && e.sent >= due && e.loose == 0 && !e.answer.Allowed {
-		k.world.broken(promiseBounds, "%s, key %q, cost %d: it was refused although it came back when it was told to; the answer was %+v", f.rule, f.key, cost, e.answer)
+		k.world.broken(promiseBounds, "%s, key %q, cost %d: the daemon refused a retry at its own retry_after; the answer was %+v", f.rule, f.key, cost, e.answer)
 	}
 	if !e.answer.Allowed && k.random.IntN(2) == 0 {
 		f.comeBack(k, e)
 	}
 }
 
-// comeBack waits as long as a refusal tells.
+// comeBack waits for the retry_after of a refusal.
 func (f *follower) comeBack(k *worker, e exchange) {
 	if e.answer.RetryAfter > int64(time.Minute) {
 		return

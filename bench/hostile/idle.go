@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// idleHandlerFlag starts this program as the idle handler.
+// idleHandlerFlag makes this program run as the idle handler.
 const idleHandlerFlag = "-idle-handler"
 
-// idleHandler is an HTTP server in another process that has nothing to do but
-// to answer the honest clients. The time it takes is the machine's, and any more
-// is the daemon's.
+// idleHandler is an HTTP server in another process that only answers the honest clients. Its answer times are the
+// machine's; any more is the daemon's.
 type idleHandler struct {
 	address string
 	cmd     *exec.Cmd
@@ -54,8 +53,8 @@ func (h *idleHandler) stop() {
 	_ = h.cmd.Wait()
 }
 
-// serveIdle returns the other process. It ends when its standard input does, so it
-// never outlives the program that started it.
+// serveIdle runs the idle handler. It ends when its standard input ends, so it never outlives the program that
+// started it.
 func serveIdle(in io.Reader, out, errs io.Writer) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

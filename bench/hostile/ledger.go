@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Two rules that never refuse: what was counted can be read to the unit. The
-// states of the second do not fit in one word.
+// Two rules that never refuse, so that their exact counts can be read. The states of the second do not fit in a word.
 const (
 	ledgerName  = "ledger"
 	creditName  = "credit"
@@ -17,11 +16,11 @@ const (
 	creditRule  = creditName + "=token bucket 1/366d burst 9007199254740992"
 )
 
-// ledger is what the honest clients know of keys that they share.
+// ledger is the honest clients' record of shared keys.
 type ledger struct{ accounts []*account }
 
-// account is what they know of one key: the daemon has counted at least what was
-// answered, and at most what was begun.
+// account is the record of one key. The daemon must have counted at least the answered units, and at most the begun
+// ones.
 type account struct {
 	rule, key       string
 	answered, begun atomic.Int64
@@ -36,7 +35,7 @@ func newLedger() *ledger {
 	return l
 }
 
-// inLedger returns how many requests of a call are under the rule ledger.
+// inLedger returns the number of requests under the rule ledger in a call.
 func inLedger(requests []request) (n int64) {
 	for _, r := range requests {
 		if r.Rule == ledgerName {
@@ -46,8 +45,7 @@ func inLedger(requests []request) (n int64) {
 	return n
 }
 
-// step asks for one account, or for several at once, also beside a limit that
-// refuses.
+// step uses one account, or several at once, or one together with a limit that refuses.
 func (l *ledger) step(k *worker) {
 	path, several, limited := takePath, 1, false
 	switch k.random.IntN(10) {
@@ -89,7 +87,7 @@ func (l *ledger) step(k *worker) {
 	}
 }
 
-// look audits one account, while others ask.
+// look audits one account while other clients use it.
 func (l *ledger) look(k *worker) {
 	l.accounts[k.random.IntN(len(l.accounts))].audit(k.world, k)
 	if k.random.IntN(10) == 0 {
@@ -97,8 +95,7 @@ func (l *ledger) look(k *worker) {
 	}
 }
 
-// audit checks every account. When no client asks any more, what was begun and
-// not answered is only what nobody could have an answer to.
+// audit checks every account. At the end of the run, only lost requests may be begun and not answered.
 func (l *ledger) audit(w *world) {
 	k := &worker{world: w, random: fixedRandom()}
 	defer k.http.close()
@@ -124,8 +121,8 @@ func (a *account) audit(w *world, k *worker) {
 	}
 }
 
-// auditStatistics compares what the daemon tells of its decisions. One that
-// stops, or has too many connections, tells nothing.
+// auditStatistics compares the daemon's statistics with its decisions. A daemon that stops, or has too many
+// connections, gives none.
 func auditStatistics(w *world) {
 	var c client
 	defer c.close()
@@ -143,13 +140,13 @@ func auditStatistics(w *world) {
 	}
 }
 
-// ruleStatistics are what /v1/stats tells of a rule.
+// ruleStatistics are the part of /v1/stats about a rule.
 type ruleStatistics struct {
 	Rule      string `json:"rule"`
 	Decisions int64  `json:"decisions"`
 }
 
-// statistics are none if there is no answer, or only that there is no room.
+// statistics reads /v1/stats. It returns none without an answer, or with a refusal for lack of room.
 func statistics(c *client, d *daemon) ([]ruleStatistics, error) {
 	r := c.ask(d.address, "/v1/stats", "", style{})
 	if r.outcome != answered || r.status == http.StatusServiceUnavailable {

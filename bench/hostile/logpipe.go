@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// logPipe is the standard error of a daemon: a named pipe with a reader that can
-// stall. The daemon's end blocks, as that of any program in a shell pipe does.
+// logPipe is the standard error of a daemon: a named pipe with a reader that can stall. The daemon's end blocks, like
+// any pipe of a shell.
 type logPipe struct {
-	daemon *os.File // for the daemon
-	filler *os.File // a second writer, which never blocks
+	daemon *os.File // the daemon's end
+	filler *os.File // a second, non-blocking writer
 	reader *os.File
 
 	mu      sync.Mutex
 	changed *sync.Cond
-	stalls  int // while there are any, the reader waits
+	stalls  int // the reader waits while there are any
 	waiting bool
 	last    []string
 	ended   chan struct{}
 }
 
-// keptLines is how much of a log a report can quote.
+// keptLines is the number of log lines that a report can quote.
 const keptLines = 12
 
 func newLogPipe(path string) (*logPipe, error) {
@@ -47,7 +47,7 @@ func newLogPipe(path string) (*logPipe, error) {
 	return p, nil
 }
 
-// read takes what is written, except while the pipe is stalled.
+// read reads the pipe, except while it is stalled.
 func (p *logPipe) read() {
 	defer close(p.ended)
 	rest, buffer := "", make([]byte, 4096)
@@ -86,7 +86,7 @@ func (p *logPipe) keep(line string) {
 	p.last = append(p.last, line)
 }
 
-// filling is what fills a stalled pipe.
+// filling is the text that fills a stalled pipe.
 const filling = "~"
 
 // stall stops the reader and fills the pipe to the last byte.
@@ -94,7 +94,7 @@ func (p *logPipe) stall() error {
 	p.mu.Lock()
 	p.stalls++
 	p.mu.Unlock()
-	if err := p.fill(); err != nil { // which ends a read that is under way
+	if err := p.fill(); err != nil { // wakes a pending read
 		return err
 	}
 	p.mu.Lock()
@@ -125,7 +125,7 @@ func (p *logPipe) fill() error {
 	return nil
 }
 
-// flow ends a stall. After the last one the reader goes on.
+// flow ends a stall. The reader continues after the last one.
 func (p *logPipe) flow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,10 +133,10 @@ func (p *logPipe) flow() {
 	p.changed.Broadcast()
 }
 
-// close ends the pipe after the daemon has ended, and reads what is left.
+// close closes the pipe after the daemon has ended, and reads the rest.
 func (p *logPipe) close() {
 	p.mu.Lock()
-	p.stalls = math.MinInt32 // from now on nothing stalls it
+	p.stalls = math.MinInt32 // no later stall takes effect
 	p.changed.Broadcast()
 	p.mu.Unlock()
 	_ = p.filler.Close()

@@ -1,29 +1,26 @@
-// Command hostile attacks a weir daemon while honest clients use it, and checks
-// that the honest clients notice nothing.
+// Command hostile attacks a weir daemon that serves honest clients, and checks that the honest clients notice
+// nothing.
 //
-// It builds the daemon from the checkout and starts it with a state file and a
-// log pipe. Several attacks run at once: silent, slow and vanishing clients,
-// thousands of connections, floods of keys and slots, foreign hosts, signals, a
-// log that nobody reads, a second daemon on the state file, restarts that
-// overlap, and bit flips of copies of the state. Everything is drawn from a seed, bounded,
-// and stays on the loopback interface. Beside the attacks, honest clients keep
-// an account of every answer. It is a violation if
+// It builds the daemon from the checkout and starts it with a state file and a log pipe. Several attacks run at once:
+// silent, slow and vanishing clients, thousands of connections, floods of keys and slots, foreign hosts, signals, a
+// stalled log, a second daemon on the state file, overlapping restarts, and bit flips in copies of the state. A seed
+// determines all choices. The run is bounded and stays on the loopback interface. Honest clients meanwhile record
+// every answer. These are violations:
 //
-//   - a request of an honest client has no answer, or was counted twice or not at all,
-//   - a limit admits more than its bound, or refuses at the time it told to come back,
-//   - an answer comes more than -late after the answer of an idle HTTP server in
-//     another process that was asked at the same time,
-//   - the daemon does not stop cleanly within its grace, or its state file differs
-//     from what the honest clients were told.
+//  - a request of an honest client has no answer, or was counted twice or not at all,
+//  - a limit admits more than its bound, or refuses a retry at its own retry_after,
+//  - an answer comes more than -late after the answer of an idle HTTP server in
+//    another process to the same request,
+//  - the daemon does not stop cleanly within its grace period, or its state file
+//    differs from the answers of the honest clients.
 //
-// The exit code is 0 if there is no violation, 1 if there is one, and 2 if the
-// run could not be made.
+// The exit code is 0 without a violation, 1 with one, and 2 if the run failed.
 //
 //	go run ./bench/hostile                         thirty minutes
-//	go run ./bench/hostile -duration 20s -seed 7   the same attacks and requests again
-//	go run ./bench/hostile -only silent,storm      these attacks alone
-//	go run ./bench/hostile -break twice            whether it would notice
-//	go run ./bench/hostile -repro                  a table of known faults, on this build
+//	go run ./bench/hostile -duration 20s -seed 7   repeat the attacks and requests of seed 7
+//	go run ./bench/hostile -only silent,storm      only these attacks
+//	go run ./bench/hostile -break twice            check that it detects a fault
+//	go run ./bench/hostile -repro                  a table of known faults on this build
 package main
 
 import (
@@ -47,7 +44,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns the program. The context ends a run early.
+// run runs the program. The context ends a run early.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if len(args) == 1 && args[0] == idleHandlerFlag {
 		return serveIdle(os.Stdin, out, errs)
@@ -83,22 +80,22 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return 0
 }
 
-// modes are what the program does and how it prints, apart from the run.
+// modes select what the program does and how it prints the result.
 type modes struct{ json, repro bool }
 
 func parse(args []string, errs io.Writer) (config, modes, error) {
 	c, m, only := config{lanes: 4}, modes{}, ""
 	flags := flag.NewFlagSet("hostile", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	flags.DurationVar(&c.duration, "duration", 30*time.Minute, "how long to attack; it goes on until every attack had a turn")
-	flags.Uint64Var(&c.seed, "seed", rand.Uint64(), "of attacks and honest requests; drawn if not given")
-	flags.IntVar(&c.lanes, "lanes", c.lanes, "attacks at once")
+	flags.DurationVar(&c.duration, "duration", 30*time.Minute, "length of the run; it continues until every attack has had a turn")
+	flags.Uint64Var(&c.seed, "seed", rand.Uint64(), "seed of the attacks and honest requests; random by default")
+	flags.IntVar(&c.lanes, "lanes", c.lanes, "number of concurrent attacks")
 	flags.DurationVar(&c.late, "late", time.Second, "how much later than an idle handler the daemon may answer an honest client")
 	flags.StringVar(&c.weir, "weir", "", "attack this `program` instead of one built from the checkout")
-	flags.StringVar(&only, "only", "", "run these `attacks` alone: "+strings.Join(attackNames(), ", "))
-	flags.StringVar((*string)(&c.fault), "break", "", "break this on purpose: "+strings.Join(faultNames(), ", "))
+	flags.StringVar(&only, "only", "", "run only these `attacks`: "+strings.Join(attackNames(), ", "))
+	flags.StringVar((*string)(&c.fault), "break", "", "commit this fault deliberately: "+strings.Join(faultNames(), ", "))
 	flags.BoolVar(&m.json, "json", false, "print the report as JSON")
-	flags.BoolVar(&m.repro, "repro", false, "print what known faults show on this build, as a table, and attack nothing else")
+	flags.BoolVar(&m.repro, "repro", false, "print a table of known faults on this build, and run no attack")
 	if err := flags.Parse(args); err != nil {
 		return c, m, err
 	}

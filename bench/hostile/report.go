@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// report is what a run found.
+// report is the result of a run.
 type report struct {
 	Commit     string           `json:"commit"`
 	Command    string           `json:"command"`
@@ -41,7 +41,7 @@ type times struct {
 	Most   time.Duration `json:"most_ns"`
 }
 
-// attackReport is what an attack did.
+// attackReport counts the events of an attack.
 type attackReport struct {
 	Name  string           `json:"name"`
 	About string           `json:"about"`
@@ -49,7 +49,7 @@ type attackReport struct {
 	Did   map[string]int64 `json:"did"`
 }
 
-// violation is a promise that was broken, with the first example of it.
+// violation is a broken promise with its first example.
 type violation struct {
 	Promise string        `json:"promise"`
 	First   string        `json:"first"`
@@ -65,7 +65,7 @@ func newReport() *report {
 	return r
 }
 
-// broken notes a violation and says whether it is the first of its promise.
+// broken records a violation and reports whether it is the first of its promise.
 func (r *report) broken(at time.Duration, promise, text string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,21 +79,21 @@ func (r *report) broken(at time.Duration, promise, text string) bool {
 	return true
 }
 
-// honest counts something that became of honest requests.
+// honest counts outcomes of honest requests.
 func (r *report) honest(what string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Honest[what] += n
 }
 
-// did counts something that an attack did.
+// did counts events of an attack.
 func (r *report) did(attack, what string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.attacks[attack].Did[what] += n
 }
 
-// turn counts one turn of an attack, which runs until the function is called.
+// turn counts a turn of an attack, which lasts until the caller calls over.
 func (r *report) turn(attack string) (over func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *report) turn(attack string) (over func()) {
 	}
 }
 
-// timed notes how long an honest request and the control beside it took.
+// timed records the times of an honest request and of its control.
 func (r *report) timed(daemon, idle time.Duration, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *report) timed(daemon, idle time.Duration, what string) {
 	}
 }
 
-// close sums up.
+// close computes the totals.
 func (r *report) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func timesOf(all []time.Duration) times {
 	return times{Median: at(0.5), P99: at(0.99), P9999: at(0.9999), Most: all[len(all)-1]}
 }
 
-// print is the report as text.
+// print writes the report as text.
 func (r *report) print(out io.Writer) {
 	fmt.Fprintf(out, "%s\ncommit %s\n%v of attacks, %d restarts\n\n", r.Command, r.Commit, r.Took.Round(time.Second), r.Restarts)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -172,7 +172,7 @@ func (r *report) print(out io.Writer) {
 
 func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// counts writes what was counted, by name.
+// counts formats counters by name.
 func counts(m map[string]int64) string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(m)) {

@@ -14,26 +14,26 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// fault is known from a day of attacks. Its probe shows it, or that it is gone.
+// knownFault is a fault found in a day of attacks. Its probe shows whether it still exists.
 type knownFault struct {
 	name   string
-	before string // what the probe showed at commit beforeCommit
+	before string // the probe's result at commit beforeCommit
 	probe  func(*prober) string
 }
 
-// beforeCommit is the last one with all the faults.
+// beforeCommit is the last commit with all the faults.
 const beforeCommit = "65a5d9f"
 
-// prober is what the probes share.
+// prober is shared by the probes.
 type prober struct {
 	context.Context
 	program string
 	folder  string
 	files   int
-	many    string // the large state file, once it is there
+	many    string // the large state file, once it exists
 }
 
-// knownFaults are in the order of the table.
+// knownFaults returns the faults in the order of the table.
 func knownFaults() []knownFault {
 	return slices.Concat(bodyFaults, stopFaults, stateFaults, tableFaults, libraryFaults)
 }
@@ -65,7 +65,7 @@ func printRepro(ctx context.Context, c config, out, errs io.Writer) int {
 	return 0
 }
 
-// run runs a probe. One that panics shows that.
+// run runs a probe. A panic is its result.
 func (p *prober) run(f knownFault) (shown string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -75,16 +75,16 @@ func (p *prober) run(f knownFault) (shown string) {
 	return f.probe(p)
 }
 
-// file returns a path that nothing else uses.
+// file returns a new path.
 func (p *prober) file() string {
 	p.files++
 	return filepath.Join(p.folder, fmt.Sprintf("file%d", p.files))
 }
 
-// slowRule keeps what was counted.
+// slowRule refills so slowly that counts stay.
 const slowRule = "slow=token bucket 1/1h burst 5"
 
-// daemon starts one on a free port. The probes cannot do without.
+// daemon starts a daemon on a free port. It panics if that fails, since the probes need it.
 func (p *prober) daemon(flags ...string) *daemon {
 	d, err := startDaemon(p.program, p.folder, patience, append([]string{"--http", "127.0.0.1:0"}, flags...)...)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *prober) daemon(flags ...string) *daemon {
 	return d
 }
 
-// stop asks a daemon to stop and tells how it did, within 25 s.
+// stop asks a daemon to stop and describes its end, within 25 s.
 func stop(d *daemon) string {
 	since := time.Now()
 	d.terminate()
@@ -107,7 +107,7 @@ func stop(d *daemon) string {
 	return fmt.Sprintf("exit %d after %.1f s", d.cmd.ProcessState.ExitCode(), took.Seconds())
 }
 
-// ask sends a take and tells its status and how long it took.
+// ask sends a take and returns its status and time.
 func ask(d *daemon, how style, requests ...request) string {
 	var c client
 	defer c.close()
@@ -118,7 +118,7 @@ func ask(d *daemon, how style, requests ...request) string {
 	return fmt.Sprintf("%d in %.1f s", r.status, r.took().Seconds())
 }
 
-// used is what a state file holds of a key.
+// used returns the units of a key in a state file.
 func used(file, ruleText, key string) string {
 	content, err := os.Open(file)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bodyFaults are those of logs and bodies.
+// bodyFaults concern logs and bodies.
 var bodyFaults = []knownFault{
 	{"a log that nobody reads: a take, SIGTERM, and what was saved of 3 units", "200 in 0.0 s; still runs 25 s after SIGTERM; 0 in the file", (*prober).stuckLog},
 	{"the same while Redis is gone: three takes", "no answer in 30.0 s, no answer in 30.0 s, no answer in 30.0 s", (*prober).stuckLogAndRedis},
@@ -91,7 +91,7 @@ func (p *prober) gate() string {
 	return strings.Join(shown, ", ")
 }
 
-// leave sends chunked requests behind silent connections, and leaves.
+// leave sends chunked requests after silent connections, and closes.
 func leave(d *daemon, n int) (silent []net.Conn) {
 	silent = announce(d, 32, "Transfer-Encoding: chunked")
 	time.Sleep(200 * time.Millisecond)
@@ -117,7 +117,7 @@ func (p *prober) vanished() string {
 	return fmt.Sprintf("%d connections left; %d decisions at once, %d more later", waiting, early, decisions(d)-early)
 }
 
-// closeWaits counts connections to an address whose client has left.
+// closeWaits counts connections to an address whose client has closed.
 func closeWaits(address string) (n int) {
 	_, port, _ := net.SplitHostPort(address)
 	var number int

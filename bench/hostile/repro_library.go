@@ -47,7 +47,7 @@ func safely(f func() string) (shown string) {
 	return f()
 }
 
-// plain returns an error as a cell of a table.
+// plain formats an error for a cell of a table.
 func plain(err error) string {
 	if err == nil {
 		return "nil"
@@ -133,7 +133,7 @@ func jitterGivesBack(*prober) string {
 	var both sync.WaitGroup
 	both.Go(func() { _ = l.Wait(ctx) })
 	both.Go(func() { _ = k.Wait(ctx, "x") })
-	time.Sleep(150 * time.Millisecond) // both were admitted after 100 ms, and jitter holds them
+	time.Sleep(150 * time.Millisecond) // both were admitted after 100 ms; jitter delays them
 	_ = l.SetLimit(slow)
 	_ = k.SetLimit(slow)
 	l.Peek(0)
@@ -266,7 +266,7 @@ func zeroValues(*prober) string {
 	}, "; ")
 }
 
-// lineCost is what a caller pays for another that left the line.
+// lineCost measures the cost of a waiting caller's departure for another one.
 func lineCost(weights []int64) string {
 	const waiting = 60_000
 	l, err := weir.NewWith(weir.TokenBucket{Rate: perSecond(1, time.Hour), Burst: 1}, weir.Options{Weights: weights})

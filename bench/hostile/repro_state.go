@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stateFaults are those of state files.
+// stateFaults concern state files.
 var stateFaults = []knownFault{
 	{"two daemons on one file of 600,000 keys save in turn for 8 s", "both serve; 4 of 59 copies cannot be loaded", (*prober).two},
 	{"two daemons on one file are killed while they save, 25 times", "2 of 25 files cannot be loaded", (*prober).twoKilled},
@@ -19,7 +19,7 @@ var stateFaults = []knownFault{
 	{"--state ''", "starts", func(p *prober) string { return p.refused("--state", "") }},
 }
 
-// large is a state file of 600,000 keys, so that a save takes a while.
+// large returns a state file of 600,000 keys, so that a save takes a while.
 func (p *prober) large() string {
 	if p.many != "" {
 		return p.many
@@ -53,8 +53,7 @@ func (p *prober) copyOf(file string) string {
 	return path
 }
 
-// pair starts two daemons on a file. The second may be still waiting for it, or
-// have ended.
+// pair starts two daemons on a file. The second may still be waiting for the file, or have ended.
 func (p *prober) pair(file string) (first, second *daemon) {
 	flags := []string{"--http", "127.0.0.1:0", "--state", file, "--state-every", "0"}
 	first = p.daemon("--state", file, "--state-every", "0")
@@ -81,7 +80,7 @@ func (p *prober) two() string {
 	for since := time.Now(); time.Since(since) < 8*time.Second; copies++ {
 		first.signal(syscall.SIGUSR1)
 		time.Sleep(time.Duration(rand.IntN(30)) * time.Millisecond)
-		if served == "both serve" { // a signal would end one that only starts
+		if served == "both serve" { // a signal would end a daemon that is still starting
 			second.signal(syscall.SIGUSR1)
 		}
 		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
@@ -158,7 +157,7 @@ func (p *prober) dangling() string {
 	return "starts, and follows the link"
 }
 
-// refused tells how a daemon refuses flags.
+// refused describes how a daemon refuses its flags.
 func (p *prober) refused(flags ...string) string {
 	d, err := launch(p.program, p.folder, append([]string{"--http", "127.0.0.1:0"}, flags...)...)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stopFaults are those of stopping and of signals.
+// stopFaults concern stops and signals.
 var stopFaults = []knownFault{
 	{"a stop (grace 3 s) with a silent connection", "exit 1 after 3.0 s, 3 in the file", func(p *prober) string { return p.grace("", "") }},
 	{"a stop with half a header", "exit 1 after 3.0 s, 3 in the file", func(p *prober) string { return p.grace("POST /v1/take HTTP/1.1\r\nHos", "") }},
@@ -26,7 +26,7 @@ var stopFaults = []knownFault{
 	{"a request with the Host evil.example", "200, 1 decisions", (*prober).rebound},
 }
 
-// halves are a request in two pieces.
+// halves returns a request in two pieces.
 func halves(at int) (string, string) {
 	text := style{}.request("127.0.0.1", takePath, bodyOf(request{"slow", "half", 2}))
 	if at > 50 {
@@ -35,8 +35,7 @@ func halves(at int) (string, string) {
 	return text[:at], text[at:]
 }
 
-// grace stops a daemon after a connection has said something. The rest of it
-// comes half a second later.
+// grace stops a daemon after the first piece of a request. The rest follows half a second later.
 func (p *prober) grace(first, rest string) string {
 	file := p.file()
 	d := p.daemon("--state", file, "--grace", "3s", "--rule", slowRule)
@@ -67,7 +66,7 @@ func (p *prober) grace(first, rest string) string {
 	return shown
 }
 
-// busyStop stops a daemon while clients ask over connections that they keep.
+// busyStop stops a daemon while clients use open connections.
 func (p *prober) busyStop(drain string) string {
 	file, rule := p.file(), creditRule
 	d := p.daemon("--state", file, "--drain", drain, "--rule", rule)

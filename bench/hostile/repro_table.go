@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// tableFaults are those of what is bounded: connections and keys.
+// tableFaults concern bounds on connections and keys.
 var tableFaults = []knownFault{
-	{"5000 connections, 64 silent ones beyond the bound: who is answered", "4096 200, 64 503, 840 closed; one more: 200; with silent spares: 200, 5 s later: 200; after all left: 200", (*prober).crowded},
+	{"5000 connections, 64 silent ones beyond the bound: the answers", "4096 200, 64 503, 840 closed; one more: 200; with silent spares: 200, 5 s later: 200; after all left: 200", (*prober).crowded},
 	{"20,000 keys take a slot where 1000 are kept, without a lease in the rule and with 2 s: keys admitted; 62 s later of 500 new ones; after a restart", "c: 1768 of 20000; cl: 1768 of 20000; c: 0 of 500; cl: 500 of 500; c: 0 of 500", (*prober).pinned},
 }
 
@@ -48,10 +48,10 @@ func (p *prober) crowded() string {
 	return fmt.Sprintf("%s; one more: %s; with silent spares: %s, 5 s later: %s; after all left: %s", counts(kinds), over, full, later, oneMore(d, "/readyz"))
 }
 
-// spares are the connections beyond the bound that are refused in words.
+// spares is the number of connections beyond the bound that the daemon refuses with an answer.
 const spares = 64
 
-// first asks over a connection and returns the status.
+// first sends a request and returns the status.
 func first(conn net.Conn, path string) string {
 	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
 	if _, err := io.WriteString(conn, style{}.request("127.0.0.1", path, "")); err != nil {
@@ -81,7 +81,7 @@ func (p *prober) pinned() string {
 	for _, rule := range []string{"c", "cl"} {
 		shown = append(shown, slotsOf(d, rule, "f", 20_000))
 	}
-	time.Sleep(62 * time.Second) // longer than a lease that the daemon gives by itself
+	time.Sleep(62 * time.Second) // longer than the daemon's default lease
 	for _, rule := range []string{"c", "cl"} {
 		shown = append(shown, slotsOf(d, rule, "h", 500))
 	}
@@ -92,7 +92,7 @@ func (p *prober) pinned() string {
 	return strings.Join(shown, "; ")
 }
 
-// slotsOf asks for a slot for each of n keys, and tells how many were admitted.
+// slotsOf takes a slot for each of n keys and returns the number admitted.
 func slotsOf(d *daemon, rule, prefix string, n int) string {
 	conn, err := net.Dial("tcp", d.address)
 	if err != nil {

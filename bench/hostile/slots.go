@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Slots that honest clients take and give back. The leases outlast a run.
+// Slots that honest clients take and release. The leases outlast a run.
 const (
 	ownSlots  = 4
 	poolSlots = 3
@@ -13,7 +13,7 @@ const (
 	poolRule  = "pool=concurrency 3 lease 12h"
 )
 
-// slots follows the slots of one key that a single client asks for.
+// slots checks the slots of a key that a single client uses.
 type slots struct {
 	key  string
 	held int64
@@ -41,7 +41,7 @@ func (s *slots) step(k *worker) {
 	}
 }
 
-// look finds out what became of a request without an answer.
+// look finds out whether a request without an answer was counted.
 func (s *slots) look(k *worker, cost int64) {
 	for range 10 {
 		e, known := k.ask(peekPath, request{"slots", s.key, 0})
@@ -57,17 +57,16 @@ func (s *slots) look(k *worker, cost int64) {
 	}
 }
 
-// pool is one key whose slots all its clients share.
+// pool is a key whose slots all its clients share.
 type pool struct{ inside, lost atomic.Int64 }
 
 var poolKey = request{"pool", "shared", 1}
 
-// step takes a slot, checks that there are no more holders than slots, and gives
-// it back.
+// step takes a slot, checks that there are no more holders than slots, and releases it.
 func (p *pool) step(k *worker) {
 	e, known := k.ask(takePath, poolKey)
 	if !known {
-		p.lost.Add(1) // it may be held until its lease ends
+		p.lost.Add(1) // its slot may be held until its lease expires
 		return
 	}
 	if !e.answer.Allowed {
@@ -85,8 +84,7 @@ func (p *pool) step(k *worker) {
 	}
 }
 
-// audit checks, when no client asks any more, that only slots whose requests had
-// no answer are held.
+// audit checks at the end of the run that only slots of requests without an answer are held.
 func (p *pool) audit(w *world) {
 	k := &worker{world: w, random: fixedRandom()}
 	defer k.http.close()
@@ -99,5 +97,5 @@ func (p *pool) audit(w *world) {
 	}
 }
 
-// fixedRandom is for styles of audits.
+// fixedRandom returns the source of styles for audits.
 func fixedRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 1)) }

@@ -2,45 +2,44 @@ package main
 
 import "fmt"
 
-// exchange is an honest request with its answer. The daemon decided at some
-// instant from sent to received, which are nanoseconds since the run began.
+// exchange is an honest request and its answer. The daemon decided at some instant from sent to received, in
+// nanoseconds since the start of the run.
 type exchange struct {
 	sent, received int64
 	cost           int64
 	answer         answer
-	// loose is by how many nanoseconds more the daemon's clock may have moved
-	// since the last exchange: after a restart it is another process's.
+	// loose is the additional uncertainty of the daemon's clock since the last exchange, in nanoseconds. A restart
+	// brings another process's clock.
 	loose int64
 }
 
-// watch follows one key that a single client asks with takes.
+// watch checks one key that a single client uses with takes.
 type watch interface {
-	// check says what is wrong with an answer, given those before.
+	// check returns an error if an answer contradicts the earlier ones.
 	check(e exchange) error
-	// missed tells of a request without an answer, which may have been counted.
+	// missed records a request without an answer, which may have been counted.
 	missed(e exchange)
 }
 
-// bucketWatch follows a token bucket. The answer tells after how long the bucket
-// is full again, so each answer follows from the last one up to the uncertainty
-// of when it was decided.
+// bucketWatch checks a token bucket. An answer says when the bucket is full again. The next answer follows from it,
+// up to the uncertainty of the instants.
 type bucketWatch struct {
 	count, period, burst int64
 	seen                 bool
-	full                 int64 // how long until it is full, at the last answer
+	full                 int64 // time until full, at the last answer
 	sent, received       int64 // of the last answer
 	open                 int64 // units of requests without an answer since then
 	bound                bound
 }
 
-// rounding is by how much two durations that were rounded up may differ.
+// rounding bounds the difference of two durations that were rounded up.
 const rounding = 2
 
 func newBucketWatch(count, period, burst int64) *bucketWatch {
 	return &bucketWatch{count: count, period: period, burst: burst, bound: bound{count: count, period: period, burst: burst}}
 }
 
-// time returns how long units take to flow back.
+// time returns the time in which units refill.
 func (b *bucketWatch) time(units int64) int64 { return units * b.period / b.count }
 
 func (b *bucketWatch) missed(e exchange) { b.open += e.cost }
@@ -57,13 +56,13 @@ func (b *bucketWatch) check(e exchange) error {
 		most += max(b.full-(e.sent-b.received)+e.loose, 0)
 	}
 	b.seen, b.full, b.sent, b.received, b.open = true, a.ResetAfter, e.sent, e.received, 0
-	after := before + b.time(e.cost) // full in this time, were the cost taken
+	after := before + b.time(e.cost) // time until full if the cost was taken
 	room := b.time(b.burst)
 	switch {
 	case before < least-rounding:
 		return fmt.Errorf("the bucket lacks %d ns, and at least %d ns follow from the answer before: something that was admitted was not counted", before, least)
 	case before > most+rounding:
-		return fmt.Errorf("the bucket lacks %d ns, and at most %d ns follow from the answer before: something was counted that nobody asked for, or twice", before, most)
+		return fmt.Errorf("the bucket lacks %d ns, and at most %d ns follow from the answer before: the daemon counted a cost twice, or one that no client sent", before, most)
 	case a.Allowed && after > room+rounding:
 		return fmt.Errorf("%d units were admitted %d ns before there was room for them", e.cost, after-room)
 	case !a.Allowed && after < room-rounding:
@@ -78,13 +77,12 @@ func (b *bucketWatch) check(e exchange) error {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// bound holds what is admitted to burst + rate x time in every window. A client
-// sees a window that is at least as long as the daemon's, so what is above its
-// bound is certainly above that of the daemon.
+// bound checks that every window admits at most burst + rate x time. The client's window is at least as long as the
+// daemon's, so the daemon has certainly broken its bound if the client's is broken.
 type bound struct {
 	count, period, burst int64
-	units                int64 // admitted so far
-	least                int64 // of units before a request x period - count x its time
+	units                int64 // admitted in total
+	least                int64 // the smallest value of units before a request x period - count x its time
 	begun                bool
 }
 
@@ -99,8 +97,7 @@ func (b *bound) admit(e exchange) error {
 	return nil
 }
 
-// windowWatch follows a fixed window, whose answers tell what is left of it and
-// when it ends.
+// windowWatch checks a fixed window, whose answers say how much is left and when the window ends.
 type windowWatch struct {
 	count, period  int64
 	seen           bool
@@ -117,8 +114,8 @@ func (w *windowWatch) check(e exchange) error {
 	if a.Allowed {
 		before += e.cost
 	}
-	same := w.seen && w.ends > 0 && e.sent-w.received-e.loose < w.ends              // it may be the window of the answer before
-	other := !w.seen || w.ends == 0 || e.received-w.sent+e.loose >= w.ends-rounding // it may be a later one
+	same := w.seen && w.ends > 0 && e.sent-w.received-e.loose < w.ends              // possibly the window of the previous answer
+	other := !w.seen || w.ends == 0 || e.received-w.sent+e.loose >= w.ends-rounding // possibly a later window
 	wrong := !(same && before <= w.left && before >= w.left-w.open || other && before <= w.count && before >= w.count-w.open)
 	left, open := w.left, w.open
 	w.seen, w.left, w.ends, w.sent, w.received, w.open = true, a.Remaining, a.ResetAfter, e.sent, e.received, 0
@@ -131,12 +128,12 @@ func (w *windowWatch) check(e exchange) error {
 	return nil
 }
 
-// logWatch holds what is admitted to count in every stretch of a period. It
-// serves for a sliding log, and with twice the count for a fixed window.
+// logWatch checks that every interval of a period admits at most count. It serves sliding logs and, with twice the
+// count, fixed windows.
 type logWatch struct {
 	count, period int64
-	admitted      []admission // the last ones, in order
-	units         int64       // of all of them
+	admitted      []admission // the latest, in order
+	units         int64       // of all stored admissions
 }
 
 type admission struct{ sent, units int64 }
@@ -159,7 +156,7 @@ func (l *logWatch) check(e exchange) error {
 	return nil
 }
 
-// boundWatch is a bucket beside another limit: its answers may be the other's.
+// boundWatch checks a bucket beside another limit, whose answers may be the other's.
 type boundWatch struct{ bound }
 
 func (*boundWatch) missed(exchange) {}
@@ -171,7 +168,7 @@ func (b *boundWatch) check(e exchange) error {
 	return b.admit(e)
 }
 
-// watches are several, for a rule of several limits.
+// watches combines the checks of a rule with several limits.
 type watches []watch
 
 func (w watches) missed(e exchange) {

@@ -23,7 +23,7 @@ func TestABucketsAnswersFollowFromOneAnother(t *testing.T) {
 		"a refusal":                      {told(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third - 2e6}), 0, ""},
 		"full again":                     {told(2e9, 3, answer{Allowed: true, ResetAfter: 3 * third}), 0, ""},
 		"something that was not counted": {told(2e6, 1, answer{Allowed: true, ResetAfter: 2*third - 2e6}), 0, "not counted"},
-		"something counted twice":        {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third}), 0, "or twice"},
+		"something counted twice":        {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third}), 0, "counted a cost twice"},
 		"one without an answer":          {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third - 2e6}), 1, ""},
 		"refused with room":              {told(2e6, 1, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "although there was room"},
 		"admitted without room":          {told(2e6, 2, answer{Allowed: true, ResetAfter: 4*third - 2e6}), 0, "before there was room"},

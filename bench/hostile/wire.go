@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// request is one of those in a call.
+// request is one request of a call.
 type request struct {
 	Rule string `json:"rule"`
 	Key  string `json:"key"`
 	Cost int64  `json:"cost"`
 }
 
-// bodyOf writes a call. One request is written alone.
+// bodyOf encodes a call. It encodes a single request without a list.
 func bodyOf(requests ...request) string {
 	var body []byte
 	if len(requests) == 1 {
@@ -36,7 +36,7 @@ type answer struct {
 	ResetAfter int64
 }
 
-// never is a duration that does not end.
+// never is an infinite duration.
 const never = math.MaxInt64
 
 func readAnswer(body []byte) (answer, error) {

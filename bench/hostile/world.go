@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// world is everything that the attacks and the honest clients share.
+// world is the state that attacks and honest clients share.
 type world struct {
 	config
 	report  *report
@@ -21,26 +21,26 @@ type world struct {
 	folder  string
 	program string
 	idle    *idleHandler
-	current atomic.Pointer[daemon] // that honest clients ask
+	current atomic.Pointer[daemon] // the daemon that honest clients use
 	ledger  *ledger
 	pool    pool
-	// held is how many connections attacks hold, apart from crowds.
+	// held counts the connections of attacks other than crowds.
 	held atomic.Int64
-	// crowd counts attacks that take more connections than the daemon has. While
-	// there is one, a new connection may be refused.
+	// crowd counts the attacks that use up the daemon's connections. During such an attack the daemon may refuse a
+	// new connection.
 	crowd atomic.Int64
-	// last is set while the daemon stops and none follows.
+	// last is true while the last daemon of the run stops.
 	last atomic.Bool
-	// fatal ends the run: nothing after it would mean anything.
+	// fatal ends the run when later results would mean nothing.
 	fatal context.CancelCauseFunc
-	// state is held by attacks that need the daemon and its file for themselves.
+	// state is held by attacks that need the daemon and its file to themselves.
 	state sync.Mutex
 }
 
-// now returns a time of exchanges.
+// now returns the time since the start of the run.
 func (w *world) now() int64 { return int64(time.Since(w.begun)) }
 
-// broken notes that a promise was broken.
+// broken records a broken promise.
 func (w *world) broken(promise, format string, values ...any) {
 	text := fmt.Sprintf(format, values...)
 	at := time.Since(w.begun)
@@ -61,7 +61,7 @@ const (
 	promiseCounted  = "every honest request is counted once"
 	promiseBounds   = "limits answer exactly and keep their bounds"
 	promiseOnTime   = "no answer is late"
-	promiseRunning  = "the daemon runs until it is told to stop"
+	promiseRunning  = "the daemon runs until a signal stops it"
 	promiseStop     = "the daemon stops cleanly within its grace"
 	promiseRestart  = "the next daemon takes over"
 	promiseState    = "the state file is whole"
@@ -104,7 +104,7 @@ func hostile(ctx context.Context, c config) (*report, error) {
 	return w.report, nil
 }
 
-// flags are those of the daemon that is attacked.
+// flags returns the flags of the attacked daemon.
 func (w *world) flags() []string {
 	flags := []string{
 		"--http", "127.0.0.1:0", "--state", filepath.Join(w.folder, "state"), "--state-every", "1s",
@@ -116,11 +116,11 @@ func (w *world) flags() []string {
 	return flags
 }
 
-// mostKeys is the cap of the daemon on the keys of a limit. Floods go beyond it.
+// mostKeys is the daemon's bound on the keys of a limit. Floods exceed it.
 const mostKeys = 20_000
 
-// fight runs the attacks beside the honest clients, then stops the daemon under
-// attack and compares its file with what the honest clients were told.
+// fight runs the attacks and the honest clients, then stops the attacked daemon and compares its file with the
+// answers of the honest clients.
 func (w *world) fight(ctx context.Context) {
 	ctx, fatal := context.WithCancelCause(ctx)
 	defer fatal(nil)
@@ -137,7 +137,7 @@ func (w *world) fight(ctx context.Context) {
 	endHonest()
 	clients.Wait()
 	if ctx.Err() == nil {
-		w.state.Lock() // no restart from now on
+		w.state.Lock() // prevents further restarts
 		w.ledger.audit(w)
 		w.lastStop()
 		w.state.Unlock()
@@ -152,7 +152,7 @@ func (w *world) fight(ctx context.Context) {
 	w.afterwards()
 }
 
-// waitForTheEnd waits for the duration, and then until each attack had a turn.
+// waitForTheEnd waits for the duration, and until each attack has had a turn.
 func (w *world) waitForTheEnd(ctx context.Context, turns <-chan struct{}) {
 	progress := time.NewTicker(time.Minute)
 	defer progress.Stop()
@@ -171,7 +171,7 @@ func (w *world) waitForTheEnd(ctx context.Context, turns <-chan struct{}) {
 	}
 }
 
-// watchDaemon ends the run if the daemon ends without being told.
+// watchDaemon ends the run if the daemon ends without a signal.
 func (w *world) watchDaemon(ctx context.Context) {
 	for ctx.Err() == nil {
 		d := w.current.Load()
@@ -180,7 +180,7 @@ func (w *world) watchDaemon(ctx context.Context) {
 		case <-d.ended:
 			if !d.stopping.Load() {
 				d.log.close()
-				w.broken(promiseRunning, "daemon %d ended by itself with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.log.tail())
+				w.broken(promiseRunning, "daemon %d ended without a signal, with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.log.tail())
 				w.fatal(errors.New("the daemon is gone"))
 				return
 			}
@@ -189,7 +189,7 @@ func (w *world) watchDaemon(ctx context.Context) {
 	}
 }
 
-// lastStop stops the daemon under attack, with a log that nobody reads.
+// lastStop stops the attacked daemon with a stalled log.
 func (w *world) lastStop() {
 	d := w.current.Load()
 	if err := d.log.stall(); err != nil {
@@ -206,7 +206,7 @@ func (w *world) lastStop() {
 	}
 }
 
-// afterwards starts a daemon on the file that the last one left, and audits it.
+// afterwards starts a daemon on the last state file and audits it.
 func (w *world) afterwards() {
 	d, err := startDaemon(w.program, w.folder, patience, w.flags()...)
 	if err != nil {
@@ -220,11 +220,11 @@ func (w *world) afterwards() {
 	since := time.Now()
 	d.terminate()
 	if _, err := d.wait(since, drain+grace+slack); err != nil {
-		w.broken(promiseStop, "a daemon that nobody attacks: %v", err)
+		w.broken(promiseStop, "a daemon that is not attacked: %v", err)
 	}
 }
 
-// pause waits, or less if the context ends.
+// pause waits for d or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -232,7 +232,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// commit is what is checked out, and says if files differ from it.
+// commit returns the commit, and notes uncommitted changes.
 func commit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// account is what the callers know of one key under one rule in one phase: the
-// units admitted and recorded less those given back.
+// account records the use of one key under one rule in one phase: the units admitted and recorded, less those given
+// back.
 type account struct {
 	rule *rule
 	key  string
 	net  atomic.Int64
-	// takesOnly says that nothing else is done to it.
+	// takesOnly means that all calls on the account are takes.
 	takesOnly bool
-	// alone says that it is in no call with others: see phase.
+	// alone means that no call combines it with other accounts; see phase.
 	alone bool
 }
 
@@ -27,9 +27,9 @@ func (a *account) took(allowed bool, cost int64) {
 	}
 }
 
-// settle compares the account of a key that began fresh with the key. While
-// the clock stands nothing comes back, so it has what the capacity leaves. If
-// the clock went, or is behind what it was, only the bound is known.
+// settle compares the account of a key that was fresh at the start with the engine. While the clock stands still,
+// nothing refills, so the key has exactly its capacity less the use. If the clock moved, or is behind an earlier
+// reading, only the bound is known.
 func (a *account) settle(w *world, p *phase) {
 	net := a.net.Load()
 	d, ok := w.peek(a.request(0))
@@ -37,7 +37,7 @@ func (a *account) settle(w *world, p *phase) {
 	case !ok:
 	case p.exact():
 		if want := max(a.rule.capacity-net, 0); d.Remaining != want || d.Limit < a.rule.capacity {
-			w.violated("phase %d, %s, key %q: %d units were used of %d, so %d remain, but the engine says %d", p.number, a.rule, a.key, net, a.rule.capacity, want, d.Remaining)
+			w.violated("phase %d, %s, key %q: %d units were used of %d, so %d remain, but the engine reports %d", p.number, a.rule, a.key, net, a.rule.capacity, want, d.Remaining)
 		}
 	case p.running:
 		if most := a.rule.most(p.lo, p.hi); net > most && !a.rule.can.denied {
@@ -48,8 +48,7 @@ func (a *account) settle(w *world, p *phase) {
 	}
 }
 
-// lasting is a key that is asked for in every phase of the run, and the last
-// phases of which are remembered with what was admitted.
+// lasting is a key used in every phase. It stores the units admitted in the latest phases.
 type lasting struct {
 	account
 	total  int64
@@ -57,14 +56,13 @@ type lasting struct {
 	recent []stretch
 }
 
-// stretch is a phase: readings of the clock and units admitted.
+// stretch is a phase: the readings of the clock and the units admitted.
 type stretch struct{ lo, hi, units int64 }
 
-// mostRecent is over how many phases every stretch is compared with the bound.
+// mostRecent is the number of phases whose stretches are compared with the bound.
 const mostRecent = 200
 
-// settle checks each stretch of phases that ends with this one, and the run as a
-// whole.
+// settle checks each stretch of phases that ends with this one, and the whole run.
 func (l *lasting) settle(w *world, p *phase) {
 	units := l.net.Swap(0)
 	if len(l.recent) == mostRecent {

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// config is what a run is made of.
+// config configures a run.
 type config struct {
 	duration time.Duration
 	seed     uint64
 	workers  int
 	maxKeys  int
 	fault    fault
-	progress func(summary) // nil is silent
+	progress func(summary) // nil means silent
 }
 
-// fault is something broken on purpose, to see that it is noticed.
+// fault is a deliberate fault, which the run must detect.
 type fault string
 
 const (
 	noFault      fault = ""
-	lostTake     fault = "lost"     // the engine forgets what it admitted now and then
-	doubleRecord fault = "doubled"  // the engine counts twice now and then
-	staleLoad    fault = "stale"    // the file that is loaded is an older one
-	roomAtCap    fault = "uncapped" // a flood finds more room than the cap
-	strayRoutine fault = "stray"    // a goroutine stays behind
-	hoardedKeys  fault = "hoarded"  // the keys of a flood are kept
+	lostTake     fault = "lost"     // the engine sometimes loses what it admitted
+	doubleRecord fault = "doubled"  // the engine sometimes counts twice
+	staleLoad    fault = "stale"    // the run loads an older file
+	roomAtCap    fault = "uncapped" // a flood finds more room than the bound
+	strayRoutine fault = "stray"    // a goroutine does not end
+	hoardedKeys  fault = "hoarded"  // the run keeps the keys of a flood
 )
 
 var faults = []fault{lostTake, doubleRecord, staleLoad, roomAtCap, strayRoutine, hoardedKeys}
@@ -38,8 +38,7 @@ func faultNames() (names []string) {
 	return names
 }
 
-// leastKeys is a cap that leaves each of 64 shards room for the keys of all
-// rules but those that are flooded.
+// leastKeys is a bound that leaves each of 64 shards room for the keys of all rules that are not flooded.
 const leastKeys = 4096
 
 func (c *config) validate() error {

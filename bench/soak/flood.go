@@ -5,22 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// floods are never-seen keys without end under rules of their own, while the
-// clock stands. All that they are admitted is what the keys that there is room
-// for have, and the groups that the others share.
+// floods send new keys without end under rules of their own, while the clock stands still. They are admitted at most
+// the capacity of the keys that have room and of the groups that the others share.
 type floods struct {
 	rules    []*rule
 	admitted []atomic.Int64
 	next     atomic.Int64
-	each     int64 // keys that one worker makes up for each rule
+	each     int64 // new keys of each worker for each rule
 	known    []*account
 }
 
-// groups is how many budgets keys without room share.
+// groups is the number of states that keys without room share.
 const groups = 256
 
-// newFloods also finds room for some keys before the flood comes. A unit of
-// theirs is never given back, so they stay known and decide as ever.
+// newFloods first uses some keys, which find room. It never gives back a unit of each, so they stay known and are
+// decided exactly.
 func newFloods(s *soaking, p *phase) *floods {
 	w := s.world
 	f := &floods{rules: s.flooded, admitted: make([]atomic.Int64, len(s.flooded))}
@@ -46,7 +45,7 @@ func newFloods(s *soaking, p *phase) *floods {
 	return f
 }
 
-// pour makes up keys of each rule.
+// pour sends new keys under each rule.
 func (f *floods) pour(w *world) {
 	for range f.each {
 		n := f.next.Add(1)
@@ -62,7 +61,7 @@ func (f *floods) pour(w *world) {
 	}
 }
 
-// settle checks that a flood was admitted no more than there are budgets.
+// settle checks that a flood was admitted at most the capacity of all states.
 func (f *floods) settle(w *world, p *phase) {
 	for i, r := range f.rules {
 		got, most := f.admitted[i].Load(), (int64(w.config.maxKeys)+groups)*r.capacity
@@ -72,7 +71,7 @@ func (f *floods) settle(w *world, p *phase) {
 	}
 }
 
-// keep is a fault: memory that grows with the keys.
+// keep commits a fault: memory that grows with the keys.
 func (w *world) keep(key string) {
 	w.reports.Lock()
 	defer w.reports.Unlock()

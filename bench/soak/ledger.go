@@ -6,19 +6,18 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// ledger is a key whose use is known to the unit over the whole run, wherever
-// the clock goes: it is touched whenever the clock has moved, before anyone
-// else asks, so that what is stored of it is never behind what it has forgotten.
+// ledger is a key whose use is known exactly over the whole run, for any movement of the clock. It is touched after
+// each movement, before any other call, so that its stored state is never behind what the engine has evicted.
 type ledger struct {
 	account
 	model model
 }
 
-// model says what remains of a capacity, computed apart from the engine.
+// model computes the rest of a capacity without the engine.
 type model interface {
 	// add counts net units used at t.
 	add(t, net int64)
-	// remaining is what is left at t.
+	// remaining returns the units left at t.
 	remaining(t int64) int64
 }
 
@@ -44,7 +43,7 @@ func makeLedgers() (ledgers []*ledger, err error) {
 	return ledgers, nil
 }
 
-// touch records a unit, so that the state is of now.
+// touch records a unit, so that the state is current.
 func (l *ledger) touch(w *world) {
 	l.net.Store(0)
 	if _, ok := w.record(l.request(1)); ok {
@@ -52,9 +51,8 @@ func (l *ledger) touch(w *world) {
 	}
 }
 
-// settle compares the ledger with the engine at the end of a phase. If the clock
-// has gone, nobody but touch has used it, and it is touched again, as the clock
-// may go back from here.
+// settle compares the ledger with the engine at the end of a phase. If the clock moved, only touch has used the
+// ledger. settle then touches it again, because the clock may go back next.
 func (l *ledger) settle(w *world, p *phase) {
 	l.model.add(p.lo, l.net.Swap(0))
 	if p.running {
@@ -62,11 +60,11 @@ func (l *ledger) settle(w *world, p *phase) {
 	}
 	d, ok := w.peek(l.request(0))
 	if want := l.model.remaining(p.hi); ok && d.Remaining != want {
-		w.violated("phase %d, %s, over the whole run: %d should remain at %d, but the engine says %d", p.number, l.rule, want, p.hi, d.Remaining)
+		w.violated("phase %d, %s, over the whole run: %d should remain at %d, but the engine reports %d", p.number, l.rule, want, p.hi, d.Remaining)
 	}
 }
 
-// bucketModel moves the instant at which the bucket will be full.
+// bucketModel stores the instant at which the bucket is full.
 type bucketModel struct{ unit, burst, full int64 }
 
 func (m *bucketModel) add(t, net int64) { m.full = max(m.full, t) + net*m.unit }
@@ -76,7 +74,7 @@ func (m *bucketModel) remaining(t int64) int64 {
 	return max(m.burst-(lacking+m.unit-1)/m.unit, 0)
 }
 
-// windowModel counts what is used in the newest window that was touched.
+// windowModel counts the use of the newest window that was touched.
 type windowModel struct{ limit, period, window, used int64 }
 
 func (m *windowModel) add(t, net int64) {
@@ -93,7 +91,7 @@ func (m *windowModel) remaining(t int64) int64 {
 	return max(m.limit-m.used, 0)
 }
 
-// slidingModel is windowModel with the window before.
+// slidingModel also counts the previous window.
 type slidingModel struct{ limit, period, window, used, before int64 }
 
 func (m *slidingModel) at(t int64) slidingModel {
@@ -119,7 +117,7 @@ func (m *slidingModel) remaining(t int64) int64 {
 	return max(s.limit-s.used-weighed, 0)
 }
 
-// heldModel knows no time: what is held stays held.
+// heldModel does not depend on time: held units stay held.
 type heldModel struct{ slots, held int64 }
 
 func (m *heldModel) add(_, net int64) { m.held += net }

@@ -1,11 +1,10 @@
-// Command soak drives one memory engine for minutes with random rules, keys,
-// verbs and steps of its clock, saves it and goes on with what was loaded, and
-// keeps an account of its own beside it. Every difference is a violation, and
-// so are an error, a goroutine left behind and memory beyond the bound.
+// Command soak runs one memory engine for minutes with random rules, keys, verbs and clock steps. It saves the
+// engine, continues with the loaded one, and keeps its own account of everything. A difference is a violation. So are
+// an error, a leaked goroutine, and memory above the bound.
 //
 //	go run ./bench/soak                        ten minutes
-//	go run ./bench/soak -duration 20s -seed 7  the same rules, keys and steps again
-//	go run ./bench/soak -break lost            whether it would notice
+//	go run ./bench/soak -duration 20s -seed 7  repeat the rules, keys and steps of seed 7
+//	go run ./bench/soak -break lost            check that it detects a fault
 package main
 
 import (
@@ -27,11 +26,11 @@ func run(args []string, out io.Writer, errs *os.File) int {
 	c := config{workers: 4, maxKeys: 4096}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	flags.DurationVar(&c.duration, "duration", 10*time.Minute, "how long")
-	flags.Uint64Var(&c.seed, "seed", rand.Uint64(), "of rules, keys, verbs and steps; drawn if not given")
-	flags.IntVar(&c.workers, "workers", c.workers, "goroutines that ask")
-	flags.IntVar(&c.maxKeys, "maxkeys", c.maxKeys, "cap on the keys of each limit")
-	flags.StringVar((*string)(&c.fault), "break", "", "break this on purpose: "+strings.Join(faultNames(), ", "))
+	flags.DurationVar(&c.duration, "duration", 10*time.Minute, "length of the run")
+	flags.Uint64Var(&c.seed, "seed", rand.Uint64(), "seed of rules, keys, verbs and steps; random by default")
+	flags.IntVar(&c.workers, "workers", c.workers, "number of calling goroutines")
+	flags.IntVar(&c.maxKeys, "maxkeys", c.maxKeys, "bound on the keys of each limit")
+	flags.StringVar((*string)(&c.fault), "break", "", "commit this fault deliberately: "+strings.Join(faultNames(), ", "))
 	if flags.Parse(args) != nil {
 		return 2
 	}

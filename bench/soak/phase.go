@@ -5,16 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// phase is a stretch of the run for which the clock stands, or goes forward
-// while others ask. Many ask at once; what they did is settled when all are done.
+// phase is a part of the run in which the clock stands still, or moves forward during calls. Many workers make calls;
+// the run checks their results when all have finished.
 type phase struct {
 	number  int
 	lo, hi  int64 // readings of the clock
 	running bool
-	// behind says that the clock is behind what it was before. A key that is
-	// not known may have been forgotten since and is then taken to be fresh at
-	// that later instant, for all keys of its call: so accounts are asked for
-	// one by one.
+	// behind means that the clock is behind an earlier reading. An unknown key may have been evicted since then, and
+	// the engine takes it as fresh at that later instant, for all keys of a call. Each call then uses a single
+	// account.
 	behind bool
 	flood  bool
 
@@ -22,10 +21,10 @@ type phase struct {
 	burst    *floods
 }
 
-// exact reports whether what remains is known to the unit.
+// exact reports whether the remaining units are known exactly.
 func (p *phase) exact() bool { return !p.running && !p.behind }
 
-// open lays out the accounts of a phase. Nobody else asks.
+// open creates the accounts of a phase. No worker is running.
 func (s *soaking) open(p *phase) {
 	for _, l := range s.ledgers {
 		l.alone = p.behind
@@ -55,7 +54,7 @@ func (s *soaking) fresh(p *phase, r *rule, i int) *account {
 	return a
 }
 
-// settle closes a phase: all accounts are compared. Nobody else asks.
+// settle ends a phase and compares all accounts. No worker is running.
 func (s *soaking) settle(p *phase) {
 	p.hi = s.world.now.Load()
 	for _, l := range s.ledgers {
@@ -73,7 +72,7 @@ func (s *soaking) settle(p *phase) {
 	}
 }
 
-// plan moves the clock to where the next phase begins, and says what it is.
+// plan moves the clock to the start of the next phase and returns that phase.
 func (s *soaking) plan() *phase {
 	w := s.world
 	s.number++
@@ -101,8 +100,7 @@ func (s *soaking) plan() *phase {
 	return p
 }
 
-// span is up to 2 to the most ns, short ones as likely as long ones: 36 is a
-// minute, 50 is thirteen days.
+// span returns 2 to 2^most ns, with each magnitude equally likely: 36 is a minute, 50 is thirteen days.
 func span(random *rand.Rand, most int) int64 {
 	return random.Int64N(1 << (1 + random.IntN(most)))
 }

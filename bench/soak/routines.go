@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// routines returns the goroutines that exist, by name ("goroutine 7"), with their
-// stacks. A count would not do: a goroutine of an earlier run that has yet to
-// end hides one that stays.
+// routines returns the stacks of all goroutines by name ("goroutine 7"). A count is not enough: the end of a
+// goroutine of an earlier run would hide one that stays.
 func routines() map[string]string {
 	buf := make([]byte, 64<<10)
 	n := runtime.Stack(buf, true)
@@ -23,9 +22,8 @@ func routines() map[string]string {
 	return all
 }
 
-// leftRoutines returns the stacks of goroutines that are not among earlier ones. One
-// that has done its work may take a moment to end, so it looks a thousand times,
-// yielding in between: a busy machine makes each look longer, not fewer.
+// leftRoutines returns the stacks of new goroutines. A goroutine may take a moment to end, so it looks a thousand
+// times and yields in between. A busy machine makes each look slower, not the number smaller.
 func leftRoutines(earlier map[string]string) (left []string) {
 	for range 1000 {
 		left = left[:0]

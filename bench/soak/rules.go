@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// rule is a rule and what is counted of it by name, apart from the engine.
+// rule is a rule with the run's own counts of its decisions.
 type rule struct {
 	*weir.Rule
 	limits   []weir.Limit
@@ -22,12 +22,11 @@ type rule struct {
 	admitted, recorded, given atomic.Int64
 }
 
-// abilities are what can be done under a limit so that the account stays exact:
-// a log, for one, keeps no more than its limit, so what is recorded beyond it
-// cannot be given back.
+// abilities are the calls after which an account stays exact. A log, for example, keeps at most its limit, so units
+// recorded above it cannot be given back.
 type abilities struct {
 	give, record, reserve, together bool
-	denied                          bool // attempts count, admitted or not
+	denied                          bool // refused attempts count
 }
 
 func abilitiesOf(l weir.Limit) abilities {
@@ -62,7 +61,7 @@ func newRule(name string, limits ...weir.Limit) (*rule, error) {
 	return r, nil
 }
 
-// steadyLimits are one of each kind, and several at once, with random numbers.
+// steadyLimits returns one limit of each kind, and combinations, with random numbers.
 func steadyLimits(random *rand.Rand) [][]weir.Limit {
 	rate := func() weir.Rate {
 		period := time.Duration(1+random.IntN(20)) * 250 * time.Millisecond
@@ -86,8 +85,7 @@ func steadyLimits(random *rand.Rand) [][]weir.Limit {
 	}
 }
 
-// floodLimits are those of rules that are flooded with keys: one whose states
-// are words, and one whose states are not.
+// floodLimits returns the limits of flooded rules: one whose states fit in words, and one whose states do not.
 func floodLimits() [][]weir.Limit {
 	return [][]weir.Limit{
 		{weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 3}},
@@ -121,7 +119,7 @@ func capacityOf(l weir.Limit) int64 {
 	return rateOf(l).Count
 }
 
-// rateOf is what comes back, and when.
+// rateOf returns the rate at which units refill.
 func rateOf(l weir.Limit) weir.Rate {
 	switch l := l.(type) {
 	case weir.TokenBucket:
@@ -144,8 +142,8 @@ func rateOf(l weir.Limit) weir.Rate {
 	return weir.Rate{}
 }
 
-// most returns the bound of units used less units given back by decisions whose
-// clock read lo to hi, in whatever order, as docs/guarantees.md has it.
+// most returns the bound on net units used by decisions at clock readings from lo to hi, in any order, as in
+// docs/guarantees.md.
 func (r *rule) most(lo, hi int64) int64 {
 	least := int64(math.MaxInt64)
 	for _, l := range r.limits {
@@ -157,7 +155,7 @@ func (r *rule) most(lo, hi int64) int64 {
 func mostOf(l weir.Limit, lo, hi int64) int64 {
 	rate := rateOf(l)
 	period := int64(rate.Period)
-	var periods int64 // touched
+	var periods int64 // touched periods
 	switch l := l.(type) {
 	case weir.TokenBucket, weir.LeakyBucket:
 		return capacityOf(l) + flow(rate, hi-lo)
@@ -172,7 +170,7 @@ func mostOf(l weir.Limit, lo, hi int64) int64 {
 	return capacityOf(l) * periods
 }
 
-// flow returns how many whole units come back in a time.
+// flow returns the whole units that refill in a time.
 func flow(rate weir.Rate, time int64) int64 {
 	high, low := bits.Mul64(uint64(time), uint64(rate.Count))
 	if high >= uint64(rate.Period) {

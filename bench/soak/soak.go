@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// soaking is a run on its way: the controller's.
+// soaking is the controller's state of a run.
 type soaking struct {
 	config config
 	world  *world
@@ -16,15 +16,14 @@ type soaking struct {
 	steady, flooded, noise []*rule
 	ledgers                []*ledger
 	lasting                []*lasting
-	twins                  [][]*twin // of each worker
+	twins                  [][]*twin // by worker
 
 	number, generation int
 	wasBehind          bool
 	begun              []*account
 }
 
-// soak runs phases until the time is over or something is violated, but at least
-// one.
+// soak runs phases until the time is up or something is violated. It runs at least one.
 func soak(c config) summary {
 	earlier := routines()
 	start := time.Now()
@@ -83,8 +82,8 @@ func newSoaking(c config) (*soaking, error) {
 	return s, nil
 }
 
-// phase runs one: the clock steps, the workers ask, the engine is saved and
-// replaced meanwhile, and all is settled.
+// phase runs one phase: it steps the clock, runs the workers, saves and replaces the engine meanwhile, and compares
+// the accounts.
 func (s *soaking) phase() {
 	p := s.plan()
 	s.open(p)
@@ -113,7 +112,7 @@ func (s *soaking) phase() {
 	s.settle(p)
 }
 
-// settled checks what has to hold once the run is over.
+// settled checks the conditions at the end of a run.
 func (s *soaking) settled(earlier map[string]string) {
 	w := s.world
 	if left := leftRoutines(earlier); len(left) > 0 {
@@ -126,9 +125,8 @@ func (s *soaking) settled(earlier map[string]string) {
 	}
 }
 
-// bounded checks what the heap holds after a collection: 28 bytes a key where
-// states are words, and what a cell and its log take under the rule whose keys
-// reach the cap without being words. The other rules have few keys at a time.
+// bounded checks the heap after a collection. A key takes 28 bytes where states fit in words, and a cell and its log
+// under the flooded rule whose states do not. The other rules have few keys at a time.
 func (s *soaking) bounded(base uint64) {
 	const word, cell, others = 28, 512, 32 << 20
 	keys := uint64(s.config.maxKeys)

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// summary is what a run did, so far or at its end.
+// summary counts the events of a run, so far or at its end.
 type summary struct {
 	took                       time.Duration
 	phases                     int
-	clock                      time.Duration // how far it went
+	clock                      time.Duration // distance that it moved
 	calls, decisions, refusals uint64
 	saves, loads               uint64
-	forgotten, overflow        uint64 // of engines that were replaced
+	forgotten, overflow        uint64 // of replaced engines
 	worst                      time.Duration
 	rules                      []ruleSummary
 	violations                 []string
@@ -48,13 +48,13 @@ func (s *soaking) summary(start time.Time) summary {
 	return sum
 }
 
-// line returns the progress.
+// line returns a line of progress.
 func (s summary) line() string {
 	return fmt.Sprintf("soak: %v: %d phases, %d calls, %d decisions, %d saves, %d loads, worst %v, %d violations",
 		s.took.Round(time.Second), s.phases, s.calls, s.decisions, s.saves, s.loads, s.worst, len(s.violations))
 }
 
-// print is the report.
+// print writes the report.
 func (s summary) print(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "decisions\trefusals\tadmitted\trecorded\tgiven back\t rule")

@@ -8,16 +8,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// twin is a key that one worker has for itself, and a Limiter that is asked the
-// same at the same instants. All of both answers is compared: the Limiter has no
-// table, cap, snapshot or forgetting that could go wrong.
+// twin is a key of a single worker and a Limiter that gets the same calls at the same instants. All answers must be
+// equal. The Limiter has no table, bound, snapshot or eviction that could fail.
 type twin struct {
 	rule    *rule
 	key     string
 	limiter *weir.Limiter
 }
 
-// twinsOf makes a twin for each rule of one limit.
+// twinsOf makes a twin for each rule with one limit.
 func twinsOf(w *world, rules []*rule, worker, generation int) (twins []*twin) {
 	for _, r := range rules {
 		if len(r.limits) != 1 {
@@ -33,7 +32,7 @@ func twinsOf(w *world, rules []*rule, worker, generation int) (twins []*twin) {
 	return twins
 }
 
-// ask does the same to both.
+// ask makes the same call on both.
 func (t *twin) ask(w *world, random *rand.Rand) {
 	now := time.Unix(0, w.now.Load())
 	cost := random.Int64N(5)

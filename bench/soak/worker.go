@@ -8,16 +8,16 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// worker is one of those who ask in a phase.
+// worker makes the calls of one goroutine in a phase.
 type worker struct {
 	world  *world
 	phase  *phase
 	random *rand.Rand
 	noise  []*rule
-	own    []int64 // units it took of each account and may give back
+	own    []int64 // units that it took of each account and may give back
 }
 
-// work asks so many times.
+// work makes a number of calls.
 func (k *worker) work(calls int, twins []*twin) {
 	k.own = make([]int64, len(k.phase.accounts))
 	if k.phase.burst != nil {
@@ -40,7 +40,7 @@ func (k *worker) work(calls int, twins []*twin) {
 	}
 }
 
-// one asks for one account.
+// one makes a call on one account.
 func (k *worker) one(i int) {
 	a, w := k.phase.accounts[i], k.world
 	can, cost := a.rule.can, k.random.Int64N(4)
@@ -88,8 +88,7 @@ func (k *worker) reserve(a *account, cost int64) {
 	}
 }
 
-// several asks for a few accounts in one call, all or nothing, or each on its
-// own.
+// several makes a call on a few accounts, all or nothing, or each on its own.
 func (k *worker) several() {
 	var picked []int
 	var requests []weir.Request
@@ -122,7 +121,7 @@ func (k *worker) several() {
 	}
 }
 
-// stranger does anything to keys that nobody keeps an account of.
+// stranger makes any call on keys without an account.
 func (k *worker) stranger() {
 	r := k.noise[k.random.IntN(len(k.noise))]
 	q := r.For(fmt.Sprint("stranger ", k.random.ExpFloat64()*20), k.random.Int64N(5))

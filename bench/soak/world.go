@@ -13,33 +13,33 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// world is the engine under test, its clock, and all that is counted. Whoever
-// asks goes through it, so that the engine can be replaced while nobody does.
+// world is the engine under test, its clock and all counts. All calls go through it, so that the run can replace the
+// engine between calls.
 type world struct {
 	config  config
 	now     atomic.Int64
 	highest int64 // reading of the clock; the controller's
 	rules   map[string]*rule
 
-	mu      sync.RWMutex // held for reading by who asks
+	mu      sync.RWMutex // held for reading during calls
 	engine  *weir.Memory
-	older   []byte                    // a save, for a fault
-	earlier map[string]weir.RuleStats // of engines that were replaced
+	older   []byte                    // an earlier save, for a fault
+	earlier map[string]weir.RuleStats // of replaced engines
 
 	calls, saves, loads, forgotten, overflow atomic.Uint64
-	worst                                    atomic.Int64 // ns that a decision took
+	worst                                    atomic.Int64 // ns of the slowest decision
 	faulty                                   atomic.Uint64
-	hoard                                    [][]byte // under reports, for a fault
+	hoard                                    [][]byte // guarded by reports; for a fault
 
 	reports    sync.Mutex
 	violations []string
 	broken     atomic.Bool
 }
 
-// mostViolations are kept of those of a run, which ends with the first.
+// mostViolations bounds the stored violations of a run, which ends with the first.
 const mostViolations = 10
 
-// firstInstant is where the clock begins.
+// firstInstant is the first reading of the clock.
 const firstInstant = 1_700_000_000_123_456_789
 
 func newWorld(c config, rules []*rule) *world {
@@ -70,7 +70,7 @@ func (w *world) violated(format string, args ...any) {
 	w.broken.Store(true)
 }
 
-// ask runs one call of the engine and times it.
+// ask makes one call on the engine and times it.
 func (w *world) ask(verb string, call func(*weir.Memory) error) bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -101,7 +101,7 @@ func (w *world) take(requests ...weir.Request) (d weir.Decision, ok bool) {
 	return d, ok
 }
 
-// takeEach is one call of many decisions.
+// takeEach makes one call with many decisions.
 func (w *world) takeEach(requests []weir.Request) (results []weir.Result, ok bool) {
 	results = make([]weir.Result, len(requests))
 	ok = w.ask("take each", func(m *weir.Memory) error {
@@ -119,8 +119,8 @@ func (w *world) takeEach(requests []weir.Request) (results []weir.Result, ok boo
 	return results, ok
 }
 
-// reserve takes a cost and settles it at once on the same engine, since a
-// handle cannot follow when the engine is replaced.
+// reserve takes a cost and settles it at once on the same engine, because a reservation cannot follow when the run
+// replaces the engine.
 func (w *world) reserve(q weir.Request, actual int64) (allowed, ok bool) {
 	ok = w.ask("reserve", func(m *weir.Memory) error {
 		r, err := m.Reserve(context.Background(), q)
@@ -170,7 +170,7 @@ func (w *world) reset(requests ...weir.Request) bool {
 	return w.ask("reset", func(m *weir.Memory) error { return m.Reset(context.Background(), requests...) })
 }
 
-// lose is a fault: what was admitted is forgotten.
+// lose commits a fault: it removes what was admitted.
 func (w *world) lose(m *weir.Memory, d weir.Decision, requests []weir.Request) {
 	if w.config.fault == lostTake && d.Allowed && w.faulty.Add(1)%1000 == 0 {
 		q := requests[0]
@@ -179,8 +179,8 @@ func (w *world) lose(m *weir.Memory, d weir.Decision, requests []weir.Request) {
 	}
 }
 
-// count does what the engine's statistics should do, before the engine can be
-// replaced. No call names a rule and key twice.
+// count mirrors the engine's statistics during a call, while the engine cannot be replaced. No call repeats a rule
+// and key.
 func (w *world) count(d weir.Decision, requests []weir.Request) {
 	for _, q := range requests {
 		r := w.rules[q.Rule.Name()]
@@ -203,7 +203,7 @@ func (w *world) sane(verb string, d weir.Decision, requests []weir.Request) {
 	}
 }
 
-// swap saves the engine and goes on with what is loaded, while nobody asks.
+// swap saves the engine and continues with the loaded one, between calls.
 func (w *world) swap() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,7 +230,7 @@ func (w *world) swap() {
 	w.engine = loaded
 }
 
-// saveBeside saves while others ask; the file has to be a whole one.
+// saveBeside saves during calls. The file must be complete.
 func (w *world) saveBeside() {
 	var file bytes.Buffer
 	w.mu.RLock()
@@ -247,8 +247,7 @@ func (w *world) saveBeside() {
 	w.loads.Add(1)
 }
 
-// tally adds the statistics of an engine that is replaced, and compares the
-// sums with what was counted here. Nobody asks meanwhile.
+// tally adds the statistics of a replaced engine and compares the sums with the run's counts. No worker is running.
 func (w *world) tally(s weir.MemoryStats) {
 	for _, r := range s.Rules {
 		sum := w.earlier[r.Rule]
@@ -271,8 +270,7 @@ func (w *world) tally(s weir.MemoryStats) {
 	}
 }
 
-// overflowOf returns how many requests of a rule the engine of now decided on shared
-// states.
+// overflowOf returns how many requests under a rule the current engine decided on shared states.
 func (w *world) overflowOf(r *rule) uint64 {
 	for _, s := range w.engine.Stats().Rules {
 		if s.Rule == r.Name() {
@@ -282,8 +280,7 @@ func (w *world) overflowOf(r *rule) uint64 {
 	return 0
 }
 
-// step moves the clock of the world by so many ns, which never leave the years
-// that a clock of 64 bits can tell.
+// step moves the clock by by ns, within the years of a 64-bit clock.
 func (w *world) step(by int64) {
 	const end = math.MaxInt64 - 4*int64(weir.MaxPeriod)
 	if at := w.now.Load(); by <= 0 || at < end-by {
