@@ -185,3 +185,18 @@ func readFile(t *testing.T, path string) string {
 	}
 	return string(content)
 }
+
+var whereRow = regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`|]+)` \\|$")
+
+// docs/where.md answers each question with one file, which is there.
+func TestTheFilesToChangeExist(t *testing.T) {
+	rows := whereRow.FindAllStringSubmatch(readFile(t, "docs/where.md"), -1)
+	if len(rows) < 10 {
+		t.Errorf("docs/where.md answers %d questions, want at least 10", len(rows))
+	}
+	for _, row := range rows {
+		if info, err := os.Stat(row[2]); err != nil || info.IsDir() {
+			t.Errorf("docs/where.md: %s: %s is no file", row[1], row[2])
+		}
+	}
+}
