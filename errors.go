@@ -120,13 +120,10 @@ func (e *SyntaxError) Error() string {
 func (e *SyntaxError) Unwrap() error { return ErrSyntax }
 
 // CostError says that a cost is above the capacity, so that no wait is long enough.
-type CostError struct {
-	Op             string // wait
-	Cost, Capacity int64
-}
+type CostError struct{ Cost, Capacity int64 }
 
 func (e *CostError) Error() string {
-	return fmt.Sprintf("weir: %s: a cost of %d can never fit a capacity of %d", e.Op, e.Cost, e.Capacity)
+	return fmt.Sprintf("weir: wait: a cost of %d can never fit a capacity of %d", e.Cost, e.Capacity)
 }
 
 func (e *CostError) Unwrap() error { return ErrNever }
@@ -179,7 +176,7 @@ func refusal(op string, err error) error {
 	case *line.TooLongError:
 		return &WaitError{Need: time.Duration(e.Need), Bound: time.Duration(e.Bound), deadline: e.Deadline}
 	case *line.TooLargeError:
-		return &CostError{Op: op, Cost: e.Cost, Capacity: e.Capacity}
+		return &CostError{Cost: e.Cost, Capacity: e.Capacity}
 	case *line.InvalidError:
 		return &RequestError{Op: op, Field: e.Field, Reason: e.Reason}
 	}

@@ -27,16 +27,6 @@ func (m *machine) wall() int64 {
 func (m *machine) pass(d time.Duration) { m.since.Add(int64(d)) }
 func (m *machine) set(d time.Duration)  { m.step.Add(int64(d)) }
 
-// ahead is how far a clock is ahead of the wall of its machine.
-func (m *machine) ahead(c *clock.Clock) time.Duration { return time.Duration(c.Now() - m.wall()) }
-
-func wantAhead(t *testing.T, m *machine, c *clock.Clock, want time.Duration, when string) {
-	t.Helper()
-	if got := m.ahead(c); got != want {
-		t.Errorf("%s: the clock is ahead of the wall by %v, want %v", when, got, want)
-	}
-}
-
 // A day's window ends at midnight of the wall again, once the clocks have met.
 func TestDayWindowEndsAtMidnightAfterAJumpThatWasCorrected(t *testing.T) {
 	m := &machine{}
