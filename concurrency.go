@@ -13,7 +13,7 @@ import (
 //
 // Take it with [Engine.Reserve] and call Done of the reservation when the work is
 // done: that releases this very lease, also late, and never another caller's. On a
-// Limiter or Keyed run the work with [github.com/weirflow/weir/pace.Do], which does the same. A
+// Limiter or Keyed run the work with package pace, which does the same. A
 // Take without an identity ([Request.Lease]) is given back by a Record of the
 // negative cost, which releases what is held without identity and ends first.
 //
