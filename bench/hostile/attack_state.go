@@ -28,9 +28,9 @@ func (a *attacker) flips() {
 		}
 		for range 20 {
 			spoilt, how := a.spoil(content)
-			bad, isSnapshot := errors.AsType[*weir.SnapshotError](load(spoilt))
-			if !isSnapshot {
-				a.broken(promiseState, "a copy with %s was not refused as a snapshot: %v", how, bad)
+			err := load(spoilt)
+			if _, refused := errors.AsType[*weir.SnapshotError](err); !refused {
+				a.broken(promiseState, "a copy with %s was not refused as a snapshot: %v", how, err)
 			}
 			if n == 0 {
 				a.startOn(spoilt, how)

@@ -125,14 +125,14 @@ func (w *world) fight(ctx context.Context) {
 	ctx, fatal := context.WithCancelCause(ctx)
 	defer fatal(nil)
 	w.fatal = fatal
-	honest, endHonest := context.WithCancel(ctx)
-	hostile, endHostile := context.WithCancel(ctx)
+	peaceful, endHonest := context.WithCancel(ctx)
+	attacked, endAttacks := context.WithCancel(ctx)
 	defer endHonest()
-	defer endHostile()
+	defer endAttacks()
 	var clients, attackers sync.WaitGroup
-	w.startHonest(honest, &clients)
-	turns := w.startAttacks(hostile, &attackers)
-	attackers.Go(func() { w.watchDaemon(hostile) })
+	w.startHonest(peaceful, &clients)
+	turns := w.startAttacks(attacked, &attackers)
+	attackers.Go(func() { w.watchDaemon(attacked) })
 	w.waitForTheEnd(ctx, turns)
 	endHonest()
 	clients.Wait()
@@ -142,7 +142,7 @@ func (w *world) fight(ctx context.Context) {
 		w.lastStop()
 		w.state.Unlock()
 	}
-	endHostile()
+	endAttacks()
 	attackers.Wait()
 	if cause := context.Cause(ctx); cause != nil {
 		w.say("the run was ended early: %v", cause)
