@@ -1,26 +1,42 @@
 // Package weir limits rates, exactly.
 //
-// A limit is a pure state machine. Start with [New] for one subject:
+// Choose the type by what you limit:
+//
+//   - [Limiter] holds one limit for one subject: an API you call, a queue, a
+//     worker. Allow and Take decide at once, Wait blocks until the caller's turn,
+//     in order of arrival, and Reserve books a later instant.
+//   - [Keyed] holds a limit for each of many keys of any comparable type, with the
+//     same verbs.
+//   - A [Rule] names one or several limits. An [Engine] decides on requests under
+//     rules, all or nothing: [Memory] in this process, package redislimit across
+//     machines. Its Reserve settles a cost that is known only afterwards.
+//
+// One subject:
 //
 //	lim, err := weir.New(weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 20})
 //	if lim.Allow() { … }
+//	err = lim.Wait(ctx)
 //
-// and with a [Rule] over an [Engine] for many keys, several limits at once, or
-// a limit that must hold across machines:
+// Many keys, several limits:
 //
-//	login, err := weir.NewRule("login", weir.TokenBucket{Rate: weir.PerMinute(5)})
+//	login, err := weir.ParseRule("login=token bucket 5/m and fixed window 100/d")
 //	engine := weir.NewMemory(weir.MemoryOptions{})
 //	d, err := engine.Take(ctx, login.For("alice", 1))
+//	if !d.Allowed { … d.RetryAfter … }
 //
-// Guarantees: every decision is integer arithmetic and exact to the
-// nanosecond; a retry after exactly [Decision.RetryAfter] is admitted and one
-// nanosecond earlier is not, if nothing else happened to the key; what is
-// refused writes nothing (save [SlidingLog] with CountDenied); several limits
-// are taken all or nothing; time that runs backwards never adds budget. A
-// refusal is a value; an error means that no decision could be made.
+// Package pace runs calls, sequences, channels and streams at the speed of a
+// Limiter or a key. Package enginekit makes an Engine over any store, and package
+// limittest proves it.
 //
-// Everything exported here is safe for concurrent use unless it says
-// otherwise. The package imports only the standard library.
+// Guarantees: every decision is integer arithmetic and exact to the nanosecond. If
+// nothing else happens to the key, a retry after exactly [Decision.RetryAfter] is
+// admitted, and a retry one nanosecond earlier is not. A refusal writes nothing,
+// except in a [SlidingLog] with CountDenied. Several limits are taken all or
+// nothing. Time that runs backwards never adds units. A refusal is a value; an
+// error means that the engine could not decide.
+//
+// Everything exported here is safe for concurrent use unless it says otherwise.
+// The package imports only the standard library.
 package weir
 
 import (
@@ -31,20 +47,20 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Never is the wait that does not end: the RetryAfter of a cost that can never
-// fit. It is the largest Duration, so a wait that is too long to be told (above
-// 292 years) reads the same.
+// Never is the RetryAfter of a cost that can never fit. It is the largest
+// Duration: a wait above 292 years, the longest a Duration can tell, reads the
+// same.
 const Never time.Duration = math.MaxInt64
 
-// The bounds of what can be limited. Whatever lies outside is refused when the
-// limit is made, with a [*LimitError]. An engine may hold less: [Engine.Check].
+// The bounds of a limit. A limit outside them is refused with a [*LimitError] when
+// it is made. An engine may hold less: see [Engine.Check].
 const (
 	MaxCount  = 1 << 53        // units: counts, bursts and queues
 	MaxPeriod = rule.MaxPeriod // 366 days: the period of a rate
 	MaxRate   = 1_000_000_000  // units per second, so one per nanosecond
 )
 
-// The bounds of what can be asked.
+// The bounds of a request.
 const (
 	MaxKey      = table.MaxKey     // 4096 bytes of a key
 	MaxRequests = rule.MaxRequests // 128 requests in one all-or-nothing decision

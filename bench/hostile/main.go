@@ -7,12 +7,12 @@
 // determines all choices. The run is bounded and stays on the loopback interface. Honest clients meanwhile record
 // every answer. These are violations:
 //
-//  - a request of an honest client has no answer, or was counted twice or not at all,
-//  - a limit admits more than its bound, or refuses a retry at its own retry_after,
-//  - an answer comes more than -late after the answer of an idle HTTP server in
-//    another process to the same request,
-//  - the daemon does not stop cleanly within its grace period, or its state file
-//    differs from the answers of the honest clients.
+//   - a request of an honest client has no answer, or was counted twice or not at all,
+//   - a limit admits more than its bound, or refuses a retry at its own retry_after,
+//   - an answer comes more than -late after the answer of an idle HTTP server in
+//     another process to the same request,
+//   - the daemon does not stop cleanly within its grace period, or its state file
+//     differs from the answers of the honest clients.
 //
 // The exit code is 0 without a violation, 1 with one, and 2 if the run failed.
 //
