@@ -1,0 +1,86 @@
+package httplimit
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// parseAddress reads an address as it stands in RemoteAddr and in headers of
+// proxies: with or without a port, an IPv6 address with or without brackets.
+// An IPv4-mapped address is the IPv4 address; a zone is dropped.
+func parseAddress(text string) (netip.Addr, bool) {
+	text = strings.Trim(text, " \t")
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		addr, err = netip.ParseAddr(withoutPort(text))
+	}
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	return addr.Unmap().WithZone(""), true
+}
+
+// withoutPort is the host of host:port, [host]:port and [host]; the text is empty
+// if the port is not a number.
+func withoutPort(text string) string {
+	host, port := text, ""
+	if rest, bracketed := strings.CutPrefix(text, "["); bracketed {
+		host, port, _ = strings.Cut(rest, "]")
+		if port == "" {
+			return host
+		}
+		if port[0] != ':' || !strings.Contains(host, ":") {
+			return ""
+		}
+		port = port[1:]
+	} else if host, port, _ = strings.Cut(text, ":"); strings.Contains(port, ":") {
+		return ""
+	}
+	if !isNumber(port) {
+		return ""
+	}
+	return host
+}
+
+func isNumber(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 5
+}
+
+// addressKey is the key of an address: itself, or its network for IPv6, where one
+// client has a whole network of addresses.
+func addressKey(addr netip.Addr, ipv6Prefix int) string {
+	if addr.Is4() || ipv6Prefix == 128 {
+		return addr.String()
+	}
+	prefix, _ := addr.Prefix(ipv6Prefix)
+	return prefix.String()
+}
+
+// network is the parent of a key that is an address: the budget that it shares
+// when the engine has no room for it. See weir.MemoryOptions.
+func network(key string) (parent string, ok bool) {
+	prefix, err := netip.ParsePrefix(key)
+	if err != nil {
+		addr, err := netip.ParseAddr(key)
+		if err != nil {
+			return "", false
+		}
+		prefix = netip.PrefixFrom(addr, addr.BitLen())
+	}
+	steps := []int{48, 32}
+	if prefix.Addr().Is4() {
+		steps = []int{24, 16}
+	}
+	for _, bits := range steps {
+		if prefix.Bits() > bits {
+			wider, _ := prefix.Addr().Prefix(bits)
+			return wider.String(), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,161 @@
+package httplimit
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Settle states what a request really costs under the rule of this name, such as
+// the tokens that it used; 0 refunds it. The rule must be Settled. The middleware
+// gives back or counts the difference when the handler returns; of several
+// statements the last one holds. Settle reports whether the request is charged
+// under such a rule.
+func Settle(ctx context.Context, rule string, cost int64) bool {
+	c, _ := ctx.Value(chargeKey{}).(*charge)
+	for ; c != nil; c = c.outer {
+		for i := range c.requests {
+			if c.rules[i].Settled && c.requests[i].Rule.Name() == rule {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.stated[i] = max(cost, 0)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Answer is what a handler has answered, for Rule.After.
+type Answer struct {
+	Status int
+	Bytes  int64 // of the body; those of a hijacked connection are not counted
+	Cost   int64 // what was taken before
+}
+
+// Failures is a Rule.After that counts only answers with status 400 and above:
+// a limit on failed attempts. The units of the other requests come back when
+// their handlers return, so requests in flight count too.
+func Failures(_ *http.Request, a Answer) int64 {
+	if a.Status < http.StatusBadRequest {
+		return 0
+	}
+	return a.Cost
+}
+
+type chargeKey struct{}
+
+// charge is what was taken for a request and is settled when its handler has
+// returned.
+type charge struct {
+	*limiter
+	requests []weir.Request
+	rules    []*rule
+	sets     []*policies
+	stated   []int64 // by the handler; -1 if it has not
+	outer    *charge // that of a middleware before this one
+	answer   *recorder
+	returned bool
+	mu       sync.Mutex
+	once     sync.Once
+}
+
+func newCharge(v *visit) *charge {
+	c := &charge{
+		limiter:  v.limiter,
+		requests: append([]weir.Request(nil), v.requests...),
+		rules:    append([]*rule(nil), v.rules...),
+		sets:     append([]*policies(nil), v.sets...),
+		stated:   make([]int64, len(v.requests)),
+	}
+	for i := range c.stated {
+		c.stated[i] = -1
+	}
+	return c
+}
+
+// attach makes what the handler gets: a writer that tells what it answered or
+// hijacked, and a context in which Settle finds the charge.
+func (c *charge) attach(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request) {
+	settled, recorded := false, false
+	for i, rule := range c.rules {
+		settled = settled || rule.Settled
+		recorded = recorded || rule.After != nil || c.sets[i].slots != nil
+	}
+	if recorded {
+		c.answer = &recorder{ResponseWriter: w, closed: func() { c.releaseSlots(context.Background()) }}
+		w = c.answer.wrapped()
+	}
+	if settled {
+		c.outer, _ = r.Context().Value(chargeKey{}).(*charge)
+		r = r.WithContext(context.WithValue(r.Context(), chargeKey{}, c))
+	}
+	return w, r
+}
+
+// finish settles the charge. The slots of a hijacked connection stay held until
+// it is closed.
+func (c *charge) finish(r *http.Request) {
+	if c.answer == nil || !c.answer.isHijacked() {
+		c.releaseSlots(r.Context())
+	}
+	var changes []weir.Request
+	for i, q := range c.requests {
+		if q.Cost = c.actual(i, r) - q.Cost; q.Cost != 0 && c.sets[i].rates != nil {
+			q.Rule, q.Lease = c.sets[i].rates, 0
+			changes = append(changes, q)
+		}
+	}
+	c.record(r.Context(), changes, false)
+}
+
+// actual is the true cost under the i-th rule.
+func (c *charge) actual(i int, r *http.Request) int64 {
+	c.mu.Lock()
+	stated := c.stated[i]
+	c.mu.Unlock()
+	cost := c.requests[i].Cost
+	switch after := c.rules[i].After; {
+	case stated >= 0:
+		return stated
+	case after != nil && c.returned:
+		return max(0, after(r, Answer{Status: c.answer.statusCode(), Bytes: c.answer.bytes, Cost: cost}))
+	}
+	return cost
+}
+
+// releaseSlots releases the slots once.
+func (c *charge) releaseSlots(ctx context.Context) {
+	c.once.Do(func() {
+		var changes []weir.Request
+		for i, q := range c.requests {
+			if c.sets[i].slots != nil && q.Cost != 0 {
+				q.Rule, q.Cost = c.sets[i].slots, -q.Cost
+				changes = append(changes, q)
+			}
+		}
+		c.record(ctx, changes, true)
+	})
+}
+
+// settleWithin bounds a settlement, which goes on after its client has left.
+const settleWithin = time.Second
+
+// record tells the engine, and tries again if that cannot count twice.
+func (c *charge) record(ctx context.Context, changes []weir.Request, again bool) {
+	if len(changes) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	_, err := c.Engine.Record(ctx, changes...)
+	if err != nil && (again || !weir.MayHaveCounted(err)) {
+		_, err = c.Engine.Record(ctx, changes...)
+	}
+	if err != nil {
+		c.watch.failed(err)
+	}
+}

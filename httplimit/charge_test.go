@@ -1,0 +1,210 @@
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/httplimit/httplimittest"
+)
+
+// remaining is what is left of alice's 10 units after she sent requests.
+func remaining(t *testing.T, rule httplimit.Rule, handler http.HandlerFunc, requests int) int64 {
+	t.Helper()
+	engine := httplimittest.NewClock(start).Engine()
+	rule.Rule = mustRule(t, "tokens=10/h")
+	h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{rule}}, handler)
+	for range requests {
+		func() {
+			defer func() { _ = recover() }()
+			get(h, alice)
+		}()
+	}
+	d, err := engine.Peek(t.Context(), rule.Rule.For("192.0.2.1", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+func TestCostsAreSettledAfterwards(t *testing.T) {
+	four := func(*http.Request) int64 { return 4 }
+	settle := func(costs ...int64) http.HandlerFunc {
+		return func(_ http.ResponseWriter, r *http.Request) {
+			for _, cost := range costs {
+				if !httplimit.Settle(r.Context(), "tokens", cost) {
+					t.Error("Settle found no charge")
+				}
+			}
+		}
+	}
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	bytes := func(_ *http.Request, a httplimit.Answer) int64 { return a.Bytes }
+	tests := []struct {
+		name    string
+		rule    httplimit.Rule
+		handler http.HandlerFunc
+		want    int64
+	}{
+		{"nothing stated", httplimit.Rule{Cost: four, Settled: true}, settle(), 6},
+		{"less", httplimit.Rule{Cost: four, Settled: true}, settle(1), 9},
+		{"more", httplimit.Rule{Cost: four, Settled: true}, settle(7), 3},
+		{"more than fits", httplimit.Rule{Cost: four, Settled: true}, settle(12), 0},
+		{"refund", httplimit.Rule{Cost: four, Settled: true}, settle(0), 10},
+		{"the last statement holds", httplimit.Rule{Cost: four, Settled: true}, settle(9, 2), 8},
+		{"stated before a panic", httplimit.Rule{Cost: four, Settled: true}, func(w http.ResponseWriter, r *http.Request) {
+			settle(1)(w, r)
+			panic("handler")
+		}, 9},
+		{"bytes sent", httplimit.Rule{After: bytes}, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("12345")) }, 5},
+		{"a success, if failures count", httplimit.Rule{After: httplimit.Failures}, status(204), 10},
+		{"a silent success", httplimit.Rule{After: httplimit.Failures}, func(http.ResponseWriter, *http.Request) {}, 10},
+		{"a failure", httplimit.Rule{After: httplimit.Failures}, status(401), 9},
+		{"early hints and a failure", httplimit.Rule{After: httplimit.Failures}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(103)
+			w.WriteHeader(500)
+		}, 9},
+		{"a panic", httplimit.Rule{After: httplimit.Failures}, func(http.ResponseWriter, *http.Request) { panic("handler") }, 9},
+	}
+	for _, tt := range tests {
+		if got := remaining(t, tt.rule, tt.handler, 1); got != tt.want {
+			t.Errorf("%s: %d of 10 remain, want %d", tt.name, got, tt.want)
+		}
+	}
+	got := remaining(t, httplimit.Rule{}, func(_ http.ResponseWriter, r *http.Request) {
+		if httplimit.Settle(r.Context(), "tokens", 0) {
+			t.Error("Settle found a charge under a rule that is not Settled")
+		}
+	}, 1)
+	if got != 9 {
+		t.Errorf("a rule that is not settled: %d of 10 remain, want 9", got)
+	}
+}
+
+func TestOuterChargesAreFoundByName(t *testing.T) {
+	engine := httplimittest.NewClock(start).Engine()
+	rules := map[string]*weir.Rule{"a": mustRule(t, "a=10/h"), "b": mustRule(t, "b=10/h")}
+	handler := http.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		httplimit.Settle(r.Context(), "a", 3)
+		httplimit.Settle(r.Context(), "b", 5)
+	}))
+	for _, rule := range rules {
+		handler = wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Rule: rule, Settled: true}}}, handler)
+	}
+	get(handler, alice)
+	for name, want := range map[string]int64{"a": 7, "b": 5} {
+		if d, err := engine.Peek(t.Context(), rules[name].For("192.0.2.1", 0)); err != nil || d.Remaining != want {
+			t.Errorf("%d of 10 remain under %s (%v), want %d", d.Remaining, name, err, want)
+		}
+	}
+}
+
+// The handler of a slot sees the others refused, and its rate stays spent.
+func TestSlotsAreHeldWhileTheHandlerRuns(t *testing.T) {
+	endings := map[string]http.HandlerFunc{
+		"returns": func(http.ResponseWriter, *http.Request) {},
+		"panics":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	}
+	for name, end := range endings {
+		for _, rules := range [][]httplimit.Rule{
+			{{Limit: "work=10/h and concurrency 1"}},
+			{{Limit: "work=10/h"}, {Limit: "slots=concurrency 1 lease 1h"}},
+		} {
+			var h http.Handler
+			inside := 0
+			h = wrap(t, httplimit.Options{Engine: httplimittest.NewClock(start).Engine(), Rules: rules}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if inside++; inside > 1 {
+					t.Fatal("two requests hold one slot")
+				}
+				second := get(h, alice)
+				wantStatus(t, "a request while the slot is held", second, 429)
+				wantHeader(t, "a request while the slot is held", second.Header(), "Retry-After", "1")
+				inside--
+				end(w, r)
+			}))
+			for i := range 10 {
+				func() {
+					defer func() { _ = recover() }()
+					inside = 0
+					w := get(h, alice)
+					wantStatus(t, "request "+strconv.Itoa(i+1)+" when the handler "+name, w, 200)
+				}()
+			}
+			inside = 0
+			wantStatus(t, "request 11: the rate is spent when the handler "+name, get(h, alice), 429)
+		}
+	}
+}
+
+// flaky is an engine whose settlements fail at first.
+type flaky struct {
+	weir.Engine
+	failures int
+}
+
+func (f *flaky) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if f.failures > 0 {
+		f.failures--
+		return weir.Decision{}, errors.New("connection lost")
+	}
+	return f.Engine.Record(ctx, requests...)
+}
+
+func TestSlotsAreReleasedAlthoughTheEngineFailsOnce(t *testing.T) {
+	h := wrap(t, httplimit.Options{Engine: &flaky{httplimittest.NewClock(start).Engine(), 1}, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}}, ok)
+	wantStatus(t, "first", get(h, alice), 200)
+	wantStatus(t, "second", get(h, alice), 200)
+}
+
+func TestSlotsAreReleasedAfterTheClientHasLeft(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "concurrency 1"}}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leave() }))
+	answer(h, request("GET", alice).WithContext(ctx))
+	wantStatus(t, "the next client", get(h, alice), 200)
+}
+
+// lost is an engine whose answers to takes are lost.
+type lost struct{ weir.Engine }
+
+func (l lost) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	_, _ = l.Engine.Take(ctx, requests...)
+	return weir.Decision{}, errors.New("connection lost")
+}
+
+func TestSlotsOfALostAnswerAreReleased(t *testing.T) {
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	rules := []httplimit.Rule{{Limit: "concurrency 1"}}
+	wantStatus(t, "lost answer", get(wrap(t, httplimit.Options{Engine: lost{engine}, Rules: rules}, ok), alice), 503)
+	wantStatus(t, "the next one", get(wrap(t, httplimit.Options{Engine: engine, Rules: rules}, ok), alice), 200)
+}
+
+func TestAWriterKeepsItsAbilities(t *testing.T) {
+	rules := []httplimit.Rule{{Limit: "concurrency 5", After: httplimit.Failures}}
+	limited := func(next http.HandlerFunc) http.Handler {
+		return wrap(t, httplimit.Options{Rules: rules}, next)
+	}
+	h := limited(func(w http.ResponseWriter, _ *http.Request) {
+		if _, is := w.(http.Flusher); !is {
+			t.Error("the writer of a recorder cannot flush")
+		}
+		if _, is := w.(http.Hijacker); is {
+			t.Error("the writer of a recorder pretends that it can be hijacked")
+		}
+	})
+	h.ServeHTTP(httptest.NewRecorder(), request("GET", alice))
+	limited(func(w http.ResponseWriter, _ *http.Request) {
+		if _, is := w.(http.Flusher); is {
+			t.Error("the writer of a sink pretends that it can flush")
+		}
+		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("flushing a sink is %v, want ErrNotSupported", err)
+		}
+	}).ServeHTTP(&sink{http.Header{}}, request("GET", alice))
+}

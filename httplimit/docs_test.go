@@ -1,0 +1,90 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/httplimit/httplimittest"
+)
+
+// The functions of this file stand in docs/http.md as they stand here.
+
+// perClient limits the clients of a server that faces the internet.
+func perClient(mux http.Handler) (http.Handler, error) {
+	limited, err := httplimit.PerClient("60/m and 1000/d")
+	if err != nil {
+		return nil, err
+	}
+	return limited(mux), nil
+}
+
+// behindProxies limits the clients of a server that only proxies can reach.
+func behindProxies(mux http.Handler) (http.Handler, error) {
+	client, err := httplimit.NewClient(httplimit.ClientOptions{
+		Trusted: []string{"10.0.0.0/8", "2001:db8:1::/48"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	limited, err := httplimit.New(httplimit.Options{
+		Client: client,
+		Rules:  []httplimit.Rule{{Limit: "60/m and 1000/d"}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return limited(mux), nil
+}
+
+// perTenant limits each tenant by its plan, and all of them together. The engine
+// is that of this process, or one in Redis.
+func perTenant(engine weir.Engine, planOf func(*http.Request) *weir.Rule) (func(http.Handler) http.Handler, error) {
+	return httplimit.New(httplimit.Options{
+		Engine: engine,
+		Rules: []httplimit.Rule{
+			{Plan: planOf, Key: httplimit.Header("Tenant"), Missing: httplimit.MissingRefused},
+			{Limit: "all=1000/s", Key: httplimit.Everyone},
+		},
+	})
+}
+
+// logins counts failed attempts, by client and by account.
+func logins(account httplimit.Key) (func(http.Handler) http.Handler, error) {
+	return httplimit.New(httplimit.Options{
+		Rules: []httplimit.Rule{
+			{Limit: "login-client=20/m", After: httplimit.Failures},
+			{Limit: "login-account=5/m and fixed window 50/1d", Key: account, After: httplimit.Failures},
+		},
+	})
+}
+
+// downloads admits ten requests a minute, and two at a time.
+func downloads() (func(http.Handler) http.Handler, error) {
+	return httplimit.New(httplimit.Options{
+		Rules: []httplimit.Rule{{Limit: "download=10/m and concurrency 2"}},
+	})
+}
+
+func TestTheMiddlewaresOfTheDocumentWork(t *testing.T) {
+	admits := func(name string, h http.Handler, err error, r *http.Request, n int) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		httplimittest.Admits(t, h, r, n)
+	}
+	h, err := perClient(ok)
+	admits("perClient", h, err, request("GET", alice), 60)
+	h, err = behindProxies(ok)
+	admits("behindProxies", h, err, request("GET", "10.1.2.3:80", "X-Forwarded-For", "192.0.2.1"), 60)
+	plan := mustRule(t, "plan=3/m")
+	limited, err := perTenant(weir.NewMemory(weir.MemoryOptions{}), func(*http.Request) *weir.Rule { return plan })
+	admits("perTenant", limited(ok), err, request("GET", alice, "Tenant", "acme"), 3)
+	limited, err = logins(httplimit.Header("Account"))
+	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
+	admits("logins", limited(fails), err, request("POST", alice, "Account", "a"), 5)
+	limited, err = downloads()
+	admits("downloads", limited(ok), err, request("GET", alice), 10)
+}

@@ -1,0 +1,148 @@
+package httplimit
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// Headers is the format of the header fields that tell clients about limits.
+// The IETF draft has changed its fields several times, so each is named by its
+// version.
+type Headers int
+
+const (
+	// Draft11 is draft-ietf-httpapi-ratelimit-headers-11, like 08 to 10:
+	//
+	//	RateLimit-Policy: "client-1";q=60;w=60, "client-2";q=1000;w=86400
+	//	RateLimit: "client-1";r=59;t=1
+	Draft11 Headers = iota
+	// Draft07 has RateLimit: limit=60, remaining=59, reset=1, and the policy
+	// field of Draft06.
+	Draft07
+	// Draft06 has RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset in
+	// seconds, and RateLimit-Policy: 60;w=60, 1000;w=86400.
+	Draft06
+	// Legacy has X-RateLimit-Limit, X-RateLimit-Remaining, and
+	// X-RateLimit-Reset in seconds.
+	Legacy
+	// NoHeaders leaves Retry-After alone.
+	NoHeaders
+)
+
+// The names of fields, as http.Header has them.
+const (
+	fieldRateLimit  = "Ratelimit"
+	fieldPolicy     = "Ratelimit-Policy"
+	fieldRetryAfter = "Retry-After"
+)
+
+// single are the fields of the formats that have one number in each: limit,
+// remaining, reset.
+var single = map[Headers][3]string{
+	Draft06: {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"},
+	Legacy:  {"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
+}
+
+// writeFields adds the fields of a decision. Where another middleware has set
+// fields before, lists become longer, and of single values the tighter ones stay.
+func (v *visit) writeFields(h http.Header, d *weir.Decision, p *policy) {
+	if v.Headers == Draft11 {
+		v.writeDraft11(h, d, p)
+		return
+	}
+	if p == nil || d.Allowed && lessRemains(h, v.Headers, d.Remaining) {
+		return
+	}
+	reset := int64(0)
+	if t := p.until(d); t >= 0 {
+		reset = t
+	}
+	if v.Headers == Draft07 {
+		h[fieldRateLimit] = []string{"limit=" + decimal(p.capacity) + ", remaining=" + decimal(d.Remaining) + ", reset=" + decimal(reset)}
+	} else {
+		names := single[v.Headers]
+		h[names[0]], h[names[1]], h[names[2]] = []string{decimal(p.capacity)}, []string{decimal(d.Remaining)}, []string{decimal(reset)}
+	}
+	if v.Headers == Legacy {
+		return
+	}
+	for _, s := range v.sets {
+		if s.older != "" {
+			h[fieldPolicy] = append(h[fieldPolicy], s.older)
+		}
+	}
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// lessRemains says that an earlier middleware has told of less.
+func lessRemains(h http.Header, format Headers, remaining int64) bool {
+	text := ""
+	if format == Draft07 {
+		_, text, _ = strings.Cut(h.Get(fieldRateLimit), "remaining=")
+		text, _, _ = strings.Cut(text, ",")
+	} else {
+		text = h.Get(single[format][1])
+	}
+	told, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && told < remaining
+}
+
+// writeDraft11 makes both fields in one piece of memory.
+func (v *visit) writeDraft11(h http.Header, d *weir.Decision, p *policy) {
+	b := v.buffer[:0]
+	for _, s := range v.sets {
+		if len(b) > 0 && s.draft11 != "" {
+			b = append(b, ", "...)
+		}
+		b = append(b, s.draft11...)
+	}
+	policyEnd := len(b)
+	if p != nil {
+		b = append(b, p.quoted...)
+		b = append(b, ";r="...)
+		b = strconv.AppendInt(b, min(d.Remaining, maxInteger), 10)
+		if t := p.until(d); t >= 0 {
+			b = append(b, ";t="...)
+			b = strconv.AppendInt(b, t, 10)
+		}
+	}
+	v.buffer = b
+	if policyEnd == 0 {
+		return
+	}
+	text := string(b)
+	values := [2]string{text[:policyEnd], text[policyEnd:]}
+	addField(h, fieldPolicy, values[0:1:1])
+	if p != nil {
+		addField(h, fieldRateLimit, values[1:2:2])
+	}
+}
+
+// addField adds a value to what an earlier middleware has set.
+func addField(h http.Header, name string, value []string) {
+	if before := h[name]; len(before) > 0 {
+		value = append(before[:len(before):len(before)], value...)
+	}
+	h[name] = value
+}
+
+// until is t in whole seconds: when a refused request can be tried again, or an
+// admitted client has its whole quota again. It is -1 where nobody knows.
+func (p *policy) until(d *weir.Decision) int64 {
+	switch {
+	case p.held || d.RetryAfter == weir.Never:
+		return -1
+	case !d.Allowed:
+		return seconds(d.RetryAfter)
+	}
+	t := seconds(p.resetAfter(d))
+	if t > math.MaxInt32 {
+		return -1
+	}
+	return t
+}

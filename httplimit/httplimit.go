@@ -1,0 +1,120 @@
+// Package httplimit puts limits in front of net/http handlers.
+//
+// The shortest way limits each client by the address of its connection:
+//
+//	limited, err := httplimit.PerClient("60/m and 1000/d")
+//	if err != nil { … }
+//	http.ListenAndServe(":8080", limited(mux))
+//
+// A refused request is answered with 429, Retry-After, and a problem document
+// that names the limit. Every answer carries the RateLimit header fields. The
+// states live in a memory engine that PerClient makes. [PerKey] does the same
+// for users or tenants. [New] takes several rules, plans, costs, another engine
+// and header format: see [Options]. docs/http.md explains all of them.
+//
+// No default trusts a header that a client can send. A server behind a proxy
+// names the proxies that it trusts in [ClientOptions].
+//
+// Make a middleware once, when the program starts, because its engine remembers
+// what clients have used. Everything here is safe for concurrent use.
+package httplimit
+
+import (
+	"net/http"
+	"sync"
+)
+
+// PerClient limits each client address, with a memory engine of its own:
+// New with one rule named "client". The text is what [weir.ParseLimits] reads.
+func PerClient(limits string) (func(http.Handler) http.Handler, error) {
+	return New(Options{Rules: []Rule{{Limit: limits}}})
+}
+
+// PerKey limits each key that the function finds, such as [Header] of
+// "X-Api-Key", with a memory engine of its own: New with one rule named "key".
+// Requests without a key share one budget.
+func PerKey(limits string, key Key) (func(http.Handler) http.Handler, error) {
+	return New(Options{Rules: []Rule{{Limit: limits, Key: key}}})
+}
+
+// New makes a middleware. Every handler that it wraps shares its limits. Its
+// errors are *weir.OptionError, *weir.LimitError and *weir.SyntaxError values
+// joined.
+func New(options Options) (func(http.Handler) http.Handler, error) {
+	l, err := newLimiter(options)
+	if err != nil {
+		return nil, err
+	}
+	l.watch.madeInRequest()
+	return func(next http.Handler) http.Handler { return &handler{limiter: l, next: next} }, nil
+}
+
+// limiter is what all handlers of one middleware share. It does not change.
+type limiter struct {
+	Options
+	rules  []rule
+	plans  plans
+	watch  *watch
+	visits sync.Pool
+}
+
+// handler is one wrapped handler.
+type handler struct {
+	*limiter
+	next http.Handler
+}
+
+// ServeHTTP passes a request on if the limits admit it, and answers otherwise.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.isFree(r) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	v := h.visit()
+	if h.admit(v, w, r) {
+		h.serve(v, w, r)
+		return
+	}
+	v.done()
+}
+
+// isFree says that nothing is counted for a request.
+func (l *limiter) isFree(r *http.Request) bool {
+	return !l.LimitPreflights && isPreflight(r) || l.Skip != nil && l.Skip(r)
+}
+
+// admit decides a request, and answers it unless it is admitted.
+func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
+	refusal := v.gather(r)
+	if refusal == nil && len(v.requests) > 0 {
+		refusal = v.take(w.Header(), r)
+	}
+	l.expose(w.Header(), r, refusal != nil && !l.DryRun)
+	switch {
+	case refusal == nil:
+		return v.delay <= 0 || l.DryRun || hold(r.Context(), v.delay)
+	case r.Context().Err() != nil: // nobody reads an answer
+		return false
+	}
+	l.answer(w, r, refusal)
+	return false
+}
+
+// serve calls the handler of an admitted request, and settles afterwards what
+// can be settled only then.
+func (h *handler) serve(v *visit, w http.ResponseWriter, r *http.Request) {
+	if h.watch.looks() {
+		defer h.watch.look(v, r)()
+	}
+	if !v.isCharged() {
+		v.done()
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	c := newCharge(v)
+	v.done()
+	w, r = c.attach(w, r)
+	defer c.finish(r) // also when the handler panics
+	h.next.ServeHTTP(w, r)
+	c.returned = true
+}

@@ -1,0 +1,66 @@
+package httplimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// Key finds whom a request counts for: an address, a user, a tenant. An empty
+// key means that the request has none, and Rule.Missing says what follows.
+// A key of more than 256 bytes is replaced by its SHA-256 hash.
+type Key func(*http.Request) string
+
+// Header is the value of a header field, such as X-Api-Key. A client can send any
+// value: use it for fields that an earlier handler has verified, or that a proxy
+// overwrites. A field that is repeated counts as missing.
+func Header(name string) Key {
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) string {
+		if values := r.Header[name]; len(values) == 1 {
+			return values[0]
+		}
+		return ""
+	}
+}
+
+// PathValue is the value of a wildcard of the pattern that matched, as {tenant}
+// in /v1/{tenant}/. Wrap the handler that is registered with the mux, because the
+// value is unknown to a middleware around the mux.
+func PathValue(name string) Key {
+	return func(r *http.Request) string { return r.PathValue(name) }
+}
+
+// Everyone is one key for all requests, which share one budget.
+func Everyone(*http.Request) string { return "all" }
+
+// Combine makes one key of several, such as a user and a path value. Different
+// parts never make the same key. If one part is missing, so is the key.
+func Combine(keys ...Key) Key {
+	return func(r *http.Request) string {
+		parts := make([]string, len(keys))
+		for i, key := range keys {
+			if parts[i] = key(r); parts[i] == "" {
+				return ""
+			}
+			parts[i] = separators.Replace(parts[i])
+		}
+		return strings.Join(parts, "|")
+	}
+}
+
+// separators marks what would separate two parts of a key.
+var separators = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+
+const maxKey = 256 // bytes, of a key that is not hashed
+
+// boundedKey is a key that an engine can hold, so that a client cannot make a
+// request undecidable by sending a long one.
+func boundedKey(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	hash := sha256.Sum256([]byte(key))
+	return "sha256:" + hex.EncodeToString(hash[:])
+}

@@ -1,0 +1,238 @@
+package httplimit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Options say what is limited and how. Only Rules is required.
+type Options struct {
+	// Rules are taken together, all or nothing: a request that one of them
+	// refuses costs nothing under the others. There are 1 to 16.
+	Rules []Rule
+	// Engine remembers and decides. Default: a weir.Memory of its own.
+	Engine weir.Engine
+	// Client finds the address of a client, for rules without a Key. Default:
+	// the address of the connection, and nothing that a client can send.
+	Client *Client
+
+	// Headers is the format of the header fields about limits. Default: Draft11.
+	Headers Headers
+	// RefusalsOnly leaves the fields out of answers to admitted requests.
+	RefusalsOnly bool
+	// CORS lets scripts in browsers read refusals.
+	CORS CORS
+
+	// Skip names requests that are not limited, such as health checks.
+	Skip func(*http.Request) bool
+	// LimitPreflights counts CORS preflights, which are free otherwise. A
+	// request counts as a preflight if it is OPTIONS with an Origin and an
+	// Access-Control-Request-Method.
+	LimitPreflights bool
+	// DryRun counts and refuses nothing: Observe tells what would have been
+	// refused. There are no header fields and no waiting. Give a dry run rules
+	// or an engine of its own, because it shares states otherwise.
+	DryRun bool
+	// MaxWait bounds how long a request is held by a LeakyBucket. New refuses
+	// a bucket that may take longer. Default: 10 s.
+	MaxWait time.Duration
+
+	// Undecided is for requests that the engine could not decide. Default:
+	// RefuseUndecided.
+	Undecided Undecided
+	// Refuse writes the answer to a refused request. The header fields are set
+	// before. Default: Refusal.Write.
+	Refuse func(http.ResponseWriter, *http.Request, Refusal)
+	// Observe is told each decision and each failure to decide, also in a dry
+	// run. It must be fast.
+	Observe func(*http.Request, weir.Decision, error)
+	// Logger is told once of each likely mistake in the configuration, and at
+	// most once a minute that the engine fails. Default: slog.Default(). A
+	// logger with slog.DiscardHandler is silent.
+	Logger *slog.Logger
+}
+
+// Rule says what a request costs which key under which limits. It has exactly one
+// of Limit, Rule and Plan.
+type Rule struct {
+	// Limit is text, with or without a name: "login=5/m and 100/d", "10/s".
+	// Default name: "client", or "key" if there is a Key.
+	Limit string
+	// Rule is a rule made by weir.NewRule or weir.ParseRule.
+	Rule *weir.Rule
+	// Plan names the rule of each request, such as that of a tenant's plan. It
+	// must answer with the same few rules again. A plan without a limit is a
+	// rule of weir.Unlimited. Nil means that the request cannot be decided,
+	// which Undecided is for.
+	Plan func(*http.Request) *weir.Rule
+
+	// Key finds whom a request counts for. Default: the client's address.
+	Key Key
+	// Missing is for requests that have no key. Default: MissingShares.
+	Missing Missing
+
+	// Cost is what a request costs. It must not be negative: such a request is
+	// refused with 503. Default: 1.
+	Cost func(*http.Request) int64
+	// After states the true cost when the handler has returned. The difference
+	// to Cost is given back or counted on top. If the handler panics, the cost
+	// stays as it was taken. See Failures.
+	After func(*http.Request, Answer) int64
+	// Settled lets the handler state the true cost with Settle.
+	Settled bool
+}
+
+// Missing is what happens to a request that has no key.
+type Missing int
+
+const (
+	MissingShares    Missing = iota // all requests without a key share one budget
+	MissingRefused                  // refused with 400
+	MissingUnlimited                // this rule does not apply
+)
+
+// Undecided is what happens to a request that the engine cannot decide. A request
+// that no engine could decide, as one with a negative cost, is always refused.
+type Undecided int
+
+const (
+	RefuseUndecided Undecided = iota // refused with 503
+	AdmitUndecided                   // passed on without a limit
+)
+
+const (
+	maxRules       = 16
+	defaultMaxWait = 10 * time.Second
+)
+
+// rule is a Rule, ready to use.
+type rule struct {
+	Rule
+	fixed *policies // nil if there is a Plan
+}
+
+func newLimiter(o Options) (*limiter, error) {
+	o.setDefaults()
+	l := &limiter{Options: o, watch: newWatch(o.Logger)}
+	problems := []error{o.check()}
+	names := map[string]bool{}
+	for i := range o.Rules {
+		made, err := l.newRule(o.Rules[i])
+		if err != nil {
+			problems = append(problems, inField(fmt.Sprintf("rules[%d]", i), err))
+			continue
+		}
+		if made.fixed != nil && names[made.fixed.rule.Name()] {
+			problems = append(problems, optionError(fmt.Sprintf("rules[%d]", i), "has the name %q of an earlier rule: each request would count twice", made.fixed.rule.Name()))
+		} else if made.fixed != nil {
+			names[made.fixed.rule.Name()] = true
+		}
+		l.rules = append(l.rules, made)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (o *Options) setDefaults() {
+	if o.Engine == nil {
+		o.Engine = weir.NewMemory(weir.MemoryOptions{Parent: network})
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Client == nil {
+		o.Client = direct(o.Logger)
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = defaultMaxWait
+	}
+}
+
+func (o *Options) check() error {
+	var problems []error
+	bad := func(field, format string, values ...any) {
+		problems = append(problems, optionError(field, format, values...))
+	}
+	if len(o.Rules) == 0 || len(o.Rules) > maxRules {
+		bad("rules", "are %d, not 1 to %d", len(o.Rules), maxRules)
+	}
+	if o.MaxWait < 0 {
+		bad("maxWait", "%v is negative", o.MaxWait)
+	}
+	if o.Headers < Draft11 || o.Headers > NoHeaders {
+		bad("headers", "%d is no format", o.Headers)
+	}
+	if o.Undecided < RefuseUndecided || o.Undecided > AdmitUndecided {
+		bad("undecided", "%d is no policy", o.Undecided)
+	}
+	return errors.Join(append(problems, o.CORS.check())...)
+}
+
+// newRule makes what a Rule says. Its key is that of clients if it has none.
+func (l *limiter) newRule(given Rule) (rule, error) {
+	made := rule{Rule: given}
+	if (given.Limit != "") == (given.Rule != nil) && given.Plan == nil ||
+		given.Plan != nil && (given.Limit != "" || given.Rule != nil) {
+		return made, optionError("", "has not exactly one of Limit, Rule and Plan")
+	}
+	if given.Missing < MissingShares || given.Missing > MissingUnlimited {
+		return made, optionError("missing", "%d is no policy", given.Missing)
+	}
+	if given.Key == nil {
+		made.Key = l.Client.Key
+	}
+	if given.Plan != nil {
+		return made, nil
+	}
+	limits, err := given.rule()
+	if err != nil {
+		return made, err
+	}
+	made.fixed, err = l.newPolicies(limits)
+	return made, err
+}
+
+// rule is the weir.Rule of a Rule without a Plan.
+func (given *Rule) rule() (*weir.Rule, error) {
+	switch {
+	case given.Rule != nil:
+		return given.Rule, nil
+	case strings.Contains(given.Limit, "="):
+		return weir.ParseRule(given.Limit)
+	case given.Key != nil:
+		return weir.ParseRule("key=" + given.Limit)
+	}
+	return weir.ParseRule("client=" + given.Limit)
+}
+
+func optionError(field, format string, values ...any) *weir.OptionError {
+	return &weir.OptionError{Op: "httplimit", Field: field, Reason: fmt.Sprintf(format, values...)}
+}
+
+// inField says which of the options an option error is about.
+func inField(field string, err error) error {
+	e, ok := err.(*weir.OptionError)
+	if !ok {
+		return err
+	}
+	if e.Field != "" {
+		field += "." + e.Field
+	}
+	return optionError(field, "%s", e.Reason)
+}
+
+// name is that of a rule in a log.
+func (r *rule) name() string {
+	if r.fixed == nil {
+		return "plan"
+	}
+	return r.fixed.rule.Name()
+}

@@ -1,0 +1,134 @@
+package httplimit
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Refusal is the answer to a request that is not passed on.
+type Refusal struct {
+	// Status is 429 for a limit, 400 for a missing key, and 503 where the
+	// engine could not decide.
+	Status int
+	// Rule is the rule that refuses. It is empty if the engine could not decide.
+	Rule string
+	// Policies name the limits that refuse, as the header fields do: the rule
+	// itself, or its limit by number, as in "login-2".
+	Policies []string
+	// RetryAfter is in whole seconds, as in the header field; 0 if there is none.
+	RetryAfter time.Duration
+	// Decision is that of a limit, and Err says why the engine could not decide.
+	Decision weir.Decision
+	Err      error
+}
+
+// tooMany is the refusal by a limit.
+func tooMany(d *weir.Decision, p *policy) *Refusal {
+	f := &Refusal{Status: http.StatusTooManyRequests, Rule: d.Rule, Decision: *d}
+	if p != nil {
+		f.Policies = []string{p.name}
+	}
+	switch {
+	case p != nil && p.held:
+		f.RetryAfter = time.Second // slots come back when handlers return, which nobody can foresee
+	case d.RetryAfter != weir.Never:
+		f.RetryAfter = max(time.Duration(seconds(d.RetryAfter)), 1) * time.Second
+		if f.RetryAfter < 0 { // hundreds of years
+			f.RetryAfter = 0
+		}
+	}
+	return f
+}
+
+// missingKey is the refusal of a request that has to have a key.
+func missingKey(rule string) *Refusal { return &Refusal{Status: http.StatusBadRequest, Rule: rule} }
+
+// notDecided is the refusal where the engine failed.
+func notDecided(err error) *Refusal {
+	return &Refusal{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Err: err}
+}
+
+// answer writes a refusal, or lets the caller's own function do so.
+func (l *limiter) answer(w http.ResponseWriter, r *http.Request, f *Refusal) {
+	h := w.Header()
+	if f.RetryAfter > 0 {
+		h[fieldRetryAfter] = []string{decimal(int64(f.RetryAfter / time.Second))}
+	}
+	h.Set("Cache-Control", "no-store")
+	if l.Refuse != nil {
+		l.Refuse(w, r, *f)
+		return
+	}
+	f.Write(w, r)
+}
+
+// problem is a document of RFC 9457, with the types of the RateLimit draft.
+type problem struct {
+	Type     string   `json:"type,omitempty"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail"`
+	Violated []string `json:"violated-policies,omitempty"`
+}
+
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
+
+// problemType is the type of a status.
+var problemType = map[int]string{
+	http.StatusTooManyRequests:    problemTypes + "quota-exceeded",
+	http.StatusServiceUnavailable: problemTypes + "temporary-reduced-capacity",
+}
+
+// Write writes the status and a body: a problem document, or plain text for a
+// client that prefers text, such as a browser. A function for Options.Refuse can
+// call it for what it does not answer itself.
+func (f Refusal) Write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Add("Vary", "Accept")
+	if prefersText(r.Header["Accept"]) {
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(f.Status)
+		fmt.Fprintf(w, "%s. %s\n", http.StatusText(f.Status), f.detail())
+		return
+	}
+	body, _ := json.Marshal(problem{ // a struct of strings never fails
+		Type:     problemType[f.Status],
+		Title:    http.StatusText(f.Status),
+		Status:   f.Status,
+		Detail:   f.detail(),
+		Violated: f.Policies,
+	})
+	h.Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(append(body, '\n')) // the client may have left
+}
+
+// detail is a sentence or two for the person who reads the answer.
+func (f *Refusal) detail() string {
+	switch f.Status {
+	case http.StatusBadRequest:
+		return fmt.Sprintf("The limit %q needs a key that the request does not have.", f.Rule)
+	case http.StatusServiceUnavailable:
+		return "The limits cannot be checked at the moment."
+	}
+	name := f.Rule
+	if len(f.Policies) > 0 {
+		name = strings.Join(f.Policies, ", ")
+	}
+	text := fmt.Sprintf("The limit %q is used up.", name)
+	switch s := int64(f.RetryAfter / time.Second); s {
+	case 0:
+		return text + " The request can never be admitted."
+	case 1:
+		return text + " Retry in 1 second."
+	default:
+		return text + fmt.Sprintf(" Retry in %d seconds.", s)
+	}
+}

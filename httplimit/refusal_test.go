@@ -1,0 +1,178 @@
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+)
+
+func TestRefusalIsTextForThoseWhoPreferIt(t *testing.T) {
+	const text, document = "text/plain; charset=utf-8", "application/problem+json"
+	tests := []struct{ accept, want string }{
+		{"", document},
+		{"*/*", document},
+		{"application/json", document},
+		{"application/problem+json, text/plain;q=0.5", document},
+		{"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", text},
+		{"text/plain", text},
+		{"TEXT/*;q=0.2", text},
+		{"text/html;q=0, */*", document},
+		{"text/html;q=0.5, application/*", document},
+		{"text/html;q=two", document},
+	}
+	h, _ := limit(t, httplimit.Rule{Limit: "deny all"}, ok)
+	for _, tt := range tests {
+		w := get(h, alice, "Accept", tt.accept)
+		if got := w.Header().Get("Content-Type"); got != tt.want {
+			t.Errorf("Accept %q: Content-Type %q, want %q", tt.accept, got, tt.want)
+		}
+		if !strings.Contains(w.Body.String(), "client") {
+			t.Errorf("Accept %q: body %q does not name the rule", tt.accept, w.Body)
+		}
+	}
+}
+
+func TestRefuseWritesItsOwnAnswer(t *testing.T) {
+	h := wrap(t, httplimit.Options{
+		Rules: []httplimit.Rule{{Limit: "login=1/h"}, {Limit: "u=1/h", Key: httplimit.Header("User"), Missing: httplimit.MissingRefused}},
+		Refuse: func(w http.ResponseWriter, r *http.Request, f httplimit.Refusal) {
+			if f.Status != http.StatusTooManyRequests {
+				f.Write(w, r)
+				return
+			}
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = w.Write([]byte(f.Rule + " " + f.RetryAfter.String()))
+		},
+	}, ok)
+	get(h, alice, "User", "u")
+	w := get(h, alice, "User", "v")
+	if w.Code != http.StatusTeapot || w.Body.String() != "login 1h0m0s" {
+		t.Errorf("refusal is %d %q, want 418 %q", w.Code, w.Body, "login 1h0m0s")
+	}
+	wantHeader(t, "own answer", w.Header(), "Retry-After", "3600")
+	wantStatus(t, "no user", get(h, alice), 400)
+}
+
+// broken is an engine that fails.
+type broken struct {
+	weir.Engine
+	err error
+}
+
+func (b broken) Take(context.Context, ...weir.Request) (weir.Decision, error) {
+	return weir.Decision{}, b.err
+}
+
+func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
+	failing := broken{weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host")}
+	h := wrap(t, httplimit.Options{Engine: failing, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	w := get(h, alice)
+	wantStatus(t, "by default", w, 503)
+	wantHeader(t, "by default", w.Header(), "Retry-After", "1")
+	if strings.Contains(w.Body.String(), "route") {
+		t.Errorf("body %q tells clients about the engine", w.Body)
+	}
+	h = wrap(t, httplimit.Options{Engine: failing, Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	wantStatus(t, "AdmitUndecided", get(h, alice), 200)
+	h = wrap(t, httplimit.Options{Engine: failing, DryRun: true, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	wantStatus(t, "a dry run", get(h, alice), 200)
+	negative := httplimit.Rule{Limit: "1/m", Cost: func(*http.Request) int64 { return -1 }}
+	h = wrap(t, httplimit.Options{Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{negative}}, ok)
+	wantStatus(t, "AdmitUndecided and a request that no engine could decide", get(h, alice), 503)
+}
+
+func TestAFailingEngineIsLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines recordedLog
+		failing := broken{weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host")}
+		h := wrap(t, httplimit.Options{Engine: failing, Logger: lines.logger(), Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+		for range 200 {
+			get(h, alice)
+			time.Sleep(time.Second)
+		}
+		if got := lines.count("could not decide"); got != 4 {
+			t.Errorf("%d lines in 200 s, want 4: %v", got, lines.lines)
+		}
+	})
+}
+
+func TestScriptsCanReadRefusals(t *testing.T) {
+	const app = "https://app.example"
+	tests := []struct {
+		name        string
+		cors        httplimit.CORS
+		origin      string
+		allow, cred string
+	}{
+		{"no CORS", httplimit.CORS{}, app, "", ""},
+		{"listed", httplimit.CORS{Origins: []string{app}, Credentials: true}, app, app, "true"},
+		{"another origin", httplimit.CORS{Origins: []string{app}}, "https://evil.example", "", ""},
+		{"any", httplimit.CORS{Origins: []string{"*"}}, app, "*", ""},
+	}
+	for _, tt := range tests {
+		h := wrap(t, httplimit.Options{CORS: tt.cors, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
+		admitted := get(h, alice, "Origin", tt.origin)
+		wantHeader(t, tt.name+": admitted", admitted.Header(), "Access-Control-Allow-Origin", "") // the handler's to say
+		w := get(h, alice, "Origin", tt.origin)
+		wantStatus(t, tt.name, w, 429)
+		wantHeader(t, tt.name, w.Header(), "Access-Control-Allow-Origin", tt.allow)
+		wantHeader(t, tt.name, w.Header(), "Access-Control-Allow-Credentials", tt.cred)
+		for _, headers := range []http.Header{admitted.Header(), w.Header()} {
+			if got := strings.Contains(headers.Get("Access-Control-Expose-Headers"), "Retry-After, RateLimit,"); got != (tt.allow != "") {
+				t.Errorf("%s: exposed are %q", tt.name, headers.Get("Access-Control-Expose-Headers"))
+			}
+		}
+	}
+	inner := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "deny all"}}}, ok)
+	outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", app)
+		inner.ServeHTTP(w, r)
+	})
+	w := get(outer, alice, "Origin", app)
+	wantHeader(t, "CORS before", w.Header(), "Access-Control-Allow-Origin", app)
+	if got := w.Header().Get("Access-Control-Expose-Headers"); !strings.Contains(got, "RateLimit") {
+		t.Errorf("CORS before: exposed are %q, want the fields about limits", got)
+	}
+}
+
+func TestALeakyBucketHoldsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 2"}}}, ok)
+		began := time.Now()
+		statuses := make(chan [2]int, 4)
+		for range 4 {
+			go func() {
+				w := get(h, alice)
+				statuses <- [2]int{w.Code, int(time.Since(began) / time.Second)}
+			}()
+			synctest.Wait()
+		}
+		for _, want := range [][2]int{{200, 0}, {429, 0}, {200, 1}, {200, 2}} {
+			if got := <-statuses; got != want {
+				t.Errorf("status and second %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+func TestAClientThatLeavesIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reached := 0
+		h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 2"}}}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+		get(h, alice)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		answer(h, request("GET", alice).WithContext(ctx))
+		if waited := time.Since(began); reached != 1 || waited != 100*time.Millisecond {
+			t.Errorf("handler called %d times, the second request held for %v; want 1 call and 100ms", reached, waited)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// visit is one request on its way to a decision. It is used again for later
+// requests.
+type visit struct {
+	*limiter
+	requests []weir.Request
+	rules    []*rule     // of each of the requests
+	sets     []*policies // of each of the requests
+	delay    time.Duration
+	buffer   []byte // for header fields
+}
+
+func (l *limiter) visit() *visit {
+	if v, ok := l.visits.Get().(*visit); ok {
+		return v
+	}
+	return &visit{limiter: l}
+}
+
+// done gives the visit back. Keys are dropped, so that they can be collected.
+func (v *visit) done() {
+	clear(v.requests[:cap(v.requests)])
+	v.requests, v.rules, v.sets = v.requests[:0], v.rules[:0], v.sets[:0]
+	v.delay = 0
+	v.visits.Put(v)
+}
+
+// gather lays out what a request asks of the engine. The refusal is that of a
+// request that cannot be asked for.
+func (v *visit) gather(r *http.Request) *Refusal {
+	lease := uint64(0)
+	for i := range v.limiter.rules {
+		rule := &v.limiter.rules[i]
+		set, err := v.setOf(rule, r)
+		if err != nil {
+			return v.undecided(r, err)
+		}
+		key := rule.Key(r)
+		if key == "" && rule.Missing == MissingUnlimited {
+			continue
+		}
+		if key == "" && rule.Missing == MissingRefused {
+			if v.DryRun {
+				continue
+			}
+			return missingKey(set.rule.Name())
+		}
+		q := set.rule.For(boundedKey(key), 1)
+		if rule.Cost != nil {
+			q.Cost = rule.Cost(r)
+		}
+		if set.slots != nil {
+			if lease == 0 {
+				lease = rand.Uint64() | 1 // 0 is no identity
+			}
+			q.Lease = lease
+		}
+		v.requests, v.rules, v.sets = append(v.requests, q), append(v.rules, rule), append(v.sets, set)
+	}
+	return nil
+}
+
+// setOf is what is known of the rule that a request has.
+func (v *visit) setOf(r *rule, request *http.Request) (*policies, error) {
+	if r.fixed != nil {
+		return r.fixed, nil
+	}
+	return v.plans.of(v.limiter, r.Plan(request))
+}
+
+// take asks the engine and sets the header fields of its decision.
+func (v *visit) take(h http.Header, r *http.Request) *Refusal {
+	d, err := v.Engine.Take(r.Context(), v.requests...)
+	if err != nil {
+		v.releaseUnknown(r.Context(), err)
+		return v.undecided(r, err)
+	}
+	if v.Observe != nil {
+		v.Observe(r, d, nil)
+	}
+	if v.DryRun {
+		if !d.Allowed {
+			v.requests = v.requests[:0]
+		}
+		return nil
+	}
+	v.delay = d.Delay
+	p := v.binding(&d)
+	if v.Headers != NoHeaders && (!d.Allowed || !v.RefusalsOnly) {
+		v.writeFields(h, &d, p)
+	}
+	if d.Allowed {
+		return nil
+	}
+	return tooMany(&d, p)
+}
+
+// undecided is the refusal of a request that nobody decided; nil if it is to be
+// admitted all the same. A request that no engine could decide is never admitted:
+// the client may have made it so.
+func (v *visit) undecided(r *http.Request, err error) *Refusal {
+	v.requests = v.requests[:0] // nothing is held
+	if r.Context().Err() == nil {
+		v.watch.failed(err)
+		if v.Observe != nil {
+			v.Observe(r, weir.Decision{}, err)
+		}
+	}
+	if v.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest) || v.DryRun {
+		return nil
+	}
+	return notDecided(err)
+}
+
+// releaseUnknown releases slots that may have been taken by a call that failed.
+func (v *visit) releaseUnknown(ctx context.Context, err error) {
+	for i := range v.requests {
+		if v.sets[i].slots != nil && weir.MayHaveCounted(err) {
+			newCharge(v).releaseSlots(ctx)
+			return
+		}
+	}
+}
+
+// isCharged says that something is to be settled when the handler returns.
+func (v *visit) isCharged() bool {
+	for i := range v.requests {
+		if r := v.rules[i]; r.After != nil || r.Settled || v.sets[i].slots != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// binding is the policy that a decision is about; nil if its rule has no limit to
+// speak of.
+func (v *visit) binding(d *weir.Decision) *policy {
+	at := 0
+	for i := range v.requests {
+		if v.requests[i].Rule.Name() == d.Rule {
+			at = i
+			break
+		}
+	}
+	if d.Allowed {
+		return v.sets[at].tightest(d.Limit)
+	}
+	return v.sets[at].refusing(d, v.requests[at].Cost)
+}
+
+// hold waits, and reports whether the request is still there.
+func hold(ctx context.Context, delay time.Duration) bool {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

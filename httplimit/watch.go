@@ -1,0 +1,221 @@
+package httplimit
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// mistake is a likely mistake in the configuration. Each is told once.
+type mistake int
+
+const (
+	madeInRequest mistake = iota
+	countedTwice
+	keyWithPort
+	noKeys
+	manyPlans
+	unexpectedHeader
+	missingHeader
+	badHeader
+	oneAddress
+	mistakes
+)
+
+// advice says of each mistake what it is, and where to read on.
+var advice = [mistakes]string{
+	madeInRequest:    "httplimit: a middleware was made within a request, so its limits begin anew each time: make it once, when the program starts; see docs/http.md#made-within-a-request",
+	countedTwice:     "httplimit: two middlewares count a request under the same rule and key on the same engine, so it costs twice: remove one or rename its rule; see docs/http.md#counted-twice",
+	keyWithPort:      "httplimit: a key is an address with a port, so that each connection has a budget of its own: use Client.Key; see docs/http.md#a-key-with-a-port",
+	noKeys:           "httplimit: no request so far had a key under a rule: a path value is unknown around the mux, and a header may have another name; see docs/http.md#no-keys",
+	manyPlans:        "httplimit: plans have named very many rules: answer with the same rules again instead of making new ones; see docs/http.md#plans",
+	unexpectedHeader: "httplimit: a request has a header of proxies, and no proxy is trusted: if the request came through a proxy, name it in ClientOptions.Trusted; see docs/http.md#behind-a-proxy",
+	missingHeader:    "httplimit: a trusted proxy does not tell the address of its client, so all its clients share one budget: see docs/http.md#behind-a-proxy",
+	badHeader:        "httplimit: a trusted proxy passes on a header that is no list of addresses: see docs/http.md#behind-a-proxy",
+	oneAddress:       "httplimit: all requests so far came from one address: if it is a proxy, name it in ClientOptions.Trusted; see docs/http.md#behind-a-proxy",
+}
+
+// watched is how many requests are looked at. Later ones cost nothing.
+const watched = 1000
+
+// watch tells a logger of likely mistakes, and of an engine that fails.
+type watch struct {
+	logger *slog.Logger
+	left   atomic.Int64
+	said   [mistakes]atomic.Bool
+	failAt atomic.Int64 // when the last failure was logged, in seconds since the Unix epoch
+	keyed  []atomic.Bool
+}
+
+func newWatch(logger *slog.Logger) *watch {
+	w := &watch{logger: logger, keyed: make([]atomic.Bool, maxRules)}
+	w.left.Store(watched)
+	return w
+}
+
+// looks says whether one more request is to be looked at.
+func (w *watch) looks() bool { return w.left.Load() > 0 && w.left.Add(-1) >= 0 }
+
+func (w *watch) say(m mistake, arguments ...any) {
+	if w.said[m].CompareAndSwap(false, true) {
+		w.logger.Warn(advice[m], arguments...)
+	}
+}
+
+// failed logs that the engine failed, at most once a minute.
+func (w *watch) failed(err error) {
+	now, last := time.Now().Unix(), w.failAt.Load()
+	if (last == 0 || now-last >= 60) && w.failAt.CompareAndSwap(last, now) {
+		w.logger.Error("httplimit: the engine could not decide", "error", err)
+	}
+}
+
+// saidMade holds back further lines about middlewares that are made within
+// requests, since each of them is a new one.
+var saidMade sync.Once
+
+// madeInRequest notices a middleware that is made by a handler.
+func (w *watch) madeInRequest() {
+	var callers [128]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	for more := true; more; {
+		var frame runtime.Frame
+		if frame, more = frames.Next(); strings.HasPrefix(frame.Function, "net/http.serverHandler.") {
+			saidMade.Do(func() { w.say(madeInRequest) })
+			return
+		}
+	}
+}
+
+// mark is what a middleware counted for a request, for those behind it.
+type mark struct {
+	engine   weir.Engine
+	requests []weir.Request
+	outer    *mark
+}
+
+// marks are those of requests under way that are looked at, by their URL, which
+// copies of a request share. A context would be a cleaner place, but it would make
+// handlers see another *http.Request at first than later.
+var marks sync.Map // *url.URL to *mark
+
+// look looks at an admitted request, and leaves a mark for middlewares behind this
+// one until the function is called.
+func (w *watch) look(v *visit, r *http.Request) (done func()) {
+	found, _ := marks.Load(r.URL)
+	outer, _ := found.(*mark)
+	for i := range v.requests {
+		q := &v.requests[i]
+		if _, err := netip.ParseAddrPort(q.Key); err == nil {
+			w.say(keyWithPort, "rule", q.Rule.Name(), "key", q.Key)
+		}
+		for m := outer; m != nil; m = m.outer {
+			if m.counts(v.Engine, q) {
+				w.say(countedTwice, "rule", q.Rule.Name(), "key", q.Key)
+			}
+		}
+	}
+	w.lookAtKeys(v)
+	marks.Store(r.URL, &mark{engine: v.Engine, requests: append([]weir.Request(nil), v.requests...), outer: outer})
+	return func() {
+		if outer == nil {
+			marks.Delete(r.URL)
+		} else {
+			marks.Store(r.URL, outer)
+		}
+	}
+}
+
+// lookAtKeys remembers which rules have found a key, and tells at the end of those
+// that never have.
+func (w *watch) lookAtKeys(v *visit) {
+	for i := range v.limiter.rules {
+		rule := &v.limiter.rules[i]
+		for j := range v.requests {
+			if v.rules[j] == rule && v.requests[j].Key != "" {
+				w.keyed[i].Store(true)
+			}
+		}
+		if w.left.Load() <= 0 && !w.keyed[i].Load() {
+			w.say(noKeys, "rule", rule.name())
+		}
+	}
+}
+
+func (m *mark) counts(e weir.Engine, q *weir.Request) bool {
+	if !sameEngine(m.engine, e) {
+		return false
+	}
+	for i := range m.requests {
+		if m.requests[i].Rule.Name() == q.Rule.Name() && m.requests[i].Key == q.Key {
+			return true
+		}
+	}
+	return false
+}
+
+// sameEngine compares engines, of which some types cannot be compared.
+func sameEngine(a, b weir.Engine) (same bool) {
+	defer func() { _ = recover() }()
+	return a == b
+}
+
+// clientWatch looks at where the first requests came from.
+type clientWatch struct {
+	watch
+	first atomic.Pointer[string]
+	other atomic.Bool
+}
+
+func newClientWatch(logger *slog.Logger) *clientWatch {
+	w := &clientWatch{watch: watch{logger: logger}}
+	w.left.Store(watched)
+	return w
+}
+
+// look looks at the address of a request and at what proxies say of it.
+func (w *clientWatch) look(c *Client, r *http.Request, key string) {
+	w.lookAtAddress(key)
+	if len(c.trusted) == 0 && !c.unix {
+		for _, name := range []string{forwardedFor, forwarded, "X-Real-Ip"} {
+			if len(r.Header[name]) > 0 {
+				w.say(unexpectedHeader, "header", name, "peer", r.RemoteAddr)
+			}
+		}
+		return
+	}
+	if peer, ok := parseAddress(r.RemoteAddr); !c.trusts(peer, ok) {
+		return
+	}
+	if len(r.Header[c.header]) == 0 {
+		w.say(missingHeader, "header", c.header, "proxy", r.RemoteAddr)
+		return
+	}
+	seen := false
+	for hop := range c.hops(r.Header) {
+		addr, ok := parseAddress(hop)
+		if seen = ok; !ok || !c.trusts(addr, true) {
+			break
+		}
+	}
+	if !seen {
+		w.say(badHeader, "header", c.header, "value", r.Header[c.header], "proxy", r.RemoteAddr)
+	}
+}
+
+// lookAtAddress tells of one address for all requests when it has seen enough.
+func (w *clientWatch) lookAtAddress(key string) {
+	if !w.first.CompareAndSwap(nil, &key) && *w.first.Load() != key {
+		w.other.Store(true)
+	}
+	if w.left.Load() <= 0 && !w.other.Load() {
+		w.say(oneAddress, "address", key)
+	}
+}

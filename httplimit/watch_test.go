@@ -1,0 +1,152 @@
+package httplimit_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+)
+
+// recordedLog keeps the lines of a logger.
+type recordedLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *recordedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(p))
+	return len(p), nil
+}
+
+func (l *recordedLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func (l *recordedLog) count(part string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// Each row is a mistake, with a request that shows it, and the line that is
+// written once.
+func TestMistakesAreToldOnce(t *testing.T) {
+	trusting := httplimit.ClientOptions{Trusted: []string{"10.0.0.1"}}
+	tests := []struct {
+		name    string
+		client  httplimit.ClientOptions
+		rule    httplimit.Rule
+		peer    func(i int) string
+		headers []string
+		want    string
+	}{
+		{"header of an untrusted proxy", httplimit.ClientOptions{}, httplimit.Rule{}, manyPeers, []string{"X-Forwarded-For", "192.0.2.1"}, "no proxy is trusted"},
+		{"trusted proxy without the header", trusting, httplimit.Rule{}, proxyAndOthers, nil, "does not tell the address"},
+		{"trusted proxy with garbage", trusting, httplimit.Rule{}, proxyAndOthers, []string{"X-Forwarded-For", "unknown"}, "no list of addresses"},
+		{"all from one address", httplimit.ClientOptions{}, httplimit.Rule{}, func(int) string { return alice }, nil, "came from one address"},
+		{"address with a port", httplimit.ClientOptions{}, httplimit.Rule{Key: func(r *http.Request) string { return r.RemoteAddr }}, manyPeers, nil, "address with a port"},
+		{"path value around the mux", httplimit.ClientOptions{}, httplimit.Rule{Key: httplimit.PathValue("id")}, manyPeers, nil, "no request so far had a key"},
+		{"nothing wrong", httplimit.ClientOptions{}, httplimit.Rule{}, manyPeers, nil, ""},
+		{"nothing wrong behind a proxy", trusting, httplimit.Rule{}, func(int) string { return "10.0.0.1:1" }, []string{"X-Forwarded-For", "varied"}, ""},
+	}
+	for _, tt := range tests {
+		var log recordedLog
+		tt.client.Logger = log.logger()
+		client, err := httplimit.NewClient(tt.client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.rule.Limit = "1000000/s"
+		h := wrap(t, httplimit.Options{Client: client, Logger: log.logger(), Rules: []httplimit.Rule{tt.rule}}, ok)
+		for i := range 2500 {
+			headers := tt.headers
+			if len(headers) > 0 && headers[1] == "varied" {
+				headers = []string{headers[0], fmt.Sprintf("192.0.2.%d", i%100)}
+			}
+			get(h, tt.peer(i), headers...)
+		}
+		want := 1
+		if tt.want == "" {
+			want = 0
+		}
+		if len(log.lines) != want || log.count(tt.want) != want {
+			t.Errorf("%s: logged %q, want one line with %q", tt.name, log.lines, tt.want)
+		}
+		if want == 1 && log.count("docs/http.md#") != 1 {
+			t.Errorf("%s: logged %q, want where to read on", tt.name, log.lines)
+		}
+	}
+}
+
+func manyPeers(i int) string { return fmt.Sprintf("192.0.2.%d:80", i%100) }
+
+func proxyAndOthers(i int) string { return []string{"10.0.0.1:1", "192.0.2.7:80"}[i%2] }
+
+func TestARequestCountedTwiceIsTold(t *testing.T) {
+	var log recordedLog
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	options := httplimit.Options{Engine: engine, Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1000/s"}}}
+	inner := wrap(t, options, ok)
+	for range 10 {
+		get(wrap(t, options, inner), alice)
+	}
+	if got := log.count("costs twice"); got != 1 {
+		t.Errorf("%d lines about costs, want 1: %q", got, log.lines)
+	}
+	log = recordedLog{}
+	options.Rules = []httplimit.Rule{{Limit: "other=1000/s"}}
+	get(wrap(t, options, inner), bob)
+	if got := log.count("costs twice"); got != 0 {
+		t.Errorf("%d lines for another rule, want none: %q", got, log.lines)
+	}
+}
+
+func TestAMiddlewareMadeWithinARequestIsTold(t *testing.T) {
+	httplimit.ForgetMadeInRequest()
+	var log recordedLog
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wrap(t, httplimit.Options{Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok).ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	for range 5 {
+		response, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	if got := log.count("made within a request"); got != 1 {
+		t.Errorf("%d lines, want 1: %q", got, log.lines)
+	}
+}
+
+func TestPlansThatAreMadeAnewAreBounded(t *testing.T) {
+	var log recordedLog
+	h := wrap(t, httplimit.Options{Logger: log.logger(), Rules: []httplimit.Rule{{
+		Plan: func(*http.Request) *weir.Rule {
+			rule, _ := weir.ParseRule("plan=3000/h")
+			return rule
+		},
+	}}}, ok)
+	for i := range 5000 {
+		if w := get(h, alice); (w.Code == 200) != (i < 3000) {
+			if i < 2990 || i > 3010 { // a unit comes back now and then
+				t.Fatalf("request %d: status %d", i+1, w.Code)
+			}
+		}
+	}
+	if got := log.count("very many rules"); got != 1 {
+		t.Errorf("%d lines, want 1: %q", got, log.lines)
+	}
+}
