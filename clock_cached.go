@@ -7,25 +7,20 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 )
 
-// CachedClock is a clock that costs next to nothing to read, because it is a
-// number that one goroutine brings up to date every precision. Its Now is for
-// the Clock of Options and MemoryOptions.
+// CachedClock is a clock that is nearly free to read: a goroutine updates a number every precision. Pass its Now as
+// the Clock of Options or MemoryOptions.
 //
-// What it gives up: decisions see the time up to the precision late, and later
-// still while the machine is too busy to run the goroutine. It is never early,
-// so no limit is ever exceeded on the true clock by more than what flows back
-// within that lag, but budget comes back late by as much, and everyone who asks
-// between two ticks asks at the same instant. Do not use it with rates whose
-// unit takes less than the precision, or with a LeakyBucket, which cannot space
-// units more finely than it.
+// Decisions see the time up to the precision late, and later while the machine is too busy to run the goroutine. They
+// never see it early. So a limit never admits more than it would on the true clock plus the lag, but units refill
+// later by the lag, and all callers between two ticks decide at the same instant. Do not use it with a rate whose
+// unit takes less than the precision, or with a LeakyBucket, which it cannot space more finely.
 type CachedClock struct {
 	clock *clock.Clock
 	value atomic.Int64
 	done  chan struct{}
 }
 
-// NewCachedClock starts a clock of a precision of at least 1 µs; Close ends its
-// goroutine.
+// NewCachedClock starts a clock with a precision of at least 1 µs. Close ends its goroutine.
 func NewCachedClock(precision time.Duration) *CachedClock {
 	c := &CachedClock{clock: clock.New(nil), done: make(chan struct{})}
 	c.value.Store(c.clock.Now())
@@ -33,10 +28,10 @@ func NewCachedClock(precision time.Duration) *CachedClock {
 	return c
 }
 
-// Now is the time in nanoseconds since the Unix epoch as of the last tick.
+// Now returns the time in nanoseconds since the Unix epoch as of the last tick.
 func (c *CachedClock) Now() int64 { return c.value.Load() }
 
-// Close stops the clock: Now stays what it is. It is called once.
+// Close stops the clock; Now then keeps its value. Call it only once.
 func (c *CachedClock) Close() { close(c.done) }
 
 func (c *CachedClock) run(ticker *time.Ticker) {

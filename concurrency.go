@@ -7,24 +7,20 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Concurrency lets so many units be held at once, whatever the rate: a
-// semaphore, nginx's limit_conn. What is taken is held by a lease until it is
-// given back or its time is over.
+// Concurrency bounds the units held at a time, regardless of the rate: a semaphore, nginx's limit_conn. A lease holds
+// a unit until the caller releases it or the lease expires.
 //
-// Take it with [Engine.Reserve] and call Done of the reservation when the work is
-// done: that releases this very lease, also late, and never another caller's. On a
-// Limiter or Keyed run the work with package pace, which does the same. A
-// Take without an identity ([Request.Lease]) is given back by a Record of the
-// negative cost, which releases what is held without identity and ends first.
+// Take slots with [Engine.Reserve] and call Done of the reservation when the work is done. Done releases exactly
+// these slots, even late, and never another caller's. With a Limiter or Keyed run the work with package pace, which
+// does the same. A Take without an identity ([Request.Lease]) is released by a Record of the negative cost, which
+// releases the units without identity that expire first.
 //
-// RetryAfter and ResetAfter count on nobody giving back early: they tell when
-// enough leases will have ended by themselves. Without a Lease nobody knows when
-// that is, and they are [Never] although the cost fits the Limit.
+// RetryAfter and ResetAfter do not expect releases: they say when enough leases expire. Without a Lease that time is
+// unknown, and they are [Never] although the cost fits the Limit.
 type Concurrency struct {
-	Slots int64 // units that can be held at once, 1 to MaxCount
-	// Lease is how long a unit is held at most, to MaxPeriod, so that a holder
-	// that died frees its slot. Default: until it is given back. A Memory then
-	// refuses new keys with ErrNoRoom while MaxKeys keys hold slots.
+	Slots int64 // units held at a time, 1 to MaxCount
+	// Lease bounds the time that a unit is held, up to MaxPeriod, so that a dead holder's slot becomes free. Default:
+	// no bound. A Memory then refuses new keys with ErrNoRoom while MaxKeys keys hold slots.
 	Lease time.Duration
 }
 
@@ -46,7 +42,7 @@ func (l Concurrency) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l Concurrency) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l Concurrency) algorithm(t *ticks) algorithm.Algorithm {

@@ -7,21 +7,17 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Cycle gives out Rate.Count permits at the start of every Rate.Period; what is
-// left of them is lost at the end. Unlike a FixedWindow it can be booked ahead:
-// callers may take permits of cycles to come. It is resilience4j's limiter,
-// except that a cost above Rate.Count is refused for ever.
+// Cycle grants Rate.Count permits at the start of every Rate.Period. Unused permits are lost at its end. Unlike in a
+// FixedWindow, callers may book permits of later cycles. It works like resilience4j's limiter, but always refuses a
+// cost above Rate.Count.
 //
-// At most Rate.Count permits are used in a cycle without bookings. A booking of
-// several permits may take the rest of one cycle and go in the next, in which up
-// to 2 Rate.Count - 1 are used then. Around the end of a cycle up to twice
+// Without bookings, a cycle uses at most Rate.Count permits. A booking of several permits may take the rest of one
+// cycle and the start of the next, which then uses up to 2 Rate.Count - 1. Around the end of a cycle up to twice
 // Rate.Count can pass within one period.
 type Cycle struct {
 	Rate Rate
-	// Origin is an instant at which a cycle begins, as the time since the Unix
-	// epoch; any will do, since they begin every period. Default: the epoch
-	// itself. Resilience4j counts from the creation of the limiter:
-	// time.Duration(time.Now().UnixNano()).
+	// Origin is the start of any cycle, as the time since the Unix epoch. Default: the epoch. Resilience4j counts
+	// from the creation of the limiter: time.Duration(time.Now().UnixNano()).
 	Origin time.Duration
 }
 
@@ -39,7 +35,7 @@ func (l Cycle) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l Cycle) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l Cycle) algorithm(t *ticks) algorithm.Algorithm {
@@ -59,8 +55,7 @@ var cycleKind = kind{
 
 func (Cycle) kind() *kind { return &cycleKind }
 
-// window tells cycles apart that do not begin together: the numbers of their
-// cycles differ.
+// window returns a text that distinguishes cycles with different starts, since their numbers differ.
 func (l Cycle) window() string {
 	phase := l.Origin % l.Rate.Period
 	if phase < 0 {

@@ -7,35 +7,31 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Decision answers one question about one key, or about several at once.
-// It describes the key right after the operation; a Peek, the key untouched.
+// Decision is the answer to a call about one key or several. It describes the key right after the operation, or for
+// Peek the unchanged key.
 type Decision struct {
-	// Allowed says that the cost was admitted (after Peek: would be).
+	// Allowed reports whether the cost was admitted. After Peek: would be.
 	Allowed bool
-	// Rule and Key name the binding request of a refusal: of those that
-	// refused, the one that frees last. If allowed, the tightest: the one with
-	// the least remaining. Both are empty in the answers of a Limiter.
+	// Rule and Key name the binding request. After a refusal, that is the refused request with the longest wait;
+	// otherwise it is the request with the least remaining. A Limiter leaves both empty.
 	Rule, Key string
-	// Limit is the capacity: the largest cost that a fresh key admits. Of
-	// several limits, that of the one with the least remaining.
+	// Limit is the capacity: the largest cost that a fresh key admits. With several limits, it is that of the limit
+	// with the least remaining.
 	Limit int64
-	// Remaining is the largest cost that would be admitted at this instant.
+	// Remaining is the largest cost that the key admits at this instant.
 	Remaining int64
-	// RetryAfter is 0 if allowed, else the shortest wait after which the same
-	// cost is admitted if nothing else happens to the key, rounded up to a
-	// nanosecond. Never means that the cost can never fit, or that the end of
-	// the wait is unknown (a Concurrency without a Lease) or over 292 years away.
+	// RetryAfter is 0 if allowed. Otherwise it is the shortest wait after which the same cost is admitted, rounded up
+	// to a nanosecond, if the key is not used meanwhile. Never means that the cost can never fit, or that the wait is
+	// unknown (a Concurrency without a Lease) or longer than 292 years.
 	RetryAfter time.Duration
-	// ResetAfter is the wait until the key is as good as never seen.
+	// ResetAfter is the time until the key is indistinguishable from a new one.
 	ResetAfter time.Duration
-	// Delay is how long the caller must hold before going ahead: for the turn
-	// of a LeakyBucket, or until the instant of a reservation in process. It is 0
-	// in every other answer.
+	// Delay is the time to wait before going ahead: for the turn of a LeakyBucket, or for the instant of a
+	// reservation in process. It is 0 in every other answer.
 	Delay time.Duration
 }
 
-// invalidCost is the answer to a negative cost. No real decision has a Limit of
-// 0.
+// invalidCost is the answer to a negative cost. Only it and a DenyAll have a Limit of 0.
 var invalidCost = decision(line.Never)
 
 func decision(a algorithm.Answer) (d Decision) {
@@ -43,7 +39,7 @@ func decision(a algorithm.Answer) (d Decision) {
 	return d
 }
 
-// describe writes what a says into d.
+// describe copies an answer to d.
 func (d *Decision) describe(a *algorithm.Answer) {
 	d.Allowed, d.Limit, d.Remaining = a.Allowed, a.Limit, a.Remaining
 	d.RetryAfter, d.ResetAfter = time.Duration(a.RetryAfter), time.Duration(a.ResetAfter)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How durations are read and printed, in limits and in errors.
+// This file reads and prints durations, in limits and in errors.
 
 const (
 	day  = 24 * time.Hour
@@ -30,7 +30,7 @@ func parsePeriod(text string) (time.Duration, bool) {
 	return parseDuration(text)
 }
 
-// parseDuration reads what time.ParseDuration reads, and whole days and weeks.
+// parseDuration reads the durations of time.ParseDuration, and whole days and weeks.
 func parseDuration(text string) (time.Duration, bool) {
 	for _, u := range periodUnits[:2] {
 		if digits, ok := strings.CutSuffix(text, u.name); ok {
@@ -45,7 +45,7 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// periodText leaves out a count of one: s, not 1s.
+// periodText omits a count of one: s, not 1s.
 func periodText(d time.Duration) string {
 	for _, u := range periodUnits {
 		if d == u.unit {
@@ -55,8 +55,7 @@ func periodText(d time.Duration) string {
 	return durationText(d)
 }
 
-// durationText prints d as parseDuration reads it, without the zero parts that
-// Go prints: 30d, 10s, 1h30m.
+// durationText formats d for parseDuration, without the zero parts that Go prints: 30d, 10s, 1h30m.
 func durationText(d time.Duration) string {
 	for _, u := range periodUnits[:2] {
 		if d > 0 && d%u.unit == 0 {
@@ -73,7 +72,7 @@ func durationText(d time.Duration) string {
 	return text
 }
 
-// spokenDuration prints d as errors tell it: 366 days, 1h30m, 2 days 12h.
+// spokenDuration formats d for errors: 366 days, 1h30m, 2 days 12h.
 func spokenDuration(d time.Duration) string {
 	days := "days"
 	switch {

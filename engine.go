@@ -6,54 +6,45 @@ import (
 	"time"
 )
 
-// Engine remembers the state of keys and decides. It is the one border between
-// what asks (servers, middleware, layers) and what remembers (memory, Redis),
-// at the level of a decision.
+// Engine keeps the state of keys and decides. It is the boundary between callers (servers, middleware) and storage
+// (memory, Redis).
 //
-// The requests of one call are taken all or nothing: if one refuses, nothing
-// is written. The same rule and key twice in a call is one request with the
-// costs summed. A refusal is a Decision; an error means that the engine could
-// not decide, and then nothing was admitted. [MayHaveCounted] tells whether the
-// cost may have been counted all the same. Requests are checked before anything
-// is written: a bad one is a [*RequestError].
+// The requests of one call are admitted all or none: if one is refused, nothing is written. Requests with the same
+// rule and key count as one request with the sum of their costs. A refusal is a Decision. An error means that the
+// engine could not decide and admitted nothing; [MayHaveCounted] reports whether it may still have counted the cost.
+// The engine checks requests before it writes; an invalid request is a [*RequestError].
 //
-// A [LeakyBucket], or a [SlidingLog] that counts denied attempts, decides
-// alone: beside another limit in one call it is a [*RequestError].
+// A [LeakyBucket], or a [SlidingLog] that counts denied attempts, stands alone: beside another limit in one call it
+// is a [*RequestError].
 //
-// Package enginekit has what an engine needs, and package limittest proves it.
+// Package enginekit helps to write an engine, and package limittest tests one.
 //
-// No method keeps the slices it is given. All methods may be called
-// concurrently.
+// Methods do not keep the slices that they receive. All methods are safe for concurrent use.
 type Engine interface {
 	// Take admits the cost of all requests now, or none.
 	Take(ctx context.Context, requests ...Request) (Decision, error)
 
-	// TakeEach decides requests that have nothing to do with each other, in
-	// order, and writes the answer to requests[i] into results[i]. A bad
-	// request spoils only its own result. The error is for the call as a
-	// whole (the slices differ in length, say), and then nothing was decided.
+	// TakeEach decides each request on its own, in order, and writes the answer to requests[i] into results[i]. An
+	// invalid request affects only its own result. The returned error concerns the whole call, for example slices of
+	// different lengths; then nothing was decided.
 	TakeEach(ctx context.Context, requests []Request, results []Result) error
 
-	// Reserve is Take with a handle to settle or cancel once the true cost is
-	// known. The handle of a refusal settles nothing. It is never nil unless
-	// there is an error, and a nil handle may be cancelled. See the function
-	// [Reserve], which an engine calls for this.
+	// Reserve takes the requests and returns a reservation, to settle once the true cost is known. The reservation of
+	// a refusal settles nothing. It is nil only with an error, and a nil reservation may be cancelled. An engine
+	// implements Reserve with the function [Reserve].
 	Reserve(ctx context.Context, requests ...Request) (*Reservation, error)
 
-	// Peek is the answer Take would give, and writes nothing.
+	// Peek returns the answer that Take would give, without writing anything.
 	Peek(ctx context.Context, requests ...Request) (Decision, error)
 
-	// Record counts the cost whether it fits or not. Allowed says whether all
-	// of it still fitted. A negative cost gives units back; a key never gets
-	// better than fresh.
+	// Record counts the cost even if it does not fit. Allowed reports whether all of it fitted. A negative cost gives
+	// units back; a key never gets better than fresh.
 	Record(ctx context.Context, requests ...Request) (Decision, error)
 
-	// Reset forgets what is known of the requests' keys under their rules.
-	// Costs are ignored.
+	// Reset clears the requests' keys under their rules. It ignores costs.
 	Reset(ctx context.Context, requests ...Request) error
 
-	// Check says which limits of the rules this engine cannot hold, as
-	// [*LimitError] values joined; nil if it holds all.
+	// Check returns the limits of the rules that the engine cannot hold, as joined [*LimitError] values, or nil.
 	Check(rules ...*Rule) error
 }
 
@@ -63,14 +54,13 @@ type Result struct {
 	Err      error
 }
 
-// WithinTaker is an optional ability of an Engine: Take with a deadline but
-// without a context, for callers on a hot path.
+// WithinTaker is an optional interface of an Engine: a Take with a time limit instead of a context, for hot paths.
 type WithinTaker interface {
 	TakeWithin(d time.Duration, requests ...Request) (Decision, error)
 }
 
-// TakeWithin is Take with at most d to decide: by the engine's own
-// [WithinTaker] if it has it, else by a context.
+// TakeWithin takes the requests with at most d to decide. It calls the engine's [WithinTaker], or else Take with a
+// context.
 func TakeWithin(e Engine, d time.Duration, requests ...Request) (Decision, error) {
 	if w, ok := e.(WithinTaker); ok {
 		return w.TakeWithin(d, requests...)
@@ -80,20 +70,16 @@ func TakeWithin(e Engine, d time.Duration, requests ...Request) (Decision, error
 	return e.Take(ctx, requests...)
 }
 
-// UpToTaker is an optional ability of an Engine: to take requests as many times
-// as they fit, in one decision. TakeUpTo takes each of them the same number of
-// times, most times at most, so that requests of cost 1 take that many units. It
-// returns how many times; 0 is a refusal, and the Decision is that of the
-// requests once.
+// UpToTaker is an optional interface of an Engine: it takes requests as many times as they fit, in one decision.
+// TakeUpTo takes each request the same number of times, up to most, so that a request of cost 1 takes that many
+// units. It returns that number; 0 is a refusal, and the Decision is that of the requests taken once.
 type UpToTaker interface {
 	TakeUpTo(ctx context.Context, most int64, requests ...Request) (times int64, d Decision, err error)
 }
 
-// TakeUpTo takes the requests as many times as they fit, most times at most: by
-// the engine's own [UpToTaker] if it has it. Otherwise it peeks and takes what
-// should fit, and tries again if another caller was faster; the fourth time it
-// takes the requests once. If they differ in cost, it may then take fewer than
-// would fit.
+// TakeUpTo takes the requests as many times as they fit, up to most. It calls the engine's [UpToTaker]. For other
+// engines it peeks, takes what should fit, and tries again if another caller was faster; the fourth time it takes the
+// requests once. If the requests differ in cost, it may then take fewer than would fit.
 func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (times int64, d Decision, err error) {
 	if err := checkMost(most); err != nil {
 		return 0, Decision{}, err
@@ -131,7 +117,7 @@ func checkMost(most int64) error {
 	return nil
 }
 
-// repeated is a copy of the requests at so many times their cost.
+// repeated returns a copy of the requests with their costs multiplied by times.
 func repeated(requests []Request, times int64) []Request {
 	copied := append([]Request(nil), requests...)
 	for i := range copied {
@@ -140,7 +126,7 @@ func repeated(requests []Request, times int64) []Request {
 	return copied
 }
 
-// dearestCost is the largest cost of one rule and key.
+// dearestCost returns the largest total cost of one rule and key.
 func dearestCost(requests []Request) (dearest int64) {
 	for _, q := range requests {
 		var sum int64

@@ -10,64 +10,58 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Sentinels, by situation. Test for them with errors.Is.
+// The errors to test for with errors.Is.
 var (
-	// ErrLimit is wrapped by every LimitError: a limit or rule outside the
-	// bounds, or one that an engine cannot hold.
+	// ErrLimit is wrapped by every LimitError: a limit or rule out of bounds, or one that an engine cannot hold.
 	ErrLimit = errors.New("limit refused")
 
-	// ErrOption is wrapped by every OptionError: options that make no sense.
+	// ErrOption is wrapped by every OptionError: invalid options.
 	ErrOption = errors.New("option refused")
 
-	// ErrSyntax is wrapped by every SyntaxError: text that is not a limit.
+	// ErrSyntax is wrapped by every SyntaxError: a text that is not a limit.
 	ErrSyntax = errors.New("syntax error")
 
-	// ErrNever is wrapped by every CostError: a wait for a cost that can never
-	// fit.
+	// ErrNever is wrapped by every CostError: a wait for a cost that can never fit.
 	ErrNever = errors.New("cost can never fit")
 
 	// ErrWait is wrapped by every WaitError: a wait that would be too long.
 	ErrWait = errors.New("wait too long")
 
-	// ErrQueueFull is returned when no more callers may wait: by the bound of
-	// Options.Queue, or of a LeakyBucket's own queue.
+	// ErrQueueFull is returned when no more callers may wait, by Options.Queue or by the queue of a LeakyBucket.
 	ErrQueueFull = errors.New("weir: wait: the queue is full")
 
-	// ErrClosed is returned to callers that wait when Close is called, and to
-	// later ones.
+	// ErrClosed is returned to callers that are waiting when Close is called, and to later ones.
 	ErrClosed = errors.New("weir: wait: the limiter is closed")
 
 	// ErrNoRoom is returned by a Memory or a Keyed for a new key of a Concurrency
 	// without a Lease when MaxKeys keys hold slots. Nothing was counted.
 	ErrNoRoom = errors.New("no room for another key")
 
-	// ErrRequest is wrapped by every RequestError: a request that no engine
-	// could decide.
+	// ErrRequest is wrapped by every RequestError: a request that no engine can decide.
 	ErrRequest = errors.New("bad request")
 )
 
-// LimitError says which field of which limit is outside which bound.
+// LimitError reports a field of a limit or rule that is out of bounds.
 type LimitError struct {
-	Limit  string // what was refused, as text: `token bucket 0/s`, `rule "login"`, `rule "login": token bucket 0/s`
+	Limit  string // the refused limit or rule as text: `token bucket 0/s`, `rule "login"`, `rule "login": token bucket 0/s`
 	Field  string // such as rate, period, burst, queue, gap, slots, name, limits
-	Code   Code   // what kind of thing is wrong, for programs
-	Reason string // the value and the bound it breaks, for people
+	Code   Code   // the kind of fault, for programs
+	Reason string // the value and its bound, for people
 }
 
-// Code is what kind of thing is wrong with a limit. It is never 0 in a LimitError
-// of this package or its engines.
+// Code is the kind of fault of a limit. It is never 0 in a LimitError of this package or its engines.
 type Code uint8
 
 const (
 	CodeBounds     Code = iota + 1 // a value is outside the bounds of all limits
-	CodeMissing                    // there is no limit, or no function that tells it
-	CodeName                       // the name of the rule
-	CodeLimitCount                 // a rule has no limit or too many
-	CodeAlone                      // the limit cannot be held together with others
+	CodeMissing                    // the limit, or the function that returns it, is missing
+	CodeName                       // the name of the rule is invalid
+	CodeLimitCount                 // the rule has no limit, or too many
+	CodeAlone                      // the limit cannot be combined with others
 	CodeOneSubject                 // idleness changes the limit's state, so no key could be evicted
-	CodeDialect                    // a dialect has other terms; the Reason names them
+	CodeDialect                    // the dialect has other terms; the Reason names them
 	CodeEngine                     // the engine cannot hold the limit exactly
-	CodeNoPace                     // nothing can be paced by the limit
+	CodeNoPace                     // the limit cannot pace
 )
 
 var codeNames = [...]string{
@@ -75,7 +69,7 @@ var codeNames = [...]string{
 	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeNoPace: "cannot pace",
 }
 
-// String names the code; it is empty for a value that is none.
+// String returns the name of the code, or "" for an unknown code.
 func (c Code) String() string {
 	if int(c) >= len(codeNames) {
 		return ""
@@ -89,11 +83,11 @@ func (e *LimitError) Error() string {
 
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// OptionError says which option has which wrong value.
+// OptionError reports an option with an invalid value.
 type OptionError struct {
-	Op     string // what the options were given to: new, redislimit
+	Op     string // the operation: new, redislimit
 	Field  string // such as queue, weights, jitter
-	Reason string // the value and the bound it breaks
+	Reason string // the value and its bound
 }
 
 func (e *OptionError) Error() string {
@@ -102,12 +96,12 @@ func (e *OptionError) Error() string {
 
 func (e *OptionError) Unwrap() error { return ErrOption }
 
-// SyntaxError points at the word of a text that could not be read.
+// SyntaxError reports the word of a text that could not be read.
 type SyntaxError struct {
 	Text   string // the whole text
 	Offset int    // where the word starts, in bytes
 	Word   string // the offending word; empty at the end of the text
-	Want   string // what could stand there
+	Want   string // the possible words
 }
 
 func (e *SyntaxError) Error() string {
@@ -119,7 +113,7 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return ErrSyntax }
 
-// CostError says that a cost is above the capacity, so that no wait is long enough.
+// CostError reports a cost above the capacity, for which no wait is long enough.
 type CostError struct{ Cost, Capacity int64 }
 
 func (e *CostError) Error() string {
@@ -128,14 +122,12 @@ func (e *CostError) Error() string {
 
 func (e *CostError) Unwrap() error { return ErrNever }
 
-// WaitError says that the turn would come later than the caller can wait.
-// Nothing was taken. As a rule the wait is refused at once. Where the turn came
-// later than it seemed, or nobody could know when slots come back, the caller
-// waited as long as its bound. It is a context.DeadlineExceeded where a context
-// set the bound.
+// WaitError reports that the caller's turn would come later than it can wait. Nothing was taken. Usually the wait is
+// refused at once. If the turn came later than planned, or if the release of slots was unknown, the caller waited for
+// its bound. The error is also a context.DeadlineExceeded if a context set the bound.
 type WaitError struct {
-	Need  time.Duration // how long it would have been; Never if nobody knows
-	Bound time.Duration // how long the caller can wait
+	Need  time.Duration // the length of the wait; Never if unknown
+	Bound time.Duration // the longest wait of the caller
 
 	deadline bool
 }
@@ -153,12 +145,12 @@ func (e *WaitError) Is(target error) bool {
 	return target == ErrWait || e.deadline && target == context.DeadlineExceeded
 }
 
-// RequestError says why a request cannot be decided by any engine.
+// RequestError reports a request that no engine can decide.
 type RequestError struct {
 	Op     string // take, reserve, peek, record, reset, settle, wait, check
 	Rule   string // empty if the request has no rule
 	Field  string // such as rule, key, cost, class, requests
-	Reason string // the value and the bound it breaks
+	Reason string // the value and its bound
 }
 
 func (e *RequestError) Error() string {
@@ -170,7 +162,7 @@ func (e *RequestError) Error() string {
 
 func (e *RequestError) Unwrap() error { return ErrRequest }
 
-// refusal is what the error of a line means to the caller of op.
+// refusal converts the error of a line to the error of op.
 func refusal(op string, err error) error {
 	switch e := err.(type) {
 	case *line.TooLongError:
@@ -186,15 +178,14 @@ func refusal(op string, err error) error {
 	case line.ErrClosed:
 		return ErrClosed
 	}
-	return fmt.Errorf("weir: %s: %w", op, err) // the context's
+	return fmt.Errorf("weir: %s: %w", op, err) // from the context
 }
 
-// MayHaveCounted says that a call of an engine that failed with err may have
-// been counted all the same, as when its reply was lost. Only a call that was
-// certainly not counted can be made again without counting twice.
+// MayHaveCounted reports whether a call of an engine that failed with err may still have been counted, for example
+// because its reply was lost. Only a call that was certainly not counted can be repeated without counting twice.
 //
-// A *RequestError or a *LimitError was certainly not counted. Any other error
-// says so itself, by a method MayHaveCounted() bool; without one nobody knows.
+// A *RequestError or a *LimitError was certainly not counted. Any other error answers with its method
+// MayHaveCounted() bool. An error without that method may have been counted.
 func MayHaveCounted(err error) bool {
 	if err == nil || errors.Is(err, ErrRequest) || errors.Is(err, ErrLimit) {
 		return false

@@ -9,16 +9,13 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Bursty stores the permits of up to Over of idleness and gives them out at
-// once: Guava's SmoothBursty, equal to it to the microsecond. "The next one
-// pays": a request of any cost goes as soon as the one before is paid for, so
-// there is no cost that can never fit, Limit is MaxCount, and Remaining is that
-// or 0.
+// Bursty stores the permits of up to Over of idleness and grants them at once, like Guava's SmoothBursty, to the
+// microsecond. The next request pays: a request of any cost goes as soon as the request before it is paid for. So no
+// cost is too large, Limit is MaxCount, and Remaining is MaxCount or 0.
 //
-// It is for one subject in process: it starts with nothing stored and fills up
-// while idle, so it cannot be forgotten, and rules and engines refuse it. Alone
-// with WarmUp it computes with float64, as Guava does. Whoever does not have to
-// equal Guava is better served by a TokenBucket.
+// It is for one subject in process. It starts with nothing stored and fills while idle, so it cannot be evicted, and
+// rules and engines refuse it. Like WarmUp, and unlike all other limits, it computes with float64, as Guava does. Use
+// a TokenBucket unless you need Guava's exact behaviour.
 type Bursty struct {
 	Rate Rate
 	Over time.Duration // 0, which stores nothing, to MaxPeriod; Guava's default is 1 s
@@ -34,7 +31,7 @@ func (l Bursty) Validate() error {
 // String prints the limit as text: bursty 5/s over 1s.
 func (l Bursty) String() string { return "bursty " + l.Rate.String() + " over " + durationText(l.Over) }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l Bursty) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l Bursty) algorithm(*ticks) algorithm.Algorithm {
@@ -51,7 +48,7 @@ func (Bursty) kind() *kind { return &burstyKind }
 
 func (Bursty) window() string { return "" }
 
-// perSecond is the rate as Guava takes it.
+// perSecond returns the rate as Guava takes it.
 func (r Rate) perSecond() float64 { return float64(r.Count) / r.Period.Seconds() }
 
 func (s *scanner) bursty(r Rate) (_ Limit, err error) {
@@ -67,18 +64,16 @@ func (s *scanner) over() (time.Duration, error) {
 	return s.duration()
 }
 
-// WarmUp comes to its Rate gradually: after idleness permits cost more, first
-// Cold times as much, and less and less over the time Over. It is Guava's
-// SmoothWarmingUp, equal to it to the microsecond, for what is slow until its
-// caches and connections are there.
+// WarmUp reaches its Rate gradually. After idleness the first permit costs Cold times as much, and the cost falls
+// over the time Over. It works like Guava's SmoothWarmingUp, to the microsecond. It suits a service that is slow
+// until its caches and connections are warm.
 //
-// Like Bursty it lets the next one pay, admits any cost, is for one subject in
-// process and is refused by rules and engines. It starts cold.
+// Like Bursty, it charges the next request, admits any cost, is for one subject in process, and is refused by rules
+// and engines. It starts cold.
 type WarmUp struct {
 	Rate Rate
 	Over time.Duration // 1 µs to MaxPeriod
-	// Cold is how many times as much the first permit costs, 1 to 1e6.
-	// Default: 3, as in Guava.
+	// Cold is the relative cost of the first permit, 1 to 1e6. Default: 3, as in Guava.
 	Cold float64
 }
 
@@ -107,7 +102,7 @@ func (l WarmUp) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l WarmUp) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l WarmUp) algorithm(*ticks) algorithm.Algorithm {
@@ -140,8 +135,8 @@ func (s *scanner) warmUp(r Rate) (_ Limit, err error) {
 	return l, err
 }
 
-// factor reads digits, with a point among them or not: one spelling, without
-// the signs, exponents and names that floats can have.
+// factor reads digits with an optional point. Signs, exponents and special values are not accepted, so a number has
+// one spelling.
 func (s *scanner) factor() (float64, error) {
 	word := s.peek()
 	f, err := strconv.ParseFloat(word, 64)

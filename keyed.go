@@ -13,21 +13,19 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Keyed holds a limit for each of many subjects, in this process, which differ by
-// a key of any comparable type: no strings are built and nothing is boxed. Its
-// verbs are those of Limiter with a key in front, and mean the same. Keys never
-// influence each other, and no lock is held while anyone waits.
+// Keyed holds one limit per key, in this process. Keys have any comparable type; Keyed builds no strings and boxes
+// nothing. Its methods are those of Limiter with a key. Keys do not influence each other, and waiting callers hold no
+// lock.
 //
-// An idle key, one that answers like a key never seen, is forgotten and costs
-// nothing; one that someone waits for never is. Beyond Options.MaxKeys, keys that
-// are not known share 256 budgets by their hash, so that inventing keys buys
-// nothing and costs known keys nothing. New keys of a Concurrency without a Lease
-// are refused instead, and waiting for them is ErrNoRoom. A key that is or holds NaN is
-// refused. Make a Keyed with NewKeyed: the zero Keyed refuses everything.
+// Keyed evicts idle keys, because an idle key behaves exactly like a new one. It never evicts a key that has waiting
+// callers. Above Options.MaxKeys, new keys share 256 states by their hash, so that an attacker gains nothing by
+// inventing keys and does not slow known keys. With a Concurrency without a Lease, new keys are refused instead, and
+// waiting for them returns ErrNoRoom. Keyed refuses a key that is or contains NaN. Make a Keyed with NewKeyed: the
+// zero Keyed refuses everything.
 type Keyed[K comparable] struct {
 	clock  *clock.Clock
 	limits limitSource[K]
-	table  atomic.Pointer[keyTable] // nil until a limit comes whose states fit words
+	table  atomic.Pointer[keyTable] // nil until a limit's states fit in words
 	seed   maphash.Seed
 	closed atomic.Bool
 
@@ -36,12 +34,12 @@ type Keyed[K comparable] struct {
 	shards  [shardCount]keyedShard[K]
 }
 
-// NewKeyed makes a Keyed with one limit for every key.
+// NewKeyed returns a Keyed with one limit for every key.
 func NewKeyed[K comparable](limit Limit) (*Keyed[K], error) {
 	return NewKeyedWith[K](limit, Options{})
 }
 
-// NewKeyedWith is NewKeyed with options. Wrong options are *OptionError values.
+// NewKeyedWith works like NewKeyed with options. Invalid options are *OptionError values.
 func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error) {
 	compiled, err := compileLimit(limit)
 	if err != nil {
@@ -54,15 +52,12 @@ func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error)
 	return k, err
 }
 
-// NewKeyedFunc makes a Keyed that asks for the limit of a key at each decision,
-// so plans can differ by tenant and change at any time. The function must be
-// fast and safe for concurrent use, must not call the Keyed, and should answer
-// few distinct limits. A key whose limit is invalid is refused, and Wait and
-// Reserve say why.
+// NewKeyedFunc returns a Keyed that calls limit for the limit of a key at each decision, so that plans can differ by
+// tenant and change at any time. The function must be fast and safe for concurrent use, must not call the Keyed, and
+// should return few distinct limits. A key with an invalid limit is refused, and Wait and Reserve return the reason.
 //
-// On a change, counts stay counts, and a bucket keeps the instant at which it
-// will be full; for keys that someone waits for, the units used are kept, as in
-// Limiter.SetLimit. Another algorithm or window period starts fresh.
+// When a limit changes, counts stay, and a bucket keeps the instant at which it will be full. Keys with waiting
+// callers keep the units used, as in Limiter.SetLimit. Another algorithm or window period starts afresh.
 func NewKeyedFunc[K comparable](limit func(key K) Limit, options Options) (*Keyed[K], error) {
 	if limit == nil {
 		return nil, &LimitError{Limit: "limit", Field: "function", Code: CodeMissing, Reason: "is nil"}
@@ -86,13 +81,13 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 	return k, nil
 }
 
-// Allow is AllowN(key, 1).
+// Allow reports whether cost 1 of the key is admitted now, and takes it if so.
 func (k *Keyed[K]) Allow(key K) bool { return k.allow(k.clock.Read(), key, 1) }
 
-// AllowN says whether cost n of the key is admitted now, and takes it if so.
+// AllowN reports whether cost n of the key is admitted now, and takes it if so.
 func (k *Keyed[K]) AllowN(key K, n int64) bool { return k.allow(k.clock.Read(), key, n) }
 
-// AllowAt is AllowN at a given time.
+// AllowAt works like AllowN at a given time.
 func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool {
 	return k.allow(clock.Given(t), key, n)
 }
@@ -106,8 +101,7 @@ func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 	return k.allowUnderLock(r, key, n)
 }
 
-// allowUnderLock is allow of a state that is no word. It is a function of its own
-// because a deferred call has a price.
+// allowUnderLock decides on a state that is not a word. It is a separate function because a deferred call costs time.
 func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
 	s, v, err := k.lock(opTake, r, key)
 	if err != nil {
@@ -120,7 +114,7 @@ func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
 // Take takes cost n of the key if it is admitted now.
 func (k *Keyed[K]) Take(key K, n int64) Decision { return k.take(k.clock.Read(), key, n) }
 
-// TakeAt is Take at a given time.
+// TakeAt works like Take at a given time.
 func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) Decision {
 	return k.take(clock.Given(t), key, n)
 }
@@ -135,7 +129,7 @@ func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
 	return k.decide(opTake, r, key, n, (*line.Subject).Take)
 }
 
-// decide asks the subject of the key under the lock of its shard.
+// decide calls ask on the subject of the key, under the lock of its shard.
 func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) (d Decision) {
 	s, v, err := k.lock(op, r, key)
 	if err != nil {
@@ -147,8 +141,7 @@ func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) 
 	return d
 }
 
-// TakeUpTo takes as many units of the key as are admitted now, n at most: see
-// Limiter.TakeUpTo.
+// TakeUpTo takes up to n units of the key, as many as are admitted now: see Limiter.TakeUpTo.
 func (k *Keyed[K]) TakeUpTo(key K, n int64) (taken int64, d Decision) {
 	d = k.decide(opTake, k.clock.Read(), key, n, func(s *line.Subject, now, n int64) (a algorithm.Answer) {
 		taken, a = s.TakeUpTo(now, n)
@@ -157,28 +150,27 @@ func (k *Keyed[K]) TakeUpTo(key K, n int64) (taken int64, d Decision) {
 	return taken, d
 }
 
-// Peek returns what Take(key, n) would, and takes nothing.
+// Peek returns the answer that Take would give, without taking anything.
 func (k *Keyed[K]) Peek(key K, n int64) Decision {
 	return k.decide(opPeek, k.clock.Read(), key, n, (*line.Subject).Peek)
 }
 
-// PeekAt is Peek at a given time.
+// PeekAt works like Peek at a given time.
 func (k *Keyed[K]) PeekAt(t time.Time, key K, n int64) Decision {
 	return k.decide(opPeek, clock.Given(t), key, n, (*line.Subject).Peek)
 }
 
-// Record counts cost n of the key whether it fits or not; a negative n gives
-// units back.
+// Record counts cost n of the key even if it does not fit. A negative n gives units back.
 func (k *Keyed[K]) Record(key K, n int64) Decision {
 	return k.decide(opRecord, k.clock.Read(), key, n, (*line.Subject).Record)
 }
 
-// RecordAt is Record at a given time.
+// RecordAt works like Record at a given time.
 func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
 	return k.decide(opRecord, clock.Given(t), key, n, (*line.Subject).Record)
 }
 
-// Reset makes the key as if never seen.
+// Reset clears the key.
 func (k *Keyed[K]) Reset(key K) {
 	s, v, err := k.lock(opReset, k.clock.Read(), key)
 	if err != nil {
@@ -188,7 +180,7 @@ func (k *Keyed[K]) Reset(key K) {
 	v.subject.Reset(v.now)
 }
 
-// Len is how many keys are remembered. Some may be idle and not yet forgotten.
+// Len returns the number of keys that have state. Some may be idle and not yet evicted.
 func (k *Keyed[K]) Len() (n int) {
 	t := k.table.Load()
 	if t != nil {
@@ -200,8 +192,7 @@ func (k *Keyed[K]) Len() (n int) {
 	return n
 }
 
-// Overflow is how many decisions were made on shared budgets, because there was
-// no room for their keys.
+// Overflow returns the number of decisions on shared states, for lack of room.
 func (k *Keyed[K]) Overflow() (n uint64) {
 	for i := range k.shards {
 		s := &k.shards[i]
@@ -212,18 +203,17 @@ func (k *Keyed[K]) Overflow() (n uint64) {
 	return n
 }
 
-// A verb comes to the state of its key in the table, without a lock, or to a
-// subject under the lock of the key's shard.
+// A method decides on the word of its key in the table, without a lock, or on a subject under the lock of the key's
+// shard.
 
 func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable(k.seed, key)) }
 
 func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%shardCount] }
 
-// wordsOf is the limit of the key and the table that its word is in; nil if it
-// may be none.
+// wordsOf returns the limit of the key and the table of its word, or a nil table if the key cannot have a word.
 func (k *Keyed[K]) wordsOf(key K, n int64) (*compiledLimit, *keyTable) {
 	t := k.table.Load()
-	if t == nil || n < 1 || key != key { // NaN has no place
+	if t == nil || n < 1 || key != key { // NaN cannot be found again
 		return nil, nil
 	}
 	if limit := k.limits.limitOf(key); t.holds(limit) {
@@ -232,8 +222,7 @@ func (k *Keyed[K]) wordsOf(key K, n int64) (*compiledLimit, *keyTable) {
 	return nil, nil
 }
 
-// lock locks the shard of the key and finds its subject; the visit ends with
-// unlock of the shard.
+// lock locks the shard of the key and finds its subject. The caller ends the visit with the shard's unlock.
 func (k *Keyed[K]) lock(op string, r clock.Reading, key K) (*keyedShard[K], visit, error) {
 	if err := k.check(op, key); err != nil {
 		return nil, visit{}, err
@@ -254,25 +243,24 @@ func (k *Keyed[K]) lock(op string, r clock.Reading, key K) (*keyedShard[K], visi
 				return s, v, nil
 			}
 			s.mu.Unlock()
-			return nil, visit{}, fmt.Errorf("weir: %s: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, ErrNoRoom, k.maxKeys)
+			return nil, visit{}, fmt.Errorf("weir: %s: %w: all %d keys that MaxKeys allows hold slots without a lease", op, ErrNoRoom, k.maxKeys)
 		}
-		s.mu.Unlock() // the limit may be an old one, and nobody would ask again
+		s.mu.Unlock() // the limit may be an old one, and no caller would check again
 	}
 }
 
-// check refuses what no key can be: NaN, which equals nothing, so that nobody
-// finds it again. A zero Keyed refuses all.
+// check refuses NaN, which equals nothing and so can never be found again, and every key of a zero Keyed.
 func (k *Keyed[K]) check(op string, key K) error {
 	if k.unmade() {
 		return k.notMade(op)
 	}
 	if key != key {
-		return &RequestError{Op: op, Field: "key", Reason: "is or holds NaN, which does not equal itself"}
+		return &RequestError{Op: op, Field: "key", Reason: "is or contains NaN, which does not equal itself"}
 	}
 	return nil
 }
 
-// unmade says that k is the zero Keyed.
+// unmade reports whether k is the zero Keyed.
 func (k *Keyed[K]) unmade() bool { return k.clock == nil }
 
 func (k *Keyed[K]) notMade(op string) error { return notMade(op, "keyed", "weir.NewKeyed") }

@@ -8,12 +8,12 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// compiledLimit is a limit ready to decide, or the reason why it is not.
+// compiledLimit is a limit ready to decide, or the reason it is not.
 type compiledLimit struct {
 	limit     Limit
 	identity  string
 	algorithm algorithm.Algorithm
-	words     algorithm.Worder // the algorithm, if its states fit words
+	words     algorithm.Worder // the algorithm, if its states fit in words
 	err       error
 }
 
@@ -25,25 +25,25 @@ func compileLimit(limit Limit) (*compiledLimit, error) {
 	c := &compiledLimit{limit: limit, algorithm: a, err: err}
 	if err == nil {
 		c.identity = identity(limit)
-		if !algorithm.Stateless(a) { // what has no state must not begin the table of words
+		if !algorithm.Stateless(a) { // a limit without state must not begin the table of words
 			c.words, _ = a.(algorithm.Worder)
 		}
 	}
 	return c, err
 }
 
-// limitSource tells the limit of a key: one for all, or by a function whose
-// answers are compiled once.
+// limitSource returns the limit of a key: one limit for all, or the result of a function. It compiles each result
+// once.
 type limitSource[K comparable] struct {
 	all      atomic.Pointer[compiledLimit]
 	byKey    func(K) Limit
 	compiled sync.Map // Limit to *compiledLimit
 	count    atomic.Int64
-	changes  atomic.Uint64 // how often the waiting callers were planned anew
+	changes  atomic.Uint64 // number of times that waiting callers were rescheduled
 }
 
-// maxCompiled bounds what a function that never answers the same twice can make
-// us remember; beyond it a limit is compiled at each decision.
+// maxCompiled bounds the compiled limits of a function that never returns the same limit twice. Above it, each
+// decision compiles its limit.
 const maxCompiled = 4096
 
 func (s *limitSource[K]) limitOf(key K) *compiledLimit {
@@ -65,9 +65,8 @@ func (s *limitSource[K]) limitOf(key K) *compiledLimit {
 	return c
 }
 
-// SetLimit gives every key another limit; with NewKeyedFunc, instead of the
-// function. NewKeyedFunc says what a change keeps. The waiting callers are
-// planned anew.
+// SetLimit gives every key another limit, and replaces the function of NewKeyedFunc. NewKeyedFunc says what a change
+// keeps. Waiting callers are rescheduled.
 func (k *Keyed[K]) SetLimit(limit Limit) error {
 	if k.unmade() {
 		return k.notMade("set limit")
@@ -79,14 +78,13 @@ func (k *Keyed[K]) SetLimit(limit Limit) error {
 	now := k.clock.Now()
 	k.limits.all.Store(compiled)
 	if t := k.table.Load(); t != nil && t.identity != compiled.identity {
-		k.table.CompareAndSwap(t, nil) // its words mean nothing to the new limit
+		k.table.CompareAndSwap(t, nil) // its words mean nothing under the new limit
 	}
 	k.refresh(now)
 	return nil
 }
 
-// Refresh asks anew for the limits of the keys that have waiting callers. Every
-// other key is asked about at its next decision anyway.
+// Refresh applies the current limits of keys with waiting callers. For every other key, the next decision does so.
 func (k *Keyed[K]) Refresh() {
 	if !k.unmade() {
 		k.refresh(k.clock.Now())
@@ -106,21 +104,20 @@ func (k *Keyed[K]) refresh(now int64) {
 	}
 }
 
-// keyTable keeps the words of the keys whose limit has one identity.
+// keyTable holds the words of keys whose limits have one identity.
 type keyTable struct {
 	word.Table
 	identity string
-	first    *compiledLimit // the limit that it was begun with
+	first    *compiledLimit // the limit that created it
 }
 
-// holds says that states under the limit are words of t.
+// holds reports whether states under the limit are words of t.
 func (t *keyTable) holds(limit *compiledLimit) bool {
 	return t != nil && (limit == t.first || limit.words != nil && limit.identity == t.identity)
 }
 
-// tableFor is the table: the one that there is, unless there is none or it is of
-// another identity than the limit of all keys. A caller that still has the limit
-// before may have begun that one.
+// tableFor returns the table. It replaces a missing table, or one with another identity than the limit of all keys,
+// which a caller with an old limit may have created.
 func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
 	t := k.table.Load()
 	if t == nil && limit.words == nil || t.holds(limit) || t != nil && limit != k.limits.all.Load() {

@@ -11,55 +11,51 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// A Keyed has as many shards as its table.
+// shardCount equals the number of shards of the table.
 const shardCount = table.Shards
 
-// keyedShard holds the subjects of those keys that hash to it which are no words
-// in the table: those with waiting callers, and those that do not fit.
-// Its mutex guards them and their lines, and is never held while a caller waits.
+// keyedShard holds the subjects of its keys that are not words in the table: keys with waiting callers, and states
+// that do not fit in a word. Its mutex guards them and their lines. A waiting caller does not hold it.
 type keyedShard[K comparable] struct {
 	mu       sync.Mutex
 	subjects map[K]*keyedSubject
 	lines    line.Lines
 	sweepAt  int
-	swept    int64  // latest eviction: before it, a missing key is not new
+	swept    int64  // latest eviction: a missing key may have been in use before it
 	created  uint64 // subjects
 	newest   int64  // reading of the clock
-	capacity int    // subjects, where they are no words
-	searched int64  // when a full shard last looked for idle subjects
+	capacity int    // bound on subjects that are not words
+	searched int64  // when the full shard last searched for idle subjects
 	shared   [groupsOfShard]*keyedSubject
 	overflow uint64 // decisions on shared subjects
 	_        [56]byte
 }
 
-// firstSweep is how many subjects a shard holds before it looks for idle ones.
+// firstSweep is the number of subjects at which a shard first searches for idle ones.
 const firstSweep = 64
 
-// groupsOfShard are the budgets that the keys of a shard share when there is no
-// room for their own: 256 in all shards.
+// groupsOfShard is the number of states that keys without room share in a shard: 256 in all shards.
 const groupsOfShard = 256 / shardCount
 
-// keyedSubject is a subject that is no word in the table, and the limit that it
-// was last asked under.
+// keyedSubject is a subject that is not a word in the table, and the limit of its last decision.
 type keyedSubject struct {
 	subject line.Subject
 	limit   *compiledLimit
 	hash    table.Hash
-	table   *keyTable // whose word for the key reads Elsewhere; nil if none does
+	table   *keyTable // the table whose word for the key is borrowed; nil if none is
 }
 
-// visit is one verb's stay in a shard: the subject of its key, and the instant
-// to decide at.
+// visit is one method's access to a shard: the subject of its key, and the instant of the decision.
 type visit struct {
 	subject *line.Subject
 	now     int64
-	read    int64 // what the clock said; now may be ahead of it
+	read    int64 // the reading of the clock; now may be ahead of it
 	found   *keyedSubject
 	known   bool
-	shared  bool // for want of room
+	shared  bool // for lack of room
 }
 
-// sharedSubject is the subject, if others share it.
+// sharedSubject returns the subject if other keys share it.
 func (v *visit) sharedSubject() *line.Subject {
 	if !v.shared {
 		return nil
@@ -76,8 +72,8 @@ func (s *keyedShard[K]) init(clock *clock.Clock, options Options) {
 	s.swept = math.MinInt64
 }
 
-// find finds or makes the subject of key, and borrows its word; a key that
-// finds no room is one of a group. The shard is locked.
+// find finds or makes the subject of key and borrows its word. A key without room gets the subject of its group. The
+// caller holds the lock.
 func (s *keyedShard[K]) find(r clock.Reading, key K, h table.Hash, limit *compiledLimit, t *keyTable) visit {
 	now := r.Latest(&s.newest)
 	v := visit{now: now, read: now}
@@ -99,12 +95,11 @@ func (s *keyedShard[K]) find(r clock.Reading, key K, h table.Hash, limit *compil
 
 func (s *keyedShard[K]) newSubject(now int64, h table.Hash, limit *compiledLimit) *keyedSubject {
 	s.created++
-	stamp := s.created << 32 // no two subjects share a stamp
+	stamp := s.created << 32 // each subject has a stamp of its own
 	return &keyedSubject{subject: line.NewSubject(limit.algorithm, now, stamp), limit: limit, hash: h}
 }
 
-// borrow takes the word of a subject out of t. It fails if there is no room for
-// one.
+// borrow takes the word of a subject out of t. It returns false if there is no room for one.
 func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	word, borrowed := t.Borrow(v.found.hash, v.now)
 	if !borrowed && word == table.Moved {
@@ -112,7 +107,7 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	}
 	v.found.table = t
 	switch {
-	case v.known || !borrowed || !t.holds(limit): // the word is of a limit that no longer counts
+	case v.known || !borrowed || !t.holds(limit): // the word belongs to a limit that no longer applies
 	case word == table.Fresh:
 		v.now = max(v.now, t.Words.Swept())
 	default:
@@ -121,8 +116,8 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	return true
 }
 
-// room says whether the shard may hold another subject. A full one looks for
-// idle ones at most once a millisecond.
+// room reports whether the shard has room for another subject. A full shard searches for idle subjects at most once a
+// millisecond.
 func (s *keyedShard[K]) room(now int64) bool {
 	if len(s.subjects) >= s.capacity && now >= algorithm.AddSaturating(s.searched, int64(time.Millisecond)) {
 		s.searched = now
@@ -131,9 +126,8 @@ func (s *keyedShard[K]) room(now int64) bool {
 	return len(s.subjects) < s.capacity
 }
 
-// withoutRoom is find for a key that finds no room. It has no subject if the limit
-// holds units until they are given back: a key that had room by then would give
-// back elsewhere.
+// withoutRoom returns the visit of a key without room. It has no subject if the limit holds units until they are
+// released, because a key that later has room would release them elsewhere.
 func (s *keyedShard[K]) withoutRoom(now int64, h table.Hash, limit *compiledLimit) visit {
 	if algorithm.Endless(limit.algorithm) {
 		return visit{}
@@ -141,8 +135,7 @@ func (s *keyedShard[K]) withoutRoom(now int64, h table.Hash, limit *compiledLimi
 	return s.findShared(now, h, limit)
 }
 
-// findShared finds the subject that a key without room shares with the keys that
-// hash near it.
+// findShared returns the subject that a key without room shares with other keys of its group.
 func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit) visit {
 	s.overflow++
 	group := &s.shared[h/shardCount%groupsOfShard]
@@ -153,8 +146,7 @@ func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit
 	return visit{subject: &(*group).subject, now: now, read: now, found: *group, known: true, shared: true}
 }
 
-// withSubject finds a subject that is no word, for which nobody need ask for the
-// limit of the key.
+// withSubject calls do with a subject that is not a word. It needs no limit of the key.
 func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], do func(s *line.Subject, now int64)) (found bool) {
 	s.mu.Lock()
 	v := visit{subject: o.shared, now: r.Latest(&s.newest), known: true, shared: o.shared != nil}
@@ -170,8 +162,7 @@ func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], do func(s *l
 	return true
 }
 
-// unlock makes a word of the state if it is one again, keeps the subject if it is
-// not fresh, and unlocks.
+// unlock turns the state into a word again if it fits, keeps a subject that is not fresh, and unlocks the shard.
 func (s *keyedShard[K]) unlock(key K, v *visit) {
 	defer s.mu.Unlock()
 	if v.shared {
@@ -208,8 +199,7 @@ func (s *keyedShard[K]) forget(now int64) {
 	}
 }
 
-// word is the state as a word of the table it was borrowed from, if it is the
-// whole subject.
+// word returns the state as a word of its table, if the word is all that the subject holds.
 func (k *keyedSubject) word(now int64) (word uint64, ok bool) {
 	if !k.subject.AtRest(now) || !k.table.holds(k.limit) {
 		return 0, false
@@ -217,7 +207,7 @@ func (k *keyedSubject) word(now int64) (word uint64, ok bool) {
 	return k.limit.words.Pack(k.subject.State, k.table.Base)
 }
 
-// drop ends the borrowing of a subject that is forgotten.
+// drop returns the word of an evicted subject.
 func (k *keyedSubject) drop(now int64) {
 	if k.table != nil {
 		k.table.Put(k.hash, table.Fresh)
@@ -231,10 +221,9 @@ func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 	}
 }
 
-// replan gives the keys that have waiting callers the limit they have now. Those
-// whose limit is invalid go on under the one before, and those that share a
-// budget under that of the next caller. A panic of the caller's function keeps
-// only its own key from being rescheduled; the first one is returned.
+// replan gives the current limit to keys with waiting callers. Keys with an invalid limit keep the earlier one. Keys
+// that share a state get that of the next caller. A panic of the caller's function affects only its own key; replan
+// returns the first one.
 func (s *keyedShard[K]) replan(now int64, limitOf func(K) *compiledLimit) (panicked any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +242,7 @@ func (s *keyedShard[K]) replan(now int64, limitOf func(K) *compiledLimit) (panic
 	return panicked
 }
 
-// recovered is limitOf(key), or what it panicked with.
+// recovered returns limitOf(key), or the value with which it panicked.
 func recovered[K comparable](limitOf func(K) *compiledLimit, key K) (limit *compiledLimit, panicked any) {
 	defer func() { panicked = recover() }()
 	return limitOf(key), nil
@@ -272,7 +261,7 @@ func (s *keyedShard[K]) close(now int64) {
 	}
 }
 
-// len is how many keys the shard remembers that have no word in t.
+// len returns the number of keys of the shard without a word in t.
 func (s *keyedShard[K]) len(t *keyTable) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,8 +276,7 @@ func (s *keyedShard[K]) len(t *keyTable) (n int) {
 	return n
 }
 
-// keyOwner comes back to the subject of a key, or to the one that it shared with
-// others when it was there first.
+// keyOwner finds the subject of a key again, or the shared subject that the key used.
 type keyOwner[K comparable] struct {
 	keyed  *Keyed[K]
 	key    K

@@ -7,20 +7,20 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Wait is WaitN(ctx, key, 1).
+// Wait waits for the turn of the caller and takes cost 1 of the key: see Limiter.WaitN.
 func (k *Keyed[K]) Wait(ctx context.Context, key K) error { return k.WaitN(ctx, key, 1) }
 
-// WaitN takes cost n of the key when it is the caller's turn: see Limiter.WaitN.
+// WaitN waits for the turn of the caller and takes cost n of the key: see Limiter.WaitN.
 func (k *Keyed[K]) WaitN(ctx context.Context, key K, n int64) error {
 	return k.wait(ctx, key, Turn{Cost: n, Max: Never})
 }
 
-// WaitMax is WaitN for at most longest: see Limiter.WaitMax.
+// WaitMax works like WaitN with a maximum wait: see Limiter.WaitMax.
 func (k *Keyed[K]) WaitMax(ctx context.Context, key K, n int64, longest time.Duration) error {
 	return k.wait(ctx, key, Turn{Cost: n, Max: max(longest, 0)})
 }
 
-// WaitTurn is WaitN in a class and with a bound.
+// WaitTurn works like WaitN with a class and a maximum wait.
 func (k *Keyed[K]) WaitTurn(ctx context.Context, key K, turn Turn) error {
 	turn.Max = turn.longest()
 	return k.wait(ctx, key, turn)
@@ -64,8 +64,7 @@ func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *line.Waiter, 
 	return w, o, err
 }
 
-// Reserve takes cost n of the key for the earliest instant that is at most
-// longest away: see Limiter.Reserve.
+// Reserve takes cost n of the key for the earliest instant within longest: see Limiter.Reserve.
 func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Reservation, error) {
 	s, v, err := k.lock(opReserve, k.clock.Read(), key)
 	if err != nil {
@@ -76,8 +75,7 @@ func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Reservation,
 	return newBooking(o, v.subject, v.now, n, longest)
 }
 
-// Close sends the waiting callers away with ErrClosed, and all that come to wait
-// later. The verbs that do not wait go on.
+// Close ends the waits of waiting and later callers with ErrClosed. The other methods continue to work.
 func (k *Keyed[K]) Close() {
 	now := k.clock.Read().At
 	k.closed.Store(true)
@@ -86,21 +84,19 @@ func (k *Keyed[K]) Close() {
 	}
 }
 
-// KeyLimiter is one key of a Keyed, for functions that pace a single subject.
-// Keyed.For makes it.
+// KeyLimiter is one key of a Keyed, for functions that pace a single subject. Keyed.For returns it.
 type KeyLimiter[K comparable] struct {
 	keyed *Keyed[K]
 	key   K
 }
 
-// For returns the limiter of one key. It allocates nothing and keeps no state:
-// every KeyLimiter of a key shares the state of that key.
+// For returns the limiter of one key. It allocates nothing and has no state of its own.
 func (k *Keyed[K]) For(key K) KeyLimiter[K] { return KeyLimiter[K]{k, key} }
 
-// WaitTurn is Keyed.WaitTurn for the key.
+// WaitTurn calls Keyed.WaitTurn for the key.
 func (l KeyLimiter[K]) WaitTurn(ctx context.Context, turn Turn) error {
 	return l.keyed.WaitTurn(ctx, l.key, turn)
 }
 
-// Record is Keyed.Record for the key.
+// Record calls Keyed.Record for the key.
 func (l KeyLimiter[K]) Record(n int64) Decision { return l.keyed.Record(l.key, n) }

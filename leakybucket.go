@@ -6,18 +6,17 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// LeakyBucket lets units out one by one at a constant Rate and keeps up to
-// Queue of them waiting: who is admitted is told a Delay, and obeys it. What
-// finds the queue full is refused. It shapes where the others police.
+// LeakyBucket releases units one by one at a constant Rate and lets up to Queue of them wait. An admitted caller gets
+// a Delay and must wait for it before it goes ahead. A unit that finds the queue full is refused. LeakyBucket shapes
+// traffic, while the other limits police it.
 //
-// It is nginx's limit_req without its rounding: the burst there is the Queue
-// here. It is neither uber's ratelimit nor Tokio's interval, which make every
-// caller wait: with a Queue of 0 a caller that comes early is refused, also in
-// Wait. A TokenBucket with a Burst of 1 makes that caller wait.
+// It is nginx's limit_req without the rounding; nginx's burst is the Queue. It differs from uber's ratelimit and
+// Tokio's interval, which make every caller wait: with a Queue of 0 an early caller is refused, even in Wait. A
+// TokenBucket with a Burst of 1 makes that caller wait.
 type LeakyBucket struct {
 	Rate    Rate
 	Queue   int64 // units that may wait, 0 to MaxCount - 1; the capacity is Queue + 1
-	NoDelay int64 // units in excess that pass at once, 0 to MaxCount - 1; Queue or more is all of them
+	NoDelay int64 // excess units that pass at once, 0 to MaxCount - 1; Queue or more means all
 }
 
 var _ Limit = LeakyBucket{}
@@ -41,7 +40,7 @@ func (l LeakyBucket) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l LeakyBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l LeakyBucket) algorithm(t *ticks) algorithm.Algorithm {

@@ -9,29 +9,26 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Limit is one of this package's limits: TokenBucket, LeakyBucket,
-// FixedWindow, SlidingWindow, SlidingLog, RateGate, Cycle, Concurrency, and for
-// one subject in process Bursty and WarmUp. It is a plain value; String and
-// MarshalText print it as ParseLimit reads it.
+// Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog, RateGate,
+// Cycle, Concurrency, Unlimited or DenyAll, and for one subject in process Bursty, WarmUp or NginxLimitReq. It is a
+// plain value. String and MarshalText print it in the form that ParseLimit reads.
 //
 // The set is closed: an engine in another package switches on the type.
 type Limit interface {
 	fmt.Stringer
 	encoding.TextMarshaler
 
-	// Validate reports every field that is out of bounds, as *LimitError
-	// values joined.
+	// Validate returns every field that is out of bounds, as joined *LimitError values.
 	Validate() error
 
-	// algorithm makes the four functions, with all times in ticks. The limit
-	// is valid.
+	// algorithm compiles a valid limit, with all times in ticks.
 	algorithm(t *ticks) algorithm.Algorithm
 
-	// kind is the entry of the limit in the registry.
+	// kind returns the entry of the limit in the registry.
 	kind() *kind
 
-	// window tells limits of one kind apart whose states mean different things:
-	// the period of a window. It is empty where all states mean the same.
+	// window returns a text that distinguishes limits of one kind whose states have different meanings: the period of
+	// a window. It is empty if all states of the kind mean the same.
 	window() string
 }
 
@@ -45,14 +42,14 @@ func compile(l Limit) (algorithm.Algorithm, error) {
 	return l.algorithm(nanoseconds), nil
 }
 
-// ticks turn the durations of a limit into an engine's units of time.
+// ticks converts the durations of a limit to an engine's units of time.
 type ticks struct {
 	tick  time.Duration
 	limit Limit
-	err   error // of durations that are not whole ticks
+	err   error // the durations that are not whole ticks
 }
 
-// nanoseconds are the ticks of all that decide in this process. They never fail.
+// nanoseconds is used for all decisions in this process. It never fails.
 var nanoseconds = &ticks{tick: 1}
 
 func (t *ticks) of(field string, d time.Duration) int64 {
@@ -63,8 +60,7 @@ func (t *ticks) of(field string, d time.Duration) int64 {
 	return int64(d / t.tick)
 }
 
-// algorithmIn makes the four functions of a limit that rules hold, with all times
-// in ticks.
+// algorithmIn compiles a limit that rules hold, with all times in ticks.
 func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
 	if _, err := compile(l); err != nil {
 		return nil, err
@@ -77,7 +73,7 @@ func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
 	return made, t.err
 }
 
-// bounded is a check of one int64 field.
+// bounded returns the error of an int64 field that is out of bounds, or nil.
 func bounded(limit, field string, value, least, most int64) error {
 	if value >= least && value <= most {
 		return nil
@@ -85,7 +81,7 @@ func bounded(limit, field string, value, least, most int64) error {
 	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%d is not within %d and %d", value, least, most)}
 }
 
-// within is a check of one duration.
+// within returns the error of a duration that is out of bounds, or nil.
 func within(limit, field string, value, least, most time.Duration) error {
 	if value >= least && value <= most {
 		return nil
@@ -95,27 +91,26 @@ func within(limit, field string, value, least, most time.Duration) error {
 
 func joined(problems []error, more ...error) error { return errors.Join(append(problems, more...)...) }
 
-// kind is the entry of a limit. A test names the field that an entry leaves out.
+// kind is the registry entry of a limit. A test names a field that an entry omits.
 type kind struct {
-	name string                          // one or two words: its text begins with them, and the identity of its state
+	name string                          // one or two words: the beginning of its text and of the identity of its state
 	read func(s *scanner) (Limit, error) // reads the text after the name
-	// revive makes a limit of the window and capacity that a snapshot names. It
-	// stands for all limits with that window: what it finds idle, they do. It is
-	// nil if no snapshot can hold the limit.
+	// revive returns a limit with the window and capacity from a snapshot. It stands for all limits with that window:
+	// their idle states are its idle states. It is nil if no snapshot can hold the limit.
 	revive func(window string, capacity int64) Limit
 
-	plans      trait // a waiting caller's units are spent at the instant planned for it, however late it wakes
+	plans      trait // waiting callers spend their units at the planned instant, however late they wake
 	delays     trait // it admits with a delay
-	leases     trait // its units are held under an identity until they are given back
-	alone      trait // it cannot be decided together with other limits
-	oneSubject trait // idleness changes its state, so that no key can be evicted
+	leases     trait // identities hold its units until they are released
+	alone      trait // it cannot be combined with other limits in a decision
+	oneSubject trait // idleness changes its state, so no key can be evicted
 
-	// instead is the limit to use in a rule; nil unless rules refuse a limit
-	// whose keys could be evicted.
+	// instead returns the limit to use in a rule. It is nil unless rules refuse this limit although its keys can be
+	// evicted.
 	instead func(Limit) Limit
 }
 
-// trait is a property of a kind. The zero value says that the entry forgot it.
+// trait is a property of a kind. The zero value means that the entry omits it.
 type trait uint8
 
 const (
@@ -125,12 +120,12 @@ const (
 	depends // on the fields of the limit
 )
 
-// inRules says that rules can hold limits of the kind.
+// inRules reports whether rules can hold limits of the kind.
 func (k *kind) inRules() bool { return k.oneSubject == no && k.instead == nil }
 
 const whyOneSubject = "cannot hold it: its state changes while a key is idle, so keys could never be evicted"
 
-// refusal says why rules do not hold the limit; nil if they do.
+// refusal returns the reason for which rules do not hold the limit, or nil.
 func (k *kind) refusal(l Limit) *LimitError {
 	switch {
 	case k.oneSubject == yes:
@@ -142,9 +137,8 @@ func (k *kind) refusal(l Limit) *LimitError {
 	return nil
 }
 
-// identity names the state of the limit among those of its rule: the kind and
-// the window. Rate and burst are not part of it, so that they can change and the
-// state stays.
+// identity returns the name of the limit's state among the limits of its rule: the kind and the window. Rate and
+// burst are not part of it, so that they can change without losing the state.
 func identity(l Limit) string {
 	if window := l.window(); window != "" {
 		return l.kind().name + "/" + window

@@ -12,24 +12,23 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// Limiter holds one limit for one subject, in this process. Allow
-// returns a bool, Take the whole Decision. Peek asks without taking, Record counts
-// whatever the answer, Reset forgets.
+// Limiter holds one limit for one subject, in this process.
 //
-// The plain forms read the clock once; the At forms take the time instead, for
-// tests, replays and callers that have it at hand. A time before one that was
-// used earlier is never an error and never adds budget. Times must be within
-// the years 1678 to 2261, where nanoseconds fit 64 bits.
+// Allow returns a bool; Take returns the full Decision. Peek decides without consuming anything. Record consumes
+// units even when they do not fit. Reset clears the limiter.
 //
-// Every verb but Record refuses a negative cost: AllowN is false, and Take and
-// Peek return a Decision whose Limit is 0.
+// The plain methods read the clock once. The At methods take the time instead, for tests, replays and callers that
+// already have it. An earlier time than the last is not an error and never adds units. Times must be within the years
+// 1678 to 2261, where nanoseconds fit 64 bits.
 //
-// Wait sleeps until it is the caller's turn, first come, first served; Reserve
-// reserves a later instant instead. While callers wait, Allow and Take refuse:
-// nobody overtakes.
+// Every method except Record refuses a negative cost: AllowN returns false, and Take and Peek return a Decision whose
+// Limit is 0.
 //
-// A Limiter needs no goroutine and no closing. Make it with New: the zero Limiter
-// refuses everything.
+// Wait blocks until the limit admits the caller, in order of arrival. Reserve reserves a later instant instead. While
+// callers wait, Allow and Take refuse, so that no caller overtakes.
+//
+// A Limiter needs no goroutine and no Close. Make it with New: the zero Limiter refuses everything. It is safe for
+// concurrent use.
 type Limiter struct {
 	clock  *clock.Clock
 	word   atomic.Pointer[word.Single]
@@ -43,11 +42,10 @@ type Limiter struct {
 	closed  bool
 }
 
-// New makes a Limiter that has seen nothing. Its errors are *LimitError values
-// joined.
+// New returns an unused Limiter. Its errors are joined *LimitError values.
 func New(limit Limit) (*Limiter, error) { return NewWith(limit, Options{}) }
 
-// NewWith is New with options. Wrong options are *OptionError values.
+// NewWith works like New with options. Invalid options are *OptionError values.
 func NewWith(limit Limit, options Options) (*Limiter, error) {
 	compiled, err := compile(limit)
 	if err := errors.Join(err, options.check()); err != nil {
@@ -63,14 +61,14 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 	return l, nil
 }
 
-// Allow is AllowN(1).
+// Allow reports whether cost 1 is admitted now, and takes it if so.
 func (l *Limiter) Allow() bool { return l.allow(l.clock.Read(), 1) }
 
-// AllowN says whether cost n is admitted now, and takes it if so. On a
-// LeakyBucket it admits only what need not be delayed: use Take there.
+// AllowN reports whether cost n is admitted now, and takes it if so. With a LeakyBucket it admits only a cost that
+// needs no delay; use Take there.
 func (l *Limiter) AllowN(n int64) bool { return l.allow(l.clock.Read(), n) }
 
-// AllowAt is AllowN at a given time.
+// AllowAt works like AllowN at a given time.
 func (l *Limiter) AllowAt(t time.Time, n int64) bool { return l.allow(clock.Given(t), n) }
 
 func (l *Limiter) allow(r clock.Reading, n int64) bool {
@@ -80,8 +78,8 @@ func (l *Limiter) allow(r clock.Reading, n int64) bool {
 	return l.allowUnderLock(r, n)
 }
 
-// allowUnderLock is allow of a state that is not in the word. It is a function
-// of its own because a deferred call has a price.
+// allowUnderLock decides on a state that is not in the word. It is a separate function because a deferred call costs
+// time.
 func (l *Limiter) allowUnderLock(r clock.Reading, n int64) bool {
 	if l.unmade() {
 		return false
@@ -94,7 +92,7 @@ func (l *Limiter) allowUnderLock(r clock.Reading, n int64) bool {
 // Take takes cost n if it is admitted now.
 func (l *Limiter) Take(n int64) Decision { return l.take(l.clock.Read(), n) }
 
-// TakeAt is Take at a given time.
+// TakeAt works like Take at a given time.
 func (l *Limiter) TakeAt(t time.Time, n int64) Decision { return l.take(clock.Given(t), n) }
 
 func (l *Limiter) take(r clock.Reading, n int64) Decision {
@@ -105,10 +103,10 @@ func (l *Limiter) take(r clock.Reading, n int64) Decision {
 	return l.decide(r, n, (*line.Subject).Take)
 }
 
-// verb is what a Subject does with a cost.
+// verb is an operation of a Subject with a cost.
 type verb func(s *line.Subject, now, n int64) algorithm.Answer
 
-// decide asks the subject under the lock.
+// decide calls v on the subject under the lock.
 func (l *Limiter) decide(r clock.Reading, n int64, v verb) (d Decision) {
 	if l.unmade() {
 		return invalidCost
@@ -120,9 +118,8 @@ func (l *Limiter) decide(r clock.Reading, n int64, v verb) (d Decision) {
 	return d
 }
 
-// TakeUpTo takes as many units as are admitted now, n at most, in one decision.
-// It returns how many; 0 is a refusal, and the Decision then describes that of
-// one unit. While callers wait it takes nothing.
+// TakeUpTo takes up to n units, as many as are admitted now, in one decision. It returns that number; 0 is a refusal,
+// and the Decision then describes the refusal of one unit. While callers wait it takes nothing.
 func (l *Limiter) TakeUpTo(n int64) (taken int64, d Decision) {
 	d = l.decide(l.clock.Read(), n, func(s *line.Subject, now, n int64) (a algorithm.Answer) {
 		taken, a = s.TakeUpTo(now, n)
@@ -131,29 +128,28 @@ func (l *Limiter) TakeUpTo(n int64) (taken int64, d Decision) {
 	return taken, d
 }
 
-// Peek returns what Take(n) would, and takes nothing.
+// Peek returns the answer that Take would give, without taking anything.
 func (l *Limiter) Peek(n int64) Decision {
 	return l.decide(l.clock.Read(), n, (*line.Subject).Peek)
 }
 
-// PeekAt is Peek at a given time.
+// PeekAt works like Peek at a given time.
 func (l *Limiter) PeekAt(t time.Time, n int64) Decision {
 	return l.decide(clock.Given(t), n, (*line.Subject).Peek)
 }
 
-// Record counts cost n whether it fits or not: the subject may go into debt.
-// Allowed says whether it still fitted. A negative n gives units back that were
-// taken and not used; the subject never gets better than fresh.
+// Record counts cost n even if it does not fit: the subject may go into debt. Allowed reports whether it fitted. A
+// negative n gives back units that were taken and not used; the subject never gets better than fresh.
 func (l *Limiter) Record(n int64) Decision {
 	return l.decide(l.clock.Read(), n, (*line.Subject).Record)
 }
 
-// RecordAt is Record at a given time.
+// RecordAt works like Record at a given time.
 func (l *Limiter) RecordAt(t time.Time, n int64) Decision {
 	return l.decide(clock.Given(t), n, (*line.Subject).Record)
 }
 
-// Reset makes the subject as if never seen.
+// Reset clears the subject.
 func (l *Limiter) Reset() {
 	if l.unmade() {
 		return
@@ -163,14 +159,12 @@ func (l *Limiter) Reset() {
 	s.Reset(now)
 }
 
-// SetLimit replaces the limit and keeps the units used: a bucket that lacked 3
-// units lacks 3 under the new rate, and counts stay counts. Another algorithm
-// or another window period starts fresh. Waiting callers are planned anew, and those
-// whose cost can no longer fit get a *CostError. If the error is not nil, nothing
-// has changed.
+// SetLimit replaces the limit and keeps the units used: a bucket that lacked 3 units lacks 3 under the new rate, and
+// counts stay. Another algorithm or another window period starts afresh. Waiting callers are rescheduled, and callers
+// whose cost can no longer fit get a *CostError. After an error, nothing has changed.
 func (l *Limiter) SetLimit(limit Limit) error { return l.setLimit(l.clock.Read(), limit) }
 
-// SetLimitAt is SetLimit at a given time.
+// SetLimitAt works like SetLimit at a given time.
 func (l *Limiter) SetLimitAt(t time.Time, limit Limit) error {
 	return l.setLimit(clock.Given(t), limit)
 }
@@ -193,19 +187,19 @@ func (l *Limiter) setLimit(r clock.Reading, limit Limit) error {
 	return nil
 }
 
-// Limit is the limit in force.
+// Limit returns the limit in force.
 func (l *Limiter) Limit() Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.limit
 }
 
-// unmade says that l is the zero Limiter.
+// unmade reports whether l is the zero Limiter.
 func (l *Limiter) unmade() bool { return l.clock == nil }
 
 func (l *Limiter) notMade(op string) error { return notMade(op, "limiter", "weir.New") }
 
-// notMade refuses an operation on a zero value.
+// notMade returns the error of an operation on a zero value.
 func notMade(op, what, by string) error {
 	return &RequestError{Op: op, Field: what, Reason: "is a zero value: make it with " + by}
 }
@@ -218,8 +212,7 @@ func (l *Limiter) withSubject(do func(s *line.Subject, now int64)) error {
 	return nil
 }
 
-// lock takes the lock and borrows the state from the word. It returns the time to
-// decide at.
+// lock takes the lock and borrows the state from the word. It returns the time of the decision.
 func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 	l.mu.Lock()
 	if state, ok := l.word.Load().Borrow(); ok {
@@ -228,8 +221,7 @@ func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 	return &l.subject, r.Latest(&l.newest)
 }
 
-// unlock puts the state back into the word, if it is the whole subject, and gives
-// back the lock.
+// unlock returns the state to the word if it is the whole subject, and releases the lock.
 func (l *Limiter) unlock(now int64) {
 	defer l.mu.Unlock()
 	if l.subject.AtRest(now) {

@@ -8,32 +8,29 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Wait is WaitN(ctx, 1).
+// Wait waits for the caller's turn and takes cost 1: see WaitN.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN takes cost n when it is the caller's turn: in order of arrival, or by
-// weight between the classes of Options. It returns nil when the cost was
-// taken. A caller that leaves before its turn takes nothing. One that leaves
-// after it, during Options.Jitter, gives the cost back.
+// WaitN waits for the caller's turn and takes cost n. Turns are in order of arrival, or by weight between the classes
+// of Options. WaitN returns nil when it has taken the cost. A caller that leaves before its turn takes nothing. A
+// caller that leaves after it, during Options.Jitter, gives the cost back.
 //
-// If the context's deadline is before the turn, the wait is refused at once with
-// a *WaitError, which is also a context.DeadlineExceeded. A wait for slots of a
-// Concurrency is not refused, since they may come back at any time. If the context
-// ends meanwhile, the place is given up, those behind move forward, and the error
-// wraps the context's. A cost above the capacity is a *CostError, a negative one
-// a *RequestError. A full queue is ErrQueueFull. After Close it is ErrClosed.
+// If the context's deadline is before the turn, WaitN returns a *WaitError at once, which is also a
+// context.DeadlineExceeded. It does not refuse a wait for slots of a Concurrency, since these may be released at any
+// time. If the context ends during the wait, the caller loses its place, later callers move forward, and the error
+// wraps the context's. A cost above the capacity is a *CostError, and a negative cost a *RequestError. A full queue
+// is ErrQueueFull. After Close the error is ErrClosed.
 func (l *Limiter) WaitN(ctx context.Context, n int64) error {
 	return l.wait(ctx, Turn{Cost: n, Max: Never})
 }
 
-// WaitMax is WaitN for at most longest. With a longest of 0 or less it does not
-// wait. A longer wait is a *WaitError: at once if its length is known, otherwise
-// when longest is over.
+// WaitMax works like WaitN with a maximum wait. With a longest of 0 or less it does not wait. A longer wait is a
+// *WaitError: at once if its length is known, otherwise after longest.
 func (l *Limiter) WaitMax(ctx context.Context, n int64, longest time.Duration) error {
 	return l.wait(ctx, Turn{Cost: n, Max: max(longest, 0)})
 }
 
-// WaitTurn is WaitN in a class and with a bound.
+// WaitTurn works like WaitN with a class and a maximum wait.
 func (l *Limiter) WaitTurn(ctx context.Context, turn Turn) error {
 	turn.Max = turn.longest()
 	return l.wait(ctx, turn)
@@ -69,17 +66,15 @@ func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*line.W
 	return l.lines.Join(ctx, s, now, turn.inLine())
 }
 
-// Reserve takes cost n for the earliest instant that is at most longest away; use
-// Never for no bound. Decision.Delay is how long the caller waits before it goes
-// ahead. A Limiter of a window or a log can only be reserved with a longest of 0.
-// While callers wait in line, a reservation comes after them, where the limit can
-// tell when that is (a bucket, and a line of one class); otherwise it is refused.
-// The Reservation is never nil.
+// Reserve takes cost n for the earliest instant within longest; Never means no bound. The caller waits for
+// Decision.Delay before it goes ahead. A window or a log can only be reserved with a longest of 0. While callers
+// wait, the reservation comes after them if its instant is known, as for a bucket with one class; otherwise it is
+// refused. The Reservation is never nil.
 func (l *Limiter) Reserve(n int64, longest time.Duration) (*Reservation, error) {
 	return l.reserve(l.clock.Read(), n, longest)
 }
 
-// ReserveAt is Reserve at a given time.
+// ReserveAt works like Reserve at a given time.
 func (l *Limiter) ReserveAt(t time.Time, n int64, longest time.Duration) (*Reservation, error) {
 	return l.reserve(clock.Given(t), n, longest)
 }
@@ -93,8 +88,7 @@ func (l *Limiter) reserve(r clock.Reading, n int64, longest time.Duration) (*Res
 	return newBooking(l, s, now, n, longest)
 }
 
-// Close sends the waiting callers away with ErrClosed, and all that come to wait
-// later. The verbs that do not wait go on.
+// Close ends the waits of waiting and later callers with ErrClosed. The other methods continue to work.
 func (l *Limiter) Close() {
 	if l.unmade() {
 		return
@@ -102,11 +96,11 @@ func (l *Limiter) Close() {
 	s, now := l.lock(l.clock.Read())
 	defer l.mu.Unlock()
 	l.closed = true
-	l.word.Store(nil) // so that every caller comes to the lock and sees it
+	l.word.Store(nil) // sends every caller to the lock, where it sees the close
 	s.Close(now)
 }
 
-// Waiting is the number of callers that wait in line.
+// Waiting returns the number of waiting callers.
 func (l *Limiter) Waiting() int {
 	now := l.clock.Read().At
 	l.mu.Lock()

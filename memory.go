@@ -42,37 +42,35 @@ type MemoryOptions struct {
 	// since. The default clock never moves back. It jumps forward to a wall clock
 	// that is ahead, and runs at 7/8 speed while it is ahead of the wall clock.
 	Clock func() int64
-	// MaxKeys is the number of keys that one limit of a rule remembers, not
-	// counting idle ones. Default, and for any value below 1: DefaultMaxKeys. Under
-	// most limits a key takes at most 28 bytes. Under logs it takes up to one entry
-	// for each unit of the limit. Further keys share budgets: see Parent. A
-	// Concurrency without a Lease refuses them with ErrNoRoom instead.
+	// MaxKeys bounds the keys that one limit of a rule remembers, not counting idle ones. Default, and for any value
+	// below 1: DefaultMaxKeys. Under most limits a key takes at most 28 bytes. Under logs it also takes up to one
+	// entry for each unit of the limit. Further keys share states: see Parent. A Concurrency without a Lease refuses
+	// them with ErrNoRoom instead.
 	MaxKeys int
-	// Parent names a larger key, such as the network of an address. A key that
-	// finds no room shares the budget of its parent, and a parent that finds no
-	// room that of its own parent. It returns false if there is none: then keys
-	// share budgets in 256 groups, which nobody can choose. Parent must be fast,
-	// safe for concurrent use, and always return the same for one key.
+	// Parent returns a larger key, such as the network of an address. A key without room shares the state of its
+	// parent, and a parent without room that of its own parent. Parent returns false if there is none; such keys
+	// share states in 256 groups, which no caller can choose. Parent must be fast, safe for concurrent use, and
+	// always return the same for one key.
 	Parent func(key string) (parent string, ok bool)
 	// Logger receives a warning when keys find no room, at most once a minute.
 	// Default: no logging.
 	Logger *slog.Logger
 }
 
-// NewMemory makes an engine without states.
+// NewMemory returns an engine without states.
 func NewMemory(options MemoryOptions) *Memory {
 	m, engineOptions := newMemory(options)
 	m.engine = memory.New(engineOptions)
 	return m
 }
 
-// newMemory makes a Memory that still needs its engine, and the options of that.
+// newMemory returns a Memory without its engine, and the options of the engine.
 func newMemory(options MemoryOptions) (*Memory, memory.Options) {
 	m := &Memory{maxKeys: keyBound(options.MaxKeys)}
 	return m, memory.Options{Clock: clock.New(options.Clock), MaxKeys: m.maxKeys, Parent: options.Parent, Logger: options.Logger}
 }
 
-// refusal is the error of a zero Memory.
+// refusal returns the error of a zero Memory.
 func (m *Memory) refusal(op string) error { return notMade(op, "memory", "weir.NewMemory") }
 
 // Take admits the cost of all requests now, or of none.
@@ -89,8 +87,8 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 	return describe(opTake, merged, &answer, err)
 }
 
-// takeOne is Take of one request on the fast path. If it is not done, nothing has
-// happened, and the slow path decides or says what is wrong.
+// takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
+// returns the error.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
 	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) || ctx.Err() != nil {
 		return false
@@ -104,7 +102,7 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	return true
 }
 
-// TakeUpTo takes the requests as many times as they fit, most times at most.
+// TakeUpTo takes the requests as many times as they fit, up to most.
 func (m *Memory) TakeUpTo(ctx context.Context, most int64, requests ...Request) (times int64, d Decision, err error) {
 	var space requestSpace
 	merged, err := m.merge(ctx, opTake, requests, space[:0])
@@ -116,7 +114,7 @@ func (m *Memory) TakeUpTo(ctx context.Context, most int64, requests ...Request) 
 	return times, d, err
 }
 
-// TakeWithin is Take, because a decision in memory needs no deadline.
+// TakeWithin calls Take, because a decision in memory needs no deadline.
 func (m *Memory) TakeWithin(_ time.Duration, requests ...Request) (Decision, error) {
 	return m.Take(context.Background(), requests...)
 }
@@ -136,12 +134,12 @@ func (m *Memory) TakeEach(ctx context.Context, requests []Request, results []Res
 	return nil
 }
 
-// Reserve is Take with a handle to settle or cancel.
+// Reserve takes the requests and returns a reservation.
 func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation, error) {
 	return Reserve(ctx, m, requests...)
 }
 
-// Peek returns the answer that Take would give. It writes nothing.
+// Peek returns the answer that Take would give, without writing anything.
 func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error) {
 	var space requestSpace
 	merged, err := m.merge(ctx, opPeek, requests, space[:0])
@@ -152,7 +150,7 @@ func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error
 	return describe(opPeek, merged, &answer, err)
 }
 
-// Record counts the cost whether it fits or not. A negative cost gives units back.
+// Record counts the cost even if it does not fit. A negative cost gives units back.
 func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, error) {
 	var space requestSpace
 	merged, err := m.merge(ctx, opRecord, requests, space[:0])
@@ -163,7 +161,7 @@ func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, err
 	return describe(opRecord, merged, &answer, err)
 }
 
-// Reset forgets the keys of the requests under their rules.
+// Reset clears the keys of the requests under their rules.
 func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 	var space requestSpace
 	merged, err := m.merge(ctx, opReset, requests, space[:0])
@@ -187,7 +185,7 @@ func (m *Memory) Check(rules ...*Rule) error {
 	return nil
 }
 
-// requestSpace lets the requests of a small call stay on the stack.
+// requestSpace keeps the requests of a small call on the stack.
 type requestSpace [4]rule.Request
 
 // merge checks and merges the requests of a call for the engine.
@@ -205,11 +203,10 @@ func (m *Memory) merge(ctx context.Context, op string, requests []Request, space
 	return merged, nil
 }
 
-// describe makes the decision of an answer, or of the error of a key that finds no
-// room.
+// describe returns the decision of an answer, or that of the error of a key without room.
 func describe(op string, merged []rule.Request, a *algorithm.Answer, err error) (d Decision, _ error) {
 	if full, ok := err.(*memory.NoRoomError); ok {
-		return Decision{}, rule.Undecided{Err: fmt.Errorf("weir: %s: rule %q: %w: %d, as many as MaxKeys allows, hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
+		return Decision{}, rule.Undecided{Err: fmt.Errorf("weir: %s: rule %q: %w: all %d keys that MaxKeys allows hold slots without a lease", op, full.Rule, ErrNoRoom, full.MaxKeys)}
 	}
 	d.describe(a)
 	q := &merged[a.Binding]

@@ -8,13 +8,12 @@ import (
 	"github.com/weirflow/weir/internal/memory"
 )
 
-// ErrSnapshot is wrapped by every SnapshotError: a file that is no snapshot, or
-// not a whole one.
+// ErrSnapshot is wrapped by every SnapshotError: a file that is not a complete snapshot.
 var ErrSnapshot = errors.New("bad snapshot")
 
-// SnapshotError says why a snapshot was refused.
+// SnapshotError reports why a snapshot was refused.
 type SnapshotError struct {
-	Offset int64 // how many bytes had been understood
+	Offset int64 // the number of bytes that were valid
 	Reason string
 }
 
@@ -24,13 +23,12 @@ func (e *SnapshotError) Error() string {
 
 func (e *SnapshotError) Unwrap() error { return ErrSnapshot }
 
-// Save writes the states of all keys, for LoadMemory. Decisions go on meanwhile:
-// each key is saved as it was at some instant during the save, so a decision on
-// several keys may be in the snapshot for some of them only. Save omits states that
-// are indistinguishable from a new key.
+// Save writes the states of all keys, for LoadMemory. Decisions continue meanwhile. Save stores each key as it was at
+// some instant during the save, so a snapshot may contain a decision on several keys for only some of them. It omits
+// states that are indistinguishable from a new key.
 //
-// A snapshot holds the secret that the engine hashes keys with: let nobody else
-// read it. Save writes in large pieces.
+// A snapshot contains the secret that the engine hashes keys with: let nobody else read it. Save writes in large
+// pieces.
 func (m *Memory) Save(w io.Writer) error {
 	if m.engine == nil {
 		return m.refusal("save")
@@ -38,14 +36,12 @@ func (m *Memory) Save(w io.Writer) error {
 	return m.engine.Save(w)
 }
 
-// LoadMemory makes an engine of what Save wrote. The engine's clock begins where
-// the saved one ended, plus the time that has passed since on the wall clock, if
-// any. If it is then ahead of the wall clock, it runs at 7/8 speed until they meet.
-// A clock of the options is taken as it is.
+// LoadMemory returns an engine with the states that Save wrote. The engine's clock begins where the saved one ended,
+// plus the time that has passed on the wall clock. If it is then ahead of the wall clock, it runs at 7/8 speed until
+// they meet. A clock of the options is used unchanged.
 //
-// LoadMemory refuses a file that is no snapshot, cut short, damaged, or of another
-// version with a [*SnapshotError]. It returns errors of r as they are, wrapped. It
-// reads all of r, in large pieces.
+// LoadMemory refuses a file that is not a snapshot, truncated, damaged, or of another version with a
+// [*SnapshotError]. It wraps the errors of r. It reads all of r, in large pieces.
 func LoadMemory(r io.Reader, options MemoryOptions) (*Memory, error) {
 	m, engineOptions := newMemory(options)
 	engine, err := memory.Load(r, engineOptions, algorithmOf)

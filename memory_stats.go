@@ -2,20 +2,20 @@ package weir
 
 import "github.com/weirflow/weir/internal/memory"
 
-// MemoryStats say what a Memory holds and has done since it was made. They are not
-// of one instant, because decisions go on meanwhile.
+// MemoryStats describe the contents and the history of a Memory. They are not a snapshot of one instant, because
+// decisions continue meanwhile.
 type MemoryStats struct {
 	Keys    int    // states of keys, including idle ones that are not yet evicted
-	Shared  int    // states that keys share because they found no room
+	Shared  int    // states that keys share for lack of room
 	MaxKeys int    // the bound on the keys of each limit
 	Bytes   int    // memory of the states, without the entries of logs
-	Evicted uint64 // idle states that were evicted
-	// Overflow counts the requests that were decided on shared states.
+	Evicted uint64 // evicted idle states
+	// Overflow counts the requests decided on shared states.
 	Overflow uint64
 	Rules    []RuleStats // by name
 }
 
-// RuleStats are those of the rules with one name.
+// RuleStats are the statistics of the rules with one name.
 type RuleStats struct {
 	Rule string
 	// Decisions count each request to take, including reservations. Refusals
@@ -25,7 +25,7 @@ type RuleStats struct {
 	Overflow            uint64 // as in MemoryStats
 }
 
-// Stats returns what the engine holds and has done.
+// Stats returns the statistics of the engine.
 func (m *Memory) Stats() MemoryStats {
 	if m.engine == nil {
 		return MemoryStats{}

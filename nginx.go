@@ -10,18 +10,16 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// NginxLimitReq is nginx's limit_req to the bit, its rounding included: for
-// replacing or predicting that proxy. It counts thousandths of requests in whole
-// milliseconds; 1 r/m is 16 thousandths a second, 4 % slower than it says.
+// NginxLimitReq is nginx's limit_req, bit for bit, to replace or predict that proxy. It counts thousandths of
+// requests in whole milliseconds: 1 r/m is 16 thousandths a second, 4 % slower than written.
 //
-// Limiter, Keyed and replays hold it. Rules refuse it: use its LeakyBucket there,
-// which is the same limit without the rounding. ParseNginx reads it from nginx's
-// own directives.
+// Limiter, Keyed and replays hold it. Rules refuse it: use its LeakyBucket there, the same limit without the
+// rounding. ParseNginx reads it from nginx's own directives.
 type NginxLimitReq struct {
 	Rate    Rate  // per second or per minute, up to 100,000,000
-	Burst   int64 // requests in excess of the rate that are admitted, 0 to 100,000,000
-	Delay   int64 // requests in excess that pass without a delay, 0 to 100,000,000
-	NoDelay bool  // all of them do; Delay is 0 then
+	Burst   int64 // excess requests that are admitted, 0 to 100,000,000
+	Delay   int64 // excess requests that pass without a delay, 0 to 100,000,000
+	NoDelay bool  // all excess requests pass without a delay; Delay must be 0
 }
 
 var _ Limit = NginxLimitReq{}
@@ -29,7 +27,7 @@ var _ Limit = NginxLimitReq{}
 // maxNginxCount keeps every delay within a Duration.
 const maxNginxCount = 100_000_000
 
-// LeakyBucket is the nearest limit without nginx's rounding.
+// LeakyBucket returns the nearest limit without nginx's rounding.
 func (l NginxLimitReq) LeakyBucket() LeakyBucket {
 	delay := min(l.Delay, l.Burst)
 	if l.NoDelay {
@@ -69,7 +67,7 @@ func (l NginxLimitReq) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l NginxLimitReq) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l NginxLimitReq) algorithm(*ticks) algorithm.Algorithm { return l.compiled() }
@@ -109,23 +107,22 @@ func (s *scanner) nginxLimitReq(r Rate) (_ Limit, err error) {
 	return l, nil
 }
 
-// NginxDecision is what nginx finds about a request.
+// NginxDecision is nginx's result for a request.
 type NginxDecision struct {
 	Allowed bool
 	Excess  int64         // thousandths of requests above the rate
 	Delay   time.Duration // before the request is passed on
 }
 
-// NginxLimiter is a Limiter of one NginxLimitReq that also tells the excess, as
-// nginx logs it. It is safe for concurrent use. Make it with NewNginxLimiter.
+// NginxLimiter is a Limiter of one NginxLimitReq that also returns the excess, as nginx logs it. It is safe for
+// concurrent use. Make it with NewNginxLimiter.
 type NginxLimiter struct {
 	mu    sync.Mutex
 	limit *algorithm.Nginx
 	state algorithm.State
 }
 
-// NewNginxLimiter makes a limiter that has seen no request. Its errors are
-// *LimitError values joined.
+// NewNginxLimiter returns an unused limiter. Its errors are joined *LimitError values.
 func NewNginxLimiter(limit NginxLimitReq) (*NginxLimiter, error) {
 	if err := limit.Validate(); err != nil {
 		return nil, err
@@ -133,8 +130,7 @@ func NewNginxLimiter(limit NginxLimitReq) (*NginxLimiter, error) {
 	return &NginxLimiter{limit: limit.compiled()}, nil
 }
 
-// TakeAt decides a request at t, of which whole milliseconds count. A zero
-// NginxLimiter refuses.
+// TakeAt decides a request at the whole millisecond of t. A zero NginxLimiter refuses.
 func (l *NginxLimiter) TakeAt(t time.Time) NginxDecision {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,15 +146,14 @@ func (l *NginxLimiter) TakeAt(t time.Time) NginxDecision {
 	return d
 }
 
-// ParseNginx reads nginx's own directives, as they stand in its configuration:
+// ParseNginx reads nginx's own directives as they appear in its configuration:
 //
 //	limit_req_zone $binary_remote_addr zone=one:10m rate=5r/s;
 //	limit_req zone=one burst=10 delay=3;
 //
-// There must be one limit_req_zone, which has the rate. A limit_req is optional,
-// and there may be one. Comments, the key, the zone and the parameters that do
-// not change a decision are passed over. The error is a *SyntaxError that points
-// at the word, or a *LimitError where a value is out of bounds.
+// There must be one limit_req_zone, which has the rate, and there may be one limit_req. ParseNginx skips comments,
+// the key, the zone and parameters that do not change a decision. The error is a *SyntaxError that points at the
+// word, or a *LimitError for a value out of bounds.
 func ParseNginx(directives string) (NginxLimitReq, error) {
 	n := nginxReader{scanner: scanner{text: directives}}
 	for n.err == nil && n.skipComments() != "" {
@@ -177,11 +172,11 @@ func ParseNginx(directives string) (NginxLimitReq, error) {
 type nginxReader struct {
 	scanner
 	limit     NginxLimitReq
-	zone, use bool // whether there was one
+	zone, use bool // already read
 	err       error
 }
 
-// skipComments is the next word that is not in a comment.
+// skipComments returns the next word outside comments.
 func (n *nginxReader) skipComments() string {
 	for {
 		word := n.peek()

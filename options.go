@@ -10,28 +10,23 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Options say how callers wait for their turn. The zero value is one line,
-// first come, first served: a field that is zero has its default.
+// Options configure waiting and the clock. The zero value is one queue in order of arrival. A zero field has its
+// default.
 type Options struct {
-	// Weights makes classes that share the limit in proportion while they all
-	// have someone waiting; what one leaves unused goes to the others. A
-	// caller names its class by its index. Each is 1 to 1024. Default: one
-	// class.
+	// Weights makes classes, which share the limit in proportion while each has a waiting caller. The others use what
+	// a class leaves unused. A caller names its class by its index. Each weight is 1 to 1024. Default: one class.
 	Weights []int64
-	// Queue is how many may wait at once for one subject. Default: 65536.
+	// Queue bounds the callers that wait for one subject. Default: 65536.
 	Queue int
-	// Jitter spreads those who were let go: each is held back by a random time
-	// below it. A caller that need not wait is not. It only ever adds. The limit holds for the instants before it,
-	// so where it must hold for the starts themselves (a gate, a log), use none.
-	// Default: none.
+	// Jitter spreads released callers: each is held back for a random time below Jitter. A caller that need not wait
+	// is not held back. The limit holds for the instants before the jitter. If it must hold for the starts themselves
+	// (a gate, a log), use no jitter. Default: none.
 	Jitter time.Duration
-	// MaxKeys is how many keys a Keyed remembers at most, not counting idle
-	// ones. Further keys share budgets. A Limiter ignores it. Default, and for
-	// any value below 1: DefaultMaxKeys.
+	// MaxKeys bounds the keys that a Keyed remembers, not counting idle ones. Further keys share states. A Limiter
+	// ignores it. Default, and for any value below 1: DefaultMaxKeys.
 	MaxKeys int
-	// Clock tells the time in nanoseconds since the Unix epoch, and is taken as
-	// it is: see CachedClock. Those who wait sleep on the machine's clock all
-	// the same, for as long as this one says. Default: as MemoryOptions.Clock.
+	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see CachedClock. Waiting
+	// callers sleep on the machine's clock for durations of this one. Default: as MemoryOptions.Clock.
 	Clock func() int64
 }
 
@@ -40,7 +35,7 @@ const DefaultMaxKeys = 10_000_000
 
 const defaultQueue = 1 << 16
 
-// keyBound is the bound on keys that an option MaxKeys stands for.
+// keyBound returns the bound on keys for an option MaxKeys.
 func keyBound(maxKeys int) int {
 	if maxKeys < 1 {
 		return DefaultMaxKeys
@@ -55,7 +50,7 @@ func (o *Options) queue() int {
 	return o.Queue
 }
 
-// lines are those of an owner whose subjects mu guards.
+// lines returns the lines of an owner whose subjects mu guards.
 func (o *Options) lines(mu *sync.Mutex, clock *clock.Clock) line.Lines {
 	return line.Lines{Lock: mu, Clock: clock, Weights: o.Weights, Capacity: o.queue()}
 }

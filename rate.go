@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// Rate is Count units in every Period. It is kept as given, never reduced:
-// 60/m is not 1/s, because the count is also the default burst and the capacity
-// of a window.
+// Rate is Count units in every Period. It is kept as given and never reduced: 60/m differs from 1/s, because the
+// count is also the default burst and the capacity of a window.
 type Rate struct {
 	Count  int64         // 1 to MaxCount
 	Period time.Duration // 1 ns to MaxPeriod
 }
 
-// PerSecond is the rate of n units a second.
+// PerSecond returns the rate of n units a second.
 func PerSecond(n int64) Rate { return Rate{n, time.Second} }
 
-// PerMinute is the rate of n units a minute.
+// PerMinute returns the rate of n units a minute.
 func PerMinute(n int64) Rate { return Rate{n, time.Minute} }
 
-// PerHour is the rate of n units an hour.
+// PerHour returns the rate of n units an hour.
 func PerHour(n int64) Rate { return Rate{n, time.Hour} }
 
-// PerDay is the rate of n units in 24 hours.
+// PerDay returns the rate of n units in 24 hours.
 func PerDay(n int64) Rate { return Rate{n, day} }
 
-// Per is the rate of n units in every period.
+// Per returns the rate of n units in every period.
 func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
 
-// check reports every field of r that is out of bounds. Comparing counts with
-// nanoseconds is enough for the rate: MaxRate is one unit per nanosecond.
+// check returns every field of r that is out of bounds. A comparison of the count with the nanoseconds is enough for
+// the rate, because MaxRate is one unit per nanosecond.
 func (r Rate) check(limit string) (problems []error) {
 	bad := func(field, reason string) {
 		problems = append(problems, &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: reason})
@@ -53,18 +52,17 @@ func (r Rate) String() string {
 	return strconv.FormatInt(r.Count, 10) + "/" + periodText(r.Period)
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is ParseRate.
+// UnmarshalText reads the text with ParseRate.
 func (r *Rate) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRate(string(text))
 	return err
 }
 
-// ParseRate reads count/period, where the period is a unit (ns us ms s m h d
-// w), a number of units (10s, 30d) or a Go duration (1h30m). The error is a
-// *SyntaxError. Bounds are checked when a limit is made of the rate.
+// ParseRate reads count/period, where the period is a unit (ns us ms s m h d w), a number of units (10s, 30d) or a Go
+// duration (1h30m). The error is a *SyntaxError. The constructor of a limit checks the bounds.
 func ParseRate(text string) (Rate, error) {
 	s := scanner{text: text}
 	rate, err := s.rate()
@@ -77,7 +75,7 @@ func ParseRate(text string) (Rate, error) {
 	return rate, nil
 }
 
-// rated reads the rate that follows the name, and then the rest.
+// rated reads the rate after the name, and then the rest.
 func rated(read func(*scanner, Rate) (Limit, error)) func(*scanner) (Limit, error) {
 	return func(s *scanner) (Limit, error) {
 		rate, err := s.rate()
@@ -106,7 +104,7 @@ func (s *scanner) rate() (Rate, error) {
 	return Rate{Count: n, Period: d}, nil
 }
 
-// revivedRate is the rate of a limit whose window is its period.
+// revivedRate returns the rate of a limit whose window is its period.
 func revivedRate(window string, capacity int64) Rate {
 	period, _ := parsePeriod(window)
 	return Rate{Count: capacity, Period: period}

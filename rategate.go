@@ -2,14 +2,12 @@ package weir
 
 import "github.com/weirflow/weir/internal/algorithm"
 
-// RateGate lets never more than Rate.Count units go ahead in any stretch of
-// Rate.Period, first come, first served: what a caller waits for with it is the
-// instant of the release, and nobody overtakes. It is .NET's RateGate, for any
-// period up to MaxPeriod.
+// RateGate lets at most Rate.Count units go ahead in any interval of Rate.Period, in order of arrival. A waiting
+// caller waits for its release, and no caller overtakes it. It works like .NET's RateGate, for any period up to
+// MaxPeriod.
 //
-// Exact, and pays for it with up to Rate.Count entries of 16 bytes for each busy
-// key, three times that while instants to come are booked. At most twice
-// Rate.Count units can be booked ahead.
+// It is exact and stores up to Rate.Count entries of 16 bytes for each busy key, or three times as many with
+// bookings. At most twice Rate.Count units can be booked in advance.
 type RateGate struct {
 	Rate Rate
 }
@@ -22,7 +20,7 @@ func (l RateGate) Validate() error { return joined(l.Rate.check(l.String())) }
 // String prints the limit as text: rate gate 2/s.
 func (l RateGate) String() string { return "rate gate " + l.Rate.String() }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l RateGate) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l RateGate) algorithm(t *ticks) algorithm.Algorithm {

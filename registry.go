@@ -7,16 +7,15 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// kinds is the registry: one entry for each limit, in the order in which texts
-// and errors list them. What the package knows of a limit, apart from its fields
-// and its four functions, is its entry. A new limit is a file with its type and
-// its entry, and a line here.
+// kinds is the registry: one entry for each limit, in the order of texts and errors. The entry holds all that the
+// package knows of a limit, except its fields and its four functions. A new limit needs a file with its type and its
+// entry, and a line here.
 var kinds = []*kind{
 	&tokenBucketKind, &leakyBucketKind, &fixedWindowKind, &slidingWindowKind, &slidingLogKind, &rateGateKind,
 	&cycleKind, &concurrencyKind, &unlimitedKind, &denyAllKind, &burstyKind, &warmUpKind, &nginxKind,
 }
 
-// limitOf is a limit with the identity and capacity that a snapshot names.
+// limitOf returns a limit with the identity and capacity from a snapshot.
 func limitOf(id string, capacity int64) (Limit, error) {
 	name, window, _ := strings.Cut(id, "/")
 	for _, k := range kinds {
@@ -35,7 +34,7 @@ func limitOf(id string, capacity int64) (Limit, error) {
 	return nil, fmt.Errorf("%q is not the name of a limit", id)
 }
 
-// algorithmOf is limitOf for the memory engine, which knows no Limit.
+// algorithmOf returns the algorithm of limitOf, for the memory engine, which does not know Limit.
 func algorithmOf(id string, capacity int64) (algorithm.Algorithm, error) {
 	limit, err := limitOf(id, capacity)
 	if err != nil {

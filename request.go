@@ -5,28 +5,26 @@ import "github.com/weirflow/weir/internal/rule"
 // Request asks for Cost units of Key under Rule. It is a plain value.
 type Request struct {
 	Rule *Rule
-	Key  string // any bytes, to MaxKey of them
-	Cost int64  // 0 asks without taking; negative only for Record
-	// Colocation is another key beside which a cluster keeps this one, so that
-	// one call can decide both. On Redis it is part of where the state lives,
-	// also without a cluster: give the same Colocation in every call. Memory
+	Key  string // any bytes, up to MaxKey
+	Cost int64  // 0 consumes nothing; only Record takes a negative cost
+	// Colocation is another key beside which a cluster keeps this one, so that one call can decide both. On Redis it
+	// is part of the place of the state, even without a cluster, so use the same Colocation in every call. Memory
 	// ignores it.
 	Colocation string
-	// Lease is the identity that units of a Concurrency are held by, and the
-	// one that a Record of a negative cost releases. 0 is none: whoever takes
-	// without one releases whatever was taken without one. Reserve draws one.
-	// Other limits ignore it.
+	// Lease is the identity that holds units of a Concurrency. A Record of a negative cost releases the units of its
+	// identity. 0 means none: units taken without an identity are released without one. Reserve chooses a random
+	// identity. Other limits ignore it.
 	Lease uint64
 }
 
-// Colocate returns the request with a Colocation:
-// login.For("alice", 1).Colocate("acme") keeps alice beside key "acme".
+// Colocate returns the request with a Colocation: login.For("alice", 1).Colocate("acme") keeps alice beside the key
+// "acme".
 func (q Request) Colocate(key string) Request {
 	q.Colocation = key
 	return q
 }
 
-// The operations, as errors name them.
+// The names of operations in errors.
 const (
 	opTake    = rule.OpTake
 	opReserve = "reserve"
@@ -38,13 +36,13 @@ const (
 	opWait    = "wait"
 )
 
-// compiled is the request as engines know it.
+// compiled converts the request to the form of engines.
 func (q *Request) compiled() rule.Request {
 	return rule.Request{Rule: q.Rule.maybeCompiled(), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: q.Lease}
 }
 
-// mergeRequests checks the requests of a call and merges those of one rule and
-// key. It uses the space if that is large enough.
+// mergeRequests checks the requests of a call and merges requests with the same rule and key. It uses space if that
+// is large enough.
 func mergeRequests(op string, requests []Request, space []rule.Request) ([]rule.Request, error) {
 	if problem := rule.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)

@@ -9,24 +9,19 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 )
 
-// Reservation is a cost that was taken before the work was done, or before its
-// instant. Engine.Reserve, Limiter.Reserve and Keyed.Reserve return it. One of
-// Settle, Cancel and Done settles it: the first that succeeds wins, and later ones
-// do nothing. All methods may be called on a nil Reservation, and do nothing on a
-// refused one. If a reservation is forgotten, its units stay spent.
+// Reservation is a cost that was taken before the work was done, or before its instant. Engine.Reserve,
+// Limiter.Reserve and Keyed.Reserve return it. One of Settle, Cancel and Done settles it: the first that succeeds
+// wins, and later ones do nothing. All methods work on a nil Reservation, and do nothing on a refused one. The units
+// of a reservation that is never settled stay spent.
 //
-// On an engine, a settlement that failed can be tried again if it was certainly
-// not counted ([MayHaveCounted]). If nobody knows, only the slots of a
-// [Concurrency] are still open, since their identity makes it safe to release them
-// again. Other units stay as they are.
+// On an engine, a failed settlement can be tried again if it was certainly not counted ([MayHaveCounted]). If that is
+// unknown, only the slots of a [Concurrency] can still be settled, since their identity makes a repeated release
+// safe. Other units stay as they are.
 //
-// In process, a reservation may be for an instant to come. While a promised
-// instant lies ahead, only the newest reservation of the subject can be undone, and
-// exactly. Nothing comes back from an older one, because nobody may overtake a
-// promised instant.
+// In process, a reservation may be for a later instant. Until that instant, only the newest reservation of the
+// subject can be undone, and exactly. An older one gives nothing back, because release times are never changed.
 type Reservation struct {
-	// Decision is the answer to the reservation itself. If it is allowed, the
-	// caller goes ahead after Decision.Delay.
+	// Decision is the answer to the reservation. If it is allowed, the caller goes ahead after Decision.Delay.
 	Decision Decision
 
 	handle handle // nil if there is nothing to settle
@@ -36,38 +31,36 @@ type Reservation struct {
 	expiry *time.Timer // nil without a lifetime
 }
 
-// handle is where the units of a reservation are.
+// handle settles the units of a reservation.
 type handle interface {
-	// requests is how many there are.
+	// requests returns the number of requests.
 	requests() int
 	// settle settles once.
 	settle(ctx context.Context, s settlement) (outcome, error)
 }
 
-// outcome says what is left to settle.
+// outcome is the state after a settlement.
 type outcome uint8
 
 const (
-	open    outcome = iota // what was not settled can be tried again
+	open    outcome = iota // the rest can be settled later
 	settled                // nothing is left
-	lost                   // after an error: nobody can try again for some units
+	lost                   // failed, and some units can no longer be settled
 )
 
-// settlement says what the work cost: one number for each request, or one for all.
+// settlement is the true cost of the work: one number for each request, or one for all.
 type settlement struct {
 	actual []int64
-	done   bool // the cost is what was reserved, and slots are released
+	done   bool // the cost is the reserved one, and slots are released
 }
 
-// used is the cost of the i-th request.
+// used returns the cost of the i-th request.
 func (s *settlement) used(i int) int64 { return s.actual[min(i, len(s.actual)-1)] }
 
-// Settle says what the work really cost: the difference is given back, or recorded
-// on top. One number holds for every request of the reservation; otherwise there
-// is one for each, in their order.
+// Settle reports the true cost of the work. It gives the difference back, or records it in addition. One number holds
+// for every request of the reservation; otherwise there is one for each, in order.
 //
-// The work may have outlived its context: if ctx has ended, or ends meanwhile,
-// Settle goes on for at most a second.
+// The work may outlive its context: if ctx has ended, or ends meanwhile, Settle continues for at most a second.
 func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
 	if r == nil || r.handle == nil {
 		return nil
@@ -83,13 +76,12 @@ func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
 	return r.settle(ctx, settlement{actual: actual})
 }
 
-// Cancel says that the work was not done: everything is given back, as by
-// Settle(ctx, 0). It may be deferred right after Reserve, also where that failed,
-// and with a context that has ended by then.
+// Cancel reports that the work was not done, and gives everything back, like Settle(ctx, 0). A caller may defer it
+// right after Reserve, even if Reserve fails or the context ends before.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Settle(ctx, 0) }
 
-// Done says that the work was done: the slots of a [Concurrency] are released, and
-// all other units stay spent. It may be deferred like Cancel.
+// Done reports that the work was done: it releases the slots of a [Concurrency], and all other units stay spent. A
+// caller may defer it like Cancel.
 func (r *Reservation) Done(ctx context.Context) error {
 	if r == nil || r.handle == nil {
 		return nil
@@ -97,7 +89,7 @@ func (r *Reservation) Done(ctx context.Context) error {
 	return r.settle(ctx, settlement{actual: []int64{0}, done: true})
 }
 
-// settle settles also after ctx has ended.
+// settle continues after ctx has ended.
 func (r *Reservation) settle(ctx context.Context, s settlement) error {
 	left, err := r.handle.settle(ctx, s)
 	if err != nil && ctx.Err() != nil {
@@ -118,9 +110,8 @@ func (r *Reservation) settle(ctx context.Context, s settlement) error {
 // settleWithin bounds a settlement whose context has ended.
 const settleWithin = time.Second
 
-// CancelAfter gives the reservation a lifetime: if it is not settled within d, it
-// is cancelled. It does nothing on a settled one. A cancellation that fails is
-// tried again for some hours.
+// CancelAfter gives the reservation a lifetime: it cancels a reservation that is not settled within d. It does
+// nothing on a settled one. It retries a failed cancellation for some hours.
 func (r *Reservation) CancelAfter(d time.Duration) {
 	if r == nil || r.handle == nil {
 		return
@@ -145,8 +136,8 @@ func (r *Reservation) endLifetime() {
 	}
 }
 
-// expire cancels a reservation whose lifetime has ended, and tries again later if
-// that fails or a function of the caller panics.
+// expire cancels a reservation whose lifetime has ended. It tries again later if that fails or a function of the
+// caller panics.
 func (r *Reservation) expire(retryAfter time.Duration) {
 	cancelled := false
 	defer func() {
@@ -160,7 +151,6 @@ func (r *Reservation) expire(retryAfter time.Duration) {
 	cancelled = r.Cancel(ctx) == nil
 }
 
-// Lost is closed when a lease of the reservation was lost before it was settled,
-// so that the work should stop. It is never closed where leases cannot be lost,
-// as on a Limiter, a Keyed, a Memory and Redis: there a lease ends at its time.
+// Lost returns a channel that is closed if a lease of the reservation is lost before its settlement, so that the work
+// should stop. It never closes for a Limiter, a Keyed, a Memory or Redis, whose leases end only at their time.
 func (r *Reservation) Lost() <-chan struct{} { return nil }

@@ -10,18 +10,17 @@ import (
 type holding struct {
 	Reservation
 	engine  Engine
-	taken   []Request     // what is not settled
-	turn    chan struct{} // full while a settlement is under way
+	taken   []Request     // the unsettled requests
+	turn    chan struct{} // full during a settlement
 	left    outcome
-	unknown bool // whether a settlement was counted: taken are the slots alone
+	unknown bool // a settlement may have been counted: taken holds only slots
 }
 
-// Reserve takes requests on e and makes the handle of them: what an Engine's
-// Reserve does. A LeakyBucket cannot be reserved. What a Concurrency is to hold
-// gets an identity, so that the handle releases this and nothing else.
+// Reserve takes requests on e and returns their reservation. An Engine implements its Reserve with it. A LeakyBucket
+// cannot be reserved. The units of a Concurrency get an identity, so that the reservation releases exactly these.
 //
-// If Reserve fails and nobody knows whether slots were taken, the handle is not
-// nil beside the error, and its Cancel releases them.
+// If Reserve fails and slots may have been taken, it returns a reservation beside the error, and Cancel releases the
+// slots.
 func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, error) {
 	for _, q := range requests {
 		if q.Rule != nil && q.Rule.compiled.Delays() {
@@ -44,8 +43,7 @@ func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, 
 	return &h.Reservation, nil
 }
 
-// identified is a copy of the requests in which those that need an identity
-// have one.
+// identified returns a copy of the requests in which units of a Concurrency have an identity.
 func identified(requests []Request) []Request {
 	requests = slices.Clone(requests)
 	lease := newIdentity()
@@ -57,12 +55,12 @@ func identified(requests []Request) []Request {
 	return requests
 }
 
-// newIdentity is an identity that slots are held by. It is never 0.
+// newIdentity returns a random identity, which is never 0.
 func newIdentity() uint64 { return rand.Uint64() | 1 }
 
 func (h *holding) requests() int { return len(h.taken) }
 
-// settle settles once, alone.
+// settle settles the rest. Only one call settles at a time.
 func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return open, cannotDecide(opSettle, err)
@@ -96,7 +94,7 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 	return open, err
 }
 
-// changes are what is left to be recorded.
+// changes returns the requests to record.
 func (h *holding) changes(s settlement) []Request {
 	if h.left == settled {
 		return nil
@@ -116,8 +114,8 @@ func (h *holding) changes(s settlement) []Request {
 	return changes
 }
 
-// keepSlots leaves only what can be released again by its identity, now that
-// nobody knows whether it was: all of the slots. It says whether there are any.
+// keepSlots keeps only slots, which can be released again by identity when a settlement may have been counted. It
+// reports whether there are any.
 func (h *holding) keepSlots(s settlement) (some bool) {
 	h.unknown = true
 	for i := range h.taken {

@@ -11,11 +11,9 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Rule is a named set of limits that each key has to satisfy, all or nothing.
-// It never changes after it is made. Two rules of one name share their state
-// on an engine, so that limits can differ by plan or change over time: state
-// belongs to the rule's name, the algorithm, the window period, the ordinal
-// among equals and the key, and not to rate and burst.
+// Rule is a named set of limits, all of which a key has to satisfy. It is immutable. Two rules with the same name
+// share their state on an engine, so that limits can differ by plan or change over time. State belongs to the rule's
+// name, the algorithm, the window period, the ordinal among equal limits and the key, and not to rate and burst.
 type Rule struct {
 	limits   []Limit
 	compiled rule.Compiled
@@ -29,7 +27,7 @@ func init() {
 	}
 }
 
-// maybeCompiled is the compiled form; nil of a rule that is nil.
+// maybeCompiled returns the compiled form, or nil for a nil rule.
 func (r *Rule) maybeCompiled() *rule.Compiled {
 	if r == nil {
 		return nil
@@ -37,10 +35,9 @@ func (r *Rule) maybeCompiled() *rule.Compiled {
 	return &r.compiled
 }
 
-// NewRule makes a rule of 1 to 16 limits. The name is 1 to 256 bytes without '='
-// and NUL. A LeakyBucket, or a SlidingLog with CountDenied, stands alone;
-// Bursty and WarmUp are refused, since their keys cannot be forgotten.
-// Errors are *LimitError values joined.
+// NewRule returns a rule of 1 to 16 limits. The name has 1 to 256 bytes, without '=' and NUL. A LeakyBucket, or a
+// SlidingLog with CountDenied, stands alone. NewRule refuses Bursty and WarmUp, whose keys cannot be evicted. Errors
+// are joined *LimitError values.
 func NewRule(name string, limits ...Limit) (*Rule, error) {
 	r := &Rule{limits: append([]Limit(nil), limits...)}
 	r.compiled.Name = name
@@ -84,7 +81,7 @@ func ruleError(name, field string, code Code, reason string) *LimitError {
 	return &LimitError{Limit: fmt.Sprintf("rule %q", name), Field: field, Code: code, Reason: reason}
 }
 
-// inRule names the rule in the errors of its limits.
+// inRule adds the rule's name to the errors of its limits.
 func inRule(name string, err error) error {
 	switch e := err.(type) {
 	case *LimitError:
@@ -102,27 +99,26 @@ func inRule(name string, err error) error {
 	return err
 }
 
-// Name is the rule's name.
+// Name returns the rule's name.
 func (r *Rule) Name() string { return r.compiled.Name }
 
-// Limits are the rule's limits, in order. The slice is the caller's.
+// Limits returns the rule's limits, in order, in a new slice.
 func (r *Rule) Limits() []Limit { return append([]Limit(nil), r.limits...) }
 
-// String prints the rule as ParseRule reads it:
-// login=token bucket 5/m and fixed window 100/d. White space around a name is
-// not read back.
+// String prints the rule in the form that ParseRule reads: login=token bucket 5/m and fixed window 100/d. ParseRule
+// drops white space around a name.
 func (r *Rule) String() string { return r.compiled.Name + "=" + r.compiled.Text }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// For is a request to spend cost units of key under the rule.
+// For returns a request for cost units of key under the rule.
 func (r *Rule) For(key string, cost int64) Request {
 	return Request{Rule: r, Key: key, Cost: cost}
 }
 
-// slots is the rule of those limits of r alone whose units have an identity. It
-// shares their states with r, as it has its name. It is nil if there are none.
+// slots returns a rule of only those limits of r whose units have an identity, or nil without any. It has the name of
+// r and so shares its state.
 func (r *Rule) slots() *Rule {
 	if r == nil || !r.compiled.Leases() {
 		return nil
@@ -136,7 +132,7 @@ func (r *Rule) slots() *Rule {
 	if len(limits) == len(r.limits) {
 		return r
 	}
-	slots, _ := NewRule(r.Name(), limits...) // what r holds can be held
+	slots, _ := NewRule(r.Name(), limits...) // valid in r, so valid here
 	return slots
 }
 

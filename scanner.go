@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// scanner reads a text word by word and knows where each began.
+// scanner reads a text word by word.
 type scanner struct {
 	text    string
-	at      int      // where the next word starts
-	ofRule  bool     // errors offer only the limits that a rule can hold
-	joined  int      // where the first "and" was
-	options []string // what else could have stood at the last optional place
+	at      int      // the start of the next word
+	ofRule  bool     // errors offer only limits that a rule can hold
+	joined  int      // the place of the first "and"
+	options []string // the words that could stand at the last optional place
 }
 
 func (s *scanner) peek() string {
@@ -26,7 +26,7 @@ func (s *scanner) peek() string {
 
 func (s *scanner) next() { s.at += len(s.peek()) }
 
-// accept steps over word if it is next, and remembers that it could have been.
+// accept skips word if it is next, and otherwise notes it as a possible word.
 func (s *scanner) accept(word string) bool {
 	if s.peek() != word {
 		s.options = append(s.options, strconv.Quote(word))
@@ -41,7 +41,7 @@ func (s *scanner) unexpected(want string) error {
 	return &SyntaxError{Text: s.text, Offset: s.at, Word: s.peek(), Want: want}
 }
 
-// wants lists the optional words that could have stood here, and last.
+// wants lists the optional words that could stand here, and last.
 func (s *scanner) wants(last string) string {
 	if len(s.options) == 0 {
 		return last
@@ -56,7 +56,7 @@ func (s *scanner) end() error {
 	return nil
 }
 
-// parseCount reads decimal digits: no sign, so that a limit has one spelling.
+// parseCount reads decimal digits without a sign, so that a limit has one spelling.
 func parseCount(text string) (int64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	return int64(n), err

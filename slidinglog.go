@@ -7,19 +7,16 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// SlidingLog remembers when each unit was taken: never more than Rate.Count in
-// any stretch of Rate.Period. Exact, and pays for it with up to Rate.Count
-// entries of 16 bytes for each busy key; never more, also under a flood of
-// denied attempts.
+// SlidingLog stores the time of each unit. It admits at most Rate.Count units in any interval of Rate.Period. It is
+// exact, and stores up to Rate.Count entries of 16 bytes for each busy key, even under a flood of denied attempts.
 //
-// The gap and the counting of denied attempts are the rules of
-// classdojo/rolling-rate-limiter.
+// The gap and the counting of denied attempts come from classdojo/rolling-rate-limiter.
 type SlidingLog struct {
 	Rate Rate
-	// Gap is the least time since the last logged attempt, 0 to Rate.Period.
+	// Gap is the least time between logged attempts, 0 to Rate.Period.
 	Gap time.Duration
-	// CountDenied logs denied attempts too: who hammers is never admitted. A
-	// cost above the capacity is not logged.
+	// CountDenied also logs denied attempts, so a caller that never pauses is never admitted. It does not log a cost
+	// above the capacity.
 	CountDenied bool
 }
 
@@ -46,7 +43,7 @@ func (l SlidingLog) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l SlidingLog) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l SlidingLog) algorithm(t *ticks) algorithm.Algorithm {

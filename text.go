@@ -35,7 +35,7 @@ func ParseLimit(text string) (Limit, error) {
 	return limits[0], nil
 }
 
-// ParseLimits reads one limit or several joined by "and".
+// ParseLimits reads one limit, or several joined by "and".
 func ParseLimits(text string) ([]Limit, error) { return parseLimits(&scanner{text: text}) }
 
 func parseLimits(s *scanner) ([]Limit, error) {
@@ -51,8 +51,7 @@ func parseLimits(s *scanner) ([]Limit, error) {
 	return limits, nil
 }
 
-// ParseRule reads name=limits: login=token bucket 5/m and fixed window 100/d.
-// The errors of its limits name the rule.
+// ParseRule reads name=limits: login=token bucket 5/m and fixed window 100/d. Errors of the limits name the rule.
 func ParseRule(text string) (*Rule, error) {
 	name, _, ok := strings.Cut(text, "=")
 	if !ok {
@@ -68,7 +67,7 @@ func ParseRule(text string) (*Rule, error) {
 	return rule, inRule(name, err)
 }
 
-// limits reads one limit, or several joined by "and", to the end of the text.
+// limits reads limits joined by "and", to the end of the text.
 func (s *scanner) limits() (limits []Limit, err error) {
 	for {
 		l, err := s.limit()
@@ -115,7 +114,7 @@ func (s *scanner) limit() (Limit, error) {
 	return nil, s.unexpected(strings.Join(seconds, " or "))
 }
 
-// wantsLimit lists what a limit can begin with.
+// wantsLimit lists the words that can begin a limit.
 func (s *scanner) wantsLimit() string {
 	var names []string
 	for _, k := range kinds {

@@ -6,15 +6,14 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// TokenBucket admits Burst units at once and Rate in the long run: over any
-// stretch of time T at most Burst + Rate × T. Tokens flow back continuously.
-// The limit to start with.
+// TokenBucket admits Burst units at once and Rate in the long run: at most Burst + Rate × T in any interval T. Tokens
+// refill continuously. It is the usual limit to start with.
 //
-// It is the generic cell rate algorithm of ATM (ITU-T I.371): the whole state
-// is one instant, the theoretical arrival time, kept exactly for any rate.
+// It is the generic cell rate algorithm of ATM (ITU-T I.371). Its whole state is one instant, the theoretical arrival
+// time, which is exact for any rate.
 type TokenBucket struct {
 	Rate  Rate
-	Burst int64 // capacity in units, to MaxCount; 0 means Rate.Count
+	Burst int64 // capacity in units, up to MaxCount; 0 means Rate.Count
 }
 
 var _ Limit = TokenBucket{}
@@ -40,7 +39,7 @@ func (l TokenBucket) String() string {
 	return text
 }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l TokenBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l TokenBucket) algorithm(t *ticks) algorithm.Algorithm {

@@ -8,18 +8,17 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Turn asks for a turn in line.
+// Turn is a request to wait for units.
 type Turn struct {
-	Cost  int64         // 0 passes at once
+	Cost  int64         // a cost of 0 does not wait
 	Class int           // index into Options.Weights
-	Max   time.Duration // the longest wait; 0 is no bound but the context's
-	// Slots, unless it is nil, collects the slots of a Concurrency that the turn
-	// acquires, so that the caller can release these and nobody else's. A caller
-	// without it releases slots with Record and a negative cost.
+	Max   time.Duration // the maximum wait; 0 means that only the context bounds it
+	// Slots, if not nil, collects the slots of a Concurrency that the turn acquires, so that the caller can release
+	// exactly these. Without it, the caller releases slots with Record and a negative cost.
 	Slots *Slots
 }
 
-// longest is the longest wait that t.Max stands for.
+// longest returns the maximum wait for t.Max.
 func (t Turn) longest() time.Duration {
 	if t.Max == 0 {
 		return Never
@@ -27,19 +26,19 @@ func (t Turn) longest() time.Duration {
 	return max(t.Max, 0)
 }
 
-// inLine is the turn as a line knows it.
+// inLine converts the turn to the form of a line.
 func (t Turn) inLine() line.Turn {
 	return line.Turn{Cost: t.Cost, Class: t.Class, Longest: int64(t.Max), Lease: t.Slots.toAcquire()}
 }
 
-// owner holds subjects under a lock of its own: a Limiter, or the key of a Keyed.
+// owner holds subjects under its own lock: a Limiter, or a key of a Keyed.
 type owner interface {
 	// withSubject calls do with the subject and the time, under the lock.
 	withSubject(do func(s *line.Subject, now int64)) error
 }
 
-// await waits for the place w in line, which is nil if the turn was taken at
-// once. If there is no error, it notes the slots that the turn acquired for o.
+// await waits for the turn of w, or returns at once if w is nil because the cost was taken. Without an error, it
+// records the slots that the turn acquired.
 func (t Turn) await(ctx context.Context, lines *line.Lines, jitter time.Duration, o owner, w *line.Waiter) error {
 	if w != nil {
 		if err := lines.Await(ctx, w, int64(t.Max)); err != nil {
@@ -69,20 +68,19 @@ func holdBack(ctx context.Context, jitter time.Duration) error {
 	}
 }
 
-// Slots collect the slots of a Concurrency that one caller acquires by its
-// turns: see Turn.Slots. The zero value is ready for use. It is not safe for
-// concurrent use.
+// Slots collects the slots of a Concurrency that one caller acquires with its turns: see Turn.Slots. The zero value
+// is ready for use. It is not safe for concurrent use.
 type Slots struct {
 	lease line.Lease
 	back  []func() // release slots
 }
 
-// Held reports whether turns have acquired slots that are not yet released.
-// Units of any other limit are spent, and are not held.
+// Held reports whether turns have acquired slots that are not yet released. Units of other limits are spent, not
+// held.
 func (s *Slots) Held() bool { return len(s.back) > 0 }
 
-// Release releases the slots that are held. It never releases a slot of another
-// caller, even if the lease of these slots has expired meanwhile.
+// Release releases the held slots. It never releases a slot of another caller, even if the lease of its own slots has
+// expired.
 func (s *Slots) Release() {
 	for _, release := range s.back {
 		release()
@@ -90,7 +88,7 @@ func (s *Slots) Release() {
 	s.back = nil
 }
 
-// toAcquire is the lease for the slots of a turn; nil if nobody collects them.
+// toAcquire returns the lease for the slots of a turn, or nil without a Slots.
 func (s *Slots) toAcquire() *line.Lease {
 	if s == nil {
 		return nil
@@ -101,7 +99,7 @@ func (s *Slots) toAcquire() *line.Lease {
 	return &s.lease
 }
 
-// identity is the one that the slots are held by; 0 is none.
+// identity returns the identity that holds the slots; 0 means none.
 func (s *Slots) identity() uint64 {
 	if s == nil {
 		return 0
@@ -109,7 +107,7 @@ func (s *Slots) identity() uint64 {
 	return s.lease.Identity
 }
 
-// keep notes the slots of a turn of n units that was granted, if it took any.
+// keep records the slots of a granted turn of n units, if it took any.
 func (s *Slots) keep(o owner, n int64) {
 	if s == nil || !s.lease.Acquired {
 		return
@@ -118,8 +116,7 @@ func (s *Slots) keep(o owner, n int64) {
 	s.back = append(s.back, func() { giveBack(o, n, s.lease.Identity) })
 }
 
-// giveBack gives units back to their subject. A key whose limit has become
-// invalid has none.
+// giveBack gives units back to their subject. A key whose limit has become invalid has no subject.
 func giveBack(o owner, n int64, identity uint64) {
 	_ = o.withSubject(func(s *line.Subject, now int64) { s.RecordFor(now, -n, identity) })
 }
@@ -131,7 +128,7 @@ type booking struct {
 	booking line.Booking
 }
 
-// newBooking takes cost n of the subject of an owner, whose lock is held.
+// newBooking takes cost n of the subject of an owner, whose lock the caller holds.
 func newBooking(o owner, s *line.Subject, now, n int64, longest time.Duration) (*Reservation, error) {
 	b := &booking{owner: o, booking: line.Booking{Cost: n, Identity: newIdentity()}}
 	b.handle = b

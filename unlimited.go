@@ -2,13 +2,12 @@ package weir
 
 import "github.com/weirflow/weir/internal/algorithm"
 
-// Unlimited admits every cost up to MaxCount, so that a plan without a limit is a
-// limit like any other: in a rule, for one key of a Keyed, or in a text. It has
-// no state.
+// Unlimited admits every cost up to MaxCount, so that a plan without a limit works like any other: in a rule, for a
+// key of a Keyed, or in a text. It has no state.
 type Unlimited struct{}
 
-// DenyAll admits nothing: RetryAfter is Never, and a Wait ends at once with a
-// *CostError. Its Limit is 0. It has no state.
+// DenyAll admits nothing: RetryAfter is Never, and Wait returns a *CostError at once. Its Limit is 0. It has no
+// state.
 type DenyAll struct{}
 
 var _, _ Limit = Unlimited{}, DenyAll{}
@@ -25,10 +24,10 @@ func (Unlimited) String() string { return unlimitedKind.name }
 // String prints the limit as text: deny all.
 func (DenyAll) String() string { return denyAllKind.name }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l Unlimited) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l DenyAll) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (Unlimited) algorithm(*ticks) algorithm.Algorithm { return algorithm.NewUnlimited() }

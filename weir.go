@@ -28,9 +28,10 @@
 // Limiter or a key. Package enginekit makes an Engine over any store, and package
 // limittest proves it.
 //
-// Guarantees: every decision is integer arithmetic and exact to the nanosecond. If
-// nothing else happens to the key, a retry after exactly [Decision.RetryAfter] is
-// admitted, and a retry one nanosecond earlier is not. A refusal writes nothing,
+// Every decision is integer arithmetic and exact to the nanosecond, except that
+// [Bursty] and [WarmUp] compute like Guava. If nothing else happens to the key, a
+// retry after exactly [Decision.RetryAfter] is admitted, and a retry one nanosecond
+// earlier is not. A refusal writes nothing,
 // except in a [SlidingLog] with CountDenied. Several limits are taken all or
 // nothing. Time that runs backwards never adds units. A refusal is a value; an
 // error means that the engine could not decide.
@@ -57,11 +58,11 @@ const Never time.Duration = math.MaxInt64
 const (
 	MaxCount  = 1 << 53        // units: counts, bursts and queues
 	MaxPeriod = rule.MaxPeriod // 366 days: the period of a rate
-	MaxRate   = 1_000_000_000  // units per second, so one per nanosecond
+	MaxRate   = 1_000_000_000  // units per second: one per nanosecond
 )
 
 // The bounds of a request.
 const (
-	MaxKey      = table.MaxKey     // 4096 bytes of a key
-	MaxRequests = rule.MaxRequests // 128 requests in one all-or-nothing decision
+	MaxKey      = table.MaxKey     // bytes of a key: 4096
+	MaxRequests = rule.MaxRequests // requests in one all-or-none decision: 128
 )

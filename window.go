@@ -4,9 +4,8 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// FixedWindow counts up to Rate.Count units in each window of Rate.Period.
-// Windows are aligned to the Unix epoch, so a day ends at midnight UTC. Cheap
-// and easy to explain; around the end of a window up to twice the count can
+// FixedWindow counts up to Rate.Count units in each window of Rate.Period. Windows are aligned to the Unix epoch, so
+// a day ends at midnight UTC. It is cheap and easy to explain. Around the end of a window up to twice the count can
 // pass within one period.
 type FixedWindow struct {
 	Rate Rate
@@ -20,7 +19,7 @@ func (l FixedWindow) Validate() error { return joined(l.Rate.check(l.String())) 
 // String prints the limit as text: fixed window 100/m.
 func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l FixedWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l FixedWindow) algorithm(t *ticks) algorithm.Algorithm {
@@ -38,12 +37,11 @@ func (FixedWindow) kind() *kind { return &fixedWindowKind }
 
 func (l FixedWindow) window() string { return periodText(l.Rate.Period) }
 
-// SlidingWindow is a FixedWindow smoothed by the window before, which counts
-// in proportion to the part of it that the last Rate.Period still covers. Two
-// counters approximate a log well when traffic within a window is even.
+// SlidingWindow smooths a FixedWindow: it adds the count of the previous window in proportion to the part of it that
+// the last Rate.Period still covers. Its two counters approximate a log well if traffic within a window is even.
 //
-// The scheme is known from Cloudflare; here the weighted sum is compared
-// exactly, where others round it and admit one more.
+// The scheme is known from Cloudflare. Here the weighted sum is compared exactly, where others round it and admit one
+// more.
 type SlidingWindow struct {
 	Rate Rate
 }
@@ -56,7 +54,7 @@ func (l SlidingWindow) Validate() error { return joined(l.Rate.check(l.String())
 // String prints the limit as text: sliding window 1000/h.
 func (l SlidingWindow) String() string { return "sliding window " + l.Rate.String() }
 
-// MarshalText is String.
+// MarshalText returns the text of String.
 func (l SlidingWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l SlidingWindow) algorithm(t *ticks) algorithm.Algorithm {

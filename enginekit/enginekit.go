@@ -60,7 +60,7 @@ func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
 	return firstOf(merged, requests), nil
 }
 
-// firstOf is the first request of each merged one, with the cost of that.
+// firstOf returns the first request of each merged one, with the cost of that.
 func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
 	first := make([]weir.Request, 0, len(merged))
 	for _, q := range requests {
@@ -99,7 +99,7 @@ func StateNames(r *weir.Rule) []string {
 	return names
 }
 
-// Check is the Check of an engine. It refuses rules that NewRule did not make,
+// Check returns the Check of an engine. It refuses rules that NewRule did not make,
 // and returns what holds reports of the others; a nil holds accepts all.
 func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 	var problems []error

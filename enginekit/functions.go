@@ -26,13 +26,13 @@ func FunctionsOf(l weir.Limit, tick time.Duration) (Functions, error) {
 	return Functions{a}, err
 }
 
-// Capacity is the largest cost that a fresh key admits.
+// Capacity returns the largest cost that a fresh key admits.
 func (f Functions) Capacity() int64 { return f.algorithm.Capacity() }
 
-// Fresh is the state of a key never seen.
+// Fresh returns the state of a key never seen.
 func (f Functions) Fresh() State { return State{f.algorithm.Fresh()} }
 
-// Wait is the time until a cost is admitted: 0 is now, and weir.Never a cost
+// Wait returns the time until a cost is admitted: 0 is now, and weir.Never a cost
 // above the capacity.
 func (f Functions) Wait(s State, now, cost int64) int64 {
 	switch {
@@ -44,13 +44,13 @@ func (f Functions) Wait(s State, now, cost int64) int64 {
 	return f.algorithm.Wait(s.state, now, cost)
 }
 
-// Take is the state after a cost of at least 1 was taken, whether it fits or not.
+// Take returns the state after a cost of at least 1 was taken, whether it fits or not.
 // The lease holds the units if the limit Leases.
 func (f Functions) Take(s State, now, cost int64, lease uint64) State {
 	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
 }
 
-// Give is the state after at least 1 unit came back, of those that the lease
+// Give returns the state after at least 1 unit came back, of those that the lease
 // holds if the limit Leases. It is never better than fresh.
 func (f Functions) Give(s State, now, units int64, lease uint64) State {
 	part := [1]algorithm.Part{{Algorithm: f.algorithm, State: s.state, Cost: -units, Lease: lease}}
@@ -58,16 +58,16 @@ func (f Functions) Give(s State, now, units int64, lease uint64) State {
 	return State{part[0].State}
 }
 
-// Room is the largest cost that is admitted now.
+// Room returns the largest cost that is admitted now.
 func (f Functions) Room(s State, now int64) int64 { return f.algorithm.Room(s.state, now) }
 
-// ResetAfter is the time until the state answers like a fresh one. An engine may
+// ResetAfter returns the time until the state answers like a fresh one. An engine may
 // forget it then, unless its clock can run backwards.
 func (f Functions) ResetAfter(s State, now int64) int64 {
 	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
 }
 
-// Delay is how long the cost that was taken last has to be held back. It is 0
+// Delay returns how long the cost that was taken last has to be held back. It is 0
 // unless the limit Delays.
 func (f Functions) Delay(s State, now int64) int64 {
 	if d, ok := f.algorithm.(interface {
@@ -78,20 +78,20 @@ func (f Functions) Delay(s State, now int64) int64 {
 	return 0
 }
 
-// Delays says that the limit admits with a delay, as a LeakyBucket does.
+// Delays reports whether the limit admits with a delay, as a LeakyBucket does.
 func (f Functions) Delays() bool { return algorithm.Delays(f.algorithm) }
 
-// Leases says that units are held under the Lease of their request, as those of a
+// Leases reports whether units are held under the Lease of their request, as those of a
 // Concurrency are.
 func (f Functions) Leases() bool { return algorithm.Leases(f.algorithm) }
 
-// Endless says that units are held until the caller gives them back.
+// Endless reports whether units are held until the caller gives them back.
 func (f Functions) Endless() bool { return algorithm.Endless(f.algorithm) }
 
-// Alone says that the limit cannot be decided together with others.
+// Alone reports whether the limit cannot be decided together with others.
 func (f Functions) Alone() bool { return f.algorithm.Solitary() }
 
-// CountsDenied says that the limit counts costs that it refuses.
+// CountsDenied reports whether the limit counts costs that it refuses.
 func (f Functions) CountsDenied() bool {
 	d, ok := f.algorithm.(interface{ CountsDenied() bool })
 	return ok && d.CountsDenied()
@@ -111,7 +111,7 @@ func (f Functions) AppendNumbers(to []int64, s State) []int64 {
 	return f.algorithm.(algorithm.Saver).AppendState(to, s.state)
 }
 
-// FromNumbers is the state of the numbers. It is not ok if AppendNumbers cannot
+// FromNumbers returns the state of the numbers. It is not ok if AppendNumbers cannot
 // have written them.
 func (f Functions) FromNumbers(numbers []int64) (s State, ok bool) {
 	s.state, ok = f.algorithm.(algorithm.Saver).RestoreState(numbers)

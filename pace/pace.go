@@ -52,8 +52,8 @@ func Do[T any](ctx context.Context, p Pacer, fn func(context.Context) (T, error)
 	return fn(ctx)
 }
 
-// InClass returns a Pacer that takes its turns of p in one class of
-// weir.Options.Weights, whatever class the turns name.
+// InClass returns a Pacer that takes its turns of p in one class of weir.Options.Weights. It ignores the class of a
+// turn.
 func InClass(p Pacer, class int) Pacer { return inClass{p, class} }
 
 type inClass struct {

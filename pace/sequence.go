@@ -45,7 +45,7 @@ func Seq[T any](ctx context.Context, p Pacer, seq iter.Seq[T]) (iter.Seq[T], fun
 	}, why.get
 }
 
-// Seq2 is Seq for pairs.
+// Seq2 works like Seq with pairs.
 func Seq2[K, V any](ctx context.Context, p Pacer, seq iter.Seq2[K, V]) (iter.Seq2[K, V], func() error) {
 	var why refusal
 	return func(yield func(K, V) bool) {
@@ -112,13 +112,13 @@ func pass[T any](ctx context.Context, p Pacer, in <-chan T, out chan<- T) error 
 	}
 }
 
-// refusal is why a paced sequence stopped.
+// refusal is the reason a paced sequence stopped.
 type refusal struct {
 	mu  sync.Mutex
 	err error
 }
 
-// set says whether there is an error.
+// set reports whether there is an error.
 func (r *refusal) set(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

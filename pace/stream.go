@@ -70,7 +70,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 		r.paid += more
 	}
 	if r.slots.Held() {
-		defer r.release() // slots are held while it moves
+		defer r.release() // releases the slots when the Read is over
 	}
 	room := min(len(p), r.paid)
 	n, err = r.source.Read(p[:room])
@@ -82,8 +82,7 @@ func (r *reader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// adapt pays for more next time if the source filled the room it was given, and
-// otherwise for about as much as came.
+// adapt pays for more next time if the source filled its room, and otherwise for about the amount that came.
 func (r *reader) adapt(room, n int) {
 	switch {
 	case n < room:
@@ -134,7 +133,7 @@ func (w *writer) chunk(p []byte) (n int, err error) {
 // toll takes the turns of one stream.
 type toll struct {
 	turns
-	ctx     context.Context // a Read has no context of its own
+	ctx     context.Context // the caller's, because Read has no context
 	largest int             // the largest cost that the limit is known to admit
 }
 
@@ -142,7 +141,7 @@ func newToll(ctx context.Context, p Pacer) toll {
 	return toll{turns: turns{pacer: p}, ctx: ctx, largest: maxChunk}
 }
 
-// pay pays for n bytes, or for as many as the limit admits at once.
+// pay pays for n bytes, or for the most that the limit admits at once.
 func (t *toll) pay(n int) (paid int, err error) {
 	for {
 		paid = min(n, t.largest)

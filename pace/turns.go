@@ -13,7 +13,7 @@ type turns struct {
 	slots weir.Slots
 }
 
-// take waits for a turn.
+// take waits for a turn and takes n units.
 func (t *turns) take(ctx context.Context, n int64) error {
 	err := t.pacer.WaitTurn(ctx, weir.Turn{Cost: n, Slots: &t.slots})
 	if err != nil {
@@ -22,13 +22,12 @@ func (t *turns) take(ctx context.Context, n int64) error {
 	return err
 }
 
-// unused gives back n units that were taken and not used. Slots are released by
-// done.
+// unused gives back n units that were taken and not used. It does not release slots; done does.
 func (t *turns) unused(n int) {
 	if n > 0 && !t.slots.Held() {
 		t.pacer.Record(int64(-n))
 	}
 }
 
-// done releases the slots that are held.
+// done releases the held slots.
 func (t *turns) done() { t.slots.Release() }

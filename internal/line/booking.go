@@ -41,7 +41,7 @@ func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error)
 	return s.bookingAnswer(now, wait, hold), nil
 }
 
-// bookingWait is how long until b could be booked: until its hold is short
+// bookingWait returns how long until b could be booked: until its hold is short
 // enough, until what is booked already leaves room for more, and until a limit
 // with a queue has room.
 func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {

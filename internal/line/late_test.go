@@ -48,7 +48,7 @@ func (l *late) come(callers int) (gone int) {
 	return gone
 }
 
-// fire is the timer after d; it counts the callers that it lets go.
+// fire returns the timer after d; it counts the callers that it lets go.
 func (l *late) fire(d time.Duration) (gone int) {
 	l.now += int64(d)
 	before := l.subject.line.length

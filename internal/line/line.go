@@ -60,7 +60,7 @@ func (q *Lines) now() (at int64, ok bool) {
 	return r.At, ok
 }
 
-// lineOf is the line of s, begun if there is none.
+// lineOf returns the line of s, begun if there is none.
 func (q *Lines) lineOf(s *Subject, now int64) *line {
 	if s.line == nil {
 		s.line = &line{owner: q, subject: s, order: newOrder(q.Weights), totals: newTotals(), since: now, wake: unset}
@@ -68,7 +68,7 @@ func (q *Lines) lineOf(s *Subject, now int64) *line {
 	return s.line
 }
 
-// full says that no more may wait.
+// full reports whether no more may wait.
 func (l *line) full() bool { return l.length >= l.owner.Capacity }
 
 // push adds w at the end. The caller has seen to it that the timer is set.
@@ -174,7 +174,7 @@ func (l *line) arrival(now int64) int64 {
 	return now
 }
 
-// hopeless says that w can never go, since the limit has changed. A booking was
+// hopeless reports whether w can never go, since the limit has changed. A booking was
 // promised an instant and goes all the same.
 func (l *line) hopeless(w *Waiter) bool {
 	return !w.isBooking() && w.n > l.subject.algorithm.Capacity()
@@ -264,7 +264,7 @@ func (l *line) close(now int64) {
 	l.replan(now)
 }
 
-// refusal is the answer of the verbs that do not wait, beside waiting callers.
+// refusal returns the answer of the verbs that do not wait, beside waiting callers.
 func (l *line) refusal(now, n int64) algorithm.Answer {
 	a := l.subject.algorithm
 	state, from := l.plan.tail(l, now)

@@ -38,7 +38,7 @@ func newOrder(weights []int64) order {
 	return o
 }
 
-// next is the waiter whose turn is next; nil if nobody waits.
+// next returns the waiter whose turn is next; nil if nobody waits.
 func (o *order) next() *Waiter {
 	if c := o.nextClass(); c != nil {
 		return c.first
@@ -94,7 +94,7 @@ func (o *order) remove(w *Waiter) {
 	w.previous, w.next = nil, nil
 }
 
-// fromEnd is the n-th waiter from the end of the only class; nil if n is 0.
+// fromEnd returns the n-th waiter from the end of the only class; nil if n is 0.
 func (o *order) fromEnd(n int) (w *Waiter) {
 	for ; n > 0; n-- {
 		if w == nil {

@@ -26,7 +26,7 @@ type mark struct {
 // markEvery is the distance of marks in waiters, unless a state is larger.
 const markEvery = 64
 
-// tail is the planned state and the instant, not before now, from which on it
+// tail returns the planned state and the instant, not before now, from which on it
 // holds.
 func (p *plan) tail(l *line, now int64) (algorithm.State, int64) {
 	if state, at, ok := l.summed(); ok {
@@ -100,7 +100,7 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	p.drop()
 }
 
-// planBefore is the planned state before the turn of a newcomer: not the tail
+// planBefore returns the planned state before the turn of a newcomer: not the tail
 // where its class goes before others.
 func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	if len(l.order.classes) == 1 {

@@ -40,11 +40,11 @@ func (s *Subject) wrote() {
 	s.stamp = s.lastStamp
 }
 
-// AtRest says that the state is the whole subject: nobody waits, and no promised
+// AtRest reports whether the state is the whole subject: nobody waits, and no promised
 // instant lies ahead.
 func (s *Subject) AtRest(now int64) bool { return s.line == nil && s.promised <= now }
 
-// Idle says that the subject answers like a fresh one from now on.
+// Idle reports whether the subject answers like a fresh one from now on.
 func (s *Subject) Idle(now int64) bool {
 	return s.AtRest(now) && algorithm.Idle(s.algorithm, s.State, now)
 }
@@ -114,7 +114,7 @@ func (s *Subject) TakeUpTo(now, n int64) (taken int64, answer algorithm.Answer) 
 	return taken, answer
 }
 
-// Peek is the answer that Take would give.
+// Peek returns the answer that Take would give.
 func (s *Subject) Peek(now, n int64) algorithm.Answer {
 	if n < 0 {
 		return Never
@@ -190,10 +190,10 @@ func (s *Subject) replan(now int64) {
 	}
 }
 
-// HasLine says that callers wait for the subject, or did until just now.
+// HasLine reports whether callers wait for the subject, or did until just now.
 func (s *Subject) HasLine() bool { return s.line != nil }
 
-// Waiting is the number of waiting callers. Bookings are not among them.
+// Waiting returns the number of waiting callers. Bookings are not among them.
 func (s *Subject) Waiting(now int64) int {
 	if !s.advance(now) {
 		return 0

@@ -89,7 +89,7 @@ func (t *totals) unlink(r *run) {
 	}
 }
 
-// behind is how many waiters stand behind a run.
+// behind returns how many waiters stand behind a run.
 func (t *totals) behind(r *run) (waiters int) {
 	for u := t.last; u != r; u = u.previous {
 		waiters += u.waiters
@@ -97,7 +97,7 @@ func (t *totals) behind(r *run) (waiters int) {
 	return waiters
 }
 
-// inTurn says that all arrived before the head of the line is due, and that none
+// inTurn reports whether all arrived before the head of the line is due, and that none
 // was promised an instant: then only the costs decide who goes when.
 func (t *totals) inTurn() bool { return t.bookings == 0 && !t.ranBack }
 

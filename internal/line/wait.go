@@ -102,7 +102,7 @@ func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error
 	return nil
 }
 
-// turnIn is how long a turn would have to wait if nobody else came, and whether
+// turnIn returns how long a turn would have to wait if nobody else came, and whether
 // a limit with a queue of its own has room for it.
 func (s *Subject) turnIn(now int64, t Turn) (wait int64, room bool) {
 	state, from := s.State, now

@@ -17,10 +17,10 @@ type Waiter struct {
 	previous, next *Waiter // in its class
 }
 
-// isBooking says that nobody sleeps in this place.
+// isBooking reports whether nobody sleeps in this place.
 func (w *Waiter) isBooking() bool { return w.done == nil }
 
-// spentAt is the instant to take the units of a booking at.
+// spentAt returns the instant to take the units of a booking at.
 func (w *Waiter) spentAt(a algorithm.Algorithm) int64 {
 	if algorithm.Planned(a) {
 		return w.promised - 1

@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// counted is an algorithm that counts its takes: a plan makes one for each
+// counted returns an algorithm that counts its takes: a plan makes one for each
 // waiter that it looks at.
 func counted(a algorithm.Algorithm, takes *int) algorithm.Algorithm {
 	switch a := a.(type) {
@@ -151,7 +151,7 @@ func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 	}
 }
 
-// fresh is a refusal by a plan that is made from the start, waiter by waiter.
+// fresh returns a refusal by a plan that is made from the start, waiter by waiter.
 func (c *crowd) fresh(n int64) algorithm.Answer {
 	l := c.subject.line
 	kept, ranBack := l.plan, l.ranBack

@@ -111,7 +111,7 @@ func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
 	return len(c.Parts) == 1 && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
 }
 
-// sameState is the request with the rule's name and the key of q; nil if there
+// sameState returns the request with the rule's name and the key of q; nil if there
 // is none.
 func sameState(requests []Request, q *Request) *Request {
 	for i := range requests {

@@ -64,20 +64,20 @@ func cutOrdinal(state, name string) (ordinal string, ok bool) {
 	return state[len(name):], true
 }
 
-// Made says that the rule was made by NewRule.
+// Made reports whether the rule was made by NewRule.
 func (c *Compiled) Made() bool { return c != nil && len(c.Parts) > 0 }
 
-// Delays says that the rule admits with a delay.
+// Delays reports whether the rule admits with a delay.
 func (c *Compiled) Delays() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Delays })
 }
 
-// Leases says that the rule holds units under an identity.
+// Leases reports whether the rule holds units under an identity.
 func (c *Compiled) Leases() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Leases })
 }
 
-// Alone says that no other request can be decided together with one under the
+// Alone reports whether no other request can be decided together with one under the
 // rule: it delays, or writes what it refuses.
 func (c *Compiled) Alone() bool { return c.Parts[0].Algorithm.Solitary() }
 

@@ -18,7 +18,7 @@ func IsName(name string) bool {
 	return name != "" && len(name) <= MaxName && !strings.ContainsAny(name, "=\x00")
 }
 
-// IdentityOf is the identity in the name of a state. It is not ok if no part has
+// IdentityOf returns the identity in the name of a state. It is not ok if no part has
 // that name.
 func IdentityOf(state string) (identity string, ok bool) {
 	name, rest, _ := strings.Cut(state, "\x00")
