@@ -9,8 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Call is the requests of one call of an engine, checked and merged. Its parts
-// are decided together, all or nothing.
+// Call is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
 type Call struct {
 	Op    Op
 	Parts []Part
@@ -19,19 +18,19 @@ type Call struct {
 // Part is one limit of one key in a call.
 type Part struct {
 	Functions
-	Request weir.Request // merged: Cost is the sum of the costs of one rule and key
+	Request weir.Request // merged: Cost is the sum for one rule and key
 	Limit   int          // index of the limit in Request.Rule.Limits()
-	Name    string       // of the states of the limit: see StateNames
-	State   State        // what the key has used; NewCall sets that of a key never seen
-	Changed bool         // Decide changed the state, so it is to be stored
+	Name    string       // of the limit's states: see StateNames
+	State   State        // the state before the decision; NewCall sets it to fresh
+	Changed bool         // Decide changed the state, so the engine must store it
 }
 
-// StateKey names the state of the part among all states of an engine: the Name
-// and the key, joined by a NUL byte.
+// StateKey returns the name of the part's state among all states of an engine: the Name and the key, joined by a NUL
+// byte.
 func (p *Part) StateKey() string { return p.Name + "\x00" + p.Request.Key }
 
-// NewCall checks and merges the requests of a call and lays out its parts. The
-// error is a *weir.RequestError, or says that ctx has ended.
+// NewCall checks and merges the requests of a call and makes its parts. The error is a *weir.RequestError, or that of
+// ctx.
 func NewCall(ctx context.Context, op Op, requests []weir.Request) (*Call, error) {
 	merged, err := Merge(op, requests)
 	if err != nil {

@@ -1,17 +1,15 @@
-// Package enginekit has everything that a weir.Engine needs, in any package.
+// Package enginekit helps to write a weir.Engine in any package.
 //
-// An engine stores the states of keys. [New] makes an engine of one function: it
-// gets a [Call] whose requests are checked and merged, loads the State of each
-// [Part], calls [Call.Decide], and stores the states that changed. The example is
-// a whole engine over a map and a mutex; docs/engines.md walks through it.
+// An engine stores the states of keys. [New] makes an engine from one function. The function gets a [Call] whose
+// requests are checked and merged, loads the State of each [Part], calls [Call.Decide], and stores the states that
+// changed. The example is a complete engine over a map and a mutex; docs/engines.md explains it.
 //
-// An engine that decides elsewhere, as in a script of a database, needs other
-// pieces. [Merge] checks and merges requests. [Keep] keeps what the engine makes
-// of a rule. [FunctionsOf] evaluates a stored state in the engine's own unit of
-// time. [Compose] makes an answer of what was measured of each part. [Check] and
-// [CheckEach] are the checks of two other methods, and [weir.Reserve] is a third.
+// An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
+// requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
+// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check] and [CheckEach] implement
+// checks of two methods, and [weir.Reserve] implements Reserve.
 //
-// Package limittest proves that an engine decides as package weir documents.
+// Package limittest tests that an engine decides as package weir documents.
 package enginekit
 
 import (
@@ -21,7 +19,7 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Op is what a call asks of its engine.
+// Op names an operation of an engine.
 type Op string
 
 // The operations of an engine.
@@ -32,14 +30,13 @@ const (
 	Reset  Op = rule.OpReset
 )
 
-// CannotDecide wraps the reason why an engine could not decide. It is for calls
-// that certainly counted nothing: see [weir.MayHaveCounted].
+// CannotDecide wraps the reason an engine could not decide. Use it for calls that certainly counted nothing: see
+// [weir.MayHaveCounted].
 func CannotDecide(op Op, err error) error { return rule.CannotDecide(string(op), err) }
 
-// Merge checks the requests of a call and sums the costs of requests with the
-// same rule and key into the first of them. It returns the requests themselves
-// if there is nothing to sum. The error is a *weir.RequestError. Every engine
-// calls Merge, or NewCall, before it writes anything.
+// Merge checks the requests of a call and sums the costs of requests with the same rule and key into the first of
+// them. It returns requests itself if there is nothing to sum. The error is a *weir.RequestError. Every engine calls
+// Merge or NewCall before it writes anything.
 func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
 	if problem := rule.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
@@ -60,7 +57,7 @@ func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
 	return firstOf(merged, requests), nil
 }
 
-// firstOf returns the first request of each merged one, with the cost of that.
+// firstOf returns the first request of each merged one, with the merged cost.
 func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
 	first := make([]weir.Request, 0, len(merged))
 	for _, q := range requests {
@@ -79,17 +76,15 @@ func requestError(op Op, p *rule.Problem) error {
 	return &weir.RequestError{Op: string(op), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
 
-// Keep returns what an engine made of a rule when it first saw it, and calls make
-// if there is nothing. A rule keeps one value: where engines of different types T
-// ask in turn, each makes its own anew.
+// Keep returns the value that an engine stored with a rule, and calls make if there is none. A rule stores one value,
+// so engines with different types T replace each other's values.
 func Keep[T any](r *weir.Rule, make func(*weir.Rule) *T) *T {
 	return rule.Keep(rule.Of(r), func() *T { return make(r) })
 }
 
-// StateNames names the states that a key has under a rule, one for each of
-// Limits: the rule's name, the limit's kind with its period, and the ordinal
-// among equals, joined by NUL bytes. None of the three holds a NUL. Rules of one
-// name share the states whose names are equal.
+// StateNames returns the names of a key's states under a rule, one for each of Limits. A name joins the rule's name,
+// the limit's kind with its period, and the ordinal among equal limits with NUL bytes, which none of the three
+// contains. Rules with the same name share the states with equal names.
 func StateNames(r *weir.Rule) []string {
 	parts := rule.Of(r).Parts
 	names := make([]string, len(parts))
@@ -99,8 +94,8 @@ func StateNames(r *weir.Rule) []string {
 	return names
 }
 
-// Check returns the Check of an engine. It refuses rules that NewRule did not make,
-// and returns what holds reports of the others; a nil holds accepts all.
+// Check implements the Check of an engine. It refuses rules that NewRule did not make, and returns the errors of
+// holds for the others. A nil holds accepts every rule.
 func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 	var problems []error
 	for i, r := range rules {

@@ -8,19 +8,16 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// State is what a limit remembers of one key. It is used once: after Take or
-// Give, only the state that they return is valid.
+// State is what a limit stores for one key. It is used once: after Take or Give, only the returned state is valid.
 type State struct{ state algorithm.State }
 
-// Functions are one limit as pure functions over the state of a key. Instants and
-// durations are int64 values in the ticks that FunctionsOf was given, and those
-// of a Part are in nanoseconds; [weir.Never] is the longest duration in all of
-// them. The zero value is of no use.
+// Functions are one limit as pure functions over the state of a key. Instants and durations are int64 values in the
+// ticks passed to FunctionsOf; those of a Part are in nanoseconds. [weir.Never] is the longest duration in all units.
+// The zero value is not usable.
 type Functions struct{ algorithm algorithm.Algorithm }
 
-// FunctionsOf makes the functions of a limit in ticks, such as the microseconds
-// of a database. The error is a *weir.LimitError: the limit is out of bounds, no
-// rule holds it, or its durations are not whole ticks.
+// FunctionsOf returns the functions of a limit in ticks, such as the microseconds of a database. The error is a
+// *weir.LimitError: the limit is out of bounds, no rule holds it, or its durations are not whole ticks.
 func FunctionsOf(l weir.Limit, tick time.Duration) (Functions, error) {
 	a, err := rule.AlgorithmOf(l, tick)
 	return Functions{a}, err
@@ -29,11 +26,10 @@ func FunctionsOf(l weir.Limit, tick time.Duration) (Functions, error) {
 // Capacity returns the largest cost that a fresh key admits.
 func (f Functions) Capacity() int64 { return f.algorithm.Capacity() }
 
-// Fresh returns the state of a key never seen.
+// Fresh returns the state of a new key.
 func (f Functions) Fresh() State { return State{f.algorithm.Fresh()} }
 
-// Wait returns the time until a cost is admitted: 0 is now, and weir.Never a cost
-// above the capacity.
+// Wait returns the time until a cost is admitted: 0 means now, and weir.Never a cost above the capacity.
 func (f Functions) Wait(s State, now, cost int64) int64 {
 	switch {
 	case cost <= 0:
@@ -44,14 +40,14 @@ func (f Functions) Wait(s State, now, cost int64) int64 {
 	return f.algorithm.Wait(s.state, now, cost)
 }
 
-// Take returns the state after a cost of at least 1 was taken, whether it fits or not.
-// The lease holds the units if the limit Leases.
+// Take returns the state after a cost of at least 1 was taken, even if it does not fit. The lease holds the units if
+// the limit Leases.
 func (f Functions) Take(s State, now, cost int64, lease uint64) State {
 	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
 }
 
-// Give returns the state after at least 1 unit came back, of those that the lease
-// holds if the limit Leases. It is never better than fresh.
+// Give returns the state after at least 1 unit was given back, from those that the lease holds if the limit Leases.
+// It is never better than fresh.
 func (f Functions) Give(s State, now, units int64, lease uint64) State {
 	part := [1]algorithm.Part{{Algorithm: f.algorithm, State: s.state, Cost: -units, Lease: lease}}
 	algorithm.Record(part[:], now)
@@ -61,14 +57,13 @@ func (f Functions) Give(s State, now, units int64, lease uint64) State {
 // Room returns the largest cost that is admitted now.
 func (f Functions) Room(s State, now int64) int64 { return f.algorithm.Room(s.state, now) }
 
-// ResetAfter returns the time until the state answers like a fresh one. An engine may
-// forget it then, unless its clock can run backwards.
+// ResetAfter returns the time until the state answers like a fresh one. An engine may then evict it, unless its clock
+// can run backwards.
 func (f Functions) ResetAfter(s State, now int64) int64 {
 	return f.algorithm.Wait(s.state, now, f.algorithm.Capacity())
 }
 
-// Delay returns how long the cost that was taken last has to be held back. It is 0
-// unless the limit Delays.
+// Delay returns how long the last cost taken must be held back. It is 0 unless the limit Delays.
 func (f Functions) Delay(s State, now int64) int64 {
 	if d, ok := f.algorithm.(interface {
 		Delay(s algorithm.State, now int64) int64
@@ -85,7 +80,7 @@ func (f Functions) Delays() bool { return algorithm.Delays(f.algorithm) }
 // Concurrency are.
 func (f Functions) Leases() bool { return algorithm.Leases(f.algorithm) }
 
-// Endless reports whether units are held until the caller gives them back.
+// Endless reports whether units are held until the caller releases them.
 func (f Functions) Endless() bool { return algorithm.Endless(f.algorithm) }
 
 // Alone reports whether the limit cannot be decided together with others.
@@ -111,8 +106,7 @@ func (f Functions) AppendNumbers(to []int64, s State) []int64 {
 	return f.algorithm.(algorithm.Saver).AppendState(to, s.state)
 }
 
-// FromNumbers returns the state of the numbers. It is not ok if AppendNumbers cannot
-// have written them.
+// FromNumbers returns the state of the numbers. ok is false if AppendNumbers cannot have written them.
 func (f Functions) FromNumbers(numbers []int64) (s State, ok bool) {
 	s.state, ok = f.algorithm.(algorithm.Saver).RestoreState(numbers)
 	return s, ok

@@ -7,8 +7,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Measure is what an engine measured elsewhere, as in a script of a database, of
-// one part of a call.
+// Measure is what an engine measured of one part of a call, for example in a database script.
 type Measure struct {
 	Cost     int64
 	Capacity int64
@@ -22,9 +21,8 @@ type Measure struct {
 	CountsDenied bool // the call wrote a cost that it refused
 }
 
-// Compose makes the answer to a call of what was measured of its parts. It is
-// decided by the verbs that decide every call. Binding is the index of the part
-// that Decision.Rule and Decision.Key are to name.
+// Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
+// engine. binding is the index of the part for Decision.Rule and Decision.Key.
 func Compose(op Op, measures []*Measure) (d weir.Decision, binding int) {
 	var space [4]algorithm.Part
 	parts := space[:0]
@@ -35,8 +33,8 @@ func Compose(op Op, measures []*Measure) (d weir.Decision, binding int) {
 	return decision(&answer), answer.Binding
 }
 
-// measured is a limit whose functions answer what was measured. Its state says
-// whether the call wrote: A is 0 before and 1 after.
+// measured is a limit whose functions return the measurements. Its state records whether the call wrote: A is 0
+// before and 1 after.
 type measured struct{ m *Measure }
 
 func (x measured) Wait(s algorithm.State, _, n int64) int64 {
@@ -61,8 +59,8 @@ func (x measured) Capacity() int64 { return x.m.Capacity }
 
 func (measured) Solitary() bool { return false }
 
-// CountsDenied makes Take write what it refuses.
+// CountsDenied returns true if Take writes what it refuses.
 func (x measured) CountsDenied() bool { return x.m.CountsDenied }
 
-// Delay makes Take and Peek tell it.
+// Delay returns the measured delay, for Take and Peek.
 func (x measured) Delay(algorithm.State, int64) int64 { return int64(x.m.Delay) }

@@ -6,13 +6,11 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// New makes an engine of a function that answers calls, one at a time for each
-// state. It must load the State of every part, call [Call.Decide], and store the
-// states that changed, so that no other call decides by the same states
-// meanwhile. It returns the decision, or an error if it could not decide.
+// New returns an engine that decides with a function. The function loads the State of every part, calls
+// [Call.Decide], and stores the states that changed. Meanwhile no other call may use these states. It returns the
+// decision, or an error if it could not decide.
 //
-// Holds reports, for Check, the limits of a rule that the engine cannot hold; nil
-// if it holds all.
+// holds returns, for Check, the limits of a rule that the engine cannot hold. A nil holds accepts all rules.
 func New(decide func(context.Context, *Call) (weir.Decision, error), holds func(*weir.Rule) error) weir.Engine {
 	return &engine{decide, holds}
 }

@@ -4,24 +4,21 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Booking is a cost that was taken for an instant promised to the caller. While
-// a promised instant lies ahead, only the newest booking can be undone, and
-// exactly. Nothing comes back from any other, because nobody may overtake a
-// promised instant.
+// Booking is a cost taken for an instant promised to the caller. Until that instant, only the newest booking can be
+// undone, and exactly. Any other booking gives nothing back, because no caller may overtake a promised instant.
 type Booking struct {
 	Cost     int64
-	Identity uint64 // that slots are held by
-	Open     bool   // it was taken, and is not settled
+	Identity uint64 // the identity that holds its slots
+	Open     bool   // taken, and not settled
 
 	bookedAt             int64
 	before               algorithm.State
 	promisedBefore       int64
 	stampBefore, stampOf uint64
-	waiter               *Waiter // its place in line, if it has one
+	waiter               *Waiter // its place in line, or nil
 }
 
-// Book decides on b for the earliest instant that is at most longest away, and
-// takes it.
+// Book decides on b for the earliest instant within longest, and takes it.
 func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error) {
 	switch {
 	case b.Cost < 0:
@@ -41,9 +38,8 @@ func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error)
 	return s.bookingAnswer(now, wait, hold), nil
 }
 
-// bookingWait returns how long until b could be booked: until its hold is short
-// enough, until what is booked already leaves room for more, and until a limit
-// with a queue has room.
+// bookingWait returns the time until b can be booked: until its hold is short enough, the bookings leave room for it,
+// and a limit with a queue has room.
 func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {
 	wait := max(hold-longest, algorithm.Backlog(s.algorithm, s.State, now, n), 0)
 	if hold == algorithm.Never {
@@ -68,7 +64,7 @@ func (s *Subject) bookNow(b *Booking, now, hold int64) {
 	b.stampOf = s.stamp
 }
 
-// bookingAnswer describes a booking, which was made if wait is 0.
+// bookingAnswer describes a booking. A wait of 0 means that it was made.
 func (s *Subject) bookingAnswer(now, wait, hold int64) algorithm.Answer {
 	a := s.Peek(now, 0)
 	a.Allowed, a.RetryAfter, a.Delay = wait == 0, wait, 0
@@ -78,8 +74,8 @@ func (s *Subject) bookingAnswer(now, wait, hold int64) algorithm.Answer {
 	return a
 }
 
-// bookInLine gives b a place behind the waiting callers, if its turn can be
-// promised: not where callers of another class may still come in between.
+// bookInLine gives b a place behind the waiting callers if its turn can be promised. It cannot if callers of another
+// class may still come first.
 func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	l := s.line
 	hold, room := s.turnIn(now, Turn{Cost: b.Cost})
@@ -101,8 +97,8 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	return a
 }
 
-// Settle says what the booking really cost: the difference comes back, or is
-// recorded on top. It does nothing on a booking that is not open.
+// Settle reports the true cost of the booking. It gives the difference back, or records it in addition. It does
+// nothing on a booking that is not open.
 func (s *Subject) Settle(b *Booking, now, actual int64) {
 	if !b.Open {
 		return
@@ -123,8 +119,7 @@ func (s *Subject) Settle(b *Booking, now, actual int64) {
 	}
 }
 
-// Finish says that the work of a booking was done: slots come back, and other
-// units stay spent.
+// Finish reports that the work of a booking was done: it releases slots, and other units stay spent.
 func (s *Subject) Finish(b *Booking, now int64) {
 	if algorithm.Leases(s.algorithm) {
 		s.Settle(b, now, 0)
@@ -133,8 +128,7 @@ func (s *Subject) Finish(b *Booking, now int64) {
 	}
 }
 
-// undo takes the newest booking back, all of it or all but actual. What stays
-// goes at the instant that was promised.
+// undo undoes the newest booking except for actual units, which keep their promised instant.
 func (s *Subject) undo(b *Booking, actual int64) {
 	if actual > 0 {
 		s.State = algorithm.Rebook(s.algorithm, b.before, s.State, b.bookedAt, b.Cost, actual)
@@ -145,8 +139,7 @@ func (s *Subject) undo(b *Booking, actual int64) {
 	s.stamp, s.promised = b.stampBefore, b.promisedBefore
 }
 
-// unbookInLine takes b out of the line, or makes it cheaper, unless an instant
-// was promised to a booking behind it.
+// unbookInLine takes b out of the line, or reduces its cost, unless a later booking has a promised instant.
 func (s *Subject) unbookInLine(b *Booking, now, actual int64) {
 	behind := false
 	for w := range s.line.order.all {

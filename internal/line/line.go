@@ -1,11 +1,9 @@
-// Package line holds the callers that wait for one limit, in this process. A
-// Subject is what is limited: its verbs decide, and refuse while callers wait.
-// Lines.Join and Lines.Await wait for a turn, and Subject.Book takes a cost for an
-// instant to come.
+// Package line queues the callers that wait for one limit, in this process. A Subject is the limited thing: its
+// methods decide, and refuse while callers wait. Lines.Join and Lines.Await wait for a turn, and Subject.Book takes a
+// cost for a later instant.
 //
-// The package knows algorithms and clocks. Its owner gives it a lock, a clock and
-// the classes, and it answers with algorithm.Answer and the refusals of
-// refusal.go.
+// The package knows algorithms and clocks. Its owner provides a lock, a clock and the classes. It answers with
+// algorithm.Answer and the errors of refusal.go.
 package line
 
 import (
@@ -18,49 +16,44 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 )
 
-// line is the waiting callers of a subject, first come, first served (or by
-// weight: order.go). Nobody polls and there is no goroutine: one timer stands for
-// the head of the line, and when it fires, every caller whose turn has come is
-// let go. Every method but fire needs the owner's lock.
+// line is the queue of a subject's waiting callers, in order of arrival or by weight (order.go). It needs no polling
+// and no goroutine: one timer stands for the head of the line and releases every caller whose turn has come. Every
+// method except fire needs the owner's lock.
 //
-// Units are taken from the state when a waiter is let go, not when it joins. So a
-// waiter that withdraws has cost nothing, and those behind it move forward. Where
-// the limit plans (a bucket), the units are spent as of the instant that was due,
-// and a late wake-up loses nothing. Where it is strict (a gate, a log, a window),
-// they are spent at the instant of the release, and a late wake-up breaks no
-// promise.
+// Units are taken from the state when a waiter is released, not when it joins. A waiter that withdraws has therefore
+// cost nothing, and later waiters move forward. A limit that plans (a bucket) spends the units as of the instant that
+// was due, so a late wake-up loses nothing. A strict limit (a gate, a log, a window) spends them at the instant of
+// the release, so a late wake-up breaks no promise.
 type line struct {
 	owner   *Lines
 	subject *Subject
 	order   order
 	totals
 	timer    *time.Timer
-	wake     int64    // when the timer fires; unset if it will not
-	released *wakeUps // while the timer fires
-	// since is the last instant that the state was changed at: nobody is due
-	// before it.
+	wake     int64    // when the timer fires; unset if it is not set
+	released *wakeUps // during a call of the timer
+	// since is the instant of the last change of the state. No waiter is due before it.
 	since int64
 	plan  plan
-	// lateness is how late the timer was, and newcomers to an empty line are
-	// credited with it until creditEnds.
+	// lateness is how late the timer was. Newcomers to an empty line are credited with it until creditEnds.
 	lateness, creditEnds int64
 }
 
-// Lines are the lines of one owner: what its subjects share.
+// Lines are the lines of one owner, with what its subjects share.
 type Lines struct {
 	Lock     *sync.Mutex // the owner's lock; it guards the subjects
 	Clock    *clock.Clock
-	Weights  []int64 // of the classes, each 1 to MaxWeight; none is one class
-	Capacity int     // how many may wait at once for one subject
+	Weights  []int64 // of the classes, each 1 to MaxWeight; empty means one class
+	Capacity int     // bound on the callers that wait for one subject
 }
 
-// now reads the clock where a panic of it must not pass.
+// now reads the clock, for callers through which a panic of the clock must not pass.
 func (q *Lines) now() (at int64, ok bool) {
 	r, ok := q.Clock.ReadSafely()
 	return r.At, ok
 }
 
-// lineOf returns the line of s, begun if there is none.
+// lineOf returns the line of s, and begins one if needed.
 func (q *Lines) lineOf(s *Subject, now int64) *line {
 	if s.line == nil {
 		s.line = &line{owner: q, subject: s, order: newOrder(q.Weights), totals: newTotals(), since: now, wake: unset}
@@ -68,18 +61,17 @@ func (q *Lines) lineOf(s *Subject, now int64) *line {
 	return s.line
 }
 
-// full reports whether no more may wait.
+// full reports whether the line has no room.
 func (l *line) full() bool { return l.length >= l.owner.Capacity }
 
-// push adds w at the end. The caller has seen to it that the timer is set.
+// push adds w at the end. The caller has set the timer.
 func (l *line) push(w *Waiter) {
 	l.totals.add(w)
 	l.order.push(w)
 	l.plan.extend(l, w)
 }
 
-// withdraw takes w out before its turn. If it was the head, the next one is due
-// from now on at the earliest.
+// withdraw removes w before its turn. If w was the head, the next waiter is due from now on at the earliest.
 func (l *line) withdraw(w *Waiter, now int64) {
 	head := l.order.next() == w
 	l.plan.withdrawn(l, w)
@@ -89,27 +81,27 @@ func (l *line) withdraw(w *Waiter, now int64) {
 	}
 }
 
-// remove takes w out of the line without charging its class.
+// remove removes w without charging its class.
 func (l *line) remove(w *Waiter) {
 	l.order.remove(w)
 	l.totals.remove(w)
 }
 
-// replan follows a change of the state or the limit.
+// replan reschedules the line after a change of the state or the limit.
 func (l *line) replan(now int64) {
 	l.plan.drop()
 	l.resume(now)
 }
 
-// resume goes on with nobody due before now.
+// resume continues with no waiter due before now.
 func (l *line) resume(now int64) {
 	l.since = max(l.since, now)
 	l.ranBack = l.ranBack || now < l.newest
 	l.advance(now)
 }
 
-// fire is the timer. The waiters whose turn has come are woken when the lock is
-// free again: they are many, and each will want it.
+// fire runs when the timer fires. It wakes the released waiters after it has released the lock, because each of them
+// will take it.
 func (l *line) fire() {
 	var due wakeUps
 	l.owner.Lock.Lock()
@@ -125,8 +117,8 @@ func (l *line) fire() {
 	due.wake()
 }
 
-// advance lets go every waiter whose turn has come and sets the timer for the next.
-// An empty line ends, if it is not about to be taken up again.
+// advance releases every waiter whose turn has come and sets the timer for the next one. It ends an empty line,
+// unless newcomers still have credit.
 func (l *line) advance(now int64) {
 	for w := l.order.next(); w != nil; w = l.order.next() {
 		if l.hopeless(w) {
@@ -148,11 +140,10 @@ func (l *line) advance(now int64) {
 	l.end()
 }
 
-// noteLateness notes how late the timer was. Callers that come straight back
-// would have come that much earlier, had they been let go in time. So a plan that
-// has run dry goes on where it stopped for callers that come until then: a timer
-// that is late (on Linux often by 1 ms) does not cost throughput. The credit is
-// never above the lateness, nor above maxLate.
+// noteLateness records how late the timer was. Callers that return at once would have come earlier if they had been
+// released in time. An empty line therefore continues its plan where it stopped for callers that come within the
+// lateness, so that a late timer (on Linux often by 1 ms) costs no throughput. The credit is at most the lateness and
+// at most maxLate.
 func (l *line) noteLateness(now int64) {
 	w := l.order.next()
 	if w == nil || !algorithm.Planned(l.subject.algorithm) {
@@ -166,7 +157,7 @@ func (l *line) noteLateness(now int64) {
 
 const maxLate = int64(10 * time.Millisecond)
 
-// arrival is when a newcomer counts as come.
+// arrival returns the instant that counts as a newcomer's arrival.
 func (l *line) arrival(now int64) int64 {
 	if l.length == 0 && now < l.creditEnds {
 		return min(now, max(l.since, now-l.lateness))
@@ -174,16 +165,15 @@ func (l *line) arrival(now int64) int64 {
 	return now
 }
 
-// hopeless reports whether w can never go, since the limit has changed. A booking was
-// promised an instant and goes all the same.
+// hopeless reports whether w can never be released, after a change of the limit. A booking keeps its promised instant
+// and is released anyway.
 func (l *line) hopeless(w *Waiter) bool {
 	return !w.isBooking() && w.n > l.subject.algorithm.Capacity()
 }
 
-// due is when the head of the line may go, and the instant to take its units
-// at. A plan takes them when they were asked for, as a debt: taken at the due
-// instant, which is rounded up to a nanosecond, the rounding would pile up. For
-// the same reason a booking takes them just before the instant it was promised.
+// due returns when the head of the line is released, and the instant at which its units are taken. A limit that plans
+// takes them as of the arrival, as a debt. Taking them at the due instant would accumulate its rounding to a
+// nanosecond. For the same reason a booking takes them just before its promised instant.
 func (l *line) due(w *Waiter, now int64) (from, at int64) {
 	s := l.subject
 	switch {
@@ -196,7 +186,7 @@ func (l *line) due(w *Waiter, now int64) (from, at int64) {
 	return now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.n))
 }
 
-// spend takes the units of the head of the line and lets it go.
+// spend takes the units of the head of the line and releases it.
 func (l *line) spend(w *Waiter, from, at int64) {
 	s := l.subject
 	s.spend(from, w.n, w.lease)
@@ -213,7 +203,7 @@ func (l *line) spend(w *Waiter, from, at int64) {
 	}
 }
 
-// release sends w away with an error.
+// release ends the wait of w with an error.
 func (l *line) release(w *Waiter, err error) {
 	l.remove(w)
 	if !w.isBooking() {
@@ -221,13 +211,12 @@ func (l *line) release(w *Waiter, err error) {
 	}
 }
 
-// unset is the wake of a timer that is not running.
+// unset is the wake of a timer that is not set.
 const unset = math.MaxInt64
 
-// sleep sees to it that the timer fires at an instant to come, or before: it
-// then sets itself anew, which is cheaper than to move it at every step. The
-// clock is read again, since the time of the verb may be a little old by now, or
-// given by the caller.
+// sleep makes the timer fire at a later instant or before. The timer then sets itself again, which is cheaper than
+// moving it at every change. sleep reads the clock again, because the time of the method may be old, or given by the
+// caller.
 func (l *line) sleep(at int64) {
 	if at >= l.wake {
 		return
@@ -245,7 +234,7 @@ func (l *line) sleep(at int64) {
 	l.wake = at
 }
 
-// end closes an empty line: an idle subject costs nothing.
+// end removes an empty line, so that an idle subject costs nothing.
 func (l *line) end() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -253,8 +242,7 @@ func (l *line) end() {
 	l.subject.line = nil
 }
 
-// close sends the waiting callers away. The bookings stay, since their instants
-// were promised.
+// close ends the waits of all callers. Bookings stay, since their instants were promised.
 func (l *line) close(now int64) {
 	for _, w := range slices.Collect(l.order.all) {
 		if !w.isBooking() {
@@ -264,7 +252,7 @@ func (l *line) close(now int64) {
 	l.replan(now)
 }
 
-// refusal returns the answer of the verbs that do not wait, beside waiting callers.
+// refusal returns the answer of the methods that do not wait, while callers wait.
 func (l *line) refusal(now, n int64) algorithm.Answer {
 	a := l.subject.algorithm
 	state, from := l.plan.tail(l, now)

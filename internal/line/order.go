@@ -1,11 +1,9 @@
 package line
 
-// order says which waiter comes next: first come, first served within
-// a class, and the classes by weighted fairness. It is start-time fair queueing
-// (Goyal, Vin and Cheng, 1996): each waiter starts, in virtual time, when the
-// one before it in its class has been served its cost divided by the weight,
-// and the earliest start comes first. With one class this is plain arrival
-// order.
+// order chooses the next waiter: by arrival within a class, and between classes by weighted fairness. It is
+// start-time fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it
+// in its class has been served its cost divided by the weight; the earliest start comes first. With one class this is
+// the order of arrival.
 type order struct {
 	classes []class
 	virtual int64 // the start of the waiter served last
@@ -13,18 +11,18 @@ type order struct {
 
 // class is a queue of waiters, linked in order of arrival.
 type class struct {
-	perUnit     int64 // virtual time that one unit takes
+	perUnit     int64 // virtual time of one unit
 	first, last *Waiter
 	start       int64 // of the first waiter
-	finish      int64 // of the waiter served last
+	finish      int64 // of the last waiter served
 }
 
-// fairScale is the virtual time of one unit at weight 1. Weights divide it
-// closely: within one in a thousand to MaxWeight.
+// fairScale is the virtual time of one unit at weight 1. Weights up to MaxWeight divide it with an error below one in
+// a thousand.
 const (
 	fairScale = 1 << 20
 	MaxWeight = 1 << 10
-	fairUnits = 1 << 40 // a larger cost counts as this, so that times fit
+	fairUnits = 1 << 40 // larger costs count as this, so that times fit
 )
 
 func newOrder(weights []int64) order {
@@ -38,7 +36,7 @@ func newOrder(weights []int64) order {
 	return o
 }
 
-// next returns the waiter whose turn is next; nil if nobody waits.
+// next returns the next waiter, or nil for an empty line.
 func (o *order) next() *Waiter {
 	if c := o.nextClass(); c != nil {
 		return c.first
@@ -66,7 +64,7 @@ func (o *order) push(w *Waiter) {
 	c.last = w
 }
 
-// serve takes w, which is next, out of the order and charges its class.
+// serve removes w, which is next, and charges its class.
 func (o *order) serve(w *Waiter) {
 	c := &o.classes[w.class]
 	o.virtual = c.start
@@ -78,7 +76,7 @@ func (o *order) serve(w *Waiter) {
 	}
 }
 
-// remove takes w out without charging its class: those behind it move up.
+// remove removes w without charging its class; later waiters move up.
 func (o *order) remove(w *Waiter) {
 	c := &o.classes[w.class]
 	if w.previous == nil {
@@ -94,7 +92,7 @@ func (o *order) remove(w *Waiter) {
 	w.previous, w.next = nil, nil
 }
 
-// fromEnd returns the n-th waiter from the end of the only class; nil if n is 0.
+// fromEnd returns the n-th waiter from the end of the only class, or nil for n = 0.
 func (o *order) fromEnd(n int) (w *Waiter) {
 	for ; n > 0; n-- {
 		if w == nil {
@@ -116,8 +114,7 @@ func (o *order) rebase() {
 	o.virtual = 0
 }
 
-// all yields the waiters in the order in which they will go, if nobody else
-// comes.
+// all yields the waiters in order of release, without newcomers.
 func (o *order) all(yield func(*Waiter) bool) {
 	if len(o.classes) == 1 {
 		for w := o.classes[0].first; w != nil; w = w.next {

@@ -2,16 +2,13 @@ package line
 
 import "github.com/weirflow/weir/internal/algorithm"
 
-// plan is the state as it will be when everyone in the line has gone, and when
-// that is. It tells a newcomer how long it would wait. It is brought up to date
-// when someone asks, at the price of one decision for each waiter that it does
-// not cover.
+// plan is the state after the release of every waiter in the line, and the instant of that. It gives a newcomer its
+// wait. It is updated on demand, at the price of one decision for each waiter that it does not cover.
 type plan struct {
-	count int // waiters covered, from the head on
+	count int // waiters covered, from the head
 	state algorithm.State
 	at    int64
-	// marks are plans on the way. When a waiter withdraws, the plan goes back to
-	// one and does not start again.
+	// marks are earlier plans. When a waiter withdraws, the plan goes back to a mark and does not start again.
 	marks    []mark
 	fromMark bool // state and at are those of the last mark
 }
@@ -23,11 +20,10 @@ type mark struct {
 	at    int64
 }
 
-// markEvery is the distance of marks in waiters, unless a state is larger.
+// markEvery is the number of waiters between marks, unless a state is large.
 const markEvery = 64
 
-// tail returns the planned state and the instant, not before now, from which on it
-// holds.
+// tail returns the planned state and the instant from which it holds, which is not before now.
 func (p *plan) tail(l *line, now int64) (algorithm.State, int64) {
 	if state, at, ok := l.summed(); ok {
 		return state, max(at, now)
@@ -43,14 +39,14 @@ func (p *plan) begin(l *line, now int64) {
 	}
 }
 
-// drop forgets the plan.
+// drop discards the plan.
 func (p *plan) drop() {
 	clear(p.marks)
 	*p = plan{marks: p.marks[:0]}
 }
 
-// complete covers the rest of the line. A plan that covers nobody begins again:
-// it does not know what was taken since the line ran dry.
+// complete covers the rest of the line. A plan that covers no waiter starts again, because it does not know the units
+// taken since the line was empty.
 func (p *plan) complete(l *line, now int64) {
 	if p.fromMark {
 		m := p.marks[len(p.marks)-1]
@@ -68,7 +64,7 @@ func (p *plan) complete(l *line, now int64) {
 	}
 }
 
-// served follows a waiter that was let go. A planned one went as it was planned.
+// served updates the plan after the release of a waiter, which followed the plan.
 func (p *plan) served(l *line) {
 	if !algorithm.Planned(l.subject.algorithm) {
 		p.drop()
@@ -77,9 +73,8 @@ func (p *plan) served(l *line) {
 	}
 }
 
-// withdrawn follows w, which is about to withdraw. Where only the costs matter,
-// this is the same as if the last waiter of its run withdrew: the plan of those
-// before that one stays.
+// withdrawn updates the plan before w withdraws. If only the costs matter, this equals a withdrawal of the last
+// waiter of its run, so the plan of the waiters before that one stays.
 func (p *plan) withdrawn(l *line, w *Waiter) {
 	if algorithm.Planned(l.subject.algorithm) || len(l.order.classes) > 1 || !l.inTurn() {
 		p.drop()
@@ -100,8 +95,8 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	p.drop()
 }
 
-// planBefore returns the planned state before the turn of a newcomer: not the tail
-// where its class goes before others.
+// planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's class
+// comes before others.
 func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	if len(l.order.classes) == 1 {
 		return l.plan.tail(l, now)
@@ -120,7 +115,7 @@ func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	return p.state, max(p.at, now)
 }
 
-// extend plans one more at the end, where that is where it will go.
+// extend plans a newcomer at the end, if that is its place.
 func (p *plan) extend(l *line, w *Waiter) {
 	switch {
 	case len(l.order.classes) > 1:
@@ -153,8 +148,8 @@ func (p *plan) add(l *line, w *Waiter) {
 	}
 }
 
-// mark notes the plan so far. Marks of large states are as far apart as these
-// are large, so all marks take at most a few bytes for each waiter.
+// mark stores the plan so far. Marks of large states are farther apart, so that all marks take a few bytes per
+// waiter.
 func (p *plan) mark() {
 	since := 0
 	if n := len(p.marks); n > 0 {

@@ -5,34 +5,34 @@ import (
 	"fmt"
 )
 
-// Why a turn or a booking is refused. Any other error of this package is that of
-// the caller's context, as it is.
+// The reasons to refuse a turn or a booking. Any other error of this package is the unchanged error of the caller's
+// context.
 var (
-	// ErrFull: no more callers may wait, or the limit's own queue has no room.
+	// ErrFull means that the line, or the limit's own queue, has no room.
 	ErrFull = errors.New("line: full")
-	// ErrClosed: the owner was closed while the caller waited.
+	// ErrClosed means that the owner was closed during the wait.
 	ErrClosed = errors.New("line: closed")
 )
 
-// TooLargeError says that a cost can never fit the capacity.
+// TooLargeError reports a cost above the capacity.
 type TooLargeError struct{ Cost, Capacity int64 }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("line: cost %d above capacity %d", e.Cost, e.Capacity)
 }
 
-// TooLongError says that the turn would come later than the caller can wait.
+// TooLongError reports a turn that would come later than the caller can wait.
 type TooLongError struct {
-	Need     int64 // how long it would have been; algorithm.Never if nobody knows
-	Bound    int64 // how long the caller can wait
-	Deadline bool  // the deadline of a context sets the bound
+	Need     int64 // the length of the wait; algorithm.Never if unknown
+	Bound    int64 // the longest wait of the caller
+	Deadline bool  // the bound is the deadline of a context
 }
 
 func (e *TooLongError) Error() string {
 	return fmt.Sprintf("line: wait of %d ns above the bound of %d ns", e.Need, e.Bound)
 }
 
-// InvalidError says which field of a turn or a booking is wrong.
+// InvalidError reports an invalid field of a turn or a booking.
 type InvalidError struct{ Field, Reason string }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("line: %s %s", e.Field, e.Reason) }

@@ -6,30 +6,27 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Subject is one thing that is limited: the state under one limit, and the line
-// of the callers that wait for it. Every method needs the owner's lock.
+// Subject is one limited thing: its state under one limit, and the line of its waiting callers. Every method needs
+// the owner's lock.
 //
-// The flow of a verb: first the waiting callers whose turn has come are let go.
-// If callers still wait, the verb refuses: nobody overtakes. Otherwise it decides
-// on the state.
+// A method first releases the callers whose turn has come. If callers still wait, it refuses, so that no caller
+// overtakes. Otherwise it decides on the state.
 type Subject struct {
-	// State is the state of the subject. The owner may keep it elsewhere while
-	// the subject is AtRest.
+	// State is the state of the subject. The owner may store it elsewhere while the subject is AtRest.
 	State algorithm.State
 
 	algorithm algorithm.Algorithm
-	// promised is the latest instant that was promised to a booking, or that a
-	// Take was delayed to. While it lies ahead, only the newest booking can be
-	// undone.
+	// promised is the latest instant promised to a booking or set by the delay of a Take. Until then, only the newest
+	// booking can be undone.
 	promised int64
-	// stamp is the number of the last write, and lastStamp the last number
-	// used. By its stamp a booking knows whether anything was written since.
+	// stamp is the number of the last write, and lastStamp the last number used. A booking compares stamps to find
+	// later writes.
 	stamp, lastStamp uint64
 
-	line *line // nil while nobody waits
+	line *line // nil without waiting callers
 }
 
-// NewSubject makes a subject never seen, whose writes are numbered from stamp on.
+// NewSubject returns an unused subject, whose writes are numbered from stamp on.
 func NewSubject(a algorithm.Algorithm, now int64, stamp uint64) Subject {
 	return Subject{algorithm: a, State: algorithm.Start(a, now), promised: math.MinInt64, lastStamp: stamp}
 }
@@ -40,8 +37,8 @@ func (s *Subject) wrote() {
 	s.stamp = s.lastStamp
 }
 
-// AtRest reports whether the state is the whole subject: nobody waits, and no promised
-// instant lies ahead.
+// AtRest reports whether the state is all that the subject holds: no caller waits, and no promised instant lies
+// ahead.
 func (s *Subject) AtRest(now int64) bool { return s.line == nil && s.promised <= now }
 
 // Idle reports whether the subject answers like a fresh one from now on.
@@ -49,8 +46,7 @@ func (s *Subject) Idle(now int64) bool {
 	return s.AtRest(now) && algorithm.Idle(s.algorithm, s.State, now)
 }
 
-// advance lets go the waiting callers whose turn has come, and says whether
-// others still wait.
+// advance releases the callers whose turn has come, and reports whether others still wait.
 func (s *Subject) advance(now int64) (waiting bool) {
 	if s.line == nil {
 		return false
@@ -63,7 +59,7 @@ func (s *Subject) part(n int64) algorithm.Part {
 	return algorithm.Part{Algorithm: s.algorithm, State: s.State, Cost: n}
 }
 
-// Allow is Take for a bool: it admits only what need not be delayed.
+// Allow decides like Take and returns a bool. It admits only a cost that needs no delay.
 func (s *Subject) Allow(now, n int64) bool {
 	if n < 0 || s.advance(now) && n > 0 {
 		return false
@@ -77,7 +73,7 @@ func (s *Subject) Allow(now, n int64) bool {
 	return allowed
 }
 
-// Take takes cost n if it is admitted now. A negative n never is.
+// Take takes cost n if it is admitted now. It refuses a negative n.
 func (s *Subject) Take(now, n int64) (answer algorithm.Answer) {
 	if n < 0 {
 		return Never
@@ -95,8 +91,8 @@ func (s *Subject) Take(now, n int64) (answer algorithm.Answer) {
 	return answer
 }
 
-// TakeUpTo takes as many units as are admitted now, n at most, and says how many.
-// None is a refusal, which is that of one unit.
+// TakeUpTo takes up to n units, as many as are admitted now, and returns their number. If that is 0, the answer is
+// the refusal of one unit.
 func (s *Subject) TakeUpTo(now, n int64) (taken int64, answer algorithm.Answer) {
 	if n < 0 {
 		return 0, Never
@@ -126,10 +122,10 @@ func (s *Subject) Peek(now, n int64) algorithm.Answer {
 	return algorithm.Peek(parts[:], now)
 }
 
-// Record counts n whether it fits or not, and plans the waiting callers anew.
+// Record counts n even if it does not fit, and reschedules the waiting callers.
 func (s *Subject) Record(now, n int64) algorithm.Answer { return s.RecordFor(now, n, 0) }
 
-// RecordFor is Record of units that identity holds.
+// RecordFor works like Record for units that identity holds.
 func (s *Subject) RecordFor(now, n int64, identity uint64) algorithm.Answer {
 	waiting := s.advance(now)
 	parts := [1]algorithm.Part{s.part(n)}
@@ -153,14 +149,14 @@ func (s *Subject) spend(from, n int64, lease *Lease) {
 	}
 }
 
-// promise notes that a caller may go at now + hold.
+// promise records that a caller goes ahead at now + hold.
 func (s *Subject) promise(now, hold int64) {
 	if hold > 0 {
 		s.promised = max(s.promised, algorithm.AddSaturating(now, hold))
 	}
 }
 
-// Reset makes the subject as if never seen.
+// Reset clears the subject.
 func (s *Subject) Reset(now int64) {
 	s.advance(now)
 	s.State = algorithm.Start(s.algorithm, now)
@@ -169,8 +165,7 @@ func (s *Subject) Reset(now int64) {
 	s.replan(now)
 }
 
-// SetAlgorithm goes on under another limit; carry says that it can carry the
-// state over.
+// SetAlgorithm changes the limit. carry is true if the new limit can take over the state.
 func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.advance(now)
 	if carry {
@@ -183,17 +178,17 @@ func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.replan(now)
 }
 
-// replan plans the waiting callers anew.
+// replan reschedules the waiting callers.
 func (s *Subject) replan(now int64) {
 	if s.line != nil {
 		s.line.replan(now)
 	}
 }
 
-// HasLine reports whether callers wait for the subject, or did until just now.
+// HasLine reports whether the subject has a line, which it keeps for a moment after the last waiting caller.
 func (s *Subject) HasLine() bool { return s.line != nil }
 
-// Waiting returns the number of waiting callers. Bookings are not among them.
+// Waiting returns the number of waiting callers, without bookings.
 func (s *Subject) Waiting(now int64) int {
 	if !s.advance(now) {
 		return 0
@@ -201,13 +196,12 @@ func (s *Subject) Waiting(now int64) int {
 	return s.line.length - s.line.bookings
 }
 
-// Close sends the waiting callers away with ErrClosed.
+// Close ends the waits of all callers with ErrClosed.
 func (s *Subject) Close(now int64) {
 	if s.line != nil {
 		s.line.close(now)
 	}
 }
 
-// Never is the answer to what no limit admits, such as a negative cost. No real
-// answer has a Limit of 0.
+// Never is the answer to a cost that no limit admits, such as a negative one.
 var Never = algorithm.Answer{RetryAfter: algorithm.Never}

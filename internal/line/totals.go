@@ -6,12 +6,12 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// totals are what a line knows of its waiters without going through them.
+// totals are figures about all waiters of a line.
 type totals struct {
 	length   int
 	bookings int
-	huge     int   // waiters whose costs are no part of units
-	units    int64 // the costs of the others
+	huge     int   // waiters whose costs are not in units
+	units    int64 // the costs of the other waiters
 	largest  int64 // the largest cost since the line began
 	newest   int64 // the latest arrival since the line began
 	ranBack  bool  // the time ran back behind an arrival
@@ -21,7 +21,7 @@ type totals struct {
 // hugeCost is a cost above which units could overflow.
 const hugeCost = 1 << 32
 
-// run is a part of a line of one class in which all costs are the same.
+// run is a part of a line of one class in which all costs are equal.
 type run struct {
 	n              int64
 	waiters        int
@@ -61,15 +61,15 @@ func (t *totals) remove(w *Waiter) {
 	}
 }
 
-// changeCost changes the cost of a booking. It stays in its run, which says nothing
-// while the line has a booking.
+// changeCost changes the cost of a booking. The booking stays in its run, which is not used while the line has a
+// booking.
 func (t *totals) changeCost(w *Waiter, n int64) {
 	t.charge(w.n, -1)
 	w.n = n
 	t.charge(n, 1)
 }
 
-// charge counts a cost, or takes it off if sign is -1.
+// charge adds a cost, or subtracts it if sign is -1.
 func (t *totals) charge(n int64, sign int) {
 	if n > hugeCost {
 		t.huge += sign
@@ -89,7 +89,7 @@ func (t *totals) unlink(r *run) {
 	}
 }
 
-// behind returns how many waiters stand behind a run.
+// behind returns the number of waiters behind a run.
 func (t *totals) behind(r *run) (waiters int) {
 	for u := t.last; u != r; u = u.previous {
 		waiters += u.waiters
@@ -97,12 +97,11 @@ func (t *totals) behind(r *run) (waiters int) {
 	return waiters
 }
 
-// inTurn reports whether all arrived before the head of the line is due, and that none
-// was promised an instant: then only the costs decide who goes when.
+// inTurn reports whether all waiters arrived before the head of the line is due and none has a promised instant. Then
+// only the costs determine the releases.
 func (t *totals) inTurn() bool { return t.bookings == 0 && !t.ranBack }
 
-// summed is plan.tail in one step, for a limit under which the costs of a line
-// add up.
+// summed computes plan.tail in one step, for a limit under which the costs of a line add up.
 func (l *line) summed() (state algorithm.State, at int64, ok bool) {
 	s, head := l.subject, l.order.next()
 	if head == nil || !l.inTurn() || l.huge > 0 || l.largest > s.algorithm.Capacity() {

@@ -8,21 +8,21 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Turn is what a caller asks for.
+// Turn is a request to wait for units.
 type Turn struct {
-	Cost    int64 // 0 passes at once
+	Cost    int64 // a cost of 0 does not wait
 	Class   int   // index into Lines.Weights
-	Longest int64 // the longest wait; algorithm.Never is no bound but the context's
+	Longest int64 // the maximum wait; algorithm.Never means that only the context bounds it
 	Lease   *Lease
 }
 
-// Lease is the identity that the slots of a turn are held by.
+// Lease is the identity that holds the slots of a turn.
 type Lease struct {
 	Identity uint64
-	Acquired bool // the turn that was granted last acquired slots
+	Acquired bool // the last granted turn acquired slots
 }
 
-// identity is that of a lease; 0 is none.
+// identity returns the identity of a lease; 0 means none.
 func (l *Lease) identity() uint64 {
 	if l == nil {
 		return 0
@@ -30,7 +30,7 @@ func (l *Lease) identity() uint64 {
 	return l.Identity
 }
 
-// Check refuses a turn of a cost and class that needs no look at the subject.
+// Check refuses a turn for its context, cost or class alone.
 func (q *Lines) Check(ctx context.Context, cost int64, class int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -44,9 +44,9 @@ func (q *Lines) Check(ctx context.Context, cost int64, class int) error {
 	return nil
 }
 
-// Join takes the turn at once if nobody waits and the cost fits; otherwise the
-// caller joins the line of s, and calls Await without the lock. If there is
-// neither a waiter nor an error, the cost was taken. The caller has the lock.
+// Join takes the cost at once if no caller waits and the cost fits. Otherwise it adds the caller to the line of s,
+// and the caller calls Await without the lock. Without a waiter and an error, the cost was taken. The caller holds
+// the lock.
 func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waiter, error) {
 	if capacity := s.algorithm.Capacity(); t.Cost > capacity {
 		return nil, &TooLargeError{Cost: t.Cost, Capacity: capacity}
@@ -67,7 +67,7 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 	return w, nil
 }
 
-// takeTurn takes a turn that need not be held back.
+// takeTurn takes a turn that needs no delay.
 func (s *Subject) takeTurn(now int64, t Turn) (taken bool) {
 	if algorithm.Hold(s.algorithm, s.State, now, t.Cost) > 0 || s.algorithm.Wait(s.State, now, t.Cost) > 0 {
 		return false
@@ -76,9 +76,9 @@ func (s *Subject) takeTurn(now int64, t Turn) (taken bool) {
 	return true
 }
 
-// refuse says why a turn must not join the line: the line is full, or longer
-// than the caller can wait. Slots may come back at any time, so they refuse only
-// callers that cannot wait at all.
+// refuse returns the reason for which a turn must not join the line: the line is full, or the wait is longer than the
+// caller's. Slots may be released at any time, so a wait for slots is refused only for callers that cannot wait at
+// all.
 func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error {
 	if s.line != nil && s.line.full() {
 		return ErrFull
@@ -102,8 +102,7 @@ func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error
 	return nil
 }
 
-// turnIn returns how long a turn would have to wait if nobody else came, and whether
-// a limit with a queue of its own has room for it.
+// turnIn returns the wait of a turn without newcomers, and whether a limit with a queue of its own has room for it.
 func (s *Subject) turnIn(now int64, t Turn) (wait int64, room bool) {
 	state, from := s.State, now
 	if s.line != nil {
@@ -118,10 +117,10 @@ func (s *Subject) turnIn(now int64, t Turn) (wait int64, room bool) {
 	return algorithm.AddSaturating(from-now, algorithm.Hold(s.algorithm, state, from, t.Cost)), true
 }
 
-// Await sleeps until w is let go, the context ends or the longest wait is over.
-// It needs no lock. If there is no error, the cost was taken.
+// Await waits until w is released, the context ends or the longest wait is over. It needs no lock. Without an error,
+// the cost was taken.
 func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
-	var over <-chan time.Time // never, where there is no bound
+	var over <-chan time.Time // never ready without a bound
 	if longest < algorithm.Never {
 		timer := time.NewTimer(time.Duration(longest))
 		defer timer.Stop()
@@ -137,13 +136,13 @@ func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
 	}
 }
 
-// giveUp takes w out of its line, unless it was let go meanwhile.
+// giveUp removes w from its line, unless it was released meanwhile.
 func (q *Lines) giveUp(w *Waiter, why error) error {
 	q.Lock.Lock()
 	defer q.Lock.Unlock()
 	now, _ := q.now()
 	if w.queued {
-		w.subject.line.advance(now) // the turn may have come at this very instant
+		w.subject.line.advance(now) // the turn may have come at this instant
 	}
 	if w.queued {
 		w.subject.line.withdraw(w, now)

@@ -9,18 +9,18 @@ type Waiter struct {
 	arrived  int64
 	class    int
 	queued   bool
-	done     chan error // gets nil when the waiter is let go; nil for a booking
-	promised int64      // when a booking goes
-	lease    *Lease     // of the slots that it acquires; nil if nobody asks
+	done     chan error // receives nil at the release; nil for a booking
+	promised int64      // the instant of a booking
+	lease    *Lease     // of the slots that it acquires, or nil
 	run      *run
 
 	previous, next *Waiter // in its class
 }
 
-// isBooking reports whether nobody sleeps in this place.
+// isBooking reports whether the place is a booking, without a sleeping caller.
 func (w *Waiter) isBooking() bool { return w.done == nil }
 
-// spentAt returns the instant to take the units of a booking at.
+// spentAt returns the instant at which the units of a booking are taken.
 func (w *Waiter) spentAt(a algorithm.Algorithm) int64 {
 	if algorithm.Planned(a) {
 		return w.promised - 1
@@ -28,7 +28,7 @@ func (w *Waiter) spentAt(a algorithm.Algorithm) int64 {
 	return w.promised
 }
 
-// wakeUps are waiters that were let go and are still asleep, in order.
+// wakeUps are released waiters that are still asleep, in order.
 type wakeUps struct{ first, last *Waiter }
 
 func (u *wakeUps) add(w *Waiter) {

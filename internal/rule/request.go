@@ -7,7 +7,7 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// The operations, as errors name them.
+// The names of operations in errors.
 const (
 	OpTake   = "take"
 	OpPeek   = "peek"
@@ -31,15 +31,14 @@ type Request struct {
 	Lease      uint64
 }
 
-// Problem says why no engine can decide a request: a weir.RequestError without
-// its operation.
+// Problem is the reason no engine can decide a request: a weir.RequestError without its operation.
 type Problem struct {
 	Rule   string // empty if the request has no rule
 	Field  string
 	Reason string
 }
 
-// CheckCount refuses a call of too many requests, or of none.
+// CheckCount refuses a call without requests, or with too many.
 func CheckCount(requests int) *Problem {
 	if requests == 0 || requests > MaxRequests {
 		return &Problem{Field: "requests", Reason: fmt.Sprintf("are %d, not 1 to %d", requests, MaxRequests)}
@@ -47,7 +46,7 @@ func CheckCount(requests int) *Problem {
 	return nil
 }
 
-// CheckResults refuses a call that has not one result for each request.
+// CheckResults refuses a call whose results differ in number from its requests.
 func CheckResults(requests, results int) *Problem {
 	if results != requests {
 		return &Problem{Field: "results", Reason: fmt.Sprintf("are %d for %d requests", results, requests)}
@@ -63,9 +62,8 @@ func (c *Compiled) CheckMade(i, n int) *Problem {
 	return nil
 }
 
-// Merge checks the requests of a call, whose count CheckCount has seen, and sums
-// the costs of requests with the same rule and key into the first of them. The
-// result uses the space of requests.
+// Merge checks the requests of a call and sums the costs of requests with the same rule and key into the first of
+// them. The caller has called CheckCount. The result uses the space of requests.
 func Merge(op string, requests []Request) ([]Request, *Problem) {
 	n := 0
 	for i := range requests {
@@ -92,7 +90,7 @@ func Merge(op string, requests []Request) ([]Request, *Problem) {
 	return requests[:n], nil
 }
 
-// Check refuses a request that is wrong on its own.
+// Check refuses a request that is invalid on its own.
 func (q *Request) Check(op string) *Problem {
 	switch {
 	case !q.Rule.Made():
@@ -105,14 +103,13 @@ func (q *Request) Check(op string) *Problem {
 	return nil
 }
 
-// TakesOne says quickly that a take of one request is sound and the rule has one
-// limit. Check says what is wrong otherwise.
+// TakesOne reports quickly whether a take of one request is valid and its rule has one limit. Otherwise Check returns
+// the problem.
 func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
 	return len(c.Parts) == 1 && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
 }
 
-// sameState returns the request with the rule's name and the key of q; nil if there
-// is none.
+// sameState returns the request with the rule's name and the key of q, or nil.
 func sameState(requests []Request, q *Request) *Request {
 	for i := range requests {
 		if r := &requests[i]; r.Key == q.Key && r.Rule.Name == q.Rule.Name {

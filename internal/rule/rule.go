@@ -1,7 +1,5 @@
-// Package rule is what the engines know of a rule and of the requests of a call:
-// the compiled form of a rule, and the one piece of code that checks the requests
-// of a call, merges them and names their states. It knows no exported type of
-// package weir; package weir and enginekit translate.
+// Package rule holds the compiled form of a rule, and the code that checks, merges and names the requests of a call.
+// It uses no exported type of package weir; packages weir and enginekit translate.
 package rule
 
 import (
@@ -13,13 +11,12 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Compiled is a rule ready to decide. It never changes after it is made.
+// Compiled is a rule ready to decide. It is immutable.
 type Compiled struct {
 	Name  string
-	Text  string // the limits as ParseRule reads them
+	Text  string // the limits in the form that ParseRule reads
 	Parts []Part
-	// Home is where the memory engine remembers the tables of the parts. Only
-	// that engine knows what it is.
+	// Home is the memory engine's cache of the parts' states. Only that engine knows its type.
 	Home any
 	kept atomic.Pointer[any]
 }
@@ -27,14 +24,14 @@ type Compiled struct {
 // Part is one limit of a rule, ready to decide.
 type Part struct {
 	Algorithm algorithm.Algorithm
-	Words     algorithm.Worder // the algorithm, if its states fit words; else nil
-	State     string           // names the states of the limit: rule name, identity and ordinal
+	Words     algorithm.Worder // the algorithm if its states fit in words, otherwise nil
+	State     string           // the name of the limit's states: rule name, identity and ordinal
 	Delays    bool             // it admits with a delay
-	Leases    bool             // its units are held under an identity
-	Endless   bool             // its units are held until they are given back
+	Leases    bool             // identities hold its units
+	Endless   bool             // its units are held until they are released
 }
 
-// NewPart makes the part whose states have the name.
+// NewPart returns a part whose states have the name.
 func NewPart(a algorithm.Algorithm, state string) Part {
 	p := Part{Algorithm: a, State: state}
 	p.Words, _ = a.(algorithm.Worder)
@@ -56,7 +53,7 @@ func (c *Compiled) Add(a algorithm.Algorithm, identity string) {
 	c.Parts = append(c.Parts, NewPart(a, name+strconv.Itoa(ordinal)))
 }
 
-// cutOrdinal is what follows the name in a state's name, if that is its ordinal.
+// cutOrdinal returns the rest of a state's name after name, if that is its ordinal.
 func cutOrdinal(state, name string) (ordinal string, ok bool) {
 	if len(state) <= len(name) || state[:len(name)] != name {
 		return "", false
@@ -72,26 +69,24 @@ func (c *Compiled) Delays() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Delays })
 }
 
-// Leases reports whether the rule holds units under an identity.
+// Leases reports whether identities hold the rule's units.
 func (c *Compiled) Leases() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Leases })
 }
 
-// Alone reports whether no other request can be decided together with one under the
-// rule: it delays, or writes what it refuses.
+// Alone reports whether no other request can be combined with one under the rule, because the rule delays or writes
+// what it refuses.
 func (c *Compiled) Alone() bool { return c.Parts[0].Algorithm.Solitary() }
 
-// Of is the compiled form of a *weir.Rule. Package weir sets it, so that no
-// exported signature of weir names a type of this package.
+// Of returns the compiled form of a *weir.Rule. Package weir sets it, so that no exported signature of weir names a
+// type of this package.
 var Of func(weirRule any) *Compiled
 
-// AlgorithmOf makes the four functions of a weir.Limit, with all times in ticks.
-// Package weir sets it.
+// AlgorithmOf compiles a weir.Limit, with all times in ticks. Package weir sets it.
 var AlgorithmOf func(weirLimit any, tick time.Duration) (algorithm.Algorithm, error)
 
-// Keep returns the value of type *T that the rule keeps, and makes it first if
-// there is none. A rule keeps one value: where engines of different types T ask
-// in turn, each makes its own anew.
+// Keep returns the value of type *T that the rule stores, and makes it if there is none. A rule stores one value, so
+// engines with different types T replace each other's values.
 func Keep[T any](c *Compiled, make func() *T) *T {
 	if kept := c.kept.Load(); kept != nil {
 		if value, ok := (*kept).(*T); ok {
