@@ -101,7 +101,7 @@ var packageRules = map[string]packageRule{
 		testImports: reasons{"limittest": "the engine of the example passes the suite"},
 	},
 	"simulate": {
-		imports: reasons{".": "a replay asks the same engine and limits as production does"},
+		imports: reasons{".": "replay and driver ask the same engine and limits as production does"},
 	},
 	"redislimit": {
 		imports: reasons{

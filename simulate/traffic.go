@@ -1,4 +1,5 @@
-// Package simulate replays access logs against limits in virtual time. It makes its decisions with package weir.
+// Package simulate tries limits in virtual time, on access logs or on made-up requests. It makes its decisions with
+// package weir.
 //
 // Create a [Traffic] with [NewTraffic], fill it from access logs with [Traffic.ReadLog], and pass [Traffic.Replay]
 // one [Candidate] or more:
@@ -11,6 +12,9 @@
 //
 // Every line is either an event of the replay or counted as unparsed, with a reason. The order of the lines does not
 // matter: a shuffled log gives the same report, byte for byte.
+//
+// A [Driver] needs no log. It offers requests at steady rates to one [Subject] or more. Its reports are the same in every
+// run.
 //
 // The types are not safe for concurrent use.
 package simulate

@@ -68,15 +68,17 @@ func rootCommand() (root *cobra.Command, started *bool) {
 	showVersion := false
 	root = &cobra.Command{
 		Use:   "weir",
-		Short: "Limit rates: serve decisions, pace a pipe, or replay a log",
+		Short: "Limit rates: serve decisions, pace a pipe, replay a log, or simulate",
 		Long: `Weir limits rates.
 
 It answers over HTTP whether a request may go ahead, lets the lines of a pipe
-through at a rate, and replays access logs to show what limits would have done.`,
+through at a rate, and replays access logs to show what limits would have done.
+It also compares limits on made-up traffic.`,
 		Example: `  weir serve
   weir serve --rule 'login=token bucket 5/m burst 5'
   weir replay --limit 'token bucket 1/s burst 10' access.log
   weir pace 5/s < urls.txt | xargs -n 1 curl -sO
+  weir simulate
   weir replay --help`,
 		// Without Args, cobra looks for a mistyped command before it reads flags.
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -92,6 +94,6 @@ through at a rate, and replays access logs to show what limits would have done.`
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), replayCommand(), paceCommand(), versionCommand(), completionCommand())
+	root.AddCommand(serveCommand(), replayCommand(), simulateCommand(), paceCommand(), versionCommand(), completionCommand())
 	return root, started
 }

@@ -1,0 +1,97 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+)
+
+// BadExamples returns limiters that people write, each with its fault, for a rate of n per second and a burst of n.
+// They are for comparison only. The delays of timers, threads and actions are constants of this file.
+func BadExamples(n int64) ([]Subject, error) {
+	if n < 1 || n > int64(time.Second) {
+		return nil, fmt.Errorf("simulate: bad examples: a rate of %d/s is not within 1/s and 1000000000/s", n)
+	}
+	gap := time.Second / time.Duration(n)
+	late := onTick(gap)
+	return []Subject{
+		refilled("bucket refilled by a timer", n, 1, late,
+			fmt.Sprintf("The timer fires at a tick of the system's clock, every %v. %v becomes %v.", timerTick, gap, late)),
+		refilled("bucket refilled by a thread", n, 1, gap+wakeDelay,
+			fmt.Sprintf("The thread sleeps %v and wakes up %v late. The delays add up.", gap, wakeDelay)),
+		refilled("semaphore released by a thread", n, n, time.Second+wakeDelay,
+			fmt.Sprintf("The thread returns all permits every second, %v late. Up to twice the burst goes ahead around that instant.", wakeDelay)),
+		spaced("fixed sleep, too slow", gap+slowAction,
+			fmt.Sprintf("The caller sleeps %v after each action, and the action takes %v.", gap, slowAction)),
+		spaced("fixed sleep, too fast", max(0, gap-slowAction)+fastAction,
+			fmt.Sprintf("The caller sleeps %v, because an action took %v once. Now it takes %v.", max(0, gap-slowAction), slowAction, fastAction)),
+		lossyRefill(n),
+		wholeMilliseconds(n),
+	}, nil
+}
+
+const (
+	timerTick  = time.Second / 64 // 15.625 ms, the clock of Windows
+	wakeDelay  = time.Millisecond
+	slowAction = 20 * time.Millisecond
+	fastAction = 10 * time.Millisecond
+)
+
+// onTick rounds a wait up to ticks of the system's clock.
+func onTick(wait time.Duration) time.Duration {
+	return (wait + timerTick - 1) / timerTick * timerTick
+}
+
+// refilled is a bucket of n units that gets up to gain units back at fixed intervals.
+func refilled(name string, n, gain int64, every time.Duration, note string) Subject {
+	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
+		units, next := n, *now+int64(every)
+		return func() (bool, time.Duration) {
+			for ; next <= *now; next += int64(every) {
+				units = min(n, units+gain)
+			}
+			if units == 0 {
+				return false, 0
+			}
+			units--
+			return true, 0
+		}, nil
+	}}
+}
+
+// spaced admits one request, and the next one after the gap.
+func spaced(name string, gap time.Duration, note string) Subject {
+	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
+		free := *now
+		return func() (bool, time.Duration) {
+			if *now < free {
+				return false, 0
+			}
+			free = *now + int64(gap)
+			return true, 0
+		}, nil
+	}}
+}
+
+// lossyRefill is a bucket of n units, refilled at n per second, that adds only whole units at each call and
+// forgets the rest.
+func lossyRefill(n int64) Subject {
+	note := fmt.Sprintf("A call before %v is over adds nothing and starts the wait again. Frequent retries stop the refill.", time.Second/time.Duration(n))
+	return Subject{Name: "lazy refill that drops fractions", Note: note, begin: func(now *int64) (take, error) {
+		units, last := n, *now
+		return func() (bool, time.Duration) {
+			gained := float64(n) * time.Duration(*now-last).Seconds()
+			units, last = min(n, units+int64(gained)), *now
+			if units == 0 {
+				return false, 0
+			}
+			units--
+			return true, 0
+		}, nil
+	}}
+}
+
+// wholeMilliseconds keeps requests 1000/n milliseconds apart, rounded down.
+func wholeMilliseconds(n int64) Subject {
+	return spaced("interval of 1000/max milliseconds", time.Duration(1000/n)*time.Millisecond,
+		fmt.Sprintf("No burst, and the interval is rounded down: %d ms for %d/s, but 3 ms for 300/s, and 0 ms above 1000/s, which limits nothing.", 1000/n, n))
+}

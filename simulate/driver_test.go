@@ -1,0 +1,238 @@
+package simulate
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+func classic(t *testing.T) []Subject {
+	t.Helper()
+	subjects, err := ClassicSubjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subjects
+}
+
+func badExamples(t *testing.T) []Subject {
+	t.Helper()
+	subjects, err := BadExamples(classicRate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subjects
+}
+
+// last is the report of the longest classic phase: 1000 requests at 100 per second.
+func last(t *testing.T, s Subject) PhaseReport {
+	t.Helper()
+	reports, err := ClassicDriver().Run(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reports[len(reports)-1]
+}
+
+func find(t *testing.T, subjects []Subject, name string) Subject {
+	t.Helper()
+	for _, s := range subjects {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("no subject %q", name)
+	return Subject{}
+}
+
+// The bound holds at every instant of every phase, not only at its end.
+func TestNoLimitAdmitsMoreThanItsCapacityAndRate(t *testing.T) {
+	d := ClassicDriver()
+	for _, s := range classic(t) {
+		capacity := 10.0
+		if strings.HasPrefix(s.Name, "fixed window") {
+			capacity = 20
+		}
+		for _, p := range d.Phases {
+			r, err := d.drive(s, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, at := range r.starts {
+				if most := capacity + 10*at.Seconds(); float64(i+1) > most {
+					t.Fatalf("%s, %d/s: %d went ahead within %v, want %.1f at most", s.Name, p.PerSecond, i+1, at, most)
+				}
+			}
+		}
+	}
+}
+
+// The rate of the long run is that of the requests which the longest phase has more than the one before it.
+func TestInTheLongRunALimitAdmitsItsRate(t *testing.T) {
+	d := ClassicDriver()
+	for _, s := range classic(t) {
+		want := 10.0
+		switch s.Name {
+		case "sliding window 10/s":
+			want = 9
+		case "sliding log 10/s count denied":
+			continue // TestALogThatCountsRefusedAttemptsNeverEnds
+		}
+		shorter, longer := d.Phases[len(d.Phases)-2], d.Phases[len(d.Phases)-1]
+		a, err := d.drive(s, shorter)
+		b, err2 := d.drive(s, longer)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		got := float64(longer.Requests-shorter.Requests) / (b.end - a.end).Seconds()
+		if math.Abs(got-want) > want/100 || !a.ended || !b.ended {
+			t.Errorf("%s: %.3f/s in the long run (ended %v, %v), want %v/s within 1 %%", s.Name, got, a.ended, b.ended, want)
+		}
+	}
+}
+
+func TestALogThatCountsRefusedAttemptsNeverEnds(t *testing.T) {
+	reports, err := ClassicDriver().Run(find(t, classic(t), "sliding log 10/s count denied"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range reports {
+		want := r.Offered <= 10
+		if r.Ended != want {
+			t.Errorf("%d/s: ended %v, want %v", r.Offered, r.Ended, want)
+		}
+		if !want && (r.Admitted != 10 || r.Seconds < 60) {
+			t.Errorf("%d/s: %d admitted in %.2f s, want 10 and a minute of retries", r.Offered, r.Admitted, r.Seconds)
+		}
+	}
+}
+
+func TestBelowItsRateALimitAdmitsEveryRequestAtOnce(t *testing.T) {
+	d := ClassicDriver()
+	for _, s := range classic(t) {
+		if s.Name == "warm up 10/s over 1s" { // cold, it admits a third of its rate
+			continue
+		}
+		for _, p := range d.Phases[:3] {
+			r, err := d.drive(s, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, at := range r.starts {
+				if at != p.at(int64(i)) {
+					t.Fatalf("%s, %d/s: request %d went ahead at %v, want %v", s.Name, p.PerSecond, i, at, p.at(int64(i)))
+				}
+			}
+		}
+	}
+}
+
+func TestBadExamplesMissTheRate(t *testing.T) {
+	subjects := badExamples(t)
+	for _, test := range []struct {
+		name  string
+		rate  float64
+		ended bool
+	}{
+		{"bucket refilled by a timer", 1000 / 109.375, true},
+		{"bucket refilled by a thread", 1000 / 101.0, true},
+		{"semaphore released by a thread", 10 / 1.001, true},
+		{"fixed sleep, too slow", 1000 / 120.0, true},
+		{"fixed sleep, too fast", 1000 / 90.0, true},
+		{"interval of 1000/max milliseconds", 10, true},
+		{"lazy refill that drops fractions", 0, false},
+	} {
+		r := last(t, find(t, subjects, test.name))
+		got := 0.0
+		if r.Ended {
+			got = (float64(r.Admitted) - 10) / r.Seconds
+		}
+		if r.Ended != test.ended || math.Abs(got-test.rate) > test.rate*0.015 {
+			t.Errorf("%s: %.3f/s after the burst, ended %v, want %.3f/s, %v", test.name, got, r.Ended, test.rate, test.ended)
+		}
+	}
+	if len(subjects) != 7 {
+		t.Errorf("%d bad examples, want 7: add a row", len(subjects))
+	}
+	if most := last(t, find(t, subjects, "semaphore released by a thread")).Most; most < 15 {
+		t.Errorf("at most %d in a second through the semaphore, want a second burst", most)
+	}
+}
+
+// At 10/s polled every 190 ms, 0.9 of a unit is dropped each time. At 300/s an interval of 3.33 ms becomes 3 ms.
+func TestRoundingFaultsMissWhatIsDue(t *testing.T) {
+	got, err := RoundingFaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []PollReport{
+		{"lazy refill that drops fractions", 10, 190 * time.Millisecond, 190 * time.Second, 1009, 1908},
+		{"interval of 1000/max milliseconds", 300, time.Millisecond, 9 * time.Second, 3000, 2701},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// kindsOf finds the names of all limits in the error of an unreadable one.
+var kindsOf = regexp.MustCompile(`\((.+)\)`)
+
+func TestEveryLimitWithARateIsDriven(t *testing.T) {
+	_, err := weir.ParseLimit("nonsense")
+	list := kindsOf.FindStringSubmatch(err.Error())
+	if list == nil {
+		t.Fatalf("%v lists no limits", err)
+	}
+	var names strings.Builder
+	for _, s := range classic(t) {
+		names.WriteString(s.Name + "\n")
+	}
+	for kind := range strings.SplitSeq(list[1], ", ") {
+		without := kind == "concurrency" || kind == "unlimited" || kind == "deny all"
+		if !without && !strings.Contains(names.String(), kind) {
+			t.Errorf("the classic driver has no %s", kind)
+		}
+	}
+}
+
+func TestTheSameRunTwiceGivesTheSameReports(t *testing.T) {
+	subjects := append(classic(t), badExamples(t)...)
+	a, err := ClassicDriver().Run(subjects...)
+	b, err2 := ClassicDriver().Run(subjects...)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if len(a) != len(subjects)*8 {
+		t.Fatalf("%d reports of %d subjects in 8 phases", len(a), len(subjects))
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			t.Errorf("%+v, then %+v", a[i], b[i])
+		}
+	}
+}
+
+func TestADriverThatCouldNotEndIsRefused(t *testing.T) {
+	phases := []Phase{{1, 1}}
+	for _, d := range []Driver{
+		{}, {Phases: phases, Retry: 1}, {Phases: phases, Patience: 1}, {Phases: phases, Retry: -1, Patience: 1},
+		{Retry: 1, Patience: 1}, {Phases: []Phase{{0, 1}}, Retry: 1, Patience: 1}, {Phases: []Phase{{1, 0}}, Retry: 1, Patience: 1},
+		{Phases: []Phase{{maxOffered + 1, 1}}, Retry: 1, Patience: 1},
+	} {
+		if _, err := d.Run(); err == nil || !strings.HasPrefix(err.Error(), "simulate: drive: ") {
+			t.Errorf("%+v: %v, want an error", d, err)
+		}
+	}
+	if _, err := NewSubject(weir.TokenBucket{}); !errors.Is(err, weir.ErrLimit) {
+		t.Errorf("a wrong limit: %v, want a LimitError", err)
+	}
+	if _, err := BadExamples(0); err == nil {
+		t.Error("bad examples at 0/s, want an error")
+	}
+}
