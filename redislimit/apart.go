@@ -8,9 +8,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// takeApart asks for each submission of a call by itself, since the servers
-// refused the call as a whole and did nothing. It keeps nobody waiting but the
-// callers of these.
+// takeApart decides each submission of a call on its own, because the servers refused the whole call and did nothing.
+// Only the callers of these submissions wait for it.
 func (e *Engine) takeApart(submissions []*submission, refused error) {
 	if crossing(refused) {
 		e.keepToOneSlot()
@@ -23,16 +22,14 @@ func (e *Engine) takeApart(submissions []*submission, refused error) {
 	}
 }
 
-// How often, and after how long, a decision is asked again whose keys are on
-// their way to another node of a cluster.
+// How often, and after what pause, the engine repeats a decision whose keys are moving to another node of a cluster.
 const (
 	movingTries = 20
 	movingPause = 5 * time.Millisecond
 )
 
-// oneByOne asks for each decision by itself, in order. While a slot moves, a
-// decision of one key finds it on one of two nodes. One of several is asked
-// again for a while, until all of them have moved.
+// oneByOne makes each decision on its own, in order. While a slot moves, a decision on one key finds the key on one
+// of two nodes. A decision on several keys is repeated for a while, until all of them have moved.
 func (e *Engine) oneByOne(s *submission) {
 	tries := movingTries
 	for i := range s.decisions {
@@ -52,11 +49,11 @@ func (e *Engine) oneByOne(s *submission) {
 	}
 }
 
-// moving says that a node has some of the keys, and another the others.
+// moving reports whether a node has some of the keys and another node the others.
 func moving(err error) bool { return refusedFor(err, "TRYAGAIN") }
 
-// crossing says that the keys of a call are in several slots. Without a cluster's
-// client that is a cluster behind one address.
+// crossing reports whether the keys of a call are in several slots. Without a cluster client that means a cluster
+// behind one address.
 func crossing(err error) bool { return refusedFor(err, "CROSSSLOT") }
 
 func refusedFor(err error, word string) bool {
@@ -64,7 +61,7 @@ func refusedFor(err error, word string) bool {
 	return refused && strings.Contains(text, word)
 }
 
-// refusal is what the server replied instead of an answer.
+// refusal returns the server's error reply.
 func refusal(err error) (text string, refused bool) {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		return reply.Error(), true
@@ -79,6 +76,5 @@ func refusal(err error) (text string, refused bool) {
 	return "", false
 }
 
-// errCrossing is the error of one decision whose keys are in several slots. It
-// is then decided lane by lane.
+// errCrossing is the error of one decision whose keys are in several slots. The engine then decides it lane by lane.
 var errCrossing = &Error{Reason: Refused, Err: errors.New("CROSSSLOT: the server does not keep keys of one hash tag in one slot")}

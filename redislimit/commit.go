@@ -7,16 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// submission is what one caller asks in one call of the script: decisions that
-// go together, each on its own.
+// submission is the decisions of one caller in one call of the script, each on its own.
 type submission struct {
 	decisions []decision
 	err       error           // of the call as a whole
-	ctx       context.Context // of the caller; nil if there is none
+	ctx       context.Context // the caller's; nil without a caller
 
-	place place         // in the queue of the committer, whose lock holds it
-	done  chan struct{} // receives once when answered
-	state atomic.Int32  // who has it: open, answered or gone
+	place place         // in the committer's queue, under its lock
+	done  chan struct{} // receives once, at the answer
+	state atomic.Int32  // the holder: open, answered or gone
 
 	one [1]decision // most submissions are one decision of one part
 	few [2]part
@@ -26,25 +25,24 @@ const (
 	open int32 = iota
 	answered
 	gone   // the caller did not wait for the answer
-	nobody // ever waited for it
+	nobody // no caller waited for it
 )
 
-// committer shares calls of the script among callers: the first goes at once,
-// and whoever comes while a call is under way leaves with the next one. That one
-// leaves when the call is back. Of many callers it leaves before, so that Redis
-// has something to decide while the callers of the first are answered and ask anew.
+// committer combines callers into calls of the script. The first call leaves at once, and later callers leave
+// together when it returns. If many callers are waiting, their call leaves earlier, so that Redis has work while the
+// callers of the first call are answered and ask again.
 type committer struct {
-	run   func([]*submission) // asks the script and answers each
-	most  int                 // decisions in a call
-	worth int                 // decisions that are worth a second call meanwhile
+	run   func([]*submission) // calls the script and answers each
+	most  int                 // decisions per call
+	worth int                 // number of decisions that justify a second call
 
 	mu     sync.Mutex
 	flying int
 	queue  queue
 }
 
-// do has s answered, or returns why not: ctx ended first. A submission that was
-// still waiting then was never sent.
+// do waits until s is answered. If ctx ends first, it returns that error. A submission that was still queued was
+// never sent.
 func (c *committer) do(ctx context.Context, s *submission) error {
 	s.ctx = ctx
 	c.mu.Lock()
@@ -55,7 +53,7 @@ func (c *committer) do(ctx context.Context, s *submission) error {
 	}
 	c.flying++
 	c.mu.Unlock()
-	if ctx.Done() == nil { // nothing can end the wait: no goroutine is needed
+	if ctx.Done() == nil { // nothing can end the wait, so no goroutine is needed
 		c.run([]*submission{s})
 		c.land()
 		<-s.done
@@ -68,7 +66,7 @@ func (c *committer) do(ctx context.Context, s *submission) error {
 	return c.wait(ctx, s)
 }
 
-// send is do without anybody who waits.
+// send queues s without a waiting caller.
 func (c *committer) send(s *submission) {
 	s.state.Store(nobody)
 	c.mu.Lock()
@@ -80,7 +78,7 @@ func (c *committer) send(s *submission) {
 	}
 }
 
-// push puts s in the queue. The lock is held.
+// push adds s to the queue. The caller holds the lock.
 func (c *committer) push(s *submission) {
 	c.queue.push(s)
 	if c.flying == 1 && c.queue.decisions >= c.worth {
@@ -105,23 +103,22 @@ func (c *committer) wait(ctx context.Context, s *submission) error {
 	return s.err
 }
 
-// leave takes s out of the queue, if it is still there.
+// leave removes s from the queue and reports whether it was still there.
 func (c *committer) leave(s *submission) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue.remove(s)
 }
 
-// waiting is how many decisions are in the queue.
+// waiting returns the number of decisions in the queue.
 func (c *committer) waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queue.decisions
 }
 
-// land ends a call: whoever has come meanwhile leaves at once, until nobody has.
-// Those who were just answered are let run before the next call leaves, since most
-// of them have another question: without it half of them would miss the call.
+// land ends a call. The queued callers leave with the next call at once, until the queue is empty. It first lets the
+// answered callers run, because most of them ask again; otherwise half of them would miss the next call.
 func (c *committer) land() {
 	next := c.next()
 	if next == nil {
@@ -136,8 +133,8 @@ func (c *committer) land() {
 	}()
 }
 
-// next takes the oldest submissions of the queue, as many as make one call; if
-// there are none, one call less is under way.
+// next removes the oldest submissions of the queue, up to one call. If the queue is empty, it counts one call less in
+// flight.
 func (c *committer) next() []*submission {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +156,7 @@ func (c *committer) next() []*submission {
 	return batch
 }
 
-// mostParts bounds the parts of a call, unless one submission alone has more.
+// mostParts bounds the parts of a call, except for a single submission with more.
 const mostParts = 1024
 
 func (s *submission) lane() int { return s.decisions[0].parts[0].lane }
@@ -171,7 +168,7 @@ func (s *submission) parts() (n int) {
 	return n
 }
 
-// deliver hands the answer to the caller; false if he has gone.
+// deliver gives the answer to the caller and reports whether the caller was still waiting.
 func (s *submission) deliver() bool {
 	if !s.state.CompareAndSwap(open, answered) {
 		return false

@@ -8,33 +8,31 @@ import (
 	"strings"
 )
 
-// Error says why Redis could not decide. Nothing was admitted.
+// Error reports why Redis could not decide. Nothing was admitted.
 type Error struct {
 	Op     string // take, reserve, peek, record, reset, or open
 	Reason Reason
-	// Counted says that the cost may have been counted all the same: the call
-	// was sent, and its answer never came; or a part was counted before another
-	// failed, on another lane or where the ACL lets only some writes through. It errs on the side of the limit: units may be spent that
-	// nobody used, and never the other way round. If it is false, nothing was
-	// written.
+	// Counted is true if the cost may have been counted: the call was sent and its answer was lost, or a part was
+	// counted before another part failed, on another lane or because an ACL permits only some writes. Units may then
+	// be spent that nobody used; the limit never admits too much. If Counted is false, nothing was written.
 	Counted bool
 	Err     error
 }
 
-// Reason is a kind of failure.
+// Reason is the kind of a failure.
 type Reason string
 
-// The reasons, as metrics and logs may name them.
+// The reasons. Metrics and logs can use them as names.
 const (
-	Refused     Reason = "refused"   // an error of the server that has no name here
-	ReadOnly    Reason = "read only" // the server is a replica, or out of replicas
-	Loading     Reason = "loading"   // it starts, and reads its data
-	OutOfMemory Reason = "no memory" // maxmemory is reached and nothing may be evicted
+	Refused     Reason = "refused"   // an error reply without a reason of its own
+	ReadOnly    Reason = "read only" // the server is a replica, or lacks replicas
+	Loading     Reason = "loading"   // the server is loading its data
+	OutOfMemory Reason = "no memory" // maxmemory is reached and no key may be evicted
 	TooOld      Reason = "too old"   // Redis before 6.2
-	Denied      Reason = "denied"    // the user or password is wrong, or its ACL too narrow
+	Denied      Reason = "denied"    // wrong user or password, or an ACL without a needed permission
 	ClusterDown Reason = "cluster"   // slots have no owner, or keep moving
-	Lost        Reason = "lost"      // the connection failed, or gave no answer in time
-	Damaged     Reason = "damaged"   // what is stored is not what was stored
+	Lost        Reason = "lost"      // the connection failed, or timed out
+	Damaged     Reason = "damaged"   // a stored state is corrupt
 	Cancelled   Reason = "cancelled" // the caller's context ended first
 	Closed      Reason = "closed"    // the engine was closed
 )
@@ -52,12 +50,11 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// MayHaveCounted is Counted, for weir.MayHaveCounted.
+// MayHaveCounted returns Counted, for weir.MayHaveCounted.
 func (e *Error) MayHaveCounted() bool { return e.Counted }
 
-// failure makes the error of a call that was sent. An error that the server
-// replied with is certain: the script writes last, and its first write fails.
-// Only an ACL may let some writes pass and others not.
+// failure returns the error of a call that was sent. After an error reply it is certain that nothing was counted,
+// because the script writes last and its first write fails. Only an ACL may permit some writes and deny others.
 func failure(err error) *Error {
 	if known := new(Error); errors.As(err, &known) {
 		return known
@@ -67,7 +64,7 @@ func failure(err error) *Error {
 		return &Error{Reason: reason, Err: err, Counted: reason == Denied && strings.Contains(text, "user_script")}
 	}
 	switch {
-	case err == context.Canceled, err == context.DeadlineExceeded: // a caller's, before it was sent
+	case err == context.Canceled, err == context.DeadlineExceeded: // a caller's, before the call was sent
 		return &Error{Reason: Cancelled, Err: err}
 	case errors.Is(err, errReply), errors.Is(err, errUnreadable):
 		return &Error{Reason: Damaged, Err: err, Counted: errors.Is(err, errReply)}
@@ -77,8 +74,7 @@ func failure(err error) *Error {
 	return &Error{Reason: Lost, Err: err, Counted: !unsent}
 }
 
-// serverReason finds the reason in an error that the server replied with. Those
-// inside a script are quoted, or come with its name.
+// serverReason returns the reason of an error reply. Errors inside a script are quoted, or come with its name.
 func serverReason(text string) Reason {
 	for _, known := range []struct {
 		reason Reason
@@ -99,13 +95,12 @@ func serverReason(text string) Reason {
 	return Refused
 }
 
-// errClosed is the error of what was asked of an engine after its Close.
-var errClosed = &Error{Reason: Closed, Err: errors.New("the engine was closed before")}
+// errClosed is the error of a call after Close.
+var errClosed = &Error{Reason: Closed, Err: errors.New("the engine is closed")}
 
 const opOpen = "open"
 
-// cannotOpen says where a client could not connect. Nothing was counted: no
-// decision was sent.
+// cannotOpen returns the error of a client that could not connect. No decision was sent, so nothing was counted.
 func cannotOpen(addrs []string, err error) error {
 	e, at := *failure(err), strings.Join(addrs, ", ")
 	e.Op, e.Counted = opOpen, false
@@ -117,7 +112,7 @@ func cannotOpen(addrs []string, err error) error {
 	return &e
 }
 
-// cannotDecide names the verb of a failure.
+// cannotDecide adds the operation to a failure.
 func cannotDecide(o string, err error) error {
 	e := *failure(err)
 	e.Op = o

@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// A key is PREFIX:2:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so
-// {LANE} is the hash tag of a cluster; RULE and LIMIT hold no NUL; and KEY is the
-// rest: no two of them meet, whatever bytes they hold. 2 is the version of the
-// stored format: another version is another key.
+// A key is PREFIX:2:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so {LANE} is the hash tag of a cluster.
+// RULE and LIMIT contain no NUL, and KEY is the rest, so two keys never collide. 2 is the version of the stored
+// format; another version has other keys.
 const formatVersion = "2"
 
-// keys names what an engine stores.
+// keys returns the names of what an engine stores.
 type keys struct {
 	prefix string
 	lanes  uint64
 }
 
-// lane is where a place lives: FNV-1a of it, mixed, since the low bits decide.
-// Every process has to find the same.
+// lane returns the lane of a place: FNV-1a, mixed, because the low bits decide. Every process must compute the same
+// lane.
 func (k *keys) lane(place string) int {
 	h := uint64(14695981039346656037)
 	for i := range len(place) {
@@ -30,7 +29,7 @@ func (k *keys) lane(place string) int {
 	return int(h % k.lanes)
 }
 
-// name is the key of a state.
+// name returns the key of a state.
 func (k *keys) name(lane int, state, key string) string {
 	var digits [8]byte
 	number := strconv.AppendInt(digits[:0], int64(lane), 10)
@@ -45,13 +44,12 @@ func (k *keys) name(lane int, state, key string) string {
 	return b.String()
 }
 
-// server is the key that remembers which server keeps the states of a lane: no
-// state has it, since it holds no NUL.
+// server returns the key that stores which server has the states of a lane. It contains no NUL, so no state has it.
 func (k *keys) server(lane int) string {
 	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:server"
 }
 
-// probe is a key of a lane that no state has either.
+// probe returns another key of a lane that no state has.
 func (k *keys) probe(lane int) string {
 	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:probe"
 }

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Call is one call of the script, as [Options.Observe] is told of it.
+// Call describes one call of the script for [Options.Observe].
 type Call struct {
 	Began     time.Time
-	Took      time.Duration // until the answer, or until it was given up
-	Decisions int           // that shared the call
-	Keys      int           // that they named, each once
+	Took      time.Duration // until the answer, or until the engine gave up
+	Decisions int           // in the call
+	Keys      int           // distinct keys in the call
 	Sent      int           // bytes of keys and arguments
 	Received  int           // bytes of the answer
-	Outcome   Reason        // empty if Redis answered
-	Err       error         // the error that the callers have, or nil
-	// Callers are the contexts of those who shared the call, the oldest first, to
-	// link their traces to it. An undo has no caller.
+	Outcome   Reason        // "" if Redis answered
+	Err       error         // the callers' error, or nil
+	// Callers are the contexts of the callers in the call, the oldest first, for links between traces. An undo has no
+	// caller.
 	Callers []context.Context
 }
 
-// observe tells Options.Observe of a call.
+// observe passes a call to Options.Observe.
 func (e *Engine) observe(ctx context.Context, began time.Time, submissions []*submission, b *batch, received int, err error) {
 	if e.options.Observe == nil {
 		return
@@ -41,8 +41,8 @@ func (e *Engine) observe(ctx context.Context, began time.Time, submissions []*su
 	e.options.Observe(ctx, call)
 }
 
-// traced is the context of a call: what that of the oldest caller holds, such as
-// a trace, without its end. The call is everybody's, so no caller ends it.
+// traced returns the context of a call. It has the values of the oldest caller's context, such as a trace, without
+// its cancellation, because several callers share the call.
 func traced(submissions []*submission) context.Context {
 	ctx := submissions[0].ctx
 	switch {

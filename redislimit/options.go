@@ -13,47 +13,39 @@ import (
 
 // Options configure an Engine. The zero value is ready to use.
 type Options struct {
-	// Prefix begins every key; engines with different prefixes share nothing.
-	// It has no braces. Default: weir.
+	// Prefix begins every key. Engines with different prefixes share nothing. It must not contain braces. Default:
+	// weir.
 	Prefix string
-	// Lanes is over how many hash tags the keys are spread, to MaxLanes. Keys of
-	// one lane share a slot of a cluster, and calls are shared within a lane;
-	// without a cluster every call spans all lanes. It is part of every key: all
-	// processes must agree on it, and a change of it loses all state. Default:
-	// 128.
+	// Lanes is the number of hash tags over which the keys are spread, up to MaxLanes. Keys of one lane share a slot
+	// of a cluster, and calls are shared within a lane. Without a cluster every call spans all lanes. The lane is
+	// part of every key: all processes must use the same number, and a change loses all state. Default: 128.
 	Lanes int
-	// OneSlot keeps each call within one slot, as with a client of a cluster: for
-	// a cluster behind one address, like a proxy or a managed one. The engine finds
-	// out by itself where the server refuses a call with CROSSSLOT; a proxy that
-	// routes each call by its first key has to be told. Default: false.
+	// OneSlot keeps each call within one slot, as a cluster client does. It is for a cluster behind one address, such
+	// as a proxy or a managed service. The engine sets it when a server refuses a call with CROSSSLOT. Set it
+	// yourself for a proxy that routes each call by its first key. Default: false.
 	OneSlot bool
-	// Batch is how many decisions share a call at most, to MaxBatch. Default: 128.
+	// Batch is the largest number of decisions in a call, up to MaxBatch. Default: 128.
 	Batch int
-	// Clock tells the time in nanoseconds since the Unix epoch, for servers that
-	// do not let a script ask for theirs, and for tests. It is read once a call,
-	// and only its whole microseconds count. With it the clocks of all processes
-	// decide together. Default: the server's clock.
+	// Clock returns the time in nanoseconds since the Unix epoch. It is for tests, and for servers on which scripts
+	// may not read the time. The engine reads it once per call and uses whole microseconds. The clocks of all
+	// processes then determine the decisions. Default: the server's clock.
 	Clock func() int64
-	// DenyNewServer makes up for what a server may have forgotten: whatever a
-	// server process that was not seen before would admit is refused until the
-	// limit would have filled up again, had all of it been spent. That is the
-	// first minutes or days of a new installation, too, as long as the limits
-	// are. A Concurrency without a lease is not refused. It costs some
-	// microseconds of Redis for each call. Default: a server that lost its memory
-	// admits one more burst, and a replica that takes over what had not reached it.
+	// DenyNewServer protects limits when a server may have lost its memory. It refuses what an unknown server process
+	// would admit until each limit would have refilled from empty. That includes the first minutes or days of a new
+	// installation, depending on the limits. It does not refuse a Concurrency without a lease. It costs some
+	// microseconds of Redis for each call. Default: a server that lost its memory admits one more burst, and a
+	// promoted replica admits again what it had not received.
 	DenyNewServer bool
-	// Observe is told of each call of the script after its end, for metrics and
-	// traces. It runs before the callers have their answers, so it should be quick,
-	// and several may run at once. Its context holds what that of the oldest caller
-	// holds, and so does the context that the client is called with. Default: none.
+	// Observe is called after each call of the script, for metrics and traces. It runs before the callers get their
+	// answers, so it should be fast; several calls may run concurrently. Its context has the values of the oldest
+	// caller's context, and so has the context passed to the client. Default: none.
 	Observe func(context.Context, Call)
-	// Linger is how long a key outlives its state, so that a clock that is
-	// behind by less still finds it. Default: 0 with the server's clock, which
-	// also ends the keys, and a minute with Clock.
+	// Linger is how long a key outlives its state, so that a process whose clock is behind by less still finds it.
+	// Default: 0 with the server's clock, which also expires the keys, and a minute with Clock.
 	Linger time.Duration
 }
 
-// Bounds of Options.
+// The bounds of Options.
 const (
 	MaxLanes = 16384
 	MaxBatch = 1024
@@ -75,7 +67,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// over is o where it says something, and base elsewhere.
+// over returns o with its zero fields taken from base.
 func (o Options) over(base Options) Options {
 	base.Prefix = cmp.Or(o.Prefix, base.Prefix)
 	base.Lanes = cmp.Or(o.Lanes, base.Lanes)
@@ -86,7 +78,7 @@ func (o Options) over(base Options) Options {
 	return base
 }
 
-// check refuses options that make no sense.
+// check refuses invalid options.
 func (o *Options) check() error {
 	var problems []error
 	bad := func(field, format string, values ...any) {

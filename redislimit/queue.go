@@ -1,13 +1,12 @@
 package redislimit
 
-// queue holds the submissions that wait for a call, oldest first. Any of them
-// leaves at the same cost, however many wait.
+// queue holds the submissions that wait for a call, oldest first. Removing any of them takes constant time.
 type queue struct {
 	first, last *submission
 	decisions   int
 }
 
-// place is where a submission stands in a queue.
+// place is the position of a submission in a queue.
 type place struct {
 	before, behind *submission
 	waiting        bool
@@ -24,7 +23,7 @@ func (q *queue) push(s *submission) {
 	q.decisions += len(s.decisions)
 }
 
-// remove takes s out; false if it is not in the queue any more.
+// remove removes s and reports whether it was in the queue.
 func (q *queue) remove(s *submission) bool {
 	if !s.place.waiting {
 		return false

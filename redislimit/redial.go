@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// redialEvery is how often connections are given up at most because the server
-// behind them only reads.
+// redialEvery is the shortest time between two closings of connections to a read-only server.
 const redialEvery = 250 * time.Millisecond
 
-// connections are those that Open's client has open. An address may lead to
-// another server after a failover, while the connections still lead to the old
-// one, which answers READONLY. The client dials again once they are closed.
+// connections are the open connections of Open's client. After a failover an address may lead to another server,
+// while the connections still lead to the old one, which answers READONLY. The client dials again when they are
+// closed.
 type connections struct {
 	mu     sync.Mutex
-	open   map[*connection]time.Time // when each was dialled
-	redial time.Time                 // when they were last closed
+	open   map[*connection]time.Time // the time of each dial
+	redial time.Time                 // the time of the last closing
 }
 
 type connection struct {
@@ -27,7 +26,7 @@ type connection struct {
 	all *connections
 }
 
-// dial is rueidis' own way to dial, for a client whose connections are known.
+// dial dials like rueidis, for a client whose connections are tracked.
 func (c *connections) dial(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
 	began := time.Now()
 	conn, err := dialServer(ctx, addr, dialer, secure)
@@ -44,7 +43,7 @@ func (c *connections) dial(ctx context.Context, addr string, dialer *net.Dialer,
 	return known, nil
 }
 
-// dialServer dials an address, or a socket by its path.
+// dialServer dials an address or the path of a socket.
 func dialServer(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
 	switch {
 	case strings.HasPrefix(addr, "/"):
@@ -55,7 +54,7 @@ func dialServer(ctx context.Context, addr string, dialer *net.Dialer, secure *tl
 	return (&tls.Dialer{NetDialer: dialer, Config: secure}).DialContext(ctx, "tcp", addr)
 }
 
-// Close also takes the connection off the list.
+// Close also removes the connection from the list.
 func (c *connection) Close() error {
 	c.all.mu.Lock()
 	delete(c.all.open, c)
@@ -63,8 +62,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// closeOlder closes the connections that were dialled before an instant, at most
-// once every redialEvery.
+// closeOlder closes the connections dialled before an instant, at most once every redialEvery.
 func (c *connections) closeOlder(instant time.Time) {
 	c.mu.Lock()
 	if time.Since(c.redial) < redialEvery {
@@ -84,6 +82,6 @@ func (c *connections) closeOlder(instant time.Time) {
 	}
 }
 
-// readOnly says that the server is a replica, which may be another server's
-// address by now. A master that lacks replicas stays where it is.
+// readOnly reports whether the server is a replica, so that its address may by now lead to another server. A master
+// that lacks replicas keeps its address.
 func readOnly(err error) bool { return err != nil && strings.Contains(err.Error(), "READONLY") }

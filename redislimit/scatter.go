@@ -5,17 +5,17 @@ import (
 	"strconv"
 )
 
-// A proxy may send each call to the server that its first key belongs to, and
-// look at no other. The states of the other keys would then be on several servers.
+// A proxy may send each call to the server of its first key and ignore the others. The states of the other keys would
+// then be on several servers.
 const (
 	scatterLanes = 16     // keys, each on a lane of its own
-	scatterEnds  = "5000" // ms that they live
+	scatterEnds  = "5000" // ms until they expire
 	scatterWrite = `for _, key in ipairs(KEYS) do redis.call('PSETEX', key, ARGV[1], 'probe') end return ''`
 	scatterRead  = `return redis.call('MGET', KEYS[1])[1] or ''`
 )
 
-// scatters says that keys written by one call are not found one by one. Where
-// that cannot be told, it is false.
+// scatters reports whether keys written by one call are missing when read one by one. It returns false if that is
+// unknown.
 func (e *Engine) scatters(ctx context.Context) bool {
 	names := make([]string, min(scatterLanes, e.options.Lanes))
 	for lane := range names {
@@ -32,7 +32,7 @@ func (e *Engine) scatters(ctx context.Context) bool {
 	return false
 }
 
-// evalText is EVAL, for scripts that are called once.
+// evalText calls EVAL, for scripts that run once.
 func (e *Engine) evalText(ctx context.Context, text string, keys []string, args ...string) (string, error) {
 	number := strconv.Itoa(len(keys))
 	if e.sender != nil {

@@ -2,25 +2,25 @@ package redislimit
 
 import "sync/atomic"
 
-// counters are Stats as they are counted.
+// counters are the counters of Stats.
 type counters struct {
 	calls, decisions, late, givenBack atomic.Uint64
 	inFlight, undoing                 atomic.Int64
 }
 
-// Stats count what an engine did since it was made, and what is under way.
+// Stats counts what an engine has done, and what is in progress.
 type Stats struct {
 	Calls     uint64 // calls of the script
-	Decisions uint64 // decided by them
-	Late      uint64 // whose answer came after their caller had gone
-	GivenBack uint64 // of these, admitted ones that were given back
+	Decisions uint64 // made by them
+	Late      uint64 // answered after their caller had gone
+	GivenBack uint64 // late admitted decisions that were undone
 
-	Queued   int // decisions that wait for a call just now
-	InFlight int // calls that are out just now
-	Undoing  int // takes that are being undone just now
+	Queued   int // decisions that are waiting for a call
+	InFlight int // calls in flight
+	Undoing  int // takes that are being undone
 }
 
-// Stats are the counts so far.
+// Stats returns the current counts.
 func (e *Engine) Stats() Stats {
 	queued := 0
 	lanes := e.committers()

@@ -63,8 +63,8 @@ func ParseURL(text string) (rueidis.ClientOption, Options, error) {
 	return u.client, u.engine, nil
 }
 
-// HoldsPassword says that a URL spells a password out, which every user of a
-// machine can read in the arguments of a program.
+// HoldsPassword reports whether a URL contains a password, which every user of a machine can read in the arguments of
+// a program.
 func HoldsPassword(text string) bool {
 	u, err := splitURL(text)
 	if err != nil {
@@ -75,7 +75,7 @@ func HoldsPassword(text string) bool {
 	return password != "" || values.Has("sentinel_password")
 }
 
-// URLError says which part of a URL names no server.
+// URLError reports an invalid part of a URL.
 type URLError struct {
 	Part   string // scheme, user, host, path, database, master or option
 	Reason string
@@ -83,7 +83,7 @@ type URLError struct {
 
 func (e *URLError) Error() string { return "redislimit: URL: " + e.Part + " " + e.Reason }
 
-// urlKind is what a URL leads to.
+// urlKind is the kind of server that a URL names.
 type urlKind int
 
 const (
@@ -93,11 +93,10 @@ const (
 	urlSocket
 )
 
-// urlSchemes are those that ParseURL reads, without the family's name and the s
-// for TLS.
+// urlSchemes are the schemes of ParseURL, without the family's name and the s for TLS.
 var urlSchemes = map[string]urlKind{"": urlServer, "-cluster": urlCluster, "-sentinel": urlSentinel}
 
-// serverURL is a URL in parts. net/url takes no list of hosts.
+// serverURL is a parsed URL. net/url does not accept a list of hosts.
 type serverURL struct {
 	kind      urlKind
 	tls       bool
@@ -106,14 +105,14 @@ type serverURL struct {
 	path      string
 	query     string
 
-	client rueidis.ClientOption // what it says, as far as it was read
+	client rueidis.ClientOption // the options read so far
 	engine Options
 }
 
 func splitURL(text string) (*serverURL, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
-		return nil, &URLError{"scheme", "is missing; a URL reads redis://HOST:PORT"}
+		return nil, &URLError{"scheme", "is missing; a URL is redis://HOST:PORT"}
 	}
 	u := &serverURL{}
 	if err := u.scheme(scheme); err != nil {
@@ -127,7 +126,7 @@ func splitURL(text string) (*serverURL, error) {
 	u.authority = rest
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		u.userinfo, u.authority = rest[:i], rest[i+1:]
-	} else if strings.ContainsRune(u.path+u.query, '@') { // errors would show some of the password
+	} else if strings.ContainsRune(u.path+u.query, '@') { // an error would show part of the password
 		return nil, &URLError{"user", "or password has a / or ? that is not percent-encoded, or an @ after the hosts is not"}
 	}
 	return u, nil
@@ -182,7 +181,7 @@ func (u *serverURL) hosts() error {
 	return nil
 }
 
-// address is HOST:PORT of HOST or HOST:PORT. An IPv6 address has brackets.
+// address returns HOST:PORT for HOST or HOST:PORT. An IPv6 address needs brackets.
 func (u *serverURL) address(text string) (string, error) {
 	host, port := text, ""
 	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') {
@@ -210,22 +209,21 @@ func (u *serverURL) address(text string) (string, error) {
 	return net.JoinHostPort(bare, port), nil
 }
 
-// place is what the path names: a database, the master of sentinels, or both.
+// place reads the path: a database, the master of sentinels, or both.
 func (u *serverURL) place() error {
 	path := strings.TrimSuffix(u.path, "/")
 	switch {
 	case u.kind == urlCluster && path != "" && path != "0":
 		return &URLError{"database", fmt.Sprintf("%q: a cluster has only database 0", path)}
 	case u.kind == urlServer && len(u.client.InitAddress) > 1:
-		return &URLError{"host", fmt.Sprintf("1 of %d is one too many for one server; a cluster reads redis-cluster://, or ends in ?cluster=1", len(u.client.InitAddress))}
+		return &URLError{"host", fmt.Sprintf("lists %d hosts, but one server has one; for a cluster use redis-cluster://, or end the URL with ?cluster=1", len(u.client.InitAddress))}
 	case u.kind == urlSentinel:
 		return u.sentinel(path)
 	}
 	return u.selectDB(path)
 }
 
-// sentinelRefresh is how often a client of sentinels asks them who the master is,
-// should it have missed the news.
+// sentinelRefresh is how often a Sentinel client asks for the master, in case it has missed a change.
 const sentinelRefresh = 5 * time.Second
 
 func (u *serverURL) sentinel(path string) error {
@@ -255,7 +253,7 @@ func (u *serverURL) selectDB(text string) (err error) {
 func (u *serverURL) socket() error {
 	path, err := url.PathUnescape(u.path)
 	if u.authority != "" || path == "" || err != nil {
-		return &URLError{"path", "names no socket; it reads unix:///PATH"}
+		return &URLError{"path", "names no socket; use unix:///PATH"}
 	}
 	u.client.InitAddress = []string{"/" + path}
 	u.client.ForceSingleClient = true

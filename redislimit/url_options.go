@@ -70,7 +70,7 @@ func (u *serverURL) options() error {
 	return nil
 }
 
-// yes reads a 0 or 1.
+// yes reads 0 or 1.
 func yes(into *bool, name, value string) error {
 	if value != "0" && value != "1" {
 		return wrongOption("%s is %q, not 0 or 1", name, value)
@@ -89,8 +89,8 @@ func count(into *int, name, value string, most int) error {
 	return nil
 }
 
-// fromEnv reads a password from the environment, and fromFile from the first line
-// of a file. No error shows it.
+// fromEnv reads a password from the environment, and fromFile from the first line of a file. Errors do not contain
+// it.
 func fromEnv(into *string, name, variable string) error {
 	value, found := os.LookupEnv(variable)
 	if !found || value == "" {
@@ -113,7 +113,7 @@ func fromFile(into *string, name, path string) error {
 
 func onePassword(into *string, name, password string) error {
 	if *into != "" {
-		return wrongOption("%s: there is another password; give one", name)
+		return wrongOption("%s: the URL gives another password; give only one", name)
 	}
 	*into = password
 	return nil
@@ -147,7 +147,7 @@ func (u *serverURL) overTLS(name, value string) error {
 	return nil
 }
 
-// trust reads the certificates that may have signed the server's.
+// trust reads the certificates that sign the server's certificate.
 func (u *serverURL) trust(name, path string) error {
 	if !u.tls {
 		return wrongOption("%s is for TLS: rediss", name)
@@ -164,7 +164,7 @@ func (u *serverURL) trust(name, path string) error {
 	return nil
 }
 
-// certificate is read with its key, by keyPair.
+// certificate reads a certificate with its key; keyPair does so.
 func (u *serverURL) certificate(name, _ string) error {
 	if !u.tls {
 		return wrongOption("%s is for TLS: rediss", name)
@@ -206,10 +206,9 @@ func (u *serverURL) database(_, value string) error {
 }
 
 const (
-	// DefaultTimeout is how long a server may fail to answer, if the URL does not
-	// say it.
+	// DefaultTimeout is the time after which a silent connection is closed, unless the URL sets another.
 	DefaultTimeout = 3 * time.Second
-	// MinTimeout is the least that a URL may say.
+	// MinTimeout is the shortest timeout of a URL.
 	MinTimeout = 100 * time.Millisecond
 )
 
@@ -222,9 +221,8 @@ func (u *serverURL) timeout(name, value string) error {
 	return nil
 }
 
-// setTimeout has the client give up a silent connection within d. It finds out
-// by a ping: that goes out when nothing came for one to two KeepAlives, and is
-// given a ConnWriteTimeout.
+// setTimeout makes the client close a silent connection within d. The client sends a ping after one to two KeepAlives
+// without an answer, and waits for a ConnWriteTimeout.
 func setTimeout(client *rueidis.ClientOption, d time.Duration) {
 	client.ConnWriteTimeout = d / 2
 	client.Dialer.KeepAlive = d / 4

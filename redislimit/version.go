@@ -8,14 +8,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The oldest version of Redis that the engine works with.
+// The oldest supported version of Redis.
 const oldestMajor, oldestMinor = 6, 2
 
-// versionTimeout is how long a server may take to tell its version.
+// versionTimeout bounds the request for the version.
 const versionTimeout = time.Second
 
-// checkVersion refuses a server that is too old. One that does not tell is not
-// refused.
+// checkVersion refuses a server that is too old. It accepts a server that does not report its version.
 func checkVersion(client rueidis.Client, addr string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
 	defer cancel()
@@ -29,7 +28,7 @@ func checkVersion(client rueidis.Client, addr string) error {
 	return nil
 }
 
-// tooOld is nil for a version that will do, or that cannot be read.
+// tooOld returns nil for a supported or unreadable version.
 func tooOld(addr, version string) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
@@ -38,5 +37,5 @@ func tooOld(addr, version string) error {
 	if major > oldestMajor || major == oldestMajor && minor >= oldestMinor {
 		return nil
 	}
-	return fmt.Errorf("the server at %s is Redis %s; it has to be %d.%d or later", addr, version, oldestMajor, oldestMinor)
+	return fmt.Errorf("the server at %s is Redis %s; want %d.%d or later", addr, version, oldestMajor, oldestMinor)
 }

@@ -9,15 +9,12 @@ import (
 	"strings"
 )
 
-// Warnings says in words what about the servers an operator should mend, or
-// nothing. It asks every node that the client knows, with INFO, and is for the
-// start of a program: it does a few calls a node, and of one that is no cluster
-// writes keys that end within 5 seconds.
-// A server that is too old is an error.
+// Warnings returns problems of the servers that the operator should fix. Call it at the start of a program: it sends
+// INFO to every node that the client knows. To a server that is not a cluster, it also writes keys that expire within
+// 5 seconds. A server that is too old is an error.
 //
-// It looks for a cluster behind one address, and for eviction. A server that is full and may evict keys
-// forgets budgets that are spent, and every key of this engine is one that
-// volatile policies may evict, because it has an end. With noeviction a full
+// It looks for a cluster behind one address, and for eviction. A full server that may evict keys loses spent units,
+// and volatile policies may evict every key of this engine, because every key has an expiry. With noeviction a full
 // server refuses instead, which is an error and admits nothing.
 func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	var warnings []string
@@ -42,11 +39,11 @@ func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	return warnings, errors.Join(problems...)
 }
 
-// info asks a node for a section of INFO.
+// info requests a section of INFO from a node.
 type info func(ctx context.Context, section string) (map[string]string, error)
 
-// nodes are those that the client knows, by address. Of a client other than
-// rueidis it is the one that answers.
+// nodes returns the nodes that the client knows, by address. For a client other than rueidis it returns the node that
+// answers.
 func (e *Engine) nodes() map[string]info {
 	if e.sender != nil {
 		return map[string]info{"of the client": func(ctx context.Context, section string) (map[string]string, error) {
@@ -64,10 +61,9 @@ func (e *Engine) nodes() map[string]info {
 	return nodes
 }
 
-// slotWarning is empty unless the address leads to a cluster that the engine was
-// not told of. Then each call keeps to one slot from now on. A server that does
-// not answer INFO cluster is found out by its first refusal, and a proxy that
-// refuses nothing by what it does to keys of several slots.
+// slotWarning returns a warning if the address leads to a cluster and OneSlot is not set. From then on each call
+// keeps to one slot. The first refusal reveals a server that does not answer INFO cluster; a test write reveals a
+// proxy that refuses nothing.
 func (e *Engine) slotWarning(ctx context.Context, addr string, node info) string {
 	if e.options.OneSlot {
 		return ""
@@ -85,7 +81,7 @@ func (e *Engine) slotWarning(ctx context.Context, addr string, node info) string
 	return fmt.Sprintf("redis %s is a cluster behind one address: each call keeps to one slot, and several keys are decided lane by lane; say so from the start with one_slot=1 in the URL, or lead to its nodes with redis-cluster://", addr)
 }
 
-// evictionWarning is empty if the server never evicts.
+// evictionWarning returns "" if the server never evicts.
 func evictionWarning(addr string, memory map[string]string) string {
 	policy, known := memory["maxmemory_policy"]
 	switch {
@@ -94,12 +90,12 @@ func evictionWarning(addr string, memory map[string]string) string {
 	case policy == "noeviction":
 		return ""
 	case memory["maxmemory"] == "0":
-		return "" // there is no bound, so it is never full
+		return "" // without a bound it is never full
 	}
 	return fmt.Sprintf("redis %s may evict keys when it reaches maxmemory of %s bytes, and a budget that was spent comes back with its key; set maxmemory-policy noeviction (it is %s)", addr, memory["maxmemory"], policy)
 }
 
-// infoFields reads what INFO answers: lines of name:value.
+// infoFields reads the answer of INFO: lines of name:value.
 func infoFields(info string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(info) {

@@ -9,17 +9,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// FixedWindow counts in windows that begin at multiples of Window since 1970:
-// INCRBY and PEXPIRE in one transaction, so that no counter is ever left
-// without an end. It takes one small key for each subject, and lets twice the
-// limit pass around the border of two windows.
+// FixedWindow counts in windows that begin at multiples of Window since 1970. It uses INCRBY and PEXPIRE in one
+// transaction, so that no counter stays without an expiry. It stores one small key for each subject. Around the
+// boundary of two windows up to twice the limit can pass.
 type FixedWindow struct {
 	Client rueidis.Client
 	Window time.Duration
 	Now    func() time.Time // default: time.Now
 }
 
-// Record counts the cost and answers what was used in this window, with it.
+// Record counts the cost and returns the use in this window, including the cost.
 func (r FixedWindow) Record(ctx context.Context, key Key, cost int64) (used int64, err error) {
 	if err := checked("fixed window", r.Window, cost); err != nil {
 		return 0, err
@@ -34,7 +33,7 @@ func (r FixedWindow) Record(ctx context.Context, key Key, cost int64) (used int6
 	return answers[0].AsInt64()
 }
 
-// Fetch answers what was used in this window.
+// Fetch returns the use in this window.
 func (r FixedWindow) Fetch(ctx context.Context, key Key) (used int64, err error) {
 	if err := checked("fixed window", r.Window, 1); err != nil {
 		return 0, err

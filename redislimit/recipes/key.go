@@ -6,23 +6,21 @@ import (
 	"time"
 )
 
-// Key says whose use of what is counted. Two keys that differ in any part are
-// never counted together, whatever bytes the parts hold.
+// Key identifies what is counted. Keys that differ in any part are counted separately, whatever bytes the parts
+// contain.
 type Key struct {
-	Namespace string // of the program, so that several can share a server
+	Namespace string // of the program, so that several programs can share a server
 	Resource  string // what is used, like "login"
-	Subject   string // who uses it, like a user or an address
+	Subject   string // the user, such as an account or an address
 }
 
-// name is the Redis key of a recipe over a window. It begins with the
-// namespace, as access rules like ~shop:* want it. The part in braces makes all
-// keys of a subject share a slot of a cluster.
+// name returns the Redis key of a recipe for a window. It begins with the namespace, which suits access rules like
+// ~shop:*. The part in braces keeps all keys of a subject in one slot of a cluster.
 func (k Key) name(recipe string, window time.Duration) string {
 	return fmt.Sprintf("%s:%s:%d:{%s:%s}", escape(k.Namespace), recipe, window.Microseconds(), escape(k.Resource), escape(k.Subject))
 }
 
-// escape writes every byte that would end a part early, and the sign of
-// escaping itself, as a percent sign and two digits.
+// escape percent-encodes every byte that would end a part early, and the percent sign.
 func escape(part string) string {
 	special := func(c byte) bool { return c <= ' ' || c > '~' || strings.IndexByte("%:{}", c) >= 0 }
 	var b strings.Builder

@@ -12,27 +12,25 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Log keeps an entry for each Record in a sorted set, by time, and counts those
-// of the last Window, exactly: ZREMRANGEBYSCORE, ZADD, ZCARD and PEXPIRE in one
-// transaction. Memory and time grow with the entries of a window, also with
-// those that the caller then refuses.
+// Log keeps an entry for each Record in a sorted set, by time, and counts the entries of the last Window exactly. It
+// uses ZREMRANGEBYSCORE, ZADD, ZCARD and PEXPIRE in one transaction. Memory and time grow with the entries of a
+// window, including those that the caller then refuses.
 type Log struct {
 	Client rueidis.Client
 	Window time.Duration
-	// Weigh lets entries have costs: what is used is then the sum of them, and
-	// every call reads all entries of the window. Without it entries are
-	// counted, and every cost is 1. Each entry holds its cost either way.
+	// Weigh gives entries a cost: the use is then their sum, and every call reads all entries of the window. Without
+	// it entries are counted, and every cost must be 1. Entries always store their cost.
 	Weigh bool
 	Now   func() time.Time // default: time.Now
 }
 
-// Record counts the cost and answers what was used in the last Window, with it.
+// Record counts the cost and returns the use in the last Window, including the cost.
 func (r Log) Record(ctx context.Context, key Key, cost int64) (used int64, err error) {
 	if err := checked("log", r.Window, cost); err != nil {
 		return 0, err
 	}
 	if cost != 1 && !r.Weigh {
-		return 0, fmt.Errorf("recipes: log: cost %d of a log that does not weigh, where every cost is 1", cost)
+		return 0, fmt.Errorf("recipes: log: cost %d is not 1, and Weigh is false", cost)
 	}
 	at := now(r.Now)
 	name, b := key.name("log", r.Window), r.Client.B()
@@ -55,7 +53,7 @@ func (r Log) Record(ctx context.Context, key Key, cost int64) (used int64, err e
 	return answers[2].AsInt64()
 }
 
-// Fetch answers what was used in the last Window.
+// Fetch returns the use in the last Window.
 func (r Log) Fetch(ctx context.Context, key Key) (used int64, err error) {
 	if err := checked("log", r.Window, 1); err != nil {
 		return 0, err
@@ -76,14 +74,14 @@ func (r Log) Fetch(ctx context.Context, key Key) (used int64, err error) {
 	return used, nil
 }
 
-// ended is the newest score that counts no more. Scores are microseconds, which
-// a float64 holds exactly until the year 2255.
+// ended returns the newest score that no longer counts. Scores are microseconds, which a float64 holds exactly until
+// the year 2255.
 func (r Log) ended(at time.Time) string {
 	return strconv.FormatInt(at.UnixMicro()-r.Window.Microseconds(), 10)
 }
 
-// Members are never the same twice, or one would take another's place: a text
-// that no two processes share, and a number that none uses twice.
+// Members must be unique, since equal members replace each other. A member has a text unique to the process and a
+// number that the process uses once.
 var (
 	process = rand.Text()
 	entries atomic.Uint64
@@ -93,7 +91,7 @@ func member(cost int64) string {
 	return process + "-" + strconv.FormatUint(entries.Add(1), 36) + "/" + strconv.FormatInt(cost, 10)
 }
 
-// sum adds the costs that the members hold.
+// sum returns the total cost of the members.
 func sum(members rueidis.RedisMessage) (total int64, err error) {
 	list, err := members.AsStrSlice()
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	MaxWindow = 366 * 24 * time.Hour // as for every limit of this project
 )
 
-// checked is an error that names what is out of bounds, if anything is.
+// checked returns an error for a value out of bounds.
 func checked(recipe string, window time.Duration, cost int64) error {
 	switch {
 	case window < MinWindow || window > MaxWindow || window%time.Microsecond != 0:
@@ -42,15 +42,15 @@ func checked(recipe string, window time.Duration, cost int64) error {
 	return nil
 }
 
-// transact runs the commands in one transaction and returns their answers.
-// If its own answer is lost, they were done all or not at all.
+// transact runs the commands in one transaction and returns their answers. If the answer is lost, either all commands
+// ran or none.
 func transact(ctx context.Context, client rueidis.Client, commands ...rueidis.Completed) ([]rueidis.RedisMessage, error) {
 	all := make([]rueidis.Completed, 0, len(commands)+2)
 	all = append(all, client.B().Multi().Build())
 	all = append(all, commands...)
 	all = append(all, client.B().Exec().Build())
 	replies := client.DoMulti(ctx, all...)
-	for _, reply := range replies[:len(all)-1] { // says more than the last one, which is that all were refused
+	for _, reply := range replies[:len(all)-1] { // more specific than the last reply, which says that all were refused
 		if err := reply.Error(); err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func transact(ctx context.Context, client rueidis.Client, commands ...rueidis.Co
 	return answers, err
 }
 
-// now is the time of a recipe whose Now is clock.
+// now returns the time of a recipe whose Now is clock.
 func now(clock func() time.Time) time.Time {
 	if clock == nil {
 		return time.Now()
@@ -72,7 +72,7 @@ func now(clock func() time.Time) time.Time {
 	return clock()
 }
 
-// milliseconds rounds up: a key may stay longer than it counts, not shorter.
+// milliseconds rounds up, because a key may stay longer than it counts but not shorter.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

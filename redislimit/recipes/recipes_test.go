@@ -253,7 +253,7 @@ func TestWhatIsOutOfBoundsIsAnError(t *testing.T) {
 		{Log{Client: client, Window: time.Second + 1}, 1, "recipes: log: window 1.000000001s is not 1ms to 366 days in whole microseconds"},
 		{FixedWindow{Client: client, Window: time.Second}, 0, "recipes: fixed window: cost 0 is not 1 to 1000000000"},
 		{TwoWindows{Client: client, Window: time.Second}, MaxCost + 1, "recipes: two windows: cost 1000000001 is not 1 to 1000000000"},
-		{Log{Client: client, Window: time.Second}, 2, "recipes: log: cost 2 of a log that does not weigh, where every cost is 1"},
+		{Log{Client: client, Window: time.Second}, 2, "recipes: log: cost 2 is not 1, and Weigh is false"},
 	}
 	for _, tt := range tests {
 		if _, err := tt.c.Record(t.Context(), alice, tt.cost); err == nil || err.Error() != tt.want {

@@ -10,18 +10,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TwoWindows counts as [FixedWindow] does and adds the window before, by the
-// part of it that the last Window still covers, rounded up. It takes two small
-// keys for each subject. It is as if what was used in the window before had
-// come evenly: where it had come late, more than the limit can pass in the
-// last Window; where early, less.
+// TwoWindows counts like [FixedWindow] and adds the previous window, in proportion to the part of it that the last
+// Window still covers, rounded up. It stores two small keys for each subject. It treats the use of the previous
+// window as even: if that use came late, more than the limit can pass in the last Window; if early, less.
 type TwoWindows struct {
 	Client rueidis.Client
 	Window time.Duration
 	Now    func() time.Time // default: time.Now
 }
 
-// Record counts the cost and answers what was used in the last Window, with it.
+// Record counts the cost and returns the use in the last Window, including the cost.
 func (r TwoWindows) Record(ctx context.Context, key Key, cost int64) (used int64, err error) {
 	if err := checked("two windows", r.Window, cost); err != nil {
 		return 0, err
@@ -38,7 +36,7 @@ func (r TwoWindows) Record(ctx context.Context, key Key, cost int64) (used int64
 	return r.used(answers[0], answers[2], at)
 }
 
-// Fetch answers what was used in the last Window.
+// Fetch returns the use in the last Window.
 func (r TwoWindows) Fetch(ctx context.Context, key Key) (used int64, err error) {
 	if err := checked("two windows", r.Window, 1); err != nil {
 		return 0, err
@@ -52,14 +50,14 @@ func (r TwoWindows) Fetch(ctx context.Context, key Key) (used int64, err error) 
 	return r.used(answers[0], answers[1], at)
 }
 
-// keys are those of the window at the time, and of the one before.
+// keys returns the keys of the current window and the previous one.
 func (r TwoWindows) keys(key Key, at time.Time) (current, before string) {
 	window := at.UnixNano() / int64(r.Window)
 	name := key.name("two", r.Window) + ":"
 	return name + strconv.FormatInt(window, 10), name + strconv.FormatInt(window-1, 10)
 }
 
-// used weighs the two counts. A count that is not there is 0.
+// used weighs the two counts. A missing count is 0.
 func (r TwoWindows) used(current, before rueidis.RedisMessage, at time.Time) (int64, error) {
 	counts := [2]int64{}
 	for i, message := range []rueidis.RedisMessage{current, before} {
@@ -73,8 +71,7 @@ func (r TwoWindows) used(current, before rueidis.RedisMessage, at time.Time) (in
 	return counts[0] + share(counts[1], int64(r.Window)-passed, int64(r.Window)), nil
 }
 
-// share is count × part / whole, rounded up, for 0 <= part <= whole and a
-// count that is not negative.
+// share returns count × part / whole, rounded up, for 0 <= part <= whole and a count of at least 0.
 func share(count, part, whole int64) int64 {
 	high, low := bits.Mul64(uint64(max(count, 0)), uint64(part))
 	quotient, rest := bits.Div64(high, low, uint64(whole))
