@@ -377,3 +377,48 @@ func TestAReservationThatHoldsNothingDoesNothing(t *testing.T) {
 		}
 	}
 }
+
+// An instant promised under a limit means nothing to another one, which starts
+// fresh: slots come back at once.
+func TestSlotsComeBackAfterAnInstantWasPromisedUnderAnotherLimit(t *testing.T) {
+	bucket, slots := weir.TokenBucket{Rate: weir.PerHour(1)}, weir.Concurrency{Slots: 2}
+	lim, keyed := mustNew(t, bucket), mustKeyed[string](t, bucket)
+	for name, l := range map[string]struct {
+		reserve  func(n int64, longest time.Duration) (*weir.Reservation, error)
+		setLimit func(weir.Limit) error
+		peek     func(n int64) weir.Decision
+	}{
+		"Limiter": {lim.Reserve, lim.SetLimit, lim.Peek},
+		"Keyed": {
+			func(n int64, longest time.Duration) (*weir.Reservation, error) {
+				return keyed.Reserve("a", n, longest)
+			},
+			keyed.SetLimit,
+			func(n int64) weir.Decision { return keyed.Peek("a", n) },
+		},
+	} {
+		reserve := func() *weir.Reservation {
+			r, err := l.reserve(1, weir.Never)
+			if errors.Is(err, weir.ErrRequest) {
+				r, err = l.reserve(1, 0)
+			}
+			if err != nil || !r.Decision.Allowed {
+				t.Fatalf("%s: %+v and error %v, want a reservation", name, r, err)
+			}
+			return r
+		}
+		reserve()
+		reserve() // for an hour from now
+		if err := l.setLimit(slots); err != nil {
+			t.Fatal(err)
+		}
+		older := reserve()
+		reserve()
+		if err := older.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d := l.peek(1); !d.Allowed || d.Remaining != 1 {
+			t.Errorf("%s: one of two slots was released: %+v, want 1 remaining", name, d)
+		}
+	}
+}
