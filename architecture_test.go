@@ -74,9 +74,7 @@ var packageRules = map[string]packageRule{
 			"internal/table":     "the words of many keys are in it",
 		},
 	},
-	"internal/table": {
-		imports: reasons{"internal/algorithm": "what it keeps are states, and an idle one may go"},
-	},
+	"internal/table": {},
 	"pace": {
 		imports: reasons{".": "calls and streams wait their turn on its limiters"},
 	},

@@ -123,9 +123,9 @@ func (g *guavaSubject) acquires(op guavaOp) error {
 	if wait <= math.MaxInt64/microsecond {
 		nanoseconds = wait * microsecond
 	}
-	told := g.limit.Wait(g.state, now, op.N)
+	planned := g.limit.Wait(g.state, now, op.N)
 	g.state = g.limit.Take(g.state, now, op.N)
-	return errors.Join(same("wait", wait, op.Wait), same("wait in ns", told, nanoseconds))
+	return errors.Join(same("wait", wait, op.Wait), same("wait in ns", planned, nanoseconds))
 }
 
 func same[T comparable](what string, got, want T) error {

@@ -167,13 +167,6 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// count returns the number of open connections.
-func (c *connections) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.all)
-}
-
 // closeQuiet closes the connections that have been quiet for at least age and returns the number left.
 func (c *connections) closeQuiet(age time.Duration) (left int) {
 	c.mu.Lock()

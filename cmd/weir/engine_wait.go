@@ -21,7 +21,7 @@ const engineRetry = 250 * time.Millisecond
 // awaitRedis opens the Redis of --engine. It retries for up to --engine-wait while Redis is absent or refuses writes.
 func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
 	began := time.Now()
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		engine, err := o.tryRedis(ctx, rules)
 		if err == nil {
 			return engine, nil
@@ -34,7 +34,7 @@ func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules [
 			return nil, errorWithHint(fmt.Errorf("serve: --engine: %w", err), engineHint(failed.Reason))
 		case time.Since(began) >= o.engineWait:
 			return nil, errorWithHint(fmt.Errorf("serve: --engine: not ready within %v: %w", o.engineWait, err), engineHint(failed.Reason), "wait longer with --engine-wait")
-		case !told:
+		case !logged:
 			log.Warn("the engine is not ready; trying again", "at_most", o.engineWait, "error", err)
 		}
 		select {

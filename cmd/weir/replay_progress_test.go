@@ -21,8 +21,8 @@ func TestProgressIsShownOnceACommandTakesLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(progressDelay + time.Second)
-		told := p.stage("deciding")
-		told(30, 40)
+		update := p.stage("deciding")
+		update(30, 40)
 		time.Sleep(time.Second)
 		p.stop()
 		for _, want := range []string{"reading access.log", "1.0 KiB / 4.0 KiB", "deciding", "75 %"} {
@@ -66,7 +66,7 @@ func TestProgressIsForTerminalsOnly(t *testing.T) {
 		if r := p.reading("log", file); r != io.Reader(file) {
 			t.Errorf("%T: got a reader that counts, want the file", w)
 		}
-		if told := p.stage("deciding"); told != nil {
+		if update := p.stage("deciding"); update != nil {
 			t.Errorf("%T: got a stage, want none", w)
 		}
 		p.stop()

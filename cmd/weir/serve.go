@@ -118,7 +118,7 @@ daemon that is killed loses the decisions after the last save.`,
 }
 
 // check refuses flags that are out of bounds or exclude each other.
-func (o *serveOptions) check(given func(flag string) bool) error {
+func (o *serveOptions) check(isSet func(flag string) bool) error {
 	wrong := func(hint, format string, values ...any) error {
 		return usageWithHint(fmt.Errorf(format, values...), hint)
 	}
@@ -133,15 +133,15 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 		return wrong("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	case o.engineWait < 0:
 		return wrong("use a duration of 0 or more, like 10s or 1m", "--engine-wait %v: a negative duration", o.engineWait)
-	case o.engine == memoryEngine && given("engine-wait"):
+	case o.engine == memoryEngine && isSet("engine-wait"):
 		return wrong("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
 	case o.engine != memoryEngine && o.state.path != "":
 		return wrong("leave --state out; docs/redis.md says what Redis keeps across a restart", "--state with --engine: the state is in Redis")
-	case o.engine != memoryEngine && given("max-keys"):
+	case o.engine != memoryEngine && isSet("max-keys"):
 		return wrong("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis")
-	case o.state.path == "" && given("state"):
+	case o.state.path == "" && isSet("state"):
 		return wrong("name the file: --state weir.state", "--state '': not a file name")
-	case o.state.path == "" && given("state-every"):
+	case o.state.path == "" && isSet("state-every"):
 		return wrong("name the file: --state weir.state", "--state-every without --state")
 	}
 	return nil

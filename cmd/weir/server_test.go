@@ -293,6 +293,13 @@ func askOver(conn net.Conn) string {
 	return response.Proto + " " + response.Status + " " + string(body) + fmt.Sprint(err)
 }
 
+// count returns the number of open connections.
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all)
+}
+
 // holding is an engine whose Take signals its start and ends on demand.
 type holding struct {
 	weir.Engine

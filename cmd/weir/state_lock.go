@@ -47,7 +47,7 @@ func (f *stateFile) claim(ctx context.Context) error {
 // continues.
 func (f *stateFile) awaitLock(ctx context.Context, lock *os.File) error {
 	started := time.Now()
-	for told := false; ; {
+	for logged := false; ; {
 		switch err := tryLock(lock); {
 		case err == nil:
 			f.removeParts()
@@ -58,9 +58,9 @@ func (f *stateFile) awaitLock(ctx context.Context, lock *os.File) error {
 		case time.Since(started) >= claimPatience:
 			return errorWithHint(fmt.Errorf("serve: --state %s: another weir serve uses this file", f.path),
 				"stop the other one first, or give each a file of its own")
-		case !told:
+		case !logged:
 			f.log.Warn("another weir serve uses the state file; waiting for its last save", "file", f.path, "at_most", claimPatience)
-			told = true
+			logged = true
 		}
 		select {
 		case <-time.After(claimEvery):
