@@ -94,6 +94,6 @@ It also compares limits on made-up traffic.`,
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), replayCommand(), simulateCommand(), paceCommand(), versionCommand(), completionCommand())
+	root.AddCommand(serveCommand(), replayCommand(), simulateCommand(), checkCommand(), paceCommand(), versionCommand(), completionCommand())
 	return root, started
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/simulate"
+)
+
+func checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check LIMIT",
+		Short: "Explain a limit in plain words",
+		Long: `Check reads a limit and explains it: its capacity, what a burst does, the most
+that it admits within any stretch of its period, and the memory of a key. It
+refuses a text that is no limit and points at the word.`,
+		Example: `  weir check 'token bucket 10/s burst 20'
+  weir check 'fixed window 100/1m'
+  weir check 'token bucket 5/s burst 10 and fixed window 1000/1d'`,
+		ValidArgsFunction: completeCheck,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runCheck(args, cmd.OutOrStdout())
+		},
+	}
+}
+
+// completeCheck offers limits for the argument.
+func completeCheck(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeLimit(append(ruleLimits[:len(ruleLimits):len(ruleLimits)], oneSubjectLimits...))(cmd, args, text)
+}
+
+func runCheck(args []string, out io.Writer) error {
+	if len(args) != 1 {
+		return usageWithHint(fmt.Errorf("check: %s, want one limit", plural(int64(len(args)), "argument")),
+			"put the limit in quotes: weir check 'token bucket 10/s burst 20'")
+	}
+	candidate, err := simulate.ParseCandidate(args[0])
+	if err != nil {
+		return limitTextError("check", err, limitForms)
+	}
+	if err := requireOutput("check", out); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, explain(candidate)); err != nil {
+		return errorWithHint(fmt.Errorf("check: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
+	}
+	return nil
+}
+
+// explain returns the explanation of each limit, and of their combination.
+func explain(c simulate.Candidate) string {
+	var b strings.Builder
+	for i, limit := range c.Limits {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		e := explanationOf(limit)
+		fmt.Fprintf(&b, "%s\n", limit)
+		fmt.Fprintf(&b, "  capacity    %s\n", e.capacity)
+		fmt.Fprintf(&b, "  burst       %s\n", e.burst)
+		fmt.Fprintf(&b, "  worst case  %s\n", e.worst)
+		fmt.Fprintf(&b, "  memory      %s\n", e.memory)
+	}
+	if len(c.Limits) > 1 {
+		b.WriteString("\ntogether\n  A request is admitted only if every limit admits it, and otherwise takes nothing from any.\n" +
+			"  Each worst case holds. The memory adds up.\n")
+	}
+	return b.String()
+}
