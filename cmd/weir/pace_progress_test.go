@@ -14,9 +14,11 @@ func TestPaceShowsRatesTotalAndTimeLeft(t *testing.T) {
 		var screen bytes.Buffer
 		p := &paceProgress{progress: progressOn(&screen, progressDelay)}
 		p.begin(1000, false, time.Now())
-		for range 10 { // 2 lines of 5 bytes a second, then 4
-			time.Sleep(time.Second)
+		wait := time.Second - time.Millisecond // so that lines are counted before the bar is drawn at a full second
+		for range 10 {                         // 2 lines of 5 bytes a second, then 4
+			time.Sleep(wait)
 			p.moved(2, 10)
+			wait = time.Second
 		}
 		for range 10 {
 			time.Sleep(time.Second)
