@@ -41,7 +41,7 @@ func onTick(wait time.Duration) time.Duration {
 	return (wait + timerTick - 1) / timerTick * timerTick
 }
 
-// refilled is a bucket of n units that gets up to gain units back at fixed intervals.
+// refilled returns a bucket of n units that gets up to gain units back at fixed intervals.
 func refilled(name string, n, gain int64, every time.Duration, note string) Subject {
 	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
 		units, next := n, *now+int64(every)
@@ -72,7 +72,7 @@ func spaced(name string, gap time.Duration, note string) Subject {
 	}}
 }
 
-// lossyRefill is a bucket of n units, refilled at n per second, that adds only whole units at each call and
+// lossyRefill returns a bucket of n units, refilled at n per second, that adds only whole units at each call and
 // forgets the rest.
 func lossyRefill(n int64) Subject {
 	note := fmt.Sprintf("A call before %v is over adds nothing and starts the wait again. Frequent retries stop the refill.", time.Second/time.Duration(n))

@@ -30,7 +30,7 @@ func badExamples(t *testing.T) []Subject {
 	return subjects
 }
 
-// last is the report of the longest classic phase: 1000 requests at 100 per second.
+// last returns the report of the longest classic phase: 1000 requests at 100 per second.
 func last(t *testing.T, s Subject) PhaseReport {
 	t.Helper()
 	reports, err := ClassicDriver().Run(s)

@@ -27,7 +27,7 @@ type callSpace struct {
 
 // access is the use that a call makes of one state.
 type access struct {
-	key     string // of the request, or its parent or group
+	key     string // of the request, its parent or its group
 	request int
 	hash    table.Hash
 	part    *rule.Part
@@ -35,10 +35,10 @@ type access struct {
 	states  *limitStates
 	word    uint64 // borrowed from the words of states
 	place   place
-	steps   uint8 // how often the key moved on to a shared state
+	steps   uint8 // number of moves to a shared state
 }
 
-// place says where the state of an access is.
+// place is the place of an access's state.
 type place uint8
 
 const (
@@ -51,7 +51,7 @@ const (
 	withoutRoom       // nowhere, and there is no room for it
 )
 
-// layOut lists the parts of the requests, which were checked and merged.
+// layOut lists the parts of checked and merged requests.
 func layOut(requests []rule.Request, seed *table.Seed, space *callSpace) call {
 	c := call{requests: requests, parts: space.parts[:0], accesses: space.accesses[:0]}
 	for i := range requests {
@@ -95,7 +95,7 @@ func (e *Engine) lock(c *call, now int64) (at int64, err error) {
 	return at, nil
 }
 
-// tryLock is lock, but reports whether there was room for the keys.
+// tryLock works like lock and reports whether there was room for the keys.
 func (e *Engine) tryLock(c *call, now int64) (at int64, room bool) {
 	for set := c.shards; set != 0; set &= set - 1 {
 		e.shards[bits.TrailingZeros64(set)].mu.Lock()
@@ -116,8 +116,7 @@ func (e *Engine) tryLock(c *call, now int64) (at int64, room bool) {
 	return at, room
 }
 
-// latest is the time to decide at now that the locks are held: see
-// [clock.Reading].
+// latest returns the time of the decision under the locks: see [clock.Reading].
 func (e *Engine) latest(c *call, now int64) int64 {
 	if e.clock.Injected() {
 		return now
@@ -131,8 +130,8 @@ func (e *Engine) latest(c *call, now int64) int64 {
 	return now
 }
 
-// load finds the state of a part, and the instant since which it is known.
-// Earlier are the accesses of the call that are loaded.
+// load finds the state of a part, and the instant since which it is known. earlier are the accesses of the call that
+// are already loaded.
 func (e *Engine) load(x *access, p *algorithm.Part, earlier []access, now int64) int64 {
 	if x.states.hasWords() {
 		switch x.borrow(p, now) {
@@ -179,10 +178,9 @@ func (x *access) borrow(p *algorithm.Part, now int64) place {
 	return x.place
 }
 
-// store writes back the states that the decision changed: first those that have a
-// place, then those that need a new cell. To make room it evicts what is idle at
-// the reading of the clock. It does not use the instant of the decision, which may
-// be later: a decision at an earlier time would find room again.
+// store writes back the states that the decision changed: first those that have a place, then those that need a new
+// cell. To make room it evicts states that are idle at the reading of the clock. It does not use the instant of the
+// decision, which may be later, because a decision at an earlier time would then miss those states.
 func (e *Engine) store(c *call, changed bool, now int64) {
 	if !changed {
 		return
@@ -203,9 +201,8 @@ func (e *Engine) store(c *call, changed bool, now int64) {
 	}
 }
 
-// save puts a state where it fits: a word or a cell. A state that leaves its word
-// needs a new cell. An idle one gives up its cell if there is no room for another
-// key.
+// save stores a state in a word or a cell. A state that leaves its word needs a new cell. An idle one gives up its
+// cell if there is no room for another key.
 func (x *access) save(p *algorithm.Part, now int64) {
 	if x.states.hasWords() {
 		if word, ok := x.part.Words.Pack(p.State, x.states.Base); ok {
@@ -240,10 +237,10 @@ func (e *Engine) addCell(x *access, state algorithm.State, now int64) {
 	x.place = inCell
 }
 
-// cells are those of the state's limit in the state's shard; nil if there are none.
+// cells returns the cells of the state's limit in the state's shard, or nil.
 func (x *access) cells() *cells { return x.states.cells[x.hash%table.Shards] }
 
-// reset makes the states new.
+// reset makes the states fresh.
 func (c *call) reset() {
 	for i := range c.accesses {
 		x := &c.accesses[i]
@@ -258,8 +255,7 @@ func (c *call) reset() {
 	}
 }
 
-// unlock puts back borrowed words, gives up reserved cells that were not added,
-// and releases the locks.
+// unlock returns borrowed words, gives up unused reserved cells, and releases the locks.
 func (e *Engine) unlock(c *call) {
 	for i := range c.accesses {
 		switch x := &c.accesses[i]; x.place {
@@ -274,5 +270,5 @@ func (e *Engine) unlock(c *call) {
 	}
 }
 
-// nameBinding replaces the binding part of an answer by its request.
+// nameBinding replaces the binding part of an answer by the index of its request.
 func (c *call) nameBinding(a *algorithm.Answer) { a.Binding = c.accesses[a.Binding].request }

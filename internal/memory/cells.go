@@ -48,7 +48,7 @@ func newCells(states *limitStates, in *shard, number int) *cells {
 	return c
 }
 
-// find is the cell of a hash; nil if there is none.
+// find returns the cell of a hash, or nil.
 func (c *cells) find(h table.Hash) *cell {
 	if c == nil {
 		return nil
@@ -89,7 +89,7 @@ func (c *cells) evict(h table.Hash, now int64) {
 	c.shard.lastEviction = max(c.shard.lastEviction, now)
 }
 
-// toWord makes a cell a word, if its state fits one again.
+// toWord moves a cell to a word if its state fits again.
 func (c *cells) toWord(h table.Hash, p *rule.Part, state algorithm.State) bool {
 	word, ok := p.Words.Pack(state, c.states.Base)
 	if ok {
@@ -99,9 +99,8 @@ func (c *cells) toWord(h table.Hash, p *rule.Part, state algorithm.State) bool {
 	return ok
 }
 
-// reserve keeps room for another cell, if the bound leaves some. Otherwise it
-// looks for idle cells once in table.SweepEvery. It does not evict those that the
-// call has loaded.
+// reserve keeps room for another cell if the bound permits. Otherwise it searches for idle cells once in
+// table.SweepEvery. It does not evict cells that the call has loaded.
 func (c *cells) reserve(loaded []access, now int64) bool {
 	if !c.hasRoom() && uint64(now-c.lastSweep) >= uint64(table.SweepEvery) {
 		c.lastSweep = now
@@ -140,8 +139,8 @@ func (c *cells) countIdle(s *segment, now int64) (n int) {
 
 func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.Algorithm, x.state, now) }
 
-// rebuild moves the cells of a segment that are not idle to a new segment, or to
-// two if they would be too many for one. Idle cells that the call has loaded stay.
+// rebuild moves the live cells of a segment to a new segment, or to two if one would be too full. Idle cells that the
+// call has loaded stay.
 func (c *cells) rebuild(at int, loaded []access, now int64) {
 	old := c.Segments[at]
 	var live, upper int
@@ -189,7 +188,7 @@ func (c *cells) evictFrom(x *cell, now int64) {
 
 func (c *cells) segment(h table.Hash) *segment { return c.Segments[c.Index(h)] }
 
-// newSegment is a segment of these cells. It counts the slots.
+// newSegment returns a segment for these cells and counts its slots.
 func (c *cells) newSegment(n int, depth uint8) *segment {
 	s := c.shard.newSegment(n, depth)
 	c.slots += len(s.slots)

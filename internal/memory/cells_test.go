@@ -101,7 +101,7 @@ func scanned(e *Engine) (n int) {
 	return n
 }
 
-// cellRule is a rule whose states are cells, idle a second later.
+// cellRule returns a rule whose states are cells, idle a second later.
 func cellRule(name string) *rule.Compiled {
 	r := &rule.Compiled{Name: name, Text: "sliding log 5/s", Home: NewHome(1)}
 	r.Add(fiveASecond(), "sliding log/s")
@@ -112,7 +112,7 @@ func fiveASecond() algorithm.Algorithm {
 	return algorithm.NewSlidingLog(5, int64(time.Second), 0, false)
 }
 
-// engineAt is an engine at the time of *now.
+// engineAt returns an engine at the time of *now.
 func engineAt(now *int64, maxKeys int) *Engine {
 	return New(Options{Clock: clock.New(func() int64 { return *now }), MaxKeys: maxKeys})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Stats say what an engine holds and has done: see weir.MemoryStats.
+// Stats describe an engine: see weir.MemoryStats.
 type Stats struct {
 	Keys, Shared int
 	Bytes        int
@@ -19,14 +19,14 @@ type Stats struct {
 	Rules        []RuleStats // by name
 }
 
-// RuleStats are those of the rules with one name: see weir.RuleStats.
+// RuleStats are the statistics of the rules with one name: see weir.RuleStats.
 type RuleStats struct {
 	Rule                string
 	Decisions, Refusals uint64
 	Overflow            uint64
 }
 
-// Stats counts what the engine holds and has done.
+// Stats returns the statistics of the engine.
 func (e *Engine) Stats() Stats {
 	s := Stats{Overflow: e.overflow.total.Load()}
 	for _, value := range e.states.Range {
@@ -45,7 +45,7 @@ func (e *Engine) Stats() Stats {
 func (s *Stats) add(e *Engine, states *limitStates) {
 	keys := s.addCells(e, states)
 	if states.hasWords() {
-		keys = states.Words.Len() // the keys of cells included
+		keys = states.Words.Len() // includes the keys of cells
 		s.Bytes += states.Words.Bytes()
 		s.Evicted += states.Words.Dropped()
 	}
@@ -79,7 +79,7 @@ func (s *shard) countEvicted() uint64 {
 // striped: goroutines that decide at the same time mostly write to different ones.
 type ruleCounts struct {
 	rule     string
-	salt     uint64 // tells its keys from those of other rules
+	salt     uint64 // distinguishes its keys from those of other rules
 	overflow atomic.Uint64
 	stripes  [stripeCount]stripe
 }

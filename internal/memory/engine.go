@@ -40,17 +40,16 @@ type Engine struct {
 // Options configure an Engine.
 type Options struct {
 	Clock *clock.Clock
-	// MaxKeys is the largest number of keys that one limit of a rule remembers.
-	// 0 is no bound. Less than 0 is for tests of shared states: no key finds room,
-	// and every parent does.
+	// MaxKeys bounds the keys that one limit of a rule remembers. 0 means no bound. Less than 0 is for tests of
+	// shared states: no key finds room, and every parent does.
 	MaxKeys int
-	// Parent names the key whose state a key shares if it finds no room.
+	// Parent returns the key whose state a key without room shares.
 	Parent func(key string) (parent string, ok bool)
-	// Logger is told that keys find no room, at most once a minute; nil is none.
+	// Logger receives a warning when keys find no room, at most once a minute; nil means no logging.
 	Logger *slog.Logger
 }
 
-// New makes an engine without states.
+// New returns an engine without states.
 func New(options Options) *Engine {
 	var secret [table.SecretBytes]byte
 	rand.Read(secret[:]) // never fails
@@ -66,9 +65,8 @@ func New(options Options) *Engine {
 	return e
 }
 
-// TakeOne is Take of one request under a rule of one limit, on the fast path. It
-// is done if the state is a word or a cell, or becomes one. Otherwise nothing has
-// happened. The request was checked; a is zero.
+// TakeOne takes one request under a rule of one limit, on the fast path. done is true if the state is a word or a
+// cell, or becomes one; otherwise nothing has happened. The request must be checked, and a must be zero.
 func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64, a *algorithm.Answer) (done bool) {
 	if len(r.Parts) != 1 {
 		return false
@@ -84,8 +82,8 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64,
 	return true
 }
 
-// Take admits the cost of all requests now, or of none. The requests were checked
-// and merged. The Binding of the answer is the index of a request.
+// Take admits the cost of all requests now, or of none. The requests must be checked and merged. The Binding of the
+// answer is the index of a request.
 func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
@@ -102,8 +100,8 @@ func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
 	return answer, nil
 }
 
-// TakeUpTo takes the requests as many times as they fit, most times at most, and
-// says how many times. The requests were checked and merged.
+// TakeUpTo takes the requests as many times as they fit, up to most, and returns that number. The requests must be
+// checked and merged.
 func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
@@ -120,7 +118,7 @@ func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, ans
 	return times, answer, nil
 }
 
-// Peek is the answer that Take would give. It writes nothing.
+// Peek returns the answer that Take would give, without writing anything.
 func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
@@ -134,7 +132,7 @@ func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
 	return answer, nil
 }
 
-// Record counts the cost whether it fits or not. A negative cost gives back.
+// Record counts the cost even if it does not fit. A negative cost gives units back.
 func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
@@ -150,8 +148,8 @@ func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
 	return answer, nil
 }
 
-// Reset makes the keys of the requests new under their rules. A key that found no
-// room shares its state with others, which keep it.
+// Reset clears the keys of the requests under their rules. A key without room shares its state with others, which
+// keep it.
 func (e *Engine) Reset(requests []rule.Request) {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
@@ -160,7 +158,7 @@ func (e *Engine) Reset(requests []rule.Request) {
 	c.reset()
 }
 
-// ResetShared is Reset for tests of shared states, which it resets too.
+// ResetShared also clears shared states, for tests.
 func (e *Engine) ResetShared(requests []rule.Request) error {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// ruleOf is a rule of one limit.
+// ruleOf returns a rule of one limit.
 func ruleOf(name string, a algorithm.Algorithm) *rule.Compiled {
 	r := &rule.Compiled{Name: name, Text: name, Home: NewHome(1)}
 	r.Add(a, "limit")

@@ -45,9 +45,9 @@ const (
 // the compiler notices a change of either.
 var _ = [1]struct{}{}[table.Shards-64|table.SecretBytes-32]
 
-// SnapshotError says why a snapshot was refused.
+// SnapshotError reports why a snapshot was refused.
 type SnapshotError struct {
-	Offset int64 // how many bytes had been understood
+	Offset int64 // the number of bytes that were valid
 	Reason string
 }
 

@@ -63,7 +63,7 @@ func (k *heavyKeys) sample(seed *table.Seed, r *ruleCounts, from *sampledCount, 
 	}
 }
 
-// age halves all counts if it is time.
+// age halves all counts when it is time.
 func (k *heavyKeys) age(now int64) {
 	times := uint64(now-k.lastHalving) / uint64(halvingTime)
 	if times == 0 {

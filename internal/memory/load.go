@@ -11,12 +11,11 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// Revive makes the algorithm of an identity and a capacity. It stands for all
-// limits of that identity: the states that it finds idle are idle under them too.
+// Revive returns the algorithm of an identity and a capacity. It stands for all limits of that identity: its idle
+// states are idle under them too.
 type Revive func(identity string, capacity int64) (algorithm.Algorithm, error)
 
-// Load makes an engine of what Save wrote. It returns a *[SnapshotError], or the
-// error of r.
+// Load returns an engine with the states that Save wrote. It returns a *[SnapshotError], or the error of r.
 func Load(r io.Reader, options Options, revive Revive) (*Engine, error) {
 	l := load{engine: New(options), in: newReader(r), revive: revive, known: map[string]bool{}}
 	l.header()
@@ -30,16 +29,16 @@ func Load(r io.Reader, options Options, revive Revive) (*Engine, error) {
 	return l.engine, nil
 }
 
-// load is a Load in progress. Nobody else has its engine yet.
+// load is a Load in progress, which alone uses its engine.
 type load struct {
 	engine  *Engine
 	in      *reader
 	revive  Revive
 	now     int64 // states that are idle now are omitted
-	omitted bool  // some were
+	omitted bool  // a state was omitted
 	known   map[string]bool
 	names   []loadedName
-	shard   int // of the next words and cells
+	shard   int // the shard of the next words and cells
 	ended   bool
 
 	numbers []int64
@@ -52,7 +51,7 @@ type loadedName struct {
 	part     *rule.Part // with the capacity of the last cell
 	states   *limitStates
 
-	// If states fit words:
+	// Used if states fit in words:
 	base  int64        // of the words in the snapshot
 	pairs []table.Pair // of the shard
 }
@@ -109,7 +108,7 @@ func (l *load) name() {
 	l.names = append(l.names, n)
 }
 
-// setCapacity makes the part of a capacity.
+// setCapacity makes the part for a capacity.
 func (l *load) setCapacity(n *loadedName, capacity int64) error {
 	if n.part != nil && n.part.Algorithm.Capacity() == capacity {
 		return nil
@@ -123,12 +122,11 @@ func (l *load) setCapacity(n *loadedName, capacity int64) error {
 	return nil
 }
 
-// maxBaseAge is how old the base of words may be. Words reach nine years from it.
-// A load moves an older base on, to one from which the longest window still fits.
+// maxBaseAge bounds the age of the base of words. Words reach nine years from it. A load replaces an older base by
+// one from which the longest window still fits.
 const maxBaseAge = 3 * int64(rule.MaxPeriod)
 
-// startOf is the instant to make states at whose words have the base, unless it is
-// too old.
+// startOf returns the instant at which to make states whose words have the base, unless the base is too old.
 func (l *load) startOf(base int64) int64 {
 	if base < algorithm.AddSaturating(l.now, -maxBaseAge) {
 		base = l.now - 2*int64(rule.MaxPeriod)
@@ -168,8 +166,8 @@ func (l *load) words() {
 	}
 }
 
-// word turns a word of the snapshot into one of the engine: Fresh if it is idle by
-// now. It is not ok if no state has that word.
+// word converts a word of the snapshot to one of the engine: Fresh if it is idle by now. ok is false if no state has
+// that word.
 func (l *load) word(n *loadedName, word uint64) (_ uint64, ok bool) {
 	words := n.part.Words
 	state := words.Unpack(word, n.base)
@@ -225,8 +223,7 @@ func (l *load) addCell(n *loadedName, x *cell) {
 	}
 }
 
-// readNumbers reads a count and that many numbers. It allocates only as numbers
-// come, because the count may be damaged.
+// readNumbers reads a count and that many numbers. It allocates as numbers arrive, because the count may be damaged.
 func (l *load) readNumbers() []int64 {
 	const atOnce = int64(len(zeros) / 8)
 	l.numbers = l.numbers[:0]

@@ -11,9 +11,8 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Keys that find no room share states: those of their parents if they have some,
-// otherwise those of groups. Shared states are like all others, but have names of
-// their own, so that no key can pass for a parent or a group.
+// Keys without room share states: those of their parents, or otherwise those of groups. Shared states work like
+// others but have names of their own, so that no key can pass for a parent or a group.
 
 // sharedSuffixes follow the name of a limit's states, which ends with a digit.
 var sharedSuffixes = [...]string{ofParents: "p", ofGroups: "g"}
@@ -38,7 +37,7 @@ var groupNames = func() string {
 	return string(bytes)
 }()
 
-// NoRoomError says that a key found no room and cannot share a state.
+// NoRoomError reports a key without room that cannot share a state.
 type NoRoomError struct {
 	Rule    string
 	MaxKeys int
@@ -48,13 +47,13 @@ func (e *NoRoomError) Error() string {
 	return fmt.Sprintf("rule %q: no room for more than %d keys", e.Rule, e.MaxKeys)
 }
 
-// moveToShared points the accesses that found no room at states that their keys
-// share with others. A group always has room. No lock is held.
+// moveToShared points the accesses without room at states that their keys share with others. A group always has room.
+// No lock is held.
 //
-// Units that their holder has to give back are not shared. Once the key finds room
-// of its own, they would be given back there, and stay taken in the shared state.
+// Units that a holder must release are not shared. If the key finds room of its own later, they would be released
+// there and stay taken in the shared state.
 func (e *Engine) moveToShared(c *call, now int64) error {
-	counted := -1 // the last request that was
+	counted := -1 // the last request that was counted
 	for i := range c.accesses {
 		x := &c.accesses[i]
 		if x.place != withoutRoom {
@@ -91,7 +90,7 @@ func (e *Engine) parentOf(x *access) (parent string, ok bool) {
 	return parent, ok && len(parent) <= table.MaxKey
 }
 
-// sharedStates are the states that keys of the access's limit share.
+// sharedStates returns the states that keys of the access's limit share.
 func (e *Engine) sharedStates(x *access, kind int, now int64) *limitStates {
 	own := e.statesOf(x.part, x.home, now)
 	if s := own.shared[kind].Load(); s != nil {
@@ -102,18 +101,18 @@ func (e *Engine) sharedStates(x *access, kind int, now int64) *limitStates {
 	return s
 }
 
-// maxKeysOf is the bound on the keys of the states of a name; 0 is none.
+// maxKeysOf returns the bound on the keys of the states of a name; 0 means none.
 func (e *Engine) maxKeysOf(name string) int {
 	switch {
 	case strings.HasSuffix(name, sharedSuffixes[ofParents]):
 		return e.maxParents
 	case strings.HasSuffix(name, sharedSuffixes[ofGroups]):
-		return 0 // there are 256
+		return 0 // there are 256 groups
 	}
 	return e.maxKeys
 }
 
-// withoutSuffix is the name of the states of a limit's own keys.
+// withoutSuffix returns the name of the states of a limit's own keys.
 func withoutSuffix(name string) string {
 	for _, suffix := range sharedSuffixes {
 		name = strings.TrimSuffix(name, suffix)
@@ -190,7 +189,7 @@ func (r *overflowReport) refused(s *limitStates, now int64) {
 	}
 }
 
-// mayLog is true once a minute.
+// mayLog returns true once a minute.
 func (r *overflowReport) mayLog(now int64) bool {
 	last := r.lastLog.Load()
 	return r.logger != nil && uint64(now-last) >= uint64(overflowLogEvery) && r.lastLog.CompareAndSwap(last, now)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Save writes the states of all keys. Decisions go on meanwhile.
+// Save writes the states of all keys. Decisions continue meanwhile.
 func (e *Engine) Save(w io.Writer) error {
 	s := save{engine: e, out: writer{w: w}, names: map[*limitStates]uint32{}, start: e.clock.Pair()}
 	s.header()
@@ -127,7 +127,7 @@ func (s *save) cells(shard int) {
 	s.out.byte(recordShard)
 }
 
-// cell saves a cell. It holds the lock of a shard, so it writes to memory only.
+// cell saves a cell. Its caller holds the lock of a shard, so it writes to memory only.
 func (s *save) cell(of *limitStates, x *cell) {
 	number := s.name(of)
 	s.numbers = x.part.Algorithm.(algorithm.Saver).AppendState(s.numbers[:0], x.state)
@@ -154,7 +154,7 @@ func (s *save) name(of *limitStates) uint32 {
 	return number
 }
 
-// omit notes that an idle state is not saved.
+// omit records that an idle state is not saved.
 func (s *save) omit() { s.lastEviction = max(s.lastEviction, s.start.Clock) }
 
 func (s *save) end() {

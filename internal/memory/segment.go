@@ -6,21 +6,21 @@ import "github.com/weirflow/weir/internal/table"
 type segment struct {
 	slots []cell
 	used  int
-	depth uint8 // how many directory bits its hashes share
+	depth uint8 // the number of directory bits that its hashes share
 }
 
 const (
-	fullSlots = 127 // of a segment, if hashes are as good as random
+	fullSlots = 127 // in a segment, for hashes as good as random
 	minSlots  = 4
 )
 
-// newSegment has room for n cells and some more.
+// newSegment returns a segment with room for n cells and some more.
 func newSegment(n int, depth uint8) *segment {
 	return &segment{slots: make([]cell, slotsFor(n)), depth: depth}
 }
 
-// slotsFor is the number of slots for n cells. Segments are small or of full size,
-// so that those of full size can be used again.
+// slotsFor returns the number of slots for n cells. Segments are small or of full size, so that full-size ones can be
+// reused.
 func slotsFor(n int) int {
 	slots := roomFor(n)
 	if slots > fullSlots/2 && slots < fullSlots {
@@ -29,13 +29,13 @@ func slotsFor(n int) int {
 	return slots
 }
 
-// roomFor lets n cells fill two of three slots.
+// roomFor returns the slots that n cells fill to two thirds.
 func roomFor(n int) int { return max(minSlots, n+n/2+1) }
 
-// full reports that seven of eight slots are in use, or all but one.
+// full reports whether seven eighths of the slots are in use, or all but one.
 func (s *segment) full() bool { return s.used >= len(s.slots)-max(1, len(s.slots)/8) }
 
-// find is the slot of a hash, or the empty slot where it belongs.
+// find returns the slot of a hash, or the empty slot where it belongs.
 func (s *segment) find(h table.Hash) int {
 	i := s.first(h)
 	for s.slots[i].part != nil && s.slots[i].hash != h {
@@ -44,8 +44,7 @@ func (s *segment) find(h table.Hash) int {
 	return i
 }
 
-// first is where the search for a hash begins. The upper half of the hash says how
-// far into the segment.
+// first returns the slot where the search for a hash begins, from the upper half of the hash.
 func (s *segment) first(h table.Hash) int {
 	return int(uint64(h) >> 32 * uint64(len(s.slots)) >> 32)
 }
@@ -63,7 +62,7 @@ func (s *segment) put(x cell) {
 	s.used++
 }
 
-// remove empties a slot, and moves later cells that could no longer be found.
+// remove empties a slot and moves later cells that a search would miss.
 func (s *segment) remove(gap int) {
 	for i := s.after(gap); s.slots[i].part != nil; i = s.after(i) {
 		if s.distance(s.first(s.slots[i].hash), i) >= s.distance(gap, i) {
@@ -75,7 +74,7 @@ func (s *segment) remove(gap int) {
 	s.used--
 }
 
-// distance is the number of steps that a search takes from one slot to another.
+// distance returns the number of steps of a search from one slot to another.
 func (s *segment) distance(from, to int) int {
 	if to -= from; to >= 0 {
 		return to

@@ -8,27 +8,25 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// shard holds the states of its keys that are not words: logs, leases, and
-// whatever does not fit. Its mutex guards them, and the borrowing of words. A call
-// holds the set of its shards in one word.
+// shard holds the states of its keys that are not words: logs, leases, and other states that do not fit. Its mutex
+// guards them and the borrowing of words. A call stores the set of its shards in one word.
 type shard struct {
 	mu          sync.Mutex
 	cells       []*cells // of all limits that have some
 	nextCells   int      // the cells to tidy next,
 	nextSegment int      // and their segment
-	scanned     int      // cells looked at for idle ones
+	scanned     int      // cells examined so far
 	spare       *segment
 	evicted     uint64 // idle states
-	// lastEviction is the latest instant at which a state was evicted. A missing
-	// key may have had that state: at earlier times it is not new.
+	// lastEviction is the latest instant of an eviction. A missing key may have had the evicted state, so it is not
+	// new at earlier times.
 	lastEviction int64
 	newest       int64    // reading of the clock
 	_            [40]byte // shards do not share cache lines
 }
 
-// take decides on the cell of h and writes the answer to a. It is not done if
-// there is no cell, except for a limit without words: then it makes a cell if there
-// is room.
+// take decides on the cell of h and writes the answer to a. done is false without a cell, except for a limit without
+// words: then take makes a cell if there is room.
 func (s *shard) take(states *limitStates, p *rule.Part, h table.Hash, cost int64, lease uint64, now int64, a *algorithm.Answer) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +59,7 @@ func (s *shard) take(states *limitStates, p *rule.Part, h table.Hash, cost int64
 	return true
 }
 
-// tidy looks at the next segment of the shard, and evicts its idle cells if they
-// are half of it.
+// tidy examines the next segment of the shard and evicts its idle cells if they are at least half of it.
 func (s *shard) tidy(now int64) {
 	s.nextSegment++
 	if s.nextSegment >= len(s.cells[s.nextCells].Segments) {
@@ -71,8 +68,7 @@ func (s *shard) tidy(now int64) {
 	s.cells[s.nextCells].tidy(s.nextSegment, now)
 }
 
-// cellsOf are the cells of a limit in the shard of h. It makes them if there are
-// none.
+// cellsOf returns the cells of a limit in the shard of h, and makes them if needed.
 func (s *shard) cellsOf(states *limitStates, h table.Hash) *cells {
 	number := h % table.Shards
 	if states.cells[number] == nil {
@@ -83,7 +79,7 @@ func (s *shard) cellsOf(states *limitStates, h table.Hash) *cells {
 	return states.cells[number]
 }
 
-// newSegment is a segment with room for n cells: the spare one if that fits.
+// newSegment returns a segment with room for n cells: the spare one if it fits.
 func (s *shard) newSegment(n int, depth uint8) *segment {
 	if spare := s.spare; spare != nil && slotsFor(n) == fullSlots {
 		spare.depth, s.spare = depth, nil
@@ -92,7 +88,7 @@ func (s *shard) newSegment(n int, depth uint8) *segment {
 	return newSegment(n, depth)
 }
 
-// keepSpare empties a replaced segment of full size, so that it can be used again.
+// keepSpare empties a replaced full-size segment for reuse.
 func (s *shard) keepSpare(old *segment) {
 	if s.spare == nil && len(old.slots) == fullSlots {
 		clear(old.slots)

@@ -13,28 +13,28 @@ import (
 // limitStates keeps the states of one limit of a rule: as words where they fit,
 // otherwise as cells.
 type limitStates struct {
-	word.Table // without words if no state of the limit fits one
+	word.Table // without words if no state of the limit fits in one
 	engine     *Engine
 	name       string // of the limit's states, and a suffix if keys share them
 	counts     *ruleCounts
-	maxKeys    int                            // 0 is no bound, less is no room
+	maxKeys    int                            // 0 means no bound, less than 0 no room
 	cells      [table.Shards]*cells           // under the lock of the shard; nil until it has some
-	shared     [2]atomic.Pointer[limitStates] // of keys that find no room
+	shared     [2]atomic.Pointer[limitStates] // of keys without room
 }
 
 func (s *limitStates) hasWords() bool { return s.Words != nil }
 
-// Home is where a rule remembers its states in the engine that asked last.
+// Home caches the states of a rule in the engine that used it last.
 type Home struct {
 	parts []atomic.Pointer[limitStates]
 }
 
-// NewHome makes the home of a rule with n parts, for [rule.Compiled].
+// NewHome returns the home of a rule with n parts, for [rule.Compiled].
 func NewHome(n int) *Home { return &Home{make([]atomic.Pointer[limitStates], n)} }
 
 func homeOf(r *rule.Compiled) *Home { return r.Home.(*Home) }
 
-// statesOf finds the states of a part, at home or by name.
+// statesOf returns the states of a part, from the home or by name.
 func (e *Engine) statesOf(p *rule.Part, home *atomic.Pointer[limitStates], now int64) *limitStates {
 	if s := home.Load(); s != nil && s.engine == e {
 		return s
@@ -44,7 +44,7 @@ func (e *Engine) statesOf(p *rule.Part, home *atomic.Pointer[limitStates], now i
 	return s
 }
 
-// statesNamed finds the states of a name, or makes them like those of p.
+// statesNamed returns the states of a name, and makes them like those of p if needed.
 func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates {
 	found, ok := e.states.Load(name)
 	if !ok {
@@ -53,7 +53,7 @@ func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates 
 	return found.(*limitStates)
 }
 
-// newStates makes the states of a name; words is nil if no state fits one.
+// newStates makes the states of a name; words is nil if no state fits in a word.
 func (e *Engine) newStates(name string, words algorithm.Worder, now int64) *limitStates {
 	ruleName, _, _ := strings.Cut(name, "\x00")
 	maxKeys := e.maxKeysOf(name)

@@ -16,8 +16,7 @@ const bufferBytes = 256 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// writer collects bytes until they are flushed, and keeps the checksum. After an
-// error it writes nothing.
+// writer collects bytes until they are flushed, and computes the checksum. After an error it writes nothing.
 type writer struct {
 	w   io.Writer
 	buf []byte
@@ -77,8 +76,8 @@ func (w *writer) checksum() {
 type reader struct {
 	r      io.Reader
 	buf    []byte
-	at     int // bytes of buf that were used
-	summed int // bytes of buf that are in sum
+	at     int // bytes of buf already used
+	summed int // bytes of buf already in sum
 	sum    uint32
 	offset int64 // of the start of buf
 	err    error
@@ -120,14 +119,14 @@ func (r *reader) fill(n int) {
 	}
 }
 
-// checksum is the checksum of all bytes used.
+// checksum returns the checksum of all bytes used.
 func (r *reader) checksum() uint32 {
 	r.sum = crc32.Update(r.sum, castagnoli, r.buf[r.summed:r.at])
 	r.summed = r.at
 	return r.sum
 }
 
-// end checks the checksum, and that nothing follows.
+// end verifies the checksum and that nothing follows.
 func (r *reader) end() {
 	if r.err != nil {
 		return
@@ -153,7 +152,7 @@ func (r *reader) more() bool {
 	return n > 0
 }
 
-// refuse ends the reading; the first reason stays.
+// refuse ends the reading. The first reason stays.
 func (r *reader) refuse(format string, a ...any) {
 	if r.err == nil {
 		r.err = &SnapshotError{Offset: r.offset + int64(r.at), Reason: fmt.Sprintf(format, a...)}
