@@ -24,8 +24,9 @@
 //	d, err := engine.Take(ctx, login.For("alice", 1))
 //	if !d.Allowed { … d.RetryAfter … }
 //
-// Package pace runs calls, sequences, channels and streams at the speed of a
-// Limiter or a key. Package enginekit makes an Engine over any store, and package
+// Package httplimit limits requests in front of net/http handlers. Package pace
+// runs calls, sequences, channels and streams at the speed of a Limiter or a key.
+// Package enginekit makes an Engine over any store, and package
 // limittest proves it.
 //
 // Every decision is integer arithmetic and exact to the nanosecond, except that

@@ -9,8 +9,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Settle states what a request really costs under the rule of this name, such as
-// the tokens that it used; 0 refunds it. The rule must be Settled. The middleware
+// Settle states the true cost of a request under the rule of this name, such as the
+// tokens that it used; 0 refunds it. The rule must be Settled. The middleware
 // gives back or counts the difference when the handler returns; of several
 // statements the last one holds. Settle reports whether the request is charged
 // under such a rule.
@@ -29,11 +29,11 @@ func Settle(ctx context.Context, rule string, cost int64) bool {
 	return false
 }
 
-// Answer is what a handler has answered, for Rule.After.
+// Answer describes the handler's answer to Rule.After.
 type Answer struct {
 	Status int
 	Bytes  int64 // of the body; those of a hijacked connection are not counted
-	Cost   int64 // what was taken before
+	Cost   int64 // the units that were taken before
 }
 
 // Failures is a Rule.After that counts only answers with status 400 and above:
@@ -48,8 +48,8 @@ func Failures(_ *http.Request, a Answer) int64 {
 
 type chargeKey struct{}
 
-// charge is what was taken for a request and is settled when its handler has
-// returned.
+// charge holds the units that were taken for a request, and settles them when its
+// handler has returned.
 type charge struct {
 	*limiter
 	requests []weir.Request
@@ -77,8 +77,8 @@ func newCharge(v *visit) *charge {
 	return c
 }
 
-// attach makes what the handler gets: a writer that tells what it answered or
-// hijacked, and a context in which Settle finds the charge.
+// attach returns the handler's arguments: a writer that records its answer, and a
+// request in whose context Settle finds the charge.
 func (c *charge) attach(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request) {
 	settled, recorded := false, false
 	for i, rule := range c.rules {

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
@@ -141,6 +142,52 @@ func TestSlotsAreHeldWhileTheHandlerRuns(t *testing.T) {
 			wantStatus(t, "request 11: the rate is spent when the handler "+name, get(h, alice), 429)
 		}
 	}
+}
+
+func TestASettlementLeavesSlotsAlone(t *testing.T) {
+	engine, rule := httplimittest.NewClock(start).Engine(), mustRule(t, "work=10/h and concurrency 2")
+	h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Rule: rule, Settled: true}}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		httplimit.Settle(r.Context(), "work", 5)
+	}))
+	get(h, alice)
+	for limit, want := range map[string]int64{"work=10/h": 5, "work=concurrency 2": 2} {
+		if d, err := engine.Peek(t.Context(), mustRule(t, limit).For("192.0.2.1", 0)); err != nil || d.Remaining != want {
+			t.Errorf("%d remain of %s (%v), want %d", d.Remaining, limit, err, want)
+		}
+	}
+}
+
+// A handler that outlives its lease does not release the slot of its successor.
+func TestALateHandlerReleasesNoOthersSlot(t *testing.T) {
+	clock := httplimittest.NewClock(start)
+	inside, leave := make(chan string, 2), map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}
+	h := wrap(t, httplimit.Options{Engine: clock.Engine(), Rules: []httplimit.Rule{{Limit: "concurrency 1 lease 1m"}}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		name := r.Header.Get("Name")
+		inside <- name
+		<-leave[name]
+	}))
+	left := map[string]chan struct{}{}
+	for _, name := range []string{"first", "second"} {
+		done := make(chan struct{})
+		left[name] = done
+		go func() {
+			defer close(done)
+			if w := get(h, alice, "Name", name); w.Code != 200 {
+				inside <- "no one: " + w.Body.String()
+			}
+		}()
+		if got := <-inside; got != name {
+			t.Fatalf("inside is %s, want the %s request", got, name)
+		}
+		if name == "first" {
+			clock.Advance(2 * time.Minute) // its lease is over
+		}
+	}
+	close(leave["first"])
+	<-left["first"]
+	wantStatus(t, "while the second handler runs", get(h, alice), 429)
+	close(leave["second"])
+	<-left["second"]
 }
 
 // flaky is an engine whose settlements fail at first.

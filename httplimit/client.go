@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -28,7 +29,8 @@ type ClientOptions struct {
 	Logger *slog.Logger
 }
 
-// Client finds the addresses of clients.
+// Client finds the addresses of clients. The zero Client takes the address of the
+// connection.
 type Client struct {
 	trusted    []netip.Prefix
 	unix       bool
@@ -67,8 +69,10 @@ func NewClient(o ClientOptions) (*Client, error) {
 
 // direct is a Client that trusts nobody.
 func direct(logger *slog.Logger) *Client {
-	return &Client{header: forwardedFor, ipv6Prefix: 64, watch: newClientWatch(logger)}
+	return &Client{header: forwardedFor, ipv6Prefix: defaultIPv6Prefix, watch: newClientWatch(logger)}
 }
+
+const defaultIPv6Prefix = 64 // what one client has at the least
 
 const (
 	forwardedFor = "X-Forwarded-For"
@@ -108,10 +112,10 @@ func (c *Client) Key(r *http.Request) string {
 	}
 	if key == "" {
 		if addr, ok := c.Addr(r); ok {
-			key = addressKey(addr, c.ipv6Prefix)
+			key = addressKey(addr, cmp.Or(c.ipv6Prefix, defaultIPv6Prefix))
 		}
 	}
-	if c.watch.looks() {
+	if c.watch != nil && c.watch.looks() {
 		c.watch.look(c, r, key)
 	}
 	return key

@@ -30,6 +30,7 @@ func TestClientAddress(t *testing.T) {
 		{"ipv6 in the same network", httplimit.ClientOptions{}, "[2001:db8:1:2:ffff::1]:80", nil, "2001:db8:1:2::/64"},
 		{"ipv6 with a zone", httplimit.ClientOptions{}, "[fe80::1%eth0]:80", nil, "fe80::/64"},
 		{"ipv6 by /56", httplimit.ClientOptions{IPv6Prefix: 56}, "[2001:db8:1:2ff::1]:80", nil, "2001:db8:1:200::/56"},
+		{"ipv6 by address with a zone", httplimit.ClientOptions{IPv6Prefix: 128}, "[fe80::1%eth0]:80", nil, "fe80::1"},
 		{"ipv6 by address", httplimit.ClientOptions{IPv6Prefix: 128}, "[2001:db8::1]:80", nil, "2001:db8::1"},
 		{"mapped ipv4", httplimit.ClientOptions{}, "[::ffff:192.0.2.1]:80", nil, "192.0.2.1"},
 		{"unix socket", httplimit.ClientOptions{}, "@", nil, ""},
@@ -95,6 +96,15 @@ func TestClientOptionsThatWouldTrustAnyoneAreRefused(t *testing.T) {
 		_, err := httplimit.NewClient(tt.options)
 		if !errors.Is(err, weir.ErrOption) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("NewClient(%+v) = %v, want an option error with %q", tt.options, err, tt.want)
+		}
+	}
+}
+
+func TestTheZeroClientTakesTheConnectionsAddress(t *testing.T) {
+	var client httplimit.Client
+	for remote, want := range map[string]string{"192.0.2.1:80": "192.0.2.1", "[2001:db8::1]:80": "2001:db8::/64", "@": ""} {
+		if got := client.Key(request("GET", remote, "X-Forwarded-For", "6.6.6.6")); got != want {
+			t.Errorf("%s counts for %q, want %q", remote, got, want)
 		}
 	}
 }

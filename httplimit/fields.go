@@ -47,8 +47,8 @@ var single = map[Headers][3]string{
 	Legacy:  {"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
 }
 
-// writeFields adds the fields of a decision. Where another middleware has set
-// fields before, lists become longer, and of single values the tighter ones stay.
+// writeFields adds the fields of a decision. After another middleware, lists become
+// longer, and the tighter ones of single values stay.
 func (v *visit) writeFields(h http.Header, d *weir.Decision, p *policy) {
 	if v.Headers == Draft11 {
 		v.writeDraft11(h, d, p)
@@ -123,7 +123,7 @@ func (v *visit) writeDraft11(h http.Header, d *weir.Decision, p *policy) {
 	}
 }
 
-// addField adds a value to what an earlier middleware has set.
+// addField adds a value to those of an earlier middleware.
 func addField(h http.Header, name string, value []string) {
 	if before := h[name]; len(before) > 0 {
 		value = append(before[:len(before):len(before)], value...)

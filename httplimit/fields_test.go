@@ -30,6 +30,8 @@ func TestFieldsOfEachFormatAreGolden(t *testing.T) {
 		{"one bucket", []httplimit.Rule{{Limit: "3/m"}}},
 		{"one bucket with a burst", []httplimit.Rule{{Limit: "api=token bucket 10/s burst 2"}}},
 		{"two limits", []httplimit.Rule{{Limit: "2/m and fixed window 1000/d"}}},
+		{"a window and a slower limit", []httplimit.Rule{{Limit: "fixed window 2/1m and 1000/d"}}},
+		{"a sliding window and a slower limit", []httplimit.Rule{{Limit: "sliding window 2/1m and 1000/d"}}},
 		{"two rules", []httplimit.Rule{{Limit: "5/m"}, {Limit: "all=sliding window 2/1h", Key: httplimit.Everyone}}},
 		{"slots beside a rate", []httplimit.Rule{{Limit: "work=2/m and concurrency 5"}}},
 		{"a name that must be quoted", []httplimit.Rule{{Limit: `say "\é"=1/m`}}},
@@ -96,6 +98,26 @@ func TestFieldsOfTwoMiddlewares(t *testing.T) {
 			wantHeader(t, "the tight one outside", get(with(tight, with(loose, ok)), alice).Header(), tt.field, tt.want)
 		}
 	}
+}
+
+// A refusal is told even where another middleware has told of less.
+func TestFieldsOfARefusalReplaceThoseOfAnAdmission(t *testing.T) {
+	dear := httplimit.Rule{Limit: "5/m", Key: httplimit.Everyone, Cost: func(*http.Request) int64 { return 6 }}
+	inner := wrap(t, httplimit.Options{Headers: httplimit.Legacy, Rules: []httplimit.Rule{dear}}, ok)
+	outer := wrap(t, httplimit.Options{Headers: httplimit.Legacy, Rules: []httplimit.Rule{{Limit: "2/m"}}}, inner)
+	w := get(outer, alice)
+	wantStatus(t, "a cost of 6", w, 429)
+	wantHeader(t, "a cost of 6", w.Header(), "X-RateLimit-Limit", "5")
+	wantHeader(t, "a cost of 6", w.Header(), "X-RateLimit-Remaining", "5")
+}
+
+func TestFieldsAreNotSpoiltByAHandlerThatAddsToThem(t *testing.T) {
+	h, _ := limit(t, httplimit.Rule{Limit: "2/m"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("RateLimit-Policy", `"backend";q=9`)
+	}))
+	w := get(h, alice)
+	wantHeader(t, "added policy", w.Header(), "RateLimit-Policy", `"client";q=2;w=60 + "backend";q=9`)
+	wantHeader(t, "added policy", w.Header(), "RateLimit", `"client";r=1;t=30`)
 }
 
 func TestFieldsOnRefusalsOnly(t *testing.T) {

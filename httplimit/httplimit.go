@@ -34,6 +34,9 @@ func PerClient(limits string) (func(http.Handler) http.Handler, error) {
 // "X-Api-Key", with a memory engine of its own: New with one rule named "key".
 // Requests without a key share one budget.
 func PerKey(limits string, key Key) (func(http.Handler) http.Handler, error) {
+	if key == nil {
+		return nil, optionError("key", "is nil: name a function such as Header(\"X-Api-Key\")")
+	}
 	return New(Options{Rules: []Rule{{Limit: limits, Key: key}}})
 }
 
@@ -53,6 +56,7 @@ func New(options Options) (func(http.Handler) http.Handler, error) {
 type limiter struct {
 	Options
 	rules  []rule
+	names  map[string]bool // of the rules that are no plans
 	plans  plans
 	watch  *watch
 	visits sync.Pool
@@ -92,7 +96,7 @@ func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
 	l.expose(w.Header(), r, refusal != nil && !l.DryRun)
 	switch {
 	case refusal == nil:
-		return v.delay <= 0 || l.DryRun || hold(r.Context(), v.delay)
+		return v.delay <= 0 || hold(r.Context(), v.delay)
 	case r.Context().Err() != nil: // nobody reads an answer
 		return false
 	}
@@ -100,8 +104,8 @@ func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// serve calls the handler of an admitted request, and settles afterwards what
-// can be settled only then.
+// serve calls the handler of an admitted request, and settles the charge when it
+// has returned.
 func (h *handler) serve(v *visit, w http.ResponseWriter, r *http.Request) {
 	if h.watch.looks() {
 		defer h.watch.look(v, r)()

@@ -201,6 +201,9 @@ func TestPlansDifferByRequest(t *testing.T) {
 		wantStatus(t, "staff", get(h, alice, "Plan", "staff", "Tenant", "s"), 200)
 	}
 	wantStatus(t, "a plan that does not exist", get(h, alice, "Plan", "none", "Tenant", "n"), 503)
+	plan := func(*http.Request) *weir.Rule { return plans["paid"] }
+	h = wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "plan=5/m", Key: httplimit.Everyone}, {Plan: plan}}}, ok)
+	wantStatus(t, "a plan with the name of another rule", get(h, alice), 503)
 }
 
 func TestCostsAreTaken(t *testing.T) {

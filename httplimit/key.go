@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Key finds whom a request counts for: an address, a user, a tenant. An empty
-// key means that the request has none, and Rule.Missing says what follows.
+// Key finds the address, user or tenant that a request is charged to. An empty key
+// means that the request has none: see Rule.Missing.
 // A key of more than 256 bytes is replaced by its SHA-256 hash.
 type Key func(*http.Request) string
 
@@ -50,7 +50,7 @@ func Combine(keys ...Key) Key {
 	}
 }
 
-// separators marks what would separate two parts of a key.
+// separators escapes separators within a part of a key.
 var separators = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 
 const maxKey = 256 // bytes, of a key that is not hashed

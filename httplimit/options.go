@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Options say what is limited and how. Only Rules is required.
+// Options configure a middleware. Only Rules is required.
 type Options struct {
 	// Rules are taken together, all or nothing: a request that one of them
 	// refuses costs nothing under the others. There are 1 to 16.
@@ -35,22 +35,22 @@ type Options struct {
 	// request counts as a preflight if it is OPTIONS with an Origin and an
 	// Access-Control-Request-Method.
 	LimitPreflights bool
-	// DryRun counts and refuses nothing: Observe tells what would have been
-	// refused. There are no header fields and no waiting. Give a dry run rules
-	// or an engine of its own, because it shares states otherwise.
+	// DryRun counts requests and admits all of them without header fields or
+	// waiting. Observe sees the refusals. Give a dry run rules or an engine of
+	// its own: otherwise it shares states with the limits in force.
 	DryRun bool
 	// MaxWait bounds how long a request is held by a LeakyBucket. New refuses
 	// a bucket that may take longer. Default: 10 s.
 	MaxWait time.Duration
 
-	// Undecided is for requests that the engine could not decide. Default:
+	// Undecided says how requests are answered while the engine fails. Default:
 	// RefuseUndecided.
 	Undecided Undecided
 	// Refuse writes the answer to a refused request. The header fields are set
 	// before. Default: Refusal.Write.
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
-	// Observe is told each decision and each failure to decide, also in a dry
-	// run. It must be fast.
+	// Observe is called with each decision and each failure to decide, also in a
+	// dry run. It must be fast.
 	Observe func(*http.Request, weir.Decision, error)
 	// Logger is told once of each likely mistake in the configuration, and at
 	// most once a minute that the engine fails. Default: slog.Default(). A
@@ -58,8 +58,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Rule says what a request costs which key under which limits. It has exactly one
-// of Limit, Rule and Plan.
+// Rule charges each request to a key under some limits. It has exactly one of
+// Limit, Rule and Plan.
 type Rule struct {
 	// Limit is text, with or without a name: "login=5/m and 100/d", "10/s".
 	// Default name: "client", or "key" if there is a Key.
@@ -67,18 +67,18 @@ type Rule struct {
 	// Rule is a rule made by weir.NewRule or weir.ParseRule.
 	Rule *weir.Rule
 	// Plan names the rule of each request, such as that of a tenant's plan. It
-	// must answer with the same few rules again. A plan without a limit is a
-	// rule of weir.Unlimited. Nil means that the request cannot be decided,
-	// which Undecided is for.
+	// must return the same few rules again. A plan without a limit is a
+	// rule of weir.Unlimited. A request whose plan is nil cannot be decided:
+	// see Undecided.
 	Plan func(*http.Request) *weir.Rule
 
-	// Key finds whom a request counts for. Default: the client's address.
+	// Key finds the user, tenant or client to charge. Default: the client's address.
 	Key Key
-	// Missing is for requests that have no key. Default: MissingShares.
+	// Missing says how requests without a key are limited. Default: MissingShares.
 	Missing Missing
 
-	// Cost is what a request costs. It must not be negative: such a request is
-	// refused with 503. Default: 1.
+	// Cost returns the units that a request takes. A request with a negative
+	// cost is refused with 503. Default: 1.
 	Cost func(*http.Request) int64
 	// After states the true cost when the handler has returned. The difference
 	// to Cost is given back or counted on top. If the handler panics, the cost
@@ -88,7 +88,7 @@ type Rule struct {
 	Settled bool
 }
 
-// Missing is what happens to a request that has no key.
+// Missing says how requests without a key are limited.
 type Missing int
 
 const (
@@ -97,8 +97,8 @@ const (
 	MissingUnlimited                // this rule does not apply
 )
 
-// Undecided is what happens to a request that the engine cannot decide. A request
-// that no engine could decide, as one with a negative cost, is always refused.
+// Undecided says how requests are answered while the engine fails. Requests that no
+// engine could decide, such as one with a negative cost, are always refused.
 type Undecided int
 
 const (
@@ -119,19 +119,18 @@ type rule struct {
 
 func newLimiter(o Options) (*limiter, error) {
 	o.setDefaults()
-	l := &limiter{Options: o, watch: newWatch(o.Logger)}
+	l := &limiter{Options: o, names: map[string]bool{}, watch: newWatch(o.Logger)}
 	problems := []error{o.check()}
-	names := map[string]bool{}
 	for i := range o.Rules {
 		made, err := l.newRule(o.Rules[i])
 		if err != nil {
 			problems = append(problems, inField(fmt.Sprintf("rules[%d]", i), err))
 			continue
 		}
-		if made.fixed != nil && names[made.fixed.rule.Name()] {
-			problems = append(problems, optionError(fmt.Sprintf("rules[%d]", i), "has the name %q of an earlier rule: each request would count twice", made.fixed.rule.Name()))
+		if made.fixed != nil && l.names[made.fixed.rule.Name()] {
+			problems = append(problems, optionError(fmt.Sprintf("rules[%d]", i), "has the name %q of an earlier rule, with which it would share states: give it another", made.fixed.rule.Name()))
 		} else if made.fixed != nil {
-			names[made.fixed.rule.Name()] = true
+			l.names[made.fixed.rule.Name()] = true
 		}
 		l.rules = append(l.rules, made)
 	}

@@ -40,6 +40,9 @@ func TestNewSaysWhatIsWrongWithItsOptions(t *testing.T) {
 			t.Errorf("New(%+v) = %v, want an error with %q", tt.options, err, tt.want)
 		}
 	}
+	if _, err := httplimit.PerKey("1/s", nil); err == nil {
+		t.Error("PerKey takes a nil key, want an error")
+	}
 	if _, err := httplimit.PerClient("sixty"); err == nil {
 		t.Error("PerClient reads sixty, want an error")
 	}

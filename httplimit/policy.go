@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// policies are what header fields and refusals say of one rule, made once.
+// policies describe one rule for header fields and refusals. They are made once.
 type policies struct {
 	rule    *weir.Rule
 	each    []policy
@@ -22,18 +22,19 @@ type policies struct {
 	older   string     // RateLimit-Policy of drafts 06 and 07
 }
 
-// policy is one limit of a rule as clients are told of it.
+// policy describes one limit of a rule to clients.
 type policy struct {
 	name     string // the rule's, with the ordinal of the limit if it has several
 	quoted   string // the name as a string of a structured field
 	capacity int64
 	window   time.Duration // in which the capacity comes back at the longest; 0 if it has none
+	reset    time.Duration // until nothing is used, at the longest
 	count    int64         // a bucket gets count units back in every period, one by one
 	period   time.Duration
 	held     bool // units are held, not spent
 }
 
-// newPolicies makes what is said of a rule, after checking that it can be used.
+// newPolicies checks that a rule can be used, and describes it.
 func (l *limiter) newPolicies(r *weir.Rule) (*policies, error) {
 	if err := l.Engine.Check(r); err != nil {
 		return nil, err
@@ -105,7 +106,9 @@ func newPolicy(limit weir.Limit) policy {
 	case weir.FixedWindow:
 		return windowPolicy(limit.Rate)
 	case weir.SlidingWindow:
-		return windowPolicy(limit.Rate)
+		p := windowPolicy(limit.Rate)
+		p.reset *= 2 // the window before counts, too
+		return p
 	case weir.SlidingLog:
 		return windowPolicy(limit.Rate)
 	case weir.RateGate:
@@ -119,11 +122,12 @@ func newPolicy(limit weir.Limit) policy {
 }
 
 func bucketPolicy(burst int64, rate weir.Rate) policy {
-	return policy{capacity: burst, window: scaled(burst, rate), count: rate.Count, period: rate.Period}
+	window := scaled(burst, rate)
+	return policy{capacity: burst, window: window, reset: window, count: rate.Count, period: rate.Period}
 }
 
 func windowPolicy(rate weir.Rate) policy {
-	return policy{capacity: rate.Count, window: rate.Period}
+	return policy{capacity: rate.Count, window: rate.Period, reset: rate.Period}
 }
 
 // scaled is how long n units take at a rate, rounded up.
@@ -137,7 +141,7 @@ func scaled(n int64, rate weir.Rate) time.Duration {
 	return time.Duration(min(q, math.MaxInt64))
 }
 
-// add adds a policy and what the fields say of it.
+// add adds a policy and its items in the header fields.
 func (s *policies) add(p policy) {
 	s.each = append(s.each, p)
 	item := p.quoted + ";q=" + strconv.FormatInt(min(p.capacity, maxInteger), 10)
@@ -212,13 +216,12 @@ func (s *policies) refusing(d *weir.Decision, cost int64) *policy {
 	return longest
 }
 
-// canTake says that a cost can have to wait so long. Units of a sliding window
-// come back up to the end of the window after.
+// canTake says that a cost can have to wait so long.
 func (p *policy) canTake(d time.Duration, cost int64) bool {
 	if p.held || d == weir.Never {
 		return p.held || cost > p.capacity
 	}
-	return d <= p.window || p.count == 0 && d/2 <= p.window
+	return d <= p.reset
 }
 
 // resetAfter is how long the policy alone needs until nothing is used of it.
@@ -228,7 +231,7 @@ func (p *policy) resetAfter(d *weir.Decision) time.Duration {
 		used := max(0, p.capacity-d.Remaining)
 		return min(reset, scaled(used, weir.Rate{Count: p.count, Period: p.period}))
 	}
-	return min(reset, 2*p.window)
+	return min(reset, p.reset)
 }
 
 // seconds are whole seconds, rounded up.
@@ -250,13 +253,16 @@ type plans struct {
 // maxPlans bounds the rules that are remembered.
 const maxPlans = 4096
 
-// of is what is known of the rule of a plan.
+// of returns the policies of a plan's rule.
 func (p *plans) of(l *limiter, r *weir.Rule) (*policies, error) {
 	if r == nil {
 		return nil, optionError("plan", "is nil: name a rule, of weir.Unlimited if there is no limit")
 	}
 	if known, ok := p.known.Load(r); ok {
 		return known.(*policies), nil
+	}
+	if l.names[r.Name()] {
+		return nil, optionError("plan", "has the name %q of another rule, with which it would share states: give it another", r.Name())
 	}
 	made, err := l.newPolicies(r)
 	if err != nil {

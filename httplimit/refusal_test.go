@@ -88,6 +88,22 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	wantStatus(t, "AdmitUndecided and a request that no engine could decide", get(h, alice), 503)
 }
 
+// What was not taken is not given back.
+func TestARequestAdmittedUndecidedIsNotSettled(t *testing.T) {
+	engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "a=10/h")
+	if _, err := engine.Take(t.Context(), rule.For("192.0.2.1", 5)); err != nil {
+		t.Fatal(err)
+	}
+	h := wrap(t, httplimit.Options{
+		Engine: broken{engine, errors.New("no route to host")}, Undecided: httplimit.AdmitUndecided,
+		Rules: []httplimit.Rule{{Rule: rule, After: httplimit.Failures}},
+	}, ok)
+	wantStatus(t, "AdmitUndecided", get(h, alice), 200)
+	if d, err := engine.Peek(t.Context(), rule.For("192.0.2.1", 0)); err != nil || d.Remaining != 5 {
+		t.Errorf("%d of 10 remain (%v), want the 5 that remained before", d.Remaining, err)
+	}
+}
+
 func TestAFailingEngineIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines recordedLog
@@ -124,6 +140,9 @@ func TestScriptsCanReadRefusals(t *testing.T) {
 		wantStatus(t, tt.name, w, 429)
 		wantHeader(t, tt.name, w.Header(), "Access-Control-Allow-Origin", tt.allow)
 		wantHeader(t, tt.name, w.Header(), "Access-Control-Allow-Credentials", tt.cred)
+		if got := strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Origin"); got != (tt.allow == app) {
+			t.Errorf("%s: Vary is %q", tt.name, w.Header().Values("Vary"))
+		}
 		for _, headers := range []http.Header{admitted.Header(), w.Header()} {
 			if got := strings.Contains(headers.Get("Access-Control-Expose-Headers"), "Retry-After, RateLimit,"); got != (tt.allow != "") {
 				t.Errorf("%s: exposed are %q", tt.name, headers.Get("Access-Control-Expose-Headers"))

@@ -36,8 +36,8 @@ func (v *visit) done() {
 	v.visits.Put(v)
 }
 
-// gather lays out what a request asks of the engine. The refusal is that of a
-// request that cannot be asked for.
+// gather makes the engine's requests of an HTTP request. It refuses an HTTP request
+// without a key or plan, if the rule says so.
 func (v *visit) gather(r *http.Request) *Refusal {
 	lease := uint64(0)
 	for i := range v.limiter.rules {
@@ -71,7 +71,7 @@ func (v *visit) gather(r *http.Request) *Refusal {
 	return nil
 }
 
-// setOf is what is known of the rule that a request has.
+// setOf returns the policies of the rule, or of the plan, for a request.
 func (v *visit) setOf(r *rule, request *http.Request) (*policies, error) {
 	if r.fixed != nil {
 		return r.fixed, nil

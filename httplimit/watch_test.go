@@ -105,6 +105,12 @@ func TestARequestCountedTwiceIsTold(t *testing.T) {
 		t.Errorf("%d lines about costs, want 1: %q", got, log.lines)
 	}
 	log = recordedLog{}
+	elsewhere := options
+	elsewhere.Rules = []httplimit.Rule{{Limit: "client=1000/s", Key: httplimit.Everyone}}
+	get(wrap(t, elsewhere, inner), bob)
+	if got := log.count("costs twice"); got != 0 {
+		t.Errorf("%d lines for another key, want none: %q", got, log.lines)
+	}
 	options.Rules = []httplimit.Rule{{Limit: "other=1000/s"}}
 	get(wrap(t, options, inner), bob)
 	if got := log.count("costs twice"); got != 0 {

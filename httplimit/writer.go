@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// recorder passes an answer on and remembers its status and length. It can do
-// what the writer below it can: see wrapped.
+// recorder passes an answer on and remembers its status and length. See wrapped for
+// its abilities.
 type recorder struct {
 	http.ResponseWriter
 	status   int
