@@ -35,7 +35,7 @@ the limit admits it. The first line goes at once. The output equals the input,
 byte for byte.
 
 RATE is a count and a period: 5/s, 100/m, 1/1m30s. LIMIT is any limit except a
-concurrency, in quotes: 'rate gate 2/s', 'sliding window 100/m'.
+concurrency and 'deny all', in quotes: 'rate gate 2/s', 'sliding window 100/m'.
 
 With --key each host, or each value of a column, has a limit of its own. Lines
 of one key do not hold up lines of another, and only lines of one key stay in

@@ -67,7 +67,8 @@ func (o *paceOptions) check(args []string) error {
 
 // lineLimit returns the limit that the argument and the flags describe.
 func (o *paceOptions) lineLimit(text string) (weir.Limit, error) {
-	if strings.ContainsAny(strings.TrimSpace(text), " \t") {
+	text = strings.TrimSpace(text)
+	if strings.ContainsAny(text, " \t") || text == (weir.Unlimited{}).String() {
 		if o.burst != "" || o.warmup > 0 {
 			return nil, usageWithHint(errors.New("pace: --burst and --warmup go with a rate, not with a limit"),
 				"write it in the limit: 'token bucket 5/s burst 10', 'warm up 5/s over 30s'")
