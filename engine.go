@@ -2,8 +2,9 @@ package weir
 
 import (
 	"context"
-	"fmt"
 	"time"
+
+	"github.com/weirflow/weir/internal/rule"
 )
 
 // Engine keeps the state of keys and decides. It is the boundary between callers (servers, middleware) and storage
@@ -111,8 +112,8 @@ func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (t
 }
 
 func checkMost(most int64) error {
-	if most < 0 {
-		return &RequestError{Op: opTake, Field: "most", Reason: fmt.Sprintf("%d is negative", most)}
+	if problem := rule.CheckMost(most); problem != nil {
+		return requestError(opTake, problem)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -104,9 +103,12 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 
 // TakeUpTo takes the requests as many times as they fit, up to most.
 func (m *Memory) TakeUpTo(ctx context.Context, most int64, requests ...Request) (times int64, d Decision, err error) {
+	if err := checkMost(most); err != nil {
+		return 0, Decision{}, err
+	}
 	var space requestSpace
 	merged, err := m.merge(ctx, opTake, requests, space[:0])
-	if err := errors.Join(checkMost(most), err); err != nil {
+	if err != nil {
 		return 0, Decision{}, err
 	}
 	times, answer, err := m.engine.TakeUpTo(most, merged)

@@ -2,6 +2,7 @@ package enginekit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -13,6 +14,8 @@ import (
 type Call struct {
 	Op    Op
 	Parts []Part
+	Most  int64 // a Take may take the requests this many times: 1, or more in a TakeUpTo
+	Times int64 // how many times it took them; Decide sets it
 }
 
 // Part is one limit of one key in a call.
@@ -22,7 +25,7 @@ type Part struct {
 	Limit   int          // index of the limit in Request.Rule.Limits()
 	Name    string       // of the limit's states: see StateNames
 	State   State        // the state before the decision; NewCall sets it to fresh
-	Changed bool         // Decide changed the state, so the engine must store it
+	Changed bool         // Decide changed the state, so the engine must store it; false for a stateless limit
 }
 
 // StateKey returns the name of the part's state among all states of an engine: the Name and the key, joined by a NUL
@@ -39,7 +42,7 @@ func NewCall(ctx context.Context, op Op, requests []weir.Request) (*Call, error)
 	if err := ctx.Err(); err != nil {
 		return nil, CannotDecide(op, err)
 	}
-	c := &Call{Op: op, Parts: make([]Part, 0, len(merged))}
+	c := &Call{Op: op, Most: 1, Parts: make([]Part, 0, len(merged))}
 	for _, q := range merged {
 		limits := rule.Of(q.Rule).Parts
 		for i := range limits {
@@ -59,7 +62,7 @@ func (c *Call) Decide(now int64) weir.Decision {
 	if c.Op == Reset {
 		for i := range c.Parts {
 			p := &c.Parts[i]
-			p.State, p.Changed = p.Fresh(), true
+			p.State, p.Changed = p.Fresh(), !p.Stateless()
 		}
 		return weir.Decision{}
 	}
@@ -68,15 +71,33 @@ func (c *Call) Decide(now int64) weir.Decision {
 		p := &c.Parts[i]
 		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: p.Request.Lease}
 	}
-	answer := ask(c.Op, parts, now)
+	answer := c.ask(parts, now)
 	for i := range parts {
 		p := &c.Parts[i]
-		p.State.state, p.Changed = parts[i].State, answer.Changed && parts[i].Cost != 0
+		p.State.state, p.Changed = parts[i].State, answer.Changed && parts[i].Cost != 0 && !p.Stateless()
 	}
 	d := decision(&answer)
 	binding := &c.Parts[answer.Binding].Request
 	d.Rule, d.Key = binding.Rule.Name(), binding.Key
 	return d
+}
+
+// ask is the verb of the call. It sets Times.
+func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) {
+	if c.Op == Take && c.Most > 1 {
+		c.Times, answer = algorithm.TakeUpTo(parts, now, c.Most)
+		return answer
+	}
+	answer = ask(c.Op, parts, now)
+	if c.Times = 0; c.Op == Take && answer.Allowed {
+		c.Times = 1
+	}
+	return answer
+}
+
+// stateless says that no part has a state.
+func (c *Call) stateless() bool {
+	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Stateless() })
 }
 
 func ask(op Op, parts []algorithm.Part, now int64) algorithm.Answer {

@@ -6,8 +6,8 @@
 //
 // An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
-// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check] and [CheckEach] implement
-// checks of two methods, and [weir.Reserve] implements Reserve.
+// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckEach] and
+// [CheckMost] implement checks of other methods, and [weir.Reserve] implements Reserve.
 //
 // Package limittest tests that an engine decides as package weir documents.
 package enginekit
@@ -106,6 +106,14 @@ func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// CheckMost refuses a TakeUpTo of a negative number of times.
+func CheckMost(most int64) error {
+	if problem := rule.CheckMost(most); problem != nil {
+		return requestError(Take, problem)
+	}
+	return nil
 }
 
 // CheckEach refuses a TakeEach whose slices differ in length.

@@ -114,3 +114,43 @@ func TestCheckReportsEveryRule(t *testing.T) {
 		t.Errorf("an engine that holds all: got error %v", err)
 	}
 }
+
+func TestLimitsWithoutStateAreDecidedWithoutTheEngine(t *testing.T) {
+	calls := 0
+	engine := enginekit.New(func(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+		calls++
+		d := call.Decide(0)
+		for _, part := range call.Parts {
+			if part.Changed == part.Stateless() {
+				t.Errorf("%s of %s: changed is %t", call.Op, part.StateKey(), part.Changed)
+			}
+		}
+		return d, nil
+	}, nil)
+	free, none := newRule(t, "free", weir.Unlimited{}), newRule(t, "none", weir.Unlimited{}, weir.DenyAll{})
+	for rule, want := range map[*weir.Rule]int64{free: 7, none: 0} {
+		times, d, err := weir.TakeUpTo(t.Context(), engine, 7, rule.For("k", 2))
+		if times != want || d.Allowed != (want > 0) || err != nil || calls != 0 {
+			t.Errorf("%s: %d times with %+v and error %v after %d calls, want %d times and no call", rule, times, d, err, calls, want)
+		}
+	}
+	mixed := newRule(t, "mixed", weir.Unlimited{}, weir.RateGate{Rate: weir.PerSecond(1)})
+	if d, err := engine.Take(t.Context(), mixed.For("k", 1)); !d.Allowed || err != nil || calls != 1 {
+		t.Errorf("beside a limit with a state: %+v and error %v after %d calls, want 1", d, err, calls)
+	}
+	if err := engine.Reset(t.Context(), mixed.For("k", 0)); err != nil || calls != 2 {
+		t.Errorf("reset beside a limit with a state: error %v after %d calls, want 2", err, calls)
+	}
+}
+
+func TestAnEngineThatIgnoresMostTakesOnce(t *testing.T) {
+	engine := enginekit.New(func(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
+		return weir.Decision{Allowed: call.Parts[0].Request.Cost < 3}, nil
+	}, nil)
+	rule := newRule(t, "r", weir.RateGate{Rate: weir.PerSecond(9)})
+	for _, tt := range []struct{ most, cost, want int64 }{{7, 2, 1}, {1, 2, 1}, {0, 2, 0}, {7, 3, 0}} {
+		if times, _, err := weir.TakeUpTo(t.Context(), engine, tt.most, rule.For("k", tt.cost)); times != tt.want || err != nil {
+			t.Errorf("%d up to %d times: %d times and error %v, want %d", tt.cost, tt.most, times, err, tt.want)
+		}
+	}
+}

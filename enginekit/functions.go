@@ -86,6 +86,10 @@ func (f Functions) Endless() bool { return algorithm.Endless(f.algorithm) }
 // Alone reports whether the limit cannot be decided together with others.
 func (f Functions) Alone() bool { return f.algorithm.Solitary() }
 
+// Stateless reports whether all states of the limit are equal, as for [weir.Unlimited] and [weir.DenyAll]. An engine
+// stores nothing for it.
+func (f Functions) Stateless() bool { return algorithm.Stateless(f.algorithm) }
+
 // CountsDenied reports whether the limit counts costs that it refuses.
 func (f Functions) CountsDenied() bool {
 	d, ok := f.algorithm.(interface{ CountsDenied() bool })

@@ -35,6 +35,7 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now, fits, counts := e.clock(), true, false
+	e.repeat(call, now)
 	for i := range call.Parts {
 		p := &call.Parts[i]
 		if call.Op == enginekit.Reset {
@@ -57,6 +58,19 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	return d, nil
 }
 
+// repeat multiplies the costs by how often they fit, up to call.Most times.
+func (e *measuring) repeat(call *enginekit.Call, now int64) {
+	call.Times = call.Most
+	for i := range call.Parts {
+		if p := &call.Parts[i]; call.Most > 1 && p.Request.Cost > 0 {
+			call.Times = min(call.Times, p.Room(e.load(p), now)/p.Request.Cost)
+		}
+	}
+	for i := range call.Parts {
+		call.Parts[i].Request.Cost *= max(call.Times, 1)
+	}
+}
+
 func (e *measuring) measure(p *enginekit.Part, now int64, wrote bool) *enginekit.Measure {
 	state, q := e.load(p), &p.Request
 	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: p.CountsDenied()}
@@ -71,7 +85,7 @@ func (e *measuring) measure(p *enginekit.Part, now int64, wrote bool) *enginekit
 	case q.Cost < 0 && wrote:
 		state = p.Give(state, now, -max(q.Cost, -int64(weir.Never)), q.Lease)
 	}
-	if wrote && q.Cost != 0 {
+	if wrote && q.Cost != 0 && !p.Stateless() {
 		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)
 	}
 	m.After = time.Duration(p.Wait(state, now, q.Cost))

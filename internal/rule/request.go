@@ -54,6 +54,14 @@ func CheckResults(requests, results int) *Problem {
 	return nil
 }
 
+// CheckMost refuses to take requests a negative number of times.
+func CheckMost(most int64) *Problem {
+	if most < 0 {
+		return &Problem{Field: "most", Reason: fmt.Sprintf("%d is negative", most)}
+	}
+	return nil
+}
+
 // CheckMade refuses a rule that NewRule did not make, the i-th of n.
 func (c *Compiled) CheckMade(i, n int) *Problem {
 	if !c.Made() {
