@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -144,19 +143,20 @@ func (e *Engine) late(s *submission) {
 		e.stats.late.Add(1)
 		if d.op == opTake && d.admitted && d.err == nil {
 			e.stats.givenBack.Add(1)
-			e.committer(d.parts[0].lane).send(e.undoing(d))
+			e.committer(d.parts[0].lane).send(e.undoing(d, d.count(), 1))
 		}
 	}
 }
 
-// undoing asks to undo a take, and then what that left.
-func (e *Engine) undoing(d *decision) *submission {
+// undoing asks to undo a take, so many of the times that it took its costs, and
+// then what that left for the costs, left times.
+func (e *Engine) undoing(d *decision, times, left int64) *submission {
 	e.stats.undoing.Add(1)
 	return &submission{
 		done: make(chan struct{}, 1),
 		decisions: []decision{
-			{op: opUndo, parts: slices.Clone(d.parts), now: d.now},
-			{op: opPeek, parts: slices.Clone(d.parts)},
+			{op: opUndo, parts: d.repeated(times), now: d.now},
+			{op: opPeek, parts: d.repeated(left)},
 		},
 	}
 }

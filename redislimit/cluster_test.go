@@ -35,6 +35,8 @@ func TestAClusterPassesTheSuiteAndItsVectors(t *testing.T) {
 	})
 	t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, 200, false) })
 	t.Run("WhatALaterLaneRefusesIsGivenBackExactly", func(t *testing.T) { refusedByALane(t, client) })
+	t.Run("DenyAllRefusesWithoutAWriteOnAnyLane", func(t *testing.T) { refusedWithoutAWrite(t, client, 2) })
+	t.Run("WhatALaterLaneHasNoRoomForIsGivenBackExactly", func(t *testing.T) { takersAcross(t, client) })
 }
 
 // refusedByALane: while many take two keys of different lanes of which one is

@@ -13,6 +13,7 @@ type decision struct {
 	op    op
 	parts []part
 
+	times    int64 // of an opUpTo: how often the costs are taken at most; answered, how often they were
 	now      int64 // us; of an undo, when what it undoes was taken
 	admitted bool
 	err      error // of this decision alone
@@ -53,10 +54,12 @@ func (p *part) measureState(s enginekit.State, now int64, wrote bool) {
 	m.ResetAfter = duration(f.ResetAfter(s, now))
 }
 
-// answer puts together what was measured of the parts of a decision.
+// answer puts together what was measured of the parts of a decision, and what the
+// limits without a state say.
 func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 	var space [4]*enginekit.Measure
 	measures := space[:0]
+	parts = allParts(parts, requests)
 	for i := range parts {
 		measures = append(measures, &parts[i].measure)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -69,7 +70,7 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 		}
 	}
 	t.Logf("limits met: %v; answers: %v", kinds, answers)
-	for _, answer := range []string{"take admitted", "take refused", "record refused"} {
+	for _, answer := range []string{"take admitted", "take refused", "record refused", "take up to admitted", "take up to refused"} {
 		if answers[answer] < rounds {
 			t.Errorf("%d times %s in %d rounds: it proves little", answers[answer], answer, rounds)
 		}
@@ -77,8 +78,8 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 	if most := max(100, rounds/4); answers["tie"] > most {
 		t.Errorf("%d ties of less than a tick, want at most %d", answers["tie"], most)
 	}
-	if len(kinds) != 8 {
-		t.Errorf("rounds met %v, want all 8 limits", kinds)
+	if len(kinds) != 10 {
+		t.Errorf("rounds met %v, want all 10 limits", kinds)
 	}
 }
 
@@ -123,7 +124,9 @@ func (d *duel) limit() weir.Limit {
 	most := min(int64(1e9), int64(period))
 	rate := weir.Per(d.upTo(most), period)
 	few := weir.Per(d.upTo(min(most, 40)), period)
-	switch d.random.IntN(8) {
+	switch d.random.IntN(17) / 2 {
+	case 8:
+		return []weir.Limit{weir.Unlimited{}, weir.DenyAll{}}[d.random.IntN(2)]
 	case 0:
 		return weir.TokenBucket{Rate: rate, Burst: min(3*rate.Count, d.upTo(1e9))}
 	case 1:
@@ -148,9 +151,19 @@ func (d *duel) limit() weir.Limit {
 func (d *duel) step() {
 	requests := d.requests()
 	var ask func(e weir.Engine) (weir.Decision, error)
+	var times []int64 // of a take up to: what each engine says
 	ctx := context.Background()
 	verb := "take"
-	switch d.random.IntN(12) {
+	switch d.random.IntN(18) {
+	case 12, 13, 14, 15, 16, 17:
+		most := []int64{d.random.Int64N(10) - 1, d.upTo(1 << 20), math.MaxInt64}[d.random.IntN(3)]
+		verb = "take up to"
+		d.history += fmt.Sprintf("%d times at most: ", most)
+		ask = func(e weir.Engine) (weir.Decision, error) {
+			n, decision, err := weir.TakeUpTo(ctx, e, most, requests...)
+			times = append(times, n)
+			return decision, err
+		}
 	case 0:
 		verb = "reset"
 		ask = func(e weir.Engine) (weir.Decision, error) { return weir.Decision{}, e.Reset(ctx, requests...) }
@@ -195,6 +208,9 @@ func (d *duel) step() {
 	}
 	if got != want {
 		d.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if len(times) > 0 && times[0] != times[1] {
+		d.Errorf("taken %d times, want %d", times[1], times[0])
 	}
 	d.pass(want)
 }
@@ -283,8 +299,10 @@ func capacityOf(l weir.Limit) int64 {
 		return l.Rate.Count
 	case weir.Cycle:
 		return l.Rate.Count
+	case weir.Concurrency:
+		return l.Slots
 	}
-	return l.(weir.Concurrency).Slots
+	return weir.MaxCount // Unlimited; DenyAll takes any cost as well as another
 }
 
 // ticks is a duration rounded up to what Redis tells.

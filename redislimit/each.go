@@ -52,11 +52,14 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 		one := requests[i : i+1]
 		_, err := enginekit.Merge(enginekit.Take, one)
 		var parts []part
+		var at layout
 		if err == nil {
-			parts, _, err = e.parts(space[len(space):], one)
+			parts, at, err = e.parts(space[len(space):], one)
 		}
-		if err != nil {
-			results[i].Err = err
+		if err == nil && len(parts) == 0 {
+			results[i].Decision, err = e.withoutState(opTake, one)
+		}
+		if results[i].Err = err; err != nil || len(parts) == 0 {
 			continue
 		}
 		if len(space)+len(parts) <= cap(space) {
@@ -74,7 +77,7 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 				index[lane] = last
 			}
 		}
-		last.decisions = append(last.decisions, decision{op: opTake, parts: parts})
+		last.decisions = append(last.decisions, asking(opTake, 1, parts, at))
 		last.requests = append(last.requests, i)
 	}
 	return shares

@@ -40,7 +40,10 @@ type Engine struct {
 	stats   counters
 }
 
-var _ weir.Engine = (*Engine)(nil)
+var (
+	_ weir.Engine    = (*Engine)(nil)
+	_ weir.UpToTaker = (*Engine)(nil)
+)
 
 // New makes an engine over a rueidis client, which stays the caller's, of one
 // server, of Sentinel or of a cluster. It does no call.
@@ -151,36 +154,65 @@ func (e *Engine) Check(rules ...*weir.Rule) error {
 
 // decide answers requests that are one decision.
 func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (weir.Decision, error) {
-	requests, err := enginekit.Merge(enginekit.Op(o.String()), requests)
+	_, d, err := e.decideTimes(ctx, o, 1, requests)
+	return d, err
+}
+
+// decideTimes is decide, where a take takes the requests as often as they fit, up
+// to most times. It returns how often.
+func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []weir.Request) (times int64, d weir.Decision, err error) {
+	requests, err = enginekit.Merge(enginekit.Op(o.String()), requests)
 	if err != nil {
-		return weir.Decision{}, err
+		return 0, weir.Decision{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return weir.Decision{}, cannotDecide(o.String(), err)
+		return 0, weir.Decision{}, cannotDecide(o.String(), err)
 	}
 	s := e.submission()
-	parts, oneLane, err := e.parts(s.few[:0], requests)
+	parts, at, err := e.parts(s.few[:0], requests)
 	if err != nil {
-		return weir.Decision{}, err
+		return 0, weir.Decision{}, err
 	}
-	if !oneLane {
-		return e.across(ctx, o, parts, requests)
+	ask := int64(1)
+	if most > 1 {
+		most, ask = ofFresh(most, requests)
 	}
-	s.one[0] = decision{op: o, parts: parts}
+	q := asking(o, ask, parts, at)
+	switch {
+	case len(parts) == 0:
+		times = most
+		d, err = e.withoutState(o, requests)
+	case at.oneLane:
+		times, d, err = e.inOneCall(ctx, o, s, q, requests)
+	default:
+		times, d, err = e.across(ctx, o, q, requests)
+	}
+	switch {
+	case err != nil || !d.Allowed:
+		return 0, d, err
+	case q.op == opUpTo:
+		return times, d, nil
+	}
+	return most, d, nil
+}
+
+// inOneCall has the question q of a verb answered in one call of the script.
+func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision, requests []weir.Request) (times int64, _ weir.Decision, err error) {
+	s.one[0] = q
 	s.decisions = s.one[:]
 	if err := e.ask(ctx, s); err != nil {
-		return weir.Decision{}, cannotDecide(o.String(), err)
+		return 0, weir.Decision{}, cannotDecide(o.String(), err)
 	}
 	defer e.release(s)
 	if err := s.one[0].err; err == errCrossing {
-		return e.across(ctx, o, parts, requests)
+		return e.across(ctx, o, q, requests)
 	} else if err != nil {
-		return weir.Decision{}, cannotDecide(o.String(), err)
+		return 0, weir.Decision{}, cannotDecide(o.String(), err)
 	}
 	if o == opReset {
-		return weir.Decision{}, nil
+		return 0, weir.Decision{}, nil
 	}
-	return answer(o, parts, requests), nil
+	return s.one[0].count(), answer(o, q.parts, requests), nil
 }
 
 // ask has s answered by the committer of its keys. After an error s is not ours
@@ -196,29 +228,39 @@ func (e *Engine) committer(lane int) *committer {
 	return &lanes[lane%len(lanes)]
 }
 
-// parts are the limits of the requests, which are merged, with their keys.
-// oneLane says that one call can decide them.
-func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, oneLane bool, err error) {
-	oneLane = true
+// layout says how the parts of a decision can be decided.
+type layout struct {
+	oneLane bool // one call can decide them
+	refused bool // a limit without a state refuses its cost
+}
+
+// parts are the limits of the requests, which are merged, with their keys. Limits
+// without a state are left out.
+func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layout, err error) {
+	at.oneLane = true
 	all := len(e.committers()) == 1
 	for i := range requests {
 		q := &requests[i]
 		c := enginekit.Keep(q.Rule, compile)
 		if c.err != nil {
-			return nil, false, c.err
+			return nil, layout{}, c.err
 		}
 		place := q.Colocation
 		if place == "" {
 			place = q.Key
 		}
 		lane := e.keys.lane(place)
-		oneLane = oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
 		for j := range c.limits {
 			l := &c.limits[j]
+			if l.kind == kindNone {
+				at.refused = at.refused || q.Cost > l.capacity
+				continue
+			}
+			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
 			parts = append(parts, part{limit: l, key: e.keys.name(lane, l.state, q.Key), lane: lane, request: i, cost: q.Cost, lease: q.Lease})
 		}
 	}
-	return parts, oneLane, nil
+	return parts, at, nil
 }
 
 func (e *Engine) submission() *submission { return e.pool.Get().(*submission) }

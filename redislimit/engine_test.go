@@ -71,6 +71,7 @@ func TestOneServerPassesTheSuiteAndItsVectors(t *testing.T) {
 	if named {
 		t.Run("MemoryAndRedisGiveTheSameAnswers", func(t *testing.T) { duels(t, client, 200, false) })
 		t.Run("WhatALaterLaneRefusesIsGivenBackExactly", func(t *testing.T) { refusedByALane(t, client) })
+		t.Run("WhatALaterLaneHasNoRoomForIsGivenBackExactly", func(t *testing.T) { takersAcross(t, client) })
 	}
 }
 

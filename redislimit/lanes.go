@@ -3,6 +3,7 @@ package redislimit
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/weirflow/weir"
@@ -11,44 +12,47 @@ import (
 // across decides requests whose keys are on different lanes of a cluster, which
 // no script can do at once: lane by lane, lowest first, so that those who want
 // the same lanes meet at the first. If a later lane refuses, what was taken
-// before is undone. Until then others find it taken and may be refused; and if
+// before is undone, and if it has room for fewer times, what was taken more often.
+// Until then others find it taken and may be refused; and if
 // this process dies in between, it stays spent. Nothing is ever admitted too
 // much.
-func (e *Engine) across(ctx context.Context, o op, parts []part, requests []weir.Request) (weir.Decision, error) {
-	lanes := byLane(parts)
+func (e *Engine) across(ctx context.Context, o op, q decision, requests []weir.Request) (times int64, _ weir.Decision, err error) {
+	lanes := byLane(q.parts)
 	taken := make([]decision, 0, len(lanes))
-	refused := false
+	times = q.count()
 	for _, own := range lanes {
-		ask := o
-		if refused { // only for the answer
-			ask = opPeek
+		ask := decision{op: q.op, times: times}
+		if times == 0 { // refused: only for the answer
+			ask = decision{op: opPeek}
 		}
 		d, err := e.askLane(ctx, ask, own)
 		if err != nil {
-			if o == opTake {
-				e.giveBack(taken)
+			if q.op == opTake || q.op == opUpTo {
+				e.giveBack(taken, math.MaxInt64)
 			}
 			failed := *failure(err)
 			failed.Counted = failed.Counted || len(taken) > 0
-			return weir.Decision{}, cannotDecide(o.String(), &failed)
+			return 0, weir.Decision{}, cannotDecide(o.String(), &failed)
 		}
-		if refused = refused || o == opTake && !d.admitted; !refused {
+		if d.op == opTake && !d.admitted {
+			times = 0
+		} else if times > 0 && q.op != opPeek {
 			taken = append(taken, d)
+			times = d.count()
 		}
 	}
 	if o == opReset {
-		return weir.Decision{}, nil
+		return 0, weir.Decision{}, nil
 	}
-	if refused {
-		if err := e.undo(ctx, taken, lanes); err != nil {
-			failed := *failure(err)
-			failed.Counted = len(taken) > 0
-			return weir.Decision{}, cannotDecide(o.String(), &failed)
-		}
+	if err := e.undo(ctx, taken, lanes, times); err != nil {
+		e.giveBack(taken, times)
+		failed := *failure(err)
+		failed.Counted = len(taken) > 0
+		return 0, weir.Decision{}, cannotDecide(o.String(), &failed)
 	}
 	all := slices.Concat(lanes...)
 	slices.SortStableFunc(all, func(a, b part) int { return cmp.Compare(a.request, b.request) })
-	return answer(o, all, requests), nil
+	return times, answer(o, all, requests), nil
 }
 
 // byLane groups the parts by lane, in the order of the lanes.
@@ -69,9 +73,10 @@ func byLane(parts []part) [][]part {
 
 // askLane has one decision about parts of one lane answered, and copies what was
 // measured into them.
-func (e *Engine) askLane(ctx context.Context, o op, parts []part) (decision, error) {
+func (e *Engine) askLane(ctx context.Context, ask decision, parts []part) (decision, error) {
 	s := e.submission()
-	s.one[0] = decision{op: o, parts: slices.Clone(parts)}
+	ask.parts = slices.Clone(parts)
+	s.one[0] = ask
 	s.decisions = s.one[:]
 	if err := e.ask(ctx, s); err != nil {
 		return decision{}, err
@@ -84,19 +89,26 @@ func (e *Engine) askLane(ctx context.Context, o op, parts []part) (decision, err
 	return d, d.err
 }
 
-// undo undoes what was taken of the first lanes, and measures what that left. It
-// is done even if ctx ends meanwhile.
-func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part) error {
-	back := make([]*submission, len(taken))
+// undo undoes what the first lanes took more often than times, and measures what
+// that left. It is done even if ctx ends meanwhile.
+func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, times int64) error {
+	back := map[int]*submission{} // by lane
 	for i := range taken {
-		back[i] = e.undoing(&taken[i])
+		if more := taken[i].count() - times; more > 0 {
+			back[i] = e.undoing(&taken[i], more, max(1-times, 0))
+		}
+	}
+	if len(back) == 0 {
+		return nil
 	}
 	done := make(chan error, 1)
 	go func() {
 		var failed error
-		for _, s := range back {
-			err := e.ask(context.Background(), s)
-			failed = cmp.Or(failed, err, s.decisions[0].err, s.decisions[1].err)
+		for i := range taken {
+			if s := back[i]; s != nil {
+				err := e.ask(context.Background(), s)
+				failed = cmp.Or(failed, err, s.decisions[0].err, s.decisions[1].err)
+			}
 		}
 		done <- failed
 	}()
@@ -116,9 +128,12 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part) err
 	return nil
 }
 
-// giveBack is undo for which nobody waits.
-func (e *Engine) giveBack(taken []decision) {
+// giveBack undoes what was taken, up to so many times of each lane. Nobody waits
+// for it.
+func (e *Engine) giveBack(taken []decision, times int64) {
 	for i := range taken {
-		e.committer(taken[i].parts[0].lane).send(e.undoing(&taken[i]))
+		if back := min(times, taken[i].count()); back > 0 {
+			e.committer(taken[i].parts[0].lane).send(e.undoing(&taken[i], back, 1))
+		}
 	}
 }

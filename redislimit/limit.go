@@ -38,11 +38,13 @@ const (
 type kind uint8
 
 const (
-	kindBucket kind = 1 + iota
+	kindNone kind = iota // of a limit without a state, which the script never sees
+	kindBucket
 	kindWindow
 	kindCycle
 	kindLog
 	kindSlots
+	scriptUpToBit // not a kind: an opUpTo occurs
 )
 
 // measured says that the script replies with waits and room; for the other
@@ -72,8 +74,9 @@ type span struct{ whole, rest float64 }
 
 // compiled is a rule as the script knows it, or why the engine cannot hold it.
 type compiled struct {
-	limits []limit
-	err    error
+	limits    []limit
+	stateless bool // some of the limits have no state
+	err       error
 }
 
 func compile(r *weir.Rule) *compiled {
@@ -82,7 +85,11 @@ func compile(r *weir.Rule) *compiled {
 	states := enginekit.StateNames(r)
 	for i, l := range r.Limits() {
 		made, err := newLimit(l)
-		made.state = made.stateOf(states[i])
+		if made.kind == kindNone {
+			c.stateless = true
+		} else {
+			made.state = made.stateOf(states[i])
+		}
 		c.limits = append(c.limits, made)
 		problems = append(problems, err)
 	}
@@ -110,6 +117,10 @@ func (l *limit) stateOf(long string) string {
 
 func newLimit(l weir.Limit) (limit, error) {
 	b := bounds{text: l.String()}
+	functions, err := enginekit.FunctionsOf(l, Tick)
+	if err == nil && functions.Stateless() {
+		return stateless(functions), nil
+	}
 	made, letter := limit{}, ""
 	switch l := l.(type) {
 	case weir.TokenBucket:
@@ -150,12 +161,8 @@ func newLimit(l weir.Limit) (limit, error) {
 	default:
 		b.refuse("value", "is not one that Redis holds")
 	}
-	made.letter = letter
-	var err error
-	if made.functions, err = enginekit.FunctionsOf(l, Tick); err != nil {
-		b.problems = append(b.problems, err)
-	}
-	return made, errors.Join(b.problems...)
+	made.letter, made.functions = letter, functions
+	return made, errors.Join(append(b.problems, err)...)
 }
 
 func newWindow(b *bounds, r weir.Rate, k kind, most int64) limit {

@@ -38,6 +38,8 @@ var (
 	scriptLog string
 	//go:embed script/slots.lua
 	scriptSlots string
+	//go:embed script/upto.lua
+	scriptUpTo string
 )
 
 // The script is called by its hash, and sent as text to a server that does not
@@ -59,11 +61,11 @@ func init() {
 
 // scriptText joins the parts. A part that is not needed in a call must not cost
 // it anything, not even the making of its functions: so each kind stands behind
-// the question whether it occurs; many is kind 0.
+// the question whether it occurs; many is kind 0, and upto the last.
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	for k, text := range []string{scriptMany, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots} {
+	for k, text := range []string{scriptMany, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo} {
 		fmt.Fprintf(&b, "if mask %% %d >= %d then\nkinds[%d] = { (function()\n%send)() }\nend\n", 2<<k, 1<<k, k, text)
 	}
 	b.WriteString(scriptLoop)
@@ -74,7 +76,8 @@ func scriptText() string {
 // scriptValues are what names in the script stand for, and scriptNames finds them.
 var (
 	scriptValues = map[string]string{
-		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain),
+		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo),
+		"BUCKET": number(int64(kindBucket)), "LOG": number(int64(kindLog)),
 		"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable),
 		"MOST_UNITS": number(int64(mostUnits)), "MOST_AHEAD": number(int64(mostAhead)),
 	}

@@ -22,9 +22,10 @@ const (
 	opReset
 	opUndo
 	opAgain // what the decision before asked, for another key
+	opUpTo  // take as often as it fits; answered, it is a take
 )
 
-var opNames = [...]string{"peek", "take", "record", "reset", "undo"}
+var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take"}
 
 func (o op) String() string { return opNames[o] }
 
@@ -61,10 +62,16 @@ func (b *batch) add(d *decision) {
 	if len(d.parts) > 1 {
 		b.args[0] |= 1
 	}
+	if d.op == opUpTo {
+		b.args[0] |= 1 << scriptUpToBit
+	}
 	b.args = append(b.args, byte(d.op))
 	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(d.parts)))
-	if d.op == opUndo {
+	switch d.op {
+	case opUndo:
 		b.args = doubles(b.args, float64(d.now))
+	case opUpTo:
+		b.args = doubles(b.args, float64(d.times))
 	}
 	for i := range d.parts {
 		p := &d.parts[i]
@@ -81,7 +88,7 @@ func (b *batch) add(d *decision) {
 // key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; len(d.parts) != 1 || d.op == opReset || d.op == opUndo {
+	if b.last = nil; len(d.parts) != 1 || d.op > opRecord {
 		return false
 	}
 	p := &d.parts[0]
@@ -210,6 +217,10 @@ func (r *reply) double() float64 {
 func (r *reply) read(d *decision, now int64) {
 	if d.op != opUndo {
 		d.now = now
+	}
+	if d.op == opUpTo && !d.tookTimes(int64(r.double())) {
+		d.err, r.short = errReply, true
+		return
 	}
 	flag := r.byte()
 	if d.op == opReset {

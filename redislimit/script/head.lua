@@ -9,14 +9,17 @@
 --          as doubles; the last key is then the one that remembers the server
 --
 -- Before the decisions is one u8, whose bits are the kinds that occur; bit 0 if a
--- decision has several parts. A decision: op u8 (PEEK, TAKE, RECORD, RESET or
--- UNDO), parts u16, and if it is UNDO the instant of what is undone. A part: kind
+-- decision has several parts, and bit 6 if one is UPTO. A decision: op u8 (PEEK,
+-- TAKE, RECORD, RESET, UNDO or UPTO), parts u16, if it is UNDO the instant of what
+-- is undone, and if it is UPTO how many times it takes the costs at most: 1 or
+-- more, and no more than a fresh key admits. A part: kind
 -- u8, index into KEYS u16, then what its kind reads below (nothing, if the op is
 -- RESET). Or, for one part that asks what the decision before did, of one part
 -- too: AGAIN u8, index into KEYS u16, and of slots the identity.
 --
 -- Reply: one string. The instant as a double, with ARGV[4] also the one since
--- which the server is known, then for each decision a flag u8 (REFUSED, ADMITTED,
+-- which the server is known, then for each decision, if it is UPTO, how many times
+-- it took the costs, and the rest is as of a TAKE; a flag u8 (REFUSED, ADMITTED,
 -- or UNREADABLE: a state is none, and nothing was done) and, unless it is
 -- UNREADABLE or the op is RESET, for each part: of buckets, windows and cycles
 -- the state before the decision, as it is stored; of logs, gates and slots four

@@ -67,7 +67,13 @@ while pos <= stop do
     if again then pos = again(pos) end
   else
     op, parts = code, key
-    if op == UNDO then taken, pos = unpack_('<d', args, pos) end
+    if op == UNDO then
+      taken, pos = unpack_('<d', args, pos)
+    elseif op == UPTO then
+      o = o + 1
+      out[o] = kinds[6][1](pos, parts)
+      op, pos = TAKE, pos + 8
+    end
   end
   if op == RESET then
     for _ = 1, parts do

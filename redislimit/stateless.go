@@ -1,0 +1,58 @@
+package redislimit
+
+import (
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// A limit without a state, Unlimited or DenyAll, is decided here: the script never
+// sees it. One that refuses makes the take of the other parts a peek, which only
+// describes them.
+
+// stateless makes a limit without a state.
+func stateless(f enginekit.Functions) limit {
+	return limit{kind: kindNone, capacity: f.Capacity(), functions: f}
+}
+
+// constant is the part of a request under a limit without a state, measured.
+func constant(l *limit, request int, cost int64) part {
+	p := part{limit: l, request: request, cost: cost, measure: enginekit.Measure{Cost: cost, Capacity: l.capacity}}
+	p.measureState(l.functions.Fresh(), 0, false)
+	return p
+}
+
+// withoutState is the answer to requests that the script need not be asked.
+func (e *Engine) withoutState(o op, requests []weir.Request) (weir.Decision, error) {
+	switch {
+	case e.closed.Load():
+		return weir.Decision{}, cannotDecide(o.String(), errClosed)
+	case o == opReset:
+		return weir.Decision{}, nil
+	}
+	return answer(o, nil, requests), nil
+}
+
+// allParts are the parts that the script answered, and among them those without a
+// state, in the order of the requests and of their limits.
+func allParts(parts []part, requests []weir.Request) []part {
+	some := false
+	for i := range requests {
+		some = some || enginekit.Keep(requests[i].Rule, compile).stateless
+	}
+	if !some {
+		return parts
+	}
+	all := make([]part, 0, len(parts)+len(requests))
+	for i := range requests {
+		limits := enginekit.Keep(requests[i].Rule, compile).limits
+		for j := range limits {
+			if l := &limits[j]; l.kind == kindNone {
+				all = append(all, constant(l, i, requests[i].Cost))
+				continue
+			}
+			all = append(all, parts[0])
+			parts = parts[1:]
+		}
+	}
+	return all
+}

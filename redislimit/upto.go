@@ -1,0 +1,88 @@
+package redislimit
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// TakeUpTo takes the requests as many times as they fit, most times at most, in one
+// call of the script. If the keys are on several lanes of a cluster, it takes what
+// fits on one lane after the other, and gives back what the later ones have no
+// room for.
+func (e *Engine) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
+	if err := enginekit.CheckMost(most); err != nil {
+		return 0, weir.Decision{}, err
+	}
+	if most > 0 {
+		return e.decideTimes(ctx, opTake, most, requests)
+	}
+	free := slices.Clone(requests)
+	for i := range free {
+		free[i].Cost = min(free[i].Cost, 0) // a negative one stays an error
+	}
+	_, d, err = e.decideTimes(ctx, opTake, 1, free)
+	return 0, d, err
+}
+
+// ofFresh is how often fresh keys admit the requests, up to most times, and ask is
+// up to how often the script is to take them: once, if they cost nothing.
+func ofFresh(most int64, requests []weir.Request) (times, ask int64) {
+	free := true
+	for i := range requests {
+		q := &requests[i]
+		if q.Cost <= 0 {
+			continue
+		}
+		free = false
+		limits := enginekit.Keep(q.Rule, compile).limits
+		for j := range limits {
+			most = min(most, limits[j].capacity/q.Cost)
+		}
+	}
+	if free {
+		return most, 1
+	}
+	return most, most
+}
+
+// asking is what to ask the script for a verb, where a take takes its costs as often
+// as they fit, up to most times. If a limit without a state refuses, nothing is
+// taken.
+func asking(o op, most int64, parts []part, at layout) decision {
+	switch {
+	case o == opTake && at.refused:
+		return decision{op: opPeek, parts: parts}
+	case o == opTake && most > 1:
+		return decision{op: opUpTo, parts: parts, times: most}
+	}
+	return decision{op: o, parts: parts}
+}
+
+// tookTimes makes an answered opUpTo the take that the script made of it; false if
+// it cannot have taken its costs that often.
+func (d *decision) tookTimes(times int64) bool {
+	if times < 1 || times > d.times {
+		return false
+	}
+	d.op, d.times = opTake, times
+	for i := range d.parts {
+		d.parts[i].cost *= times
+	}
+	return true
+}
+
+// count is how often an admitted decision took its costs.
+func (d *decision) count() int64 { return max(d.times, 1) }
+
+// repeated are the parts of an answered decision, with so many times the cost that
+// they have once.
+func (d *decision) repeated(times int64) []part {
+	parts := slices.Clone(d.parts)
+	for i := range parts {
+		parts[i].cost = parts[i].cost / d.count() * times
+	}
+	return parts
+}
