@@ -54,6 +54,8 @@ var pieces = []struct {
 	{"AContextThatIsDoneIsAnErrorAndTakesNothing", contextDone},
 	{"TakeEachAnswersEachRequestAlone", takeEach},
 	{"TakeWithinIsTake", takeWithin},
+	{"TakeUpToTakesWhatFits", takesUpTo},
+	{"UnlimitedAdmitsAllAndDenyAllTakesNothing", statelessLimits},
 	{"CheckAcceptsEveryLimit", checkAccepts},
 	{"SettleGivesBackOrRecordsTheDifference", settles},
 	{"AReservationIsSettledOnce", settledOnce},
