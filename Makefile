@@ -79,6 +79,9 @@ bench: ## compare Weir with its rivals in 15 minutes; writes bench/RESULTS.md (B
 bench-redis: ## compare the Redis engine with its rivals in 5 minutes, on servers of its own; writes bench/REDIS.md
 	go run ./bench/redis $(BENCHFLAGS)
 
+bench-http: ## middleware for net/http beside its rivals, a minute
+	go test -run '^$$' -bench . -count 5 ./bench/middleware
+
 soak: ## run the memory engine with random rules, keys, clock steps and snapshots for SOAKTIME (10m)
 	go run ./bench/soak -duration $(SOAKTIME)
 
@@ -88,4 +91,4 @@ hostile: ## attack a daemon that serves honest clients, for HOSTILETIME (30m)
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-redis soak hostile microbench
+.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-redis bench-http soak hostile microbench

@@ -166,6 +166,21 @@ var packageRules = map[string]packageRule{
 			"github.com/anishathalye/porcupine": "it looks for an order that a model allows",
 		},
 	},
+	"bench/middleware": {
+		testImports: reasons{
+			"httplimit":                                             "it is compared",
+			"github.com/didip/tollbooth/v7":                         "rival",
+			"github.com/didip/tollbooth/v7/limiter":                 "rival",
+			"github.com/go-chi/httprate":                            "rival",
+			"github.com/sethvargo/go-limiter/httplimit":             "rival",
+			"github.com/sethvargo/go-limiter/memorystore":           "rival",
+			"github.com/throttled/throttled/v2":                     "rival",
+			"github.com/throttled/throttled/v2/store/memstore":      "rival",
+			"github.com/ulule/limiter/v3":                           "rival",
+			"github.com/ulule/limiter/v3/drivers/middleware/stdlib": "rival",
+			"github.com/ulule/limiter/v3/drivers/store/memory":      "rival",
+		},
+	},
 	"bench/redis": {
 		imports: reasons{
 			".":                                  "rules of what is compared",

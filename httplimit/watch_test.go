@@ -107,12 +107,12 @@ func TestARequestCountedTwiceIsTold(t *testing.T) {
 	log = recordedLog{}
 	elsewhere := options
 	elsewhere.Rules = []httplimit.Rule{{Limit: "client=1000/s", Key: httplimit.Everyone}}
-	get(wrap(t, elsewhere, inner), bob)
+	get(wrap(t, elsewhere, wrap(t, options, ok)), bob)
 	if got := log.count("costs twice"); got != 0 {
 		t.Errorf("%d lines for another key, want none: %q", got, log.lines)
 	}
 	options.Rules = []httplimit.Rule{{Limit: "other=1000/s"}}
-	get(wrap(t, options, inner), bob)
+	get(wrap(t, options, wrap(t, elsewhere, ok)), bob)
 	if got := log.count("costs twice"); got != 0 {
 		t.Errorf("%d lines for another rule, want none: %q", got, log.lines)
 	}
