@@ -280,6 +280,7 @@ var forbidden = []struct {
 		".":                       "jitter of those who waited, and the identity of a lease",
 		"internal/memory":         "which decisions are samples",
 		"internal/redistest":      "where to look for a free port",
+		"simulate":                "arrivals of made-up traffic are drawn, from a given seed",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
 		"httplimit":               "it is the HTTP middleware",

@@ -14,7 +14,7 @@
 // matter: a shuffled log gives the same report, byte for byte.
 //
 // A [Driver] needs no log. It offers requests at steady rates to one [Subject] or more. Its reports are the same in every
-// run.
+// run. A [Pattern] is made-up traffic with bursts, ramps or random gaps, on which [Pattern.Compare] tries candidates.
 //
 // The types are not safe for concurrent use.
 package simulate

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,28 +15,59 @@ import (
 
 // simulateOptions are the flags of weir simulate.
 type simulateOptions struct {
-	format string
+	classic bool // no traffic is given
+	traffic string
+	limits  []string
+	length  time.Duration
+	seed    uint64
+	format  string
 }
 
 func simulateCommand() *cobra.Command {
 	var o simulateOptions
 	cmd := &cobra.Command{
-		Use:   "simulate",
+		Use:   "simulate [--traffic TRAFFIC --limit LIMIT...]",
 		Short: "Compare limits on made-up traffic in virtual time",
-		Long: `Simulate drives every limit at 10 requests a second with a burst of 10, in
-virtual time, and shows how fast each admits. It decides as the daemon does.
+		Long: `Simulate tries limits in virtual time. It decides as the daemon does.
 
-It runs eight phases, from 10 requests at 1 per second to 1000 requests at 100
+Without flags it drives every limit at 10 requests a second with a burst of 10,
+and shows how fast each admits. It runs eight phases, from 10 requests at 1 per second to 1000 requests at 100
 per second. Each phase begins with a fresh state. A refused caller retries every
 10 ms until it is admitted, and gives up after a minute. Limiters that people
-write by hand stand below, each with its fault.`,
+write by hand stand below, each with its fault.
+
+With --traffic it compares the limits given by --limit on requests of one key. A
+refused request does not come back. TRAFFIC is one of these, or several joined
+with 'and':
+
+  constant RATE                     requests at even distances
+  poisson RATE                      independent requests at an average rate
+  burst RATE for TIME every TIME    requests at the start of each cycle
+  ramp RATE to RATE over TIME       a rate that changes evenly, and then stays`,
 		Example: `  weir simulate
-  weir simulate --format json`,
+  weir simulate --format json
+  weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --limit 'fixed window 100/10s'
+  weir simulate --traffic 'poisson 9/s' --for 10m --seed 7 --limit 10/s --limit 'sliding window 10/s'
+  weir simulate --traffic 'constant 5/s and ramp 1/s to 50/s over 30s' --limit 'leaky bucket 10/s queue 20'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			flags := cmd.Flags()
+			for _, flag := range []string{"limit", "for", "seed"} {
+				if flags.Changed(flag) && !flags.Changed("traffic") {
+					return usageWithHint(fmt.Errorf("simulate: --%s without --traffic", flag), "add traffic, like: --traffic 'burst 200/s for 1s every 10s'")
+				}
+			}
+			o.classic = !flags.Changed("traffic")
 			return o.run(args, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&o.format, "format", "table", "print a `table` or json")
+	flags := cmd.Flags()
+	flags.StringVar(&o.traffic, "traffic", "", "compare the limits on this `TRAFFIC`")
+	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT` on the traffic; repeat the flag to compare")
+	flags.DurationVar(&o.length, "for", time.Minute, "stop the traffic after this `TIME`")
+	flags.Uint64Var(&o.seed, "seed", 1, "draw random traffic from this seed `N`")
+	_ = cmd.RegisterFlagCompletionFunc("limit", completeLimit(slices.Concat(ruleLimits, oneSubjectLimits)))
+	_ = cmd.RegisterFlagCompletionFunc("traffic", completeLimit(trafficTexts))
+	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	offer(cmd, "format", "table", "json")
 	return cmd
 }
@@ -43,12 +76,15 @@ write by hand stand below, each with its fault.`,
 func (o *simulateOptions) run(args []string, out io.Writer) error {
 	switch {
 	case len(args) > 0:
-		return usageWithHint(fmt.Errorf("simulate: unexpected %q", args[0]), "simulate takes no arguments: weir simulate")
+		return usageWithHint(fmt.Errorf("simulate: unexpected %q", args[0]), "put traffic and limits in quotes, after --traffic and --limit")
 	case o.format != "table" && o.format != "json":
 		return usageWithHint(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
 	}
 	if err := requireOutput("simulate", out); err != nil {
 		return err
+	}
+	if !o.classic {
+		return o.compare(out)
 	}
 	c, err := newClassic()
 	if err != nil {
