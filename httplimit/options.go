@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,9 @@ type Options struct {
 	// Undecided says how requests are answered while the engine fails. Default:
 	// RefuseUndecided.
 	Undecided Undecided
+	// Timeout bounds a decision of an engine that may hang. The request is then
+	// undecided. Default: 100 ms.
+	Timeout time.Duration
 	// Refuse writes the answer to a refused request. The header fields are set
 	// before. Default: Refusal.Write.
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
@@ -109,6 +113,7 @@ const (
 const (
 	maxRules       = 16
 	defaultMaxWait = 10 * time.Second
+	defaultTimeout = 100 * time.Millisecond
 )
 
 // rule is a Rule, ready to use.
@@ -150,9 +155,8 @@ func (o *Options) setDefaults() {
 	if o.Client == nil {
 		o.Client = direct(o.Logger)
 	}
-	if o.MaxWait == 0 {
-		o.MaxWait = defaultMaxWait
-	}
+	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 }
 
 func (o *Options) check() error {
@@ -165,6 +169,9 @@ func (o *Options) check() error {
 	}
 	if o.MaxWait < 0 {
 		bad("maxWait", "%v is negative", o.MaxWait)
+	}
+	if o.Timeout < 0 {
+		bad("timeout", "%v is negative", o.Timeout)
 	}
 	if o.Headers < Draft11 || o.Headers > NoHeaders {
 		bad("headers", "%d is no format", o.Headers)

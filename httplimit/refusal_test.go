@@ -88,6 +88,36 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	wantStatus(t, "AdmitUndecided and a request that no engine could decide", get(h, alice), 503)
 }
 
+// hanging is an engine that answers nothing until its context ends.
+type hanging struct{ weir.Engine }
+
+func (hanging) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
+	<-ctx.Done()
+	return weir.Decision{}, ctx.Err()
+}
+
+func (hanging) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
+	<-ctx.Done()
+	return weir.Decision{}, ctx.Err()
+}
+
+func TestAnEngineThatHangsHoldsARequestForTheTimeout(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := wrap(t, httplimit.Options{
+				Engine: hanging{weir.NewMemory(weir.MemoryOptions{})}, Timeout: timeout,
+				Rules: []httplimit.Rule{{Limit: "1/s and concurrency 1"}},
+			}, ok)
+			began := time.Now()
+			wantStatus(t, "a hanging engine", get(h, alice), 503)
+			if waited := time.Since(began); waited != want {
+				t.Errorf("the client waited %v with Timeout %v, want %v", waited, timeout, want)
+			}
+			time.Sleep(time.Minute) // the release of the slot gives up
+		})
+	}
+}
+
 // What was not taken is not given back.
 func TestARequestAdmittedUndecidedIsNotSettled(t *testing.T) {
 	engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "a=10/h")

@@ -81,7 +81,7 @@ func (v *visit) setOf(r *rule, request *http.Request) (*policies, error) {
 
 // take asks the engine and sets the header fields of its decision.
 func (v *visit) take(h http.Header, r *http.Request) *Refusal {
-	d, err := v.Engine.Take(r.Context(), v.requests...)
+	d, err := v.decide(r.Context())
 	if err != nil {
 		v.releaseUnknown(r.Context(), err)
 		return v.undecided(r, err)
@@ -106,6 +106,17 @@ func (v *visit) take(h http.Header, r *http.Request) *Refusal {
 	return tooMany(&d, p)
 }
 
+// decide asks the engine, for at most Timeout. An engine that takes a time instead
+// of a context needs none, which costs more than a decision in memory.
+func (v *visit) decide(ctx context.Context) (weir.Decision, error) {
+	if e, ok := v.Engine.(weir.WithinTaker); ok {
+		return e.TakeWithin(v.Timeout, v.requests...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	return v.Engine.Take(ctx, v.requests...)
+}
+
 // undecided is the refusal of a request that nobody decided; nil if it is to be
 // admitted all the same. A request that no engine could decide is never admitted:
 // the client may have made it so.
@@ -123,11 +134,12 @@ func (v *visit) undecided(r *http.Request, err error) *Refusal {
 	return notDecided(err)
 }
 
-// releaseUnknown releases slots that may have been taken by a call that failed.
+// releaseUnknown releases slots that may have been taken by a call that failed. The
+// client does not wait for it, because the engine may hang.
 func (v *visit) releaseUnknown(ctx context.Context, err error) {
 	for i := range v.requests {
 		if v.sets[i].slots != nil && weir.MayHaveCounted(err) {
-			newCharge(v).releaseSlots(ctx)
+			go newCharge(v).releaseSlots(ctx)
 			return
 		}
 	}
