@@ -117,7 +117,7 @@ func otherExplanation(limit weir.Limit) explanation {
 			capacity: "1: nginx counts requests. It holds " + plural(l.Burst, "request") + " in excess of the rate.",
 			burst:    fmt.Sprintf("After a pause %s at once. It delays up to %s and refuses more.", goAhead(1+nginxUndelayed(l)), plural(l.Burst-nginxUndelayed(l), "further request")),
 			worst:    worstOf(l, l.Rate) + " nginx reads the time in whole milliseconds, which admits one more.",
-			memory:   aloneMemory,
+			memory:   "A Limiter or a Keyed in process holds it. Rules cannot.",
 		}
 	case weir.DenyAll:
 		return explanation{"0: no cost is admitted.", "It refuses every request.", "0.", "None."}

@@ -31,10 +31,10 @@ func simulateCommand() *cobra.Command {
 		Long: `Simulate tries limits in virtual time. It decides as the daemon does.
 
 Without flags it drives every limit at 10 requests a second with a burst of 10,
-and shows how fast each admits. It runs eight phases, from 10 requests at 1 per second to 1000 requests at 100
-per second. Each phase begins with a fresh state. A refused caller retries every
-10 ms until it is admitted, and gives up after a minute. Limiters that people
-write by hand stand below, each with its fault.
+and shows how fast each admits. It runs eight phases, from 10 requests at 1 per
+second to 1000 requests at 100 per second. Each phase begins with a fresh state.
+A refused caller retries every 10 ms until it is admitted, and gives up after a
+minute. Limiters that people write by hand stand below, each with its fault.
 
 With --traffic it compares the limits given by --limit on requests of one key. A
 refused request does not come back. TRAFFIC is one of these, or several joined
