@@ -108,6 +108,7 @@ var packageRules = map[string]packageRule{
 			"enginekit":                "requests, rules and answers are those of every engine",
 		},
 		testImports: reasons{
+			"httplimit":          "two web servers share a limit",
 			"limittest":          "every engine proves itself with the suite",
 			"internal/redistest": "tests ask real servers",
 		},

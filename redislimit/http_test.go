@@ -1,0 +1,55 @@
+package redislimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// Two web servers on one Redis admit as many requests as one, and a handler that
+// has returned on one of them has released its slot for both.
+func TestTwoWebServersShareALimit(t *testing.T) {
+	server := redistest.Start(t)
+	var handlers [2]http.Handler
+	inside := 0
+	for i := range handlers {
+		engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer engine.Close()
+		limited, err := httplimit.New(httplimit.Options{
+			Engine: engine,
+			Rules:  []httplimit.Rule{{Limit: "work=fixed window 6/1d and concurrency 1 lease 1m"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handlers[i] = limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			inside++
+			defer func() { inside-- }()
+			if status := send(handlers[1-i]); inside == 1 && status != http.StatusTooManyRequests {
+				t.Errorf("status %d on one server while the other holds the slot, want 429", status)
+			}
+		}))
+	}
+	admitted := 0
+	for i := range 10 {
+		if send(handlers[i%2]) == http.StatusOK {
+			admitted++
+		}
+	}
+	if admitted != 6 {
+		t.Errorf("%d of 10 requests were admitted by turns, want 6", admitted)
+	}
+}
+
+func send(h http.Handler) int {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	return w.Code
+}
