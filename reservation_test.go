@@ -378,8 +378,7 @@ func TestAReservationThatHoldsNothingDoesNothing(t *testing.T) {
 	}
 }
 
-// An instant promised under a limit means nothing to another one, which starts
-// fresh: slots come back at once.
+// An instant that was promised under another limit keeps no slots: they are released at once.
 func TestSlotsComeBackAfterAnInstantWasPromisedUnderAnotherLimit(t *testing.T) {
 	bucket, slots := weir.TokenBucket{Rate: weir.PerHour(1)}, weir.Concurrency{Slots: 2}
 	lim, keyed := mustNew(t, bucket), mustKeyed[string](t, bucket)

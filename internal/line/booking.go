@@ -111,7 +111,7 @@ func (s *Subject) Settle(b *Booking, now, actual int64) {
 	case back == 0:
 	case b.waiter != nil && b.waiter.queued:
 		s.unbookInLine(b, now, actual)
-	case s.promised <= now:
+	case s.promised <= now || algorithm.Leases(s.algorithm): // slots are never promised, and released by identity
 		s.RecordFor(now, -back, b.Identity)
 	case b.stampOf == s.stamp && b.waiter == nil:
 		s.undo(b, actual)

@@ -165,15 +165,13 @@ func (s *Subject) Reset(now int64) {
 	s.replan(now)
 }
 
-// SetAlgorithm changes the limit. carry is true if the new limit can take over the state. Otherwise the subject starts
-// fresh and no promise is left.
+// SetAlgorithm changes the limit. carry is true if the new limit can take over the state.
 func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.advance(now)
 	if carry {
 		s.State = algorithm.Carry(s.algorithm, a, s.State, now)
 	} else {
 		s.State = algorithm.Start(a, now)
-		s.promised = math.MinInt64
 	}
 	s.algorithm = a
 	s.wrote()
