@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func greedy(t *testing.T, limit weir.Limit, period, offset int64, pause bool) (m
 	return most
 }
 
-// The sizes are those that an engine reports, and that docs/memory.md gives.
+// The sizes are those that an engine reports, and that docs/memory.md gives. Cells take less on 32-bit machines.
 func TestCheckTellsTheMemoryOfAKey(t *testing.T) {
 	const keys = 100_000
 	for _, test := range []struct {
@@ -114,7 +115,7 @@ func TestCheckTellsTheMemoryOfAKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if each := memory.Stats().Bytes / keys; each < test.least || each > test.most {
+		if each := memory.Stats().Bytes / keys; each < test.least && strconv.IntSize == 64 || each > test.most {
 			t.Errorf("%s: %d bytes a key, want %d to %d", test.text, each, test.least, test.most)
 		}
 		if got := explanationOf(limit).memory; !strings.HasPrefix(got, test.memory) {
