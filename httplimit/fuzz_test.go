@@ -69,6 +69,24 @@ func FuzzRemoteAddr(f *testing.F) {
 	})
 }
 
+// A refusal is a refusal whatever a client accepts.
+func FuzzAccept(f *testing.F) {
+	for _, seed := range []string{"", "*/*", "text/html;q=0.9, */*;q=0", ";q=", "text/*;q=1e9", ",,;;==", "text/plain;q=NaN"} {
+		f.Add(seed)
+	}
+	limited, err := httplimit.New(httplimit.Options{Logger: silent, Rules: []httplimit.Rule{{Limit: "deny all"}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := limited(ok)
+	f.Fuzz(func(t *testing.T, accept string) {
+		w := get(h, alice, "Accept", accept)
+		if w.Code != 429 || !strings.Contains(w.Body.String(), "client") {
+			t.Errorf("Accept %q: %d %q", accept, w.Code, w.Body)
+		}
+	})
+}
+
 func wantAddress(t *testing.T, sent, key string) {
 	t.Helper()
 	text, bits, isPrefix := strings.Cut(key, "/")

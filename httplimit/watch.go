@@ -123,12 +123,13 @@ func (w *watch) look(v *visit, r *http.Request) (done func()) {
 		}
 	}
 	w.lookAtKeys(v)
-	marks.Store(r.URL, &mark{engine: v.Engine, requests: append([]weir.Request(nil), v.requests...), outer: outer})
+	own := &mark{engine: v.Engine, requests: append([]weir.Request(nil), v.requests...), outer: outer}
+	marks.Store(r.URL, own)
 	return func() {
 		if outer == nil {
 			marks.Delete(r.URL)
 		} else {
-			marks.Store(r.URL, outer)
+			marks.CompareAndSwap(r.URL, own, outer) // unless the outer handler has returned before
 		}
 	}
 }

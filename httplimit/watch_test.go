@@ -118,6 +118,30 @@ func TestARequestCountedTwiceIsTold(t *testing.T) {
 	}
 }
 
+// A handler that outlives its request leaves no mark behind.
+func TestMarksOfRequestsAreForgotten(t *testing.T) {
+	options := httplimit.Options{Logger: silent, Rules: []httplimit.Rule{{Limit: "1000/s"}}}
+	goOn, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	inner := wrap(t, options, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(inside)
+		<-goOn
+	}))
+	outer := wrap(t, options, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		go func() {
+			defer close(done)
+			inner.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		<-inside
+	}))
+	r := request("GET", alice)
+	answer(outer, r)
+	close(goOn)
+	<-done
+	if httplimit.IsMarked(r) {
+		t.Error("the mark of a request is kept after its handlers have returned")
+	}
+}
+
 func TestAMiddlewareMadeWithinARequestIsTold(t *testing.T) {
 	httplimit.ForgetMadeInRequest()
 	var log recordedLog
