@@ -14,8 +14,8 @@ import (
 type Call struct {
 	Op    Op
 	Parts []Part
-	Most  int64 // a Take may take the requests this many times: 1, or more in a TakeUpTo
-	Times int64 // how many times it took them; Decide sets it
+	Most  int64 // the most times that a Take may take the requests: 1, or more in a TakeUpTo
+	Times int64 // the times that it took them; Decide sets it
 }
 
 // Part is one limit of one key in a call.
@@ -82,7 +82,7 @@ func (c *Call) Decide(now int64) weir.Decision {
 	return d
 }
 
-// ask is the verb of the call. It sets Times.
+// ask decides the parts by the verb of the call, and sets Times.
 func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) {
 	if c.Op == Take && c.Most > 1 {
 		c.Times, answer = algorithm.TakeUpTo(parts, now, c.Most)
@@ -95,7 +95,7 @@ func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) 
 	return answer
 }
 
-// stateless says that no part has a state.
+// stateless reports whether no part has a state.
 func (c *Call) stateless() bool {
 	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Stateless() })
 }

@@ -148,8 +148,8 @@ func (e *Engine) late(s *submission) {
 	}
 }
 
-// undoing asks to undo a take, so many of the times that it took its costs, and
-// then what that left for the costs, left times.
+// undoing asks to undo some of the times that a take took its costs, and then peeks
+// at left times the costs.
 func (e *Engine) undoing(d *decision, times, left int64) *submission {
 	e.stats.undoing.Add(1)
 	return &submission{

@@ -13,7 +13,7 @@ type decision struct {
 	op    op
 	parts []part
 
-	times    int64 // of an opUpTo: how often the costs are taken at most; answered, how often they were
+	times    int64 // of an opUpTo: the most times to take the costs; after the answer: the times taken
 	now      int64 // us; of an undo, when what it undoes was taken
 	admitted bool
 	err      error // of this decision alone

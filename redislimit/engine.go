@@ -158,8 +158,8 @@ func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (wei
 	return d, err
 }
 
-// decideTimes is decide, where a take takes the requests as often as they fit, up
-// to most times. It returns how often.
+// decideTimes is decide, except that a take takes the requests as many times as
+// they fit, most times at most. It returns that number.
 func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []weir.Request) (times int64, d weir.Decision, err error) {
 	requests, err = enginekit.Merge(enginekit.Op(o.String()), requests)
 	if err != nil {

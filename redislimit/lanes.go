@@ -12,10 +12,9 @@ import (
 // across decides requests whose keys are on different lanes of a cluster, which
 // no script can do at once: lane by lane, lowest first, so that those who want
 // the same lanes meet at the first. If a later lane refuses, what was taken
-// before is undone, and if it has room for fewer times, what was taken more often.
-// Until then others find it taken and may be refused; and if
-// this process dies in between, it stays spent. Nothing is ever admitted too
-// much.
+// before is undone. If it has room for fewer times, the surplus is undone. Until
+// then others find it taken and may be refused; and if this process dies in
+// between, it stays spent. Nothing is ever admitted too much.
 func (e *Engine) across(ctx context.Context, o op, q decision, requests []weir.Request) (times int64, _ weir.Decision, err error) {
 	lanes := byLane(q.parts)
 	taken := make([]decision, 0, len(lanes))
@@ -89,8 +88,8 @@ func (e *Engine) askLane(ctx context.Context, ask decision, parts []part) (decis
 	return d, d.err
 }
 
-// undo undoes what the first lanes took more often than times, and measures what
-// that left. It is done even if ctx ends meanwhile.
+// undo undoes what the first lanes took beyond the given number of times, and
+// measures what that left. It is done even if ctx ends meanwhile.
 func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, times int64) error {
 	back := map[int]*submission{} // by lane
 	for i := range taken {
@@ -128,8 +127,7 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, tim
 	return nil
 }
 
-// giveBack undoes what was taken, up to so many times of each lane. Nobody waits
-// for it.
+// giveBack undoes up to the given number of times on each lane, without waiting.
 func (e *Engine) giveBack(taken []decision, times int64) {
 	for i := range taken {
 		if back := min(times, taken[i].count()); back > 0 {

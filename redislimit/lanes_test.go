@@ -2,9 +2,11 @@ package redislimit
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,16 +31,16 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 	if err := engine.client.Do(t.Context(), damage).Error(); err != nil {
 		t.Fatal(err)
 	}
-	take := func(keys ...string) error {
+	take := func(most int64, keys ...string) error {
 		var requests []weir.Request
 		for _, key := range keys {
 			requests = append(requests, rule.For(key, 2))
 		}
-		_, err := engine.Take(t.Context(), requests...)
+		_, _, err := engine.TakeUpTo(t.Context(), most, requests...)
 		return err
 	}
-	for _, keys := range [][]string{{first.key, last.key}, {first.key, middle.key, last.key}} {
-		err := take(keys...)
+	for i, keys := range [][]string{{first.key, last.key}, {first.key, middle.key, last.key}, {first.key, last.key}, {first.key, middle.key, last.key}} {
+		err := take(int64(1+i/2), keys...)
 		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Damaged || !failed.Counted {
 			t.Errorf("Take of %q: got %#v, want a damaged state that may have counted", keys, err)
 		}
@@ -52,8 +54,61 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 			}
 		}
 	}
-	if failed, ok := errors.AsType[*Error](take(last.key)); !ok || failed.Counted {
+	if failed, ok := errors.AsType[*Error](take(1, last.key)); !ok || failed.Counted {
 		t.Errorf("Take of a damaged state alone: got %#v, want an error that counted nothing", failed)
+	}
+}
+
+// A caller may leave at any point of a take across lanes that has to give back a
+// surplus: either the caller has the answer, or the engine gives all of it back.
+func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	var calls atomic.Int64
+	var leave atomic.Pointer[context.CancelFunc]
+	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Observe: func(context.Context, Call) {
+		if calls.Add(1) == 2 {
+			(*leave.Load())()
+		}
+	}})
+	rule, err := weir.ParseRule("r=fixed window 5/300d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, later, _ := threeLanes(t, engine, rule)
+	nobody := context.CancelFunc(func() {})
+	leave.Store(&nobody)
+	if d, err := engine.Take(t.Context(), rule.For(later.key, 3)); err != nil || !d.Allowed {
+		t.Fatalf("Take of 3 of 5 of %q: %+v, %v", later.key, d, err)
+	}
+	for round := range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		leave.Store(&cancel)
+		calls.Store(0)
+		times, _, err := engine.TakeUpTo(ctx, 9, rule.For(first.key, 1), rule.For(later.key, 1))
+		cancel()
+		if err == nil && times != 2 {
+			t.Fatalf("round %d: taken %d times, want 2", round, times)
+		}
+		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Reason != Cancelled || !failed.Counted) {
+			t.Fatalf("round %d: error %v, want one of a caller who left, that may have counted", round, err)
+		}
+		for began := time.Now(); ; time.Sleep(time.Millisecond) {
+			one, err1 := engine.Peek(t.Context(), rule.For(first.key, 0))
+			two, err2 := engine.Peek(t.Context(), rule.For(later.key, 0))
+			if err := cmp.Or(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			if one.Remaining == 5-times && two.Remaining == 2-times {
+				break
+			}
+			if time.Since(began) > 10*time.Second {
+				t.Fatalf("round %d: taken %d times (%v), but %d of 5 and %d of 2 remain", round, times, err, one.Remaining, two.Remaining)
+			}
+		}
+		if times > 0 {
+			engine.Record(t.Context(), rule.For(first.key, -times))
+			engine.Record(t.Context(), rule.For(later.key, -times))
+		}
 	}
 }
 

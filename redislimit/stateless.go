@@ -5,9 +5,8 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// A limit without a state, Unlimited or DenyAll, is decided here: the script never
-// sees it. One that refuses makes the take of the other parts a peek, which only
-// describes them.
+// Limits without a state, Unlimited and DenyAll, are decided here. The script never
+// sees them. If one refuses a take, the script only peeks at the other parts.
 
 // stateless makes a limit without a state.
 func stateless(f enginekit.Functions) limit {
@@ -21,7 +20,7 @@ func constant(l *limit, request int, cost int64) part {
 	return p
 }
 
-// withoutState is the answer to requests that the script need not be asked.
+// withoutState answers requests whose limits all have no state.
 func (e *Engine) withoutState(o op, requests []weir.Request) (weir.Decision, error) {
 	switch {
 	case e.closed.Load():
@@ -32,8 +31,8 @@ func (e *Engine) withoutState(o op, requests []weir.Request) (weir.Decision, err
 	return answer(o, nil, requests), nil
 }
 
-// allParts are the parts that the script answered, and among them those without a
-// state, in the order of the requests and of their limits.
+// allParts returns the parts that the script answered together with those without
+// a state, in the order of the requests and of their limits.
 func allParts(parts []part, requests []weir.Request) []part {
 	some := false
 	for i := range requests {

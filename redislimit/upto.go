@@ -10,8 +10,7 @@ import (
 
 // TakeUpTo takes the requests as many times as they fit, most times at most, in one
 // call of the script. If the keys are on several lanes of a cluster, it takes what
-// fits on one lane after the other, and gives back what the later ones have no
-// room for.
+// fits on one lane after the other, and gives back the surplus of the earlier lanes.
 func (e *Engine) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
 	if err := enginekit.CheckMost(most); err != nil {
 		return 0, weir.Decision{}, err
@@ -27,8 +26,8 @@ func (e *Engine) TakeUpTo(ctx context.Context, most int64, requests ...weir.Requ
 	return 0, d, err
 }
 
-// ofFresh is how often fresh keys admit the requests, up to most times, and ask is
-// up to how often the script is to take them: once, if they cost nothing.
+// ofFresh returns how many times fresh keys admit the requests, up to most, and the
+// number to ask the script for. That is 1 if the requests cost nothing.
 func ofFresh(most int64, requests []weir.Request) (times, ask int64) {
 	free := true
 	for i := range requests {
@@ -48,9 +47,8 @@ func ofFresh(most int64, requests []weir.Request) (times, ask int64) {
 	return most, most
 }
 
-// asking is what to ask the script for a verb, where a take takes its costs as often
-// as they fit, up to most times. If a limit without a state refuses, nothing is
-// taken.
+// asking returns what to ask the script for a verb. A take takes its costs up to
+// most times. If a limit without a state refuses it, the script only peeks.
 func asking(o op, most int64, parts []part, at layout) decision {
 	switch {
 	case o == opTake && at.refused:
@@ -61,8 +59,8 @@ func asking(o op, most int64, parts []part, at layout) decision {
 	return decision{op: o, parts: parts}
 }
 
-// tookTimes makes an answered opUpTo the take that the script made of it; false if
-// it cannot have taken its costs that often.
+// tookTimes turns an answered opUpTo into a take of the number of times that the
+// script chose. It is false if the script cannot have chosen that.
 func (d *decision) tookTimes(times int64) bool {
 	if times < 1 || times > d.times {
 		return false
@@ -74,11 +72,11 @@ func (d *decision) tookTimes(times int64) bool {
 	return true
 }
 
-// count is how often an admitted decision took its costs.
+// count is how many times an admitted decision took its costs.
 func (d *decision) count() int64 { return max(d.times, 1) }
 
-// repeated are the parts of an answered decision, with so many times the cost that
-// they have once.
+// repeated returns the parts of an answered decision at another number of times
+// their cost.
 func (d *decision) repeated(times int64) []part {
 	parts := slices.Clone(d.parts)
 	for i := range parts {

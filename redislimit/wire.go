@@ -22,7 +22,7 @@ const (
 	opReset
 	opUndo
 	opAgain // what the decision before asked, for another key
-	opUpTo  // take as often as it fits; answered, it is a take
+	opUpTo  // take as many times as fit; after the answer, a take
 )
 
 var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take"}

@@ -1,9 +1,9 @@
--- upto makes a TAKE of a decision that takes its costs as often as they fit, up to
--- most times: it multiplies the costs in args, and returns by how much. If they do
--- not fit once, or a state cannot be read, that is 1, and the TAKE says so.
+-- upto turns a decision that takes its costs as many times as they fit, up to most,
+-- into a TAKE: it multiplies the costs in args by that number, and returns it. The
+-- number is 1 if the costs do not fit once, which the TAKE then refuses.
 
--- multiplied are the parameters of a part, from byte p on and before behind, at k
--- times its cost. Of a bucket, the rest times k needs 60 bits, in two limbs.
+-- multiplied returns the parameters of a part, from byte p on and before behind, at
+-- k times its cost. The rest of a bucket's cost times k needs 60 bits, in two limbs.
 local function multiplied(kind, p, behind, k)
   if kind ~= BUCKET then return pack('<d', k * unpack_('<d', args, p)) .. sub(args, p + 8, behind - 1) end
   local whole, rest, _, _, den = unpack_('<ddddd', args, p)
@@ -15,9 +15,9 @@ local function multiplied(kind, p, behind, k)
   return pack('<dd', whole * k + (a - r) / den * 32768 + (b - s) / den, s) .. sub(args, p + 16, behind - 1)
 end
 
--- fitting is how often the cost of a part fits, up to most times. Logs, gates and
--- slots reply with their room. Of the others it is found by halves. It is 0 if the
--- state cannot be read.
+-- fitting returns how many times the cost of a part fits, up to most. Logs, gates
+-- and slots reply with their room; for other kinds it searches by halves. It is 0 if
+-- the state cannot be read.
 local function fitting(kind, key, p, behind, most)
   local limit, whole, s, tail = kinds[kind], args, state(key), tails[key]
   local function fits(k)
