@@ -95,8 +95,16 @@ func (k *Keyed[K]) For(key K) KeyLimiter[K] { return KeyLimiter[K]{k, key} }
 
 // WaitTurn calls Keyed.WaitTurn for the key.
 func (l KeyLimiter[K]) WaitTurn(ctx context.Context, turn Turn) error {
-	return l.keyed.WaitTurn(ctx, l.key, turn)
+	return l.of().WaitTurn(ctx, l.key, turn)
 }
 
 // Record calls Keyed.Record for the key.
-func (l KeyLimiter[K]) Record(n int64) Decision { return l.keyed.Record(l.key, n) }
+func (l KeyLimiter[K]) Record(n int64) Decision { return l.of().Record(l.key, n) }
+
+// of returns the Keyed of l. That of a zero KeyLimiter refuses everything.
+func (l KeyLimiter[K]) of() *Keyed[K] {
+	if l.keyed == nil {
+		return new(Keyed[K])
+	}
+	return l.keyed
+}

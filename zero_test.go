@@ -51,6 +51,13 @@ func TestZeroValuesRefuse(t *testing.T) {
 	if err := new(weir.Keyed[int]).For(1).WaitTurn(t.Context(), weir.Turn{Cost: 1}); !refusal(err) {
 		t.Errorf("a key of a zero Keyed: %v", err)
 	}
+	var key weir.KeyLimiter[int]
+	if err := key.WaitTurn(t.Context(), weir.Turn{Cost: 1}); !refusal(err) {
+		t.Errorf("a zero KeyLimiter: %v", err)
+	}
+	if d := key.Record(1); !refusal(d) {
+		t.Errorf("a zero KeyLimiter: Record returned %+v, want a refusal", d)
+	}
 }
 
 // refusal says that what a method of a zero value returned is empty, a final
