@@ -111,3 +111,22 @@ func crossings(server *redistest.Server) bool {
 	info, _ := server.Do("INFO", "errorstats").(string)
 	return strings.Contains(info, "errorstat_CROSSSLOT")
 }
+
+// The refused call counts nothing, and the engine then takes lane by lane.
+func TestTakeUpToFindsOutAClusterBehindOneAddress(t *testing.T) {
+	engine := openFor(t, "redis://"+startOneAddress(t).Addr+"?cluster=0", Options{})
+	rule, err := weir.ParseRule("r=fixed window 10/300d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, later, _ := threeLanes(t, engine, rule)
+	for _, want := range []int64{4, 1, 0} {
+		times, d, err := engine.TakeUpTo(t.Context(), 4, rule.For(first.key, 1), rule.For(later.key, 2))
+		if times != want || d.Allowed != (want > 0) || err != nil {
+			t.Errorf("taken %d times with %+v and %v, want %d", times, d, err, want)
+		}
+	}
+	if d, err := engine.Peek(t.Context(), rule.For(first.key, 0)); d.Remaining != 5 || err != nil {
+		t.Errorf("of the first: %+v and %v, want 5 of 10 taken", d, err)
+	}
+}
