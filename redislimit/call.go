@@ -13,8 +13,7 @@ import (
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// run asks the script for all decisions of the submissions, in their order, and
-// answers each.
+// run makes all decisions of the submissions with the script, in their order, and answers each.
 func (e *Engine) run(submissions []*submission) {
 	lane := submissions[0].lane()
 	err := e.exchange(lane, submissions)
@@ -39,7 +38,7 @@ func (e *Engine) finish(s *submission, err error) {
 	}
 }
 
-// exchange is one call: the decisions go out, and the answers come in.
+// exchange makes one call: it sends the decisions and reads the answers.
 func (e *Engine) exchange(lane int, submissions []*submission) error {
 	if e.closed.Load() {
 		return errClosed
@@ -59,7 +58,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		text, err = "", e.failed(err, began)
 	}
 	e.observe(ctx, began, submissions, b, len(text), err)
-	if err == nil || !lost(err) { // a call that is lost may still be read
+	if err == nil || !lost(err) { // a lost call may still be read
 		b.clear()
 		batches.Put(b)
 	}
@@ -69,7 +68,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 	return err
 }
 
-// read fills in the answers of a reply.
+// read reads the answers of a reply.
 func (e *Engine) read(text string, submissions []*submission) {
 	r := reply{left: text, since: math.Inf(-1)}
 	now := int64(r.double())
@@ -83,8 +82,8 @@ func (e *Engine) read(text string, submissions []*submission) {
 	}
 }
 
-// failed is the error of a call that left at an instant. Where it says that the
-// server is a replica, the connections from before are given up.
+// failed returns the error of a call that began at an instant. If the server is a replica, it closes the connections
+// from before the call.
 func (e *Engine) failed(err error, began time.Time) error {
 	switch {
 	case errors.Is(err, rueidis.ErrClosing): // also of one connection, after a failover
@@ -99,13 +98,13 @@ func (e *Engine) failed(err error, began time.Time) error {
 	return err
 }
 
-// lost says that no answer came.
+// lost reports whether no answer came.
 func lost(err error) bool {
 	_, answered := refusal(err)
 	return !answered
 }
 
-// call is one round trip.
+// call makes one round trip.
 func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
 	var space [4]string
 	args := append(space[:0], rueidis.BinaryString(b.args))
@@ -133,7 +132,7 @@ func (b *batch) clear() {
 	b.last = nil
 }
 
-// late is for answers whose caller has gone: what was taken is undone.
+// late handles answers whose caller has gone: it undoes what they took.
 func (e *Engine) late(s *submission) {
 	if s.err != nil || s.state.Load() == nobody {
 		return
@@ -148,8 +147,8 @@ func (e *Engine) late(s *submission) {
 	}
 }
 
-// undoing asks to undo some of the times that a take took its costs, and then peeks
-// at left times the costs.
+// undoing returns a submission that undoes a take. It gives back the costs of a take as often as times says, and then
+// measures the rest for left times the costs.
 func (e *Engine) undoing(d *decision, times, left int64) *submission {
 	e.stats.undoing.Add(1)
 	return &submission{

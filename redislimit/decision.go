@@ -8,15 +8,15 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// decision is one question to the script, and its answer.
+// decision is one decision of the script and its answer.
 type decision struct {
 	op    op
 	parts []part
 
-	times    int64 // of an opUpTo: the most times to take the costs; after the answer: the times taken
-	now      int64 // us; of an undo, when what it undoes was taken
+	times    int64 // for an opUpTo, the most times to take the costs; once answered, the times taken
+	now      int64 // us; for an undo, the time of the undone take
 	admitted bool
-	err      error // of this decision alone
+	err      error // of this decision only
 }
 
 // part is one limit of one key.
@@ -24,16 +24,15 @@ type part struct {
 	limit   *limit
 	key     string // in Redis
 	lane    int
-	request int // which request asks
+	request int // index of its request
 	cost    int64
 	lease   uint64
 	measure enginekit.Measure
-	numbers [3]int64 // of a state that is read
+	numbers [3]int64 // of a state that was read
 }
 
-// measureState asks the functions what the script did not tell: the state is
-// that before the decision. So there is one source of what an answer says, and
-// the script only has to be right about who is admitted.
+// measureState computes what the script did not return, from the state before the decision. The answer then has one
+// source, and the script only has to decide correctly whether to admit.
 func (p *part) measureState(s enginekit.State, now int64, wrote bool) {
 	f, m := p.limit.functions, &p.measure
 	before := f.Wait(s, now, p.cost)
@@ -54,8 +53,7 @@ func (p *part) measureState(s enginekit.State, now int64, wrote bool) {
 	m.ResetAfter = duration(f.ResetAfter(s, now))
 }
 
-// answer puts together what was measured of the parts of a decision, and what the
-// limits without a state say.
+// answer combines the measurements of a decision's parts with those of limits without a state.
 func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 	var space [4]*enginekit.Measure
 	measures := space[:0]
@@ -69,7 +67,7 @@ func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 	return d
 }
 
-// agrees says that the script admitted exactly if no part has to wait.
+// agrees reports whether the script admitted exactly when no part has to wait.
 func (d *decision) agrees() bool {
 	fits := true
 	for i := range d.parts {
@@ -78,8 +76,8 @@ func (d *decision) agrees() bool {
 	return fits == d.admitted
 }
 
-// held says that a server seen first at since denies the decision: it takes
-// something, and a state of it may have been lost before.
+// held reports whether a server first seen at since denies the decision: the decision takes something, and one of its
+// states may have been lost earlier.
 func (d *decision) held(since float64, now int64) (held bool) {
 	takes := false
 	for i := range d.parts {
@@ -89,8 +87,8 @@ func (d *decision) held(since float64, now int64) (held bool) {
 	return held && takes && d.op != opRecord
 }
 
-// hold makes the parts whose states may have been lost wait until no more than
-// their limits can have been spent.
+// hold makes the parts whose states may have been lost wait until at most the capacity of their limits can have been
+// spent.
 func (d *decision) hold(since float64, now int64) {
 	for i := range d.parts {
 		if wait := d.parts[i].until(since) - now; wait > 0 {
@@ -101,7 +99,7 @@ func (d *decision) hold(since float64, now int64) {
 	}
 }
 
-// until is when the part is not held any more.
+// until returns when the part is no longer held.
 func (p *part) until(since float64) int64 {
 	if math.IsInf(since, -1) {
 		return math.MinInt64
@@ -109,7 +107,7 @@ func (p *part) until(since float64) int64 {
 	return int64(since + p.limit.spent())
 }
 
-// duration is us as a duration, which saturates.
+// duration converts us to a duration, which saturates.
 func duration(micros int64) time.Duration {
 	if micros > math.MaxInt64/int64(time.Microsecond) {
 		return weir.Never

@@ -11,9 +11,8 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// TakeEach decides each request on its own, in order, in as few calls as the
-// bound of a batch allows. In a cluster the lanes are asked at the same time;
-// requests of one key are always of one lane, and so decided in order.
+// TakeEach decides each request on its own, in order, in as few calls as the bound of a batch allows. In a cluster it
+// calls the lanes concurrently. Requests on one key are in one lane, so they are decided in order.
 func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results []weir.Result) error {
 	if err := enginekit.CheckEach(requests, results); err != nil {
 		return err
@@ -34,17 +33,17 @@ func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results 
 	return nil
 }
 
-// share is the decisions that one committer gets, each of one request.
+// share is the decisions for one committer, each of one request.
 type share struct {
 	lane      int
 	decisions []decision
-	requests  []int // which request each decision is of
+	requests  []int // index of the request of each decision
 }
 
-// split makes a decision of each request that is good, and answers the others.
+// split makes a decision of each valid request, and answers the others.
 func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share {
 	var shares []*share
-	var index map[int]*share // by lane; not needed as long as there is one
+	var index map[int]*share // by lane; unused while there is one lane
 	var last *share
 	space, lanes := make([]part, 0, len(requests)), len(e.committers())
 	for i := range requests {
@@ -83,12 +82,11 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 	return shares
 }
 
-// hung is after how long a call that is lost was a server that hangs. What is
-// lost sooner was a connection that broke.
+// hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
 const hung = MinTimeout
 
-// take asks for one batch after the other, and writes the results. A server that
-// hangs is waited for once: the batches behind are not sent.
+// take makes one call per batch and writes the results. It waits once for a hung server, and does not send later
+// batches.
 func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
 	var unsent error
 	for from := 0; from < len(sh.decisions); {
@@ -99,7 +97,7 @@ func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, r
 		if began := time.Now(); err == nil {
 			err = e.ask(ctx, s)
 			if silent(err) && time.Since(began) >= hung {
-				unsent = &Error{Reason: Lost, Err: fmt.Errorf("not sent, since the call before was lost: %w", err)}
+				unsent = &Error{Reason: Lost, Err: fmt.Errorf("not sent, because the previous call was lost: %w", err)}
 			}
 		}
 		sh.write(from, to, err, requests, results)
@@ -110,7 +108,7 @@ func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, r
 	}
 }
 
-// write writes the results of the decisions of one call, or its error.
+// write writes the results of one call, or its error.
 func (sh *share) write(from, to int, err error, requests []weir.Request, results []weir.Result) {
 	for i := from; i < to; i++ {
 		d, request := &sh.decisions[i], sh.requests[i]
@@ -122,10 +120,10 @@ func (sh *share) write(from, to int, err error, requests []weir.Request, results
 	}
 }
 
-// silent says that a server gave no answer in time.
+// silent reports whether a server gave no answer in time.
 func silent(err error) bool { return err != nil && failure(err).Reason == Lost }
 
-// batchOf is how many of the decisions make one call.
+// batchOf returns how many of the decisions fit in one call.
 func batchOf(decisions []decision, most int) int {
 	parts := 0
 	for n := range decisions {

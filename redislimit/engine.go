@@ -1,16 +1,14 @@
-// Package redislimit is the weir.Engine whose states live in Redis or Valkey, so
-// that a limit holds across processes and machines. Start with [Open] for a URL,
-// or [New] for a rueidis client of your own:
+// Package redislimit is the weir.Engine that keeps its states in Redis or Valkey, so that a limit holds across
+// processes and machines. Start with [Open] for a URL, [New] for a rueidis client, or [NewWith] for any other client:
 //
 //	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{})
 //	defer engine.Close()
 //	d, err := engine.Take(ctx, login.For("alice", 1))
 //
-// A decision is one round trip, however many limits and keys it holds, and
-// decisions of concurrent callers share round trips: whoever comes while a call
-// is under way joins the next one. One script decides them all in order, each on
-// its own, exactly, by the server's clock. docs/redis.md describes the flow of a
-// decision, what Redis has to allow, and which way failures err.
+// A decision takes one round trip, for any number of limits and keys. Concurrent callers share round trips: a caller
+// that comes during a call joins the next one. One script makes all decisions of a call in order, each on its own,
+// exactly, by the server's clock. docs/redis.md describes the flow of a decision, the permissions that the engine
+// needs, and the effect of failures.
 package redislimit
 
 import (
@@ -25,16 +23,16 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// Engine is a weir.Engine over Redis. All methods may be called concurrently.
+// Engine is a weir.Engine over Redis. It is safe for concurrent use.
 type Engine struct {
-	client  rueidis.Client // nil if there is a sender
+	client  rueidis.Client // nil with a sender
 	sender  Sender
-	conns   *connections // of a client that Open made, which Close closes too
+	conns   *connections // of a client that Open made; Close closes it
 	closed  atomic.Bool
 	options Options
 	keys    keys
-	lanes   atomic.Pointer[[]committer] // one for each lane of a cluster, else one for all
-	crossed atomic.Bool                 // a cluster behind one address was found out
+	lanes   atomic.Pointer[[]committer] // one per lane of a cluster, otherwise one
+	crossed atomic.Bool                 // the engine has found a cluster behind one address
 	most    int
 	pool    sync.Pool // of *submission
 	stats   counters
@@ -45,8 +43,8 @@ var (
 	_ weir.UpToTaker = (*Engine)(nil)
 )
 
-// New makes an engine over a rueidis client, which stays the caller's, of one
-// server, of Sentinel or of a cluster. It does no call.
+// New returns an engine over a rueidis client of one server, of Sentinel or of a cluster. The caller keeps ownership
+// of the client. New makes no call.
 func New(client rueidis.Client, options Options) (*Engine, error) {
 	options.OneSlot = options.OneSlot || client.Mode() == rueidis.ClientModeCluster
 	return newEngine(client, nil, options)
@@ -68,7 +66,7 @@ func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, 
 	return e, nil
 }
 
-// setLanes makes the committers, each for the lanes that may share a call.
+// setLanes makes the committers, each for lanes that may share a call.
 func (e *Engine) setLanes(n int) {
 	lanes := make([]committer, n)
 	for i := range lanes {
@@ -77,15 +75,15 @@ func (e *Engine) setLanes(n int) {
 	e.lanes.Store(&lanes)
 }
 
-// keepToOneSlot has each call keep to one slot from now on.
+// keepToOneSlot makes each call keep to one slot from now on.
 func (e *Engine) keepToOneSlot() {
 	if len(e.committers()) == 1 && !e.crossed.Swap(true) {
 		e.setLanes(e.options.Lanes)
 	}
 }
 
-// Open makes an engine from a URL, as [ParseURL] reads it. What the URL says of
-// the engine replaces what options say. Close closes its connections.
+// Open returns an engine for a URL, as [ParseURL] reads it. Options in the URL override those in options. Close
+// closes its connections.
 func Open(url string, options Options) (*Engine, error) {
 	client, said, err := ParseURL(url)
 	if err != nil {
@@ -111,9 +109,8 @@ func Open(url string, options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends the connections that Open made. Later decisions are errors, and so
-// are those that wait for Redis: they may have been counted. A client that was
-// given to New stays open.
+// Close closes the connections that Open made. Later and pending decisions fail; pending ones may have been counted.
+// Close does not close a client that was passed to New.
 func (e *Engine) Close() {
 	if e.closed.Swap(true) || e.conns == nil {
 		return
@@ -121,45 +118,45 @@ func (e *Engine) Close() {
 	e.client.Close()
 }
 
-// Take admits the cost of all requests now, or none.
+// Take admits the cost of all requests now, or of none.
 func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	return e.decide(ctx, opTake, requests)
 }
 
-// Peek is the answer Take would give, and writes nothing.
+// Peek returns the answer that Take would give, without writing anything.
 func (e *Engine) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	return e.decide(ctx, opPeek, requests)
 }
 
-// Record counts the cost whether it fits or not; a negative one gives back.
+// Record counts the cost even if it does not fit. A negative cost gives units back.
 func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	return e.decide(ctx, opRecord, requests)
 }
 
-// Reset forgets the keys of the requests under their rules.
+// Reset clears the keys of the requests under their rules.
 func (e *Engine) Reset(ctx context.Context, requests ...weir.Request) error {
 	_, err := e.decide(ctx, opReset, requests)
 	return err
 }
 
-// Reserve is Take with a handle to settle or cancel.
+// Reserve takes the requests and returns a reservation.
 func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
 	return weir.Reserve(ctx, e, requests...)
 }
 
-// Check says which limits of the rules are beyond what Redis holds exactly.
+// Check returns the limits of the rules that Redis cannot hold exactly.
 func (e *Engine) Check(rules ...*weir.Rule) error {
 	return enginekit.Check(rules, func(r *weir.Rule) error { return enginekit.Keep(r, compile).err })
 }
 
-// decide answers requests that are one decision.
+// decide makes one decision on the requests.
 func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (weir.Decision, error) {
 	_, d, err := e.decideTimes(ctx, o, 1, requests)
 	return d, err
 }
 
-// decideTimes is decide, except that a take takes the requests as many times as
-// they fit, most times at most. It returns that number.
+// decideTimes works like decide, except that a take takes the requests as often as they fit, up to most times. It
+// returns the number of times.
 func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []weir.Request) (times int64, d weir.Decision, err error) {
 	requests, err = enginekit.Merge(enginekit.Op(o.String()), requests)
 	if err != nil {
@@ -196,7 +193,7 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 	return most, d, nil
 }
 
-// inOneCall has the question q of a verb answered in one call of the script.
+// inOneCall answers q, the decision of an operation, with one call of the script.
 func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision, requests []weir.Request) (times int64, _ weir.Decision, err error) {
 	s.one[0] = q
 	s.decisions = s.one[:]
@@ -215,8 +212,8 @@ func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision,
 	return s.one[0].count(), answer(o, q.parts, requests), nil
 }
 
-// ask has s answered by the committer of its keys. After an error s is not ours
-// any more: its answer may still come.
+// ask has the committer of its keys answer s. After an error, s no longer belongs to the caller, because its answer
+// may still come.
 func (e *Engine) ask(ctx context.Context, s *submission) error {
 	return e.committer(s.lane()).do(ctx, s)
 }
@@ -228,14 +225,13 @@ func (e *Engine) committer(lane int) *committer {
 	return &lanes[lane%len(lanes)]
 }
 
-// layout says how the parts of a decision can be decided.
+// layout describes how to decide the parts of a decision.
 type layout struct {
 	oneLane bool // one call can decide them
 	refused bool // a limit without a state refuses its cost
 }
 
-// parts are the limits of the requests, which are merged, with their keys. Limits
-// without a state are left out.
+// parts returns the limits of merged requests, with their keys. It leaves out limits without a state.
 func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layout, err error) {
 	at.oneLane = true
 	all := len(e.committers()) == 1
@@ -265,7 +261,7 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 
 func (e *Engine) submission() *submission { return e.pool.Get().(*submission) }
 
-// release keeps an answered submission for the next caller.
+// release keeps an answered submission for reuse.
 func (e *Engine) release(s *submission) {
 	s.err, s.ctx = nil, nil
 	s.state.Store(open)

@@ -13,19 +13,17 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// What this engine holds exactly. Whatever lies beyond is refused by Check, and
-// by the verbs, with a *weir.LimitError.
+// The bounds within which this engine is exact. Check and all operations refuse limits outside them with a
+// *weir.LimitError.
 const (
 	// MaxCount is the largest count, burst, queue or number of slots.
 	MaxCount = 1_000_000_000
-	// MaxLog is the largest count of a SlidingLog or a RateGate and the most
-	// slots of a Concurrency: their states grow with it, and every decision
-	// reads the state. docs/redis.md has the sizes.
+	// MaxLog is the largest count of a SlidingLog or a RateGate, and the largest number of slots of a Concurrency.
+	// Their states grow with it, and every decision reads the state. docs/redis.md gives the sizes.
 	MaxLog = 1 << 20
-	// MaxFill is how long a bucket may take to fill, or a queue to drain. A debt
-	// beyond it is cut there.
+	// MaxFill is the longest time that a bucket may take to fill, or a queue to drain. A larger debt is cut to it.
 	MaxFill = mostAhead * time.Microsecond
-	// Tick is the least time: periods, gaps, leases and origins are whole ticks.
+	// Tick is the unit of time: periods, gaps, leases and origins are whole ticks.
 	Tick = time.Microsecond
 )
 
@@ -38,41 +36,41 @@ const (
 type kind uint8
 
 const (
-	kindNone kind = iota // of a limit without a state, which the script never sees
+	kindNone kind = iota // a limit without a state; the script never sees it
 	kindBucket
 	kindWindow
 	kindCycle
 	kindLog
 	kindSlots
-	scriptUpToBit // not a kind: an opUpTo occurs
+	scriptUpToBit // not a kind: marks a batch with an opUpTo
 )
 
-// measured says that the script replies with waits and room; for the other
-// kinds it replies with the state, and the algorithm is asked here.
+// measured reports whether the script replies with waits and room. For other kinds it replies with the state, and the
+// engine computes the answer.
 func (k kind) measured() bool { return k >= kindLog }
 
-// limit is a weir.Limit as the script knows it: all times in us.
+// limit is a weir.Limit in the form of the script, with all times in us.
 type limit struct {
 	kind     kind
 	capacity int64
-	letter   string // names the algorithm
-	state    string // names the state of a key
-	denied   bool   // what is refused may be written
+	letter   string // the name of the algorithm
+	state    string // the name of a key's state
+	denied   bool   // a refusal may be written
 
 	period, origin, gap int64
 	weighs, gate        bool
 
 	den, unit int64 // of a bucket: a unit takes unit/den us
-	most      int64 // units that a bucket can be recorded at once
-	fill      span  // what the burst takes
+	most      int64 // the most units that one call can record on a bucket
+	fill      span  // time of the burst
 
 	functions enginekit.Functions // in ticks
 }
 
-// span is a time of whole us and a rest in 1/den us.
+// span is a time in whole us and 1/den us.
 type span struct{ whole, rest float64 }
 
-// compiled is a rule as the script knows it, or why the engine cannot hold it.
+// compiled is a rule in the form of the script, or the reason the engine cannot hold it.
 type compiled struct {
 	limits    []limit
 	stateless bool // some of the limits have no state
@@ -97,9 +95,9 @@ func compile(r *weir.Rule) *compiled {
 	return c
 }
 
-// stateOf names the state shorter than the rule does, since every call carries
-// the names: the rule's name, a letter for the algorithm with what else tells
-// states apart, and the ordinal if there is more than one, each ended by NUL.
+// stateOf shortens the name of a state, because every call carries the names. A name is the rule's name, a letter for
+// the algorithm with the numbers that tell states apart, and the ordinal if it is not the first, each followed by
+// NUL.
 func (l *limit) stateOf(long string) string {
 	fields := strings.Split(long, "\x00") // the rule's name, the identity, the ordinal
 	code := l.letter
@@ -159,7 +157,7 @@ func newLimit(l weir.Limit) (limit, error) {
 		b.count("slots", l.Slots, MaxLog)
 		made = limit{kind: kindSlots, capacity: l.Slots, period: ticks(l.Lease)}
 	default:
-		b.refuse("value", "is not one that Redis holds")
+		b.refuse("value", "is a limit that Redis cannot hold")
 	}
 	made.letter, made.functions = letter, functions
 	return made, errors.Join(append(b.problems, err)...)
@@ -188,8 +186,7 @@ func newBucket(b *bounds, r weir.Rate, burst int64, name string) limit {
 	return made
 }
 
-// takes is the time that n units of a bucket take; false if it is more than
-// MaxFill, and then it is that.
+// takes returns the time of n units of a bucket, or MaxFill and false if it is longer.
 func (l *limit) takes(n int64) (span, bool) {
 	hi, lo := bits.Mul64(uint64(n), uint64(l.unit))
 	if hi >= uint64(l.den) {
@@ -202,8 +199,7 @@ func (l *limit) takes(n int64) (span, bool) {
 	return span{float64(whole), float64(rest)}, true
 }
 
-// spent is how long a state with nothing left takes until it is as good as fresh.
-// Of slots without a lease nobody knows, and it is 0.
+// spent returns the time until an empty state is fresh again. It is 0, for unknown, for slots without a lease.
 func (l *limit) spent() float64 {
 	switch {
 	case l.kind == kindBucket && l.fill.rest > 0:
@@ -216,7 +212,7 @@ func (l *limit) spent() float64 {
 	return float64(l.period)
 }
 
-// read makes the state of the part of the stored numbers; not ok if they are none.
+// read returns the state of the part from the stored numbers. ok is false if they are not a state.
 func (p *part) read(a, b, c float64) (s enginekit.State, ok bool) {
 	l, numbers := p.limit, p.numbers[:]
 	switch {
@@ -234,7 +230,7 @@ func (p *part) read(a, b, c float64) (s enginekit.State, ok bool) {
 	return l.functions.FromNumbers(numbers)
 }
 
-// instant is whole + rest/den in 1/den us, as the halves of 128 bits.
+// instant returns whole + rest/den in 1/den us, as the halves of 128 bits.
 func instant(whole, rest, den int64) (high, low int64) {
 	hi, lo := bits.Mul64(uint64(whole), uint64(den))
 	if whole < 0 {
@@ -244,7 +240,7 @@ func instant(whole, rest, den int64) (high, low int64) {
 	return int64(hi + carry), int64(lo)
 }
 
-// bounds collects what is out of bounds.
+// bounds collects errors of values out of bounds.
 type bounds struct {
 	text     string
 	problems []error
@@ -260,7 +256,7 @@ func (b *bounds) count(field string, value, most int64) {
 	}
 }
 
-// ticks is a duration in us. FunctionsOf refuses those that are not whole.
+// ticks converts a duration to us. FunctionsOf refuses durations that are not whole.
 func ticks(d time.Duration) int64 { return int64(d / Tick) }
 
 func gcd(a, b int64) int64 {

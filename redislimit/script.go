@@ -15,8 +15,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The parts of the script. head.lua defines what it is given and what it
-// replies, loop.lua goes through the batch, and the others are one function each.
+// The parts of the script. head.lua defines its input and its reply, loop.lua goes through the batch, and each other
+// part is one function.
 var (
 	//go:embed script/head.lua
 	scriptHead string
@@ -42,9 +42,9 @@ var (
 	scriptUpTo string
 )
 
-// The script is called by its hash, and sent as text to a server that does not
-// know it yet: by rueidis itself, and for other clients by eval. Redis names
-// scripts by SHA-1, which protects nothing here, so FIPS 140 mode need not refuse it.
+// The engine calls the script by its hash, and sends the text to a server that does not know it: rueidis does so
+// itself, and eval does so for other clients. Redis names scripts by SHA-1, which protects nothing here, so FIPS 140
+// mode need not refuse it.
 var (
 	scriptSource = scriptText()
 	scriptHash   string
@@ -59,9 +59,8 @@ func init() {
 	})
 }
 
-// scriptText joins the parts. A part that is not needed in a call must not cost
-// it anything, not even the making of its functions: so each kind stands behind
-// the question whether it occurs; many is kind 0, and upto the last.
+// scriptText joins the parts. A part must cost nothing in a call that does not need it, not even the creation of its
+// functions. So the script creates each part only if it occurs; many is kind 0, and upto is the last.
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
@@ -73,7 +72,7 @@ func scriptText() string {
 	return scriptNames.ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
 }
 
-// scriptValues are what names in the script stand for, and scriptNames finds them.
+// scriptValues are the values of names in the script, and scriptNames finds the names.
 var (
 	scriptValues = map[string]string{
 		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo),
@@ -86,5 +85,5 @@ var (
 
 func number[N op | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// letter is a string of one byte.
+// letter returns a Lua string of one byte.
 func letter(b byte) string { return fmt.Sprintf(`'\%03d'`, b) }

@@ -8,12 +8,12 @@ import (
 // Limits without a state, Unlimited and DenyAll, are decided here. The script never
 // sees them. If one refuses a take, the script only peeks at the other parts.
 
-// stateless makes a limit without a state.
+// stateless returns a limit without a state.
 func stateless(f enginekit.Functions) limit {
 	return limit{kind: kindNone, capacity: f.Capacity(), functions: f}
 }
 
-// constant is the part of a request under a limit without a state, measured.
+// constant returns the measured part of a request under a limit without a state.
 func constant(l *limit, request int, cost int64) part {
 	p := part{limit: l, request: request, cost: cost, measure: enginekit.Measure{Cost: cost, Capacity: l.capacity}}
 	p.measureState(l.functions.Fresh(), 0, false)

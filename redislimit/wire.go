@@ -10,9 +10,9 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// This file speaks the script's language: its opening comment defines it.
+// This file implements the protocol of the script, which the script's opening comment defines.
 
-// op numbers the verbs of the script.
+// op numbers the operations of the script.
 type op uint8
 
 const (
@@ -21,8 +21,8 @@ const (
 	opRecord
 	opReset
 	opUndo
-	opAgain // what the decision before asked, for another key
-	opUpTo  // take as many times as fit; after the answer, a take
+	opAgain // repeats the previous decision for another key
+	opUpTo  // takes as often as it fits; once answered, it is a take
 )
 
 var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take"}
@@ -37,18 +37,18 @@ const (
 )
 
 var (
-	errReply      = errors.New("the reply of the script is not what was asked for")
+	errReply      = errors.New("the script's reply does not match the call")
 	errUnreadable = errors.New("the stored state is damaged, or not Weir's")
 )
 
-// batch is one call of the script: the keys, each once, and the decisions.
+// batch is one call of the script: the distinct keys and the decisions.
 type batch struct {
 	keys  []string
 	index map[string]int
 	args  []byte
-	spent []byte // of each key, if a server that is new is denied
-	last  *part  // of the decision before, if it has one part that can be asked again
-	asked op     // what that one asked
+	spent []byte // of each key, if DenyNewServer is set
+	last  *part  // of the previous decision, if it can be repeated
+	asked op     // the operation of that decision
 }
 
 // add appends a decision.
@@ -84,8 +84,7 @@ func (b *batch) add(d *decision) {
 	}
 }
 
-// again appends a decision that differs from the one before in nothing but its
-// key, if d is one.
+// again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
 	if b.last = nil; len(d.parts) != 1 || d.op > opRecord {
@@ -105,7 +104,7 @@ func (b *batch) again(d *decision) bool {
 	return true
 }
 
-// key is the number of the part's key in KEYS, from 1.
+// key returns the number of the part's key in KEYS, from 1.
 func (b *batch) key(p *part) int {
 	key := p.key
 	if number, ok := b.index[key]; ok {
@@ -141,8 +140,7 @@ func (p *part) append(to []byte, o op) []byte {
 	return binary.LittleEndian.AppendUint64(to, p.lease)
 }
 
-// appendBucket writes what the cost takes: more than there ever is, if it can
-// never fit.
+// appendBucket writes the time of the cost. For a cost that can never fit it writes a time above every bound.
 func (p *part) appendBucket(to []byte, o op) []byte {
 	l := p.limit
 	cost, sign := span{whole: math.Inf(1)}, 1.0
@@ -158,7 +156,7 @@ func (p *part) appendBucket(to []byte, o op) []byte {
 	return doubles(to, cost.whole, cost.rest, l.fill.whole, l.fill.rest, float64(l.den), sign)
 }
 
-// units is the cost, as far as it makes a difference.
+// units returns the cost, cut to the range that matters.
 func (p *part) units() float64 { return float64(max(min(p.cost, mostUnits), -mostUnits)) }
 
 func magnitude(n int64) int64 {
@@ -182,12 +180,11 @@ func doubles(to []byte, values ...float64) []byte {
 	return to
 }
 
-// reply reads what the script answered. What is missing reads as 0 and leaves
-// short set.
+// reply reads the answer of the script. Missing values read as 0 and set short.
 type reply struct {
 	left  string
 	short bool
-	since float64 // us; when the server was first seen, -Inf if nobody asks
+	since float64 // us; when the server was first seen; -Inf without DenyNewServer
 }
 
 func (r *reply) byte() byte {
@@ -213,7 +210,7 @@ func (r *reply) double() float64 {
 	return math.Float64frombits(word)
 }
 
-// read fills in the answer to a decision that was made at now.
+// read reads the answer to a decision made at now.
 func (r *reply) read(d *decision, now int64) {
 	if d.op != opUndo {
 		d.now = now
@@ -247,7 +244,7 @@ func (r *reply) read(d *decision, now int64) {
 			m.Remaining, m.ResetAfter = units(r.double()), wait(r.double())
 			continue
 		}
-		r.double() // to when the key lives
+		r.double() // skips the expiry of the key
 		a, b, c := r.double(), r.double(), 0.0
 		if p.limit.kind != kindCycle {
 			c = r.double()
@@ -267,7 +264,7 @@ func (r *reply) read(d *decision, now int64) {
 	}
 }
 
-// wait is a wait of us; one without end is Never.
+// wait converts a wait in us; an infinite one is Never.
 func wait(v float64) time.Duration {
 	if v >= math.MaxInt64 {
 		return weir.Never

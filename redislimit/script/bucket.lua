@@ -1,6 +1,7 @@
--- bucket is TokenBucket and LeakyBucket. State: to when the key lives, the
--- instant TAT as whole us and a rest in 1/den us, and den. Parameters: what the
--- cost and the burst take, each as whole and rest, den, and the sign of the cost.
+-- bucket decides TokenBucket and LeakyBucket.
+-- State:      the expiry of the key, the instant TAT as whole us and a rest in 1/den us, and den.
+-- Parameters: the times of the cost and of the burst, each as whole us and a rest in 1/den us; den;
+--             the sign of the cost.
 local fresh = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 local cw, cf, bw, bf, den, sign
 local function read(pos)
@@ -8,8 +9,8 @@ local function read(pos)
   return pos
 end
 
--- reread is a rest in 1/from us as one in 1/den us, rounded up: rest * den,
--- which needs 60 bits, in two limbs.
+-- reread converts a rest in 1/from us to one in 1/den us, rounded up. The product rest * den
+-- needs 60 bits, so it works in two limbs.
 local function reread(rest, from)
   local low = fmod(rest, 32768)
   local a = (rest - low) / 32768 * den

@@ -1,6 +1,6 @@
--- cycle is Cycle. State: to when the key lives, the start of the cycle, and the
--- permits used of it and of those after it. Parameters: cost, limit, period, and
--- an instant from 0 to the period at which a cycle starts.
+-- cycle decides Cycle.
+-- State:      the expiry of the key; the start of the cycle; the units used of it and of later ones.
+-- Parameters: cost, limit, period in us, and an instant from 0 to the period at which a cycle starts.
 local fresh = pack('<ddd', 0, -inf, 0)
 local n, limit, period, origin
 local function read(pos)

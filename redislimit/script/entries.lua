@@ -1,11 +1,11 @@
--- What logs and slots do if a glance is not enough.
+-- The full path of logs and slots, for what glance leaves.
 
--- The state at hand. Its functions are made once, not once a state. The text
--- has the entries from byte head + 1 on, of which those before the first have
--- left. Behind it is the tail, of entries at the newest instant.
+-- The current state. Its functions are created once, not once per state. The text has the entries
+-- from byte head + 1 on; those before the entry first have left. The tail follows the text and
+-- holds entries at the newest instant.
 local text, head, tail, first, length
 local till, last, base, dropped, own
-local long -- an entry counts for so long
+local long -- how long an entry counts, in us
 local newest, sum -- the instant of the newest entry, and the total with it
 local latest, behind -- the same without the tail
 
@@ -18,9 +18,9 @@ local function total(i) -- before the i-th entry
 end
 local function units(i) return (sum - total(i)) % wrap end -- from the i-th entry on
 
--- look measures what counts: e is the instant of the decision, which no clock
--- that runs back puts before what was written; gone are the entries of the text
--- that do not count any more, and held the units of the others.
+-- look measures the state. e is the instant of the decision; a clock that runs back does not move
+-- it before what was written. gone is the number of entries of the text that no longer count, and
+-- held the units of the others.
 local e, gone, held
 local function look()
   local place, left, instant = base, dropped, now
@@ -50,8 +50,8 @@ local function look()
   e, gone, held = instant, i, (all - left) % wrap
 end
 
--- open reads a state and looks; false if it is not one. Entries count for as long
--- as the kind's own says, if l does not.
+-- open reads a state and measures it. It returns false if the state is unreadable. Entries count
+-- for l us, or otherwise for the header's own number.
 local function open(s, t, l)
   tail, first, long = t, 0, l or mark
   if not s then
@@ -76,22 +76,21 @@ local function open(s, t, l)
   return true
 end
 
--- whole is the state without its tail. It matters until need, and its key is
--- told so.
+-- whole returns the state without its tail, and its expiry. It matters until need.
 local function whole(need)
   till = lasts(till, need)
   local entries = sub(text, head + 1 + size * first, head + size * length)
   return pack('<dddddB', till, last, base, dropped, own, form) .. entries, till
 end
 
--- leaving is the instant of the entry that has to leave for so many units to
--- have left, counted from the i-th on.
+-- leaving returns the instant of the entry with which count units have left, counted from the
+-- i-th entry on.
 local function leaving(i, count)
   i = beyond(text, head, i, length, total(i), behind, count - 1)
   return i == length and newest or at(i)
 end
 
--- drop lets the entries before the i-th leave.
+-- drop removes the entries before the i-th.
 local function drop(i)
   if i > first then
     dropped = total(i)
@@ -99,7 +98,7 @@ local function drop(i)
   end
 end
 
--- fold makes the tail a part of the text.
+-- fold moves the tail into the text.
 local function fold()
   if tail then
     text, length, tail = text .. tail, length + #tail / size, nil
@@ -107,7 +106,7 @@ local function fold()
   end
 end
 
--- repacked are the entries from the i-th up to the j-th, with other totals.
+-- repacked returns the entries from the i-th to before the j-th, with by added to their totals.
 local function repacked(i, j, by)
   local entries = {}
   for k = i, j - 1 do
@@ -116,8 +115,8 @@ local function repacked(i, j, by)
   end
   return table.concat(entries)
 end
--- without takes n units out of the i-th entry, which has as many. The totals of
--- those before it grow, or those of the newer ones shrink, whichever are fewer.
+-- without takes n units out of the i-th entry, which has at least n. Either the totals before it
+-- grow or the newer totals shrink, whichever are fewer.
 local function without(i, n)
   local rest = (total(i + 1) - total(i)) % wrap > n and i or i + 1
   if each then
@@ -132,8 +131,7 @@ local function without(i, n)
   look()
 end
 
--- spread lists the entries: their instants, units, and what the kind keeps with
--- each.
+-- spread lists the entries: their instants, units and extras.
 local function spread()
   fold()
   local instants, counts, extras, before = {}, {}, {}, dropped
@@ -147,8 +145,8 @@ local function spread()
   return instants, counts, extras
 end
 
--- gather makes the text of such lists, without what holds nothing, in the form f
--- or a larger one, in which so many more units at an instant will fit.
+-- gather makes the text from such lists, without empty entries. It uses the form f, or a larger
+-- one if more further units at the instant would not fit otherwise.
 local function gather(instants, counts, extras, f, from, more, instant)
   local all, most = 0, more
   for k = 1, #instants do all, most = all + counts[k], max(most, counts[k]) end
@@ -166,16 +164,15 @@ local function gather(instants, counts, extras, f, from, more, instant)
   look()
 end
 
--- roomy says that for so many units more an entry behind the others will do:
--- the key lives long enough, the numbers are not too large, and not too much of
--- the text is gone.
+-- roomy reports whether the state can take count more units as a further entry: the key lives
+-- long enough, the numbers are not too large, and not too much of the text has left.
 local function roomy(count)
   local need = e + long
   return newest > -inf and need <= till and (till < inf or need == inf) and 3 * gone <= length and
     e - base < reach and (sum - dropped) % wrap + count < wrap / 2
 end
 
--- loosen makes room for an entry of more than one unit where each has one.
+-- loosen makes room for an entry of more than one unit in a form that holds one unit per entry.
 local function loosen(count)
   if each and count > 1 then
     local instants, counts, extras = spread()
@@ -184,8 +181,7 @@ local function loosen(count)
   end
 end
 
--- anew is the state without its tail, written such that there is room for so
--- many units more.
+-- anew returns a rewritten state without its tail, with room for count more units.
 local function anew(count)
   if first == length and not tail then
     base, dropped, sum = e, 0, 0

@@ -1,11 +1,12 @@
--- Logs and slots. The state of both is a header and entries: the header is five
--- doubles (to when the key lives; the instant of the last write, or an earlier one
--- if that is the newest entry's; the instant that entries count from; the total of
--- the units that have left; one of the kind's own) and the form of the entries,
--- u8. An entry is the us since that instant, the total of all units up to and with
--- it, and EXTRA, what the kind keeps with it. Oldest comes first. Totals wrap, and
--- only their differences are used. They are left out as long as each entry holds
--- one unit: the forms of that are SHORT and LONG.
+-- The state of logs and slots is a header and entries, the oldest first.
+-- Header: five doubles and a u8. The doubles are the expiry of the key; the instant of the last
+--         write, or an earlier one if the newest entry has it; the instant that entries count from;
+--         the total of the units that have left; and a number of the kind's own. The u8 is the
+--         form of the entries.
+-- Entry:  the us since the header's instant; the total of all units up to and including it; and
+--         EXTRA, what the kind keeps with it.
+-- Totals wrap, and only their differences are used. The forms SHORT and LONG omit them: each
+-- entry then holds one unit.
 local HEAD = 41
 local SHORT, LONG, NARROW, MIDDLE, WIDE = 1, 2, 3, 4, 5
 local form, each, AT, TOTAL, BOTH, ENTRY, width, size, wrap, reach -- width of an instant, size of an entry
@@ -25,24 +26,23 @@ local function use(f)
   ENTRY = BOTH .. EXTRA
 end
 
--- freshest is the form in which n units begin a log or slots with room for so
--- many, each of which counts for so long.
+-- freshest returns the form in which n units begin a log or slots with room for most units, each
+-- of which counts for long us.
 local function freshest(n, most, long)
   local small = long <= 2^31
   if n == 1 or n == -1 then return small and SHORT or LONG end
   return small and most <= 4096 and NARROW or MIDDLE
 end
 
--- written is an entry.
+-- written packs an entry.
 local function written(instant, total, extra)
   if each then return pack(ENTRY, instant, extra) end
   return pack(ENTRY, instant, total % wrap, extra)
 end
 
--- after is the first entry later than an instant, of those of s behind byte from,
--- which count from the instant place. It is behind low, which has the instant a,
--- and not behind high, which has b. It is looked for where it would be if entries
--- came evenly, and then by halves.
+-- after returns the first entry later than an instant, among those of s behind byte from, which
+-- count from the instant place. It lies above low, whose instant is a, and at or below high,
+-- whose instant is b. The search first interpolates, as if entries came evenly, and then bisects.
 local function after(instant, s, from, place, low, high, a, b)
   local format, each, guesses = AT, size, 2
   from = from + 1
@@ -59,11 +59,11 @@ local function after(instant, s, from, place, low, high, a, b)
   return high
 end
 
--- beyond is the entry of s behind byte from with which, counted from the i-th on,
--- before which the total is left, there are more than so many units; length, if up
--- to there, where the total is sum, there are not. It is looked for where it would
--- be if entries had as many units each, as they have in some forms, beside that,
--- and then by halves.
+-- beyond returns the first entry of s behind byte from with which more than count units have come
+-- since the i-th entry. left is the total before the i-th entry, and sum the total before the
+-- entry at length. It returns length if there are no more than count units. The search first
+-- interpolates, as if all entries had the same number of units, then looks beside that, and then
+-- bisects.
 local function beyond(s, from, i, length, left, sum, count)
   local all = (sum - left) % wrap
   if all <= count then return length end
@@ -82,18 +82,18 @@ local function beyond(s, from, i, length, left, sum, count)
   return low
 end
 
--- What is asked: the cost; how many units there may be, and for how long each of
--- them counts; what the header has of the kind's own if that is as asked; what is
--- kept with an entry, and the form of a new state; of logs also the gap between
--- entries and whether denied attempts count. A kind's first function sets them.
+-- The parameters of the part: the cost; the limit, and how long a unit counts; the header's own
+-- number in a state of these parameters; the extra of an entry, and the form of a new state; for
+-- logs also the gap between entries and whether denied attempts count. A kind's first function
+-- sets them.
 local n, limit, period, mark, extra, fresh
 local gap, denied = 0, 0
 
--- glance is a take if it is simple: from a state with the mark, to whose end an
--- entry is appended if the cost fits, or which is written anew if it has too many
--- that are gone, or its key has to live longer; or from none. It returns what a
--- kind returns of that, and nothing if it is not so simple. That is most of what is
--- asked, and costs half as much as what takes care of everything.
+-- glance makes a simple take, in two cases. Without a state, it writes a new one. With a state of
+-- the same mark, it appends an entry if the cost fits, or rewrites the state if too many of its
+-- entries have left or its key has to live longer. It returns the results of a kind's second
+-- function, or nothing if the take is not simple. Most decisions are simple, and glance costs
+-- half as much as the full path.
 local function glance(s)
   local need, edge = now + period, now - period
   if not s then
@@ -122,14 +122,14 @@ local function glance(s)
   local room, ahead = limit - (sum - left) % wrap - n, 0
   if room < 0 then
     if gap > 0 or n > limit then return end
-    local more = denied > 0 and n - room or -room -- what has to leave; if a refusal is written, before the next
+    local more = denied > 0 and n - room or -room -- units that have to leave, or before the next take if the refusal is written
     local i = beyond(s, HEAD, gone, length, left, sum, more - 1)
     ahead = i < length and place + unpack_(AT, s, HEAD + 1 + size * i) - edge or period
     if denied == 0 then return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge) end
   end
   if now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
   local anew = need > till or till == inf and need < inf or 3 * gone > length
-  if room < -limit / 3 then -- too many that are beyond the limit
+  if room < -limit / 3 then -- too many units beyond the limit
     gone, left, anew = beyond(s, HEAD, gone, length, left, sum, -room), (left - room) % wrap, true
   end
   local fits, entry, new = room >= 0, written(now - place, sum + n, extra), nil
@@ -141,8 +141,8 @@ local function glance(s)
   return fits, fits and pack('<dd', room, period) or pack('<dddd', ahead, ahead, room, period), new, new and till, entry
 end
 
--- decide is a kind's second function: a glance, and if that is not enough, what
--- careful makes, which is not made before.
+-- decide is a kind's second function. It tries glance, and otherwise the function that careful
+-- creates on first use.
 local careful, decision
 local function decide(s, op, t)
   if op == TAKE and n > 0 and not t then

@@ -1,9 +1,9 @@
--- log is SlidingLog and RateGate. Its entries are the instants at which units
--- were taken. Some that do not count any more stay for a while, and of a log also
--- some beyond the limit, which the header has of its own: no answer depends on
--- them, and it costs less to read them than to cut them off each time.
--- Parameters: cost, limit, period, gap, whether denied attempts count, and whether
--- it is a gate.
+-- log decides SlidingLog and RateGate.
+-- State:      as in glance.lua. An entry is an instant at which units were taken. The header's own
+--             number is the limit.
+-- Parameters: cost, limit, period and gap in us, 1 if denied attempts count, 1 for a gate.
+-- Some entries that no longer count stay for a while, and in a log also some beyond the limit. No
+-- answer depends on them, and reading them costs less than cutting them off each time.
 local EXTRA, EXTRA_SIZE = '', 0
 GLANCE
 local gate
@@ -32,8 +32,8 @@ local function describe(op, ahead, later)
   return pack('<dddd', ahead, later, room, reset), now + reset
 end
 
--- keep lets the oldest units leave until there are at most so many. The last
--- instant has to be known: the newest entry may leave, too.
+-- keep removes the oldest units until at most most units are left. The caller has set last,
+-- because the newest entry may be removed too.
 local function keep(most)
   local over = units(first) - most
   if over > 0 then
@@ -42,14 +42,14 @@ local function keep(most)
   end
 end
 
--- note is the entry of the cost, or of what is left of it, and if that will not
--- do, the state to append it to.
+-- note returns the entry of the cost, or of the part of it that the state can hold. If the state
+-- cannot take a further entry, it also returns a new state to append it to.
 local function note()
   local most, spare = limit, limit / 3
   if gate > 0 then most, spare = 3 * limit, 0 end
   local count, new, moved = min(n, most), nil, nil
   local tight = loosen(count) or own ~= limit or held + count > most + spare or not roomy(count)
-  local stale = newest == e and not each and not tail -- to be taken back, to be more
+  local stale = newest == e and not each and not tail -- the last entry is replaced by a larger one
   if tight or stale then
     last, own = e, limit
     drop(gone)
@@ -65,7 +65,7 @@ local function note()
   return before .. written(e - base, sum + count), new, moved
 end
 
--- cut lets n units leave, from the first entry later than an instant on.
+-- cut removes n units, from the first entry later than an instant on.
 local function cut(instant, n)
   local instants, counts, extras = spread()
   for k = 1, #instants do
@@ -76,9 +76,9 @@ local function cut(instant, n)
   end
   gather(instants, counts, extras, form, instants[1] or e, 0, e)
 end
--- give lets the oldest n units leave that still count. A gate keeps what does
--- not count any more, for a clock that runs back, but for what its newest unit
--- has made it forget; a log forgets what it has no room for.
+-- give removes the oldest n units that still count. A gate keeps entries that no longer count,
+-- for a clock that runs back, except those that its newest unit has made obsolete. A log drops
+-- what it has no room for.
 local function give(n)
   fold()
   if gate > 0 then
@@ -95,7 +95,7 @@ end
 
 return function(s, op, t)
   if not open(s, t, period) then return end
-  if own ~= limit and gate == 0 then -- what was beyond another limit, it has made forget
+  if own ~= limit and gate == 0 then -- units beyond the previous limit are gone
     fold()
     last = max(last, newest)
     keep(own)

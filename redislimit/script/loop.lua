@@ -1,5 +1,5 @@
--- write stores a state, or what is to be appended to it; false deletes it. Keys
--- that end together have their time as text made once.
+-- write stores a state, or appends to it; false deletes it. Keys that expire together share one
+-- text of the time.
 local last, ms
 local function write(key, new, moved, added)
   if new == false then
@@ -35,12 +35,12 @@ if #keys == 1 and mask % 2 == 0 then
   pos = 2
 end
 
--- The batch, in order: what a decision changes, the next ones see.
-states = {} -- those that differ from what is stored; false to delete
-tails = {} -- what is to be appended to states
-ends = {} -- of the states whose key has to be told anew how long it lives
+-- The batch, in order: each decision sees what the previous ones changed.
+states = {} -- states that differ from the stored ones; false to delete
+tails = {} -- text to append to states
+ends = {} -- new expiries of keys
 
--- state is what the decisions before have left of a key, without its tail.
+-- state returns the state of a key after the previous decisions, without its tail.
 function state(key)
   local s = states[key]
   if s == nil then return stored[key] end
@@ -53,7 +53,7 @@ function change(key, new, moved, added)
   end
   if added or tails[key] and new then tails[key] = added end
 end
--- withheld says that the server is too new to admit anything of a key.
+-- withheld reports whether the server is too new to admit anything of a key.
 function withheld(key) return now < since + unpack_('<d', ARGV[4], 8 * key - 7) end
 
 local out, o = { pack('<d', now) }, 1
@@ -91,7 +91,7 @@ while pos <= stop do
     end
     local asked = op
     if op == TAKE and since and withheld(key) then
-      asked = PEEK -- the caller knows since, too, and takes it as a refusal
+      asked = PEEK -- the engine also knows since, and refuses
     end
     local s = states[key]
     if s == nil then s = stored[key] end

@@ -1,5 +1,5 @@
--- many decides several parts of one decision: all are asked first, and if all
--- admit (or whatever they say, of a record), all are written.
+-- many decides several parts of one decision. It asks all parts first. If all of them admit, or
+-- if the op is RECORD, it writes all of them.
 return function(pos, op, parts)
   local behind, flag, replies, asked = pos, ADMITTED, {}, op
   if op == TAKE then asked = PEEK end

@@ -1,8 +1,9 @@
--- slots is Concurrency. Its entries are leases, by their end, and whose they
--- are. What the header has of its own is how long the leases are, and entries
--- then have their beginning; or 0, and they have their end, as they do where
--- leases of several lengths are alive. Parameters: cost, limit (slots), period (the
--- length of a lease; inf: it ends by release alone), extra (identity, u64).
+-- slots decides Concurrency.
+-- State:      as in glance.lua. An entry is a lease and the identity of its holder. The header's own
+--             number is the length of the leases, and an entry then has the beginning of its lease.
+--             If leases of several lengths are alive, that number is 0 and an entry has the end.
+-- Parameters: cost, limit (slots), period (the length of a lease in us; inf if it ends only by
+--             release), extra (the identity, u64).
 local EXTRA, EXTRA_SIZE = 'c8', 8
 GLANCE
 local function read(pos)
@@ -32,8 +33,9 @@ local function describe(op, ahead, later)
   return pack('<dddd', ahead, later, room, reset), now + reset
 end
 
--- note is the entry of a lease that ends last, and if that will not do, the
--- state to append it to; nothing, if it cannot be noted like the others.
+-- note returns the entry of a lease that ends last. If the state cannot take a further entry, it
+-- also returns a new state to append it to. It returns nothing if the state has no form for such
+-- an entry.
 local function note()
   local new, moved
   local tight = own == period and form ~= WIDE and loosen(n) or not roomy(n)
@@ -52,7 +54,7 @@ local function note()
   return entry, new, moved
 end
 
--- leases lists those that have not ended.
+-- leases lists the leases that have not ended.
 local function leases()
   drop(gone)
   last = e
@@ -60,8 +62,8 @@ local function leases()
   for k = 1, #ends do ends[k] = ends[k] + own end
   return ends, counts, holders
 end
--- release takes up to n units off the leases of the identity, those first that
--- end first, or last if step is -1.
+-- release takes up to n units off the leases of the identity. It starts with the lease that ends
+-- first, or last if step is -1.
 local function release(n, step)
   local ends, counts, holders = leases()
   local from, to = 1, #ends
@@ -74,7 +76,7 @@ local function release(n, step)
   end
   return ends, counts, holders
 end
--- holder is the lease of the identity that ends first, if it holds n units.
+-- holder returns the lease of the identity that ends first, if it holds n units.
 local function holder(n)
   local place = head + 1 + size - EXTRA_SIZE
   local from = place + size * gone
@@ -86,15 +88,15 @@ local function holder(n)
     if i % 1 == 0 then return (total(i + 1) - total(i)) % wrap >= n and i end
   until false
 end
--- hold adds a lease where its end belongs. What is beyond twice the slots is held
--- for nobody in particular, by one lease.
+-- hold inserts a lease in the order of the ends. Units beyond twice the slots go to one lease
+-- without a holder.
 local function hold(n)
   local ends, counts, holders = leases()
   local stop, who = e + period, extra
   n = min(n, MOST_UNITS - held)
   if n > 0 and held + n > 2 * limit then
     who = NOBODY
-    local theirs -- the end of the first, which several entries may have
+    local theirs -- the end of that lease, which may span several entries
     for k = 1, #ends do
       if holders[k] == NOBODY and ends[k] == (theirs or ends[k]) then
         theirs, n, counts[k] = ends[k], n + counts[k], 0

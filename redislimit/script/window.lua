@@ -1,6 +1,6 @@
--- window is FixedWindow and SlidingWindow. State: to when the key lives, the
--- start of the window, its count, and that of the window before. Parameters:
--- cost, limit, period, and whether the window before weighs.
+-- window decides FixedWindow and SlidingWindow.
+-- State:      the expiry of the key; the start of the window; its count; the previous window's count.
+-- Parameters: cost, limit, period in us, and 1 if the previous window weighs, otherwise 0.
 local fresh = pack('<dddd', 0, -inf, 0, 0)
 local n, limit, period, weighs
 local function read(pos)
@@ -8,9 +8,9 @@ local function read(pos)
   return pos
 end
 
--- atMost says whether a * b <= c * d, of whole numbers to 2^53, b and d above 0:
--- where a product is too large for a double, it compares a/d with c/b as
--- continued fractions, in which nothing is.
+-- atMost reports whether a * b <= c * d, for whole numbers to 2^53 with b and d above 0. If a
+-- product is too large for a double, it compares a/d with c/b as continued fractions, whose terms
+-- stay small.
 local function atMost(a, b, c, d)
   if a * b < MOST_UNITS and c * d < MOST_UNITS then
     return a * b <= c * d
