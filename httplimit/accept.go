@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// prefersText says whether an Accept header asks for text rather than for a
-// problem document. A client that has no preference gets the document.
+// prefersText reports whether an Accept header asks for text rather than for a problem document. A client without a
+// preference gets the document.
 func prefersText(accept []string) bool {
 	text, document := weights{}, weights{}
 	for _, value := range accept {
@@ -36,7 +36,7 @@ type weights [3]int
 
 func (w *weights) add(precision, q int) { w[precision] = max(w[precision], q+1) }
 
-// best is the quality of the most precise name.
+// best returns the quality of the most precise name.
 func (w *weights) best() int {
 	for precision := 2; precision >= 0; precision-- {
 		if w[precision] > 0 {
@@ -47,7 +47,7 @@ func (w *weights) best() int {
 }
 
 // quality splits an entry of an Accept header into its media type and its q in
-// thousandths; a q that is malformed is 0.
+// thousandths. A malformed q is 0.
 func quality(entry string) (media string, q int) {
 	media, parameters, _ := strings.Cut(entry, ";")
 	q = 1000

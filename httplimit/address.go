@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// parseAddress reads an address as it stands in RemoteAddr and in headers of
-// proxies: with or without a port, an IPv6 address with or without brackets.
-// An IPv4-mapped address is the IPv4 address; a zone is dropped.
+// parseAddress reads an address in the forms of RemoteAddr and of proxy headers: with or without a port, and for IPv6
+// with or without brackets. It returns an IPv4-mapped address as IPv4, and drops a zone.
 func parseAddress(text string) (netip.Addr, bool) {
 	text = strings.Trim(text, " \t")
 	addr, err := netip.ParseAddr(text)
@@ -20,8 +19,8 @@ func parseAddress(text string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// withoutPort is the host of host:port, [host]:port and [host]; the text is empty
-// if the port is not a number.
+// withoutPort returns the host of host:port, [host]:port or [host]. It returns the empty text if the port is not a
+// number.
 func withoutPort(text string) string {
 	host, port := text, ""
 	if rest, bracketed := strings.CutPrefix(text, "["); bracketed {
@@ -51,8 +50,8 @@ func isNumber(text string) bool {
 	return text != "" && len(text) <= 5
 }
 
-// addressKey is the key of an address: itself, or its network for IPv6, where one
-// client has a whole network of addresses.
+// addressKey returns the key of an address: the address itself for IPv4, or its network for IPv6, because one client
+// has a whole network of IPv6 addresses.
 func addressKey(addr netip.Addr, ipv6Prefix int) string {
 	if addr.Is4() || ipv6Prefix == 128 {
 		return addr.String()
@@ -61,8 +60,8 @@ func addressKey(addr netip.Addr, ipv6Prefix int) string {
 	return prefix.String()
 }
 
-// network is the parent of a key that is an address: the budget that it shares
-// when the engine has no room for it. See weir.MemoryOptions.
+// network returns the parent of a key that is an address. The key shares the parent's limit when the engine has no
+// room for it. See weir.MemoryOptions.
 func network(key string) (parent string, ok bool) {
 	prefix, err := netip.ParsePrefix(key)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Settle states the true cost of a request under the rule of this name, such as the
+// Settle states the true cost of a request under the named rule, such as the
 // tokens that it used; 0 refunds it. The rule must be Settled. The middleware
 // gives back or counts the difference when the handler returns; of several
 // statements the last one holds. Settle reports whether the request is charged
@@ -32,7 +32,7 @@ func Settle(ctx context.Context, rule string, cost int64) bool {
 // Answer describes the handler's answer to Rule.After.
 type Answer struct {
 	Status int
-	Bytes  int64 // of the body; those of a hijacked connection are not counted
+	Bytes  int64 // of the body; 0 for a hijacked connection
 	Cost   int64 // the units that were taken before
 }
 
@@ -48,15 +48,14 @@ func Failures(_ *http.Request, a Answer) int64 {
 
 type chargeKey struct{}
 
-// charge holds the units that were taken for a request, and settles them when its
-// handler has returned.
+// charge holds the units that a request took, and settles them when its handler has returned.
 type charge struct {
 	*limiter
 	requests []weir.Request
 	rules    []*rule
 	sets     []*policies
 	stated   []int64 // by the handler; -1 if it has not
-	outer    *charge // that of a middleware before this one
+	outer    *charge // the charge of an outer middleware
 	answer   *recorder
 	returned bool
 	mu       sync.Mutex
@@ -96,8 +95,7 @@ func (c *charge) attach(w http.ResponseWriter, r *http.Request) (http.ResponseWr
 	return w, r
 }
 
-// finish settles the charge. The slots of a hijacked connection stay held until
-// it is closed.
+// finish settles the charge. A hijacked connection keeps its slots until it is closed.
 func (c *charge) finish(r *http.Request) {
 	if c.answer == nil || !c.answer.isHijacked() {
 		c.releaseSlots(r.Context())
@@ -112,7 +110,7 @@ func (c *charge) finish(r *http.Request) {
 	c.record(r.Context(), changes, false)
 }
 
-// actual is the true cost under the i-th rule.
+// actual returns the true cost under the i-th rule.
 func (c *charge) actual(i int, r *http.Request) int64 {
 	c.mu.Lock()
 	stated := c.stated[i]
@@ -141,10 +139,10 @@ func (c *charge) releaseSlots(ctx context.Context) {
 	})
 }
 
-// settleWithin bounds a settlement, which goes on after its client has left.
+// settleWithin bounds a settlement, which continues after its client has left.
 const settleWithin = time.Second
 
-// record tells the engine, and tries again if that cannot count twice.
+// record sends the difference to the engine, and retries if a retry cannot count twice.
 func (c *charge) record(ctx context.Context, changes []weir.Request, again bool) {
 	if len(changes) == 0 {
 		return

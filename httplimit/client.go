@@ -10,22 +10,20 @@ import (
 	"strings"
 )
 
-// ClientOptions say how the address of a client is found behind proxies. The zero
-// value takes the address of the connection.
+// ClientOptions configure how a Client finds the address of a client behind proxies. The zero value takes the address
+// of the connection.
 type ClientOptions struct {
-	// Trusted are the proxies whose header is believed: addresses, prefixes such
-	// as 10.0.0.0/8, or "unix" for connections over a Unix socket. The header
-	// of any other peer is ignored.
+	// Trusted are the proxies whose header the Client believes: addresses, prefixes such as 10.0.0.0/8, or "unix" for
+	// connections over a Unix socket. The Client ignores the header of any other peer.
 	Trusted []string
-	// Header is where the proxies tell the address. In X-Forwarded-For and
-	// Forwarded the last address counts that is not of a trusted proxy. Any
-	// other field, such as X-Real-Ip, holds one address, and the proxy must
-	// overwrite what a client sends. Default: X-Forwarded-For.
+	// Header is the field in which the proxies pass the address. In X-Forwarded-For and Forwarded, the client is the
+	// last address that is not a trusted proxy. Any other field, such as X-Real-Ip, holds one address, and the proxy
+	// must overwrite what a client sends. Default: X-Forwarded-For.
 	Header string
-	// IPv6Prefix is how many bits of an IPv6 address make the key, 32 to 128,
-	// because one client has a network of addresses. Default: 64.
+	// IPv6Prefix is the number of bits of an IPv6 address that make the key, 32 to 128, because one client has a
+	// network of addresses. Default: 64.
 	IPv6Prefix int
-	// Logger is told once of each likely mistake. Default: slog.Default().
+	// Logger receives one line for each kind of likely mistake. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -39,7 +37,7 @@ type Client struct {
 	watch      *clientWatch
 }
 
-// NewClient makes a Client. Its errors are *weir.OptionError values joined.
+// NewClient returns a Client. Its errors are joined *weir.OptionError values.
 func NewClient(o ClientOptions) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -51,7 +49,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	}
 	switch {
 	case o.Header != "" && len(o.Trusted) == 0:
-		problems = append(problems, optionError("header", "%s is believed from no one: name the proxies in Trusted", o.Header))
+		problems = append(problems, optionError("header", "%s is set, but no proxy is trusted: name the proxies in Trusted", o.Header))
 	case o.Header != "":
 		c.header = http.CanonicalHeaderKey(o.Header)
 	}
@@ -67,12 +65,12 @@ func NewClient(o ClientOptions) (*Client, error) {
 	return c, nil
 }
 
-// direct is a Client that trusts nobody.
+// direct returns a Client that trusts no proxy.
 func direct(logger *slog.Logger) *Client {
 	return &Client{header: forwardedFor, ipv6Prefix: defaultIPv6Prefix, watch: newClientWatch(logger)}
 }
 
-const defaultIPv6Prefix = 64 // what one client has at the least
+const defaultIPv6Prefix = 64 // the smallest network of one client
 
 const (
 	forwardedFor = "X-Forwarded-For"
@@ -89,7 +87,7 @@ func (c *Client) trust(text string) error {
 	if err != nil {
 		addr, ok := parseAddress(text)
 		if !ok {
-			return optionError("trusted", "%q is no address, prefix or unix", text)
+			return optionError("trusted", "%q is not an address, a prefix or \"unix\"", text)
 		}
 		prefix = netip.PrefixFrom(addr, addr.BitLen())
 	}
@@ -103,8 +101,8 @@ func (c *Client) trust(text string) error {
 	return nil
 }
 
-// Key is the key of a client: its IPv4 address, or the network of its IPv6
-// address. It is empty if there is no address, as on a Unix socket.
+// Key returns the key of a client: its IPv4 address, or the network of its IPv6 address. It is empty if there is no
+// address, as on a Unix socket.
 func (c *Client) Key(r *http.Request) string {
 	key := ""
 	if len(c.trusted) == 0 {
@@ -121,8 +119,8 @@ func (c *Client) Key(r *http.Request) string {
 	return key
 }
 
-// plainIPv4 is the address in a RemoteAddr of IPv4 with a port, which is its own
-// key; empty if it is anything else.
+// plainIPv4 returns the address in a RemoteAddr of IPv4 with a port, which is its own key. It returns the empty text
+// for anything else.
 func plainIPv4(remote string) string {
 	colon := strings.LastIndexByte(remote, ':')
 	if colon < 0 || colon > len("255.255.255.255") {
@@ -134,10 +132,10 @@ func plainIPv4(remote string) string {
 	return remote[:colon]
 }
 
-// Addr is the address of a client. The connection's peer is the client, unless it
-// is a trusted proxy that says otherwise. What a trusted proxy says is read from
-// its end, and ends at the first address that is not trusted. An entry that is no
-// address ends it too: then the request counts for the proxy that let it through.
+// Addr returns the address of a client. This is the peer of the connection, unless the peer is a trusted proxy that
+// names another address. Addr reads the entries of a trusted proxy from the last one back, and stops at the first
+// address that is not trusted. An entry that is not an address stops it too: the request then counts for the proxy
+// that let it through.
 func (c *Client) Addr(r *http.Request) (addr netip.Addr, ok bool) {
 	addr, ok = parseAddress(r.RemoteAddr)
 	if !c.trusts(addr, ok) {

@@ -88,7 +88,7 @@ func TestClientOptionsThatWouldTrustAnyoneAreRefused(t *testing.T) {
 		{httplimit.ClientOptions{Header: "X-Real-Ip"}, "name the proxies in Trusted"},
 		{httplimit.ClientOptions{Trusted: []string{"0.0.0.0/0"}}, "trusts everyone"},
 		{httplimit.ClientOptions{Trusted: []string{"::/0"}}, "trusts everyone"},
-		{httplimit.ClientOptions{Trusted: []string{"localhost"}}, `"localhost" is no address`},
+		{httplimit.ClientOptions{Trusted: []string{"localhost"}}, `"localhost" is not an address`},
 		{httplimit.ClientOptions{Trusted: []string{"::ffff:10.0.0.0/104"}}, "write it as IPv4"},
 		{httplimit.ClientOptions{IPv6Prefix: 16}, "16 is not within 32 and 128"},
 	}

@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// CORS lets scripts in browsers read refusals and the header fields about limits.
-// It is only needed where the handler that answers for CORS stands behind this
-// middleware: one that stands before it has set its fields already, and then the
-// fields about limits are exposed as well.
+// CORS lets scripts in browsers read refusals and the header fields about limits. You need it only if the handler
+// that answers for CORS is inside this middleware. A CORS handler outside it has set its fields already, and this
+// middleware then exposes the fields about limits as well.
 type CORS struct {
-	// Origins may read: such as "https://app.example", or "*" for all.
+	// Origins lists the origins that may read: such as "https://app.example", or "*" for all.
 	Origins []string
-	// Credentials says that they send cookies or other credentials. It excludes "*".
+	// Credentials allows requests with cookies or other credentials. It excludes "*".
 	Credentials bool
 }
 
@@ -23,7 +22,7 @@ func (c *CORS) check() error {
 	return nil
 }
 
-// isPreflight says that a browser asks whether a script may send a request.
+// isPreflight reports whether a browser asks if a script may send a request.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && len(r.Header["Origin"]) > 0 && len(r.Header["Access-Control-Request-Method"]) > 0
 }
@@ -34,12 +33,12 @@ const (
 	exposeHeaders    = "Access-Control-Expose-Headers"
 )
 
-// exposed are the fields that a script wants to read, in any format.
+// exposed lists the fields that a script wants to read, in any format.
 const exposed = "Retry-After, RateLimit, RateLimit-Policy, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, " +
 	"X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset"
 
-// expose adds the fields that let a script read the answer. An admitted answer is
-// left to its handler, which says itself who may read it.
+// expose adds the fields that let a script read the answer. The handler of an admitted request decides itself which
+// origins may read its answer.
 func (l *limiter) expose(h http.Header, r *http.Request, refused bool) {
 	origin := r.Header["Origin"]
 	if len(origin) != 1 || !refused && l.Headers == NoHeaders {

@@ -29,26 +29,25 @@ const (
 	// Legacy has X-RateLimit-Limit, X-RateLimit-Remaining, and
 	// X-RateLimit-Reset in seconds.
 	Legacy
-	// NoHeaders leaves Retry-After alone.
+	// NoHeaders writes no field except Retry-After.
 	NoHeaders
 )
 
-// The names of fields, as http.Header has them.
+// The names of fields, in the form of http.Header.
 const (
 	fieldRateLimit  = "Ratelimit"
 	fieldPolicy     = "Ratelimit-Policy"
 	fieldRetryAfter = "Retry-After"
 )
 
-// single are the fields of the formats that have one number in each: limit,
-// remaining, reset.
+// single holds the names of the formats with one number per field: limit, remaining, reset.
 var single = map[Headers][3]string{
 	Draft06: {"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"},
 	Legacy:  {"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
 }
 
-// writeFields adds the fields of a decision. After another middleware, lists become
-// longer, and the tighter ones of single values stay.
+// writeFields adds the fields of a decision. If an outer middleware has set fields, lists grow, and single fields
+// keep the tighter values.
 func (v *visit) writeFields(h http.Header, d *weir.Decision, p *policy) {
 	if v.Headers == Draft11 {
 		v.writeDraft11(h, d, p)
@@ -79,7 +78,7 @@ func (v *visit) writeFields(h http.Header, d *weir.Decision, p *policy) {
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// lessRemains says that an earlier middleware has told of less.
+// lessRemains reports whether an outer middleware has set a smaller remainder.
 func lessRemains(h http.Header, format Headers, remaining int64) bool {
 	text := ""
 	if format == Draft07 {
@@ -92,7 +91,7 @@ func lessRemains(h http.Header, format Headers, remaining int64) bool {
 	return err == nil && told < remaining
 }
 
-// writeDraft11 makes both fields in one piece of memory.
+// writeDraft11 makes both fields in one allocation.
 func (v *visit) writeDraft11(h http.Header, d *weir.Decision, p *policy) {
 	b := v.buffer[:0]
 	for _, s := range v.sets {
@@ -123,7 +122,7 @@ func (v *visit) writeDraft11(h http.Header, d *weir.Decision, p *policy) {
 	}
 }
 
-// addField adds a value to those of an earlier middleware.
+// addField adds a value to those of an outer middleware.
 func addField(h http.Header, name string, value []string) {
 	if before := h[name]; len(before) > 0 {
 		value = append(before[:len(before):len(before)], value...)
@@ -131,8 +130,8 @@ func addField(h http.Header, name string, value []string) {
 	h[name] = value
 }
 
-// until is t in whole seconds: when a refused request can be tried again, or an
-// admitted client has its whole quota again. It is -1 where nobody knows.
+// until returns t in whole seconds: when a refused request can be retried, or when an admitted client has its whole
+// quota again. It is -1 if that time is unknown.
 func (p *policy) until(d *weir.Decision) int64 {
 	switch {
 	case p.held || d.RetryAfter == weir.Never:

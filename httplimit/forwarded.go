@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxHops bounds how many entries of a header are looked at.
+// maxHops bounds the number of entries that are read from a header.
 const maxHops = 64
 
-// hops are the addresses in the header of trusted proxies, the nearest first.
+// hops yields the addresses in the header of trusted proxies, the nearest first.
 func (c *Client) hops(h http.Header) iter.Seq[string] {
 	values := h[c.header]
 	switch {
@@ -21,10 +21,10 @@ func (c *Client) hops(h http.Header) iter.Seq[string] {
 	case len(values) == 1:
 		return slices.Values(values)
 	}
-	return func(func(string) bool) {} // a single address that is there twice is none
+	return func(func(string) bool) {} // a repeated single address is invalid
 }
 
-// listFromEnd are the entries of a comma separated list, the last one first.
+// listFromEnd yields the entries of a comma separated list, the last one first.
 func listFromEnd(values []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		hops := 0
@@ -42,8 +42,8 @@ func listFromEnd(values []string) iter.Seq[string] {
 	}
 }
 
-// forwardedFromEnd are the for parameters of a Forwarded header (RFC 7239), the
-// last one first. Of a header that is malformed nothing is used.
+// forwardedFromEnd yields the for parameters of a Forwarded header (RFC 7239), the last one first. It yields nothing
+// of a malformed header.
 func forwardedFromEnd(values []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		hops := 0
@@ -61,8 +61,8 @@ func forwardedFromEnd(values []string) iter.Seq[string] {
 	}
 }
 
-// forwardedElements are the for parameters of each element of a value. An element
-// without one is empty, which is no address.
+// forwardedElements returns the for parameters of each element of a value. An element without one is empty, which is
+// not an address.
 func forwardedElements(value string) (elements []string, ok bool) {
 	element := ""
 	for len(value) > 0 {
@@ -95,7 +95,7 @@ func forwardedElements(value string) (elements []string, ok bool) {
 	return elements, true
 }
 
-// tokenOrQuoted reads a token or a quoted string, and returns what follows it.
+// tokenOrQuoted reads a token or a quoted string, and returns the text after it.
 func tokenOrQuoted(text string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(text, `"`) {
 		end := 0
@@ -119,8 +119,8 @@ func tokenOrQuoted(text string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// isToken says that a text is a token of HTTP. What is none would let a client's
-// entry reach into the one that a proxy appends.
+// isToken reports whether a text is a token of HTTP. Other text would let a client's entry reach into the entry that
+// a proxy appends.
 func isToken(text string) bool {
 	for i := range len(text) {
 		if !isTokenByte(text[i]) {

@@ -24,15 +24,14 @@ import (
 	"sync"
 )
 
-// PerClient limits each client address, with a memory engine of its own:
-// New with one rule named "client". The text is what [weir.ParseLimits] reads.
+// PerClient limits each client address, with its own memory engine. It is New with one rule named "client".
+// [weir.ParseLimits] reads the text.
 func PerClient(limits string) (func(http.Handler) http.Handler, error) {
 	return New(Options{Rules: []Rule{{Limit: limits}}})
 }
 
-// PerKey limits each key that the function finds, such as [Header] of
-// "X-Api-Key", with a memory engine of its own: New with one rule named "key".
-// Requests without a key share one budget.
+// PerKey limits each key that the function finds, such as [Header] of "X-Api-Key", with its own memory engine. It is
+// New with one rule named "key". Requests without a key share one limit.
 func PerKey(limits string, key Key) (func(http.Handler) http.Handler, error) {
 	if key == nil {
 		return nil, optionError("key", "is nil: name a function such as Header(\"X-Api-Key\")")
@@ -40,9 +39,8 @@ func PerKey(limits string, key Key) (func(http.Handler) http.Handler, error) {
 	return New(Options{Rules: []Rule{{Limit: limits, Key: key}}})
 }
 
-// New makes a middleware. Every handler that it wraps shares its limits. Its
-// errors are *weir.OptionError, *weir.LimitError and *weir.SyntaxError values
-// joined.
+// New returns a middleware. All handlers that it wraps share its limits. Its errors are joined *weir.OptionError,
+// *weir.LimitError and *weir.SyntaxError values.
 func New(options Options) (func(http.Handler) http.Handler, error) {
 	l, err := newLimiter(options)
 	if err != nil {
@@ -52,11 +50,11 @@ func New(options Options) (func(http.Handler) http.Handler, error) {
 	return func(next http.Handler) http.Handler { return &handler{limiter: l, next: next} }, nil
 }
 
-// limiter is what all handlers of one middleware share. It does not change.
+// limiter holds what all handlers of one middleware share. It does not change.
 type limiter struct {
 	Options
 	rules  []rule
-	names  map[string]bool // of the rules that are no plans
+	names  map[string]bool // of the rules without plans
 	plans  plans
 	watch  *watch
 	visits sync.Pool
@@ -82,7 +80,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.done()
 }
 
-// isFree says that nothing is counted for a request.
+// isFree reports whether a request counts for nothing.
 func (l *limiter) isFree(r *http.Request) bool {
 	return !l.LimitPreflights && isPreflight(r) || l.Skip != nil && l.Skip(r)
 }
@@ -97,7 +95,7 @@ func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case refusal == nil:
 		return v.delay <= 0 || hold(r.Context(), v.delay)
-	case r.Context().Err() != nil: // nobody reads an answer
+	case r.Context().Err() != nil: // the client has left
 		return false
 	}
 	l.answer(w, r, refusal)

@@ -12,9 +12,8 @@ import (
 // A key of more than 256 bytes is replaced by its SHA-256 hash.
 type Key func(*http.Request) string
 
-// Header is the value of a header field, such as X-Api-Key. A client can send any
-// value: use it for fields that an earlier handler has verified, or that a proxy
-// overwrites. A field that is repeated counts as missing.
+// Header returns the value of a header field, such as X-Api-Key. A client can send any value: use it for fields that
+// an earlier handler has verified, or that a proxy overwrites. A repeated field counts as missing.
 func Header(name string) Key {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) string {
@@ -32,11 +31,11 @@ func PathValue(name string) Key {
 	return func(r *http.Request) string { return r.PathValue(name) }
 }
 
-// Everyone is one key for all requests, which share one budget.
+// Everyone is one key for all requests, which share one limit.
 func Everyone(*http.Request) string { return "all" }
 
-// Combine makes one key of several, such as a user and a path value. Different
-// parts never make the same key. If one part is missing, so is the key.
+// Combine makes one key from several, such as a user and a path value. Different parts never make the same key. The
+// key is missing if one part is missing.
 func Combine(keys ...Key) Key {
 	return func(r *http.Request) string {
 		parts := make([]string, len(keys))
@@ -55,8 +54,8 @@ var separators = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
 
 const maxKey = 256 // bytes, of a key that is not hashed
 
-// boundedKey is a key that an engine can hold, so that a client cannot make a
-// request undecidable by sending a long one.
+// boundedKey returns a key that an engine can hold, so that a client cannot make a request undecidable with a long
+// key.
 func boundedKey(key string) string {
 	if len(key) <= maxKey {
 		return key

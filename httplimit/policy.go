@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// policies describe one rule for header fields and refusals. They are made once.
+// policies describe one rule for header fields and refusals. The middleware makes them once.
 type policies struct {
 	rule    *weir.Rule
 	each    []policy
@@ -64,7 +64,7 @@ func (l *limiter) newPolicies(r *weir.Rule) (*policies, error) {
 	return s, nil
 }
 
-// partOf is a rule of some of the limits of r, which shares their states with r.
+// partOf returns a rule of some of the limits of r, which shares their states with r.
 func partOf(r *weir.Rule, some, all []weir.Limit) *weir.Rule {
 	if len(some) == 0 || len(some) == len(all) {
 		if len(some) == 0 {
@@ -72,7 +72,7 @@ func partOf(r *weir.Rule, some, all []weir.Limit) *weir.Rule {
 		}
 		return r
 	}
-	part, _ := weir.NewRule(r.Name(), some...) // what r holds can be held
+	part, _ := weir.NewRule(r.Name(), some...) // the limits of r are valid
 	return part
 }
 
@@ -107,7 +107,7 @@ func newPolicy(limit weir.Limit) policy {
 		return windowPolicy(limit.Rate)
 	case weir.SlidingWindow:
 		p := windowPolicy(limit.Rate)
-		p.reset *= 2 // the window before counts, too
+		p.reset *= 2 // the previous window counts, too
 		return p
 	case weir.SlidingLog:
 		return windowPolicy(limit.Rate)
@@ -130,7 +130,7 @@ func windowPolicy(rate weir.Rate) policy {
 	return policy{capacity: rate.Count, window: rate.Period, reset: rate.Period}
 }
 
-// scaled is how long n units take at a rate, rounded up.
+// scaled returns the time of n units at a rate, rounded up.
 func scaled(n int64, rate weir.Rate) time.Duration {
 	hi, lo := bits.Mul64(uint64(n), uint64(rate.Period))
 	lo, carry := bits.Add64(lo, uint64(rate.Count)-1, 0)
@@ -166,8 +166,7 @@ func joinList(list, item string) string {
 // maxInteger is the largest integer of a structured field.
 const maxInteger = 999_999_999_999_999
 
-// quoted is a string of a structured field. Bytes that it cannot hold are
-// percent-encoded.
+// quoted returns a string of a structured field. It percent-encodes bytes that such a string cannot hold.
 func quoted(name string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -186,7 +185,7 @@ func quoted(name string) string {
 	return b.String()
 }
 
-// tightest is the policy with a capacity; nil if there is none.
+// tightest returns the policy with this capacity; nil if there is none.
 func (s *policies) tightest(capacity int64) *policy {
 	for i := range s.each {
 		if s.each[i].capacity == capacity {
@@ -196,9 +195,9 @@ func (s *policies) tightest(capacity int64) *policy {
 	return nil
 }
 
-// refusing is the policy that a refusal of a cost comes from, since the decision
-// names the rule and not the limit in it: the one with the least remaining, if its
-// units can take as long to come back as the refusal says, or the first that can.
+// refusing returns the policy that refuses a cost, because the decision names only the rule. It is the limit with the
+// least remaining, if its units can take as long to come back as the refusal says, or otherwise the first limit that
+// can.
 func (s *policies) refusing(d *weir.Decision, cost int64) *policy {
 	if p := s.tightest(d.Limit); p != nil && p.canTake(d.RetryAfter, cost) {
 		return p
@@ -216,7 +215,7 @@ func (s *policies) refusing(d *weir.Decision, cost int64) *policy {
 	return longest
 }
 
-// canTake says that a cost can have to wait so long.
+// canTake reports whether a cost can have to wait for d.
 func (p *policy) canTake(d time.Duration, cost int64) bool {
 	if p.held || d == weir.Never {
 		return p.held || cost > p.capacity
@@ -224,7 +223,7 @@ func (p *policy) canTake(d time.Duration, cost int64) bool {
 	return d <= p.reset
 }
 
-// resetAfter is how long the policy alone needs until nothing is used of it.
+// resetAfter returns the time until nothing of the policy is used.
 func (p *policy) resetAfter(d *weir.Decision) time.Duration {
 	reset := d.ResetAfter
 	if p.count > 0 {
@@ -234,7 +233,7 @@ func (p *policy) resetAfter(d *weir.Decision) time.Duration {
 	return min(reset, p.reset)
 }
 
-// seconds are whole seconds, rounded up.
+// seconds returns t in whole seconds, rounded up.
 func seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -250,7 +249,7 @@ type plans struct {
 	count int
 }
 
-// maxPlans bounds the rules that are remembered.
+// maxPlans bounds the number of remembered rules.
 const maxPlans = 4096
 
 // of returns the policies of a plan's rule.

@@ -27,7 +27,7 @@ type Refusal struct {
 	Err      error
 }
 
-// tooMany is the refusal by a limit.
+// tooMany returns the refusal by a limit.
 func tooMany(d *weir.Decision, p *policy) *Refusal {
 	f := &Refusal{Status: http.StatusTooManyRequests, Rule: d.Rule, Decision: *d}
 	if p != nil {
@@ -35,7 +35,7 @@ func tooMany(d *weir.Decision, p *policy) *Refusal {
 	}
 	switch {
 	case p != nil && p.held:
-		f.RetryAfter = time.Second // slots come back when handlers return, which nobody can foresee
+		f.RetryAfter = time.Second // slots come back when handlers return, at an unknown time
 	case d.RetryAfter != weir.Never:
 		f.RetryAfter = max(time.Duration(seconds(d.RetryAfter)), 1) * time.Second
 		if f.RetryAfter < 0 { // hundreds of years
@@ -45,15 +45,15 @@ func tooMany(d *weir.Decision, p *policy) *Refusal {
 	return f
 }
 
-// missingKey is the refusal of a request that has to have a key.
+// missingKey returns the refusal of a request without a required key.
 func missingKey(rule string) *Refusal { return &Refusal{Status: http.StatusBadRequest, Rule: rule} }
 
-// notDecided is the refusal where the engine failed.
+// notDecided returns the refusal after the engine failed.
 func notDecided(err error) *Refusal {
 	return &Refusal{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Err: err}
 }
 
-// answer writes a refusal, or lets the caller's own function do so.
+// answer writes a refusal, or calls Options.Refuse to do so.
 func (l *limiter) answer(w http.ResponseWriter, r *http.Request, f *Refusal) {
 	h := w.Header()
 	if f.RetryAfter > 0 {
@@ -78,15 +78,14 @@ type problem struct {
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// problemType is the type of a status.
+// problemType returns the type of a status.
 var problemType = map[int]string{
 	http.StatusTooManyRequests:    problemTypes + "quota-exceeded",
 	http.StatusServiceUnavailable: problemTypes + "temporary-reduced-capacity",
 }
 
-// Write writes the status and a body: a problem document, or plain text for a
-// client that prefers text, such as a browser. A function for Options.Refuse can
-// call it for what it does not answer itself.
+// Write writes the status and a body: a problem document, or plain text for a client that prefers text, such as a
+// browser. An Options.Refuse function can call it for refusals that it does not answer itself.
 func (f Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Del("Content-Length")
@@ -110,7 +109,7 @@ func (f Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(body, '\n')) // the client may have left
 }
 
-// detail is a sentence or two for the person who reads the answer.
+// detail returns a sentence or two for the person who reads the answer.
 func (f *Refusal) detail() string {
 	switch f.Status {
 	case http.StatusBadRequest:

@@ -10,8 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// visit is one request on its way to a decision. It is used again for later
-// requests.
+// visit is one request on its way to a decision. Later requests reuse it.
 type visit struct {
 	*limiter
 	requests []weir.Request
@@ -28,7 +27,7 @@ func (l *limiter) visit() *visit {
 	return &visit{limiter: l}
 }
 
-// done gives the visit back. Keys are dropped, so that they can be collected.
+// done puts the visit back. It drops the keys, so that they can be collected.
 func (v *visit) done() {
 	clear(v.requests[:cap(v.requests)])
 	v.requests, v.rules, v.sets = v.requests[:0], v.rules[:0], v.sets[:0]
@@ -36,8 +35,8 @@ func (v *visit) done() {
 	v.visits.Put(v)
 }
 
-// gather makes the engine's requests of an HTTP request. It refuses an HTTP request
-// without a key or plan, if the rule says so.
+// gather makes the engine's requests from an HTTP request. It refuses an HTTP request without a key or plan, if the
+// rule says so.
 func (v *visit) gather(r *http.Request) *Refusal {
 	lease := uint64(0)
 	for i := range v.limiter.rules {
@@ -79,7 +78,7 @@ func (v *visit) setOf(r *rule, request *http.Request) (*policies, error) {
 	return v.plans.of(v.limiter, r.Plan(request))
 }
 
-// take asks the engine and sets the header fields of its decision.
+// take makes the decision and sets its header fields.
 func (v *visit) take(h http.Header, r *http.Request) *Refusal {
 	d, err := v.decide(r.Context())
 	if err != nil {
@@ -106,8 +105,8 @@ func (v *visit) take(h http.Header, r *http.Request) *Refusal {
 	return tooMany(&d, p)
 }
 
-// decide asks the engine, for at most Timeout. An engine that takes a time instead
-// of a context needs none, which costs more than a decision in memory.
+// decide makes the decision, within Timeout. An engine that accepts a duration needs no context, which would cost more
+// than a decision in memory.
 func (v *visit) decide(ctx context.Context) (weir.Decision, error) {
 	if e, ok := v.Engine.(weir.WithinTaker); ok {
 		return e.TakeWithin(v.Timeout, v.requests...)
@@ -117,9 +116,8 @@ func (v *visit) decide(ctx context.Context) (weir.Decision, error) {
 	return v.Engine.Take(ctx, v.requests...)
 }
 
-// undecided is the refusal of a request that nobody decided; nil if it is to be
-// admitted all the same. A request that no engine could decide is never admitted:
-// the client may have made it so.
+// undecided returns the refusal of an undecided request, or nil to admit it. It never admits a request that no engine
+// could decide, because the client may have made it so.
 func (v *visit) undecided(r *http.Request, err error) *Refusal {
 	v.requests = v.requests[:0] // nothing is held
 	if r.Context().Err() == nil {
@@ -134,7 +132,7 @@ func (v *visit) undecided(r *http.Request, err error) *Refusal {
 	return notDecided(err)
 }
 
-// releaseUnknown releases slots that may have been taken by a call that failed. The
+// releaseUnknown releases slots that a failed call may have taken. The
 // client does not wait for it, because the engine may hang.
 func (v *visit) releaseUnknown(ctx context.Context, err error) {
 	for i := range v.requests {
@@ -145,7 +143,7 @@ func (v *visit) releaseUnknown(ctx context.Context, err error) {
 	}
 }
 
-// isCharged says that something is to be settled when the handler returns.
+// isCharged reports whether there is something to settle when the handler returns.
 func (v *visit) isCharged() bool {
 	for i := range v.requests {
 		if r := v.rules[i]; r.After != nil || r.Settled || v.sets[i].slots != nil {
@@ -155,8 +153,7 @@ func (v *visit) isCharged() bool {
 	return false
 }
 
-// binding is the policy that a decision is about; nil if its rule has no limit to
-// speak of.
+// binding returns the policy of a decision, or nil if its rule has no limit to describe.
 func (v *visit) binding(d *weir.Decision) *policy {
 	at := 0
 	for i := range v.requests {

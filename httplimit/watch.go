@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// mistake is a likely mistake in the configuration. Each is told once.
+// mistake is a likely mistake in the configuration. Each is logged once.
 type mistake int
 
 const (
@@ -29,7 +29,7 @@ const (
 	mistakes
 )
 
-// advice says of each mistake what it is, and where to read on.
+// advice describes each mistake and where to read about it.
 var advice = [mistakes]string{
 	madeInRequest:    "httplimit: a middleware was made within a request, so its limits begin anew each time: make it once, when the program starts; see docs/http.md#made-within-a-request",
 	countedTwice:     "httplimit: two middlewares count a request under the same rule and key on the same engine, so it costs twice: remove one or rename its rule; see docs/http.md#counted-twice",
@@ -42,10 +42,10 @@ var advice = [mistakes]string{
 	oneAddress:       "httplimit: all requests so far came from one address: if it is a proxy, name it in ClientOptions.Trusted; see docs/http.md#behind-a-proxy",
 }
 
-// watched is how many requests are looked at. Later ones cost nothing.
+// watched is the number of requests that are inspected. Later ones cost nothing.
 const watched = 1000
 
-// watch tells a logger of likely mistakes, and of an engine that fails.
+// watch logs likely mistakes, and an engine that fails.
 type watch struct {
 	logger *slog.Logger
 	left   atomic.Int64
@@ -60,7 +60,7 @@ func newWatch(logger *slog.Logger) *watch {
 	return w
 }
 
-// looks says whether one more request is to be looked at.
+// looks reports whether to inspect one more request.
 func (w *watch) looks() bool { return w.left.Load() > 0 && w.left.Add(-1) >= 0 }
 
 func (w *watch) say(m mistake, arguments ...any) {
@@ -77,11 +77,10 @@ func (w *watch) failed(err error) {
 	}
 }
 
-// saidMade holds back further lines about middlewares that are made within
-// requests, since each of them is a new one.
+// saidMade suppresses further lines about middlewares made within requests, because each of them is a new one.
 var saidMade sync.Once
 
-// madeInRequest notices a middleware that is made by a handler.
+// madeInRequest notices a middleware made by a handler.
 func (w *watch) madeInRequest() {
 	var callers [128]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
@@ -94,20 +93,18 @@ func (w *watch) madeInRequest() {
 	}
 }
 
-// mark is what a middleware counted for a request, for those behind it.
+// mark is what a middleware counted for a request, for the middlewares inside it.
 type mark struct {
 	engine   weir.Engine
 	requests []weir.Request
 	outer    *mark
 }
 
-// marks are those of requests under way that are looked at, by their URL, which
-// copies of a request share. A context would be a cleaner place, but it would make
-// handlers see another *http.Request at first than later.
+// marks holds the marks of current requests by their URL, which copies of a request share. A context would be a
+// cleaner place, but handlers would then see another *http.Request at first than later.
 var marks sync.Map // *url.URL to *mark
 
-// look looks at an admitted request, and leaves a mark for middlewares behind this
-// one until the function is called.
+// look inspects an admitted request, and leaves a mark for inner middlewares until the function is called.
 func (w *watch) look(v *visit, r *http.Request) (done func()) {
 	found, _ := marks.Load(r.URL)
 	outer, _ := found.(*mark)
@@ -134,8 +131,7 @@ func (w *watch) look(v *visit, r *http.Request) (done func()) {
 	}
 }
 
-// lookAtKeys remembers which rules have found a key, and tells at the end of those
-// that never have.
+// lookAtKeys remembers which rules have found a key, and finally logs the others.
 func (w *watch) lookAtKeys(v *visit) {
 	for i := range v.limiter.rules {
 		rule := &v.limiter.rules[i]
@@ -162,13 +158,13 @@ func (m *mark) counts(e weir.Engine, q *weir.Request) bool {
 	return false
 }
 
-// sameEngine compares engines, of which some types cannot be compared.
+// sameEngine compares engines. Some engine types are not comparable.
 func sameEngine(a, b weir.Engine) (same bool) {
 	defer func() { _ = recover() }()
 	return a == b
 }
 
-// clientWatch looks at where the first requests came from.
+// clientWatch inspects the addresses of the first requests.
 type clientWatch struct {
 	watch
 	first atomic.Pointer[string]
@@ -181,7 +177,7 @@ func newClientWatch(logger *slog.Logger) *clientWatch {
 	return w
 }
 
-// look looks at the address of a request and at what proxies say of it.
+// look inspects the address of a request and the header of its proxies.
 func (w *clientWatch) look(c *Client, r *http.Request, key string) {
 	w.lookAtAddress(key)
 	if len(c.trusted) == 0 && !c.unix {
@@ -211,7 +207,7 @@ func (w *clientWatch) look(c *Client, r *http.Request, key string) {
 	}
 }
 
-// lookAtAddress tells of one address for all requests when it has seen enough.
+// lookAtAddress logs a single address for all requests when it has seen enough.
 func (w *clientWatch) lookAtAddress(key string) {
 	if !w.first.CompareAndSwap(nil, &key) && *w.first.Load() != key {
 		w.other.Store(true)

@@ -21,7 +21,7 @@ type recorder struct {
 // Unwrap is for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader passes a status on. Informational ones come before the answer.
+// WriteHeader passes a status on. Informational statuses come before the answer.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
@@ -50,7 +50,7 @@ func (w *recorder) wrote(n int64) {
 	w.bytes += n
 }
 
-// statusCode is the status of the answer, also where the handler wrote nothing.
+// statusCode returns the status of the answer, even if the handler wrote nothing.
 func (w *recorder) statusCode() int {
 	switch {
 	case w.status != 0:
@@ -83,9 +83,8 @@ func (w *recorder) readFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// wrapped is the recorder with the abilities of the writer below it, for callers
-// that ask by type assertion: those of net/http's HTTP/1 and HTTP/2 writers, and
-// of what other middlewares make of them.
+// wrapped returns the recorder with the abilities of the writer below it, for callers that ask by type assertion. It
+// covers the abilities of net/http's HTTP/1 and HTTP/2 writers, and those that other middlewares keep of them.
 func (w *recorder) wrapped() http.ResponseWriter {
 	_, flushes := below[http.Flusher](w.ResponseWriter)
 	_, hijacks := below[http.Hijacker](w.ResponseWriter)
@@ -106,7 +105,7 @@ func (w *recorder) wrapped() http.ResponseWriter {
 	return w
 }
 
-// below finds an ability as http.ResponseController does.
+// below finds an ability in the way of http.ResponseController.
 func below[T any](w http.ResponseWriter) (able T, ok bool) {
 	for {
 		if able, ok = w.(T); ok {
@@ -155,8 +154,7 @@ func (c *heldConn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn is the connection below, as tls.Conn has it. Closing that one releases
-// nothing.
+// NetConn returns the connection below, as in tls.Conn. Closing that one releases nothing.
 func (c *heldConn) NetConn() net.Conn { return c.Conn }
 
 // ReadFrom lets the connection below copy in its own way.
