@@ -278,7 +278,7 @@ var forbidden = []struct {
 		"bench/internal/workload": "keys are drawn",
 		"bench/hostile":           "attacks and honest requests are drawn",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",
-		".":                       "jitter of those who waited, and the identity of a lease",
+		".":                       "jitter of waiting callers, and the identity of a lease",
 		"internal/memory":         "which decisions are samples",
 		"internal/redistest":      "where to look for a free port",
 		"simulate":                "arrivals of made-up traffic are drawn, from a given seed",

@@ -144,7 +144,7 @@ func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
 		b.Settle(t.Context(), 1)
 		time.Sleep(10*time.Second - 1)
 		if lim.Allow() {
-			t.Error("Allow overtook the unit that was told to go 1ns later")
+			t.Error("Allow overtook the unit with a release time 1ns later")
 		}
 		time.Sleep(time.Nanosecond)
 		if !lim.Allow() || lim.Allow() {
@@ -181,8 +181,7 @@ func TestForgottenBookingIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
 	})
 }
 
-// A booking behind those who wait is told when their turns will have come, goes
-// then, and takes no more than its units.
+// A booking behind waiting callers gets the time of its turn, is released then, and takes no more than its units.
 func TestBookingBehindWaitersIsToldItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 1})
@@ -226,7 +225,7 @@ func TestBookingInLineIsCancelledWithoutDebt(t *testing.T) {
 				t.Errorf("told %v, want %v", b.Decision.Delay, b.want)
 			}
 		}
-		first.Cancel(t.Context()) // older than what was told since: nothing comes back
+		first.Cancel(t.Context()) // older than a later release time: nothing comes back
 		if got := mustReserve(t, lim, 1); got.Decision.Delay != 7*time.Second {
 			t.Errorf("told %v, want 7s: an older booking came back", got.Decision.Delay)
 		} else {

@@ -37,7 +37,7 @@ func TestTimeThatRunsBackMintsNothing(t *testing.T) {
 	}
 }
 
-func TestChangedLimitMovesThoseWhoWait(t *testing.T) {
+func TestSetLimitReschedulesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
 		lim.Allow()
@@ -77,8 +77,7 @@ func TestBucketSpentAtTheStartIsUbersLimiterWithSlack(t *testing.T) {
 	})
 }
 
-// Guava's "the next one pays": a cost of any size goes at once, and whoever comes
-// after it waits for it.
+// Guava's "the next one pays": a cost of any size is admitted at once, and the next caller waits for it.
 func TestBurstyLetsTheNextOnePay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.Bursty{Rate: weir.PerSecond(1), Over: time.Second})

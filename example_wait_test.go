@@ -45,8 +45,8 @@ func ExampleRateGate() {
 	// 0s 0s 100ms 100ms 200ms 200ms 300ms 300ms 400ms 400ms 500ms 500ms 600ms 600ms 700ms 700ms 800ms 800ms 900ms 900ms
 }
 
-// One gate shared by goroutines: whoever starts work passes it, and together they
-// never start more than 5 in any tenth of a second.
+// One gate is shared by goroutines: each passes it before it starts work. Together they never start more than 5 in
+// any tenth of a second.
 func ExampleLimiter_Wait() {
 	gate, err := weir.New(weir.RateGate{Rate: weir.Per(5, 100*time.Millisecond)})
 	if err != nil {

@@ -28,12 +28,10 @@ type guavaLine struct {
 	}
 }
 
-// TestWaitPassesGuavasVectors runs what Guava did through Wait, WaitMax and
-// SetLimit in virtual time: everyone sleeps as long as Guava's callers had to.
-// A scenario ends early where a limit cannot be expressed as a Rate and a
-// Duration, where a wait is longer than time itself, or where the rate changes
-// while someone waits: Guava lets those go on as they were told, and Weir plans
-// them anew.
+// TestWaitPassesGuavasVectors runs Guava's scenarios through Wait, WaitMax and SetLimit in virtual time: every caller
+// sleeps as long as Guava's callers had to. A scenario ends early where a limit cannot be expressed as a Rate and a
+// Duration, where a wait is longer than time itself, or where the rate changes while a caller waits: Guava keeps the
+// release times of waiting callers, and Weir reschedules them.
 func TestWaitPassesGuavasVectors(t *testing.T) {
 	played, ops := 0, 0
 	for _, file := range limittest.Files(t) {

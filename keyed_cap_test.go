@@ -85,7 +85,7 @@ func TestKeysWithoutRoomWaitAndBookOnTheBudgetTheyShare(t *testing.T) {
 		synctest.Wait()
 		k.Close()
 		if err := <-waiting; !errors.Is(err, weir.ErrClosed) {
-			t.Errorf("who waited without room when it closed got %v, want ErrClosed", err)
+			t.Errorf("a caller without room at Close got %v, want ErrClosed", err)
 		}
 	})
 }

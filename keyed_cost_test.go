@@ -19,7 +19,7 @@ func TestKeyCost(t *testing.T) {
 	} {
 		busy, waiting, further := costOfWaiting(t, limit)
 		idle := costOfIdle(t, limit)
-		t.Logf("%v: %d bytes for a busy key, %d with one who waits, %d for each further one; %d KiB after 200000 keys that are idle now",
+		t.Logf("%v: %d bytes for a busy key, %d with one waiting caller, %d for each further one; %d KiB after 200000 keys that are idle now",
 			limit, busy, busy+waiting, further, idle>>10)
 		if busy > 512 || busy+waiting > 1536 || further > 640 || idle > 2<<20 {
 			t.Errorf("%v: more than 512, 1536 and 640 bytes, and 2048 KiB", limit)

@@ -27,7 +27,7 @@ var cappedLimits = []weir.Limit{
 
 func still() int64 { return 1_700_000_000_000_000_000 }
 
-// unitsOf is how many of so many units of one key are admitted, one by one.
+// unitsOf asks for units of one key one by one, and returns how many are admitted.
 func unitsOf(t testing.TB, e weir.Engine, rule *weir.Rule, key string, units int) (n int) {
 	t.Helper()
 	for range units {
@@ -206,8 +206,7 @@ func TestRoomComesBackWhenKeysAreIdle(t *testing.T) {
 				full++
 			}
 		}
-		// Each of the 320 has its own two units, but those whose shard is full
-		// of others: at least nine of ten.
+		// Each of the 320 has its own two units, except those whose shard is full of other keys: at least nine of ten.
 		if full < 2*320*9/10 {
 			t.Errorf("%v: 320 keys got %d units where idle keys made room, want nearly %d", limit, full, 2*320)
 		}

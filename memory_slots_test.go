@@ -79,9 +79,8 @@ func TestNewKeysAreRefusedWithTheReasonWhereSlotsWithoutALeaseFillTheTable(t *te
 	}
 }
 
-// Every slot that comes back makes room, also after a restart: nothing is held by
-// nobody. The first does so at once, for the rest a full shard looks through a
-// segment each millisecond.
+// Every slot that comes back makes room, also after a restart: no slot is held without a holder. The first does so at
+// once; for the rest a full shard looks through a segment each millisecond.
 func TestSlotsWithoutALeaseThatComeBackMakeRoomForNewKeys(t *testing.T) {
 	const most = 640
 	rule, now := cappedRule(t, slotsForever), still()
@@ -134,7 +133,7 @@ func TestReservedSlotsWithoutALeaseMakeRoomWhenCancelled(t *testing.T) {
 	}
 }
 
-// Slots with a lease come back in time whoever holds them, so they are shared.
+// Slots with a lease come back in time whatever their holders do, so they are shared.
 func TestSlotsWithALeaseAreSharedWhereKeysFindNoRoom(t *testing.T) {
 	now := still()
 	rule := cappedRule(t, weir.Concurrency{Slots: 2, Lease: 2e9})

@@ -20,7 +20,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// everyLimit has one limit of each kind, and those whose states fit no word.
+// everyLimit has one limit of each kind, and limits whose states do not fit in one word.
 var everyLimit = []weir.Limit{
 	weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 5},
 	weir.TokenBucket{Rate: weir.PerSecond(11), Burst: 7}, // a denominator that no word has
@@ -181,7 +181,7 @@ func TestIdleKeysAreNotSavedNorLoaded(t *testing.T) {
 	clock := func() int64 { return now }
 	m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
 	fresh := len(saved(t, m))
-	for i, limit := range everyLimit[:len(everyLimit)-1] { // what is held for ever is never idle
+	for i, limit := range everyLimit[:len(everyLimit)-1] { // slots without a lease are never idle
 		for k := range 50 {
 			spend(t, m, mustRule(t, fmt.Sprint("r", i), limit).For(fmt.Sprint("k", k), 1))
 		}
@@ -196,9 +196,8 @@ func TestIdleKeysAreNotSavedNorLoaded(t *testing.T) {
 	}
 }
 
-// TestLoadedStatesOfRulesNobodyAsksAreForgotten fills shards with other keys
-// until they look for what is idle.
-func TestLoadedStatesOfRulesNobodyAsksAreForgotten(t *testing.T) {
+// TestLoadedStatesOfUnusedRulesAreForgotten fills shards with other keys until they look for idle ones.
+func TestLoadedStatesOfUnusedRulesAreForgotten(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	clock := func() int64 { return now }
 	for _, limit := range everyLimit[:len(everyLimit)-1] {
@@ -222,7 +221,7 @@ func TestLoadedStatesOfRulesNobodyAsksAreForgotten(t *testing.T) {
 	}
 }
 
-// TestOldBasesMoveOn loads after so many years that words would soon not fit.
+// TestOldBasesMoveOn loads a snapshot so late that words would soon not fit.
 func TestOldBasesMoveOn(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	clock := func() int64 { return now }
@@ -288,7 +287,7 @@ func TestSaveGoesOnBesideDecisions(t *testing.T) {
 	for range 30 {
 		loaded := loaded(t, saved(t, m), clock)
 		for k := range keys {
-			// Nobody knows the exact count, but none was ever below this.
+			// The exact count is unknown, but it was never below this.
 			if got := used(loaded, k); got < 1<<30-200 || got > 1<<30+500 {
 				t.Fatalf("key %d: %d used in the snapshot, want %d to %d", k, got, 1<<30-200, 1<<30+500)
 			}

@@ -68,7 +68,7 @@ func TestBusyClassesShareByWeightInUnits(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			lim := mustNew(t, test.limit, weir.Options{Weights: test.weights})
-			lim.Take(min(20, lim.Peek(0).Remaining)) // what nobody waits for goes to whoever comes first
+			lim.Take(min(20, lim.Peek(0).Remaining)) // free units go to the first caller
 			got := shares(t, lim, 30*time.Second, test.crowds...)
 			checkShares(t, fmt.Sprint(test), got, test.weights)
 		})

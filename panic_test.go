@@ -163,7 +163,7 @@ func TestABookingIsCancelledInTimeThoughTheClockPanics(t *testing.T) {
 	})
 }
 
-// What was taken comes back, though nobody can say what limit the key has now.
+// Units come back after a panic, although the limit of the key is unknown then.
 func TestALimitFunctionThatPanicsKeepsNoUnits(t *testing.T) {
 	for _, limit := range []weir.Limit{weir.Concurrency{Slots: 1}, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 1}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,9 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// A gate refuses whoever comes with a time before the newest that it let go. On
-// the limiter's own clock nobody does: two who read it at once and reach the
-// lock the other way round are decided as if they had read it there.
+// A gate refuses a caller with a time before its newest release. On the limiter's own clock that does not happen: two
+// callers that read the clock at once and reach the lock in the other order are decided as if they had read it there.
 func TestNobodyIsRefusedForReadingTheClockJustBeforeAnother(t *testing.T) {
 	const budget = 1 << 40
 	gate := weir.RateGate{Rate: weir.Per(budget, 366*24*time.Hour)}

@@ -66,8 +66,8 @@ func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
 	return limiterAnswer(booking.Decision)
 }
 
-// allow is the answer of TakeAt. AllowAt is the same as a bool, save that it
-// takes nothing where the answer is to come later.
+// allow returns the answer of TakeAt. AllowAt returns the same as a bool, except that it takes nothing if the answer
+// is to come later.
 func (w twins) allow(t time.Time, cost int64) limittest.Answer {
 	took := w.takes.TakeAt(t, cost)
 	allowed := w.allows.AllowAt(t, cost)

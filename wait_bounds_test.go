@@ -46,8 +46,7 @@ func TestNoScheduleOfWaitersBreaksABound(t *testing.T) {
 	}
 }
 
-// A bound says whether so many units may go in [from, to], where both are the
-// instants of releases.
+// A bound reports whether a number of units may be released in [from, to], where both are the instants of releases.
 var bounds = map[string]func(l weir.Limit, from, to, units int64) bool{
 	"TokenBucket": func(l weir.Limit, from, to, units int64) bool {
 		b := l.(weir.TokenBucket) // a release is rounded up by less than 1 ns
@@ -82,8 +81,8 @@ func checkBound(t *testing.T, limit weir.Limit, went []moved, holds func(l weir.
 	}
 }
 
-// A line that has just run dry may still be kept for those who come straight
-// back. What is recorded or booked meanwhile counts for the bounds of later waits.
+// A line that has just run dry may be kept for callers that come straight back. Units recorded or booked meanwhile
+// count for the bounds of later waits.
 func TestBoundOfAWaitCountsWhatCameAfterALateTimer(t *testing.T) {
 	for name, use := range map[string]func(*weir.Limiter){
 		"record":  func(l *weir.Limiter) { l.Record(10) },

@@ -43,7 +43,7 @@ func closables(t *testing.T, limit weir.Limit, options weir.Options) map[string]
 	}
 }
 
-func TestCloseKeepsTheInstantsThatWereTold(t *testing.T) {
+func TestCloseKeepsReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range closables(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.Options{}) {
 			for c.allow() {

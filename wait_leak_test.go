@@ -24,7 +24,7 @@ func TestWaitingStartsNoGoroutine(t *testing.T) {
 		runtime.Gosched()
 	}
 	if now := runtime.NumGoroutine(); now > before+100 {
-		t.Errorf("%d goroutines for 100 callers who wait", now-before)
+		t.Errorf("%d goroutines for 100 waiting callers", now-before)
 	}
 	cancel()
 	all.Wait()
@@ -43,8 +43,7 @@ func soon(come func() bool) bool {
 	return false
 }
 
-// A timer that is set keeps what it calls alive. A limiter that nobody refers
-// to any more is collected, so no timer of it is left.
+// A set timer keeps what it calls alive. An unreferenced limiter is collected, so no timer of it is left.
 func TestNoTimerIsLeftAfterTheLastWaiter(t *testing.T) {
 	for name, leave := range map[string]func(lim *weir.Limiter, cancel context.CancelFunc){
 		"cancelled": func(_ *weir.Limiter, cancel context.CancelFunc) { cancel() },

@@ -107,7 +107,7 @@ func schedule(r *rand.Rand, family slowFamily, limit weir.Limit, unit int64) []e
 type played struct {
 	outcome map[int]string
 	allowed []bool
-	moved   []moved // by who was let go or allowed, of the Limiter only
+	moved   []moved // by each released or allowed caller, of the Limiter only
 }
 
 func compareWithSlowModel(t *testing.T, family slowFamily, seed uint64) {
@@ -155,8 +155,7 @@ func shortest(events []event, fails func([]event) bool) []event {
 	return events
 }
 
-// endOfSchedule is when a schedule is over: whoever still waits then does so
-// for ever.
+// endOfSchedule is when a schedule is over: callers that still wait then would wait permanently.
 const endOfSchedule = 1000 * time.Hour
 
 // playOnLimiter runs the schedule on a real Limiter. It takes endOfSchedule of

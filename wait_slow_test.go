@@ -38,7 +38,7 @@ type slowWaiter struct {
 	max        time.Duration
 }
 
-// slowLine is a limit and those who wait for it.
+// slowLine is a limit and its waiting callers.
 type slowLine struct {
 	family slowFamily
 	limit  weir.Limit
@@ -69,7 +69,7 @@ func (l *slowLine) advance(now int64, tell func(who int, at int64, fits bool)) {
 	}
 }
 
-// need is how long a newcomer would wait if nobody else came.
+// need returns how long a newcomer would wait if no other caller came.
 func (l *slowLine) need(now, n int64) (need int64) {
 	ahead := slowLine{state: l.state.clone(), queue: slices.Clone(l.queue), since: l.since}
 	ahead.queue = append(ahead.queue, slowWaiter{who: -1, n: n, arrived: now})
@@ -81,7 +81,7 @@ func (l *slowLine) need(now, n int64) (need int64) {
 	return need
 }
 
-// room says whether a leaky bucket takes n more behind those who wait.
+// room reports whether a leaky bucket takes n more behind its waiting callers.
 func (l *slowLine) room(now, n int64) bool {
 	if _, leaky := l.state.(*slowLeaky); !leaky {
 		return true
@@ -104,7 +104,7 @@ func (l *slowLine) cancel(who int, now int64) (found bool) {
 	return false
 }
 
-// advanceAll is advance, and those whose longest wait ends until now leave.
+// advanceAll works like advance, and callers whose longest wait ends until now leave.
 func (l *slowLine) advanceAll(now int64, p *played, tell func(who int, at int64, fits bool)) {
 	for {
 		ends := now + 1

@@ -20,10 +20,9 @@ const (
 	stressUnit    = time.Second / stressRate
 )
 
-// Ten thousand callers wait on the real clock while others are cancelled,
-// refused and recorded. Nobody is forgotten, nobody overtakes, and the state
-// accounts for every unit. A machine that is too busy to disturb them before
-// they are gone tries again.
+// Ten thousand callers wait on the real clock while others are cancelled, refused and recorded. No caller is
+// forgotten, no caller overtakes, and the state accounts for every unit. If the machine is too busy to disturb them
+// before they are released, the test tries again.
 func TestTenThousandWaitersUnderStress(t *testing.T) {
 	for range 20 {
 		if stressOnce(t) || t.Failed() {
@@ -34,7 +33,7 @@ func TestTenThousandWaitersUnderStress(t *testing.T) {
 }
 
 func stressOnce(t *testing.T) (contended bool) {
-	const debt = 30 * stressRate // nobody goes before all have come
+	const debt = 30 * stressRate // no release before all have come
 	lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(stressRate), Burst: 1})
 	began := time.Now()
 	lim.RecordAt(began, debt)
@@ -93,7 +92,7 @@ func (s *stress) wait(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			s.late.Add(1)
 		}
-		// Whoever came with an earlier hundred is gone by now.
+		// The callers of earlier hundreds are gone by now.
 		if i%16 == 0 && s.lim.Waiting() > stressWaiters-i/100*100 {
 			s.overtaken.Add(1)
 		}
@@ -215,8 +214,8 @@ func TestFullQueueRefusesAndCloseWakesEveryKey(t *testing.T) {
 	})
 }
 
-// Whoever comes to wait while Close runs is woken as well: on the real clock,
-// since it is the race that is tried.
+// A caller that comes to wait while Close runs is woken as well. The test uses the real clock, because it tries a
+// race.
 func TestCloseMissesNobodyWhoIsJustComing(t *testing.T) {
 	for range 200 {
 		k := mustKeyed[int](t, weir.FixedWindow{Rate: weir.PerDay(1)})

@@ -134,7 +134,7 @@ func TestCancelledWaiterLeavesNoDebtAndThoseBehindMoveForward(t *testing.T) {
 	})
 }
 
-func TestNobodyOvertakesThoseWhoWait(t *testing.T) {
+func TestAllowDoesNotOvertakeWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 10})
 		lim.AllowN(5)

@@ -132,8 +132,8 @@ func (v *visit) undecided(r *http.Request, err error) *Refusal {
 	return notDecided(err)
 }
 
-// releaseUnknown releases slots that a failed call may have taken. The
-// client does not wait for it, because the engine may hang.
+// releaseUnknown releases slots that a failed call may have taken. The client does not wait for it, because the
+// engine may hang.
 func (v *visit) releaseUnknown(ctx context.Context, err error) {
 	for i := range v.requests {
 		if v.sets[i].slots != nil && weir.MayHaveCounted(err) {

@@ -124,7 +124,7 @@ func TestPacedChannelsGiveSlotsBack(t *testing.T) {
 					t.Errorf("%s: got %d, want %d", pacer, v, i)
 				}
 			}
-			synctest.Wait() // the fourth has its slot, and nobody to take it
+			synctest.Wait() // the fourth has its slot, and no caller takes it
 			if left := p.Record(0).Remaining; left != 0 {
 				t.Errorf("%s: %d slots free while a value is offered", pacer, left)
 			}

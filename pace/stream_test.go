@@ -113,7 +113,7 @@ func TestPacedStreamsMoveTheSameBytes(t *testing.T) {
 	})
 }
 
-// bits delivers so many bytes with each Read.
+// bits delivers each bytes with every Read.
 type bits struct{ each, left int }
 
 func (b *bits) Read(p []byte) (int, error) {

@@ -132,15 +132,15 @@ func TestWhoIsCancelledLeavesOthersAlone(t *testing.T) {
 	for range patient {
 		stayed.Go(func() {
 			if d, err := engine.Take(context.Background(), rule.For("k", 1)); err != nil || !d.Allowed {
-				t.Errorf("Take of a caller who waits: got %+v and %v, want it admitted", d, err)
+				t.Errorf("Take of a waiting caller: got %+v and %v, want it admitted", d, err)
 			}
 		})
 	}
 	left.Wait()
 	server.Cont()
 	stayed.Wait()
-	// Whoever left before his question was sent took nothing; what was sent is
-	// given back as its answer comes.
+	// A caller that left before its request was sent took nothing. The engine gives back what was sent when its answer
+	// comes.
 	eventually(t, "what the impatient took is given back", func() string {
 		d, err := engine.Peek(t.Context(), rule.For("k", 0))
 		if err != nil || d.Remaining != 1000-1-patient {

@@ -39,8 +39,7 @@ func times(t *testing.T) int {
 	return n
 }
 
-// duels runs so many rounds of random operations through both engines and
-// compares every field of every answer.
+// duels runs rounds of random operations through both engines and compares every field of every answer.
 func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv(seedVariable); text != "" {

@@ -136,7 +136,7 @@ func hangingUp(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// A caller who would wait for ever waits for the timeout of the URL.
+// A caller without a deadline waits for the timeout of the URL.
 func TestAServerThatHangsIsGivenUpWithoutADeadline(t *testing.T) {
 	for _, callers := range []int{1, 16} { // alone on a connection, and many on each
 		server := redistest.Start(t)

@@ -166,7 +166,7 @@ func TestACallThatCloseInterruptsMayHaveBeenCounted(t *testing.T) {
 	server.Cont()
 	d, err := openFor(t, "redis://"+server.Addr, Options{}).Peek(t.Context(), rule.For("k", 0))
 	if spent := 999 - d.Remaining; err != nil || spent > counted || counted == 0 {
-		t.Errorf("%d units were spent (%v), and %d of 40 callers were told that they may have been", spent, err, counted)
+		t.Errorf("%d units were spent (%v), and %d of 40 callers got an error that they may have been", spent, err, counted)
 	}
 	_, err = engine.Take(t.Context(), rule.For("k", 1))
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Closed || failed.Counted {

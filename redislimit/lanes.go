@@ -9,19 +9,17 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// across decides requests whose keys are on different lanes of a cluster, which
-// no script can do at once: lane by lane, lowest first, so that those who want
-// the same lanes meet at the first. If a later lane refuses, what was taken
-// before is undone. If it has room for fewer times, the surplus is undone. Until
-// then others find it taken and may be refused; and if this process dies in
-// between, it stays spent. Nothing is ever admitted too much.
+// across decides requests whose keys are in different lanes of a cluster, which no script can decide at once. It goes
+// lane by lane, lowest first, so that callers of the same lanes contend at the first. If a later lane refuses, it
+// undoes what it took before. If a later lane has room for fewer times, it undoes the surplus. Until then other
+// callers may be refused, and if this process dies, the units stay spent. The limit never admits too much.
 func (e *Engine) across(ctx context.Context, o op, q decision, requests []weir.Request) (times int64, _ weir.Decision, err error) {
 	lanes := byLane(q.parts)
 	taken := make([]decision, 0, len(lanes))
 	times = q.count()
 	for _, own := range lanes {
 		ask := decision{op: q.op, times: times}
-		if times == 0 { // refused: only for the answer
+		if times == 0 { // refused: only completes the answer
 			ask = decision{op: opPeek}
 		}
 		d, err := e.askLane(ctx, ask, own)
@@ -54,7 +52,7 @@ func (e *Engine) across(ctx context.Context, o op, q decision, requests []weir.R
 	return times, answer(o, all, requests), nil
 }
 
-// byLane groups the parts by lane, in the order of the lanes.
+// byLane groups the parts by lane, in lane order.
 func byLane(parts []part) [][]part {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(a.lane, b.lane) })
@@ -70,8 +68,7 @@ func byLane(parts []part) [][]part {
 	return lanes
 }
 
-// askLane has one decision about parts of one lane answered, and copies what was
-// measured into them.
+// askLane makes one decision about parts of one lane and copies the measurements into them.
 func (e *Engine) askLane(ctx context.Context, ask decision, parts []part) (decision, error) {
 	s := e.submission()
 	ask.parts = slices.Clone(parts)
@@ -88,8 +85,8 @@ func (e *Engine) askLane(ctx context.Context, ask decision, parts []part) (decis
 	return d, d.err
 }
 
-// undo undoes what the first lanes took beyond the given number of times, and
-// measures what that left. It is done even if ctx ends meanwhile.
+// undo undoes what the first lanes took beyond the given number of times, and measures the rest. It continues after
+// ctx has ended.
 func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, times int64) error {
 	back := map[int]*submission{} // by lane
 	for i := range taken {
@@ -127,7 +124,7 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, tim
 	return nil
 }
 
-// giveBack undoes up to the given number of times on each lane, without waiting.
+// giveBack undoes up to the given number of times on each lane. It does not wait for the answers.
 func (e *Engine) giveBack(taken []decision, times int64) {
 	for i := range taken {
 		if back := min(times, taken[i].count()); back > 0 {

@@ -56,8 +56,8 @@ func TestAServerIsReachedByItsSocketAndAPasswordOfAFile(t *testing.T) {
 	}
 }
 
-// A server whose certificate an authority of its own has signed, for a name that
-// is not its address, and who asks for a certificate, too.
+// A server has a certificate that its own authority has signed, for a name that is not its address. It requires
+// client certificates, too.
 func TestAServerOfOnesOwnAuthorityIsReachedByTLS(t *testing.T) {
 	server, dir := redistest.Start(t), t.TempDir()
 	authority := newAuthority(t, dir)
@@ -81,7 +81,7 @@ func TestAServerOfOnesOwnAuthorityIsReachedByTLS(t *testing.T) {
 	}
 }
 
-// tlsBefore listens with TLS and passes on to the server whoever has a certificate.
+// tlsBefore listens with TLS and passes connections with a client certificate on to the server.
 func tlsBefore(t *testing.T, server, dir string) string {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key"))

@@ -44,13 +44,13 @@ type traffic struct {
 	group  sync.WaitGroup
 }
 
-// startTraffic begins with 8 callers for each key, who wait for the deadline.
+// startTraffic starts 8 callers per key, which wait for the deadline.
 func startTraffic(t *testing.T, engine weir.Engine, limit string, keys ...string) *traffic {
 	t.Helper()
 	return startTrafficWith(t, deadline, engine, limit, keys...)
 }
 
-// startPatientTraffic is traffic of callers who wait for every answer.
+// startPatientTraffic starts traffic whose callers wait for every answer.
 func startPatientTraffic(t *testing.T, engine weir.Engine, limit string, keys ...string) *traffic {
 	t.Helper()
 	return startTrafficWith(t, patience, engine, limit, keys...)

@@ -36,8 +36,7 @@ func TestWhatIsUndoneWasNeverThere(t *testing.T) {
 	}
 }
 
-// late takes q for a caller who has gone before the answer comes, and returns
-// when it was undone.
+// late takes q for a caller that leaves before the answer comes. It returns when the take is undone.
 func late(t *testing.T, server *redistest.Server, engine *redislimit.Engine, q weir.Request) {
 	t.Helper()
 	before := engine.Stats()

@@ -115,7 +115,7 @@ func TestLateTimerIsNoBurst(t *testing.T) {
 	}
 }
 
-// A strict limit owes nobody anything: what counts is when they went.
+// A strict limit owes nothing for a late release: it counts from the actual release.
 func TestLateTimerOfAStrictLimitOwesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLate(t, algorithm.NewRateGate(1, second))

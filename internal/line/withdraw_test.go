@@ -77,7 +77,7 @@ func newCrowd(t testing.TB, limit algorithm.Algorithm, weights ...int64) *crowd 
 	c := &crowd{late: newLate(t, limit)}
 	c.lines.Weights = weights
 	c.subject = NewSubject(counted(c.subject.algorithm, &c.takes), c.now, 0)
-	c.subject.Record(c.now, min(c.subject.algorithm.Capacity(), 100)) // nobody goes at once
+	c.subject.Record(c.now, min(c.subject.algorithm.Capacity(), 100)) // no caller is released at once
 	return c
 }
 
@@ -100,9 +100,8 @@ func (c *crowd) withdraw(i int) {
 	}
 }
 
-// A verb that asks for the end of the line right after a waiter has left must
-// not go through the whole line again, whoever left: the first, as with one
-// timeout for all, the last, as in a retry, or any.
+// A verb that needs the end of the line right after a waiter has left must not go through the whole line again. It
+// does not matter which waiter left: the first, as with one timeout for all, the last, as in a retry, or any.
 func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 	const length, leaves, most = 20_000, 100, 400 // takes for each that leaves
 	for _, tt := range []struct {

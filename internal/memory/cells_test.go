@@ -13,8 +13,8 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// hashes of keys, as good as random, and as bad as can be: those of the last
-// share the place in a segment, the segment, or both.
+// cellHashes are hashes of keys: almost random ones, and the worst ones, which share the place in a segment, the
+// segment, or both.
 var cellHashes = map[string]func(i uint64) table.Hash{
 	"random":      func(i uint64) table.Hash { return table.Hash(i * 0x9e3779b97f4a7c15) },
 	"one place":   func(i uint64) table.Hash { return table.Hash(i) << table.ShardBits },
@@ -72,8 +72,8 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 	}
 }
 
-// flood takes one of each of so many new keys under a rule, and says how many
-// cells the decision that looked at most looked at.
+// flood takes one unit of each of several new keys under a rule. It returns the largest number of cells that one
+// decision looked at.
 func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most int) {
 	before := scanned(e)
 	for i := range keys {
@@ -139,8 +139,8 @@ func TestNoDecisionLooksAtMoreThan1024Cells(t *testing.T) {
 	}
 }
 
-// TestIdleCellsTakeNoMoreThanAsMuchAgain lets keys come and go: each is idle
-// after a second, in which so many others come.
+// TestIdleCellsTakeNoMoreThanAsMuchAgain lets keys come and go: each is idle after a second, in which as many others
+// come.
 func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 	const live = 20_000
 	now := int64(1_700_000_000_123_456_789)
@@ -154,9 +154,9 @@ func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 	}
 }
 
-// TestLogsOfRulesNobodyAsksAreForgotten asks under other rules, until all that
+// TestLogsOfUnusedRulesAreForgotten takes under other rules, until all that
 // one has left is idle and gone.
-func TestLogsOfRulesNobodyAsksAreForgotten(t *testing.T) {
+func TestLogsOfUnusedRulesAreForgotten(t *testing.T) {
 	const keys = 20_000
 	now := int64(1_700_000_000_123_456_789)
 	e := engineAt(&now, 0)
@@ -164,7 +164,7 @@ func TestLogsOfRulesNobodyAsksAreForgotten(t *testing.T) {
 	now += int64(time.Minute)
 	flood(e, cellRule("new"), 0, 2*keys, func() {})
 	if stats := e.Stats(); stats.Keys > 2*keys+keys/20 {
-		t.Errorf("%d keys are left, want %d and few of the %d that nobody asks for", stats.Keys, 2*keys, keys)
+		t.Errorf("%d keys are left, want %d and few of the %d unused ones", stats.Keys, 2*keys, keys)
 	}
 }
 
