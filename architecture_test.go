@@ -18,7 +18,7 @@ import (
 
 const modulePath = "github.com/weirflow/weir"
 
-// reasons says of each import path why it is there.
+// reasons gives the reason for each import path.
 type reasons map[string]string
 
 // packageRule is what one package may import besides the standard library.
@@ -337,8 +337,8 @@ func TestTheRedisEngineNeedsNothingInternal(t *testing.T) {
 	}
 }
 
-// violation says which rule it breaks, and where to change the rule, if a file
-// of pkg (relative to the root) imports the path; empty if none.
+// violation names the broken rule, and where to change it, if a file of pkg (relative to the root) imports the path.
+// It is empty if no rule is broken.
 func violation(pkg string, test bool, imported string) string {
 	rule, known := packageRules[pkg]
 	switch {

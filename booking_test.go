@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// bookable are the limits that tell instants to come.
+// bookable holds the limits that give future release times.
 var bookable = []weir.Limit{
 	weir.TokenBucket{Rate: weir.Per(3, 7*time.Second), Burst: 5},
 	weir.LeakyBucket{Rate: weir.Per(3, 7*time.Second), Queue: 30, NoDelay: 2},
@@ -22,7 +22,7 @@ var bookable = []weir.Limit{
 	weir.WarmUp{Rate: weir.PerSecond(3), Over: 4 * time.Second},
 }
 
-// answers are what the limiter says to every small cost, now and later.
+// answers are the limiter's answers to every small cost, now and later.
 func answers(lim *weir.Limiter) string {
 	now, text := time.Now(), ""
 	for _, after := range []time.Duration{0, 1, time.Second, 3 * time.Second, 7 * time.Second, 20 * time.Second, time.Minute} {

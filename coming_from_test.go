@@ -11,7 +11,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// What docs/coming-from-x-time-rate.md says of this library, one claim each.
+// The claims of docs/coming-from-x-time-rate.md about that library, one each.
 
 func TestCostZeroIsAdmittedInDebtAndNegativeCostNeverIs(t *testing.T) {
 	at := time.Unix(1700000000, 0)
@@ -51,8 +51,8 @@ func TestSetLimitReschedulesWaiters(t *testing.T) {
 	})
 }
 
-// Uber's limiter holds back up to slack (10 unless told) unspent turns: a burst of
-// slack + 1 after idleness, none at the start, and a steady pace under load.
+// Uber's limiter keeps up to slack (10 by default) unspent turns: a burst of slack + 1 after idleness, none at the
+// start, and a steady pace under load.
 func TestBucketSpentAtTheStartIsUbersLimiterWithSlack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 11})

@@ -11,7 +11,7 @@ import (
 // midnight is a boundary of every window whose period divides a day.
 var midnight = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// admitted is how many of n attempts at one instant a limiter admits.
+// admitted returns how many of n attempts at one instant a limiter admits.
 func admitted(limiter *weir.Limiter, at time.Time, n int) (count int) {
 	for range n {
 		if limiter.AllowAt(at, 1) {

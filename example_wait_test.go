@@ -71,8 +71,7 @@ func ExampleLimiter_Wait() {
 	// Output: 15 starts, the last after 200ms
 }
 
-// One gate per tenant, by plan. A caller that cannot wait long enough is told so
-// at once.
+// One gate per tenant, by plan. A caller that cannot wait long enough gets an error at once.
 func ExampleKeyed_Wait() {
 	plans := map[string]int64{"acme": 50, "globex": 1}
 	gates, err := weir.NewKeyedFunc(func(tenant string) weir.Limit {

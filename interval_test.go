@@ -9,10 +9,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// What happens after missed ticks is what tells the modes of an interval timer
-// apart (Tokio's MissedTickBehavior has the same three), and here it is the choice
-// of the limit. The caller below wants a tick every 100 ms, is busy from 100 ms to
-// 450 ms, so that the ticks of 200, 300 and 400 ms are missed, and then keeps up.
+// The modes of an interval timer differ in what happens after missed ticks (Tokio's MissedTickBehavior has the same
+// three). Here the limit makes that choice. The caller below wants a tick every 100 ms. It is busy from 100 ms to 450
+// ms, misses the ticks of 200, 300 and 400 ms, and then keeps up.
 
 func ticksAfterThreeMissed(t *testing.T, limit func(start time.Time) weir.Limit) (at []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// What docs/memory.md says of a new key that came during a flood: it shares a
-// budget as long as the flood goes on, and has one of its own some time after.
+// docs/memory.md describes a new key that comes during a flood: it shares a limit while the flood lasts, and has its
+// own some time after.
 func TestRoomComesBackAfterAFloodAndNotDuringIt(t *testing.T) {
 	for _, limit := range []weir.Limit{
 		weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 5},

@@ -16,8 +16,8 @@ import (
 // slotsForever are given back by their holders alone.
 var slotsForever = weir.Concurrency{Slots: 2}
 
-// flood asks for a slot of each of n new keys, and tells which got it. All
-// others are refused for want of room.
+// flood asks for a slot of each of n new keys, and returns the keys that got one. The engine refuses all others for
+// want of room.
 func flood(t *testing.T, e weir.Engine, rule *weir.Rule, name string, n int) (held []string) {
 	t.Helper()
 	for i := range n {

@@ -39,7 +39,7 @@ var everyLimit = []weir.Limit{
 	weir.Concurrency{Slots: 5},
 }
 
-// saved is what an engine saves.
+// saved returns the snapshot of an engine.
 func saved(t testing.TB, m *weir.Memory) []byte {
 	t.Helper()
 	var file bytes.Buffer
@@ -122,7 +122,7 @@ func answer(m *weir.Memory, verb string, q weir.Request) string {
 	return fmt.Sprintf("%+v %v", d, err)
 }
 
-// spend takes all of a key, so that what it says afterwards tells the time.
+// spend takes all units of a key, so that its later answers show the time.
 func spend(t testing.TB, m *weir.Memory, q weir.Request) {
 	t.Helper()
 	if d, err := m.Take(context.Background(), q); err != nil || !d.Allowed {
@@ -243,8 +243,8 @@ func TestOldBasesMoveOn(t *testing.T) {
 	}
 }
 
-// TestSaveGoesOnBesideDecisions takes and saves at once. What a snapshot says of
-// a key lies between what was taken before the save and after it.
+// TestSaveGoesOnBesideDecisions takes and saves at once. The snapshot of a key lies between what was taken before the
+// save and after it.
 func TestSaveGoesOnBesideDecisions(t *testing.T) {
 	const keys, most = 300, 1 << 40
 	clock := func() int64 { return 1_700_000_000_000_000_000 }

@@ -13,13 +13,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// crowd is callers of one class that come back as soon as they were let go.
+// crowd is callers of one class that come back as soon as they are released.
 type crowd struct {
 	callers int
 	cost    int64
 }
 
-// shares runs crowds, one a class, and tells the units each class took in d.
+// shares runs crowds, one per class, and returns the units that each class took in d.
 func shares(t *testing.T, lim *weir.Limiter, d time.Duration, crowds ...crowd) []int64 {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -59,8 +59,7 @@ func TestBusyClassesShareByWeightInUnits(t *testing.T) {
 		{bucket, []int64{5, 3, 2}, []crowd{{3, 4}, {30, 1}, {1, 9}}},
 		{bucket, []int64{100, 1}, []crowd{{3, 1}, {3, 1}}},
 		{leaky, []int64{3, 1}, []crowd{{10, 7}, {10, 2}}},
-		// These let many go at one instant: a class is busy while it has more
-		// callers than that.
+		// These release many callers at one instant: a class is busy while it has more callers than that.
 		{weir.SlidingLog{Rate: weir.Per(20, 20*time.Millisecond)}, []int64{3, 1}, []crowd{{40, 1}, {40, 1}}},
 		{weir.FixedWindow{Rate: weir.Per(20, 20*time.Millisecond)}, []int64{3, 1}, []crowd{{40, 1}, {10, 5}}},
 		{weir.RateGate{Rate: weir.Per(20, 20*time.Millisecond)}, []int64{1, 1, 2}, []crowd{{40, 1}, {40, 2}, {40, 1}}},

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// flaky is a clock that panics when told.
+// flaky is a clock that panics on demand.
 type flaky struct{ broken atomic.Bool }
 
 func (c *flaky) now() int64 {
@@ -23,7 +23,7 @@ func (c *flaky) now() int64 {
 	return time.Now().UnixNano()
 }
 
-// caught runs do, and says whether it panicked.
+// caught runs do, and reports whether it panicked.
 func caught(do func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	do()
@@ -74,8 +74,8 @@ func TestAClockThatPanicsLeavesNothingLocked(t *testing.T) {
 	}
 }
 
-// Waiting callers are let go in time, or leave in time, whatever the clock did
-// meanwhile, and give back what they took.
+// Waiting callers are released in time, or leave in time, whatever the clock did meanwhile, and give back what they
+// took.
 func TestAClockThatPanicsLeavesNothingUnplanned(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// admission is what was admitted, and when.
+// admission is one admitted cost and its time.
 type admission struct{ at, units int64 }
 
-// hammer asks a limiter for random costs at random instants that never
-// decrease, and gives some units back. It tells what was admitted.
+// hammer asks a limiter for random costs at random instants that never decrease, and gives some units back. It
+// returns the admissions.
 func hammer(t *testing.T, limit weir.Limit, seed uint64) (admitted []admission) {
 	t.Helper()
 	limiter := mustLimit(t, limit)

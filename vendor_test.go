@@ -73,7 +73,7 @@ func TestCancelOfOneRuleGivesTheRateBackWithTheSlot(t *testing.T) {
 	}
 }
 
-// vendorsLog is what a vendor sees of requests that take 50 ms.
+// vendorsLog is what a vendor logs of requests that take 50 ms.
 type vendorsLog struct {
 	mu            sync.Mutex
 	starts        []time.Time

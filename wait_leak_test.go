@@ -33,7 +33,7 @@ func TestWaitingStartsNoGoroutine(t *testing.T) {
 	}
 }
 
-// soon says that something comes true, for which a busy machine has a while.
+// soon reports whether something comes true in time, with enough time for a busy machine.
 func soon(come func() bool) bool {
 	for start := time.Now(); time.Since(start) < 30*time.Second; runtime.Gosched() {
 		if come() {

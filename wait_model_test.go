@@ -102,8 +102,7 @@ func schedule(r *rand.Rand, family slowFamily, limit weir.Limit, unit int64) []e
 	return events
 }
 
-// played is what came of a schedule: for each arrival when it was let go, or
-// why not, and each answer of Allow.
+// played is the outcome of a schedule: for each arrival the release time or the error, and each answer of Allow.
 type played struct {
 	outcome map[int]string
 	allowed []bool
@@ -130,7 +129,7 @@ func compareWithSlowModel(t *testing.T, family slowFamily, seed uint64) {
 	}
 }
 
-// differs says where p is not as wanted.
+// differs describes where p is not as wanted.
 func (p played) differs(want played) string {
 	for _, who := range slices.Sorted(maps.Keys(want.outcome)) {
 		if p.outcome[who] != want.outcome[who] {
@@ -226,7 +225,7 @@ func collect(done chan func()) {
 	}
 }
 
-// outcome is when a wait ended, and how.
+// outcome describes when a wait ended, and how.
 func outcome(err error, at time.Duration) string {
 	var long *weir.WaitError
 	switch {

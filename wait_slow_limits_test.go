@@ -174,7 +174,7 @@ type slowLeaky struct {
 
 func (b *slowLeaky) capacity() int64 { return b.limit.Queue + 1 }
 
-// released is when the last of n units leaves that come at an instant.
+// released returns when the last of n units leaves that come at an instant.
 func (b *slowLeaky) released(from, n int64) *big.Rat {
 	return sum(later(b.free, whole(from)), times(whole(n-1), perUnit(b.limit.Rate)))
 }

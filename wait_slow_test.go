@@ -47,7 +47,7 @@ type slowLine struct {
 	since  int64 // the last change of the state
 }
 
-// advance lets everyone go whose turn comes until now, and tells who and when.
+// advance releases the callers whose turn comes until now, and passes each and its time to tell.
 func (l *slowLine) advance(now int64, tell func(who int, at int64, fits bool)) {
 	for len(l.queue) > 0 {
 		w := l.queue[0]

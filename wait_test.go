@@ -22,14 +22,13 @@ func mustNew(t testing.TB, limit weir.Limit, options ...weir.Options) *weir.Limi
 	return lim
 }
 
-// release is one waiter let go: who, and how long after the start.
+// release is one released waiter, and how long after the start.
 type release struct {
 	who int
 	at  time.Duration
 }
 
-// releases runs a wait for each cost, in order of arrival, and tells when each
-// was let go.
+// releases runs a wait for each cost, in order of arrival, and returns when each was released.
 func releases(t *testing.T, lim *weir.Limiter, costs ...int64) []release {
 	t.Helper()
 	var mu sync.Mutex

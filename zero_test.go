@@ -25,7 +25,7 @@ func argument(t *testing.T, of reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// A zero value that anything was asked of refuses, and says how to make it.
+// Every method of a zero value refuses, and its error says how to make a value.
 func TestZeroValuesRefuse(t *testing.T) {
 	fine := map[string]bool{"Close": true, "Refresh": true, "Reset": true, "For": true} // that tell nothing
 	for _, zero := range []any{&weir.Limiter{}, &weir.Keyed[int]{}, &weir.Memory{}} {
@@ -60,8 +60,8 @@ func TestZeroValuesRefuse(t *testing.T) {
 	}
 }
 
-// refusal says that what a method of a zero value returned is empty, a final
-// refusal, or an error that tells how to make one.
+// refusal reports whether a method of a zero value returned an empty value, a final refusal, or an error that says
+// how to make one.
 func refusal(result any) bool {
 	switch r := result.(type) {
 	case error:

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/httplimit/httplimittest"
 )
 
-// remaining is what is left of alice's 10 units after she sent requests.
+// remaining returns how many of alice's 10 units are left after she sent requests.
 func remaining(t *testing.T, rule httplimit.Rule, handler http.HandlerFunc, requests int) int64 {
 	t.Helper()
 	engine := httplimittest.NewClock(start).Engine()

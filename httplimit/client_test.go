@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// Each row is what a request looks like to a server, and the key it must count for.
+// Each row is a request as the server sees it, and the key that it must count for.
 func TestClientAddress(t *testing.T) {
 	xff := httplimit.ClientOptions{Trusted: []string{"10.0.0.0/8", "2001:db8:ffff::/48"}}
 	fwd := httplimit.ClientOptions{Trusted: []string{"10.0.0.0/8"}, Header: "Forwarded"}

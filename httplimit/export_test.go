@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// ForgetMadeInRequest lets the next middleware that is made within a request be
-// told of again.
+// ForgetMadeInRequest makes the next middleware made within a request log its line again.
 func ForgetMadeInRequest() { saidMade = sync.Once{} }
 
-// IsMarked says that a request is under way as far as anyone remembers.
+// IsMarked reports whether any middleware still has a mark for the request.
 func IsMarked(r *http.Request) bool {
 	_, marked := marks.Load(r.URL)
 	return marked

@@ -100,7 +100,7 @@ func TestFieldsOfTwoMiddlewares(t *testing.T) {
 	}
 }
 
-// A refusal is told even where another middleware has told of less.
+// The fields describe a refusal even if another middleware has set a smaller remainder.
 func TestFieldsOfARefusalReplaceThoseOfAnAdmission(t *testing.T) {
 	dear := httplimit.Rule{Limit: "5/m", Key: httplimit.Everyone, Cost: func(*http.Request) int64 { return 6 }}
 	inner := wrap(t, httplimit.Options{Headers: httplimit.Legacy, Rules: []httplimit.Rule{dear}}, ok)

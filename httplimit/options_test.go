@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// Each row is a mistake that New refuses, and a part of what it says.
+// Each row is a mistake that New refuses, and a part of the error.
 func TestNewSaysWhatIsWrongWithItsOptions(t *testing.T) {
 	rule := mustRule(t, "a=1/s")
 	plan := func(*http.Request) *weir.Rule { return rule }

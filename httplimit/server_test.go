@@ -70,7 +70,7 @@ func TestServersOfBothVersionsRefuse(t *testing.T) {
 	}
 }
 
-// Of many requests at the same time exactly as many pass as the limit says.
+// Of many concurrent requests exactly as many pass as the limit admits.
 func TestConcurrentClientsGetNoMoreThanTheLimit(t *testing.T) {
 	server := serve(t, wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "fixed window 25/1d and concurrency 100", Key: httplimit.Everyone}}}, ok), false)
 	var admitted atomic.Int64

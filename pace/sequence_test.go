@@ -231,7 +231,7 @@ func TestPacedChannelHasOneValueReadyForAConsumerThatWasAway(t *testing.T) {
 			<-paced
 			at = append(at, time.Since(start))
 		}
-		// The first was let go at 0s and the second, asked for at 5.5s, at once.
+		// The first was released at 0s and the second, which came at 5.5s, at once.
 		if want := []time.Duration{0, 0, time.Second, 2 * time.Second}; !slices.Equal(at, want) {
 			t.Errorf("values came after %v, want %v", at, want)
 		}

@@ -238,7 +238,7 @@ func TestPacedStreamsFollowAChangeOfTheLimit(t *testing.T) {
 		lim, _ := watch(t, 10*kib, 10*kib)
 		start := time.Now()
 		time.AfterFunc(time.Second/2, func() {
-			// Someone waits for 10 KiB, which can never fit from now on.
+			// A caller waits for 10 KiB, which can never fit from now on.
 			if err := lim.SetLimit(weir.TokenBucket{Rate: weir.PerSecond(kib), Burst: kib}); err != nil {
 				t.Error(err)
 			}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 )
 
-// While a call is out, one more leaves as soon as enough decisions wait for it,
-// and no third. A real server cannot be told to answer when the last caller waits.
+// While one call is under way, a second leaves as soon as enough decisions wait for it, and never a third. A real
+// server cannot be made to answer when the last caller waits.
 func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int // of the calls, in the order in which they left

@@ -26,7 +26,7 @@ func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
 	duels(t, dial(t, redistest.Start(t)), 400*times(t), true)
 }
 
-// times is what timesVariable says, or 1.
+// times is the value of timesVariable, or 1.
 func times(t *testing.T) int {
 	text := os.Getenv(timesVariable)
 	if text == "" {
@@ -214,9 +214,8 @@ func (d *duel) step() {
 	d.pass(want)
 }
 
-// tie says that the two name different requests whose waits differ by less than
-// a tick: Memory, which tells nanoseconds apart, names the longer one. After a
-// record the waits before it can not be asked for any more.
+// tie reports whether the two name different requests whose waits differ by less than a tick. Memory, which
+// distinguishes nanoseconds, names the longer one. After a record the waits before it are no longer available.
 func (d *duel) tie(verb string, got, want weir.Decision, requests []weir.Request) bool {
 	if got.Rule == want.Rule && got.Key == want.Key {
 		return false
@@ -304,7 +303,7 @@ func capacityOf(l weir.Limit) int64 {
 	return weir.MaxCount // Unlimited; DenyAll takes any cost as well as another
 }
 
-// ticks is a duration rounded up to what Redis tells.
+// ticks rounds a duration up to the resolution of Redis.
 func ticks(d time.Duration) time.Duration {
 	if d > weir.Never-time.Microsecond {
 		return weir.Never

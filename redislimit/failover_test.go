@@ -15,9 +15,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// The name of a managed Redis leads to another server after a failover, while the
-// connections still lead to the old one, which says READONLY from then on. A
-// client of one's own has to end its connections itself.
+// After a failover the name of a managed Redis leads to another server, while the connections still lead to the old
+// one, which answers READONLY from then on. The owner of a client has to close its connections.
 func TestAnAddressWhoseMasterHasMovedIsDialledAgain(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		was, is := redistest.Start(t), redistest.Start(t)
@@ -95,8 +94,8 @@ func TestAServerThatStaysReadOnlyIsDialledRarely(t *testing.T) {
 	}
 }
 
-// The client lets go of a hung master when Sentinel names another: the engine is
-// open all the time, and what was sent may have been counted.
+// The client drops a hung master when Sentinel names another. The engine stays open all the time, and the calls that
+// were sent may have been counted.
 func TestAFailoverFromAHungMasterIsNoClosedEngine(t *testing.T) {
 	sentinel := redistest.StartSentinel(t)
 	engine := openFor(t, "redis-sentinel://"+strings.Join(sentinel.Addrs(), ",")+"/"+redistest.MasterSet, Options{})

@@ -68,8 +68,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// replies passes on what the server says until it is to be cut: then half of
-// it, and the end.
+// replies passes on the server's replies until the cut: then half of one, and the end.
 func (p *proxy) replies(client, server net.Conn) {
 	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 64<<10)

@@ -14,8 +14,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// If a later lane fails, the first ones have counted: the error says so, and
-// what a take took is given back, also if a lane in between had refused.
+// If a later lane fails, the first ones have counted, and the error says so. The units of a take are given back, even
+// if a lane in between has refused.
 func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{})

@@ -22,8 +22,7 @@ const serverVariable = "WEIR_REDIS_URL"
 // testPrefix begins every key of this run.
 var testPrefix = fmt.Sprint("weirtest-", strconv.FormatInt(time.Now().UnixNano(), 36), "-")
 
-// namedOneSlot is whether the URL says that the server is a cluster behind one
-// address.
+// namedOneSlot is set if the URL says that the server is a cluster behind one address.
 var namedOneSlot bool
 
 // suiteServer is a client of the server that is named, or else of one of the

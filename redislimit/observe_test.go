@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// calls keeps what Observe is told.
+// calls records the calls of Observe.
 type calls struct {
 	mu   sync.Mutex
 	seen []Call
@@ -108,7 +108,7 @@ func TestTheTraceOfACallerReachesTheClient(t *testing.T) {
 	}
 }
 
-// While a server hangs, the statistics tell what waits for it.
+// While a server hangs, the statistics count the calls that wait for it.
 func TestStatsTellWhatIsUnderWay(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=60s", Options{})

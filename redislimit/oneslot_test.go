@@ -106,7 +106,7 @@ func TestWarningsFindAClusterBehindOneAddressBeforeAnyCall(t *testing.T) {
 	}
 }
 
-// crossings says that the server has refused calls of several slots.
+// crossings reports whether the server has refused calls of several slots.
 func crossings(server *redistest.Server) bool {
 	info, _ := server.Do("INFO", "errorstats").(string)
 	return strings.Contains(info, "errorstat_CROSSSLOT")

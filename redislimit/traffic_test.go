@@ -18,14 +18,14 @@ const (
 	faultLimit = "token bucket 200/s burst 100"
 )
 
-// deadline is how long the callers of traffic wait for an answer, and patience
-// how long where no answer may fail to come, be the machine ever so busy.
+// deadline is the time that the callers of traffic wait for an answer. patience is that time where every answer must
+// come, even on a busy machine.
 const (
 	deadline = 250 * time.Millisecond
 	patience = time.Minute
 )
 
-// recovery is how soon after a server can answer decisions are made again.
+// recovery is the longest time until decisions succeed again after a server can answer.
 const recovery = time.Second
 
 // traffic is callers that ask for one unit after another, without a pause but

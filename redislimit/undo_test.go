@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// What a take is undone to is what there was before it, whatever came in between.
+// Undoing a take restores what was there before it, whatever came in between.
 func TestWhatIsUndoneWasNeverThere(t *testing.T) {
 	server := redistest.Start(t)
 	engine := newEngine(t, dial(t, server), redislimit.Options{})

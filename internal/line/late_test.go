@@ -32,7 +32,7 @@ func newLate(t testing.TB, a algorithm.Algorithm) *late {
 	return l
 }
 
-// come lets callers come to wait, and counts those that go at once.
+// come adds waiting callers, and counts those that are released at once.
 func (l *late) come(callers int) (gone int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *late) come(callers int) (gone int) {
 	return gone
 }
 
-// fire returns the timer after d; it counts the callers that it lets go.
+// fire returns the timer after d; it counts the callers that it releases.
 func (l *late) fire(d time.Duration) (gone int) {
 	l.now += int64(d)
 	before := l.subject.line.length
@@ -59,9 +59,8 @@ func (l *late) fire(d time.Duration) (gone int) {
 	return before - l.subject.line.length
 }
 
-// Callers that come back as soon as they are let go keep up the rate although
-// the timer is late each time: in any stretch of time from the start not one
-// more than the rate, and not one less.
+// Callers that come back as soon as they are released keep up the rate although the timer is late each time. Any
+// stretch of time from the start has exactly the rate.
 func TestLateTimerCostsNoThroughput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const unit, callers = time.Millisecond / 10, 10
