@@ -32,7 +32,7 @@ func Settle(ctx context.Context, rule string, cost int64) bool {
 // Answer describes the handler's answer to Rule.After.
 type Answer struct {
 	Status int
-	Bytes  int64 // of the body; 0 for a hijacked connection
+	Bytes  int64 // of the body, without those of a hijacked connection
 	Cost   int64 // the units that were taken before
 }
 

@@ -76,7 +76,7 @@ local function open(s, t, l)
   return true
 end
 
--- whole returns the state without its tail, and its expiry. It matters until need.
+-- whole returns the state without its tail, and its expiry. The state matters until need.
 local function whole(need)
   till = lasts(till, need)
   local entries = sub(text, head + 1 + size * first, head + size * length)
