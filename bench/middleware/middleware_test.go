@@ -5,6 +5,7 @@ package middleware_test
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -39,7 +40,7 @@ var middlewares = []struct {
 	{"weir/draft11", weir(httplimit.Draft11)},
 	{"weir/legacy", weir(httplimit.Legacy)},
 	{"httprate", func() (func(http.Handler) http.Handler, error) {
-		return httprate.Limit(plenty, time.Hour, httprate.WithKeyFuncs(httprate.KeyByIP)), nil
+		return httprate.LimitBy(plenty, time.Hour, byAddress), nil
 	}},
 	{"sethvargo", func() (func(http.Handler) http.Handler, error) {
 		store, err := memorystore.New(&memorystore.Config{Tokens: plenty, Interval: time.Hour})
@@ -125,4 +126,10 @@ func measure(b *testing.B, make func() (func(http.Handler) http.Handler, error),
 	if reached != sent || w.status != 0 {
 		b.Fatalf("%d of %d requests were admitted (status %d), want all", reached, sent, w.status)
 	}
+}
+
+// byAddress is the client's address as httprate takes it, without the port.
+func byAddress(r *http.Request) (string, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return host, err
 }
