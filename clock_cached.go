@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ type CachedClock struct {
 	clock *clock.Clock
 	value atomic.Int64
 	done  chan struct{}
+	close sync.Once
 }
 
 // NewCachedClock starts a clock with a precision of at least 1 µs. Close ends its goroutine.
@@ -31,8 +33,8 @@ func NewCachedClock(precision time.Duration) *CachedClock {
 // Now returns the time in nanoseconds since the Unix epoch as of the last tick.
 func (c *CachedClock) Now() int64 { return c.value.Load() }
 
-// Close stops the clock; Now then keeps its value. Call it only once.
-func (c *CachedClock) Close() { close(c.done) }
+// Close stops the clock; Now then keeps its value.
+func (c *CachedClock) Close() { c.close.Do(func() { close(c.done) }) }
 
 func (c *CachedClock) run(ticker *time.Ticker) {
 	defer ticker.Stop()

@@ -165,14 +165,18 @@ func ParseNginx(directives string) (NginxLimitReq, error) {
 	case !n.zone:
 		return NginxLimitReq{}, &SyntaxError{Text: directives, Offset: len(directives), Want: "limit_req_zone with rate="}
 	}
-	return n.limit, n.limit.Validate()
+	if err := n.limit.Validate(); err != nil {
+		return NginxLimitReq{}, err
+	}
+	return n.limit, nil
 }
 
 // nginxReader reads directives up to the first error.
 type nginxReader struct {
 	scanner
 	limit     NginxLimitReq
-	zone, use bool // already read
+	zone, use bool   // already read
+	name      string // of the zone, as the first directive gives it
 	err       error
 }
 
@@ -230,10 +234,21 @@ func (n *nginxReader) parameter(directive, text string) {
 		n.limit.Delay = n.countOf(value)
 	case directive == "limit_req" && text == "nodelay":
 		n.limit.NoDelay = true
-	case text == "", name == "zone", directive == "limit_req_zone" && (strings.HasPrefix(text, "$") || text == "sync"):
+	case name == "zone":
+		n.sameZone(value)
+	case text == "", directive == "limit_req_zone" && (strings.HasPrefix(text, "$") || text == "sync"):
 	default:
 		n.err = n.unexpected("a parameter of " + directive)
 	}
+}
+
+// sameZone refuses a limit_req of a zone that the limit_req_zone does not define.
+func (n *nginxReader) sameZone(value string) {
+	zone, _, _ := strings.Cut(value, ":") // its size
+	if n.name != "" && zone != n.name {
+		n.err = n.unexpected("zone=" + n.name)
+	}
+	n.name = zone
 }
 
 func (n *nginxReader) rateOf(value string) Rate {

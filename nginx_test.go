@@ -112,8 +112,9 @@ func TestParseNginxReadsDirectives(t *testing.T) {
 		"limit_req burst=1;limit_req x=1;":  `want limit_req_zone once, or limit_req once`,
 		"limit_req_zone $a rate=1r/s;;":     `want limit_req_zone once`,
 		"limit_req_zone $a rate=1r/s # ; x": `ends where ';' should follow`,
+		"limit_req_zone $a zone=one:1m rate=1r/s; limit_req zone=two;": `unexpected "zone=two;" at byte 52, want zone=one`,
 	} {
-		if got, err := weir.ParseNginx(text); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := weir.ParseNginx(text); err == nil || !strings.Contains(err.Error(), want) || got != (weir.NginxLimitReq{}) {
 			t.Errorf("ParseNginx(%q) = %v and error %v, want %s", text, got, err, want)
 		}
 	}
