@@ -47,5 +47,10 @@ func (b *LeakyBucket) AllowWord(word uint64, base, now, n int64) (next uint64, a
 	if !ok {
 		return allowWord(b, word, base, now, n)
 	}
-	return b.admit(b.free, word, ahead, at, n)
+	ahead = ahead.add(b.cost(n), b.den)
+	if b.free.less(ahead) {
+		return word, false, true
+	}
+	next, ok = b.word(at, ahead)
+	return next, true, ok
 }

@@ -104,13 +104,8 @@ func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, a
 	if !ok {
 		return allowWord(b, word, base, now, n)
 	}
-	return b.admit(b.burstTime, word, ahead, at, n)
-}
-
-// admit takes n units if TAT then lies at most maxAhead ahead of now.
-func (b *TokenBucket) admit(maxAhead mixed, word uint64, ahead mixed, at, n int64) (next uint64, allowed, ok bool) {
 	ahead = ahead.add(b.cost(n), b.den)
-	if maxAhead.less(ahead) {
+	if b.burstTime.less(ahead) {
 		return word, false, true
 	}
 	next, ok = b.word(at, ahead)

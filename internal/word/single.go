@@ -11,11 +11,12 @@ import (
 // the word. Borrow removes the state under the owner's lock; the word then reads table.Elsewhere, which sends every
 // other caller to that lock. A nil Single never decides.
 type Single struct {
-	words algorithm.Worder
-	base  int64
-	_     [104]byte // keeps the word on a cache line of its own
-	word  atomic.Uint64
-	_     [56]byte
+	words  algorithm.Worder
+	delays bool // Take needs the lock
+	base   int64
+	_      [96]byte // keeps the word on a cache line of its own
+	word   atomic.Uint64
+	_      [56]byte
 }
 
 // NewSingle returns a Single whose state is borrowed, or nil if the limit's states do not fit in a word.
@@ -24,7 +25,7 @@ func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	if !ok {
 		return nil
 	}
-	s := &Single{words: words, base: baseFor(words, now)}
+	s := &Single{words: words, delays: algorithm.Delays(a), base: baseFor(words, now)}
 	s.word.Store(table.Elsewhere)
 	return s
 }
@@ -41,7 +42,7 @@ func (s *Single) Allow(now, n int64) (allowed, done bool) {
 // Take decides like Allow and writes the whole answer to a, which must be zero. A limit with delays needs the lock,
 // whose owner records the release time.
 func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
-	if s == nil || n < 1 || algorithm.Delays(s.words) {
+	if s == nil || n < 1 || s.delays {
 		return false
 	}
 	return take(s.words, nil, &s.word, s.base, now, n, a) == decided

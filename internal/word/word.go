@@ -37,12 +37,19 @@ const (
 // the word first. in is the table of the word, or nil. A key that reads Fresh in a table may have been evicted after
 // now, and then only the lock can decide.
 func take(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now, n int64, a *algorithm.Answer) result {
+	bucket, isBucket := words.(*algorithm.TokenBucket)
 	for {
 		old := at.Load()
 		if old >= table.Elsewhere || old == table.Fresh && in != nil && now < in.Swept() {
 			return unreadable(old)
 		}
-		next, ok := takeWord(words, old, base, now, n, a)
+		var next uint64
+		var ok bool
+		if isBucket { // the most common limit: a direct call is faster, and keeps a on the stack
+			next, ok = bucket.DecideWord(old, base, now, n, a)
+		} else {
+			next, *a, ok = words.TakeWord(old, base, now, n)
+		}
 		if !ok {
 			return slow
 		}
@@ -55,12 +62,19 @@ func take(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now,
 
 // allow decides like take and returns only whether the cost was admitted.
 func allow(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now, n int64) (allowed bool, r result) {
+	bucket, isBucket := words.(*algorithm.TokenBucket)
 	for {
 		old := at.Load()
 		if old >= table.Elsewhere || old == table.Fresh && in != nil && now < in.Swept() {
 			return false, unreadable(old)
 		}
-		next, allowed, ok := allowWord(words, old, base, now, n)
+		var next uint64
+		var ok bool
+		if isBucket {
+			next, allowed, ok = bucket.AllowWord(old, base, now, n)
+		} else {
+			next, allowed, ok = words.AllowWord(old, base, now, n)
+		}
 		if !ok {
 			return false, slow
 		}
@@ -76,21 +90,4 @@ func unreadable(word uint64) result {
 		return moved
 	}
 	return slow
-}
-
-// takeWord calls the token bucket, the most common limit, without an interface, so that a stays on the stack.
-func takeWord(words algorithm.Worder, word uint64, base, now, n int64, a *algorithm.Answer) (next uint64, ok bool) {
-	if b, isBucket := words.(*algorithm.TokenBucket); isBucket {
-		return b.DecideWord(word, base, now, n, a)
-	}
-	next, *a, ok = words.TakeWord(word, base, now, n)
-	return next, ok
-}
-
-// allowWord decides like takeWord and returns only whether the cost was admitted.
-func allowWord(words algorithm.Worder, word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	if b, isBucket := words.(*algorithm.TokenBucket); isBucket {
-		return b.AllowWord(word, base, now, n)
-	}
-	return words.AllowWord(word, base, now, n)
 }
