@@ -76,6 +76,10 @@ show: ## check on the real clock that weir pace keeps its rate within 3 %
 bench: ## compare Weir with its rivals in 15 minutes; writes bench/RESULTS.md (BENCHFLAGS=-quick for a trial)
 	go run ./bench/cmd/compare $(BENCHFLAGS)
 
+bench-pairs: ## compare with the commit BASE in pairs of runs; writes bench/PAIRS.md
+	@test -n "$(BASE)" || { echo 'usage: make bench-pairs BASE=COMMIT'; exit 2; }
+	go run ./bench/cmd/compare -base $(BASE) $(BENCHFLAGS)
+
 bench-redis: ## compare the Redis engine with its rivals in 5 minutes, on servers of its own; writes bench/REDIS.md
 	go run ./bench/redis $(BENCHFLAGS)
 
@@ -91,4 +95,4 @@ hostile: ## attack a daemon that serves honest clients, for HOSTILETIME (30m)
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-redis bench-http soak hostile microbench
+.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http soak hostile microbench

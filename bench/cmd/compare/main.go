@@ -4,6 +4,7 @@
 //	go run ./bench/cmd/compare            everything
 //	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
 //	go run ./bench/cmd/compare -peers 'floor|tokenbucket|sethvargo' -mixes 'one key|zipf'
+//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs; writes PAIRS.md
 package main
 
 import (
@@ -39,6 +40,8 @@ type options struct {
 	memory, waiting    bool
 	keys, large, fresh int
 	out                string
+	base               string
+	rounds             int
 }
 
 func run(arguments []string) error {
@@ -49,11 +52,22 @@ func run(arguments []string) error {
 	if err := os.MkdirAll(o.out, 0o777); err != nil { // fails now rather than after a quarter of an hour
 		return err
 	}
+	if o.base != "" {
+		return comparePairs(o, arguments)
+	}
 	results, err := measure.Run(o.config())
 	if err != nil {
 		return err
 	}
 	return write(results, o.out, "go run ./bench/cmd/compare "+strings.Join(arguments, " "))
+}
+
+func comparePairs(o options, arguments []string) error {
+	rounds, err := newPairs(o, arguments, progress(time.Now())).run()
+	if err != nil {
+		return err
+	}
+	return writePairs(o.out, o, machine("go run ./bench/cmd/compare "+strings.Join(arguments, " ")), changes(rounds))
 }
 
 func parse(arguments []string) (options, error) {
@@ -70,7 +84,9 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.keys, "keys", 1_000_000, "keys of every peer when measuring memory")
 	flags.IntVar(&o.large, "large", 10_000_000, "keys of Weir's limiters when measuring memory; 0 skips this")
 	flags.IntVar(&o.fresh, "fresh", 1<<20, "new keys in each measurement of new keys")
-	flags.StringVar(&o.out, "out", "bench", "the folder of RESULTS.md and RESULTS.svg")
+	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of runs, and write PAIRS.md")
+	flags.IntVar(&o.rounds, "rounds", 4, "pairs of runs for -base")
+	flags.StringVar(&o.out, "out", "bench", "the folder of RESULTS.md and RESULTS.svg, or PAIRS.md")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -78,8 +94,8 @@ func parse(arguments []string) (options, error) {
 		o.repetitions, o.duration = 2, 5*time.Millisecond
 		o.keys, o.large, o.fresh = o.keys/10, o.large/10, o.fresh/4
 	}
-	if o.repetitions < 1 || o.duration <= 0 || o.keys < 1 || o.large < 0 || o.fresh < 512 || flags.NArg() > 0 {
-		return o, fmt.Errorf("repetitions, duration and keys must be positive, fresh at least 512, and the arguments %q are not flags", flags.Args())
+	if o.repetitions < 1 || o.duration <= 0 || o.keys < 1 || o.large < 0 || o.fresh < 512 || o.rounds < 1 || flags.NArg() > 0 {
+		return o, fmt.Errorf("repetitions, rounds, duration and keys must be positive, fresh at least 512, and the arguments %q are not flags", flags.Args())
 	}
 	var err error
 	if o.peers, err = regexp.Compile(*selected); err != nil {
