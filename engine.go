@@ -12,8 +12,8 @@ import (
 //
 // The requests of one call are admitted all or none: if one is refused, nothing is written. Requests with the same
 // rule and key count as one request with the sum of their costs. A refusal is a Decision. An error means that the
-// engine could not decide and admitted nothing; [MayHaveCounted] reports whether it may still have counted the cost.
-// The engine checks requests before it writes; an invalid request is a [*RequestError].
+// engine could not decide and admitted nothing; [WasCounted] reports whether it counted the cost nevertheless. The
+// engine checks requests before it writes; an invalid request is a [*RequestError].
 //
 // A [LeakyBucket], or a [SlidingLog] that counts denied attempts, stands alone: beside another limit in one call it
 // is a [*RequestError].

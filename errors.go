@@ -181,17 +181,4 @@ func refusal(op string, err error) error {
 	return fmt.Errorf("weir: %s: %w", op, err) // from the context
 }
 
-// MayHaveCounted reports whether a call of an engine that failed with err may still have been counted, for example
-// because its reply was lost. Only a call that was certainly not counted can be repeated without counting twice.
-//
-// A *RequestError or a *LimitError was certainly not counted. Any other error answers with its method
-// MayHaveCounted() bool. An error without that method may have been counted.
-func MayHaveCounted(err error) bool {
-	if err == nil || errors.Is(err, ErrRequest) || errors.Is(err, ErrLimit) {
-		return false
-	}
-	var said interface{ MayHaveCounted() bool }
-	return !errors.As(err, &said) || said.MayHaveCounted()
-}
-
 func cannotDecide(op string, err error) error { return rule.CannotDecide(op, err) }

@@ -14,7 +14,7 @@ import (
 // wins, and later ones do nothing. All methods work on a nil Reservation, and do nothing on a refused one. The units
 // of a reservation that is never settled stay spent.
 //
-// On an engine, a failed settlement can be tried again if it was certainly not counted ([MayHaveCounted]). If that is
+// On an engine, a failed settlement can be tried again if it was certainly not counted ([WasCounted]). If that is
 // unknown, only the slots of a [Concurrency] can still be settled, since their identity makes a repeated release
 // safe. Other units stay as they are.
 //

@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,8 +25,16 @@ type failure struct {
 	certain bool // the error says whether it was
 }
 
-func (f failure) Error() string        { return "the reply was lost" }
-func (f failure) MayHaveCounted() bool { return !f.certain || f.counted }
+func (f failure) Error() string { return "the reply was lost" }
+func (f failure) WasCounted() weir.Counted {
+	switch {
+	case !f.certain:
+		return weir.CountedUnknown
+	case f.counted:
+		return weir.CountedYes
+	}
+	return weir.CountedNo
+}
 
 var (
 	notCounted     = failure{certain: true}
@@ -242,7 +251,7 @@ func TestOfSettlementsAtOnceTheFirstThatSucceedsWins(t *testing.T) {
 	}
 }
 
-func TestErrorsTellWhetherTheyMayHaveCounted(t *testing.T) {
+func TestErrorsTellWhetherTheyWereCounted(t *testing.T) {
 	m := weir.NewMemory(weir.MemoryOptions{})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -252,13 +261,15 @@ func TestErrorsTellWhetherTheyMayHaveCounted(t *testing.T) {
 	_, badLimit := weir.ParseLimit("concurrency 0")
 	for _, c := range []struct {
 		err  error
-		want bool
+		want weir.Counted
 	}{
-		{nil, false}, {badRequest, false}, {tooLate, false}, {badLimit, false}, {notCounted, false},
-		{lostBefore, true}, {errors.New("of an engine that does not say"), true}, {context.Canceled, true},
+		{nil, weir.CountedNo}, {badRequest, weir.CountedNo}, {tooLate, weir.CountedNo}, {badLimit, weir.CountedNo}, {notCounted, weir.CountedNo},
+		{lostBefore, weir.CountedUnknown}, {errors.New("of an engine that does not say"), weir.CountedUnknown}, {context.Canceled, weir.CountedUnknown},
+		{fmt.Errorf("settle: %w", failure{certain: true, counted: true}), weir.CountedYes},
 	} {
-		if got := weir.MayHaveCounted(c.err); got != c.want {
-			t.Errorf("MayHaveCounted(%v) = %t, want %t", c.err, got, c.want)
+		got, may := weir.WasCounted(c.err), weir.MayHaveCounted(c.err)
+		if got != c.want || may != (c.want != weir.CountedNo) {
+			t.Errorf("WasCounted(%v) = %v and MayHaveCounted = %t, want %v", c.err, got, may, c.want)
 		}
 	}
 	if !errors.Is(tooLate, context.Canceled) {

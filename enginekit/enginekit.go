@@ -31,7 +31,7 @@ const (
 )
 
 // CannotDecide wraps the reason an engine could not decide. Use it for calls that certainly counted nothing: see
-// [weir.MayHaveCounted].
+// [weir.WasCounted].
 func CannotDecide(op Op, err error) error { return rule.CannotDecide(string(op), err) }
 
 // Merge checks the requests of a call and sums the costs of requests with the same rule and key into the first of

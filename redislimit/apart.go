@@ -77,4 +77,4 @@ func refusal(err error) (text string, refused bool) {
 }
 
 // errCrossing is the error of one decision whose keys are in several slots. The engine then decides it lane by lane.
-var errCrossing = &Error{Reason: Refused, Err: errors.New("CROSSSLOT: the server does not keep keys of one hash tag in one slot")}
+var errCrossing = uncounted(Refused, errors.New("CROSSSLOT: the server does not keep keys of one hash tag in one slot"))

@@ -91,7 +91,7 @@ func (e *Engine) failed(err error, began time.Time) error {
 		if e.closed.Load() {
 			reason = Closed
 		}
-		return &Error{Reason: reason, Counted: true, Err: err}
+		return &Error{Reason: reason, Err: err}
 	case e.conns != nil && readOnly(err):
 		e.conns.closeOlder(began)
 	}

@@ -94,10 +94,10 @@ func (c *committer) wait(ctx context.Context, s *submission) error {
 	case <-ctx.Done():
 	}
 	if c.leave(s) {
-		return ctx.Err()
+		return uncounted(Cancelled, ctx.Err())
 	}
 	if s.state.CompareAndSwap(open, gone) {
-		return &Error{Reason: Cancelled, Counted: true, Err: ctx.Err()}
+		return &Error{Reason: Cancelled, Err: ctx.Err()}
 	}
 	<-s.done
 	return s.err

@@ -18,7 +18,7 @@ func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results 
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return cannotDecide(opTake.String(), err)
+		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
 	}
 	byLane := e.split(requests, results)
 	if len(byLane) == 1 {
@@ -97,7 +97,7 @@ func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, r
 		if began := time.Now(); err == nil {
 			err = e.ask(ctx, s)
 			if silent(err) && time.Since(began) >= hung {
-				unsent = &Error{Reason: Lost, Err: fmt.Errorf("not sent, because the previous call was lost: %w", err)}
+				unsent = uncounted(Lost, fmt.Errorf("not sent, because the previous call was lost: %w", err))
 			}
 		}
 		sh.write(from, to, err, requests, results)

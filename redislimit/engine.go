@@ -163,7 +163,7 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 		return 0, weir.Decision{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return 0, weir.Decision{}, cannotDecide(o.String(), err)
+		return 0, weir.Decision{}, cannotDecide(o.String(), uncounted(Cancelled, err))
 	}
 	s := e.submission()
 	parts, at, err := e.parts(s.few[:0], requests)

@@ -1,21 +1,22 @@
 package redislimit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
+
+	"github.com/weirflow/weir"
 )
 
 // Error reports why Redis could not decide. Nothing was admitted.
 type Error struct {
 	Op     string // take, reserve, peek, record, reset, or open
 	Reason Reason
-	// Counted is true if the cost may have been counted: the call was sent and its answer was lost, or a part was
-	// counted before another part failed, on another lane or because an ACL permits only some writes. Units may then
-	// be spent that nobody used; the limit never admits too much. If Counted is false, nothing was written.
-	Counted bool
+	// Counted says whether the cost was counted. It is weir.CountedUnknown if the call was sent and its answer was
+	// lost, or if a part was counted before another part failed: on another lane, or because an ACL permits only some
+	// writes. Units may then be spent without a use; the limit never admits too much.
+	Counted weir.Counted
 	Err     error
 }
 
@@ -41,37 +42,38 @@ func (e *Error) Error() string {
 	if e.Op == opOpen {
 		return fmt.Sprintf("redislimit: open: %v", e.Err)
 	}
-	counted := ""
-	if e.Counted {
-		counted = " (it may have been counted)"
-	}
+	counted := map[weir.Counted]string{weir.CountedUnknown: " (it may have been counted)", weir.CountedYes: " (it was counted)"}[e.Counted]
 	return fmt.Sprintf("redislimit: %s: could not decide: %s%s: %v", e.Op, e.Reason, counted, e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// MayHaveCounted returns Counted, for weir.MayHaveCounted.
-func (e *Error) MayHaveCounted() bool { return e.Counted }
+// WasCounted returns Counted, for weir.WasCounted.
+func (e *Error) WasCounted() weir.Counted { return e.Counted }
 
-// failure returns the error of a call that was sent. After an error reply it is certain that nothing was counted,
-// because the script writes last and its first write fails. Only an ACL may permit some writes and deny others.
+// uncounted returns the error of a decision that was never sent.
+func uncounted(reason Reason, err error) *Error {
+	return &Error{Reason: reason, Counted: weir.CountedNo, Err: err}
+}
+
+// failure returns the error of a call that was sent. After most error replies it is certain that nothing was counted,
+// because the script writes last and its first write fails. Only an ACL may permit some writes and deny others, and an
+// unknown error inside the script may follow a write.
 func failure(err error) *Error {
 	if known := new(Error); errors.As(err, &known) {
 		return known
 	}
 	if text, refused := refusal(err); refused {
-		reason := serverReason(text)
-		return &Error{Reason: reason, Err: err, Counted: reason == Denied && strings.Contains(text, "user_script")}
+		failed := uncounted(serverReason(text), err)
+		if (failed.Reason == Denied || failed.Reason == Refused) && strings.Contains(text, "user_script") {
+			failed.Counted = weir.CountedUnknown
+		}
+		return failed
 	}
-	switch {
-	case err == context.Canceled, err == context.DeadlineExceeded: // a caller's, before the call was sent
-		return &Error{Reason: Cancelled, Err: err}
-	case errors.Is(err, errReply), errors.Is(err, errUnreadable):
-		return &Error{Reason: Damaged, Err: err, Counted: errors.Is(err, errReply)}
+	if dial := new(net.OpError); errors.As(err, &dial) && dial.Op == "dial" {
+		return uncounted(Lost, err)
 	}
-	var dial *net.OpError
-	unsent := errors.As(err, &dial) && dial.Op == "dial"
-	return &Error{Reason: Lost, Err: err, Counted: !unsent}
+	return &Error{Reason: Lost, Err: err}
 }
 
 // serverReason returns the reason of an error reply. Errors inside a script are quoted, or come with its name.
@@ -96,14 +98,14 @@ func serverReason(text string) Reason {
 }
 
 // errClosed is the error of a call after Close.
-var errClosed = &Error{Reason: Closed, Err: errors.New("the engine is closed")}
+var errClosed = uncounted(Closed, errors.New("the engine is closed"))
 
 const opOpen = "open"
 
 // cannotOpen returns the error of a client that could not connect. No decision was sent, so nothing was counted.
 func cannotOpen(addrs []string, err error) error {
 	e, at := *failure(err), strings.Join(addrs, ", ")
-	e.Op, e.Counted = opOpen, false
+	e.Op, e.Counted = opOpen, weir.CountedNo
 	if _, refused := refusal(err); refused {
 		e.Err = fmt.Errorf("%s at %s: %w", e.Reason, at, err)
 		return &e
@@ -116,6 +118,8 @@ func cannotOpen(addrs []string, err error) error {
 func cannotDecide(o string, err error) error {
 	e := *failure(err)
 	e.Op = o
-	e.Counted = e.Counted && o != opPeek.String()
+	if o == opPeek.String() {
+		e.Counted = weir.CountedNo
+	}
 	return &e
 }

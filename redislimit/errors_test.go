@@ -18,11 +18,11 @@ import (
 )
 
 // wantFailure fails unless err is an *Error for the reason, and d admits nothing.
-func wantFailure(t *testing.T, what string, d weir.Decision, err error, reason redislimit.Reason, counted bool) {
+func wantFailure(t *testing.T, what string, d weir.Decision, err error, reason redislimit.Reason, counted weir.Counted) {
 	t.Helper()
 	var failed *redislimit.Error
 	if !errors.As(err, &failed) || failed.Op != "take" || failed.Reason != reason || failed.Counted != counted || d != (weir.Decision{}) {
-		t.Errorf("%s: got %+v and error %#v (%v), want no decision and an Error of take with reason %q, counted %t", what, d, err, err, reason, counted)
+		t.Errorf("%s: got %+v and error %#v (%v), want no decision and an Error of take with reason %q, counted: %v", what, d, err, err, reason, counted)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestAServerThatCannotWriteAdmitsNothing(t *testing.T) {
 	} {
 		do(t, client, failing.breaks...)
 		d, err := take()
-		wantFailure(t, strings.Join(failing.breaks, " "), d, err, failing.reason, false)
+		wantFailure(t, strings.Join(failing.breaks, " "), d, err, failing.reason, weir.CountedNo)
 		do(t, client, failing.heal...)
 	}
 	if d, err := take(); err != nil || !d.Allowed || d.Remaining != 4 {
@@ -73,7 +73,7 @@ func TestALostReplyAndAClosedEngineAreErrors(t *testing.T) {
 	}
 	other.Close()
 	d, err := other.Take(t.Context(), rule.For("k", 1))
-	wantFailure(t, "an engine that was closed", d, err, redislimit.Closed, false)
+	wantFailure(t, "an engine that was closed", d, err, redislimit.Closed, weir.CountedNo)
 	defer engine.Close()
 	server.Kill()
 	// The connections that were open may have carried a call; what cannot even be
@@ -84,7 +84,7 @@ func TestALostReplyAndAClosedEngineAreErrors(t *testing.T) {
 		if !errors.As(err, &failed) || failed.Reason != redislimit.Lost || d.Allowed {
 			t.Fatalf("a server that was killed: got %+v and %v, want an Error with reason lost", d, err)
 		}
-		if failed.Counted {
+		if failed.Counted != weir.CountedNo {
 			return err.Error()
 		}
 		return ""
@@ -96,7 +96,7 @@ func TestOpenSaysWhereItCouldNotConnect(t *testing.T) {
 		t.Helper()
 		engine, err := redislimit.Open(url, redislimit.Options{})
 		var failed *redislimit.Error
-		if engine != nil || !errors.As(err, &failed) || failed.Op != "open" || failed.Reason != reason || failed.Counted {
+		if engine != nil || !errors.As(err, &failed) || failed.Op != "open" || failed.Reason != reason || failed.Counted != weir.CountedNo {
 			t.Fatalf("%s: got error %#v (%v), want an Error of open with reason %q, and nothing counted", what, err, err, reason)
 		}
 		if text := err.Error(); !strings.Contains(text, addr) || strings.Contains(text, "counted") || strings.Contains(text, "decide") {
@@ -188,10 +188,10 @@ func TestWhatTheACLRefusesIsDenied(t *testing.T) {
 	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(50)}, weir.SlidingLog{Rate: weir.PerHour(50)}, weir.Concurrency{Slots: 50})
 	for _, tt := range []struct {
 		rights  string
-		counted bool
+		counted weir.Counted
 	}{
-		{"-evalsha", false}, {"-eval -evalsha", false}, {"resetkeys ~other:*", false}, {"resetkeys %R~weir:*", false},
-		{"-time", true}, {"-mget", true}, {"-set", true}, {"-psetex", true}, {"-append", true}, {"-@all +hello +evalsha", true},
+		{"-evalsha", weir.CountedNo}, {"-eval -evalsha", weir.CountedNo}, {"resetkeys ~other:*", weir.CountedNo}, {"resetkeys %R~weir:*", weir.CountedNo},
+		{"-time", weir.CountedUnknown}, {"-mget", weir.CountedUnknown}, {"-set", weir.CountedUnknown}, {"-psetex", weir.CountedUnknown}, {"-append", weir.CountedUnknown}, {"-@all +hello +evalsha", weir.CountedUnknown},
 	} {
 		server.Do("FLUSHALL")
 		server.Do("ACL", "SETUSER", "weir", "reset", "on", ">secret", "~*", "+@all")

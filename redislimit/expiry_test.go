@@ -175,7 +175,7 @@ func TestADamagedStateIsAnErrorOfItsCallerAlone(t *testing.T) {
 		if results[0].Err != nil || !results[0].Decision.Allowed || results[2].Err != nil || !results[2].Decision.Allowed {
 			t.Errorf("%s: beside a damaged state: got %+v and %+v, want both admitted", rule, results[0], results[2])
 		}
-		if failed, ok := results[1].Err.(*redislimit.Error); !ok || failed.Reason != redislimit.Damaged || failed.Counted || results[1].Decision.Allowed {
+		if failed, ok := results[1].Err.(*redislimit.Error); !ok || failed.Reason != redislimit.Damaged || failed.Counted != weir.CountedNo || results[1].Decision.Allowed {
 			t.Errorf("%s: of a damaged state: got %+v, want an Error with reason damaged", rule, results[1])
 		}
 		if err := engine.Reset(t.Context(), rule.For("bad", 0), rule.For("a", 0), rule.For("b", 0)); err != nil {

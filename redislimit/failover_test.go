@@ -158,7 +158,7 @@ func TestACallThatCloseInterruptsMayHaveBeenCounted(t *testing.T) {
 		failed, ok := errors.AsType[*Error](err)
 		if !ok || failed.Reason != Closed && failed.Reason != Lost {
 			t.Errorf("Take that was out when the engine was closed: %v, want it closed or lost", err)
-		} else if failed.Counted {
+		} else if failed.Counted != weir.CountedNo {
 			counted++
 		}
 	}
@@ -168,7 +168,7 @@ func TestACallThatCloseInterruptsMayHaveBeenCounted(t *testing.T) {
 		t.Errorf("%d units were spent (%v), and %d of 40 callers got an error that they may have been", spent, err, counted)
 	}
 	_, err = engine.Take(t.Context(), rule.For("k", 1))
-	if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Closed || failed.Counted {
+	if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Closed || failed.Counted != weir.CountedNo {
 		t.Errorf("Take after Close: %v, want closed and not counted", err)
 	}
 }

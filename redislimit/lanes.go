@@ -28,7 +28,9 @@ func (e *Engine) across(ctx context.Context, o op, q decision, requests []weir.R
 				e.giveBack(taken, math.MaxInt64)
 			}
 			failed := *failure(err)
-			failed.Counted = failed.Counted || len(taken) > 0
+			if len(taken) > 0 || failed.Counted == weir.CountedYes {
+				failed.Counted = weir.CountedUnknown
+			}
 			return 0, weir.Decision{}, cannotDecide(o.String(), &failed)
 		}
 		if d.op == opTake && !d.admitted {
@@ -44,7 +46,7 @@ func (e *Engine) across(ctx context.Context, o op, q decision, requests []weir.R
 	if err := e.undo(ctx, taken, lanes, times); err != nil {
 		e.giveBack(taken, times)
 		failed := *failure(err)
-		failed.Counted = len(taken) > 0
+		failed.Counted = weir.CountedUnknown
 		return 0, weir.Decision{}, cannotDecide(o.String(), &failed)
 	}
 	all := slices.Concat(lanes...)

@@ -41,7 +41,7 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 	}
 	for i, keys := range [][]string{{first.key, last.key}, {first.key, middle.key, last.key}, {first.key, last.key}, {first.key, middle.key, last.key}} {
 		err := take(int64(1+i/2), keys...)
-		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Damaged || !failed.Counted {
+		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Damaged || failed.Counted == weir.CountedNo {
 			t.Errorf("Take of %q: got %#v, want a damaged state that may have counted", keys, err)
 		}
 		for began := time.Now(); ; time.Sleep(time.Millisecond) { // until it was given back
@@ -54,7 +54,7 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 			}
 		}
 	}
-	if failed, ok := errors.AsType[*Error](take(1, last.key)); !ok || failed.Counted {
+	if failed, ok := errors.AsType[*Error](take(1, last.key)); !ok || failed.Counted != weir.CountedNo {
 		t.Errorf("Take of a damaged state alone: got %#v, want an error that counted nothing", failed)
 	}
 }
@@ -89,7 +89,7 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 		if err == nil && times != 2 {
 			t.Fatalf("round %d: taken %d times, want 2", round, times)
 		}
-		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Reason != Cancelled || !failed.Counted) {
+		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Reason != Cancelled || failed.Counted == weir.CountedNo) {
 			t.Fatalf("round %d: error %v, want one of a caller who left, that may have counted", round, err)
 		}
 		for began := time.Now(); ; time.Sleep(time.Millisecond) {

@@ -64,7 +64,7 @@ func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 // longer than a decision is asked again.
 func movingFailure(err error, options Options) error {
 	failed, ok := errors.AsType[*Error](err)
-	if ok && options.DenyNewServer && failed.Reason == ClusterDown && !failed.Counted {
+	if ok && options.DenyNewServer && failed.Reason == ClusterDown && failed.Counted == weir.CountedNo {
 		return nil
 	}
 	return err
@@ -110,7 +110,7 @@ func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 	move.Keys(1)
 	err = <-taken
 	want := int64(98)
-	if failed, ok := errors.AsType[*Error](err); ok && failed.Reason == ClusterDown && !failed.Counted {
+	if failed, ok := errors.AsType[*Error](err); ok && failed.Reason == ClusterDown && failed.Counted == weir.CountedNo {
 		want = 99 // the other key came too late
 	} else if err != nil {
 		t.Errorf("Take of two keys on the move: %v", err)

@@ -33,7 +33,7 @@ func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
 	wantLost := func(what string, err error) {
 		t.Helper()
 		var failed *Error
-		if !errors.As(err, &failed) || failed.Reason != Lost || !failed.Counted {
+		if !errors.As(err, &failed) || failed.Reason != Lost || failed.Counted == weir.CountedNo {
 			t.Errorf("%s while the reply is lost: got %v, want an Error that says it may have been counted", what, err)
 		}
 	}

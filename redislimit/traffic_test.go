@@ -104,7 +104,7 @@ func (tr *traffic) ask(engine weir.Engine, request weir.Request, deadline time.D
 		tr.failed.Add(1)
 		if failure, typed := errors.AsType[*Error](err); !typed {
 			tr.unexpected.Store(&err)
-		} else if failure.Counted {
+		} else if failure.Counted != weir.CountedNo {
 			tr.counted.Add(1)
 		} else if failure.Reason == ClusterDown {
 			tr.homeless.Add(1)

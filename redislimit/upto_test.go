@@ -169,7 +169,7 @@ func TestTakeUpToOfADamagedStateIsAnErrorAndTakesNothing(t *testing.T) {
 		}
 		server.Do("SET", fmt.Sprint(stored[0]), "no state")
 		times, _, err := engine.TakeUpTo(t.Context(), 7, sound.For("k", 1), rule.For("k", 1))
-		if failed, ok := err.(*redislimit.Error); !ok || failed.Reason != redislimit.Damaged || failed.Counted || times != 0 {
+		if failed, ok := err.(*redislimit.Error); !ok || failed.Reason != redislimit.Damaged || failed.Counted != weir.CountedNo || times != 0 {
 			t.Errorf("%s: taken %d times and error %v, want a damaged state and nothing taken", limit, times, err)
 		}
 		if d, err := engine.Peek(t.Context(), sound.For("k", 0)); d.Remaining != 90 || err != nil {

@@ -38,8 +38,21 @@ const (
 
 var (
 	errReply      = errors.New("the script's reply does not match the call")
-	errUnreadable = errors.New("the stored state is damaged, or not Weir's")
+	errUnreadable = uncounted(Damaged, errors.New("the stored state is damaged, or not Weir's"))
 )
+
+// misread returns the error of an answer whose flag alone could be read. The script writes an admitted take, every
+// record, and an attempt that a log counts though it refuses it.
+func (d *decision) misread(short bool) error {
+	counted := weir.CountedNo
+	switch {
+	case short:
+		counted = weir.CountedUnknown
+	case d.op == opRecord, d.op == opTake && d.admitted, d.op == opTake && d.parts[0].limit.denied:
+		counted = weir.CountedYes
+	}
+	return &Error{Reason: Damaged, Counted: counted, Err: errReply}
+}
 
 // batch is one call of the script: the distinct keys and the decisions.
 type batch struct {
@@ -216,7 +229,8 @@ func (r *reply) read(d *decision, now int64) {
 		d.now = now
 	}
 	if d.op == opUpTo && !d.tookTimes(int64(r.double())) {
-		d.err, r.short = errReply, true
+		r.short = true
+		d.err = d.misread(true)
 		return
 	}
 	flag := r.byte()
@@ -251,7 +265,7 @@ func (r *reply) read(d *decision, now int64) {
 		}
 		state, ok := p.read(a, b, c)
 		if !ok {
-			d.err = errReply
+			d.err = d.misread(false)
 			continue
 		}
 		p.measureState(state, now, wrote)
@@ -260,7 +274,7 @@ func (r *reply) read(d *decision, now int64) {
 		d.hold(r.since, now)
 	}
 	if r.short || d.op != opUndo && !d.agrees() {
-		d.err = errReply
+		d.err = d.misread(r.short)
 	}
 }
 

@@ -12,9 +12,6 @@ func (e Undecided) Error() string { return e.Err.Error() }
 
 func (e Undecided) Unwrap() error { return errors.Unwrap(e.Err) }
 
-// MayHaveCounted returns false.
-func (Undecided) MayHaveCounted() bool { return false }
-
 // CannotDecide wraps the reason an engine could not decide. The call counted nothing.
 func CannotDecide(op string, err error) error {
 	return Undecided{fmt.Errorf("weir: %s: could not decide: %w", op, err)}

@@ -186,6 +186,12 @@ func (a *API) within(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, a.patience)
 }
 
+// alsoCounted ends the description of an error of the engine.
+var alsoCounted = map[weir.Counted]string{
+	weir.CountedUnknown: ", though it may have counted this request",
+	weir.CountedYes:     ", though it has counted this request",
+}
+
 // fail maps an error of the engine to a status. No other function does.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
@@ -205,9 +211,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.detail = "the engine did not decide within " + a.patience.String()
 	}
 	p.detail += ", and admitted nothing; ask again"
-	if weir.MayHaveCounted(err) && r.URL.Path != peekPath {
-		p.counted = maybeCounted
-		p.detail += ", though it may have counted this request"
+	if r.URL.Path != peekPath {
+		p.failed = err
+		p.detail += alsoCounted[weir.WasCounted(err)]
 	}
 	writeProblem(w, p)
 }

@@ -238,10 +238,10 @@ func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 }
 
 // told is an error that says whether the engine has counted the request.
-type told struct{ counted bool }
+type told struct{ counted weir.Counted }
 
-func (told) Error() string          { return "the server is gone" }
-func (e told) MayHaveCounted() bool { return e.counted }
+func (told) Error() string              { return "the server is gone" }
+func (e told) WasCounted() weir.Counted { return e.counted }
 
 func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
 	for _, test := range []struct {
@@ -249,8 +249,9 @@ func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
 		want   string
 	}{
 		{undecided{}, "unknown"}, // the error does not say
-		{undecided{err: told{true}}, "unknown"},
-		{undecided{err: fmt.Errorf("could not decide: %w", told{false})}, "no"},
+		{undecided{err: told{}}, "unknown"},
+		{undecided{err: told{weir.CountedYes}}, "yes"},
+		{undecided{err: fmt.Errorf("could not decide: %w", told{weir.CountedNo})}, "no"},
 	} {
 		for _, path := range []string{"/v1/take", "/v1/record", "/v1/reset"} {
 			w := post(newAPI(t, test.engine, usual), path, `{"key":"alice"}`)

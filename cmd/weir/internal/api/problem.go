@@ -1,9 +1,10 @@
 package api
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
+
+	"github.com/weirflow/weir"
 )
 
 // problem is an error in the form of RFC 9457. The field names the faulty part of the request: "requests[1].cost",
@@ -12,17 +13,9 @@ type problem struct {
 	status  int
 	field   string
 	detail  string
-	counted counted
+	// failed is the error of the engine. It says whether the cost was counted; without an engine's error nothing was.
+	failed error
 }
-
-// counted says whether the cost of a failed request was counted. The API finds most problems before it calls the
-// engine.
-type counted string
-
-const (
-	notCounted   counted = ""
-	maybeCounted counted = "unknown" // also if some of several requests were counted
-)
 
 // badField returns the problem of a faulty field.
 func badField(field, reason string) *problem {
@@ -35,7 +28,7 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(p.status), 10)
 	b = append(b, `,"counted":`...)
-	b = appendText(b, string(cmp.Or(p.counted, "no")))
+	b = appendText(b, weir.WasCounted(p.failed).String())
 	b = append(b, `,"detail":`...)
 	b = appendText(b, p.detail)
 	if p.field != "" {

@@ -1,0 +1,186 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// ledger is what the callers of one key were answered.
+type ledger struct {
+	admitted atomic.Int64
+	errors   [3]atomic.Int64 // by Counted
+}
+
+func (l *ledger) take(engine *Engine, rule *weir.Rule) {
+	d, err := engine.Take(context.Background(), rule.For("k", 1))
+	switch {
+	case err != nil:
+		l.errors[weir.WasCounted(err)].Add(1)
+	case d.Allowed:
+		l.admitted.Add(1)
+	}
+}
+
+// check compares the answers with the units that are spent. A failover may have lost lost of them.
+func (l *ledger) check(t *testing.T, spent, lost int64) {
+	t.Helper()
+	least := l.admitted.Load() + l.errors[weir.CountedYes].Load() - lost
+	most := l.admitted.Load() + l.errors[weir.CountedYes].Load() + l.errors[weir.CountedUnknown].Load()
+	t.Logf("%d units are spent: %d admitted, errors: %d unknown, %d counted, %d uncounted", spent, l.admitted.Load(),
+		l.errors[weir.CountedUnknown].Load(), l.errors[weir.CountedYes].Load(), l.errors[weir.CountedNo].Load())
+	if spent < least || spent > most {
+		t.Errorf("%d units are spent, but the answers say %d to %d", spent, least, most)
+	}
+}
+
+const countedLimit = "counted=fixed window 1000000/300d"
+
+// spentOn returns the units that a server has counted.
+func spentOn(t *testing.T, addr string) int64 {
+	t.Helper()
+	rule := mustRule(t, countedLimit)
+	var d weir.Decision
+	eventually(t, "the server answers", func() (err error) {
+		d, err = openFor(t, "redis://"+addr, Options{}).Peek(t.Context(), rule.For("k", 0))
+		return err
+	})
+	return d.Limit - d.Remaining
+}
+
+func mustRule(t *testing.T, text string) *weir.Rule {
+	t.Helper()
+	rule, err := weir.ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rule
+}
+
+// eventually tries until it succeeds.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %v: %v", what, patience, err)
+		}
+	}
+}
+
+func TestFaultErrorsOfCutConnectionsTellTheTruthAboutTheCount(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := startProxy(t, server.Addr)
+	engine, rule := openFor(t, "redis://"+proxy.addr, Options{}), mustRule(t, countedLimit)
+	var told ledger
+	for range 20 {
+		var callers sync.WaitGroup
+		proxy.cut.Store(true)
+		for range 8 {
+			callers.Go(func() { told.take(engine, rule) })
+		}
+		callers.Wait()
+	}
+	told.check(t, spentOn(t, server.Addr), 0)
+	if told.errors[weir.CountedUnknown].Load() == 0 {
+		t.Error("no error said that the cost may have been counted")
+	}
+}
+
+// The owner of a client may close it during a call. The connection may pipeline its calls, or not.
+func TestFaultErrorsOfAClosedClientTellTheTruthAboutTheCount(t *testing.T) {
+	for _, multiplex := range []int{-1, 0} {
+		server, rule := redistest.Start(t), mustRule(t, countedLimit)
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true, PipelineMultiplex: multiplex})
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, err := New(client, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told ledger
+		var callers sync.WaitGroup
+		for range 128 {
+			callers.Go(func() {
+				for range 20 {
+					told.take(engine, rule)
+				}
+			})
+		}
+		callers.Wait()
+		server.Stop()
+		before := engine.Stats().Calls
+		for range 40 {
+			callers.Go(func() { told.take(engine, rule) })
+		}
+		eventually(t, "a call is in flight", func() error {
+			if engine.Stats().Calls == before {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		client.Close()
+		callers.Wait()
+		server.Cont()
+		told.check(t, spentOn(t, server.Addr), 0)
+	}
+}
+
+func TestFaultErrorsOfAFailoverTellTheTruthAboutTheCount(t *testing.T) {
+	sentinel, rule := redistest.StartSentinel(t), mustRule(t, countedLimit)
+	url := "redis-sentinel://" + strings.Join(sentinel.Addrs(), ",") + "/" + redistest.MasterSet
+	engine := openFor(t, url, Options{})
+	var told ledger
+	var callers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 16 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				told.take(engine, rule)
+			}
+		})
+	}
+	goOn(300 * time.Millisecond)
+	sentinel.Master.Stop()
+	sentinel.AwaitFailover()
+	stop()
+	sentinel.Master.Kill() // its replies never come
+	callers.Wait()
+	var d weir.Decision
+	eventually(t, "the new master answers", func() (err error) {
+		d, err = openFor(t, url, Options{}).Peek(t.Context(), rule.For("k", 0))
+		return err
+	})
+	told.check(t, d.Limit-d.Remaining, told.admitted.Load())
+}
+
+// A client may end a call by its own deadline, after it was sent.
+func TestAClientsOwnDeadlineMayHaveCounted(t *testing.T) {
+	for _, ended := range []error{context.DeadlineExceeded, context.Canceled} {
+		engine, err := NewWith(ending{ended}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = engine.Take(t.Context(), mustRule(t, countedLimit).For("k", 1))
+		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Lost || failed.Counted != weir.CountedUnknown {
+			t.Errorf("Take with a client that ends with %v: got %v, want it lost and perhaps counted", ended, err)
+		}
+	}
+}
+
+type ending struct{ err error }
+
+func (e ending) Send(context.Context, ...string) (string, error) { return "", e.err }
