@@ -111,6 +111,7 @@ var packageRules = map[string]packageRule{
 			"httplimit":          "two web servers share a limit",
 			"limittest":          "every engine proves itself with the suite",
 			"internal/redistest": "tests ask real servers",
+			"pace":               "callers of several processes wait for one limit",
 		},
 	},
 	"redislimit/recipes": {
@@ -274,6 +275,7 @@ var forbidden = []struct {
 	{"log/slog", "a library does not log", reasons{"httplimit": "likely mistakes in the configuration are told once, where no caller can be given an error", ".": "an option of the memory engine is a logger", "internal/memory": "it tells a given logger that keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
+		"pace":                    "callers of several processes spread their questions",
 		"httplimit":               "the identity that slots are held by",
 		"bench/internal/workload": "keys are drawn",
 		"bench/hostile":           "attacks and honest requests are drawn",

@@ -128,8 +128,8 @@ func (e *CostError) Unwrap() error { return ErrNever }
 type WaitError struct {
 	Need  time.Duration // the length of the wait; Never if unknown
 	Bound time.Duration // the longest wait of the caller
-
-	deadline bool
+	// Deadline reports that the bound was the deadline of a context.
+	Deadline bool
 }
 
 func (e *WaitError) Error() string {
@@ -142,7 +142,7 @@ func (e *WaitError) Error() string {
 // Is matches ErrWait, and context.DeadlineExceeded if a context's deadline was
 // the bound.
 func (e *WaitError) Is(target error) bool {
-	return target == ErrWait || e.deadline && target == context.DeadlineExceeded
+	return target == ErrWait || e.Deadline && target == context.DeadlineExceeded
 }
 
 // RequestError reports a request that no engine can decide.
@@ -166,7 +166,7 @@ func (e *RequestError) Unwrap() error { return ErrRequest }
 func refusal(op string, err error) error {
 	switch e := err.(type) {
 	case *line.TooLongError:
-		return &WaitError{Need: time.Duration(e.Need), Bound: time.Duration(e.Bound), deadline: e.Deadline}
+		return &WaitError{Need: time.Duration(e.Need), Bound: time.Duration(e.Bound), Deadline: e.Deadline}
 	case *line.TooLargeError:
 		return &CostError{Cost: e.Cost, Capacity: e.Capacity}
 	case *line.InvalidError:

@@ -10,10 +10,13 @@
 //	w := pace.Writer(ctx, lim, w)
 //	page, err := pace.Do(ctx, pace.InClass(lim, 1), fetch) // with weir.Options.Weights
 //
+// A [Queue] waits for an engine: several limits, several keys, or limits that
+// processes share.
+//
 // Nothing is taken for work that is refused. The functions release the slots of
 // a weir.Concurrency when the work is done. Units of other limits stay spent.
 //
-// Do, Seq, Seq2 and Chan may be used concurrently; a Reader or a Writer serves
+// Do, Seq, Seq2, Chan and a Queue may be used concurrently; a Reader or a Writer serves
 // one goroutine.
 package pace
 

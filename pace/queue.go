@@ -1,0 +1,261 @@
+package pace
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Queue lets callers of this process wait for an engine: for one limit or several, of one key or several, here or on
+// other machines.
+//
+// Callers that ask for the same keys go in order of arrival. Only the first of them asks the engine, for itself and
+// for those behind it, and it sleeps for the time that the engine names: a thousand waiting callers cost about two
+// calls a grant, and no polling. Callers that ask for different keys do not wait for each other. Callers of other
+// processes, and callers of the engine's own Take, compete with the queue, so an order across processes is not
+// promised; the limits hold in any case.
+//
+// Nothing is taken before all requests of a caller are admitted at one instant. A Queue is safe for concurrent use.
+type Queue struct {
+	engine   weir.Engine
+	capacity int
+
+	mu      sync.Mutex
+	lines   map[string]*queueLine   // by the keys of the requests
+	bySlots map[string][]*queueLine // lines that ask for slots, by the key of the slots
+	waiting int
+	arrived uint64 // places so far
+}
+
+// QueueOptions configure a Queue. A zero field has its default.
+type QueueOptions struct {
+	// Queue bounds the waiting callers. Default: 65536.
+	Queue int
+}
+
+const defaultQueue = 1 << 16
+
+// NewQueue returns a queue for the engine. A negative bound is a *weir.OptionError.
+func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
+	if options.Queue < 0 {
+		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
+	}
+	q := &Queue{engine: engine, capacity: options.Queue, lines: map[string]*queueLine{}, bySlots: map[string][]*queueLine{}}
+	if q.capacity == 0 {
+		q.capacity = defaultQueue
+	}
+	return q, nil
+}
+
+// Wait waits until the engine admits all requests, and takes them. The units of a rate stay spent; a Concurrency
+// needs Acquire.
+//
+// If ctx ends before the caller's turn, nothing is taken and the error wraps that of the context. If the context's
+// deadline is before the instant that the engine names, Wait returns a *weir.WaitError at once. A cost above the
+// capacity is a *weir.CostError, and a full queue is weir.ErrQueueFull. Other errors are those of the engine.
+func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	p := &place{requests: requests, turn: make(chan turn, 1)}
+	if err := q.wait(ctx, p); err != nil {
+		return weir.Decision{}, err
+	}
+	if err := hold(ctx, p.decision.Delay); err != nil {
+		return weir.Decision{}, errors.Join(err, q.giveBack(ctx, 1, requests))
+	}
+	return p.decision, nil
+}
+
+// Acquire works like Wait and returns a reservation of what was taken. Its Done releases the slots of a Concurrency
+// and leaves the other units spent; Cancel gives everything back. A caller that waits for slots asks again when a
+// caller of this queue ends its Acquired, at the latest after a second; it is not refused because of a lease, which
+// may end early.
+func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {
+	p := &place{requests: requests, turn: make(chan turn, 1), acquires: true}
+	if err := q.wait(ctx, p); err != nil {
+		return nil, err
+	}
+	return &Acquired{p.reservation, q, slotKeys(requests)}, nil
+}
+
+// Waiting returns the number of waiting callers.
+func (q *Queue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting
+}
+
+func (q *Queue) wait(ctx context.Context, p *place) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := q.join(ctx, p); err != nil {
+		return err
+	}
+	select {
+	case t := <-p.turn:
+		return q.follow(ctx, p, t)
+	case <-ctx.Done():
+		return q.leave(ctx, p)
+	}
+}
+
+// follow does what the turn says: go ahead, or ask for the line.
+func (q *Queue) follow(ctx context.Context, p *place, t turn) error {
+	if t == granted {
+		return nil
+	}
+	defer q.passOn(p)
+	return p.line.ask(ctx, p)
+}
+
+// join adds p to the line of its keys. The first of a line has its turn at once.
+func (q *Queue) join(ctx context.Context, p *place) error {
+	keys := keysOf(p.requests)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting >= q.capacity {
+		return weir.ErrQueueFull
+	}
+	l := q.lines[keys]
+	if l == nil {
+		l = q.newLine(keys, p.requests)
+	}
+	if err := l.tooLate(ctx); err != nil {
+		return err
+	}
+	q.arrived++
+	p.arrival = q.arrived
+	l.add(p)
+	if l.places.Len() == 1 {
+		p.turn <- lead
+	}
+	return nil
+}
+
+func (q *Queue) newLine(keys string, requests []weir.Request) *queueLine {
+	l := &queueLine{queue: q, keys: keys, slots: slotKeys(requests), wake: make(chan struct{}, 1)}
+	q.lines[keys] = l
+	for _, key := range l.slots {
+		q.bySlots[key] = append(q.bySlots[key], l)
+	}
+	return l
+}
+
+func (q *Queue) removeLine(l *queueLine) {
+	delete(q.lines, l.keys)
+	for _, key := range l.slots {
+		if q.bySlots[key] = slices.DeleteFunc(q.bySlots[key], func(o *queueLine) bool { return o == l }); len(q.bySlots[key]) == 0 {
+			delete(q.bySlots, key)
+		}
+	}
+}
+
+// leave removes p, unless its turn has come meanwhile.
+func (q *Queue) leave(ctx context.Context, p *place) error {
+	q.mu.Lock()
+	select {
+	case t := <-p.turn:
+		q.mu.Unlock()
+		return q.follow(ctx, p, t)
+	default:
+	}
+	p.line.remove(p)
+	q.mu.Unlock()
+	return ctx.Err()
+}
+
+// passOn removes the first place, whose caller has asked, and lets the next one ask.
+func (q *Queue) passOn(p *place) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := p.line
+	l.remove(p)
+	if l.places.Len() > 0 {
+		l.first().turn <- lead
+		return
+	}
+	q.removeLine(l)
+}
+
+// released wakes, for each key of released slots, the caller that has waited longest for it.
+func (q *Queue) released(keys []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		var first *queueLine
+		for _, l := range q.bySlots[key] {
+			if first == nil || l.first().arrival < first.first().arrival {
+				first = l
+			}
+		}
+		if first != nil {
+			first.wakeUp()
+		}
+	}
+}
+
+// keysOf returns a text that is equal for requests of the same rules and keys.
+func keysOf(requests []weir.Request) string {
+	keys := make([]string, len(requests))
+	for i := range requests {
+		keys[i] = keyOf(&requests[i])
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, "\x00\x00")
+}
+
+// slotKeys returns the keys that ask for slots.
+func slotKeys(requests []weir.Request) (keys []string) {
+	for i := range requests {
+		if asksForSlots(&requests[i]) {
+			keys = append(keys, keyOf(&requests[i]))
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func keyOf(r *weir.Request) string {
+	if r.Rule == nil {
+		return r.Key // the engine refuses it
+	}
+	return r.Rule.Name() + "\x00" + r.Key
+}
+
+func asksForSlots(r *weir.Request) bool { return has[weir.Concurrency](r) }
+
+// has reports whether a rule has a limit of type L.
+func has[L weir.Limit](r *weir.Request) bool {
+	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(L); return is })
+}
+
+// hold sleeps for the delay of a limit that admits with one.
+func hold(ctx context.Context, delay time.Duration) error {
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// giveBack gives back what was taken the given number of times.
+func (q *Queue) giveBack(ctx context.Context, times int64, requests []weir.Request) error {
+	back := slices.Clone(requests)
+	for i := range back {
+		back[i].Cost *= -times
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_, err := q.engine.Record(ctx, back...)
+	return err
+}

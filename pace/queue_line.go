@@ -1,0 +1,248 @@
+package pace
+
+import (
+	"container/list"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// queueLine is the callers that ask for the same keys, in order of arrival. The lock of the queue guards it. Its first
+// caller has the lead: it asks the engine without the lock. A line has at least one place.
+type queueLine struct {
+	queue  *Queue
+	keys   string
+	slots  []string  // the keys of requests for slots
+	places list.List // of *place
+	// notBefore is when the engine may admit the first caller, and so any, by its last refusal.
+	notBefore time.Time
+	wake      chan struct{} // receives when slots were released
+}
+
+// place is a waiting caller.
+type place struct {
+	requests []weir.Request
+	acquires bool
+	line     *queueLine
+	element  *list.Element
+	arrival  uint64
+	turn     chan turn
+
+	// What was taken for it, written before the turn is granted.
+	decision    weir.Decision
+	reservation *weir.Reservation
+}
+
+// turn tells a waiting caller what to do.
+type turn uint8
+
+const (
+	lead    turn = iota // ask the engine for the line
+	granted             // the requests were taken
+)
+
+// maxTogether bounds the callers for which one call asks.
+const maxTogether = 256
+
+// ask asks the engine until it admits the first caller of the line, p.
+func (l *queueLine) ask(ctx context.Context, p *place) error {
+	for refusals := 1; ; refusals++ {
+		d, err := l.take(ctx, p)
+		if err != nil || d.Allowed {
+			return err
+		}
+		if err := l.sleep(ctx, p, d, refusals); err != nil {
+			return err
+		}
+	}
+}
+
+// take asks once, for p and the callers behind it.
+func (l *queueLine) take(ctx context.Context, p *place) (weir.Decision, error) {
+	switch {
+	case p.acquires:
+		r, err := l.queue.engine.Reserve(ctx, p.requests...)
+		if err != nil {
+			return weir.Decision{}, err
+		}
+		p.reservation = r
+		return r.Decision, nil
+	case len(p.requests) == 1 && has[weir.LeakyBucket](&p.requests[0]):
+		return l.takeDelayed(ctx, p)
+	}
+	together := l.together(p)
+	if together == 1 {
+		d, err := l.queue.engine.Take(ctx, p.requests...)
+		p.decision = d
+		return d, err
+	}
+	times, d, err := weir.TakeUpTo(ctx, l.queue.engine, together, p.requests...)
+	p.decision = d
+	if err == nil && times > 1 {
+		l.grant(ctx, p, times-1)
+	}
+	return d, err
+}
+
+// takeDelayed takes from a limit that admits with a delay, unless the delay ends after the context.
+func (l *queueLine) takeDelayed(ctx context.Context, p *place) (d weir.Decision, err error) {
+	if left, bounded := timeLeft(ctx); bounded {
+		if d, err = l.queue.engine.Peek(ctx, p.requests...); err != nil {
+			return d, err
+		}
+		if d.Delay > left {
+			return d, tooLong(d.Delay, left)
+		}
+	}
+	p.decision, err = l.queue.engine.Take(ctx, p.requests...)
+	return p.decision, err
+}
+
+// together returns the number of callers from the first on that ask for the same as p.
+func (l *queueLine) together(p *place) (n int64) {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	next := p.element
+	for n = 1; n < maxTogether; n++ {
+		if next = next.Next(); next == nil || !next.Value.(*place).asksLike(p) {
+			break
+		}
+	}
+	return n
+}
+
+// asksLike reports whether one call can take for both.
+func (p *place) asksLike(other *place) bool {
+	return !p.acquires && slices.Equal(p.requests, other.requests)
+}
+
+// grant lets up to n callers behind p go, for whom units were taken. What callers have left behind is given back; if
+// that fails, it stays spent.
+func (l *queueLine) grant(ctx context.Context, p *place, n int64) {
+	l.queue.mu.Lock()
+	for ; n > 0; n-- {
+		behind := p.element.Next()
+		if behind == nil || !behind.Value.(*place).asksLike(p) {
+			break
+		}
+		next := behind.Value.(*place)
+		next.decision = p.decision
+		l.remove(next)
+		next.turn <- granted
+	}
+	l.queue.mu.Unlock()
+	if n > 0 {
+		_ = l.queue.giveBack(ctx, n, p.requests)
+	}
+}
+
+// add adds a place at the end.
+func (l *queueLine) add(p *place) {
+	p.line, p.element = l, l.places.PushBack(p)
+	l.queue.waiting++
+}
+
+// remove removes a place that has no turn pending.
+func (l *queueLine) remove(p *place) {
+	l.places.Remove(p.element)
+	l.queue.waiting--
+}
+
+// first returns the place with the lead.
+func (l *queueLine) first() *place { return l.places.Front().Value.(*place) }
+
+// sleep waits after a refusal until the engine may admit p, or slots were released. It refuses a wait that is longer
+// than the caller's.
+func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusals int) error {
+	if d.RetryAfter == weir.Never {
+		return &weir.CostError{Cost: costOf(p.requests, d), Capacity: d.Limit}
+	}
+	pause := d.RetryAfter
+	if l.waitsForSlots(p, d) {
+		pause = min(pause, backOff(refusals))
+	} else {
+		l.setNotBefore(time.Now().Add(pause))
+		if left, bounded := timeLeft(ctx); bounded && pause > left {
+			return tooLong(pause, left)
+		}
+		pause += spread(pause, refusals)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.wake:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// waitsForSlots reports whether the refusing rule has slots, which may come back before the engine's RetryAfter.
+func (l *queueLine) waitsForSlots(p *place, d weir.Decision) bool {
+	return slices.ContainsFunc(p.requests, func(r weir.Request) bool { return r.Rule.Name() == d.Rule && asksForSlots(&r) })
+}
+
+// The pauses between two questions about slots, which another process may release.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = time.Second
+)
+
+func backOff(refusals int) time.Duration {
+	return min(shortestPause<<min(refusals-1, 10), longestPause)
+}
+
+// spread returns a random time for a caller that was refused again at the named instant: callers of other processes
+// were told the same instant.
+func spread(pause time.Duration, refusals int) time.Duration {
+	if refusals == 1 || pause < 2 {
+		return 0
+	}
+	return rand.N(min(pause/2, longestPause))
+}
+
+func (l *queueLine) setNotBefore(at time.Time) {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.notBefore = at
+}
+
+// tooLate refuses a newcomer whose deadline is before the instant at which the engine may admit the first caller.
+func (l *queueLine) tooLate(ctx context.Context) error {
+	need := time.Until(l.notBefore)
+	if left, bounded := timeLeft(ctx); bounded && l.places.Len() > 0 && need > left {
+		return tooLong(need, left)
+	}
+	return nil
+}
+
+// wakeUp makes the first caller ask now.
+func (l *queueLine) wakeUp() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // it has been woken
+	}
+}
+
+func timeLeft(ctx context.Context) (left time.Duration, bounded bool) {
+	deadline, bounded := ctx.Deadline()
+	return time.Until(deadline), bounded
+}
+
+func tooLong(need, bound time.Duration) error {
+	return &weir.WaitError{Need: need, Bound: bound, Deadline: true}
+}
+
+// costOf returns the cost of the key that a decision names.
+func costOf(requests []weir.Request, d weir.Decision) (cost int64) {
+	for _, r := range requests {
+		if r.Rule.Name() == d.Rule && r.Key == d.Key {
+			cost += r.Cost
+		}
+	}
+	return cost
+}
