@@ -129,7 +129,7 @@ func BenchmarkCompare(b *testing.B) {
 	}
 	const requests = 1_000_000
 	for b.Loop() {
-		c, err := pattern.Compare([]simulate.Candidate{candidate}, 10*time.Second, 1)
+		c, err := pattern.Compare([]simulate.Candidate{candidate}, simulate.Scenario{Length: 10 * time.Second, Seed: 1})
 		if err != nil || c.Requests != requests || c.Limits[0].Admitted != 1000+9999 {
 			b.Fatalf("%+v, %v", c, err)
 		}

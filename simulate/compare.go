@@ -8,108 +8,144 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Comparison shows what candidates do to the same made-up traffic of one key. `weir simulate --traffic` prints it as
-// JSON.
+// Comparison shows what candidates do to the same made-up traffic. `weir simulate --traffic` prints it as JSON.
 type Comparison struct {
 	Traffic  string             `json:"traffic"`
 	Seconds  float64            `json:"seconds"`
+	Clients  int                `json:"clients"`
 	Requests int64              `json:"requests"`
-	Most     [3]int64           `json:"most"` // requests within any of ComparisonWindows
+	Units    int64              `json:"units"` // their costs together
+	Most     [3]int64           `json:"most"`  // units within any of ComparisonWindows
+	Jain     float64            `json:"jain"`  // of the units that each client asks for
 	Limits   []ComparisonReport `json:"limits"`
 }
 
-// ComparisonReport is the result of one candidate.
+// ComparisonReport is the result of one candidate. A request is refused if it is never admitted; a client that
+// retries makes several attempts for one request.
 type ComparisonReport struct {
 	Limit    string   `json:"limit"`
-	Admitted int64    `json:"admitted"`
-	Refused  int64    `json:"refused"`
-	Most     [3]int64 `json:"most"`      // requests that go ahead within any of ComparisonWindows
-	DelayP50 float64  `json:"delay_p50"` // seconds that admitted requests are held
-	DelayP99 float64  `json:"delay_p99"`
-	Starved  float64  `json:"starved"` // seconds of the longest run of refusals, from its first to the next admission or the end
+	Admitted int64    `json:"admitted"` // requests
+	Refused  int64    `json:"refused"`  // requests
+	Attempts int64    `json:"attempts"`
+	Units    int64    `json:"units"` // admitted
+	Most     [3]int64 `json:"most"`  // units that go ahead within any of ComparisonWindows
+
+	// The limit's own window, in seconds, the most units within any such time, and that as a multiple of the limit's
+	// count: what a boundary lets through. The units are those of one client if each has its own limit. All are 0 for
+	// a limit without a rate.
+	Window   float64 `json:"window"`
+	InWindow int64   `json:"most_in_window"`
+	Boundary float64 `json:"times_count"`
+
+	WaitP50    float64 `json:"wait_p50"` // seconds from the first attempt of an admitted request until it goes ahead
+	WaitP99    float64 `json:"wait_p99"`
+	LatencyP50 float64 `json:"latency_p50,omitempty"` // seconds from the first attempt to the end of the service
+	LatencyP99 float64 `json:"latency_p99,omitempty"`
+	Queue      int64   `json:"longest_queue"` // the most requests that wait at once, at the end of any step of Series
+
+	// Starved is the longest run of refusals in seconds, from its first to the next admission or the end: of one
+	// client if each has its own limit, and otherwise of all.
+	Starved float64 `json:"starved"`
+	ShutOut int     `json:"shut_out"` // clients of which no request is admitted
+	Jain    float64 `json:"jain"`     // fairness: of the units that each client gets
+
+	Series Series `json:"-"`
 }
 
-// ComparisonWindows are the lengths of time for which a comparison counts the most requests.
+// ComparisonWindows are the lengths of time for which a comparison counts the most units.
 func ComparisonWindows() [3]time.Duration {
 	return [3]time.Duration{time.Second, 10 * time.Second, time.Minute}
 }
 
-// Compare tries each candidate alone on the traffic. Every request is one Take of cost 1 of the same key. A refused
-// request does not come back.
-func (p Pattern) Compare(candidates []Candidate, length time.Duration, seed uint64) (Comparison, error) {
-	instants, err := p.Instants(length, seed)
+// Compare tries each candidate alone on the traffic.
+func (p Pattern) Compare(candidates []Candidate, s Scenario) (Comparison, error) {
+	if err := s.check(); err != nil {
+		return Comparison{}, err
+	}
+	offers, clients, err := p.offers(s.Length, s.Seed)
 	if err != nil {
 		return Comparison{}, err
 	}
-	c := Comparison{Traffic: p.text, Seconds: length.Seconds(), Requests: int64(len(instants)), Most: mostOf(instants), Limits: []ComparisonReport{}}
+	c := Comparison{Traffic: p.text, Seconds: s.Length.Seconds(), Clients: clients, Requests: int64(len(offers)), Limits: []ComparisonReport{}}
+	asked := c.offered(offers)
+	progress := progress{tell: s.Progress, of: int64(len(offers)) * int64(len(candidates))}
 	for _, candidate := range candidates {
-		r, err := candidate.compare(instants, length)
+		r, err := newRun(p, candidate, &s, clients, len(offers))
+		if err == nil {
+			err = r.all(offers, &progress)
+		}
 		if err != nil {
 			return Comparison{}, fmt.Errorf("simulate: compare %q: %w", candidate.Text, err)
 		}
-		c.Limits = append(c.Limits, r)
+		c.Limits = append(c.Limits, r.report(candidate, int64(len(offers)), asked))
 	}
 	return c, nil
 }
 
-func (c Candidate) compare(instants []time.Duration, length time.Duration) (r ComparisonReport, err error) {
-	now := virtualStart
-	begin, err := c.decider(&now)
-	if err != nil {
-		return r, err
+// offered describes the traffic itself. It returns the units that each client asks for.
+func (c *Comparison) offered(offers []offer) (units []int64) {
+	units = make([]int64, c.Clients)
+	starts := make([]start, len(offers))
+	for i, o := range offers {
+		units[o.client] += int64(o.cost)
+		c.Units += int64(o.cost)
+		starts[i] = start{at: o.at, cost: o.cost}
 	}
-	take, err := begin("")
-	if err != nil {
-		return r, err
+	c.Most, c.Jain = mostOf(starts), jain(units)
+	return units
+}
+
+// report ends the run.
+func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonReport {
+	l := &r.ledger
+	l.sort()
+	l.droughts.endAll(max(r.now, virtualStart+int64(r.scenario.Length)))
+	admitted := int64(len(l.starts))
+	report := ComparisonReport{
+		Limit: c.Text, Admitted: admitted, Refused: requests - admitted, Attempts: r.attempts, Units: l.units, Most: mostOf(l.starts),
+		Starved: time.Duration(l.droughts.longest).Seconds(), Jain: jain(l.admitted),
 	}
-	run := refusals{since: -1}
-	var starts, delays []time.Duration
-	for _, at := range instants {
-		now = virtualStart + int64(at)
-		d, err := take()
-		if err != nil {
-			return r, err
+	waits := make([]time.Duration, len(l.starts))
+	for i, s := range l.starts {
+		waits[i] = time.Duration(s.waited)
+	}
+	slices.Sort(waits)
+	report.WaitP50, report.WaitP99 = quantile(waits, 50), quantile(waits, 99)
+	if rate := ownRate(c.Limits); rate.Period > 0 {
+		most := mostUnits
+		if r.scenario.PerClient {
+			most = mostOfAClient
 		}
-		run.see(at, d)
-		if d.Allowed {
-			starts, delays = append(starts, at+d.Delay), append(delays, d.Delay)
+		report.Window, report.InWindow = rate.Period.Seconds(), most(rate.Period, l.starts)
+		report.Boundary = float64(report.InWindow) / float64(rate.Count)
+	}
+	if r.scenario.Server.Period > 0 {
+		latencies := serve(r.scenario.Server, l.starts, &l.series)
+		report.LatencyP50, report.LatencyP99 = quantile(latencies, 50), quantile(latencies, 99)
+	}
+	for client, units := range l.admitted {
+		if units == 0 && asked[client] > 0 {
+			report.ShutOut++
 		}
 	}
-	run.end(length)
-	slices.Sort(starts)
-	slices.Sort(delays)
-	admitted := int64(len(starts))
-	return ComparisonReport{
-		Limit: c.Text, Admitted: admitted, Refused: int64(len(instants)) - admitted, Most: mostOf(starts),
-		DelayP50: quantile(delays, 50), DelayP99: quantile(delays, 99), Starved: run.longest.Seconds(),
-	}, nil
+	l.series.sum()
+	report.Series, report.Queue = l.series, slices.Max(l.series.Queued)
+	return report
 }
 
-// refusals measures the longest run of refusals.
-type refusals struct {
-	since   time.Duration // the first refusal of the current run; negative without one
-	longest time.Duration
-}
-
-func (r *refusals) see(at time.Duration, d weir.Decision) {
-	switch {
-	case d.Allowed:
-		r.end(at)
-	case r.since < 0:
-		r.since = at
+// ownRate returns the rate of the first limit that has one.
+func ownRate(limits []weir.Limit) weir.Rate {
+	for _, limit := range limits {
+		if rate := rateOf(limit); rate.Period > 0 {
+			return rate
+		}
 	}
+	return weir.Rate{}
 }
 
-func (r *refusals) end(at time.Duration) {
-	if r.since >= 0 {
-		r.longest = max(r.longest, at-r.since)
-	}
-	r.since = -1
-}
-
-func mostOf(instants []time.Duration) (most [3]int64) {
+func mostOf(starts []start) (most [3]int64) {
 	for i, window := range ComparisonWindows() {
-		most[i] = mostWithin(window, instants)
+		most[i] = mostUnits(window, starts)
 	}
 	return most
 }

@@ -78,9 +78,6 @@ func (d Driver) check() error {
 	return nil
 }
 
-// maxOffered bounds the requests of a phase, and with them the memory of a run.
-const maxOffered = 10_000_000
-
 // driven is what one phase did to one subject.
 type driven struct {
 	starts []time.Duration // when admitted requests went ahead, after the start

@@ -18,6 +18,9 @@ type parser struct {
 	timeAt   []int   // the slots of the JSON fields that may hold the time
 	fieldAt  [][]int // for each field, the slots of its places
 	key      []byte
+
+	costAt []int // the slot of the JSON field that holds the cost; empty: each cost is 1
+	isJSON bool  // the last line
 }
 
 // The reasons to reject a line. There are few of them, so that the report can count each. Each completes "the line
@@ -32,6 +35,7 @@ const (
 	whyLongKey  = "has a key longer than 4096 bytes"
 	whyNoField  = "has no %s, or one cut short"
 	whyNoClient = "does not begin with a client"
+	whyNoCost   = "has no cost that is a whole number up to 1,000,000,000"
 )
 
 // timeNames are the JSON fields that may hold the time. Names that may also mean a duration come last.
@@ -64,8 +68,10 @@ func (p *parser) parse(line []byte, long bool) (t int64, key []byte, why string)
 	case len(trimmed) == 0:
 		return 0, nil, whyBlank
 	case trimmed[0] == '{':
+		p.isJSON = true
 		t, key, why = p.parseJSON(trimmed)
 	default:
+		p.isJSON = false
 		t, key, why = p.parseCombined(trimmed)
 	}
 	if why == "" && len(key) > weir.MaxKey {
@@ -201,4 +207,21 @@ func (p *parser) join(value []byte) {
 		return
 	}
 	p.key = append(p.key, value...)
+}
+
+func (p *parser) costFrom(field string) { p.costAt = []int{p.json.want(field)} }
+
+// cost returns the cost of the last line.
+func (p *parser) cost() (cost uint32, why string) {
+	if len(p.costAt) == 0 {
+		return 1, ""
+	}
+	if !p.isJSON {
+		return 0, whyNoCost
+	}
+	n, err := strconv.ParseUint(string(p.json.values[p.costAt[0]]), 10, 32)
+	if err != nil || n > maxCost {
+		return 0, whyNoCost
+	}
+	return uint32(n), ""
 }

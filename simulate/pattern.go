@@ -1,9 +1,8 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
-	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,107 +10,102 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Pattern is made-up traffic: the instants at which requests come. Create it with [ParsePattern].
+// Pattern is made-up traffic: the instants at which requests come, the clients that send them, and their costs.
+// Create it with [ParsePattern].
 type Pattern struct {
-	text  string
-	parts []arrivals
+	text    string
+	streams []stream
+}
+
+// stream is one part of a pattern. Its clients are its own.
+type stream struct {
+	arrivals arrivals
+	log      *logStream // instead of arrivals
+	clients  clients
+	costs    costs
+	retry    retry
 }
 
 // String returns the text of the pattern.
 func (p Pattern) String() string { return p.text }
 
-// arrivals yields instants from 0 in order, until yield returns false. Only the random ones use the source.
-type arrivals func(random *rand.Rand, yield func(time.Duration) bool)
+// offer is one request.
+type offer struct {
+	at     int64  // nanoseconds after the start
+	client uint32 // those of all streams are numbered through
+	cost   uint32
+}
 
-// Instants returns the requests of the given length of time, in order. Equal seeds give equal instants. It refuses a
-// length outside 1 ns to [weir.MaxPeriod], and more than ten million requests.
-func (p Pattern) Instants(length time.Duration, seed uint64) ([]time.Duration, error) {
+// maxOffered bounds the requests of a run or a phase, and with them its memory.
+const maxOffered = 10_000_000
+
+// offers returns the requests of the given length of time, in order, and the number of clients. Equal seeds give
+// equal offers.
+func (p Pattern) offers(length time.Duration, seed uint64) (all []offer, clients int, err error) {
 	if length < 1 || length > weir.MaxPeriod {
-		return nil, fmt.Errorf("simulate: traffic %q: a length of %v is not within 1ns and %d days", p.text, length, weir.MaxPeriod/(24*time.Hour))
+		return nil, 0, fmt.Errorf("simulate: traffic %q: a length of %v is not within 1ns and %d days", p.text, length, weir.MaxPeriod/(24*time.Hour))
 	}
-	var all []time.Duration
-	for i, part := range p.parts {
-		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		part(random, func(at time.Duration) bool {
+	for i := range p.streams {
+		s := &p.streams[i]
+		if s.log != nil && s.log.traffic == nil {
+			return nil, 0, fmt.Errorf("simulate: traffic %q: the log %s was not read", p.text, s.log.name)
+		}
+		all = s.offer(all, length, uint32(clients), draws{seed, uint64(i)})
+		clients += s.population()
+	}
+	if len(all) > maxOffered {
+		return nil, 0, fmt.Errorf("simulate: traffic %q: more than %d requests in %g seconds", p.text, maxOffered, length.Seconds())
+	}
+	if len(p.streams) > 1 {
+		slices.SortStableFunc(all, func(a, b offer) int { return cmp.Compare(a.at, b.at) })
+	}
+	return all, clients, nil
+}
+
+// draws makes independent sources of random numbers from the seed of a run, for one stream.
+type draws struct{ seed, stream uint64 }
+
+func (d draws) source(purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(d.seed, d.stream|purpose<<32))
+}
+
+// What the random numbers of a stream are for. The purposes are independent, so costs do not change the arrivals.
+const (
+	drawArrivals = iota
+	drawClients
+	drawCosts
+	drawThinning
+	drawJitter
+)
+
+// offer appends the requests of the stream. It stops soon after maxOffered.
+func (s *stream) offer(all []offer, length time.Duration, first uint32, d draws) []offer {
+	begin := len(all)
+	if s.log != nil {
+		all = s.log.offer(all, length, first, d.source(drawThinning))
+	} else {
+		client := s.clients.pick(d.source(drawClients))
+		s.arrivals(d.source(drawArrivals), func(at time.Duration) bool {
 			if at >= length || len(all) > maxOffered {
 				return false
 			}
-			all = append(all, at)
+			all = append(all, offer{int64(at), first + client(), 1})
 			return true
 		})
 	}
-	if len(all) > maxOffered {
-		return nil, fmt.Errorf("simulate: traffic %q: more than %d requests in %g seconds", p.text, maxOffered, length.Seconds())
-	}
-	slices.Sort(all)
-	return all, nil
-}
-
-// constant sends request i at i / rate.
-func constant(r weir.Rate) arrivals {
-	return func(_ *rand.Rand, yield func(time.Duration) bool) {
-		for i := int64(0); yield(instantOf(r, i)); i++ {
+	if s.costs != nil {
+		random := d.source(drawCosts)
+		for i := begin; i < len(all); i++ {
+			all[i].cost = s.costs(random)
 		}
 	}
+	return all
 }
 
-// instantOf returns i / rate, rounded down.
-func instantOf(r weir.Rate, i int64) time.Duration {
-	high, low := bits.Mul64(uint64(i), uint64(r.Period))
-	if high >= uint64(r.Count) {
-		return math.MaxInt64
+// population returns the number of clients.
+func (s *stream) population() int {
+	if s.log != nil {
+		return len(s.log.traffic.keys)
 	}
-	at, _ := bits.Div64(high, low, uint64(r.Count))
-	return time.Duration(min(at, math.MaxInt64))
-}
-
-// poisson leaves an independent gap of -ln(1-u) / rate before each request, where u is uniform in 0 to 1.
-func poisson(r weir.Rate) arrivals {
-	mean := float64(r.Period) / float64(r.Count)
-	return func(random *rand.Rand, yield func(time.Duration) bool) {
-		for at := random.ExpFloat64() * mean; yield(nanoseconds(at)); {
-			at += float64(random.ExpFloat64() * mean)
-		}
-	}
-}
-
-// burst sends requests at the rate for a while at the start of every cycle.
-func burst(r weir.Rate, on, cycle time.Duration) arrivals {
-	return func(_ *rand.Rand, yield func(time.Duration) bool) {
-		for start := time.Duration(0); ; start += cycle {
-			for i := int64(0); instantOf(r, i) < on; i++ {
-				if !yield(start + instantOf(r, i)) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// ramp changes the rate evenly from one to another, and keeps the second one. Request i comes when the integral of
-// the rate is i: with rates a and b and a length T that is at 2i / (a + sqrt(a² + 2i (b-a)/T)) until T.
-func ramp(from, to weir.Rate, over time.Duration) arrivals {
-	a, b, length := perNano(from), perNano(to), float64(over)
-	slope, during := (b-a)/length, float64(a+b)/2*length
-	return func(_ *rand.Rand, yield func(time.Duration) bool) {
-		for i := 0.0; ; i++ {
-			at := length + (i-during)/b
-			if i < during {
-				at = 2 * i / (a + math.Sqrt(max(0, float64(a*a)+float64(2*i*slope))))
-			}
-			if !yield(nanoseconds(at)) {
-				return
-			}
-		}
-	}
-}
-
-func perNano(r weir.Rate) float64 { return float64(r.Count) / float64(r.Period) }
-
-// nanoseconds rounds down.
-func nanoseconds(at float64) time.Duration {
-	if at >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(at)
+	return max(1, s.clients.count)
 }

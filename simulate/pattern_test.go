@@ -1,8 +1,8 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -18,9 +18,13 @@ func instants(t *testing.T, text string, length time.Duration, seed uint64) []ti
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := p.Instants(length, seed)
+	offers, _, err := p.offers(length, seed)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var all []time.Duration
+	for _, o := range offers {
+		all = append(all, time.Duration(o.at))
 	}
 	if !slices.IsSorted(all) || len(all) > 0 && (all[0] < 0 || all[len(all)-1] >= length) {
 		t.Fatalf("%s: the instants are not in order, or not within %v", text, length)
@@ -45,6 +49,12 @@ func TestTrafficFollowsItsFormula(t *testing.T) {
 		{"ramp 2/s to 4/s over 2s", 2600 * ms, []time.Duration{0, 449489742, 828427124, 1162277660, 1464101615, 1741657386, 2000 * ms, 2250 * ms, 2500 * ms}},
 		{"ramp 10/s to 1/366d over 1s", 900 * ms, []time.Duration{0, 105572809, 225403330, 367544467, 552786404}},
 		{"ramp 4/s to 4/s over 1s", time.Second, []time.Duration{0, 250 * ms, 500 * ms, 750 * ms}},
+		// a rate of 2 - cos(2πt) a second: its integral is 2t - sin(2πt)/2π, which is whole at every half second
+		{"diurnal 1/s to 3/s every 1s", 2 * time.Second, []time.Duration{0, 500 * ms, 1000 * ms, 1500 * ms}},
+		// 1/s until 2 s, then 1 + e^-(t-2) a second: its integral is t + 1 - e^-(t-2), which is 3 at 2.567143290 s
+		{"flash 1/s to 2/s at 2s for 1s", 3 * time.Second, []time.Duration{0, 1000 * ms, 2000 * ms, 2567143290}},
+		{"storm 3 at 5s", 6 * time.Second, []time.Duration{5000 * ms, 5000 * ms, 5000 * ms}},
+		{"storm 2 at 0s and constant 1/s from 3 clients cost 1 to 5 retry obeying", 2 * time.Second, []time.Duration{0, 0, 0, 1000 * ms}},
 	} {
 		got := instants(t, test.text, test.length, 1)
 		near := func(a, b time.Duration) bool { return (a - b).Abs() <= 1 }
@@ -100,8 +110,8 @@ func TestBadTrafficTextPointsAtTheWord(t *testing.T) {
 		word string
 		want string
 	}{
-		{"", 0, "", "constant, poisson, burst or ramp"},
-		{"brust 200/s for 1s every 10s", 0, "brust", "constant, poisson, burst or ramp"},
+		{"", 0, "", "constant, poisson, burst, ramp, diurnal, flash, storm or log"},
+		{"brust 200/s for 1s every 10s", 0, "brust", "constant, poisson, burst, ramp, diurnal, flash, storm or log"},
 		{"constant", 8, "", "a rate"},
 		{"constant 0/s", 9, "0/s", "a rate"},
 		{"constant 2000000000/s", 9, "2000000000/s", "up to 1000000000/s"},
@@ -116,6 +126,24 @@ func TestBadTrafficTextPointsAtTheWord(t *testing.T) {
 		{"burst 5/s for 5s for", 17, "for", `"every"`},
 		{"ramp 1/s to 5/s in 1m", 16, "in", `"over"`},
 		{"constant 5/s and ramp 1/s 5/s", 26, "5/s", `"to"`},
+		{"diurnal 1/s to 5/s over 1d", 19, "over", `"every"`},
+		{"flash 1/s to 5/s at 1s", 22, "", `"for"`},
+		{"flash 1/s to 5/s for 1s", 17, "for", `"at"`},
+		{"storm 0 at 1s", 6, "0", "a whole number from 1 to 10000000"},
+		{"storm +5 at 1s", 6, "+5", "a whole number"},
+		{"log", 3, "", "the name of a log"},
+		{"log a.log thin 0%", 15, "0%", "a percentage"},
+		{"log a.log thin 5", 15, "5", "a percentage"},
+		{"log a.log speed 1e3", 16, "1e3", "a factor"},
+		{"log a.log from 5 clients", 10, "from", `"cost", "retry", "and" or the end`},
+		{"constant 5/s from 2000000 clients", 18, "2000000", "a whole number from 1 to 1000000"},
+		{"constant 5/s from 5 users", 20, "users", `"clients"`},
+		{"constant 5/s from 5 clients skew NaN", 33, "NaN", "a number from 0 to 10"},
+		{"constant 5/s cost 5 to 4", 23, "4", "a whole number from 5"},
+		{"constant 5/s cost 5 or 9", 24, "", `"at"`},
+		{"constant 5/s cost 5 cost 6", 20, "cost", `"from", "retry", "and" or the end`},
+		{"constant 5/s retry", 18, "", `"obeying" or "every"`},
+		{"constant 5/s retry every 1s up to many times", 34, "many", "a whole number"},
 	} {
 		_, err := ParsePattern(test.text)
 		syntax, ok := errors.AsType[*weir.SyntaxError](err)
@@ -128,6 +156,8 @@ func TestBadTrafficTextPointsAtTheWord(t *testing.T) {
 func FuzzParsePattern(f *testing.F) {
 	f.Add("constant 5/s and burst 200/s for 1s every 10s")
 	f.Add("ramp 1/s to 100/s over 1m and poisson 3/d")
+	f.Add("diurnal 1/h to 100/s every 1d from 10 clients skew 1.1 cost about 7 retry every 10ms jitter 5ms up to 3 times")
+	f.Add("flash 1/s to 1000000000/s at 0s for 1d cost 1 or 50 at 2% and storm 5 at 1s retry obeying")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParsePattern(text)
 		if err != nil {
@@ -137,9 +167,16 @@ func FuzzParsePattern(f *testing.F) {
 			return
 		}
 		const length = time.Microsecond
-		all, err := p.Instants(length, 1)
-		if err != nil || !slices.IsSorted(all) || len(all) > 0 && (all[0] < 0 || all[len(all)-1] >= length) {
-			t.Errorf("%q: %d instants, %v, not in order or not within %v", text, len(all), err, length)
+		if len(p.Logs()) > 0 {
+			return
+		}
+		all, _, err := p.offers(length, 1)
+		inOrder := slices.IsSortedFunc(all, func(a, b offer) int { return cmp.Compare(a.at, b.at) })
+		if tooMany := err != nil && strings.Contains(err.Error(), "more than"); tooMany {
+			return
+		}
+		if err != nil || !inOrder || len(all) > 0 && (all[0].at < 0 || all[len(all)-1].at >= int64(length)) {
+			t.Errorf("%q: %d requests, %v, not in order or not within %v", text, len(all), err, length)
 		}
 	})
 }
@@ -149,72 +186,12 @@ func TestTrafficIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Instants(time.Second, 1); err == nil || !strings.Contains(err.Error(), "more than 10000000 requests in 1 seconds") {
+	if _, _, err := p.offers(time.Second, 1); err == nil || !strings.Contains(err.Error(), "more than 10000000 requests in 1 seconds") {
 		t.Errorf("a billion requests: %v, want an error", err)
 	}
 	for _, length := range []time.Duration{0, -1, weir.MaxPeriod + 1} {
-		if _, err := p.Instants(length, 1); err == nil {
+		if _, _, err := p.offers(length, 1); err == nil {
 			t.Errorf("a length of %v, want an error", length)
-		}
-	}
-}
-
-func compare(t *testing.T, traffic string, length time.Duration, limits ...string) Comparison {
-	t.Helper()
-	p, err := ParsePattern(traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var candidates []Candidate
-	for _, text := range limits {
-		c, err := ParseCandidate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		candidates = append(candidates, c)
-	}
-	c, err := p.Compare(candidates, length, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func TestAComparisonCountsEveryRequest(t *testing.T) {
-	got := compare(t, "burst 200/s for 1s every 10s", time.Minute, "token bucket 10/s burst 20", "leaky bucket 10/s queue 20", "unlimited", "deny all", "fixed window 100/m")
-	want := Comparison{Traffic: "burst 200/s for 1s every 10s", Seconds: 60, Requests: 1200, Most: [3]int64{200, 200, 1200}, Limits: []ComparisonReport{
-		// 20 at once and 9 more in each second, the tenth only after it
-		{Limit: "token bucket 10/s burst 20", Admitted: 174, Refused: 1026, Most: [3]int64{29, 29, 174}, Starved: 9.095},
-		{Limit: "leaky bucket 10/s queue 20", Admitted: 180, Refused: 1020, Most: [3]int64{10, 30, 180}, DelayP50: 1.33, DelayP99: 2, Starved: 9.095},
-		{Limit: "unlimited", Admitted: 1200, Most: [3]int64{200, 200, 1200}},
-		{Limit: "deny all", Refused: 1200, Starved: 60},
-		{Limit: "fixed window 100/m", Admitted: 100, Refused: 1100, Most: [3]int64{100, 100, 100}, Starved: 59.5},
-	}}
-	for i, limit := range got.Limits {
-		if limit != want.Limits[i] {
-			t.Errorf("%+v\nwant %+v", limit, want.Limits[i])
-		}
-	}
-	got.Limits, want.Limits = nil, nil
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-}
-
-func TestALargerLimitAdmitsNoLess(t *testing.T) {
-	for _, form := range []string{"token bucket %d/s", "fixed window %d/s", "sliding window %d/s", "sliding log %d/s", "cycle %d/s"} {
-		var limits []string
-		for n := range 100 {
-			limits = append(limits, fmt.Sprintf(form, n+1))
-		}
-		c := compare(t, "poisson 20/s and burst 50/s for 1s every 7s", time.Minute, limits...)
-		for i := range c.Limits[1:] {
-			if c.Limits[i+1].Admitted < c.Limits[i].Admitted {
-				t.Errorf("%s admits %d, and %s %d", c.Limits[i].Limit, c.Limits[i].Admitted, c.Limits[i+1].Limit, c.Limits[i+1].Admitted)
-			}
-		}
-		if largest := c.Limits[len(c.Limits)-1]; c.Most[0] > 100 || largest.Refused > 0 {
-			t.Errorf("%s refuses %d of %d, want none: at most %d come within a second", largest.Limit, largest.Refused, c.Requests, c.Most[0])
 		}
 	}
 }

@@ -36,7 +36,7 @@ type Options struct {
 	Progress func(done, of int64)
 }
 
-// Replay tries each candidate alone on all the traffic. Every event is one Take of cost 1, at the time of its line. A
+// Replay tries each candidate alone on all the traffic. Every event is one Take, at the time of its line. A
 // refused event does not change later events, because a log cannot tell how its client would have reacted.
 func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error) {
 	t.events.group(len(t.keys))
@@ -68,8 +68,9 @@ func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, now = range events {
-			d, err := take()
+		for i, at := range events {
+			now = at
+			d, err := take(t.events.costOf(id, i))
 			if err != nil {
 				return nil, err
 			}
@@ -82,7 +83,7 @@ func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
 }
 
 // decider begins the next key. The function that it returns decides on the next event of that key.
-type decider func(key string) (take func() (weir.Decision, error), err error)
+type decider func(key string) (take func(cost int64) (weir.Decision, error), err error)
 
 // decider returns a decider that reads the time from *now. It uses a rule and the memory engine. For a single limit
 // that rules refuse it uses one Limiter for each key.
@@ -98,9 +99,9 @@ func (c Candidate) decider(now *int64) (decider, error) {
 	if _, err := weir.New(c.Limits[0]); err != nil {
 		return nil, err
 	}
-	return func(string) (func() (weir.Decision, error), error) {
+	return func(string) (func(int64) (weir.Decision, error), error) {
 		limiter, err := weir.NewWith(c.Limits[0], weir.Options{Clock: clock})
-		return func() (weir.Decision, error) { return limiter.Take(1), nil }, err
+		return func(cost int64) (weir.Decision, error) { return limiter.Take(cost), nil }, err
 	}, nil
 }
 
@@ -108,10 +109,13 @@ func (c Candidate) decider(now *int64) (decider, error) {
 func ruleDecider(rule *weir.Rule, engine *weir.Memory) decider {
 	ctx := context.Background()
 	request := []weir.Request{rule.For("", 1)}
-	return func(key string) (func() (weir.Decision, error), error) {
+	return func(key string) (func(int64) (weir.Decision, error), error) {
 		err := engine.Reset(ctx, request...)
 		request[0].Key = key
-		return func() (weir.Decision, error) { return engine.Take(ctx, request...) }, err
+		return func(cost int64) (weir.Decision, error) {
+			request[0].Cost = cost
+			return engine.Take(ctx, request...)
+		}, err
 	}
 }
 

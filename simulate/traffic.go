@@ -14,7 +14,7 @@
 // matter: a shuffled log gives the same report, byte for byte.
 //
 // A [Driver] needs no log. It offers requests at steady rates to one [Subject] or more. Its reports are the same in every
-// run. A [Pattern] is made-up traffic with bursts, ramps or random gaps, on which [Pattern.Compare] tries candidates.
+// run. A [Pattern] is made-up traffic of many clients, on which [Pattern.Compare] tries candidates in a [Scenario].
 //
 // The types are not safe for concurrent use.
 package simulate
@@ -22,12 +22,13 @@ package simulate
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 )
 
-// Traffic holds the events of access logs: a key and a time each. It needs 20 bytes for each line and about 100 bytes
-// plus the text for each distinct key.
+// Traffic holds the events of access logs: a key and a time each. It needs 20 bytes for each line, 8 more if costs
+// differ, and about 100 bytes plus the text for each distinct key.
 type Traffic struct {
 	parser parser
 	events events
@@ -58,6 +59,10 @@ func NewTraffic(key Key) *Traffic {
 	return &Traffic{parser: newParser(key), ids: map[string]uint32{}, reasons: map[string]int64{}}
 }
 
+// CostFrom makes the named field of JSON lines the cost of each event: a whole number up to 1,000,000,000. Call it
+// before ReadLog. By default each cost is 1.
+func (t *Traffic) CostFrom(field string) { t.parser.costFrom(field) }
+
 // ReadLog adds the lines of an access log. It detects the format of each line: combined, common or JSON. It reads
 // plain text and gzip. Several logs form one stream of traffic. The name appears in errors and in [Traffic.Samples].
 // After an error, the lines before it remain added.
@@ -72,11 +77,16 @@ func (t *Traffic) ReadLog(name string, r io.Reader) error {
 			t.reject(Unparsed{Log: name, Line: number, Reason: why}, line)
 			return nil
 		}
+		cost, why := t.parser.cost()
+		if why != "" {
+			t.reject(Unparsed{Log: name, Line: number, Reason: why}, line)
+			return nil
+		}
 		id, err := t.intern(key)
 		if err != nil {
 			return err
 		}
-		t.events.add(at, id)
+		t.events.add(at, id, cost)
 		return nil
 	})
 	if err != nil {
@@ -133,4 +143,13 @@ func (t *Traffic) rejected() []Reason {
 		return strings.Compare(a.Reason, b.Reason)
 	})
 	return all
+}
+
+// span returns the earliest and the latest time. There is at least one event.
+func (t *Traffic) span() (first, last int64) {
+	first, last = math.MaxInt64, math.MinInt64
+	for _, b := range t.events.blocks {
+		first, last = min(first, slices.Min(b.times)), max(last, slices.Max(b.times))
+	}
+	return first, last
 }

@@ -79,7 +79,7 @@ func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) e
 	progress := newProgress(errs)
 	defer progress.stop()
 	for _, name := range files {
-		if err := readLog(traffic, name, in, progress); err != nil {
+		if err := readLog("replay", traffic, name, in, progress); err != nil {
 			return err
 		}
 	}
@@ -118,20 +118,20 @@ func (o *replayOptions) parse() (simulate.Key, []simulate.Candidate, error) {
 }
 
 // readLog adds the lines of a file, or of standard input, to the traffic.
-func readLog(traffic *simulate.Traffic, name string, in io.Reader, progress *progress) error {
+func readLog(command string, traffic *simulate.Traffic, name string, in io.Reader, progress *progress) error {
 	if name == "-" {
-		return explainLog(traffic.ReadLog("standard input", progress.reading("standard input", in)))
+		return explainLog(command, traffic.ReadLog("standard input", progress.reading("standard input", in)))
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return explainLog(err)
+		return explainLog(command, err)
 	}
 	defer file.Close()
-	return explainLog(traffic.ReadLog(name, progress.reading(name, file)))
+	return explainLog(command, traffic.ReadLog(name, progress.reading(name, file)))
 }
 
 // explainLog adds a hint to an error of reading a log.
-func explainLog(err error) error {
+func explainLog(command string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ func explainLog(err error) error {
 	case errors.As(err, &path):
 		hint = "name files, not directories; '-' reads standard input"
 	}
-	return errorWithHint(errors.New("replay: "+inner(err)), hint)
+	return errorWithHint(errors.New(command+": "+inner(err)), hint)
 }
 
 // inner returns the message without the prefix of the package.

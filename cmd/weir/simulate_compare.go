@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,54 +13,243 @@ import (
 )
 
 // trafficTexts are an example of each traffic.
-var trafficTexts = []string{"constant 50/s", "poisson 50/s", "burst 200/s for 1s every 10s", "ramp 1/s to 100/s over 1m"}
+var trafficTexts = []string{
+	"constant 50/s", "poisson 50/s", "burst 200/s for 1s every 10s", "ramp 1/s to 100/s over 1m", "diurnal 5/s to 50/s every 1d",
+	"flash 10/s to 500/s at 20s for 5s", "storm 500 at 5s", "log access.log thin 10% speed 60",
+	"poisson 50/s from 100 clients skew 1.1", "poisson 50/s cost 1 to 10", "constant 50/s retry every 100ms", "constant 50/s retry obeying jitter 1s",
+}
+
+// trafficForms are the hints below an unreadable traffic.
+var trafficForms = []string{
+	"traffic looks like: " + strings.Join(trafficTexts[:4], ", ") + "; join several with 'and'",
+	"or: " + strings.Join(trafficTexts[4:8], ", "),
+	"after it may follow: from 100 clients skew 1.1; cost 1 to 10; retry every 100ms; 'weir simulate --help' shows all",
+}
 
 // compare tries the limits on the traffic and writes the result to out.
-func (o *simulateOptions) compare(out io.Writer) error {
-	forms := "traffic looks like: " + strings.Join(trafficTexts, ", ") + "; join several with 'and'"
+func (o *simulateOptions) compare(in io.Reader, out, errs io.Writer) error {
 	pattern, err := simulate.ParsePattern(o.traffic)
 	switch {
 	case err != nil:
-		return limitTextError("--traffic", err, []string{forms})
+		return limitTextError("--traffic", err, trafficForms)
 	case len(o.limits) == 0:
 		return usageWithHint(errors.New("simulate: no --limit to try"), "for example: weir simulate --traffic 'poisson 9/s' --limit 'token bucket 10/s burst 20'")
-	case o.length <= 0 || o.length > weir.MaxPeriod:
-		return usageWithHint(fmt.Errorf("--for: %s is not above 0 and at most 366 days", shortDuration(o.length)), "it is a duration like 500ms, 10s or 1h30m")
 	}
-	candidates := make([]simulate.Candidate, len(o.limits))
-	for i, text := range o.limits {
+	if err := o.checkScenario(); err != nil {
+		return err
+	}
+	candidates, err := o.candidates()
+	if err != nil {
+		return err
+	}
+	progress := newProgress(errs)
+	defer progress.stop()
+	if err := o.readLogs(pattern, in, progress); err != nil {
+		return err
+	}
+	o.setLength(pattern)
+	o.scenario.Progress = progress.stage("deciding")
+	c, err := pattern.Compare(candidates, o.scenario)
+	progress.stop()
+	if errors.Is(err, simulate.ErrShare) {
+		return usageWithHint(errors.New("simulate: "+inner(err)), "use fewer --processes, or a limit with a larger burst or count")
+	}
+	if err != nil {
+		return errorWithHint(errors.New("simulate: "+inner(err)), "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
+	}
+	return writeSimulation(out, o.format, c, func() string { return comparisonTable(c, o.scenario) })
+}
+
+// candidates parses the limits. With a server, the first row shows its latency without a limit.
+func (o *simulateOptions) candidates() ([]simulate.Candidate, error) {
+	texts := o.limits
+	if o.server != "" && !slices.Contains(texts, noLimit) {
+		texts = append([]string{noLimit}, texts...)
+	}
+	candidates := make([]simulate.Candidate, len(texts))
+	for i, text := range texts {
+		var err error
 		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
-			return limitTextError("--limit", err, limitForms)
+			return nil, limitTextError("--limit", err, limitForms)
 		}
 	}
-	c, err := pattern.Compare(candidates, o.length, o.seed)
-	if err != nil {
-		return errorWithHint(errors.New("simulate: "+inner(err)), "shorten the time with --for, or lower the rate of the traffic")
+	return candidates, nil
+}
+
+const noLimit = "unlimited"
+
+// checkScenario refuses flags that are out of bounds or do not fit together.
+func (o *simulateOptions) checkScenario() error {
+	const durations = "it is a duration like 500ms, 10s or 1h30m"
+	wrong := func(hint, format string, values ...any) error {
+		return usageWithHint(fmt.Errorf(format, values...), hint)
 	}
-	return writeSimulation(out, o.format, c, func() string { return comparisonTable(c) })
+	s := &o.scenario
+	switch {
+	case o.length <= 0 || o.length > weir.MaxPeriod:
+		return wrong(durations, "--for: %s is not above 0 and at most 366 days", shortDuration(o.length))
+	case s.Wait < 0 || s.Wait > weir.MaxPeriod:
+		return wrong(durations, "--wait: %s is not within 0 and 366 days", shortDuration(s.Wait))
+	case s.Processes < 1 || s.Processes > 1000:
+		return wrong("each process holds its share of a limit, so there cannot be more processes than units", "--processes: %d is not within 1 and 1000", s.Processes)
+	case s.Lose < 0:
+		return wrong(durations, "--lose: %s is below 0", shortDuration(s.Lose))
+	case s.Lose > 0 && s.Processes < 2:
+		return wrong("add processes, like: --processes 4 --lose 30s", "--lose without --processes")
+	}
+	if o.server == "" {
+		return nil
+	}
+	rate, err := weir.ParseRate(o.server)
+	if err != nil || rate.Count < 1 || rate.Period > weir.MaxPeriod {
+		return wrong("a rate looks like 100/s or 5/10s", "--server: %q is not a rate", o.server)
+	}
+	s.Server = rate
+	return nil
+}
+
+// readLogs reads the logs that the traffic names.
+func (o *simulateOptions) readLogs(pattern simulate.Pattern, in io.Reader, progress *progress) error {
+	for _, name := range pattern.Logs() {
+		key, err := simulate.ParseKey(o.keys...)
+		if err != nil {
+			return usageWithHint(errors.New("--"+inner(err)), "fields: "+strings.Join(logFields, ", ")+", or any field of JSON lines; several: --key ip,path")
+		}
+		traffic := simulate.NewTraffic(key)
+		if err := readLog("simulate", traffic, name, in, progress); err != nil {
+			return err
+		}
+		if err := pattern.UseLog(name, traffic); err != nil {
+			return errorWithHint(errors.New("simulate: "+inner(err)), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
+		}
+	}
+	return nil
+}
+
+// setLength makes a log end at its end, unless --for says otherwise.
+func (o *simulateOptions) setLength(pattern simulate.Pattern) {
+	o.scenario.Length = o.length
+	if logs := pattern.Length(); logs > 0 && o.wholeLog {
+		o.scenario.Length = min(logs, weir.MaxPeriod)
+	}
 }
 
 // comparisonTable returns the comparison for people.
-func comparisonTable(c simulate.Comparison) string {
+func comparisonTable(c simulate.Comparison, s simulate.Scenario) string {
 	var b strings.Builder
-	length := time.Duration(c.Seconds * float64(time.Second))
-	fmt.Fprintf(&b, "%s for %s: %s of one key\n\n", printable(c.Traffic), shortDuration(length), plural(c.Requests, "request"))
-	head := []string{"limit", "admitted", "refused", "share"}
-	offered := []string{"(the traffic)", "", "", ""}
-	for i, window := range simulate.ComparisonWindows() {
-		head = append(head, "most in "+shortDuration(window))
-		offered = append(offered, thousands(c.Most[i]))
+	length := time.Duration(c.Seconds * float64(time.Second)).Round(time.Millisecond)
+	if length > time.Minute {
+		length = length.Round(time.Second)
 	}
-	rows := [][]string{append(head, "starved s", "delay p50", "p99"), append(offered, "", "", "")}
+	fmt.Fprintf(&b, "%s, for %s: %s of %s\n%s\n", printable(c.Traffic), shortDuration(length), plural(c.Requests, "request"), plural(int64(c.Clients), "client"), scenarioText(c, s))
+	writeRows(&b, "", fateRows(c, s))
+	b.WriteString("\n")
+	writeRows(&b, "", windowRows(c))
+	b.WriteString("\nwait, starved, latency: seconds. starved: the longest run of refusals. most: units that go ahead within any such time;\n" +
+		"the last columns are for the limit's own window, with the multiple of its count" + ofOneClient(s) + ".\n")
+	if c.Clients > 1 {
+		b.WriteString("fairness: Jain's index of the units that each client gets, 1 if all get the same. shut out: clients never admitted.\n")
+	}
+	return b.String()
+}
+
+func ofOneClient(s simulate.Scenario) string {
+	if s.PerClient {
+		return ", and for one client"
+	}
+	return ""
+}
+
+// scenarioText says how the requests are tried, if not in the usual way.
+func scenarioText(c simulate.Comparison, s simulate.Scenario) string {
+	var parts []string
+	if s.PerClient {
+		parts = append(parts, "a limit for each client")
+	} else if c.Clients > 1 {
+		parts = append(parts, "one limit for all clients")
+	}
+	if s.Wait > 0 {
+		parts = append(parts, "callers wait up to "+shortDuration(s.Wait))
+	}
+	if s.Processes > 1 {
+		parts = append(parts, fmt.Sprintf("%d processes that share each limit", s.Processes))
+	}
+	if s.Lose > 0 {
+		parts = append(parts, "one of them is lost after "+shortDuration(s.Lose))
+	}
+	if s.Server.Period > 0 {
+		parts = append(parts, fmt.Sprintf("a server of %s behind", s.Server))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + "\n"
+}
+
+// fateRows show what became of the requests.
+func fateRows(c simulate.Comparison, s simulate.Scenario) [][]string {
+	costly, retried := c.Units != c.Requests, slices.ContainsFunc(c.Limits, func(l simulate.ComparisonReport) bool { return l.Attempts != c.Requests })
+	head, offered := []string{"limit", "admitted", "refused", "share"}, []string{"(the traffic)", "", "", ""}
+	column := func(shown bool, title, ofTraffic string) {
+		if shown {
+			head, offered = append(head, title), append(offered, ofTraffic)
+		}
+	}
+	column(costly, "units", thousands(c.Units))
+	column(retried, "attempts", "")
+	column(true, "wait p50", "")
+	column(true, "p99", "")
+	column(true, "queue", "")
+	column(true, "starved", "")
+	column(s.Server.Period > 0, "latency p50", "")
+	column(s.Server.Period > 0, "p99", "")
+	column(c.Clients > 1, "fairness", fixed(c.Jain))
+	column(c.Clients > 1, "shut out", "")
+	rows := [][]string{head}
+	if costly || c.Clients > 1 {
+		rows = append(rows, offered)
+	}
 	for _, l := range c.Limits {
 		row := []string{printable(l.Limit), thousands(l.Admitted), thousands(l.Refused), percent(l.Refused, c.Requests)}
+		cell := func(shown bool, text string) {
+			if shown {
+				row = append(row, text)
+			}
+		}
+		cell(costly, thousands(l.Units))
+		cell(retried, thousands(l.Attempts))
+		cell(true, fixed(l.WaitP50))
+		cell(true, fixed(l.WaitP99))
+		cell(true, thousands(l.Queue))
+		cell(true, fixed(l.Starved))
+		cell(s.Server.Period > 0, fixed(l.LatencyP50))
+		cell(s.Server.Period > 0, fixed(l.LatencyP99))
+		cell(c.Clients > 1, fixed(l.Jain))
+		cell(c.Clients > 1, thousands(int64(l.ShutOut)))
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// windowRows show how much goes ahead within windows of time.
+func windowRows(c simulate.Comparison) [][]string {
+	head, offered := []string{"most within any"}, []string{"(the traffic)"}
+	for i, window := range simulate.ComparisonWindows() {
+		head, offered = append(head, shortDuration(window)), append(offered, thousands(c.Most[i]))
+	}
+	rows := [][]string{append(head, "own window", "most", "of its count"), append(offered, "", "", "")}
+	for _, l := range c.Limits {
+		row := []string{printable(l.Limit)}
 		for _, most := range l.Most {
 			row = append(row, thousands(most))
 		}
-		rows = append(rows, append(row, fixed(l.Starved), fixed(l.DelayP50), fixed(l.DelayP99)))
+		if l.Window == 0 {
+			row = append(row, "", "", "")
+		} else {
+			window := time.Duration(l.Window * float64(time.Second)).Round(time.Nanosecond)
+			row = append(row, shortDuration(window), thousands(l.InWindow), fixed(l.Boundary)+"×")
+		}
+		rows = append(rows, row)
 	}
-	writeRows(&b, "", rows)
-	b.WriteString("\nmost: the largest number that goes ahead within any such time.\n" +
-		"starved: seconds of the longest run of refusals. delay: seconds that admitted requests are held.\n")
-	return b.String()
+	return rows
 }

@@ -1,0 +1,133 @@
+package simulate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// ledger is what happened to the requests of a run. All its times are after the start.
+type ledger struct {
+	starts   []start // of admitted requests, in order of admission
+	units    int64
+	series   Series
+	admitted []int64 // units, by client
+	droughts droughts
+}
+
+// start is an admitted request.
+type start struct {
+	at     int64 // when it goes ahead
+	waited int64 // since it first asked
+	client uint32
+	cost   uint32
+}
+
+func newLedger(s *Scenario, clients, offers int) ledger {
+	subjects := 1
+	if s.PerClient {
+		subjects = clients
+	}
+	return ledger{
+		starts: make([]start, 0, min(offers, 1<<16)), series: newSeries(s.Length),
+		admitted: make([]int64, clients), droughts: newDroughts(subjects),
+	}
+}
+
+func (l *ledger) offer(c caller) { l.series.offer(c.asked-virtualStart, int64(c.cost)) }
+
+func (l *ledger) admit(c caller, now, delay int64) {
+	l.droughts.end(c.client, now)
+	at := now + delay
+	if at > c.asked {
+		l.series.queue(c.asked-virtualStart, 1)
+		l.series.queue(at-virtualStart, -1)
+	}
+	l.series.admit(at-virtualStart, int64(c.cost))
+	l.starts = append(l.starts, start{at - virtualStart, at - c.first, c.client, c.cost})
+	l.units += int64(c.cost)
+	l.admitted[c.client] += int64(c.cost)
+}
+
+func (l *ledger) refuse(c caller, now int64) {
+	if now > c.asked { // it waited in line
+		l.series.queue(c.asked-virtualStart, 1)
+		l.series.queue(now-virtualStart, -1)
+	}
+	l.droughts.begin(c.client, c.asked)
+}
+
+// sort orders the starts by time.
+func (l *ledger) sort() {
+	if !slices.IsSortedFunc(l.starts, byStart) {
+		slices.SortStableFunc(l.starts, byStart)
+	}
+}
+
+func byStart(a, b start) int { return cmp.Compare(a.at, b.at) }
+
+// mostUnits returns the largest number of units that start in any half-open stretch of the length.
+func mostUnits(length time.Duration, starts []start) (most int64) {
+	first, sum := 0, int64(0)
+	for _, s := range starts {
+		for s.at-starts[first].at >= int64(length) {
+			sum -= int64(starts[first].cost)
+			first++
+		}
+		sum += int64(s.cost)
+		most = max(most, sum)
+	}
+	return most
+}
+
+// mostOfAClient returns the largest number of units of one client that start in any half-open stretch of the length.
+func mostOfAClient(length time.Duration, starts []start) (most int64) {
+	byClient := slices.Clone(starts)
+	slices.SortStableFunc(byClient, func(a, b start) int { return cmp.Compare(a.client, b.client) })
+	for from := 0; from < len(byClient); {
+		to := from + 1
+		for to < len(byClient) && byClient[to].client == byClient[from].client {
+			to++
+		}
+		most = max(most, mostUnits(length, byClient[from:to]))
+		from = to
+	}
+	return most
+}
+
+// droughts measure runs of refusals: of all clients together, or of each.
+type droughts struct {
+	since   []int64 // the first refusal of the current run; negative without one
+	longest int64
+}
+
+func newDroughts(subjects int) droughts {
+	return droughts{since: slices.Repeat([]int64{-1}, subjects)}
+}
+
+func (d *droughts) of(client uint32) *int64 {
+	if len(d.since) == 1 {
+		return &d.since[0]
+	}
+	return &d.since[client]
+}
+
+func (d *droughts) begin(client uint32, now int64) {
+	if since := d.of(client); *since < 0 {
+		*since = now
+	}
+}
+
+func (d *droughts) end(client uint32, now int64) {
+	if since := d.of(client); *since >= 0 {
+		d.longest = max(d.longest, now-*since)
+		*since = -1
+	}
+}
+
+// endAll ends the run of every client, at the end of the traffic.
+func (d *droughts) endAll(now int64) {
+	for i := range d.since {
+		d.end(uint32(i), now)
+	}
+}

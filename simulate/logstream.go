@@ -1,0 +1,78 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// logStream offers the events of an access log.
+type logStream struct {
+	name    string
+	share   float64 // of the requests that remain
+	speed   float64 // how many times faster than recorded
+	traffic *Traffic
+}
+
+// Logs returns the names of the logs in the text, which must be read and passed to UseLog.
+func (p Pattern) Logs() (names []string) {
+	for _, s := range p.streams {
+		if s.log != nil && !slices.Contains(names, s.log.name) {
+			names = append(names, s.log.name)
+		}
+	}
+	return names
+}
+
+// UseLog makes the traffic the content of the named log. Each key is a client. It refuses an unknown name and a log
+// without events.
+func (p Pattern) UseLog(name string, traffic *Traffic) error {
+	found := false
+	for i := range p.streams {
+		if log := p.streams[i].log; log != nil && log.name == name {
+			log.traffic, found = traffic, true
+		}
+	}
+	switch {
+	case !found:
+		return fmt.Errorf("simulate: traffic %q: it has no log %s", p.text, name)
+	case traffic.events.count == 0:
+		return fmt.Errorf("simulate: traffic %q: no line of the log %s counts", p.text, name)
+	}
+	return nil
+}
+
+// Length returns the time that the longest log of the pattern takes, or 0 without a log.
+func (p Pattern) Length() (longest time.Duration) {
+	for _, s := range p.streams {
+		if s.log != nil && s.log.traffic != nil {
+			first, last := s.log.traffic.span()
+			longest = max(longest, nanoseconds(float64(last-first)/s.log.speed)+1)
+		}
+	}
+	return longest
+}
+
+// offer appends the events that remain: request i comes at (tᵢ - t₀) / speed, and each remains with the probability
+// share.
+func (l *logStream) offer(all []offer, length time.Duration, client uint32, random *rand.Rand) []offer {
+	first, _ := l.traffic.span()
+	begin := len(all)
+	l.traffic.events.each(func(t int64, key, cost uint32) {
+		at := nanoseconds(float64(t-first) / l.speed)
+		if at < length && len(all) <= maxOffered {
+			all = append(all, offer{int64(at), client + key, cost})
+		}
+	})
+	log := all[begin:]
+	slices.SortStableFunc(log, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.client, b.client), cmp.Compare(a.cost, b.cost))
+	})
+	if l.share >= 1 {
+		return all
+	}
+	kept := slices.DeleteFunc(log, func(offer) bool { return random.Float64() >= l.share })
+	return all[:begin+len(kept)]
+}

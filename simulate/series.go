@@ -1,0 +1,63 @@
+package simulate
+
+import "time"
+
+// Series is what happened over time, in steps of equal length. It is what a plot shows.
+type Series struct {
+	Every    time.Duration
+	Offered  []int64 // units asked for within a step, with those of requests that came back
+	Admitted []int64 // units that went ahead within a step
+	Queued   []int64 // requests waiting at the end of a step: for the limit, for a delay, or for the server
+}
+
+// seriesSteps bounds the steps of a series.
+const seriesSteps = 240
+
+func newSeries(length time.Duration) Series {
+	s := Series{Every: stepOf(length)}
+	n := int((length + s.Every - 1) / s.Every)
+	s.Offered, s.Admitted, s.Queued = make([]int64, n), make([]int64, n), make([]int64, n)
+	return s
+}
+
+// stepOf returns a step of 1, 2 or 5 times a power of ten, or of a round number of minutes, hours or days.
+func stepOf(length time.Duration) time.Duration {
+	for unit := time.Duration(1); unit < time.Second; unit *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			if length <= n*unit*seriesSteps {
+				return n * unit
+			}
+		}
+	}
+	for _, step := range []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	} {
+		if length <= step*seriesSteps {
+			return step
+		}
+	}
+	const day = 24 * time.Hour
+	return (length/seriesSteps + day) / day * day
+}
+
+func (s *Series) offer(at, units int64) { add(s.Offered, at/int64(s.Every), units) }
+
+func (s *Series) admit(at, units int64) { add(s.Admitted, at/int64(s.Every), units) }
+
+// queue changes the number of waiting requests. The steps hold changes until sum.
+func (s *Series) queue(at, requests int64) { add(s.Queued, at/int64(s.Every), requests) }
+
+func (s *Series) sum() {
+	for i := 1; i < len(s.Queued); i++ {
+		s.Queued[i] += s.Queued[i-1]
+	}
+}
+
+// add ignores what happens after the last step.
+func add(steps []int64, at, n int64) {
+	if at < int64(len(steps)) {
+		steps[at] += n
+	}
+}
