@@ -154,6 +154,9 @@ func (c *Client) Addr(r *http.Request) (addr netip.Addr, ok bool) {
 	return addr, ok
 }
 
+// Trusts reports whether a request comes straight from a trusted proxy, whose header fields can be believed.
+func (c *Client) Trusts(r *http.Request) bool { return c.trusts(parseAddress(r.RemoteAddr)) }
+
 func (c *Client) trusts(addr netip.Addr, ok bool) bool {
 	if !ok {
 		return c.unix

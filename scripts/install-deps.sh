@@ -11,6 +11,8 @@ needed=(
 	"git   git       scripts/readme.sh starts from a fresh clone"
 	"pkill procps    scripts/readme.sh stops the program that go run started"
 	"redis-server redis-server the tests of redislimit run real servers"
+	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
+	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"
 )
 
 # The headers of the C library have no command, so a test compilation looks for

@@ -34,6 +34,7 @@ type serveOptions struct {
 	drain       time.Duration
 	grace       time.Duration
 	state       stateFile
+	gateway     gatewayOptions
 }
 
 func serveCommand() *cobra.Command {
@@ -61,6 +62,9 @@ this machine.
 SIGINT or SIGTERM stops it: /readyz turns 503, and serve answers requests that
 have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
 
+Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
+The --check flags configure it; docs/gateways.md has whole configurations.
+
 With --engine, serve waits up to --engine-wait at the start for a Redis that is
 absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
 
@@ -75,6 +79,7 @@ daemon that is killed loses the decisions after the last save.`,
   weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
   weir serve --http :8080 --drain 5s
   weir serve --host limits.example.org
+  weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
   weir serve --state weir.state --state-every 10s
   weir serve --engine redis://127.0.0.1:6379
   weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`,
@@ -110,6 +115,7 @@ daemon that is killed loses the decisions after the last save.`,
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "at a stop, give requests in flight this long to finish")
 	flags.StringVar(&o.state.path, "state", "", "load the state from `FILE` at the start, and save it there")
 	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
+	o.gateway.addFlags(cmd)
 	offer(cmd, "http", "127.0.0.1:8080")
 	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	offer(cmd, "host")
@@ -159,6 +165,10 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	o.state.log = log
+	check, err := o.gateway.options(log)
+	if err != nil {
+		return err
+	}
 	if err := o.boundConnections(log); err != nil {
 		return err
 	}
@@ -183,12 +193,13 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if err := o.state.save(engine.memory); err != nil { // fails now rather than hours later
 		return err
 	}
+	warnOfStrangers(log, listener.Addr())
 	asked := o.state.saveSignals() // before the announcement names this process
 	if err := announce(out, log, listener.Addr(), rules); err != nil {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{
-		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason}),
+		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason, Check: check}),
 		log:   log,
 		open:  connections{most: o.connections},
 		drain: o.drain,

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir/internal/testprocess"
 )
 
 const (
@@ -31,7 +33,7 @@ func StartCluster(t testing.TB, config ...string) *Cluster {
 			"cluster-node-timeout 500",
 			"cluster-replica-validity-factor 0",
 			"repl-diskless-sync-delay 0",
-			fmt.Sprintf("cluster-port %d", freePort(t)),
+			fmt.Sprintf("cluster-port %d", testprocess.FreePort(t)),
 		}
 		c.Nodes = append(c.Nodes, start(t, false, append(own, config...)))
 	}
@@ -66,7 +68,7 @@ func (c *Cluster) AwaitHealth() {
 	c.t.Helper()
 	c.await("every node is well", func() error {
 		for _, node := range c.Nodes {
-			if node.process.ended() {
+			if node.process.Ended() {
 				continue
 			}
 			if err := node.isWell(); err != nil {
@@ -143,7 +145,7 @@ func (c *Cluster) Slot(key string) int {
 func (c *Cluster) Master(slot int) *Server {
 	c.t.Helper()
 	for _, node := range c.Nodes {
-		if node.process.ended() {
+		if node.process.Ended() {
 			continue
 		}
 		ranges, err := node.Ask("CLUSTER", "SLOTS")
@@ -187,7 +189,7 @@ func (c *Cluster) AwaitFailover(gone *Server) {
 	c.t.Helper()
 	c.await("the replica is the master", func() error {
 		for _, node := range c.Nodes {
-			if node.process.ended() {
+			if node.process.Ended() {
 				continue
 			}
 			ranges, err := ask(node.Addr, "CLUSTER", "SLOTS")

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirflow/weir/internal/testprocess"
 )
 
 // patience bounds the time that a server may take to get ready. It is generous, for busy machines.
@@ -32,7 +34,7 @@ type Server struct {
 	t        testing.TB
 	sentinel bool
 	dir      string
-	process  *process
+	process  *testprocess.Process
 }
 
 // Start starts one server, which keeps nothing on disk. Each config text, like "maxmemory 10mb", becomes a line of
@@ -45,11 +47,11 @@ func Start(t testing.TB, config ...string) *Server {
 // start tries several ports, because another program can take a free port first.
 func start(t testing.TB, sentinel bool, config []string) *Server {
 	t.Helper()
-	requireServer(t)
+	testprocess.Require(t, "redis-server", "redis-server")
 	const attempts = 5
 	var failure error
 	for range attempts {
-		s := &Server{t: t, sentinel: sentinel, dir: t.TempDir(), Port: freePort(t)}
+		s := &Server{t: t, sentinel: sentinel, dir: t.TempDir(), Port: testprocess.FreePort(t)}
 		s.Addr = "127.0.0.1:" + strconv.Itoa(s.Port)
 		s.writeConfig(config)
 		if failure = s.launch(); failure == nil {
@@ -59,18 +61,6 @@ func start(t testing.TB, sentinel bool, config []string) *Server {
 	}
 	t.Fatalf("redistest: redis-server does not start: %v", failure)
 	return nil
-}
-
-func requireServer(t testing.TB) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err == nil {
-		return
-	}
-	const install = "redis-server is missing; install it with: apt-get install redis-server, or scripts/install-deps.sh"
-	if os.Getenv("CI") != "" {
-		t.Fatal("redistest: " + install)
-	}
-	t.Skip("redistest: " + install)
 }
 
 func (s *Server) configFile() string { return filepath.Join(s.dir, "redis.conf") }
@@ -96,18 +86,18 @@ func (s *Server) launch() error {
 	if s.sentinel {
 		args = append(args, "--sentinel")
 	}
-	p, err := startProcess("redis-server", args...)
+	p, err := testprocess.Start(exec.Command("redis-server", args...))
 	if err != nil {
 		return err
 	}
 	err = eventually(func() error {
-		if p.ended() {
+		if p.Ended() {
 			return fmt.Errorf("the process ended")
 		}
 		return s.answers(p)
-	}, p.ended)
+	}, p.Ended)
 	if err != nil {
-		p.kill()
+		p.End()
 		return fmt.Errorf("%s: %w\n%s", s.Addr, err, s.Log())
 	}
 	s.process = p
@@ -115,7 +105,7 @@ func (s *Server) launch() error {
 }
 
 // answers returns nil if our process answers, and not another program that took the port first.
-func (s *Server) answers(p *process) error {
+func (s *Server) answers(p *testprocess.Process) error {
 	if _, err := ask(s.Addr, "PING"); err != nil {
 		return err
 	}
@@ -123,7 +113,7 @@ func (s *Server) answers(p *process) error {
 	if err != nil {
 		return err
 	}
-	if text, _ := info.(string); !strings.Contains(text, fmt.Sprintf("process_id:%d\r", p.cmd.Process.Pid)) {
+	if text, _ := info.(string); !strings.Contains(text, fmt.Sprintf("process_id:%d\r", p.Pid)) {
 		return fmt.Errorf("another program listens on port %d", s.Port)
 	}
 	return nil
@@ -131,19 +121,19 @@ func (s *Server) answers(p *process) error {
 
 // end stops the server at the end of the test.
 func (s *Server) end() {
-	s.process.kill()
+	s.process.End()
 	if s.t.Failed() {
 		s.t.Logf("redistest: the log of %s:\n%s", s.Addr, s.Log())
 	}
 }
 
 // Kill ends the server with SIGKILL and returns when it has ended.
-func (s *Server) Kill() { s.process.kill() }
+func (s *Server) Kill() { s.process.End() }
 
 // Restart starts a killed server again, on its port and with its configuration. It returns when the server answers.
 func (s *Server) Restart() {
 	s.t.Helper()
-	s.process.kill()
+	s.process.End()
 	if err := s.launch(); err != nil {
 		s.t.Fatalf("redistest: restart: %v", err)
 	}
@@ -157,7 +147,7 @@ func (s *Server) Cont() { s.signal(syscall.SIGCONT) }
 
 func (s *Server) signal(signal syscall.Signal) {
 	s.t.Helper()
-	if err := s.process.cmd.Process.Signal(signal); err != nil {
+	if err := s.process.Signal(signal); err != nil {
 		s.t.Fatalf("redistest: %v to %s: %v", signal, s.Addr, err)
 	}
 }

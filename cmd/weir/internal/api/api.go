@@ -9,6 +9,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +28,8 @@ type Options struct {
 	Reason func(error) string
 	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
+	// Check configures /v1/check.
+	Check CheckOptions
 }
 
 // API is an http.Handler. It is ready as soon as New returns it.
@@ -33,6 +37,7 @@ type API struct {
 	engine   weir.Engine
 	rules    map[string]*weir.Rule
 	leases   leases
+	checks   *checks
 	log      *slog.Logger
 	serves   func(host string) bool
 	patience time.Duration
@@ -66,26 +71,35 @@ func New(o Options) *API {
 		a.leases.add(r)
 		a.probed = r
 	}
+	a.checks = a.newChecks(o.Check)
 	return a
 }
 
-// route is one path. A GET route also answers HEAD.
+// route is one path.
 type route struct {
-	method string
-	serve  func(*API, http.ResponseWriter, *http.Request)
+	methods []string
+	serve   func(*API, http.ResponseWriter, *http.Request)
 }
+
+// The methods of routes.
+var (
+	posts     = []string{http.MethodPost}
+	reads     = []string{http.MethodGet, http.MethodHead}
+	getOrPost = []string{http.MethodGet, http.MethodPost}
+)
 
 const peekPath = "/v1/peek" // the only path that never counts a cost
 
 var routes = map[string]route{
-	"/v1/take":      {http.MethodPost, decideWith(weir.Engine.Take, false)},
-	peekPath:        {http.MethodPost, decideWith(weir.Engine.Peek, false)},
-	"/v1/record":    {http.MethodPost, decideWith(weir.Engine.Record, true)},
-	"/v1/reset":     {http.MethodPost, (*API).reset},
-	"/openapi.json": {http.MethodGet, (*API).openAPI},
-	"/v1/stats":     {http.MethodGet, (*API).stats},
-	"/healthz":      {http.MethodGet, (*API).alive},
-	"/readyz":       {http.MethodGet, (*API).readiness},
+	"/v1/take":      {posts, decideWith(weir.Engine.Take, false)},
+	peekPath:        {posts, decideWith(weir.Engine.Peek, false)},
+	"/v1/record":    {posts, decideWith(weir.Engine.Record, true)},
+	"/v1/reset":     {posts, (*API).reset},
+	"/v1/check":     {getOrPost, (*API).check},
+	"/openapi.json": {reads, (*API).openAPI},
+	"/v1/stats":     {reads, (*API).stats},
+	"/healthz":      {reads, (*API).alive},
+	"/readyz":       {reads, (*API).readiness},
 }
 
 // ServeHTTP answers one request.
@@ -104,9 +118,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, &problem{status: http.StatusNotFound, detail: "the path does not exist; GET /openapi.json lists the paths"})
 		return
 	}
-	if !found.accepts(r.Method) {
-		w.Header().Set("Allow", found.allow())
-		writeProblem(w, &problem{status: http.StatusMethodNotAllowed, detail: "this path takes " + found.allow()})
+	if !slices.Contains(found.methods, r.Method) {
+		allow := strings.Join(found.methods, ", ")
+		w.Header().Set("Allow", allow)
+		writeProblem(w, &problem{status: http.StatusMethodNotAllowed, detail: "this path takes " + allow})
 		return
 	}
 	// Browsers send plain text to any origin without a preflight request, so a foreign page could spend the limits of
@@ -124,17 +139,6 @@ func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
 	host := quote(r.Host)
 	a.misled.warn(a.log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
 	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is unknown; weir serve --host NAME adds one"})
-}
-
-func (r route) accepts(method string) bool {
-	return method == r.method || r.method == http.MethodGet && method == http.MethodHead
-}
-
-func (r route) allow() string {
-	if r.method == http.MethodGet {
-		return "GET, HEAD"
-	}
-	return r.method
 }
 
 // operation is Take, Peek or Record of an engine.

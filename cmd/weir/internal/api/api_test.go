@@ -149,6 +149,8 @@ type undecided struct {
 	err error // the error; a nil error stands for an unknown cause
 }
 
+func (undecided) Check(...*weir.Rule) error { return nil }
+
 func (e undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
 	return weir.Decision{Allowed: true}, cmp.Or(e.err, errors.New("secret-host:6379 is gone"))
 }
@@ -164,6 +166,8 @@ func (e undecided) Reset(ctx context.Context, requests ...weir.Request) error {
 
 // hung is an engine whose server does not answer: each decision fails when the context ends.
 type hung struct{ weir.Engine }
+
+func (hung) Check(...*weir.Rule) error { return nil }
 
 func (hung) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
 	<-ctx.Done()

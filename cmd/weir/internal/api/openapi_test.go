@@ -45,7 +45,7 @@ func TestOpenAPINamesEveryRoute(t *testing.T) {
 		got[path] = strings.Join(slices.Sorted(maps.Keys(methods)), " ")
 	}
 	for path, r := range routes {
-		want[path] = strings.ToLower(r.method)
+		want[path], _, _ = strings.Cut(strings.ToLower(strings.Join(r.methods, " ")), " head") // implied by get
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("the document names %v\nthe routes are %v", got, want)

@@ -33,7 +33,7 @@ func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
 		return w
 	}
 	for path, route := range routes {
-		w := ask(route.method, path, "evil.example")
+		w := ask(route.methods[0], path, "evil.example")
 		checkProblem(t, path, w, fault{
 			status: http.StatusMisdirectedRequest, field: "Host",
 			detail: `Host "evil.example" is unknown; weir serve --host NAME adds one`,

@@ -1,4 +1,4 @@
-package redistest
+package testprocess
 
 import (
 	"math/rand/v2"
@@ -18,7 +18,8 @@ const (
 // given holds the ports that this process has handed out.
 var given sync.Map
 
-func freePort(t testing.TB) int {
+// FreePort returns a port of the loopback interface that no program listens on.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -32,6 +33,6 @@ func freePort(t testing.TB) int {
 		_ = listener.Close()
 		return port
 	}
-	t.Fatalf("redistest: no free port from %d to %d", firstPort, lastPort)
+	t.Fatalf("testprocess: no free port from %d to %d", firstPort, lastPort)
 	return 0
 }

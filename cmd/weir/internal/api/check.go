@@ -1,0 +1,228 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+)
+
+// CheckOptions configure /v1/check, which gateways ask before they pass a request on.
+type CheckOptions struct {
+	// Rule, Key and Cost are the header fields that hold these, or "" if the query does.
+	Rule, Key, Cost string
+	// Gateways are the peers that may set these fields. It also reads the address of a client from Key.
+	Gateways *httplimit.Client
+	// Status is that of a refusal. Default: 429.
+	Status int
+}
+
+// checks answer /v1/check with a middleware for each rule.
+type checks struct {
+	CheckOptions
+	rules map[string]checkedRule
+}
+
+// checkedRule answers for one rule, unless the rule is unfit for checks.
+type checkedRule struct {
+	handler http.Handler
+	unfit   string
+}
+
+// checked is what a request to /v1/check asks.
+type checked struct {
+	rule string
+	key  string
+	cost int64
+}
+
+type checkedKey struct{}
+
+func checkedOf(r *http.Request) *checked { return r.Context().Value(checkedKey{}).(*checked) }
+
+// newChecks prepares the answers of all rules.
+func (a *API) newChecks(o CheckOptions) *checks {
+	if o.Status == 0 {
+		o.Status = http.StatusTooManyRequests
+	}
+	c := &checks{CheckOptions: o, rules: make(map[string]checkedRule, len(a.rules))}
+	for name, rule := range a.rules {
+		c.rules[name] = a.newChecked(rule)
+	}
+	return c
+}
+
+func (a *API) newChecked(rule *weir.Rule) checkedRule {
+	for _, limit := range rule.Limits() {
+		if _, holds := limit.(weir.Concurrency); holds {
+			return checkedRule{unfit: "holds slots, which a check cannot release; take and record it instead"}
+		}
+	}
+	limited, err := httplimit.New(httplimit.Options{
+		Engine: a.engine,
+		Rules: []httplimit.Rule{{
+			Rule: rule,
+			Key:  func(r *http.Request) string { return checkedOf(r).key },
+			Cost: func(r *http.Request) int64 { return checkedOf(r).cost },
+		}},
+		Timeout: a.patience,
+		Refuse:  a.refuseCheck,
+		Observe: a.observeCheck,
+		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
+	})
+	if err != nil { // the engine has accepted the rule, so only its queue can be too long
+		return checkedRule{unfit: "would delay a request for longer than 10s; shorten its queue, or add nodelay"}
+	}
+	return checkedRule{handler: limited(http.HandlerFunc(admitCheck))}
+}
+
+// admitCheck answers an admitted request. The header fields about limits are set before.
+func admitCheck(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// refuseCheck answers a refused request, or one that the engine could not decide.
+func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Refusal) {
+	if f.Err != nil {
+		a.fail(w, r, f.Err)
+		return
+	}
+	f.Status = a.checks.Status
+	f.Write(w, r)
+}
+
+func (a *API) observeCheck(_ *http.Request, _ weir.Decision, err error) {
+	if err == nil {
+		a.health.succeeded()
+	}
+}
+
+// check answers by status whether a request may go ahead.
+func (a *API) check(w http.ResponseWriter, r *http.Request) {
+	if a.checks.Key == "" && a.fromPage(r) {
+		a.misled.warn(a.log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", quote(r.Header.Get("Origin")))
+		writeProblem(w, badField("Origin", "or Sec-Fetch-Site is that of a web page elsewhere; a gateway must leave out the header fields of its clients, or name the key in one: weir serve --check-key"))
+		return
+	}
+	asked, p := a.checks.read(r)
+	if p != nil {
+		writeProblem(w, p)
+		return
+	}
+	rule, known := a.checks.rules[asked.rule]
+	switch {
+	case !known:
+		writeProblem(w, badField(fieldRule, "is "+quote(asked.rule)+", and no rule has that name"))
+	case rule.unfit != "":
+		writeProblem(w, badField(fieldRule, "is "+quote(asked.rule)+", which "+rule.unfit))
+	default:
+		rule.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), checkedKey{}, asked)))
+	}
+}
+
+// fromPage reports whether a web page of another origin asks. A check by GET costs units, like a POST.
+func (a *API) fromPage(r *http.Request) bool {
+	return a.origin.Check(&http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}) != nil
+}
+
+// read reads a request from its query and header fields.
+func (c *checks) read(r *http.Request) (*checked, *problem) {
+	if c.Gateways != nil && !c.Gateways.Trusts(r) {
+		return nil, badField("peer", fmt.Sprintf("%s is no gateway of this daemon; weir serve --check-trust ADDRESS names one", r.RemoteAddr))
+	}
+	query, p := checkQuery(r.URL.RawQuery)
+	if p != nil {
+		return nil, p
+	}
+	asked := &checked{rule: defaultRule, cost: 1}
+	if asked.key, p = c.key(query, r); p != nil {
+		return nil, p
+	}
+	rule, found, p := oneValue(fieldRule, c.Rule, query, r)
+	if p != nil {
+		return nil, p
+	}
+	if found {
+		asked.rule = rule
+	}
+	cost, found, p := oneValue(fieldCost, c.Cost, query, r)
+	if p == nil && found {
+		asked.cost, p = checkCost(cost)
+	}
+	return asked, p
+}
+
+func checkQuery(raw string) (url.Values, *problem) {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, badField("query", "is not URL-encoded")
+	}
+	for name := range query {
+		if name != fieldRule && name != fieldKey && name != fieldCost {
+			return nil, badField("query", "has the field "+quote(name)+", not one of rule, key, cost")
+		}
+	}
+	return query, nil
+}
+
+// oneValue returns the value of a field: that of the header if there is one, or that of the query.
+func oneValue(field, header string, query url.Values, r *http.Request) (value string, found bool, p *problem) {
+	values, from := query[field], field
+	if header != "" {
+		if len(values) > 0 {
+			return "", false, badField(field, "is in the query, but --check-"+field+" takes it from the header "+header)
+		}
+		values, from = r.Header[header], header
+	}
+	switch len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+		return values[0], true, nil
+	}
+	return "", false, badField(from, "occurs twice")
+}
+
+// key returns the key. An address in a header field counts as its network, like the addresses of package httplimit.
+func (c *checks) key(query url.Values, r *http.Request) (string, *problem) {
+	if slices.Contains(addressLists, c.Key) && len(query[fieldKey]) == 0 && len(r.Header[c.Key]) > 0 {
+		return c.Gateways.Key(r), nil
+	}
+	key, found, p := oneValue(fieldKey, c.Key, query, r)
+	switch {
+	case p != nil:
+		return "", p
+	case c.Key != "" && key == "":
+		return "", badField(c.Key, "is missing; the gateway must send it with each check")
+	case !found:
+		return "", badField(fieldKey, "is missing")
+	case !utf8.ValidString(key):
+		return "", badField(fieldKey, "is not UTF-8")
+	case len(key) > weir.MaxKey:
+		return "", badField(fieldKey, fmt.Sprintf("has %d bytes, more than %d", len(key), weir.MaxKey))
+	}
+	if _, err := netip.ParseAddr(key); err == nil && c.Key != "" {
+		return c.Gateways.Key(r), nil
+	}
+	return key, nil
+}
+
+// addressLists are the header fields to which each proxy adds an address, so that they may be repeated.
+var addressLists = []string{"X-Forwarded-For", "Forwarded"}
+
+func checkCost(text string) (int64, *problem) {
+	cost, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, badField(fieldCost, "is "+quote(text)+", not a whole number of 0 or more, below 2^63, in plain digits")
+	}
+	return int64(cost), nil
+}
