@@ -62,16 +62,24 @@ func NewWith(limit Limit, options Options) (*Limiter, error) {
 }
 
 // Allow reports whether cost 1 is admitted now, and takes it if so.
-func (l *Limiter) Allow() bool { return l.allow(l.clock.Read(), 1) }
+func (l *Limiter) Allow() bool { return l.AllowN(1) }
 
 // AllowN reports whether cost n is admitted now, and takes it if so. With a LeakyBucket it admits only a cost that
 // needs no delay; use Take there.
-func (l *Limiter) AllowN(n int64) bool { return l.allow(l.clock.Read(), n) }
+func (l *Limiter) AllowN(n int64) bool {
+	if l.unmade() {
+		return false
+	}
+	now := l.clock.Now() // the fast path is quicker without a Reading
+	if allowed, done := l.word.Load().Allow(now, n); done {
+		return allowed
+	}
+	return l.allowUnderLock(l.clock.Reading(now), n)
+}
 
 // AllowAt works like AllowN at a given time.
-func (l *Limiter) AllowAt(t time.Time, n int64) bool { return l.allow(clock.Given(t), n) }
-
-func (l *Limiter) allow(r clock.Reading, n int64) bool {
+func (l *Limiter) AllowAt(t time.Time, n int64) bool {
+	r := clock.Given(t)
 	if allowed, done := l.word.Load().Allow(r.At, n); done {
 		return allowed
 	}

@@ -197,8 +197,11 @@ func (c *Clock) Read() Reading {
 	if c == nil {
 		return Reading{}
 	}
-	return Reading{c.now(), c.own}
+	return c.Reading(c.now())
 }
+
+// Reading returns the reading for a time that Now returned.
+func (c *Clock) Reading(at int64) Reading { return Reading{at, c.own} }
 
 // Latest returns the time of a decision. newest is the newest reading of a default clock that was used under the
 // lock, which the caller holds.

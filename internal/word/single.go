@@ -11,10 +11,9 @@ import (
 // the word. Borrow removes the state under the owner's lock; the word then reads table.Elsewhere, which sends every
 // other caller to that lock. A nil Single never decides.
 type Single struct {
-	words  algorithm.Worder
-	delays bool // Take needs the lock
-	base   int64
-	_      [96]byte // keeps the word on a cache line of its own
+	decider
+	delays bool     // Take needs the lock
+	_      [80]byte // keeps the word on a cache line of its own
 	word   atomic.Uint64
 	_      [56]byte
 }
@@ -25,18 +24,17 @@ func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	if !ok {
 		return nil
 	}
-	s := &Single{words: words, delays: algorithm.Delays(a), base: baseFor(words, now)}
+	s := &Single{decider: newDecider(words, baseFor(words, now), nil), delays: algorithm.Delays(a)}
 	s.word.Store(table.Elsewhere)
 	return s
 }
 
 // Allow decides on the word. done is false if the decision needs the lock.
 func (s *Single) Allow(now, n int64) (allowed, done bool) {
-	if s == nil || n < 1 {
-		return false, false
+	if s != nil && n > 0 {
+		allowed, done = s.allow(&s.word, now, n)
 	}
-	allowed, r := allow(s.words, nil, &s.word, s.base, now, n)
-	return allowed, r == decided
+	return allowed, done
 }
 
 // Take decides like Allow and writes the whole answer to a, which must be zero. A limit with delays needs the lock,
@@ -45,7 +43,7 @@ func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 	if s == nil || n < 1 || s.delays {
 		return false
 	}
-	return take(s.words, nil, &s.word, s.base, now, n, a) == decided
+	return s.take(&s.word, now, n, a)
 }
 
 // Borrow removes the state from the word and returns it. ok is false if the state is already borrowed.

@@ -30,26 +30,28 @@ func NewTable(words algorithm.Worder, now int64, maxKeys int) Table {
 // Take decides on the word of h and writes the answer to a, which must be zero. done is false if the decision needs
 // the lock.
 func (t *Table) Take(words algorithm.Worder, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
+	d := newDecider(words, t.Base, t.Words)
 	for {
 		at := t.Words.Claim(h, now)
 		if at == nil {
 			return false
 		}
-		if r := take(words, t.Words, at, t.Base, now, n, a); r != moved {
-			return r == decided
+		if done = d.take(at, now, n, a); done || at.Load() != table.Moved {
+			return done
 		}
 	}
 }
 
 // Allow decides like Take and returns only whether the cost was admitted.
 func (t *Table) Allow(words algorithm.Worder, h table.Hash, now, n int64) (allowed, done bool) {
+	d := newDecider(words, t.Base, t.Words)
 	for {
 		at := t.Words.Claim(h, now)
 		if at == nil {
 			return false, false
 		}
-		if allowed, r := allow(words, t.Words, at, t.Base, now, n); r != moved {
-			return allowed, r == decided
+		if allowed, done = d.allow(at, now, n); done || at.Load() != table.Moved {
+			return allowed, done
 		}
 	}
 }

@@ -24,70 +24,68 @@ func baseFor(words algorithm.Worder, now int64) int64 {
 	return words.AlignWords(now - Slack)
 }
 
-// result is the outcome of a decision on one word.
-type result uint8
+// decider decides on the words of one limit. The common limit has a field of its own, because a direct call is faster
+// and keeps an answer on the stack.
+type decider struct {
+	words  algorithm.Worder
+	bucket *algorithm.TokenBucket // words, if that is its type
+	base   int64                  // the origin of times in words
+	table  *table.Table           // the table of the words, or nil
+}
 
-const (
-	decided result = iota
-	slow           // needs the lock: the state is not in the word, or does not fit in it
-	moved          // the word has moved to another segment
-)
+func newDecider(words algorithm.Worder, base int64, table *table.Table) decider {
+	bucket, _ := words.(*algorithm.TokenBucket)
+	return decider{words, bucket, base, table}
+}
 
 // take decides on one word and writes the answer to a, which must be zero. It tries again when another caller changes
-// the word first. in is the table of the word, or nil. A key that reads Fresh in a table may have been evicted after
-// now, and then only the lock can decide.
-func take(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now, n int64, a *algorithm.Answer) result {
-	bucket, isBucket := words.(*algorithm.TokenBucket)
+// the word first. done is false if the decision needs the lock, or if the word has moved.
+func (d *decider) take(at *atomic.Uint64, now, n int64, a *algorithm.Answer) (done bool) {
 	for {
 		old := at.Load()
-		if old >= table.Elsewhere || old == table.Fresh && in != nil && now < in.Swept() {
-			return unreadable(old)
+		if old >= table.Elsewhere || old == table.Fresh && d.mayBeEvicted(now) {
+			return false
 		}
 		var next uint64
 		var ok bool
-		if isBucket { // the most common limit: a direct call is faster, and keeps a on the stack
-			next, ok = bucket.DecideWord(old, base, now, n, a)
+		if d.bucket != nil {
+			next, ok = d.bucket.DecideWord(old, d.base, now, n, a)
 		} else {
-			next, *a, ok = words.TakeWord(old, base, now, n)
+			next, *a, ok = d.words.TakeWord(old, d.base, now, n)
 		}
 		if !ok {
-			return slow
+			return false
 		}
 		if !a.Changed || at.CompareAndSwap(old, next) {
-			return decided
+			return true
 		}
 		*a = algorithm.Answer{}
 	}
 }
 
 // allow decides like take and returns only whether the cost was admitted.
-func allow(words algorithm.Worder, in *table.Table, at *atomic.Uint64, base, now, n int64) (allowed bool, r result) {
-	bucket, isBucket := words.(*algorithm.TokenBucket)
+func (d *decider) allow(at *atomic.Uint64, now, n int64) (allowed, done bool) {
 	for {
 		old := at.Load()
-		if old >= table.Elsewhere || old == table.Fresh && in != nil && now < in.Swept() {
-			return false, unreadable(old)
+		if old >= table.Elsewhere || old == table.Fresh && d.mayBeEvicted(now) {
+			return false, false
 		}
 		var next uint64
 		var ok bool
-		if isBucket {
-			next, allowed, ok = bucket.AllowWord(old, base, now, n)
+		if d.bucket != nil {
+			next, allowed, ok = d.bucket.AllowWord(old, d.base, now, n)
 		} else {
-			next, allowed, ok = words.AllowWord(old, base, now, n)
+			next, allowed, ok = d.words.AllowWord(old, d.base, now, n)
 		}
 		if !ok {
-			return false, slow
+			return false, false
 		}
 		if !allowed || at.CompareAndSwap(old, next) {
-			return allowed, decided
+			return allowed, true
 		}
 	}
 }
 
-// unreadable returns the result for a word that take cannot decide on.
-func unreadable(word uint64) result {
-	if word == table.Moved {
-		return moved
-	}
-	return slow
-}
+// mayBeEvicted reports whether a key that reads Fresh at now may have been evicted after now. Then only the lock can
+// decide.
+func (d *decider) mayBeEvicted(now int64) bool { return d.table != nil && now < d.table.Swept() }
