@@ -10,9 +10,9 @@ import (
 // problem is an error in the form of RFC 9457. The field names the faulty part of the request: "requests[1].cost",
 // "body", a header, or nothing.
 type problem struct {
-	status  int
-	field   string
-	detail  string
+	status int
+	field  string
+	detail string
 	// failed is the error of the engine. It says whether the cost was counted; without an engine's error nothing was.
 	failed error
 }

@@ -1,11 +1,11 @@
-package weir_test
+package pace_test
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // The terms of a vendor: 8 requests at once, 100 in any 10 seconds, 5,000 a day.
@@ -22,42 +22,39 @@ func vendorsTerms() (slots, rate, quota *weir.Rule, err error) {
 
 // vendor makes requests within the terms of a vendor.
 type vendor struct {
-	engine             weir.Engine
+	queue              *pace.Queue
 	slots, rate, quota *weir.Rule
 }
 
 // call makes a request as soon as all three rules admit it.
 func (v *vendor) call(ctx context.Context, request func(context.Context) error) error {
-	for {
-		r, err := v.engine.Reserve(ctx, v.slots.For("vendor", 1), v.rate.For("vendor", 1), v.quota.For("vendor", 1))
-		if err != nil {
-			return err
-		}
-		if r.Decision.Allowed {
-			defer r.Done(ctx) // returns the slot, also after ctx has ended
-			return request(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(min(r.Decision.RetryAfter, 100*time.Millisecond)): // a slot may come back sooner than RetryAfter
-		}
+	a, err := v.queue.Acquire(ctx, v.slots.For("vendor", 1), v.rate.For("vendor", 1), v.quota.For("vendor", 1))
+	if err != nil {
+		return err
 	}
+	defer a.Done(ctx) // returns the slot, also after ctx has ended
+	return request(ctx)
 }
 
-func Example_vendorsTerms() {
+func ExampleQueue_Acquire() {
 	slots, rate, quota, err := vendorsTerms()
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	v := vendor{weir.NewMemory(weir.MemoryOptions{}), slots, rate, quota}
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	v := vendor{queue, slots, rate, quota}
 	ctx := context.Background()
 	if err := v.call(ctx, func(context.Context) error { return nil }); err != nil {
 		fmt.Println(err)
 	}
 	for _, rule := range []*weir.Rule{slots, rate, quota} {
-		d, err := v.engine.Peek(ctx, rule.For("vendor", 0))
+		d, err := engine.Peek(ctx, rule.For("vendor", 0))
 		fmt.Println(rule.Name(), d.Remaining, "of", d.Limit, err)
 	}
 	// Output:
