@@ -2,8 +2,13 @@ package main
 
 import (
 	"container/list"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,21 +18,70 @@ type connection struct {
 	of *connections
 
 	// The lock of connections protects these fields.
-	spare      bool          // refuses requests for lack of room
-	place      *list.Element // in the list of quiet connections; nil while a request arrives or is answered
-	quietSince time.Time
+	spare     bool          // refuses requests for lack of room
+	handling  bool          // a request is being answered
+	dismissed bool          // no further request will be decided
+	in        *list.List    // nil while a request arrives or is answered
+	place     *list.Element // in that list
+	since     time.Time     // when it came into the list
 
 	mu    sync.Mutex
 	isCut bool
+
+	leaves   atomic.Bool   // the farewell has begun
+	farewell chan struct{} // closed after the farewell
 }
 
-// Read notices the beginning of a request.
+func newConnection(conn net.Conn, of *connections) *connection {
+	return &connection{Conn: conn, of: of, farewell: make(chan struct{})}
+}
+
+// Read notices the beginning of a request. It ends a connection that was dismissed, or whose client takes too long.
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.of.begun(c)
+	if n > 0 && c.of.begun(c) || n == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
 	}
-	return n, err
+	if n == 0 && !c.of.abandon(c) {
+		return 0, err
+	}
+	c.bidFarewell()
+	c.linger()
+	return 0, os.ErrDeadlineExceeded
+}
+
+// The bounds of a farewell: it fits in the system's buffer unless the client reads nothing, and a client that still
+// sends has this long to read it before the system resets the connection.
+const (
+	farewellTime = 10 * time.Millisecond
+	lingerTime   = 500 * time.Millisecond
+)
+
+// farewellText answers a request that may be on its way. Clients expect status 408, and no other, on a connection
+// without a request.
+var farewellText = func() []byte {
+	const body = `{"type":"about:blank","title":"Request Timeout","status":408,"counted":"no",` +
+		`"detail":"the connection was closed before a whole request was read; nothing was admitted; ask again over another connection"}` + "\n"
+	return fmt.Appendf(nil, "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/problem+json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}()
+
+// bidFarewell says over a dismissed connection that it decided nothing more, and wakes its reader.
+func (c *connection) bidFarewell() {
+	if !c.leaves.CompareAndSwap(false, true) {
+		<-c.farewell
+		return
+	}
+	defer close(c.farewell)
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(farewellTime))
+	_, _ = c.Conn.Write(farewellText)
+	c.closeWrite()
+	c.cut(time.Now())
+}
+
+// linger reads what the client still sends, because closing a connection with unread bytes resets it.
+func (c *connection) linger() {
+	_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.Copy(io.Discard, c.Conn)
 }
 
 func (c *connection) cut(deadline time.Time) {
@@ -60,7 +114,11 @@ func (c *connection) unlessCut(set func(time.Time) error, t time.Time) error {
 // CloseWrite lets the server end its side first, so that a client that is still sending can read its answer. The
 // connection answers no later request.
 func (c *connection) CloseWrite() error {
-	c.of.answered(c)
+	c.of.ends(c)
+	return c.closeWrite()
+}
+
+func (c *connection) closeWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -17,9 +17,12 @@ import (
 const defaultConnections = 4096
 
 // spareConnections is the number of further connections, which serve only a refusal for lack of room and the liveness
-// check. They close after the answer, or if no request comes in time. The server closes any other connection at once,
-// so that its client can try elsewhere instead of waiting in the listener's queue.
+// check. They close after the answer, or if no request comes in time. The server dismisses any other connection at
+// once, so that its client can try elsewhere instead of waiting in the listener's queue.
 const spareConnections = 64
+
+// leavingConnections is the number of dismissed connections that are kept open for their clients to read the farewell.
+const leavingConnections = 64
 
 // filesBesides bounds the open files that are not client connections: standard streams, the listener, the state file
 // and connections to Redis.
@@ -27,7 +30,7 @@ const filesBesides = 128
 
 // connectionsWithin returns the number of connections, up to asked, that fit the open-file limit.
 func connectionsWithin(asked int, files uint64) (int, error) {
-	const others = spareConnections + filesBesides
+	const others = spareConnections + leavingConnections + filesBesides
 	if files <= others {
 		return 0, errorWithHint(fmt.Errorf("serve: the open-file limit is %d, and serve needs at least %d", files, others+1),
 			"raise the limit: ulimit -n 8192, or LimitNOFILE=8192 in a systemd unit")
@@ -51,20 +54,24 @@ func (o *serveOptions) boundConnections(log *slog.Logger) error {
 
 // A new connection may replace one that has been quiet this long, when all places of its kind are taken.
 const (
-	evictionAge      = time.Second
-	spareEvictionAge = 100 * time.Millisecond // its client should ask at once
+	evictionAge       = time.Second
+	silentEvictionAge = 100 * time.Millisecond // its client should have asked at once
 )
 
-// connections bounds the connections of a server and tracks the quiet ones: those without a request that is arriving
-// or being answered.
+// connections bounds the connections of a server and dismisses those that must go. A dismissed connection gets a
+// farewell, and no request of it is decided. So a client that has sent a request meanwhile knows that it was not
+// counted.
 type connections struct {
 	most int
 
 	mu  sync.Mutex
 	all map[*connection]struct{}
-	// The quiet connections, longest first, so that a new connection costs the same at any number of open ones. One
-	// list holds connections with a place, the other those without.
-	quiet, quietSpare list.List
+	// Each of these is in the order of time, so that a new connection costs the same at any number of open ones. A
+	// connection that is in none of them has a request that is arriving or being answered.
+	silent  list.List // have sent nothing
+	idle    list.List // have sent nothing since their last answer
+	spares  list.List // without a place, and no request of them is being answered
+	leaving list.List // dismissed, or closed for writing
 }
 
 // track adds a new connection.
@@ -74,108 +81,179 @@ func (c *connections) track(conn net.Conn) *connection {
 	if c.all == nil {
 		c.all = map[*connection]struct{}{}
 	}
-	tracked := &connection{Conn: conn, of: c}
+	tracked := newConnection(conn, c)
 	c.all[tracked] = struct{}{}
-	c.quieten(tracked)
+	c.move(tracked, &c.silent)
 	return tracked
 }
 
-// begin admits a new connection, makes it a spare one, or closes it.
+// begin gives a new connection a place, makes it a spare one, or dismisses it.
 func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context {
+	now := conn.(*connection)
+	if leaves := c.makeRoom(now); leaves != nil {
+		leaves.bidFarewell()
+	}
+	if now.spare {
+		ctx = api.WithoutRoom(ctx)
+	}
+	return context.WithValue(ctx, connectionKey{}, now)
+}
+
+// connectionKey is the context key of a request's connection.
+type connectionKey struct{}
+
+// makeRoom finds the place of a new connection, and returns the connection that it has dismissed for that.
+func (c *connections) makeRoom(now *connection) (leaves *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := conn.(*connection)
-	switch open := len(c.all); {
-	case open <= c.most, c.evict(false, evictionAge):
-		return ctx
-	case open > c.most+spareConnections && !c.evict(true, spareEvictionAge):
-		_ = conn.Close() // the server then ends it like any other
+	open := len(c.all) - c.leaving.Len()
+	if open <= c.most {
+		return nil
 	}
-	c.stir(now)
+	c.move(now, nil) // it is not the one to leave
+	if leaves = c.oldest(&c.silent, silentEvictionAge); leaves == nil {
+		leaves = c.oldest(&c.idle, evictionAge)
+	}
+	if leaves != nil {
+		c.move(now, &c.silent)
+		c.dismiss(leaves)
+		return leaves
+	}
 	now.spare = true
-	c.quieten(now)
-	return api.WithoutRoom(ctx)
-}
-
-// evict closes the longest quiet connection if it has been quiet for at least age. The caller holds the lock.
-func (c *connections) evict(spare bool, age time.Duration) bool {
-	first := c.quietOnes(spare).Front()
-	if first == nil || time.Since(first.Value.(*connection).quietSince) < age {
-		return false
+	if open > c.most+spareConnections {
+		if leaves = c.oldest(&c.spares, silentEvictionAge); leaves == nil {
+			leaves = now
+		}
+		c.dismiss(leaves)
 	}
-	oldest := first.Value.(*connection)
-	c.forget(oldest)
-	_ = oldest.Close()
-	return true
-}
-
-func (c *connections) quietOnes(spare bool) *list.List {
-	if spare {
-		return &c.quietSpare
+	if leaves != now {
+		c.move(now, &c.spares)
 	}
-	return &c.quiet
+	return leaves
 }
 
-// quieten marks a connection as quiet from now on. The caller holds the lock.
-func (c *connections) quieten(conn *connection) {
-	c.stir(conn)
-	if _, open := c.all[conn]; open {
-		conn.quietSince = time.Now()
-		conn.place = c.quietOnes(conn.spare).PushBack(conn)
+// oldest returns the first connection of a list if it has been there for at least age. It passes over connections
+// whose request waits in the system: the server is about to read it. The caller holds the lock.
+func (c *connections) oldest(in *list.List, age time.Duration) *connection {
+	for first := in.Front(); first != nil; first = in.Front() {
+		conn := first.Value.(*connection)
+		if time.Since(conn.since) < age {
+			return nil
+		}
+		if !hasUnread(conn.Conn) {
+			return conn
+		}
+		c.move(conn, nil)
+	}
+	return nil
+}
+
+// dismiss makes sure that no request of a connection is decided. It closes the connection that was dismissed longest
+// ago if too many are open. The caller holds the lock, and bids farewell without it.
+func (c *connections) dismiss(conn *connection) {
+	conn.dismissed = true
+	c.move(conn, &c.leaving)
+	if c.leaving.Len() > leavingConnections {
+		first := c.leaving.Front().Value.(*connection)
+		c.forget(first)
+		_ = first.Conn.Close()
 	}
 }
 
-// stir marks a connection as no longer quiet. The caller holds the lock.
-func (c *connections) stir(conn *connection) {
-	if conn.place != nil {
-		c.quietOnes(conn.spare).Remove(conn.place)
-		conn.place = nil
+// move puts a connection at the end of a list, or into none. The caller holds the lock.
+func (c *connections) move(conn *connection, to *list.List) {
+	if conn.in != nil {
+		conn.in.Remove(conn.place)
+	}
+	conn.in = nil
+	if _, open := c.all[conn]; to != nil && open {
+		conn.in, conn.place, conn.since = to, to.PushBack(conn), time.Now()
 	}
 }
 
 // forget removes a connection that has ended. The caller holds the lock.
 func (c *connections) forget(conn *connection) {
-	c.stir(conn)
+	c.move(conn, nil)
 	delete(c.all, conn)
 }
 
-func (c *connections) begun(conn *connection) {
+// begun notes that a part of a request was read. It returns false if the connection was dismissed.
+func (c *connections) begun(conn *connection) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stir(conn)
+	if !conn.dismissed && !conn.spare {
+		c.move(conn, nil)
+	}
+	return !conn.dismissed
 }
 
-// answered marks a connection as quiet after an answer. If another request has already arrived, the server reports it
-// within microseconds.
-func (c *connections) answered(conn *connection) {
+// handle notes that a request will be decided. It returns false if the connection was dismissed.
+func (c *connections) handle(conn *connection) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.quieten(conn)
+	if !conn.dismissed {
+		conn.handling = true
+		c.move(conn, nil)
+	}
+	return !conn.dismissed
 }
 
 // changed follows the state of a connection's requests.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	if state != http.StateIdle && state != http.StateClosed {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch now := conn.(*connection); state {
-	case http.StateActive:
-		c.stir(now)
-	case http.StateIdle:
-		c.quieten(now)
-	case http.StateClosed:
+	now := conn.(*connection)
+	if state == http.StateClosed {
 		c.forget(now)
+		return
+	}
+	now.handling = false
+	c.move(now, &c.idle)
+}
+
+// ends notes that the server sends nothing more over a connection, and decides nothing more.
+func (c *connections) ends(conn *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !conn.dismissed {
+		c.dismiss(conn)
 	}
 }
 
-// closeQuiet closes the connections that have been quiet for at least age and returns the number left.
-func (c *connections) closeQuiet(age time.Duration) (left int) {
+// abandon dismisses a connection whose client took too long. It returns false if a request is being answered.
+func (c *connections) abandon(conn *connection) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, spare := range []bool{false, true} {
-		for c.evict(spare, age) {
+	if !conn.handling && !conn.dismissed {
+		c.dismiss(conn)
+	}
+	return conn.dismissed
+}
+
+// closeQuiet dismisses the connections without a request that have been so for at least age. It returns the number
+// of connections with a request, and that of dismissed ones whose clients may still read their farewell.
+func (c *connections) closeQuiet(age time.Duration) (busy, leaving int) {
+	for _, quiet := range []*list.List{&c.silent, &c.idle, &c.spares} {
+		for conn := c.dismissOldest(quiet, age); conn != nil; conn = c.dismissOldest(quiet, age) {
+			conn.bidFarewell()
 		}
 	}
-	return len(c.all)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all) - c.leaving.Len(), c.leaving.Len()
+}
+
+func (c *connections) dismissOldest(in *list.List, age time.Duration) *connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	conn := c.oldest(in, age)
+	if conn != nil {
+		c.dismiss(conn)
+	}
+	return conn
 }
 
 // cut stops reading requests. Clients can read their answers until the deadline.

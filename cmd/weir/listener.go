@@ -13,7 +13,7 @@ import (
 // this process was not running.
 var finishGaps = [...]time.Duration{time.Millisecond, 50 * time.Microsecond}
 
-const finishMost = 100 * time.Millisecond
+const finishMost = 500 * time.Millisecond
 
 // listener passes connections to their tracker. Closing a listener resets clients in the system's queue whose
 // requests may have arrived, so the listener accepts them before it closes.
@@ -41,12 +41,16 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 	}
+	if conn := acceptWaiting(l.Listener); conn != nil {
+		return l.connections.track(conn), nil
+	}
 	return nil, net.ErrClosed
 }
 
 // finish accepts the connections in the system's queue and then closes the listener. The server has ended by then.
 func (l *listener) finish(ended <-chan error) {
 	if d, ok := l.Listener.(deadliner); ok {
+		refuseHandshakes(l.Listener)
 		l.finishing.Store(true)
 		_ = d.SetDeadline(time.Now())
 		select {

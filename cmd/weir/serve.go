@@ -48,8 +48,8 @@ func serveCommand() *cobra.Command {
 Without --engine it needs no file and no server. Without --rule it has one rule,
   ` + defaultRule + `
 and otherwise only the given rules. A request that names no rule uses the rule
-called default. GET /openapi.json describes requests and answers. Serve refuses
-some connections beyond --max-connections with 503 and closes the others.
+called default. GET /openapi.json describes requests and answers. Connections
+beyond --max-connections get 503, or 408 and their end.
 
 The caller of a concurrency releases a slot by recording a negative cost. A slot
 also expires with its lease: after 1m, unless the rule has a lease of its own,
@@ -261,7 +261,9 @@ func listen(address string) (net.Listener, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, usageWithHint(fmt.Errorf("--http: %w", err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 	}
-	listener, err := net.Listen("tcp", address)
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // Linux cannot refuse handshakes on its sockets
+	listener, err := plain.Listen(context.Background(), "tcp", address)
 	switch {
 	case err == nil:
 		return listener, nil

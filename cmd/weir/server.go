@@ -44,7 +44,7 @@ const (
 // new connections, and finishes requests in flight.
 func (s *server) serve(ctx context.Context, on net.Listener) error {
 	h := &http.Server{
-		Handler:           s.api,
+		Handler:           http.HandlerFunc(s.answer),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -74,7 +74,15 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 	return s.stop()
 }
 
-// stop finishes requests that have begun to arrive, within the grace period, and closes quiet connections.
+// answer answers a request unless its connection was dismissed before the request was read.
+func (s *server) answer(w http.ResponseWriter, r *http.Request) {
+	if !s.open.handle(r.Context().Value(connectionKey{}).(*connection)) {
+		panic(http.ErrAbortHandler)
+	}
+	s.api.ServeHTTP(w, r)
+}
+
+// stop finishes requests that have begun to arrive, within the grace period, and dismisses quiet connections.
 // [http.Server.Shutdown] waits for silent connections and drops requests that arrive meanwhile.
 func (s *server) stop() error {
 	start := time.Now()
@@ -82,12 +90,12 @@ func (s *server) stop() error {
 	tick := time.NewTicker(stopTick)
 	defer tick.Stop()
 	for cut := false; ; <-tick.C {
-		left := s.open.closeQuiet(quiet)
+		busy, leaving := s.open.closeQuiet(quiet)
 		took := time.Since(start)
-		if left > 0 && took >= s.grace {
+		if busy > 0 && took >= s.grace {
 			return errorWithHint(fmt.Errorf("serve: requests took longer than the grace period of %s and were cut off", shortDuration(s.grace)), "give them longer with --grace")
 		}
-		if left == 0 {
+		if busy == 0 && (leaving == 0 || took >= s.grace) {
 			s.log.Info("stopped")
 			return nil
 		}
@@ -96,7 +104,7 @@ func (s *server) stop() error {
 		}
 		if took >= cutting && !cut {
 			cut = true
-			s.log.Warn("the grace period ends; requests that have not fully arrived are cut off", "connections", left)
+			s.log.Warn("the grace period ends; requests that have not fully arrived are cut off", "connections", busy)
 			s.open.cut(start.Add((cutting + s.grace) / 2))
 		}
 	}

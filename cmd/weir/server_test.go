@@ -204,12 +204,12 @@ func TestConnectionsLeaveFilesForTheRest(t *testing.T) {
 		want  int // 0 means an error
 	}{
 		{4096, 1 << 20, 4096},
-		{4096, 4096 + 192, 4096},
-		{4096, 4096 + 191, 4095},
-		{4096, 1024, 832},
+		{4096, 4096 + 256, 4096},
+		{4096, 4096 + 255, 4095},
+		{4096, 1024, 768},
 		{10, 1024, 10},
-		{10, 193, 1},
-		{10, 192, 0},
+		{10, 257, 1},
+		{10, 256, 0},
 		{10, 3, 0},
 		{math.MaxInt, math.MaxUint64, math.MaxInt},
 	} {
@@ -245,15 +245,16 @@ func TestConnectionsAreBounded(t *testing.T) {
 				t.Errorf("the first connection beyond the bound got %q, want 503 and its end", got)
 			}
 		}
-		spare := s.dial(t) // in the place of the refused connection
+		spare := ending(s.dial(t)) // in the place of the refused connection
 		synctest.Wait()
 		start := time.Now()
-		if n, err := s.dial(t).Read(make([]byte, 1)); err != io.EOF || time.Since(start) > 0 {
-			t.Errorf("a connection beyond all places: read %d bytes and %v after %v, want its end at once", n, err, time.Since(start))
+		wantFarewell(t, "a connection beyond all places", ending(s.dial(t)))
+		if took := time.Since(start); took > lingerTime {
+			t.Errorf("a connection beyond all places was kept for %v", took)
 		}
-		time.Sleep(headerTimeout)
-		if _, err := spare.Read(make([]byte, 1)); err == nil {
-			t.Error("a connection without a place of its own asked nothing, and stayed")
+		wantFarewell(t, "a connection without a place of its own that asked nothing", spare)
+		if took := time.Since(start); took > headerTimeout+lingerTime {
+			t.Errorf("a connection without a place of its own that asked nothing was kept for %v", took)
 		}
 		if got := askOver(served[0]); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
 			t.Errorf("a connection within the bound got %q, while others were refused", got)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,8 +24,17 @@ func send(conn net.Conn, text string) {
 	synctest.Wait()
 }
 
-// statuses reads the answers of a connection until it ends, and returns their statuses.
-func statuses(conn net.Conn) (all []string) {
+// statuses returns the statuses of a connection's answers, without the farewell.
+func statuses(conn net.Conn) []string {
+	all := allStatuses(conn)
+	if n := len(all); n > 0 && all[n-1] == "408 Request Timeout" {
+		return all[:n-1]
+	}
+	return all
+}
+
+// allStatuses reads a connection until it ends.
+func allStatuses(conn net.Conn) (all []string) {
 	for r := bufio.NewReader(conn); ; {
 		answer, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -153,6 +163,21 @@ func TestBusyConnectionsEndWithTheStop(t *testing.T) {
 	})
 }
 
+// ending reads a connection until it ends, in the background.
+func ending(conn net.Conn) <-chan []string {
+	got := make(chan []string, 1)
+	go func() { got <- allStatuses(conn) }()
+	return got
+}
+
+// wantFarewell checks that a connection ends with the farewell, and without any other answer.
+func wantFarewell(t *testing.T, which string, end <-chan []string) {
+	t.Helper()
+	if got := <-end; len(got) != 1 || got[0] != "408 Request Timeout" {
+		t.Errorf("%s got %q, want the farewell and the end", which, got)
+	}
+}
+
 func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 0, time.Minute)
@@ -165,15 +190,14 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(evictionAge)
-		for range 2 { // idle and silent became quiet at the same instant
+		ends := map[string]<-chan []string{"the idle connection": ending(idle), "the silent connection": ending(silent)}
+		for range ends {
 			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
 				t.Errorf("a new connection got %q in the place of a quiet one", got)
 			}
 		}
-		for _, conn := range []net.Conn{idle, silent} {
-			if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("a quiet connection was kept, though there was no room: %v", err)
-			}
+		for which, end := range ends {
+			wantFarewell(t, which, end)
 		}
 		conn := s.dial(t) // in a spare place, taken from a silent connection
 		go func() { _, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
@@ -190,26 +214,27 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 	})
 }
 
+// Connections that have sent nothing go first, then those that were idle for longest.
 func TestTheConnectionThatWasQuietForLongestMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 0, time.Minute)
-		s.open.most = 3
+		s.open.most = 4
 		var conns []net.Conn
-		for range s.open.most {
+		for i := range s.open.most {
 			conns = append(conns, s.dial(t))
+			if i < 2 {
+				askOver(conns[i])
+			}
 			time.Sleep(evictionAge)
 		}
-		askOver(conns[0]) // so that it is the last one to be evicted
-		for _, next := range []int{1, 2, 0} {
+		askOver(conns[0]) // so that it is the last one to leave
+		for _, next := range []int{2, 3, 1, 0} {
 			time.Sleep(evictionAge)
+			end := ending(conns[next])
 			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
 				t.Errorf("a new connection got %q in the place of a quiet one", got)
 			}
-			synctest.Wait()
-			_ = conns[next].SetReadDeadline(time.Now())
-			if _, err := conns[next].Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("connection %d was quiet for longest and was kept: %v", next, err)
-			}
+			wantFarewell(t, fmt.Sprintf("connection %d, which was quiet for longest,", next), end)
 		}
 		s.signal()
 		<-s.ended

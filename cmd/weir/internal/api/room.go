@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // withoutRoom is the context key of WithoutRoom.
@@ -16,7 +17,11 @@ func WithoutRoom(ctx context.Context) context.Context {
 
 func roomless(ctx context.Context) bool { return ctx.Value(withoutRoom{}) != nil }
 
+// refusalTime bounds how long a refused connection reads the rest of its request.
+const refusalTime = time.Second
+
 func (a *API) refuseRoom(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusalTime))
 	w.Header().Set("Connection", "close")
 	if r.URL.Path == "/healthz" {
 		a.alive(w, r)
