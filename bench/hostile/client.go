@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +20,7 @@ type outcome int
 const (
 	answered   outcome = iota
 	notSent            // no connection, so certainly not counted
-	unanswered         // sent, and possibly counted
+	unanswered         // a connection was made, and no answer came over it
 )
 
 // reply is the outcome of a request and its times.
@@ -69,12 +70,10 @@ func (c *client) ask(address, path, body string, how style) (r reply) {
 }
 
 func (c *client) exchange(r *reply, host, path, body string, how style) error {
-	if _, err := io.WriteString(c.conn, how.request(host, path, body)); err != nil {
-		return err
-	}
-	response, err := http.ReadResponse(c.reader, nil)
+	_, unsent := io.WriteString(c.conn, how.request(host, path, body))
+	response, err := http.ReadResponse(c.reader, nil) // even if the server no longer reads
 	if err != nil {
-		return err
+		return errors.Join(unsent, err)
 	}
 	r.status = response.StatusCode
 	if r.body, err = io.ReadAll(response.Body); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -126,22 +127,30 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 
 // mayAskAgain reports whether a request was certainly not counted, for a reason that an honest client must accept.
 func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
-	w, crowded := k.world, k.world.crowd.Load() > 0
+	w, crowded, stopping := k.world, k.world.crowd.Load() > 0, d.stopping.Load()
 	switch {
-	case r.outcome == notSent && d.stopping.Load():
+	case r.outcome == notSent && stopping:
 		return true // until the next daemon listens
-	case r.outcome == answered && r.status == http.StatusServiceUnavailable && crowded && r.fresh:
+	case r.refusedWith(http.StatusServiceUnavailable) && crowded && r.fresh:
 		w.report.honest("refused for want of connections", 1)
 		return true
-	case r.outcome == unanswered && r.fresh && (crowded || d.stopping.Load()):
-		w.report.honest("closed before they were read", 1)
-		return false
+	case r.refusedWith(http.StatusRequestTimeout) && (crowded || stopping):
+		w.report.honest("sent to another connection", 1)
+		return true
 	case r.outcome == answered:
 		w.broken(promiseAnswered, "%s was answered with %d: %.300s", path, r.status, r.body)
 	default:
-		w.broken(promiseAnswered, "%s: daemon %d (stopping: %v), a new connection: %v, after %v: %v", path, d.number, d.stopping.Load(), r.fresh, r.took().Round(time.Millisecond), r.err)
+		w.broken(promiseAnswered, "%s: daemon %d (stopping: %v), a new connection: %v, after %v: %v", path, d.number, stopping, r.fresh, r.took().Round(time.Millisecond), r.err)
 	}
 	return false
+}
+
+// refusedWith reports whether the daemon refused the request with the status, and said that it counted nothing.
+func (r *reply) refusedWith(status int) bool {
+	var told struct {
+		Counted string `json:"counted"`
+	}
+	return r.outcome == answered && r.status == status && json.Unmarshal(r.body, &told) == nil && told.Counted == "no"
 }
 
 // exchange sends the same request to the daemon and to the idle handler at the same time, and compares the times.

@@ -95,22 +95,29 @@ func (l *ledger) look(k *worker) {
 	}
 }
 
-// audit checks every account. At the end of the run, only lost requests may be begun and not answered.
+// audit checks every account when no client uses it: the daemon has counted exactly what it answered.
 func (l *ledger) audit(w *world) {
 	k := &worker{world: w, random: fixedRandom()}
 	defer k.http.close()
 	defer k.idle.close()
+	var answered, counted int64
 	for _, a := range l.accounts {
-		a.audit(w, k)
+		used, known := a.audit(w, k)
+		if least := a.answered.Load(); known && used != least {
+			w.broken(promiseCounted, "%s, %q: at the end %d units are admitted in answers and %d are counted", a.rule, a.key, least, used)
+		}
+		answered, counted = answered+a.answered.Load(), counted+used
 	}
+	w.report.accounts(len(l.accounts), answered, counted)
 	auditStatistics(w)
 }
 
-func (a *account) audit(w *world, k *worker) {
+// audit checks one account, which clients may use meanwhile.
+func (a *account) audit(w *world, k *worker) (used int64, known bool) {
 	least := a.answered.Load()
 	e, known := k.ask(peekPath, request{a.rule, a.key, 0})
 	most := a.begun.Load()
-	used := e.answer.Limit - e.answer.Remaining
+	used = e.answer.Limit - e.answer.Remaining
 	w.report.honest("audits", 1)
 	switch {
 	case !known:
@@ -119,6 +126,7 @@ func (a *account) audit(w *world, k *worker) {
 	case used > most:
 		w.broken(promiseCounted, "%s, %q: %d units were asked for and %d are counted", a.rule, a.key, most, used)
 	}
+	return used, known
 }
 
 // auditStatistics compares the daemon's statistics with its decisions. A daemon that stops, or has too many

@@ -23,6 +23,7 @@ type report struct {
 	WorstWhile string           `json:"worst_while"`
 	Attacks    []attackReport   `json:"attacks"`
 	Restarts   int64            `json:"restarts"`
+	Accounts   accounts         `json:"accounts"`
 	Stop       time.Duration    `json:"stop_ns"`
 	Violations []violation      `json:"violations"`
 
@@ -31,6 +32,13 @@ type report struct {
 	daemon  []time.Duration
 	idle    []time.Duration
 	running map[string]int
+}
+
+// accounts are the units of all accounts together, as the honest clients and the daemon counted them at the end.
+type accounts struct {
+	Keys     int   `json:"keys"`
+	Answered int64 `json:"answered"`
+	Counted  int64 `json:"counted"`
 }
 
 // times are the answer times of one server.
@@ -149,7 +157,8 @@ func (r *report) print(out io.Writer) {
 		fmt.Fprintf(t, "%s\t%d\t%s\n", a.Name, a.Turns, counts(a.Did))
 	}
 	_ = t.Flush()
-	fmt.Fprintf(out, "\nhonest requests: %s\n\n", counts(r.Honest))
+	fmt.Fprintf(out, "\nhonest requests: %s\n", counts(r.Honest))
+	fmt.Fprintf(out, "%d shared keys: %d units admitted in answers, %d units counted by the daemon\n\n", r.Accounts.Keys, r.Accounts.Answered, r.Accounts.Counted)
 	t = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "answers\tmedian\t99 %\t99.99 %\tlongest")
 	for _, one := range []struct {
@@ -182,6 +191,13 @@ func counts(m map[string]int64) string {
 		text += fmt.Sprintf("%d %s", m[name], name)
 	}
 	return text
+}
+
+// accounts records the totals of the last audit.
+func (r *report) accounts(keys int, answered, counted int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Accounts = accounts{keys, answered, counted}
 }
 
 // restarted counts a restart.
