@@ -30,8 +30,8 @@ func prefersText(accept []string) bool {
 	return text.best() > document.best()
 }
 
-// weights are the qualities of a media type by how precisely it was named: any
-// type, any subtype, itself. Qualities are in thousandths, plus one.
+// weights holds the quality of a media type under each name that matches it: any type, any subtype, the type itself.
+// Qualities are in thousandths, plus one.
 type weights [3]int
 
 func (w *weights) add(precision, q int) { w[precision] = max(w[precision], q+1) }

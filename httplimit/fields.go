@@ -9,9 +9,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Headers is the format of the header fields that tell clients about limits.
-// The IETF draft has changed its fields several times, so each is named by its
-// version.
+// Headers is the format of the header fields about limits. The IETF draft has changed its fields several times, so
+// each version has a name.
 type Headers int
 
 const (
@@ -87,8 +86,8 @@ func lessRemains(h http.Header, format Headers, remaining int64) bool {
 	} else {
 		text = h.Get(single[format][1])
 	}
-	told, err := strconv.ParseInt(text, 10, 64)
-	return err == nil && told < remaining
+	remains, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && remains < remaining
 }
 
 // writeDraft11 makes both fields in one allocation.

@@ -43,7 +43,7 @@ func listFromEnd(values []string) iter.Seq[string] {
 }
 
 // forwardedFromEnd yields the for parameters of a Forwarded header (RFC 7239), the last one first. It yields nothing
-// of a malformed header.
+// for a malformed header.
 func forwardedFromEnd(values []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		hops := 0

@@ -1,6 +1,6 @@
 // Package httplimit puts limits in front of net/http handlers.
 //
-// The shortest way limits each client by the address of its connection:
+// PerClient limits each client by the address of its connection:
 //
 //	limited, err := httplimit.PerClient("60/m and 1000/d")
 //	if err != nil { … }
@@ -80,7 +80,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.done()
 }
 
-// isFree reports whether a request counts for nothing.
+// isFree reports whether a request is not limited.
 func (l *limiter) isFree(r *http.Request) bool {
 	return !l.LimitPreflights && isPreflight(r) || l.Skip != nil && l.Skip(r)
 }

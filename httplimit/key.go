@@ -24,14 +24,13 @@ func Header(name string) Key {
 	}
 }
 
-// PathValue is the value of a wildcard of the pattern that matched, as {tenant}
-// in /v1/{tenant}/. Wrap the handler that is registered with the mux, because the
-// value is unknown to a middleware around the mux.
+// PathValue returns the value of a wildcard in the pattern that matched, such as {tenant} in /v1/{tenant}/. Wrap the
+// handler that is registered with the mux, because the value is unknown to a middleware around the mux.
 func PathValue(name string) Key {
 	return func(r *http.Request) string { return r.PathValue(name) }
 }
 
-// Everyone is one key for all requests, which share one limit.
+// Everyone returns one key for all requests, so that they share one limit.
 func Everyone(*http.Request) string { return "all" }
 
 // Combine makes one key from several, such as a user and a path value. Different parts never make the same key. The

@@ -44,8 +44,7 @@ type Options struct {
 	// a bucket that may take longer. Default: 10 s.
 	MaxWait time.Duration
 
-	// Undecided says how requests are answered while the engine fails. Default:
-	// RefuseUndecided.
+	// Undecided chooses the answer to requests while the engine fails. Default: RefuseUndecided.
 	Undecided Undecided
 	// Timeout bounds a decision of an engine that may hang. The request is then
 	// undecided. Default: 100 ms.
@@ -56,9 +55,8 @@ type Options struct {
 	// Observe is called with each decision and each failure to decide, also in a
 	// dry run. It must be fast.
 	Observe func(*http.Request, weir.Decision, error)
-	// Logger is told once of each likely mistake in the configuration, and at
-	// most once a minute that the engine fails. Default: slog.Default(). A
-	// logger with slog.DiscardHandler is silent.
+	// Logger receives a line for each likely mistake in the configuration, and at most one a minute while the engine
+	// fails. Default: slog.Default(). A logger with slog.DiscardHandler is silent.
 	Logger *slog.Logger
 }
 
@@ -78,7 +76,7 @@ type Rule struct {
 
 	// Key finds the user, tenant or client to charge. Default: the client's address.
 	Key Key
-	// Missing says how requests without a key are limited. Default: MissingShares.
+	// Missing chooses the treatment of requests without a key. Default: MissingShares.
 	Missing Missing
 
 	// Cost returns the units that a request takes. A request with a negative
@@ -92,7 +90,7 @@ type Rule struct {
 	Settled bool
 }
 
-// Missing says how requests without a key are limited.
+// Missing is the treatment of requests without a key.
 type Missing int
 
 const (
@@ -101,8 +99,8 @@ const (
 	MissingUnlimited                // this rule does not apply
 )
 
-// Undecided says how requests are answered while the engine fails. Requests that no
-// engine could decide, such as one with a negative cost, are always refused.
+// Undecided is the answer to requests while the engine fails. Requests that no engine could decide, such as one with
+// a negative cost, are always refused.
 type Undecided int
 
 const (
@@ -182,7 +180,7 @@ func (o *Options) check() error {
 	return errors.Join(append(problems, o.CORS.check())...)
 }
 
-// newRule makes what a Rule says. Its key is that of clients if it has none.
+// newRule compiles a Rule. Without a Key, clients are the keys.
 func (l *limiter) newRule(given Rule) (rule, error) {
 	made := rule{Rule: given}
 	if (given.Limit != "") == (given.Rule != nil) && given.Plan == nil ||
@@ -223,7 +221,7 @@ func optionError(field, format string, values ...any) *weir.OptionError {
 	return &weir.OptionError{Op: "httplimit", Field: field, Reason: fmt.Sprintf(format, values...)}
 }
 
-// inField says which of the options an option error is about.
+// inField names the option in an option error.
 func inField(field string, err error) error {
 	e, ok := err.(*weir.OptionError)
 	if !ok {
@@ -235,7 +233,7 @@ func inField(field string, err error) error {
 	return optionError(field, "%s", e.Reason)
 }
 
-// name is that of a rule in a log.
+// name returns the name of the rule for logs.
 func (r *rule) name() string {
 	if r.fixed == nil {
 		return "plan"

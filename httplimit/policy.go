@@ -27,8 +27,8 @@ type policy struct {
 	name     string // the rule's, with the ordinal of the limit if it has several
 	quoted   string // the name as a string of a structured field
 	capacity int64
-	window   time.Duration // in which the capacity comes back at the longest; 0 if it has none
-	reset    time.Duration // until nothing is used, at the longest
+	window   time.Duration // the longest time in which the capacity comes back; 0 if there is none
+	reset    time.Duration // the longest time until nothing is used
 	count    int64         // a bucket gets count units back in every period, one by one
 	period   time.Duration
 	held     bool // units are held, not spent
@@ -215,7 +215,7 @@ func (s *policies) refusing(d *weir.Decision, cost int64) *policy {
 	return longest
 }
 
-// canTake reports whether a cost can have to wait for d.
+// canTake reports whether a cost may have to wait for d.
 func (p *policy) canTake(d time.Duration, cost int64) bool {
 	if p.held || d == weir.Never {
 		return p.held || cost > p.capacity

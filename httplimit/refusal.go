@@ -12,8 +12,7 @@ import (
 
 // Refusal is the answer to a request that is not passed on.
 type Refusal struct {
-	// Status is 429 for a limit, 400 for a missing key, and 503 where the
-	// engine could not decide.
+	// Status is 429 for a limit, 400 for a missing key, and 503 if the engine could not decide.
 	Status int
 	// Rule is the rule that refuses. It is empty if the engine could not decide.
 	Rule string

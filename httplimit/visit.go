@@ -168,7 +168,7 @@ func (v *visit) binding(d *weir.Decision) *policy {
 	return v.sets[at].refusing(d, v.requests[at].Cost)
 }
 
-// hold waits, and reports whether the request is still there.
+// hold waits for the delay of a decision. It reports whether the client is still connected.
 func hold(ctx context.Context, delay time.Duration) bool {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()

@@ -101,7 +101,7 @@ type mark struct {
 }
 
 // marks holds the marks of current requests by their URL, which copies of a request share. A context would be a
-// cleaner place, but handlers would then see another *http.Request at first than later.
+// cleaner place, but handlers would then see another *http.Request for the first requests than for later ones.
 var marks sync.Map // *url.URL to *mark
 
 // look inspects an admitted request, and leaves a mark for inner middlewares until the function is called.
@@ -131,7 +131,7 @@ func (w *watch) look(v *visit, r *http.Request) (done func()) {
 	}
 }
 
-// lookAtKeys remembers which rules have found a key, and finally logs the others.
+// lookAtKeys records the rules that have found a key, and logs the others after the last inspected request.
 func (w *watch) lookAtKeys(v *visit) {
 	for i := range v.limiter.rules {
 		rule := &v.limiter.rules[i]
@@ -207,7 +207,7 @@ func (w *clientWatch) look(c *Client, r *http.Request, key string) {
 	}
 }
 
-// lookAtAddress logs a single address for all requests when it has seen enough.
+// lookAtAddress logs if all inspected requests came from one address.
 func (w *clientWatch) lookAtAddress(key string) {
 	if !w.first.CompareAndSwap(nil, &key) && *w.first.Load() != key {
 		w.other.Store(true)

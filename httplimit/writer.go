@@ -105,7 +105,7 @@ func (w *recorder) wrapped() http.ResponseWriter {
 	return w
 }
 
-// below finds an ability in the way of http.ResponseController.
+// below finds an ability of the writers below, as http.ResponseController does.
 func below[T any](w http.ResponseWriter) (able T, ok bool) {
 	for {
 		if able, ok = w.(T); ok {

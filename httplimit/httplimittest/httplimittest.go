@@ -15,20 +15,20 @@ import (
 // Clock is a clock that stands still until a test moves it.
 type Clock struct{ now atomic.Int64 }
 
-// NewClock makes a clock that stands at a time.
+// NewClock returns a clock that stands at t.
 func NewClock(start time.Time) *Clock {
 	c := &Clock{}
 	c.now.Store(start.UnixNano())
 	return c
 }
 
-// Now is the time in nanoseconds since the Unix epoch, for weir.MemoryOptions.
+// Now returns the time in nanoseconds since the Unix epoch, for weir.MemoryOptions.
 func (c *Clock) Now() int64 { return c.now.Load() }
 
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.now.Add(int64(d)) }
 
-// Engine makes a memory engine that reads the clock.
+// Engine returns a memory engine that reads the clock.
 func (c *Clock) Engine() *weir.Memory { return weir.NewMemory(weir.MemoryOptions{Clock: c.Now}) }
 
 // Admits sends a request n times, which the handler must admit, and once more,
