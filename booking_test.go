@@ -182,7 +182,7 @@ func TestForgottenBookingIsCancelledAtTheEndOfItsLifetime(t *testing.T) {
 }
 
 // A booking behind waiting callers gets the time of its turn, is released then, and takes no more than its units.
-func TestBookingBehindWaitersIsToldItsTurn(t *testing.T) {
+func TestBookingBehindWaitersHasTheDelayOfItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 1})
 		lim.Allow()
@@ -238,7 +238,7 @@ func TestBookingInLineIsCancelledWithoutDebt(t *testing.T) {
 	})
 }
 
-func TestBookingIsRefusedWhereItsTurnCannotBeTold(t *testing.T) {
+func TestBookingIsRefusedIfItsTurnIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, lim := range map[string]*weir.Limiter{
 			"two classes": mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.Options{Weights: []int64{1, 1}}),

@@ -64,7 +64,7 @@ func TestConcurrencyIsReleasedByItsOwnReservation(t *testing.T) {
 	s.wantFree("after both were cancelled", 3)
 }
 
-func TestConcurrencyReleasedTooLateFreesNobodyElse(t *testing.T) {
+func TestConcurrencyReleasedTooLateFreesNoOtherSlot(t *testing.T) {
 	s := newSlots(t, weir.Concurrency{Slots: 1, Lease: 30 * time.Second})
 	late := s.reserve(1)
 	s.now = 30 * time.Second
@@ -76,7 +76,7 @@ func TestConcurrencyReleasedTooLateFreesNobodyElse(t *testing.T) {
 	s.wantFree("after the holder's own", 1)
 }
 
-func TestConcurrencyTellsWhenLeasesEnd(t *testing.T) {
+func TestConcurrencyReportsWhenLeasesEnd(t *testing.T) {
 	s := newSlots(t, weir.Concurrency{Slots: 2, Lease: 10 * time.Second})
 	s.reserve(1)
 	s.now = 4 * time.Second

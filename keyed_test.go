@@ -49,7 +49,7 @@ func TestKeyedDecisionAllocatesNothingForKnownKeys(t *testing.T) {
 	}
 }
 
-func TestIdleKeysAreForgotten(t *testing.T) {
+func TestIdleKeysAreEvicted(t *testing.T) {
 	k := mustKeyed[int](t, weir.TokenBucket{Rate: weir.PerSecond(1)})
 	at := time.Unix(1700000000, 0)
 	for i := range 1_000_000 {
@@ -60,7 +60,7 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 	}
 }
 
-func TestPlanOfAKeyChangesLiveAndReplansThoseWhoWait(t *testing.T) {
+func TestPlanOfAKeyChangesLiveAndReschedulesWaitingCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var perSecond atomic.Int64
 		perSecond.Store(1)

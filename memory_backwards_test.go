@@ -8,10 +8,10 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// TestForgettingFollowsTheClockAndNotTheInstantDecidedAt goes back behind an
+// TestEvictionFollowsTheClockAndNotTheTimeOfTheDecision goes back behind an
 // instant at which words were forgotten. Decisions on unknown words are made at
 // that instant; what is used at the clock's must not be forgotten by them.
-func TestForgettingFollowsTheClockAndNotTheInstantDecidedAt(t *testing.T) {
+func TestEvictionFollowsTheClockAndNotTheTimeOfTheDecision(t *testing.T) {
 	const behind = int64(1_700_000_000_000_000_000)
 	now := behind
 	m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
@@ -41,10 +41,10 @@ func TestForgettingFollowsTheClockAndNotTheInstantDecidedAt(t *testing.T) {
 	}
 }
 
-// TestForgettingLeavesAloneWhatTheSameDecisionIsAbout releases leases while the
+// TestEvictionSparesTheStatesOfTheSameDecision releases leases while the
 // gate beside them is stored for the first time, so that shards grow and look
 // for what is idle in the middle of it.
-func TestForgettingLeavesAloneWhatTheSameDecisionIsAbout(t *testing.T) {
+func TestEvictionSparesTheStatesOfTheSameDecision(t *testing.T) {
 	m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 1_700_000_000_000_000_000 }})
 	held := mustRule(t, "r", weir.Concurrency{Slots: 3, Lease: time.Minute})
 	both := mustRule(t, "r", weir.RateGate{Rate: weir.PerSecond(5)}, weir.Concurrency{Slots: 3, Lease: time.Minute})

@@ -20,10 +20,10 @@ func TestMemoryPassesTheSuiteAndItsVectors(t *testing.T) {
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
 
-// TestMemoryForgetsNothingThatCanBeNoticed runs random operations on so many
+// TestMemoryEvictsNothingThatChangesAnAnswer runs random operations on so many
 // keys that idle ones are forgotten, beside a Limiter for each key, which never
 // forgets. Every answer must be the same.
-func TestMemoryForgetsNothingThatCanBeNoticed(t *testing.T) {
+func TestMemoryEvictsNothingThatChangesAnAnswer(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

@@ -130,7 +130,7 @@ func spend(t testing.TB, m *weir.Memory, q weir.Request) {
 	}
 }
 
-func TestLoadGoesOnWithTheTimeThatPassed(t *testing.T) {
+func TestLoadContinuesWithTheTimeThatPassed(t *testing.T) {
 	for _, away := range []time.Duration{0, time.Nanosecond, 20 * time.Second, 59 * time.Second, 61 * time.Second, 100 * 365 * 24 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerMinute(1)})
@@ -196,8 +196,8 @@ func TestIdleKeysAreNotSavedNorLoaded(t *testing.T) {
 	}
 }
 
-// TestLoadedStatesOfUnusedRulesAreForgotten fills shards with other keys until they look for idle ones.
-func TestLoadedStatesOfUnusedRulesAreForgotten(t *testing.T) {
+// TestLoadedStatesOfUnusedRulesAreEvicted fills shards with other keys until they look for idle ones.
+func TestLoadedStatesOfUnusedRulesAreEvicted(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	clock := func() int64 { return now }
 	for _, limit := range everyLimit[:len(everyLimit)-1] {
@@ -221,8 +221,8 @@ func TestLoadedStatesOfUnusedRulesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestOldBasesMoveOn loads a snapshot so late that words would soon not fit.
-func TestOldBasesMoveOn(t *testing.T) {
+// TestOldBasesOfWordsAreReplaced loads a snapshot so late that words would soon not fit.
+func TestOldBasesOfWordsAreReplaced(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	clock := func() int64 { return now }
 	year := int64(weir.MaxPeriod)
@@ -243,9 +243,9 @@ func TestOldBasesMoveOn(t *testing.T) {
 	}
 }
 
-// TestSaveGoesOnBesideDecisions takes and saves at once. The snapshot of a key lies between what was taken before the
+// TestSaveRunsBesideDecisions takes and saves at once. The snapshot of a key lies between what was taken before the
 // save and after it.
-func TestSaveGoesOnBesideDecisions(t *testing.T) {
+func TestSaveRunsBesideDecisions(t *testing.T) {
 	const keys, most = 300, 1 << 40
 	clock := func() int64 { return 1_700_000_000_000_000_000 }
 	m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
@@ -310,7 +310,7 @@ func sample(t testing.TB) []byte {
 	return saved(t, m)
 }
 
-func TestWhatIsNoWholeSnapshotIsRefused(t *testing.T) {
+func TestIncompleteSnapshotsAreRefused(t *testing.T) {
 	file := sample(t)
 	version := bytes.Clone(file)
 	version[8]++

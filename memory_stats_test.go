@@ -106,7 +106,7 @@ func sqrt(n int) (root int) {
 	return root
 }
 
-func TestTopForgetsWhatWasLongAgo(t *testing.T) {
+func TestTopForgetsOldDecisions(t *testing.T) {
 	now := still()
 	rule, _ := weir.NewRule("r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})

@@ -10,10 +10,10 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// TestTheShortWayDecidesAsTheLongOne asks one engine about single requests, and
+// TestTheFastPathDecidesLikeTheSlowPath asks one engine about single requests, and
 // another about the same beside a second one, which takes the long way. The
 // states are words, cells, and by turns the one and the other.
-func TestTheShortWayDecidesAsTheLongOne(t *testing.T) {
+func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

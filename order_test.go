@@ -175,7 +175,7 @@ func TestLargeCostNeitherStarvesNorBlocks(t *testing.T) {
 
 // Under a bound a turn is measured by its class: who goes before the others is
 // not refused for those behind it.
-func TestBoundOfATurnCountsOnlyThoseWhoGoFirst(t *testing.T) {
+func TestBoundOfATurnCountsOnlyEarlierTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.Options{Weights: []int64{1, 1}})
 		lim.Allow()

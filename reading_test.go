@@ -12,7 +12,7 @@ import (
 
 // A gate refuses a caller with a time before its newest release. On the limiter's own clock that does not happen: two
 // callers that read the clock at once and reach the lock in the other order are decided as if they had read it there.
-func TestNobodyIsRefusedForReadingTheClockJustBeforeAnother(t *testing.T) {
+func TestNoCallerIsRefusedForReadingTheClockJustBeforeAnother(t *testing.T) {
 	const budget = 1 << 40
 	gate := weir.RateGate{Rate: weir.Per(budget, 366*24*time.Hour)}
 	lim := mustNew(t, gate)

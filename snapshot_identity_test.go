@@ -23,9 +23,9 @@ func everyIdentity() (limits []Limit) {
 	return limits
 }
 
-// TestLimitsOfAnIdentityForgetAlike compares a limit with the one that is made
+// TestLimitsOfOneIdentityAreIdleAtTheSameTime compares a limit with the one that is made
 // of its identity: the name, the capacity, and when states are idle.
-func TestLimitsOfAnIdentityForgetAlike(t *testing.T) {
+func TestLimitsOfOneIdentityAreIdleAtTheSameTime(t *testing.T) {
 	for _, limit := range everyIdentity() {
 		a := limit.algorithm(nanoseconds)
 		again, err := limitOf(identity(limit), a.Capacity())
@@ -42,13 +42,13 @@ func TestLimitsOfAnIdentityForgetAlike(t *testing.T) {
 					t.Fatalf("%s after %d, %d ns later: %s finds it idle: %v, want %v", limit, n, at-now, again, got, want)
 				}
 			}
-			wordsForgetAlike(t, limit, a, state, now, left)
+			wordsAreIdleAlike(t, limit, a, state, now, left)
 		}
 	}
 }
 
-// wordsForgetAlike does the same with words, for which the capacity is not known.
-func wordsForgetAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state algorithm.State, now, left int64) {
+// wordsAreIdleAlike does the same with words, for which the capacity is not known.
+func wordsAreIdleAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state algorithm.State, now, left int64) {
 	words, ok := a.(algorithm.Worder)
 	if !ok {
 		return

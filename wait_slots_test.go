@@ -86,7 +86,7 @@ func TestAWaitForASlotThatDoesNotComeEndsAtItsBound(t *testing.T) {
 }
 
 // A bound is kept whatever happens after the wait has begun.
-func TestALongestWaitIsKeptThoughTheLimitGetsSlower(t *testing.T) {
+func TestALongestWaitIsKeptAlthoughTheLimitGetsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
 		lim.Allow()
@@ -106,7 +106,7 @@ func wantFree(t *testing.T, when string, p pacer) {
 	}
 }
 
-func TestABookingThatOutlivesItsLeaseFreesNobodyElse(t *testing.T) {
+func TestABookingThatOutlivesItsLeaseFreesNoOtherSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.Concurrency{Slots: 1, Lease: 30 * time.Second})
 		late, _ := lim.Reserve(1, 0)

@@ -145,7 +145,7 @@ func (s *stress) finish(t *testing.T) {
 
 // Many keys wait at once, each in its own time, while a flood of other keys
 // makes the shards forget whatever is idle.
-func TestKeysNeverSlowOneAnotherDownAndNoneThatWaitsIsForgotten(t *testing.T) {
+func TestKeysDoNotSlowOneAnotherAndNoKeyWithWaitersIsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, each = 500, 4
 		k := mustKeyed[int](t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
@@ -216,7 +216,7 @@ func TestFullQueueRefusesAndCloseWakesEveryKey(t *testing.T) {
 
 // A caller that comes to wait while Close runs is woken as well. The test uses the real clock, because it tries a
 // race.
-func TestCloseMissesNobodyWhoIsJustComing(t *testing.T) {
+func TestCloseWakesCallersThatAreJustArriving(t *testing.T) {
 	for range 200 {
 		k := mustKeyed[int](t, weir.FixedWindow{Rate: weir.PerDay(1)})
 		var all sync.WaitGroup

@@ -80,7 +80,7 @@ func TestClientAddress(t *testing.T) {
 	}
 }
 
-func TestClientOptionsThatWouldTrustAnyoneAreRefused(t *testing.T) {
+func TestClientOptionsThatTrustEveryAddressAreRefused(t *testing.T) {
 	tests := []struct {
 		options httplimit.ClientOptions
 		want    string

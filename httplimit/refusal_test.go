@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-func TestRefusalIsTextForThoseWhoPreferIt(t *testing.T) {
+func TestRefusalIsTextForClientsThatPreferIt(t *testing.T) {
 	const text, document = "text/plain; charset=utf-8", "application/problem+json"
 	tests := []struct{ accept, want string }{
 		{"", document},

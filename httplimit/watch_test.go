@@ -41,7 +41,7 @@ func (l *recordedLog) count(part string) (n int) {
 
 // Each row is a mistake, with a request that shows it, and the line that is
 // written once.
-func TestMistakesAreToldOnce(t *testing.T) {
+func TestMistakesAreLoggedOnce(t *testing.T) {
 	trusting := httplimit.ClientOptions{Trusted: []string{"10.0.0.1"}}
 	tests := []struct {
 		name    string
@@ -93,7 +93,7 @@ func manyPeers(i int) string { return fmt.Sprintf("192.0.2.%d:80", i%100) }
 
 func proxyAndOthers(i int) string { return []string{"10.0.0.1:1", "192.0.2.7:80"}[i%2] }
 
-func TestARequestCountedTwiceIsTold(t *testing.T) {
+func TestARequestCountedTwiceIsLogged(t *testing.T) {
 	var log recordedLog
 	engine := weir.NewMemory(weir.MemoryOptions{})
 	options := httplimit.Options{Engine: engine, Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1000/s"}}}
@@ -119,7 +119,7 @@ func TestARequestCountedTwiceIsTold(t *testing.T) {
 }
 
 // A handler that outlives its request leaves no mark behind.
-func TestMarksOfRequestsAreForgotten(t *testing.T) {
+func TestMarksOfRequestsAreRemoved(t *testing.T) {
 	options := httplimit.Options{Logger: silent, Rules: []httplimit.Rule{{Limit: "1000/s"}}}
 	goOn, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	inner := wrap(t, options, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -142,7 +142,7 @@ func TestMarksOfRequestsAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAMiddlewareMadeWithinARequestIsTold(t *testing.T) {
+func TestAMiddlewareMadeWithinARequestIsLogged(t *testing.T) {
 	httplimit.ForgetMadeInRequest()
 	var log recordedLog
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -124,7 +124,7 @@ func (s *scripted) WaitTurn(context.Context, weir.Turn) error {
 
 func (s *scripted) Record(int64) weir.Decision { return weir.Decision{} }
 
-func TestPacedSequenceTellsTheReasonOfItsLastPass(t *testing.T) {
+func TestPacedSequenceReturnsTheReasonOfItsLastPass(t *testing.T) {
 	turns := &scripted{nil, weir.ErrQueueFull, nil, nil, weir.ErrClosed}
 	count := 2
 	paced, refused := pace.Seq(t.Context(), turns, func(yield func(int) bool) { numbers(count)(yield) })

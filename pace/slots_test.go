@@ -52,7 +52,7 @@ func TestDoHoldsASlotWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestDoThatOutlivesItsLeaseFreesNobodyElse(t *testing.T) {
+func TestDoThatOutlivesItsLeaseFreesNoOtherSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for pacer, p := range pacersOf(t, weir.Concurrency{Slots: 1, Lease: 30 * time.Second}) {
 			_, err := pace.Do(t.Context(), p, func(context.Context) (int, error) {

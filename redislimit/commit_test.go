@@ -102,7 +102,7 @@ func TestAKeyTwiceInABatchSeesItsOwnWrites(t *testing.T) {
 	}
 }
 
-func TestWhoIsCancelledLeavesOthersAlone(t *testing.T) {
+func TestACancelledCallerDoesNotAffectOthers(t *testing.T) {
 	server := redistest.Start(t)
 	engine := newEngine(t, dial(t, server), redislimit.Options{})
 	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.Per(1000, 300*24*time.Hour)})

@@ -159,7 +159,7 @@ func TestFaultAClockThatJumpsCostsNothing(t *testing.T) {
 	}
 }
 
-func TestFaultTenThousandKeysThatEndAtOnceDisturbNobody(t *testing.T) {
+func TestFaultTenThousandKeysThatEndAtOnceDelayNoCaller(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr, Options{})
 	another := openFor(t, "redis://"+server.Addr, Options{}) // of another process, so that they do not queue here

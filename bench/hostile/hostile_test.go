@@ -83,7 +83,7 @@ func TestWhatIsBrokenOnPurposeIsNoticed(t *testing.T) {
 	}
 }
 
-func TestTheReportTellsAttacksTimesAndViolations(t *testing.T) {
+func TestTheReportListsAttacksTimesAndViolations(t *testing.T) {
 	r := newReport()
 	over := r.turn("junk")
 	r.did("junk", "requests", 3)

@@ -78,7 +78,7 @@ func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 	}
 }
 
-func TestReadinessFollowsRedisThoughNobodyAsks(t *testing.T) {
+func TestReadinessFollowsRedisWithoutTraffic(t *testing.T) {
 	redis := redistest.Start(t)
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")

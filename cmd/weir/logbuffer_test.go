@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-func TestLogThatIsNotReadBlocksNobodyAndTellsWhatItDropped(t *testing.T) {
+func TestLogThatIsNotReadBlocksNoWriterAndReportsDroppedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read, write := io.Pipe() // without a buffer: every write waits for a reader
 		buffer := newLogBuffer(write)

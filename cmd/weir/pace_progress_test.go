@@ -52,7 +52,7 @@ func TestPaceCountsWhileTheBarIsDrawn(t *testing.T) {
 	})
 }
 
-func TestPaceTellsBytesInUnits(t *testing.T) {
+func TestPacePrintsBytesInUnits(t *testing.T) {
 	p := &paceProgress{progress: progressOn(io.Discard, progressDelay)}
 	defer p.stop()
 	start := time.Now()

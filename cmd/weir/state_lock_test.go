@@ -61,7 +61,7 @@ func TestSecondDaemonSaysSoOnceAndLoadsTheLastSaveOfTheFirst(t *testing.T) {
 	})
 }
 
-func TestSecondDaemonEndsIfTheFirstGoesOn(t *testing.T) {
+func TestSecondDaemonEndsIfTheFirstKeepsRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := claimed(t)
 		defer first.release()

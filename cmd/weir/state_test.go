@@ -128,7 +128,7 @@ func TestSaveThatCannotReplaceTheFileLeavesNothingBeside(t *testing.T) {
 }
 
 // As in "weir serve 2>&1 | tee log", where an interrupt ends tee first.
-func TestStopSavesThoughNobodyReadsTheLogAnyMore(t *testing.T) {
+func TestStopSavesAlthoughTheLogHasNoReader(t *testing.T) {
 	log, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -154,9 +154,9 @@ func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 	}
 }
 
-// TestLogsOfUnusedRulesAreForgotten takes under other rules, until all that
+// TestLogsOfUnusedRulesAreEvicted takes under other rules, until all that
 // one has left is idle and gone.
-func TestLogsOfUnusedRulesAreForgotten(t *testing.T) {
+func TestLogsOfUnusedRulesAreEvicted(t *testing.T) {
 	const keys = 20_000
 	now := int64(1_700_000_000_123_456_789)
 	e := engineAt(&now, 0)
@@ -168,9 +168,9 @@ func TestLogsOfUnusedRulesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestCellsOfOneCallAreNotForgottenByIt has many keys of one limit in one call,
+// TestACallDoesNotEvictItsOwnCells has many keys of one limit in one call,
 // idle or new, at a cap that is reached.
-func TestCellsOfOneCallAreNotForgottenByIt(t *testing.T) {
+func TestACallDoesNotEvictItsOwnCells(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	e := engineAt(&now, table.Shards)
 	r := cellRule("r")

@@ -34,7 +34,7 @@ func TestAServerThatKeepsAFileRemembersAfterAKill(t *testing.T) {
 	}
 }
 
-func TestAStoppedServerAnswersOnlyWhenItGoesOn(t *testing.T) {
+func TestAStoppedServerAnswersOnlyWhenItContinues(t *testing.T) {
 	s := Start(t)
 	s.Stop()
 	answered := make(chan error, 1)
@@ -65,7 +65,7 @@ func TestFlushedScriptsAreUnknown(t *testing.T) {
 	}
 }
 
-func TestAClusterReplacesAMasterThatIsGone(t *testing.T) {
+func TestAClusterReplacesADeadMaster(t *testing.T) {
 	c := StartCluster(t)
 	slot := c.Slot("key")
 	old := c.Master(slot)

@@ -37,7 +37,7 @@ var badHashes = map[string]func(i uint64) Hash{
 	"directory and search begin": func(i uint64) Hash { return Hash(i<<18 | 1<<62 | 9) },
 }
 
-func TestBadHashesAreToldApartInBoundedMemory(t *testing.T) {
+func TestBadHashesAreDistinguishedInBoundedMemory(t *testing.T) {
 	for name, hash := range badHashes {
 		t.Run(name, func(t *testing.T) {
 			const keys = 2000

@@ -89,7 +89,7 @@ func TestConcurrentCountsAreExactWhileSegmentsSplit(t *testing.T) {
 	}
 }
 
-func TestIdleWordsAreForgottenAndTheirSpaceComesBack(t *testing.T) {
+func TestIdleWordsAreEvictedAndTheirSpaceIsFreed(t *testing.T) {
 	tab := table.New(table.Options{Idle: idleBefore})
 	random := rand.New(rand.NewPCG(5, 6))
 	const keys = 300_000

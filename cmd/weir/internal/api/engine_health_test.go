@@ -84,7 +84,7 @@ func takeWithin(ctx context.Context) *http.Request {
 }
 
 // Load balancers send no requests to a daemon that is not ready.
-func TestWatchNoticesFailureAndRecoveryThoughNobodyAsks(t *testing.T) {
+func TestWatchNoticesFailureAndRecoveryWithoutTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, api := newFlaky(t)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWithoutRoomOnlyHealthIsTold(t *testing.T) {
+func TestWithoutRoomOnlyHealthIsAnswered(t *testing.T) {
 	f := newFixture(t, usual)
 	ask := func(method, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(`{"key":"a"}`))

@@ -47,7 +47,7 @@ func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	}
 }
 
-func TestStatsThatCannotBeToldSayWhy(t *testing.T) {
+func TestStatsThatCannotBeGivenSayWhy(t *testing.T) {
 	memory, other := newFixture(t, usual), newAPI(t, undecided{}, usual)
 	const bad = http.StatusBadRequest
 	for _, test := range []struct {

@@ -243,7 +243,7 @@ func TestStrictLimitCountsFromTheReleaseHoweverLateItWas(t *testing.T) {
 	})
 }
 
-func TestInterruptedFilterHasWrittenWhatWasLetGo(t *testing.T) {
+func TestInterruptedFilterHasWrittenAllReleasedLines(t *testing.T) {
 	for _, key := range []func([]byte) []byte{nil, byColumn(t, "1")} {
 		synctest.Test(t, func(t *testing.T) {
 			why := errors.New("interrupted")
