@@ -139,7 +139,7 @@ func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
 		lim.Take(1)
 		b := mustReserve(t, lim, 2)
 		if b.Decision.Delay != 10*time.Second {
-			t.Fatalf("told %v, want 10s", b.Decision.Delay)
+			t.Fatalf("delay %v, want 10s", b.Decision.Delay)
 		}
 		b.Settle(t.Context(), 1)
 		time.Sleep(10*time.Second - 1)
@@ -197,7 +197,7 @@ func TestBookingBehindWaitersHasTheDelayOfItsTurn(t *testing.T) {
 		for i := range 29 {
 			b := mustReserve(t, lim, 1)
 			if want := (time.Duration(i+2)*time.Second + 2) / 3; b.Decision.Delay != want {
-				t.Fatalf("booking %d: told %v, want %v", i, b.Decision.Delay, want)
+				t.Fatalf("booking %d: delay %v, want %v", i, b.Decision.Delay, want)
 			}
 		}
 		waits()
@@ -222,18 +222,18 @@ func TestBookingInLineIsCancelledWithoutDebt(t *testing.T) {
 			want time.Duration
 		}{{first, 1e9}, {second, 4e9}, {third, 6e9}} {
 			if b.Decision.Delay != b.want {
-				t.Errorf("told %v, want %v", b.Decision.Delay, b.want)
+				t.Errorf("delay %v, want %v", b.Decision.Delay, b.want)
 			}
 		}
 		first.Cancel(t.Context()) // older than a later release time: nothing comes back
 		if got := mustReserve(t, lim, 1); got.Decision.Delay != 7*time.Second {
-			t.Errorf("told %v, want 7s: an older booking came back", got.Decision.Delay)
+			t.Errorf("delay %v, want 7s: an older booking came back", got.Decision.Delay)
 		} else {
 			got.Cancel(t.Context())
 		}
 		third.Settle(t.Context(), 1)
 		if got := mustReserve(t, lim, 1); got.Decision.Delay != 6*time.Second {
-			t.Errorf("told %v, want 6s: the unit that the third gave back, behind its instant", got.Decision.Delay)
+			t.Errorf("delay %v, want 6s: the unit that the third gave back, behind its instant", got.Decision.Delay)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestSetLimitReschedulesWaiters(t *testing.T) {
 			_ = lim.SetLimit(weir.TokenBucket{Rate: weir.PerSecond(100), Burst: 1})
 		})
 		if err := lim.Wait(t.Context()); err != nil || time.Since(start) != 505*time.Millisecond {
-			t.Errorf("let go after %v, %v; want 505ms: half a unit was missing at the change", time.Since(start), err)
+			t.Errorf("released after %v, %v; want 505ms: half a unit was missing at the change", time.Since(start), err)
 		}
 	})
 }

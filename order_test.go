@@ -134,7 +134,7 @@ func TestCancelledHeadKeepsThePlaceOfItsClass(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if got, want := fmt.Sprint(order), "[a1@1s b1@2s b2@3s b3@4s]"; got != want {
-			t.Errorf("order: got %s, want %s: a1 takes the place of who left", got, want)
+			t.Errorf("order: got %s, want %s: a1 takes the place of the caller that left", got, want)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestBoundOfATurnCountsOnlyEarlierTurns(t *testing.T) {
 			t.Errorf("after %v: %v, want a turn within 2s", time.Since(start), err)
 		}
 		if err := lim.WaitTurn(t.Context(), weir.Turn{Cost: 1, Class: 1, Max: 45 * time.Second}); err == nil {
-			t.Error("the last of a class of 49 was let go within 45s")
+			t.Error("the last of a class of 49 was released within 45s")
 		}
 		lim.Close()
 	})

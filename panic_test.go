@@ -116,10 +116,10 @@ func TestAClockThatPanicsLeavesNothingUnplanned(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if gone.Load()+left.Load()+broke.Load() != 8 || lim.Waiting() != 0 {
-				t.Errorf("seed %d: %d were let go, %d left and %d panicked, of 8; %d still wait", seed, gone.Load(), left.Load(), broke.Load(), lim.Waiting())
+				t.Errorf("seed %d: %d were released, %d left and %d panicked, of 8; %d still wait", seed, gone.Load(), left.Load(), broke.Load(), lim.Waiting())
 			}
 			if most := int64(time.Since(start) / time.Second); gone.Load() > most || !lim.Allow() {
-				t.Errorf("seed %d: %d let go in %ds, and then nothing was left", seed, gone.Load(), most)
+				t.Errorf("seed %d: %d were released in %ds, and no unit was left", seed, gone.Load(), most)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestAWaiterIsNotLateBecauseTheClockPanicked(t *testing.T) {
 		time.Sleep(time.Second) // its turn comes while the clock is broken
 		clock.broken.Store(false)
 		if late := <-done - 1900*time.Millisecond; late < 0 || late > 10*time.Millisecond {
-			t.Errorf("let go %v after the clock was mended, want within 10ms", late)
+			t.Errorf("released %v after the clock was mended, want within 10ms", late)
 		}
 	})
 }

@@ -49,7 +49,7 @@ type event struct {
 	at    int64 // ns since the start
 	verb  string
 	n     int64
-	who   int           // arrive: its number; cancel: whose
+	id    int           // arrive: its number; cancel: whose
 	max   time.Duration // arrive: the bound on the wait
 	limit weir.Limit    // set
 }
@@ -57,9 +57,9 @@ type event struct {
 func (e event) String() string {
 	switch e.verb {
 	case "arrive":
-		return fmt.Sprintf("{%d arrive %d n=%d max=%d}", e.at, e.who, e.n, e.max)
+		return fmt.Sprintf("{%d arrive %d n=%d max=%d}", e.at, e.id, e.n, e.max)
 	case "cancel":
-		return fmt.Sprintf("{%d cancel %d}", e.at, e.who)
+		return fmt.Sprintf("{%d cancel %d}", e.at, e.id)
 	case "set":
 		return fmt.Sprintf("{%d set %v}", e.at, e.limit)
 	}
@@ -79,7 +79,7 @@ func schedule(r *rand.Rand, family slowFamily, limit weir.Limit, unit int64) []e
 		e := event{at: now, verb: verbs[r.IntN(len(verbs))], n: 1 + r.Int64N(3), max: weir.Never}
 		switch e.verb {
 		case "arrive":
-			e.who = arrivals
+			e.id = arrivals
 			arrivals++
 			if r.IntN(4) == 0 {
 				e.n = 1 + r.Int64N(12)
@@ -88,7 +88,7 @@ func schedule(r *rand.Rand, family slowFamily, limit weir.Limit, unit int64) []e
 				e.max = time.Duration(r.Int64N(8 * unit))
 			}
 		case "cancel":
-			e.who = r.IntN(max(arrivals, 1))
+			e.id = r.IntN(max(arrivals, 1))
 		case "reset":
 			if r.IntN(4) > 0 {
 				continue
@@ -131,9 +131,9 @@ func compareWithSlowModel(t *testing.T, family slowFamily, seed uint64) {
 
 // differs describes where p is not as wanted.
 func (p played) differs(want played) string {
-	for _, who := range slices.Sorted(maps.Keys(want.outcome)) {
-		if p.outcome[who] != want.outcome[who] {
-			return fmt.Sprintf("waiter %d: got %q, want %q", who, p.outcome[who], want.outcome[who])
+	for _, id := range slices.Sorted(maps.Keys(want.outcome)) {
+		if p.outcome[id] != want.outcome[id] {
+			return fmt.Sprintf("waiter %d: got %q, want %q", id, p.outcome[id], want.outcome[id])
 		}
 	}
 	if !slices.Equal(p.allowed, want.allowed) {
@@ -172,19 +172,19 @@ func playOnLimiter(t *testing.T, limit weir.Limit, events []event) played {
 		switch e.verb {
 		case "arrive":
 			ctx, cancel := context.WithCancel(t.Context())
-			cancels[e.who] = cancel
+			cancels[e.id] = cancel
 			go func() {
 				err := lim.WaitMax(ctx, e.n, e.max)
 				at := time.Since(start)
 				done <- func() {
-					p.outcome[e.who] = outcome(err, at)
+					p.outcome[e.id] = outcome(err, at)
 					if err == nil {
 						p.moved = append(p.moved, moved{int64(at), e.n})
 					}
 				}
 			}()
 		case "cancel":
-			if cancel := cancels[e.who]; cancel != nil {
+			if cancel := cancels[e.id]; cancel != nil {
 				cancel()
 			}
 		case "allow":
@@ -230,17 +230,17 @@ func outcome(err error, at time.Duration) string {
 	var long *weir.WaitError
 	switch {
 	case err == nil:
-		return fmt.Sprintf("let go at %d", at)
+		return fmt.Sprintf("released at %d", at)
 	case errors.As(err, &long):
 		return fmt.Sprintf("refused: would take %d", long.Need)
 	case errors.Is(err, context.Canceled):
 		return fmt.Sprintf("cancelled at %d", at)
 	case errors.Is(err, weir.ErrNever):
-		return fmt.Sprintf("can never go, told at %d", at)
+		return fmt.Sprintf("can never be released, refused at %d", at)
 	case errors.Is(err, weir.ErrQueueFull):
 		return fmt.Sprintf("queue full at %d", at)
 	case errors.Is(err, weir.ErrClosed):
-		return "waited for ever"
+		return "never released"
 	}
 	return err.Error()
 }

@@ -33,7 +33,7 @@ type slowFamily struct {
 }
 
 type slowWaiter struct {
-	who        int
+	id         int
 	n, arrived int64
 	max        time.Duration
 }
@@ -47,13 +47,13 @@ type slowLine struct {
 	since  int64 // the last change of the state
 }
 
-// advance releases the callers whose turn comes until now, and passes each and its time to tell.
-func (l *slowLine) advance(now int64, tell func(who int, at int64, fits bool)) {
+// advance releases the callers whose turn comes until now, and passes each and its time to report.
+func (l *slowLine) advance(now int64, report func(id int, at int64, fits bool)) {
 	for len(l.queue) > 0 {
 		w := l.queue[0]
 		if w.n > l.state.capacity() {
 			l.queue = l.queue[1:]
-			tell(w.who, max(w.arrived, l.since), false)
+			report(w.id, max(w.arrived, l.since), false)
 			continue
 		}
 		from := max(w.arrived, l.since)
@@ -65,16 +65,16 @@ func (l *slowLine) advance(now int64, tell func(who int, at int64, fits bool)) {
 		l.state.take(from, exact, w.n)
 		l.since = at
 		l.queue = l.queue[1:]
-		tell(w.who, at, true)
+		report(w.id, at, true)
 	}
 }
 
 // need returns how long a newcomer would wait if no other caller came.
 func (l *slowLine) need(now, n int64) (need int64) {
 	ahead := slowLine{state: l.state.clone(), queue: slices.Clone(l.queue), since: l.since}
-	ahead.queue = append(ahead.queue, slowWaiter{who: -1, n: n, arrived: now})
-	ahead.advance(1<<62, func(who int, at int64, _ bool) {
-		if who == -1 {
+	ahead.queue = append(ahead.queue, slowWaiter{id: -1, n: n, arrived: now})
+	ahead.advance(1<<62, func(id int, at int64, _ bool) {
+		if id == -1 {
 			need = at - now
 		}
 	})
@@ -91,9 +91,9 @@ func (l *slowLine) room(now, n int64) bool {
 	return tail.state.(*slowLeaky).room(now, n)
 }
 
-func (l *slowLine) cancel(who int, now int64) (found bool) {
+func (l *slowLine) cancel(id int, now int64) (found bool) {
 	for i, w := range l.queue {
-		if w.who == who {
+		if w.id == id {
 			l.queue = slices.Delete(l.queue, i, i+1)
 			if i == 0 {
 				l.since = now
@@ -105,7 +105,7 @@ func (l *slowLine) cancel(who int, now int64) (found bool) {
 }
 
 // advanceAll works like advance, and callers whose longest wait ends until now leave.
-func (l *slowLine) advanceAll(now int64, p *played, tell func(who int, at int64, fits bool)) {
+func (l *slowLine) advanceAll(now int64, p *played, report func(id int, at int64, fits bool)) {
 	for {
 		ends := now + 1
 		var first slowWaiter
@@ -114,13 +114,13 @@ func (l *slowLine) advanceAll(now int64, p *played, tell func(who int, at int64,
 				ends, first = w.arrived+int64(w.max), w
 			}
 		}
-		l.advance(min(now, ends), tell)
+		l.advance(min(now, ends), report)
 		if ends > now {
 			return
 		}
-		if l.cancel(first.who, ends) {
-			p.outcome[first.who] = outcome(&weir.WaitError{Need: weir.Never}, 0)
-			l.advance(ends, tell)
+		if l.cancel(first.id, ends) {
+			p.outcome[first.id] = outcome(&weir.WaitError{Need: weir.Never}, 0)
+			l.advance(ends, report)
 		}
 	}
 }
@@ -129,20 +129,20 @@ func (l *slowLine) advanceAll(now int64, p *played, tell func(who int, at int64,
 func playOnModel(family slowFamily, limit weir.Limit, events []event, start int64) played {
 	l := &slowLine{family: family, limit: limit, state: family.state(limit)}
 	p := played{outcome: map[int]string{}}
-	tell := func(who int, at int64, fits bool) {
-		if p.outcome[who] = outcome(nil, time.Duration(at-start)); !fits {
-			p.outcome[who] = outcome(weir.ErrNever, time.Duration(at-start))
+	report := func(id int, at int64, fits bool) {
+		if p.outcome[id] = outcome(nil, time.Duration(at-start)); !fits {
+			p.outcome[id] = outcome(weir.ErrNever, time.Duration(at-start))
 		}
 	}
 	for _, e := range events {
 		now := start + e.at
-		l.advanceAll(now, &p, tell)
+		l.advanceAll(now, &p, report)
 		l.do(e, now, &p)
-		l.advanceAll(now, &p, tell)
+		l.advanceAll(now, &p, report)
 	}
-	l.advanceAll(start+int64(endOfSchedule)-1, &p, tell)
+	l.advanceAll(start+int64(endOfSchedule)-1, &p, report)
 	for _, w := range l.queue {
-		p.outcome[w.who] = outcome(weir.ErrClosed, 0)
+		p.outcome[w.id] = outcome(weir.ErrClosed, 0)
 	}
 	return p
 }
@@ -152,13 +152,13 @@ func (l *slowLine) do(e event, now int64, p *played) {
 	switch e.verb {
 	case "arrive":
 		if err := l.refuse(e, now); err != nil {
-			p.outcome[e.who] = outcome(err, at)
+			p.outcome[e.id] = outcome(err, at)
 			return
 		}
-		l.queue = append(l.queue, slowWaiter{e.who, e.n, now, e.max})
+		l.queue = append(l.queue, slowWaiter{e.id, e.n, now, e.max})
 	case "cancel":
-		if l.cancel(e.who, now) {
-			p.outcome[e.who] = outcome(errCancelled, at)
+		if l.cancel(e.id, now) {
+			p.outcome[e.id] = outcome(errCancelled, at)
 		}
 	case "allow":
 		allowed := len(l.queue) == 0 && e.n <= l.state.capacity() &&

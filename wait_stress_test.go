@@ -49,16 +49,16 @@ func stressOnce(t *testing.T) (contended bool) {
 
 	admitted, cancelled := s.admitted.Load(), s.cancelled.Load()
 	if admitted+cancelled != stressWaiters || s.failed.Load() > 0 {
-		t.Errorf("%d let go and %d cancelled of %d, %d failed", admitted, cancelled, stressWaiters, s.failed.Load())
+		t.Errorf("%d released and %d cancelled of %d, %d failed", admitted, cancelled, stressWaiters, s.failed.Load())
 	}
 	want := time.Duration(debt-back+recorded+admitted) * stressUnit
 	if got := lim.PeekAt(began, 0).ResetAfter; whole && got != want {
 		t.Errorf("the state accounts for %d units, want %d", got/stressUnit, want/stressUnit)
 	}
 	if n := s.overtaken.Load(); n > 0 {
-		t.Errorf("%d were let go while more waited than had come after them", n)
+		t.Errorf("%d were released while more callers waited than had arrived after them", n)
 	}
-	t.Logf("%d let go, %d cancelled, %d too late, %d recorded, %d refused, in %v", admitted, cancelled, s.late.Load(), recorded, s.refused.Load(), time.Since(began))
+	t.Logf("%d released, %d cancelled, %d too late, %d recorded, %d refused, in %v", admitted, cancelled, s.late.Load(), recorded, s.refused.Load(), time.Since(began))
 	return whole && cancelled > 0 && s.refused.Load() > 0
 }
 
@@ -68,7 +68,7 @@ type stress struct {
 	all     sync.WaitGroup
 
 	admitted, cancelled, failed atomic.Int64
-	late                        atomic.Int64 // let go although cancelled
+	late                        atomic.Int64 // released although cancelled
 	refused                     atomic.Int64 // by Allow, while others waited
 	overtaken                   atomic.Int64
 }
@@ -136,7 +136,7 @@ func (s *stress) finish(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("lost wake-ups: %d let go, %d cancelled, %d in line", s.admitted.Load(), s.cancelled.Load(), s.lim.Waiting())
+		t.Fatalf("lost wake-ups: %d released, %d cancelled, %d in line", s.admitted.Load(), s.cancelled.Load(), s.lim.Waiting())
 	}
 	for _, cancel := range s.cancels {
 		cancel()
@@ -159,7 +159,7 @@ func TestKeysDoNotSlowOneAnotherAndNoKeyWithWaitersIsEvicted(t *testing.T) {
 						t.Error(err)
 					}
 					if at := time.Since(start); at%time.Second != 0 || at >= each*time.Second {
-						t.Errorf("key %d: let go after %v, want a whole second below %d", key, at, each)
+						t.Errorf("key %d: released after %v, want a whole second below %d", key, at, each)
 					}
 					gone.Add(1)
 				})
@@ -168,13 +168,13 @@ func TestKeysDoNotSlowOneAnotherAndNoKeyWithWaitersIsEvicted(t *testing.T) {
 		for second := range int64(each) {
 			synctest.Wait()
 			if want := keys * (second + 1); gone.Load() != want {
-				t.Errorf("after %ds: %d let go, want %d", second, gone.Load(), want)
+				t.Errorf("after %ds: %d released, want %d", second, gone.Load(), want)
 			}
 			for flood := range 20_000 {
 				k.Allow(1000 + flood)
 			}
 			if waiting := second < each-1; waiting && k.Allow(7) {
-				t.Errorf("after %ds: a key that someone waits for was forgotten", second)
+				t.Errorf("after %ds: a key with a waiting caller was evicted", second)
 			}
 			time.Sleep(time.Second)
 		}

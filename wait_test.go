@@ -24,8 +24,8 @@ func mustNew(t testing.TB, limit weir.Limit, options ...weir.Options) *weir.Limi
 
 // release is one released waiter, and how long after the start.
 type release struct {
-	who int
-	at  time.Duration
+	id int
+	at time.Duration
 }
 
 // releases runs a wait for each cost, in order of arrival, and returns when each was released.
@@ -34,14 +34,14 @@ func releases(t *testing.T, lim *weir.Limiter, costs ...int64) []release {
 	var mu sync.Mutex
 	var out []release
 	start := time.Now()
-	for who, n := range costs {
+	for id, n := range costs {
 		go func() {
 			if err := lim.WaitN(t.Context(), n); err != nil {
-				t.Errorf("waiter %d: %v", who, err)
+				t.Errorf("waiter %d: %v", id, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			out = append(out, release{who, time.Since(start)})
+			out = append(out, release{id, time.Since(start)})
 		}()
 		synctest.Wait()
 	}
@@ -67,7 +67,7 @@ func TestWaitIsGrantedInArrivalOrderToTheNanosecond(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			got := releases(t, mustNew(t, test.limit), test.costs...)
 			if len(got) != len(test.want) {
-				t.Fatalf("%v: %d let go, want %d", test.limit, len(got), len(test.want))
+				t.Fatalf("%v: %d released, want %d", test.limit, len(got), len(test.want))
 			}
 			for i, r := range got {
 				if r.at != test.want[i] {
@@ -128,7 +128,7 @@ func TestCancelledWaiterLeavesNoDebtAndThoseBehindMoveForward(t *testing.T) {
 			t.Errorf("cancelled wait: %v, want context.Canceled", err)
 		}
 		if at := <-second; at != time.Second {
-			t.Errorf("the second was let go after %v, want 1s: the place of the first", at)
+			t.Errorf("the second was released after %v, want 1s: the place of the first", at)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestZeroValuesRefuse(t *testing.T) {
 			}
 			results := call(args)
 			for _, result := range results {
-				if told, bad := refusal(result.Interface()), fine[name]; !told && !bad {
+				if refused, isFine := refusal(result.Interface()), fine[name]; !refused && !isFine {
 					t.Errorf("%T: %s returned %+v, want a refusal", zero, name, result)
 				}
 			}

@@ -84,17 +84,17 @@ func TestFaultErrorsOfCutConnectionsTellTheTruthAboutTheCount(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := startProxy(t, server.Addr)
 	engine, rule := openFor(t, "redis://"+proxy.addr, Options{}), mustRule(t, countedLimit)
-	var told ledger
+	var answers ledger
 	for range 20 {
 		var callers sync.WaitGroup
 		proxy.cut.Store(true)
 		for range 8 {
-			callers.Go(func() { told.take(engine, rule) })
+			callers.Go(func() { answers.take(engine, rule) })
 		}
 		callers.Wait()
 	}
-	told.check(t, spentOn(t, server.Addr), 0)
-	if told.errors[weir.CountedUnknown].Load() == 0 {
+	answers.check(t, spentOn(t, server.Addr), 0)
+	if answers.errors[weir.CountedUnknown].Load() == 0 {
 		t.Error("no error said that the cost may have been counted")
 	}
 }
@@ -111,12 +111,12 @@ func TestFaultErrorsOfAClosedClientTellTheTruthAboutTheCount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told ledger
+		var answers ledger
 		var callers sync.WaitGroup
 		for range 128 {
 			callers.Go(func() {
 				for range 20 {
-					told.take(engine, rule)
+					answers.take(engine, rule)
 				}
 			})
 		}
@@ -124,7 +124,7 @@ func TestFaultErrorsOfAClosedClientTellTheTruthAboutTheCount(t *testing.T) {
 		server.Stop()
 		before := engine.Stats().Calls
 		for range 40 {
-			callers.Go(func() { told.take(engine, rule) })
+			callers.Go(func() { answers.take(engine, rule) })
 		}
 		eventually(t, "a call is in flight", func() error {
 			if engine.Stats().Calls == before {
@@ -135,7 +135,7 @@ func TestFaultErrorsOfAClosedClientTellTheTruthAboutTheCount(t *testing.T) {
 		client.Close()
 		callers.Wait()
 		server.Cont()
-		told.check(t, spentOn(t, server.Addr), 0)
+		answers.check(t, spentOn(t, server.Addr), 0)
 	}
 }
 
@@ -143,13 +143,13 @@ func TestFaultErrorsOfAFailoverTellTheTruthAboutTheCount(t *testing.T) {
 	sentinel, rule := redistest.StartSentinel(t), mustRule(t, countedLimit)
 	url := "redis-sentinel://" + strings.Join(sentinel.Addrs(), ",") + "/" + redistest.MasterSet
 	engine := openFor(t, url, Options{})
-	var told ledger
+	var answers ledger
 	var callers sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	for range 16 {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				told.take(engine, rule)
+				answers.take(engine, rule)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestFaultErrorsOfAFailoverTellTheTruthAboutTheCount(t *testing.T) {
 		d, err = openFor(t, url, Options{}).Peek(t.Context(), rule.For("k", 0))
 		return err
 	})
-	told.check(t, d.Limit-d.Remaining, told.admitted.Load())
+	answers.check(t, d.Limit-d.Remaining, answers.admitted.Load())
 }
 
 // A client may end a call by its own deadline, after it was sent.

@@ -28,9 +28,9 @@ func startOneAddress(t *testing.T) *redistest.Server {
 }
 
 func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
-	for _, told := range []bool{false, true} {
+	for _, oneSlot := range []bool{false, true} {
 		server := startOneAddress(t)
-		engine := openFor(t, "redis://"+server.Addr+"?cluster=0", Options{OneSlot: told})
+		engine := openFor(t, "redis://"+server.Addr+"?cluster=0", Options{OneSlot: oneSlot})
 		rule, err := weir.ParseRule("r=fixed window 10/300d")
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
 			callers.Go(func() {
 				for i := range 50 {
 					if d, err := engine.Take(t.Context(), rule.For(fmt.Sprint("own", c, "-", i), 1)); err != nil || d.Remaining != 9 {
-						t.Errorf("told %t: Take of an own key: %+v and %v, want 9 remaining", told, d, err)
+						t.Errorf("OneSlot %t: Take of an own key: %+v and %v, want 9 remaining", oneSlot, d, err)
 					}
 				}
 			})
@@ -55,15 +55,15 @@ func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
 		}
 		for i, r := range results {
 			if want := int64(9 - i/20); r.Err != nil || r.Decision.Remaining != want {
-				t.Errorf("told %t: TakeEach, request %d: %+v and %v, want %d remaining", told, i, r.Decision, r.Err, want)
+				t.Errorf("OneSlot %t: TakeEach, request %d: %+v and %v, want %d remaining", oneSlot, i, r.Decision, r.Err, want)
 			}
 		}
-		if refused := crossings(server); refused != !told {
-			t.Errorf("told %t: the server refused calls of several slots: %t", told, refused)
+		if refused := crossings(server); refused != !oneSlot {
+			t.Errorf("OneSlot %t: the server refused calls of several slots: %t", oneSlot, refused)
 		}
 		warnings, err := engine.Warnings(t.Context())
-		if got := strings.Join(warnings, "\n"); err != nil || strings.Contains(got, "one_slot=1") != !told || len(warnings) > 1 {
-			t.Errorf("told %t: Warnings = %q, %v, want one about slots unless told", told, warnings, err)
+		if got := strings.Join(warnings, "\n"); err != nil || strings.Contains(got, "one_slot=1") != !oneSlot || len(warnings) > 1 {
+			t.Errorf("OneSlot %t: Warnings = %q, %v, want one about slots unless it is set", oneSlot, warnings, err)
 		}
 	}
 }

@@ -104,21 +104,21 @@ func TestAProxyThatScattersKeysIsWarnedOf(t *testing.T) {
 		defer client.Close()
 		shards = append(shards, rueidisSender{client})
 	}
-	for _, told := range []bool{false, true} {
-		engine, err := NewWith(shards, Options{OneSlot: told})
+	for _, oneSlot := range []bool{false, true} {
+		engine, err := NewWith(shards, Options{OneSlot: oneSlot})
 		if err != nil {
 			t.Fatal(err)
 		}
 		warnings, err := engine.Warnings(t.Context())
-		if got := strings.Join(warnings, "\n"); err != nil || strings.Contains(got, "scatters the keys") == told || len(warnings) > 1 {
-			t.Errorf("told %t: Warnings = %q, %v, want one of scattered keys unless told", told, warnings, err)
+		if got := strings.Join(warnings, "\n"); err != nil || strings.Contains(got, "scatters the keys") == oneSlot || len(warnings) > 1 {
+			t.Errorf("OneSlot %t: Warnings = %q, %v, want one of scattered keys unless it is set", oneSlot, warnings, err)
 		}
 		rule, err := weir.ParseRule("r=fixed window 10/300d")
 		if err != nil {
 			t.Fatal(err)
 		}
 		// From now on each key is where it is looked for.
-		key := fmt.Sprint("told", told)
+		key := fmt.Sprint("oneSlot", oneSlot)
 		for i := range int64(10) {
 			if d, err := engine.Take(t.Context(), rule.For(key, 1), rule.For(fmt.Sprint(key, i), 1)); err != nil || !d.Allowed {
 				t.Errorf("Take %d: %+v, %v", i, d, err)

@@ -136,12 +136,12 @@ func auditStatistics(w *world) {
 	defer c.close()
 	d := w.current.Load()
 	least := d.answered.Load()
-	told, err := statistics(&c, d)
+	reported, err := statistics(&c, d)
 	most := d.sent.Load()
 	if err != nil {
 		w.broken(promiseAnswered, "%v", err)
 	}
-	for _, one := range told {
+	for _, one := range reported {
 		if one.Rule == ledgerName && (one.Decisions < least || one.Decisions > most) {
 			w.broken(promiseCounted, "the statistics of daemon %d, %v after its start, tell %d decisions of the rule ledger, and honest clients know of %d to %d", d.number, time.Since(d.begun).Round(time.Millisecond), one.Decisions, least, most)
 		}
@@ -160,11 +160,11 @@ func statistics(c *client, d *daemon) ([]ruleStatistics, error) {
 	if r.outcome != answered || r.status == http.StatusServiceUnavailable {
 		return nil, nil
 	}
-	var told struct {
+	var reported struct {
 		Rules []ruleStatistics `json:"rules"`
 	}
-	if err := json.Unmarshal(r.body, &told); err != nil || r.status != http.StatusOK {
+	if err := json.Unmarshal(r.body, &reported); err != nil || r.status != http.StatusOK {
 		return nil, fmt.Errorf("/v1/stats was answered with %d: %.300s", r.status, r.body)
 	}
-	return told.Rules, nil
+	return reported.Rules, nil
 }

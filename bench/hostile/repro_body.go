@@ -135,11 +135,11 @@ func closeWaits(address string) (n int) {
 func decisions(d *daemon) (n int64) {
 	var c client
 	defer c.close()
-	told, err := statistics(&c, d)
+	reported, err := statistics(&c, d)
 	if err != nil {
 		return -1
 	}
-	for _, one := range told {
+	for _, one := range reported {
 		n += one.Decisions
 	}
 	return n

@@ -6,28 +6,28 @@ import (
 	"testing"
 )
 
-// told returns an exchange whose instant is known to within 1 ms.
-func told(at, cost int64, a answer) exchange {
+// exchangeAt returns an exchange whose instant is known to within 1 ms.
+func exchangeAt(at, cost int64, a answer) exchange {
 	return exchange{sent: at - 5e5, received: at + 5e5, cost: cost, answer: a}
 }
 
 func TestABucketsAnswersFollowFromOneAnother(t *testing.T) {
 	const third = 333333333 // a unit at 3/s, in ns
-	first := told(0, 2, answer{Allowed: true, ResetAfter: 2 * third})
+	first := exchangeAt(0, 2, answer{Allowed: true, ResetAfter: 2 * third})
 	for name, tt := range map[string]struct {
 		next   exchange
 		missed int64
 		want   string
 	}{
-		"a second unit at once":          {told(2e6, 1, answer{Allowed: true, ResetAfter: 3*third - 2e6}), 0, ""},
-		"a refusal":                      {told(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third - 2e6}), 0, ""},
-		"full again":                     {told(2e9, 3, answer{Allowed: true, ResetAfter: 3 * third}), 0, ""},
-		"something that was not counted": {told(2e6, 1, answer{Allowed: true, ResetAfter: 2*third - 2e6}), 0, "not counted"},
-		"something counted twice":        {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third}), 0, "counted a cost twice"},
-		"one without an answer":          {told(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third - 2e6}), 1, ""},
-		"refused with room":              {told(2e6, 1, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "although there was room"},
-		"admitted without room":          {told(2e6, 2, answer{Allowed: true, ResetAfter: 4*third - 2e6}), 0, "before there was room"},
-		"told to come back too late":     {told(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "to come back"},
+		"a second unit at once":          {exchangeAt(2e6, 1, answer{Allowed: true, ResetAfter: 3*third - 2e6}), 0, ""},
+		"a refusal":                      {exchangeAt(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third - 2e6}), 0, ""},
+		"full again":                     {exchangeAt(2e9, 3, answer{Allowed: true, ResetAfter: 3 * third}), 0, ""},
+		"something that was not counted": {exchangeAt(2e6, 1, answer{Allowed: true, ResetAfter: 2*third - 2e6}), 0, "not counted"},
+		"something counted twice":        {exchangeAt(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third}), 0, "counted a cost twice"},
+		"one without an answer":          {exchangeAt(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third - 2e6}), 1, ""},
+		"refused with room":              {exchangeAt(2e6, 1, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "although there was room"},
+		"admitted without room":          {exchangeAt(2e6, 2, answer{Allowed: true, ResetAfter: 4*third - 2e6}), 0, "before there was room"},
+		"sent to come back too late":     {exchangeAt(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "to come back"},
 	} {
 		b := newBucketWatch(3, 1e9, 3)
 		if err := b.check(first); err != nil {
@@ -51,7 +51,7 @@ func TestABoundIsKeptInEveryWindow(t *testing.T) {
 	admit := func(times ...int64) (err error) {
 		b := bound{count: 2, period: 1e9, burst: 3}
 		for _, at := range times {
-			if err = b.admit(told(at, 1, answer{Allowed: true})); err != nil {
+			if err = b.admit(exchangeAt(at, 1, answer{Allowed: true})); err != nil {
 				return err
 			}
 		}
@@ -64,20 +64,20 @@ func TestABoundIsKeptInEveryWindow(t *testing.T) {
 }
 
 func TestAWindowsAnswersFollowFromOneAnother(t *testing.T) {
-	first := told(0, 2, answer{Allowed: true, Remaining: 3, ResetAfter: 1e9})
+	first := exchangeAt(0, 2, answer{Allowed: true, Remaining: 3, ResetAfter: 1e9})
 	for name, tt := range map[string]struct {
 		next   exchange
 		missed int64
 		want   string
 	}{
-		"the same window":         {told(1e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, ""},
-		"a later window":          {told(11e8, 1, answer{Allowed: true, Remaining: 4, ResetAfter: 9e8}), 0, ""},
-		"refused for the cost":    {told(1e8, 4, answer{Remaining: 3, ResetAfter: 9e8}), 0, ""},
-		"one without an answer":   {told(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 1, ""},
-		"counted twice":           {told(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
-		"not counted":             {told(1e8, 1, answer{Allowed: true, Remaining: 3, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
-		"refused with room":       {told(1e8, 1, answer{Remaining: 3, ResetAfter: 9e8}), 0, "allowed is false"},
-		"the old one, after long": {told(11e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, "a later one: true"},
+		"the same window":         {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, ""},
+		"a later window":          {exchangeAt(11e8, 1, answer{Allowed: true, Remaining: 4, ResetAfter: 9e8}), 0, ""},
+		"refused for the cost":    {exchangeAt(1e8, 4, answer{Remaining: 3, ResetAfter: 9e8}), 0, ""},
+		"one without an answer":   {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 1, ""},
+		"counted twice":           {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
+		"not counted":             {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 3, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
+		"refused with room":       {exchangeAt(1e8, 1, answer{Remaining: 3, ResetAfter: 9e8}), 0, "allowed is false"},
+		"the old one, after long": {exchangeAt(11e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, "a later one: true"},
 	} {
 		w := &windowWatch{count: 5, period: 1e9}
 		if err := w.check(first); err != nil {
@@ -93,10 +93,10 @@ func TestAWindowsAnswersFollowFromOneAnother(t *testing.T) {
 func TestALogIsHeldToItsCountInEveryPeriod(t *testing.T) {
 	l := &logWatch{count: 3, period: 1e9}
 	for _, at := range []int64{0, 1e8, 2e8, 10e8 + 2e6, 11e8 + 2e6} {
-		expect(t, "within the count", l.check(told(at, 1, answer{Allowed: true})), "")
+		expect(t, "within the count", l.check(exchangeAt(at, 1, answer{Allowed: true})), "")
 	}
-	expect(t, "refused", l.check(told(11e8+2e6, 5, answer{})), "")
-	expect(t, "one too early", l.check(told(11e8+4e6, 1, answer{Allowed: true})), "4 units were admitted")
+	expect(t, "refused", l.check(exchangeAt(11e8+2e6, 5, answer{})), "")
+	expect(t, "one too early", l.check(exchangeAt(11e8+4e6, 1, answer{Allowed: true})), "4 units were admitted")
 }
 
 func TestSecondsAreReadToTheNanosecond(t *testing.T) {

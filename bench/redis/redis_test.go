@@ -37,7 +37,7 @@ func TestEveryCellIsMeasuredAndReported(t *testing.T) {
 
 func TestWorkloadThatWasNotWhatItHadToBeIsAnError(t *testing.T) {
 	spent := usage{exec: time.Second}
-	told := func(admitted int) tally {
+	tallyOf := func(admitted int) tally {
 		return tally{admitted: admitted, decided: 10, latencies: make([]time.Duration, 10)}
 	}
 	tests := []struct {
@@ -47,12 +47,12 @@ func TestWorkloadThatWasNotWhatItHadToBeIsAnError(t *testing.T) {
 		spent   usage
 		fails   bool
 	}{
-		{"all admitted", told(10), false, spent, false},
-		{"one refused", told(9), false, spent, true},
-		{"all refused", told(0), true, spent, false},
-		{"one admitted", told(1), true, spent, true},
+		{"all admitted", tallyOf(10), false, spent, false},
+		{"one refused", tallyOf(9), false, spent, true},
+		{"all refused", tallyOf(0), true, spent, false},
+		{"one admitted", tallyOf(1), true, spent, true},
 		{"no decision", tally{}, false, spent, true},
-		{"no script ran", told(10), false, usage{}, true},
+		{"no script ran", tallyOf(10), false, usage{}, true},
 	}
 	for _, tt := range tests {
 		_, err := tt.tally.sample(cell{refused: tt.refused}, time.Second, tt.spent)

@@ -72,12 +72,12 @@ func TestAViolationIsExitStatusOneWithTheSeedToRepeatIt(t *testing.T) {
 		var out strings.Builder
 		code := run(tt.args, &out, errs)
 		errs.Close()
-		told, err := os.ReadFile(errs.Name())
+		stderr, err := os.ReadFile(errs.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code != tt.code || !strings.Contains(string(told), tt.want) || tt.want == "" && len(told) > 0 {
-			t.Errorf("%q: got status %d and %q, want %d and %q", tt.args, code, told, tt.code, tt.want)
+		if code != tt.code || !strings.Contains(string(stderr), tt.want) || tt.want == "" && len(stderr) > 0 {
+			t.Errorf("%q: got status %d and %q, want %d and %q", tt.args, code, stderr, tt.code, tt.want)
 		}
 	}
 }

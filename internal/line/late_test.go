@@ -76,11 +76,11 @@ func TestLateTimerCostsNoThroughput(t *testing.T) {
 			}
 			passed := (round + 1) * int64(callers*unit)
 			if most := 1 + int(l.now-int64(time.Hour))/int(unit); gone > most {
-				t.Fatalf("after %v: %d gone, above the %d of the rate", time.Duration(passed), gone, most)
+				t.Fatalf("after %v: %d released, above the %d of the rate", time.Duration(passed), gone, most)
 			}
 		}
 		if want := 1000 * callers * 99 / 100; gone < want {
-			t.Errorf("%d gone in the time of %d", gone, 1000*callers)
+			t.Errorf("%d released in the time of %d", gone, 1000*callers)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestLateTimerIsNoBurst(t *testing.T) {
 			l := newLate(t, algorithm.NewTokenBucket(1, int64(unit), 1))
 			l.come(2)
 			if gone := l.fire(unit + test.late); gone != 1 {
-				t.Fatalf("%s: %d of one let go", name, gone)
+				t.Fatalf("%s: %d of one released", name, gone)
 			}
 			l.now += int64(test.after)
 			if gone := l.come(100); gone != test.want {
@@ -121,7 +121,7 @@ func TestLateTimerOfAStrictLimitOwesNothing(t *testing.T) {
 		l.come(3)
 		for range 2 {
 			if gone := l.fire(1800 * time.Millisecond); gone != 1 {
-				t.Errorf("%d let go 1.8s after the one before, want 1", gone)
+				t.Errorf("%d released 1.8s after the one before, want 1", gone)
 			}
 			if gone := l.come(1); gone != 0 {
 				t.Errorf("%d went right after another", gone)

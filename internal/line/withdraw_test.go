@@ -121,12 +121,12 @@ func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 		{"sliding log", algorithm.NewSlidingLog(100, day, 0, false), 1, nil},
 		{"cycle", algorithm.NewCycle(100, day, 0), 1, nil},
 	} {
-		for who, pick := range map[string]func(*rand.Rand, int) int{
+		for which, pick := range map[string]func(*rand.Rand, int) int{
 			"first": func(*rand.Rand, int) int { return 0 },
 			"last":  func(_ *rand.Rand, n int) int { return n - 1 },
 			"any":   func(r *rand.Rand, n int) int { return r.IntN(n) },
 		} {
-			t.Run(fmt.Sprintf("%s, costs to %d, %d weights/%s", tt.name, tt.costs, len(tt.weights), who), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, costs to %d, %d weights/%s", tt.name, tt.costs, len(tt.weights), which), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := rand.New(rand.NewPCG(1, 1))
 					c := newCrowd(t, tt.limit, tt.weights...)

@@ -241,11 +241,11 @@ func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
 	}
 }
 
-// told is an error that says whether the engine has counted the request.
-type told struct{ counted weir.Counted }
+// countedError is an error that says whether the engine has counted the request.
+type countedError struct{ counted weir.Counted }
 
-func (told) Error() string              { return "the server is gone" }
-func (e told) WasCounted() weir.Counted { return e.counted }
+func (countedError) Error() string              { return "the server is gone" }
+func (e countedError) WasCounted() weir.Counted { return e.counted }
 
 func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
 	for _, test := range []struct {
@@ -253,9 +253,9 @@ func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
 		want   string
 	}{
 		{undecided{}, "unknown"}, // the error does not say
-		{undecided{err: told{}}, "unknown"},
-		{undecided{err: told{weir.CountedYes}}, "yes"},
-		{undecided{err: fmt.Errorf("could not decide: %w", told{weir.CountedNo})}, "no"},
+		{undecided{err: countedError{}}, "unknown"},
+		{undecided{err: countedError{weir.CountedYes}}, "yes"},
+		{undecided{err: fmt.Errorf("could not decide: %w", countedError{weir.CountedNo})}, "no"},
 	} {
 		for _, path := range []string{"/v1/take", "/v1/record", "/v1/reset"} {
 			w := post(newAPI(t, test.engine, usual), path, `{"key":"alice"}`)

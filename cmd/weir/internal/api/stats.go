@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// teller is an engine that keeps statistics.
-type teller interface {
+// counter is an engine that keeps statistics.
+type counter interface {
 	Stats() weir.MemoryStats
 	Top(n int) (busiest, refused []weir.KeyCount)
 }
@@ -55,7 +55,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	engine, ok := a.engine.(teller)
+	engine, ok := a.engine.(counter)
 	if !ok {
 		writeProblem(w, &problem{status: http.StatusNotImplemented, detail: "this engine keeps no statistics; the memory engine does"})
 		return

@@ -140,7 +140,7 @@ func TestWhatIsHeldIsBounded(t *testing.T) {
 				most = MaxHeld*2 + 3*chunkSize
 			}
 			if read := source.Size() - int64(source.Len()); read > most {
-				t.Errorf("%s: %d bytes were read while one line was let go, want at most %d", name, read, most)
+				t.Errorf("%s: %d bytes were read while one line was released, want at most %d", name, read, most)
 			}
 			sink.Close()
 			<-done // the next line, an hour later, finds the output closed
