@@ -73,8 +73,9 @@ func ExampleSlidingLog() {
 	// 100 a minute later
 }
 
-// An engine keeps the instant of a token bucket when its rate changes, a
-// Limiter the units used. Here 10 units were spent under 10/s.
+// A token bucket keeps the units used when its rate changes. SetLimit converts
+// at once. An engine converts at the next take, and until then a slower rule
+// waits at the rate of the faster one. Here 10 units were spent under 10/s.
 func Example_changedRate() {
 	spent := weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10}
 	for _, changed := range []weir.TokenBucket{
@@ -90,9 +91,9 @@ func Example_changedRate() {
 	// Output:
 	// engine:  token bucket 10/s burst 10 - 0 left, the next in 100ms <nil>
 	// limiter: token bucket 10/s burst 10 - 0 left, the next in 100ms <nil>
-	// engine:  token bucket 1/s burst 10 - 9 left, the next in 0s <nil>
+	// engine:  token bucket 1/s burst 10 - 0 left, the next in 100ms <nil>
 	// limiter: token bucket 1/s burst 10 - 0 left, the next in 1s <nil>
-	// engine:  token bucket 100/s burst 10 - 0 left, the next in 910ms <nil>
+	// engine:  token bucket 100/s burst 10 - 0 left, the next in 10ms <nil>
 	// limiter: token bucket 100/s burst 10 - 0 left, the next in 10ms <nil>
 }
 

@@ -58,8 +58,10 @@ func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error)
 // tenant and change at any time. The function must be fast and safe for concurrent use, must not call the Keyed, and
 // should return few distinct limits. A key with an invalid limit is refused, and Wait and Reserve return the reason.
 //
-// When a limit changes, counts stay, and a bucket keeps the instant at which it will be full. Keys with waiting
-// callers keep the units used, as in Limiter.SetLimit. Another algorithm or window period starts afresh.
+// When a limit changes, a key keeps the units used: a bucket that lacked 3 units lacks 3 under the new rate, and counts
+// stay. The next admission converts the state of a bucket, and so does a refusal under a faster rate. A refusal under a
+// slower rate writes nothing, so that the units used come back at the faster rate until then. Another algorithm or
+// window period starts afresh.
 func NewKeyedFunc[K comparable](limit func(key K) Limit, options Options) (*Keyed[K], error) {
 	if limit == nil {
 		return nil, &LimitError{Limit: "limit", Field: "function", Code: CodeMissing, Reason: "is nil"}

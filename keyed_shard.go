@@ -111,7 +111,7 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	case word == table.Fresh:
 		v.now = max(v.now, t.Words.Swept())
 	default:
-		v.found.subject.State = limit.words.Unpack(word, t.Base)
+		v.found.subject.State = t.Writer.Unpack(word, t.Base)
 	}
 	return true
 }
@@ -204,7 +204,7 @@ func (k *keyedSubject) word(now int64) (word uint64, ok bool) {
 	if !k.subject.AtRest(now) || !k.table.holds(k.limit) {
 		return 0, false
 	}
-	return k.limit.words.Pack(k.subject.State, k.table.Base)
+	return algorithm.PackSettled(k.table.Writer, k.subject.State, k.table.Base, now)
 }
 
 // drop returns the word of an evicted subject.
@@ -215,10 +215,15 @@ func (k *keyedSubject) drop(now int64) {
 }
 
 func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
-	if k.limit != limit {
-		k.subject.SetAlgorithm(now, limit.algorithm, k.limit.identity == limit.identity)
-		k.limit = limit
+	switch {
+	case k.limit == limit:
+		return
+	case k.limit.identity == limit.identity:
+		k.subject.UseAlgorithm(now, limit.algorithm)
+	default:
+		k.subject.SetAlgorithm(now, limit.algorithm, false)
 	}
+	k.limit = limit
 }
 
 // replan gives the current limit to keys with waiting callers. Keys with an invalid limit keep the earlier one. Keys

@@ -233,6 +233,6 @@ func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 func (l *Limiter) unlock(now int64) {
 	defer l.mu.Unlock()
 	if l.subject.AtRest(now) {
-		l.word.Load().Return(l.subject.State)
+		l.word.Load().Return(l.subject.State, now)
 	}
 }

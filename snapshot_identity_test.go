@@ -68,7 +68,8 @@ func wordsAreIdleAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state a
 			t.Fatalf("%s, %d ns later: %s finds word %#x idle: %v, want %v", limit, at-now, one, word, got, want)
 		}
 	}
-	if again, ok := other.Pack(other.Unpack(word, base), base); !ok || again != word {
+	other, ok = algorithm.WithRate(other, algorithm.RateOf(words))
+	if again, fits := other.Pack(other.Unpack(word, base), base); !ok || !fits || again != word {
 		t.Fatalf("%s: word %#x is %#x under %s", limit, word, again, one)
 	}
 }

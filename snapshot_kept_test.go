@@ -55,7 +55,7 @@ type use struct {
 
 // keptPath is a file that this version of the format has written. It is not
 // written again: a change of the format is a new version.
-var keptPath = filepath.Join("testdata", "snapshot", "version3")
+var keptPath = filepath.Join("testdata", "snapshot", "version4")
 
 // TestTheKeptSnapshotCanBeLoaded holds the format: a change that cannot read the
 // file needs a new version.

@@ -12,8 +12,11 @@ import (
 
 func TestLimiterPassesVectors(t *testing.T) {
 	oneLimit := func(s limittest.Scenario) string {
-		if len(s.Limits()) > 1 {
+		switch {
+		case len(s.Limits()) > 1:
 			return "a Limiter holds one limit"
+		case s.Changes():
+			return "a Limiter is given another limit by SetLimit, which converts at once"
 		}
 		return ""
 	}
@@ -21,6 +24,45 @@ func TestLimiterPassesVectors(t *testing.T) {
 		_, err := weir.New(s.Limits()[0])
 		return limiters{t: t, limit: s.Limits()[0], byKey: map[string]twins{}}, err
 	})
+}
+
+func TestKeyedPassesVectors(t *testing.T) {
+	oneLimit := func(s limittest.Scenario) string {
+		if len(s.Limits()) > 1 {
+			return "a Keyed holds one limit for each key"
+		}
+		return ""
+	}
+	limittest.RunVectors(t, oneLimit, func(s limittest.Scenario) (limittest.Subject, error) {
+		k := &keyedSubjects{limit: s.Limits()[0]}
+		var err error
+		k.keyed, err = weir.NewKeyedFunc(func(string) weir.Limit { return k.limit }, weir.Options{Clock: func() int64 { return k.now }})
+		return k, errors.Join(err, k.limit.Validate())
+	})
+}
+
+// keyedSubjects are the keys of a Keyed whose function returns the limit.
+type keyedSubjects struct {
+	keyed *weir.Keyed[string]
+	limit weir.Limit
+	now   int64
+}
+
+func (k *keyedSubjects) ChangeTo(params limittest.Params) error {
+	k.limit = params.Weir()[0]
+	return k.limit.Validate()
+}
+
+func (k *keyedSubjects) Answer(now int64, op limittest.Op) limittest.Answer {
+	k.now = now
+	switch op.Verb {
+	case limittest.Peek:
+		return limiterAnswer(k.keyed.Peek(op.Key, op.Cost))
+	case limittest.Allow:
+		return limiterAnswer(k.keyed.Take(op.Key, op.Cost))
+	}
+	booking, err := k.keyed.Reserve(op.Key, op.Cost, longest(op))
+	return bookingAnswer(booking, err)
 }
 
 // limiters have a Limiter for each key, and a twin of the same past that is
@@ -46,11 +88,21 @@ func (l limiters) Answer(now int64, op limittest.Op) limittest.Answer {
 
 // reserve is the answer of ReserveAt.
 func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
-	longest := time.Duration(op.MaxWait)
-	if op.MaxWait == -1 {
-		longest = weir.Never
+	booking, err := w.takes.ReserveAt(t, op.Cost, longest(op))
+	if err == nil && booking.Decision.Allowed {
+		w.allows.ReserveAt(t, op.Cost, longest(op))
 	}
-	booking, err := w.takes.ReserveAt(t, op.Cost, longest)
+	return bookingAnswer(booking, err)
+}
+
+func longest(op limittest.Op) time.Duration {
+	if op.MaxWait == -1 {
+		return weir.Never
+	}
+	return time.Duration(op.MaxWait)
+}
+
+func bookingAnswer(booking *weir.Reservation, err error) limittest.Answer {
 	var bad *weir.RequestError
 	switch {
 	case errors.As(err, &bad) && bad.Field == "cost":
@@ -59,9 +111,6 @@ func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
 		return limittest.Answer{Error: limittest.UnsupportedVerb}
 	case err != nil:
 		return limittest.Answer{Error: err.Error()}
-	}
-	if booking.Decision.Allowed {
-		w.allows.ReserveAt(t, op.Cost, longest)
 	}
 	return limiterAnswer(booking.Decision)
 }

@@ -74,7 +74,7 @@ func (c *Call) Decide(now int64) weir.Decision {
 	answer := c.ask(parts, now)
 	for i := range parts {
 		p := &c.Parts[i]
-		p.State.state, p.Changed = parts[i].State, answer.Changed && parts[i].Cost != 0 && !p.Stateless()
+		p.State.state, p.Changed = parts[i].State, parts[i].Changed && !p.Stateless()
 	}
 	d := decision(&answer)
 	binding := &c.Parts[answer.Binding].Request

@@ -54,6 +54,17 @@ func (f Functions) Give(s State, now, units int64, lease uint64) State {
 	return State{part[0].State}
 }
 
+// Refused returns the state after a cost was refused for lack of room. changed is true if the engine must store it:
+// the limit is a bucket that is faster than the one that wrote the state, and the cost is at most its capacity. A call
+// that is refused stores it for each part whose own Wait is above 0, if no cost of the call is above a capacity.
+func (f Functions) Refused(s State, now, cost int64) (_ State, changed bool) {
+	if cost <= 0 || algorithm.Owns(f.algorithm, s.state) {
+		return s, false
+	}
+	s.state = algorithm.Refused(f.algorithm, s.state, now, cost)
+	return s, algorithm.Owns(f.algorithm, s.state)
+}
+
 // Room returns the largest cost that is admitted now.
 func (f Functions) Room(s State, now int64) int64 { return f.algorithm.Room(s.state, now) }
 
@@ -101,7 +112,9 @@ func (f Functions) CountsDenied() bool {
 // rate and burst:
 //
 //   - TokenBucket, LeakyBucket: the instant at which the bucket is full again, in
-//     1/d ticks, as the high and the low half of 128 bits; and d
+//     1/d ticks, as the high and the low half of 128 bits; d; the 1/d ticks that a
+//     unit takes under the limit that wrote the state; the instant of the last
+//     change of that limit; and the newest instant that a caller was told
 //   - FixedWindow: the number of the window since the Unix epoch, and its units
 //   - SlidingWindow: also the units of the window before
 //   - Cycle: the number of the cycle, and the units of it and of later ones

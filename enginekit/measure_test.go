@@ -34,7 +34,7 @@ func (e *measuring) load(p *enginekit.Part) enginekit.State {
 func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decision, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now, fits, counts := e.clock(), true, false
+	now, fits, fit, counts := e.clock(), true, true, false
 	e.repeat(call, now)
 	for i := range call.Parts {
 		p := &call.Parts[i]
@@ -42,12 +42,16 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 			delete(e.rows, p.StateKey())
 		}
 		fits = fits && p.Wait(e.load(p), now, p.Request.Cost) == 0
+		fit = fit && p.Request.Cost <= p.Capacity()
 		counts = counts || p.CountsDenied() && p.Request.Cost <= p.Capacity()
 	}
 	if call.Op == enginekit.Reset {
 		return weir.Decision{}, nil
 	}
 	wrote := call.Op == enginekit.Record || call.Op == enginekit.Take && (fits || counts)
+	if call.Op == enginekit.Take && !fits && fit {
+		e.refuse(call, now)
+	}
 	var measures []*enginekit.Measure
 	for i := range call.Parts {
 		measures = append(measures, e.measure(&call.Parts[i], now, wrote))
@@ -56,6 +60,20 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	q := &call.Parts[binding].Request
 	d.Rule, d.Key = q.Rule.Name(), q.Key
 	return d, nil
+}
+
+// refuse stores the states that a refusal changes.
+func (e *measuring) refuse(call *enginekit.Call, now int64) {
+	for i := range call.Parts {
+		p := &call.Parts[i]
+		state := e.load(p)
+		if p.Wait(state, now, p.Request.Cost) == 0 {
+			continue
+		}
+		if state, changed := p.Refused(state, now, p.Request.Cost); changed {
+			e.rows[p.StateKey()] = p.AppendNumbers(nil, state)
+		}
+	}
 }
 
 // repeat multiplies the costs by how often they fit, up to call.Most times.

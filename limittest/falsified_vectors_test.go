@@ -27,6 +27,9 @@ func TestFalsifiedVectorsFail(t *testing.T) {
 func falsifyEach(t *testing.T, s limittest.Scenario) (count int) {
 	t.Helper()
 	for i := range s.Ops {
+		if s.Ops[i].Verb == limittest.ChangeLimit {
+			continue
+		}
 		for field, falsify := range falsifications {
 			lie := upTo(s, i)
 			if !falsify(&lie.Ops[i].Want) {

@@ -161,6 +161,15 @@ func (s Scenario) check() error {
 	}
 	leaky := slices.Contains(s.Params.algorithms(), "leaky_queue")
 	for i, op := range s.Ops {
+		if op.Verb == ChangeLimit {
+			if err := op.checkChange(); err != nil {
+				return fmt.Errorf("op %d: %w", i, err)
+			}
+			continue
+		}
+		if op.Params != nil {
+			return fmt.Errorf("op %d: params without the verb limit", i)
+		}
 		if !slices.Contains([]string{Allow, Peek, Reserve}, op.Verb) {
 			return fmt.Errorf("op %d: unknown verb %q", i, op.Verb)
 		}
@@ -179,4 +188,19 @@ func (s Scenario) check() error {
 		}
 	}
 	return nil
+}
+
+// checkChange refuses a change to no limit, and one that also is an operation.
+func (op Op) checkChange() error {
+	if op.Params == nil {
+		return errors.New("limit lacks params")
+	}
+	if op != (Op{Verb: ChangeLimit, Params: op.Params}) {
+		return errors.New("limit has more than params")
+	}
+	dialect, err := dialectOf("", *op.Params)
+	if err == nil && dialect != "" {
+		err = fmt.Errorf("limit of the dialect %s", dialect)
+	}
+	return err
 }

@@ -58,6 +58,11 @@ func TestVectorsThatCannotBeCheckedAreErrors(t *testing.T) {
 		{change(`"allowed":true,`, ""), "x.jsonl line 1: x: op 0: want lacks allowed, remaining, retry_after or reset_after"},
 		{change(`"verb":"allow"`, `"verb":"reserve"`), "x.jsonl line 1: x: op 0: want lacks delay"},
 		{change(`"limit":1,`, ""), "x.jsonl line 1: x: op 0: want lacks limit"},
+		{change(`"verb":"allow"`, `"verb":"limit"`), "x.jsonl line 1: x: op 0: limit lacks params"},
+		{change(goodOp, `{"verb":"limit","params":{"algo":"magic"}}`), `x.jsonl line 1: x: op 0: unknown algorithm "magic"`},
+		{change(goodOp, `{"verb":"limit","params":{"algo":"guava"}}`), `x.jsonl line 1: x: op 0: limit of the dialect guava`},
+		{change(goodOp, `{"t":7,"verb":"limit","params":{"algo":"gcra"}}`), "x.jsonl line 1: x: op 0: limit has more than params"},
+		{change(`"verb":"allow"`, `"verb":"allow","params":{"algo":"gcra"}`), "x.jsonl line 1: x: op 0: params without the verb limit"},
 	} {
 		_, err := parseFile("x.jsonl", []byte(c.line))
 		if err == nil || err.Error() != c.want {

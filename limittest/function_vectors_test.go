@@ -23,14 +23,19 @@ type functions struct {
 
 func newFunctions(s limittest.Scenario) (limittest.Subject, error) {
 	f := &functions{states: map[string][]algorithm.State{}}
-	for _, limit := range s.Limits() {
+	return f, f.ChangeTo(s.Params)
+}
+
+func (f *functions) ChangeTo(params limittest.Params) error {
+	f.algorithms = nil
+	for _, limit := range params.Weir() {
 		compiled, err := compile(limit)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.algorithms = append(f.algorithms, compiled)
 	}
-	return f, nil
+	return nil
 }
 
 // compile returns the algorithm of a limit, which must be within the bounds of package weir.

@@ -12,6 +12,12 @@ type Subject interface {
 	Answer(now int64, op Op) Answer
 }
 
+// Changer is a Subject that can play scenarios that change their limit. ChangeTo gives later requests other limits.
+type Changer interface {
+	Subject
+	ChangeTo(params Params) error
+}
+
 // Answer is the answer of a subject. Durations are in nanoseconds, and never is math.MaxInt64. If Error is not empty,
 // the other fields mean nothing.
 type Answer struct {
@@ -35,12 +41,26 @@ const (
 func Play(s Scenario, subject Subject) error {
 	var wrong []error
 	for i, op := range s.Ops {
+		if op.Verb == ChangeLimit {
+			if err := changeTo(subject, *op.Params); err != nil {
+				return errors.Join(append(wrong, fmt.Errorf("%s op %d: limit: %w", s.ID, i, err))...)
+			}
+			continue
+		}
 		got := subject.Answer(s.T0+op.T, op)
 		for _, field := range mismatches(s, op, got) {
 			wrong = append(wrong, fmt.Errorf("%s op %d: %s(%d) of %q at t0%+d: %s", s.ID, i, op.verb(), op.Cost, op.Key, op.T, field))
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+func changeTo(subject Subject, params Params) error {
+	changer, ok := subject.(Changer)
+	if !ok {
+		return fmt.Errorf("%T is no limittest.Changer", subject)
+	}
+	return changer.ChangeTo(params)
 }
 
 func (op Op) verb() string {

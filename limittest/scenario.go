@@ -36,12 +36,13 @@ type Params struct {
 
 // Op is one operation. T is its time after the scenario's T0.
 type Op struct {
-	T       int64  `json:"t"`
-	Key     string `json:"key"`
-	Cost    int64  `json:"cost"`
-	Verb    string `json:"verb"`     // allow, peek or reserve
-	MaxWait int64  `json:"max_wait"` // of a reserve; -1 is no bound
-	Want    Want   `json:"want"`
+	T       int64   `json:"t"`
+	Key     string  `json:"key"`
+	Cost    int64   `json:"cost"`
+	Verb    string  `json:"verb"`     // allow, peek, reserve or limit
+	MaxWait int64   `json:"max_wait"` // of a reserve; -1 is no bound
+	Params  *Params `json:"params"`   // of a limit: later requests come with it
+	Want    Want    `json:"want"`
 }
 
 // Want is the expected answer. A nil field is not checked, and Error excludes the other fields. A duration of -1
@@ -61,6 +62,9 @@ const (
 	Allow   = "allow"
 	Peek    = "peek"
 	Reserve = "reserve"
+	// ChangeLimit gives later requests the limit of Op.Params. Their states stay those of the earlier limit until they
+	// are written.
+	ChangeLimit = "limit"
 )
 
 // Tagged reports whether the scenario has the tag.
@@ -71,13 +75,32 @@ func (s Scenario) Reserves() bool {
 	return slices.ContainsFunc(s.Ops, func(op Op) bool { return op.Verb == Reserve && op.MaxWait != 0 })
 }
 
+// Changes reports whether the scenario changes its limit.
+func (s Scenario) Changes() bool {
+	return slices.ContainsFunc(s.Ops, func(op Op) bool { return op.Verb == ChangeLimit })
+}
+
+// allParams returns the parameters of every limit that the scenario has in turn.
+func (s Scenario) allParams() []Params {
+	all := []Params{s.Params}
+	for _, op := range s.Ops {
+		if op.Params != nil {
+			all = append(all, *op.Params)
+		}
+	}
+	return all
+}
+
 // Limits returns the scenario's limits as package weir declares them, in order. They may lie outside its bounds.
-func (s Scenario) Limits() []weir.Limit {
-	if s.Params.Algo != composite {
-		return []weir.Limit{s.Params.limit()}
+func (s Scenario) Limits() []weir.Limit { return s.Params.Weir() }
+
+// Weir returns the limits of p as package weir declares them, in order.
+func (p Params) Weir() []weir.Limit {
+	if p.Algo != composite {
+		return []weir.Limit{p.limit()}
 	}
 	var limits []weir.Limit
-	for _, part := range s.Params.Limits {
+	for _, part := range p.Limits {
 		limits = append(limits, part.limit())
 	}
 	return limits

@@ -54,11 +54,11 @@ func stateOutlivesChange(f *fixture) {
 	take("a bucket", bucket(weir.PerSecond(1), 20), 0, true, 13)
 	take("a bucket", bucket(weir.PerSecond(1), 5), 1, false, 0)
 	take("a bucket", bucket(weir.PerSecond(1), 8), 1, true, 0)
-	// The bucket keeps the stored instant: 8 s ahead are 24 units at 3/s.
-	take("a bucket", bucket(weir.PerSecond(3), 30), 6, true, 0)
-	take("a bucket", bucket(weir.PerSecond(7), 100), 0, true, 30)
-	take("a bucket", bucket(weir.Per(1, time.Minute), 2), 0, true, 1)
-
+	// The bucket keeps the 8 units used, whatever a unit takes.
+	take("a bucket", bucket(weir.PerSecond(3), 30), 6, true, 16)
+	take("a bucket", bucket(weir.PerSecond(7), 100), 0, true, 86)
+	take("a bucket", bucket(weir.Per(1, time.Minute), 15), 1, true, 0)
+	take("a bucket", bucket(weir.PerSecond(7), 100), 0, true, 85)
 	leaky := func(queue int64) weir.Limit { return weir.LeakyBucket{Rate: weir.PerHour(1), Queue: queue} }
 	take("a queue", leaky(9), 7, true, 3)
 	take("a queue", leaky(19), 0, true, 13)

@@ -80,15 +80,8 @@ func play(t *testing.T, s Scenario, fresh func(Scenario) (Subject, error)) (refu
 // runEngineVectors plays the scenarios that apply to engines.
 func runEngineVectors(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
 	RunVectors(t, bindsNoEngine, func(s Scenario) (Subject, error) {
-		rule, err := weir.NewRule("vector", s.Limits()...)
-		if err != nil {
-			return nil, err
-		}
-		f := newFixture(t, newEngine)
-		if err := f.engine.Check(rule); err != nil {
-			return nil, err
-		}
-		return &engineSubject{f, rule}, nil
+		e := &engineSubject{f: newFixture(t, newEngine)}
+		return e, e.ChangeTo(s.Params)
 	})
 }
 
@@ -103,6 +96,16 @@ func bindsNoEngine(s Scenario) string {
 type engineSubject struct {
 	f    *fixture
 	rule *weir.Rule
+}
+
+// ChangeTo makes another rule of the same name.
+func (e *engineSubject) ChangeTo(params Params) error {
+	rule, err := weir.NewRule("vector", params.Weir()...)
+	if err != nil {
+		return err
+	}
+	e.rule = rule
+	return e.f.engine.Check(rule)
 }
 
 func (e *engineSubject) Answer(now int64, op Op) Answer {

@@ -28,7 +28,7 @@ type part struct {
 	cost    int64
 	lease   uint64
 	measure enginekit.Measure
-	numbers [3]int64 // of a state that was read
+	numbers [6]int64 // of a state that was read
 }
 
 // measureState computes what the script did not return, from the state before the decision. The answer then has one

@@ -214,13 +214,22 @@ func (l *limit) spent() float64 {
 
 // read returns the state of the part from the stored numbers. ok is false if they are not a state.
 func (p *part) read(a, b, c float64) (s enginekit.State, ok bool) {
-	l, numbers := p.limit, p.numbers[:]
+	l, numbers := p.limit, p.numbers[:3]
 	switch {
 	case l.kind == kindBucket && c == 0, math.IsInf(a, -1):
 		return l.functions.Fresh(), true
 	case l.kind == kindBucket:
-		numbers[0], numbers[1] = instant(int64(a), int64(b), int64(c))
-		numbers[2] = int64(c)
+		if den := int64(c); den != l.den { // the script keeps the instant, rounded up
+			hi, lo := bits.Mul64(uint64(b), uint64(l.den))
+			rest, over := bits.Div64(hi, lo, uint64(den))
+			if over > 0 {
+				rest++
+			}
+			b = float64(rest)
+		}
+		numbers = p.numbers[:]
+		numbers[0], numbers[1] = instant(int64(a), int64(b), l.den)
+		numbers[2], numbers[3], numbers[4], numbers[5] = l.den, l.unit, math.MinInt64, math.MinInt64
 	case !l.weighs: // a fixed window, or a cycle
 		numbers = numbers[:2]
 		numbers[0], numbers[1] = (int64(a)-l.origin)/l.period, int64(b)

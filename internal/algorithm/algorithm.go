@@ -38,11 +38,14 @@ type Algorithm interface {
 	Solitary() bool
 }
 
-// State is what a limit stores for one key. Each algorithm defines the meaning of the numbers; most need at most
-// three. A state is used once: after Take or Give only the returned state is valid, because Log is changed in place.
+// State is what a limit stores for one key. Each algorithm defines the meaning of A, B and C. A state is used once:
+// after Take or Give only the returned state is valid, because Log is changed in place.
 type State struct {
 	A, B, C int64
 	Log     []int64
+
+	// Unit, Converted and Told are of a bucket: see TokenBucket.
+	Unit, Converted, Told int64
 }
 
 // delayer is an Algorithm that admits with a delay. Delay returns the part of the last Take's delay that is left at

@@ -7,6 +7,7 @@ type Part struct {
 	State     State
 	Cost      int64
 	Lease     uint64 // identity of the units, for a leaser
+	Changed   bool   // the verb wrote State
 }
 
 // Answer is the result of a verb. Durations are in nanoseconds and may be Never.
@@ -36,6 +37,7 @@ func Take(parts []Part, now int64) (answer Answer) {
 		answer = describe(parts, now, 0, -1)
 		answer.Changed = changed
 		answer.Delay = delay(parts, now)
+		parts[0].State = tell(parts[0].State, now, answer.Delay)
 		return answer
 	case len(parts) == 1 && parts[0].countsDenied():
 		take(parts, now)
@@ -44,27 +46,60 @@ func Take(parts []Part, now int64) (answer Answer) {
 		answer.Changed = true
 		return answer
 	}
-	return describe(parts, now, wait, binding)
+	answer = describe(parts, now, wait, binding)
+	answer.Changed = refuse(parts, now)
+	return answer
+}
+
+// refuse converts the states of parts that lack room under a faster rate than the one that wrote them, so that the
+// units drain as the answer says. It writes nothing if a cost can never fit.
+func refuse(parts []Part, now int64) (changed bool) {
+	for i := range parts {
+		if p := &parts[i]; p.Cost > p.Algorithm.Capacity() {
+			return false
+		}
+	}
+	for i := range parts {
+		if p := &parts[i]; p.Cost > 0 && !Owns(p.Algorithm, p.State) && p.wait(now) > 0 {
+			p.refuse(now)
+			changed = changed || p.Changed
+		}
+	}
+	return changed
+}
+
+// refuse converts the state if the rate is faster than the one that wrote it.
+func (p *Part) refuse(now int64) {
+	if !Owns(p.Algorithm, p.State) {
+		p.State = Refused(p.Algorithm, p.State, now, p.Cost)
+		p.Changed = Owns(p.Algorithm, p.State)
+	}
 }
 
 // decide makes the decision of Take for a part whose limit has a faster way to the same answer.
 func (p *Part) decide(now int64, a *Answer) (done bool) {
 	l, ok := p.Algorithm.(*SlidingLog)
-	return ok && l.decide(&p.State, now, p.Cost, a)
+	ok = ok && l.decide(&p.State, now, p.Cost, a)
+	p.Changed = a.Changed
+	return ok
 }
 
 // Allow decides like Take for one part when the caller cannot wait for a delay. It admits only a cost without delay,
-// and otherwise writes nothing, except that a limit that counts denied attempts counts this one.
+// and otherwise writes what a refused Take writes.
 func Allow(p *Part, now int64) bool {
 	admitted := p.wait(now) == 0
 	if p.Cost == 0 || !admitted && !p.countsDenied() {
+		if !admitted {
+			p.refuse(now)
+		}
 		return admitted
 	}
 	taken := p.taken(now)
 	if d, ok := p.Algorithm.(delayer); ok && d.Delay(taken, now) > 0 {
+		p.refuse(now)
 		return false
 	}
-	p.State = taken
+	p.State, p.Changed = taken, true
 	return admitted
 }
 
@@ -85,7 +120,7 @@ func Record(parts []Part, now int64) Answer {
 	changed := take(parts, now)
 	for i := range parts {
 		if p := &parts[i]; p.Cost < 0 {
-			p.State = p.give(now, -max(p.Cost, -Never))
+			p.State, p.Changed = p.give(now, -max(p.Cost, -Never)), true
 			changed = true
 		}
 	}
@@ -123,7 +158,7 @@ func (p *Part) wait(now int64) int64 {
 func take(parts []Part, now int64) (changed bool) {
 	for i := range parts {
 		if p := &parts[i]; p.Cost > 0 {
-			p.State = p.taken(now)
+			p.State, p.Changed = p.taken(now), true
 			changed = true
 		}
 	}

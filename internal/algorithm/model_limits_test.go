@@ -1,6 +1,7 @@
 package algorithm_test
 
 import (
+	"math"
 	"math/big"
 	"slices"
 )
@@ -9,6 +10,8 @@ import (
 type bucketModel struct {
 	rate, period, burst *big.Int
 	tat                 *big.Int // nil: fresh
+	told                *big.Int // the newest told instant; nil if there is none
+	queues              bool     // a told instant holds nothing back
 }
 
 func newBucketModel(rate, period, burst int64) *model {
@@ -20,6 +23,7 @@ func newBucketModel(rate, period, burst int64) *model {
 func newQueueModel(rate, period, queue, noDelay int64) *model {
 	m := newBucketModel(rate, period, queue+1)
 	b := m.definition.(*bucketModel)
+	b.queues = true
 	m.delay = func(t, n *big.Int) *big.Int {
 		now := times(t, b.rate)
 		release := add(b.from(t), times(sub(n, big.NewInt(1)), b.period))
@@ -41,7 +45,7 @@ func (b *bucketModel) from(t *big.Int) *big.Int {
 
 func (b *bucketModel) admits(t, n *big.Int) bool {
 	next := add(b.from(t), times(n, b.period))
-	return atMost(sub(next, times(t, b.rate)), times(b.burst, b.period))
+	return (b.told == nil || atMost(b.told, t)) && atMost(sub(next, times(t, b.rate)), times(b.burst, b.period))
 }
 
 // take limits the debt below an empty bucket to 2^53 units.
@@ -52,8 +56,23 @@ func (b *bucketModel) take(t, n *big.Int) {
 }
 
 func (b *bucketModel) give(t, n *big.Int) {
-	b.tat = larger(sub(b.from(t), times(n, b.period)), times(t, b.rate))
+	floor := t
+	if b.told != nil {
+		floor = larger(t, b.told)
+	}
+	b.tat = larger(sub(b.from(t), times(n, b.period)), times(floor, b.rate))
 }
+
+// book tells an instant, before which nothing else is admitted.
+func (b *bucketModel) book(t, delay, n *big.Int) {
+	b.take(t, n)
+	told := smaller(add(t, delay), big.NewInt(math.MaxInt64))
+	if !b.queues && delay.Sign() > 0 && (b.told == nil || b.told.Cmp(told) < 0) {
+		b.told = told
+	}
+}
+
+func (b *bucketModel) bookable(_, _, _ *big.Int) bool { return true }
 
 // windowModel is sections 4.5 and 4.6, which differ in the weight of the previous window.
 type windowModel struct {

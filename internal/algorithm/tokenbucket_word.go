@@ -6,8 +6,7 @@ import (
 )
 
 // A TAT in a word is its whole ns from the base and, in the low 6 bits, the fraction r/den as an index into a table
-// of all fractions with den up to 10. The word therefore denotes an instant regardless of the rate. Whole ns have
-// index 0.
+// of all fractions with den up to 10. Whole ns have index 0. The owner of the word remembers the rate that wrote it.
 const (
 	fractionBits = 64 - wordTime
 	maxDen       = 10
@@ -33,10 +32,16 @@ func init() {
 // AlignWords returns the base unchanged.
 func (b *TokenBucket) AlignWords(base int64) int64 { return base }
 
-// Pack returns the word of a TAT.
+// sameWords reports whether words of o mean the same units.
+func (b *TokenBucket) sameWords(o *TokenBucket) bool { return b.den == o.den && b.unit == o.unit }
+
+// Pack returns the word of a TAT that the rate of b wrote.
 func (b *TokenBucket) Pack(s State, base int64) (uint64, bool) {
 	if s.A == math.MinInt64 {
 		return 0, true
+	}
+	if !b.owns(s) {
+		return 0, false
 	}
 	den := s.C
 	ahead := int128{s.A, uint64(s.B)}.sub(mul(base, den))
@@ -61,7 +66,9 @@ func (b *TokenBucket) Unpack(word uint64, base int64) State {
 		den = b.den
 	}
 	tat := mul(base, den).add(mul(whole, den)).add(int128{lo: uint64(f.r)})
-	return State{A: tat.hi, B: int64(tat.lo), C: den}
+	s := b.state(b.Fresh(), tat)
+	s.C = den // another one in a word that b did not write
+	return s
 }
 
 // IdleWord reports whether TAT is not ahead of now.

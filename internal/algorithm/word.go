@@ -22,6 +22,59 @@ type Worder interface {
 	AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool)
 }
 
+// SameWords reports whether words of a and b, two limits of one identity, mean the same. Words of buckets do if the
+// rates are equal.
+func SameWords(a, b Worder) bool {
+	if a == b {
+		return true
+	}
+	switch a := a.(type) {
+	case *TokenBucket:
+		o, ok := b.(*TokenBucket)
+		return ok && a.sameWords(o)
+	case *LeakyBucket:
+		o, ok := b.(*LeakyBucket)
+		return ok && a.sameWords(o)
+	}
+	return true
+}
+
+// Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket
+// without delay. It is zero for other limits.
+type Rate struct{ Unit, Den, NoDelay int64 }
+
+// RateOf returns the rate of the words of a limit.
+func RateOf(a Worder) Rate {
+	switch a := a.(type) {
+	case *TokenBucket:
+		return Rate{Unit: a.unit, Den: a.den}
+	case *LeakyBucket:
+		return Rate{Unit: a.unit, Den: a.den, NoDelay: a.noDelay}
+	}
+	return Rate{}
+}
+
+// WithRate returns a limit like a whose words have a rate. ok is false if no limit like a has that rate.
+func WithRate(a Worder, r Rate) (_ Worder, ok bool) {
+	valid := r.Unit >= 1 && r.Unit <= maxUnit && r.Den >= 1 && r.Den <= maxUnits && gcd(r.Unit, r.Den) == 1
+	switch a := a.(type) {
+	case *TokenBucket:
+		if valid && r.NoDelay == 0 {
+			return NewTokenBucket(r.Den, r.Unit, a.burst), true
+		}
+		return nil, false
+	case *LeakyBucket:
+		if valid && r.NoDelay >= 0 && r.NoDelay <= maxUnits {
+			return NewLeakyBucket(r.Den, r.Unit, a.burst-1, r.NoDelay), true
+		}
+		return nil, false
+	}
+	return a, r == Rate{}
+}
+
+// maxUnit bounds the ticks of a unit: the longest period.
+const maxUnit = 1 << 55
+
 // wordTime is the number of bits of a time in ns in a word: nine years.
 const wordTime = 58
 

@@ -92,15 +92,29 @@ func TestWordsDecideLikeStates(t *testing.T) {
 	}
 }
 
-func TestWordsSayWhatInstantTheyAreUnderAnyRate(t *testing.T) {
+func TestWordsAreOfTheRateThatWroteThem(t *testing.T) {
 	const base, now = 1000, 2000
-	thirds := NewTokenBucket(3, 1_000_000_000, 5)
-	word, ok := thirds.Pack(thirds.Take(thirds.Fresh(), now, 1), base)
+	thirds, whole := NewTokenBucket(3, 1_000_000_000, 5), NewTokenBucket(1, 1_000_000_000, 5)
+	s := thirds.Take(thirds.Fresh(), now, 1)
+	word, ok := thirds.Pack(s, base)
 	if !ok {
 		t.Fatal("a third of a second does not fit a word")
 	}
-	whole := NewTokenBucket(1, 1_000_000_000, 5)
-	if wait := whole.Wait(whole.Unpack(word, base), now, 5); wait != 333_333_334 {
-		t.Errorf("under 1/s the instant is %d ns ahead, want 333333334", wait)
+	if wait := whole.Wait(thirds.Unpack(word, base), now, 5); wait != 333_333_334 {
+		t.Errorf("the unit is back after %d ns, want 333333334: its writer's rate tells the wait", wait)
+	}
+	if word, ok := whole.Pack(s, base); ok {
+		t.Errorf("the state is the word %#x of another rate", word)
+	}
+	if word, ok := whole.Pack(whole.Take(s, now, 1), base); !ok || whole.Wait(whole.Unpack(word, base), now, 5) != 2_000_000_000 {
+		t.Errorf("after a take the state is the word %#x, %v, want two units of a second", word, ok)
+	}
+	for _, same := range []Worder{NewTokenBucket(6, 2_000_000_000, 1), thirds} {
+		if !SameWords(thirds, same) {
+			t.Error("words of one rate are not the same")
+		}
+	}
+	if SameWords(thirds, whole) || SameWords(NewLeakyBucket(1, 1, 1, 0), NewLeakyBucket(1, 1, 1, 1)) {
+		t.Error("words of different rates are the same")
 	}
 }

@@ -34,6 +34,8 @@ func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error)
 	wait := s.bookingWait(now, b.Cost, hold, longest)
 	if wait == 0 {
 		s.bookNow(b, now, hold)
+	} else {
+		s.refused(now, b.Cost)
 	}
 	return s.bookingAnswer(now, wait, hold), nil
 }

@@ -181,7 +181,8 @@ func (l *line) due(w *Waiter, now int64) (from, at int64) {
 		return w.spentAt(s.algorithm), w.promised
 	case algorithm.Planned(s.algorithm):
 		from = max(w.arrived, l.since)
-		return from, algorithm.AddSaturating(from, algorithm.Hold(s.algorithm, s.State, from, w.n))
+		hold := algorithm.Hold(s.algorithm, s.State, from, w.n)
+		return algorithm.SpendAt(s.algorithm, s.State, from, hold), algorithm.AddSaturating(from, hold)
 	}
 	return now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.n))
 }

@@ -137,7 +137,9 @@ func (p *plan) add(l *line, w *Waiter) {
 		p.at = max(from, w.promised)
 		from = w.spentAt(a)
 	case algorithm.Planned(a):
-		p.at = algorithm.AddSaturating(from, algorithm.Hold(a, p.state, from, w.n))
+		hold := algorithm.Hold(a, p.state, from, w.n)
+		p.at = algorithm.AddSaturating(from, hold)
+		from = algorithm.SpendAt(a, p.state, from, hold)
 	default:
 		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.n))
 		p.at = from

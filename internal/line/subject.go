@@ -67,7 +67,7 @@ func (s *Subject) Allow(now, n int64) bool {
 	part := s.part(n)
 	allowed := algorithm.Allow(&part, now)
 	s.State = part.State
-	if allowed && n > 0 {
+	if part.Changed {
 		s.wrote()
 	}
 	return allowed
@@ -140,6 +140,14 @@ func (s *Subject) RecordFor(now, n int64, identity uint64) algorithm.Answer {
 	return answer
 }
 
+// refused writes what the refusal of cost n writes.
+func (s *Subject) refused(now, n int64) {
+	if !algorithm.Owns(s.algorithm, s.State) {
+		s.State = algorithm.Refused(s.algorithm, s.State, now, n)
+		s.wrote()
+	}
+}
+
 // spend takes the n units of a turn as of an instant.
 func (s *Subject) spend(from, n int64, lease *Lease) {
 	s.State = algorithm.TakeFor(s.algorithm, s.State, from, n, lease.identity())
@@ -165,13 +173,31 @@ func (s *Subject) Reset(now int64) {
 	s.replan(now)
 }
 
-// SetAlgorithm changes the limit. carry is true if the new limit can take over the state.
+// SetAlgorithm changes the limit and converts the state at once. carry is true if the new limit can take it over.
 func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.advance(now)
 	if carry {
 		s.State = algorithm.Carry(s.algorithm, a, s.State, now)
 	} else {
 		s.State = algorithm.Start(a, now)
+	}
+	s.algorithm = a
+	s.wrote()
+	s.replan(now)
+}
+
+// UseAlgorithm changes the limit to another of the same kind. The next write converts the state. With waiting callers
+// it is converted like that of a refused caller.
+func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
+	if s.line == nil && algorithm.Converts(a) {
+		s.algorithm = a
+		return
+	}
+	s.advance(now)
+	if algorithm.Converts(a) {
+		s.State = algorithm.Refused(a, s.State, now, 0)
+	} else {
+		s.State = algorithm.Carry(s.algorithm, a, s.State, now)
 	}
 	s.algorithm = a
 	s.wrote()

@@ -55,6 +55,9 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 	if t.Cost == 0 || s.line == nil && s.takeTurn(now, t) {
 		return nil, nil
 	}
+	if s.line == nil {
+		s.refused(now, t.Cost)
+	}
 	if err := q.refuse(ctx, s, now, t); err != nil {
 		return nil, err
 	}

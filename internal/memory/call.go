@@ -169,7 +169,7 @@ func (x *access) borrow(p *algorithm.Part, now int64) place {
 	switch {
 	case ok:
 		x.word, x.place = word, inWord
-		p.State = x.part.Words.Unpack(word, x.states.Base)
+		p.State = x.states.Writer.Unpack(word, x.states.Base)
 	case word == table.Elsewhere:
 		x.place = nowhere // a cell holds it
 	default:
@@ -189,13 +189,13 @@ func (e *Engine) store(c *call, changed bool, now int64) {
 		switch x := &c.accesses[i]; x.place {
 		case inNewCell, inEarlier, returnOnly:
 		default:
-			if c.parts[i].Cost != 0 {
+			if c.parts[i].Changed {
 				x.save(&c.parts[i], now)
 			}
 		}
 	}
 	for i := range c.accesses {
-		if x := &c.accesses[i]; c.parts[i].Cost != 0 && x.place == inNewCell {
+		if x := &c.accesses[i]; c.parts[i].Changed && x.place == inNewCell {
 			e.addCell(x, c.parts[i].State, now)
 		}
 	}
@@ -205,7 +205,7 @@ func (e *Engine) store(c *call, changed bool, now int64) {
 // cell if there is no room for another key.
 func (x *access) save(p *algorithm.Part, now int64) {
 	if x.states.hasWords() {
-		if word, ok := x.part.Words.Pack(p.State, x.states.Base); ok {
+		if word, ok := x.states.pack(p.State, now); ok {
 			x.word = word
 			if x.place == inCell {
 				x.cells().remove(x.hash)

@@ -90,8 +90,8 @@ func (c *cells) evict(h table.Hash, now int64) {
 }
 
 // toWord moves a cell to a word if its state fits again.
-func (c *cells) toWord(h table.Hash, p *rule.Part, state algorithm.State) bool {
-	word, ok := p.Words.Pack(state, c.states.Base)
+func (c *cells) toWord(h table.Hash, state algorithm.State, now int64) bool {
+	word, ok := c.states.pack(state, now)
 	if ok {
 		c.remove(h)
 		c.states.Put(h, word)

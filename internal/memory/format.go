@@ -13,7 +13,9 @@ import (
 //	          engine int64, wall int64: the two clocks when the save began
 //	records   a byte that says which, and
 //	  'N'     length uint16, name of a limit's states (rule, identity and ordinal,
-//	          with NUL between), base int64. Names are numbered from 0 in order.
+//	          with NUL between), base int64, and the rate of its words as three int64:
+//	          ticks of a unit, ticks of a ns, units without delay; zeros unless it
+//	          is a bucket. Names are numbered from 0 in order.
 //	  'W'     name uint32, count uint32, that many pairs of hash and word, uint64
 //	          each: states of the name's limit that fit a word
 //	  'C'     name uint32, capacity int64, hash uint64, count uint32, that many
@@ -28,7 +30,7 @@ import (
 // the secret can make keys that share a budget.
 const (
 	magic         = "weirsnap"
-	formatVersion = 3
+	formatVersion = 4
 	maxPairs      = 1 << 12 // in one record
 	pairBytes     = 16
 )

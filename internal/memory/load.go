@@ -92,6 +92,7 @@ func (l *load) record() {
 
 func (l *load) name() {
 	n := loadedName{name: l.in.text(), base: l.in.int64()}
+	rate := l.in.rate()
 	identity, ok := rule.IdentityOf(withoutSuffix(n.name))
 	if !ok || l.known[n.name] {
 		l.in.damaged("a state of the name %q", n.name)
@@ -102,7 +103,12 @@ func (l *load) name() {
 		l.in.refuse("holds a limit that cannot be read: %v", err)
 		return
 	}
-	n.states = l.engine.newStates(n.name, n.part.Words, l.startOf(n.base))
+	words, ok := algorithm.WithRate(n.part.Words, rate)
+	if !ok {
+		l.in.damaged("words of %q with the rate %v", n.name, rate)
+		return
+	}
+	n.states = l.engine.newStates(n.name, words, l.startOf(n.base))
 	l.engine.states.Store(n.name, n.states)
 	l.known[n.name] = true
 	l.names = append(l.names, n)
@@ -169,7 +175,7 @@ func (l *load) words() {
 // word converts a word of the snapshot to one of the engine: Fresh if it is idle by now. ok is false if no state has
 // that word.
 func (l *load) word(n *loadedName, word uint64) (_ uint64, ok bool) {
-	words := n.part.Words
+	words := n.states.Writer
 	state := words.Unpack(word, n.base)
 	if again, ok := words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
 		return 0, false

@@ -150,6 +150,7 @@ func (s *save) name(of *limitStates) uint32 {
 		s.out.byte(recordName)
 		s.out.text(of.name)
 		s.out.uint64(uint64(of.Base))
+		s.out.rate(algorithm.RateOf(of.Writer))
 	}
 	return number
 }

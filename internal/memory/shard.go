@@ -53,7 +53,7 @@ func (s *shard) take(states *limitStates, p *rule.Part, h table.Hash, cost int64
 	case !a.Changed:
 	case found == nil:
 		c.add(h, p, parts[0].State, now)
-	case !states.hasWords() || !c.toWord(h, p, parts[0].State):
+	case !states.hasWords() || !c.toWord(h, parts[0].State, now):
 		found.part, found.state = p, parts[0].State
 	}
 	return true

@@ -24,6 +24,14 @@ type limitStates struct {
 
 func (s *limitStates) hasWords() bool { return s.Words != nil }
 
+// pack returns the word of a state, if it is of the rate of the words and nothing besides the word matters.
+func (s *limitStates) pack(state algorithm.State, now int64) (word uint64, ok bool) {
+	if algorithm.JustConverted(s.Writer, state, now) {
+		return 0, false
+	}
+	return algorithm.PackSettled(s.Writer, state, s.Base, now)
+}
+
 // Home caches the states of a rule in the engine that used it last.
 type Home struct {
 	parts []atomic.Pointer[limitStates]

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -32,6 +33,12 @@ func (w *writer) uint64(n uint64) { w.buf = binary.LittleEndian.AppendUint64(w.b
 func (w *writer) clocks(c clock.Pair) {
 	w.uint64(uint64(c.Clock))
 	w.uint64(uint64(c.Wall))
+}
+
+func (w *writer) rate(r algorithm.Rate) {
+	w.uint64(uint64(r.Unit))
+	w.uint64(uint64(r.Den))
+	w.uint64(uint64(r.NoDelay))
 }
 
 // text writes a name, which is short.
@@ -167,6 +174,10 @@ func (r *reader) byte() byte         { return r.next(1)[0] }
 func (r *reader) uint32() uint32     { return binary.LittleEndian.Uint32(r.next(4)) }
 func (r *reader) int64() int64       { return int64(binary.LittleEndian.Uint64(r.next(8))) }
 func (r *reader) clocks() clock.Pair { return clock.Pair{Clock: r.int64(), Wall: r.int64()} }
+
+func (r *reader) rate() algorithm.Rate {
+	return algorithm.Rate{Unit: r.int64(), Den: r.int64(), NoDelay: r.int64()}
+}
 
 func (r *reader) text() string {
 	return string(r.next(int(binary.LittleEndian.Uint16(r.next(2)))))

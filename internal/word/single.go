@@ -59,11 +59,11 @@ func (s *Single) Borrow() (_ algorithm.State, ok bool) {
 }
 
 // Return puts a borrowed state back if it fits in a word.
-func (s *Single) Return(state algorithm.State) {
+func (s *Single) Return(state algorithm.State, now int64) {
 	if s == nil {
 		return
 	}
-	if word, ok := s.words.Pack(state, s.base); ok {
+	if word, ok := algorithm.PackSettled(s.words, state, s.base, now); ok {
 		s.word.Store(word)
 	}
 }

@@ -11,8 +11,9 @@ import (
 // Other operations borrow the state under the lock of the key's shard; the word then reads table.Elsewhere, which
 // sends every other caller to that lock. The zero value has no room.
 type Table struct {
-	Base  int64 // the origin of times in words
-	Words *table.Table
+	Base   int64 // the origin of times in words
+	Words  *table.Table
+	Writer algorithm.Worder // the limit whose words these are; other rates need the lock
 }
 
 // idleGrace is how long an idle key stays in its table, so that a key used again soon need not be inserted again.
@@ -21,7 +22,7 @@ const idleGrace = int64(time.Second)
 // NewTable returns a table for all limits that share their identity with words. A maxKeys of 0 means no bound.
 func NewTable(words algorithm.Worder, now int64, maxKeys int) Table {
 	base := baseFor(words, now)
-	return Table{Base: base, Words: table.New(table.Options{
+	return Table{Base: base, Writer: words, Words: table.New(table.Options{
 		Idle:    func(word uint64, now int64) bool { return words.IdleWord(word, base, now-idleGrace) },
 		MaxKeys: maxKeys,
 	})}
@@ -30,6 +31,9 @@ func NewTable(words algorithm.Worder, now int64, maxKeys int) Table {
 // Take decides on the word of h and writes the answer to a, which must be zero. done is false if the decision needs
 // the lock.
 func (t *Table) Take(words algorithm.Worder, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
+	if !algorithm.SameWords(words, t.Writer) {
+		return false
+	}
 	d := newDecider(words, t.Base, t.Words)
 	for {
 		at := t.Words.Claim(h, now)
@@ -44,6 +48,9 @@ func (t *Table) Take(words algorithm.Worder, h table.Hash, now, n int64, a *algo
 
 // Allow decides like Take and returns only whether the cost was admitted.
 func (t *Table) Allow(words algorithm.Worder, h table.Hash, now, n int64) (allowed, done bool) {
+	if !algorithm.SameWords(words, t.Writer) {
+		return false, false
+	}
 	d := newDecider(words, t.Base, t.Words)
 	for {
 		at := t.Words.Claim(h, now)

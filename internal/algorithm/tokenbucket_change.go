@@ -1,0 +1,106 @@
+package algorithm
+
+import "math"
+
+// This file reads the state of a bucket under another rate than the one that wrote it. A changed rate keeps the units
+// used: TAT' = q + (TAT - q) T'/T, rounded up to a tick, where q is the later of now and the newest told instant. The
+// rounding is always up, so that rates that take turns never add units.
+//
+// An admission and a record write the converted state. A refusal writes it only for a faster rate (Refused). Under a
+// slower rate the state stays and its writer's rate tells the wait, so that a slower limit that is refused again and
+// again does not slow down the callers of a faster one.
+
+// owns reports whether the rate of b wrote s. A new state is of any rate.
+func (b *TokenBucket) owns(s State) bool {
+	return s.C == b.den && s.Unit == b.unit || s.A == math.MinInt64
+}
+
+// slows reports whether a unit takes longer than under the rate that wrote s.
+func (b *TokenBucket) slows(s State) bool {
+	return !b.owns(s) && mul(s.Unit, b.den).less(mul(b.unit, s.C))
+}
+
+// writer returns the bucket of the rate that wrote s, with the burst of b.
+func (b *TokenBucket) writer(s State) TokenBucket {
+	return TokenBucket{den: s.C, unit: s.Unit, burst: b.burst}
+}
+
+// converted returns the TAT of another rate in ticks of b, but not behind now. A TAT up to a told instant holds no
+// units used beyond it, and stays where it is.
+func (b *TokenBucket) converted(s State, now int64) int128 {
+	from, tat := max(now, s.Told), int128{s.A, uint64(s.B)}
+	if ahead := tat.sub(mul(from, s.C)); ahead.positive() {
+		return b.ticks(from).add(ahead.scaled(b.unit, s.Unit))
+	}
+	if ahead := tat.sub(mul(now, s.C)); ahead.positive() {
+		return b.ticks(now).add(ahead.scaled(b.den, s.C))
+	}
+	return b.ticks(now)
+}
+
+// own returns s as a state of the rate of b.
+func (b *TokenBucket) own(s State, now int64) State {
+	if b.owns(s) {
+		return s
+	}
+	s = b.state(s, b.converted(s, now))
+	s.Converted = now
+	return s
+}
+
+// Refused converts a state of a slower rate.
+func (b *TokenBucket) Refused(s State, now int64) State {
+	if b.slows(s) {
+		return s
+	}
+	return b.own(s, now)
+}
+
+// Carry keeps the units used under the earlier limit.
+func (b *TokenBucket) Carry(_ Algorithm, s State, now int64) State { return b.own(s, now) }
+
+// Owns reports whether the rate of b wrote s.
+func (b *TokenBucket) Owns(s State) bool { return b.owns(s) }
+
+// SpendAt returns the instant at which units are taken that must wait for hold from an instant. They are a debt from
+// that instant on. The units used under a faster rate are converted when the wait is over.
+func (b *TokenBucket) SpendAt(s State, from, hold int64) int64 {
+	if b.slows(s) {
+		return AddSaturating(from, hold)
+	}
+	return from
+}
+
+// Settled reports whether no told instant lies ahead.
+func (b *TokenBucket) Settled(s State, now int64) bool { return s.Told <= now }
+
+// Book takes n units for now + Wait, which is told: a booking is a debt.
+func (b *TokenBucket) Book(s State, now, n int64) State {
+	hold := b.Wait(s, now, n)
+	return tell(b.Take(s, b.SpendAt(s, now, hold), n), now, hold)
+}
+
+// Rebook books keep units in place of n. After a change of the rate it gives the others back instead, so that nothing
+// comes before the told instant.
+func (b *TokenBucket) Rebook(before, after State, taken, n, keep int64) State {
+	if !b.owns(before) || !b.owns(after) {
+		w := b.writer(after)
+		return w.give(after, taken, max(taken, after.Told), n-keep)
+	}
+	return b.Book(before, taken, keep)
+}
+
+// tell returns s after a caller was told to hold.
+func tell(s State, now, hold int64) State {
+	if hold > 0 {
+		s.Told = max(s.Told, AddSaturating(now, hold))
+	}
+	return s
+}
+
+// scaled returns a * to / from, rounded up. a and from are above 0. A quotient a / from above 2^63-1 saturates.
+func (a int128) scaled(to, from int64) int128 {
+	whole, rest := a.divMod(from)
+	part := mul(rest, to).ceilDiv(from)
+	return mul(whole, to).add(int128{lo: uint64(part)})
+}

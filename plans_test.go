@@ -1,0 +1,187 @@
+package weir_test
+
+import (
+	"context"
+	"math/big"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// plans are limits that tenants change between. Their rates have no common unit.
+var plans = []weir.Limit{
+	weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 20},
+	weir.TokenBucket{Rate: weir.PerHour(100), Burst: 100},
+	weir.TokenBucket{Rate: weir.PerSecond(3), Burst: 1},
+	weir.TokenBucket{Rate: weir.PerMinute(7), Burst: 5},
+	weir.TokenBucket{Rate: weir.Per(999983, 366*24*time.Hour), Burst: 50},
+	weir.TokenBucket{Rate: weir.PerSecond(333), Burst: 33},
+	weir.TokenBucket{Rate: weir.Per(1<<20, time.Second), Burst: 1 << 10},
+	weir.TokenBucket{Rate: weir.Per(1234, 5712950236), Burst: 7},
+}
+
+// planned takes one unit of a key under a plan.
+type planned func(t *testing.T, tenant, plan int) (allowed bool)
+
+// plannedBy are the limiters whose keys change plans, on a clock.
+var plannedBy = map[string]func(t *testing.T, plans []weir.Limit, clock func() int64) planned{
+	"Memory": func(t *testing.T, plans []weir.Limit, clock func() int64) planned {
+		m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+		rules := make([]*weir.Rule, len(plans))
+		for i, plan := range plans {
+			rules[i] = mustRule(t, "plan", plan)
+		}
+		return func(t *testing.T, tenant, plan int) bool {
+			d, err := m.Take(context.Background(), rules[plan].For(string(rune(tenant)), 1))
+			if err != nil {
+				t.Error(err)
+			}
+			return d.Allowed
+		}
+	},
+	"Keyed": func(t *testing.T, plans []weir.Limit, clock func() int64) planned {
+		var current [1000]atomic.Int64
+		k, err := weir.NewKeyedFunc(func(tenant int) weir.Limit { return plans[current[tenant].Load()] }, weir.Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(t *testing.T, tenant, plan int) bool {
+			current[tenant].Store(int64(plan))
+			if plan%2 == 0 {
+				return k.Take(tenant, 1).Allowed
+			}
+			return k.Allow(tenant)
+		}
+	},
+}
+
+// A caller of 10/s gets its 600 units a minute beside a caller of 1/m on the
+// same key, who asks all the time and is refused.
+func TestASlowerPlanDoesNotStarveAFasterOne(t *testing.T) {
+	two := []weir.Limit{
+		weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10},
+		weir.TokenBucket{Rate: weir.PerMinute(1), Burst: 1},
+	}
+	for name, limiter := range plannedBy {
+		now := int64(1_700_000_000_000_000_000)
+		take := limiter(t, two, func() int64 { return now })
+		fast := 0
+		for range 60 * 1000 {
+			if take(t, 0, 0) {
+				fast++
+			}
+			take(t, 0, 1)
+			now += int64(time.Millisecond)
+		}
+		if want := 10 + 600; fast < want-1 || fast > want {
+			t.Errorf("%s: the faster plan got %d units in a minute, want its burst and 600", name, fast)
+		}
+	}
+}
+
+// A thousand tenants take at once while their plans change at random. None gets
+// more in any window than the largest burst and what the largest rate brings.
+func TestPlansThatChangeAtRandomKeepTheBound(t *testing.T) {
+	const callers, tenants, rounds, each = 8, 1000, 40, 250
+	for name, limiter := range plannedBy {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Int64
+			now.Store(1_700_000_000_123_456_789)
+			// A few plans at a time, so that the bound is not that of the fastest.
+			for first := 0; first+3 <= len(plans); first += 2 {
+				alive := plans[first : first+3]
+				take := limiter(t, alive, now.Load)
+				var admitted [tenants]atomic.Int64
+				books := newAccounts(tenants, alive)
+				random := rand.New(rand.NewPCG(uint64(first), 7))
+				for range rounds {
+					var all sync.WaitGroup
+					for range callers {
+						mine := rand.New(rand.NewPCG(random.Uint64(), 8))
+						all.Go(func() {
+							for range each {
+								tenant := mine.IntN(1 + mine.IntN(tenants)) // some are asked often
+								if take(t, tenant, mine.IntN(len(alive))) {
+									admitted[tenant].Add(1)
+								}
+							}
+						})
+					}
+					all.Wait()
+					for tenant := range admitted {
+						books.spent(t, tenant, now.Load(), admitted[tenant].Swap(0))
+					}
+					now.Add(random.Int64N(1 << random.IntN(34)))
+				}
+			}
+		})
+	}
+}
+
+// accounts check what each tenant spends: in no window more than a burst and the
+// rate times its length. That is a bucket of the burst that fills at the rate.
+type accounts struct {
+	burst, perNano *big.Rat
+	spentOf        []*big.Rat // units of the worst window that ends at the last instant
+	at             []int64
+}
+
+func newAccounts(tenants int, plans []weir.Limit) *accounts {
+	b := &accounts{burst: new(big.Rat), perNano: new(big.Rat), spentOf: make([]*big.Rat, tenants), at: make([]int64, tenants)}
+	for _, plan := range plans {
+		bucket := plan.(weir.TokenBucket)
+		if burst := whole(bucket.Burst); burst.Cmp(b.burst) > 0 {
+			b.burst = burst
+		}
+		if rate := perNano(bucket.Rate); rate.Cmp(b.perNano) > 0 {
+			b.perNano = rate
+		}
+	}
+	return b
+}
+
+func (b *accounts) spent(t *testing.T, tenant int, now, units int64) {
+	if units == 0 {
+		return
+	}
+	used := whole(units)
+	if before := b.spentOf[tenant]; before != nil {
+		if left := less(before, times(whole(now-b.at[tenant]), b.perNano)); left.Sign() > 0 {
+			used = sum(used, left)
+		}
+	}
+	b.spentOf[tenant], b.at[tenant] = used, now
+	if used.Cmp(b.burst) > 0 {
+		t.Errorf("tenant %d has %s units of a bucket of %s at %d", tenant, used.FloatString(6), b.burst.FloatString(0), now)
+	}
+}
+
+// TestAnUpgradeIsNoCliff drains a slow plan and upgrades.
+func TestAnUpgradeIsNoCliff(t *testing.T) {
+	two := []weir.Limit{
+		weir.TokenBucket{Rate: weir.PerHour(100), Burst: 100},
+		weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 20},
+	}
+	for name, limiter := range plannedBy {
+		now := int64(1_700_000_000_000_000_000)
+		take := limiter(t, two, func() int64 { return now })
+		for range 100 {
+			take(t, 0, 0)
+		}
+		if take(t, 0, 1) {
+			t.Errorf("%s: admitted at once, want 100 units used", name)
+		}
+		now += int64(8100*time.Millisecond) - 1
+		if take(t, 0, 1) {
+			t.Errorf("%s: admitted before 81 of 100 units are back", name)
+		}
+		now++
+		if !take(t, 0, 1) {
+			t.Errorf("%s: refused after 8.1s, when 81 of 100 units are back", name)
+		}
+	}
+}
