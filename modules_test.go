@@ -39,6 +39,7 @@ var requirements = map[string]reasons{
 		"github.com/rogpeppe/go-internal":    "script tests",
 		"github.com/spf13/cobra":             "command line",
 		"github.com/vbauerster/mpb/v8":       "progress bars",
+		"gonum.org/v1/plot":                  "plots in files",
 	},
 	"redislimit": {
 		modulePath:                 "the library it is an engine of",

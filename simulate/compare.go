@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/weirflow/weir"
 )
 
 // Comparison shows what candidates do to the same made-up traffic. `weir simulate --traffic` prints it as JSON.
@@ -111,7 +109,7 @@ func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonRepor
 	}
 	slices.Sort(waits)
 	report.WaitP50, report.WaitP99 = quantile(waits, 50), quantile(waits, 99)
-	if rate := ownRate(c.Limits); rate.Period > 0 {
+	if rate := c.Rate(); rate.Period > 0 {
 		most := mostUnits
 		if r.scenario.PerClient {
 			most = mostOfAClient
@@ -131,16 +129,6 @@ func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonRepor
 	l.series.sum()
 	report.Series, report.Queue = l.series, slices.Max(l.series.Queued)
 	return report
-}
-
-// ownRate returns the rate of the first limit that has one.
-func ownRate(limits []weir.Limit) weir.Rate {
-	for _, limit := range limits {
-		if rate := rateOf(limit); rate.Period > 0 {
-			return rate
-		}
-	}
-	return weir.Rate{}
 }
 
 func mostOf(starts []start) (most [3]int64) {

@@ -26,6 +26,16 @@ func ParseCandidate(text string) (Candidate, error) {
 	return c, err
 }
 
+// Rate returns the rate of the first limit that has one, or a rate of 0.
+func (c Candidate) Rate() weir.Rate {
+	for _, limit := range c.Limits {
+		if rate := rateOf(limit); rate.Period > 0 {
+			return rate
+		}
+	}
+	return weir.Rate{}
+}
+
 const ruleName = "replay"
 
 // Options configure a replay. The zero value is ready to use.

@@ -11,20 +11,29 @@ import (
 )
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var plot *plotFlag
+	cmd := &cobra.Command{
 		Use:   "check LIMIT",
 		Short: "Explain a limit in plain words",
 		Long: `Check reads a limit and explains it: its capacity, what a burst does, the most
 that it admits within any stretch of its period, and the memory of a key. It
-refuses a text that is no limit and points at the word.`,
+refuses a text that is no limit and points at the word.
+
+With --plot it draws how many units a caller gets over time that asks for as much
+as it may, after a pause. For a warm up it draws how far apart units are while the
+limit warms up, from its ceiling to its threshold.`,
 		Example: `  weir check 'token bucket 10/s burst 20'
   weir check 'fixed window 100/1m'
-  weir check 'token bucket 5/s burst 10 and fixed window 1000/1d'`,
+  weir check 'token bucket 5/s burst 10 and fixed window 1000/1d'
+  weir check 'fixed window 100/1m' --plot terminal
+  weir check 'warm up 5/s over 30s' --plot curve.svg`,
 		ValidArgsFunction: completeCheck,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runCheck(args, cmd.OutOrStdout())
+			return runCheck(args, plot, cmd.OutOrStdout())
 		},
 	}
+	plot = plotFlagOf(cmd, plotNone, "the units over time")
+	return cmd
 }
 
 // completeCheck offers limits for the argument.
@@ -35,7 +44,7 @@ func completeCheck(cmd *cobra.Command, args []string, text string) ([]string, co
 	return completeLimit(append(ruleLimits[:len(ruleLimits):len(ruleLimits)], oneSubjectLimits...))(cmd, args, text)
 }
 
-func runCheck(args []string, out io.Writer) error {
+func runCheck(args []string, plot *plotFlag, out io.Writer) error {
 	if len(args) != 1 {
 		return usageWithHint(fmt.Errorf("check: %s, want one limit", plural(int64(len(args)), "argument")),
 			"put the limit in quotes: weir check 'token bucket 10/s burst 20'")
@@ -44,10 +53,24 @@ func runCheck(args []string, out io.Writer) error {
 	if err != nil {
 		return limitTextError("check", err, limitForms)
 	}
+	if err := plot.check(); err != nil {
+		return err
+	}
 	if err := requireOutput("check", out); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(out, explain(candidate)); err != nil {
+	text := explain(candidate)
+	if plot.where != plotNone {
+		drawn, err := limitPicture(candidate)
+		if err != nil {
+			return err
+		}
+		if err := plot.file(drawn); err != nil {
+			return err
+		}
+		text += plot.text(out, drawn)
+	}
+	if _, err := io.WriteString(out, text); err != nil {
 		return errorWithHint(fmt.Errorf("check: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
 	}
 	return nil

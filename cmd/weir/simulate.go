@@ -23,6 +23,7 @@ type simulateOptions struct {
 	scenario simulate.Scenario
 	server   string
 	keys     []string
+	plot     *plotFlag
 	format   string
 }
 
@@ -63,6 +64,7 @@ the formula of each traffic and the meaning of each figure.`,
 		Example: `  weir simulate
   weir simulate --format json
   weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --limit 'fixed window 100/10s'
+  weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --plot burst.svg
   weir simulate --traffic 'poisson 9/s' --for 10m --seed 7 --limit 10/s --limit 'sliding window 10/s'
   weir simulate --traffic 'constant 5/s and ramp 1/s to 50/s over 30s' --limit 'leaky bucket 10/s queue 20'
   weir simulate --traffic 'poisson 50/s from 100 clients skew 1.1' --per-client --limit '1/s' --limit 'token bucket 1/s burst 10'
@@ -72,7 +74,7 @@ the formula of each traffic and the meaning of each figure.`,
   weir simulate --traffic 'log access.log thin 50% speed 60' --per-client --limit 'fixed window 60/1m'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
-			for _, flag := range []string{"limit", "for", "seed", "per-client", "wait", "processes", "lose", "server", "key"} {
+			for _, flag := range []string{"limit", "for", "seed", "per-client", "wait", "processes", "lose", "server", "key", "plot"} {
 				if flags.Changed(flag) && !flags.Changed("traffic") {
 					return usageWithHint(fmt.Errorf("simulate: --%s without --traffic", flag), "add traffic, like: --traffic 'burst 200/s for 1s every 10s'")
 				}
@@ -97,6 +99,7 @@ the formula of each traffic and the meaning of each figure.`,
 	offer(cmd, "server", "100/s")
 	_ = cmd.RegisterFlagCompletionFunc("limit", completeLimit(slices.Concat(ruleLimits, oneSubjectLimits)))
 	_ = cmd.RegisterFlagCompletionFunc("traffic", completeLimit(trafficTexts))
+	o.plot = plotFlagOf(cmd, plotAuto, "what is offered and admitted over time, for each limit,")
 	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	offer(cmd, "format", "table", "json")
 	return cmd
@@ -112,6 +115,9 @@ func (o *simulateOptions) run(args []string, in io.Reader, out, errs io.Writer) 
 		return usageWithHint(fmt.Errorf("simulate: unexpected %q", args[0]), "put traffic and limits in quotes, after --traffic and --limit")
 	case o.format != "table" && o.format != "json":
 		return usageWithHint(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
+	}
+	if err := o.plot.check(); err != nil {
+		return err
 	}
 	if err := requireOutput("simulate", out); err != nil {
 		return err

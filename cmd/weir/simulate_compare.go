@@ -57,7 +57,11 @@ func (o *simulateOptions) compare(in io.Reader, out, errs io.Writer) error {
 	if err != nil {
 		return errorWithHint(errors.New("simulate: "+inner(err)), "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
 	}
-	return writeSimulation(out, o.format, c, func() string { return comparisonTable(c, o.scenario) })
+	drawn := comparisonPicture(c)
+	if err := o.plot.file(drawn); err != nil {
+		return err
+	}
+	return writeSimulation(out, o.format, c, func() string { return comparisonTable(c, o.scenario) + o.plot.text(out, drawn) })
 }
 
 // candidates parses the limits. With a server, the first row shows its latency without a limit.
