@@ -19,8 +19,9 @@ import (
 // unknown, and they are [Never] although the cost fits the Limit.
 type Concurrency struct {
 	Slots int64 // units held at a time, 1 to MaxCount
-	// Lease bounds the time that a unit is held, up to MaxPeriod, so that a dead holder's slot becomes free. Default:
-	// no bound. A Memory then refuses new keys with ErrNoRoom while MaxKeys keys hold slots.
+	// Lease bounds the time that a unit is held, up to MaxPeriod, so that a dead holder's slot becomes free. On Redis a
+	// reservation renews it. Default: no bound, and 30 seconds on Redis. A Memory then refuses new keys with ErrNoRoom
+	// while MaxKeys keys hold slots.
 	Lease time.Duration
 }
 

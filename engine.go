@@ -71,6 +71,15 @@ func TakeWithin(e Engine, d time.Duration, requests ...Request) (Decision, error
 	return e.Take(ctx, requests...)
 }
 
+// Holder is an optional interface of an Engine on which the slots of a [Concurrency] expire unless their holder renews
+// them. [Reserve] calls Hold with the slots that it took at an instant after since. The engine then renews them until
+// release is called. It closes lost as soon as a slot has expired, or may have. Drop releases slots whose take failed
+// and may have been counted. It does not wait for that.
+type Holder interface {
+	Hold(since time.Time, slots ...Request) (lost <-chan struct{}, release func())
+	Drop(slots ...Request)
+}
+
 // UpToTaker is an optional interface of an Engine: it takes requests as many times as they fit, in one decision.
 // TakeUpTo takes each request the same number of times, up to most, so that a request of cost 1 takes that many
 // units. It returns that number; 0 is a refusal, and the Decision is that of the requests taken once.

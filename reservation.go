@@ -24,7 +24,8 @@ type Reservation struct {
 	// Decision is the answer to the reservation. If it is allowed, the caller goes ahead after Decision.Delay.
 	Decision Decision
 
-	handle handle // nil if there is nothing to settle
+	handle handle          // nil if there is nothing to settle
+	lost   <-chan struct{} // nil if no lease can be lost before its time
 
 	mu     sync.Mutex
 	ended  bool        // nothing is left to settle
@@ -151,6 +152,12 @@ func (r *Reservation) expire(retryAfter time.Duration) {
 	cancelled = r.Cancel(ctx) == nil
 }
 
-// Lost returns a channel that is closed if a lease of the reservation is lost before its settlement, so that the work
-// should stop. It never closes for a Limiter, a Keyed, a Memory or Redis, whose leases end only at their time.
-func (r *Reservation) Lost() <-chan struct{} { return nil }
+// Lost returns a channel that is closed if a slot of the reservation is lost before its settlement, so that the work
+// should stop. It closes only on an engine that renews slots (a [Holder], such as Redis). Elsewhere a lease ends at its
+// time, and the channel never closes.
+func (r *Reservation) Lost() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	return r.lost
+}

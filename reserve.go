@@ -3,7 +3,9 @@ package weir
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"time"
 )
 
 // holding is a reservation on an engine.
@@ -13,7 +15,8 @@ type holding struct {
 	taken   []Request     // the unsettled requests
 	turn    chan struct{} // full during a settlement
 	left    outcome
-	unknown bool // a settlement may have been counted: taken holds only slots
+	unknown bool   // a settlement may have been counted: taken holds only slots
+	release func() // ends the renewal of the slots
 }
 
 // Reserve takes requests on e and returns their reservation. An Engine implements its Reserve with it. A LeakyBucket
@@ -27,20 +30,51 @@ func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, 
 			return nil, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
-	h := &holding{engine: e, taken: identified(requests), turn: make(chan struct{}, 1)}
+	h := &holding{engine: e, taken: identified(requests), turn: make(chan struct{}, 1), release: func() {}}
 	h.handle = h
+	began := time.Now()
 	d, err := e.Take(ctx, h.taken...)
 	if err != nil {
 		if !MayHaveCounted(err) || !h.keepSlots(settlement{actual: []int64{0}}) {
 			return nil, err
+		}
+		if engine, ok := e.(Holder); ok {
+			engine.Drop(h.slots()...)
 		}
 		return &h.Reservation, err
 	}
 	h.Decision = d
 	if !d.Allowed {
 		h.left = settled
+		return &h.Reservation, nil
 	}
+	h.hold(began)
 	return &h.Reservation, nil
+}
+
+// hold has the engine renew the slots, if slots expire there. It stops when the reservation is settled, or dropped
+// and collected: a forgotten slot then expires.
+func (h *holding) hold(since time.Time) {
+	engine, ok := h.engine.(Holder)
+	if !ok {
+		return
+	}
+	slots := h.slots()
+	if len(slots) == 0 {
+		return
+	}
+	h.lost, h.release = engine.Hold(since, slots...)
+	runtime.AddCleanup(h, func(release func()) { release() }, h.release)
+}
+
+// slots returns the requests for the slots alone.
+func (h *holding) slots() (slots []Request) {
+	for _, q := range h.taken {
+		if q.Rule = q.Rule.slots(); q.Rule != nil && q.Cost > 0 {
+			slots = append(slots, q)
+		}
+	}
+	return slots
 }
 
 // identified returns a copy of the requests in which units of a Concurrency have an identity.
@@ -75,12 +109,14 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 	if len(changes) == 0 {
 		if !h.unknown {
 			h.left = settled
+			h.release()
 		}
 		return h.left, nil
 	}
 	_, err := h.engine.Record(ctx, changes...)
 	if err == nil {
 		h.left = settled
+		h.release()
 		return settled, nil
 	}
 	if MayHaveCounted(err) && !h.unknown {

@@ -60,6 +60,7 @@ type charge struct {
 	returned bool
 	mu       sync.Mutex
 	once     sync.Once
+	unhold   func() // ends the renewal of the slots
 }
 
 func newCharge(v *visit) *charge {
@@ -69,11 +70,34 @@ func newCharge(v *visit) *charge {
 		rules:    append([]*rule(nil), v.rules...),
 		sets:     append([]*policies(nil), v.sets...),
 		stated:   make([]int64, len(v.requests)),
+		unhold:   func() {},
 	}
 	for i := range c.stated {
 		c.stated[i] = -1
 	}
 	return c
+}
+
+// hold has the engine renew the slots, if they expire there.
+func (c *charge) hold(since time.Time) {
+	engine, ok := c.Engine.(weir.Holder)
+	if !ok {
+		return
+	}
+	if slots := c.slots(1); len(slots) > 0 {
+		_, c.unhold = engine.Hold(since, slots...)
+	}
+}
+
+// slots returns the requests for the slots alone, with their costs multiplied by sign.
+func (c *charge) slots(sign int64) (slots []weir.Request) {
+	for i, q := range c.requests {
+		if c.sets[i].slots != nil && q.Cost != 0 {
+			q.Rule, q.Cost = c.sets[i].slots, sign*q.Cost
+			slots = append(slots, q)
+		}
+	}
+	return slots
 }
 
 // attach returns the handler's arguments: a writer that records its answer, and a
@@ -128,14 +152,8 @@ func (c *charge) actual(i int, r *http.Request) int64 {
 // releaseSlots releases the slots once.
 func (c *charge) releaseSlots(ctx context.Context) {
 	c.once.Do(func() {
-		var changes []weir.Request
-		for i, q := range c.requests {
-			if c.sets[i].slots != nil && q.Cost != 0 {
-				q.Rule, q.Cost = c.sets[i].slots, -q.Cost
-				changes = append(changes, q)
-			}
-		}
-		c.record(ctx, changes, true)
+		c.record(ctx, c.slots(-1), true)
+		c.unhold()
 	})
 }
 

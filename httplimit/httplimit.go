@@ -22,6 +22,7 @@ package httplimit
 import (
 	"net/http"
 	"sync"
+	"time"
 )
 
 // PerClient limits each client address, with its own memory engine. It is New with one rule named "client".
@@ -114,6 +115,7 @@ func (h *handler) serve(v *visit, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := newCharge(v)
+	c.hold(time.Now().Add(-h.Timeout)) // the take began no earlier
 	v.done()
 	w, r = c.attach(w, r)
 	defer c.finish(r) // also when the handler panics

@@ -136,10 +136,15 @@ func (v *visit) undecided(r *http.Request, err error) *Refusal {
 // engine may hang.
 func (v *visit) releaseUnknown(ctx context.Context, err error) {
 	for i := range v.requests {
-		if v.sets[i].slots != nil && weir.MayHaveCounted(err) {
-			go newCharge(v).releaseSlots(ctx)
-			return
+		if v.sets[i].slots == nil || !weir.MayHaveCounted(err) {
+			continue
 		}
+		if engine, ok := v.Engine.(weir.Holder); ok {
+			engine.Drop(newCharge(v).slots(1)...)
+		} else {
+			go newCharge(v).releaseSlots(ctx)
+		}
+		return
 	}
 }
 

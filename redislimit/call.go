@@ -33,7 +33,11 @@ func (e *Engine) finish(s *submission, err error) {
 	if s.decisions[0].op == opUndo {
 		e.stats.undoing.Add(-1)
 	}
-	if !s.deliver() {
+	switch {
+	case s.deliver():
+	case s.after != nil:
+		s.after()
+	default:
 		e.late(s)
 	}
 }

@@ -46,7 +46,7 @@ func refusedByALane(t *testing.T, client rueidis.Client) {
 	for _, limit := range []weir.Limit{
 		weir.TokenBucket{Rate: weir.Per(100, 300*24*time.Hour)}, weir.FixedWindow{Rate: weir.Per(100, 300*24*time.Hour)},
 		weir.SlidingWindow{Rate: weir.Per(100, 300*24*time.Hour)}, weir.SlidingLog{Rate: weir.PerDay(100)},
-		weir.RateGate{Rate: weir.PerDay(100)}, weir.Cycle{Rate: weir.Per(100, 300*24*time.Hour)}, weir.Concurrency{Slots: 100},
+		weir.RateGate{Rate: weir.PerDay(100)}, weir.Cycle{Rate: weir.Per(100, 300*24*time.Hour)}, weir.Concurrency{Slots: 100, Lease: time.Hour},
 	} {
 		rule := newRule(t, limit.String(), limit)
 		full := newRule(t, "full", weir.FixedWindow{Rate: weir.Per(1, 300*24*time.Hour)})

@@ -12,6 +12,7 @@ type submission struct {
 	decisions []decision
 	err       error           // of the call as a whole
 	ctx       context.Context // the caller's; nil without a caller
+	after     func()          // called with the answer; nil with a caller
 
 	place place         // in the committer's queue, under its lock
 	done  chan struct{} // receives once, at the answer
@@ -66,7 +67,7 @@ func (c *committer) do(ctx context.Context, s *submission) error {
 	return c.wait(ctx, s)
 }
 
-// send queues s without a waiting caller.
+// send queues s without a waiting caller. s.after gets the answer.
 func (c *committer) send(s *submission) {
 	s.state.Store(nobody)
 	c.mu.Lock()

@@ -73,7 +73,7 @@ func TestAKeyTwiceInABatchSeesItsOwnWrites(t *testing.T) {
 		weir.TokenBucket{Rate: weir.PerHour(5)}, weir.LeakyBucket{Rate: weir.PerHour(1), Queue: 4},
 		weir.FixedWindow{Rate: weir.Per(5, 300*24*time.Hour)}, weir.SlidingWindow{Rate: weir.Per(5, 300*24*time.Hour)},
 		weir.SlidingLog{Rate: weir.PerHour(5)},
-		weir.RateGate{Rate: weir.PerHour(5)}, weir.Cycle{Rate: weir.Per(5, 300*24*time.Hour)}, weir.Concurrency{Slots: 5},
+		weir.RateGate{Rate: weir.PerHour(5)}, weir.Cycle{Rate: weir.Per(5, 300*24*time.Hour)}, weir.Concurrency{Slots: 5, Lease: time.Hour},
 	} {
 		rule := newRule(t, limit.String(), limit)
 		before := engine.Stats().Calls

@@ -143,7 +143,7 @@ func (d *duel) limit() weir.Limit {
 	case 6:
 		return weir.Cycle{Rate: rate, Origin: time.Duration(d.random.Int64N(1e12)) * time.Microsecond}
 	}
-	return weir.Concurrency{Slots: d.upTo(30), Lease: time.Duration(d.random.IntN(2)) * period}
+	return weir.Concurrency{Slots: d.upTo(30), Lease: period}
 }
 
 // step asks both engines one thing, and lets time pass.

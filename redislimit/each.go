@@ -55,6 +55,9 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 		if err == nil {
 			parts, at, err = e.parts(space[len(space):], one)
 		}
+		if err == nil {
+			err = checkLeases(opTake, parts, one)
+		}
 		if err == nil && len(parts) == 0 {
 			results[i].Decision, err = e.withoutState(opTake, one)
 		}

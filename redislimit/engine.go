@@ -36,11 +36,15 @@ type Engine struct {
 	most    int
 	pool    sync.Pool // of *submission
 	stats   counters
+
+	background background
+	holds      holds
 }
 
 var (
 	_ weir.Engine    = (*Engine)(nil)
 	_ weir.UpToTaker = (*Engine)(nil)
+	_ weir.Holder    = (*Engine)(nil)
 )
 
 // New returns an engine over a rueidis client of one server, of Sentinel or of a cluster. The caller keeps ownership
@@ -110,12 +114,17 @@ func Open(url string, options Options) (*Engine, error) {
 }
 
 // Close closes the connections that Open made. Later and pending decisions fail; pending ones may have been counted.
-// Close does not close a client that was passed to New.
+// The slots of reservations are no longer renewed, and count as lost. Close does not close a client that was passed to
+// New.
 func (e *Engine) Close() {
-	if e.closed.Swap(true) || e.conns == nil {
+	if e.closed.Swap(true) {
 		return
 	}
-	e.client.Close()
+	e.background.close()
+	e.holds.lose()
+	if e.conns != nil {
+		e.client.Close()
+	}
 }
 
 // Take admits the cost of all requests now, or of none.
@@ -167,8 +176,15 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 	}
 	s := e.submission()
 	parts, at, err := e.parts(s.few[:0], requests)
+	if err == nil {
+		err = checkLeases(o, parts, requests)
+	}
 	if err != nil {
 		return 0, weir.Decision{}, err
+	}
+	if at.leased && o == opRecord {
+		settle := e.releasing(parts)
+		defer func() { settle(err) }()
 	}
 	ask := int64(1)
 	if most > 1 {
@@ -229,6 +245,7 @@ func (e *Engine) committer(lane int) *committer {
 type layout struct {
 	oneLane bool // one call can decide them
 	refused bool // a limit without a state refuses its cost
+	leased  bool // some of the parts are slots
 }
 
 // parts returns the limits of merged requests, with their keys. It leaves out limits without a state.
@@ -252,6 +269,7 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 				at.refused = at.refused || q.Cost > l.capacity
 				continue
 			}
+			at.leased = at.leased || l.kind == kindSlots
 			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
 			parts = append(parts, part{limit: l, key: e.keys.name(lane, l.state, q.Key), lane: lane, request: i, cost: q.Cost, lease: q.Lease})
 		}

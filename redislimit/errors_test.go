@@ -185,13 +185,13 @@ func TestAServerThatHangsIsGivenUpWithoutADeadline(t *testing.T) {
 // written something.
 func TestWhatTheACLRefusesIsDenied(t *testing.T) {
 	server := redistest.Start(t)
-	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(50)}, weir.SlidingLog{Rate: weir.PerHour(50)}, weir.Concurrency{Slots: 50})
+	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(50)}, weir.SlidingLog{Rate: weir.PerHour(50)}, weir.Concurrency{Slots: 50, Lease: time.Hour})
 	for _, tt := range []struct {
 		rights  string
 		counted weir.Counted
 	}{
 		{"-evalsha", weir.CountedNo}, {"-eval -evalsha", weir.CountedNo}, {"resetkeys ~other:*", weir.CountedNo}, {"resetkeys %R~weir:*", weir.CountedNo},
-		{"-time", weir.CountedUnknown}, {"-mget", weir.CountedUnknown}, {"-set", weir.CountedUnknown}, {"-psetex", weir.CountedUnknown}, {"-append", weir.CountedUnknown}, {"-@all +hello +evalsha", weir.CountedUnknown},
+		{"-time", weir.CountedUnknown}, {"-mget", weir.CountedUnknown}, {"-psetex", weir.CountedUnknown}, {"-append", weir.CountedUnknown}, {"-@all +hello +evalsha", weir.CountedUnknown},
 	} {
 		server.Do("FLUSHALL")
 		server.Do("ACL", "SETUSER", "weir", "reset", "on", ">secret", "~*", "+@all")
@@ -205,7 +205,7 @@ func TestWhatTheACLRefusesIsDenied(t *testing.T) {
 		}
 		server.Do(append([]string{"ACL", "SETUSER", "weir"}, strings.Fields(tt.rights)...)...)
 		d, err := engine.Take(t.Context(), rule.For("k", 1))
-		if err == nil { // only what is stored is appended to
+		for try := 0; try < 2 && err == nil; try++ { // only a state that was written twice is appended to
 			d, err = engine.Take(t.Context(), rule.For("k", 1))
 		}
 		wantFailure(t, tt.rights, d, err, redislimit.Denied, tt.counted)

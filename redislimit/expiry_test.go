@@ -32,7 +32,7 @@ func TestAKeyEndsWhenItsStateIsAsGoodAsFresh(t *testing.T) {
 		weir.TokenBucket{Rate: weir.PerHour(7)}, weir.LeakyBucket{Rate: weir.PerHour(7), Queue: 3},
 		weir.FixedWindow{Rate: weir.PerHour(7)}, weir.SlidingWindow{Rate: weir.PerHour(7)},
 		weir.SlidingLog{Rate: weir.PerHour(7)}, weir.RateGate{Rate: weir.PerHour(7)},
-		weir.Cycle{Rate: weir.PerHour(7)}, weir.Concurrency{Slots: 7, Lease: time.Hour}, weir.Concurrency{Slots: 7},
+		weir.Cycle{Rate: weir.PerHour(7)}, weir.Concurrency{Slots: 7, Lease: time.Hour},
 	} {
 		rule := newRule(t, limit.String(), limit)
 		d, err := engine.Take(t.Context(), rule.For("k", 3))
@@ -104,7 +104,7 @@ func TestARefusalAndAPeekWriteNothing(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	engine := newEngine(t, client, redislimit.Options{})
 	both := newRule(t, "both", weir.TokenBucket{Rate: weir.PerHour(5)}, weir.SlidingLog{Rate: weir.PerHour(3)},
-		weir.Concurrency{Slots: 9}, weir.RateGate{Rate: weir.PerHour(9)}, weir.Cycle{Rate: weir.PerHour(9)}, weir.SlidingWindow{Rate: weir.PerHour(9)})
+		weir.Concurrency{Slots: 9, Lease: time.Hour}, weir.RateGate{Rate: weir.PerHour(9)}, weir.Cycle{Rate: weir.PerHour(9)}, weir.SlidingWindow{Rate: weir.PerHour(9)})
 	if d, err := engine.Take(t.Context(), both.For("k", 4)); err != nil || d.Allowed {
 		t.Errorf("Take of 4 of 3: got %+v and %v, want a refusal", d, err)
 	}
@@ -157,7 +157,7 @@ func TestADamagedStateIsAnErrorOfItsCallerAlone(t *testing.T) {
 	engine := newEngine(t, client, redislimit.Options{})
 	for _, limit := range []weir.Limit{
 		weir.TokenBucket{Rate: weir.PerHour(5)}, weir.FixedWindow{Rate: weir.PerHour(5)}, weir.Cycle{Rate: weir.PerHour(5)},
-		weir.SlidingLog{Rate: weir.PerHour(5)}, weir.Concurrency{Slots: 5},
+		weir.SlidingLog{Rate: weir.PerHour(5)}, weir.Concurrency{Slots: 5, Lease: time.Hour},
 	} {
 		rule := newRule(t, limit.String(), limit)
 		if _, err := engine.Take(t.Context(), rule.For("bad", 1)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/internal/redistest"
@@ -45,6 +46,41 @@ func TestTwoWebServersShareALimit(t *testing.T) {
 	}
 	if admitted != 6 {
 		t.Errorf("%d of 10 requests were admitted by turns, want 6", admitted)
+	}
+}
+
+// A handler keeps its slot for as long as it runs, and not only for the length of the lease.
+func TestAHandlerThatOutlivesItsLeaseKeepsItsSlot(t *testing.T) {
+	server := redistest.Start(t)
+	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	limited, err := httplimit.New(httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Limit: "work=concurrency 1 lease 600ms"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, leave := make(chan struct{}), make(chan struct{})
+	slow := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave
+	}))
+	quick := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	done := make(chan int)
+	go func() { done <- send(slow) }()
+	<-entered
+	for began := time.Now(); time.Since(began) < 2*time.Second; {
+		if status := send(quick); status != http.StatusTooManyRequests {
+			t.Fatalf("status %d while a handler holds the slot, want 429", status)
+		}
+	}
+	close(leave)
+	if status := <-done; status != http.StatusOK {
+		t.Errorf("status %d of the slow handler", status)
+	}
+	if status := send(quick); status != http.StatusOK {
+		t.Errorf("status %d after the slow handler has returned", status)
 	}
 }
 

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -56,6 +57,8 @@ type limit struct {
 	letter   string // the name of the algorithm
 	state    string // the name of a key's state
 	denied   bool   // a refusal may be written
+
+	leaseless bool // slots with DefaultLease
 
 	period, origin, gap int64
 	weighs, gate        bool
@@ -155,7 +158,7 @@ func newLimit(l weir.Limit) (limit, error) {
 	case weir.Concurrency:
 		letter = "n"
 		b.count("slots", l.Slots, MaxLog)
-		made = limit{kind: kindSlots, capacity: l.Slots, period: ticks(l.Lease)}
+		made = limit{kind: kindSlots, capacity: l.Slots, period: ticks(cmp.Or(l.Lease, DefaultLease)), leaseless: l.Lease == 0}
 	default:
 		b.refuse("value", "is a limit that Redis cannot hold")
 	}
@@ -199,7 +202,7 @@ func (l *limit) takes(n int64) (span, bool) {
 	return span{float64(whole), float64(rest)}, true
 }
 
-// spent returns the time until an empty state is fresh again. It is 0, for unknown, for slots without a lease.
+// spent returns the time until an empty state is fresh again.
 func (l *limit) spent() float64 {
 	switch {
 	case l.kind == kindBucket && l.fill.rest > 0:

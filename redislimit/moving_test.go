@@ -20,7 +20,7 @@ func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 		engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, options)
 		slot := cluster.Slot(engine.keys.name(0, "", ""))
 		const keys, rounds = 40, 10
-		rule, err := weir.NewRule("moving", weir.Concurrency{Slots: rounds * 2 / 3}) // which no new server is denied
+		rule, err := weir.NewRule("moving", weir.Concurrency{Slots: rounds * 2 / 3, Lease: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,9 @@ type counters struct {
 	inFlight, undoing                 atomic.Int64
 }
 
+// mostUndoing bounds the undos and releases that an engine repeats.
+const mostUndoing = 10_000
+
 // Stats counts what an engine has done, and what is in progress.
 type Stats struct {
 	Calls     uint64 // calls of the script
@@ -18,6 +21,7 @@ type Stats struct {
 	Queued   int // decisions that are waiting for a call
 	InFlight int // calls in flight
 	Undoing  int // takes that are being undone
+	Held     int // slots of reservations that are renewed, or whose release is repeated, by key
 }
 
 // Stats returns the current counts.
@@ -31,6 +35,7 @@ func (e *Engine) Stats() Stats {
 		Queued:    queued,
 		InFlight:  int(e.stats.inFlight.Load()),
 		Undoing:   int(e.stats.undoing.Load()),
+		Held:      e.holds.number(),
 		Calls:     e.stats.calls.Load(),
 		Decisions: e.stats.decisions.Load(),
 		Late:      e.stats.late.Load(),

@@ -23,13 +23,13 @@ func everyKind(n int64) []weir.Limit {
 	return []weir.Limit{
 		weir.TokenBucket{Rate: weir.Per(n, ages)}, weir.LeakyBucket{Rate: weir.Per(n, ages), Queue: n - 1},
 		weir.FixedWindow{Rate: weir.Per(n, ages)}, weir.SlidingWindow{Rate: weir.Per(n, ages)}, weir.SlidingLog{Rate: weir.Per(n, ages)},
-		weir.RateGate{Rate: weir.Per(n, ages)}, weir.Cycle{Rate: weir.Per(n, ages)}, weir.Concurrency{Slots: n},
+		weir.RateGate{Rate: weir.Per(n, ages)}, weir.Cycle{Rate: weir.Per(n, ages)}, weir.Concurrency{Slots: n, Lease: time.Hour},
 	}
 }
 
 func TestTakeUpToIsOneCallAndOneDecision(t *testing.T) {
 	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
-	wide, many := newRule(t, "wide", weir.TokenBucket{Rate: weir.Per(1e9, ages)}), newRule(t, "many", weir.FixedWindow{Rate: weir.Per(100, ages)}, weir.SlidingLog{Rate: weir.Per(70, ages)}, weir.Concurrency{Slots: 90})
+	wide, many := newRule(t, "wide", weir.TokenBucket{Rate: weir.Per(1e9, ages)}), newRule(t, "many", weir.FixedWindow{Rate: weir.Per(100, ages)}, weir.SlidingLog{Rate: weir.Per(70, ages)}, weir.Concurrency{Slots: 90, Lease: time.Hour})
 	for i, want := range []int64{23, 0} {
 		before := engine.Stats()
 		times, d, err := engine.TakeUpTo(t.Context(), math.MaxInt64, wide.For("a", 1000), many.For("b", 3))

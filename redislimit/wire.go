@@ -23,9 +23,10 @@ const (
 	opUndo
 	opAgain // repeats the previous decision for another key
 	opUpTo  // takes as often as it fits; once answered, it is a take
+	opRenew // renews the lease of slots
 )
 
-var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take"}
+var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew"}
 
 func (o op) String() string { return opNames[o] }
 
@@ -145,11 +146,7 @@ func (p *part) append(to []byte, o op) []byte {
 	case kindLog:
 		return doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.gap), flag(l.denied), flag(l.gate))
 	}
-	lease := math.Inf(1)
-	if l.period > 0 {
-		lease = float64(l.period)
-	}
-	to = doubles(to, p.units(), float64(l.capacity), lease)
+	to = doubles(to, p.units(), float64(l.capacity), float64(l.period))
 	return binary.LittleEndian.AppendUint64(to, p.lease)
 }
 
@@ -242,7 +239,7 @@ func (r *reply) read(d *decision, now int64) {
 		return
 	}
 	d.admitted = flag == flagAdmitted
-	held := d.op != opUndo && d.held(r.since, now)
+	held := d.op != opUndo && d.op != opRenew && d.held(r.since, now)
 	if held {
 		d.admitted = false
 	}
@@ -273,7 +270,7 @@ func (r *reply) read(d *decision, now int64) {
 	if held {
 		d.hold(r.since, now)
 	}
-	if r.short || d.op != opUndo && !d.agrees() {
+	if r.short || d.op != opUndo && d.op != opRenew && !d.agrees() {
 		d.err = d.misread(r.short)
 	}
 }

@@ -11,7 +11,7 @@
 -- A u8 comes before the decisions. Its bits are the kinds that occur; bit 0 is set if a decision
 -- has several parts, and bit 6 if one is UPTO.
 --
--- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO or UPTO); parts u16; for UNDO the instant of
+-- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO or RENEW); parts u16; for UNDO the instant of
 -- the undone take; for UPTO the most times that it takes the costs: at least 1, and at most what a
 -- fresh key admits; then its parts.
 -- A part: kind u8; index into KEYS u16; the parameters of its kind, unless the op is RESET.
@@ -26,6 +26,9 @@
 --   is the stored state before the decision. For logs, gates and slots it is four doubles: the wait
 --   before, the wait after a write, the room, and the wait for the whole capacity. An admitted TAKE
 --   has only the last two, measured after it.
+--
+-- RENEW is for slots alone. It gives the units of the identity a new lease, and is REFUSED if that identity no longer
+-- holds them.
 --
 -- script.go replaces the names in capitals with numbers and bytes.
 --

@@ -125,6 +125,25 @@ local function keep(ends, counts, holders)
   end
 end
 
+-- renew gives n units of the identity a new lease. It returns false if the identity no longer holds them.
+local function renew()
+  local before = held
+  fold()
+  local i = form ~= WIDE and holder(n)
+  if i then
+    drop(gone)
+    last = e
+    without(i, n)
+  else
+    keep(release(n, 1))
+    look()
+    if before - held < n then return false end
+  end
+  tail = note()
+  if tail then fold() else keep(hold(n)) end
+  return true
+end
+
 return function(s, op, t)
   if not open(s, t) then return end
   local ahead = wait()
@@ -154,6 +173,9 @@ return function(s, op, t)
     end
   elseif n > 0 and op == UNDO then
     keep(release(n, -1))
+  elseif op == RENEW then
+    fits = renew()
+    if not fits then return fits, (describe(op, ahead, ahead)) end
   else
     return fits, (describe(op, ahead, ahead))
   end

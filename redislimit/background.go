@@ -1,0 +1,114 @@
+package redislimit
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// background runs the tasks of an engine at their times: it renews leases and repeats undos. Tasks do not block. One
+// timer serves all of them, and only while there are any.
+type background struct {
+	mu     sync.Mutex
+	tasks  taskHeap
+	timer  *time.Timer
+	closed bool
+}
+
+// task is something to do at a time. A task is in the heap at most once.
+type task struct {
+	due   time.Time
+	run   func(now time.Time)
+	place int // in the heap, from 1; 0 if it is not there
+}
+
+// at plans the task, or moves it to another time. After Close it does nothing.
+func (b *background) at(due time.Time, t *task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	t.due = due
+	if t.place == 0 {
+		heap.Push(&b.tasks, t)
+	} else {
+		heap.Fix(&b.tasks, t.place-1)
+	}
+	b.wake()
+}
+
+// forget removes a task that is no longer needed.
+func (b *background) forget(t *task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.place > 0 && !b.closed {
+		heap.Remove(&b.tasks, t.place-1)
+	}
+}
+
+// wake sets the timer to the first task. The caller holds the lock.
+func (b *background) wake() {
+	if len(b.tasks) == 0 {
+		return
+	}
+	wait := time.Until(b.tasks[0].due)
+	if b.timer == nil {
+		b.timer = time.AfterFunc(wait, b.run)
+	} else {
+		b.timer.Reset(wait)
+	}
+}
+
+// run runs the tasks that are due.
+func (b *background) run() {
+	now := time.Now()
+	for {
+		b.mu.Lock()
+		if b.closed || len(b.tasks) == 0 || b.tasks[0].due.After(now) {
+			if !b.closed {
+				b.wake()
+			}
+			b.mu.Unlock()
+			return
+		}
+		next := heap.Pop(&b.tasks).(*task)
+		b.mu.Unlock()
+		next.run(now)
+	}
+}
+
+// close drops all tasks.
+func (b *background) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.tasks = true, nil
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// taskHeap is a heap.Interface, the earliest first.
+type taskHeap []*task
+
+func (h taskHeap) Len() int           { return len(h) }
+func (h taskHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+
+func (h taskHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i+1, j+1
+}
+
+func (h *taskHeap) Push(x any) {
+	t := x.(*task)
+	*h = append(*h, t)
+	t.place = len(*h)
+}
+
+func (h *taskHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last], t.place = nil, 0
+	*h = (*h)[:last]
+	return t
+}

@@ -1,0 +1,212 @@
+package redislimit
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// A process that dies, here an engine that is closed, holds its slots until the end of their leases, and no longer.
+func TestASlotIsHeldByItsReservationAndEndsWithItsLease(t *testing.T) {
+	server := redistest.Start(t)
+	engine, beside := openFor(t, "redis://"+server.Addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})
+	const lease = 600 * time.Millisecond
+	slots, err := weir.NewRule("slots", weir.Concurrency{Slots: 1, Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+	if err != nil || !held.Decision.Allowed {
+		t.Fatalf("Reserve: %+v, %v", held, err)
+	}
+	for began := time.Now(); time.Since(began) < 3*lease; goOn(lease / 20) {
+		if d, err := beside.Peek(t.Context(), slots.For("k", 1)); err != nil || d.Allowed {
+			t.Fatalf("%v after Reserve: another caller gets %+v (%v), want the slot held", time.Since(began), d, err)
+		}
+	}
+	select {
+	case <-held.Lost():
+		t.Fatal("Lost is closed while the slot is held")
+	default:
+	}
+	engine.Close()
+	wantLost(t, held)
+	eventually(t, "the slot is free after its lease", func() error {
+		return allowed(beside.Peek(t.Context(), slots.For("k", 1)))
+	})
+}
+
+func allowed(d weir.Decision, err error) error {
+	if err == nil && !d.Allowed {
+		err = fmt.Errorf("%+v", d)
+	}
+	return err
+}
+
+// wantLost fails unless the reservation says soon that its slot is lost.
+func wantLost(t *testing.T, held *weir.Reservation) {
+	t.Helper()
+	select {
+	case <-held.Lost():
+	case <-time.After(patience):
+		t.Fatal("the holder of a lost slot is not told")
+	}
+	runtime.KeepAlive(held) // a dropped reservation is not told
+}
+
+// Whatever takes a slot away, its holder learns it.
+func TestTheHolderOfALostSlotIsTold(t *testing.T) {
+	for what, lose := range map[string]func(*redistest.Server, *Engine, weir.Request){
+		"a reset":                              func(_ *redistest.Server, e *Engine, q weir.Request) { _ = e.Reset(t.Context(), q) },
+		"a server that lost its memory":        func(s *redistest.Server, _ *Engine, _ weir.Request) { s.Do("FLUSHALL") },
+		"a server that hangs beyond the lease": func(s *redistest.Server, _ *Engine, _ weir.Request) { s.Stop() },
+		"a server that is gone":                func(s *redistest.Server, _ *Engine, _ weir.Request) { s.Kill() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			server := redistest.Start(t)
+			engine := openFor(t, "redis://"+server.Addr+"?timeout=500ms", Options{})
+			slots := mustRule(t, "slots=concurrency 2 lease 1s")
+			held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			settled, err := engine.Reserve(t.Context(), slots.For("k", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := settled.Done(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			lose(server, engine, slots.For("k", 0))
+			wantLost(t, held)
+			select {
+			case <-settled.Lost():
+				t.Error("a reservation that was settled says that its slot is lost")
+			default:
+			}
+			if what == "a server that hangs beyond the lease" {
+				server.Cont()
+			}
+		})
+	}
+}
+
+// A short stop of the server costs no slot.
+func TestFaultASlotSurvivesAStopShorterThanItsLease(t *testing.T) {
+	server := redistest.Start(t)
+	engine := openFor(t, "redis://"+server.Addr+"?timeout=200ms", Options{})
+	slots := mustRule(t, "slots=concurrency 1 lease 3s")
+	held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	goOn(1500 * time.Millisecond)
+	server.Cont()
+	goOn(2500 * time.Millisecond)
+	select {
+	case <-held.Lost():
+		t.Error("the slot is lost")
+	default:
+	}
+	if d, err := engine.Peek(t.Context(), slots.For("k", 1)); err != nil || d.Allowed {
+		t.Errorf("after the stop another caller gets %+v (%v), want the slot held", d, err)
+	}
+}
+
+// Nothing renews the slot of a reservation that the program dropped.
+func TestADroppedReservationLosesItsSlotWithItsLease(t *testing.T) {
+	server := redistest.Start(t)
+	engine := openFor(t, "redis://"+server.Addr, Options{})
+	slots := mustRule(t, "slots=concurrency 1 lease 200ms")
+	if r, err := engine.Reserve(t.Context(), slots.For("k", 1)); err != nil || !r.Decision.Allowed {
+		t.Fatalf("Reserve: %+v, %v", r, err)
+	}
+	eventually(t, "the slot is free", func() error {
+		runtime.GC()
+		if s := engine.Stats(); s.Held != 0 {
+			return fmt.Errorf("%+v", s)
+		}
+		return allowed(engine.Peek(t.Context(), slots.For("k", 1)))
+	})
+}
+
+// A slot without a lease gets one that only a reservation renews, so a plain take of one is refused.
+func TestAPlainTakeOfASlotNeedsALease(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	slots := mustRule(t, "slots=concurrency 3")
+	if err := engine.Check(slots); err != nil {
+		t.Errorf("Check: %v, want the rule accepted", err)
+	}
+	want := func(what string, err error) {
+		t.Helper()
+		if refused, ok := errors.AsType[*weir.RequestError](err); !ok || refused.Field != "lease" || refused.Rule != "slots" {
+			t.Errorf("%s: got %v, want a RequestError about the lease", what, err)
+		}
+	}
+	_, err := engine.Take(t.Context(), slots.For("k", 1))
+	want("Take", err)
+	_, err = engine.Record(t.Context(), slots.For("k", 1))
+	want("Record", err)
+	_, _, err = engine.TakeUpTo(t.Context(), 2, slots.For("k", 1))
+	want("TakeUpTo", err)
+	results := make([]weir.Result, 1)
+	if err := engine.TakeEach(t.Context(), []weir.Request{slots.For("k", 1)}, results); err != nil {
+		t.Fatal(err)
+	}
+	want("TakeEach", results[0].Err)
+	held, err := engine.Reserve(t.Context(), slots.For("k", 2))
+	if err != nil {
+		t.Fatalf("Reserve: %v", err)
+	}
+	d, err := engine.Peek(t.Context(), slots.For("k", 2))
+	if err != nil || d.Allowed || d.RetryAfter > DefaultLease || d.RetryAfter < DefaultLease/2 {
+		t.Errorf("Peek beside it: %+v and %v, want a refusal until the end of a lease of %v", d, err, DefaultLease)
+	}
+	if err := held.Cancel(t.Context()); err != nil {
+		t.Errorf("Cancel: %v", err)
+	}
+	if d, err := engine.Peek(t.Context(), slots.For("k", 3)); err != nil || !d.Allowed {
+		t.Errorf("Peek after Cancel: %+v and %v", d, err)
+	}
+}
+
+// Many reservations are renewed by a few goroutines.
+func TestManySlotsAreRenewedWithoutAGoroutineEach(t *testing.T) {
+	server := redistest.Start(t)
+	engine := openFor(t, "redis://"+server.Addr, Options{})
+	const holders = 2000
+	slots := mustRule(t, fmt.Sprint("slots=concurrency ", holders, " lease 3s"))
+	before := runtime.NumGoroutine()
+	held := make([]*weir.Reservation, holders)
+	for i := range held {
+		r, err := engine.Reserve(t.Context(), slots.For(fmt.Sprint(i%10), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[i] = r
+	}
+	calls := engine.Stats().Calls
+	goOn(4500 * time.Millisecond)
+	if more := runtime.NumGoroutine() - before; more > 20 {
+		t.Errorf("%d reservations have %d goroutines", holders, more)
+	}
+	for i, r := range held {
+		select {
+		case <-r.Lost():
+			t.Fatalf("reservation %d lost its slot", i)
+		default:
+		}
+	}
+	if renewals := engine.Stats().Calls - calls; renewals == 0 || renewals > 5*holders/16 {
+		t.Errorf("%d calls renewed %d slots within 4.5 s, want them to share calls", renewals, holders)
+	}
+	if s := engine.Stats(); s.Held != holders {
+		t.Errorf("%+v, want %d held", s, holders)
+	}
+}
