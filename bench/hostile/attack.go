@@ -31,13 +31,17 @@ func attackNames() (names []string) {
 	return names
 }
 
-// preyRules are the rules that only attackers use.
-var preyRules = []string{
-	"prey=token bucket 100/s burst 100",
-	"pipe=token bucket 1/12h burst 9007199254740992",
-	"held=concurrency 3",
-	"leased=concurrency 3 lease 2s",
+// preyRules returns the rules that only attackers use.
+func preyRules(engine string) []string {
+	pipe := "pipe=token bucket 1/12h burst 9007199254740992"
+	if engine == onRedis {
+		pipe = "pipe=fixed window 1000000000/365d"
+	}
+	return []string{"prey=token bucket 100/s burst 100", pipe, "held=concurrency 3", "leased=concurrency 3 lease 2s"}
 }
+
+// memoryOnly are the attacks on the state of the memory engine and on its clock.
+var memoryOnly = []string{"clock", "second", "killed", "flips"}
 
 // attacker runs one turn of an attack.
 type attacker struct {
@@ -85,9 +89,10 @@ func (d *deck) over() {
 func (w *world) startAttacks(ctx context.Context, attackers *sync.WaitGroup) <-chan struct{} {
 	d := &deck{random: rand.New(rand.NewPCG(w.seed, 0)), turns: make(chan struct{})}
 	for _, a := range attacks {
-		if len(w.only) == 0 || slices.Contains(w.only, a.name) {
-			d.all = append(d.all, a)
+		if len(w.only) > 0 && !slices.Contains(w.only, a.name) || w.engine == onRedis && slices.Contains(memoryOnly, a.name) {
+			continue
 		}
+		d.all = append(d.all, a)
 	}
 	d.missed = len(d.all)
 	for lane := range w.lanes {

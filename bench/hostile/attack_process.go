@@ -9,6 +9,7 @@ import (
 
 var processAttacks = []attack{
 	{"signals", "SIGHUP and SIGUSR1, again and again", (*attacker).signals},
+	{"clock", "a wall clock that jumps ahead and is set back", (*attacker).clock},
 	{"log", "a log that nobody reads", (*attacker).stallLog},
 	{"second", "a second daemon on the state file", (*attacker).second},
 	{"restart", "a restart in which the next daemon starts before the last one stops", (*attacker).restart},
@@ -24,6 +25,25 @@ func (a *attacker) signals() {
 			a.did("signals", 1)
 		}
 		a.wait(time.Duration(a.between(1, 300)) * time.Millisecond)
+	}
+}
+
+// clock sets the daemon's wall clock ahead, and back at the end.
+func (a *attacker) clock() {
+	if !a.stepped.TryLock() { // another attack has set it
+		return
+	}
+	defer a.stepped.Unlock()
+	defer func() { _ = a.wall.set(a.now(), 0) }()
+	for !a.done() {
+		if err := a.wall.set(a.now(), int64(a.between(1, 4000))*1e6); err != nil {
+			a.fatal(err)
+			return
+		}
+		a.did("steps", 1)
+		a.wait(time.Duration(a.between(100, 5000)) * time.Millisecond)
+		_ = a.wall.set(a.now(), 0)
+		a.wait(time.Duration(a.between(100, 5000)) * time.Millisecond)
 	}
 }
 

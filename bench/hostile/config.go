@@ -13,10 +13,30 @@ type config struct {
 	seed     uint64
 	lanes    int
 	late     time.Duration
+	engine   string   // of the attacked daemon: memory or redis
 	weir     string   // the program to attack; if empty, the run builds one
 	only     []string // the attacks to run; empty means all
 	fault    fault
 	progress func(line string) // nil means silent
+}
+
+// The engines of the attacked daemon. A run on both gives Redis a quarter of the time.
+const (
+	onMemory = "memory"
+	onRedis  = "redis"
+	onBoth   = "both"
+)
+
+// parts returns the runs on one engine each.
+func (c *config) parts() []config {
+	if c.engine != onBoth {
+		return []config{*c}
+	}
+	memory, redis := *c, *c
+	memory.engine, redis.engine = onMemory, onRedis
+	redis.duration = max(c.duration/4, 1)
+	memory.duration = max(c.duration-redis.duration, 1)
+	return []config{memory, redis}
 }
 
 // fault is a deliberate fault, which the run must detect.
@@ -45,6 +65,8 @@ func (c *config) validate() error {
 		return fmt.Errorf("-duration %v is not positive", c.duration)
 	case c.lanes < 1 || c.lanes > 64:
 		return fmt.Errorf("-lanes %d is not 1 to 64", c.lanes)
+	case c.engine != onMemory && c.engine != onRedis && c.engine != onBoth:
+		return fmt.Errorf("-engine %q is not memory, redis or both", c.engine)
 	case c.late <= 0:
 		return fmt.Errorf("-late %v is not positive", c.late)
 	case c.fault != noFault && !slices.Contains(faults, c.fault):
@@ -60,7 +82,7 @@ func (c *config) validate() error {
 
 // command returns the command line that repeats the run.
 func (c *config) command() string {
-	text := fmt.Sprintf("go run ./bench/hostile -duration %v -seed %d -lanes %d -late %v", c.duration, c.seed, c.lanes, c.late)
+	text := fmt.Sprintf("go run ./bench/hostile -duration %v -seed %d -lanes %d -late %v -engine %s", c.duration, c.seed, c.lanes, c.late, c.engine)
 	if len(c.only) > 0 {
 		text += " -only " + strings.Join(c.only, ",")
 	}

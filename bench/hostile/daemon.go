@@ -23,6 +23,9 @@ const (
 	lockPatience = 10 * time.Second
 )
 
+// clockName is the file in a daemon's folder that sets its wall clock.
+const clockName = "clock"
+
 // daemon is one run of weir serve.
 type daemon struct {
 	number   int
@@ -37,10 +40,14 @@ type daemon struct {
 	sent, answered atomic.Int64
 }
 
-// buildDaemon builds weir from the current checkout.
+// buildDaemon builds weir from the current checkout, with a wall clock that can be set.
 func buildDaemon(folder string) (string, error) {
 	path := filepath.Join(folder, "weir")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/weirflow/weir/cmd/weir").CombinedOutput(); err != nil {
+	overlay, err := clockOverlay(folder)
+	if err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", path, "github.com/weirflow/weir/cmd/weir").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build the daemon: %w\n%s", err, out)
 	}
 	return path, nil
@@ -66,6 +73,7 @@ func launch(program, folder string, flags ...string) (*daemon, error) {
 	}
 	d.cmd = exec.Command(program, append([]string{"serve"}, flags...)...)
 	d.cmd.Dir = folder
+	d.cmd.Env = append(os.Environ(), clockVariable+"="+filepath.Join(folder, clockName))
 	d.cmd.Stderr = d.log.daemon
 	d.cmd.Stdout, err = os.Create(d.banner())
 	if err != nil {

@@ -15,23 +15,23 @@ type subject struct {
 	rule, limit string
 	clients     int
 	most        int64 // largest cost of a request
-	watch       func() watch
+	watch       func(rounding int64) watch
 }
 
 // subjects are rules at odd rates, and one with two limits.
 var subjects = []subject{
-	{"third", "token bucket 3/s burst 3", 2, 2, func() watch { return newBucketWatch(3, 1e9, 3) }},
-	{"seventh", "token bucket 7/m burst 7", 2, 2, func() watch { return newBucketWatch(7, 60e9, 7) }},
-	{"fast", "token bucket 333/s burst 50", 3, 30, func() watch { return newBucketWatch(333, 1e9, 50) }},
-	{"window", "fixed window 40/3s", 2, 3, func() watch { return &windowWatch{count: 40, period: 3e9} }},
-	{"log", "sliding log 29/2s", 2, 2, func() watch { return &logWatch{count: 29, period: 2e9} }},
-	{"two", "token bucket 7/s burst 20 and fixed window 300/1m", 2, 3, func() watch {
+	{"third", "token bucket 3/s burst 3", 2, 2, func(r int64) watch { return newBucketWatch(3, 1e9, 3, r) }},
+	{"seventh", "token bucket 7/m burst 7", 2, 2, func(r int64) watch { return newBucketWatch(7, 60e9, 7, r) }},
+	{"fast", "token bucket 333/s burst 50", 3, 30, func(r int64) watch { return newBucketWatch(333, 1e9, 50, r) }},
+	{"window", "fixed window 40/3s", 2, 3, func(int64) watch { return &windowWatch{count: 40, period: 3e9} }},
+	{"log", "sliding log 29/2s", 2, 2, func(int64) watch { return &logWatch{count: 29, period: 2e9} }},
+	{"two", "token bucket 7/s burst 20 and fixed window 300/1m", 2, 3, func(int64) watch {
 		return watches{&boundWatch{bound{count: 7, period: 1e9, burst: 20}}, &logWatch{count: 2 * 300, period: 60e9}}
 	}},
 }
 
-func honestRules() []string {
-	rules := []string{ledgerRules, creditRule, slotRule, poolRule}
+func honestRules(engine string) []string {
+	rules := append(ledgerRules(engine), slotRule, poolRule)
 	for _, s := range subjects {
 		rules = append(rules, s.rule+"="+s.limit)
 	}
@@ -51,7 +51,7 @@ func (w *world) startHonest(ctx context.Context, clients *sync.WaitGroup) {
 	}
 	for _, s := range subjects {
 		for i := range s.clients {
-			f := &follower{subject: s, key: fmt.Sprintf("honest %d", i), watch: s.watch()}
+			f := &follower{subject: s, key: fmt.Sprintf("honest %d", i), watch: s.watch(w.rounding())}
 			start(f.step)
 		}
 	}
@@ -76,6 +76,7 @@ type worker struct {
 	http   client
 	idle   client
 	last   *daemon
+	before int64 // when the last request that was answered was sent
 }
 
 func (k *worker) work(ctx context.Context, step func(*worker)) {
@@ -111,7 +112,11 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 			}
 			return k.read(e, d, r)
 		}
-		if w.last.Load() || !k.mayAskAgain(d, path, r) {
+		if w.last.Load() { // the honest clients have ended; an attack asks
+			w.report.honest("requests", -1)
+			return e, false
+		}
+		if !k.mayAskAgain(d, path, r) {
 			return e, false
 		}
 		if path == takePath {
@@ -187,6 +192,8 @@ func (k *worker) read(e exchange, d *daemon, r reply) (exchange, bool) {
 		e.loose = restartLoose
 	}
 	k.last = d
+	e.loose += k.world.wall.loose(k.before, e.received)
+	k.before = e.sent
 	what := "refused"
 	if e.answer.Allowed {
 		what = "admitted"

@@ -38,21 +38,34 @@ func runTests(m *testing.M) int {
 // shortly returns a run short enough for a test. It allows for a late, busy machine.
 func shortly(t *testing.T, f fault, only ...string) config {
 	t.Helper()
-	return config{weir: program, duration: time.Second, seed: uint64(time.Now().UnixNano()), lanes: 6, late: 20 * time.Second, fault: f, only: only,
+	return config{weir: program, engine: onMemory, duration: time.Second, seed: uint64(time.Now().UnixNano()), lanes: 6, late: 20 * time.Second, fault: f, only: only,
 		progress: func(line string) { t.Log(line) }}
 }
 
 func TestHonestClientsNoticeNoAttack(t *testing.T) {
-	c := shortly(t, noFault)
+	for _, engine := range []string{onMemory, onRedis} {
+		t.Run(engine, func(t *testing.T) {
+			c := shortly(t, noFault)
+			c.engine = engine
+			noticeNothing(t, c)
+		})
+	}
+}
+
+func noticeNothing(t *testing.T, c config) {
 	r, err := hostile(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := len(attacks)
+	if c.engine == onRedis {
+		all -= len(memoryOnly)
+	}
 	for _, v := range r.Violations {
 		t.Errorf("%s: %s (%d times)", v.Promise, v.First, v.Times)
 	}
-	if len(r.Attacks) != len(attacks) || r.Restarts == 0 || r.Honest["audits"] == 0 || r.Honest["admitted"] == 0 || r.Honest["refused"] == 0 {
-		t.Errorf("the run left something out: %d of %d attacks, %d restarts, honest requests: %v", len(r.Attacks), len(attacks), r.Restarts, r.Honest)
+	if len(r.Attacks) != all || r.Restarts == 0 || r.Honest["audits"] == 0 || r.Honest["admitted"] == 0 || r.Honest["refused"] == 0 {
+		t.Errorf("the run left something out: %d of %d attacks, %d restarts, honest requests: %v", len(r.Attacks), all, r.Restarts, r.Honest)
 	}
 	if t.Failed() {
 		t.Log("repeat with:", c.command())
@@ -114,8 +127,9 @@ func TestAViolationIsCodeOneAndAMisuseCodeTwo(t *testing.T) {
 		code      int
 		out, errs string
 	}{
-		{"-duration 500ms -only junk -late 20s -lanes 1 --json -break late", 1, `"violations": [`, "repeat with: go run ./bench/hostile -duration 500ms"},
+		{"-duration 500ms -engine memory -only junk -late 20s -lanes 1 --json -break late", 1, `"violations": [`, "repeat with: go run ./bench/hostile -duration 500ms"},
 		{"-duration -1s", 2, "", "-duration -1s is not positive"},
+		{"-engine paper", 2, "", `-engine "paper" is not memory, redis or both`},
 		{"-only nothing", 2, "", `-only "nothing": no attack has that name`},
 		{"-break everything", 2, "", "nothing of that name can be broken"},
 	} {

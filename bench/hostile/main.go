@@ -1,10 +1,10 @@
 // Command hostile attacks a weir daemon that serves honest clients, and checks that the honest clients notice
 // nothing.
 //
-// It builds the daemon from the checkout and starts it with a state file and a log pipe. Several attacks run at once:
-// silent, slow and vanishing clients, thousands of connections, floods of keys and slots, foreign hosts, signals, a
-// stalled log, a second daemon on the state file, overlapping restarts, and bit flips in copies of the state. A seed
-// determines all choices. The run is bounded and stays on the loopback interface. Honest clients meanwhile record
+// It builds the daemon from the checkout and starts it with a state file and a log pipe, and for the last quarter of
+// the time on a Redis server instead. Several attacks run at once: silent, slow and vanishing clients, thousands of
+// connections, floods of keys and slots, foreign hosts, signals, a stalled log, a wall clock that jumps, a second
+// daemon on the state file, overlapping restarts, and bit flips in copies of the state. A seed determines all choices. The run is bounded and stays on the loopback interface. Honest clients meanwhile record
 // every answer. These are violations:
 //
 //   - a request of an honest client has no answer, or was counted twice or not at all,
@@ -18,6 +18,7 @@
 //
 //	go run ./bench/hostile                         thirty minutes
 //	go run ./bench/hostile -duration 20s -seed 7   repeat the attacks and requests of seed 7
+//	go run ./bench/hostile -engine memory          without Redis
 //	go run ./bench/hostile -only silent,storm      only these attacks
 //	go run ./bench/hostile -break twice            check that it detects a fault
 //	go run ./bench/hostile -repro                  a table of known faults on this build
@@ -25,7 +26,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -61,36 +61,34 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		return printRepro(ctx, c, out, errs)
 	}
 	c.progress = func(line string) { fmt.Fprintln(errs, line) }
-	r, err := hostile(ctx, c)
-	if err != nil {
-		fmt.Fprintln(errs, "hostile:", err)
-		return 2
+	code := 0
+	for _, part := range c.parts() {
+		r, err := hostile(ctx, part)
+		if err != nil {
+			fmt.Fprintln(errs, "hostile:", err)
+			return 2
+		}
+		r.write(out, mode.json)
+		if len(r.Violations) > 0 {
+			fmt.Fprintln(errs, "hostile: repeat with:", part.command())
+			code = 1
+		}
 	}
-	if mode.json {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(r)
-	} else {
-		r.print(out)
-	}
-	if len(r.Violations) > 0 {
-		fmt.Fprintln(errs, "hostile: repeat with:", c.command())
-		return 1
-	}
-	return 0
+	return code
 }
 
 // modes select what the program does and how it prints the result.
 type modes struct{ json, repro bool }
 
 func parse(args []string, errs io.Writer) (config, modes, error) {
-	c, m, only := config{lanes: 4}, modes{}, ""
+	c, m, only := config{lanes: 4, engine: onBoth}, modes{}, ""
 	flags := flag.NewFlagSet("hostile", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	flags.DurationVar(&c.duration, "duration", 30*time.Minute, "length of the run; it continues until every attack has had a turn")
 	flags.Uint64Var(&c.seed, "seed", rand.Uint64(), "seed of the attacks and honest requests; random by default")
 	flags.IntVar(&c.lanes, "lanes", c.lanes, "number of concurrent attacks")
 	flags.DurationVar(&c.late, "late", time.Second, "how much later than an idle handler the daemon may answer an honest client")
+	flags.StringVar(&c.engine, "engine", c.engine, "engine of the daemon: `memory, redis or both`, where Redis has the last quarter of the time")
 	flags.StringVar(&c.weir, "weir", "", "attack this `program` instead of one built from the checkout")
 	flags.StringVar(&only, "only", "", "run only these `attacks`: "+strings.Join(attackNames(), ", "))
 	flags.StringVar((*string)(&c.fault), "break", "", "commit this fault deliberately: "+strings.Join(faultNames(), ", "))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -146,6 +147,17 @@ func timesOf(all []time.Duration) times {
 	slices.Sort(all)
 	at := func(q float64) time.Duration { return all[int(q*float64(len(all)-1))] }
 	return times{Median: at(0.5), P99: at(0.99), P9999: at(0.9999), Most: all[len(all)-1]}
+}
+
+// write writes the report as text or JSON.
+func (r *report) write(out io.Writer, asJSON bool) {
+	if !asJSON {
+		r.print(out)
+		return
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(r)
 }
 
 // print writes the report as text.

@@ -68,7 +68,7 @@ func (p *prober) grace(first, rest string) string {
 
 // busyStop stops a daemon while clients use open connections.
 func (p *prober) busyStop(drain string) string {
-	file, rule := p.file(), creditRule
+	file, rule := p.file(), ledgerRules(onMemory)[1]
 	d := p.daemon("--state", file, "--drain", drain, "--rule", rule)
 	var yes, lost, others atomic.Int64
 	var all sync.WaitGroup

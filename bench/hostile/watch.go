@@ -9,7 +9,7 @@ type exchange struct {
 	cost           int64
 	answer         answer
 	// loose is the additional uncertainty of the daemon's clock since the last exchange, in nanoseconds. A restart
-	// brings another process's clock.
+	// brings another process's clock, and the wall clock may have been set.
 	loose int64
 }
 
@@ -29,14 +29,25 @@ type bucketWatch struct {
 	full                 int64 // time until full, at the last answer
 	sent, received       int64 // of the last answer
 	open                 int64 // units of requests without an answer since then
+	rounding             int64 // bounds the difference of two durations that were rounded up
 	bound                bound
 }
 
-// rounding bounds the difference of two durations that were rounded up.
-const rounding = 2
+// The bounds on the difference of two durations that an engine rounded up: to nanoseconds, or to microseconds.
+const (
+	memoryRounding = 2
+	redisRounding  = 4000
+)
 
-func newBucketWatch(count, period, burst int64) *bucketWatch {
-	return &bucketWatch{count: count, period: period, burst: burst, bound: bound{count: count, period: period, burst: burst}}
+func (w *world) rounding() int64 {
+	if w.engine == onRedis {
+		return redisRounding
+	}
+	return memoryRounding
+}
+
+func newBucketWatch(count, period, burst, rounding int64) *bucketWatch {
+	return &bucketWatch{count: count, period: period, burst: burst, rounding: rounding, bound: bound{count: count, period: period, burst: burst}}
 }
 
 // time returns the time in which units refill.
@@ -45,6 +56,7 @@ func (b *bucketWatch) time(units int64) int64 { return units * b.period / b.coun
 func (b *bucketWatch) missed(e exchange) { b.open += e.cost }
 
 func (b *bucketWatch) check(e exchange) error {
+	b.bound.loose += e.loose
 	a := e.answer
 	before := a.ResetAfter
 	if a.Allowed {
@@ -59,15 +71,15 @@ func (b *bucketWatch) check(e exchange) error {
 	after := before + b.time(e.cost) // time until full if the cost was taken
 	room := b.time(b.burst)
 	switch {
-	case before < least-rounding:
+	case before < least-b.rounding:
 		return fmt.Errorf("the bucket lacks %d ns, and at least %d ns follow from the answer before: something that was admitted was not counted", before, least)
-	case before > most+rounding:
+	case before > most+b.rounding:
 		return fmt.Errorf("the bucket lacks %d ns, and at most %d ns follow from the answer before: the daemon counted a cost twice, or one that no client sent", before, most)
-	case a.Allowed && after > room+rounding:
+	case a.Allowed && after > room+b.rounding:
 		return fmt.Errorf("%d units were admitted %d ns before there was room for them", e.cost, after-room)
-	case !a.Allowed && after < room-rounding:
+	case !a.Allowed && after < room-b.rounding:
 		return fmt.Errorf("%d units were refused although there was room for them", e.cost)
-	case !a.Allowed && abs(a.RetryAfter-(after-room)) > rounding:
+	case !a.Allowed && abs(a.RetryAfter-(after-room)) > b.rounding:
 		return fmt.Errorf("a refusal tells to come back after %d ns, and there is room after %d ns", a.RetryAfter, after-room)
 	case a.Allowed:
 		return b.bound.admit(e)
@@ -84,14 +96,15 @@ type bound struct {
 	units                int64 // admitted in total
 	least                int64 // the smallest value of units before a request x period - count x its time
 	begun                bool
+	loose                int64 // the additional uncertainty of all exchanges so far
 }
 
 func (b *bound) admit(e exchange) error {
-	if start := b.units*b.period - b.count*e.sent; !b.begun || start < b.least {
+	if start := b.units*b.period - b.count*(e.sent+b.loose); !b.begun || start < b.least {
 		b.least, b.begun = start, true
 	}
 	b.units += e.cost
-	if over := b.units*b.period - b.count*e.received - b.least - b.burst*b.period; over > 0 {
+	if over := b.units*b.period - b.count*(e.received+b.loose) - b.least - b.burst*b.period; over > 0 {
 		return fmt.Errorf("within some window that ends here %d/%d units more were admitted than burst %d and rate %d in %d ns allow", over, b.period, b.burst, b.count, b.period)
 	}
 	return nil
@@ -114,8 +127,8 @@ func (w *windowWatch) check(e exchange) error {
 	if a.Allowed {
 		before += e.cost
 	}
-	same := w.seen && w.ends > 0 && e.sent-w.received-e.loose < w.ends              // possibly the window of the previous answer
-	other := !w.seen || w.ends == 0 || e.received-w.sent+e.loose >= w.ends-rounding // possibly a later window
+	same := w.seen && w.ends > 0 && e.sent-w.received-e.loose < w.ends                   // possibly the window of the previous answer
+	other := !w.seen || w.ends == 0 || e.received-w.sent+e.loose >= w.ends-redisRounding // possibly a later window
 	wrong := !(same && before <= w.left && before >= w.left-w.open || other && before <= w.count && before >= w.count-w.open)
 	left, open := w.left, w.open
 	w.seen, w.left, w.ends, w.sent, w.received, w.open = true, a.Remaining, a.ResetAfter, e.sent, e.received, 0
@@ -141,12 +154,15 @@ type admission struct{ sent, units int64 }
 func (l *logWatch) missed(exchange) {}
 
 func (l *logWatch) check(e exchange) error {
+	for i := range l.admitted {
+		l.admitted[i].sent -= e.loose // for the daemon they may be that much older
+	}
 	if !e.answer.Allowed {
 		return nil
 	}
 	l.admitted = append(l.admitted, admission{e.sent, e.cost})
 	l.units += e.cost
-	for len(l.admitted) > 0 && e.received-l.admitted[0].sent+e.loose >= l.period {
+	for len(l.admitted) > 0 && e.received-l.admitted[0].sent >= l.period {
 		l.units -= l.admitted[0].units
 		l.admitted = l.admitted[1:]
 	}
@@ -162,6 +178,7 @@ type boundWatch struct{ bound }
 func (*boundWatch) missed(exchange) {}
 
 func (b *boundWatch) check(e exchange) error {
+	b.loose += e.loose
 	if !e.answer.Allowed {
 		return nil
 	}

@@ -29,7 +29,7 @@ func TestABucketsAnswersFollowFromOneAnother(t *testing.T) {
 		"admitted without room":          {exchangeAt(2e6, 2, answer{Allowed: true, ResetAfter: 4*third - 2e6}), 0, "before there was room"},
 		"sent to come back too late":     {exchangeAt(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "to come back"},
 	} {
-		b := newBucketWatch(3, 1e9, 3)
+		b := newBucketWatch(3, 1e9, 3, memoryRounding)
 		if err := b.check(first); err != nil {
 			t.Fatalf("%s: the first answer: %v", name, err)
 		}

@@ -22,7 +22,9 @@ type world struct {
 	program string
 	idle    *idleHandler
 	current atomic.Pointer[daemon] // the daemon that honest clients use
+	redis   *redisServer           // nil for the memory engine
 	ledger  *ledger
+	wall    wallClock
 	pool    pool
 	// held counts the connections of attacks other than crowds.
 	held atomic.Int64
@@ -33,6 +35,8 @@ type world struct {
 	last atomic.Bool
 	// fatal ends the run when later results would mean nothing.
 	fatal context.CancelCauseFunc
+	// stepped is held by the attack that sets the wall clock.
+	stepped sync.Mutex
 	// state is held by attacks that need the daemon and its file to themselves.
 	state sync.Mutex
 }
@@ -80,6 +84,7 @@ func hostile(ctx context.Context, c config) (*report, error) {
 	defer func() { _ = os.RemoveAll(folder) }()
 	w := &world{config: c, report: newReport(), folder: folder, program: c.weir, ledger: newLedger()}
 	w.report.Commit, w.report.Command = commit(), c.command()
+	w.wall.file = filepath.Join(folder, clockName)
 	if w.program == "" {
 		if w.program, err = buildDaemon(folder); err != nil {
 			return nil, err
@@ -92,6 +97,12 @@ func hostile(ctx context.Context, c config) (*report, error) {
 		return nil, err
 	}
 	defer w.idle.stop()
+	if w.engine == onRedis {
+		if w.redis, err = startRedis(folder); err != nil {
+			return nil, err
+		}
+		defer w.redis.stop()
+	}
 	d, err := startDaemon(w.program, folder, patience, w.flags()...)
 	if err != nil {
 		return nil, err
@@ -106,11 +117,13 @@ func hostile(ctx context.Context, c config) (*report, error) {
 
 // flags returns the flags of the attacked daemon.
 func (w *world) flags() []string {
-	flags := []string{
-		"--http", "127.0.0.1:0", "--state", filepath.Join(w.folder, "state"), "--state-every", "1s",
-		"--drain", drain.String(), "--grace", grace.String(), "--max-keys", fmt.Sprint(mostKeys),
+	flags := []string{"--http", "127.0.0.1:0", "--drain", drain.String(), "--grace", grace.String()}
+	if w.redis != nil {
+		flags = append(flags, "--engine", "redis://"+w.redis.address)
+	} else {
+		flags = append(flags, "--state", filepath.Join(w.folder, "state"), "--state-every", "1s", "--max-keys", fmt.Sprint(mostKeys))
 	}
-	for _, rule := range append(honestRules(), preyRules...) {
+	for _, rule := range append(honestRules(w.engine), preyRules(w.engine)...) {
 		flags = append(flags, "--rule", rule)
 	}
 	return flags
