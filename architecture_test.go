@@ -21,18 +21,18 @@ const modulePath = "github.com/weirflow/weir"
 // reasons gives the reason for each import path.
 type reasons map[string]string
 
-// packageRule is what one package may import besides the standard library.
-// Import paths of ours are relative to the root, which is ".".
+// packageRule lists the imports of one package besides the standard library. Import paths of ours are relative to the
+// root, which is ".".
 type packageRule struct {
 	imports     reasons // in its own code, and so in its tests
 	testImports reasons // in its tests alone
 }
 
-// packageRules lists every package of the project, also those on their way.
+// packageRules lists every package of the project.
 var packageRules = map[string]packageRule{
 	".": {
 		imports: reasons{
-			"internal/algorithm": "limits compile to the four functions, and verbs call what is made of them",
+			"internal/algorithm": "limits compile to the four functions, and verbs decide with them",
 			"internal/clock":     "every verb reads the time once",
 			"internal/line":      "callers of Limiter and Keyed wait in it",
 			"internal/memory":    "Memory is its face",
@@ -41,7 +41,7 @@ var packageRules = map[string]packageRule{
 			"internal/word":      "Limiter and Keyed decide on words without a lock",
 		},
 		testImports: reasons{
-			"limittest": "the memory engine proves itself with the suite that every engine runs",
+			"limittest": "the suite tests the memory engine, like every engine",
 			"simulate":  "a limit that is registered can be replayed",
 		},
 	},
@@ -55,7 +55,7 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/memory": {
 		imports: reasons{
-			"internal/algorithm": "it decides with the verbs made of the four functions",
+			"internal/algorithm": "it decides with the verbs of decide.go",
 			"internal/clock":     "every verb reads the time once",
 			"internal/rule":      "requests are of compiled rules",
 			"internal/table":     "hashes of keys, and a directory of its cells",
@@ -76,10 +76,10 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/table": {},
 	"pace": {
-		imports: reasons{".": "calls and streams wait their turn on its limiters"},
+		imports: reasons{".": "calls and streams wait for turns of its limiters"},
 	},
 	"httplimit": {
-		imports: reasons{".": "requests take what rules say from its engines"},
+		imports: reasons{".": "its engines decide on requests under its rules"},
 		testImports: reasons{
 			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
 			"internal/gatewaytest":    "real proxies pass the address of a client on",
@@ -113,7 +113,7 @@ var packageRules = map[string]packageRule{
 		},
 		testImports: reasons{
 			"httplimit":          "two web servers share a limit",
-			"limittest":          "every engine proves itself with the suite",
+			"limittest":          "the suite tests every engine",
 			"internal/redistest": "tests ask real servers",
 			"pace":               "callers of several processes wait for one limit",
 		},
@@ -166,7 +166,7 @@ var packageRules = map[string]packageRule{
 		},
 	},
 	"cmd/weir/internal/filter": {
-		imports: reasons{".": "a filter lets go what the library admits"},
+		imports: reasons{".": "a filter writes the lines that the library admits"},
 	},
 	"cmd/weir/internal/api": {
 		imports: reasons{
@@ -180,7 +180,7 @@ var packageRules = map[string]packageRule{
 			"bench/internal/peers":    "it chooses the peers",
 			"bench/internal/workload": "it chooses the mixes",
 			"bench/internal/measure":  "it runs them",
-			"bench/internal/report":   "it writes what came of it",
+			"bench/internal/report":   "it writes the results",
 		},
 	},
 	"bench/hostile": {
@@ -192,7 +192,7 @@ var packageRules = map[string]packageRule{
 	"bench/histories": {
 		testImports: reasons{
 			".":                                 "whose histories are judged",
-			"github.com/anishathalye/porcupine": "it looks for an order that a model allows",
+			"github.com/anishathalye/porcupine": "it searches for an order that a model allows",
 		},
 	},
 	"bench/middleware": {
@@ -228,7 +228,7 @@ var packageRules = map[string]packageRule{
 		},
 	},
 	"bench/soak": {
-		imports: reasons{".": "its memory engine is driven, and compared with what is known apart from it"},
+		imports: reasons{".": "it drives the memory engine and keeps its own accounts"},
 	},
 	"bench/internal/peers": {
 		imports: reasons{
@@ -255,7 +255,7 @@ var packageRules = map[string]packageRule{
 		imports: reasons{
 			".":                       "how long its callers wait is measured",
 			"bench/internal/peers":    "they are measured",
-			"bench/internal/workload": "they are asked with it",
+			"bench/internal/workload": "they are asked for its keys",
 			"go.uber.org/ratelimit":   "how long its callers wait is measured",
 			"golang.org/x/time/rate":  "how long its callers wait is measured",
 		},
@@ -273,8 +273,8 @@ var packageRules = map[string]packageRule{
 	},
 }
 
-// forbidden are packages of the standard library that only some may import.
-// Tests may import all of them. A pattern that ends in a slash covers all below.
+// forbidden lists packages of the standard library that only some packages may import. Tests may import all of them.
+// A pattern that ends in a slash covers everything below.
 var forbidden = []struct {
 	path   string
 	why    string
@@ -303,7 +303,7 @@ var forbidden = []struct {
 		"internal/testprocess": "it starts the programs of tests",
 	}},
 	{"log", "a library does not log; the program uses log/slog", reasons{}},
-	{"log/slog", "a library does not log", reasons{"httplimit": "likely mistakes in the configuration are told once, where no caller can be given an error", ".": "an option of the memory engine is a logger", "internal/memory": "it tells a given logger that keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"log/slog", "a library does not log", reasons{"httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
 		"pace":                    "callers of several processes spread their questions",
@@ -343,11 +343,11 @@ var forbidden = []struct {
 		"internal/gatewaytest":    "it is for tests only",
 		"internal/testprocess":    "it is for tests only",
 	}},
-	{"unsafe", "what is worth it says why", reasons{"internal/memory": "the address of a stack, as a number, tells goroutines apart that count"}},
+	{"unsafe", "a package that needs it says why", reasons{"internal/memory": "the address of a stack, as a number, distinguishes the goroutines that count"}},
 }
 
-// pure are the only standard packages that internal/algorithm may import: no
-// clock, lock, context, logger or I/O can come in.
+// pure lists the only standard packages that internal/algorithm may import, so that no clock, lock, context, logger
+// or I/O comes in.
 var pure = reasons{
 	"cmp":       "the order of leases",
 	"math":      "constants of the integer types",
@@ -365,7 +365,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	}
 }
 
-// Engines by strangers cannot import internal packages, so ours does not either.
+// Engines in other projects cannot import internal packages, so ours does not either.
 func TestTheRedisEngineNeedsNothingInternal(t *testing.T) {
 	for name := range packageRules["redislimit"].imports {
 		if strings.Contains(name+"/", "internal/") {
@@ -443,7 +443,7 @@ func TestBrokenArchitectureIsNoticed(t *testing.T) {
 	}
 }
 
-// goFile is what the rule needs to know of a source file.
+// goFile is the part of a source file that the rules need.
 type goFile struct {
 	path    string
 	pkg     string // folder relative to the root, "." for the root
@@ -451,8 +451,7 @@ type goFile struct {
 	imports []string
 }
 
-// goFiles reads the imports of every Go file of the project, whatever it is
-// built for.
+// goFiles reads the imports of every Go file of the project, whatever system it is built for.
 func goFiles(t *testing.T) (files []goFile) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -491,7 +490,7 @@ func isStandard(path string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// relative is an import path of ours seen from the root, and any other as it is.
+// relative returns an import path of ours as seen from the root, and any other path unchanged.
 func relative(path string) string {
 	if path == modulePath {
 		return "."

@@ -12,8 +12,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// BenchmarkMemoryTake is a decision of the memory engine: admitted and refused,
-// on one key and on many, by one goroutine and by one on each core.
+// BenchmarkMemoryTake measures a decision of the memory engine: admitted and refused, on one key and on many, by one
+// goroutine and by one on each core.
 func BenchmarkMemoryTake(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -59,7 +59,7 @@ func BenchmarkMemoryTake(b *testing.B) {
 	}
 }
 
-// takeBench is an engine that knows all its keys.
+// takeBench is an engine in which all keys are known.
 type takeBench struct {
 	engine *weir.Memory
 	rule   *weir.Rule
@@ -76,7 +76,7 @@ func newTakeBench(b *testing.B, limit weir.Limit, keys int) *takeBench {
 	return t
 }
 
-// next takes one of each key in turn, from the i-th on.
+// next takes one unit of each key in turn, from the i-th key on.
 func (t *takeBench) next(i int) func() {
 	ctx := context.Background()
 	return func() {
@@ -87,8 +87,7 @@ func (t *takeBench) next(i int) func() {
 	}
 }
 
-// BenchmarkMemoryTakeNeverSeen is a decision on a key that the engine has not
-// seen: it grows all the time.
+// BenchmarkMemoryTakeNeverSeen measures a decision on a new key, so that the engine grows all the time.
 func BenchmarkMemoryTakeNeverSeen(b *testing.B) {
 	for _, limit := range []weir.Limit{weir.TokenBucket{Rate: weir.PerDay(9)}, weir.SlidingLog{Rate: weir.PerDay(9)}} {
 		b.Run(limit.String(), func(b *testing.B) {

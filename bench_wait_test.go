@@ -82,8 +82,7 @@ func BenchmarkSustainedWaiters(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "releases/s")
 }
 
-// BenchmarkWakeUpLateness measures how long after its due instant a single
-// caller at 1,000/s goes on.
+// BenchmarkWakeUpLateness measures how long after its due instant a single caller at 1,000/s returns.
 func BenchmarkWakeUpLateness(b *testing.B) {
 	lim := mustNew(b, weir.TokenBucket{Rate: weir.PerSecond(1000), Burst: 1})
 	lim.Allow()

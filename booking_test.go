@@ -22,7 +22,7 @@ var bookable = []weir.Limit{
 	weir.WarmUp{Rate: weir.PerSecond(3), Over: 4 * time.Second},
 }
 
-// answers are the limiter's answers to every small cost, now and later.
+// answers returns the limiter's answers to every small cost, now and later.
 func answers(lim *weir.Limiter) string {
 	now, text := time.Now(), ""
 	for _, after := range []time.Duration{0, 1, time.Second, 3 * time.Second, 7 * time.Second, 20 * time.Second, time.Minute} {
@@ -42,8 +42,7 @@ func mustReserve(t *testing.T, lim *weir.Limiter, n int64) *weir.Reservation {
 	return b
 }
 
-// usedBefore is a limiter with a random past, so far spent that a booking has
-// to wait.
+// usedBefore returns a limiter with a random past that has spent so much that a booking has to wait.
 func usedBefore(t *testing.T, r *rand.Rand, limit weir.Limit) *weir.Limiter {
 	lim := mustNew(t, limit)
 	for range r.IntN(5) {
@@ -101,7 +100,7 @@ func TestOlderBookingGivesNothingBackWhileAnInstantLiesAhead(t *testing.T) {
 	}
 }
 
-// Once no instant lies ahead, units come back as by a Record of them.
+// Without a later instant, a booking gives units back like a Record of them.
 func TestBookingWhoseInstantHasComeGivesBackLikeRecord(t *testing.T) {
 	for _, limit := range bookable {
 		for _, actual := range []int64{0, 1, 2, 5} {
@@ -132,7 +131,7 @@ func TestBookingWhoseInstantHasComeGivesBackLikeRecord(t *testing.T) {
 
 func TestNewestBookingSettledForLessKeepsItsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// The third unit in 10s waits for the first two to leave the window.
+		// The third unit in 10s waits until the first two leave the window.
 		lim := mustNew(t, weir.RateGate{Rate: weir.Per(2, 10*time.Second)})
 		lim.Take(1)
 		time.Sleep(5 * time.Second)

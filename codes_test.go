@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// limitErrors are the places of the project's own code where a LimitError is
-// made, and the expression of its Code; empty if it has none.
+// limitErrors returns the places in the project's own code that make a LimitError, with the expression of its Code;
+// the expression is empty if there is none.
 func limitErrors(t *testing.T) map[string]string {
 	t.Helper()
 	made := map[string]string{}
@@ -95,8 +95,7 @@ func TestEveryCodeHasAName(t *testing.T) {
 	}
 }
 
-// What a caller sees has a code too, also after the error was copied to name its
-// rule.
+// Errors that a caller sees have a code, too, even if the error was copied to name its rule.
 func TestRefusedLimitsTellTheirCode(t *testing.T) {
 	_, noFunction := weir.NewKeyedFunc[int](nil, weir.Options{})
 	_, noLimit := weir.New(nil)

@@ -8,8 +8,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// slots is an engine whose clock stands still until it is moved, with a rule of
-// one concurrency limit.
+// slots is an engine with a clock that the test moves, and a rule of one concurrency limit.
 type slots struct {
 	*testing.T
 	engine *weir.Memory
@@ -154,7 +153,7 @@ func TestConcurrencyOutOfBoundsIsRefused(t *testing.T) {
 	}
 }
 
-// wantLimitError fails unless the limit is refused for the one field.
+// wantLimitError fails unless the limit is refused for exactly this field.
 func wantLimitError(t *testing.T, limit interface{ Validate() error }, field string) {
 	t.Helper()
 	var bad *weir.LimitError

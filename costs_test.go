@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// oftenAskedLimits have room for a test's worth of takes.
+// oftenAskedLimits have room for all takes of a test.
 var oftenAskedLimits = []weir.Limit{
 	weir.TokenBucket{Rate: weir.PerHour(1 << 30)},
 	weir.TokenBucket{Rate: weir.PerHour(3), Burst: 1},
@@ -106,7 +106,7 @@ func TestFloodOfDeniedAttemptsCostsNoMemory(t *testing.T) {
 			if denied := flood(300_000); denied != 300_000 {
 				t.Fatalf("%d of 300000 were denied, want all", denied)
 			}
-			// Unbounded it would be 16 bytes an attempt, 4.8 MB.
+			// Without a bound it would be 16 bytes an attempt: 4.8 MB.
 			if grown := heapInUse() - before; grown > 64<<10 {
 				t.Errorf("the heap grew by %d bytes under 300000 denied attempts, want under 64 KiB", grown)
 			}

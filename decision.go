@@ -10,7 +10,7 @@ import (
 // Decision is the answer to a call about one key or several. It describes the key right after the operation, or for
 // Peek the unchanged key.
 type Decision struct {
-	// Allowed reports whether the cost was admitted. After Peek: would be.
+	// Allowed reports whether the cost was admitted, or after Peek whether it would be.
 	Allowed bool
 	// Rule and Key name the binding request. After a refusal, that is the refused request with the longest wait;
 	// otherwise it is the request with the least remaining. A Limiter leaves both empty.

@@ -8,7 +8,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// What the comments of the limits say at their edges, one claim each.
+// These tests check the claims of the limits' comments about edges, one each.
 
 func TestBookedCycleMayUseOneLessThanTwiceItsPermits(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0) // a cycle of 10 s begins

@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// This file holds the documents to the code: examples are compiled, named
-// tests and linked files exist, and nothing of the project is left out.
+// This file checks the documents against the code: their examples compile, the tests and files that they name exist,
+// and they omit nothing.
 
 var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
-// An example in the README is the body of an Example in example_test.go, so that
-// it compiles and prints what it says. scripts/readme.sh runs the complete program.
+// An example in the README is the body of an Example in example_test.go, so that it compiles and prints what the text
+// says. scripts/readme.sh runs the complete program.
 func TestReadmeExamplesAreRunnableExamples(t *testing.T) {
 	bodies := exampleBodies(t)
 	blocks := goBlock.FindAllStringSubmatch(readFile(t, "README.md"), -1)
@@ -34,8 +34,7 @@ func TestReadmeExamplesAreRunnableExamples(t *testing.T) {
 	}
 }
 
-// Code that is printed in another document stands, as it is printed, in a test
-// that is compiled.
+// Code in another document also stands in a test, in the same form, so that it compiles.
 func TestCodeInDocumentsStandsInTests(t *testing.T) {
 	var sources strings.Builder
 	for _, f := range goFiles(t) {
@@ -52,8 +51,8 @@ func TestCodeInDocumentsStandsInTests(t *testing.T) {
 	}
 }
 
-// exampleBodies are the bodies of the Example functions without the tab that
-// they are indented by and without the expected output.
+// exampleBodies returns the bodies of the Example functions without their indentation and without the expected
+// output.
 func exampleBodies(t *testing.T) (bodies []string) {
 	t.Helper()
 	source := readFile(t, "example_test.go")
@@ -110,8 +109,8 @@ func TestContributingListsTheModulesThatExist(t *testing.T) {
 	}
 }
 
-// namedTest is a name in backquotes that can only be that of a test, or, being
-// so long, of a subtest of the conformance suite.
+// namedTest matches a name in backquotes that can only be that of a test or, because of its length, of a subtest of
+// the conformance suite.
 var namedTest = regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Z_][A-Za-z0-9_]*|[A-Z][A-Za-z]{15,})`")
 
 func TestDocumentsNameTestsThatExist(t *testing.T) {
@@ -131,7 +130,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// conflict is what a merge leaves where both sides changed the same lines.
+// conflict matches the marks that a merge leaves where both sides changed the same lines.
 var conflict = regexp.MustCompile(`(?m)^(<{7} |>{7} |={7}$)`)
 
 func TestDocumentsHoldNoMergeConflicts(t *testing.T) {
@@ -158,7 +157,7 @@ func TestDocumentsLinkToFilesThatExist(t *testing.T) {
 	}
 }
 
-// documents are the Markdown files of the project.
+// documents returns the Markdown files of the project.
 func documents(t *testing.T) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -188,7 +187,7 @@ func readFile(t *testing.T, path string) string {
 
 var whereRow = regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`|]+)` \\|$")
 
-// docs/where.md answers each question with one file, which is there.
+// docs/where.md answers each question with one file, which exists.
 func TestTheFilesToChangeExist(t *testing.T) {
 	rows := whereRow.FindAllStringSubmatch(readFile(t, "docs/where.md"), -1)
 	if len(rows) < 10 {

@@ -11,7 +11,7 @@ import (
 // midnight is a boundary of every window whose period divides a day.
 var midnight = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// admitted returns how many of n attempts at one instant a limiter admits.
+// admitted returns the number of admitted attempts out of n at one instant.
 func admitted(limiter *weir.Limiter, at time.Time, n int) (count int) {
 	for range n {
 		if limiter.AllowAt(at, 1) {
@@ -21,8 +21,7 @@ func admitted(limiter *weir.Limiter, at time.Time, n int) (count int) {
 	return count
 }
 
-// Around a boundary a fixed window lets through twice its count, here within
-// two nanoseconds.
+// Around a boundary a fixed window admits twice its count, here within two nanoseconds.
 func ExampleFixedWindow() {
 	limiter, err := weir.New(weir.FixedWindow{Rate: weir.PerMinute(100)})
 	if err != nil {
@@ -36,9 +35,8 @@ func ExampleFixedWindow() {
 	// 100 at the boundary
 }
 
-// A sliding window lets nothing more through at the boundary, and its full
-// count again over the minute that follows: at worst one less than twice the
-// count in a stretch of one period.
+// A sliding window admits nothing more at the boundary, and its full count again in the minute that follows: at most
+// one less than twice the count in any interval of one period.
 func ExampleSlidingWindow() {
 	limiter, err := weir.New(weir.SlidingWindow{Rate: weir.PerMinute(100)})
 	if err != nil {
@@ -56,8 +54,7 @@ func ExampleSlidingWindow() {
 	// 49 at the end of the minute
 }
 
-// A sliding log knows no boundary: never more than its count in any stretch of
-// one period.
+// A sliding log has no boundary: it never admits more than its count in any interval of one period.
 func ExampleSlidingLog() {
 	limiter, err := weir.New(weir.SlidingLog{Rate: weir.PerMinute(100)})
 	if err != nil {
@@ -97,7 +94,7 @@ func Example_changedRate() {
 	// limiter: token bucket 100/s burst 10 - 0 left, the next in 10ms <nil>
 }
 
-// Counts stay counts. Here 60 units were spent under 100 a minute.
+// Counts are kept. Here 60 units were spent under 100 a minute.
 func Example_changedCount() {
 	spent := weir.FixedWindow{Rate: weir.PerMinute(100)}
 	for _, changed := range []weir.FixedWindow{

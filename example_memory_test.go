@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// networkOf is the network that an address shares a budget with when there is no
-// room for it alone: of IPv6 its /64, then its /48, of IPv4 its /24.
+// networkOf returns the network with which an address shares a limit when there is no room for the address alone: the
+// /64 and then the /48 for IPv6, the /24 for IPv4.
 func networkOf(key string) (parent string, ok bool) {
 	if network, err := netip.ParsePrefix(key); err == nil {
 		if network.Bits() != 64 {
@@ -30,8 +30,8 @@ func networkOf(key string) (parent string, ok bool) {
 	return network.String(), err == nil
 }
 
-// An attacker who owns a /64 has 2^64 addresses. With room for one key, they
-// have the budget of that key, and one more together.
+// An attacker who owns a /64 has 2^64 addresses. With room for one key, they get the limit of that key and one more
+// together.
 func ExampleMemoryOptions_parent() {
 	rule, err := weir.NewRule("login", weir.FixedWindow{Rate: weir.PerHour(5)})
 	if err != nil {

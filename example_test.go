@@ -8,8 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// One limiter for one subject. The times are given here so that the output is
-// always the same; Allow and Take read the clock themselves.
+// One limiter for one subject. The example passes the times so that the output is always the same; Allow and Take
+// read the clock themselves.
 func Example_oneLimiter() {
 	limiter, err := weir.New(weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 20})
 	if err != nil {
@@ -76,8 +76,7 @@ func Example_twoLimitsForManyKeys() {
 	// carol refused by tenant for acme - retry in 1m15s
 }
 
-// Some costs are known only afterwards. Reserve what it may cost at most, and
-// settle what it did.
+// Some costs are known only afterwards. Reserve the highest possible cost, and settle the true one.
 func Example_costKnownAfterwards() {
 	tokens, err := weir.NewRule("tokens", weir.TokenBucket{Rate: weir.PerMinute(10_000)})
 	if err != nil {
@@ -106,8 +105,7 @@ func Example_costKnownAfterwards() {
 	// settled: 6873 left <nil>
 }
 
-// Limits have a text form for flags, files and messages, and errors point at
-// the word.
+// Limits have a text form for flags, files and messages. Errors point at the word.
 func ExampleParseLimit() {
 	limit, err := weir.ParseLimit("sliding log 5/10s gap 1s")
 	fmt.Println(limit, err)

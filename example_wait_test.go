@@ -9,8 +9,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// reached is due, or the time since start if that is less. These examples run on
-// the real clock: a busy machine may come late, but nothing may come early.
+// reached returns due, or the time since start if that is less. These examples run on the real clock: on a busy
+// machine callers may be late, but never early.
 func reached(start time.Time, due time.Duration) time.Duration {
 	return min(due, time.Since(start))
 }

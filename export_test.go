@@ -9,8 +9,8 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// Toy is what adding a limit takes: a type, its entry, and its four functions. It
-// admits one unit in any stretch of Rest. RegisterToy adds it for one test.
+// Toy shows all that a new limit needs: a type, its entry, and its four functions. It admits one unit in any interval
+// of Rest. RegisterToy adds it for one test.
 type Toy struct{ Rest time.Duration }
 
 func RegisterToy(t *testing.T) {
@@ -40,7 +40,7 @@ func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting(t.of("rest
 func (Toy) kind() *kind                              { return &toyKind }
 func (l Toy) window() string                         { return durationText(l.Rest) }
 
-// resting is the ns that the toy rests. State: A is when its rest ends.
+// resting is the rest of the toy in ns. State: A is the end of the rest.
 type resting int64
 
 func (r resting) Wait(s algorithm.State, now, _ int64) int64 { return max(s.A-now, 0) }
@@ -73,8 +73,8 @@ func (r resting) RestoreState(numbers []int64) (algorithm.State, bool) {
 	return algorithm.State{A: numbers[0]}, true
 }
 
-// ProblemsOfKinds names what the entries of the registry leave out, and what they
-// say that is not so of the limits that the texts describe.
+// ProblemsOfKinds names what the entries of the registry omit, and what they say that is false for the limits of the
+// texts.
 func ProblemsOfKinds(texts []string) (problems []string) {
 	for _, k := range kinds {
 		problems = append(problems, k.problems(texts)...)
@@ -82,7 +82,7 @@ func ProblemsOfKinds(texts []string) (problems []string) {
 	return problems
 }
 
-// ProblemsWithout is ProblemsOfKinds of the toy without one field of its entry.
+// ProblemsWithout returns the ProblemsOfKinds of the toy without one field of its entry.
 func ProblemsWithout(field string, texts []string) []string {
 	k := toyKind
 	switch field {

@@ -58,7 +58,7 @@ func TestWaitPassesGuavasVectors(t *testing.T) {
 	}
 }
 
-// limit is the scenario's at a rate, if a Rate and a Duration say exactly it.
+// limit returns the scenario's limit at a rate. ok is false if no Rate and Duration express it exactly.
 func (s *guavaLine) limit(perSecond float64) (weir.Limit, bool) {
 	rate, ok := exactRate(perSecond)
 	over := s.WarmUp * 1e3
@@ -76,7 +76,7 @@ func (s *guavaLine) limit(perSecond float64) (weir.Limit, bool) {
 	return limit, limit.Validate() == nil
 }
 
-// exactRate finds count and seconds whose quotient is exactly perSecond.
+// exactRate finds a count and seconds whose quotient is exactly perSecond.
 func exactRate(perSecond float64) (weir.Rate, bool) {
 	for seconds := 1.0; seconds <= 1000; seconds++ {
 		count := math.Round(perSecond * seconds)
@@ -130,7 +130,7 @@ func (s *guavaLine) play(t *testing.T, id string, limit weir.Limit) (ops int) {
 		synctest.Wait()
 		ops++
 	}
-	time.Sleep(time.Duration(math.MaxInt64 / 8)) // until everyone has gone
+	time.Sleep(time.Duration(math.MaxInt64 / 8)) // until all callers have returned
 	synctest.Wait()
 	return ops
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// cappedKeyed holds most keys, and its clock stands at now.
+// cappedKeyed returns a Keyed of at most most keys whose clock stands at now.
 func cappedKeyed(t *testing.T, limit weir.Limit, most int, now *int64) *weir.Keyed[int] {
 	t.Helper()
 	k, err := weir.NewKeyedWith[int](limit, weir.Options{MaxKeys: most, Clock: func() int64 { return *now }})

@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// TestKeyCost measures what a gate per tenant costs, and holds it to the bounds
-// that docs/waiting.md promises: go test -v -run TestKeyCost .
+// TestKeyCost measures the memory of a gate per tenant and holds it to the bounds in docs/waiting.md: go test -v -run
+// TestKeyCost .
 func TestKeyCost(t *testing.T) {
 	for _, limit := range []weir.Limit{
 		weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1},
@@ -27,14 +27,12 @@ func TestKeyCost(t *testing.T) {
 	}
 }
 
-// costOfWaiting is the heap in bytes for a key that is not idle, what is added
-// when one goroutine waits for it, and when a second does. Their stacks are
-// theirs, and not counted.
+// costOfWaiting returns the heap in bytes of a key that is not idle, and the heap added by a first and by a second
+// waiting goroutine. Their stacks do not count.
 func costOfWaiting(t *testing.T, limit weir.Limit) (busy, first, further int64) {
 	const keys = 5000
 	synctest.Test(t, func(t *testing.T) {
-		// The runtime keeps the descriptors of goroutines that have ended. Let it
-		// have them before the count begins.
+		// The runtime keeps the descriptors of ended goroutines. It allocates them before the count begins.
 		for range 2 * keys {
 			go time.Sleep(time.Nanosecond)
 		}
@@ -59,8 +57,8 @@ func costOfWaiting(t *testing.T, limit weir.Limit) (busy, first, further int64) 
 	return busy, first, further
 }
 
-// costOfIdle is the heap after 200,000 keys that were used once each, of which
-// about a thousand are busy at any time. They would be 25 MB and more.
+// costOfIdle returns the heap after 200,000 keys that were used once each, of which about a thousand are busy at any
+// time. All of them would take 25 MB or more.
 func costOfIdle(t *testing.T, limit weir.Limit) int64 {
 	k := mustKeyed[int](t, limit)
 	at := time.Unix(1700000000, 0)

@@ -8,10 +8,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Slots without a lease are never shared between keys: a key that had room of its
-// own by the time it gave its slot back would leave the shared one taken. So new
-// keys are refused while there is no room, and get some when slots come back,
-// however often.
+// Keys never share slots without a lease: a key that has found room of its own by the time it gives its slot back
+// would leave the shared slot taken. New keys are therefore refused while there is no room, and get slots when some
+// come back.
 func TestKeyedRefusesNewKeysWhereSlotsWithoutALeaseFillIt(t *testing.T) {
 	now := time.Now().UnixNano()
 	k, err := weir.NewKeyedWith[int](weir.Concurrency{Slots: 1}, weir.Options{MaxKeys: 128, Clock: func() int64 { return now }})

@@ -8,8 +8,7 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 )
 
-// machine is a machine whose clocks are set by hand: since is its monotonic
-// clock, and step how far its wall clock was set forward or back.
+// machine has clocks that the test sets: since is its monotonic clock, and step the change of its wall clock.
 type machine struct{ since, step atomic.Int64 }
 
 const machineStart = int64(1_700_000_000_123_456_789)
@@ -27,7 +26,7 @@ func (m *machine) wall() int64 {
 func (m *machine) pass(d time.Duration) { m.since.Add(int64(d)) }
 func (m *machine) set(d time.Duration)  { m.step.Add(int64(d)) }
 
-// A day's window ends at midnight of the wall again, once the clocks have met.
+// Once the clocks have met, a day's window ends at midnight of the wall clock again.
 func TestDayWindowEndsAtMidnightAfterAJumpThatWasCorrected(t *testing.T) {
 	m := &machine{}
 	lim, err := New(FixedWindow{Rate: PerDay(1)})

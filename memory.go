@@ -36,9 +36,8 @@ var (
 
 // MemoryOptions configure a Memory. The zero value is ready to use.
 type MemoryOptions struct {
-	// Clock returns the time in nanoseconds since the Unix epoch. Memory takes it
-	// as it is. Default: the wall clock at the start plus the monotonic clock
-	// since. The default clock never moves back. It jumps forward to a wall clock
+	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged. Default: the wall clock at
+	// the start plus the monotonic clock since. The default clock never moves back. It jumps forward to a wall clock
 	// that is ahead, and runs at 7/8 speed while it is ahead of the wall clock.
 	Clock func() int64
 	// MaxKeys bounds the keys that one limit of a rule remembers, not counting idle ones. Default, and for any value

@@ -8,9 +8,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// TestEvictionFollowsTheClockAndNotTheTimeOfTheDecision goes back behind an
-// instant at which words were forgotten. Decisions on unknown words are made at
-// that instant; what is used at the clock's must not be forgotten by them.
+// This test goes back behind an instant at which words were evicted. Decisions on unknown words are made at that
+// later instant, and must not evict states that are still in use at the clock's time.
 func TestEvictionFollowsTheClockAndNotTheTimeOfTheDecision(t *testing.T) {
 	const behind = int64(1_700_000_000_000_000_000)
 	now := behind
@@ -41,9 +40,8 @@ func TestEvictionFollowsTheClockAndNotTheTimeOfTheDecision(t *testing.T) {
 	}
 }
 
-// TestEvictionSparesTheStatesOfTheSameDecision releases leases while the
-// gate beside them is stored for the first time, so that shards grow and look
-// for what is idle in the middle of it.
+// This test releases leases in the decision that first stores the gate beside them, so that shards grow and search
+// for idle states in the middle of it.
 func TestEvictionSparesTheStatesOfTheSameDecision(t *testing.T) {
 	m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 1_700_000_000_000_000_000 }})
 	held := mustRule(t, "r", weir.Concurrency{Slots: 3, Lease: time.Minute})

@@ -6,8 +6,8 @@ import (
 	"github.com/weirflow/weir/internal/memory"
 )
 
-// SharingMemory is an engine in which no key finds room and every parent does.
-// Its Reset resets shared states, which that of a Memory leaves alone.
+// SharingMemory is an engine in which no key finds room and every parent does. Unlike that of a Memory, its Reset
+// also resets shared states.
 type SharingMemory struct{ *Memory }
 
 func NewSharingMemory(options MemoryOptions) SharingMemory {

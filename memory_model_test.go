@@ -20,9 +20,8 @@ func TestMemoryPassesTheSuiteAndItsVectors(t *testing.T) {
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
 
-// TestMemoryEvictsNothingThatChangesAnAnswer runs random operations on so many
-// keys that idle ones are forgotten, beside a Limiter for each key, which never
-// forgets. Every answer must be the same.
+// This test runs random operations on enough keys that the engine evicts idle ones. Beside each key runs a Limiter,
+// which never evicts. Every answer must be the same.
 func TestMemoryEvictsNothingThatChangesAnAnswer(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {

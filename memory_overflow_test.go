@@ -17,8 +17,7 @@ import (
 
 const groups = 256
 
-// cappedLimits admit two at once, and nothing more for a long time: as words,
-// and as cells.
+// cappedLimits admit two units at once, and nothing more for a long time. Their states are words and cells.
 var cappedLimits = []weir.Limit{
 	weir.TokenBucket{Rate: weir.PerDay(1), Burst: 2},
 	weir.FixedWindow{Rate: weir.PerDay(2)},
@@ -27,7 +26,7 @@ var cappedLimits = []weir.Limit{
 
 func still() int64 { return 1_700_000_000_000_000_000 }
 
-// unitsOf asks for units of one key one by one, and returns how many are admitted.
+// unitsOf asks for units of one key one by one, and returns the number admitted.
 func unitsOf(t testing.TB, e weir.Engine, rule *weir.Rule, key string, units int) (n int) {
 	t.Helper()
 	for range units {
@@ -111,18 +110,17 @@ func TestFloodByManyAtOnceIsWithinItsBudgetsToo(t *testing.T) {
 	}
 }
 
-// itself is a parent of its own for each key, under the same name.
+// itself returns the key as its own parent.
 func itself(key string) (string, bool) { return key, true }
 
-// TestSharedStatesPassTheSuite gives every key a parent of its own, so that
-// sharing a budget must not be noticed.
+// TestSharedStatesPassTheSuite gives every key a parent of its own, so that sharing changes no answer.
 func TestSharedStatesPassTheSuite(t *testing.T) {
 	limittest.Run(t, func(clock func() int64) weir.Engine {
 		return weir.NewSharingMemory(weir.MemoryOptions{Clock: clock, Parent: itself})
 	})
 }
 
-// network is the parent of a.b.c.d, a.b.c, and of that a.b.
+// network returns a.b.c as the parent of a.b.c.d, and a.b as the parent of a.b.c.
 func network(key string) (string, bool) {
 	at := strings.LastIndexByte(key, '.')
 	if strings.Count(key, ".") < 2 {
@@ -154,7 +152,7 @@ func TestParentsWithoutRoomShareTheBudgetOfTheirs(t *testing.T) {
 	for i := range 5000 {
 		total += unitsOf(t, engine, rule, fmt.Sprintf("10.1.%d.1", i), 2)
 	}
-	// The one key, the parents, and the group that 10.1 belongs to if it has no room.
+	// These are the one key, the parents, and the group of 10.1 if it has no room.
 	if bound := 2 * (1 + parents + 1); total > bound || total < parents {
 		t.Errorf("one network got %d units, want at most %d", total, bound)
 	}
@@ -206,7 +204,8 @@ func TestRoomComesBackWhenKeysAreIdle(t *testing.T) {
 				full++
 			}
 		}
-		// Each of the 320 has its own two units, except those whose shard is full of other keys: at least nine of ten.
+		// Each of the 320 keys has two units of its own, except those whose shard is full of other keys: at least
+		// nine of ten.
 		if full < 2*320*9/10 {
 			t.Errorf("%v: 320 keys got %d units where idle keys made room, want nearly %d", limit, full, 2*320)
 		}

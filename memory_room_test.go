@@ -19,8 +19,8 @@ func TestRoomComesBackAfterAFloodAndNotDuringIt(t *testing.T) {
 			now, flooded := still(), 0
 			rule := cappedRule(t, limit)
 			engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }, MaxKeys: 640})
-			// shares asks for a new key once a second, up to n times, and counts how
-			// often it shared a budget. A flood comes in between.
+			// shares asks for a new key once a second, up to n times, with a flood in between, and counts how often
+			// the key shared a limit.
 			shares := func(n, flood int) (shared int) {
 				for range n {
 					for range flood {

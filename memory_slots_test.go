@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// slotsForever are given back by their holders alone.
+// slotsForever are released only by their holders.
 var slotsForever = weir.Concurrency{Slots: 2}
 
 // flood asks for a slot of each of n new keys, and returns the keys that got one. The engine refuses all others for

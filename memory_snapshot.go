@@ -27,8 +27,8 @@ func (e *SnapshotError) Unwrap() error { return ErrSnapshot }
 // some instant during the save, so a snapshot may contain a decision on several keys for only some of them. It omits
 // states that are indistinguishable from a new key.
 //
-// A snapshot contains the secret that the engine hashes keys with: let nobody else read it. Save writes in large
-// pieces.
+// A snapshot contains the secret that the engine hashes keys with: keep it where only the program can read it. Save
+// writes in large pieces.
 func (m *Memory) Save(w io.Writer) error {
 	if m.engine == nil {
 		return m.refusal("save")

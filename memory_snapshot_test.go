@@ -49,7 +49,7 @@ func saved(t testing.TB, m *weir.Memory) []byte {
 	return file.Bytes()
 }
 
-// loaded is the engine of a snapshot.
+// loaded returns the engine of a snapshot.
 func loaded(t testing.TB, file []byte, clock func() int64) *weir.Memory {
 	t.Helper()
 	m, err := weir.LoadMemory(bytes.NewReader(file), weir.MemoryOptions{Clock: clock})
@@ -59,9 +59,8 @@ func loaded(t testing.TB, file []byte, clock func() int64) *weir.Memory {
 	return m
 }
 
-// TestSnapshotsChangeNoAnswer runs random operations beside an engine that is
-// never saved. The other one is saved and loaded again and again, and time
-// passes, in between also long enough for all to be idle.
+// TestSnapshotsChangeNoAnswer runs random operations on two engines. It saves and loads one of them again and again.
+// In between, time passes, sometimes long enough for all states to become idle.
 func TestSnapshotsChangeNoAnswer(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
@@ -146,8 +145,7 @@ func TestLoadContinuesWithTheTimeThatPassed(t *testing.T) {
 	}
 }
 
-// TestLoadNeverGoesBackInTime loads when the wall clock has been set back, and
-// where the engine was ahead of it.
+// This test loads after the wall clock was set back, and where the engine was ahead of it.
 func TestLoadNeverGoesBackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerMinute(1)})
@@ -167,10 +165,10 @@ func TestLoadNeverGoesBackInTime(t *testing.T) {
 	})
 }
 
-// clockOffsets are the places of the two pairs of clocks in a snapshot.
+// clockOffsets returns the places of the two pairs of clocks in a snapshot.
 func clockOffsets(file []byte) [2]int { return [2]int{8 + 4 + 32, len(file) - 4 - 8 - 16} }
 
-// sealed is a snapshot with the checksum it should have.
+// sealed returns a snapshot with a correct checksum.
 func sealed(file []byte) []byte {
 	body := bytes.Clone(file[:len(file)-4])
 	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
@@ -297,7 +295,7 @@ func TestSaveRunsBesideDecisions(t *testing.T) {
 	callers.Wait()
 }
 
-// sample is a snapshot with everything in it.
+// sample returns a snapshot with every kind of record.
 func sample(t testing.TB) []byte {
 	m := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 1_700_000_000_123_456_789 }})
 	for i, limit := range everyLimit {
@@ -363,8 +361,8 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// FuzzLoadMemory gives each input its checksum, or it would find little but
-// that. What is loaded must answer, and be saved and loaded again.
+// FuzzLoadMemory gives each input a correct checksum; otherwise it would find little else. A loaded engine must
+// answer, and be saved and loaded again.
 func FuzzLoadMemory(f *testing.F) {
 	f.Add(sample(f))
 	f.Add(saved(f, weir.NewMemory(weir.MemoryOptions{})))

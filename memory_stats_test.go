@@ -55,7 +55,7 @@ func TestARefusedCallIsARefusalOfTheRuleItNames(t *testing.T) {
 	}
 }
 
-// zipf asks for keys so that the i-th comes 1/(i+1) as often as the first.
+// zipf asks for keys so that the i-th key comes 1/(i+1) as often as the first.
 func zipf(engine *weir.Memory, rule *weir.Rule, keys, decisions int) map[string]int {
 	random := rand.New(rand.NewPCG(1, 2))
 	z := rand.NewZipf(random, 1.2, 1, uint64(keys-1))
@@ -83,7 +83,7 @@ func TestTopFindsTheHeavyKeysOfAStream(t *testing.T) {
 	for i := range 8 {
 		key := fmt.Sprint("user", i)
 		k, want := found[key], uint64(asked[key])
-		// Samples of one in 128, four standard deviations wide.
+		// One decision in 128 is a sample; the bound is four standard deviations.
 		slack := uint64(4 * 12 * sqrt(asked[key]))
 		if k.Rule != "r" || k.Count > want+k.Overcount+slack || k.Count+slack < want {
 			t.Errorf("%s was asked %d times, got %+v, want it within %d", key, want, k, slack)

@@ -10,9 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// TestTheFastPathDecidesLikeTheSlowPath asks one engine about single requests, and
-// another about the same beside a second one, which takes the long way. The
-// states are words, cells, and by turns the one and the other.
+// One engine decides single requests on the fast path. Another decides the same requests beside a second one, on the
+// slow path. The states are words, cells, and both in turn.
 func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {

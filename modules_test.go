@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// requirements are the direct dependencies that each module may name in its
-// go.mod. The root has none.
+// requirements lists the direct dependencies that the go.mod of each module may name. The root has none.
 var requirements = map[string]reasons{
 	".": {},
 	"bench": {
@@ -71,7 +70,7 @@ func TestRootModuleRequiresNothing(t *testing.T) {
 	}
 }
 
-// modules are the folders that go.work uses.
+// modules returns the folders that go.work uses.
 func modules(t *testing.T) (dirs []string) {
 	t.Helper()
 	var work struct{ Use []struct{ DiskPath string } }
@@ -82,7 +81,7 @@ func modules(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// directRequirements are those of the go.mod in dir that are not indirect.
+// directRequirements returns the requirements of the go.mod in dir that are not indirect.
 func directRequirements(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	var mod struct {

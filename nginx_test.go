@@ -51,8 +51,7 @@ func TestNginxLimitReqIsALimitWithATextForm(t *testing.T) {
 	}
 }
 
-// A Limiter, and each key of a Keyed, decide as the NginxLimiter does, whose
-// vectors are nginx's own.
+// A Limiter, and each key of a Keyed, decides like the NginxLimiter, whose vectors are nginx's own.
 func TestLimiterAndKeyedDecideAsNginx(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 200 {

@@ -40,7 +40,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// As an argument zero means zero; in a Turn it means the default, no bound.
+// As an argument zero means zero. In a Turn it means the default: no bound.
 func TestZeroIsZeroAsAnArgumentAndTheDefaultInATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}

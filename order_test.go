@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// crowd is callers of one class that come back as soon as they are released.
+// crowd is a number of callers of one class that come back as soon as they are released.
 type crowd struct {
 	callers int
 	cost    int64
@@ -98,7 +98,7 @@ func TestIdleClassLeavesItsShareToTheOthers(t *testing.T) {
 		if got := shares(t, lim, 10*time.Second, crowd{0, 1}, crowd{5, 1}); got[1] != 10_001 {
 			t.Errorf("the only busy class took %d in 10s, want 10001", got[1])
 		}
-		// What a class did not use while it was idle is no credit for later.
+		// A class gets no credit for what it did not use while it was idle.
 		got := shares(t, lim, 10*time.Second, crowd{5, 1}, crowd{5, 1})
 		if math.Abs(float64(got[0])-7500) > 150 {
 			t.Errorf("both busy after one was idle: %v in 10s, want 7500 and 2500", got)
@@ -139,8 +139,7 @@ func TestCancelledHeadKeepsThePlaceOfItsClass(t *testing.T) {
 	})
 }
 
-// A cost of the whole burst gets through a crowd of small ones, and holds them
-// up no longer than it takes to pay for.
+// A cost of the whole burst passes a crowd of small costs, and delays them only while its own units refill.
 func TestLargeCostNeitherStarvesNorBlocks(t *testing.T) {
 	for _, weights := range [][]int64{nil, {1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,8 +172,8 @@ func TestLargeCostNeitherStarvesNorBlocks(t *testing.T) {
 	}
 }
 
-// Under a bound a turn is measured by its class: who goes before the others is
-// not refused for those behind it.
+// Under a bound, the wait of a turn is that of its class: a turn that goes first is not refused because of the turns
+// behind it.
 func TestBoundOfATurnCountsOnlyEarlierTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.Options{Weights: []int64{1, 1}})

@@ -23,14 +23,14 @@ func (c *flaky) now() int64 {
 	return time.Now().UnixNano()
 }
 
-// caught runs do, and reports whether it panicked.
+// caught calls do and reports whether it panicked.
 func caught(do func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	do()
 	return false
 }
 
-// unlocked fails the test unless all verbs come back.
+// unlocked fails the test unless all verbs return.
 func unlocked(t *testing.T, what string, verbs ...func()) {
 	t.Helper()
 	var done atomic.Bool
@@ -204,7 +204,7 @@ func TestALimitFunctionThatPanicsKeepsNoUnits(t *testing.T) {
 	}
 }
 
-// One key whose limit cannot be asked for keeps no other from its new limit.
+// A key whose limit cannot be found does not keep other keys from their new limit.
 func TestALimitFunctionThatPanicsKeepsNoOtherKeyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changed atomic.Bool

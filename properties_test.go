@@ -38,7 +38,7 @@ func hammer(t *testing.T, limit weir.Limit, seed uint64) (admitted []admission) 
 	return admitted
 }
 
-// mostWithin is the most units admitted in any [a, a + d).
+// mostWithin returns the most units admitted in any [a, a + d).
 func mostWithin(admitted []admission, d int64) (most int64) {
 	var first int
 	var inside int64
@@ -124,9 +124,9 @@ func TestLeakyBucketReleasesOneUnitPerInterval(t *testing.T) {
 	}
 }
 
-// TestRatesNeverDrift takes each unit of a bucket at the instant that it names,
-// over long virtual time, and compares every instant. A second unit is kept in
-// hand, so that rounding an instant up to a nanosecond wastes nothing.
+// TestRatesNeverDrift takes each unit of a bucket at the instant that the bucket names, over a long virtual time, and
+// compares every instant. A second unit is kept in reserve, so that rounding an instant up to a nanosecond wastes
+// nothing.
 func TestRatesNeverDrift(t *testing.T) {
 	for _, c := range []struct {
 		rate   weir.Rate
@@ -146,7 +146,7 @@ func TestRatesNeverDrift(t *testing.T) {
 		limiter.TakeAt(time.Unix(0, now), 1)
 		for i := range units {
 			d := limiter.TakeAt(time.Unix(0, now), 1)
-			// The unit after i others is due i P/N after the start, rounded up.
+			// Unit i is due i P/N after the start, rounded up.
 			due := start + ceilOf(i, int64(c.rate.Period), c.rate.Count)
 			if !d.Allowed || now != due {
 				t.Fatalf("%v: unit %d of %d: at %d, want it admitted at %d (%+v)", c.rate, i, units, now, due, d)
@@ -156,13 +156,12 @@ func TestRatesNeverDrift(t *testing.T) {
 	}
 }
 
-// ceilOf is i * period / count rounded up, in two steps that do not overflow.
+// ceilOf returns i * period / count rounded up, in two steps that do not overflow.
 func ceilOf(i, period, count int64) int64 {
 	return i/count*period + (i%count*period+count-1)/count
 }
 
-// TestRatesNeverDriftWhenAskedRarely takes all there is after long gaps: the
-// totals over centuries are exact too.
+// TestRatesNeverDriftWhenAskedRarely takes all units after long gaps: the totals over centuries are exact, too.
 func TestRatesNeverDriftWhenAskedRarely(t *testing.T) {
 	for _, rate := range []weir.Rate{weir.PerSecond(3), weir.PerMinute(7), weir.PerSecond(999), weir.PerSecond(weir.MaxRate), weir.Per(1, 30*24*time.Hour)} {
 		burst := int64(weir.MaxCount)
@@ -184,8 +183,7 @@ func TestRatesNeverDriftWhenAskedRarely(t *testing.T) {
 	}
 }
 
-// floorOf is passed * count / period rounded down, in two steps that do not
-// overflow.
+// floorOf returns passed * count / period rounded down, in two steps that do not overflow.
 func floorOf(passed, count, period int64) int64 {
 	return passed/period*count + passed%period*count/period
 }

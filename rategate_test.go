@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The RateGate of .NET that people copy broke at 2^31 and 2^32 milliseconds.
+// A popular RateGate for .NET broke at 2^31 and 2^32 milliseconds.
 func TestRateGateIsExactForAnyPeriod(t *testing.T) {
 	for _, period := range []time.Duration{1, time.Second, 1<<31*time.Millisecond - 1, 1 << 31 * time.Millisecond, 1<<32*time.Millisecond + 1, weir.MaxPeriod} {
 		lim, err := weir.New(weir.RateGate{Rate: weir.Per(1, period)})
@@ -49,8 +49,8 @@ func TestRateGateBooksNoMoreThanTwiceItsLimitAhead(t *testing.T) {
 	}
 }
 
-// The promise of a rate gate, in a loop and in parallel: with 2 a second, start
-// i+2 is never less than a second after start i.
+// The promise of a rate gate, in a loop and in parallel: at 2 a second, start i+2 is never less than a second after
+// start i.
 func TestRateGateKeepsStartsApartInALoopAndInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := mustNew(t, weir.RateGate{Rate: weir.PerSecond(2)})

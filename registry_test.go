@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// limitsOfAllKinds show every trait of every limit, with each of its values.
+// limitsOfAllKinds show every trait of every limit with each of its values.
 var limitsOfAllKinds = []string{
 	"token bucket 10/s burst 20", "leaky bucket 5/s queue 10 nodelay 3", "fixed window 100/1m", "sliding window 1000/h",
 	"sliding log 5/10s gap 1s count denied", "sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms origin 250ms",
@@ -38,8 +38,7 @@ func TestAFieldLeftOutOfAnEntryIsNamed(t *testing.T) {
 	}
 }
 
-// A limit that the registry knows is known to all that decides: nothing but its
-// entry and its four functions had to be written.
+// Everything that decides accepts a limit of the registry: the limit needs only its entry and its four functions.
 func TestALimitNeedsNothingButItsEntry(t *testing.T) {
 	weir.RegisterToy(t)
 	const text = "toy 10s"
@@ -78,7 +77,7 @@ func TestALimitNeedsNothingButItsEntry(t *testing.T) {
 	}
 }
 
-// replayed asks the limit about two requests of one client, 5 s apart.
+// replayed decides two requests of one client, 5 s apart, under the limit.
 func replayed(t *testing.T, limit string) simulate.LimitReport {
 	t.Helper()
 	const log = `10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5

@@ -12,8 +12,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// failing is a memory engine whose next calls fail: before they are counted or
-// after.
+// failing is a memory engine whose next calls fail, either before or after they are counted.
 type failing struct {
 	*weir.Memory
 	failures []failure
@@ -21,7 +20,7 @@ type failing struct {
 }
 
 type failure struct {
-	counted bool // the call was counted all the same
+	counted bool // the call was counted although it failed
 	certain bool // the error says whether it was
 }
 
@@ -146,7 +145,7 @@ func TestSlotsWhoseReleaseIsUnknownAreReleasedAgainAndNothingElseIs(t *testing.T
 	slots := mustRule(t, "both", weir.Concurrency{Slots: 5})
 	for _, lost := range []failure{lostBefore, lostAfterwards} {
 		f := newFailing()
-		f.reserve(t, slots.For("k", 1)) // somebody else
+		f.reserve(t, slots.For("k", 1)) // another caller
 		r := f.reserve(t, rate.For("k", 2), both.For("k", 2))
 		f.failures = []failure{lost, lost, notCounted}
 		for range 3 {
@@ -188,8 +187,7 @@ func TestSlotsOfAReservationWhoseReplyWasLostAreReleased(t *testing.T) {
 	}
 }
 
-// hanging is an engine that answers nothing until the context ends, and then
-// has not counted.
+// hanging is an engine that does not answer until the context ends, and that counts nothing.
 type hanging struct {
 	*weir.Memory
 	hangs bool
@@ -229,8 +227,7 @@ func TestASettlementAfterItsContextTakesASecondAtMost(t *testing.T) {
 	})
 }
 
-// The second of two settlements waits for the first, and does its work if that
-// fails.
+// The second of two settlements waits for the first, and settles if the first fails.
 func TestOfSettlementsAtOnceTheFirstThatSucceedsWins(t *testing.T) {
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(100)})
 	for failures := range 4 {
@@ -289,7 +286,7 @@ func TestDoneReleasesTheSlotsAndLeavesTheRestSpent(t *testing.T) {
 	bucket := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)})
 	rate := mustRule(t, "rate", weir.FixedWindow{Rate: weir.PerDay(9)})
 	f := newFailing()
-	f.reserve(t, slots.For("k", 1)) // somebody else
+	f.reserve(t, slots.For("k", 1)) // another caller
 	r := f.reserve(t, rate.For("k", 2), both.For("k", 2))
 	f.failures = []failure{notCounted, lostAfterwards}
 	for range 2 {

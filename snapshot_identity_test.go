@@ -8,8 +8,7 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// everyIdentity is limits of each kind, with periods that are written in all
-// ways.
+// everyIdentity returns limits of each kind, with periods in every form of text.
 func everyIdentity() (limits []Limit) {
 	for _, period := range []time.Duration{1, 999, time.Millisecond, 1500 * time.Millisecond, time.Second, 61 * time.Second, 90 * time.Minute,
 		time.Hour + time.Second, day, 3 * day, week, 10 * day, 25*time.Hour + 1, MaxPeriod} {
@@ -23,8 +22,7 @@ func everyIdentity() (limits []Limit) {
 	return limits
 }
 
-// TestLimitsOfOneIdentityAreIdleAtTheSameTime compares a limit with the one that is made
-// of its identity: the name, the capacity, and when states are idle.
+// This test compares a limit with the limit made from its identity: name, capacity, and when states are idle.
 func TestLimitsOfOneIdentityAreIdleAtTheSameTime(t *testing.T) {
 	for _, limit := range everyIdentity() {
 		a := limit.algorithm(nanoseconds)
@@ -47,7 +45,7 @@ func TestLimitsOfOneIdentityAreIdleAtTheSameTime(t *testing.T) {
 	}
 }
 
-// wordsAreIdleAlike does the same with words, for which the capacity is not known.
+// wordsAreIdleAlike does the same with words, which do not contain the capacity.
 func wordsAreIdleAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state algorithm.State, now, left int64) {
 	words, ok := a.(algorithm.Worder)
 	if !ok {

@@ -17,8 +17,8 @@ var updateFlag = flag.Bool("update", false, "write the kept snapshot, if there i
 // keptAt is when the kept snapshot was saved: 20 s after a full minute.
 const keptAt = int64(1_700_000_000_000_000_000)
 
-// kept are the limits of the kept snapshot, what was taken of key "k" how long
-// before it was saved, and what Peek must say 100 ms after it, worked out by hand.
+// kept lists the limits of the kept snapshot, what was taken of key "k" and how long before the save, and the Peek
+// 100 ms after the save, worked out by hand.
 var kept = []struct {
 	name  string
 	limit weir.Limit
@@ -53,12 +53,11 @@ type use struct {
 	lease  uint64
 }
 
-// keptPath is a file that this version of the format has written. It is not
-// written again: a change of the format is a new version.
+// keptPath is a file that this version of the format wrote. It is never rewritten, because a change of the format
+// needs a new version.
 var keptPath = filepath.Join("testdata", "snapshot", "version4")
 
-// TestTheKeptSnapshotCanBeLoaded holds the format: a change that cannot read the
-// file needs a new version.
+// TestTheKeptSnapshotCanBeLoaded holds the format: a change that cannot read the file needs a new version.
 func TestTheKeptSnapshotCanBeLoaded(t *testing.T) {
 	file, err := os.ReadFile(keptPath)
 	if errors.Is(err, fs.ErrNotExist) && *updateFlag {

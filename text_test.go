@@ -66,7 +66,7 @@ func TestLimitTextParsesAndPrintsBack(t *testing.T) {
 	}
 }
 
-// What a text may begin with.
+// These words may begin a limit.
 const (
 	inRules = "a rate such as 10/s or a limit (token bucket, leaky bucket, fixed window, sliding window, sliding log, rate gate, cycle, concurrency, unlimited, deny all"
 	ofRule  = inRules + ")" // rules refuse the other two
@@ -204,8 +204,8 @@ func TestRateTextKeepsCountAndPeriodAsGiven(t *testing.T) {
 	}
 }
 
-// FuzzParseLimit: no text makes the parser fail but with its own errors, and
-// what parses is printed as a text that parses to the same limit.
+// FuzzParseLimit: for every text the parser returns a limit or one of its own errors. A limit prints as text that
+// parses to the same limit.
 func FuzzParseLimit(f *testing.F) {
 	for _, c := range badLimits {
 		f.Add(c.text)

@@ -9,8 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Every verb of everything that decides gives the same answer, before and after
-// anything else was asked.
+// Every verb of every type gives the same answer, before and after all other verbs.
 func TestUnlimitedAdmitsEverythingAndDenyAllNothing(t *testing.T) {
 	for _, tt := range []struct {
 		limit   weir.Limit
@@ -49,7 +48,7 @@ func TestUnlimitedAdmitsEverythingAndDenyAllNothing(t *testing.T) {
 	}
 }
 
-// A plan can say that a customer has no limit, or no access, and change its mind.
+// A plan can change between a limit, no limit and no access.
 func TestPlansCanBeUnlimitedOrDenied(t *testing.T) {
 	plans := map[string]weir.Limit{"free": weir.TokenBucket{Rate: weir.PerDay(1)}, "gold": weir.Unlimited{}, "blocked": weir.DenyAll{}}
 	keyed, err := weir.NewKeyedFunc(func(plan string) weir.Limit { return plans[plan] }, weir.Options{})

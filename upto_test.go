@@ -58,8 +58,7 @@ func TestTakeUpToTakesWhatFits(t *testing.T) {
 	}
 }
 
-// Requests that cost more, and requests of the same rule and key, are taken whole
-// or not at all.
+// Requests with a larger cost, and requests of the same rule and key, are taken whole or not at all.
 func TestTakeUpToTakesRequestsWhole(t *testing.T) {
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(1), Burst: 17})
 	for name, engine := range map[string]weir.Engine{
@@ -103,7 +102,7 @@ func TestTakeUpToTakesNothingWhileCallersWait(t *testing.T) {
 	})
 }
 
-// Callers that take at once never take more than there is, and leave nothing.
+// Concurrent callers never take more units than there are, and leave none.
 func TestTakersUpToShareWhatThereIs(t *testing.T) {
 	const units = 1000
 	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.Per(units, 366*24*time.Hour)})

@@ -65,8 +65,8 @@ func (k *keyedSubjects) Answer(now int64, op limittest.Op) limittest.Answer {
 	return bookingAnswer(booking, err)
 }
 
-// limiters have a Limiter for each key, and a twin of the same past that is
-// asked by AllowAt where the other is asked by TakeAt.
+// limiters holds a Limiter for each key, and a twin with the same past. The twin answers AllowAt and the other
+// TakeAt.
 type limiters struct {
 	t     *testing.T
 	limit weir.Limit
@@ -86,7 +86,7 @@ func (l limiters) Answer(now int64, op limittest.Op) limittest.Answer {
 	return subject.reserve(t, op)
 }
 
-// reserve is the answer of ReserveAt.
+// reserve returns the answer of ReserveAt.
 func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
 	booking, err := w.takes.ReserveAt(t, op.Cost, longest(op))
 	if err == nil && booking.Decision.Allowed {
@@ -115,8 +115,7 @@ func bookingAnswer(booking *weir.Reservation, err error) limittest.Answer {
 	return limiterAnswer(booking.Decision)
 }
 
-// allow returns the answer of TakeAt. AllowAt returns the same as a bool, except that it takes nothing if the answer
-// is to come later.
+// allow returns the answer of TakeAt. AllowAt returns the same as a bool, except that it refuses a cost with a delay.
 func (w twins) allow(t time.Time, cost int64) limittest.Answer {
 	took := w.takes.TakeAt(t, cost)
 	allowed := w.allows.AllowAt(t, cost)
@@ -136,7 +135,7 @@ func (l limiters) subject(key string) twins {
 	return l.byKey[key]
 }
 
-// mustLimit makes a Limiter of a valid limit.
+// mustLimit returns a Limiter of a valid limit.
 func mustLimit(t testing.TB, limit weir.Limit) *weir.Limiter {
 	t.Helper()
 	limiter, err := weir.New(limit)

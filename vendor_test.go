@@ -6,8 +6,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// Cancel of one rule of all three limits gives back the rate and the quota too:
-// the work was not done.
+// Cancel of one rule of all three limits gives back the rate and the quota, too, because the work was not done.
 func TestCancelOfOneRuleGivesTheRateBackWithTheSlot(t *testing.T) {
 	rule, err := weir.ParseRule("vendor=concurrency 8 lease 1m and sliding log 100/10s and fixed window 5000/d")
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// moved is units that went at an instant.
+// moved is units that went ahead at an instant.
 type moved struct{ at, n int64 }
 
-// No bound of the limits is broken by any schedule of arrivals, cancels and
-// attempts, at the instants at which callers really go.
+// No schedule of arrivals, cancels and attempts breaks the bounds of a limit, measured at the instants at which
+// callers really go ahead.
 func TestNoScheduleOfWaitersBreaksABound(t *testing.T) {
 	for name, family := range slowFamilies {
 		bound := bounds[name]

@@ -68,7 +68,7 @@ func TestCloseKeepsReservations(t *testing.T) {
 					used++
 				}
 			}
-			// The instant of the waiter that was sent away stays unused.
+			// The instant of the dismissed waiter stays unused.
 			if used != 8 {
 				t.Errorf("%s: %d units in 8s, 5 of them booked before the close; want 8 of the 9 that the limit grants", name, used)
 			}
@@ -76,7 +76,7 @@ func TestCloseKeepsReservations(t *testing.T) {
 	})
 }
 
-// Whatever comes between the turn and its end, and however the state is kept.
+// The unit comes back whatever happens between the turn and the end of the jitter, and wherever the state is.
 func TestAWaitCancelledDuringItsJitterGivesTheUnitBack(t *testing.T) {
 	fast, slow := weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1}, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 1}
 	for between, do := range map[string]func(c closable){

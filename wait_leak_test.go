@@ -43,7 +43,7 @@ func soon(come func() bool) bool {
 	return false
 }
 
-// A set timer keeps what it calls alive. An unreferenced limiter is collected, so no timer of it is left.
+// A set timer keeps its function alive. An unreferenced limiter is collected, so no timer of it is left.
 func TestNoTimerIsLeftAfterTheLastWaiter(t *testing.T) {
 	for name, leave := range map[string]func(lim *weir.Limiter, cancel context.CancelFunc){
 		"cancelled": func(_ *weir.Limiter, cancel context.CancelFunc) { cancel() },

@@ -17,9 +17,8 @@ import (
 
 var waitSeed = flag.Uint64("wait.seed", 0, "repeat one random schedule of waiters instead of many")
 
-// Random schedules of arrivals, cancels, records, resets and changes of the
-// limit run under virtual time, and every release is compared with that of a
-// slow model (wait_slow_test.go), to the nanosecond.
+// Random schedules of arrivals, cancels, records, resets and changes of the limit run in virtual time. Every release
+// is compared with that of a slow model (wait_slow_test.go), to the nanosecond.
 func TestReleasesEqualThoseOfTheSlowModel(t *testing.T) {
 	for name, family := range slowFamilies {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +48,7 @@ type event struct {
 	at    int64 // ns since the start
 	verb  string
 	n     int64
-	id    int           // arrive: its number; cancel: whose
+	id    int           // arrive: its number; cancel: the caller's
 	max   time.Duration // arrive: the bound on the wait
 	limit weir.Limit    // set
 }
@@ -66,7 +65,7 @@ func (e event) String() string {
 	return fmt.Sprintf("{%d %s %d}", e.at, e.verb, e.n)
 }
 
-// schedule is random, about as long as it takes the limit to work it off.
+// schedule returns random events over about the time that the limit needs for them.
 func schedule(r *rand.Rand, family slowFamily, limit weir.Limit, unit int64) []event {
 	var events []event
 	arrivals := 0
@@ -129,7 +128,7 @@ func compareWithSlowModel(t *testing.T, family slowFamily, seed uint64) {
 	}
 }
 
-// differs describes where p is not as wanted.
+// differs describes the first difference from the wanted outcome.
 func (p played) differs(want played) string {
 	for _, id := range slices.Sorted(maps.Keys(want.outcome)) {
 		if p.outcome[id] != want.outcome[id] {
@@ -142,7 +141,7 @@ func (p played) differs(want played) string {
 	return ""
 }
 
-// shortest leaves out events as long as it still fails without.
+// shortest removes events while the schedule still fails without them.
 func shortest(events []event, fails func([]event) bool) []event {
 	for i := 0; i < len(events); {
 		if less := slices.Delete(slices.Clone(events), i, i+1); fails(less) {
@@ -157,8 +156,7 @@ func shortest(events []event, fails func([]event) bool) []event {
 // endOfSchedule is when a schedule is over: callers that still wait then would wait permanently.
 const endOfSchedule = 1000 * time.Hour
 
-// playOnLimiter runs the schedule on a real Limiter. It takes endOfSchedule of
-// virtual time.
+// playOnLimiter runs the schedule on a real Limiter. It takes endOfSchedule of virtual time.
 func playOnLimiter(t *testing.T, limit weir.Limit, events []event) played {
 	lim := mustNew(t, limit)
 	start := time.Now()
@@ -225,7 +223,7 @@ func collect(done chan func()) {
 	}
 }
 
-// outcome describes when a wait ended, and how.
+// outcome describes when and how a wait ended.
 func outcome(err error, at time.Duration) string {
 	var long *weir.WaitError
 	switch {

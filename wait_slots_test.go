@@ -85,7 +85,7 @@ func TestAWaitForASlotThatDoesNotComeEndsAtItsBound(t *testing.T) {
 	}
 }
 
-// A bound is kept whatever happens after the wait has begun.
+// A bound holds whatever happens after the wait has begun.
 func TestALongestWaitIsKeptAlthoughTheLimitGetsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
@@ -98,7 +98,7 @@ func TestALongestWaitIsKeptAlthoughTheLimitGetsSlower(t *testing.T) {
 	})
 }
 
-// wantFree fails unless all of the one slot of p is free.
+// wantFree fails unless the one slot of p is free.
 func wantFree(t *testing.T, when string, p pacer) {
 	t.Helper()
 	if d := p.Record(0); d.Remaining != 1 {

@@ -71,8 +71,7 @@ func drawLeaky(r *rand.Rand, rate weir.Rate) weir.LeakyBucket {
 
 func unitOf(rate weir.Rate) int64 { return max(1, int64(rate.Period)/rate.Count) }
 
-// windows is a family of limits that keep their state while the period is the
-// same.
+// windows is a family of limits that keep their state as long as the period stays the same.
 func windows(limit func(*rand.Rand, weir.Rate) weir.Limit, state func(weir.Limit) slowState) slowFamily {
 	return slowFamily{
 		draw: func(r *rand.Rand) (weir.Limit, int64) {
@@ -112,7 +111,7 @@ func rateOf(l weir.Limit) weir.Rate {
 	return weir.Rate{}
 }
 
-// slowBucket is tokens at an instant.
+// slowBucket holds tokens as of an instant.
 type slowBucket struct {
 	limit      weir.TokenBucket
 	tokens, at *big.Rat
@@ -148,7 +147,7 @@ func (b *slowBucket) give(now, n int64) {
 	b.flow(whole(now))
 }
 
-// set keeps the units used, as a time that is rounded up to a tick.
+// set keeps the units used, as a time that it rounds up to a tick.
 func (b *slowBucket) set(now int64, limit weir.Limit) {
 	b.flow(whole(now))
 	used := less(whole(b.limit.Burst), b.tokens)
@@ -159,14 +158,13 @@ func (b *slowBucket) set(now int64, limit weir.Limit) {
 
 func (b *slowBucket) clone() slowState { c := *b; return &c }
 
-// roundUp rounds to a tick of a rate: 1 over the denominator of the time that
-// one unit takes.
+// roundUp rounds up to a tick of a rate: 1 over the denominator of the time of one unit.
 func roundUp(d *big.Rat, rate weir.Rate) *big.Rat {
 	ticks := perUnit(rate).Denom().Int64()
 	return frac(ceilRat(times(d, whole(ticks))), ticks)
 }
 
-// slowLeaky is the next free slot.
+// slowLeaky holds the next free slot.
 type slowLeaky struct {
 	limit weir.LeakyBucket
 	free  *big.Rat
@@ -174,7 +172,7 @@ type slowLeaky struct {
 
 func (b *slowLeaky) capacity() int64 { return b.limit.Queue + 1 }
 
-// released returns when the last of n units leaves that come at an instant.
+// released returns when the last of n units that come at an instant leaves.
 func (b *slowLeaky) released(from, n int64) *big.Rat {
 	return sum(later(b.free, whole(from)), times(whole(n-1), perUnit(b.limit.Rate)))
 }
@@ -205,7 +203,7 @@ func (b *slowLeaky) set(now int64, limit weir.Limit) {
 
 func (b *slowLeaky) clone() slowState { c := *b; return &c }
 
-// slowWindow is the counts of all windows; sliding ones weigh the one before.
+// slowWindow holds the counts of all windows; sliding ones weigh the previous one.
 type slowWindow struct {
 	rate    weir.Rate
 	sliding bool
@@ -225,8 +223,7 @@ func (w *slowWindow) fits(at, n int64) bool {
 	return used.Cmp(whole(w.rate.Count)) <= 0
 }
 
-// earliest looks into this window and the next two, by halves: within a window
-// what fits goes on fitting.
+// earliest searches this window and the next two by bisection: within a window, a cost that fits continues to fit.
 func (w *slowWindow) earliest(from, n int64) *big.Rat {
 	for range 3 {
 		end := (from/w.period() + 1) * w.period()
@@ -275,7 +272,7 @@ func (w *slowWindow) set(_ int64, limit weir.Limit) {
 
 func (w *slowWindow) clone() slowState { c := *w; return &c }
 
-// slowCycle is the permits used, of this cycle and those to come.
+// slowCycle holds the permits used of this cycle and later ones.
 type slowCycle struct {
 	rate        weir.Rate
 	cycle, used int64
@@ -320,7 +317,7 @@ func (c *slowCycle) set(now int64, limit weir.Limit) {
 
 func (c *slowCycle) clone() slowState { d := *c; return &d }
 
-// slowLog is the instant of every unit. Without bookings a gate is the same.
+// slowLog holds the instant of every unit. Without bookings a gate is the same.
 type slowLog struct {
 	rate  weir.Rate
 	gap   int64
@@ -346,7 +343,7 @@ func (l *slowLog) fits(at, n int64) bool {
 	return len(l.units) == 0 || at >= l.units[len(l.units)-1]+l.gap
 }
 
-// earliest is now, or when a unit leaves, or after the gap.
+// earliest returns now, or the instant at which a unit leaves, or the end of the gap.
 func (l *slowLog) earliest(from, n int64) *big.Rat {
 	candidates := []int64{from}
 	for _, s := range l.units {
@@ -361,7 +358,7 @@ func (l *slowLog) earliest(from, n int64) *big.Rat {
 	return nil
 }
 
-// take remembers the newest units, as many as may matter.
+// take stores the newest units, as many as can matter.
 func (l *slowLog) take(_ int64, at *big.Rat, n int64) {
 	l.units = slices.Clone(l.units)
 	for range n {

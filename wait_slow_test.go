@@ -9,13 +9,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The slow model: a queue as a slice, and each limit as its definition says, in
-// rationals, with no regard for speed. It shares no code with the package.
+// The slow model has a queue as a slice, and each limit as its definition in rationals, without regard for speed. It
+// shares no code with the package.
 
 // slowState is the state of one limit.
 type slowState interface {
 	capacity() int64
-	// earliest is the exact instant, from then on, at which n may go.
+	// earliest returns the exact instant from now on at which n may go ahead.
 	earliest(from, n int64) *big.Rat
 	// take spends n at that instant.
 	take(from int64, at *big.Rat, n int64)
@@ -24,8 +24,7 @@ type slowState interface {
 	clone() slowState
 }
 
-// slowFamily is one kind of limit: how to draw one, the time one unit takes,
-// and how a limit is changed.
+// slowFamily is one kind of limit: how to draw one, the time of one unit, and how to change a limit.
 type slowFamily struct {
 	draw   func(*rand.Rand) (limit weir.Limit, unit int64)
 	change func(*rand.Rand, weir.Limit) weir.Limit
@@ -47,7 +46,7 @@ type slowLine struct {
 	since  int64 // the last change of the state
 }
 
-// advance releases the callers whose turn comes until now, and passes each and its time to report.
+// advance releases the callers whose turn comes until now, and reports each with its time.
 func (l *slowLine) advance(now int64, report func(id int, at int64, fits bool)) {
 	for len(l.queue) > 0 {
 		w := l.queue[0]
@@ -213,7 +212,7 @@ func later(a, b *big.Rat) *big.Rat {
 	return a
 }
 
-// ceilRat is r rounded up; r is positive.
+// ceilRat returns r rounded up; r is positive.
 func ceilRat(r *big.Rat) int64 {
 	num := new(big.Int).Add(r.Num(), new(big.Int).Sub(r.Denom(), big.NewInt(1)))
 	return num.Quo(num, r.Denom()).Int64()

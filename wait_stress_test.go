@@ -40,7 +40,7 @@ func stressOnce(t *testing.T) (contended bool) {
 
 	s := &stress{lim: lim, cancels: make([]context.CancelFunc, stressWaiters)}
 	s.join(t)
-	// Give back all of the debt but a little: the first goes in about 50ms.
+	// Give back nearly all of the debt: the first is released in about 50ms.
 	back := int64((debt*stressUnit - time.Since(began) - 50*time.Millisecond) / stressUnit)
 	lim.Record(-back)
 	recorded := s.disturb(t)
@@ -92,7 +92,7 @@ func (s *stress) wait(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			s.late.Add(1)
 		}
-		// The callers of earlier hundreds are gone by now.
+		// The callers of earlier hundreds have returned by now.
 		if i%16 == 0 && s.lim.Waiting() > stressWaiters-i/100*100 {
 			s.overtaken.Add(1)
 		}
@@ -103,8 +103,8 @@ func (s *stress) wait(ctx context.Context, i int) {
 	}
 }
 
-// disturb cancels waiters at random, and records, until half are left. Should the
-// line have ended meanwhile, time has passed that the state cannot account for.
+// disturb cancels waiters at random, and records, until half are left. If the line ends before that, time has passed
+// that the state cannot account for.
 func (s *stress) disturb(t *testing.T) (recorded int64) {
 	r := rand.New(rand.NewPCG(1, 2))
 	limit := s.lim.Limit()
@@ -143,8 +143,7 @@ func (s *stress) finish(t *testing.T) {
 	}
 }
 
-// Many keys wait at once, each in its own time, while a flood of other keys
-// makes the shards forget whatever is idle.
+// Many keys wait at once, each for its own time, while a flood of other keys makes the shards evict idle keys.
 func TestKeysDoNotSlowOneAnotherAndNoKeyWithWaitersIsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, each = 500, 4
@@ -214,7 +213,7 @@ func TestFullQueueRefusesAndCloseWakesEveryKey(t *testing.T) {
 	})
 }
 
-// A caller that comes to wait while Close runs is woken as well. The test uses the real clock, because it tries a
+// Close also wakes a caller that begins to wait while Close runs. The test uses the real clock, because it tries a
 // race.
 func TestCloseWakesCallersThatAreJustArriving(t *testing.T) {
 	for range 200 {

@@ -24,10 +24,9 @@
 //	d, err := engine.Take(ctx, login.For("alice", 1))
 //	if !d.Allowed { … d.RetryAfter … }
 //
-// Package httplimit limits requests in front of net/http handlers. Package pace
-// runs calls, sequences, channels and streams at the speed of a Limiter or a key.
-// Package enginekit makes an Engine over any store, and package
-// limittest proves it.
+// Package httplimit limits requests in front of net/http handlers. Package pace runs calls, sequences, channels and
+// streams at the speed of a Limiter or a key. Package enginekit makes an Engine over any store, and package limittest
+// tests it. Package simulate tries limits on access logs and made-up traffic.
 //
 // Every decision is integer arithmetic and exact to the nanosecond, except that
 // [Bursty] and [WarmUp] compute like Guava. If nothing else happens to the key, a
@@ -49,9 +48,8 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Never is the RetryAfter of a cost that can never fit. It is the largest
-// Duration: a wait above 292 years, the longest a Duration can tell, reads the
-// same.
+// Never is the RetryAfter of a cost that can never fit. It is the largest Duration, so a wait of more than 292 years
+// reads the same.
 const Never time.Duration = math.MaxInt64
 
 // The bounds of a limit. A limit outside them is refused with a [*LimitError] when

@@ -196,8 +196,8 @@ func backOff(refusals int) time.Duration {
 	return min(shortestPause<<min(refusals-1, 10), longestPause)
 }
 
-// spread returns a random time for a caller that was refused again at the named instant: callers of other processes
-// were told the same instant.
+// spread returns a random time for a caller that was refused again at the named instant, because callers of other
+// processes received the same instant.
 func spread(pause time.Duration, refusals int) time.Duration {
 	if refusals == 1 || pause < 2 {
 		return 0

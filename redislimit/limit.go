@@ -99,7 +99,7 @@ func compile(r *weir.Rule) *compiled {
 }
 
 // stateOf shortens the name of a state, because every call carries the names. A name is the rule's name, a letter for
-// the algorithm with the numbers that tell states apart, and the ordinal if it is not the first, each followed by
+// the algorithm with the numbers that distinguish states, and the ordinal if it is not the first, each followed by
 // NUL.
 func (l *limit) stateOf(long string) string {
 	fields := strings.Split(long, "\x00") // the rule's name, the identity, the ordinal

@@ -30,18 +30,18 @@ import (
 //	cluster=1 or 0             a cluster, or never look for one
 //	client_name=NAME           as CLIENT LIST shows it
 //	db=N                       the database, where the path does not name it
-//	timeout=500ms              how long a server may fail to answer; [DefaultTimeout]
+//	timeout=500ms              closes a connection that stays silent for this time; [DefaultTimeout]
 //	password_file=FILE         the password is the first line of a file
 //	password_env=NAME          the password is in the environment
 //	sentinel_username, sentinel_password, sentinel_password_file, sentinel_password_env
-//	                           of the sentinels, where they ask for one
+//	                           of the sentinels, if they require one
 //	ca=FILE                    trust the certificates in a PEM file, and no others
 //	cert=FILE, key=FILE        the client's certificate and its key, in PEM files
-//	server_name=NAME           the name that the server's certificate has to hold
+//	server_name=NAME           the name in the server's certificate
 //	skip_verify=1              accept any certificate
 //
-// By the timeout a silent connection is given up, and what was asked on it is an
-// [Error] with the reason Lost, for callers whose context lets them wait longer.
+// The client closes a connection that stays silent for the timeout. Its calls then fail with an [Error] of the reason
+// Lost, if their contexts allow them to wait longer.
 //
 // And of the engine, as [Options] describe them: prefix, lanes, batch, one_slot=1,
 // deny_new_server=1 and linger. ParseURL returns them beside those of the client,

@@ -32,8 +32,8 @@ type server struct {
 }
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
-// at once is told to go elsewhere. Requests that have not fully arrived are cut the second before the end of the
-// grace period, so that their clients still get an answer.
+// at once connects elsewhere. Requests that have not fully arrived are cut the second before the end of the grace
+// period, so that their clients still get an answer.
 const (
 	stopQuiet = 250 * time.Millisecond
 	stopCut   = 500 * time.Millisecond

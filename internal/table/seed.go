@@ -31,7 +31,7 @@ func NewSeed(secret [SecretBytes]byte) *Seed {
 	return s
 }
 
-// Secret is what the seed was made of.
+// Secret returns the secret of the seed.
 func (s *Seed) Secret() [SecretBytes]byte { return s.secret }
 
 // multiplier returns the n-th, from SHA-256 of the secret and n.
@@ -40,8 +40,8 @@ func (s *Seed) multiplier(n int) multiplier {
 	return multiplier{binary.LittleEndian.Uint64(digest[:8]), binary.LittleEndian.Uint64(digest[8:16])}
 }
 
-// Hash is that of a key of at most MaxKey bytes; of a longer one, the hash of
-// its first MaxKey bytes and its length.
+// Hash returns the hash of a key of at most MaxKey bytes, or for a longer key the hash of its first MaxKey bytes and
+// its length.
 func (s *Seed) Hash(key string) Hash {
 	sum := s.constant.add(s.length, uint64(len(key)))
 	key = key[:min(len(key), MaxKey)]

@@ -1,19 +1,16 @@
-// Package recipes holds the three ways to count in Redis that most programs
-// grow by themselves, for those who want just them: [FixedWindow], [Log] and
-// [TwoWindows]. Each takes a client of the caller's, and needs no script.
+// Package recipes has the three usual ways to count in Redis, for programs that need nothing more: [FixedWindow],
+// [Log] and [TwoWindows]. Each takes the caller's client and needs no script.
 //
-// Record counts a cost and answers how much was used in the window, that cost
-// included; Fetch answers how much was used and writes nothing. Whether that is
-// too much is for the caller to say, so a caller who goes on only while
+// Record counts a cost and returns the use in the window, including the cost. Fetch returns the use and writes
+// nothing. The caller compares it with the limit:
 //
 //	used <= limit
 //
-// counts also what it refuses, and one who calls Fetch first can be overtaken
-// between the two calls. The engine of package redislimit has neither trouble,
-// because it decides where it counts; docs/redis.md compares them.
+// Such a caller also counts the requests that it refuses, and a caller that calls Fetch first can be overtaken
+// between the two calls. The engine of package redislimit avoids both, because it decides where it counts;
+// docs/redis.md compares them.
 //
-// The time is the caller's. Callers whose clocks differ see windows that differ
-// by as much.
+// The time is the caller's. If the clocks of callers differ, their windows differ by as much.
 package recipes
 
 import (
