@@ -31,7 +31,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 		return err
 	}
 	lines := &k.shard(k.hash(key)).lines
-	if err := lines.Check(ctx, turn.Cost, turn.Class); err != nil {
+	if err := lines.Check(ctx, turn.Cost, turn.Class, turn.Weight); err != nil {
 		return refusal(opWait, err)
 	}
 	w, o, err := k.join(ctx, key, turn)

@@ -40,7 +40,7 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if l.unmade() {
 		return l.notMade(opWait)
 	}
-	if err := l.lines.Check(ctx, turn.Cost, turn.Class); err != nil {
+	if err := l.lines.Check(ctx, turn.Cost, turn.Class, turn.Weight); err != nil {
 		return refusal(opWait, err)
 	}
 	r := l.clock.Read()

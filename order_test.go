@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -88,6 +89,78 @@ func checkShares(t *testing.T, name string, got, weights []int64) {
 		want := float64(units*weights[i]) / float64(all)
 		if math.Abs(float64(got[i])-want) > 0.02*want {
 			t.Errorf("%s: class %d took %d of %d units, want %.0f within 2 %%", name, i, got[i], units, want)
+		}
+	}
+}
+
+// Tenants are flows: each shares by its weight, however many callers it has.
+func TestBusyFlowsShareByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1000), Burst: 1})
+		perKey := mustKeyed[string](t, weir.TokenBucket{Rate: weir.PerSecond(1000), Burst: 1}).For("k")
+		for _, wait := range []func(context.Context, weir.Turn) error{lim.WaitTurn, perKey.WaitTurn} {
+			ctx, cancel := context.WithCancel(t.Context())
+			weights := []int64{1, 2, 7}
+			units := make([]atomic.Int64, len(weights))
+			for i, weight := range weights {
+				for range 3 * (len(weights) - i) {
+					go func() {
+						for wait(ctx, weir.Turn{Cost: 1, Flow: fmt.Sprint("tenant ", i), Weight: weight}) == nil {
+							units[i].Add(1)
+						}
+					}()
+				}
+			}
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			checkShares(t, "tenants", []int64{units[0].Load(), units[1].Load(), units[2].Load()}, weights)
+			cancel()
+			synctest.Wait()
+		}
+	})
+}
+
+// A tenant with one caller does not wait behind the thousand of another.
+func TestAFlowThatComesLateGoesSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
+		lim.Allow()
+		for range 1000 {
+			go lim.WaitTurn(t.Context(), weir.Turn{Cost: 1, Flow: "many"})
+		}
+		synctest.Wait()
+		time.Sleep(10500 * time.Millisecond)
+		start := time.Now()
+		if err := lim.WaitTurn(t.Context(), weir.Turn{Cost: 1, Flow: "one"}); err != nil || time.Since(start) > 1500*time.Millisecond {
+			t.Errorf("the only caller of a flow waited %v, %v; want at most two turns", time.Since(start), err)
+		}
+		lim.Close()
+	})
+}
+
+// A reservation in line has a promised instant, which a caller of another flow must not take.
+func TestFlowsDoNotOvertakeAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
+		lim.Allow()
+		go lim.WaitTurn(t.Context(), weir.Turn{Cost: 1, Flow: "a"})
+		synctest.Wait()
+		r, err := lim.Reserve(1, weir.Never)
+		if err != nil || r.Decision.Delay != 2*time.Second {
+			t.Fatalf("the reservation is for %v, %v; want 2 s", r.Decision.Delay, err)
+		}
+		start := time.Now()
+		if err := lim.WaitTurn(t.Context(), weir.Turn{Cost: 1, Flow: "b", Weight: 1024}); err != nil || time.Since(start) != 3*time.Second {
+			t.Errorf("a caller of another flow waited %v, %v; want 3 s, behind the reservation", time.Since(start), err)
+		}
+	})
+}
+
+func TestWeightsOutOfBoundsAreRefused(t *testing.T) {
+	lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
+	for _, weight := range []int64{-1, 1025} {
+		if err := lim.WaitTurn(t.Context(), weir.Turn{Cost: 1, Flow: "a", Weight: weight}); !errors.Is(err, weir.ErrRequest) {
+			t.Errorf("weight %d: %v, want ErrRequest", weight, err)
 		}
 	}
 }

@@ -10,9 +10,15 @@ import (
 
 // Turn is a request to wait for units.
 type Turn struct {
-	Cost  int64         // a cost of 0 does not wait
-	Class int           // index into Options.Weights
-	Max   time.Duration // the maximum wait; 0 means that only the context bounds it
+	Cost  int64 // a cost of 0 does not wait
+	Class int   // index into Options.Weights
+	// Flow names the callers with whom this one goes in order of arrival. Flows share the limit by weight while each has
+	// a waiting caller; the others use what a flow leaves unused. Callers without a Flow are a flow for each Class. While
+	// a reservation waits in line, all callers go in order of arrival.
+	Flow string
+	// Weight is that of the Flow, 1 to 1024. The first waiting caller of a flow chooses it. Default: 1.
+	Weight int64
+	Max    time.Duration // the maximum wait; 0 means that only the context bounds it
 	// Slots, if not nil, collects the slots of a Concurrency that the turn acquires, so that the caller can release
 	// exactly these. Without it, the caller releases slots with Record and a negative cost.
 	Slots *Slots
@@ -28,7 +34,11 @@ func (t Turn) longest() time.Duration {
 
 // inLine converts the turn to the form of a line.
 func (t Turn) inLine() line.Turn {
-	return line.Turn{Cost: t.Cost, Class: t.Class, Longest: int64(t.Max), Lease: t.Slots.toAcquire()}
+	flow := line.Flow{Name: t.Flow}
+	if t.Flow == "" {
+		flow.Class = t.Class
+	}
+	return line.Turn{Cost: t.Cost, Flow: flow, Weight: t.Weight, Longest: int64(t.Max), Lease: t.Slots.toAcquire()}
 }
 
 // owner holds subjects under its own lock: a Limiter, or a key of a Keyed.

@@ -1,6 +1,6 @@
 // Package pace runs work at the speed of a limit. Each function waits its turn
 // on a [Pacer], which may be shared: a *weir.Limiter, one key of a weir.Keyed
-// (its For method), or one class of either ([InClass]).
+// (its For method), or one class or flow of either ([InClass], [InFlow]).
 //
 //	page, err := pace.Do(ctx, lim, fetch)               // a call
 //	urls, refused := pace.Seq(ctx, lim, urls)           // a sequence
@@ -67,4 +67,19 @@ type inClass struct {
 func (c inClass) WaitTurn(ctx context.Context, turn weir.Turn) error {
 	turn.Class = c.class
 	return c.Pacer.WaitTurn(ctx, turn)
+}
+
+// InFlow returns a Pacer that takes its turns of p in a flow with a weight: see weir.Turn. Streams with flows of their own
+// share a bandwidth fairly, and leave each other what they cannot use.
+func InFlow(p Pacer, flow string, weight int64) Pacer { return inFlow{p, flow, weight} }
+
+type inFlow struct {
+	Pacer
+	flow   string
+	weight int64
+}
+
+func (f inFlow) WaitTurn(ctx context.Context, turn weir.Turn) error {
+	turn.Flow, turn.Weight = f.flow, f.weight
+	return f.Pacer.WaitTurn(ctx, turn)
 }

@@ -77,12 +77,12 @@ func (s *Subject) bookingAnswer(now, wait, hold int64) algorithm.Answer {
 }
 
 // bookInLine gives b a place behind the waiting callers if its turn can be promised. It cannot if callers of another
-// class may still come first.
+// flow may still come first.
 func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	l := s.line
 	hold, room := s.turnIn(now, Turn{Cost: b.Cost})
 	refusal := l.refusal(now, b.Cost)
-	if !algorithm.Planned(s.algorithm) || len(l.order.classes) > 1 || !room || l.full() {
+	if !algorithm.Planned(s.algorithm) || !l.order.single() || !room || l.full() {
 		return refusal
 	}
 	if hold > longest || hold == algorithm.Never {
@@ -90,7 +90,7 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 		return refusal
 	}
 	b.Open, b.promisedBefore = true, s.promised
-	b.waiter = &Waiter{subject: s, n: b.Cost, arrived: now, promised: now + hold}
+	b.waiter = &Waiter{subject: s, n: b.Cost, arrived: now, promised: now + hold, flow: l.flowFor(Flow{})}
 	s.promise(now, hold)
 	s.wrote() // an older booking is no longer the newest
 	l.push(b.waiter)

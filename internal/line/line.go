@@ -2,7 +2,7 @@
 // methods decide, and refuse while callers wait. Lines.Join and Lines.Await wait for a turn, and Subject.Book takes a
 // cost for a later instant.
 //
-// The package knows algorithms and clocks. Its owner provides a lock, a clock and the classes. It answers with
+// The package knows algorithms and clocks. Its owner provides a lock, a clock and the weights of classes. It answers with
 // algorithm.Answer and the errors of refusal.go.
 package line
 
@@ -81,7 +81,16 @@ func (l *line) withdraw(w *Waiter, now int64) {
 	}
 }
 
-// remove removes w without charging its class.
+// flowFor returns the flow that a newcomer joins. Behind a booking all go in order of arrival, because its instant was
+// promised.
+func (l *line) flowFor(flow Flow) Flow {
+	if l.bookings > 0 {
+		return l.order.only.Flow
+	}
+	return flow
+}
+
+// remove removes w without charging its flow.
 func (l *line) remove(w *Waiter) {
 	l.order.remove(w)
 	l.totals.remove(w)

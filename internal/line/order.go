@@ -1,102 +1,196 @@
 package line
 
-// order chooses the next waiter: by arrival within a class, and between classes by weighted fairness. It is
-// start-time fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it
-// in its class has been served its cost divided by the weight; the earliest start comes first. With one class this is
-// the order of arrival.
+import (
+	"container/heap"
+	"math/bits"
+)
+
+// order chooses the next waiter: by arrival within a flow, and between flows by weighted fairness. It is start-time
+// fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it in its flow
+// has been served its cost divided by the weight; the earliest start comes first, and of equal ones the earliest
+// arrival. With one flow this is the order of arrival.
+//
+// A flow is made when its first waiter joins, and forgotten when it is as good as never seen.
 type order struct {
-	classes []class
-	virtual int64 // the start of the waiter served last
+	weights []int64 // of the classes
+	only    *flow   // the first flow, while there is no other
+	flows   map[Flow]*flow
+	waiting flowHeap // the flows that have a waiter, if there are several
+	virtual tag      // the start of the waiter served last
+	arrived uint64   // waiters so far
+	sweepAt int      // the number of flows at which to look for forgettable ones
 }
 
-// class is a queue of waiters, linked in order of arrival.
-type class struct {
-	perUnit     int64 // virtual time of one unit
+// Flow names the waiters that share the limit with other flows by weight: by a name, or by a class if the name is
+// empty.
+type Flow struct {
+	Class int
+	Name  string
+}
+
+// flow is a queue of waiters, linked in order of arrival.
+type flow struct {
+	Flow
+	weight      int64
 	first, last *Waiter
-	start       int64 // of the first waiter
+	start       int64 // of the first waiter, in units divided by the weight
 	finish      int64 // of the last waiter served
+	place       int   // in the heap
+
+	newcomer *Waiter // behind last; only in a copy
 }
 
-// fairScale is the virtual time of one unit at weight 1. Weights up to MaxWeight divide it with an error below one in
-// a thousand.
+// tag is a virtual time: units divided by a weight.
+type tag struct{ units, weight int64 }
+
 const (
-	fairScale = 1 << 20
+	// MaxWeight is the largest weight.
 	MaxWeight = 1 << 10
-	fairUnits = 1 << 40 // larger costs count as this, so that times fit
+
+	fairUnits   = 1 << 40 // larger costs count as this, so that tags fit
+	farthest    = 1 << 49 // virtual time begins again beyond it, so that tags fit for every weight
+	firstSweep  = 64
+	nothingSaid = 0 // the weight of a turn that names none
 )
 
 func newOrder(weights []int64) order {
-	if len(weights) == 0 {
-		weights = []int64{1}
-	}
-	o := order{classes: make([]class, len(weights))}
-	for i, w := range weights {
-		o.classes[i].perUnit = fairScale / w
-	}
-	return o
+	return order{weights: weights, virtual: tag{0, 1}, sweepAt: firstSweep}
 }
+
+// single reports whether all waiters go in order of arrival.
+func (o *order) single() bool { return o.flows == nil && len(o.weights) < 2 }
 
 // next returns the next waiter, or nil for an empty line.
 func (o *order) next() *Waiter {
-	if c := o.nextClass(); c != nil {
-		return c.first
+	switch {
+	case o.flows != nil && len(o.waiting) > 0:
+		return o.waiting[0].first
+	case o.flows == nil && o.only != nil:
+		return o.only.first
 	}
 	return nil
 }
 
-func (o *order) nextClass() (next *class) {
-	for i := range o.classes {
-		if c := &o.classes[i]; c.first != nil && (next == nil || c.start < next.start) {
-			next = c
+// push adds w at the end of its flow.
+func (o *order) push(w *Waiter) {
+	f := o.flowOf(w)
+	o.arrived++
+	w.number, w.in = o.arrived, f
+	if f.last != nil {
+		f.last.next, w.previous = w, f.last
+		f.last = w
+		return
+	}
+	f.first, f.last, f.start = w, w, f.startAt(o.virtual)
+	if o.flows != nil {
+		heap.Push(&o.waiting, f)
+	}
+}
+
+// flowOf returns the flow of a waiter, and makes it if needed.
+func (o *order) flowOf(w *Waiter) *flow {
+	switch {
+	case o.flows == nil && o.only == nil:
+		o.only = o.newFlow(w)
+		return o.only
+	case o.flows == nil && o.only.Flow == w.flow:
+		return o.only
+	case o.flows == nil:
+		o.flows = map[Flow]*flow{o.only.Flow: o.only}
+		if o.only.first != nil {
+			heap.Push(&o.waiting, o.only)
 		}
 	}
-	return next
-}
-
-func (o *order) push(w *Waiter) {
-	c := &o.classes[w.class]
-	if c.last == nil {
-		c.first = w
-		c.start = max(o.virtual, c.finish)
-	} else {
-		c.last.next, w.previous = w, c.last
+	f := o.flows[w.flow]
+	if f == nil {
+		o.forget()
+		f = o.newFlow(w)
+		o.flows[w.flow] = f
 	}
-	c.last = w
+	return f
 }
 
-// serve removes w, which is next, and charges its class.
+// newFlow returns the flow of its first waiter, which chooses the weight.
+func (o *order) newFlow(w *Waiter) *flow {
+	f := &flow{Flow: w.flow, weight: w.weight}
+	if f.weight == nothingSaid {
+		f.weight = 1
+		if f.Name == "" && f.Class < len(o.weights) {
+			f.weight = o.weights[f.Class]
+		}
+	}
+	return f
+}
+
+// startAt returns the start of a waiter that joins the empty flow: virtual time, rounded up, or the end of the flow's
+// service if that is later.
+func (f *flow) startAt(virtual tag) int64 {
+	hi, lo := bits.Mul64(uint64(virtual.units), uint64(f.weight))
+	lo, carry := bits.Add64(lo, uint64(virtual.weight-1), 0)
+	units, _ := bits.Div64(hi+carry, lo, uint64(virtual.weight))
+	return max(int64(units), f.finish)
+}
+
+// serve removes w, which is next, and charges its flow.
 func (o *order) serve(w *Waiter) {
-	c := &o.classes[w.class]
-	o.virtual = c.start
-	c.finish = c.start + min(w.n, fairUnits)*c.perUnit
-	o.remove(w)
-	c.start = c.finish
-	if o.virtual > 1<<61 {
+	f := w.in
+	o.virtual = tag{f.start, f.weight}
+	f.finish = f.start + min(w.n, fairUnits)
+	f.start = f.finish
+	o.unlink(w)
+	if f.finish > farthest*f.weight {
 		o.rebase()
 	}
 }
 
-// remove removes w without charging its class; later waiters move up.
+// remove removes w without charging its flow; later waiters move up. The next one takes over the place of a head.
 func (o *order) remove(w *Waiter) {
-	c := &o.classes[w.class]
+	if w.previous == nil && w.next != nil {
+		w.next.number = w.number
+	}
+	o.unlink(w)
+}
+
+func (o *order) unlink(w *Waiter) {
+	f := w.in
 	if w.previous == nil {
-		c.first = w.next
+		f.first = w.next
 	} else {
 		w.previous.next = w.next
 	}
 	if w.next == nil {
-		c.last = w.previous
+		f.last = w.previous
 	} else {
 		w.next.previous = w.previous
 	}
 	w.previous, w.next = nil, nil
+	switch {
+	case o.flows == nil:
+	case f.first == nil:
+		heap.Remove(&o.waiting, f.place)
+	default:
+		heap.Fix(&o.waiting, f.place)
+	}
 }
 
-// fromEnd returns the n-th waiter from the end of the only class, or nil for n = 0.
+// forget drops flows without a waiter whose service ended before virtual time: a new flow would start where they do.
+func (o *order) forget() {
+	if len(o.flows) < o.sweepAt {
+		return
+	}
+	for name, f := range o.flows {
+		if f.first == nil && !o.virtual.before(tag{f.finish, f.weight}) {
+			delete(o.flows, name)
+		}
+	}
+	o.sweepAt = max(firstSweep, 2*len(o.flows))
+}
+
+// fromEnd returns the n-th waiter from the end of the only flow, or nil for n = 0.
 func (o *order) fromEnd(n int) (w *Waiter) {
 	for ; n > 0; n-- {
 		if w == nil {
-			w = o.classes[0].last
+			w = o.only.last
 		} else {
 			w = w.previous
 		}
@@ -104,35 +198,68 @@ func (o *order) fromEnd(n int) (w *Waiter) {
 	return w
 }
 
-// rebase moves virtual time back to 0, long before it overflows.
+// rebase moves virtual time back to less than 1, long before it overflows.
 func (o *order) rebase() {
-	for i := range o.classes {
-		c := &o.classes[i]
-		c.start = max(c.start-o.virtual, 0)
-		c.finish = max(c.finish-o.virtual, 0)
+	whole := o.virtual.units / o.virtual.weight
+	o.virtual.units -= whole * o.virtual.weight
+	back := func(f *flow) {
+		f.start, f.finish = max(f.start-whole*f.weight, 0), max(f.finish-whole*f.weight, 0)
 	}
-	o.virtual = 0
+	if o.flows == nil {
+		back(o.only)
+	}
+	for _, f := range o.flows {
+		back(f)
+	}
 }
 
 // all yields the waiters in order of release, without newcomers.
 func (o *order) all(yield func(*Waiter) bool) {
-	if len(o.classes) == 1 {
-		for w := o.classes[0].first; w != nil; w = w.next {
-			if !yield(w) {
-				return
-			}
-		}
+	if o.flows != nil {
+		o.copied(nil).all(yield)
 		return
 	}
-	rest := order{classes: append([]class(nil), o.classes...), virtual: o.virtual}
-	for c := rest.nextClass(); c != nil; c = rest.nextClass() {
-		w := c.first
+	if o.only == nil {
+		return
+	}
+	for w := o.only.first; w != nil; w = w.next {
 		if !yield(w) {
 			return
 		}
-		rest.virtual = c.start
-		c.finish = c.start + min(w.n, fairUnits)*c.perUnit
-		c.first = w.next
-		c.start = c.finish
 	}
+}
+
+// copied returns the flows that have a waiter as a copy, which a loop may empty. It adds a newcomer, which may be nil.
+func (o *order) copied(newcomer *Waiter) flowHeap {
+	waiting := o.waiting
+	if o.flows == nil && o.only != nil && o.only.first != nil {
+		waiting = flowHeap{o.only}
+	}
+	rest := make(flowHeap, 0, len(waiting)+1)
+	for _, f := range waiting {
+		own := *f
+		if newcomer != nil && f.Flow == newcomer.flow {
+			own.newcomer, newcomer = newcomer, nil
+		}
+		rest = append(rest, &own)
+	}
+	if newcomer != nil {
+		own := *o.newFlow(newcomer)
+		if known := o.known(newcomer.flow); known != nil {
+			own = *known
+		}
+		own.start = own.startAt(o.virtual)
+		own.first, newcomer.number = newcomer, o.arrived+1
+		rest = append(rest, &own)
+	}
+	heap.Init(&rest)
+	return rest
+}
+
+// known returns the flow of a name, or nil.
+func (o *order) known(name Flow) *flow {
+	if o.flows == nil && o.only != nil && o.only.Flow == name {
+		return o.only
+	}
+	return o.flows[name]
 }

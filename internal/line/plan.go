@@ -76,7 +76,7 @@ func (p *plan) served(l *line) {
 // withdrawn updates the plan before w withdraws. If only the costs matter, this equals a withdrawal of the last
 // waiter of its run, so the plan of the waiters before that one stays.
 func (p *plan) withdrawn(l *line, w *Waiter) {
-	if algorithm.Planned(l.subject.algorithm) || len(l.order.classes) > 1 || !l.inTurn() {
+	if algorithm.Planned(l.subject.algorithm) || !l.order.single() || !l.inTurn() {
 		p.drop()
 		return
 	}
@@ -95,18 +95,16 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	p.drop()
 }
 
-// planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's class
+// planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's flow
 // comes before others.
 func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
-	if len(l.order.classes) == 1 {
+	newcomer := &Waiter{n: t.Cost, flow: l.flowFor(t.Flow), weight: t.Weight}
+	if l.order.single() && l.order.known(newcomer.flow) != nil {
 		return l.plan.tail(l, now)
 	}
-	newcomer := &Waiter{n: t.Cost, class: t.Class}
-	l.order.push(newcomer)
-	defer l.order.remove(newcomer)
 	var p plan
 	p.begin(l, now)
-	for w := range l.order.all {
+	for w := range l.order.copied(newcomer).all {
 		if w == newcomer {
 			break
 		}
@@ -118,7 +116,7 @@ func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 // extend plans a newcomer at the end, if that is its place.
 func (p *plan) extend(l *line, w *Waiter) {
 	switch {
-	case len(l.order.classes) > 1:
+	case !l.order.single():
 		p.drop()
 	case p.count > 0 && p.count == l.length-1 && !p.fromMark:
 		p.add(l, w)
@@ -145,7 +143,7 @@ func (p *plan) add(l *line, w *Waiter) {
 		p.at = from
 	}
 	p.state = a.Take(p.state, from, w.n)
-	if !algorithm.Planned(a) && len(l.order.classes) == 1 {
+	if !algorithm.Planned(a) && l.order.single() {
 		p.mark()
 	}
 }

@@ -11,7 +11,8 @@ import (
 // Turn is a request to wait for units.
 type Turn struct {
 	Cost    int64 // a cost of 0 does not wait
-	Class   int   // index into Lines.Weights
+	Flow    Flow
+	Weight  int64 // of the flow, up to MaxWeight; 0 means that of the class, or 1
 	Longest int64 // the maximum wait; algorithm.Never means that only the context bounds it
 	Lease   *Lease
 }
@@ -30,13 +31,16 @@ func (l *Lease) identity() uint64 {
 	return l.Identity
 }
 
-// Check refuses a turn for its context, cost or class alone.
-func (q *Lines) Check(ctx context.Context, cost int64, class int) error {
+// Check refuses a turn for its context, cost, class or weight alone.
+func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if cost < 0 {
 		return negative(cost)
+	}
+	if weight < 0 || weight > MaxWeight {
+		return &InvalidError{Field: "weight", Reason: fmt.Sprintf("%d is not within 1 and %d", weight, MaxWeight)}
 	}
 	if class < 0 || class >= max(1, len(q.Weights)) {
 		return &InvalidError{Field: "class", Reason: fmt.Sprintf("%d is not an index of %d weights", class, len(q.Weights))}
@@ -62,9 +66,9 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 		return nil, err
 	}
 	l := q.lineOf(s, now)
-	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), class: t.Class, done: make(chan error, 1), lease: t.Lease}
+	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), flow: l.flowFor(t.Flow), weight: t.Weight, done: make(chan error, 1), lease: t.Lease}
 	l.push(w)
-	if !waiting || len(q.Weights) > 1 {
+	if !waiting || !l.order.single() {
 		l.advance(now)
 	}
 	return w, nil

@@ -7,14 +7,17 @@ type Waiter struct {
 	subject  *Subject
 	n        int64
 	arrived  int64
-	class    int
+	flow     Flow
+	weight   int64
+	number   uint64 // in order of arrival
+	in       *flow
 	queued   bool
 	done     chan error // receives nil at the release; nil for a booking
 	promised int64      // the instant of a booking
 	lease    *Lease     // of the slots that it acquires, or nil
 	run      *run
 
-	previous, next *Waiter // in its class
+	previous, next *Waiter // in its flow
 }
 
 // isBooking reports whether the place is a booking, without a sleeping caller.

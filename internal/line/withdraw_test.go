@@ -82,7 +82,7 @@ func newCrowd(t testing.TB, limit algorithm.Algorithm, weights ...int64) *crowd 
 }
 
 func (c *crowd) join(n int64, class int) {
-	w, err := c.lines.Join(c.t.Context(), &c.subject, c.now, Turn{Cost: n, Class: class, Longest: algorithm.Never})
+	w, err := c.lines.Join(c.t.Context(), &c.subject, c.now, Turn{Cost: n, Flow: Flow{Class: class}, Longest: algorithm.Never})
 	if err != nil && !errors.Is(err, ErrFull) {
 		c.t.Fatal(err)
 	}

@@ -1,0 +1,66 @@
+package line
+
+import (
+	"container/heap"
+	"math/bits"
+)
+
+// flowHeap is flows by the start of their first waiters, and then by their arrival.
+type flowHeap []*flow
+
+func (h flowHeap) Len() int { return len(h) }
+
+func (h flowHeap) Less(i, j int) bool {
+	f, g := h[i], h[j]
+	fTag, gTag := tag{f.start, f.weight}, tag{g.start, g.weight}
+	if fTag.before(gTag) {
+		return true
+	}
+	return !gTag.before(fTag) && f.first.number < g.first.number
+}
+
+func (h flowHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *flowHeap) Push(x any) {
+	f := x.(*flow)
+	f.place = len(*h)
+	*h = append(*h, f)
+}
+
+func (h *flowHeap) Pop() any {
+	last := len(*h) - 1
+	f := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return f
+}
+
+// all yields the waiters in order of release, and empties the heap.
+func (h flowHeap) all(yield func(*Waiter) bool) {
+	for len(h) > 0 {
+		f := h[0]
+		w := f.first
+		if !yield(w) {
+			return
+		}
+		f.start += min(w.n, fairUnits)
+		if f.first = w.next; f.first == nil {
+			f.first, f.newcomer = f.newcomer, nil
+		}
+		if f.first == nil {
+			heap.Pop(&h)
+		} else {
+			heap.Fix(&h, 0)
+		}
+	}
+}
+
+// before reports whether t is before u.
+func (t tag) before(u tag) bool {
+	tHi, tLo := bits.Mul64(uint64(t.units), uint64(u.weight))
+	uHi, uLo := bits.Mul64(uint64(u.units), uint64(t.weight))
+	return tHi < uHi || tHi == uHi && tLo < uLo
+}

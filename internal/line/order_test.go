@@ -1,0 +1,215 @@
+package line
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// slowOrder is start-time fair queueing on fractions, without a heap.
+type slowOrder struct {
+	flows   map[Flow]*slowFlow
+	virtual *big.Rat
+	arrived int
+}
+
+type slowFlow struct {
+	weight        int64
+	waiters       []*Waiter
+	start, finish *big.Rat
+	headArrived   int
+	arrived       map[*Waiter]int
+}
+
+func (o *slowOrder) push(w *Waiter) {
+	f := o.flows[w.flow]
+	if f == nil {
+		f = &slowFlow{weight: w.weight, finish: new(big.Rat), arrived: map[*Waiter]int{}}
+		o.flows[w.flow] = f
+	}
+	o.arrived++
+	f.arrived[w] = o.arrived
+	if len(f.waiters) == 0 {
+		f.start, f.headArrived = later(roundedUp(o.virtual, f.weight), f.finish), o.arrived
+	}
+	f.waiters = append(f.waiters, w)
+}
+
+// roundedUp returns the first multiple of 1/weight that is not before x.
+func roundedUp(x *big.Rat, weight int64) *big.Rat {
+	num := new(big.Int).Mul(x.Num(), big.NewInt(weight))
+	num.Add(num, new(big.Int).Sub(x.Denom(), big.NewInt(1)))
+	return new(big.Rat).SetFrac(num.Div(num, x.Denom()), big.NewInt(weight))
+}
+
+func later(x, y *big.Rat) *big.Rat {
+	if x.Cmp(y) > 0 {
+		return x
+	}
+	return y
+}
+
+func (o *slowOrder) next() *Waiter {
+	var first *slowFlow
+	for _, f := range o.flows {
+		if len(f.waiters) == 0 {
+			continue
+		}
+		if first == nil || f.start.Cmp(first.start) < 0 || f.start.Cmp(first.start) == 0 && f.headArrived < first.headArrived {
+			first = f
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first.waiters[0]
+}
+
+func (o *slowOrder) serve(w *Waiter) {
+	f := o.flows[w.flow]
+	o.virtual = f.start
+	f.finish = new(big.Rat).Add(f.start, big.NewRat(w.n, f.weight))
+	f.start = f.finish
+	f.waiters = f.waiters[1:]
+	if len(f.waiters) > 0 {
+		f.headArrived = f.arrived[f.waiters[0]]
+	}
+}
+
+func (o *slowOrder) remove(w *Waiter) {
+	f := o.flows[w.flow]
+	for i := range f.waiters {
+		if f.waiters[i] == w {
+			f.waiters = append(f.waiters[:i:i], f.waiters[i+1:]...)
+			return
+		}
+	}
+}
+
+func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		o, slow := newOrder(nil), &slowOrder{flows: map[Flow]*slowFlow{}, virtual: new(big.Rat)}
+		flows, largest := 1+r.IntN(6), []int64{1, 9, 1 << 20, fairUnits}[r.IntN(4)]
+		weights := make([]int64, flows)
+		for i := range weights {
+			weights[i] = 1 + r.Int64N(MaxWeight)
+		}
+		var all []*Waiter
+		for op := range 2000 {
+			switch pick := r.IntN(10); {
+			case pick < 5:
+				i := r.IntN(flows)
+				w := &Waiter{n: 1 + r.Int64N(largest), flow: Flow{Name: fmt.Sprint(i)}, weight: weights[i]}
+				o.push(w)
+				slow.push(w)
+				all = append(all, w)
+			case pick == 5 && len(all) > 0:
+				i := r.IntN(len(all))
+				o.remove(all[i])
+				slow.remove(all[i])
+				all = append(all[:i], all[i+1:]...)
+			case len(all) > 0:
+				w := o.next()
+				if want := slow.next(); w != want {
+					t.Fatalf("seed %d op %d: next is %+v, want %+v", seed, op, w, want)
+				}
+				o.serve(w)
+				slow.serve(w)
+				for i := range all {
+					if all[i] == w {
+						all = append(all[:i], all[i+1:]...)
+						break
+					}
+				}
+			}
+		}
+		checkAll(t, &o, len(all))
+	}
+}
+
+// checkAll compares the planned order of release with the one that happens.
+func checkAll(t *testing.T, o *order, waiting int) {
+	t.Helper()
+	planned := slices.Collect(o.all)
+	if len(planned) != waiting {
+		t.Fatalf("%d waiters are planned, want %d", len(planned), waiting)
+	}
+	for i, w := range planned {
+		if got := o.next(); got != w {
+			t.Fatalf("waiter %d of %d is %+v, planned was %+v", i, waiting, got, w)
+		}
+		o.serve(w)
+	}
+}
+
+// TestBusyFlowsKeepTheBoundOfFairQueueing checks every interval in which two flows are busy: the units served, divided
+// by the weights, differ by at most the largest cost of each, divided by its weight.
+func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		weights, largest := [2]int64{1 + r.Int64N(20), 1 + r.Int64N(20)}, [2]int64{1 + r.Int64N(50), 1 + r.Int64N(50)}
+		o := newOrder(nil)
+		push := func(i int) {
+			o.push(&Waiter{n: 1 + r.Int64N(largest[i]), flow: Flow{Name: fmt.Sprint(i)}, weight: weights[i]})
+		}
+		for range 3 {
+			push(0)
+			push(1)
+		}
+		// The difference D of the normalized service, times both weights: an interval's is D(end) - D(start).
+		var difference, lowest, highest int64
+		bound := largest[0]*weights[1] + largest[1]*weights[0]
+		for range 5000 {
+			w := o.next()
+			i := int(w.flow.Name[0] - '0')
+			o.serve(w)
+			push(i)
+			if i == 0 {
+				difference += w.n * weights[1]
+			} else {
+				difference -= w.n * weights[0]
+			}
+			lowest, highest = min(lowest, difference), max(highest, difference)
+		}
+		if highest-lowest > bound {
+			t.Errorf("seed %d: weights %v, costs up to %v: an interval differs by %d, want at most %d", seed, weights, largest, highest-lowest, bound)
+		}
+	}
+}
+
+func TestFlowsThatEndedAreForgotten(t *testing.T) {
+	o := newOrder(nil)
+	busy := Flow{Name: "busy"}
+	for i := range 100_000 {
+		o.push(&Waiter{n: 1, flow: busy})
+		o.push(&Waiter{n: 1, flow: Flow{Name: fmt.Sprint(i)}})
+		for range 2 {
+			o.serve(o.next())
+		}
+	}
+	if len(o.flows) > 2*firstSweep+2 {
+		t.Errorf("%d flows are remembered after 100,000 that waited once", len(o.flows))
+	}
+}
+
+func TestVirtualTimeBeginsAgainWithoutChangingTheOrder(t *testing.T) {
+	o := newOrder(nil)
+	push := func(name string, weight int64) {
+		o.push(&Waiter{n: fairUnits, flow: Flow{Name: name}, weight: weight})
+	}
+	served := map[string]int{}
+	push("a", 1)
+	push("b", 3)
+	for range 8000 {
+		w := o.next()
+		o.serve(w)
+		served[w.flow.Name]++
+		push(w.flow.Name, 0)
+	}
+	if served["a"] < 1999 || served["a"] > 2001 || o.virtual.units/o.virtual.weight > 2*farthest {
+		t.Errorf("flows of weight 1 and 3 were served %v, virtual time is %v", served, o.virtual)
+	}
+}
