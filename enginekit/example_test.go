@@ -17,7 +17,7 @@ type store struct {
 	states map[string]enginekit.State
 }
 
-// newEngine makes an engine that decides by the clock.
+// newEngine returns an engine that decides by the clock.
 func newEngine(clock func() int64) weir.Engine {
 	s := &store{clock: clock, states: map[string]enginekit.State{}}
 	return enginekit.New(s.decide, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/limittest"
 )
 
-// measuring decides as a script of a database would: it stores numbers, decides
-// by the functions of each part, and composes the answer of what it measured.
+// measuring decides like a script of a database: it stores numbers, decides by the functions of each part, and
+// composes the answer from the measurements.
 type measuring struct {
 	clock func() int64
 	mu    sync.Mutex
@@ -76,7 +76,7 @@ func (e *measuring) refuse(call *enginekit.Call, now int64) {
 	}
 }
 
-// repeat multiplies the costs by how often they fit, up to call.Most times.
+// repeat multiplies the costs by the number of times that they fit, up to call.Most.
 func (e *measuring) repeat(call *enginekit.Call, now int64) {
 	call.Times = call.Most
 	for i := range call.Parts {

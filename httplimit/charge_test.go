@@ -107,7 +107,7 @@ func TestOuterChargesAreFoundByName(t *testing.T) {
 	}
 }
 
-// The handler of a slot sees the others refused, and its rate stays spent.
+// While a handler holds the slot, other requests are refused, and its rate stays spent.
 func TestSlotsAreHeldWhileTheHandlerRuns(t *testing.T) {
 	endings := map[string]http.HandlerFunc{
 		"returns": func(http.ResponseWriter, *http.Request) {},

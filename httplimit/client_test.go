@@ -141,8 +141,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Otherwise a client could choose to be undecidable, and be admitted where the
-// policy for an engine that fails is to admit.
+// Otherwise a client could choose to be undecidable, and would be admitted under AdmitUndecided.
 func TestALongKeyIsLimitedLikeAnyOther(t *testing.T) {
 	h := wrap(t, httplimit.Options{Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Limit: "1/h", Key: httplimit.Header("Key")}}}, ok)
 	long := strings.Repeat("k", 100_000)

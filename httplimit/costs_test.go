@@ -17,7 +17,7 @@ func (s *sink) WriteHeader(int)             {}
 
 var nothing = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
-// warm answers as many requests as are looked at for mistakes.
+// warm answers all requests that the middleware inspects for mistakes.
 func warm(h http.Handler, r *http.Request) {
 	for range 1100 {
 		h.ServeHTTP(&sink{http.Header{}}, r)

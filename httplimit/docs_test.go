@@ -9,7 +9,7 @@ import (
 	"github.com/weirflow/weir/httplimit/httplimittest"
 )
 
-// The functions of this file stand in docs/http.md as they stand here.
+// The functions of this file stand in docs/http.md in the same form.
 
 // perClient limits the clients of a server that faces the internet.
 func perClient(mux http.Handler) (http.Handler, error) {

@@ -26,8 +26,8 @@ func FuzzForwardedFor(f *testing.F) {
 	})
 }
 
-// A client that sends a header of its own never gets an address of its choice: it
-// counts for what the proxy appended, or for the proxy if it spoilt that.
+// A client that sends a header of its own never chooses its address: it counts for the address that the proxy
+// appended, or for the proxy if the header is malformed.
 func FuzzForwarded(f *testing.F) {
 	for _, seed := range []string{"", "for=6.6.6.6", `for="6.6.6.6`, `for=6.6.6.6;x="`, `a="\`, ";", ",", "=", `for="[::1]:80";by=x`, "FOR=_x", `x="";for=6.6.6.6`} {
 		f.Add(seed)
@@ -47,7 +47,7 @@ func FuzzForwarded(f *testing.F) {
 	})
 }
 
-// An address counts for the same key however it is written.
+// All spellings of an address are the same key.
 func FuzzRemoteAddr(f *testing.F) {
 	for _, seed := range []string{"1.2.3.4:80", "[::1]:80", "@", "", "[fe80::1%x]:1", "::1", "1.2.3.4:99999999", "[1.2.3.4]:80"} {
 		f.Add(seed)
@@ -69,7 +69,7 @@ func FuzzRemoteAddr(f *testing.F) {
 	})
 }
 
-// A refusal is a refusal whatever a client accepts.
+// A refusal is the same refusal for any Accept header.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"", "*/*", "text/html;q=0.9, */*;q=0", ";q=", "text/*;q=1e9", ",,;;==", "text/plain;q=NaN"} {
 		f.Add(seed)

@@ -22,7 +22,7 @@ var (
 
 const alice, bob = "192.0.2.1:1234", "192.0.2.2:1234"
 
-// wrap is a handler behind a middleware with options.
+// wrap returns a handler behind a middleware with options.
 func wrap(t testing.TB, options httplimit.Options, next http.Handler) http.Handler {
 	t.Helper()
 	if options.Logger == nil {
@@ -35,7 +35,7 @@ func wrap(t testing.TB, options httplimit.Options, next http.Handler) http.Handl
 	return limited(next)
 }
 
-// limit is a middleware with one rule on an engine with a clock.
+// limit returns a middleware with one rule on an engine with a clock.
 func limit(t testing.TB, rule httplimit.Rule, next http.Handler) (http.Handler, *httplimittest.Clock) {
 	t.Helper()
 	clock := httplimittest.NewClock(start)
@@ -51,8 +51,7 @@ func mustRule(t testing.TB, text string) *weir.Rule {
 	return rule
 }
 
-// get is the answer to a request from an address, with headers by turns of name
-// and value.
+// get returns the answer to a request from an address. headers are names and values in turn.
 func get(h http.Handler, from string, headers ...string) *httptest.ResponseRecorder {
 	return answer(h, request("GET", from, headers...))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
-// Real proxies stand before a limited server. Clients at two addresses claim to be at others, and each has its own
+// Real proxies stand before a limited server. Clients at two addresses claim other addresses, and each has its own
 // limit.
 func TestClientsBehindRealProxies(t *testing.T) {
 	tests := []struct {

@@ -2,6 +2,5 @@
 
 package httplimit_test
 
-// Under the race detector sync.Pool loses values at random, so that they are made
-// anew at times.
+// Under the race detector sync.Pool drops values at random.
 func init() { lostByPools = 4 }

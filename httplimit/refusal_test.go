@@ -88,7 +88,7 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	wantStatus(t, "AdmitUndecided and a request that no engine could decide", get(h, alice), 503)
 }
 
-// hanging is an engine that answers nothing until its context ends.
+// hanging is an engine that does not answer until its context ends.
 type hanging struct{ weir.Engine }
 
 func (hanging) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
@@ -118,7 +118,7 @@ func TestAnEngineThatHangsHoldsARequestForTheTimeout(t *testing.T) {
 	}
 }
 
-// What was not taken is not given back.
+// The middleware gives back only what was taken.
 func TestARequestAdmittedUndecidedIsNotSettled(t *testing.T) {
 	engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "a=10/h")
 	if _, err := engine.Take(t.Context(), rule.For("192.0.2.1", 5)); err != nil {

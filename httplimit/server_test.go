@@ -17,7 +17,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// serve is a real server on loopback, with HTTP/2 over TLS if asked for.
+// serve starts a real server on loopback, on request with HTTP/2 over TLS.
 func serve(t *testing.T, h http.Handler, http2 bool) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
@@ -70,7 +70,7 @@ func TestServersOfBothVersionsRefuse(t *testing.T) {
 	}
 }
 
-// Of many concurrent requests exactly as many pass as the limit admits.
+// Of concurrent requests exactly as many pass as the limit admits.
 func TestConcurrentClientsGetNoMoreThanTheLimit(t *testing.T) {
 	server := serve(t, wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "fixed window 25/1d and concurrency 100", Key: httplimit.Everyone}}}, ok), false)
 	var admitted atomic.Int64
@@ -90,7 +90,7 @@ func TestConcurrentClientsGetNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// held are the slots of 10 that are taken.
+// held returns the number of taken slots, of 10.
 func held(t *testing.T, engine weir.Engine, rule *weir.Rule) int64 {
 	t.Helper()
 	d, err := engine.Peek(t.Context(), rule.For("all", 0))
@@ -100,7 +100,7 @@ func held(t *testing.T, engine weir.Engine, rule *weir.Rule) int64 {
 	return 10 - d.Remaining
 }
 
-// eventually waits for what another goroutine is about to do.
+// eventually waits until a condition becomes true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
@@ -149,7 +149,7 @@ func TestAStreamHoldsItsSlotAndIsFlushed(t *testing.T) {
 	}
 }
 
-// upgrade opens a connection and switches protocols on it, as a WebSocket does.
+// upgrade opens a connection and switches protocols on it, like a WebSocket.
 func upgrade(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -166,7 +166,7 @@ func upgrade(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 	return conn, reader
 }
 
-// The handler returns at once, and the connection goes on.
+// The handler returns at once, and the connection stays open.
 func TestAHijackedConnectionHoldsItsSlotUntilItIsClosed(t *testing.T) {
 	ways := map[string]func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error){
 		"by type": func(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) { return w.(http.Hijacker).Hijack() },
@@ -213,7 +213,7 @@ func TestAPanickingHandlerReleasesItsSlot(t *testing.T) {
 	eventually(t, "release of the slot", func() bool { return held() == 0 })
 }
 
-// The server's own copying is kept, and bytes are counted all the same.
+// The server's own copying is kept, and the bytes are counted.
 func TestReaderFromIsKept(t *testing.T) {
 	var counted atomic.Int64
 	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "100/s", After: func(_ *http.Request, a httplimit.Answer) int64 {
@@ -231,7 +231,7 @@ func TestReaderFromIsKept(t *testing.T) {
 	eventually(t, "settlement of 100000 bytes", func() bool { return counted.Load() == 100_000 })
 }
 
-// A middleware before this one sees what the mux has set in its request.
+// A middleware outside this one sees the values that the mux has set in its request.
 func TestPlainLimitsPassTheRequestItselfOn(t *testing.T) {
 	var passed *http.Request
 	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "100/s"}}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { passed = r }))

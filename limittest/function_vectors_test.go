@@ -14,8 +14,7 @@ func TestPureFunctionsPassVectors(t *testing.T) {
 	limittest.RunVectors(t, everything, newFunctions)
 }
 
-// functions are the four functions of a scenario's limits, with a state for
-// each key and limit.
+// functions are the four functions of a scenario's limits, with a state for each key and limit.
 type functions struct {
 	algorithms []algorithm.Algorithm
 	states     map[string][]algorithm.State

@@ -13,8 +13,8 @@ import (
 	"github.com/weirflow/weir/pace"
 )
 
-// reached is due, or the time since start if that is less. These examples run on
-// the real clock: a busy machine may come late, but nothing may come early.
+// reached returns due, or the time since start if that is less. These examples run on the real clock: on a busy
+// machine callers may be late, but never early.
 func reached(start time.Time, due time.Duration) time.Duration {
 	return min(due, time.Since(start))
 }
@@ -48,8 +48,8 @@ func ExampleSeq() {
 	// h after 120ms
 }
 
-// A consumer that takes chunks waits for every item of one, and then has them
-// all at once. Pace the chunks instead, if the work is done by the chunk.
+// A consumer that takes chunks waits for every item of one, and then has them all at once. If the work is done by the
+// chunk, pace the chunks instead.
 func ExampleSeq_chunks() {
 	lim, err := weir.New(weir.TokenBucket{Rate: weir.PerSecond(100), Burst: 5})
 	if err != nil {
@@ -107,8 +107,7 @@ func ExampleReader() {
 	// Output: 60000 down and 24000 up after 400ms
 }
 
-// Throttle a call per key: each host is asked ten times a second at most, and the
-// hosts do not wait for one another.
+// Calls are limited by key: each host gets at most ten a second, and the hosts do not wait for one another.
 func ExampleDo() {
 	perHost, err := weir.NewKeyed[string](weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 1})
 	if err != nil {

@@ -140,8 +140,7 @@ func TestPacedSequenceReturnsTheReasonOfItsLastPass(t *testing.T) {
 	}
 }
 
-// The caution of Paced: a consumer that takes chunks gets a whole one at once,
-// after the wait for all of it.
+// A consumer that takes chunks gets a whole chunk at once, after the wait for all of it.
 func TestChunkOfPacedValuesComesWhenItsLastIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 1})
@@ -179,9 +178,8 @@ func TestPacedChannelPassesEverythingOnInTime(t *testing.T) {
 	})
 }
 
-// synctest fails a test that leaves a goroutine behind, so each of these shows
-// that the goroutine of Chan has ended: while it waits for a value, for its turn, and for
-// its consumer.
+// synctest fails a test that leaves a goroutine behind. So each case shows that the goroutine of Chan has ended:
+// while it waits for a value, for its turn, and for its consumer.
 func TestPacedChannelLeavesNoGoroutineWhenTheContextEnds(t *testing.T) {
 	for _, test := range []struct {
 		name         string

@@ -26,7 +26,7 @@ func pacersOf(t *testing.T, limit weir.Limit) map[string]pace.Pacer {
 	}
 }
 
-// wantFree fails unless all of the one slot of p is free.
+// wantFree fails unless the one slot of p is free.
 func wantFree(t *testing.T, when string, p pace.Pacer) {
 	t.Helper()
 	if d := p.Record(0); d.Remaining != 1 {
@@ -57,7 +57,7 @@ func TestDoThatOutlivesItsLeaseFreesNoOtherSlot(t *testing.T) {
 		for pacer, p := range pacersOf(t, weir.Concurrency{Slots: 1, Lease: 30 * time.Second}) {
 			_, err := pace.Do(t.Context(), p, func(context.Context) (int, error) {
 				time.Sleep(30 * time.Second)
-				return 0, p.WaitTurn(t.Context(), weir.Turn{Cost: 1, Max: -1}) // somebody else
+				return 0, p.WaitTurn(t.Context(), weir.Turn{Cost: 1, Max: -1}) // another caller
 			})
 			if left := p.Record(0).Remaining; err != nil || left != 0 {
 				t.Errorf("%s: %v and %d slots free after a call that came back late, want the slot held by somebody else", pacer, err, left)

@@ -39,9 +39,8 @@ func (l load) run(ctx context.Context, p pace.Pacer, moved *atomic.Int64) {
 	}
 }
 
-// Show 3 of the promise: classes of weight 3 and 1 share 1 MiB/s while both are
-// busy, whatever the speed of their readers and however little comes with each
-// read, and either has all of it while the other is idle.
+// Classes of weight 3 and 1 share 1 MiB/s while both are busy, for any speed of their readers and any size of reads.
+// Either class has all of it while the other is idle.
 func TestClassesOfStreamsShareABandwidthByWeight(t *testing.T) {
 	const whole = 1 << 20 // one Read fills the buffer
 	slow := 30 * time.Millisecond
@@ -83,7 +82,7 @@ func TestClassesOfStreamsShareABandwidthByWeight(t *testing.T) {
 	}
 }
 
-// checkRate wants the bandwidth used to 2 %, and at most the burst above it.
+// checkRate requires 98 % of the bandwidth to be used, and at most the burst above it.
 func checkRate(t *testing.T, when string, moved, seconds int64) {
 	t.Helper()
 	if want := seconds * mib; moved < want*98/100 || moved > want+32*kib {

@@ -16,14 +16,13 @@ import (
 
 const kib, mib = 1 << 10, 1 << 20
 
-// watched notes how many bytes have moved and fails if they are ever more than
-// the burst and the rate allow.
+// watched counts the moved bytes and fails if they ever exceed the burst and the rate.
 type watched struct {
 	t           *testing.T
 	start       time.Time
 	rate, burst int64
 	moved       int64
-	last        time.Duration // when the last byte moved
+	last        time.Duration // the time of the last byte
 	largest     int
 	in          io.Reader
 	takes       int // of a Write, if not 0
@@ -133,7 +132,7 @@ func TestPacedReaderPaysWithWhatAShortReadLeft(t *testing.T) {
 		if n != 3000 || err != nil {
 			t.Fatalf("copied %d, %v; want 3000", n, err)
 		}
-		// Each read is begun with 512 paid, so the last when 2900 + 512 are.
+		// Each read begins with 512 bytes paid, so the last begins when 2900 + 512 are paid.
 		if want := 2412 * time.Millisecond; source.last != want {
 			t.Errorf("30 reads of 100 bytes took %v, want %v", source.last, want)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/weirflow/weir/pace"
 )
 
-// Three groups of ten callers, each with a queue like a process of its own, work for 35 seconds. The instants at which their requests begin are what the vendor counts.
+// Three groups of ten callers, each with a queue like a process of its own, work for 35 seconds. The vendor counts
+// the instants at which their requests begin.
 func TestVendorsTermsAreKeptByThreeGroupsOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots, rate, quota, err := vendorsTerms()
@@ -58,7 +59,7 @@ func TestVendorsTermsAreKeptByThreeGroupsOfCallers(t *testing.T) {
 	})
 }
 
-// vendorsLog is what a vendor logs of requests that take 50 ms.
+// vendorsLog is a vendor's log of requests that take 50 ms each.
 type vendorsLog struct {
 	mu            sync.Mutex
 	starts        []time.Time
@@ -78,7 +79,7 @@ func (l *vendorsLog) request(context.Context) error {
 	return nil
 }
 
-// mostIn is the most requests that began within a stretch of time.
+// mostIn returns the most requests that began within an interval.
 func (l *vendorsLog) mostIn(stretch time.Duration) (most int) {
 	first := 0
 	for i, at := range l.starts {

@@ -43,7 +43,7 @@ func TestTheDocumentedACLIsEnough(t *testing.T) {
 	useAs(t, "redis-sentinel://weir:secret@"+strings.Join(sentinel.Addrs(), ",")+"/"+redistest.MasterSet)
 }
 
-// useAs does with an engine whatever asks another command of Redis.
+// useAs runs every operation of an engine that needs another Redis command.
 func useAs(t *testing.T, url string) {
 	t.Helper()
 	engine, err := Open(url, Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// bareScript is the least GCRA that answers anything: what a user would write.
+// bareScript is the shortest useful GCRA script, as a user would write it.
 const bareScript = `
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -25,8 +25,7 @@ if new - now > tonumber(ARGV[2]) then return {0, tat - now} end
 redis.call('SET', KEYS[1], new, 'PX', math.ceil((new - now) / 1000))
 return {1, new - now}`
 
-// BenchmarkDecisions compares callers at once, beside a bare script through the
-// same client.
+// BenchmarkDecisions measures concurrent callers, beside a bare script through the same client.
 func BenchmarkDecisions(b *testing.B) {
 	server := redistest.Start(b)
 	client := dial(b, server)

@@ -39,8 +39,8 @@ func TestAClusterPassesTheSuiteAndItsVectors(t *testing.T) {
 	t.Run("WhatALaterLaneHasNoRoomForIsGivenBackExactly", func(t *testing.T) { takersAcross(t, client) })
 }
 
-// refusedByALane: while many take two keys of different lanes of which one is
-// full, the other loses nothing, and is never admitted too much.
+// Many callers take two keys on different lanes, of which one is full. The other key loses nothing, and never admits
+// too much.
 func refusedByALane(t *testing.T, client rueidis.Client) {
 	engine := newEngine(t, client, redislimit.Options{Prefix: fresh()})
 	for _, limit := range []weir.Limit{
@@ -70,7 +70,7 @@ func refusedByALane(t *testing.T, client rueidis.Client) {
 	}
 }
 
-// A place is part of where a state lives, also where there is no cluster.
+// A colocation is part of the place of a state, even without a cluster.
 func TestPlaceIsPartOfTheKeyOnOneServerToo(t *testing.T) {
 	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
 	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(5)})

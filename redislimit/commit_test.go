@@ -55,7 +55,7 @@ func TestConcurrentCallersShareCallsAndGetExactTotals(t *testing.T) {
 	}
 }
 
-// admitted is 1 if all requests are, else 0.
+// admitted returns 1 if all requests are admitted, and otherwise 0.
 func admitted(t *testing.T, e weir.Engine, ctx context.Context, requests ...weir.Request) int {
 	d, err := e.Take(ctx, requests...)
 	if err != nil {
@@ -153,7 +153,7 @@ func TestACancelledCallerDoesNotAffectOthers(t *testing.T) {
 	}
 }
 
-// eventually asks until nothing is wrong any more.
+// eventually asks until no error is left.
 func eventually(t *testing.T, what string, wrong func() string) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
@@ -208,7 +208,7 @@ func TestScriptFlushUnderLoadLosesNothing(t *testing.T) {
 	}
 }
 
-// A log is appended to, unless its key is asked again in the same batch.
+// The script appends to a log, unless a later request of the same batch uses its key.
 func TestALogOfOneKeyIsWholeAfterEveryBatch(t *testing.T) {
 	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
 	for _, limits := range [][]weir.Limit{

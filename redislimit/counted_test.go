@@ -15,7 +15,7 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// ledger is what the callers of one key were answered.
+// ledger counts the answers to the callers of one key.
 type ledger struct {
 	admitted atomic.Int64
 	errors   [3]atomic.Int64 // by Counted

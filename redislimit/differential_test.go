@@ -18,15 +18,15 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// seedVariable names a seed to run again, and timesVariable how many times as
-// much to run as in a test: `make differential` sets it.
+// seedVariable names a seed to repeat, and timesVariable a multiple of the operations of a test: `make differential`
+// sets it.
 const seedVariable, timesVariable = "WEIR_SEED", "WEIR_TIMES"
 
 func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
 	duels(t, dial(t, redistest.Start(t)), 400*times(t), true)
 }
 
-// times is the value of timesVariable, or 1.
+// times returns the value of timesVariable, or 1.
 func times(t *testing.T) int {
 	text := os.Getenv(timesVariable)
 	if text == "" {
@@ -82,7 +82,7 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 	}
 }
 
-// duel is one clock and two engines that see the same.
+// duel is one clock and two engines that get the same requests.
 type duel struct {
 	*testing.T
 	random        *rand.Rand
@@ -91,7 +91,7 @@ type duel struct {
 	rules         []*weir.Rule
 	history       string
 	answers       map[string]int
-	backwards     bool // time may run back
+	backwards     bool // the time may run backwards
 }
 
 func (d *duel) makeRules() {
@@ -109,7 +109,7 @@ func (d *duel) makeRules() {
 	}
 }
 
-// upTo is between 1 and most, small numbers as likely as large ones.
+// upTo returns a number from 1 to most; small numbers are as likely as large ones.
 func (d *duel) upTo(most int64) int64 {
 	n := int64(1)
 	for limit := d.random.IntN(64); n < most && limit > 0; limit -= 2 {
@@ -146,7 +146,7 @@ func (d *duel) limit() weir.Limit {
 	return weir.Concurrency{Slots: d.upTo(30), Lease: period}
 }
 
-// step asks both engines one thing, and lets time pass.
+// step asks both engines for one operation, and lets time pass.
 func (d *duel) step() {
 	requests := d.requests()
 	var ask func(e weir.Engine) (weir.Decision, error)
@@ -233,8 +233,7 @@ func (d *duel) tie(verb string, got, want weir.Decision, requests []weir.Request
 	return err == nil && ticks(alone.RetryAfter) == want.RetryAfter
 }
 
-// pass lets some time pass: none, to an instant that matters or next to it, any,
-// or some of it back.
+// pass moves the time: not at all, to an instant that matters or next to it, to any instant, or back.
 func (d *duel) pass(last weir.Decision) {
 	retry, reset := int64(last.RetryAfter/time.Microsecond), int64(last.ResetAfter/time.Microsecond)
 	before := d.now

@@ -15,14 +15,14 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// dial makes a client of a server for the test.
+// dial returns a client of a server for the test.
 func dial(t testing.TB, server *redistest.Server) rueidis.Client {
 	t.Helper()
 	return dialWith(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
 }
 
-// dialOnce makes a client with one connection. Once it has answered after a
-// restart, no call is lost any more; the four of [dial] each lose one.
+// dialOnce returns a client with one connection. After its first answer since a restart it loses no further call;
+// each of the four connections of [dial] loses one.
 func dialOnce(t testing.TB, server *redistest.Server) rueidis.Client {
 	t.Helper()
 	return dialWith(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true, PipelineMultiplex: -1})
@@ -38,7 +38,7 @@ func dialWith(t testing.TB, option rueidis.ClientOption) rueidis.Client {
 	return client
 }
 
-// newEngine makes an engine that must be good.
+// newEngine returns an engine and fails the test if the options are invalid.
 func newEngine(t testing.TB, client rueidis.Client, options redislimit.Options) *redislimit.Engine {
 	t.Helper()
 	options.OneSlot = options.OneSlot || namedOneSlot
@@ -49,7 +49,7 @@ func newEngine(t testing.TB, client rueidis.Client, options redislimit.Options) 
 	return e
 }
 
-// apart numbers engines that are to share nothing on one server.
+// apart numbers the engines that share nothing on one server.
 var apart atomic.Int64
 
 func fresh() string { return fmt.Sprint(testPrefix, apart.Add(1)) }

@@ -76,8 +76,7 @@ func TestALostReplyAndAClosedEngineAreErrors(t *testing.T) {
 	wantFailure(t, "an engine that was closed", d, err, redislimit.Closed, weir.CountedNo)
 	defer engine.Close()
 	server.Kill()
-	// The connections that were open may have carried a call; what cannot even be
-	// dialled has not.
+	// An open connection may have carried a call. A connection that cannot be dialled has not.
 	eventually(t, "a server that does not listen counts nothing", func() string {
 		d, err := engine.Take(t.Context(), rule.For("k", 1))
 		var failed *redislimit.Error
@@ -116,7 +115,7 @@ func TestOpenSaysWhereItCouldNotConnect(t *testing.T) {
 	wantOpenFailure("where connections are closed at once", "redis://"+mute, mute, redislimit.Lost)
 }
 
-// hangingUp is the address of what listens and closes every connection.
+// hangingUp returns the address of a listener that closes every connection.
 func hangingUp(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -167,7 +166,7 @@ func TestAServerThatHangsIsGivenUpWithoutADeadline(t *testing.T) {
 				t.Errorf("Take while the server hangs: got %+v and %v, want an Error with reason lost", d, err)
 			}
 		})
-		// Without the timeout it would be ten seconds for each call.
+		// Without the timeout, each call would take ten seconds.
 		if took := time.Since(began); took > 9*time.Second {
 			t.Errorf("%d callers waited %v for a server that hangs, want not much more than 400 ms", callers, took)
 		}
@@ -181,8 +180,7 @@ func TestAServerThatHangsIsGivenUpWithoutADeadline(t *testing.T) {
 	}
 }
 
-// What the script may not do is refused inside of it, and by then it may have
-// written something.
+// Redis denies a command inside the script, which by then may have written something.
 func TestWhatTheACLRefusesIsDenied(t *testing.T) {
 	server := redistest.Start(t)
 	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(50)}, weir.SlidingLog{Rate: weir.PerHour(50)}, weir.Concurrency{Slots: 50, Lease: time.Hour})

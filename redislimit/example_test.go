@@ -13,8 +13,8 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// A limit that holds across machines. What to do when Redis cannot be asked is
-// up to the caller: an error never means that anything was admitted.
+// A limit that holds across machines. If Redis cannot decide, the caller chooses what to do: an error never means
+// that anything was admitted.
 func Example() {
 	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{})
 	if err != nil {
@@ -40,7 +40,7 @@ func Example() {
 	}
 }
 
-// A client of one's own, for what a URL cannot say.
+// A client of the caller's own, for options that a URL does not have.
 func ExampleNew() {
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress:      []string{"10.0.0.1:6379", "10.0.0.2:6379"},
@@ -60,7 +60,7 @@ func ExampleNew() {
 	fmt.Println(engine.Stats())
 }
 
-// histogram stands for one of a metrics library.
+// histogram stands for a histogram of a metrics library.
 type histogram struct{}
 
 func (h histogram) WithLabelValues(...string) histogram { return h }
@@ -82,7 +82,7 @@ func ExampleOptions_observe() {
 	defer engine.Close()
 }
 
-// In a cluster, keys in one place are decided by one call, whatever they are.
+// In a cluster, one call decides all keys of one colocation.
 func ExampleEngine_Take_together() {
 	engine, err := redislimit.Open("redis-cluster://10.0.0.1:7000,10.0.0.2:7000", redislimit.Options{})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// stored are the keys of a server.
+// stored returns the keys of a server.
 func stored(t *testing.T, client rueidis.Client) []string {
 	t.Helper()
 	keys, err := client.Do(context.Background(), client.B().Keys().Pattern("*").Build()).AsStrSlice()
@@ -43,8 +43,7 @@ func TestAKeyEndsWhenItsStateIsAsGoodAsFresh(t *testing.T) {
 		if len(keys) != 1 {
 			t.Fatalf("%s: got keys %q, want one", rule, keys)
 		}
-		// EXPIRETIME would be exact, but asks for Redis 7: the time that passed
-		// since the call is little.
+		// EXPIRETIME would be exact but needs Redis 7. Little time has passed since the call.
 		ms, err := client.Do(t.Context(), client.B().Pttl().Key(keys[0]).Build()).AsInt64()
 		want := int64((d.ResetAfter + time.Millisecond - 1) / time.Millisecond)
 		if d.ResetAfter == weir.Never {
@@ -62,8 +61,8 @@ func TestAKeyEndsWhenItsStateIsAsGoodAsFresh(t *testing.T) {
 	}
 }
 
-// The end of a key does not move with each write: one that is written again lives
-// up to half as long again as its state matters.
+// The expiry of a key does not move with each write. A key that is written again lives up to half as long again as
+// its state matters.
 func TestAKeyWrittenAgainOutlivesItsStateByHalfAtMost(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	engine := newEngine(t, client, redislimit.Options{})

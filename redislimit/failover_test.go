@@ -48,8 +48,7 @@ func TestAnAddressWhoseMasterHasMovedIsDialledAgain(t *testing.T) {
 	}
 }
 
-// awaitAdmission returns when a take is admitted. Until then it may be read only
-// or lost.
+// awaitAdmission returns when a take is admitted. Until then its errors may be ReadOnly or Lost.
 func awaitAdmission(t *testing.T, engine *Engine, rule *weir.Rule) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -68,7 +67,7 @@ func awaitAdmission(t *testing.T, engine *Engine, rule *weir.Rule) {
 	}
 }
 
-// A replica that stays one is not dialled once for each call.
+// A replica that stays a replica is not dialled again for each call.
 func TestAServerThatStaysReadOnlyIsDialledRarely(t *testing.T) {
 	master, replica := redistest.Start(t), redistest.Start(t)
 	_, port, _ := net.SplitHostPort(master.Addr)
@@ -128,8 +127,7 @@ func TestAFailoverFromAHungMasterIsNoClosedEngine(t *testing.T) {
 	callers.Wait()
 }
 
-// A call that was out when the engine was closed may have been counted; one that
-// comes afterwards was not.
+// A call in flight when the engine was closed may have been counted. A later call was not.
 func TestACallThatCloseInterruptsMayHaveBeenCounted(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr, Options{})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// proxy stands between a client and a server and cuts connections in the
-// middle of a reply, after the server has done what was asked.
+// proxy forwards a client's connections to a server and cuts them in the middle of a reply, after the server has
+// executed the command.
 type proxy struct {
 	addr     string
 	server   atomic.Value // string: where new connections lead
@@ -68,7 +68,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// replies passes on the server's replies until the cut: then half of one, and the end.
+// replies forwards the server's replies until the cut. Then it forwards half of one reply and closes the connection.
 func (p *proxy) replies(client, server net.Conn) {
 	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 64<<10)

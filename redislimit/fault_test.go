@@ -11,8 +11,7 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// These tests break real servers while traffic goes on. The bounds are those of
-// docs/redis.md.
+// These tests break real servers while traffic continues. Their bounds are those of docs/redis.md.
 
 func TestFaultARestartWithoutMemoryCostsOneMoreBurst(t *testing.T) {
 	server := redistest.Start(t)

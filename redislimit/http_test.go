@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// Two web servers on one Redis admit as many requests as one, and a handler that
-// has returned on one of them has released its slot for both.
+// Two web servers on one Redis admit as many requests as one server. A handler that has returned on one of them has
+// released its slot for both.
 func TestTwoWebServersShareALimit(t *testing.T) {
 	server := redistest.Start(t)
 	var handlers [2]http.Handler

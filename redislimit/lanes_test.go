@@ -59,8 +59,8 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 	}
 }
 
-// A caller may leave at any point of a take across lanes that has to give back a
-// surplus: either the caller has the answer, or the engine gives all of it back.
+// A caller may leave at any point of a take across lanes that has to give back a surplus. Either the caller has the
+// answer, or the engine gives everything back.
 func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	var calls atomic.Int64
@@ -112,7 +112,7 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 	}
 }
 
-// laneKey is a key and where its state is.
+// laneKey is a key and the place of its state.
 type laneKey struct {
 	key, stored string
 	lane        int

@@ -13,8 +13,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// Callers that leave a long queue in any order cost about the same each. With a
-// search of the queue, 32 times as many would cost 32 times as much each.
+// Each caller that leaves a long queue costs about the same, in any order. With a search of the queue, each would
+// cost 32 times as much in a queue 32 times as long.
 func TestLeavingALongQueueCostsNoMoreThanLeavingAShortOne(t *testing.T) {
 	each := func(callers int) time.Duration {
 		c := &committer{most: 128, worth: 1 << 30, flying: 1}
@@ -45,7 +45,7 @@ func TestLeavingALongQueueCostsNoMoreThanLeavingAShortOne(t *testing.T) {
 	}
 }
 
-// A server that hangs is waited for once, however many calls the requests need.
+// The engine waits once for a server that hangs, for any number of calls.
 func TestTakeEachOfAHungServerWaitsOnce(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=500ms", Options{})

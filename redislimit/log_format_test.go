@@ -17,9 +17,8 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// A log or the leases of a Concurrency, if written without a pause for long
-// enough, come to the end of what their totals and instants can count. Here they
-// are put there.
+// After enough writes without a pause, a log or the leases of a Concurrency reach the end of the range of their
+// totals and instants. The test moves them there.
 func TestALogOutlivesItsNumbers(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	now := int64(1_700_000_000_000_000) // us
@@ -116,8 +115,8 @@ func putLittle(bytes []byte, n uint64) {
 	}
 }
 
-// The state of a key is read under whatever limit comes with a call: what another
-// one left there, in whatever form, both engines read alike.
+// A key's state is read under the limit of the call. Both engines read alike what another limit stored, in any of its
+// forms.
 func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	for name, limit := range map[string]func(*rand.Rand) weir.Limit{
@@ -140,8 +139,7 @@ func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
 	}
 }
 
-// changingSeeds are those that found something once: an entry was looked for at a
-// place that was not quite whole.
+// changingSeeds found a fault once: a search for an entry at a place that was not quite whole.
 var changingSeeds = map[string][]uint64{"slots": {2373565798263292250}}
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }

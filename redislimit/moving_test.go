@@ -10,9 +10,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// While a slot moves, some of its keys are on one node and some on the other,
-// and neither decides a batch of both. Each unit is counted all the same, and
-// once.
+// While a slot moves, some of its keys are on one node and some on another, and neither node decides a batch of both.
+// Each unit is still counted exactly once.
 func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	for _, options := range []Options{{Lanes: 1}, {Lanes: 1, DenyNewServer: true}} {
@@ -60,8 +59,8 @@ func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 	}
 }
 
-// movingFailure is err, unless keys that have to be together may be apart for
-// longer than a decision is asked again.
+// movingFailure returns err, unless keys of one call may be on two nodes for longer than the engine repeats a
+// decision.
 func movingFailure(err error, options Options) error {
 	failed, ok := errors.AsType[*Error](err)
 	if ok && options.DenyNewServer && failed.Reason == ClusterDown && failed.Counted == weir.CountedNo {
@@ -70,7 +69,7 @@ func movingFailure(err error, options Options) error {
 	return err
 }
 
-// other is a master that does not have the slot.
+// other returns a master that does not have the slot.
 func other(cluster *redistest.Cluster, slot int) *redistest.Server {
 	for _, node := range cluster.Nodes[:2] {
 		if node != cluster.Master(slot) {
@@ -80,7 +79,7 @@ func other(cluster *redistest.Cluster, slot int) *redistest.Server {
 	return nil
 }
 
-// A decision of several keys waits for the last of them to arrive.
+// A decision on several keys waits until the last of them has arrived.
 func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})

@@ -14,9 +14,8 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// serverVariable names the server that the suite runs against, as make
-// redis-suite does. The tests write keys below testPrefix there and delete them
-// at the end; they change and read nothing besides.
+// serverVariable names the server that the suite runs against, as make redis-suite does. The tests write keys below
+// testPrefix and delete them at the end. They change and read no other keys.
 const serverVariable = "WEIR_REDIS_URL"
 
 // testPrefix begins every key of this run.
@@ -25,8 +24,7 @@ var testPrefix = fmt.Sprint("weirtest-", strconv.FormatInt(time.Now().UnixNano()
 // namedOneSlot is set if the URL says that the server is a cluster behind one address.
 var namedOneSlot bool
 
-// suiteServer is a client of the server that is named, or else of one of the
-// test's own.
+// suiteServer returns a client of the named server, or else of a server of the test.
 func suiteServer(t *testing.T) (client rueidis.Client, named bool) {
 	t.Helper()
 	url := os.Getenv(serverVariable)

@@ -72,7 +72,7 @@ func TestEachCallIsObserved(t *testing.T) {
 	}
 }
 
-// tracedSender notes the trace that reaches the client.
+// tracedSender records the trace that reaches the client.
 type tracedSender struct {
 	rueidisSender
 	traces chan any

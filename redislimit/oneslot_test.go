@@ -11,8 +11,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// startOneAddress is a server that has every slot and refuses calls of several,
-// as managed clusters behind one address do.
+// startOneAddress starts a server that has every slot and refuses calls of several slots, like a managed cluster
+// behind one address.
 func startOneAddress(t *testing.T) *redistest.Server {
 	t.Helper()
 	server := redistest.Start(t, "cluster-enabled yes", "cluster-config-file nodes.conf")
@@ -68,7 +68,7 @@ func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
 	}
 }
 
-// The first decision of several keys finds out for itself, and is all or nothing.
+// The first decision on several keys detects the cluster, and is all or nothing.
 func TestADecisionOfSeveralKeysBehindOneAddressIsAllOrNothing(t *testing.T) {
 	engine := openFor(t, "redis://"+startOneAddress(t).Addr+"?cluster=0", Options{})
 	rule, err := weir.ParseRule("r=fixed window 10/300d")

@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// A decision of several keys waits until all of them have moved. Decisions of
-// one key that share its calls do not wait for it.
+// A decision on several keys waits until all of them have moved. Decisions on one key in the same call do not wait
+// for it.
 func TestADecisionOnTheMoveHoldsUpNoOther(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
@@ -55,8 +55,7 @@ func TestADecisionOnTheMoveHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// A slot that moves brings its states along, and a master that has it now has
-// forgotten nothing. A replica that takes over may have.
+// A slot moves with its states, so its new master has forgotten nothing. A promoted replica may have.
 func TestAServerThatASlotHasMovedToIsNotDenied(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	now := time.Now().UnixNano()
@@ -90,7 +89,7 @@ func TestAServerThatASlotHasMovedToIsNotDenied(t *testing.T) {
 	take("when a replica has taken over", false, 0)
 }
 
-// waitForReplicas returns when all that the master has written is on its replicas.
+// waitForReplicas returns when the replicas have everything that the master has written.
 func waitForReplicas(t *testing.T, cluster *redistest.Cluster, master *redistest.Server) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(5 * time.Millisecond) {

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// rueidisSender is a client as any other, seen through one method.
+// rueidisSender hides a rueidis client behind the one method of a Sender.
 type rueidisSender struct{ client rueidis.Client }
 
 func (s rueidisSender) Send(ctx context.Context, command ...string) (string, error) {
@@ -77,8 +77,7 @@ func TestALostAnswerOfAnyClientMayHaveBeenCounted(t *testing.T) {
 	}
 }
 
-// shardingSender is a proxy that sends each call to the server of its first key,
-// by the hash tag.
+// shardingSender is a proxy that sends each call to the server of its first key, by the hash tag.
 type shardingSender []rueidisSender
 
 func (shards shardingSender) Send(ctx context.Context, command ...string) (string, error) {
@@ -117,7 +116,7 @@ func TestAProxyThatScattersKeysIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// From now on each key is where it is looked for.
+		// From now on each key is on the server that the proxy reads it from.
 		key := fmt.Sprint("oneSlot", oneSlot)
 		for i := range int64(10) {
 			if d, err := engine.Take(t.Context(), rule.For(key, 1), rule.For(fmt.Sprint(key, i), 1)); err != nil || !d.Allowed {

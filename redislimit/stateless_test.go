@@ -44,7 +44,7 @@ func TestRulesWithoutStateAskNoServer(t *testing.T) {
 	}
 }
 
-// What DenyAll refuses is not written, on any lane, and no key is sent for it.
+// A take that DenyAll refuses writes nothing on any lane, and sends no key for it.
 func TestDenyAllRefusesWithoutAWrite(t *testing.T) {
 	server := redistest.Start(t)
 	refusedWithoutAWrite(t, dial(t, server), 1)

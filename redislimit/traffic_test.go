@@ -11,15 +11,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The limit of the fault tests: traffic always asks for much more.
+// The limit of the fault tests; traffic always asks for much more.
 const (
 	faultRate  = 200
 	faultBurst = 100
 	faultLimit = "token bucket 200/s burst 100"
 )
 
-// deadline is the time that the callers of traffic wait for an answer. patience is that time where every answer must
-// come, even on a busy machine.
+// deadline is the time that callers of traffic wait for an answer. patience is that time if every answer must come,
+// even on a busy machine.
 const (
 	deadline = 250 * time.Millisecond
 	patience = time.Minute
@@ -28,8 +28,7 @@ const (
 // recovery is the longest time until decisions succeed again after a server can answer.
 const recovery = time.Second
 
-// traffic is callers that ask for one unit after another, without a pause but
-// after an error, and what became of it.
+// traffic is callers that ask for one unit after another and pause only after an error. It counts the results.
 type traffic struct {
 	admitted, refused, failed atomic.Int64
 	counted                   atomic.Int64  // failed, and said that they may have been counted
@@ -78,7 +77,7 @@ func startTrafficWith(t *testing.T, deadline time.Duration, engine weir.Engine, 
 	return tr
 }
 
-// watchStalls sleeps again and again, and notes by how much the latest came late.
+// watchStalls sleeps repeatedly and records the longest delay of a wake-up.
 func (tr *traffic) watchStalls(ctx context.Context) {
 	const tick = 5 * time.Millisecond
 	for ctx.Err() == nil {
@@ -88,7 +87,7 @@ func (tr *traffic) watchStalls(ctx context.Context) {
 	}
 }
 
-// within is a bound on a wait, on this machine.
+// within returns a bound on a wait on this machine.
 func (tr *traffic) within(bound time.Duration) time.Duration {
 	return bound + 4*time.Duration(tr.stall.Load())
 }
@@ -135,15 +134,14 @@ func (tr *traffic) awaitDecision(t *testing.T) time.Duration {
 	}
 }
 
-// stop ends the traffic and returns for how many seconds it went on.
+// stop ends the traffic and returns its length in seconds.
 func (tr *traffic) stop() (seconds float64) {
 	tr.cancel()
 	tr.group.Wait()
 	return time.Since(tr.start).Seconds()
 }
 
-// check ends the traffic and compares with burst + rate × time, and bursts more
-// of them, for each of the keys.
+// check ends the traffic and compares each key with burst + rate × time, plus a number of further bursts.
 func (tr *traffic) check(t *testing.T, keys, bursts int) {
 	t.Helper()
 	seconds := tr.stop()
@@ -168,7 +166,7 @@ func (tr *traffic) checkRecovery(t *testing.T) {
 	}
 }
 
-// goOn lets the traffic flow for a while.
+// goOn lets the traffic continue for a while.
 func goOn(d time.Duration) { <-time.After(d) }
 
 func openFor(t *testing.T, url string, options Options) *Engine {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// Undoing a take restores what was there before it, whatever came in between.
+// Undoing a take restores the earlier state, whatever happened in between.
 func TestWhatIsUndoneWasNeverThere(t *testing.T) {
 	server := redistest.Start(t)
 	engine := newEngine(t, dial(t, server), redislimit.Options{})
@@ -55,8 +55,8 @@ func late(t *testing.T, server *redistest.Server, engine *redislimit.Engine, q w
 	})
 }
 
-// Between a take and its undoing a window may end: the next one has nothing to
-// give back, save what the last one weighs in it.
+// A window may end between a take and its undoing. The next window then has nothing to give back, except the weight
+// of the previous one.
 func TestAnUndoingAfterTheWindowTouchesNoOther(t *testing.T) {
 	server := redistest.Start(t)
 	client := dial(t, server)

@@ -18,7 +18,7 @@ import (
 
 const ages = 300 * 24 * time.Hour // nothing comes back within a test
 
-// everyKind is limits of n units, one of each kind.
+// everyKind returns limits of n units, one of each kind.
 func everyKind(n int64) []weir.Limit {
 	return []weir.Limit{
 		weir.TokenBucket{Rate: weir.Per(n, ages)}, weir.LeakyBucket{Rate: weir.Per(n, ages), Queue: n - 1},
@@ -46,8 +46,7 @@ func TestTakeUpToIsOneCallAndOneDecision(t *testing.T) {
 	}
 }
 
-// Callers that take up to n at once, beside callers that take one, never take more
-// than there is, and leave nothing.
+// Callers that take up to n units, beside callers that take one, never take more than there is, and leave nothing.
 func TestTakersUpToShareExactlyWhatThereIs(t *testing.T) {
 	const units = 600
 	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{})
@@ -75,8 +74,8 @@ func TestTakersUpToShareExactlyWhatThereIs(t *testing.T) {
 	}
 }
 
-// takersAcross: what one lane took more often than another had room for is given
-// back exactly, to callers that all want both.
+// Callers take two keys on two lanes, of which one has less room. The surplus of the other lane is given back
+// exactly.
 func takersAcross(t *testing.T, client rueidis.Client) {
 	engine := newEngine(t, client, redislimit.Options{Prefix: fresh()})
 	for _, limit := range everyKind(1000) {

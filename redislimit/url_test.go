@@ -63,7 +63,7 @@ func TestURLBoundsHowLongAServerMayBeSilent(t *testing.T) {
 	}
 }
 
-// describe is the option in words, as far as a URL can say it.
+// describe returns the options as text, as far as a URL can express them.
 func describe(o rueidis.ClientOption) string {
 	words := []string{fmt.Sprint(o.InitAddress)}
 	add := func(when bool, text string) {
@@ -192,8 +192,8 @@ func TestURLErrorsNameThePart(t *testing.T) {
 	}
 }
 
-// Each password holds hunter2, some with characters that should have been
-// encoded and so end the part too early.
+// Each password contains hunter2. Some have characters that should have been encoded, and that end the part too
+// early.
 func TestURLErrorsNeverHoldAPassword(t *testing.T) {
 	for _, url := range []string{
 		"redis://u:hunter2@", "redis://u:hunter2@a:x", "redis://u:hunter2@a?no=1", "redis://u:hunter2/1@a/x", "redis://u:1/hunter2@a/x",

@@ -13,9 +13,8 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// The recipe of docs/waiting.md, by three engines on one server as three processes
-// have them. Requests take a millisecond, so callers that got the rate back with
-// the slot would make thousands.
+// This is the recipe of docs/waiting.md, on three engines of one server, like three processes. Requests take a
+// millisecond, so callers that got the rate back with the slot would make thousands.
 func TestVendorsTermsAreKeptByThreeEnginesOnOneServer(t *testing.T) {
 	server := redistest.Start(t)
 	slots := newRule(t, "slots", weir.Concurrency{Slots: 8, Lease: time.Minute})

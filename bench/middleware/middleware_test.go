@@ -82,7 +82,7 @@ func weir(headers httplimit.Headers) func() (func(http.Handler) http.Handler, er
 	}
 }
 
-// sink is a writer that keeps nothing but its status.
+// sink is a writer that keeps only the status.
 type sink struct {
 	header http.Header
 	status int
@@ -128,7 +128,7 @@ func measure(b *testing.B, make func() (func(http.Handler) http.Handler, error),
 	}
 }
 
-// byAddress is the client's address as httprate takes it, without the port.
+// byAddress returns the client's address without the port, as httprate does.
 func byAddress(r *http.Request) (string, error) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	return host, err

@@ -83,8 +83,7 @@ func TestReadinessFollowsRedisWithoutTraffic(t *testing.T) {
 	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")
 	const reason = "Redis refuses writes: it is a replica, or lacks replicas"
-	// In between the engine dials again, and the last failure may be that of a call
-	// whose connection it closed.
+	// The engine dials again in between, and the last failure may be that of a call on a closed connection.
 	awaitReadyz(t, url+"/readyz", http.StatusServiceUnavailable, reason)
 	redis.Do("REPLICAOF", "NO", "ONE")
 	awaitReadyz(t, url+"/readyz", http.StatusOK, "")

@@ -46,7 +46,7 @@ func TestSixtyRequestsAMinuteInVirtualTime(t *testing.T) {
 	})
 }
 
-// failures is a test that notes that it failed.
+// failures is a test that records its failures.
 type failures struct {
 	testing.TB
 	failed bool

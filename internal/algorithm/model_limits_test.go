@@ -63,7 +63,7 @@ func (b *bucketModel) give(t, n *big.Int) {
 	b.tat = larger(sub(b.from(t), times(n, b.period)), times(floor, b.rate))
 }
 
-// book tells an instant, before which nothing else is admitted.
+// book returns an instant, before which nothing else is admitted.
 func (b *bucketModel) book(t, delay, n *big.Int) {
 	b.take(t, n)
 	told := smaller(add(t, delay), big.NewInt(math.MaxInt64))

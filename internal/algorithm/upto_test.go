@@ -9,8 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// TestTakeUpToTakesAllThatFitsAndNoMore holds two limits at once, in random
-// states, and asks for both up to a random number of times.
+// This test holds two limits at once, in random states, and asks for both up to a random number of times.
 func TestTakeUpToTakesAllThatFitsAndNoMore(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	names := slices.Sorted(maps.Keys(kinds))
@@ -58,8 +57,7 @@ func TestTakeUpToTakesAllThatFitsAndNoMore(t *testing.T) {
 	}
 }
 
-// randomPart is a limit of a kind after some takes from now on, and when the last
-// was.
+// randomPart returns a limit of a kind after some takes, and the time of the last one.
 func randomPart(random *rand.Rand, kind string, now int64) (algorithm.Part, int64) {
 	input := make([]byte, 64)
 	for i := range input {

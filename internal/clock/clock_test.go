@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// machine is a machine whose clocks are set by hand: since is its monotonic
-// clock, and step how far its wall clock was set forward or back.
+// machine has clocks that the test sets: since is its monotonic clock, and step the change of its wall clock.
 type machine struct{ since, step atomic.Int64 }
 
 const machineStart = int64(1_700_000_000_123_456_789)
@@ -53,8 +52,7 @@ func TestClockMovesForwardToAWallClockThatIsAheadByMoreThanASecond(t *testing.T)
 	wantAhead(t, m, c, 0, "an hour later")
 }
 
-// A jump of two hours that is corrected is over after sixteen hours, to the
-// nanosecond, however often the clock is read meanwhile.
+// A corrected jump of two hours is over after sixteen hours, to the nanosecond, for any number of readings.
 func TestClockAheadOfTheWallRunsAtSevenEighthsUntilTheyMeet(t *testing.T) {
 	for _, every := range []time.Duration{time.Second / 3, time.Second, 7*time.Minute + 13, 5 * time.Hour} {
 		m := &machine{}
@@ -113,8 +111,8 @@ func TestClockStopsRunningSlowlyWhenTheWallIsSetForwardAgain(t *testing.T) {
 	wantAhead(t, m, c, 0, "set far ahead")
 }
 
-// Goroutines read a clock whose wall is set back and forth all the time. None
-// may see it go back, and the fast path must tell what the slow one tells.
+// Goroutines read a clock whose wall is set back and forth all the time. It never runs back for any of them, and the
+// fast path returns what the slow path returns.
 func TestClockNeverRunsBackForAnyGoroutine(t *testing.T) {
 	m := &machine{}
 	c := NewOn(m.read)

@@ -11,8 +11,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// counted returns an algorithm that counts its takes: a plan makes one for each
-// waiter that it looks at.
+// counted returns an algorithm that counts its takes: a plan makes one for each waiter that it considers.
 func counted(a algorithm.Algorithm, takes *int) algorithm.Algorithm {
 	switch a := a.(type) {
 	case *algorithm.TokenBucket:
@@ -40,7 +39,7 @@ type countedGate struct {
 	takes *int
 }
 
-// countedOther has none of the abilities that some algorithms have besides.
+// countedOther has none of the optional abilities of an algorithm.
 type countedOther struct {
 	algorithm.Algorithm
 	takes *int
@@ -66,7 +65,7 @@ func (c countedOther) Take(s algorithm.State, now, n int64) algorithm.State {
 	return c.Algorithm.Take(s, now, n)
 }
 
-// crowd is a line of waiters in the order in which they came.
+// crowd is a line of waiters in order of arrival.
 type crowd struct {
 	*late
 	waiters []*Waiter
@@ -91,7 +90,7 @@ func (c *crowd) join(n int64, class int) {
 	}
 }
 
-// withdraw is the i-th waiter giving up its place.
+// withdraw makes the i-th waiter give up its place.
 func (c *crowd) withdraw(i int) {
 	w := c.waiters[i]
 	c.waiters = append(c.waiters[:i], c.waiters[i+1:]...)
@@ -150,7 +149,7 @@ func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 	}
 }
 
-// fresh returns a refusal by a plan that is made from the start, waiter by waiter.
+// fresh returns the refusal by a plan made from the start, waiter by waiter.
 func (c *crowd) fresh(n int64) algorithm.Answer {
 	l := c.subject.line
 	kept, ranBack := l.plan, l.ranBack
@@ -159,8 +158,8 @@ func (c *crowd) fresh(n int64) algorithm.Answer {
 	return l.refusal(c.now, n)
 }
 
-// Whatever comes, leaves, is booked, recorded or changed, and wherever the clock
-// goes, the answers beside a line are those of a plan made from the start.
+// After any arrival, departure, booking, record or change, and any step of the clock, the answers beside a line are
+// those of a plan made from the start.
 func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 	limits := []func(*rand.Rand) algorithm.Algorithm{
 		func(r *rand.Rand) algorithm.Algorithm {
@@ -207,7 +206,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 	}
 }
 
-// A booking that was settled for less is counted for less, also when it goes.
+// A booking settled for less counts for less, even when it leaves.
 func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9))
@@ -260,8 +259,7 @@ func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) algorithm.Algorithm
 	}
 }
 
-// BenchmarkTakeAfterOneLeft is the refusal of a Take right after a waiter left
-// the middle of a line.
+// BenchmarkTakeAfterOneLeft measures the refusal of a Take right after a waiter left the middle of a line.
 func BenchmarkTakeAfterOneLeft(b *testing.B) {
 	for _, tt := range []struct {
 		name  string

@@ -22,7 +22,7 @@ var cellHashes = map[string]func(i uint64) table.Hash{
 	"colliding":   func(i uint64) table.Hash { return table.Hash(i>>3)<<57 | table.Hash(i&7)<<table.ShardBits },
 }
 
-// TestCellsHoldWhatAMapHolds puts in, takes out and forgets at random.
+// TestCellsHoldWhatAMapHolds adds, removes and evicts at random.
 func TestCellsHoldWhatAMapHolds(t *testing.T) {
 	const most = 900
 	p := &rule.Part{Algorithm: fiveASecond()}
@@ -73,7 +73,7 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 }
 
 // flood takes one unit of each of several new keys under a rule. It returns the largest number of cells that one
-// decision looked at.
+// decision examined.
 func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most int) {
 	before := scanned(e)
 	for i := range keys {
@@ -117,8 +117,8 @@ func engineAt(now *int64, maxKeys int) *Engine {
 	return New(Options{Clock: clock.New(func() int64 { return *now }), MaxKeys: maxKeys})
 }
 
-// TestNoDecisionLooksAtMoreThan1024Cells grows a table of logs, and forgets them
-// for others, without a cap and at it.
+// TestNoDecisionLooksAtMoreThan1024Cells grows a table of logs, and evicts them for new ones, below the cap and at
+// it.
 func TestNoDecisionLooksAtMoreThan1024Cells(t *testing.T) {
 	const keys, maxScanned = 100_000, 1024
 	for _, bound := range []int{0, keys} {
@@ -139,8 +139,7 @@ func TestNoDecisionLooksAtMoreThan1024Cells(t *testing.T) {
 	}
 }
 
-// TestIdleCellsTakeNoMoreThanAsMuchAgain lets keys come and go: each is idle after a second, in which as many others
-// come.
+// Keys come and go: each is idle after a second, in which the same number of other keys comes.
 func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 	const live = 20_000
 	now := int64(1_700_000_000_123_456_789)
@@ -154,8 +153,7 @@ func TestIdleCellsTakeNoMoreThanAsMuchAgain(t *testing.T) {
 	}
 }
 
-// TestLogsOfUnusedRulesAreEvicted takes under other rules, until all that
-// one has left is idle and gone.
+// This test takes under other rules until all states of the first one are idle and evicted.
 func TestLogsOfUnusedRulesAreEvicted(t *testing.T) {
 	const keys = 20_000
 	now := int64(1_700_000_000_123_456_789)
@@ -168,8 +166,7 @@ func TestLogsOfUnusedRulesAreEvicted(t *testing.T) {
 	}
 }
 
-// TestACallDoesNotEvictItsOwnCells has many keys of one limit in one call,
-// idle or new, at a cap that is reached.
+// One call has many keys of one limit, idle or new, at a cap that is reached.
 func TestACallDoesNotEvictItsOwnCells(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	e := engineAt(&now, table.Shards)
@@ -197,8 +194,7 @@ func TestACallDoesNotEvictItsOwnCells(t *testing.T) {
 	}
 }
 
-// TestNewKeysOfLogsHardlyAllocate counts a segment now and then, and nothing for
-// each key.
+// A new key allocates nothing except a segment now and then.
 func TestNewKeysOfLogsHardlyAllocate(t *testing.T) {
 	const keys = 50_000
 	e, r, first := New(Options{Clock: clock.New(func() int64 { return 1e18 })}), cellRule("r"), 0

@@ -8,8 +8,7 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 )
 
-// machine is a machine whose clocks are set by hand: since is its monotonic
-// clock, and step how far its wall clock was set forward or back.
+// machine has clocks that the test sets: since is its monotonic clock, and step the change of its wall clock.
 type machine struct{ since, step int64 }
 
 func (m *machine) read() (since, wall int64) {
@@ -27,8 +26,8 @@ func wantAhead(t *testing.T, m *machine, c *clock.Clock, want time.Duration, whe
 	}
 }
 
-// A snapshot that was taken ahead of the wall goes on ahead of it, by what has
-// passed on the wall clock, and runs slowly from the start.
+// A snapshot that was taken ahead of the wall clock continues ahead of it, by the time that has passed on the wall
+// clock, and runs slowly from the start.
 func TestEngineLoadedAheadOfTheWallMeetsItAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name            string

@@ -37,8 +37,7 @@ func TestARefusalNamesTheRequestThatBinds(t *testing.T) {
 	}
 }
 
-// A rule remembers its states in one engine. Where engines ask in turn, each finds
-// its own.
+// A rule caches its states for one engine. If two engines use it in turn, each finds its own states.
 func TestEnginesThatShareARuleKeepTheirOwnStates(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	r, engines := ruleOf("r", bucket(3)), []*Engine{engineAt(&now, 0), engineAt(&now, 0)}
@@ -54,7 +53,7 @@ func TestEnginesThatShareARuleKeepTheirOwnStates(t *testing.T) {
 	}
 }
 
-// Nothing is locked after the error: the next call decides.
+// No lock is held after the error: the next call decides.
 func TestAKeyWithoutRoomThatCannotShareIsATypedError(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	e, r := engineAt(&now, 1), ruleOf("slots", algorithm.NewConcurrency(1, 0))

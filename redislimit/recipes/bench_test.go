@@ -15,9 +15,8 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// BenchmarkRecord reports what one Record, or one Take of the engine, costs the server in CPU and, at the
-// end, what a subject costs it in memory, by how many records a window holds
-// of each subject. docs/redis.md shows a run.
+// BenchmarkRecord reports the server's CPU time for one Record, or one Take of the engine, and at the end its memory
+// for a subject, by the number of records of each subject in a window. docs/redis.md shows a run.
 func BenchmarkRecord(b *testing.B) {
 	for _, each := range []int{1, 64, 1024} {
 		for name, make := range map[string]func(rueidis.Client) counter{
@@ -39,8 +38,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// decider is the engine of package redislimit as a recipe, to compare the two.
-// It admits all, because the limits are larger than what is recorded.
+// decider is the engine of package redislimit in the form of a recipe, for comparison. Its limits are larger than
+// what is recorded, so it admits everything.
 type decider struct {
 	engine *redislimit.Engine
 	rule   *weir.Rule

@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/redislimit/recipes"
 )
 
-// Three logins a minute for each user, at most. What is refused counts as well.
+// Each user has at most three logins a minute. Refused logins count, too.
 func ExampleFixedWindow() {
 	client := connect()
 	defer client.Close()
@@ -36,8 +36,8 @@ func ExampleFixedWindow() {
 	// 4 false
 }
 
-// Tokens of a language model by the hour, counted when the answer has come.
-// Fetch asks beforehand, so a call that comes between the two is not seen.
+// Tokens of a language model by the hour, counted when the answer has come. Fetch asks before the request, so it does
+// not see concurrent requests.
 func ExampleLog() {
 	client := connect()
 	defer client.Close()
@@ -59,7 +59,7 @@ func ExampleLog() {
 	// not now: 1100 <nil>
 }
 
-// Requests of the last minute, smoothed over the border between two minutes.
+// Requests of the last minute, smoothed over the boundary between two minutes.
 func ExampleTwoWindows() {
 	client := connect()
 	defer client.Close()
@@ -82,7 +82,7 @@ func ExampleTwoWindows() {
 	// 2 <nil>
 }
 
-// connect reaches the server of the test; yours knows its address.
+// connect connects to the server of the test; your program knows its own address.
 func connect() rueidis.Client {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{os.Getenv("REDIS_ADDR")}, DisableCache: true})
 	if err != nil {
@@ -91,11 +91,11 @@ func connect() rueidis.Client {
 	return client
 }
 
-// noon is a time that stands still; leave Now out to have the real one.
+// noon stands still; omit Now to use the real time.
 func noon() time.Time { return time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// The examples have no Output comment, because that would run them where there
-// is no server. This runs them where there is one.
+// The examples have no Output comment, because that would run them without a server. This test runs them where there
+// is one.
 func TestExamplesPrintWhatTheySay(t *testing.T) {
 	t.Setenv("REDIS_ADDR", redistest.Start(t).Addr)
 	for name, tt := range map[string]struct {
@@ -112,7 +112,7 @@ func TestExamplesPrintWhatTheySay(t *testing.T) {
 	}
 }
 
-// printed is what the function prints, which has to fit a pipe.
+// printed returns what the function prints, which must fit in a pipe.
 func printed(t *testing.T, f func()) string {
 	t.Helper()
 	reader, writer, err := os.Pipe()

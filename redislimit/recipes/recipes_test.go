@@ -13,14 +13,13 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// counter is what all recipes are.
+// counter is implemented by all recipes.
 type counter interface {
 	Record(ctx context.Context, key Key, cost int64) (used int64, err error)
 	Fetch(ctx context.Context, key Key) (used int64, err error)
 }
 
-// clock is a time that stands still until a test moves it. It begins where
-// windows of every length that the tests use do.
+// clock stands still until a test moves it. It begins at the start of a window of every length that the tests use.
 type clock struct{ at time.Time }
 
 func newClock() *clock { return &clock{time.Unix(1_800_000_000, 0)} }
@@ -28,7 +27,7 @@ func newClock() *clock { return &clock{time.Unix(1_800_000_000, 0)} }
 func (c *clock) now() time.Time          { return c.at }
 func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
 
-// all are the recipes over a window of 10 s.
+// all returns the recipes over a window of 10 s.
 func all(client rueidis.Client, now func() time.Time) map[string]counter {
 	const window = 10 * time.Second
 	return map[string]counter{
@@ -113,7 +112,7 @@ func TestCountsLeaveTheWindowAsTheRecipeSays(t *testing.T) {
 		want   int64 // of Fetch, after that
 	}{
 		"fixed window": {{5 * time.Second, 8, 8}, {4999999 * time.Microsecond, 0, 8}, {time.Microsecond, 0, 0}, {0, 3, 3}},
-		// 8 weigh 8 × (10-t)/10 in the window after, rounded up.
+		// 8 units weigh 8 × (10-t)/10 in the next window, rounded up.
 		"two windows": {{5 * time.Second, 8, 8}, {5 * time.Second, 0, 8}, {time.Second, 0, 8}, {time.Second, 0, 7}, {3 * time.Second, 2, 6}, {5 * time.Second, 0, 2}, {10 * time.Second, 0, 0}},
 		"log":         {{5 * time.Second, 8, 8}, {5 * time.Second, 2, 10}, {4999999 * time.Microsecond, 0, 10}, {time.Microsecond, 0, 2}, {5 * time.Second, 0, 0}},
 	}
@@ -133,9 +132,8 @@ func TestCountsLeaveTheWindowAsTheRecipeSays(t *testing.T) {
 	}
 }
 
-// What docs/redis.md says of the border between windows: callers who record
-// and go on while used <= limit, at the end of one window and the start of the
-// next.
+// This is what docs/redis.md says about the boundary between windows: callers that record and continue while used <=
+// limit, at the end of one window and the start of the next.
 func TestOnlyTheLogHoldsTheLimitAroundABorder(t *testing.T) {
 	const limit = 100
 	want := map[string]int{"fixed window": 2 * limit, "two windows": limit + 1, "log": limit}
@@ -152,7 +150,7 @@ func TestOnlyTheLogHoldsTheLimitAroundABorder(t *testing.T) {
 	}
 }
 
-// admit asks until it is refused for the third time and counts what was not.
+// admit asks until it is refused for the third time, and returns the number of admitted calls.
 func admit(t testing.TB, c counter, limit int64) (admitted int) {
 	t.Helper()
 	key := Key{"shop", "border", fmt.Sprintf("%T", c)}
