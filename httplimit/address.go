@@ -60,9 +60,10 @@ func addressKey(addr netip.Addr, ipv6Prefix int) string {
 	return prefix.String()
 }
 
-// network returns the parent of a key that is an address. The key shares the parent's limit when the engine has no
+// Network is the Parent of the engine that New makes, for engines of your own: it returns the network of a key that is
+// an address. The key shares the parent's limit when the engine has no
 // room for it. See weir.MemoryOptions.
-func network(key string) (parent string, ok bool) {
+func Network(key string) (parent string, ok bool) {
 	prefix, err := netip.ParsePrefix(key)
 	if err != nil {
 		addr, err := netip.ParseAddr(key)

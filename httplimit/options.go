@@ -145,7 +145,7 @@ func newLimiter(o Options) (*limiter, error) {
 
 func (o *Options) setDefaults() {
 	if o.Engine == nil {
-		o.Engine = weir.NewMemory(weir.MemoryOptions{Parent: network})
+		o.Engine = weir.NewMemory(weir.MemoryOptions{Parent: Network})
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

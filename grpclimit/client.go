@@ -1,0 +1,215 @@
+package grpclimit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+// ClientOptions configure a Client. The zero value obeys servers and has no limits of its own.
+type ClientOptions struct {
+	// Rules are limits that the client keeps itself. Each call waits until all of them admit it. There are up to 16.
+	Rules []Rule
+	// Engine remembers and decides. Default: a weir.Memory of its own.
+	Engine weir.Engine
+	// EachMessage makes each message that is sent on a stream wait, instead of the opening of the stream.
+	EachMessage bool
+
+	// Scope names the calls that a server limits together. When the server refuses one of them, all of them wait for
+	// the RetryInfo. Default: Method.
+	Scope Key
+	// MaxWait bounds how long a call waits, for its own limits and for servers. A call that would have to wait longer
+	// fails at once. The context of the call bounds it too. Default: 30 s.
+	MaxWait time.Duration
+	// Undecided says what calls do while the engine fails. Default: RefuseUndecided.
+	Undecided Undecided
+}
+
+// Client keeps limits in a client: its own, and those that servers tell by RetryInfo. Its methods Unary and Stream are
+// interceptors.
+//
+// A unary call that a server refuses with ResourceExhausted and a RetryInfo is repeated after the delay, up to four
+// times. A stream cannot be repeated, because its messages are gone; the next one waits.
+type Client struct {
+	o      ClientOptions
+	limits Options
+	rules  rules
+	queue  *pace.Queue
+	pauses pauses
+}
+
+var (
+	_ grpc.UnaryClientInterceptor  = (*Client)(nil).Unary
+	_ grpc.StreamClientInterceptor = (*Client)(nil).Stream
+)
+
+const (
+	defaultClientWait = 30 * time.Second
+	maxAttempts       = 5
+)
+
+// NewClient returns a Client. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError values.
+func NewClient(o ClientOptions) (*Client, error) {
+	o.MaxWait = cmp.Or(o.MaxWait, defaultClientWait)
+	if o.Scope == nil {
+		o.Scope = Method
+	}
+	c := &Client{o: o, limits: Options{Rules: o.Rules, Engine: o.Engine, MaxWait: o.MaxWait, Undecided: o.Undecided}}
+	c.limits.setDefaults()
+	if err := c.rules.compile(&c.limits, Everyone); err != nil && len(o.Rules) > 0 {
+		return nil, err
+	}
+	if o.MaxWait < 0 {
+		return nil, optionError("maxWait", "%v is negative", o.MaxWait)
+	}
+	var err error
+	c.queue, err = pace.NewQueue(c.limits.Engine, pace.QueueOptions{})
+	return c, err
+}
+
+// Unary makes a call when the limits admit it, and repeats it as the server says.
+func (c *Client) Unary(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	until := time.Now().Add(c.o.MaxWait)
+	for attempt := 1; ; attempt++ {
+		done, err := c.await(ctx, method, request, until, all)
+		if err != nil {
+			return err
+		}
+		err = func() error {
+			defer done()
+			return invoke(ctx, method, request, reply, conn, options...)
+		}()
+		if !c.pauses.note(c.scope(ctx, method), err) || attempt == maxAttempts {
+			return err
+		}
+	}
+}
+
+// Stream opens a stream when the limits admit it or, with EachMessage, sends its messages when they do.
+func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	part := all
+	if c.o.EachMessage {
+		part = slotsOnly
+	}
+	done, err := c.await(ctx, method, nil, time.Now().Add(c.o.MaxWait), part)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := open(ctx, desc, conn, method, options...)
+	if err != nil {
+		done()
+		c.pauses.note(c.scope(ctx, method), err)
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, done)
+	return &clientStream{ClientStream: stream, client: c, ctx: ctx, method: method, one: !desc.ServerStreams, end: func() {
+		stop()
+		done()
+	}}, nil
+}
+
+// clientStream makes messages wait, and notes what the server says when it refuses.
+type clientStream struct {
+	grpc.ClientStream
+	client *Client
+	ctx    context.Context
+	method string
+	one    bool // the server sends one message, which ends the stream
+	end    func()
+}
+
+// SendMsg sends a message when the limits admit it.
+func (s *clientStream) SendMsg(message any) error {
+	if s.client.o.EachMessage {
+		done, err := s.client.await(s.ctx, s.method, message, time.Now().Add(s.client.o.MaxWait), ratesOnly)
+		if err != nil {
+			return err
+		}
+		done()
+	}
+	return s.ClientStream.SendMsg(message)
+}
+
+// RecvMsg receives a message. An error ends the stream.
+func (s *clientStream) RecvMsg(message any) error {
+	err := s.ClientStream.RecvMsg(message)
+	if err != nil || s.one {
+		s.client.pauses.note(s.client.scope(s.ctx, s.method), err)
+		s.end()
+	}
+	return err
+}
+
+func (c *Client) scope(ctx context.Context, method string) string {
+	return boundedKey(c.o.Scope(ctx, method))
+}
+
+func doNothing() {}
+
+// await waits for the pause that a server asked for and for the client's own limits, until an instant. The caller calls
+// done when its call has ended.
+func (c *Client) await(ctx context.Context, method string, message any, until time.Time, p part) (done func(), err error) {
+	if p != ratesOnly { // a message belongs to a stream that is open already
+		if err := c.pauses.await(ctx, c.scope(ctx, method), until); err != nil {
+			return nil, err
+		}
+	}
+	var v visit
+	if err := v.gather(&c.limits, &c.rules, ctx, method, message, p); err != nil {
+		return nil, err
+	}
+	if len(v.requests) == 0 {
+		return doNothing, nil
+	}
+	return c.turn(ctx, &v, until)
+}
+
+// turn waits until the engine admits the requests.
+func (c *Client) turn(ctx context.Context, v *visit, until time.Time) (done func(), err error) {
+	waiting, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	holds := false
+	for i := range v.requests {
+		holds = holds || v.requests[i].Lease != 0
+		v.requests[i].Lease = 0 // the queue has identities of its own
+	}
+	if holds {
+		acquired, err := c.queue.Acquire(waiting, v.requests...)
+		if err != nil {
+			return doNothing, c.failure(ctx, v, err)
+		}
+		return func() { _ = acquired.Done(context.WithoutCancel(ctx)) }, nil
+	}
+	if _, err := c.queue.Wait(waiting, v.requests...); err != nil {
+		return doNothing, c.failure(ctx, v, err)
+	}
+	return doNothing, nil
+}
+
+// failure returns the error of a call whose turn did not come, or nil if it goes ahead undecided.
+func (c *Client) failure(ctx context.Context, v *visit, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	rule := v.sets[0].rule
+	if late, ok := errors.AsType[*weir.WaitError](err); ok {
+		return exhausted(rule, late.Need)
+	}
+	switch {
+	case errors.Is(err, weir.ErrNever):
+		return exhausted(rule, weir.Never)
+	case errors.Is(err, weir.ErrQueueFull), errors.Is(err, context.DeadlineExceeded):
+		return status.Errorf(codes.ResourceExhausted, "grpclimit: wait for the limit %q: %v", rule.Name(), err)
+	case c.o.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest):
+		return nil
+	}
+	return status.Errorf(codes.Unavailable, "grpclimit: wait for the limit %q: %v", rule.Name(), err)
+}

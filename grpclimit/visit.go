@@ -1,0 +1,168 @@
+package grpclimit
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/weirflow/weir"
+)
+
+// visit is one call or message on its way to a decision. Later ones reuse it.
+type visit struct {
+	requests []weir.Request
+	sets     []*set // of each of the requests
+}
+
+// clear drops the keys, so that they can be collected.
+func (v *visit) clear() {
+	clear(v.requests)
+	v.requests, v.sets = v.requests[:0], v.sets[:0]
+}
+
+// gather makes the requests to the engine. It returns an error if the call lacks a key or a plan that it needs.
+func (v *visit) gather(o *Options, from *rules, ctx context.Context, method string, message any, p part) error {
+	lease := uint64(0)
+	for i := range from.list {
+		rule := &from.list[i]
+		set, err := from.setOf(o, rule, ctx, method)
+		if err != nil {
+			v.clear()
+			return o.undecided(ctx, method, err)
+		}
+		charged := set.of(p)
+		if charged == nil {
+			continue
+		}
+		key := rule.Key(ctx, method)
+		if key == "" && rule.Missing != MissingShares {
+			if rule.Missing == MissingUnlimited || o.DryRun {
+				continue
+			}
+			return missingKey(charged.Name())
+		}
+		q := charged.For(boundedKey(key), 1)
+		if rule.Cost != nil {
+			q.Cost = rule.Cost(ctx, method, message)
+		}
+		if set.slots != nil && p != ratesOnly {
+			if lease == 0 {
+				lease = rand.Uint64() | 1 // 0 is no identity
+			}
+			q.Lease = lease
+		}
+		v.requests, v.sets = append(v.requests, q), append(v.sets, set)
+	}
+	return nil
+}
+
+// take decides. It returns what is held, if anything, or the error of a refusal.
+func (s *Server) take(ctx context.Context, method string, v *visit) (*held, error) {
+	d, err := weir.TakeWithin(s.o.Engine, s.o.Timeout, v.requests...)
+	if err != nil {
+		if weir.MayHaveCounted(err) {
+			if lost := v.held(&s.o); lost != nil {
+				go lost.release(ctx) // the client does not wait, because the engine may hang
+			}
+		}
+		return nil, s.o.undecided(ctx, method, err)
+	}
+	if s.o.Observe != nil {
+		s.o.Observe(ctx, method, d, nil)
+	}
+	if !d.Allowed {
+		if s.o.DryRun {
+			return nil, nil
+		}
+		return nil, v.refusal(&d)
+	}
+	held := v.held(&s.o)
+	if d.Delay > 0 && !s.o.DryRun {
+		if err := sleep(ctx, d.Delay); err != nil {
+			if held != nil {
+				held.release(ctx)
+			}
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// undecided returns the error of an undecided call, or nil to admit it. It never admits a call that no engine could
+// decide, because the client may have made it so.
+func (o *Options) undecided(ctx context.Context, method string, err error) error {
+	if ctx.Err() == nil {
+		o.failures.log(o.Logger, err)
+		if o.Observe != nil {
+			o.Observe(ctx, method, weir.Decision{}, err)
+		}
+	}
+	if o.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest) || o.DryRun {
+		return nil
+	}
+	return notDecided()
+}
+
+// held are the slots of a call.
+type held struct {
+	options *Options
+	slots   []weir.Request
+}
+
+// held returns the slots that the requests hold, or nil.
+func (v *visit) held(o *Options) *held {
+	var slots []weir.Request
+	for i, q := range v.requests {
+		if q.Lease != 0 && q.Cost != 0 {
+			q.Rule, q.Cost = v.sets[i].slots, -q.Cost
+			slots = append(slots, q)
+		}
+	}
+	if slots == nil {
+		return nil
+	}
+	return &held{o, slots}
+}
+
+// releaseWithin bounds a release, which continues after its client has left.
+const releaseWithin = time.Second
+
+// release gives the slots back. It tries twice, because slots are released by identity.
+func (h *held) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+	defer cancel()
+	_, err := h.options.Engine.Record(ctx, h.slots...)
+	if err != nil {
+		_, err = h.options.Engine.Record(ctx, h.slots...)
+	}
+	if err != nil {
+		h.options.failures.log(h.options.Logger, err)
+	}
+}
+
+// sleep waits, and returns the status of a context that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// failureLog logs that the engine failed, at most once a minute.
+type failureLog struct{ last atomic.Int64 } // in seconds since the Unix epoch
+
+func (f *failureLog) log(logger *slog.Logger, err error) {
+	now, last := time.Now().Unix(), f.last.Load()
+	if (last == 0 || now-last >= 60) && f.last.CompareAndSwap(last, now) {
+		logger.Error("grpclimit: the engine could not decide", "error", err)
+	}
+}
