@@ -90,6 +90,33 @@ var packageRules = map[string]packageRule{
 		imports:     reasons{".": "its clock makes an engine"},
 		testImports: reasons{"httplimit": "it tests handlers that are limited"},
 	},
+	"grpclimit": {
+		imports: reasons{
+			".":                               "calls take what rules say from its engines",
+			"pace":                            "the calls of a client wait in its queue",
+			"httplimit":                       "it finds clients behind trusted proxies",
+			"google.golang.org/grpc":          "it has interceptors for it",
+			"google.golang.org/grpc/codes":    "refusals have a code",
+			"google.golang.org/grpc/status":   "refusals have details",
+			"google.golang.org/grpc/peer":     "the address of a client is a key",
+			"google.golang.org/grpc/metadata": "fields of metadata are keys",
+			"google.golang.org/genproto/googleapis/rpc/errdetails": "RetryInfo and QuotaFailure",
+			"google.golang.org/protobuf/protoadapt":                "details are messages",
+			"google.golang.org/protobuf/types/known/durationpb":    "the delay of RetryInfo",
+		},
+		testImports: reasons{
+			"httplimit/httplimittest":                     "its tests move a clock",
+			"google.golang.org/grpc/credentials/insecure": "connections on the loopback interface",
+			"google.golang.org/grpc/interop/grpc_testing": "a service with calls and streams of each kind",
+		},
+	},
+	"examples/routers": {
+		imports: reasons{
+			"httplimit":                "it shows its middlewares",
+			"github.com/go-chi/chi/v5": "with this router",
+		},
+		testImports: reasons{"httplimit/httplimittest": "it tests limited handlers"},
+	},
 	"limittest": {
 		imports:     reasons{".": "the suite asks an engine"},
 		testImports: reasons{"internal/algorithm": "the vectors bind the pure functions too"},
@@ -303,11 +330,12 @@ var forbidden = []struct {
 		"internal/testprocess": "it starts the programs of tests",
 	}},
 	{"log", "a library does not log; the program uses log/slog", reasons{}},
-	{"log/slog", "a library does not log", reasons{"httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"log/slog", "a library does not log", reasons{"httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
 		"pace":                    "callers of several processes spread their questions",
 		"httplimit":               "the identity that slots are held by",
+		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
 		"bench/internal/workload": "keys are drawn",
 		"bench/hostile":           "attacks and honest requests are drawn",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",
@@ -318,6 +346,8 @@ var forbidden = []struct {
 	}},
 	{"net/", "the core speaks no protocol", reasons{
 		"httplimit":               "it is the HTTP middleware",
+		"grpclimit":               "addresses of clients",
+		"examples/routers":        "it shows the HTTP middleware",
 		"httplimit/httplimittest": "it sends requests to handlers under test",
 		"bench/hostile":           "it asks daemons over HTTP",
 		"cmd/weir":                "it listens",
@@ -325,6 +355,7 @@ var forbidden = []struct {
 		"redislimit":              "an engine can be named by a URL",
 	}},
 	{"net", "the core speaks no protocol", reasons{
+		"grpclimit":            "addresses of clients",
 		"httplimit":            "a hijacked connection holds its slots",
 		"bench/hostile":        "it asks daemons over connections of its own making",
 		"bench/redis":          "it looks for a free port",

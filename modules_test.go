@@ -40,6 +40,16 @@ var requirements = map[string]reasons{
 		"github.com/vbauerster/mpb/v8":       "progress bars",
 		"gonum.org/v1/plot":                  "plots in files",
 	},
+	"examples/routers": {
+		modulePath:                 "it is shown",
+		"github.com/go-chi/chi/v5": "with this router",
+	},
+	"grpclimit": {
+		modulePath: "the library it puts in front of calls",
+		"google.golang.org/genproto/googleapis/rpc": "RetryInfo and QuotaFailure",
+		"google.golang.org/grpc":                    "it has interceptors for it",
+		"google.golang.org/protobuf":                "messages of the details",
+	},
 	"redislimit": {
 		modulePath:                 "the library it is an engine of",
 		"github.com/redis/rueidis": "the client for Redis and Valkey",

@@ -212,15 +212,20 @@ func TestACallThatIsCancelledStopsWaiting(t *testing.T) {
 func TestAClientsSlotsAreHeldForTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, grpclimit.ClientOptions{Rules: []grpclimit.Rule{{Limit: "concurrency 2"}}})
+		var mu sync.Mutex
 		inside, most := 0, 0
 		var calls sync.WaitGroup
 		for range 6 {
 			calls.Go(func() {
 				wantCode(t, "call", call(t.Context(), c, "m", func() error {
+					mu.Lock()
 					inside++
 					most = max(most, inside)
+					mu.Unlock()
 					time.Sleep(time.Second)
+					mu.Lock()
 					inside--
+					mu.Unlock()
 					return nil
 				}), codes.OK)
 			})

@@ -157,11 +157,13 @@ func (l *queueLine) first() *place { return l.places.Front().Value.(*place) }
 // sleep waits after a refusal until the engine may admit p, or slots were released. It refuses a wait that is longer
 // than the caller's.
 func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusals int) error {
-	if d.RetryAfter == weir.Never {
-		return &weir.CostError{Cost: costOf(p.requests, d), Capacity: d.Limit}
+	slots := l.waitsForSlots(p, d)
+	cost := costOf(p.requests, d)
+	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) { // slots without a lease come back all the same
+		return &weir.CostError{Cost: cost, Capacity: d.Limit}
 	}
 	pause := d.RetryAfter
-	if l.waitsForSlots(p, d) {
+	if slots {
 		pause = min(pause, backOff(refusals))
 	} else {
 		l.setNotBefore(time.Now().Add(pause))

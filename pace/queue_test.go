@@ -244,6 +244,37 @@ func TestAReleasedSlotGoesToTheCallerThatHasWaitedLongest(t *testing.T) {
 	})
 }
 
+// Without a lease, the engine can name no instant at which a slot comes back.
+func TestASlotWithoutALeaseIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, _ := newQueue(t, pace.QueueOptions{})
+		slots := rule(t, "slots", "concurrency 2")
+		began := time.Now()
+		var group sync.WaitGroup
+		for range 6 {
+			group.Go(func() {
+				a, err := q.Acquire(t.Context(), slots.For("k", 1))
+				if err != nil {
+					t.Errorf("a wait for a slot: %v", err)
+					return
+				}
+				time.Sleep(time.Second)
+				if err := a.Done(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if took := time.Since(began); took < 3*time.Second || took > 3100*time.Millisecond {
+			t.Errorf("6 jobs of a second with 2 slots took %v, want 3s", took)
+		}
+		var never *weir.CostError
+		if _, err := q.Acquire(t.Context(), slots.For("k", 3)); !errors.As(err, &never) {
+			t.Errorf("3 of 2 slots: %v, want a cost that can never fit", err)
+		}
+	})
+}
+
 func TestADelayOfALeakyBucketIsWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, engine := newQueue(t, pace.QueueOptions{})

@@ -1,0 +1,5 @@
+//go:build race
+
+package grpclimit_test
+
+func init() { lostByPools = 3 }
