@@ -51,10 +51,13 @@ func TestAClientWaitsForItsOwnLimitInOrderOfArrival(t *testing.T) {
 		began := time.Now()
 		var order []int
 		var seconds []int
+		var mu sync.Mutex
 		var calls sync.WaitGroup
 		for i := range 5 {
 			calls.Go(func() {
 				if err := call(t.Context(), c, "m", func() error {
+					mu.Lock()
+					defer mu.Unlock()
 					order, seconds = append(order, i), append(seconds, int(time.Since(began)/time.Second))
 					return nil
 				}); err != nil {
@@ -116,7 +119,10 @@ func TestOneRefusalPausesTheCallsOfItsScope(t *testing.T) {
 		c := newClient(t, grpclimit.ClientOptions{})
 		began, reached := time.Now(), 0
 		instants := map[time.Duration]bool{}
+		var mu sync.Mutex
 		server := func() error {
+			mu.Lock()
+			defer mu.Unlock()
 			if reached++; reached == 1 {
 				return refuse(10 * time.Second)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,10 +66,8 @@ func (v *visit) gather(o *Options, from *rules, ctx context.Context, method stri
 func (s *Server) take(ctx context.Context, method string, v *visit) (*held, error) {
 	d, err := weir.TakeWithin(s.o.Engine, s.o.Timeout, v.requests...)
 	if err != nil {
-		if weir.MayHaveCounted(err) {
-			if lost := v.held(&s.o); lost != nil {
-				go lost.release(ctx) // the client does not wait, because the engine may hang
-			}
+		if lost := v.held(&s.o); lost != nil && weir.MayHaveCounted(err) {
+			lost.drop(ctx)
 		}
 		return nil, s.o.undecided(ctx, method, err)
 	}
@@ -82,6 +81,7 @@ func (s *Server) take(ctx context.Context, method string, v *visit) (*held, erro
 		return nil, v.refusal(&d)
 	}
 	held := v.held(&s.o)
+	held.renew()
 	if d.Delay > 0 && !s.o.DryRun {
 		if err := sleep(ctx, d.Delay); err != nil {
 			if held != nil {
@@ -112,6 +112,7 @@ func (o *Options) undecided(ctx context.Context, method string, err error) error
 type held struct {
 	options *Options
 	slots   []weir.Request
+	unhold  func() // ends the renewal of the slots; nil if they are not renewed
 }
 
 // held returns the slots that the requests hold, or nil.
@@ -119,14 +120,33 @@ func (v *visit) held(o *Options) *held {
 	var slots []weir.Request
 	for i, q := range v.requests {
 		if q.Lease != 0 && q.Cost != 0 {
-			q.Rule, q.Cost = v.sets[i].slots, -q.Cost
+			q.Rule = v.sets[i].slots
 			slots = append(slots, q)
 		}
 	}
 	if slots == nil {
 		return nil
 	}
-	return &held{o, slots}
+	return &held{options: o, slots: slots}
+}
+
+// renew has the engine renew the slots, if they expire there.
+func (h *held) renew() {
+	if h == nil {
+		return
+	}
+	if engine, ok := h.options.Engine.(weir.Holder); ok {
+		_, h.unhold = engine.Hold(time.Now().Add(-h.options.Timeout), h.slots...) // the take began no earlier
+	}
+}
+
+// drop releases slots that a failed call may have taken. The client does not wait for it, because the engine may hang.
+func (h *held) drop(ctx context.Context) {
+	if engine, ok := h.options.Engine.(weir.Holder); ok {
+		engine.Drop(h.slots...)
+		return
+	}
+	go h.release(ctx)
 }
 
 // releaseWithin bounds a release, which continues after its client has left.
@@ -136,9 +156,16 @@ const releaseWithin = time.Second
 func (h *held) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
-	_, err := h.options.Engine.Record(ctx, h.slots...)
+	back := slices.Clone(h.slots)
+	for i := range back {
+		back[i].Cost *= -1
+	}
+	_, err := h.options.Engine.Record(ctx, back...)
 	if err != nil {
-		_, err = h.options.Engine.Record(ctx, h.slots...)
+		_, err = h.options.Engine.Record(ctx, back...)
+	}
+	if h.unhold != nil {
+		h.unhold()
 	}
 	if err != nil {
 		h.options.failures.log(h.options.Logger, err)
