@@ -30,7 +30,7 @@ type guavaOp struct {
 
 	Wait    int64
 	OK      bool
-	GetRate float64 // not part of weir's API
+	GetRate float64 // internal/algorithm compares it: no public API has it
 	Stored  *float64
 	Error   string
 }
