@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // submission is the decisions of one caller in one call of the script, each on its own.
@@ -31,15 +32,20 @@ const (
 
 // committer combines callers into calls of the script. The first call leaves at once, and later callers leave
 // together when it returns. If many callers are waiting, their call leaves earlier, so that Redis has work while the
-// callers of the first call are answered and ask again.
+// callers of the first call are answered and ask again. If the server is far away, more calls leave before: see
+// distance.
 type committer struct {
 	run   func([]*submission) // calls the script and answers each
 	most  int                 // decisions per call
 	worth int                 // number of decisions that justify a second call
 
-	mu     sync.Mutex
-	flying int
-	queue  queue
+	mu       sync.Mutex
+	flying   int
+	queue    queue
+	distance distance
+	left     time.Time   // when the last call left; only kept for a distant server
+	timer    *time.Timer // sends the queue to a distant server
+	timed    bool        // the timer runs
 }
 
 // do waits until s is answered. If ctx ends first, it returns that error. A submission that was still queued was
@@ -47,24 +53,45 @@ type committer struct {
 func (c *committer) do(ctx context.Context, s *submission) error {
 	s.ctx = ctx
 	c.mu.Lock()
-	if c.flying > 0 {
+	if c.flying >= max(c.distance.calls, 1) || c.queue.first != nil {
 		c.push(s)
 		c.mu.Unlock()
 		return c.wait(ctx, s)
 	}
-	c.flying++
+	c.leaves()
 	c.mu.Unlock()
 	if ctx.Done() == nil { // nothing can end the wait, so no goroutine is needed
-		c.run([]*submission{s})
+		c.fly([]*submission{s})
 		c.land()
 		<-s.done
 		return s.err
 	}
 	go func() {
-		c.run([]*submission{s})
+		c.fly([]*submission{s})
 		c.land()
 	}()
 	return c.wait(ctx, s)
+}
+
+// leaves counts a call that leaves. The caller holds the lock.
+func (c *committer) leaves() {
+	c.flying++
+	if c.distance.calls > 1 {
+		c.left = time.Now()
+	}
+}
+
+// fly makes one call and measures it.
+func (c *committer) fly(call []*submission) {
+	began, decisions := time.Now(), 0
+	for _, s := range call {
+		decisions += len(s.decisions)
+	}
+	c.run(call)
+	ended := time.Now()
+	c.mu.Lock()
+	c.distance.measure(ended, ended.Sub(began), decisions)
+	c.mu.Unlock()
 }
 
 // send queues s without a waiting caller. s.after gets the answer.
@@ -74,16 +101,41 @@ func (c *committer) send(s *submission) {
 	defer c.mu.Unlock()
 	c.push(s)
 	if c.flying == 0 {
-		c.flying++
+		c.leaves()
 		go c.land()
 	}
 }
 
-// push adds s to the queue. The caller holds the lock.
+// push adds s to the queue, and sends it if a call is due. The caller holds the lock.
 func (c *committer) push(s *submission) {
 	c.queue.push(s)
-	if c.flying == 1 && c.queue.decisions >= c.worth {
-		c.flying++
+	switch {
+	case c.distance.calls <= 1:
+		if c.flying == 1 && c.queue.decisions >= c.worth {
+			c.leaves()
+			go c.land()
+		}
+	case c.flying == 0 || c.flying >= c.distance.most: // send, or the next call that returns
+	case c.queue.decisions >= c.most || time.Since(c.left) >= c.distance.gap:
+		c.leaves()
+		go c.land()
+	case !c.timed:
+		c.timed = true
+		if c.timer == nil {
+			c.timer = time.AfterFunc(c.distance.gap, c.due)
+		} else {
+			c.timer.Reset(c.distance.gap)
+		}
+	}
+}
+
+// due sends what has been queued for the gap between two calls.
+func (c *committer) due() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timed = false
+	if c.queue.first != nil && c.flying > 0 && c.flying < c.distance.most {
+		c.leaves()
 		go c.land()
 	}
 }
@@ -127,7 +179,7 @@ func (c *committer) land() {
 	}
 	go func() {
 		for next != nil {
-			c.run(next)
+			c.fly(next)
 			runtime.Gosched()
 			next = c.next()
 		}

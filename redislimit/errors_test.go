@@ -293,6 +293,7 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		{redislimit.Options{Lanes: -1}, "lanes"},
 		{redislimit.Options{Lanes: redislimit.MaxLanes + 1}, "lanes"},
 		{redislimit.Options{Batch: redislimit.MaxBatch + 1}, "batch"},
+		{redislimit.Options{Flights: redislimit.MaxFlights + 1}, "flights"},
 		{redislimit.Options{Linger: -1}, "linger"},
 	} {
 		_, err := redislimit.New(client, tt.options)

@@ -26,6 +26,10 @@ type Options struct {
 	OneSlot bool
 	// Batch is the largest number of decisions in a call, up to MaxBatch. Default: 128.
 	Batch int
+	// Flights is the most calls in flight at a time, in each lane of a cluster, up to MaxFlights. A server nearby gets
+	// two at a time, because decisions that share a call cost it less. A distant one gets more, by the measured
+	// round trip, because they would wait for each other. Default: 64.
+	Flights int
 	// Clock returns the time in nanoseconds since the Unix epoch. It is for tests, and for servers on which scripts
 	// may not read the time. The engine reads it once per call and uses whole microseconds. The clocks of all
 	// processes then determine the decisions. Default: the server's clock.
@@ -49,6 +53,8 @@ type Options struct {
 const (
 	MaxLanes = 16384
 	MaxBatch = 1024
+	// MaxFlights bounds Options.Flights.
+	MaxFlights = 1024
 )
 
 func (o Options) withDefaults() Options {
@@ -61,6 +67,9 @@ func (o Options) withDefaults() Options {
 	if o.Batch == 0 {
 		o.Batch = 128
 	}
+	if o.Flights == 0 {
+		o.Flights = 64
+	}
 	if o.Linger == 0 && o.Clock != nil {
 		o.Linger = time.Minute
 	}
@@ -72,6 +81,7 @@ func (o Options) over(base Options) Options {
 	base.Prefix = cmp.Or(o.Prefix, base.Prefix)
 	base.Lanes = cmp.Or(o.Lanes, base.Lanes)
 	base.Batch = cmp.Or(o.Batch, base.Batch)
+	base.Flights = cmp.Or(o.Flights, base.Flights)
 	base.Linger = cmp.Or(o.Linger, base.Linger)
 	base.OneSlot = o.OneSlot || base.OneSlot
 	base.DenyNewServer = o.DenyNewServer || base.DenyNewServer
@@ -92,6 +102,9 @@ func (o *Options) check() error {
 	}
 	if o.Batch < 0 || o.Batch > MaxBatch {
 		bad("batch", "%d is not within 0 and %d", o.Batch, MaxBatch)
+	}
+	if o.Flights < 0 || o.Flights > MaxFlights {
+		bad("flights", "%d is not within 0 and %d", o.Flights, MaxFlights)
 	}
 	if o.Linger < 0 {
 		bad("linger", "%v is negative", o.Linger)

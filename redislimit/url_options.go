@@ -18,6 +18,7 @@ import (
 // urlOptions are the options of a URL, by name.
 var urlOptions = map[string]func(u *serverURL, name, value string) error{
 	"batch":                  func(u *serverURL, name, value string) error { return count(&u.engine.Batch, name, value, MaxBatch) },
+	"flights":                func(u *serverURL, name, value string) error { return count(&u.engine.Flights, name, value, MaxFlights) },
 	"ca":                     (*serverURL).trust,
 	"cert":                   (*serverURL).certificate,
 	"client_name":            func(u *serverURL, _, value string) error { u.client.ClientName = value; return nil },

@@ -152,7 +152,7 @@ func TestURLErrorsNameThePart(t *testing.T) {
 		{"redis://a?cluster=1&cluster=1", "option cluster is given 2 times"},
 		{"redis://a?skip_verify=1", "option skip_verify is for TLS: rediss"},
 		{"redis://a?sentinel_password=x", "option sentinel_password is for redis-sentinel"},
-		{"redis://a?bd=1", `option "bd" is unknown; there are batch, ca, cert, client_name, cluster, db, deny_new_server, key, lanes, linger, one_slot, password_env, password_file, prefix, sentinel_password, sentinel_password_env, sentinel_password_file, sentinel_username, server_name, skip_verify, timeout`},
+		{"redis://a?bd=1", `option "bd" is unknown; there are batch, ca, cert, client_name, cluster, db, deny_new_server, flights, key, lanes, linger, one_slot, password_env, password_file, prefix, sentinel_password, sentinel_password_env, sentinel_password_file, sentinel_username, server_name, skip_verify, timeout`},
 		{"redis://a?db=x", `database "x" is not a number`},
 		{"redis-cluster://a?db=1", `option db is "1": a cluster has only database 0`},
 		{"unix://", "path names no socket; use unix:///PATH"},

@@ -5,6 +5,7 @@
 //	go run ./bench/redis            everything, five minutes; writes bench/REDIS.md
 //	go run ./bench/redis -quick     a trial; prints figures that mean nothing
 //	go run ./bench/redis -only '128 callers, 10000'    prints the rows whose names match
+//	go run ./bench/redis -distance  compares with bare EVALSHA through a link that delays, and prints a table
 package main
 
 import (
@@ -33,6 +34,7 @@ func run() error {
 		scripts     = flag.Duration("scripts", 400*time.Millisecond, "length of each measurement of an algorithm's batches")
 		quick       = flag.Bool("quick", false, "a trial: one repetition of 50 ms, to standard output")
 		only        = flag.String("only", "", "measure the rows whose names match this regular expression, and print them")
+		distance    = flag.Bool("distance", false, "compare with bare EVALSHA at round trips up to 20 ms, and print the table")
 		out         = flag.String("o", "bench/REDIS.md", "the file of the report; - for standard output")
 	)
 	flag.Parse()
@@ -54,6 +56,9 @@ func run() error {
 		return err
 	}
 	defer server.end()
+	if *distance {
+		return printDistances(ctx, server.addr, *duration, *repetitions)
+	}
 	cluster, err := startCluster(ctx)
 	if err != nil {
 		return err

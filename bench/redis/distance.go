@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// The distances, loads and windows of a comparison with bare EVALSHA.
+var (
+	trips       = []time.Duration{100 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}
+	perSeconds  = []int{500, 2000, 8000, 16000}
+	callerRows  = []int{16, 128, 1024, 4096}
+	distanceKey = 1000
+)
+
+// printDistances compares the engine with bare EVALSHA through a link that delays, in turns of one window each. It
+// prints the best window of each.
+func printDistances(ctx context.Context, addr string, window time.Duration, repetitions int) error {
+	fmt.Println("| round trip | load | bare p50 | engine p50 | | bare p90 | engine p90 | | bare /s | engine /s | |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
+	for _, trip := range trips {
+		link, err := startLink(addr, trip/2)
+		if err != nil {
+			return err
+		}
+		err = printDistance(ctx, link, trip, window, repetitions)
+		link.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printDistance(ctx context.Context, link *link, trip, window time.Duration, repetitions int) error {
+	bare, err := newBareAsker(link.addr())
+	if err != nil {
+		return err
+	}
+	defer bare.close()
+	engine, err := newEngineAsker(link.addr())
+	if err != nil {
+		return err
+	}
+	defer engine.close()
+	compare := func(load string, run func(ask asker) reading) {
+		var best [2]reading
+		for range repetitions {
+			for i, ask := range []asker{bare, engine} {
+				best[i] = best[i].better(run(ask))
+			}
+		}
+		b, e := best[0], best[1]
+		fmt.Printf("| %v | %s | %v | %v | %.2f | %v | %v | %.2f | %.0f | %.0f | %.2f |\n", trip, load, short(b.p50), short(e.p50), ratio(e.p50, b.p50),
+			short(b.p90), short(e.p90), ratio(e.p90, b.p90), b.perSecond, e.perSecond, e.perSecond/b.perSecond)
+	}
+	for _, perSecond := range perSeconds {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		compare(fmt.Sprintf("%d/s, open loop", perSecond), func(ask asker) reading { return openLoop(ask, perSecond, window) })
+	}
+	for _, callers := range callerRows {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		compare(fmt.Sprintf("%d callers", callers), func(ask asker) reading { return closedLoop(ask, callers, window) })
+	}
+	return nil
+}
+
+func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+// asker makes one decision on a key.
+type asker struct {
+	ask   func(key string)
+	close func()
+}
+
+func newClient(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+}
+
+func newBareAsker(addr string) (asker, error) {
+	client, err := newClient(addr)
+	if err != nil {
+		return asker{}, err
+	}
+	script := rueidis.NewLuaScript(bareScript)
+	return asker{func(key string) {
+		if err := script.Exec(context.Background(), client, []string{"bare:" + key}, []string{"1", "1000000"}).Error(); err != nil {
+			panic(err) // the comparison is void
+		}
+	}, client.Close}, nil
+}
+
+func newEngineAsker(addr string) (asker, error) {
+	client, err := newClient(addr)
+	if err != nil {
+		return asker{}, err
+	}
+	engine, err := redislimit.New(client, redislimit.Options{})
+	if err != nil {
+		return asker{}, err
+	}
+	rule, err := weir.NewRule("r", weir.TokenBucket{Rate: weir.PerSecond(1_000_000)})
+	if err != nil {
+		return asker{}, err
+	}
+	return asker{func(key string) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if _, err := engine.Take(ctx, rule.For(key, 1)); err != nil {
+			panic(err)
+		}
+	}, func() { engine.Close(); client.Close() }}, nil
+}
+
+// reading is what one window measured.
+type reading struct {
+	p50, p90  time.Duration
+	perSecond float64
+}
+
+// better returns the better figures of two windows: on a shared machine, disturbances only make them worse.
+func (r reading) better(other reading) reading {
+	if r.p50 == 0 {
+		return other
+	}
+	return reading{min(r.p50, other.p50), min(r.p90, other.p90), max(r.perSecond, other.perSecond)}
+}
+
+func readingOf(took []time.Duration, window time.Duration) reading {
+	slices.Sort(took)
+	n := len(took)
+	return reading{took[n/2], took[n*9/10], float64(n) / window.Seconds()}
+}
+
+// openLoop asks at random times, as many callers that know nothing of each other do.
+func openLoop(ask asker, perSecond int, window time.Duration) reading {
+	n := max(int(float64(perSecond)*window.Seconds()), 10)
+	took := make([]time.Duration, n)
+	var callers sync.WaitGroup
+	random := rand.New(rand.NewSource(1))
+	began := time.Now()
+	next := began
+	for i := range n {
+		next = next.Add(time.Duration(random.ExpFloat64() / float64(perSecond) * float64(time.Second)))
+		if wait := time.Until(next); wait > 0 {
+			time.Sleep(wait)
+		}
+		callers.Go(func() {
+			begin := time.Now()
+			ask.ask(fmt.Sprint("k", i%distanceKey))
+			took[i] = time.Since(begin)
+		})
+	}
+	callers.Wait()
+	return readingOf(took, time.Since(began))
+}
+
+// closedLoop has each caller ask again as soon as it is answered.
+func closedLoop(ask asker, callers int, window time.Duration) reading {
+	var all sync.WaitGroup
+	var over atomic.Bool
+	took := make([][]time.Duration, callers)
+	began := time.Now()
+	for c := range callers {
+		all.Go(func() {
+			key := fmt.Sprint("c", c)
+			for !over.Load() {
+				begin := time.Now()
+				ask.ask(key)
+				took[c] = append(took[c], time.Since(begin))
+			}
+		})
+	}
+	time.Sleep(window)
+	over.Store(true)
+	all.Wait()
+	return readingOf(slices.Concat(took...), time.Since(began))
+}
+
+// link passes bytes on after a delay, in each direction.
+type link struct {
+	listener net.Listener
+	server   string
+	delay    time.Duration
+}
+
+func startLink(server string, delay time.Duration) (*link, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	l := &link{listener, server, delay}
+	go l.accept()
+	return l, nil
+}
+
+func (l *link) addr() string { return l.listener.Addr().String() }
+
+func (l *link) close() { _ = l.listener.Close() }
+
+func (l *link) accept() {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", l.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		go l.pipe(server, client)
+		go l.pipe(client, server)
+	}
+}
+
+// chunk is bytes and the time at which they arrive.
+type chunk struct {
+	at    time.Time
+	bytes []byte
+}
+
+func (l *link) pipe(to, from net.Conn) {
+	chunks := make(chan chunk, 1<<14)
+	go func() {
+		defer func() { _ = to.Close() }()
+		for c := range chunks {
+			if wait := time.Until(c.at); wait > 0 {
+				time.Sleep(wait)
+			}
+			if _, err := to.Write(c.bytes); err != nil {
+				_ = from.Close() // ends the reader
+			}
+		}
+	}()
+	defer close(chunks)
+	for {
+		b := make([]byte, 64<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			chunks <- chunk{time.Now().Add(l.delay), b[:n]}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package redislimit
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// far is a server at a distance, in virtual time, where only the round trip takes time.
+type far struct {
+	trip    time.Duration
+	calls   atomic.Int64
+	flying  atomic.Int64
+	highest atomic.Int64
+}
+
+func (f *far) run(call []*submission) {
+	f.calls.Add(1)
+	f.highest.Store(max(f.highest.Load(), f.flying.Add(1)))
+	time.Sleep(f.trip)
+	f.flying.Add(-1)
+	for _, s := range call {
+		s.deliver()
+	}
+}
+
+func (f *far) committer(flights int) *committer {
+	return &committer{run: f.run, most: 128, worth: 32, distance: distance{most: flights}}
+}
+
+func ask(t *testing.T, c *committer) {
+	s := &submission{done: make(chan struct{}, 1)}
+	s.decisions = s.one[:]
+	if err := c.do(context.Background(), s); err != nil {
+		t.Errorf("do: %v", err)
+	}
+}
+
+// warm has the committer measure the distance.
+func warm(t *testing.T, c *committer) {
+	for range fewest {
+		ask(t, c)
+	}
+}
+
+// Callers that come at random find a distant server as if each had a connection of its own.
+func TestCallersOfADistantServerDoNotWaitForEachOther(t *testing.T) {
+	for _, trip := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
+		for _, perSecond := range []float64{50, 500, 2000, 8000, 30000} {
+			synctest.Test(t, func(t *testing.T) {
+				f := &far{trip: trip}
+				c := f.committer(64)
+				warm(t, c)
+				n := int(min(max(perSecond/2, 200), 6000))
+				took := make([]time.Duration, n)
+				random := rand.New(rand.NewPCG(1, 2))
+				var callers sync.WaitGroup
+				for i := range n {
+					time.Sleep(time.Duration(random.ExpFloat64() / perSecond * float64(time.Second)))
+					callers.Go(func() {
+						began := time.Now()
+						ask(t, c)
+						took[i] = time.Since(began)
+					})
+				}
+				callers.Wait()
+				slices.Sort(took)
+				p50, p90 := took[n/2], took[n*9/10]
+				t.Logf("round trip %v, %.0f/s: p50 %v, p90 %v, %d calls for %d decisions, %d in flight", trip, perSecond, p50, p90, f.calls.Load(), n, f.highest.Load())
+				if p50 > trip*110/100 || p90 > trip*130/100 || f.highest.Load() > 64 {
+					t.Errorf("round trip %v, %.0f/s: p50 %v, p90 %v, %d calls in flight, want 1.1 and 1.3 round trips and 64", trip, perSecond, p50, p90, f.highest.Load())
+				}
+			})
+		}
+	}
+}
+
+// Callers that ask again at once lose little to those with a call of their own, and share calls.
+func TestAFixedNumberOfCallersOfADistantServerLosesLittle(t *testing.T) {
+	for _, trip := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond} {
+		for _, callers := range []int{1, 16, 64, 512, 2048} {
+			synctest.Test(t, func(t *testing.T) {
+				f := &far{trip: trip}
+				c := f.committer(64)
+				warm(t, c)
+				const trips = 30
+				var decisions atomic.Int64
+				began := time.Now()
+				var all sync.WaitGroup
+				for range callers {
+					all.Go(func() {
+						for time.Since(began) < trips*trip {
+							ask(t, c)
+							decisions.Add(1)
+						}
+					})
+				}
+				all.Wait()
+				share := float64(decisions.Load()) * float64(trip) / float64(time.Since(began)) / float64(callers)
+				t.Logf("round trip %v, %d callers: %.3f of the decisions of bare calls, %d in flight", trip, callers, share, f.highest.Load())
+				if share < 0.95 {
+					t.Errorf("round trip %v, %d callers: %.3f of the decisions of bare calls, want 0.95", trip, callers, share)
+				}
+			})
+		}
+	}
+}
+
+// Nearby, at most two calls are in flight, because decisions that share a call cost less.
+func TestCallersOfANearServerShareCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{trip: 100 * time.Microsecond}
+		c := f.committer(64)
+		warm(t, c)
+		var all sync.WaitGroup
+		for range 128 {
+			all.Go(func() {
+				for range 20 {
+					ask(t, c)
+				}
+			})
+		}
+		all.Wait()
+		if f.highest.Load() > 2 || f.calls.Load() > 128*20/8 {
+			t.Errorf("%d calls for %d decisions, %d in flight, want few and 2", f.calls.Load(), 128*20, f.highest.Load())
+		}
+	})
+}
+
+// The distance follows the server: a failover may lead far away and back.
+func TestTheDistanceIsMeasuredAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{trip: 100 * time.Microsecond}
+		c := f.committer(64)
+		for _, trip := range []time.Duration{100 * time.Microsecond, 10 * time.Millisecond, 100 * time.Microsecond} {
+			f.trip = trip
+			for began := time.Now(); time.Since(began) < 3*distanceWindow; {
+				ask(t, c)
+			}
+			if distant := c.distance.calls > 1; distant != (trip > near) {
+				t.Errorf("at a round trip of %v: %d calls may leave at once", trip, c.distance.calls)
+			}
+		}
+	})
+}
+
+// Options.Flights bounds the calls in flight, however many callers there are.
+func TestFlightsBoundsTheCallsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{trip: 10 * time.Millisecond}
+		c := f.committer(3)
+		warm(t, c)
+		var all sync.WaitGroup
+		for range 1000 {
+			all.Go(func() { ask(t, c) })
+		}
+		all.Wait()
+		if f.highest.Load() > 3 {
+			t.Errorf("%d calls were in flight, want at most 3", f.highest.Load())
+		}
+	})
+}
