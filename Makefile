@@ -83,8 +83,8 @@ bench-pairs: ## compare with the commit BASE in pairs of runs; writes bench/PAIR
 bench-redis: ## compare the Redis engine with its rivals in 5 minutes, on servers of its own; writes bench/REDIS.md
 	go run ./bench/redis $(BENCHFLAGS)
 
-bench-http: ## middleware for net/http beside its rivals, a minute
-	go test -run '^$$' -bench . -count 5 ./bench/middleware
+bench-http: ## compare the middleware for net/http with its rivals in a minute, and measure grpclimit; writes bench/HTTP.md
+	go run ./bench/middleware $(BENCHFLAGS)
 
 soak: ## run the memory engine with random rules, keys, clock steps and snapshots for SOAKTIME (10m)
 	go run ./bench/soak -duration $(SOAKTIME)

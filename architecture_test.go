@@ -223,8 +223,11 @@ var packageRules = map[string]packageRule{
 		},
 	},
 	"bench/middleware": {
-		testImports: reasons{
+		imports: reasons{
 			"httplimit":                                             "it is compared",
+			"grpclimit":                                             "its interceptor is measured",
+			"google.golang.org/grpc":                                "the interceptor is called as it calls it",
+			"google.golang.org/grpc/peer":                           "calls come from addresses",
 			"github.com/didip/tollbooth/v7":                         "rival",
 			"github.com/didip/tollbooth/v7/limiter":                 "rival",
 			"github.com/go-chi/httprate":                            "rival",
@@ -307,11 +310,12 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"bench/cmd/compare":      "it is a program",
 		"bench/hostile":          "it is a program",
 		"bench/redis":            "it is a program",
+		"bench/middleware":       "it is a program",
 		"bench/soak":             "it is a program",
 		"bench/internal/measure": "it reads how much memory the process has",
 		"cmd/weir":               "it is the program",
@@ -324,13 +328,14 @@ var forbidden = []struct {
 	{"os/", "only cmd/weir starts and signals processes", reasons{"bench/cmd/compare": "it asks git for the commit",
 		"bench/hostile":        "it starts and signals daemons, and asks git for the commit",
 		"bench/redis":          "it starts the server, and asks git for the commit",
+		"bench/middleware":     "it asks git for the commit",
 		"cmd/weir":             "it is the program",
 		"internal/redistest":   "it starts the servers of tests",
 		"internal/gatewaytest": "it starts the gateways of tests",
 		"internal/testprocess": "it starts the programs of tests",
 	}},
 	{"log", "a library does not log; the program uses log/slog", reasons{}},
-	{"log/slog", "a library does not log", reasons{"httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"log/slog", "a library does not log", reasons{"bench/middleware": "an option of what it compares is a logger", "httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
 		"pace":                    "callers of several processes spread their questions",
@@ -350,6 +355,7 @@ var forbidden = []struct {
 		"examples/routers":        "it shows the HTTP middleware",
 		"httplimit/httplimittest": "it sends requests to handlers under test",
 		"bench/hostile":           "it asks daemons over HTTP",
+		"bench/middleware":        "it compares HTTP middlewares",
 		"cmd/weir":                "it listens",
 		"cmd/weir/internal/api":   "it is the HTTP front",
 		"redislimit":              "an engine can be named by a URL",
@@ -359,6 +365,7 @@ var forbidden = []struct {
 		"httplimit":            "a hijacked connection holds its slots",
 		"bench/hostile":        "it asks daemons over connections of its own making",
 		"bench/redis":          "it looks for a free port",
+		"bench/middleware":     "requests come from addresses",
 		"cmd/weir":             "it listens",
 		"redislimit":           "an engine can be named by a URL",
 		"internal/redistest":   "it asks the servers of tests",

@@ -15,6 +15,8 @@ var requirements = map[string]reasons{
 	"bench": {
 		modulePath:                            "it is compared",
 		modulePath + "/redislimit":            "it is compared",
+		modulePath + "/grpclimit":             "it is measured",
+		"google.golang.org/grpc":              "it calls the interceptors that are measured",
 		"github.com/RussellLuo/slidingwindow": "rival",
 		"github.com/anishathalye/porcupine":   "histories are linearizable",
 		"github.com/didip/tollbooth/v7":       "rival",
