@@ -29,9 +29,9 @@ var _ Limit = Concurrency{}
 
 // Validate reports every field that is out of bounds.
 func (l Concurrency) Validate() error {
-	return joined(nil,
-		bounded(l.String(), "slots", l.Slots, 1, MaxCount),
-		within(l.String(), "lease", l.Lease, 0, MaxPeriod))
+	return joinErrors(nil,
+		checkCount(l.String(), "slots", l.Slots, 1, MaxCount),
+		checkDuration(l.String(), "lease", l.Lease, 0, MaxPeriod))
 }
 
 // String prints the limit as text: concurrency 20 lease 30s.
@@ -47,7 +47,7 @@ func (l Concurrency) String() string {
 func (l Concurrency) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l Concurrency) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewConcurrency(l.Slots, t.of("lease", l.Lease))
+	return algorithm.NewConcurrency(l.Slots, t.count("lease", l.Lease))
 }
 
 var concurrencyKind = kind{

@@ -24,7 +24,7 @@ type Cycle struct {
 var _ Limit = Cycle{}
 
 // Validate reports every field that is out of bounds.
-func (l Cycle) Validate() error { return joined(l.Rate.check(l.String())) }
+func (l Cycle) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: cycle 50/500ms origin 250ms.
 func (l Cycle) String() string {
@@ -39,7 +39,7 @@ func (l Cycle) String() string {
 func (l Cycle) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l Cycle) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewCycle(l.Rate.Count, t.of("period", l.Rate.Period), t.of("origin", l.Origin))
+	return algorithm.NewCycle(l.Rate.Count, t.count("period", l.Rate.Period), t.count("origin", l.Origin))
 }
 
 var cycleKind = kind{

@@ -33,10 +33,10 @@ var toyKind = kind{
 	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (l Toy) Validate() error                        { return within(l.String(), "rest", l.Rest, 1, MaxPeriod) }
+func (l Toy) Validate() error                        { return checkDuration(l.String(), "rest", l.Rest, 1, MaxPeriod) }
 func (l Toy) String() string                         { return "toy " + durationText(l.Rest) }
 func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
-func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting(t.of("rest", l.Rest)) }
+func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting(t.count("rest", l.Rest)) }
 func (Toy) kind() *kind                              { return &toyKind }
 func (l Toy) window() string                         { return durationText(l.Rest) }
 

@@ -25,7 +25,7 @@ var _ Limit = Bursty{}
 
 // Validate reports every field that is out of bounds.
 func (l Bursty) Validate() error {
-	return joined(l.Rate.check(l.String()), within(l.String(), "over", l.Over, 0, MaxPeriod))
+	return joinErrors(l.Rate.check(l.String()), checkDuration(l.String(), "over", l.Over, 0, MaxPeriod))
 }
 
 // String prints the limit as text: bursty 5/s over 1s.
@@ -90,7 +90,7 @@ func (l WarmUp) Validate() error {
 	if !(l.Cold == 0 || l.Cold >= 1 && l.Cold <= maxCold) {
 		cold = &LimitError{Limit: l.String(), Field: "cold", Code: CodeBounds, Reason: fmt.Sprintf("%v is not within 1 and %v", l.Cold, int64(maxCold))}
 	}
-	return joined(l.Rate.check(l.String()), within(l.String(), "over", l.Over, time.Microsecond, MaxPeriod), cold)
+	return joinErrors(l.Rate.check(l.String()), checkDuration(l.String(), "over", l.Over, time.Microsecond, MaxPeriod), cold)
 }
 
 // String prints the limit as text: warm up 5/s over 4s cold 3.

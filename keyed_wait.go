@@ -95,14 +95,14 @@ func (k *Keyed[K]) For(key K) KeyLimiter[K] { return KeyLimiter[K]{k, key} }
 
 // WaitTurn calls Keyed.WaitTurn for the key.
 func (l KeyLimiter[K]) WaitTurn(ctx context.Context, turn Turn) error {
-	return l.of().WaitTurn(ctx, l.key, turn)
+	return l.owner().WaitTurn(ctx, l.key, turn)
 }
 
 // Record calls Keyed.Record for the key.
-func (l KeyLimiter[K]) Record(n int64) Decision { return l.of().Record(l.key, n) }
+func (l KeyLimiter[K]) Record(n int64) Decision { return l.owner().Record(l.key, n) }
 
-// of returns the Keyed of l. That of a zero KeyLimiter refuses everything.
-func (l KeyLimiter[K]) of() *Keyed[K] {
+// owner returns the Keyed of l. That of a zero KeyLimiter refuses everything.
+func (l KeyLimiter[K]) owner() *Keyed[K] {
 	if l.keyed == nil {
 		return new(Keyed[K])
 	}

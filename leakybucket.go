@@ -23,9 +23,9 @@ var _ Limit = LeakyBucket{}
 
 // Validate reports every field that is out of bounds.
 func (l LeakyBucket) Validate() error {
-	return joined(l.Rate.check(l.String()),
-		bounded(l.String(), "queue", l.Queue, 0, MaxCount-1),
-		bounded(l.String(), "nodelay", l.NoDelay, 0, MaxCount-1))
+	return joinErrors(l.Rate.check(l.String()),
+		checkCount(l.String(), "queue", l.Queue, 0, MaxCount-1),
+		checkCount(l.String(), "nodelay", l.NoDelay, 0, MaxCount-1))
 }
 
 // String prints the limit as text: leaky bucket 5/s queue 10 nodelay 3.
@@ -44,7 +44,7 @@ func (l LeakyBucket) String() string {
 func (l LeakyBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l LeakyBucket) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewLeakyBucket(l.Rate.Count, t.of("period", l.Rate.Period), l.Queue, l.NoDelay)
+	return algorithm.NewLeakyBucket(l.Rate.Count, t.count("period", l.Rate.Period), l.Queue, l.NoDelay)
 }
 
 var leakyBucketKind = kind{

@@ -52,7 +52,7 @@ type ticks struct {
 // nanoseconds is used for all decisions in this process. It never fails.
 var nanoseconds = &ticks{tick: 1}
 
-func (t *ticks) of(field string, d time.Duration) int64 {
+func (t *ticks) count(field string, d time.Duration) int64 {
 	if d%t.tick != 0 {
 		t.err = errors.Join(t.err, &LimitError{Limit: t.limit.String(), Field: field, Code: CodeEngine,
 			Reason: fmt.Sprintf("%s is not a whole number of the engine's ticks of %s", spokenDuration(d), spokenDuration(t.tick))})
@@ -73,23 +73,25 @@ func algorithmIn(l Limit, tick time.Duration) (algorithm.Algorithm, error) {
 	return made, t.err
 }
 
-// bounded returns the error of an int64 field that is out of bounds, or nil.
-func bounded(limit, field string, value, least, most int64) error {
+// checkCount returns the error of an int64 field that is out of bounds, or nil.
+func checkCount(limit, field string, value, least, most int64) error {
 	if value >= least && value <= most {
 		return nil
 	}
 	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%d is not within %d and %d", value, least, most)}
 }
 
-// within returns the error of a duration that is out of bounds, or nil.
-func within(limit, field string, value, least, most time.Duration) error {
+// checkDuration returns the error of a duration that is out of bounds, or nil.
+func checkDuration(limit, field string, value, least, most time.Duration) error {
 	if value >= least && value <= most {
 		return nil
 	}
 	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%s is not within %s and %s", spokenDuration(value), spokenDuration(least), spokenDuration(most))}
 }
 
-func joined(problems []error, more ...error) error { return errors.Join(append(problems, more...)...) }
+func joinErrors(problems []error, more ...error) error {
+	return errors.Join(append(problems, more...)...)
+}
 
 // kind is the registry entry of a limit. A test names a field that an entry omits.
 type kind struct {

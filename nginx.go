@@ -46,10 +46,10 @@ func (l NginxLimitReq) Validate() error {
 	if l.NoDelay && l.Delay != 0 {
 		delay = &LimitError{Limit: name, Field: "delay", Code: CodeDialect, Reason: fmt.Sprintf("%d is not 0, as nodelay requires", l.Delay)}
 	}
-	return joined(l.Rate.check(name), period, delay,
-		bounded(name, "rate", l.Rate.Count, 1, maxNginxCount),
-		bounded(name, "burst", l.Burst, 0, maxNginxCount),
-		bounded(name, "delay", l.Delay, 0, maxNginxCount))
+	return joinErrors(l.Rate.check(name), period, delay,
+		checkCount(name, "rate", l.Rate.Count, 1, maxNginxCount),
+		checkCount(name, "burst", l.Burst, 0, maxNginxCount),
+		checkCount(name, "delay", l.Delay, 0, maxNginxCount))
 }
 
 // String prints the limit as text: nginx limit_req 5/s burst 10 delay 3.

@@ -15,7 +15,7 @@ type RateGate struct {
 var _ Limit = RateGate{}
 
 // Validate reports every field that is out of bounds.
-func (l RateGate) Validate() error { return joined(l.Rate.check(l.String())) }
+func (l RateGate) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: rate gate 2/s.
 func (l RateGate) String() string { return "rate gate " + l.Rate.String() }
@@ -24,7 +24,7 @@ func (l RateGate) String() string { return "rate gate " + l.Rate.String() }
 func (l RateGate) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l RateGate) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewRateGate(l.Rate.Count, t.of("period", l.Rate.Period))
+	return algorithm.NewRateGate(l.Rate.Count, t.count("period", l.Rate.Period))
 }
 
 var rateGateKind = kind{

@@ -8,11 +8,11 @@ import (
 
 // scanner reads a text word by word.
 type scanner struct {
-	text    string
-	at      int      // the start of the next word
-	ofRule  bool     // errors offer only limits that a rule can hold
-	joined  int      // the place of the first "and"
-	options []string // the words that could stand at the last optional place
+	text     string
+	at       int      // the start of the next word
+	ofRule   bool     // errors offer only limits that a rule can hold
+	firstAnd int      // the place of the first "and"
+	options  []string // the words that could stand at the last optional place
 }
 
 func (s *scanner) peek() string {

@@ -28,7 +28,7 @@ func (l SlidingLog) Validate() error {
 	if l.Gap < 0 || l.Gap > max(l.Rate.Period, 0) {
 		gap = &LimitError{Limit: l.String(), Field: "gap", Code: CodeBounds, Reason: spokenDuration(l.Gap) + " is not within 0s and the period"}
 	}
-	return joined(l.Rate.check(l.String()), gap)
+	return joinErrors(l.Rate.check(l.String()), gap)
 }
 
 // String prints the limit as text: sliding log 5/10s gap 1s count denied.
@@ -47,7 +47,7 @@ func (l SlidingLog) String() string {
 func (l SlidingLog) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l SlidingLog) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewSlidingLog(l.Rate.Count, t.of("period", l.Rate.Period), t.of("gap", l.Gap), l.CountDenied)
+	return algorithm.NewSlidingLog(l.Rate.Count, t.count("period", l.Rate.Period), t.count("gap", l.Gap), l.CountDenied)
 }
 
 var slidingLogKind = kind{

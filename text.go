@@ -30,7 +30,7 @@ func ParseLimit(text string) (Limit, error) {
 		return nil, err
 	}
 	if len(limits) != 1 {
-		return nil, &SyntaxError{Text: text, Offset: s.joined, Word: "and", Want: "one limit"}
+		return nil, &SyntaxError{Text: text, Offset: s.firstAnd, Word: "and", Want: "one limit"}
 	}
 	return limits[0], nil
 }
@@ -78,8 +78,8 @@ func (s *scanner) limits() (limits []Limit, err error) {
 		if s.peek() == "" {
 			return limits, nil
 		}
-		if s.joined == 0 {
-			s.joined = s.at
+		if s.firstAnd == 0 {
+			s.firstAnd = s.at
 		}
 		if !s.accept("and") {
 			return nil, s.unexpected(s.wants("the end"))

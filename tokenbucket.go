@@ -27,7 +27,7 @@ func (l TokenBucket) burst() int64 {
 
 // Validate reports every field that is out of bounds.
 func (l TokenBucket) Validate() error {
-	return joined(l.Rate.check(l.String()), bounded(l.String(), "burst", l.Burst, 0, MaxCount))
+	return joinErrors(l.Rate.check(l.String()), checkCount(l.String(), "burst", l.Burst, 0, MaxCount))
 }
 
 // String prints the limit as text: token bucket 10/s burst 20.
@@ -43,7 +43,7 @@ func (l TokenBucket) String() string {
 func (l TokenBucket) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l TokenBucket) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewTokenBucket(l.Rate.Count, t.of("period", l.Rate.Period), l.burst())
+	return algorithm.NewTokenBucket(l.Rate.Count, t.count("period", l.Rate.Period), l.burst())
 }
 
 var tokenBucketKind = kind{

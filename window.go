@@ -14,7 +14,7 @@ type FixedWindow struct {
 var _ Limit = FixedWindow{}
 
 // Validate reports every field that is out of bounds.
-func (l FixedWindow) Validate() error { return joined(l.Rate.check(l.String())) }
+func (l FixedWindow) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: fixed window 100/m.
 func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() }
@@ -23,7 +23,7 @@ func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() 
 func (l FixedWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l FixedWindow) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewFixedWindow(l.Rate.Count, t.of("period", l.Rate.Period))
+	return algorithm.NewFixedWindow(l.Rate.Count, t.count("period", l.Rate.Period))
 }
 
 var fixedWindowKind = kind{
@@ -49,7 +49,7 @@ type SlidingWindow struct {
 var _ Limit = SlidingWindow{}
 
 // Validate reports every field that is out of bounds.
-func (l SlidingWindow) Validate() error { return joined(l.Rate.check(l.String())) }
+func (l SlidingWindow) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: sliding window 1000/h.
 func (l SlidingWindow) String() string { return "sliding window " + l.Rate.String() }
@@ -58,7 +58,7 @@ func (l SlidingWindow) String() string { return "sliding window " + l.Rate.Strin
 func (l SlidingWindow) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l SlidingWindow) algorithm(t *ticks) algorithm.Algorithm {
-	return algorithm.NewSlidingWindow(l.Rate.Count, t.of("period", l.Rate.Period))
+	return algorithm.NewSlidingWindow(l.Rate.Count, t.count("period", l.Rate.Period))
 }
 
 var slidingWindowKind = kind{

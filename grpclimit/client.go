@@ -163,7 +163,7 @@ func (c *Client) await(ctx context.Context, method string, message any, until ti
 		}
 	}
 	var v visit
-	if err := v.gather(&c.limits, &c.rules, ctx, method, message, p); err != nil {
+	if err := v.addRequests(&c.limits, &c.rules, ctx, method, message, p); err != nil {
 		return nil, err
 	}
 	if len(v.requests) == 0 {

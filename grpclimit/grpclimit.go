@@ -119,7 +119,7 @@ func (s *Server) admit(ctx context.Context, method string, message any, part par
 		v.clear()
 		s.visits.Put(v)
 	}()
-	if err := v.gather(&s.o, &s.rules, ctx, method, message, part); err != nil {
+	if err := v.addRequests(&s.o, &s.rules, ctx, method, message, part); err != nil {
 		return nil, err
 	}
 	if len(v.requests) == 0 {

@@ -41,8 +41,8 @@ const (
 	ratesOnly
 )
 
-// of returns the rule of a part; nil if it has no limits.
-func (s *set) of(p part) *weir.Rule {
+// ruleFor returns the rule of a part; nil if it has no limits.
+func (s *set) ruleFor(p part) *weir.Rule {
 	switch p {
 	case slotsOnly:
 		return s.slots

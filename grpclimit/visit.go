@@ -26,8 +26,8 @@ func (v *visit) clear() {
 	v.requests, v.sets = v.requests[:0], v.sets[:0]
 }
 
-// gather makes the requests to the engine. It returns an error if the call lacks a key or a plan that it needs.
-func (v *visit) gather(o *Options, from *rules, ctx context.Context, method string, message any, p part) error {
+// addRequests adds the requests to the engine. It returns an error if the call lacks a key or a plan that it needs.
+func (v *visit) addRequests(o *Options, from *rules, ctx context.Context, method string, message any, p part) error {
 	lease := uint64(0)
 	for i := range from.list {
 		rule := &from.list[i]
@@ -36,7 +36,7 @@ func (v *visit) gather(o *Options, from *rules, ctx context.Context, method stri
 			v.clear()
 			return o.undecided(ctx, method, err)
 		}
-		charged := set.of(p)
+		charged := set.ruleFor(p)
 		if charged == nil {
 			continue
 		}

@@ -88,7 +88,7 @@ func (l *limiter) isFree(r *http.Request) bool {
 
 // admit decides a request, and answers it unless it is admitted.
 func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
-	refusal := v.gather(r)
+	refusal := v.addRequests(r)
 	if refusal == nil && len(v.requests) > 0 {
 		refusal = v.take(w.Header(), r)
 	}

@@ -252,8 +252,8 @@ type plans struct {
 // maxPlans bounds the number of remembered rules.
 const maxPlans = 4096
 
-// of returns the policies of a plan's rule.
-func (p *plans) of(l *limiter, r *weir.Rule) (*policies, error) {
+// policiesOf returns the policies of a plan's rule.
+func (p *plans) policiesOf(l *limiter, r *weir.Rule) (*policies, error) {
 	if r == nil {
 		return nil, optionError("plan", "is nil: name a rule, of weir.Unlimited if there is no limit")
 	}

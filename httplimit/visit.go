@@ -35,9 +35,9 @@ func (v *visit) done() {
 	v.visits.Put(v)
 }
 
-// gather makes the engine's requests from an HTTP request. It refuses an HTTP request without a key or plan, if the
+// addRequests adds the engine's requests of an HTTP request. It refuses an HTTP request without a key or plan, if the
 // rule says so.
-func (v *visit) gather(r *http.Request) *Refusal {
+func (v *visit) addRequests(r *http.Request) *Refusal {
 	lease := uint64(0)
 	for i := range v.limiter.rules {
 		rule := &v.limiter.rules[i]
@@ -75,7 +75,7 @@ func (v *visit) setOf(r *rule, request *http.Request) (*policies, error) {
 	if r.fixed != nil {
 		return r.fixed, nil
 	}
-	return v.plans.of(v.limiter, r.Plan(request))
+	return v.plans.policiesOf(v.limiter, r.Plan(request))
 }
 
 // take makes the decision and sets its header fields.

@@ -138,7 +138,7 @@ func (b *batch) clear() {
 
 // late handles answers whose caller has gone: it undoes what they took.
 func (e *Engine) late(s *submission) {
-	if s.err != nil || s.state.Load() == nobody {
+	if s.err != nil || s.state.Load() == noCaller {
 		return
 	}
 	for i := range s.decisions {

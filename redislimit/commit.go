@@ -26,8 +26,8 @@ type submission struct {
 const (
 	open int32 = iota
 	answered
-	gone   // the caller did not wait for the answer
-	nobody // no caller waited for it
+	gone     // the caller did not wait for the answer
+	noCaller // no caller waited for it
 )
 
 // committer combines callers into calls of the script. The first call leaves at once, and later callers leave
@@ -96,7 +96,7 @@ func (c *committer) fly(call []*submission) {
 
 // send queues s without a waiting caller. s.after gets the answer.
 func (c *committer) send(s *submission) {
-	s.state.Store(nobody)
+	s.state.Store(noCaller)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.push(s)

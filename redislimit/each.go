@@ -26,25 +26,25 @@ func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results 
 		return nil
 	}
 	var all sync.WaitGroup
-	for _, share := range byLane {
-		all.Go(func() { share.take(ctx, e, requests, results) })
+	for _, lane := range byLane {
+		all.Go(func() { lane.take(ctx, e, requests, results) })
 	}
 	all.Wait()
 	return nil
 }
 
-// share is the decisions for one committer, each of one request.
-type share struct {
+// laneDecisions are the decisions for one committer, each of one request.
+type laneDecisions struct {
 	lane      int
 	decisions []decision
 	requests  []int // index of the request of each decision
 }
 
 // split makes a decision of each valid request, and answers the others.
-func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share {
-	var shares []*share
-	var index map[int]*share // by lane; unused while there is one lane
-	var last *share
+func (e *Engine) split(requests []weir.Request, results []weir.Result) []*laneDecisions {
+	var byLane []*laneDecisions
+	var index map[int]*laneDecisions // by lane; unused while there is one lane
+	var last *laneDecisions
 	space, lanes := make([]part, 0, len(requests)), len(e.committers())
 	for i := range requests {
 		results[i] = weir.Result{}
@@ -71,10 +71,10 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 		if last == nil || last.lane != lane {
 			if last = index[lane]; last == nil {
 				expected := len(requests) / lanes
-				last = &share{lane: lane, decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
-				shares = append(shares, last)
+				last = &laneDecisions{lane: lane, decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
+				byLane = append(byLane, last)
 				if index == nil {
-					index = map[int]*share{}
+					index = map[int]*laneDecisions{}
 				}
 				index[lane] = last
 			}
@@ -82,7 +82,7 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*share 
 		last.decisions = append(last.decisions, asking(opTake, 1, parts, at))
 		last.requests = append(last.requests, i)
 	}
-	return shares
+	return byLane
 }
 
 // hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
@@ -90,12 +90,12 @@ const hung = MinTimeout
 
 // take makes one call per batch and writes the results. It waits once for a hung server, and does not send later
 // batches.
-func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
+func (l *laneDecisions) take(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
 	var unsent error
-	for from := 0; from < len(sh.decisions); {
-		to := from + batchOf(sh.decisions[from:], e.most)
+	for from := 0; from < len(l.decisions); {
+		to := from + batchOf(l.decisions[from:], e.most)
 		s := e.submission()
-		s.decisions = sh.decisions[from:to]
+		s.decisions = l.decisions[from:to]
 		err := unsent
 		if began := time.Now(); err == nil {
 			err = e.ask(ctx, s)
@@ -103,7 +103,7 @@ func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, r
 				unsent = uncounted(Lost, fmt.Errorf("not sent, because the previous call was lost: %w", err))
 			}
 		}
-		sh.write(from, to, err, requests, results)
+		l.write(from, to, err, requests, results)
 		if err == nil {
 			e.release(s)
 		}
@@ -112,9 +112,9 @@ func (sh *share) take(ctx context.Context, e *Engine, requests []weir.Request, r
 }
 
 // write writes the results of one call, or its error.
-func (sh *share) write(from, to int, err error, requests []weir.Request, results []weir.Result) {
+func (l *laneDecisions) write(from, to int, err error, requests []weir.Request, results []weir.Result) {
 	for i := from; i < to; i++ {
-		d, request := &sh.decisions[i], sh.requests[i]
+		d, request := &l.decisions[i], l.requests[i]
 		if failed := cmp.Or(err, d.err); failed != nil {
 			results[request].Err = cannotDecide(opTake.String(), failed)
 			continue

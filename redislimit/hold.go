@@ -64,7 +64,7 @@ type holds struct {
 	all map[holder]*hold
 }
 
-func (h *holds) of(p *part) *hold {
+func (h *holds) find(p *part) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all[holder{p.key, p.lease}]
@@ -260,7 +260,7 @@ func (e *Engine) releasing(parts []part) (outcome func(error)) {
 		if p.limit.kind != kindSlots || p.lease == 0 || p.cost >= 0 {
 			continue
 		}
-		if h := e.holds.of(p); h != nil && -p.cost >= h.part.cost {
+		if h := e.holds.find(p); h != nil && -p.cost >= h.part.cost {
 			h.mu.Lock()
 			if h.state == renewing {
 				h.state = releasing

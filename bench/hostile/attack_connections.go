@@ -83,10 +83,10 @@ func (a *attacker) storm() {
 func (a *attacker) crowd() {
 	a.world.crowd.Add(1)
 	defer a.world.crowd.Add(-1)
-	conns := a.gather(mostCrowd)
+	conns := a.openMany(mostCrowd)
 	a.wait(time.Duration(a.between(1, 2000)) * time.Millisecond)
 	for range a.between(0, 20) {
-		more := a.gather(200)
+		more := a.openMany(200)
 		old := min(len(more), len(conns))
 		closeAll(conns[:old])
 		conns = append(conns[old:], more...)
@@ -95,8 +95,8 @@ func (a *attacker) crowd() {
 	time.Sleep(aftermath) // of this crowd, even after the turn
 }
 
-// gather opens connections without a bound.
-func (a *attacker) gather(n int) (conns []net.Conn) {
+// openMany opens connections without a bound.
+func (a *attacker) openMany(n int) (conns []net.Conn) {
 	for range n {
 		if a.done() {
 			break

@@ -90,7 +90,7 @@ func (s *segment) claim(h Hash, owner *shard) (word *atomic.Uint64, due bool) {
 
 // take gives the empty slot i to h if there is room, and returns the slot's tag.
 func (s *segment) take(i int, h Hash, owner *shard) (due bool, tag uint64) {
-	if s.full() || !owner.enter() {
+	if s.full() || !owner.countNew() {
 		return false, empty
 	}
 	if !s.slots[i].tag.CompareAndSwap(empty, uint64(h)) {

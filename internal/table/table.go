@@ -209,8 +209,8 @@ func (s *shard) maySweep(now int64) bool {
 	return uint64(now-s.sweptAt.Load()) >= uint64(SweepEvery)
 }
 
-// enter counts a new hash and reports whether there was room for it.
-func (s *shard) enter() bool {
+// countNew counts a new hash and reports whether there was room for it.
+func (s *shard) countNew() bool {
 	if s.used.Add(1) <= s.maxUsed {
 		return true
 	}

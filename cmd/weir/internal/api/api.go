@@ -152,7 +152,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 			writeProblem(w, p)
 			return
 		}
-		ctx, cancel := a.within(r.Context())
+		ctx, cancel := a.withPatience(r.Context())
 		defer cancel()
 		d, err := op(a.engine, ctx, c.requests...)
 		if err != nil {
@@ -172,7 +172,7 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	ctx, cancel := a.within(r.Context())
+	ctx, cancel := a.withPatience(r.Context())
 	defer cancel()
 	if err := a.engine.Reset(ctx, c.requests...); err != nil {
 		a.fail(w, r, err)
@@ -182,8 +182,8 @@ func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, append(c.answer, "{}\n"...))
 }
 
-// within bounds the time of the engine.
-func (a *API) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withPatience bounds the time of the engine.
+func (a *API) withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if a.patience == 0 {
 		return ctx, func() {}
 	}

@@ -68,7 +68,7 @@ func (a *API) Watch(ctx context.Context) {
 		if a.health.decided.Swap(false) {
 			continue
 		}
-		within, cancel := a.within(ctx)
+		within, cancel := a.withPatience(ctx)
 		err := Probe(within, a.engine, a.probed)
 		cancel()
 		switch {
