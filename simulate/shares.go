@@ -56,8 +56,10 @@ func share(limit weir.Limit, i, n int) (weir.Limit, error) {
 	case weir.NginxLimitReq:
 		l.Rate.Count, l.Burst, l.Delay = part(units), part(l.Burst), part(l.Delay)
 		return checked(l)
+	case weir.Unlimited, weir.DenyAll:
+		return limit, nil
 	}
-	return limit, nil
+	return nil, fmt.Errorf("%w %s: simulate cannot divide it", ErrShare, limit)
 }
 
 func checked(limit weir.Limit) (weir.Limit, error) { return limit, limit.Validate() }

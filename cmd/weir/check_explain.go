@@ -121,8 +121,10 @@ func otherExplanation(limit weir.Limit) explanation {
 		}
 	case weir.DenyAll:
 		return explanation{"0: no cost is admitted.", "It refuses every request.", "0.", "None."}
+	case weir.Unlimited:
+		return explanation{"2^53 units.", "Every request goes ahead.", "None: it has no bound.", "None."}
 	}
-	return explanation{"2^53 units.", "Every request goes ahead.", "None: it has no bound.", "None."}
+	return explanation{} // TestCheckExplainsEveryLimit names the limit
 }
 
 // worstOf tells the most that goes ahead within any stretch of one period.

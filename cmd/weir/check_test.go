@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,6 +148,18 @@ func TestEveryExampleOfALimitIsExplained(t *testing.T) {
 			if !strings.HasSuffix(line, ".") {
 				t.Errorf("%s: %q is no sentence", text, line)
 			}
+		}
+	}
+}
+
+func TestCheckExplainsEveryLimit(t *testing.T) {
+	for _, text := range slices.Concat(ruleLimits, oneSubjectLimits) {
+		limit, err := weir.ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := explanationOf(limit); e.capacity == "" || e.burst == "" || e.worst == "" || e.memory == "" {
+			t.Errorf("%s: the explanation is incomplete: %+v", text, e)
 		}
 	}
 }
