@@ -21,9 +21,6 @@ func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock
 			if reason := bindsNoEngine(s); reason != "" {
 				return reason
 			}
-			if s.Changes() {
-				return changesInTicks
-			}
 			_, reason := s.inTicks(tick, most)
 			return reason
 		}
@@ -33,18 +30,12 @@ func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock
 	})
 	for _, piece := range pieces {
 		t.Run(piece.promise, func(t *testing.T) {
-			if piece.promise == "StateOutlivesAChangeOfRateAndBurst" {
-				t.Skip(changesInTicks)
-			}
 			f := newFixture(t, newEngine)
 			f.tick = tick
 			piece.prove(f)
 		})
 	}
 }
-
-// changesInTicks is why RunTicks does not change limits yet.
-const changesInTicks = "the Redis engine keeps the instant instead of the units when a rate changes: to come"
 
 // ticked converts an engine's answers in ticks to nanoseconds of the vectors.
 type ticked struct {

@@ -48,12 +48,16 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		return errClosed
 	}
 	b := batches.Get().(*batch)
+	ctx, began := traced(submissions), time.Now()
 	for _, s := range submissions {
 		for i := range s.decisions {
-			b.add(&s.decisions[i])
+			d := &s.decisions[i]
+			if e.options.Clock == nil && d.op != opUndo {
+				d.sent = began
+			}
+			b.add(d)
 		}
 	}
-	ctx, began := traced(submissions), time.Now()
 	e.stats.calls.Add(1)
 	e.stats.inFlight.Add(1)
 	text, err := e.call(ctx, b, lane)
@@ -62,18 +66,18 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		text, err = "", e.failed(err, began)
 	}
 	e.observe(ctx, began, submissions, b, len(text), err)
+	if err == nil {
+		e.read(text, submissions, b.keys)
+	}
 	if err == nil || !lost(err) { // a lost call may still be read
 		b.clear()
 		batches.Put(b)
-	}
-	if err == nil {
-		e.read(text, submissions)
 	}
 	return err
 }
 
 // read reads the answers of a reply.
-func (e *Engine) read(text string, submissions []*submission) {
+func (e *Engine) read(text string, submissions []*submission, keys []string) {
 	r := reply{left: text, since: math.Inf(-1)}
 	now := int64(r.double())
 	if e.options.DenyNewServer {
@@ -81,7 +85,7 @@ func (e *Engine) read(text string, submissions []*submission) {
 	}
 	for _, s := range submissions {
 		for i := range s.decisions {
-			r.read(&s.decisions[i], now)
+			r.read(&s.decisions[i], now, keys)
 		}
 	}
 }
@@ -155,11 +159,27 @@ func (e *Engine) late(s *submission) {
 // measures the rest for left times the costs.
 func (e *Engine) undoing(d *decision, times, left int64) *submission {
 	e.stats.undoing.Add(1)
-	return &submission{
-		done: make(chan struct{}, 1),
-		decisions: []decision{
-			{op: opUndo, parts: d.repeated(times), now: d.now},
-			{op: opPeek, parts: d.repeated(left)},
-		},
+	return &submission{done: make(chan struct{}, 1), decisions: append(d.undone(times), decision{op: opPeek, parts: d.repeated(left)})}
+}
+
+// undone returns the undos of a take, as often as times says. Each part is undone at the instant at which the script wrote
+// it. That differs between parts only after a clock has run back.
+func (d *decision) undone(times int64) (undos []decision) {
+	parts := d.repeated(times)
+	for i := range parts {
+		if p := &parts[i]; p.limit.kind == kindLeaky {
+			p.left, p.told = d.parts[i].after(d.now), p.stored[5]
+		}
 	}
+	for i := range parts {
+		if parts[i].wrote != parts[0].wrote {
+			for i := range parts {
+				alone := parts[i : i+1 : i+1]
+				alone[0].joins = false
+				undos = append(undos, decision{op: opUndo, parts: alone, now: alone[0].wrote, sent: d.sent})
+			}
+			return undos
+		}
+	}
+	return []decision{{op: opUndo, parts: parts, now: parts[0].wrote, sent: d.sent}}
 }

@@ -39,6 +39,15 @@ func TestAClusterPassesTheSuiteAndItsVectors(t *testing.T) {
 	t.Run("WhatALaterLaneHasNoRoomForIsGivenBackExactly", func(t *testing.T) { takersAcross(t, client) })
 }
 
+// unreturned is how many units a test may miss after undos: those that a bucket regained between a take and its undo do
+// not come back twice, and here they are a fraction of one.
+func unreturned(l weir.Limit) int64 {
+	if _, ok := l.(weir.TokenBucket); ok {
+		return 1
+	}
+	return 0
+}
+
 // Many callers take two keys on different lanes, of which one is full. The other key loses nothing, and never admits
 // too much.
 func refusedByALane(t *testing.T, client rueidis.Client) {
@@ -64,7 +73,7 @@ func refusedByALane(t *testing.T, client rueidis.Client) {
 			})
 		}
 		all.Wait()
-		if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != 100 {
+		if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining > 100 || d.Remaining < 100-unreturned(limit) {
 			t.Errorf("%s: after 160 refusals: got %+v and %v, want all 100 remaining", rule, d, err)
 		}
 	}

@@ -13,8 +13,9 @@ type decision struct {
 	op    op
 	parts []part
 
-	times    int64 // for an opUpTo, the most times to take the costs; once answered, the times taken
-	now      int64 // us; for an undo, the time of the undone take
+	times    int64     // for an opUpTo, the most times to take the costs; once answered, the times taken
+	now      int64     // us; for an undo, when the undone take was written
+	sent     time.Time // when the call left; for an undo, that of the undone take
 	admitted bool
 	err      error // of this decision only
 }
@@ -24,11 +25,93 @@ type part struct {
 	limit   *limit
 	key     string // in Redis
 	lane    int
-	request int // index of its request
+	request int  // index of its request
+	joins   bool // an earlier part of the decision has the same value in Redis
 	cost    int64
 	lease   uint64
 	measure enginekit.Measure
-	numbers [6]int64 // of a state that was read
+
+	stored  [6]float64 // the numbers of the state before the decision
+	numbers [6]int64   // space for them
+	wrote   int64      // us; when an admitted take was written
+	left    span       // for the undo of a leaky bucket: TAT after the take
+	told    float64    // and the newest release before it
+}
+
+// groups returns the number of values that the decision reads.
+func (d *decision) groups() (n int) {
+	for i := range d.parts {
+		if !d.parts[i].joins {
+			n++
+		}
+	}
+	return n
+}
+
+// shared returns the number of parts that have the value of part i, which is the first of them.
+func (d *decision) shared(i int) int {
+	n := 1
+	if p := &d.parts[i]; p.limit.kind.fixed() {
+		for i++; i < len(d.parts) && d.parts[i].request == p.request; i++ {
+			if d.parts[i].joins {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// repeats reports whether the decision differs from an earlier one of the same operation only in its key. Both have
+// one value.
+func (d *decision) repeats(before *decision) bool {
+	if len(d.parts) != len(before.parts) {
+		return false
+	}
+	for i := range d.parts {
+		if p, q := &d.parts[i], &before.parts[i]; p.limit != q.limit || p.cost != q.cost {
+			return false
+		}
+	}
+	return true
+}
+
+// spent returns the time until all states are fresh again if they are empty now.
+func (d *decision) spent() (most float64) {
+	for i := range d.parts {
+		most = max(most, d.parts[i].limit.spent())
+	}
+	return most
+}
+
+// age returns the time in us since the undone take left, by the clock of this process. An engine with a clock of its own
+// has no use for it.
+func (d *decision) age() float64 {
+	if d.sent.IsZero() {
+		return 0
+	}
+	return math.Ceil(float64(time.Since(d.sent)) / float64(time.Microsecond))
+}
+
+// measured computes what the script did not return.
+func (p *part) measured(d *decision, now int64, wrote bool) {
+	m, l := &p.measure, p.limit
+	m.Cost, m.Capacity, m.CountsDenied = p.cost, l.capacity, l.denied
+	p.wrote = now
+	switch {
+	case l.kind.measured():
+		if l.kind == kindLog && wrote {
+			p.wrote = now + int64(m.ResetAfter/time.Microsecond) - l.period // the newest entry
+		}
+		return
+	case l.kind > kindLeaky && p.stored[0] > float64(now):
+		p.wrote = int64(p.stored[0])
+	}
+	s, ok := p.state()
+	if !ok {
+		d.err = d.misread(false)
+		return
+	}
+	p.measureState(s, now, wrote)
 }
 
 // measureState computes what the script did not return, from the state before the decision. The answer then has one

@@ -70,7 +70,7 @@ func duels(t *testing.T, client rueidis.Client, rounds int, backwards bool) {
 	}
 	t.Logf("limits met: %v; answers: %v", kinds, answers)
 	for _, answer := range []string{"take admitted", "take refused", "record refused", "take up to admitted", "take up to refused"} {
-		if answers[answer] < rounds {
+		if answers[answer] < rounds/2 {
 			t.Errorf("%d times %s in %d rounds: it proves little", answers[answer], answer, rounds)
 		}
 	}

@@ -244,7 +244,7 @@ func (e *Engine) committer(lane int) *committer {
 // layout describes how to decide the parts of a decision.
 type layout struct {
 	oneLane bool // one call can decide them
-	refused bool // a limit without a state refuses its cost
+	refused bool // a cost is above a capacity
 	leased  bool // some of the parts are slots
 }
 
@@ -263,15 +263,25 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 			place = q.Key
 		}
 		lane := e.keys.lane(place)
+		shared := "" // the key of the states of fixed size
 		for j := range c.limits {
 			l := &c.limits[j]
+			at.refused = at.refused || q.Cost > l.capacity
 			if l.kind == kindNone {
-				at.refused = at.refused || q.Cost > l.capacity
 				continue
 			}
 			at.leased = at.leased || l.kind == kindSlots
 			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
-			parts = append(parts, part{limit: l, key: e.keys.name(lane, l.state, q.Key), lane: lane, request: i, cost: q.Cost, lease: q.Lease})
+			p := part{limit: l, lane: lane, request: i, cost: q.Cost, lease: q.Lease}
+			if p.joins = l.kind.fixed() && shared != ""; p.joins {
+				p.key = shared
+			} else {
+				p.key = e.keys.name(lane, l.state, q.Key)
+			}
+			if l.kind.fixed() {
+				shared = p.key
+			}
+			parts = append(parts, p)
 		}
 	}
 	return parts, at, nil

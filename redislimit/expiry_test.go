@@ -115,10 +115,10 @@ func TestARefusalAndAPeekWriteNothing(t *testing.T) {
 	}
 }
 
-func TestKeysNameTheFormatVersionAndALane(t *testing.T) {
+func TestKeysNameALaneAndARule(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	engine := newEngine(t, client, redislimit.Options{Prefix: "app"})
-	rule := newRule(t, "login", weir.TokenBucket{Rate: weir.PerHour(5)}, weir.TokenBucket{Rate: weir.PerDay(9)})
+	rule := newRule(t, "login", weir.TokenBucket{Rate: weir.PerHour(5)}, weir.TokenBucket{Rate: weir.PerDay(9)}, weir.RateGate{Rate: weir.PerDay(9)})
 	for i := range 300 {
 		if _, err := engine.Take(t.Context(), rule.For(fmt.Sprint("user ", i), 1), rule.For(fmt.Sprint("friend ", i), 1).Colocate(fmt.Sprint("user ", i))); err != nil {
 			t.Fatalf("Take: %v", err)
@@ -126,10 +126,10 @@ func TestKeysNameTheFormatVersionAndALane(t *testing.T) {
 	}
 	lanes := map[string][]string{}
 	for _, key := range stored(t, client) {
-		rest, ok := strings.CutPrefix(key, "app:2:{")
-		lane, name, closed := strings.Cut(rest, "}:login\x00t")
+		rest, ok := strings.CutPrefix(key, "app:{")
+		lane, name, closed := strings.Cut(rest, "}:login\x00")
 		if !ok || !closed {
-			t.Fatalf("got key %q, want app:2:{LANE}:login NUL t…", key)
+			t.Fatalf("got key %q, want app:{LANE}:login NUL …", key)
 		}
 		_, who, _ := strings.Cut(name, "\x00")
 		lanes[lane] = append(lanes[lane], who)
@@ -145,7 +145,7 @@ func TestKeysNameTheFormatVersionAndALane(t *testing.T) {
 		}
 		for number, n := range counts {
 			if n != 4 {
-				t.Errorf("lane %s has %d states of user and friend %s, want all 4: they share a place", lane, n, number)
+				t.Errorf("lane %s has %d values of user and friend %s, want all 4: they share a place", lane, n, number)
 			}
 		}
 	}

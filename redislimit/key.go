@@ -5,10 +5,17 @@ import (
 	"strings"
 )
 
-// A key is PREFIX:2:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so {LANE} is the hash tag of a cluster.
-// RULE and LIMIT contain no NUL, and KEY is the rest, so two keys never collide. 2 is the version of the stored
-// format; another version has other keys.
-const formatVersion = "2"
+// A key is PREFIX:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so {LANE} is the hash tag of a cluster.
+// RULE and LIMIT contain no NUL, and KEY is the rest, so two keys never collide. LIMIT is empty for the value that
+// holds the states of fixed size. Each value begins with the version of the stored format in its high four bits; the
+// low four are 0, or the form of the entries of a log or of slots.
+const (
+	formatVersion = 3
+	formatByte    = formatVersion << 4
+)
+
+// mostStrangers bounds the states in one value of limits that the writer's rule does not have.
+const mostStrangers = 16
 
 // keys returns the names of what an engine stores.
 type keys struct {
@@ -34,9 +41,9 @@ func (k *keys) name(lane int, state, key string) string {
 	var digits [8]byte
 	number := strconv.AppendInt(digits[:0], int64(lane), 10)
 	var b strings.Builder
-	b.Grow(len(k.prefix) + len(":"+formatVersion+":{") + len(number) + len("}:") + len(state) + len(key))
+	b.Grow(len(k.prefix) + len(":{") + len(number) + len("}:") + len(state) + len(key))
 	b.WriteString(k.prefix)
-	b.WriteString(":" + formatVersion + ":{")
+	b.WriteString(":{")
 	b.Write(number)
 	b.WriteString("}:")
 	b.WriteString(state)
@@ -46,10 +53,10 @@ func (k *keys) name(lane int, state, key string) string {
 
 // server returns the key that stores which server has the states of a lane. It contains no NUL, so no state has it.
 func (k *keys) server(lane int) string {
-	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:server"
+	return k.prefix + ":{" + strconv.Itoa(lane) + "}:server"
 }
 
 // probe returns another key of a lane that no state has.
 func (k *keys) probe(lane int) string {
-	return k.prefix + ":" + formatVersion + ":{" + strconv.Itoa(lane) + "}:probe"
+	return k.prefix + ":{" + strconv.Itoa(lane) + "}:probe"
 }

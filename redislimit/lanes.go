@@ -105,7 +105,10 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, tim
 		for i := range taken {
 			if s := back[i]; s != nil {
 				err := e.ask(context.Background(), s)
-				failed = cmp.Or(failed, err, s.decisions[0].err, s.decisions[1].err)
+				failed = cmp.Or(failed, err)
+				for i := range s.decisions {
+					failed = cmp.Or(failed, s.decisions[i].err)
+				}
 			}
 		}
 		done <- failed
@@ -120,7 +123,7 @@ func (e *Engine) undo(ctx context.Context, taken []decision, lanes [][]part, tim
 	}
 	for i, s := range back {
 		for j := range lanes[i] {
-			lanes[i][j].measure = s.decisions[1].parts[j].measure
+			lanes[i][j].measure = s.decisions[len(s.decisions)-1].parts[j].measure
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -39,12 +40,17 @@ type kind uint8
 const (
 	kindNone kind = iota // a limit without a state; the script never sees it
 	kindBucket
+	kindLeaky
 	kindWindow
 	kindCycle
 	kindLog
 	kindSlots
 	scriptUpToBit // not a kind: marks a batch with an opUpTo
+	kindCell      // several limits with states of fixed size
 )
+
+// fixed reports whether the states have a fixed size. Those of one rule and key are in one value.
+func (k kind) fixed() bool { return k < kindLog }
 
 // measured reports whether the script replies with waits and room. For other kinds it replies with the state, and the
 // engine computes the answer.
@@ -55,7 +61,8 @@ type limit struct {
 	kind     kind
 	capacity int64
 	letter   string // the name of the algorithm
-	state    string // the name of a key's state
+	identity string // of a state of fixed size in its value
+	state    string // the name of a key's value
 	denied   bool   // a refusal may be written
 
 	leaseless bool // slots with DefaultLease
@@ -66,6 +73,7 @@ type limit struct {
 	den, unit int64 // of a bucket: a unit takes unit/den us
 	most      int64 // the most units that one call can record on a bucket
 	fill      span  // time of the burst
+	early     span  // of a leaky bucket: by how much a release is earlier than TAT after it
 
 	functions enginekit.Functions // in ticks
 }
@@ -89,7 +97,7 @@ func compile(r *weir.Rule) *compiled {
 		if made.kind == kindNone {
 			c.stateless = true
 		} else {
-			made.state = made.stateOf(states[i])
+			made.name(states[i])
 		}
 		c.limits = append(c.limits, made)
 		problems = append(problems, err)
@@ -98,22 +106,33 @@ func compile(r *weir.Rule) *compiled {
 	return c
 }
 
-// stateOf shortens the name of a state, because every call carries the names. A name is the rule's name, a letter for
-// the algorithm with the numbers that distinguish states, and the ordinal if it is not the first, each followed by
-// NUL.
-func (l *limit) stateOf(long string) string {
+// name names the state of a key. long is the name that enginekit gives it. A log, a gate and slots have a value of
+// their own, under the rule's name and a letter for the algorithm, with the numbers that distinguish states and the
+// ordinal if it is not the first, each followed by NUL. The others share the value under the rule's name alone, and
+// have an identity in it: the letter, the ordinal and the numbers.
+func (l *limit) name(long string) {
 	fields := strings.Split(long, "\x00") // the rule's name, the identity, the ordinal
-	code := l.letter
-	if l.kind != kindBucket && l.kind != kindSlots {
-		code += strconv.FormatInt(l.period, 36)
+	if !l.kind.fixed() {
+		code := l.letter
+		if l.kind == kindLog {
+			code += strconv.FormatInt(l.period, 36)
+		}
+		if fields[2] != "0" {
+			code += "." + fields[2]
+		}
+		l.state = fields[0] + "\x00" + code + "\x00"
+		return
 	}
-	if l.origin != 0 {
-		code += "+" + strconv.FormatInt(l.origin, 36)
+	l.state = fields[0] + "\x00\x00"
+	ordinal, _ := strconv.Atoi(fields[2]) // below rule.MaxLimits
+	id := append([]byte(l.letter), byte(ordinal))
+	if l.kind > kindLeaky {
+		id = doubles(id, float64(l.period))
 	}
-	if fields[2] != "0" {
-		code += "." + fields[2]
+	if l.kind == kindCycle {
+		id = doubles(id, float64(l.origin))
 	}
-	return fields[0] + "\x00" + code + "\x00"
+	l.identity = string(id)
 }
 
 func newLimit(l weir.Limit) (limit, error) {
@@ -134,6 +153,8 @@ func newLimit(l weir.Limit) (limit, error) {
 	case weir.LeakyBucket:
 		letter = "l"
 		made = newBucket(&b, l.Rate, l.Queue+1, "queue")
+		made.kind = kindLeaky
+		made.early, _ = made.takes(min(l.NoDelay, l.Queue) + 1)
 		b.count("nodelay", l.NoDelay, MaxCount)
 	case weir.FixedWindow:
 		letter = "f"
@@ -205,9 +226,9 @@ func (l *limit) takes(n int64) (span, bool) {
 // spent returns the time until an empty state is fresh again.
 func (l *limit) spent() float64 {
 	switch {
-	case l.kind == kindBucket && l.fill.rest > 0:
+	case l.kind <= kindLeaky && l.fill.rest > 0:
 		return l.fill.whole + 1
-	case l.kind == kindBucket:
+	case l.kind <= kindLeaky:
 		return l.fill.whole
 	case l.weighs:
 		return 2 * float64(l.period)
@@ -215,31 +236,34 @@ func (l *limit) spent() float64 {
 	return float64(l.period)
 }
 
-// read returns the state of the part from the stored numbers. ok is false if they are not a state.
-func (p *part) read(a, b, c float64) (s enginekit.State, ok bool) {
-	l, numbers := p.limit, p.numbers[:3]
-	switch {
-	case l.kind == kindBucket && c == 0, math.IsInf(a, -1):
+// state returns the state of the part from the stored numbers. ok is false if they are not a state.
+func (p *part) state() (s enginekit.State, ok bool) {
+	l, n := p.limit, &p.stored
+	if math.IsInf(n[0], -1) {
 		return l.functions.Fresh(), true
-	case l.kind == kindBucket:
-		if den := int64(c); den != l.den { // the script keeps the instant, rounded up
-			hi, lo := bits.Mul64(uint64(b), uint64(l.den))
-			rest, over := bits.Div64(hi, lo, uint64(den))
-			if over > 0 {
-				rest++
-			}
-			b = float64(rest)
-		}
+	}
+	numbers := p.numbers[:3]
+	switch {
+	case l.kind <= kindLeaky:
 		numbers = p.numbers[:]
-		numbers[0], numbers[1] = instant(int64(a), int64(b), l.den)
-		numbers[2], numbers[3], numbers[4], numbers[5] = l.den, l.unit, math.MinInt64, math.MinInt64
+		numbers[2], numbers[3] = int64(n[2]), int64(n[3])
+		numbers[0], numbers[1] = instant(int64(n[0]), int64(n[1]), numbers[2])
+		numbers[4], numbers[5] = orNever(n[4]), orNever(n[5])
 	case !l.weighs: // a fixed window, or a cycle
 		numbers = numbers[:2]
-		numbers[0], numbers[1] = (int64(a)-l.origin)/l.period, int64(b)
+		numbers[0], numbers[1] = (int64(n[0])-l.origin)/l.period, int64(n[1])
 	default:
-		numbers[0], numbers[1], numbers[2] = int64(a)/l.period, int64(b), int64(c)
+		numbers[0], numbers[1], numbers[2] = int64(n[0])/l.period, int64(n[1]), int64(n[2])
 	}
 	return l.functions.FromNumbers(numbers)
+}
+
+// orNever returns an instant, or the one before all time.
+func orNever(n float64) int64 {
+	if math.IsInf(n, -1) {
+		return math.MinInt64
+	}
+	return int64(n)
 }
 
 // instant returns whole + rest/den in 1/den us, as the halves of 128 bits.
@@ -250,6 +274,18 @@ func instant(whole, rest, den int64) (high, low int64) {
 	}
 	lo, carry := bits.Add64(lo, uint64(rest), 0)
 	return int64(hi + carry), int64(lo)
+}
+
+// after returns the TAT that the take of a leaky bucket left.
+func (p *part) after(now int64) span {
+	s, ok := p.state()
+	if !ok {
+		return span{}
+	}
+	n := p.limit.functions.AppendNumbers(p.numbers[:0], p.limit.functions.Take(s, now, p.cost, 0))
+	tat := new(big.Int).Lsh(big.NewInt(n[0]), 64)
+	whole, rest := tat.Or(tat, new(big.Int).SetUint64(uint64(n[1]))).DivMod(tat, big.NewInt(n[2]), new(big.Int))
+	return span{float64(whole.Int64()), float64(rest.Int64())}
 }
 
 // bounds collects errors of values out of bounds.

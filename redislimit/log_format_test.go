@@ -73,7 +73,7 @@ func TestALogOutlivesItsNumbers(t *testing.T) {
 // and the newest entry to the last instant that it can hold.
 func age(t *testing.T, client rueidis.Client, form int) {
 	t.Helper()
-	const header = 41 // five doubles, of which the third is the instant counted from and the fourth the total before, and the form
+	const header = 41 // the version with the form, and five doubles, of which the third is the instant counted from and the fourth the total before
 	keys := stored(t, client)
 	if len(keys) != 1 {
 		t.Fatalf("got keys %q, want one", keys)
@@ -82,7 +82,7 @@ func age(t *testing.T, client rueidis.Client, form int) {
 	log := []byte(text)
 	widths := map[int][2]int{1: {4, 0}, 2: {6, 0}, 3: {4, 2}, 4: {6, 4}}[form] // of an instant and a total
 	entry := (len(log) - header) / 2
-	if err != nil || entry != widths[0]+widths[1] && entry != widths[0]+widths[1]+8 || int(log[header-1]) != form {
+	if err != nil || entry != widths[0]+widths[1] && entry != widths[0]+widths[1]+8 || int(log[0]) != 3<<4+form {
 		t.Fatalf("got a state of %d bytes (%x) and error %v, want a header of %d bytes, form %d and two entries", len(log), log, err, header, form)
 	}
 	addDouble := func(at int, by float64) {
@@ -92,8 +92,8 @@ func age(t *testing.T, client rueidis.Client, form int) {
 	end := uint64(1) << (8 * widths[0])
 	shift := end - 1 - little(log[header+entry:][:widths[0]])
 	units := uint64(1)<<(8*cmp.Or(widths[1], 4)) - 6 // entries without a total count to the end of four bytes
-	addDouble(16, -float64(shift))
-	addDouble(24, float64(units))
+	addDouble(17, -float64(shift))
+	addDouble(25, float64(units))
 	for at := header; at < len(log); at += entry {
 		instant, total := log[at:][:widths[0]], log[at+widths[0]:][:widths[1]]
 		putLittle(instant, little(instant)+shift)

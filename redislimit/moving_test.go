@@ -84,7 +84,7 @@ func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
 	slot := cluster.Slot(engine.keys.name(0, "", ""))
-	rule, err := weir.ParseRule("two=fixed window 100/300d and token bucket 100/300d")
+	rule, err := weir.ParseRule("two=fixed window 100/300d and rate gate 100/300d")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestEachCallIsObserved(t *testing.T) {
 	server := redistest.Start(t)
 	var seen calls
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=300ms", Options{Observe: seen.observe})
-	rule, err := weir.ParseRule("r=token bucket 100/h and fixed window 100/300d")
+	rule, err := weir.ParseRule("r=token bucket 100/h and rate gate 100/h")
 	if err != nil {
 		t.Fatal(err)
 	}

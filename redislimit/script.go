@@ -30,6 +30,14 @@ var (
 	scriptWindow string
 	//go:embed script/cycle.lua
 	scriptCycle string
+	//go:embed script/fixed.lua
+	scriptFixed string
+	//go:embed script/cell.lua
+	scriptCell string
+	//go:embed script/several.lua
+	scriptSeveral string
+	//go:embed script/change.lua
+	scriptChange string
 	//go:embed script/glance.lua
 	scriptGlance string
 	//go:embed script/entries.lua
@@ -60,23 +68,49 @@ func init() {
 }
 
 // scriptText joins the parts. A part must cost nothing in a call that does not need it, not even the creation of its
-// functions. So the script creates each part only if it occurs; many is kind 0, and upto is the last.
+// functions. So the script creates each part only if it occurs; many is kind 0.
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	for k, text := range []string{scriptMany, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo} {
-		fmt.Fprintf(&b, "if mask %% %d >= %d then\nkinds[%d] = { (function()\n%send)() }\nend\n", 2<<k, 1<<k, k, text)
+	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\n%send\n", scriptSeveral, scriptChange)
+	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell} {
+		fmt.Fprintf(&b, "if mask %% %d >= %d then\nlocal make = function()\n%send\nkinds[%d] = { make() }\nif mask >= %d then makers[%d] = make end\nend\n", 2<<k, 1<<k, fixed(kind(k), text), k, 1<<kindCell, k)
 	}
 	b.WriteString(scriptLoop)
 	text := strings.NewReplacer("\nGLANCE\n", "\n"+scriptGlance, "\nENTRIES\n", "\n"+scriptEntries).Replace(b.String())
 	return scriptNames.ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
 }
 
+// fixed completes a kind with a state of fixed size: how it is stored, and the bytes of the head of a value that holds it
+// alone, of all of that value, and of its numbers.
+func fixed(k kind, text string) string {
+	if k != kindLeaky {
+		text = leakyLines.ReplaceAllString(text, "")
+	}
+	before, body, found := strings.Cut(text, "\nLIMIT\n")
+	if !found {
+		return text
+	}
+	values := map[kind][6]string{
+		kindBucket: {"4", "44", "5", "dI4I4dd", "w, f, d, u, at", "0, 1, 1, -inf"},
+		kindLeaky:  {"4", "52", "6", "dI4I4ddd", "w, f, d, u, at, told", "0, 1, 1, -inf, -inf"},
+		kindWindow: {"12", "44", "3", "ddd", "a, b, c", "0, 0"},
+		kindCycle:  {"20", "52", "3", "ddd", "a, b, c", "0, 0"},
+	}[k]
+	limited := "local fits, need = true, nil\nrepeat\n" + body + "until true\nreturn fits, need, " + values[4] + "\n"
+	return before + strings.NewReplacer("LIMITED\n", limited, "BODY\n", body, "SEVERAL_LIMITS", strconv.Itoa(1<<kindCell),
+		"NAMED", values[0], "LENGTH", values[1], "COUNT", values[2], "NUMBERS", values[3], "NAMES", values[4], "FRESH", values[5]).Replace(scriptFixed)
+}
+
+// leakyLines are the lines of script/bucket.lua for a leaky bucket alone.
+var leakyLines = regexp.MustCompile(`(?m)^.* -- LEAKY\n`)
+
 // scriptValues are the values of names in the script, and scriptNames finds the names.
 var (
 	scriptValues = map[string]string{
 		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew),
-		"BUCKET": number(int64(kindBucket)), "LOG": number(int64(kindLog)),
+		"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
+		"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 		"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable),
 		"MOST_UNITS": number(int64(mostUnits)), "MOST_AHEAD": number(int64(mostAhead)),
 	}

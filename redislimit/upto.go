@@ -48,7 +48,7 @@ func ofFresh(most int64, requests []weir.Request) (times, ask int64) {
 }
 
 // asking returns what to ask the script for a verb. A take takes its costs up to
-// most times. If a limit without a state refuses it, the script only peeks.
+// most times. If a cost can never fit, the script only peeks.
 func asking(o op, most int64, parts []part, at layout) decision {
 	switch {
 	case o == opTake && at.refused:

@@ -3,6 +3,7 @@ package redislimit
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -38,8 +39,7 @@ const (
 )
 
 var (
-	errReply      = errors.New("the script's reply does not match the call")
-	errUnreadable = uncounted(Damaged, errors.New("the stored state is damaged, or not Weir's"))
+	errReply = errors.New("the script's reply does not match the call")
 )
 
 // misread returns the error of an answer whose flag alone could be read. The script writes an admitted take, every
@@ -55,61 +55,123 @@ func (d *decision) misread(short bool) error {
 	return &Error{Reason: Damaged, Counted: counted, Err: errReply}
 }
 
+// unreadable returns the error of a stored value.
+func unreadable(keys []string, r *reply) error {
+	number := int(r.byte()) | int(r.byte())<<8
+	first := r.byte()
+	if r.short || number < 1 || number > len(keys) {
+		return &Error{Reason: Damaged, Counted: weir.CountedUnknown, Err: errReply}
+	}
+	key := keys[number-1]
+	if version := first >> 4; version != formatVersion {
+		return uncounted(Damaged, fmt.Errorf("the value of key %q has version %d of a stored format or is not Weir's, and this program reads version %d: delete the key or use another prefix", key, version, formatVersion))
+	}
+	return uncounted(Damaged, fmt.Errorf("the value of key %q is damaged: delete the key", key))
+}
+
 // batch is one call of the script: the distinct keys and the decisions.
 type batch struct {
 	keys  []string
 	index map[string]int
 	args  []byte
-	spent []byte // of each key, if DenyNewServer is set
-	last  *part  // of the previous decision, if it can be repeated
-	asked op     // the operation of that decision
+	spent []byte    // of each decision, if DenyNewServer is set
+	last  *decision // the previous one, if it can be repeated
+	asked op        // its operation when it was added
 }
 
 // add appends a decision.
 func (b *batch) add(d *decision) {
 	if len(b.args) == 0 {
-		b.args = append(b.args, 0) // the kinds that occur
+		b.args = append(b.args, 0, 0) // the kinds that occur
 	}
+	b.spent = doubles(b.spent, d.spent())
 	if b.again(d) {
 		return
 	}
-	if len(d.parts) > 1 {
-		b.args[0] |= 1
+	groups := d.groups()
+	if groups > 1 {
+		b.occurs(0)
 	}
 	if d.op == opUpTo {
-		b.args[0] |= 1 << scriptUpToBit
+		b.occurs(scriptUpToBit)
 	}
 	b.args = append(b.args, byte(d.op))
-	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(d.parts)))
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(groups))
 	switch d.op {
 	case opUndo:
-		b.args = doubles(b.args, float64(d.now))
+		b.args = doubles(b.args, float64(d.now), d.age())
 	case opUpTo:
 		b.args = doubles(b.args, float64(d.times))
 	}
 	for i := range d.parts {
-		p := &d.parts[i]
-		b.args[0] |= 1 << p.limit.kind
-		b.args = append(b.args, byte(p.limit.kind))
-		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
-		if d.op != opReset {
-			b.args = p.append(b.args, d.op)
+		if !d.parts[i].joins {
+			b.group(d, i)
 		}
 	}
+}
+
+// occurs notes that the script needs the functions of a kind.
+func (b *batch) occurs(k kind) { b.args[k/8] |= 1 << (k % 8) }
+
+// group appends the part i with the parts that share its value.
+func (b *batch) group(d *decision, i int) {
+	p := &d.parts[i]
+	shared := d.shared(i)
+	kind := p.limit.kind
+	if shared > 1 {
+		kind = kindCell
+	}
+	b.occurs(kind)
+	b.args = append(b.args, byte(kind))
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
+	if d.op == opReset {
+		return
+	}
+	if shared > 1 {
+		b.args = append(b.args, byte(shared))
+	}
+	if p.limit.kind.fixed() {
+		b.head(d, i, shared)
+	}
+	if shared == 1 {
+		b.args = p.append(b.args, d.op)
+		return
+	}
+	for ; shared > 0; i++ {
+		if p := &d.parts[i]; p.limit.kind.fixed() {
+			b.occurs(p.limit.kind)
+			b.args = append(b.args, byte(p.limit.kind), 0) // without a head of its own
+			b.args = p.append(b.args, d.op)
+			shared--
+		}
+	}
+}
+
+// head appends the head of a value of n states, of which the first is that of part i.
+func (b *batch) head(d *decision, i, n int) {
+	at := len(b.args)
+	b.args = append(b.args, 0, formatByte, byte(n))
+	for ; n > 0; i++ {
+		if l := d.parts[i].limit; l.kind.fixed() {
+			b.args = append(b.args, l.identity...)
+			n--
+		}
+	}
+	b.args[at] = byte(len(b.args) - at - 1)
 }
 
 // again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; len(d.parts) != 1 || d.op > opRecord {
+	if b.last = nil; d.groups() != 1 || d.op > opRecord {
 		return false
 	}
-	p := &d.parts[0]
-	b.last = p
-	if before == nil || b.asked != d.op || before.limit != p.limit || before.cost != p.cost {
+	b.last = d
+	if before == nil || b.asked != d.op || !d.repeats(before) {
 		b.asked = d.op
 		return false
 	}
+	p := &d.parts[0]
 	b.args = append(b.args, byte(opAgain))
 	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
 	if p.limit.kind == kindSlots {
@@ -125,7 +187,6 @@ func (b *batch) key(p *part) int {
 		return number
 	}
 	b.keys = append(b.keys, key)
-	b.spent = doubles(b.spent, p.limit.spent())
 	if b.index == nil {
 		b.index = make(map[string]int)
 	}
@@ -137,7 +198,7 @@ func (b *batch) key(p *part) int {
 func (p *part) append(to []byte, o op) []byte {
 	l := p.limit
 	switch l.kind {
-	case kindBucket:
+	case kindBucket, kindLeaky:
 		return p.appendBucket(to, o)
 	case kindWindow:
 		return doubles(to, p.units(), float64(l.capacity), float64(l.period), flag(l.weighs))
@@ -163,7 +224,17 @@ func (p *part) appendBucket(to []byte, o op) []byte {
 	case p.cost <= l.capacity || o == opRecord:
 		cost, _ = l.takes(p.cost)
 	}
-	return doubles(to, cost.whole, cost.rest, l.fill.whole, l.fill.rest, float64(l.den), sign)
+	if o == opUndo && l.kind == kindLeaky {
+		sign = 2
+	}
+	to = doubles(to, cost.whole, cost.rest, l.fill.whole, l.fill.rest, float64(l.den), float64(l.unit), sign)
+	if l.kind == kindLeaky {
+		to = doubles(to, l.early.whole, l.early.rest)
+	}
+	if sign == 2 {
+		to = doubles(to, p.left.whole, p.left.rest, p.told)
+	}
+	return to
 }
 
 // units returns the cost, cut to the range that matters.
@@ -221,7 +292,7 @@ func (r *reply) double() float64 {
 }
 
 // read reads the answer to a decision made at now.
-func (r *reply) read(d *decision, now int64) {
+func (r *reply) read(d *decision, now int64, keys []string) {
 	if d.op != opUndo {
 		d.now = now
 	}
@@ -235,7 +306,7 @@ func (r *reply) read(d *decision, now int64) {
 		return
 	}
 	if flag == flagUnreadable {
-		d.err = errUnreadable
+		d.err = unreadable(keys, r)
 		return
 	}
 	d.admitted = flag == flagAdmitted
@@ -245,34 +316,93 @@ func (r *reply) read(d *decision, now int64) {
 	}
 	wrote := d.op == opRecord || d.op == opTake && d.admitted
 	for i := range d.parts {
-		p := &d.parts[i]
-		m := &p.measure
-		*m = enginekit.Measure{Cost: p.cost, Capacity: p.limit.capacity, CountsDenied: p.limit.denied}
-		if p.limit.kind.measured() {
-			if d.op != opTake || !d.admitted {
-				m.Before, m.After = wait(r.double()), wait(r.double())
-			}
-			m.Remaining, m.ResetAfter = units(r.double()), wait(r.double())
-			continue
+		if !d.parts[i].joins {
+			r.group(d, i)
 		}
-		r.double() // skips the expiry of the key
-		a, b, c := r.double(), r.double(), 0.0
-		if p.limit.kind != kindCycle {
-			c = r.double()
-		}
-		state, ok := p.read(a, b, c)
-		if !ok {
-			d.err = d.misread(false)
-			continue
-		}
-		p.measureState(state, now, wrote)
+	}
+	if r.short {
+		d.err = d.misread(true)
+		return
+	}
+	for i := range d.parts {
+		d.parts[i].measured(d, now, wrote)
 	}
 	if held {
 		d.hold(r.since, now)
 	}
-	if r.short || d.op != opUndo && d.op != opRenew && !d.agrees() {
-		d.err = d.misread(r.short)
+	if d.op != opUndo && d.op != opRenew && !d.agrees() {
+		d.err = d.misread(false)
 	}
+}
+
+// group reads the answer to part i and to the parts that share its value.
+func (r *reply) group(d *decision, i int) {
+	p := &d.parts[i]
+	if p.limit.kind.measured() {
+		m := &p.measure
+		*m = enginekit.Measure{}
+		if d.op != opTake || !d.admitted {
+			m.Before, m.After = wait(r.double()), wait(r.double())
+		}
+		m.Remaining, m.ResetAfter = units(r.double()), wait(r.double())
+		return
+	}
+	shared := d.shared(i)
+	exists := r.byte() == formatByte
+	if exists {
+		r.byte() // the number of states
+	}
+	for j, n := i, shared; n > 0 && exists; j++ {
+		if l := d.parts[j].limit; l.kind.fixed() {
+			r.skip(len(l.identity))
+			n--
+		}
+	}
+	if exists {
+		r.double() // the expiry of the key
+	}
+	for ; shared > 0; i++ {
+		if p := &d.parts[i]; p.limit.kind.fixed() {
+			p.stored = [6]float64{math.Inf(-1), 0, 1, 1, math.Inf(-1), math.Inf(-1)}
+			if exists {
+				r.state(p)
+			}
+			shared--
+		}
+	}
+}
+
+// state reads the numbers of a state.
+func (r *reply) state(p *part) {
+	s := &p.stored
+	if p.limit.kind > kindLeaky {
+		s[0], s[1], s[2] = r.double(), r.double(), r.double()
+		return
+	}
+	s[0] = r.double()
+	s[1], s[2] = float64(r.uint32()), float64(r.uint32())
+	s[3], s[4], s[5] = r.double(), r.double(), math.Inf(-1)
+	if p.limit.kind == kindLeaky {
+		s[5] = r.double()
+	}
+}
+
+func (r *reply) uint32() uint32 {
+	if len(r.left) < 4 {
+		r.left, r.short = "", true
+		return 0
+	}
+	word := uint32(r.left[0]) | uint32(r.left[1])<<8 | uint32(r.left[2])<<16 | uint32(r.left[3])<<24
+	r.left = r.left[4:]
+	return word
+}
+
+func (r *reply) skip(n int) {
+	if len(r.left) < n {
+		r.left, r.short = "", true
+		return
+	}
+	r.left = r.left[n:]
 }
 
 // wait converts a wait in us; an infinite one is Never.

@@ -1,56 +1,64 @@
--- bucket decides TokenBucket and LeakyBucket.
--- State:      the expiry of the key, the instant TAT as whole us and a rest in 1/den us, and den.
--- Parameters: the times of the cost and of the burst, each as whole us and a rest in 1/den us; den;
---             the sign of the cost.
-local fresh = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-local cw, cf, bw, bf, den, sign
+-- bucket decides TokenBucket and LeakyBucket. Lines that end with LEAKY are only in the functions of the latter.
+-- State:      the instant TAT as whole us and a rest in 1/den us; den and unit of the limit that wrote it, under which
+--             one unit takes unit/den us; the instant at which it was last converted to another rate; and for a leaky
+--             bucket the newest release that a caller was told, in whole us.
+-- Parameters: the times of the cost and of the burst, each as whole us and a rest in 1/den us; den; unit; the sign
+--             of the cost; for a leaky bucket also by how much the release of a unit is earlier than TAT after it,
+--             likewise; and to undo a take of a leaky bucket, with sign 2, the TAT that the take left, and the newest
+--             release before it.
+local head, cw, cf, bw, bf, den, unit, sign
+local dw, df, leftW, leftF, before -- LEAKY
 local function read(pos)
-  cw, cf, bw, bf, den, sign, pos = unpack_('<dddddd', args, pos)
+  head, cw, cf, bw, bf, den, unit, sign, pos = unpack_('<Bc0ddddddd', args, pos)
+  dw, df, pos = unpack_('<dd', args, pos) -- LEAKY
+  if sign == 2 then leftW, leftF, before, pos = unpack_('<ddd', args, pos) end -- LEAKY
   return pos
 end
-
--- reread converts a rest in 1/from us to one in 1/den us, rounded up. The product rest * den
--- needs 60 bits, so it works in two limbs.
-local function reread(rest, from)
-  local low = fmod(rest, 32768)
-  local a = (rest - low) / 32768 * den
-  local r = fmod(a, from)
-  local b = r * 32768 + low * den
-  local s = fmod(b, from)
-  return (a - r) / from * 32768 + (b - s) / from + (s > 0 and 1 or 0)
-end
-
-return read, function(s, op)
-  local till, w, f = 0, now, 0
-  if s then
-    if #s ~= 32 then return end
-    local d
-    till, w, f, d = unpack_('<dddd', s)
-    if w < now then
-      w, f = now, 0
-    elseif d ~= den then
-      f = reread(f, d)
-      if f >= den then w, f = w + 1, 0 end
-    end
+LIMIT
+  local faster
+  local slowW, slowF -- the TAT of a slower rate, converted from now on: it decides whether the cost fits -- LEAKY
+  if w < now then
+    if op == UNDO then break end
+    w, f = now, 0
+  elseif d ~= den or u ~= unit then
+    if op == UNDO or sign == 0 then break end
+    local from = now
+    if told > now then from = told end -- LEAKY
+    convert = convert or rarely(CHANGE)
+    if from > now then slowW, slowF = convert(w, f, d, u, den, unit, now) end -- LEAKY
+    w, f, faster = convert(w, f, d, u, den, unit, from)
+    if faster then slowW = nil end -- LEAKY
+    at = now
   end
-  local reply, fits = s or fresh, true
-  if sign == 0 then return true, reply end
-  if sign < 0 or op == UNDO then
-    w, f = w - cw, f - cf
-    if f < 0 then w, f = w - 1, f + den end
-    if w < now then w, f = now, 0 end
-  else
+  if sign == 1 and op ~= UNDO then
     local tw, tf = w + cw, f + cf
     if tf >= den then tw, tf = tw + 1, tf - den end
     local ahead = tw - now
     fits = ahead < bw or ahead == bw and tf <= bf
-    if op == PEEK or op == TAKE and not fits then return fits, reply end
-    if ahead > MOST_AHEAD then
-      tw, tf = max(w, now + MOST_AHEAD), 0
+    if slowW then -- LEAKY
+      local sw, sf = slowW + cw - now, slowF + cf -- LEAKY
+      if sf >= den then sw, sf = sw + 1, sf - den end -- LEAKY
+      fits = sw < bw or sw == bw and sf <= bf -- LEAKY
+    end -- LEAKY
+    if op == PEEK or not fits and op == TAKE and not faster then break end
+    if fits or op == RECORD then
+      if ahead > MOST_AHEAD then tw, tf = max(w, now + MOST_AHEAD), 0 end
+      w, f = tw, tf
     end
-    w, f = tw, tf
+    local release = w - dw + (f > df and 1 or 0) -- LEAKY
+    if fits and op == TAKE then told = max(told, release) end -- LEAKY
+  else
+    local back = cw -- by how much TAT moves back, besides cf
+    if sign == 0 or sign == 2 and (w ~= leftW or f ~= leftF) then break end -- LEAKY
+    if sign == 2 then told = before end -- LEAKY
+    if sign == 0 then break end
+    if sign == 1 then
+      back = cw - past
+      if back < 0 or at > taken then break end
+    end
+    w, f = w - back, f - cf
+    if f < 0 then w, f = w - 1, f + den end
+    if w < now then w, f = now, 0 end
   end
-  local moved
-  till, moved = lasts(till, f > 0 and w + 1 or w)
-  return fits, reply, pack('<dddd', till, w, f, den), moved
-end
+  d, u, need = den, unit, f > 0 and w + 1 or w
+  if told > need then need = told end -- LEAKY

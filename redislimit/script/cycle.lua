@@ -1,37 +1,28 @@
 -- cycle decides Cycle.
--- State:      the expiry of the key; the start of the cycle; the units used of it and of later ones.
+-- State:      the start of the cycle; the units used of it and of later ones; when it is fresh again.
 -- Parameters: cost, limit, period in us, and an instant from 0 to the period at which a cycle starts.
-local fresh = pack('<ddd', 0, -inf, 0)
-local n, limit, period, origin
+local head, n, most, period, origin
 local function read(pos)
-  n, limit, period, origin, pos = unpack_('<dddd', args, pos)
+  head, n, most, period, origin, pos = unpack_('<Bc0dddd', args, pos)
   return pos
 end
-
-return read, function(s, op)
+LIMIT
   local elapsed = fmod(now - origin, period)
   if elapsed < 0 then elapsed = elapsed + period end
-  local till, start, used = 0, now - elapsed, 0
-  if s then
-    if #s ~= 24 then return end
-    local a, b
-    till, a, b = unpack_('<ddd', s)
-    if a >= start then
-      start, used = a, b
-    else
-      used = max(b - (start - a) / period * limit, 0)
-    end
+  local start, used, cost = now - elapsed, 0, n
+  if a >= start then
+    start, used = a, b
+  elseif a > -inf then
+    used = max(b - (start - a) / period * most, 0)
   end
-  local reply, cost = s or fresh, n
   if op == UNDO then
-    if start == taken - fmod(taken - origin, period) then used = max(used - cost, 0) end
-    cost = 0
+    local since = fmod(taken - origin, period)
+    if since < 0 then since = since + period end
+    if start ~= taken - since then break end
+    used, cost = max(used - cost, 0), 0
   end
-  local fits = cost <= 0 or used + cost <= limit
-  if op ~= UNDO and cost == 0 or op == PEEK or op == TAKE and not fits then return fits, reply end
-  used = max(min(used + cost, MOST_UNITS), 0)
-  local need, moved = now, nil
-  if used > 0 then need = start + floor((used + limit - 1) / limit) * period end
-  till, moved = lasts(till, need)
-  return fits, reply, pack('<ddd', till, start, used), moved
-end
+  fits = cost <= 0 or used + cost <= most
+  if op ~= UNDO and cost == 0 or op == PEEK or op == TAKE and not fits then break end
+  used, need = max(min(used + cost, MOST_UNITS), 0), now
+  if used > 0 then need = start + floor((used + most - 1) / most) * period end
+  a, b, c = start, used, need

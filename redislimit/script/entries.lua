@@ -64,7 +64,7 @@ local function open(s, t, l)
   if #s < HEAD then return false end
   text, head = s, HEAD
   local f
-  till, last, base, dropped, own, f = unpack_('<dddddB', s)
+  f, till, last, base, dropped, own = unpack_('<Bddddd', s)
   long = l or own
   if f ~= form then
     if f < SHORT or f > WIDE then return false end
@@ -80,7 +80,7 @@ end
 local function whole(need)
   till = lasts(till, need)
   local entries = sub(text, head + 1 + size * first, head + size * length)
-  return pack('<dddddB', till, last, base, dropped, own, form) .. entries, till
+  return pack('<Bddddd', form, till, last, base, dropped, own) .. entries, till
 end
 
 -- leaving returns the instant of the entry with which count units have left, counted from the

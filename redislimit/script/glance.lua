@@ -1,14 +1,14 @@
 -- The state of logs and slots is a header and entries, the oldest first.
--- Header: five doubles and a u8. The doubles are the expiry of the key; the instant of the last
---         write, or an earlier one if the newest entry has it; the instant that entries count from;
---         the total of the units that have left; and a number of the kind's own. The u8 is the
---         form of the entries.
+-- Header: a u8 and five doubles. The u8 is the version of the stored format and the form of the
+--         entries. The doubles are the expiry of the key; the instant of the last write, or an
+--         earlier one if the newest entry has it; the instant that entries count from; the total of
+--         the units that have left; and a number of the kind's own.
 -- Entry:  the us since the header's instant; the total of all units up to and including it; and
 --         EXTRA, what the kind keeps with it.
 -- Totals wrap, and only their differences are used. The forms SHORT and LONG omit them: each
 -- entry then holds one unit.
 local HEAD = 41
-local SHORT, LONG, NARROW, MIDDLE, WIDE = 1, 2, 3, 4, 5
+local SHORT, LONG, NARROW, MIDDLE, WIDE = FORM + 1, FORM + 2, FORM + 3, FORM + 4, FORM + 5
 local form, each, AT, TOTAL, BOTH, ENTRY, width, size, wrap, reach -- width of an instant, size of an entry
 local function use(f)
   form, each = f, f <= LONG
@@ -100,10 +100,10 @@ local function glance(s)
     if n > limit then return end
     if form ~= fresh then use(fresh) end
     local room = gap > 0 and 0 or limit - n
-    return true, pack('<dd', room, period), pack('<dddddB', need, now, now, 0, mark, fresh) .. written(0, n, extra), need
+    return true, pack('<dd', room, period), pack('<Bddddd', fresh, need, now, now, 0, mark) .. written(0, n, extra), need
   end
   if #s <= HEAD then return end
-  local till, last, place, left, own, f = unpack_('<dddddB', s)
+  local f, till, last, place, left, own = unpack_('<Bddddd', s)
   if f ~= form then
     if f < SHORT or f >= WIDE then return end
     use(f)
@@ -135,7 +135,7 @@ local function glance(s)
   local fits, entry, new = room >= 0, written(now - place, sum + n, extra), nil
   if anew then
     till = lasts(till, need)
-    new, entry = pack('<dddddB', till, now, place, left, mark, f) .. sub(s, HEAD + 1 + size * gone) .. entry, nil
+    new, entry = pack('<Bddddd', f, till, now, place, left, mark) .. sub(s, HEAD + 1 + size * gone) .. entry, nil
   end
   if gap > 0 or not fits then room = 0 end
   return fits, fits and pack('<dd', room, period) or pack('<dddd', ahead, ahead, room, period), new, new and till, entry

@@ -1,31 +1,35 @@
--- Decides a batch of independent decisions in order. Each has one or more parts, and is all or
--- nothing. A part is one limit of one key.
+-- Decides a batch of independent decisions in order. Each has one or more groups, and is all or
+-- nothing. A group is the limits whose states are in one value: those of one rule and key with states
+-- of fixed size, or one log, gate or Concurrency.
 --
--- KEYS     the distinct state keys of the batch
+-- KEYS     the distinct keys of the batch
 -- ARGV[1]  the decisions, packed as below
 -- ARGV[2]  the instant in us since the epoch; absent for the server's TIME
 -- ARGV[3]  ms that a key outlives its state; absent for 0
--- ARGV[4]  only if a new server is denied: how long each key is denied, in us, as doubles. The
+-- ARGV[4]  only if a new server is denied: how long each decision is denied, in us, as doubles. The
 --          last key is then the one that remembers the server
 --
--- A u8 comes before the decisions. Its bits are the kinds that occur; bit 0 is set if a decision
--- has several parts, and bit 6 if one is UPTO.
+-- A u16 comes before the decisions. Its bits are the kinds that occur; bit 0 is set if a decision
+-- has several groups, and bit 7 if one is UPTO.
 --
--- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO or RENEW); parts u16; for UNDO the instant of
--- the undone take; for UPTO the most times that it takes the costs: at least 1, and at most what a
--- fresh key admits; then its parts.
--- A part: kind u8; index into KEYS u16; the parameters of its kind, unless the op is RESET.
--- A decision of one part that repeats the previous one, of one part too, for another key: AGAIN
+-- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO or RENEW); groups u16; for UNDO the
+-- instant at which the undone take was written, and how long ago its caller sent it at least, in us;
+-- for UPTO the most times that it takes the costs: at least 1, and at most what a fresh key admits;
+-- then its groups. No cost of a TAKE is above the capacity of its limit.
+-- A group: kind u8; index into KEYS u16; unless the op is RESET, for a kind of fixed size the head of
+-- the value, a u8 and that many bytes; and the parameters of its kind.
+-- A decision of one group that repeats the previous one, of one group too, for another key: AGAIN
 -- u8; index into KEYS u16; for slots the identity.
 --
 -- Reply: one string. It holds the instant as a double, with ARGV[4] also the instant since which
 -- the server is known, and then the answer to each decision. An answer is:
 -- - for UPTO, how many times it took the costs; the rest is as for a TAKE.
--- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a state is damaged and nothing was done.
--- - each part, unless the flag is UNREADABLE or the op is RESET. For buckets, windows and cycles it
---   is the stored state before the decision. For logs, gates and slots it is four doubles: the wait
---   before, the wait after a write, the room, and the wait for the whole capacity. An admitted TAKE
---   has only the last two, measured after it.
+-- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a value is damaged and nothing was done. Then
+--   follow its index in KEYS, u16, and its first byte.
+-- - each group, unless the flag is UNREADABLE or the op is RESET. For a kind of fixed size it is the
+--   value before the decision with the states of that head, or a byte 0 if there was none. For logs,
+--   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
+--   for the whole capacity. An admitted TAKE has only the last two, measured after it.
 --
 -- RENEW is for slots alone. It gives the units of the identity a new lease, and is REFUSED if that identity no longer
 -- holds them.
@@ -39,13 +43,14 @@
 -- periods below 2^45 us (366 days), and times ahead of now at most 2^51 us. No product here
 -- exceeds 2^53, except where it then only saturates.
 --
--- A refusal writes nothing, except in a log that counts denied attempts. One MGET reads every
+-- A refusal writes nothing, except in a log that counts denied attempts, and a bucket that it has
+-- converted to a faster rate. One MGET reads every
 -- state before the first decision, and the writes follow the last one. So an error in between has
 -- written nothing.
 --
 -- The costs here are strings, of which Lua hashes every byte, numbers that Redis turns into text,
--- and the expiry of keys. So a state begins with the instant of its key's expiry. While that is
--- late enough, the script only overwrites the state or appends to it.
+-- and the expiry of keys. So a value holds the instant of its key's expiry. While that is late
+-- enough, the script only overwrites the value or appends to it.
 
 local pack, unpack_, fmod, floor = struct.pack, struct.unpack, math.fmod, math.floor
 local max, min, sub, inf = math.max, math.min, string.sub, math.huge
@@ -57,7 +62,7 @@ if not now then
   now = t[1] * 1000000 + t[2]
 end
 
-local taken -- for an undo: the instant of the undone take
+local taken, past -- for an undo: the instant of the undone take, and how long ago it was
 local stored = call('MGET', unpack(keys))
 -- since is when this process of the server was first seen, if ARGV[4] asks for it. Earlier, its
 -- memory may have been lost, or may lack what was not replicated. The last key holds since, the
@@ -105,5 +110,8 @@ end
 --
 -- Each kind has its own file. The script creates it only if it occurs: creating them all would
 -- cost as much as deciding.
-local kinds, mask = {}, string.byte(args)
+local kinds, mask = {}, unpack_('<H', args)
+local makers = {} -- of further functions of a kind, for cell.lua
+local NONE = '\0' -- the reply for a value that does not exist
+local share, convert -- what rarely returns of several.lua and change.lua
 local states, tails, ends, state, change, withheld -- used by batches in loop.lua

@@ -65,6 +65,24 @@ local function note()
   return before .. written(e - base, sum + count), new, moved
 end
 
+-- undo removes up to n units that were taken at the instant taken. It returns false if there are none.
+local function undo(n)
+  fold()
+  if first == length or taken > latest or taken < at(first) then return false end
+  local i, stop = first, length
+  if at(first) < taken then i = after(taken - 1, text, head, base, first, length - 1, at(first), latest) end
+  if latest > taken then stop = after(taken, text, head, base, i, length - 1, at(i), latest) end
+  if at(i) ~= taken then return false end
+  last = max(last, newest)
+  if not each then
+    without(i, min(n, (total(i + 1) - total(i)) % wrap))
+    return true
+  end
+  text = sub(text, head + 1 + size * first, head + size * i) .. sub(text, head + 1 + size * min(stop, i + n), head + size * length)
+  head, first, length = 0, 0, #text / size
+  look()
+  return true
+end
 -- cut removes n units, from the first entry later than an instant on.
 local function cut(instant, n)
   local instants, counts, extras = spread()
@@ -115,10 +133,7 @@ return function(s, op, t)
   end
   if newest > -inf and n < 0 and op == RECORD then
     give(-n)
-  elseif newest > -inf and n > 0 and op == UNDO then
-    last = max(last, newest)
-    cut(taken - 1, n)
-  else
+  elseif op ~= UNDO or n <= 0 or newest == -inf or not undo(n) then
     return fits, (describe(op, ahead, ahead))
   end
   look()

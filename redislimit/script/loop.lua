@@ -18,7 +18,7 @@ local function write(key, new, moved, added)
   end
 end
 
-local pos, stop = 2, #args
+local pos, stop = 3, #args
 local op, parts, decide, again
 
 -- One decision of one part needs less than a batch.
@@ -29,10 +29,10 @@ if #keys == 1 and mask % 2 == 0 then
   if op <= TAKE and limit[1](pos) > stop then
     local fits, reply, new, moved, added = limit[2](stored[1], op)
     if new or added then write(1, new, moved, added) end
-    if fits == nil then return pack('<d', now) .. UNREADABLE end
+    if fits == nil then return pack('<d', now) .. UNREADABLE .. pack('<HB', 1, string.byte(stored[1]) or 0) end
     return pack('<d', now) .. (fits and ADMITTED or REFUSED) .. reply
   end
-  pos = 2
+  pos = 3
 end
 
 -- The batch, in order: each decision sees what the previous ones changed.
@@ -53,8 +53,9 @@ function change(key, new, moved, added)
   end
   if added or tails[key] and new then tails[key] = added end
 end
--- withheld reports whether the server is too new to admit anything of a key.
-function withheld(key) return now < since + unpack_('<d', ARGV[4], 8 * key - 7) end
+-- withheld reports whether the server is too new to admit the decision.
+local number = 0
+function withheld() return now < since + unpack_('<d', ARGV[4], 8 * number - 7) end
 
 local out, o = { pack('<d', now) }, 1
 if since then
@@ -62,16 +63,18 @@ if since then
 end
 while pos <= stop do
   local code, key
+  number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
   if code == AGAIN then
     if again then pos = again(pos) end
   else
     op, parts = code, key
     if op == UNDO then
-      taken, pos = unpack_('<d', args, pos)
+      taken, past, pos = unpack_('<dd', args, pos)
+      past = max(past, now - taken)
     elseif op == UPTO then
       o = o + 1
-      out[o] = kinds[6][1](pos, parts)
+      out[o] = kinds[FITTING][1](pos, parts)
       op, pos = TAKE, pos + 8
     end
   end
@@ -90,7 +93,7 @@ while pos <= stop do
       decide, again, pos = limit[2], limit[3], limit[1](pos)
     end
     local asked = op
-    if op == TAKE and since and withheld(key) then
+    if op == TAKE and since and withheld() then
       asked = PEEK -- the engine also knows since, and refuses
     end
     local s = states[key]
@@ -103,7 +106,7 @@ while pos <= stop do
     if added or new and tails[key] then tails[key] = added end
     if fits == nil then
       o = o + 1
-      out[o] = UNREADABLE
+      out[o] = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
     else
       out[o + 1], out[o + 2] = fits and ADMITTED or REFUSED, reply
       o = o + 2

@@ -1,33 +1,36 @@
--- many decides several parts of one decision. It asks all parts first. If all of them admit, or
--- if the op is RECORD, it writes all of them.
+-- many decides a decision of several groups. It asks all of them first. If all of them admit, or if the op is not a
+-- TAKE, it writes what they change.
 return function(pos, op, parts)
-  local behind, flag, replies, asked = pos, ADMITTED, {}, op
-  if op == TAKE then asked = PEEK end
-  local numbers, news, moved, added, held = {}, {}, {}, {}, false
-  local function ask(i, p, op)
-    local kind, key
-    kind, key, p = unpack_('<BH', args, p)
+  local flag, replies, asked = ADMITTED, {}, op
+  if op == TAKE and since and withheld() then asked = PEEK end
+  local from, numbers, news, moved, added, fits = {}, {}, {}, {}, {}, {}
+  local function ask(i, op)
+    local kind, key, p = unpack_('<BH', args, from[i])
     local limit = kinds[kind]
-    p = limit[1](p)
-    local fits
-    fits, replies[i], news[i], moved[i], added[i] = limit[2](state(key), op, tails[key])
+    from[i + 1] = limit[1](p)
+    fits[i], replies[i], news[i], moved[i], added[i] = limit[2](state(key), op, tails[key])
     numbers[i] = key
-    return p, fits
+    return kind
   end
+  from[1] = pos
   for i = 1, parts do
-    local fits
-    behind, fits = ask(i, behind, asked)
-    held = held or since and withheld(numbers[i])
-    if fits == nil then
-      flag = UNREADABLE
-    elseif not fits and flag == ADMITTED then
+    ask(i, asked)
+    if fits[i] == nil then
+      local key = numbers[i]
+      flag = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
+      replies[i] = ''
+    elseif not fits[i] and flag == ADMITTED then
       flag = REFUSED
     end
   end
-  if flag == UNREADABLE then return behind, flag, {} end
-  if op == TAKE and flag == ADMITTED and not held then
-    for i = 1, parts do pos = ask(i, pos, TAKE) end
+  local behind = from[parts + 1]
+  if #flag > 1 then return behind, flag, {} end
+  for i = 1, parts do
+    if asked == TAKE and flag == REFUSED and fits[i] then
+      -- What it takes is not taken, and a log has then to describe its state.
+      ask(i, PEEK)
+    end
+    change(numbers[i], news[i], moved[i], added[i])
   end
-  for i = 1, parts do change(numbers[i], news[i], moved[i], added[i]) end
   return behind, flag, replies
 end

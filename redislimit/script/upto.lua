@@ -2,10 +2,10 @@
 -- into a TAKE: it multiplies the costs in args by that number, and returns it. The
 -- number is 1 if the costs do not fit once, which the TAKE then refuses.
 
--- multiplied returns the parameters of a part, from byte p on and before behind, at
+-- multiplied returns the parameters of a limit, from byte p on and before behind, at
 -- k times its cost. The rest of a bucket's cost times k needs 60 bits, in two limbs.
 local function multiplied(kind, p, behind, k)
-  if kind ~= BUCKET then return pack('<d', k * unpack_('<d', args, p)) .. sub(args, p + 8, behind - 1) end
+  if kind > LEAKY then return pack('<d', k * unpack_('<d', args, p)) .. sub(args, p + 8, behind - 1) end
   local whole, rest, _, _, den = unpack_('<ddddd', args, p)
   local low = fmod(k, 32768)
   local a = (k - low) / 32768 * rest
@@ -15,21 +15,49 @@ local function multiplied(kind, p, behind, k)
   return pack('<dd', whole * k + (a - r) / den * 32768 + (b - s) / den, s) .. sub(args, p + 16, behind - 1)
 end
 
--- fitting returns how many times the cost of a part fits, up to most. Logs, gates
--- and slots reply with their room; for other kinds it searches by halves. It is 0 if
--- the state cannot be read.
-local function fitting(kind, key, p, behind, most)
+-- group returns the group at byte p at k times its cost, and the position behind it.
+local function group(p, k)
+  local kind, out, from, count = string.byte(args, p), {}, p, 1
+  local own = kind
+  p = p + 3
+  if kind == CELL then
+    count, p = string.byte(args, p), p + 1
+    p = p + 1 + string.byte(args, p)
+  end
+  out[1] = sub(args, from, p - 1)
+  for _ = 1, count do
+    if kind == CELL then
+      own, p = string.byte(args, p), p + 1
+      out[#out + 1] = string.char(own)
+    end
+    local behind = kinds[own][1](p)
+    if own < LOG then
+      out[#out + 1] = sub(args, p, p + string.byte(args, p))
+      p = p + 1 + string.byte(args, p)
+    end
+    out[#out + 1] = multiplied(own, p, behind, k)
+    p = behind
+  end
+  return table.concat(out), p
+end
+
+-- fitting returns how many times the cost of the group at byte p fits, up to most. Logs,
+-- gates and slots reply with their room; for other kinds it searches by halves. It is 0
+-- if the state cannot be read.
+local function fitting(p, most)
+  local kind, key = unpack_('<BH', args, p)
   local limit, whole, s, tail = kinds[kind], args, state(key), tails[key]
   local function fits(k)
-    args = multiplied(kind, p, behind, k)
-    limit[1](1)
+    args = group(p, k)
+    limit[1](4)
+    local all, reply = limit[2](s, PEEK, tail)
     args = whole
-    return limit[2](s, PEEK, tail)
+    return all, reply
   end
   local all, reply = fits(most)
   if all then return most end
   if all == nil then return 0 end
-  if kind >= LOG then return floor(unpack_('<d', reply, 17) / unpack_('<d', args, p)) end
+  if kind == LOG or kind == SLOTS then return floor(unpack_('<d', reply, 17) / unpack_('<d', args, p + 3)) end
   local low, high = 0, most
   while high - low > 1 do
     local mid = floor((low + high) / 2)
@@ -40,22 +68,14 @@ end
 
 return function(pos, parts)
   local most, start = unpack_('<d', args, pos)
-  local kind, key, behind
   local p = start
   for _ = 1, parts do
-    kind, key, p = unpack_('<BH', args, p)
-    behind = kinds[kind][1](p)
-    if most > 1 then most = max(fitting(kind, key, p, behind, most), 1) end
-    p = behind
+    if most > 1 then most = max(fitting(p, most), 1) end
+    p = select(2, group(p, 1))
   end
   if most > 1 then
     local pieces, from = { sub(args, 1, start - 1) }, start
-    for i = 1, parts do
-      kind, key, p = unpack_('<BH', args, from)
-      behind = kinds[kind][1](p)
-      pieces[i + 1] = sub(args, from, p - 1) .. multiplied(kind, p, behind, most)
-      from = behind
-    end
+    for i = 1, parts do pieces[i + 1], from = group(from, most) end
     pieces[parts + 2] = sub(args, from)
     args = table.concat(pieces)
   end

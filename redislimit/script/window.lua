@@ -1,10 +1,9 @@
 -- window decides FixedWindow and SlidingWindow.
--- State:      the expiry of the key; the start of the window; its count; the previous window's count.
+-- State:      the start of the window; its count; the previous window's count.
 -- Parameters: cost, limit, period in us, and 1 if the previous window weighs, otherwise 0.
-local fresh = pack('<dddd', 0, -inf, 0, 0)
-local n, limit, period, weighs
+local head, n, most, period, weighs
 local function read(pos)
-  n, limit, period, weighs, pos = unpack_('<dddd', args, pos)
+  head, n, most, period, weighs, pos = unpack_('<Bc0dddd', args, pos)
   return pos
 end
 
@@ -24,41 +23,35 @@ local function atMost(a, b, c, d)
     a, d, c, b = b, y, d, x
   end
 end
-
-return read, function(s, op)
+LIMIT
   local elapsed = fmod(now, period)
   if elapsed < 0 then elapsed = elapsed + period end
-  local till, start, count, before = 0, now - elapsed, 0, 0
-  if s then
-    if #s ~= 32 then return end
-    local a, b, c
-    till, a, b, c = unpack_('<dddd', s)
-    if a > start then
-      start, count, before, elapsed = a, b, c, 0
-    elseif a == start then
-      count, before = b, c
-    elseif a + period == start then
-      before = b * weighs
-    end
+  local start, count, before, cost = now - elapsed, 0, 0, n
+  if a > start then
+    start, count, before, elapsed = a, b, c, 0
+  elseif a == start then
+    count, before = b, c
+  elseif a + period == start then
+    before = b * weighs
   end
-  local reply, cost = s or fresh, n
-  local room = limit - count - cost
+  local room = most - count - cost
   if op == UNDO then
-    local since = start - taken + fmod(taken, period) -- from the window of the take
+    local since = fmod(taken, period)
+    if since < 0 then since = since + period end
+    since = start - taken + since -- from the window of the take
     if since == 0 then
       count = max(count - cost, 0)
     elseif since == period then
       before = max(before - cost * weighs, 0)
+    else
+      break
     end
     cost = 0
   end
-  local fits = cost <= 0 or room >= 0 and (before <= room or atMost(before, period - elapsed, room, period))
-  if op ~= UNDO and (cost == 0 or op == PEEK or op == TAKE and not fits) then return fits, reply end
+  fits = cost <= 0 or room >= 0 and (before <= room or atMost(before, period - elapsed, room, period))
+  if op ~= UNDO and (cost == 0 or op == PEEK or op == TAKE and not fits) then break end
   count = max(min(count + cost, MOST_UNITS), 0)
-  local need = start + period
+  need = start + period
   if count > 0 and weighs > 0 then need = need + period end
   if count == 0 and before == 0 then need = now end
-  local moved
-  till, moved = lasts(till, need)
-  return fits, reply, pack('<dddd', till, start, count, before), moved
-end
+  a, b, c = start, count, before

@@ -1,0 +1,178 @@
+package redislimit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// undoing is an engine with a clock that the test sets, and takes that the test undoes later.
+type undoing struct {
+	*testing.T
+	*Engine
+	now int64 // us
+}
+
+func newUndoing(t *testing.T) *undoing {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redistest.Start(t).Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	u := &undoing{T: t, now: 1_700_000_000_000_000}
+	if u.Engine, err = New(client, Options{Clock: func() int64 { return u.now * 1000 }}); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// take takes n units and returns what undoes them.
+func (u *undoing) take(limit weir.Limit, n int64) (undo func()) {
+	u.Helper()
+	rule, err := weir.NewRule("r", limit)
+	if err != nil {
+		u.Fatal(err)
+	}
+	parts, _, err := u.parts(nil, []weir.Request{rule.For("k", n)})
+	if err != nil {
+		u.Fatal(err)
+	}
+	taken, err := u.askLane(context.Background(), decision{op: opTake}, parts)
+	if err != nil || !taken.admitted {
+		u.Fatalf("take of %d of %v: admitted %v, %v", n, limit, taken.admitted, err)
+	}
+	return func() { u.undo(&taken) }
+}
+
+func (u *undoing) undo(taken *decision) {
+	u.Helper()
+	s := u.undoing(taken, 1, 1)
+	if err := u.ask(context.Background(), s); err != nil {
+		u.Fatal(err)
+	}
+	for _, d := range s.decisions {
+		if d.err != nil {
+			u.Fatal(d.err)
+		}
+	}
+}
+
+// left checks the units that remain.
+func (u *undoing) left(what string, limit weir.Limit, want int64) {
+	u.Helper()
+	rule, err := weir.NewRule("r", limit)
+	if err != nil {
+		u.Fatal(err)
+	}
+	d, err := u.Peek(context.Background(), rule.For("k", 0))
+	if err != nil || d.Remaining != want {
+		u.Errorf("%v, %s: %d units remain (%v), want %d", limit, what, d.Remaining, err, want)
+	}
+}
+
+func (u *undoing) pass(d time.Duration) { u.now += int64(d / time.Microsecond) }
+
+// An undo brings back only what is certainly still outstanding: units that came back in the meantime do not come back
+// twice, and no other take is touched.
+func TestAnUndoBringsBackOnlyWhatIsOutstanding(t *testing.T) {
+	u := newUndoing(t)
+
+	bucket := weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 30}
+	undo := u.take(bucket, 28)
+	u.pass(time.Second)
+	u.take(bucket, 5)
+	u.left("10 of 28 and 5 units are back", bucket, 7)
+	undo()
+	u.left("an undo after a second", bucket, 7+18)
+	u.pass(time.Hour)
+	undo = u.take(bucket, 20)
+	u.pass(2 * time.Second)
+	u.take(bucket, 30)
+	undo()
+	u.left("an undo when all units are back", bucket, 0)
+	u.pass(time.Hour)
+	undo = u.take(bucket, 20)
+	u.take(weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 30}, 1)
+	u.pass(time.Microsecond)
+	u.take(bucket, 1)
+	undo()
+	u.left("an undo after two conversions", bucket, 30-20-1-1)
+
+	u.pass(time.Hour)
+	leaky := weir.LeakyBucket{Rate: weir.PerSecond(10), Queue: 29}
+	undo = u.take(leaky, 10)
+	u.pass(500 * time.Millisecond)
+	undo()
+	u.left("an undo of the newest take", leaky, 30)
+	undo = u.take(leaky, 10)
+	u.take(leaky, 1)
+	undo()
+	u.left("an undo of an earlier take", leaky, 19)
+
+	u.pass(time.Hour)
+	for _, limit := range []weir.Limit{weir.FixedWindow{Rate: weir.PerHour(30)}, weir.Cycle{Rate: weir.PerHour(30)}} {
+		undo = u.take(limit, 10)
+		u.take(limit, 3)
+		undo()
+		u.left("an undo in the same window", limit, 27)
+		undo = u.take(limit, 10)
+		u.pass(time.Hour)
+		u.take(limit, 5)
+		undo()
+		u.left("an undo in the next window", limit, 25)
+		u.pass(24 * time.Hour)
+	}
+
+	sliding := weir.SlidingWindow{Rate: weir.PerHour(30)}
+	u.now -= u.now % int64(time.Hour/time.Microsecond)
+	undo = u.take(sliding, 20)
+	u.pass(time.Hour + 30*time.Minute)
+	u.take(sliding, 3)
+	u.left("half of 20 units weigh", sliding, 30-10-3)
+	undo()
+	u.left("an undo in the next window", sliding, 30-3)
+	u.pass(24 * time.Hour)
+
+	for _, limit := range []weir.Limit{weir.SlidingLog{Rate: weir.PerHour(30)}, weir.RateGate{Rate: weir.PerHour(30)}} {
+		undo = u.take(limit, 10)
+		u.pass(time.Second)
+		u.take(limit, 7)
+		undo()
+		undo()
+		u.left("two undos of one take", limit, 30-7)
+		undo = u.take(limit, 5)
+		u.pass(time.Hour)
+		u.take(limit, 9)
+		undo()
+		u.left("an undo when the units have left", limit, 30-9)
+		u.pass(24 * time.Hour)
+	}
+}
+
+// The clock of the server may be set back between a take and its undo. The time that the caller knows to have passed
+// counts in any case.
+func TestAnUndoCountsTheTimeOfItsCaller(t *testing.T) {
+	u := newUndoing(t)
+	bucket := weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 30}
+	rule, err := weir.NewRule("r", bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, _, err := u.parts(nil, []weir.Request{rule.For("k", 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, err := u.askLane(t.Context(), decision{op: opTake}, parts)
+	if err != nil || !taken.admitted {
+		t.Fatalf("take: admitted %v, %v", taken.admitted, err)
+	}
+	taken.sent = time.Now().Add(-time.Hour)
+	u.undo(&taken)
+	u.left("an undo an hour later by the caller's clock", bucket, 10)
+}
