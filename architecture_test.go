@@ -79,7 +79,10 @@ var packageRules = map[string]packageRule{
 		imports: reasons{".": "calls and streams wait for turns of its limiters"},
 	},
 	"httplimit": {
-		imports: reasons{".": "its engines decide on requests under its rules"},
+		imports: reasons{
+			".":    "its engines decide on requests under its rules",
+			"pace": "held requests wait in its queue",
+		},
 		testImports: reasons{
 			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
 			"internal/gatewaytest":    "real proxies pass the address of a client on",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // Settle states the true cost of a request under the named rule, such as the
@@ -61,6 +62,7 @@ type charge struct {
 	mu       sync.Mutex
 	once     sync.Once
 	unhold   func() // ends the renewal of the slots
+	acquired *pace.Acquired
 }
 
 func newCharge(v *visit) *charge {
@@ -71,6 +73,7 @@ func newCharge(v *visit) *charge {
 		sets:     append([]*policies(nil), v.sets...),
 		stated:   make([]int64, len(v.requests)),
 		unhold:   func() {},
+		acquired: v.acquired,
 	}
 	for i := range c.stated {
 		c.stated[i] = -1
@@ -81,7 +84,7 @@ func newCharge(v *visit) *charge {
 // hold has the engine renew the slots, if they expire there.
 func (c *charge) hold(since time.Time) {
 	engine, ok := c.Engine.(weir.Holder)
-	if !ok {
+	if !ok || c.acquired != nil { // the reservation renews its own
 		return
 	}
 	if slots := c.slots(1); len(slots) > 0 {
@@ -152,9 +155,26 @@ func (c *charge) actual(i int, r *http.Request) int64 {
 // releaseSlots releases the slots once.
 func (c *charge) releaseSlots(ctx context.Context) {
 	c.once.Do(func() {
+		if c.acquired != nil {
+			c.done(ctx)
+			return
+		}
 		c.record(ctx, c.slots(-1), true)
 		c.unhold()
 	})
+}
+
+// done releases the slots of a reservation, which lets the next waiting request have them.
+func (c *charge) done(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	err := c.acquired.Done(ctx)
+	if err != nil {
+		err = c.acquired.Done(ctx)
+	}
+	if err != nil {
+		c.watch.failed(err)
+	}
 }
 
 // settleWithin bounds a settlement, which continues after its client has left.

@@ -23,6 +23,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/weirflow/weir/pace"
 )
 
 // PerClient limits each client address, with its own memory engine. It is New with one rule named "client".
@@ -58,6 +60,7 @@ type limiter struct {
 	names  map[string]bool // of the rules without plans
 	plans  plans
 	watch  *watch
+	queue  *pace.Queue // nil without Options.Wait
 	visits sync.Pool
 }
 

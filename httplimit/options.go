@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // Options configure a middleware. Only Rules is required.
@@ -40,6 +41,9 @@ type Options struct {
 	// waiting. Observe sees the refusals. Give a dry run rules or an engine of
 	// its own: otherwise it shares states with the limits in force.
 	DryRun bool
+	// Wait holds a request that the limits refuse until they admit it, in order of arrival, for at most this long. It
+	// is refused at once if the engine says that it would have to wait longer. Default: 0, which refuses it at once.
+	Wait time.Duration
 	// MaxWait bounds how long a request is held by a LeakyBucket. New refuses
 	// a bucket that may take longer. Default: 10 s.
 	MaxWait time.Duration
@@ -140,7 +144,11 @@ func newLimiter(o Options) (*limiter, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return l, nil
+	var err error
+	if o.Wait > 0 && !o.DryRun {
+		l.queue, err = pace.NewQueue(o.Engine, pace.QueueOptions{})
+	}
+	return l, err
 }
 
 func (o *Options) setDefaults() {
@@ -164,6 +172,9 @@ func (o *Options) check() error {
 	}
 	if len(o.Rules) == 0 || len(o.Rules) > maxRules {
 		bad("rules", "are %d, not 1 to %d", len(o.Rules), maxRules)
+	}
+	if o.Wait < 0 {
+		bad("wait", "%v is negative", o.Wait)
 	}
 	if o.MaxWait < 0 {
 		bad("maxWait", "%v is negative", o.MaxWait)

@@ -28,6 +28,7 @@ func TestNewSaysWhatIsWrongWithItsOptions(t *testing.T) {
 		{httplimit.Options{Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 9"}, {Rule: rule}}}, "rules[0].limit leaky bucket 1/s queue 9 cannot be decided together"},
 		{httplimit.Options{Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 11"}}}, "holds requests for up to 11s, above MaxWait of 10s"},
 		{httplimit.Options{Rules: []httplimit.Rule{{Limit: "1/s", Missing: 7}}}, "rules[0].missing 7 is no policy"},
+		{httplimit.Options{Rules: one, Wait: -1}, "wait -1ns is negative"},
 		{httplimit.Options{Rules: one, MaxWait: -1}, "maxWait -1ns is negative"},
 		{httplimit.Options{Rules: one, Timeout: -1}, "timeout -1ns is negative"},
 		{httplimit.Options{Rules: one, Headers: 9}, "headers 9 is no format"},

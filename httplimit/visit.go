@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
 )
 
 // visit is one request on its way to a decision. Later requests reuse it.
@@ -17,7 +18,8 @@ type visit struct {
 	rules    []*rule     // of each of the requests
 	sets     []*policies // of each of the requests
 	delay    time.Duration
-	buffer   []byte // for header fields
+	acquired *pace.Acquired // what a request took that waited for slots
+	buffer   []byte         // for header fields
 }
 
 func (l *limiter) visit() *visit {
@@ -31,7 +33,7 @@ func (l *limiter) visit() *visit {
 func (v *visit) done() {
 	clear(v.requests[:cap(v.requests)])
 	v.requests, v.rules, v.sets = v.requests[:0], v.rules[:0], v.sets[:0]
-	v.delay = 0
+	v.delay, v.acquired = 0, nil
 	v.visits.Put(v)
 }
 
@@ -80,7 +82,7 @@ func (v *visit) setOf(r *rule, request *http.Request) (*policies, error) {
 
 // take makes the decision and sets its header fields.
 func (v *visit) take(h http.Header, r *http.Request) *Refusal {
-	d, err := v.decide(r.Context())
+	d, err := v.decideOrWait(r.Context())
 	if err != nil {
 		v.releaseUnknown(r.Context(), err)
 		return v.undecided(r, err)

@@ -1,0 +1,71 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// decideOrWait makes the decision. With Options.Wait it waits for an admission.
+func (v *visit) decideOrWait(ctx context.Context) (weir.Decision, error) {
+	if v.queue == nil {
+		return v.decide(ctx)
+	}
+	slots := v.wantsSlots()
+	if !slots && v.queue.Waiting() == 0 { // otherwise this request would overtake the waiting ones
+		d, err := v.decide(ctx)
+		if err != nil || d.Allowed || d.RetryAfter > v.Wait {
+			return d, err
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, v.Wait)
+	defer cancel()
+	d, err := v.await(waiting, slots)
+	if err != nil && ctx.Err() == nil && isTooLong(err) {
+		return v.refused(ctx)
+	}
+	return d, err
+}
+
+func (v *visit) wantsSlots() bool {
+	for _, s := range v.sets {
+		if s.slots != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// await waits in the queue. A reservation of slots lets the next request have them when it is done.
+func (v *visit) await(ctx context.Context, slots bool) (d weir.Decision, err error) {
+	if !slots {
+		d, err = v.queue.Wait(ctx, v.requests...)
+		d.Delay = 0 // the queue has waited for it
+		return d, err
+	}
+	for i := range v.requests {
+		v.requests[i].Lease = 0 // the reservation has an identity of its own
+	}
+	if v.acquired, err = v.queue.Acquire(ctx, v.requests...); err != nil {
+		return d, err
+	}
+	return v.acquired.Decision, nil
+}
+
+// isTooLong reports whether a wait ended because it would take too long, or did.
+func isTooLong(err error) bool {
+	return errors.Is(err, weir.ErrWait) || errors.Is(err, weir.ErrNever) || errors.Is(err, weir.ErrQueueFull) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// refused returns the refusal of a request that has waited, or cannot wait, long enough.
+func (v *visit) refused(ctx context.Context) (weir.Decision, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	defer cancel()
+	d, err := v.Engine.Peek(ctx, v.requests...)
+	if d.Allowed { // requests that have waited longer come first
+		d.Allowed, d.RetryAfter = false, time.Second
+	}
+	return d, err
+}
