@@ -346,6 +346,7 @@ var forbidden = []struct {
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
 		"bench/internal/workload": "keys are drawn",
 		"bench/hostile":           "attacks and honest requests are drawn",
+		"bench/redis":             "callers ask at random times",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",
 		".":                       "jitter of waiting callers, and the identity of a lease",
 		"internal/memory":         "which decisions are samples",

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -154,7 +154,7 @@ func openLoop(ask asker, perSecond int, window time.Duration) reading {
 	n := max(int(float64(perSecond)*window.Seconds()), 10)
 	took := make([]time.Duration, n)
 	var callers sync.WaitGroup
-	random := rand.New(rand.NewSource(1))
+	random := rand.New(rand.NewPCG(1, 1))
 	began := time.Now()
 	next := began
 	for i := range n {
