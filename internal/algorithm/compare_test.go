@@ -18,6 +18,7 @@ type pair struct {
 	*model
 
 	between func() // if not nil, runs before each operation
+	change  func() // if not nil, changes the limit now and then
 }
 
 // kinds makes a pair of each algorithm from random parameters.
@@ -34,6 +35,29 @@ var kinds = map[string]func(*source) *pair{
 		noDelay := s.upTo(queue)
 		return newPair(fmt.Sprintf("leaky bucket %d/%d queue %d nodelay %d", rate, period, queue, noDelay),
 			algorithm.NewLeakyBucket(rate, period, queue, noDelay), newQueueModel(rate, period, queue, noDelay))
+	},
+	"ChangingTokenBucket": func(s *source) *pair {
+		p := newPair("changing token bucket", algorithm.NewTokenBucket(1, 1, 1), newBucketModel(1, 1, 1))
+		p.change = func() {
+			rate, period := s.anyRate()
+			burst := s.burst(rate)
+			p.name += fmt.Sprintf(", %d/%d burst %d", rate, period, burst)
+			p.Algorithm = algorithm.NewTokenBucket(rate, period, burst)
+			p.model.change(rate, period, burst, 0)
+		}
+		return p
+	},
+	"ChangingLeakyBucket": func(s *source) *pair {
+		p := newPair("changing leaky bucket", algorithm.NewLeakyBucket(1, 1, 0, 0), newQueueModel(1, 1, 0, 0))
+		p.change = func() {
+			rate, period := s.anyRate()
+			queue := s.burst(rate) - 1
+			noDelay := s.upTo(queue)
+			p.name += fmt.Sprintf(", %d/%d queue %d nodelay %d", rate, period, queue, noDelay)
+			p.Algorithm = algorithm.NewLeakyBucket(rate, period, queue, noDelay)
+			p.model.change(rate, period, queue+1, noDelay)
+		}
+		return p
 	},
 	"FixedWindow": func(s *source) *pair {
 		limit, period := s.rate()
@@ -117,6 +141,17 @@ func (s *source) rate() (count, period int64) {
 	return 1 + s.upTo(min(period, s.of(10, 1000, maxCount))-1), period
 }
 
+// anyRate returns a rate from the whole range that is allowed, often with a fine fraction.
+func (s *source) anyRate() (count, period int64) {
+	if s.upTo(1) == 0 {
+		return s.rate()
+	}
+	period = 1 + s.upTo(1<<(1+s.upTo(53)))
+	count = 1 + s.upTo(1<<(1+s.upTo(52)))
+	period = min(max(period, count), mostPeriod)
+	return min(count, period), period
+}
+
 func (s *source) burst(count int64) int64 {
 	return s.of(5, count, 1, 2, 20, maxCount, 1+s.upTo(maxCount-1))
 }
@@ -139,6 +174,9 @@ func (p *pair) plays(t *testing.T, s *source) {
 	var past []step
 	last := algorithm.Answer{Remaining: p.Capacity()}
 	for len(s.bytes) > 0 && len(past) < 100 {
+		if p.change != nil && s.upTo(3) == 0 {
+			p.change()
+		}
 		now = s.later(now, last, p)
 		next := step{
 			verb: []string{"take", "take", "peek", "record", "give", "allow", "reserve", "book"}[s.upTo(7)],
@@ -207,7 +245,8 @@ func (p *pair) both(op step) (got, want algorithm.Answer) {
 func (p *pair) allow(part *algorithm.Part, op step) (got, want algorithm.Answer) {
 	got.Allowed = algorithm.Allow(part, op.now)
 	if ahead := p.model.peek(op.now, op.cost); ahead.Delay > 0 {
-		return got, want // writes nothing
+		p.model.view(big.NewInt(op.now)) // takes nothing
+		return got, want
 	}
 	want.Allowed = p.model.allow(op.now, op.cost).Allowed
 	return got, want

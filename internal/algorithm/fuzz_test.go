@@ -33,8 +33,14 @@ func TestRandomOperationsEqualTheModel(t *testing.T) {
 	}
 }
 
-func FuzzTokenBucketEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "TokenBucket") }
-func FuzzLeakyBucketEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "LeakyBucket") }
+func FuzzTokenBucketEqualsTheModel(f *testing.F) { fuzzEqualsTheModel(f, "TokenBucket") }
+func FuzzLeakyBucketEqualsTheModel(f *testing.F) { fuzzEqualsTheModel(f, "LeakyBucket") }
+func FuzzChangingTokenBucketEqualsTheModel(f *testing.F) {
+	fuzzEqualsTheModel(f, "ChangingTokenBucket")
+}
+func FuzzChangingLeakyBucketEqualsTheModel(f *testing.F) {
+	fuzzEqualsTheModel(f, "ChangingLeakyBucket")
+}
 func FuzzFixedWindowEqualsTheModel(f *testing.F)   { fuzzEqualsTheModel(f, "FixedWindow") }
 func FuzzSlidingWindowEqualsTheModel(f *testing.F) { fuzzEqualsTheModel(f, "SlidingWindow") }
 func FuzzSlidingLogEqualsTheModel(f *testing.F)    { fuzzEqualsTheModel(f, "SlidingLog") }

@@ -1,78 +1,9 @@
 package algorithm_test
 
 import (
-	"math"
 	"math/big"
 	"slices"
 )
-
-// bucketModel is section 4.2: TAT is a rational instant in N-ths of a nanosecond, so that T = P/N is P of them.
-type bucketModel struct {
-	rate, period, burst *big.Int
-	tat                 *big.Int // nil: fresh
-	told                *big.Int // the newest told instant; nil if there is none
-	queues              bool     // a told instant holds nothing back
-}
-
-func newBucketModel(rate, period, burst int64) *model {
-	b := &bucketModel{rate: big.NewInt(rate), period: big.NewInt(period), burst: big.NewInt(burst)}
-	return &model{definition: b, limit: b.burst}
-}
-
-// newQueueModel is section 4.3 by its last sentence, with its delay.
-func newQueueModel(rate, period, queue, noDelay int64) *model {
-	m := newBucketModel(rate, period, queue+1)
-	b := m.definition.(*bucketModel)
-	b.queues = true
-	m.delay = func(t, n *big.Int) *big.Int {
-		now := times(t, b.rate)
-		release := add(b.from(t), times(sub(n, big.NewInt(1)), b.period))
-		held := sub(sub(release, now), times(big.NewInt(noDelay), b.period))
-		up := sub(b.rate, big.NewInt(1)) // N-ths are rounded up to a nanosecond
-		return floorQuotient(add(larger(held, new(big.Int)), up), b.rate)
-	}
-	return m
-}
-
-// from returns max(TAT, t).
-func (b *bucketModel) from(t *big.Int) *big.Int {
-	now := times(t, b.rate)
-	if b.tat == nil {
-		return now
-	}
-	return larger(b.tat, now)
-}
-
-func (b *bucketModel) admits(t, n *big.Int) bool {
-	next := add(b.from(t), times(n, b.period))
-	return (b.told == nil || atMost(b.told, t)) && atMost(sub(next, times(t, b.rate)), times(b.burst, b.period))
-}
-
-// take limits the debt below an empty bucket to 2^53 units.
-func (b *bucketModel) take(t, n *big.Int) {
-	from := b.from(t)
-	deepest := add(times(t, b.rate), times(add(b.burst, mostUnits), b.period))
-	b.tat = smaller(add(from, times(n, b.period)), larger(from, deepest))
-}
-
-func (b *bucketModel) give(t, n *big.Int) {
-	floor := t
-	if b.told != nil {
-		floor = larger(t, b.told)
-	}
-	b.tat = larger(sub(b.from(t), times(n, b.period)), times(floor, b.rate))
-}
-
-// book returns an instant, before which nothing else is admitted.
-func (b *bucketModel) book(t, delay, n *big.Int) {
-	b.take(t, n)
-	told := smaller(add(t, delay), big.NewInt(math.MaxInt64))
-	if !b.queues && delay.Sign() > 0 && (b.told == nil || b.told.Cmp(told) < 0) {
-		b.told = told
-	}
-}
-
-func (b *bucketModel) bookable(_, _, _ *big.Int) bool { return true }
 
 // windowModel is sections 4.5 and 4.6, which differ in the weight of the previous window.
 type windowModel struct {

@@ -29,8 +29,24 @@ type model struct {
 	delay func(t, n *big.Int) *big.Int
 }
 
+// viewer is a definition that reads its state in another way before it writes it so.
+type viewer interface {
+	view(t *big.Int) (undo func())
+}
+
+func (m *model) view(t *big.Int) (undo func()) {
+	if v, ok := m.definition.(viewer); ok {
+		return v.view(t)
+	}
+	return func() {}
+}
+
 func (m *model) allow(now, n int64) algorithm.Answer {
 	t, cost := big.NewInt(now), big.NewInt(n)
+	undo := m.view(t)
+	if n == 0 || cost.Cmp(m.limit) > 0 {
+		defer undo()
+	}
 	admitted := m.fits(t, cost)
 	var delay int64
 	if admitted && n > 0 && m.delay != nil {
@@ -38,6 +54,9 @@ func (m *model) allow(now, n int64) algorithm.Answer {
 	}
 	if n > 0 && (admitted || m.countDenied && cost.Cmp(m.limit) <= 0) {
 		m.take(t, cost)
+		if b, ok := m.definition.(*bucketModel); ok && delay > 0 {
+			b.tell(add(t, big.NewInt(delay)))
+		}
 	}
 	a := m.describe(t, cost, admitted)
 	a.Delay = delay
@@ -46,6 +65,7 @@ func (m *model) allow(now, n int64) algorithm.Answer {
 
 func (m *model) peek(now, n int64) algorithm.Answer {
 	t, cost := big.NewInt(now), big.NewInt(n)
+	defer m.view(t)()
 	admitted := m.fits(t, cost)
 	a := m.describe(t, cost, admitted)
 	if admitted && n > 0 && m.delay != nil {
@@ -56,6 +76,10 @@ func (m *model) peek(now, n int64) algorithm.Answer {
 
 func (m *model) record(now, n int64) algorithm.Answer {
 	t, cost := big.NewInt(now), big.NewInt(n)
+	undo := m.view(t)
+	if n == 0 {
+		defer undo()
+	}
 	fitted := m.fits(t, cost)
 	switch {
 	case n > 0:
@@ -69,13 +93,16 @@ func (m *model) record(now, n int64) algorithm.Answer {
 // reserve takes the cost at the earliest instant, if that is at most most away.
 func (m *model) reserve(now, n, most int64) (delay int64, ok bool) {
 	t, cost := big.NewInt(now), big.NewInt(n)
+	undo := m.view(t)
 	delay = m.wait(t, cost)
 	if delay == algorithm.Never || delay > most {
+		undo()
 		return 0, false
 	}
 	b, books := m.definition.(booker)
 	switch {
 	case n == 0:
+		undo()
 	case !books:
 		m.take(t, cost)
 	case !b.bookable(t, big.NewInt(delay), cost):

@@ -49,7 +49,9 @@ func (b *TokenBucket) Wait(s State, now, n int64) int64 {
 func (b *TokenBucket) wait(s State, now, n int64) int64 {
 	if b.slows(s) {
 		w := b.writer(s)
-		return w.wait(s, now, n)
+		if wait := w.wait(s, now, n); wait > max(subSat(s.Told, now), 0) {
+			return wait
+		}
 	}
 	ahead := b.tat(s, now).sub(b.ticks(now))
 	return ahead.add(mul(n, b.unit)).sub(mul(b.burst, b.unit)).ceilDiv(b.den)
@@ -93,10 +95,6 @@ func (b *TokenBucket) Room(s State, now int64) int64 {
 }
 
 func (b *TokenBucket) room(s State, now int64) int64 {
-	if b.slows(s) {
-		w := b.writer(s)
-		return w.room(s, now)
-	}
 	ahead := b.tat(s, now).sub(b.ticks(now))
 	return mul(b.burst, b.unit).sub(ahead).floorDiv(b.unit)
 }
@@ -127,10 +125,11 @@ func (b *TokenBucket) state(s State, tat int128) State {
 
 // tat returns TAT in ticks, but not behind now. It converts a state of another rate.
 func (b *TokenBucket) tat(s State, now int64) int128 {
+	stored := int128{s.A, uint64(s.B)}
 	if !b.owns(s) {
-		return b.converted(s, now)
+		stored = b.converted(s, now)
 	}
-	return maxInt128(int128{s.A, uint64(s.B)}, b.ticks(now))
+	return maxInt128(stored, b.ticks(now))
 }
 
 // AppendState appends TAT and its ticks, the ticks of a unit, the last conversion and the newest told instant.

@@ -1,6 +1,9 @@
 package algorithm
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // This file reads the state of a bucket under another rate than the one that wrote it. A changed rate keeps the units
 // used: TAT' = q + (TAT - q) T'/T, rounded up to a tick, where q is the later of now and the newest told instant. The
@@ -25,17 +28,16 @@ func (b *TokenBucket) writer(s State) TokenBucket {
 	return TokenBucket{den: s.C, unit: s.Unit, burst: b.burst}
 }
 
-// converted returns the TAT of another rate in ticks of b, but not behind now. A TAT up to a told instant holds no
-// units used beyond it, and stays where it is.
+// converted returns the TAT of another rate in ticks of b. A TAT up to the later of now and the newest told instant
+// holds no units and stays where it is.
 func (b *TokenBucket) converted(s State, now int64) int128 {
 	from, tat := max(now, s.Told), int128{s.A, uint64(s.B)}
-	if ahead := tat.sub(mul(from, s.C)); ahead.positive() {
-		return b.ticks(from).add(ahead.scaled(b.unit, s.Unit))
+	at := b.ticks(from)
+	ahead := tat.sub(mul(from, s.C))
+	if ahead.positive() {
+		return at.add(ahead.scaled(b.unit, s.Unit, true))
 	}
-	if ahead := tat.sub(mul(now, s.C)); ahead.positive() {
-		return b.ticks(now).add(ahead.scaled(b.den, s.C))
-	}
-	return b.ticks(now)
+	return at.sub(int128{}.sub(ahead).scaled(b.den, s.C, false))
 }
 
 // own returns s as a state of the rate of b.
@@ -98,9 +100,14 @@ func tell(s State, now, hold int64) State {
 	return s
 }
 
-// scaled returns a * to / from, rounded up. a and from are above 0. A quotient a / from above 2^63-1 saturates.
-func (a int128) scaled(to, from int64) int128 {
-	whole, rest := a.divMod(from)
-	part := mul(rest, to).ceilDiv(from)
-	return mul(whole, to).add(int128{lo: uint64(part)})
+// scaled returns a * to / from, rounded up or down. a is at least 0, from above 0, and the result must fit.
+func (a int128) scaled(to, from int64, up bool) int128 {
+	high := a.hi / from // a / from may have more than 64 bits
+	whole, rest := bits.Div64(uint64(a.hi%from), a.lo, uint64(from))
+	part, left := mul(int64(rest), to).divMod(from)
+	if up && left > 0 {
+		part++
+	}
+	hi, lo := bits.Mul64(whole, uint64(to))
+	return int128{int64(hi) + high*to, lo}.add(int128{lo: uint64(part)})
 }
