@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -182,6 +183,118 @@ func TestAnUpgradeIsNoCliff(t *testing.T) {
 		now++
 		if !take(t, 0, 1) {
 			t.Errorf("%s: refused after 8.1s, when 81 of 100 units are back", name)
+		}
+	}
+}
+
+// Callers that wait while the function changes its answer go when the units are
+// back under the new limit.
+func TestWaitingCallersFollowAnUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var plan atomic.Pointer[weir.TokenBucket]
+		plan.Store(&weir.TokenBucket{Rate: weir.PerHour(100), Burst: 100})
+		k, err := weir.NewKeyedFunc(func(int) weir.Limit { return *plan.Load() }, weir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		k.AllowN(1, 100)
+		released := make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				if err := k.Wait(t.Context(), 1); err != nil {
+					t.Error(err)
+				}
+				released <- time.Since(start)
+			}()
+			synctest.Wait()
+		}
+		plan.Store(&weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 20})
+		k.Refresh()
+		if first, second := <-released, <-released; first != 8100*time.Millisecond || second != 8200*time.Millisecond {
+			t.Errorf("released after %v and %v, want 8.1s and 8.2s", first, second)
+		}
+	})
+}
+
+// A waiter under a slower plan goes when the faster one's units are back, as a
+// caller would that asks again at RetryAfter. From then on its own rate counts.
+func TestAWaiterUnderASlowerPlanWaitsNoLongerThanRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10}
+		k, err := weir.NewKeyedFunc(func(int) weir.Limit { return limit }, weir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.AllowN(1, 10)
+		limit = weir.TokenBucket{Rate: weir.PerMinute(1), Burst: 5}
+		want := k.Take(1, 2).RetryAfter // 7 units of a tenth of a second
+		start := time.Now()
+		if err := k.WaitN(t.Context(), 1, 2); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(start); waited != want || want != 700*time.Millisecond {
+			t.Errorf("waited %v, and RetryAfter was %v; want 700ms", waited, want)
+		}
+		if d := k.Peek(1, 1); d.RetryAfter != time.Minute || d.ResetAfter != 5*time.Minute {
+			t.Errorf("afterwards %+v, want 5 units of a minute used", d)
+		}
+	})
+}
+
+// Bookings across a change: none comes before a booked instant, and the newest is
+// undone exactly.
+func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerMinute(1), Burst: 2})
+		lim.Take(2)
+		b := mustReserve(t, lim, 1)
+		if b.Decision.Delay != time.Minute {
+			t.Fatalf("booked in %v, want 1m", b.Decision.Delay)
+		}
+		if err := lim.SetLimit(weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 100}); err != nil {
+			t.Fatal(err)
+		}
+		// At the booked instant 2 units are used, of a tenth of a second from now on.
+		if d := lim.Peek(1); d.Allowed || d.RetryAfter != time.Minute || d.Remaining != 0 || d.ResetAfter != time.Minute+200*time.Millisecond {
+			t.Errorf("ahead of the booking: %+v, want a wait of 1m and a reset after 1m0.2s", d)
+		}
+		later := mustReserve(t, lim, 99)
+		if later.Decision.Delay != time.Minute+100*time.Millisecond {
+			t.Errorf("the next booking is in %v, want 1m0.1s", later.Decision.Delay)
+		}
+		later.Cancel(t.Context())
+		if again := mustReserve(t, lim, 99); again.Decision.Delay != time.Minute+100*time.Millisecond {
+			t.Errorf("after a cancelled booking the next is in %v, want 1m0.1s", again.Decision.Delay)
+		}
+	})
+}
+
+// A snapshot between two limits keeps the units used and the rate that wrote them.
+func TestASnapshotAcrossAChangeKeepsTheUnits(t *testing.T) {
+	hourly := mustRule(t, "plan", weir.TokenBucket{Rate: weir.PerHour(100), Burst: 100})
+	second := mustRule(t, "plan", weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 20})
+	fine := mustRule(t, "plan", weir.TokenBucket{Rate: weir.PerSecond(333), Burst: 200})
+	now := int64(1_700_000_000_000_000_000)
+	clock := func() int64 { return now }
+	m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+	spend(t, m, hourly.For("word", 100))
+	spend(t, m, hourly.For("converted", 100))
+	if d, _ := m.Take(t.Context(), second.For("converted", 1)); d.RetryAfter != 8100*time.Millisecond {
+		t.Fatalf("%+v, want a retry after 8.1s", d)
+	}
+	spend(t, m, hourly.For("cell", 40))
+	spend(t, m, fine.For("cell", 40))
+	again := loaded(t, saved(t, m), clock)
+	for _, q := range []weir.Request{
+		second.For("word", 1), second.For("converted", 1), hourly.For("word", 1), hourly.For("converted", 1), fine.For("cell", 100), hourly.For("cell", 90),
+	} {
+		for range 2 {
+			want, _ := m.Take(t.Context(), q)
+			if got, err := again.Take(t.Context(), q); err != nil || got != want {
+				t.Errorf("%s of %q: %+v and error %v, want %+v", q.Rule, q.Key, got, err, want)
+			}
+			now += int64(900 * time.Millisecond)
 		}
 	}
 }
