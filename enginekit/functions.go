@@ -114,7 +114,7 @@ func (f Functions) CountsDenied() bool {
 //   - TokenBucket, LeakyBucket: the instant at which the bucket is full again, in
 //     1/d ticks, as the high and the low half of 128 bits; d; the 1/d ticks that a
 //     unit takes under the limit that wrote the state; the instant of the last
-//     change of that limit; and the newest instant that a caller was told
+//     change of that limit; and the newest instant that a caller was promised
 //   - FixedWindow: the number of the window since the Unix epoch, and its units
 //   - SlidingWindow: also the units of the window before
 //   - Cycle: the number of the cycle, and the units of it and of later ones

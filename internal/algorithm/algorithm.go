@@ -44,8 +44,8 @@ type State struct {
 	A, B, C int64
 	Log     []int64
 
-	// Unit, Converted and Told are of a bucket: see TokenBucket.
-	Unit, Converted, Told int64
+	// Unit, Converted and Promised are of a bucket: see TokenBucket.
+	Unit, Converted, Promised int64
 }
 
 // delayer is an Algorithm that admits with a delay. Delay returns the part of the last Take's delay that is left at

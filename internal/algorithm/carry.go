@@ -25,7 +25,7 @@ type converter interface {
 	Refused(s State, now int64) State
 	// SpendAt returns the instant at which a waiting caller takes its units.
 	SpendAt(s State, from, hold int64) int64
-	// Settled reports whether a word of s tells all of it, except for the last conversion.
+	// Settled reports whether a word of s holds all of it, except for the last conversion.
 	Settled(s State, now int64) bool
 }
 
@@ -67,8 +67,8 @@ func JustConverted(a Algorithm, s State, now int64) bool {
 	return converts && s.Converted != math.MinInt64 && subSat(now, s.Converted) < keepConverted
 }
 
-// PackSettled returns the word of a state. ok is also false while a told instant lies ahead that the word does not
-// tell.
+// PackSettled returns the word of a state. ok is also false while a promised instant lies ahead that the word does not
+// hold.
 func PackSettled(a Worder, s State, base, now int64) (word uint64, ok bool) {
 	if c, converts := a.(converter); converts && !c.Settled(s, now) {
 		return 0, false

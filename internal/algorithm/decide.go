@@ -37,7 +37,7 @@ func Take(parts []Part, now int64) (answer Answer) {
 		answer = describe(parts, now, 0, -1)
 		answer.Changed = changed
 		answer.Delay = delay(parts, now)
-		parts[0].State = tell(parts[0].State, now, answer.Delay)
+		parts[0].State = promise(parts[0].State, now, answer.Delay)
 		return answer
 	case len(parts) == 1 && parts[0].countsDenied():
 		take(parts, now)

@@ -2,7 +2,7 @@ package algorithm
 
 // LeakyBucket is a queue that releases one unit every T = period/rate and has room for queue waiting units. It admits
 // like a token bucket of capacity queue + 1 whose TAT is the next free slot, and returns a delay. State: that of
-// TokenBucket. The newest told instant is that of the newest release.
+// TokenBucket. The newest promised instant is that of the newest release.
 type LeakyBucket struct {
 	TokenBucket
 	noDelay int64
@@ -34,7 +34,7 @@ func (b *LeakyBucket) release(s State) int64 {
 	return -int128{}.sub(slot).floorDiv(b.den)
 }
 
-// Wait returns the time until the queue has room. A told instant delays later units, but does not refuse them.
+// Wait returns the time until the queue has room. A promised instant delays later units, but does not refuse them.
 func (b *LeakyBucket) Wait(s State, now, n int64) int64 { return b.wait(s, now, n) }
 
 // Room returns the room of the queue.
@@ -43,10 +43,10 @@ func (b *LeakyBucket) Room(s State, now int64) int64 { return b.room(s, now) }
 // Give moves TAT back by nT, but not behind now.
 func (b *LeakyBucket) Give(s State, now, n int64) State { return b.give(s, now, now, n) }
 
-// Book takes n units and tells their release.
+// Book takes n units and promises their release.
 func (b *LeakyBucket) Book(s State, now, n int64) State {
 	s = b.Take(s, now, n)
-	return tell(s, now, b.Delay(s, now))
+	return promise(s, now, b.Delay(s, now))
 }
 
 // Rebook takes keep units in place of n.
@@ -60,10 +60,10 @@ func (b *LeakyBucket) Rebook(before, after State, taken, n, keep int64) State {
 // SpendAt returns from: a unit that waits for its release was admitted before.
 func (b *LeakyBucket) SpendAt(_ State, from, _ int64) int64 { return from }
 
-// Settled reports whether the newest told instant has passed or is the release that a word tells.
+// Settled reports whether the newest promised instant has passed or is the release that a word holds.
 func (b *LeakyBucket) Settled(s State, now int64) bool {
 	release := b.release(s)
-	return s.Told == release || s.Told <= now && release <= now
+	return s.Promised == release || s.Promised <= now && release <= now
 }
 
 // sameWords reports whether words of o mean the same.
@@ -71,11 +71,11 @@ func (b *LeakyBucket) sameWords(o *LeakyBucket) bool {
 	return b.TokenBucket.sameWords(&o.TokenBucket) && b.noDelay == o.noDelay
 }
 
-// Unpack returns the state of a word, which also tells the newest release.
+// Unpack returns the state of a word, which also holds the newest release.
 func (b *LeakyBucket) Unpack(word uint64, base int64) State {
 	s := b.TokenBucket.Unpack(word, base)
 	if word != 0 {
-		s.Told = b.release(s)
+		s.Promised = b.release(s)
 	}
 	return s
 }

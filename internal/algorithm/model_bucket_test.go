@@ -11,8 +11,8 @@ type bucketModel struct {
 	rate, period, burst *big.Int
 	tat                 *big.Int // nil: fresh
 	wrate, wperiod      *big.Int // of the limit that wrote tat
-	told                *big.Int // the newest told instant; nil if there is none
-	queues              bool     // a told instant holds nothing back
+	promised            *big.Int // the newest promised instant; nil if there is none
+	queues              bool     // a promised instant holds nothing back
 	noDelay             int64
 }
 
@@ -82,12 +82,12 @@ func (b *bucketModel) convert(t *big.Int) {
 	b.wrate, b.wperiod = b.rate, b.period
 }
 
-// later returns the later of t and the newest told instant.
+// later returns the later of t and the newest promised instant.
 func (b *bucketModel) later(t *big.Int) *big.Int {
-	if b.told == nil {
+	if b.promised == nil {
 		return t
 	}
-	return larger(t, b.told)
+	return larger(t, b.promised)
 }
 
 // view converts the state to a faster limit, and returns how to undo that.
@@ -110,7 +110,7 @@ func (b *bucketModel) from(t *big.Int) *big.Int {
 
 // admits compares the units used at t with the room: (TAT - q)/T + n <= B.
 func (b *bucketModel) admits(t, n *big.Int) bool {
-	if !b.queues && b.told != nil && t.Cmp(b.told) < 0 {
+	if !b.queues && b.promised != nil && t.Cmp(b.promised) < 0 {
 		return false
 	}
 	if b.tat == nil {
@@ -142,30 +142,30 @@ func (b *bucketModel) give(t, n *big.Int) {
 	b.tat = larger(sub(b.from(t), times(n, b.period)), times(floor, b.rate))
 }
 
-// book tells an instant, before which nothing else is admitted. Until then the units come back at the rate of a faster
+// book promises an instant, before which nothing else is admitted. Until then the units come back at the rate of a faster
 // limit.
 func (b *bucketModel) book(t, delay, n *big.Int) {
-	told := smaller(add(t, delay), big.NewInt(math.MaxInt64))
+	promised := smaller(add(t, delay), big.NewInt(math.MaxInt64))
 	switch {
-	case b.queues: // told is the release of the last unit, of a debt that may be saturated
+	case b.queues: // promised is the release of the last unit, of a debt that may be saturated
 		b.take(t, n)
 		delay = smaller(b.held(sub(b.tat, b.period), t), big.NewInt(math.MaxInt64))
-		told = add(t, delay)
+		promised = add(t, delay)
 	case b.sign() > 0:
-		b.take(told, n)
+		b.take(promised, n)
 	default:
 		b.take(t, n)
 	}
 	if delay.Sign() > 0 {
-		b.tell(told)
+		b.promise(promised)
 	}
 }
 
 func (b *bucketModel) bookable(_, _, _ *big.Int) bool { return true }
 
-func (b *bucketModel) tell(told *big.Int) {
-	told = smaller(told, big.NewInt(math.MaxInt64))
-	if b.told == nil || b.told.Cmp(told) < 0 {
-		b.told = told
+func (b *bucketModel) promise(promised *big.Int) {
+	promised = smaller(promised, big.NewInt(math.MaxInt64))
+	if b.promised == nil || b.promised.Cmp(promised) < 0 {
+		b.promised = promised
 	}
 }

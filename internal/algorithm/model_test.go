@@ -55,7 +55,7 @@ func (m *model) allow(now, n int64) algorithm.Answer {
 	if n > 0 && (admitted || m.countDenied && cost.Cmp(m.limit) <= 0) {
 		m.take(t, cost)
 		if b, ok := m.definition.(*bucketModel); ok && delay > 0 {
-			b.tell(add(t, big.NewInt(delay)))
+			b.promise(add(t, big.NewInt(delay)))
 		}
 	}
 	a := m.describe(t, cost, admitted)

@@ -10,7 +10,7 @@ import "math"
 //
 // State: A and B are the high and low half of TAT in ticks, C is den, and Unit the ticks of one unit. The last two are
 // those of the limit that wrote the state, because TAT means units only under that rate (tokenbucket_change.go).
-// Converted is the instant of the last conversion from another rate. Told is the newest instant that a booking was
+// Converted is the instant of the last conversion from another rate. Promised is the newest instant that a booking was
 // given, and no other unit is admitted before it. Both are math.MinInt64 if there was none.
 type TokenBucket struct {
 	den   int64 // ticks in a nanosecond
@@ -41,15 +41,15 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// Wait solves TAT + nT - (now + wait) <= burst T, and returns at least the time until a told instant.
+// Wait solves TAT + nT - (now + wait) <= burst T, and returns at least the time until a promised instant.
 func (b *TokenBucket) Wait(s State, now, n int64) int64 {
-	return max(b.wait(s, now, n), subSat(s.Told, now))
+	return max(b.wait(s, now, n), subSat(s.Promised, now))
 }
 
 func (b *TokenBucket) wait(s State, now, n int64) int64 {
 	if b.slows(s) {
 		w := b.writer(s)
-		if wait := w.wait(s, now, n); wait > max(subSat(s.Told, now), 0) {
+		if wait := w.wait(s, now, n); wait > max(subSat(s.Promised, now), 0) {
 			return wait
 		}
 	}
@@ -75,9 +75,9 @@ func (b *TokenBucket) AddsUp(s State, now, n int64) bool {
 	return b.owns(s) && !b.tat(s, now).add(mul(n, b.unit)).sub(b.mostDebt(now)).positive()
 }
 
-// Give moves TAT back by nT, but not behind now or a told instant.
+// Give moves TAT back by nT, but not behind now or a promised instant.
 func (b *TokenBucket) Give(s State, now, n int64) State {
-	return b.give(s, now, max(now, s.Told), n)
+	return b.give(s, now, max(now, s.Promised), n)
 }
 
 // give moves TAT back by nT, but not behind floor.
@@ -86,9 +86,9 @@ func (b *TokenBucket) give(s State, now, floor, n int64) State {
 	return b.state(s, maxInt128(b.tat(s, now).sub(mul(n, b.unit)), b.ticks(floor)))
 }
 
-// Room returns the whole tokens left: burst - (TAT - now)/T. There are none before a told instant.
+// Room returns the whole tokens left: burst - (TAT - now)/T. There are none before a promised instant.
 func (b *TokenBucket) Room(s State, now int64) int64 {
-	if s.Told > now {
+	if s.Promised > now {
 		return 0
 	}
 	return b.room(s, now)
@@ -101,7 +101,7 @@ func (b *TokenBucket) room(s State, now int64) int64 {
 
 // Fresh returns a TAT before all time.
 func (b *TokenBucket) Fresh() State {
-	return State{A: math.MinInt64, C: b.den, Unit: b.unit, Converted: math.MinInt64, Told: math.MinInt64}
+	return State{A: math.MinInt64, C: b.den, Unit: b.unit, Converted: math.MinInt64, Promised: math.MinInt64}
 }
 
 // Capacity returns the burst.
@@ -132,9 +132,9 @@ func (b *TokenBucket) tat(s State, now int64) int128 {
 	return maxInt128(stored, b.ticks(now))
 }
 
-// AppendState appends TAT and its ticks, the ticks of a unit, the last conversion and the newest told instant.
+// AppendState appends TAT and its ticks, the ticks of a unit, the last conversion and the newest promised instant.
 func (b *TokenBucket) AppendState(into []int64, s State) []int64 {
-	return append(into, s.A, s.B, s.C, s.Unit, s.Converted, s.Told)
+	return append(into, s.A, s.B, s.C, s.Unit, s.Converted, s.Promised)
 }
 
 // RestoreState refuses an instant without ticks.
@@ -142,6 +142,6 @@ func (b *TokenBucket) RestoreState(numbers []int64) (s State, ok bool) {
 	if len(numbers) != 6 {
 		return State{}, false
 	}
-	s = State{A: numbers[0], B: numbers[1], C: numbers[2], Unit: numbers[3], Converted: numbers[4], Told: numbers[5]}
+	s = State{A: numbers[0], B: numbers[1], C: numbers[2], Unit: numbers[3], Converted: numbers[4], Promised: numbers[5]}
 	return s, s.C >= 1 && s.Unit >= 1
 }

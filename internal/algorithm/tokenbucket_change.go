@@ -6,11 +6,11 @@ import (
 )
 
 // This file reads the state of a bucket under another rate than the one that wrote it. A changed rate keeps the units
-// used: TAT' = q + (TAT - q) T'/T, rounded up to a tick, where q is the later of now and the newest told instant. The
+// used: TAT' = q + (TAT - q) T'/T, rounded up to a tick, where q is the later of now and the newest promised instant. The
 // rounding is always up, so that rates that take turns never add units.
 //
 // An admission and a record write the converted state. A refusal writes it only for a faster rate (Refused). Under a
-// slower rate the state stays and its writer's rate tells the wait, so that a slower limit that is refused again and
+// slower rate the state stays and its writer's rate decides the wait, so that a slower limit that is refused again and
 // again does not slow down the callers of a faster one.
 
 // owns reports whether the rate of b wrote s. A new state is of any rate.
@@ -28,10 +28,10 @@ func (b *TokenBucket) writer(s State) TokenBucket {
 	return TokenBucket{den: s.C, unit: s.Unit, burst: b.burst}
 }
 
-// converted returns the TAT of another rate in ticks of b. A TAT up to the later of now and the newest told instant
+// converted returns the TAT of another rate in ticks of b. A TAT up to the later of now and the newest promised instant
 // holds no units and stays where it is.
 func (b *TokenBucket) converted(s State, now int64) int128 {
-	from, tat := max(now, s.Told), int128{s.A, uint64(s.B)}
+	from, tat := max(now, s.Promised), int128{s.A, uint64(s.B)}
 	at := b.ticks(from)
 	ahead := tat.sub(mul(from, s.C))
 	if ahead.positive() {
@@ -73,29 +73,29 @@ func (b *TokenBucket) SpendAt(s State, from, hold int64) int64 {
 	return from
 }
 
-// Settled reports whether no told instant lies ahead.
-func (b *TokenBucket) Settled(s State, now int64) bool { return s.Told <= now }
+// Settled reports whether no promised instant lies ahead.
+func (b *TokenBucket) Settled(s State, now int64) bool { return s.Promised <= now }
 
-// Book takes n units for now + Wait, which is told: a booking is a debt.
+// Book takes n units for now + Wait, the promised instant: a booking is a debt.
 func (b *TokenBucket) Book(s State, now, n int64) State {
 	hold := b.Wait(s, now, n)
-	return tell(b.Take(s, b.SpendAt(s, now, hold), n), now, hold)
+	return promise(b.Take(s, b.SpendAt(s, now, hold), n), now, hold)
 }
 
 // Rebook books keep units in place of n. After a change of the rate it gives the others back instead, so that nothing
-// comes before the told instant.
+// comes before the promised instant.
 func (b *TokenBucket) Rebook(before, after State, taken, n, keep int64) State {
 	if !b.owns(before) || !b.owns(after) {
 		w := b.writer(after)
-		return w.give(after, taken, max(taken, after.Told), n-keep)
+		return w.give(after, taken, max(taken, after.Promised), n-keep)
 	}
 	return b.Book(before, taken, keep)
 }
 
-// tell returns s after a caller was told to hold.
-func tell(s State, now, hold int64) State {
+// promise returns s after a caller was held back.
+func promise(s State, now, hold int64) State {
 	if hold > 0 {
-		s.Told = max(s.Told, AddSaturating(now, hold))
+		s.Promised = max(s.Promised, AddSaturating(now, hold))
 	}
 	return s
 }

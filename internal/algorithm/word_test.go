@@ -101,7 +101,7 @@ func TestWordsAreOfTheRateThatWroteThem(t *testing.T) {
 		t.Fatal("a third of a second does not fit a word")
 	}
 	if wait := whole.Wait(thirds.Unpack(word, base), now, 5); wait != 333_333_334 {
-		t.Errorf("the unit is back after %d ns, want 333333334: its writer's rate tells the wait", wait)
+		t.Errorf("the unit is back after %d ns, want 333333334: its writer's rate decides the wait", wait)
 	}
 	if word, ok := whole.Pack(s, base); ok {
 		t.Errorf("the state is the word %#x of another rate", word)
