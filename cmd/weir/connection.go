@@ -28,12 +28,12 @@ type connection struct {
 	mu    sync.Mutex
 	isCut bool
 
-	leaves   atomic.Bool   // the farewell has begun
-	farewell chan struct{} // closed after the farewell
+	closing  atomic.Bool   // closeWithAnswer has begun
+	answered chan struct{} // closed after the closing answer
 }
 
 func newConnection(conn net.Conn, of *connections) *connection {
-	return &connection{Conn: conn, of: of, farewell: make(chan struct{})}
+	return &connection{Conn: conn, of: of, answered: make(chan struct{})}
 }
 
 // Read notices the beginning of a request. It ends a connection that was dismissed, or whose client takes too long.
@@ -45,36 +45,36 @@ func (c *connection) Read(b []byte) (int, error) {
 	if n == 0 && !c.of.abandon(c) {
 		return 0, err
 	}
-	c.bidFarewell()
+	c.closeWithAnswer()
 	c.linger()
 	return 0, os.ErrDeadlineExceeded
 }
 
-// The bounds of a farewell: it fits in the system's buffer unless the client reads nothing, and a client that still
-// sends has this long to read it before the system resets the connection.
+// The bounds of a closing answer. It fits in the system's buffer unless the client reads nothing. A client that is
+// still sending has lingerTime to read it before the connection is reset.
 const (
-	farewellTime = 10 * time.Millisecond
-	lingerTime   = 500 * time.Millisecond
+	closingTime = 10 * time.Millisecond
+	lingerTime  = 500 * time.Millisecond
 )
 
-// farewellText answers a request that may be on its way. Clients expect status 408, and no other, on a connection
+// closingAnswer answers a request that may be on its way. Clients expect status 408, and no other, on a connection
 // without a request.
-var farewellText = func() []byte {
+var closingAnswer = func() []byte {
 	const body = `{"type":"about:blank","title":"Request Timeout","status":408,"counted":"no",` +
 		`"detail":"the connection was closed before a whole request was read; nothing was admitted; ask again over another connection"}` + "\n"
 	return fmt.Appendf(nil, "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/problem+json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }()
 
-// bidFarewell says over a dismissed connection that it decided nothing more, and wakes its reader.
-func (c *connection) bidFarewell() {
-	if !c.leaves.CompareAndSwap(false, true) {
-		<-c.farewell
+// closeWithAnswer sends the closing answer over a dismissed connection, ends the sending side and wakes the reader.
+func (c *connection) closeWithAnswer() {
+	if !c.closing.CompareAndSwap(false, true) {
+		<-c.answered
 		return
 	}
-	defer close(c.farewell)
-	_ = c.Conn.SetWriteDeadline(time.Now().Add(farewellTime))
-	_, _ = c.Conn.Write(farewellText)
-	c.closeWrite()
+	defer close(c.answered)
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(closingTime))
+	_, _ = c.Conn.Write(closingAnswer)
+	_ = c.closeWrite()
 	c.cut(time.Now())
 }
 

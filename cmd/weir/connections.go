@@ -21,7 +21,8 @@ const defaultConnections = 4096
 // once, so that its client can try elsewhere instead of waiting in the listener's queue.
 const spareConnections = 64
 
-// leavingConnections is the number of dismissed connections that are kept open for their clients to read the farewell.
+// leavingConnections is the number of dismissed connections that are kept open so that their clients can read
+// the closing answer.
 const leavingConnections = 64
 
 // filesBesides bounds the open files that are not client connections: standard streams, the listener, the state file
@@ -59,8 +60,8 @@ const (
 )
 
 // connections bounds the connections of a server and dismisses those that must go. A dismissed connection gets a
-// farewell, and no request of it is decided. So a client that has sent a request meanwhile knows that it was not
-// counted.
+// closing answer, and none of its requests is decided. A client that has sent a request meanwhile thus knows that it
+// was not counted.
 type connections struct {
 	most int
 
@@ -91,7 +92,7 @@ func (c *connections) track(conn net.Conn) *connection {
 func (c *connections) begin(ctx context.Context, conn net.Conn) context.Context {
 	now := conn.(*connection)
 	if leaves := c.makeRoom(now); leaves != nil {
-		leaves.bidFarewell()
+		leaves.closeWithAnswer()
 	}
 	if now.spare {
 		ctx = api.WithoutRoom(ctx)
@@ -149,7 +150,7 @@ func (c *connections) oldest(in *list.List, age time.Duration) *connection {
 }
 
 // dismiss makes sure that no request of a connection is decided. It closes the connection that was dismissed longest
-// ago if too many are open. The caller holds the lock, and bids farewell without it.
+// ago if too many are open. The caller holds the lock, releases it, and sends the closing answer.
 func (c *connections) dismiss(conn *connection) {
 	conn.dismissed = true
 	c.move(conn, &c.leaving)
@@ -234,11 +235,11 @@ func (c *connections) abandon(conn *connection) bool {
 }
 
 // closeQuiet dismisses the connections without a request that have been so for at least age. It returns the number
-// of connections with a request, and that of dismissed ones whose clients may still read their farewell.
+// of connections with a request, and that of dismissed ones whose clients may still read the closing answer.
 func (c *connections) closeQuiet(age time.Duration) (busy, leaving int) {
 	for _, quiet := range []*list.List{&c.silent, &c.idle, &c.spares} {
 		for conn := c.dismissOldest(quiet, age); conn != nil; conn = c.dismissOldest(quiet, age) {
-			conn.bidFarewell()
+			conn.closeWithAnswer()
 		}
 	}
 	c.mu.Lock()

@@ -59,7 +59,7 @@ func TestBufferedRequestOfADismissedConnectionIsNotDecided(t *testing.T) {
 	s.answer(httptest.NewRecorder(), r) // holding would block on a decision
 }
 
-func TestConnectionsThatTakeTooLongEndWithAFarewell(t *testing.T) {
+func TestConnectionsThatTakeTooLongEndWithAnAnswer(t *testing.T) {
 	for name, sent := range map[string]string{"nothing": "", "half a header": takeAlice[:30]} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestConnectionsThatTakeTooLongEndWithAFarewell(t *testing.T) {
 				conn := s.dial(t)
 				end := ending(conn)
 				send(conn, sent)
-				wantFarewell(t, "the connection", end)
+				wantClosingAnswer(t, "the connection", end)
 				s.signal()
 				<-s.ended
 			})
@@ -75,13 +75,13 @@ func TestConnectionsThatTakeTooLongEndWithAFarewell(t *testing.T) {
 	}
 }
 
-func TestIdleConnectionEndsWithAFarewell(t *testing.T) {
+func TestIdleConnectionEndsWithAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 0, time.Minute)
 		conn := s.dial(t)
 		askOver(conn)
 		start := time.Now()
-		wantFarewell(t, "the connection", ending(conn))
+		wantClosingAnswer(t, "the connection", ending(conn))
 		if took := time.Since(start); took < idleTimeout || took > idleTimeout+lingerTime {
 			t.Errorf("an idle connection was kept for %v, want %v", took, idleTimeout)
 		}

@@ -248,11 +248,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 		spare := ending(s.dial(t)) // in the place of the refused connection
 		synctest.Wait()
 		start := time.Now()
-		wantFarewell(t, "a connection beyond all places", ending(s.dial(t)))
+		wantClosingAnswer(t, "a connection beyond all places", ending(s.dial(t)))
 		if took := time.Since(start); took > lingerTime {
 			t.Errorf("a connection beyond all places was kept for %v", took)
 		}
-		wantFarewell(t, "a connection without a place of its own that asked nothing", spare)
+		wantClosingAnswer(t, "a connection without a place of its own that asked nothing", spare)
 		if took := time.Since(start); took > headerTimeout+lingerTime {
 			t.Errorf("a connection without a place of its own that asked nothing was kept for %v", took)
 		}

@@ -24,7 +24,7 @@ func send(conn net.Conn, text string) {
 	synctest.Wait()
 }
 
-// statuses returns the statuses of a connection's answers, without the farewell.
+// statuses returns the statuses of a connection's answers, without the closing answer.
 func statuses(conn net.Conn) []string {
 	all := allStatuses(conn)
 	if n := len(all); n > 0 && all[n-1] == "408 Request Timeout" {
@@ -170,11 +170,11 @@ func ending(conn net.Conn) <-chan []string {
 	return got
 }
 
-// wantFarewell checks that a connection ends with the farewell, and without any other answer.
-func wantFarewell(t *testing.T, which string, end <-chan []string) {
+// wantClosingAnswer checks that a connection ends with the closing answer and no other.
+func wantClosingAnswer(t *testing.T, which string, end <-chan []string) {
 	t.Helper()
 	if got := <-end; len(got) != 1 || got[0] != "408 Request Timeout" {
-		t.Errorf("%s got %q, want the farewell and the end", which, got)
+		t.Errorf("%s got %q, want 408 and the end", which, got)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 			}
 		}
 		for which, end := range ends {
-			wantFarewell(t, which, end)
+			wantClosingAnswer(t, which, end)
 		}
 		conn := s.dial(t) // in a spare place, taken from a silent connection
 		go func() { _, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
@@ -234,7 +234,7 @@ func TestTheConnectionThatWasQuietForLongestMakesRoom(t *testing.T) {
 			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
 				t.Errorf("a new connection got %q in the place of a quiet one", got)
 			}
-			wantFarewell(t, fmt.Sprintf("connection %d, which was quiet for longest,", next), end)
+			wantClosingAnswer(t, fmt.Sprintf("connection %d, which was quiet for longest,", next), end)
 		}
 		s.signal()
 		<-s.ended
