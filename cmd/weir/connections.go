@@ -234,9 +234,9 @@ func (c *connections) abandon(conn *connection) bool {
 	return conn.dismissed
 }
 
-// closeQuiet dismisses the connections without a request that have been so for at least age. It returns the number
-// of connections with a request, and that of dismissed ones whose clients may still read the closing answer.
-func (c *connections) closeQuiet(age time.Duration) (busy, leaving int) {
+// closeQuiet dismisses the connections that have been without a request for at least age. It returns the number of
+// connections with a request, and when the last connection was dismissed that is still open.
+func (c *connections) closeQuiet(age time.Duration) (busy int, dismissed time.Time) {
 	for _, quiet := range []*list.List{&c.silent, &c.idle, &c.spares} {
 		for conn := c.dismissOldest(quiet, age); conn != nil; conn = c.dismissOldest(quiet, age) {
 			conn.closeWithAnswer()
@@ -244,7 +244,10 @@ func (c *connections) closeQuiet(age time.Duration) (busy, leaving int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.all) - c.leaving.Len(), c.leaving.Len()
+	if last := c.leaving.Back(); last != nil {
+		dismissed = last.Value.(*connection).since
+	}
+	return len(c.all) - c.leaving.Len(), dismissed
 }
 
 func (c *connections) dismissOldest(in *list.List, age time.Duration) *connection {

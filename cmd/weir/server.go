@@ -33,11 +33,12 @@ type server struct {
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
 // at once connects elsewhere. Requests that have not fully arrived are cut the second before the end of the grace
-// period, so that their clients still get an answer.
+// period, so that their clients still get an answer. The last clients have the third to read it.
 const (
-	stopQuiet = 250 * time.Millisecond
-	stopCut   = 500 * time.Millisecond
-	stopTick  = 5 * time.Millisecond
+	stopQuiet  = 250 * time.Millisecond
+	stopCut    = 500 * time.Millisecond
+	stopLinger = 100 * time.Millisecond
+	stopTick   = 5 * time.Millisecond
 )
 
 // serve answers requests on the listener, which it closes, until the context ends. It then ends readiness, refuses
@@ -90,12 +91,12 @@ func (s *server) stop() error {
 	tick := time.NewTicker(stopTick)
 	defer tick.Stop()
 	for cut := false; ; <-tick.C {
-		busy, leaving := s.open.closeQuiet(quiet)
+		busy, dismissed := s.open.closeQuiet(quiet)
 		took := time.Since(start)
 		if busy > 0 && took >= s.grace {
 			return errorWithHint(fmt.Errorf("serve: requests took longer than the grace period of %s and were cut off", shortDuration(s.grace)), "give them longer with --grace")
 		}
-		if busy == 0 && (leaving == 0 || took >= s.grace) {
+		if busy == 0 && time.Since(dismissed) >= min(stopLinger, s.grace/8) {
 			s.log.Info("stopped")
 			return nil
 		}
