@@ -262,7 +262,7 @@ func listen(address string) (net.Listener, error) {
 		return nil, usageWithHint(fmt.Errorf("--http: %w", err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 	}
 	plain := net.ListenConfig{KeepAlive: -1} // timeouts end dead connections, at less cost for each
-	plain.SetMultipathTCP(false) // Linux cannot refuse handshakes on its sockets
+	plain.SetMultipathTCP(false)             // Linux cannot refuse handshakes on its sockets
 	listener, err := plain.Listen(context.Background(), "tcp", address)
 	switch {
 	case err == nil:
