@@ -16,6 +16,9 @@ type outcome struct {
 	key    tally // of the current key
 	denied []keyTally
 
+	first  int64 // the time of the earliest event
+	series Series
+
 	minutes map[int64]*tally
 	minute  *tally // the last minute used, which begins at start
 	start   int64
@@ -34,7 +37,9 @@ type minuteTally struct {
 	tally
 }
 
-func newOutcome() *outcome { return &outcome{minutes: map[int64]*tally{}} }
+func newOutcome(first, last int64) *outcome {
+	return &outcome{first: first, series: newSeries(time.Duration(last-first) + 1), minutes: map[int64]*tally{}}
+}
 
 func (t *tally) count(allowed bool) {
 	if allowed {
@@ -47,6 +52,10 @@ func (t *tally) count(allowed bool) {
 func (o *outcome) count(now int64, d weir.Decision) {
 	o.key.count(d.Allowed)
 	o.minuteOf(now).count(d.Allowed)
+	o.series.offer(now-o.first, 1)
+	if d.Allowed {
+		o.series.admit(now-o.first, 1)
+	}
 	if d.Delay > 0 {
 		o.delayed++
 	}
@@ -86,6 +95,7 @@ func (o *outcome) report(limit string, keys []string, top int) LimitReport {
 		KeysDenied:   len(o.denied),
 		WorstKeys:    o.worstKeys(keys, top),
 		WorstMinutes: o.worstMinutes(top),
+		Series:       o.series,
 	}
 }
 

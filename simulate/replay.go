@@ -52,25 +52,30 @@ func (t *Traffic) Replay(candidates []Candidate, options Options) (Report, error
 	t.events.group(len(t.keys))
 	progress := progress{tell: options.Progress, of: int64(t.events.count) * int64(len(candidates))}
 	report := t.report()
+	var outcomes []*outcome
 	for _, c := range candidates {
-		outcome, err := t.decide(c, &progress)
+		outcome, err := t.decide(c, report.First.UnixNano(), report.Last.UnixNano(), &progress)
 		if err != nil {
 			return Report{}, fmt.Errorf("simulate: replay %q: %w", c.Text, err)
 		}
+		outcomes = append(outcomes, outcome)
 		report.Limits = append(report.Limits, outcome.report(c.Text, t.keys, options.Top))
+	}
+	if len(outcomes) == 2 {
+		report.Difference = difference(outcomes[0], outcomes[1], t.keys, options.Top)
 	}
 	return report, nil
 }
 
 // decide replays one candidate key by key, each key in order of time. Keys do not influence each other, so the
 // answers equal those of a replay in order of time. This order needs the state of only one key at a time.
-func (t *Traffic) decide(c Candidate, progress *progress) (*outcome, error) {
+func (t *Traffic) decide(c Candidate, first, last int64, progress *progress) (*outcome, error) {
 	var now int64
 	decider, err := c.decider(&now)
 	if err != nil {
 		return nil, err
 	}
-	outcome := newOutcome()
+	outcome := newOutcome(first, last)
 	for id, key := range t.keys {
 		events := t.events.of(id)
 		now = events[0]

@@ -16,6 +16,8 @@ type Report struct {
 	First    time.Time     `json:"-"`    // the earliest event; zero without events
 	Last     time.Time     `json:"-"`    // the latest event
 	Limits   []LimitReport `json:"limits"`
+	// Difference compares the first two limits, if there are exactly two.
+	Difference *Difference `json:"difference,omitempty"`
 }
 
 // LimitReport is the result of one candidate.
@@ -27,6 +29,7 @@ type LimitReport struct {
 	KeysDenied   int            `json:"keys_denied"`       // keys that were denied at least once
 	WorstKeys    []KeyReport    `json:"worst_keys"`        // the most denied first; empty without denials
 	WorstMinutes []MinuteReport `json:"worst_minutes"`     // the most denied first; empty without denials
+	Series       Series         `json:"-"`                 // requests over time, from the first event
 }
 
 // KeyReport is the result for one key under one candidate. A key that is not UTF-8 is quoted.

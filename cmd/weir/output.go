@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -23,4 +24,19 @@ func isNull(stream *os.File) bool {
 	}
 	null, err := os.Stat(os.DevNull)
 	return err == nil && os.SameFile(info, null)
+}
+
+// writeResult writes a value as JSON, or else the table.
+func writeResult(command string, out io.Writer, format string, value any, table func() string) (err error) {
+	if format == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(value)
+	} else {
+		_, err = io.WriteString(out, table())
+	}
+	if err != nil {
+		return errorWithHint(fmt.Errorf("%s: standard output: %w", command, err), "is the disk full, or the reader of the pipe gone?")
+	}
+	return nil
 }

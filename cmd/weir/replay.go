@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,20 +19,30 @@ var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user
 
 // replayOptions are the flags of weir replay.
 type replayOptions struct {
-	keys   []string
-	limits []string
-	format string
-	top    int
+	keys    []string
+	cost    string
+	limits  []string
+	suggest string
+	target  simulate.Target
+	plot    *plotFlag
+	format  string
+	top     int
 }
 
 func replayCommand() *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use:   "replay --limit LIMIT [FILE...]",
-		Short: "Show what limits would have done to an access log",
+		Use:   "replay {--limit LIMIT | --suggest TARGET} [FILE...]",
+		Short: "Show what limits would have done to an access log, or suggest limits",
 		Long: `Replay reads access logs and reports what each limit would have admitted and
 denied: in total, for the worst keys and in the worst minutes. It takes the time
-from the log and decides as the daemon does.
+from the log and decides as the daemon does. Of two limits it also shows which
+keys would notice the change from the first to the second.
+
+With --suggest it searches the log for token buckets that just meet a TARGET:
+  refuse 0.1%    refuse no more than this share of the requests
+  spare 99%      refuse no client below this percentile of clients by requests
+  protect 200/s  admit no more than this within a second, of all clients together
 
 A FILE is in the combined or common format, or holds JSON lines, as plain text
 or gzip. Without a FILE, or with '-', replay reads standard input. Several files
@@ -47,6 +56,8 @@ or key as unparsed, and shows the first of them.`,
   weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
   weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
   weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
+  weir replay --suggest 'refuse 0.1%' --plot tradeoff.svg access.log
+  weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl
   zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return o.run(files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -55,6 +66,11 @@ or key as unparsed, and shows the first of them.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "limit each value of `FIELD` separately, or of several: --key ip,path; may be repeated")
 	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several joined with 'and'; repeat the flag to compare")
+	flags.StringVar(&o.suggest, "suggest", "", "suggest limits for this `TARGET` instead of trying one")
+	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
+	o.plot = plotFlagOf(cmd, plotAuto, "what is admitted over time, or the trade-off of suggestions,")
+	offer(cmd, "suggest", targetForms...)
+	offer(cmd, "cost", "cost")
 	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
 	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	offer(cmd, "key", logFields...)
@@ -76,6 +92,9 @@ func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) e
 		files = []string{"-"}
 	}
 	traffic := simulate.NewTraffic(key)
+	if o.cost != "" {
+		traffic.CostFrom(o.cost)
+	}
 	progress := newProgress(errs)
 	defer progress.stop()
 	for _, name := range files {
@@ -87,9 +106,14 @@ func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) e
 	if err != nil {
 		return errorWithHint(err, "this is a bug in weir: please report it with the limit text")
 	}
-	progress.stop()
-	if err := o.print(out, key, report); err != nil {
-		return errorWithHint(fmt.Errorf("replay: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
+	if o.suggest != "" {
+		err = o.writeSuggestions(traffic, key, out, progress)
+	} else {
+		progress.stop()
+		err = o.print(out, key, files, report)
+	}
+	if err != nil {
+		return err
 	}
 	return printUnparsed(errs, traffic, report)
 }
@@ -101,12 +125,21 @@ func (o *replayOptions) parse() (simulate.Key, []simulate.Candidate, error) {
 	switch {
 	case err != nil:
 		return key, nil, usageWithHint(errors.New("--"+inner(err)), fields)
+	case len(o.limits) > 0 && o.suggest != "":
+		return key, nil, usageWithHint(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1%' access.log; then try a suggestion with --limit")
+	case o.suggest != "":
+		if err := o.parseTarget(); err != nil {
+			return key, nil, err
+		}
 	case len(o.limits) == 0:
 		return key, nil, usageWithHint(errors.New("replay: no --limit to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
 	case o.format != "table" && o.format != "json":
 		return key, nil, usageWithHint(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
 	case o.top < 0:
 		return key, nil, usageWithHint(fmt.Errorf("--top: %d is below 0", o.top), "0 shows no worst keys and minutes")
+	}
+	if err := o.plot.check(); err != nil {
+		return key, nil, err
 	}
 	candidates := make([]simulate.Candidate, len(o.limits))
 	for i, text := range o.limits {
@@ -151,14 +184,19 @@ func explainLog(command string, err error) error {
 // inner returns the message without the prefix of the package.
 func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }
 
-func (o *replayOptions) print(out io.Writer, key simulate.Key, report simulate.Report) error {
-	if o.format == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(report)
+func (o *replayOptions) print(out io.Writer, key simulate.Key, files []string, report simulate.Report) error {
+	drawn := replayPicture(files, report)
+	if report.Keys > 0 {
+		if err := o.plot.file(drawn); err != nil {
+			return err
+		}
 	}
-	_, err := io.WriteString(out, replayTable(key, report))
-	return err
+	return writeResult("replay", out, o.format, report, func() string {
+		if report.Keys == 0 {
+			return replayTable(key, report)
+		}
+		return replayTable(key, report) + o.plot.text(out, drawn)
+	})
 }
 
 // printUnparsed shows the first rejected lines. It returns an error if no line counts, since then the log or the key

@@ -22,6 +22,7 @@ func replayTable(key simulate.Key, report simulate.Report) string {
 		writeReasons(&b, report)
 	}
 	writeLimits(&b, report)
+	writeDifference(&b, report)
 	for _, l := range report.Limits {
 		writeWorst(&b, l)
 	}
@@ -51,6 +52,24 @@ func writeLimits(b *strings.Builder, report simulate.Report) {
 		}
 	}
 	writeRows(b, "", rows)
+}
+
+// writeDifference shows which keys would notice the change from the first of two limits to the second.
+func writeDifference(b *strings.Builder, report simulate.Report) {
+	d := report.Difference
+	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nfrom the first limit to the second: %s denied no longer, %s denied newly, %s by both\n",
+		plural(int64(d.OnlyFirst), "key"), thousands(int64(d.OnlySecond)), thousands(int64(d.Both)))
+	if len(d.Keys) == 0 {
+		return
+	}
+	rows := [][]string{{"keys that notice", "requests", "denied", "then"}}
+	for _, k := range d.Keys {
+		rows = append(rows, []string{shorten(printable(k.Key)), thousands(k.Requests), thousands(k.First), thousands(k.Second)})
+	}
+	writeRows(b, "  ", rows)
 }
 
 func writeWorst(b *strings.Builder, l simulate.LimitReport) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -129,22 +128,7 @@ func (o *simulateOptions) run(args []string, in io.Reader, out, errs io.Writer) 
 	if err != nil {
 		return errorWithHint(errors.New("simulate: "+inner(err)), "this is a bug in weir: please report it")
 	}
-	return writeSimulation(out, o.format, c.reports, c.table)
-}
-
-// writeSimulation writes a value as JSON, or else the table.
-func writeSimulation(out io.Writer, format string, value any, table func() string) (err error) {
-	if format == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		err = encoder.Encode(value)
-	} else {
-		_, err = io.WriteString(out, table())
-	}
-	if err != nil {
-		return errorWithHint(fmt.Errorf("simulate: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
-	}
-	return nil
+	return writeResult("simulate", out, o.format, c.reports, c.table)
 }
 
 // classic is a run of the classic driver.

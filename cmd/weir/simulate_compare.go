@@ -61,7 +61,7 @@ func (o *simulateOptions) compare(in io.Reader, out, errs io.Writer) error {
 	if err := o.plot.file(drawn); err != nil {
 		return err
 	}
-	return writeSimulation(out, o.format, c, func() string { return comparisonTable(c, o.scenario) + o.plot.text(out, drawn) })
+	return writeResult("simulate", out, o.format, c, func() string { return comparisonTable(c, o.scenario) + o.plot.text(out, drawn) })
 }
 
 // candidates parses the limits. With a server, the first row shows its latency without a limit.

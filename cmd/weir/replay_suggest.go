@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/picture"
+	"github.com/weirflow/weir/simulate"
+)
+
+// targetForms are an example of each target.
+var targetForms = []string{"refuse 0.1%", "spare 99%", "protect 200/s"}
+
+// parseTarget reads the target of --suggest.
+func (o *replayOptions) parseTarget() error {
+	target, err := simulate.ParseTarget(o.suggest)
+	if err != nil {
+		return limitTextError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
+	}
+	o.target = target
+	return nil
+}
+
+// writeSuggestions searches the traffic and writes what it finds.
+func (o *replayOptions) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, out io.Writer, progress *progress) error {
+	found, err := traffic.Suggest(o.target, progress.stage("searching"))
+	progress.stop()
+	if err != nil {
+		return errorWithHint(errors.New("replay: "+inner(err)), "this is a bug in weir: please report it with the target")
+	}
+	drawn := o.suggestionPicture(found)
+	if len(found.Curves) > 0 {
+		if err := o.plot.file(drawn); err != nil {
+			return err
+		}
+	}
+	text := func() string {
+		if len(found.Curves) == 0 {
+			return suggestionTable(o.target, key, found)
+		}
+		return suggestionTable(o.target, key, found) + o.plot.text(out, drawn)
+	}
+	return writeResult("replay", out, o.format, found, text)
+}
+
+// suggestionTable returns the suggestions for people.
+func suggestionTable(target simulate.Target, key simulate.Key, found simulate.Suggestions) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, %s by %s, up to %s within a second of the clock\ntarget: %s\n\n", plural(found.Requests, "request"),
+		plural(int64(found.Keys), "key"), printable(key.String()), thousands(found.Peak), target.Meaning())
+	if len(found.Limits) == 0 {
+		b.WriteString("No limit for each key meets the target: too many keys ask at once. Protect the capacity with one limit for all.\n")
+		return b.String()
+	}
+	rows := [][]string{{"limit", "refused", "share", "keys refused", "peak", "one key in 1s", "in 1m", "in 1h"}}
+	for _, s := range found.Limits {
+		rows = append(rows, []string{s.Limit, thousands(s.Refused), percent(s.Refused, found.Requests), thousands(int64(s.KeysRefused)), thousands(s.Peak),
+			thousands(s.In1s), thousands(s.In1m), thousands(s.In1h)})
+	}
+	writeRows(&b, "", rows)
+	b.WriteString("\nEach limit just meets the target at its rate. A lower rate gives a key less in the long run, and more at once.\n" +
+		"peak: the most admitted within a second, of all keys. one key: the most that it may take in any such time.\n")
+	return b.String()
+}
+
+// suggestionPicture shows what a larger burst buys at each rate, and the target.
+func (o *replayOptions) suggestionPicture(found simulate.Suggestions) picture.Chart {
+	c := picture.Chart{Title: "token buckets for each key: " + o.target.Meaning(), X: "burst", LogX: true}
+	value := o.suggestionAxis(&c, found)
+	for _, curve := range found.Curves {
+		line := picture.Line{Name: curve.Rate}
+		for _, p := range curve.Points {
+			line.Points = append(line.Points, picture.Point{X: float64(p.Burst), Y: value(p)})
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	chosen := picture.Line{Name: "suggested", Dots: true}
+	for _, s := range found.Limits {
+		chosen.Points = append(chosen.Points, picture.Point{X: float64(s.Burst), Y: value(s.TradeOff)})
+	}
+	if len(chosen.Points) > 0 {
+		c.Lines = append(c.Lines, chosen)
+	}
+	return c
+}
+
+// suggestionAxis sets the quantity that the target bounds.
+func (o *replayOptions) suggestionAxis(c *picture.Chart, found simulate.Suggestions) func(simulate.TradeOff) float64 {
+	kind, value, _ := strings.Cut(strings.TrimSpace(o.suggest), " ")
+	number := func(text string) (n float64) {
+		_, _ = fmt.Sscanf(strings.TrimSpace(text), "%g", &n)
+		return n
+	}
+	switch kind {
+	case "refuse":
+		c.Y, c.LogY = "refused requests, %", true
+		c.Marks = []picture.Mark{{Name: "target", At: number(value), Across: true}}
+		return func(t simulate.TradeOff) float64 { return share(t.Refused, found.Requests) }
+	case "spare":
+		c.Y, c.LogY = "refused keys, %", true
+		c.Marks = []picture.Mark{{Name: "the keys above the percentile", At: max(100-number(value), 1e-3), Across: true}}
+		return func(t simulate.TradeOff) float64 { return share(int64(t.KeysRefused), int64(found.Keys)) }
+	}
+	c.Y = "most admitted within a second"
+	c.Marks = []picture.Mark{{Name: "target", At: float64(o.target.PerSecond()), Across: true}}
+	return func(t simulate.TradeOff) float64 { return float64(t.Peak) }
+}
+
+// share returns a percentage for a logarithmic axis: none is drawn as half of one.
+func share(part, whole int64) float64 { return 100 * max(float64(part), 0.5) / float64(whole) }

@@ -1,0 +1,266 @@
+package simulate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir"
+)
+
+func mustTarget(t *testing.T, text string) Target {
+	t.Helper()
+	target, err := ParseTarget(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// skewedLog has keys of very different size over some hours, in no order.
+func skewedLog(t *testing.T, lines int) *Traffic {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 9))
+	zipf := rand.NewZipf(random, 1.2, 3, 200)
+	var log bytes.Buffer
+	for range lines {
+		second := random.IntN(4 * 3600)
+		if random.IntN(3) == 0 {
+			second = 3600*random.IntN(4) + random.IntN(20) // bursts
+		}
+		fmt.Fprintf(&log, `{"ts":%d,"ip":"%d"}`+"\n", 1_500_000_000+second, zipf.Uint64())
+	}
+	traffic := NewTraffic(mustKey(t, "ip"))
+	if err := traffic.ReadLog("log", &log); err != nil {
+		t.Fatal(err)
+	}
+	return traffic
+}
+
+func realTraffic(t testing.TB) *Traffic {
+	t.Helper()
+	file, err := os.Open("testdata/access.log.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	key, err := ParseKey("ip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic := NewTraffic(key)
+	if err := traffic.ReadLog("access.log.gz", file); err != nil {
+		t.Fatal(err)
+	}
+	return traffic
+}
+
+// measured replays a token bucket in the usual way, and counts what a suggestion claims.
+func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys int, peak int64, refusedOf map[string]int64) {
+	t.Helper()
+	c, err := ParseCandidate(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := traffic.Replay([]Candidate{c}, Options{Top: 1 << 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedOf = map[string]int64{}
+	for _, k := range report.Limits[0].WorstKeys {
+		refusedOf[k.Key] = k.Denied
+	}
+	admitted := seconds{}
+	var now int64
+	begin, err := c.decider(&now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, key := range traffic.keys {
+		now = traffic.events.of(id)[0]
+		take, err := begin(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, now = range traffic.events.of(id) {
+			if d, err := take(1); err == nil && d.Allowed {
+				admitted.add(now, 1)
+			}
+		}
+	}
+	return report.Limits[0].Denied, report.Limits[0].KeysDenied, admitted.most(), refusedOf
+}
+
+// Every suggestion keeps its target and says what a replay finds. A burst smaller by one, or for a capacity larger by
+// one, misses the target.
+func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
+	for name, traffic := range map[string]*Traffic{"made up": skewedLog(t, 6000), "real": realTraffic(t)} {
+		traffic.events.group(len(traffic.keys))
+		requests := float64(traffic.events.count)
+		all := newSearch(traffic, Target{})
+		sorted, capacity := all.totals, all.peak*3/4
+		for _, test := range []struct {
+			target string
+			meets  func(refused int64, peak int64, of map[string]int64) bool
+			next   int64
+		}{
+			{"refuse 0.1%", func(refused, _ int64, _ map[string]int64) bool { return float64(refused) <= 0.001*requests }, -1},
+			{"refuse 5%", func(refused, _ int64, _ map[string]int64) bool { return float64(refused) <= 0.05*requests }, -1},
+			{"spare 99%", func(_, _ int64, of map[string]int64) bool {
+				for id, key := range traffic.keys {
+					below := 0
+					for _, total := range sorted {
+						if total < sorted[id] {
+							below++
+						}
+					}
+					if float64(below) < 0.99*float64(len(sorted)) && of[key] > 0 {
+						return false
+					}
+				}
+				return true
+			}, -1},
+			{fmt.Sprintf("protect %d/s", capacity), func(_, peak int64, _ map[string]int64) bool { return peak <= capacity }, 1},
+		} {
+			got, err := traffic.Suggest(mustTarget(t, test.target), nil)
+			if err != nil || len(got.Limits) == 0 {
+				t.Fatalf("%s, %s: %d suggestions, %v", name, test.target, len(got.Limits), err)
+			}
+			for _, s := range got.Limits {
+				refused, keys, peak, of := measured(t, traffic, s.Limit)
+				if refused != s.Refused || keys != s.KeysRefused || peak != s.Peak {
+					t.Errorf("%s, %s: %s claims %+v, and a replay finds %d refused of %d keys, peak %d", name, test.target, s.Limit, s, refused, keys, peak)
+				}
+				if !test.meets(refused, peak, of) {
+					t.Errorf("%s, %s: %s misses the target: %+v", name, test.target, s.Limit, s)
+				}
+				limit, err := weir.ParseLimit(s.Limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				other := limit.(weir.TokenBucket)
+				if other.Burst = s.Burst + test.next; other.Burst < 1 || s.Refused == 0 && test.next > 0 {
+					continue
+				}
+				if refused, _, peak, of := measured(t, traffic, other.String()); test.meets(refused, peak, of) {
+					t.Errorf("%s, %s: %s meets the target too, so %s is not the nearest", name, test.target, other, s.Limit)
+				}
+			}
+			again, err := traffic.Suggest(mustTarget(t, test.target), nil)
+			if err != nil || !reflect.DeepEqual(got, again) {
+				t.Errorf("%s, %s: two searches differ", name, test.target)
+			}
+		}
+	}
+}
+
+func TestNoSuggestionBeatsAnother(t *testing.T) {
+	got, err := realTraffic(t).Suggest(mustTarget(t, "refuse 0.1%"), nil)
+	if err != nil || len(got.Limits) < 3 {
+		t.Fatalf("%d suggestions, %v, want several", len(got.Limits), err)
+	}
+	for _, a := range got.Limits {
+		for _, b := range got.Limits {
+			if a.beats(b) {
+				t.Errorf("%s beats %s", a.Limit, b.Limit)
+			}
+		}
+	}
+	for _, curve := range got.Curves {
+		for i := range curve.Points[1:] {
+			if curve.Points[i+1].Refused > curve.Points[i].Refused {
+				t.Errorf("%s: a larger burst refuses more: %+v", curve.Rate, curve.Points)
+			}
+		}
+	}
+}
+
+func TestTargetsThatNeedNoLimitOrNone(t *testing.T) {
+	traffic := skewedLog(t, 500)
+	got, err := traffic.Suggest(mustTarget(t, "protect 1/m"), nil)
+	if err != nil || len(got.Limits) != 0 {
+		t.Errorf("%+v, %v: a limit for each key cannot protect 1/m", got.Limits, err)
+	}
+	empty := NewTraffic(mustKey(t, "ip"))
+	if got, err := empty.Suggest(mustTarget(t, "refuse 1%"), nil); err != nil || len(got.Limits) != 0 {
+		t.Errorf("an empty log: %+v, %v, want no suggestion", got, err)
+	}
+	one := NewTraffic(mustKey(t, "ip"))
+	if err := one.ReadLog("log", strings.NewReader(`{"ts":1,"ip":"a"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"refuse 1%", "spare 99%", "protect 5/s"} {
+		if got, err := one.Suggest(mustTarget(t, target), nil); err != nil || len(got.Limits) != 1 || got.Limits[0].Burst != 1 {
+			t.Errorf("%s of one request: %+v, %v, want a burst of 1", target, got.Limits, err)
+		}
+	}
+}
+
+func TestBadTargetsPointAtTheWord(t *testing.T) {
+	for text, at := range map[string]int{"": 0, "refuze 1%": 0, "refuse": 6, "refuse 1": 7, "refuse 101%": 7, "spare 99% of": 10, "protect 99%": 8, "protect 0/s": 8} {
+		_, err := ParseTarget(text)
+		if syntax, ok := errors.AsType[*weir.SyntaxError](err); !ok || syntax.Offset != at {
+			t.Errorf("%q: %v, want an error at %d", text, err, at)
+		}
+	}
+}
+
+// A limiter that is reset decides on the next key as a new one does, although the time jumps back.
+func TestATrialBeginsAnewForEachKey(t *testing.T) {
+	traffic := skewedLog(t, 2000)
+	traffic.events.group(len(traffic.keys))
+	limit := weir.TokenBucket{Rate: weir.PerMinute(2), Burst: 3}
+	try, err := newTrial(traffic, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range traffic.keys {
+		fresh, err := newTrial(traffic, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []bool
+		fresh.key(key, func(allowed bool, _, _ int64) bool { want = append(want, allowed); return true })
+		at := 0
+		try.key(key, func(allowed bool, _, _ int64) bool {
+			if allowed != want[at] {
+				t.Fatalf("key %d, event %d: %v, want %v", key, at, allowed, want[at])
+			}
+			at++
+			return true
+		})
+	}
+}
+
+// BenchmarkSuggest searches a million events of 10,000 keys.
+func BenchmarkSuggest(b *testing.B) {
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 10, 9999)
+	var log bytes.Buffer
+	for n := range 1_000_000 {
+		fmt.Fprintf(&log, `{"ts":%d,"ip":"%d"}`+"\n", 1_500_000_000+n/100+random.IntN(60), zipf.Uint64())
+	}
+	key, err := ParseKey("ip")
+	if err != nil {
+		b.Fatal(err)
+	}
+	traffic := NewTraffic(key)
+	if err := traffic.ReadLog("log", &log); err != nil {
+		b.Fatal(err)
+	}
+	target, err := ParseTarget("refuse 0.1%")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if got, err := traffic.Suggest(target, nil); err != nil || len(got.Limits) == 0 {
+			b.Fatalf("%+v, %v", got, err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*1e6/b.Elapsed().Seconds(), "lines/s")
+}
