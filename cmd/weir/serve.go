@@ -34,6 +34,7 @@ type serveOptions struct {
 	drain       time.Duration
 	grace       time.Duration
 	state       stateFile
+	record      recordOptions
 	gateway     gatewayOptions
 }
 
@@ -68,6 +69,8 @@ The --check flags configure it; docs/gateways.md has whole configurations.
 With --engine, serve waits up to --engine-wait at the start for a Redis that is
 absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
 
+With --record, serve writes each take and check to a file that weir replay reads.
+
 With --state, the state outlives the daemon. Serve loads it from the file at the
 start, if the file exists, and continues as if it had been running meanwhile. It
 saves the state at the stop, every --state-every, and on SIGUSR1 or SIGHUP. A
@@ -81,6 +84,7 @@ daemon that is killed loses the decisions after the last save.`,
   weir serve --host limits.example.org
   weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
   weir serve --state weir.state --state-every 10s
+  weir serve --record record.jsonl --record-share 10% --record-hash
   weir serve --engine redis://127.0.0.1:6379
   weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`,
 		Args:              cobra.NoArgs,
@@ -119,6 +123,7 @@ daemon that is killed loses the decisions after the last save.`,
 	offer(cmd, "http", "127.0.0.1:8080")
 	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	offer(cmd, "host")
+	o.record.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("rule", completeRule)
 	return cmd
 }
@@ -150,7 +155,7 @@ func (o *serveOptions) check(isSet func(flag string) bool) error {
 	case o.state.path == "" && isSet("state-every"):
 		return wrong("name the file: --state weir.state", "--state-every without --state")
 	}
-	return nil
+	return o.record.check(isSet)
 }
 
 // run serves until the context ends.
@@ -193,13 +198,18 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 	if err := o.state.save(engine.memory); err != nil { // fails now rather than hours later
 		return err
 	}
+	recorded, stop, err := o.record.begin(log)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	warnOfStrangers(log, listener.Addr())
 	asked := o.state.saveSignals() // before the announcement names this process
 	if err := announce(out, log, listener.Addr(), rules); err != nil {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{
-		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason, Check: check}),
+		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason, Check: check, Asked: recorded}),
 		log:   log,
 		open:  connections{most: o.connections},
 		drain: o.drain,

@@ -26,6 +26,8 @@ type Options struct {
 	Serves func(host string) bool
 	// Reason describes an error of the engine without the addresses in its text. Default: no description.
 	Reason func(error) string
+	// Asked, if not nil, learns of each take and check that was decided. It must not keep the requests or block.
+	Asked func(requests []weir.Request, allowed bool)
 	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
 	// Check configures /v1/check.
@@ -40,6 +42,7 @@ type API struct {
 	checks   *checks
 	log      *slog.Logger
 	serves   func(host string) bool
+	asked    func(requests []weir.Request, allowed bool)
 	patience time.Duration
 	phase    atomic.Int32
 	bodies   bodyBudget
@@ -64,6 +67,7 @@ func New(o Options) *API {
 		serves:   o.Serves,
 		patience: o.Patience,
 		reason:   o.Reason,
+		asked:    o.Asked,
 		origin:   http.NewCrossOriginProtection(),
 	}
 	for _, r := range o.Rules {
@@ -88,10 +92,13 @@ var (
 	getOrPost = []string{http.MethodGet, http.MethodPost}
 )
 
-const peekPath = "/v1/peek" // the only path that never counts a cost
+const (
+	takePath = "/v1/take"
+	peekPath = "/v1/peek" // the only path that never counts a cost
+)
 
 var routes = map[string]route{
-	"/v1/take":      {posts, decideWith(weir.Engine.Take, false)},
+	takePath:        {posts, decideWith(weir.Engine.Take, false)},
 	peekPath:        {posts, decideWith(weir.Engine.Peek, false)},
 	"/v1/record":    {posts, decideWith(weir.Engine.Record, true)},
 	"/v1/reset":     {posts, (*API).reset},
@@ -160,6 +167,9 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 			return
 		}
 		a.health.succeeded()
+		if a.asked != nil && r.URL.Path == takePath {
+			a.asked(c.requests, d.Allowed)
+		}
 		c.answer = appendDecision(c.answer, d, a.leases.shortest(c.requests))
 		writeJSON(w, c.answer)
 	}

@@ -100,9 +100,13 @@ func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Re
 	f.Write(w, r)
 }
 
-func (a *API) observeCheck(_ *http.Request, _ weir.Decision, err error) {
-	if err == nil {
-		a.health.succeeded()
+func (a *API) observeCheck(r *http.Request, d weir.Decision, err error) {
+	if err != nil {
+		return
+	}
+	a.health.succeeded()
+	if c := checkedOf(r); a.asked != nil {
+		a.asked([]weir.Request{a.rules[c.rule].For(c.key, c.cost)}, d.Allowed)
 	}
 }
 
