@@ -130,7 +130,8 @@ func (k *kind) problems(texts []string) (problems []string) {
 		seen["delays"][algorithm.Delays(a)] = true
 		seen["leases"][algorithm.Leases(a)] = true
 		seen["alone"][a.Solitary()] = true
-		seen["oneSubject"][algorithm.Starts(a)] = true
+		_, changesWhileIdle := a.(interface{ Start(now int64) algorithm.State })
+		seen["oneSubject"][changesWhileIdle] = true
 	}
 	for field, said := range map[string]trait{"plans": k.plans, "delays": k.delays, "leases": k.leases, "alone": k.alone, "oneSubject": k.oneSubject} {
 		values := seen[field]

@@ -52,16 +52,6 @@ func Files(t testing.TB) []File {
 	return files
 }
 
-// Scenarios returns the scenarios of all files, without the dialects.
-func Scenarios(t testing.TB) []Scenario {
-	t.Helper()
-	var all []Scenario
-	for _, f := range Files(t) {
-		all = append(all, f.Scenarios...)
-	}
-	return all
-}
-
 func readFiles(folder fs.FS) ([]File, error) {
 	names, err := fs.Glob(folder, "*.jsonl")
 	if err != nil {

@@ -136,12 +136,6 @@ func Start(a Algorithm, now int64) State {
 	return a.Fresh()
 }
 
-// Starts reports whether idleness changes the limit's state.
-func Starts(a Algorithm) bool {
-	_, ok := a.(starter)
-	return ok
-}
-
 // Endless reports whether units are held until they are released, without expiry.
 func Endless(a Algorithm) bool {
 	e, ok := a.(interface{ Endless() bool })
