@@ -16,7 +16,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-func recorderOf(t *testing.T, o recordOptions, log *bytes.Buffer) *recorder {
+func recorderOf(t *testing.T, o recordOptions, log *lockedText) *recorder {
 	t.Helper()
 	if o.path == "" {
 		o.path = filepath.Join(t.TempDir(), "record.jsonl")
@@ -30,6 +30,24 @@ func recorderOf(t *testing.T, o recordOptions, log *bytes.Buffer) *recorder {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// lockedText is a log that a test reads while the recorder writes.
+type lockedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func linesOf(t *testing.T, path string) int {
@@ -52,7 +70,7 @@ func rule(t *testing.T) *weir.Rule {
 
 // Every key is recorded whole or not at all, and about the given share of them.
 func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
-	var log bytes.Buffer
+	var log lockedText
 	r := recorderOf(t, recordOptions{share: "25%"}, &log)
 	for range 3 {
 		for key := range 2000 {
@@ -81,7 +99,7 @@ func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
 }
 
 func TestARecordRotates(t *testing.T) {
-	var log bytes.Buffer
+	var log lockedText
 	r := recorderOf(t, recordOptions{size: 1, files: 2}, &log)
 	long := strings.Repeat("k", 4000)
 	const calls = 1200 // 4.9 MB: four full files, of which two are kept
@@ -122,7 +140,7 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		var log bytes.Buffer
+		var log lockedText
 		r := recorderOf(t, recordOptions{path: path}, &log)
 		_ = r.file.Close() // now every flush fails
 		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
@@ -155,7 +173,7 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 }
 
 func TestARecorderStopsWhileCallsGoOn(t *testing.T) {
-	var log bytes.Buffer
+	var log lockedText
 	r := recorderOf(t, recordOptions{}, &log)
 	q := []weir.Request{rule(t).For("alice", 1)}
 	var calls sync.WaitGroup
