@@ -196,11 +196,13 @@ func (c *committer) next() []*submission {
 		return nil
 	}
 	batch := make([]*submission, 0, min(c.queue.decisions, c.most))
-	size, parts := 0, 0
+	size, work := 0, workload{}
 	for s := c.queue.first; s != nil; s = c.queue.first {
 		size += len(s.decisions)
-		parts += s.parts()
-		if len(batch) > 0 && (size > c.most || parts > mostParts) {
+		for i := range s.decisions {
+			work.add(&s.decisions[i])
+		}
+		if len(batch) > 0 && (size > c.most || work.total > mostWork) {
 			break
 		}
 		c.queue.remove(s)
@@ -209,17 +211,7 @@ func (c *committer) next() []*submission {
 	return batch
 }
 
-// mostParts bounds the parts of a call, except for a single submission with more.
-const mostParts = 1024
-
 func (s *submission) lane() int { return s.decisions[0].parts[0].lane }
-
-func (s *submission) parts() (n int) {
-	for i := range s.decisions {
-		n += len(s.decisions[i].parts)
-	}
-	return n
-}
 
 // deliver gives the answer to the caller and reports whether the caller was still waiting.
 func (s *submission) deliver() bool {

@@ -128,10 +128,10 @@ func silent(err error) bool { return err != nil && failure(err).Reason == Lost }
 
 // batchOf returns how many of the decisions fit in one call.
 func batchOf(decisions []decision, most int) int {
-	parts := 0
+	work := workload{}
 	for n := range decisions {
-		parts += len(decisions[n].parts)
-		if n == most || n > 0 && parts > mostParts {
+		work.add(&decisions[n])
+		if n == most || n > 0 && work.total > mostWork {
 			return n
 		}
 	}

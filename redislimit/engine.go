@@ -12,6 +12,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -177,7 +178,7 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 	s := e.submission()
 	parts, at, err := e.parts(s.few[:0], requests)
 	if err == nil {
-		err = checkLeases(o, parts, requests)
+		err = cmp.Or(checkLeases(o, parts, requests), tooMuch(o, parts))
 	}
 	if err != nil {
 		return 0, weir.Decision{}, err

@@ -235,7 +235,7 @@ func TestCheckRefusesWhatRedisDoesNotHoldExactly(t *testing.T) {
 		{weir.SlidingLog{Rate: weir.PerDay(5), Gap: 1}, "gap"},
 		{weir.RateGate{Rate: weir.PerDay(redislimit.MaxLog + 1)}, "rate"},
 		{weir.Cycle{Rate: weir.PerDay(5), Origin: 1}, "origin"},
-		{weir.Concurrency{Slots: redislimit.MaxLog + 1}, "slots"},
+		{weir.Concurrency{Slots: redislimit.MaxSlots + 1}, "slots"},
 		{weir.Concurrency{Slots: 5, Lease: 1}, "lease"},
 	} {
 		rule := newRule(t, "r", tt.limit)

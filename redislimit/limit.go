@@ -20,9 +20,11 @@ import (
 const (
 	// MaxCount is the largest count, burst, queue or number of slots.
 	MaxCount = 1_000_000_000
-	// MaxLog is the largest count of a SlidingLog or a RateGate, and the largest number of slots of a Concurrency.
-	// Their states grow with it, and every decision reads the state. docs/redis.md gives the sizes.
-	MaxLog = 1 << 20
+	// MaxLog is the largest count of a SlidingLog or a RateGate. Their states grow with it, and no call of the script may
+	// delay the server's other callers for long. docs/redis.md gives the sizes and times.
+	MaxLog = 1 << 15
+	// MaxSlots is the largest number of slots of a Concurrency, for the same reason.
+	MaxSlots = 1 << 12
 	// MaxFill is the longest time that a bucket may take to fill, or a queue to drain. A larger debt is cut to it.
 	MaxFill = mostAhead * time.Microsecond
 	// Tick is the unit of time: periods, gaps, leases and origins are whole ticks.
@@ -64,6 +66,7 @@ type limit struct {
 	identity string // of a state of fixed size in its value
 	state    string // the name of a key's value
 	denied   bool   // a refusal may be written
+	weight   int    // see work
 
 	leaseless bool // slots with DefaultLease
 
@@ -99,10 +102,13 @@ func compile(r *weir.Rule) *compiled {
 		} else {
 			made.name(states[i])
 		}
+		made.weight = made.work()
 		c.limits = append(c.limits, made)
 		problems = append(problems, err)
 	}
-	c.err = errors.Join(problems...)
+	if c.err = errors.Join(problems...); c.err == nil {
+		c.err = c.checkWork(r)
+	}
 	return c
 }
 
@@ -178,7 +184,7 @@ func newLimit(l weir.Limit) (limit, error) {
 		made.gate = true
 	case weir.Concurrency:
 		letter = "n"
-		b.count("slots", l.Slots, MaxLog)
+		b.count("slots", l.Slots, MaxSlots)
 		made = limit{kind: kindSlots, capacity: l.Slots, period: ticks(cmp.Or(l.Lease, DefaultLease)), leaseless: l.Lease == 0}
 	default:
 		b.refuse("value", "is a limit that Redis cannot hold")

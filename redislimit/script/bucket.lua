@@ -16,7 +16,6 @@ local function read(pos)
 end
 LIMIT
   local faster
-  local slowW, slowF -- the TAT of a slower rate, converted from now on: it decides whether the cost fits -- LEAKY
   if w < now then
     if op == UNDO then break end
     w, f = now, 0
@@ -25,9 +24,7 @@ LIMIT
     local from = now
     if told > now then from = told end -- LEAKY
     convert = convert or rarely(CHANGE)
-    if from > now then slowW, slowF = convert(w, f, d, u, den, unit, now) end -- LEAKY
     w, f, faster = convert(w, f, d, u, den, unit, from)
-    if faster then slowW = nil end -- LEAKY
     at = now
   end
   if sign == 1 and op ~= UNDO then
@@ -35,11 +32,6 @@ LIMIT
     if tf >= den then tw, tf = tw + 1, tf - den end
     local ahead = tw - now
     fits = ahead < bw or ahead == bw and tf <= bf
-    if slowW then -- LEAKY
-      local sw, sf = slowW + cw - now, slowF + cf -- LEAKY
-      if sf >= den then sw, sf = sw + 1, sf - den end -- LEAKY
-      fits = sw < bw or sw == bw and sf <= bf -- LEAKY
-    end -- LEAKY
     if op == PEEK or not fits and op == TAKE and not faster then break end
     if fits or op == RECORD then
       if ahead > MOST_AHEAD then tw, tf = max(w, now + MOST_AHEAD), 0 end

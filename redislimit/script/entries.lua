@@ -172,9 +172,10 @@ local function roomy(count)
     e - base < reach and (sum - dropped) % wrap + count < wrap / 2
 end
 
--- loosen makes room for an entry of more than one unit in a form that holds one unit per entry.
+-- loosen makes room for an entry of more than one unit in a form that holds one unit per entry. A long log keeps that
+-- form, because each of its entries would have to be written anew.
 local function loosen(count)
-  if each and count > 1 then
+  if each and count > 1 and (EXTRA_SIZE > 0 or length - first <= 1024) then
     local instants, counts, extras = spread()
     gather(instants, counts, extras, form, instants[1] or e, count, e)
     return true

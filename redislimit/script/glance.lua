@@ -29,9 +29,9 @@ end
 -- freshest returns the form in which n units begin a log or slots with room for most units, each
 -- of which counts for long us.
 local function freshest(n, most, long)
-  local small = long <= 2^31
+  local small = long <= 2^31 and most <= 4096 -- a long one should not reach the end of its instants
   if n == 1 or n == -1 then return small and SHORT or LONG end
-  return small and most <= 4096 and NARROW or MIDDLE
+  return small and NARROW or MIDDLE
 end
 
 -- written packs an entry.

@@ -61,8 +61,16 @@ local function note()
     if first == length and not tail then use(fresh) end
     new, moved = anew(count)
   end
-  local before = each and tail or ''
-  return before .. written(e - base, sum + count), new, moved
+  local entry = written(e - base, sum + count)
+  if each then entry = (tail or '') .. string.rep(entry, count) end
+  return entry, new, moved
+end
+
+-- cutEach removes n entries from the i-th on, in a form that holds one unit per entry.
+local function cutEach(i, n)
+  text = sub(text, head + 1 + size * first, head + size * i) .. sub(text, head + 1 + size * min(i + n, length), head + size * length)
+  head, first, length = 0, 0, #text / size
+  look()
 end
 
 -- undo removes up to n units that were taken at the instant taken. It returns false if there are none.
@@ -78,13 +86,19 @@ local function undo(n)
     without(i, min(n, (total(i + 1) - total(i)) % wrap))
     return true
   end
-  text = sub(text, head + 1 + size * first, head + size * i) .. sub(text, head + 1 + size * min(stop, i + n), head + size * length)
-  head, first, length = 0, 0, #text / size
-  look()
+  cutEach(i, min(n, stop - i))
   return true
 end
 -- cut removes n units, from the first entry later than an instant on.
 local function cut(instant, n)
+  if each then
+    local i = first
+    if at(first) <= instant then
+      if latest <= instant then return end
+      i = after(instant, text, head, base, first, length - 1, at(first), latest)
+    end
+    return cutEach(i, n)
+  end
   local instants, counts, extras = spread()
   for k = 1, #instants do
     if instants[k] > instant then
