@@ -17,6 +17,7 @@ func refuseHandshakes(l net.Listener) {
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 0},
 		{Code: syscall.BPF_RET | syscall.BPF_K, K: 1<<32 - 1},
 	}
+	//lint:ignore SA1019 its replacement is another dependency
 	control(l, func(fd int) { _ = syscall.AttachLsf(fd, dropSYN) })
 }
 
