@@ -67,6 +67,30 @@ func downloads() (func(http.Handler) http.Handler, error) {
 	})
 }
 
+// Every step from the shortest middleware is one line.
+func TestEachStepFromPerClientIsOneLine(t *testing.T) {
+	must := func(limited func(http.Handler) http.Handler, err error) func(http.Handler) http.Handler {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return limited
+	}
+	plan := mustRule(t, "plan=3/m")
+	planOf := func(*http.Request) *weir.Rule { return plan }
+	shared := weir.NewMemory(weir.MemoryOptions{}) // or one of redislimit
+	client := must(httplimit.PerClient("60/m and 1000/d"))
+	user := must(httplimit.PerKey("60/m and 1000/d", httplimit.Header("X-User")))
+	several := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Limit: "60/m"}, {Limit: "all=1000/s", Key: httplimit.Everyone}}}))
+	plans := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Plan: planOf, Key: httplimit.Header("Tenant")}}}))
+	redis := must(httplimit.New(httplimit.Options{Engine: shared, Rules: []httplimit.Rule{{Limit: "60/m and 1000/d"}}}))
+	for n, limited := range map[int][]func(http.Handler) http.Handler{60: {client, user, several, redis}, 3: {plans}} {
+		for _, l := range limited {
+			httplimittest.Admits(t, l(ok), request("GET", alice, "X-User", "u", "Tenant", "t"), n)
+		}
+	}
+}
+
 func TestTheMiddlewaresOfTheDocumentWork(t *testing.T) {
 	admits := func(name string, h http.Handler, err error, r *http.Request, n int) {
 		t.Helper()

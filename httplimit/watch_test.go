@@ -143,21 +143,18 @@ func TestMarksOfRequestsAreRemoved(t *testing.T) {
 }
 
 func TestAMiddlewareMadeWithinARequestIsLogged(t *testing.T) {
-	httplimit.ForgetMadeInRequest()
-	var log recordedLog
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		wrap(t, httplimit.Options{Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok).ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	for range 5 {
-		response, err := http.Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
+	for _, http2 := range []bool{false, true} {
+		httplimit.ForgetMadeInRequest()
+		var log recordedLog
+		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			wrap(t, httplimit.Options{Logger: log.logger(), Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok).ServeHTTP(w, r)
+		}), http2)
+		for range 5 {
+			fetch(t, server, "GET")
 		}
-		response.Body.Close()
-	}
-	if got := log.count("made within a request"); got != 1 {
-		t.Errorf("%d lines, want 1: %q", got, log.lines)
+		if got := log.count("made within a request"); got != 1 {
+			t.Errorf("http2 %v: %d lines, want 1: %q", http2, got, log.lines)
+		}
 	}
 }
 
