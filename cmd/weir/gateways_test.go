@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,18 +26,23 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	for _, gateway := range []struct {
 		name, block string
 		start       func(t testing.TB, addr, config string)
+		down        int // the status while the daemon is gone
 	}{
-		{"nginx", "nginx", gatewaytest.Nginx},
-		{"Caddy", "caddyfile", gatewaytest.Caddy},
+		{"nginx", "nginx", gatewaytest.Nginx, http.StatusInternalServerError},
+		{"Caddy", "caddyfile", gatewaytest.Caddy, http.StatusBadGateway},
 	} {
 		t.Run(gateway.name, func(t *testing.T) {
 			command, config := documented(t, gateway.name, gateway.block)
-			daemon := serveDocumented(t, command)
+			daemon, end := serveDocumented(t, command)
 			pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/forbidden" {
 					w.WriteHeader(http.StatusForbidden)
 				}
+				sent, _ := io.Copy(io.Discard, r.Body)
 				fmt.Fprintf(w, "page %s", r.URL)
+				if sent > 0 {
+					fmt.Fprintf(w, ", %d bytes", sent)
+				}
 			}))
 			defer pages.Close()
 			port := strconv.Itoa(testprocess.FreePort(t))
@@ -46,6 +52,11 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 				"8000":           port,
 			}))
 			checkGateway(t, "http://127.0.0.1:"+port)
+			checkMethods(t, "http://127.0.0.1:"+port)
+			end()
+			if response, body := askFrom(t, "127.0.0.3", "http://127.0.0.1:"+port+"/"); response.StatusCode != gateway.down {
+				t.Errorf("without the daemon: %d %q, want %d", response.StatusCode, body, gateway.down)
+			}
 		})
 	}
 }
@@ -84,6 +95,18 @@ func checkGateway(t *testing.T, url string) {
 	}
 }
 
+// checkMethods sends requests that are not GET. The gateway asks by GET all the same, and the page gets the request.
+func checkMethods(t *testing.T, url string) {
+	t.Helper()
+	body := strings.Repeat("b", 100_000)
+	if response, got := sendFrom(t, http.MethodPost, "127.0.0.4", url+"/form", body); response.StatusCode != http.StatusOK || got != "page /form, 100000 bytes" {
+		t.Errorf("POST: %d %q, want the page with the whole body", response.StatusCode, got)
+	}
+	if response, _ := sendFrom(t, http.MethodHead, "127.0.0.4", url+"/", ""); response.StatusCode != http.StatusOK {
+		t.Errorf("HEAD: %d, want 200", response.StatusCode)
+	}
+}
+
 func checkRefusal(t *testing.T, client string, response *http.Response, body string) {
 	t.Helper()
 	retry, err := strconv.Atoi(response.Header.Get("Retry-After"))
@@ -101,15 +124,21 @@ func checkRefusal(t *testing.T, client string, response *http.Response, body str
 	}
 }
 
-// askFrom asks from an address of the loopback interface.
+// askFrom asks for a page from an address of the loopback interface.
 func askFrom(t *testing.T, from, url string, fields ...string) (*http.Response, string) {
+	t.Helper()
+	return sendFrom(t, http.MethodGet, from, url, "", fields...)
+}
+
+// sendFrom sends a request from an address of the loopback interface.
+func sendFrom(t *testing.T, method, from, url, content string, fields ...string) (*http.Response, string) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	client := http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true},
 		Timeout:   time.Minute,
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +191,7 @@ func replaceAll(t *testing.T, config string, texts map[string]string) string {
 }
 
 // serveDocumented runs weir with the arguments on a free port, and returns its address.
-func serveDocumented(t *testing.T, arguments []string) string {
+func serveDocumented(t *testing.T, arguments []string) (addr string, end func()) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -179,13 +208,13 @@ func serveDocumented(t *testing.T, arguments []string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		cancel()
 		_ = cmd.Wait()
 	})
-	var url string
-	if _, err := fmt.Fscanf(out, "weir listens on http://%s\n", &url); err != nil {
+	t.Cleanup(end)
+	if _, err := fmt.Fscanf(out, "weir listens on http://%s\n", &addr); err != nil {
 		t.Fatalf("weir %q prints no address: %v", arguments, err)
 	}
-	return url
+	return addr, end
 }
