@@ -13,7 +13,7 @@ import (
 // this process was not running.
 var finishGaps = [...]time.Duration{time.Millisecond, 50 * time.Microsecond}
 
-const finishMost = 500 * time.Millisecond
+const finishMost = time.Second
 
 // listener passes connections to their tracker. Closing a listener resets clients in the system's queue whose
 // requests may have arrived, so the listener accepts them before it closes.
