@@ -34,6 +34,7 @@ var packageRules = map[string]packageRule{
 		imports: reasons{
 			"internal/algorithm": "limits compile to the four functions, and verbs decide with them",
 			"internal/clock":     "every verb reads the time once",
+			"internal/duration":  "texts and errors hold durations",
 			"internal/line":      "callers of Limiter and Keyed wait in it",
 			"internal/memory":    "Memory is its face",
 			"internal/rule":      "a rule holds its compiled form, and requests are checked and merged in one place",
@@ -47,6 +48,7 @@ var packageRules = map[string]packageRule{
 	},
 	"internal/algorithm": {},
 	"internal/clock":     {},
+	"internal/duration":  {},
 	"internal/rule": {
 		imports: reasons{
 			"internal/algorithm": "the parts of a rule are its limits",

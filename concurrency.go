@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Concurrency bounds the units held at a time, regardless of the rate: a semaphore, nginx's limit_conn. A lease holds
@@ -38,7 +39,7 @@ func (l Concurrency) Validate() error {
 func (l Concurrency) String() string {
 	text := "concurrency " + strconv.FormatInt(l.Slots, 10)
 	if l.Lease != 0 {
-		text += " lease " + durationText(l.Lease)
+		text += " lease " + duration.Text(l.Lease)
 	}
 	return text
 }

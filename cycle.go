@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Cycle grants Rate.Count permits at the start of every Rate.Period. Unused permits are lost at its end. Unlike in a
@@ -30,7 +31,7 @@ func (l Cycle) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 func (l Cycle) String() string {
 	text := "cycle " + l.Rate.String()
 	if l.Origin != 0 {
-		text += " origin " + durationText(l.Origin)
+		text += " origin " + duration.Text(l.Origin)
 	}
 	return text
 }
@@ -47,7 +48,7 @@ var cycleKind = kind{
 	read: rated((*scanner).cycle),
 	revive: func(window string, capacity int64) Limit {
 		period, phase, _ := strings.Cut(window, "+")
-		origin, _ := parseDuration(phase)
+		origin, _ := duration.Parse(phase)
 		return Cycle{Rate: revivedRate(period, capacity), Origin: origin}
 	},
 	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
@@ -62,9 +63,9 @@ func (l Cycle) window() string {
 		phase += l.Rate.Period
 	}
 	if phase == 0 {
-		return periodText(l.Rate.Period)
+		return duration.PeriodText(l.Rate.Period)
 	}
-	return periodText(l.Rate.Period) + "+" + durationText(phase)
+	return duration.PeriodText(l.Rate.Period) + "+" + duration.Text(phase)
 }
 
 func (s *scanner) cycle(r Rate) (_ Limit, err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirflow/weir/internal/duration"
 	"github.com/weirflow/weir/internal/line"
 	"github.com/weirflow/weir/internal/rule"
 )
@@ -134,13 +135,12 @@ type WaitError struct {
 
 func (e *WaitError) Error() string {
 	if e.Need == Never {
-		return "weir: wait: no turn within the bound of " + spokenDuration(e.Bound)
+		return "weir: wait: no turn within the bound of " + duration.Spoken(e.Bound)
 	}
-	return fmt.Sprintf("weir: wait: it would take %s, above the bound of %s", spokenDuration(e.Need), spokenDuration(e.Bound))
+	return fmt.Sprintf("weir: wait: it would take %s, above the bound of %s", duration.Spoken(e.Need), duration.Spoken(e.Bound))
 }
 
-// Is matches ErrWait, and context.DeadlineExceeded if a context's deadline was
-// the bound.
+// Is matches ErrWait, and context.DeadlineExceeded if a context's deadline was the bound.
 func (e *WaitError) Is(target error) bool {
 	return target == ErrWait || e.Deadline && target == context.DeadlineExceeded
 }
@@ -182,3 +182,44 @@ func refusal(op string, err error) error {
 }
 
 func cannotDecide(op string, err error) error { return rule.CannotDecide(op, err) }
+
+// Counted says whether a call that failed was counted. The zero value is CountedUnknown.
+type Counted uint8
+
+const (
+	CountedUnknown Counted = iota // perhaps, or only in part
+	CountedNo                     // certainly not: nothing was written
+	CountedYes                    // certainly, in every part
+)
+
+var countedNames = [...]string{CountedUnknown: "unknown", CountedNo: "no", CountedYes: "yes"}
+
+// String returns unknown, no or yes.
+func (c Counted) String() string {
+	if int(c) >= len(countedNames) {
+		return countedNames[CountedUnknown]
+	}
+	return countedNames[c]
+}
+
+// WasCounted reports whether a call of an engine that failed with err was counted. For example, a call whose reply
+// was lost is CountedUnknown. Only a call that is CountedNo can be repeated without counting twice.
+//
+// A *RequestError or a *LimitError is CountedNo, and so is nil. Any other error answers with its method
+// WasCounted() Counted. An error without that method is CountedUnknown.
+func WasCounted(err error) Counted {
+	if err == nil || errors.Is(err, ErrRequest) || errors.Is(err, ErrLimit) {
+		return CountedNo
+	}
+	var said interface{ WasCounted() Counted }
+	if errors.As(err, &said) {
+		return said.WasCounted()
+	}
+	if undecided := (rule.Undecided{}); errors.As(err, &undecided) {
+		return CountedNo
+	}
+	return CountedUnknown
+}
+
+// MayHaveCounted reports whether a call that failed with err was or may have been counted: see [WasCounted].
+func MayHaveCounted(err error) bool { return WasCounted(err) != CountedNo }

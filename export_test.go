@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Toy shows all that a new limit needs: a type, its entry, and its four functions. It admits one unit in any interval
@@ -27,18 +28,18 @@ var toyKind = kind{
 		return l, err
 	},
 	revive: func(window string, _ int64) Limit {
-		rest, _ := parseDuration(window)
+		rest, _ := duration.Parse(window)
 		return Toy{rest}
 	},
 	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (l Toy) Validate() error                        { return checkDuration(l.String(), "rest", l.Rest, 1, MaxPeriod) }
-func (l Toy) String() string                         { return "toy " + durationText(l.Rest) }
+func (l Toy) String() string                         { return "toy " + duration.Text(l.Rest) }
 func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
 func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting(t.count("rest", l.Rest)) }
 func (Toy) kind() *kind                              { return &toyKind }
-func (l Toy) window() string                         { return durationText(l.Rest) }
+func (l Toy) window() string                         { return duration.Text(l.Rest) }
 
 // resting is the rest of the toy in ns. State: A is the end of the rest.
 type resting int64
@@ -130,7 +131,9 @@ func (k *kind) problems(texts []string) (problems []string) {
 		seen["delays"][algorithm.Delays(a)] = true
 		seen["leases"][algorithm.Leases(a)] = true
 		seen["alone"][a.Solitary()] = true
-		_, changesWhileIdle := a.(interface{ Start(now int64) algorithm.State })
+		_, changesWhileIdle := a.(interface {
+			Start(now int64) algorithm.State
+		})
 		seen["oneSubject"][changesWhileIdle] = true
 	}
 	for field, said := range map[string]trait{"plans": k.plans, "delays": k.delays, "leases": k.leases, "alone": k.alone, "oneSubject": k.oneSubject} {

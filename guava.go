@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Bursty stores the permits of up to Over of idleness and grants them at once, like Guava's SmoothBursty, to the
@@ -29,7 +30,9 @@ func (l Bursty) Validate() error {
 }
 
 // String prints the limit as text: bursty 5/s over 1s.
-func (l Bursty) String() string { return "bursty " + l.Rate.String() + " over " + durationText(l.Over) }
+func (l Bursty) String() string {
+	return "bursty " + l.Rate.String() + " over " + duration.Text(l.Over)
+}
 
 // MarshalText returns the text of String.
 func (l Bursty) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
@@ -95,7 +98,7 @@ func (l WarmUp) Validate() error {
 
 // String prints the limit as text: warm up 5/s over 4s cold 3.
 func (l WarmUp) String() string {
-	text := "warm up " + l.Rate.String() + " over " + durationText(l.Over)
+	text := "warm up " + l.Rate.String() + " over " + duration.Text(l.Over)
 	if l.Cold != 0 {
 		text += " cold " + strconv.FormatFloat(l.Cold, 'f', -1, 64)
 	}

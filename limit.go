@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Limit is one of this package's limits: TokenBucket, LeakyBucket, FixedWindow, SlidingWindow, SlidingLog, RateGate,
@@ -55,7 +56,7 @@ var nanoseconds = &ticks{tick: 1}
 func (t *ticks) count(field string, d time.Duration) int64 {
 	if d%t.tick != 0 {
 		t.err = errors.Join(t.err, &LimitError{Limit: t.limit.String(), Field: field, Code: CodeEngine,
-			Reason: fmt.Sprintf("%s is not a whole number of the engine's ticks of %s", spokenDuration(d), spokenDuration(t.tick))})
+			Reason: fmt.Sprintf("%s is not a whole number of the engine's ticks of %s", duration.Spoken(d), duration.Spoken(t.tick))})
 	}
 	return int64(d / t.tick)
 }
@@ -86,7 +87,7 @@ func checkDuration(limit, field string, value, least, most time.Duration) error 
 	if value >= least && value <= most {
 		return nil
 	}
-	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%s is not within %s and %s", spokenDuration(value), spokenDuration(least), spokenDuration(most))}
+	return &LimitError{Limit: limit, Field: field, Code: CodeBounds, Reason: fmt.Sprintf("%s is not within %s and %s", duration.Spoken(value), duration.Spoken(least), duration.Spoken(most))}
 }
 
 func joinErrors(problems []error, more ...error) error {

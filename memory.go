@@ -12,17 +12,14 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Memory is the Engine that keeps its states in this process. It holds every limit
-// that a Rule can hold. It fails only for bad requests, for contexts that are done,
-// and with ErrNoRoom, and it blocks only while other decisions are in progress. It
-// evicts idle states, which are indistinguishable from new ones.
+// Memory is the Engine that keeps its states in this process. It holds every limit that a Rule can hold. It fails
+// only for bad requests, for contexts that are done, and with ErrNoRoom, and it blocks only while other decisions are
+// in progress. It evicts idle states, which are indistinguishable from new ones.
 //
-// Memory keeps no keys. It keeps a 64-bit hash of each under a secret seed: the
-// odds that two of 10 million keys share a budget are below 3e-6, even if an
-// attacker chooses the keys.
+// Memory keeps no keys. It keeps a 64-bit hash of each under a secret seed: the odds that two of 10 million keys
+// share a budget are below 3e-6, even if an attacker chooses the keys.
 //
-// Make it with NewMemory or LoadMemory: the zero Memory refuses everything. It is
-// safe for concurrent use.
+// Make it with NewMemory or LoadMemory: the zero Memory refuses everything. It is safe for concurrent use.
 type Memory struct {
 	engine  *memory.Engine
 	maxKeys int
@@ -50,8 +47,7 @@ type MemoryOptions struct {
 	// share states in 256 groups, which no caller can choose. Parent must be fast, safe for concurrent use, and
 	// always return the same for one key.
 	Parent func(key string) (parent string, ok bool)
-	// Logger receives a warning when keys find no room, at most once a minute.
-	// Default: no logging.
+	// Logger receives a warning when keys find no room, at most once a minute. Default: no logging.
 	Logger *slog.Logger
 }
 
@@ -213,4 +209,69 @@ func describe(op string, merged []rule.Request, a *algorithm.Answer, err error) 
 	q := &merged[a.Binding]
 	d.Rule, d.Key = q.Rule.Name, q.Key
 	return d, nil
+}
+
+// MemoryStats describe the contents and the history of a Memory. They are not a snapshot of one instant, because
+// decisions continue meanwhile.
+type MemoryStats struct {
+	Keys    int    // states of keys, including idle ones that are not yet evicted
+	Shared  int    // states that keys share for lack of room
+	MaxKeys int    // the bound on the keys of each limit
+	Bytes   int    // memory of the states, without the entries of logs
+	Evicted uint64 // evicted idle states
+	// Overflow counts the requests decided on shared states.
+	Overflow uint64
+	Rules    []RuleStats // by name
+}
+
+// RuleStats are the statistics of the rules with one name.
+type RuleStats struct {
+	Rule string
+	// Decisions count each request to take, including reservations. Refusals count the requests among them that the
+	// rule refused. A refused call of several requests names one rule, and counts as a refusal of that rule only.
+	Decisions, Refusals uint64
+	Overflow            uint64 // as in MemoryStats
+}
+
+// Stats returns the statistics of the engine.
+func (m *Memory) Stats() MemoryStats {
+	if m.engine == nil {
+		return MemoryStats{}
+	}
+	s := m.engine.Stats()
+	rules := make([]RuleStats, len(s.Rules))
+	for i, r := range s.Rules {
+		rules[i] = RuleStats(r)
+	}
+	return MemoryStats{Keys: s.Keys, Shared: s.Shared, MaxKeys: m.maxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow, Rules: rules}
+}
+
+// KeyCount is a key with many decisions.
+type KeyCount struct {
+	Rule, Key string
+	// Count is an estimate of the key's decisions. Counts halve every ten minutes,
+	// so that they describe recent traffic.
+	//
+	// Overcount bounds how much of Count may belong to keys that the list has dropped. In addition, Count comes from
+	// samples, on average one decision of 128 and more of the first ones: in two cases of three it is off by less
+	// than 12√Count either way.
+	Count, Overcount uint64
+}
+
+// Top returns the n keys with the most decisions, and the n with the most
+// refusals, at most 128 of each. Decisions are those of MemoryStats.
+func (m *Memory) Top(n int) (busiest, refused []KeyCount) {
+	if m.engine == nil {
+		return nil, nil
+	}
+	most, mostRefused := m.engine.Top(n)
+	return keyCounts(most), keyCounts(mostRefused)
+}
+
+func keyCounts(from []memory.KeyCount) []KeyCount {
+	counts := make([]KeyCount, len(from))
+	for i, c := range from {
+		counts[i] = KeyCount(c)
+	}
+	return counts
 }

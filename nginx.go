@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // NginxLimitReq is nginx's limit_req, bit for bit, to replace or predict that proxy. It counts thousandths of
@@ -41,7 +42,7 @@ func (l NginxLimitReq) Validate() error {
 	name := l.String()
 	var period, delay error
 	if l.Rate.Period != time.Second && l.Rate.Period != time.Minute {
-		period = &LimitError{Limit: name, Field: "period", Code: CodeDialect, Reason: spokenDuration(l.Rate.Period) + " is not a second or a minute"}
+		period = &LimitError{Limit: name, Field: "period", Code: CodeDialect, Reason: duration.Spoken(l.Rate.Period) + " is not a second or a minute"}
 	}
 	if l.NoDelay && l.Delay != 0 {
 		delay = &LimitError{Limit: name, Field: "delay", Code: CodeDialect, Reason: fmt.Sprintf("%d is not 0, as nodelay requires", l.Delay)}

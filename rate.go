@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // Rate is Count units in every Period. It is kept as given and never reduced: 60/m differs from 1/s, because the
@@ -24,7 +26,7 @@ func PerMinute(n int64) Rate { return Rate{n, time.Minute} }
 func PerHour(n int64) Rate { return Rate{n, time.Hour} }
 
 // PerDay returns the rate of n units in 24 hours.
-func PerDay(n int64) Rate { return Rate{n, day} }
+func PerDay(n int64) Rate { return Rate{n, 24 * time.Hour} }
 
 // Per returns the rate of n units in every period.
 func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
@@ -39,7 +41,7 @@ func (r Rate) check(limit string) (problems []error) {
 		bad("rate", fmt.Sprintf("count %d is not within 1 and %d", r.Count, int64(MaxCount)))
 	}
 	if r.Period < 1 || r.Period > MaxPeriod {
-		bad("period", fmt.Sprintf("%s is not within 1ns and %s", spokenDuration(r.Period), spokenDuration(MaxPeriod)))
+		bad("period", fmt.Sprintf("%s is not within 1ns and %s", duration.Spoken(r.Period), duration.Spoken(MaxPeriod)))
 	}
 	if len(problems) == 0 && r.Count > int64(r.Period) {
 		bad("rate", fmt.Sprintf("is above %d/s", int64(MaxRate)))
@@ -49,7 +51,7 @@ func (r Rate) check(limit string) (problems []error) {
 
 // String prints the rate as ParseRate reads it: 10/s, 5/10s, 1000/h, 1/1h30m.
 func (r Rate) String() string {
-	return strconv.FormatInt(r.Count, 10) + "/" + periodText(r.Period)
+	return strconv.FormatInt(r.Count, 10) + "/" + duration.PeriodText(r.Period)
 }
 
 // MarshalText returns the text of String.
@@ -96,7 +98,7 @@ func (s *scanner) rate() (Rate, error) {
 	if err != nil {
 		return Rate{}, s.unexpected(want)
 	}
-	d, ok := parsePeriod(period)
+	d, ok := duration.ParsePeriod(period)
 	if !ok {
 		return Rate{}, s.unexpected(want)
 	}
@@ -106,6 +108,6 @@ func (s *scanner) rate() (Rate, error) {
 
 // revivedRate returns the rate of a limit whose window is its period.
 func revivedRate(window string, capacity int64) Rate {
-	period, _ := parsePeriod(window)
+	period, _ := duration.ParsePeriod(window)
 	return Rate{Count: capacity, Period: period}
 }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // scanner reads a text word by word.
@@ -72,7 +74,7 @@ func (s *scanner) count() (int64, error) {
 }
 
 func (s *scanner) duration() (time.Duration, error) {
-	d, ok := parseDuration(s.peek())
+	d, ok := duration.Parse(s.peek())
 	if !ok {
 		return 0, s.unexpected("a duration such as 500ms, 10s or 30d")
 	}

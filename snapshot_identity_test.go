@@ -11,7 +11,7 @@ import (
 // everyIdentity returns limits of each kind, with periods in every form of text.
 func everyIdentity() (limits []Limit) {
 	for _, period := range []time.Duration{1, 999, time.Millisecond, 1500 * time.Millisecond, time.Second, 61 * time.Second, 90 * time.Minute,
-		time.Hour + time.Second, day, 3 * day, week, 10 * day, 25*time.Hour + 1, MaxPeriod} {
+		time.Hour + time.Second, 24 * time.Hour, 3 * 24 * time.Hour, 7 * 24 * time.Hour, 10 * 24 * time.Hour, 25*time.Hour + 1, MaxPeriod} {
 		rate := Rate{Count: min(3, int64(period)), Period: period}
 		limits = append(limits,
 			TokenBucket{Rate: rate}, TokenBucket{Rate: rate, Burst: MaxCount}, LeakyBucket{Rate: rate, Queue: 5}, FixedWindow{Rate: rate},

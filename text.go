@@ -20,9 +20,8 @@ import (
 //	bursty 5/s over 1s
 //	warm up 5/s over 4s cold 3
 //
-// A bare rate is a token bucket: 60/m is token bucket 60/m, which admits a burst
-// of 60. The error is a *SyntaxError that points at the word, or a *LimitError
-// where a value is out of bounds.
+// A bare rate is a token bucket: 60/m is token bucket 60/m, which admits a burst of 60. The error is a *SyntaxError
+// that points at the word, or a *LimitError where a value is out of bounds.
 func ParseLimit(text string) (Limit, error) {
 	s := scanner{text: text}
 	limits, err := parseLimits(&s)

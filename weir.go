@@ -28,13 +28,11 @@
 // streams at the speed of a Limiter or a key. Package enginekit makes an Engine over any store, and package limittest
 // tests it. Package simulate tries limits on access logs and made-up traffic.
 //
-// Every decision is integer arithmetic and exact to the nanosecond, except that
-// [Bursty] and [WarmUp] compute like Guava. If nothing else happens to the key, a
-// retry after exactly [Decision.RetryAfter] is admitted, and a retry one nanosecond
-// earlier is not. A refusal writes nothing,
-// except in a [SlidingLog] with CountDenied. Several limits are taken all or
-// nothing. Time that runs backwards never adds units. A refusal is a value; an
-// error means that the engine could not decide.
+// Every decision is integer arithmetic and exact to the nanosecond, except that [Bursty] and [WarmUp] compute like
+// Guava. If nothing else happens to the key, a retry after exactly [Decision.RetryAfter] is admitted, and a retry one
+// nanosecond earlier is not. A refusal writes nothing, except in a [SlidingLog] with CountDenied. Several limits are
+// taken all or nothing. Time that runs backwards never adds units. A refusal is a value; an error means that the
+// engine could not decide.
 //
 // Everything exported here is safe for concurrent use unless it says otherwise.
 // The package imports only the standard library.

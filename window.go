@@ -2,6 +2,7 @@ package weir
 
 import (
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/duration"
 )
 
 // FixedWindow counts up to Rate.Count units in each window of Rate.Period. Windows are aligned to the Unix epoch, so
@@ -35,7 +36,7 @@ var fixedWindowKind = kind{
 
 func (FixedWindow) kind() *kind { return &fixedWindowKind }
 
-func (l FixedWindow) window() string { return periodText(l.Rate.Period) }
+func (l FixedWindow) window() string { return duration.PeriodText(l.Rate.Period) }
 
 // SlidingWindow smooths a FixedWindow: it adds the count of the previous window in proportion to the part of it that
 // the last Rate.Period still covers. Its two counters approximate a log well if traffic within a window is even.
@@ -70,4 +71,4 @@ var slidingWindowKind = kind{
 
 func (SlidingWindow) kind() *kind { return &slidingWindowKind }
 
-func (l SlidingWindow) window() string { return periodText(l.Rate.Period) }
+func (l SlidingWindow) window() string { return duration.PeriodText(l.Rate.Period) }

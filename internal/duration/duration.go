@@ -1,12 +1,13 @@
-package weir
+// Package duration reads and prints durations, in limits and in errors: Parse and Text, and ParsePeriod and PeriodText
+// for the period of a rate. Spoken is for people.
+package duration
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// This file reads and prints durations, in limits and in errors.
 
 const (
 	day  = 24 * time.Hour
@@ -21,21 +22,22 @@ var periodUnits = []struct {
 	{"ms", time.Millisecond}, {"us", time.Microsecond}, {"ns", time.Nanosecond},
 }
 
-func parsePeriod(text string) (time.Duration, bool) {
+// ParsePeriod reads a unit, which stands for one of it, or a duration.
+func ParsePeriod(text string) (time.Duration, bool) {
 	for _, u := range periodUnits {
 		if text == u.name {
 			return u.unit, true
 		}
 	}
-	return parseDuration(text)
+	return Parse(text)
 }
 
-// parseDuration reads the durations of time.ParseDuration, and whole days and weeks.
-func parseDuration(text string) (time.Duration, bool) {
+// Parse reads the durations of time.ParseDuration, and whole days and weeks.
+func Parse(text string) (time.Duration, bool) {
 	for _, u := range periodUnits[:2] {
 		if digits, ok := strings.CutSuffix(text, u.name); ok {
 			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil || n < 0 || n > int64(Never/u.unit) {
+			if err != nil || n < 0 || n > math.MaxInt64/int64(u.unit) {
 				return 0, false
 			}
 			return time.Duration(n) * u.unit, true
@@ -45,18 +47,18 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// periodText omits a count of one: s, not 1s.
-func periodText(d time.Duration) string {
+// PeriodText omits a count of one: s, not 1s.
+func PeriodText(d time.Duration) string {
 	for _, u := range periodUnits {
 		if d == u.unit {
 			return u.name
 		}
 	}
-	return durationText(d)
+	return Text(d)
 }
 
-// durationText formats d for parseDuration, without the zero parts that Go prints: 30d, 10s, 1h30m.
-func durationText(d time.Duration) string {
+// Text formats d for Parse, without the zero parts that Go prints: 30d, 10s, 1h30m.
+func Text(d time.Duration) string {
 	for _, u := range periodUnits[:2] {
 		if d > 0 && d%u.unit == 0 {
 			return strconv.FormatInt(int64(d/u.unit), 10) + u.name
@@ -72,18 +74,18 @@ func durationText(d time.Duration) string {
 	return text
 }
 
-// spokenDuration formats d for errors: 366 days, 1h30m, 2 days 12h.
-func spokenDuration(d time.Duration) string {
+// Spoken formats d for errors: 366 days, 1h30m, 2 days 12h.
+func Spoken(d time.Duration) string {
 	days := "days"
 	switch {
 	case d < day:
-		return durationText(d)
+		return Text(d)
 	case d < 2*day:
 		days = "day"
 	}
 	text := strconv.FormatInt(int64(d/day), 10) + " " + days
 	if rest := d % day; rest > 0 {
-		text += " " + durationText(rest)
+		text += " " + Text(rest)
 	}
 	return text
 }
