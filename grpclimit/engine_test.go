@@ -1,0 +1,94 @@
+package grpclimit_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/grpclimit"
+)
+
+var anyMethod = &grpc.UnaryServerInfo{FullMethod: unaryMethod}
+
+// callDirectly calls the interceptor of a server without a connection.
+func callDirectly(ctx context.Context, s *grpclimit.Server, inside func()) error {
+	_, err := s.Unary(ctx, nil, anyMethod, func(context.Context, any) (any, error) {
+		inside()
+		return nil, nil
+	})
+	return err
+}
+
+func TestALeakyBucketHoldsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limited := newServer(t, grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "leaky bucket 1/s queue 1"}}})
+		began := time.Now()
+		for _, want := range []time.Duration{0, time.Second} {
+			wantCode(t, "held", callDirectly(t.Context(), limited, func() {
+				if got := time.Since(began); got != want {
+					t.Errorf("the handler was called after %v, want %v", got, want)
+				}
+			}), codes.OK)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := callDirectly(ctx, limited, func() { t.Error("the handler was called for a client that has left") })
+		wantCode(t, "a client that leaves", err, codes.DeadlineExceeded)
+	})
+}
+
+// holder is an engine whose slots expire unless they are renewed.
+type holder struct {
+	weir.Engine
+	held, dropped atomic.Int64
+	err           error
+}
+
+func (h *holder) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if h.err != nil {
+		return weir.Decision{}, h.err
+	}
+	return h.Engine.Take(ctx, requests...)
+}
+
+func (h *holder) Hold(_ time.Time, slots ...weir.Request) (<-chan struct{}, func()) {
+	h.held.Add(int64(len(slots)))
+	return nil, func() { h.held.Add(-int64(len(slots))) }
+}
+
+func (h *holder) Drop(slots ...weir.Request) { h.dropped.Add(int64(len(slots))) }
+
+func TestSlotsAreRenewedWhereTheyExpire(t *testing.T) {
+	engine := &holder{Engine: weir.NewMemory(weir.MemoryOptions{})}
+	limited := newServer(t, grpclimit.Options{Engine: engine, Rules: []grpclimit.Rule{{Limit: "work=100/s and concurrency 1"}}})
+	for range 2 {
+		wantCode(t, "call", callDirectly(t.Context(), limited, func() {
+			if got := engine.held.Load(); got != 1 {
+				t.Errorf("%d slots are renewed during the call, want 1", got)
+			}
+		}), codes.OK)
+	}
+	if got := engine.held.Load(); got != 0 {
+		t.Errorf("%d slots are renewed after the calls, want none", got)
+	}
+	engine.err = errors.New("connection lost")
+	wantCode(t, "a lost answer", callDirectly(t.Context(), limited, func() {}), codes.Unavailable)
+	if got := engine.dropped.Load(); got != 1 {
+		t.Errorf("%d slots of the lost answer were dropped, want 1", got)
+	}
+}
+
+func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
+	for policy, want := range map[grpclimit.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
+		engine := broken{weir.NewMemory(weir.MemoryOptions{})}
+		c := newClient(t, grpclimit.ClientOptions{Engine: engine, Undecided: policy, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
+		wantCode(t, "a failing engine", call(t.Context(), c, "m", succeed), want)
+	}
+}
