@@ -58,6 +58,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 			b.add(d)
 		}
 	}
+	b.end()
 	e.stats.calls.Add(1)
 	e.stats.inFlight.Add(1)
 	text, err := e.call(ctx, b, lane)
@@ -135,7 +136,7 @@ func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
 
 func (b *batch) clear() {
 	clear(b.keys)
-	b.keys, b.args, b.spent = b.keys[:0], b.args[:0], b.spent[:0]
+	b.keys, b.args, b.spent, b.long = b.keys[:0], b.args[:0], b.spent[:0], b.long[:0]
 	clear(b.index)
 	b.last = nil
 }

@@ -49,6 +49,7 @@ const (
 	kindSlots
 	scriptUpToBit // not a kind: marks a batch with an opUpTo
 	kindCell      // several limits with states of fixed size
+	longKeysBit   // not a kind: marks a batch with keys of long logs
 )
 
 // fixed reports whether the states have a fixed size. Those of one rule and key are in one value.

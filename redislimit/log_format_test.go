@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +102,69 @@ func age(t *testing.T, client rueidis.Client, form int) {
 		putLittle(total, little(total)+units)
 	}
 	do(t, client, "SET", keys[0], string(log))
+}
+
+// A decision on a long log reads a few of its entries: a refusal, and an admission that only appends. Its answers are those
+// of the memory engine.
+func TestALongLogIsNotReadWhole(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	for _, limit := range []weir.Limit{weir.SlidingLog{Rate: weir.PerHour(5000)}, weir.RateGate{Rate: weir.PerMinute(4000)}, weir.SlidingLog{Rate: weir.PerMinute(3000), Gap: time.Millisecond}} {
+		now := int64(1_700_000_000_000_000) // us
+		clock := func() int64 { return now * 1000 }
+		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+		redis := newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock})
+		rule := newRule(t, "long", limit)
+		take := func(cost int64) (admitted bool) {
+			t.Helper()
+			want, err := memory.Take(t.Context(), rule.For("k", cost))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := redis.Take(t.Context(), rule.For("k", cost)); err != nil || got != want {
+				t.Fatalf("%s: Take(%d):\ngot  %+v (%v)\nwant %+v", limit, cost, got, err, want)
+			}
+			return want.Allowed
+		}
+		for take(1) {
+			now += 1000 + now%3
+		}
+		whole := commands(t, client, "get", "mget")
+		for i := range int64(300) {
+			if now += 1; take(1 + i%6*500) {
+				t.Fatalf("%s: a full log admits", limit)
+			}
+		}
+		if n := commands(t, client, "get", "mget") - whole; n != 0 {
+			t.Errorf("%s: 300 refusals read %d whole values, want none", limit, n)
+		}
+		for i := range int64(2000) {
+			now += 20_000 + i%1000
+			take(1 + i%3)
+		}
+		if n := commands(t, client, "get", "mget") - whole; n > 1800 {
+			t.Errorf("%s: 2000 takes read %d whole values, want a part of them", limit, n)
+		}
+	}
+}
+
+// commands returns how often the server has run any of the commands.
+func commands(t *testing.T, client rueidis.Client, names ...string) (sum int) {
+	t.Helper()
+	info, err := client.Do(t.Context(), client.B().Info().Section("commandstats").Build()).ToString()
+	if err != nil {
+		t.Fatalf("INFO: %v", err)
+	}
+	for _, name := range names {
+		if _, rest, ok := strings.Cut(info, "cmdstat_"+name+":calls="); ok {
+			number, _, _ := strings.Cut(rest, ",")
+			n, err := strconv.Atoi(number)
+			if err != nil {
+				t.Fatalf("INFO: %v", err)
+			}
+			sum += n
+		}
+	}
+	return sum
 }
 
 func little(bytes []byte) (n uint64) {

@@ -77,7 +77,8 @@ func scriptText() string {
 		fmt.Fprintf(&b, "if mask %% %d >= %d then\nlocal make = function()\n%send\nkinds[%d] = { make() }\nif mask >= %d then makers[%d] = make end\nend\n", 2<<k, 1<<k, fixed(kind(k), text), k, 1<<kindCell, k)
 	}
 	b.WriteString(scriptLoop)
-	text := strings.NewReplacer("\nGLANCE\n", "\n"+scriptGlance, "\nENTRIES\n", "\n"+scriptEntries).Replace(b.String())
+	text := strings.NewReplacer("\nGLANCE\n", "\n"+pagedLines.ReplaceAllString(scriptGlance, ""), "\nPAGED_GLANCE\n", "\n"+pagedGlance(),
+		"\nENTRIES\n", "\n"+scriptEntries).Replace(b.String())
 	return scriptNames.ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
 }
 
@@ -102,6 +103,28 @@ func fixed(k kind, text string) string {
 		"NAMED", values[0], "LENGTH", values[1], "COUNT", values[2], "NUMBERS", values[3], "NAMES", values[4], "FRESH", values[5]).Replace(scriptFixed)
 }
 
+// pagedLines and wholeLines are the lines of script/glance.lua for a value that was not read, and for one that was.
+var (
+	pagedLines = regexp.MustCompile(`(?m)^.* -- PAGED\n`)
+	wholeLines = regexp.MustCompile(`(?m)^.* -- WHOLE\n`)
+)
+
+// pagedGlance returns the searches and glance of script/glance.lua for a value that was not read: they read each entry
+// from Redis.
+func pagedGlance() string {
+	_, text, _ := strings.Cut(scriptGlance, "-- after returns")
+	text, _, _ = strings.Cut(text, "-- decide is")
+	parameters := regexp.MustCompile(`(?s)-- The parameters of the part.*?(-- glance makes)`)
+	text = parameters.ReplaceAllString("-- after returns"+text, "$1")
+	text = regexp.MustCompile(`unpack_\(([^,()]+), s\b`).ReplaceAllString(text, "peek($1, s")
+	text = wholeLines.ReplaceAllString(text, "")
+	return `local function peek(format, s, pos)
+  pos = pos or 1
+  return unpack_(format, call('GETRANGE', s.name, string.format('%.0f', pos - 1), string.format('%.0f', pos + 47)))
+end
+` + strings.ReplaceAll(text, "#s", "s.bytes")
+}
+
 // leakyLines are the lines of script/bucket.lua for a leaky bucket alone.
 var leakyLines = regexp.MustCompile(`(?m)^.* -- LEAKY\n`)
 
@@ -110,6 +133,7 @@ var (
 	scriptValues = map[string]string{
 		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew),
 		"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
+		"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 		"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 		"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable),
 		"MOST_UNITS": number(int64(mostUnits)), "MOST_AHEAD": number(int64(mostAhead)),

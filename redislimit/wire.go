@@ -75,6 +75,7 @@ type batch struct {
 	index map[string]int
 	args  []byte
 	spent []byte    // of each decision, if DenyNewServer is set
+	long  []byte    // the numbers of the keys of long logs
 	last  *decision // the previous one, if it can be repeated
 	asked op        // its operation when it was added
 }
@@ -112,6 +113,14 @@ func (b *batch) add(d *decision) {
 
 // occurs notes that the script needs the functions of a kind.
 func (b *batch) occurs(k kind) { b.args[k/8] |= 1 << (k % 8) }
+
+// end appends what follows the decisions.
+func (b *batch) end() {
+	if len(b.long) > 0 {
+		b.args = append(b.args, b.long...)
+		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(b.long)/2))
+	}
+}
 
 // group appends the part i with the parts that share its value.
 func (b *batch) group(d *decision, i int) {
@@ -191,6 +200,10 @@ func (b *batch) key(p *part) int {
 		b.index = make(map[string]int)
 	}
 	b.index[key] = len(b.keys)
+	if l := p.limit; l.kind == kindLog && l.weight >= heavyWork {
+		b.occurs(longKeysBit)
+		b.long = binary.LittleEndian.AppendUint16(b.long, uint16(len(b.keys)))
+	}
 	return len(b.keys)
 }
 

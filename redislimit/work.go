@@ -11,6 +11,8 @@ import (
 const (
 	mostWork  = 1000
 	heavyWork = 16 // from here on, work is mostly the reading of the state
+
+	longBytes = 4096 // from here on, the script reads only some entries of a log, if those decide
 )
 
 // work returns the most work of a decision about a state of the limit. The script reads states whole.

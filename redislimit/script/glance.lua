@@ -93,7 +93,8 @@ local gap, denied = 0, 0
 -- the same mark, it appends an entry if the cost fits, or rewrites the state if too many of its
 -- entries have left or its key has to live longer. It returns the results of a kind's second
 -- function, or nothing if the take is not simple. Most decisions are simple, and glance costs
--- half as much as the full path.
+-- half as much as the full path. Lines that end with WHOLE are for a value that was read, those that
+-- end with PAGED for one of which it reads single entries.
 local function glance(s)
   local need, edge = now + period, now - period
   if not s then
@@ -109,26 +110,35 @@ local function glance(s)
     use(f)
   end
   local length, dropped, gone = (#s - HEAD) / size, left, 0
-  if length % 1 > 0 or own ~= mark or f == WIDE or each and n > 1 then return end
+  if length % 1 > 0 or own ~= mark or f == WIDE then return end
+  if each and n > 1 then return end -- WHOLE
   local newest, sum = unpack_(BOTH, s, #s - size + 1)
   if each then sum = left + length end
   local oldest = place + unpack_(AT, s, HEAD + 1)
   newest = place + newest
-  if last > now or newest >= now or newest + gap > now or edge >= newest then return end
+  if last > now or newest >= now or edge >= newest then return end
+  if newest + gap > now then return end -- WHOLE
+  if denied > 0 then return end -- PAGED
   if edge >= oldest then
     gone = after(edge, s, HEAD, place, 0, length - 1, oldest, newest)
     left = each and left + gone or unpack_(TOTAL, s, HEAD + 1 + size * (gone - 1) + width)
   end
   local room, ahead = limit - (sum - left) % wrap - n, 0
+  local early = newest + gap - now -- PAGED
+  if early > 0 and room >= 0 then return false, pack('<dddd', early, early, 0, newest - edge) end -- PAGED
+  if each and n > 1 and room >= 0 then return end -- PAGED
   if room < 0 then
-    if gap > 0 or n > limit then return end
+    if n > limit then return end
+    if gap > 0 then return end -- WHOLE
     local more = denied > 0 and n - room or -room -- units that have to leave, or before the next take if the refusal is written
     local i = beyond(s, HEAD, gone, length, left, sum, more - 1)
     ahead = i < length and place + unpack_(AT, s, HEAD + 1 + size * i) - edge or period
+    if early > 0 then ahead, room = max(ahead, early), -n end -- PAGED
     if denied == 0 then return false, pack('<dddd', ahead, ahead, max(room + n, 0), newest - edge) end
   end
   if now - place >= reach or (sum - dropped) % wrap + n >= wrap / 2 then return end
   local anew = need > till or till == inf and need < inf or 3 * gone > length
+  if anew or room < -limit / 3 then return end -- PAGED
   if room < -limit / 3 then -- too many units beyond the limit
     gone, left, anew = beyond(s, HEAD, gone, length, left, sum, -room), (left - room) % wrap, true
   end
@@ -142,9 +152,19 @@ local function glance(s)
 end
 
 -- decide is a kind's second function. It tries glance, and otherwise the function that careful
--- creates on first use.
-local careful, decision
-local function decide(s, op, t)
+-- creates on first use. Of a long value that was not read, glance reads only some entries.
+local careful, decision, brief, paged
+local decide
+function decide(s, op, t)
+  if type(s) == 'table' then
+    if op == TAKE and n > 0 and not t then
+      brief = brief or paged()
+      local fits, reply, new, moved, added = brief(s)
+      if reply then return fits, reply, new, moved, added end
+    end
+    s.text = s.text or call('GET', s.name)
+    return decide(s.text, op, t)
+  end
   if op == TAKE and n > 0 and not t then
     local fits, reply, new, moved, added = glance(s)
     if reply then return fits, reply, new, moved, added end

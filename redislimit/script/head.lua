@@ -10,7 +10,8 @@
 --          last key is then the one that remembers the server
 --
 -- A u16 comes before the decisions. Its bits are the kinds that occur; bit 0 is set if a decision
--- has several groups, and bit 7 if one is UPTO.
+-- has several groups, bit 7 if one is UPTO, and bit 9 if some keys are of long logs. Their indexes
+-- then follow the decisions, u16 each, and their number, u16.
 --
 -- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO or RENEW); groups u16; for UNDO the
 -- instant at which the undone take was written, and how long ago its caller sent it at least, in us;
@@ -62,8 +63,26 @@ if not now then
   now = t[1] * 1000000 + t[2]
 end
 
+local kinds, mask = {}, unpack_('<H', args)
 local taken, past -- for an undo: the instant of the undone take, and how long ago it was
-local stored = call('MGET', unpack(keys))
+local stored, behind = nil, #args -- where the decisions end
+if mask < LONG_KEYS then
+  stored = call('MGET', unpack(keys))
+else -- of a long value, keep the name and the length
+  local count, short, places = unpack_('<H', args, behind - 1), {}, {}
+  stored, behind = {}, behind - 2 - 2 * count
+  for i = 1, count do
+    local key = unpack_('<H', args, behind + 2 * i - 1)
+    local bytes = call('STRLEN', keys[key])
+    if bytes >= LONG_BYTES then stored[key] = { name = keys[key], bytes = bytes } end
+  end
+  for key = 1, #keys do
+    if not stored[key] then short[#short + 1], places[#places + 1] = keys[key], key end
+  end
+  if #short > 0 then
+    for i, value in ipairs(call('MGET', unpack(short))) do stored[places[i]] = value end
+  end
+end
 -- since is when this process of the server was first seen, if ARGV[4] asks for it. Earlier, its
 -- memory may have been lost, or may lack what was not replicated. The last key holds since, the
 -- run id of the process, and in a cluster the id of its node.
@@ -110,7 +129,6 @@ end
 --
 -- Each kind has its own file. The script creates it only if it occurs: creating them all would
 -- cost as much as deciding.
-local kinds, mask = {}, unpack_('<H', args)
 local makers = {} -- of further functions of a kind, for cell.lua
 local NONE = '\0' -- the reply for a value that does not exist
 local share, convert -- what rarely returns of several.lua and change.lua

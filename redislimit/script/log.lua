@@ -13,6 +13,11 @@ local function read(pos)
   return pos
 end
 
+function paged()
+PAGED_GLANCE
+return glance
+end
+
 function careful()
 ENTRIES
 local function wait()

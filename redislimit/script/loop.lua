@@ -18,7 +18,7 @@ local function write(key, new, moved, added)
   end
 end
 
-local pos, stop = 3, #args
+local pos, stop = 3, behind
 local op, parts, decide, again
 
 -- One decision of one part needs less than a batch.
