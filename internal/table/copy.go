@@ -3,64 +3,101 @@ package table
 import (
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 )
 
-// Pair is a hash in use and its word.
-type Pair struct {
-	Hash Hash
-	Word uint64
+// Rows are hashes in use and their words: each row is a hash and the words of an entry.
+type Rows struct {
+	Layout Layout
+	Data   []uint64
 }
 
-// Copy appends the pairs of one segment of a shard to into, without Fresh words. It returns the place of the next
-// segment, or 0 after the last, which is also the first place. It locks the shard for one segment only, so the shard
-// may change between two calls. A caller that continues at next meets every hash that was in use all the time exactly
-// once.
+// All yields the hash and the words of each row.
+func (r Rows) All(yield func(h Hash, words []uint64) bool) {
+	stride := 1 + r.Layout.Width()
+	for data := r.Data; len(data) > 0; data = data[stride:] {
+		if !yield(Hash(data[0]), data[1:stride]) {
+			return
+		}
+	}
+}
+
+// Copy returns the rows of one segment of a shard, without those that are Fresh, in the space of into. It returns the
+// place of the next segment, or 0 after the last, which is also the first place. It locks the shard for one segment
+// only, so the shard may change between two calls. A caller that continues at next meets every hash that was in use
+// all the time exactly once.
 //
 // A place is the first hash of a segment with its bits reversed. The parts of a split segment stay between its place
 // and the next.
-func (t *Table) Copy(shard int, place uint64, into []Pair) (_ []Pair, next uint64) {
+func (t *Table) Copy(shard int, place uint64, into []uint64) (_ Rows, next uint64) {
 	s := &t.shards[shard]
-	s.mu.Lock() // keeps slots from being frozen or copied
+	s.mu.Lock() // keeps entries from being frozen or copied
 	defer s.mu.Unlock()
 	d := s.directory.Load()
 	if d == nil {
-		return into, 0
+		return Rows{Layout: t.newest().Layout}, 0
 	}
 	segment := &d.Segments[bits.Reverse64(place)&(1<<d.Depth-1)]
-	for i := 1; i < len(segment.slots); i++ {
-		tag, word := segment.slots[i].tag.Load(), segment.slots[i].word.Load()
-		if tag != empty && word != Fresh {
-			into = append(into, Pair{Hash(tag), word})
+	into = into[:0]
+	for i := int(segment.stride); i < len(segment.slots); i += int(segment.stride) {
+		if tag := atomic.LoadUint64(segment.tag(i)); tag != empty {
+			into = segment.entry(i).appendRow(into, tag)
 		}
 	}
+	rows := Rows{t.layoutOf(segment), into}
 	if segment.depth == 0 {
-		return into, 0
+		return rows, 0
 	}
-	return into, place + 1<<(64-segment.depth)
+	return rows, place + 1<<(64-segment.depth)
 }
 
-// fillLive bounds the average number of words that Fill puts into a segment, so that no segment is full.
-const fillLive = segmentSlots / 2
+// appendRow appends the hash and the words of an entry that is not frozen, unless all words are Fresh.
+func (e Entry) appendRow(into []uint64, tag uint64) []uint64 {
+	first := e.First()
+	if len(e.Words) > 1 {
+		first, _ = e.Hold(true)
+		defer e.Release(first)
+	}
+	if isFresh(first, e.Words[1:]) {
+		return into
+	}
+	return append(append(into, tag, first), e.Words[1:]...)
+}
 
-// Fill puts the pairs into an empty shard, regardless of MaxKeys. Of two pairs with the same hash, the one with
-// Elsewhere wins. Other duplicates are an error, and so are pairs of another shard, reserved words, and hashes that
-// are not as good as random. After an error the shard is empty.
-func (t *Table) Fill(shard int, pairs []Pair) error {
-	if len(pairs) == 0 {
+// Mark says that the word at a place in the entry of a hash is Elsewhere.
+type Mark struct {
+	Hash Hash
+	At   uint8
+}
+
+// fillLive bounds the average number of entries that Fill puts into a segment, so that no segment is full.
+func (l numbered) fillLive() int { return l.segmentRoom() / 2 }
+
+// Fill puts rows of the newest layout into an empty shard, regardless of MaxKeys, and then the marks. Duplicate rows
+// are an error, and so are rows of another shard, words that are Elsewhere, and hashes that are not as good as random.
+// After an error the shard is empty.
+func (t *Table) Fill(shard int, data []uint64, marks []Mark) error {
+	l := t.newest()
+	rows := Rows{l.Layout, data}
+	keys := len(data)/l.stride() + len(marks)
+	if keys == 0 {
 		return nil
 	}
 	var depth uint8
-	for len(pairs)>>depth > fillLive {
+	for keys>>depth > l.fillLive() {
 		depth++
 	}
-	d, err := emptyDirectory(shard, depth, pairs)
+	d, err := emptyDirectory(l, shard, depth, rows, marks)
 	if err != nil {
 		return err
 	}
-	for _, p := range pairs {
-		if !d.segment(p.Hash).putOnce(p.Hash, p.Word) {
-			return fmt.Errorf("table: fill: hash %#x comes twice", uint64(p.Hash))
+	for h, words := range rows.All {
+		if !d.segment(h).putOnce(h, words) {
+			return fmt.Errorf("table: fill: hash %#x comes twice", uint64(h))
 		}
+	}
+	for _, m := range marks {
+		d.segment(m.Hash).mark(m)
 	}
 	s := &t.shards[shard]
 	s.mu.Lock()
@@ -73,45 +110,59 @@ func (t *Table) Fill(shard int, pairs []Pair) error {
 	return nil
 }
 
-// emptyDirectory checks the pairs and returns a directory with room for them.
-func emptyDirectory(shard int, depth uint8, pairs []Pair) (*directory, error) {
+// emptyDirectory checks the rows and marks, and returns a directory with room for them.
+func emptyDirectory(l numbered, shard int, depth uint8, rows Rows, marks []Mark) (*directory, error) {
 	d := newDirectory(depth, make([]segment, 1<<depth))
-	counts := make([]int, 1<<depth)
-	for _, p := range pairs {
-		if uint64(p.Hash) <= frozen || p.Hash%Shards != Hash(shard) {
-			return nil, fmt.Errorf("table: fill: hash %#x is not of shard %d", uint64(p.Hash), shard)
+	counts, keys := make([]int, 1<<depth), 0
+	count := func(h Hash) error {
+		if uint64(h) <= frozen || h%Shards != Hash(shard) {
+			return fmt.Errorf("table: fill: hash %#x is not of shard %d", uint64(h), shard)
 		}
-		if p.Word == Fresh || p.Word == Moved {
-			return nil, fmt.Errorf("table: fill: word %#x is none", p.Word)
+		counts[d.Index(h)]++
+		keys++
+		return nil
+	}
+	for h, words := range rows.All {
+		if err := count(h); err != nil {
+			return nil, err
 		}
-		counts[d.Index(p.Hash)]++
+		if words[0] >= Held || isFresh(words[0], words[1:]) {
+			return nil, fmt.Errorf("table: fill: word %#x is none", words[0])
+		}
+	}
+	for _, m := range marks {
+		if err := count(m.Hash); err != nil {
+			return nil, err
+		}
 	}
 	for i, live := range counts {
-		if live > segmentSlots*7/8 {
-			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, len(pairs), ShardBits+depth)
+		if live > l.segmentRoom()*7/8 {
+			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, keys, ShardBits+depth)
 		}
-		d.Segments[i] = newSegment(min(roomFor(live), segmentSlots), depth, 0)
+		d.Segments[i] = newSegment(l, min(l.roomFor(live), l.segmentRoom()), depth, 0)
 	}
 	return d, nil
 }
 
-// putOnce puts a hash and reports whether it was new.
-func (s *segment) putOnce(h Hash, word uint64) bool {
-	found, _ := s.find(h)
-	switch {
-	case found == nil:
-		s.put(h, word)
-		s.slots[0].word.Add(1)
-	case word == Elsewhere:
-		found.Store(Elsewhere)
-	case found.Load() != Elsewhere:
+// putOnce puts the words of a hash and reports whether it was new.
+func (s *segment) putOnce(h Hash, words []uint64) bool {
+	if e, _ := s.find(h); !e.None() {
 		return false
 	}
+	copy(s.put(h), words)
+	*s.used()++
 	return true
 }
 
-// Forgotten records that idle words were dropped at an instant before the table was created.
-func (t *Table) Forgotten(at int64) { t.swept.Store(max(at, t.swept.Load())) }
+// mark makes a word Elsewhere, of a hash that may be new.
+func (s *segment) mark(m Mark) {
+	if e, _ := s.find(m.Hash); !e.None() {
+		e.Words[m.At] = Elsewhere
+		return
+	}
+	s.put(m.Hash)[m.At] = Elsewhere
+	*s.used()++
+}
 
-// Idle reports whether a word means no more than Fresh from now on.
-func (t *Table) Idle(word uint64, now int64) bool { return t.isIdle(word, now) }
+// Forgotten records that idle entries were dropped at an instant before the table was created.
+func (t *Table) Forgotten(at int64) { t.swept.Store(max(at, t.swept.Load())) }

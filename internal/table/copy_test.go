@@ -10,37 +10,39 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// copied returns all pairs of a table, shard by shard.
-func copied(tab *table.Table) (pairs [table.Shards][]table.Pair) {
-	for shard := range pairs {
+// copied returns all rows of a table of one word, shard by shard.
+func copied(tab *table.Table) (all [table.Shards]table.Rows) {
+	for shard := range all {
 		var next uint64
 		for again := true; again; again = next != 0 {
-			pairs[shard], next = tab.Copy(shard, next, pairs[shard])
+			var rows table.Rows
+			rows, next = tab.Copy(shard, next, nil)
+			all[shard] = table.Rows{Layout: rows.Layout, Data: append(all[shard].Data, rows.Data...)}
 		}
 	}
-	return pairs
+	return all
 }
 
 func TestCopyMeetsEveryHashOnceAndFillBringsItBack(t *testing.T) {
 	for _, keys := range []int{0, 1, 700, 60_000} {
-		tab := table.New(table.Options{Idle: neverIdle})
+		tab := of(neverIdle, 0)
 		random := rand.New(rand.NewPCG(uint64(keys), 1))
 		want := map[table.Hash]uint64{}
 		for range keys {
 			h := table.Hash(random.Uint64())
 			want[h] = 1 + random.Uint64N(1<<60)
-			tab.Claim(h, 0).Store(want[h])
+			tab.Claim(h, 0).Release(want[h])
 		}
-		filled := table.New(table.Options{Idle: neverIdle})
+		filled := of(neverIdle, 0)
 		seen := 0
 		for shard, pairs := range copied(tab) {
-			seen += len(pairs)
-			for _, p := range pairs {
-				if want[p.Hash] != p.Word {
-					t.Fatalf("%d keys: copied %#x as %d, want %d", keys, p.Hash, p.Word, want[p.Hash])
+			for h, words := range pairs.All {
+				seen++
+				if want[h] != words[0] {
+					t.Fatalf("%d keys: copied %#x as %d, want %d", keys, h, words[0], want[h])
 				}
 			}
-			if err := filled.Fill(shard, pairs); err != nil {
+			if err := filled.Fill(shard, pairs.Data, nil); err != nil {
 				t.Fatalf("%d keys: %v", keys, err)
 			}
 		}
@@ -48,7 +50,7 @@ func TestCopyMeetsEveryHashOnceAndFillBringsItBack(t *testing.T) {
 			t.Errorf("%d keys: %d copied, %d filled", keys, seen, filled.Len())
 		}
 		for h, word := range want {
-			if at := filled.Find(h); at == nil || at.Load() != word {
+			if e := filled.Find(h); e.None() || e.First() != word {
 				t.Fatalf("%d keys: %#x is not %d after Fill", keys, h, word)
 			}
 		}
@@ -62,7 +64,7 @@ func TestCopyMeetsEveryHashOnceAndFillBringsItBack(t *testing.T) {
 // every original word once.
 func TestCopyMissesNothingWhileTheTableGrows(t *testing.T) {
 	const old = 5000
-	tab := table.New(table.Options{Idle: neverIdle})
+	tab := of(neverIdle, 0)
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := range uint64(old) {
 		add(t, tab, table.Hash(random.Uint64()), 0, i+1)
@@ -79,8 +81,8 @@ func TestCopyMissesNothingWhileTheTableGrows(t *testing.T) {
 	for rounds := 0; rounds < 3 || !done.Load(); rounds++ {
 		seen := map[uint64]int{}
 		for _, pairs := range copied(tab) {
-			for _, p := range pairs {
-				seen[p.Word]++
+			for _, words := range pairs.All {
+				seen[words[0]]++
 			}
 		}
 		for i := range uint64(old) {
@@ -93,24 +95,24 @@ func TestCopyMissesNothingWhileTheTableGrows(t *testing.T) {
 }
 
 func TestFilledTablesGrowOn(t *testing.T) {
-	tab := table.New(table.Options{Idle: neverIdle, MaxKeys: 64})
+	tab := of(neverIdle, 64)
 	random := rand.New(rand.NewPCG(1, 2))
-	var pairs [table.Shards][]table.Pair
+	var pairs [table.Shards][]uint64
 	for range 60_000 {
 		h := table.Hash(random.Uint64())
-		pairs[h%table.Shards] = append(pairs[h%table.Shards], table.Pair{Hash: h, Word: 7})
+		pairs[h%table.Shards] = append(pairs[h%table.Shards], uint64(h), 7)
 	}
 	for shard := range pairs {
-		if err := tab.Fill(shard, pairs[shard]); err != nil {
+		if err := tab.Fill(shard, pairs[shard], nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if tab.Claim(pairs[5][5].Hash, 0).Load() != 7 {
+	if tab.Claim(table.Hash(pairs[5][10]), 0).First() != 7 {
 		t.Error("a filled hash is not known above the cap")
 	}
-	free := table.New(table.Options{Idle: neverIdle})
+	free := of(neverIdle, 0)
 	for shard := range pairs {
-		if err := free.Fill(shard, pairs[shard]); err != nil {
+		if err := free.Fill(shard, pairs[shard], nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,36 +124,36 @@ func TestFilledTablesGrowOn(t *testing.T) {
 	}
 }
 
-func TestFillLetsElsewhereWin(t *testing.T) {
-	tab := table.New(table.Options{Idle: neverIdle})
-	if err := tab.Fill(0, []table.Pair{{64, 5}, {128, table.Elsewhere}, {64, table.Elsewhere}, {128, 9}}); err != nil {
+func TestFillMarksWhatIsElsewhere(t *testing.T) {
+	tab := of(neverIdle, 0)
+	if err := tab.Fill(0, []uint64{64, 5, 192, 9}, []table.Mark{{Hash: 64}, {Hash: 128}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range []table.Hash{64, 128} {
-		if got := tab.Find(h).Load(); got != table.Elsewhere {
+		if got := tab.Find(h).First(); got != table.Elsewhere {
 			t.Errorf("hash %d reads %#x, want Elsewhere", h, got)
 		}
 	}
 }
 
 func TestFillRefusesWhatNoTableHolds(t *testing.T) {
-	crowded := make([]table.Pair, 1000)
-	for i := range crowded {
-		crowded[i] = table.Pair{Hash: table.Hash(i+1) << 40, Word: 1}
+	var crowded []uint64
+	for i := range uint64(1000) {
+		crowded = append(crowded, (i+1)<<40, 1)
 	}
 	for name, tt := range map[string]struct {
-		pairs []table.Pair
-		want  string
+		rows []uint64
+		want string
 	}{
-		"twice":           {[]table.Pair{{64, 5}, {64, 6}}, "comes twice"},
-		"another shard":   {[]table.Pair{{65, 5}}, "is not of shard 0"},
-		"the tag of free": {[]table.Pair{{0, 5}}, "is not of shard 0"},
-		"fresh":           {[]table.Pair{{64, table.Fresh}}, "word 0x0 is none"},
-		"moved":           {[]table.Pair{{64, table.Moved}}, "is none"},
+		"twice":           {[]uint64{64, 5, 64, 6}, "comes twice"},
+		"another shard":   {[]uint64{65, 5}, "is not of shard 0"},
+		"the tag of free": {[]uint64{0, 5}, "is not of shard 0"},
+		"fresh":           {[]uint64{64, table.Fresh}, "word 0x0 is none"},
+		"moved":           {[]uint64{64, table.Moved}, "is none"},
 		"no hashes":       {crowded, "hashes share"},
 	} {
-		tab := table.New(table.Options{Idle: neverIdle})
-		if err := tab.Fill(0, tt.pairs); err == nil || !strings.Contains(err.Error(), tt.want) {
+		tab := of(neverIdle, 0)
+		if err := tab.Fill(0, tt.rows, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 		if tab.Len() != 0 {

@@ -1,6 +1,9 @@
 package table
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // makeRoom replaces the segment of h if d is still the directory. It reports whether the caller should look again; it
 // returns false at the bound on keys.
@@ -11,7 +14,7 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 		return true
 	}
 	if d == nil {
-		s.directory.Store(newDirectory(0, []segment{newSegment(minSlots, 0, 0)}))
+		s.directory.Store(newDirectory(0, []segment{newSegment(t.newest(), minSlots, 0, 0)}))
 		return true
 	}
 	if s.used.Load() >= s.maxUsed {
@@ -19,16 +22,16 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 	}
 	at := d.Index(h)
 	if !d.Segments[at].full() {
-		return true // another caller took the slot first
+		return true // another caller replaced the segment first
 	}
 	s.directory.Store(t.replace(s, d, at, now))
 	return true
 }
 
-// sweep drops the idle words of the next segment of a shard at its bound. It reports whether the caller should look
+// sweep drops the idle entries of the next segment of a shard at its bound. It reports whether the caller should look
 // for h again, because h is known or there is room.
 func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
-	if word, _ := d.segment(h).find(h); word != nil {
+	if e, _ := d.segment(h).find(h); !e.None() {
 		return true
 	}
 	if !s.maySweep(now) {
@@ -37,7 +40,7 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 	s.sweptAt.Store(now)
 	at := s.nextToSweep(d)
 	t.touch(&d.Segments[at])
-	if idle, _ := t.idleAmong(d.Segments[at].slots[1:], now); idle == 0 {
+	if idle, _ := t.idleAmong(&d.Segments[at], int(d.Segments[at].room), now); idle == 0 {
 		return false
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -51,7 +54,7 @@ func (s *shard) nextToSweep(d *directory) int {
 	return at
 }
 
-// tidy replaces the next segment if most of its words are idle.
+// tidy replaces the next segment if most of its entries are idle, or if its layout is an earlier one.
 func (t *Table) tidy(s *shard, now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,32 +62,56 @@ func (t *Table) tidy(s *shard, now int64) {
 	at := s.nextToSweep(d)
 	old := &d.Segments[at]
 	t.touch(old)
-	if len(old.slots)-1 > minSlots && t.mostlyIdle(old, now) {
+	if old.room > minSlots && t.mostlyIdle(old, now) || old.layout != t.newest().number {
 		s.directory.Store(t.replace(s, d, at, now))
 	}
 }
 
-// mostlyIdle samples an eighth of the slots. Their hashes are as good as random.
+// mostlyIdle samples an eighth of the entries. Their hashes are as good as random.
 func (t *Table) mostlyIdle(s *segment, now int64) bool {
-	idle, used := t.idleAmong(s.slots[1:1+len(s.slots)/8], now)
+	idle, used := t.idleAmong(s, int(s.room)/8, now)
 	return 2*idle > used
 }
 
-func (t *Table) idleAmong(slots []slot, now int64) (idle, used int) {
-	for i := range slots {
-		if slots[i].tag.Load() == empty {
+// idleAmong counts the idle entries and those in use among the first n of a segment.
+func (t *Table) idleAmong(s *segment, n int, now int64) (idle, used int) {
+	layout := t.layoutOf(s)
+	for i := int(s.stride); i <= n*int(s.stride); i += int(s.stride) {
+		if atomic.LoadUint64(s.tag(i)) == empty {
 			continue
 		}
 		used++
-		if t.isIdle(slots[i].word.Load(), now) {
+		if s.entry(i).idle(layout, now) {
 			idle++
 		}
 	}
 	return idle, used
 }
 
-func (t *Table) isIdle(word uint64, now int64) bool {
-	return word == Fresh || word < Elsewhere && t.idle(word, now)
+func (t *Table) layoutOf(s *segment) Layout { return (*t.layouts.Load())[s.layout] }
+
+// idle reports whether the entry is idle. It holds an entry of several words meanwhile.
+func (e Entry) idle(layout Layout, now int64) bool {
+	first := e.First()
+	if len(e.Words) > 1 && first != Elsewhere {
+		var held bool
+		if first, held = e.Hold(false); held {
+			defer e.Release(first)
+		}
+	}
+	return isIdle(layout, first, e.Words[1:], now)
+}
+
+// isIdle reports whether words that do not change mean the same as those of a new key.
+func isIdle(layout Layout, first uint64, rest []uint64, now int64) bool {
+	return first < Held && (isFresh(first, rest) || layout.Idle(first, rest, now))
+}
+
+func isFresh(first uint64, rest []uint64) bool {
+	for _, word := range rest {
+		first |= word
+	}
+	return first == Fresh
 }
 
 func (t *Table) touch(s *segment) {
@@ -93,70 +120,98 @@ func (t *Table) touch(s *segment) {
 	}
 }
 
-// replace freezes the segment at an index and puts its live words into one new segment, or into two if they would
-// overfill one. The caller holds the shard's lock.
+// replace freezes the segment at an index and puts its live entries into one new segment of the newest layout, or into
+// two if they would overfill one. The caller holds the shard's lock.
 func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
-	old := &d.Segments[at]
+	old, l := &d.Segments[at], t.newest()
 	var space [segmentSlots + 1]uint64
-	words := space[:]
-	if len(old.slots) > len(words) {
-		words = make([]uint64, len(old.slots))
+	firsts := space[:]
+	if int(old.room) >= len(firsts) {
+		firsts = make([]uint64, 1+old.room)
 	}
-	live, upper := t.freeze(s, old, words, now)
+	live, upper := t.freeze(s, old, firsts, now)
 	d = newDirectory(d.Depth, slices.Clone(d.Segments))
-	switch capacity := roomFor(live); {
-	case live <= segmentSlots*2/3:
-		capacity = min(max(capacity, len(d.Segments)/4), segmentSlots)
-		d.Replace(at, old.depth, newSegment(capacity, old.depth, live))
-	case old.depth >= MaxDepth(int(s.used.Load()), segmentSlots/8):
-		d.Replace(at, old.depth, newSegment(capacity, old.depth, live))
+	most := l.segmentRoom()
+	switch room := l.roomFor(live); {
+	case live <= most*2/3:
+		room = min(max(room, len(d.Segments)/4), most)
+		d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
+	case old.depth >= MaxDepth(int(s.used.Load()), most/8):
+		d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
 	default:
 		lower := live - upper
-		d.Split(at, old.depth, newSegment(halfFor(lower), old.depth+1, lower), newSegment(halfFor(upper), old.depth+1, upper))
+		d.Split(at, old.depth, newSegment(l, l.halfFor(lower), old.depth+1, lower), newSegment(l, l.halfFor(upper), old.depth+1, upper))
 	}
-	for i := 1; i < len(old.slots); i++ {
-		if words[i] != Fresh {
-			h := Hash(old.slots[i].tag.Load())
-			d.segment(h).put(h, words[i])
-		}
-	}
+	t.copyLive(d, old, firsts, l)
 	return d
 }
 
-// roomFor returns the capacity for live words. It fills ten of seventeen slots, so that a word takes at most 27.2
-// bytes.
-func roomFor(live int) int { return max(minSlots, live+live*7/10+1) }
-
-// halfFor returns the capacity for one half of a split. It exceeds segmentSlots only for words that would fill a
-// segment.
-func halfFor(live int) int {
-	if live > segmentSlots*7/8 {
-		return roomFor(live)
-	}
-	return min(roomFor(live), segmentSlots)
-}
-
-// freeze closes every slot and collects the live words. upper counts the words that a split sends to the second half,
-// by the next bit of the hash.
-func (t *Table) freeze(owner *shard, s *segment, words []uint64, now int64) (live, upper int) {
-	t.touch(s)
-	left, dropped := 0, 0
-	for i := 1; i < len(s.slots); i++ {
-		slot := &s.slots[i]
-		if slot.tag.CompareAndSwap(empty, frozen) {
+// copyLive puts the live entries of a frozen segment into the new segments.
+func (t *Table) copyLive(d *directory, old *segment, firsts []uint64, l numbered) {
+	from := t.layoutOf(old)
+	for n, first := range firsts[:1+old.room] {
+		if first == dead {
 			continue
 		}
-		word := slot.word.Swap(Moved)
-		if t.isIdle(word, now) {
+		i := n * int(old.stride)
+		h := Hash(atomic.LoadUint64(old.tag(i)))
+		into, rest := d.segment(h).put(h), old.slots[i+2:i+int(old.stride)]
+		if old.layout != l.number {
+			l.Convert(from, first, rest, into)
+			continue
+		}
+		into[0] = first
+		copy(into[1:], rest)
+	}
+}
+
+// dead stands for the first word of an entry that is not copied.
+const dead = Moved
+
+// roomFor returns the room for live entries. It fills ten of seventeen places, so that an entry of one word takes at
+// most 27.2 bytes; of two words, ten of sixteen, 38.4 bytes.
+func (l numbered) roomFor(live int) int {
+	more := live * 7 / 10
+	if l.Width() > 1 {
+		more = live * 6 / 10
+	}
+	return max(minSlots, live+more+1)
+}
+
+// halfFor returns the room for one half of a split. It exceeds that of a full-size segment only for entries that
+// would fill one.
+func (l numbered) halfFor(live int) int {
+	if most := l.segmentRoom(); live <= most*7/8 {
+		return min(l.roomFor(live), most)
+	}
+	return l.roomFor(live)
+}
+
+// freeze closes every entry and collects the first words of the live ones. upper counts those that a split sends to
+// the second half, by the next bit of the hash.
+func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (live, upper int) {
+	t.touch(s)
+	layout := t.layoutOf(s)
+	left, dropped := 0, 0
+	firsts[0] = dead
+	for n := 1; n <= int(s.room); n++ {
+		i := n * int(s.stride)
+		firsts[n] = dead
+		if atomic.CompareAndSwapUint64(s.tag(i), empty, frozen) {
+			continue
+		}
+		e := s.entry(i)
+		first, rest := e.freeze(), e.Words[1:]
+		if isIdle(layout, first, rest, now) {
 			left++
-			if word != Fresh {
+			if !isFresh(first, rest) {
 				dropped++
 			}
 			continue
 		}
-		words[i] = word
+		firsts[n] = first
 		live++
-		upper += SplitBit(Hash(slot.tag.Load()), s.depth)
+		upper += SplitBit(Hash(atomic.LoadUint64(s.tag(i))), s.depth)
 	}
 	owner.used.Add(-int64(left))
 	t.dropped.Add(uint64(dropped))

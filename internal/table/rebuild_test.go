@@ -7,7 +7,7 @@ import (
 
 // words returns a table whose words are the instants from which they are idle.
 func words(options Options) *Table {
-	options.Idle = func(word uint64, now int64) bool { return int64(word) <= now }
+	options.Layout = Wide{N: 1, IsIdle: func(word uint64, now int64) bool { return int64(word) <= now }}.Layout()
 	return New(options)
 }
 
@@ -16,11 +16,11 @@ const forever = 1 << 60
 func claim(t *testing.T, tab *Table, h Hash, now int64) bool {
 	t.Helper()
 	for {
-		word := tab.Claim(h, now)
-		if word == nil {
+		e := tab.Claim(h, now)
+		if e.None() {
 			return false
 		}
-		if old := word.Load(); old != Moved && word.CompareAndSwap(old, forever) {
+		if old := e.First(); old != Moved && e.Swap(old, forever) {
 			return true
 		}
 	}
@@ -47,11 +47,11 @@ func TestBadHashesAreDistinguishedInBoundedMemory(t *testing.T) {
 				if !claim(t, tab, h, 0) {
 					t.Fatalf("no room for hash %d without a cap", i)
 				}
-				tab.Find(h).Store(forever + i)
+				tab.Find(h).Release(forever + i)
 				want[valid(h)] = forever + i
 			}
 			for h, word := range want {
-				if at := tab.Find(h); at == nil || at.Load() != word {
+				if e := tab.Find(h); e.None() || e.First() != word {
 					t.Fatalf("hash %#x is lost or another's", h)
 				}
 			}
@@ -90,8 +90,8 @@ func TestRoomOfIdleWordsComesBackAtTheCap(t *testing.T) {
 	held := 0
 	for now := int64(forever); held < most && now < forever+1000*SweepEvery; now += SweepEvery {
 		for range 2000 {
-			if word := tab.Claim(Hash(random.Uint64()), now); word != nil {
-				word.Store(2 * forever)
+			if e := tab.Claim(Hash(random.Uint64()), now); !e.None() {
+				e.Release(2 * forever)
 				held++
 			}
 		}
@@ -104,13 +104,13 @@ func TestRoomOfIdleWordsComesBackAtTheCap(t *testing.T) {
 func TestNoCallLooksAtMoreThanMaxTouchedSlots(t *testing.T) {
 	for _, most := range []int{0, 50_000} {
 		tab, random := words(Options{MaxKeys: most}), rand.New(rand.NewPCG(4, 5))
-		seen, worst := map[*slot]int{}, 0
-		tab.touched = func(s *segment) { seen[&s.slots[0]] = len(s.slots) - 1 }
+		seen, worst := map[*uint64]int{}, 0
+		tab.touched = func(s *segment) { seen[&s.slots[0]] = int(s.room) }
 		for i := range 80_000 {
 			now := int64(i) * SweepEvery / 64
-			if word := tab.Claim(Hash(random.Uint64()), now); word != nil {
+			if e := tab.Claim(Hash(random.Uint64()), now); !e.None() {
 				// Half of the words stay, and half become idle soon.
-				word.Store(uint64(now) + uint64(i%2)*forever + 1)
+				e.Release(uint64(now) + uint64(i%2)*forever + 1)
 			}
 			sum := 0
 			for _, slots := range seen {

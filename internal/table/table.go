@@ -1,13 +1,14 @@
-// Package table maps hashes of keys to one word of state each. It stores no keys, and no pointers for the garbage
+// Package table maps hashes of keys to a few words of state each. It stores no keys, and no pointers for the garbage
 // collector to follow.
 //
-// The table uses open addressing in small segments. A slot belongs to one hash for the life of its segment, so a
-// caller that has found the slot works on its word by compare-and-swap alone. When a segment is full, one caller
-// freezes it slot by slot, which sends all other callers to the shard's lock, and copies the live words into one or
-// two new segments. Growing, shrinking and eviction therefore touch one or two segments at a time. Copying drops idle
-// words, which mean the same as a new key.
+// The table uses open addressing in small segments. An entry belongs to one hash for the life of its segment, so a
+// caller that has found the entry works on its words alone: by compare-and-swap if there is one word, and otherwise
+// while it holds the entry (see Entry). When a segment is full, one caller freezes it entry by entry, which sends all
+// other callers to the shard's lock, and copies the live words into one or two new segments. Growing, shrinking,
+// eviction and changes of the layout therefore touch one or two segments at a time. Copying drops idle entries, which
+// mean the same as a new key.
 //
-// In a decision, the caller claims the slot with Claim, decides on its word, and swaps the word. It starts again when
+// In a decision, the caller claims the entry with Claim, decides on its words, and writes them. It starts again when
 // it finds Moved.
 package table
 
@@ -16,16 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-)
-
-// Reserved words. All other words belong to the caller.
-const (
-	// Fresh is the word of a new key.
-	Fresh uint64 = 0
-	// Moved means that the segment was replaced: call Claim or Find again.
-	Moved uint64 = math.MaxUint64
-	// Elsewhere means that the caller keeps the state, because it does not fit in a word. It is never idle.
-	Elsewhere uint64 = math.MaxUint64 - 1
 )
 
 // Hash stands for a key. All its bits distinguish keys and choose their place, so a hash must be as good as random.
@@ -43,28 +34,27 @@ const (
 	MaxKey = 4096
 )
 
-// The sizes of segments. A call probes at most one segment. A full-size segment with its counting slot fills a size
+// The sizes of segments. A call probes at most one segment. A full-size segment with its counting entry fills a size
 // class of the allocator.
 const (
 	minSlots     = 8
 	segmentSlots = 895
 
-	// MaxTouched bounds the slots that one call reads, for hashes as good as random.
+	// MaxTouched bounds the entries that one call reads, for hashes as good as random.
 	MaxTouched = 1024
 )
 
 // Options configure a Table.
 type Options struct {
-	// Idle reports whether a word means the same as Fresh from now on. Once true, it must stay true. The table calls
-	// it for words that the caller has written, except Elsewhere.
-	Idle func(word uint64, now int64) bool
-	// MaxKeys bounds the slots in use; 0 means no bound, and less than 0 no room. The shards get equal parts of it.
+	// Layout is the first layout of the entries.
+	Layout Layout
+	// MaxKeys bounds the entries in use; 0 means no bound, and less than 0 no room. The shards get equal parts of it.
 	MaxKeys int
 }
 
 // Table maps hashes to words. It is safe for concurrent use.
 type Table struct {
-	idle    func(word uint64, now int64) bool
+	layouts atomic.Pointer[[]Layout] // by number; only ever appended to
 	swept   atomic.Int64
 	dropped atomic.Uint64
 	touched func(*segment) // for tests: called with every segment that is read as a whole
@@ -73,7 +63,8 @@ type Table struct {
 
 // New returns an empty table, which allocates as keys arrive.
 func New(options Options) *Table {
-	t := &Table{idle: options.Idle}
+	t := &Table{}
+	t.layouts.Store(&[]Layout{options.Layout})
 	t.swept.Store(math.MinInt64)
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -95,70 +86,103 @@ func Part(keys, i int) int {
 	return part
 }
 
-// Swept returns the latest instant at which the table dropped an idle word. A missing key may have been in use before
-// it.
+// AddLayout makes a layout the newest and returns its number. Entries get it when their segment is next replaced, or
+// by Upgrade. The caller does not call AddLayout twice at a time, and adds at most 255 layouts.
+func (t *Table) AddLayout(l Layout) (number uint8) {
+	layouts := *t.layouts.Load()
+	number = uint8(len(layouts))
+	layouts = append(layouts[:len(layouts):len(layouts)], l)
+	t.layouts.Store(&layouts)
+	return number
+}
+
+func (t *Table) newest() numbered {
+	layouts := *t.layouts.Load()
+	return numbered{layouts[len(layouts)-1], uint8(len(layouts) - 1)}
+}
+
+// LayoutOf returns the layout of an entry.
+func (t *Table) LayoutOf(e Entry) Layout { return (*t.layouts.Load())[e.Layout] }
+
+// Upgrade gives the segment of a hash the newest layout. Entries that the caller has found there have Moved.
+func (t *Table) Upgrade(h Hash, now int64) {
+	h = valid(h)
+	s := &t.shards[h%Shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.directory.Load()
+	if d == nil {
+		return
+	}
+	if at := d.Index(h); d.Segments[at].layout != t.newest().number {
+		s.directory.Store(t.replace(s, d, at, now))
+	}
+}
+
+// Swept returns the latest instant at which the table dropped an idle entry. A missing key may have been in use
+// before it.
 func (t *Table) Swept() int64 { return t.swept.Load() }
 
-// Dropped returns the number of idle words that the table has dropped.
+// Dropped returns the number of idle entries that the table has dropped.
 func (t *Table) Dropped() uint64 { return t.dropped.Load() }
 
-// Find returns the word of a hash, or nil if there is none.
-func (t *Table) Find(h Hash) *atomic.Uint64 {
+// Find returns the entry of a hash, if there is one.
+func (t *Table) Find(h Hash) Entry {
 	h = valid(h)
 	s := &t.shards[h%Shards]
 	for {
 		d := s.directory.Load()
 		if d == nil {
-			return nil
+			return Entry{}
 		}
-		word, stale := d.segment(h).find(h)
+		e, stale := d.segment(h).find(h)
 		if !stale {
-			return word
+			return e
 		}
 		s.settle()
 	}
 }
 
-// Claim returns the word of a hash and inserts Fresh for a new hash. It returns nil if MaxKeys leaves no room for a
+// Claim returns the entry of a hash and inserts one for a new hash. It returns none if MaxKeys leaves no room for a
 // new hash. At the bound it usually takes no lock, because a shard searches for idle words at most once in
 // SweepEvery.
-func (t *Table) Claim(h Hash, now int64) *atomic.Uint64 {
+func (t *Table) Claim(h Hash, now int64) Entry {
 	h = valid(h)
 	s := &t.shards[h%Shards]
 	if d := s.directory.Load(); d != nil {
-		// About two of three known hashes are in their first slot.
+		// About two of three known hashes are in their first place.
 		segment := d.segment(h)
-		if slot := &segment.slots[segment.first(h)]; slot.tag.Load() == uint64(h) {
-			return &slot.word
+		if i := segment.first(h); atomic.LoadUint64(segment.tag(i)) == uint64(h) {
+			return segment.entry(i)
 		}
 	}
 	return t.claim(s, h, now)
 }
 
-func (t *Table) claim(s *shard, h Hash, now int64) *atomic.Uint64 {
+func (t *Table) claim(s *shard, h Hash, now int64) Entry {
 	for tidied := false; ; {
 		d := s.directory.Load()
 		if d != nil {
-			word, due := d.segment(h).claim(h, s)
+			e, due := d.segment(h).claim(h, s)
 			if due && !tidied {
 				tidied = true
 				t.tidy(s, now)
 				continue // it may have replaced the segment of h
 			}
-			if word != nil {
-				return word
+			if !e.None() {
+				return e
 			}
 			if s.crowded(d, h, now) {
-				return nil
+				return Entry{}
 			}
 		}
 		if !t.makeRoom(s, d, h, now) {
-			return nil
+			return Entry{}
 		}
 	}
 }
 
-// Len returns the number of slots in use, including idle ones.
+// Len returns the number of entries in use, including idle ones.
 func (t *Table) Len() (n int) {
 	for i := range t.shards {
 		n += int(t.shards[i].used.Load())
@@ -166,12 +190,12 @@ func (t *Table) Len() (n int) {
 	return n
 }
 
-// Bytes returns the memory of the slots.
+// Bytes returns the memory of the entries.
 func (t *Table) Bytes() (n int) {
 	for i := range t.shards {
 		if d := t.shards[i].directory.Load(); d != nil {
 			for s := range d.all {
-				n += len(s.slots) * slotBytes
+				n += 8 * len(s.slots)
 			}
 		}
 	}
@@ -187,7 +211,7 @@ type shard struct {
 	_         [32]byte
 
 	// Inserting a hash writes here, so these fields have a cache line of their own.
-	used    atomic.Int64 // slots in use
+	used    atomic.Int64 // entries in use
 	maxUsed int64
 	_       [48]byte
 }
@@ -201,8 +225,8 @@ func (s *shard) crowded(d *directory, h Hash, now int64) bool {
 	if s.used.Load() < s.maxUsed || s.maySweep(now) {
 		return false
 	}
-	word, stale := d.segment(h).find(h)
-	return word == nil && !stale
+	e, stale := d.segment(h).find(h)
+	return e.None() && !stale
 }
 
 func (s *shard) maySweep(now int64) bool {

@@ -12,20 +12,25 @@ import (
 // neverIdle keeps every word except Fresh.
 func neverIdle(uint64, int64) bool { return false }
 
+// of returns a table of one word for each hash.
+func of(idle func(word uint64, now int64) bool, maxKeys int) *table.Table {
+	return table.New(table.Options{Layout: table.Wide{N: 1, IsIdle: idle}.Layout(), MaxKeys: maxKeys})
+}
+
 // idleBefore reads a word as the instant from which it is idle.
 func idleBefore(word uint64, now int64) bool { return int64(word) <= now }
 
 func add(t testing.TB, tab *table.Table, h table.Hash, now int64, delta uint64) {
 	for {
-		word := tab.Claim(h, now)
-		if word == nil {
+		e := tab.Claim(h, now)
+		if e.None() {
 			t.Fatalf("no room for %x", h)
 		}
-		old := word.Load()
+		old := e.First()
 		if old == table.Moved {
 			continue
 		}
-		if word.CompareAndSwap(old, old+delta) {
+		if e.Swap(old, old+delta) {
 			return
 		}
 	}
@@ -33,7 +38,7 @@ func add(t testing.TB, tab *table.Table, h table.Hash, now int64, delta uint64) 
 
 func TestEveryWordSurvivesGrowth(t *testing.T) {
 	const keys = 60_000
-	tab := table.New(table.Options{Idle: neverIdle})
+	tab := of(neverIdle, 0)
 	random := rand.New(rand.NewPCG(1, 2))
 	hashes := make([]table.Hash, keys)
 	for i := range hashes {
@@ -41,8 +46,8 @@ func TestEveryWordSurvivesGrowth(t *testing.T) {
 		add(t, tab, hashes[i], 0, uint64(i)+1)
 	}
 	for i, h := range hashes {
-		if word := tab.Find(h); word == nil || word.Load() != uint64(i)+1 {
-			t.Fatalf("hash %d of %d is lost or changed: %v", i, keys, word)
+		if e := tab.Find(h); e.None() || e.First() != uint64(i)+1 {
+			t.Fatalf("hash %d of %d is lost or changed: %v", i, keys, e)
 		}
 	}
 	if n := tab.Len(); n != keys {
@@ -53,8 +58,8 @@ func TestEveryWordSurvivesGrowth(t *testing.T) {
 	}
 	seen := map[table.Hash]bool{}
 	for _, pairs := range copied(tab) {
-		for _, p := range pairs {
-			seen[p.Hash] = true
+		for h := range pairs.All {
+			seen[h] = true
 		}
 	}
 	if len(seen) != keys {
@@ -68,7 +73,7 @@ func TestConcurrentCountsAreExactWhileSegmentsSplit(t *testing.T) {
 		keys    = 20_000
 		rounds  = 5
 	)
-	tab := table.New(table.Options{Idle: neverIdle})
+	tab := of(neverIdle, 0)
 	var wg sync.WaitGroup
 	for c := range callers {
 		wg.Go(func() {
@@ -83,14 +88,14 @@ func TestConcurrentCountsAreExactWhileSegmentsSplit(t *testing.T) {
 	wg.Wait()
 	for i := range keys {
 		h := table.Hash(uint64(i) * 0x9e3779b97f4a7c15)
-		if word := tab.Find(h); word == nil || word.Load() != callers*rounds {
-			t.Fatalf("key %d was counted %v times, want %d", i, word, callers*rounds)
+		if e := tab.Find(h); e.None() || e.First() != callers*rounds {
+			t.Fatalf("key %d was counted %v times, want %d", i, e, callers*rounds)
 		}
 	}
 }
 
-func TestIdleWordsAreEvictedAndTheirSpaceIsFreed(t *testing.T) {
-	tab := table.New(table.Options{Idle: idleBefore})
+func TestIdleWordsAreForgottenAndTheirSpaceComesBack(t *testing.T) {
+	tab := of(idleBefore, 0)
 	random := rand.New(rand.NewPCG(5, 6))
 	const keys = 300_000
 	for now := range int64(keys) {
@@ -106,25 +111,25 @@ func TestIdleWordsAreEvictedAndTheirSpaceIsFreed(t *testing.T) {
 
 func TestCapRefusesNewHashesAndKeepsKnownOnes(t *testing.T) {
 	const most = 32_000
-	tab := table.New(table.Options{Idle: neverIdle, MaxKeys: most})
+	tab := of(neverIdle, most)
 	random := rand.New(rand.NewPCG(7, 8))
 	var known []table.Hash
 	refused := 0
 	for range 2 * most {
 		h := table.Hash(random.Uint64())
-		word := tab.Claim(h, 0)
-		if word == nil {
+		e := tab.Claim(h, 0)
+		if e.None() {
 			refused++
 			continue
 		}
-		word.Store(1)
+		e.Release(1)
 		known = append(known, h)
 	}
 	if refused == 0 || len(known) > most*3/2 || len(known) < most/2 {
 		t.Errorf("%d known and %d refused at a cap of %d", len(known), refused, most)
 	}
 	for _, h := range known {
-		if tab.Claim(h, 0) == nil {
+		if tab.Claim(h, 0).None() {
 			t.Fatal("a known hash is refused at the cap")
 		}
 	}
@@ -132,7 +137,7 @@ func TestCapRefusesNewHashesAndKeepsKnownOnes(t *testing.T) {
 
 func BenchmarkClaimKnown(b *testing.B) {
 	for _, keys := range []int{1, 10_000, 1_000_000} {
-		tab := table.New(table.Options{Idle: neverIdle})
+		tab := of(neverIdle, 0)
 		for i := range keys {
 			add(b, tab, table.Hash(uint64(i)*0x9e3779b97f4a7c15), 0, 1)
 		}
@@ -144,8 +149,8 @@ func BenchmarkClaimKnown(b *testing.B) {
 		b.Run("", func(b *testing.B) {
 			i := 0
 			for b.Loop() {
-				w := tab.Claim(order[i&(1<<20-1)], 0)
-				w.CompareAndSwap(w.Load(), uint64(i)+1)
+				e := tab.Claim(order[i&(1<<20-1)], 0)
+				e.Swap(e.First(), uint64(i)+1)
 				i++
 			}
 		})
@@ -158,9 +163,9 @@ func BenchmarkClaimNew(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		tab := table.New(table.Options{Idle: neverIdle})
+		tab := of(neverIdle, 0)
 		for i := range uint64(keys) {
-			tab.Claim(table.Hash((i+1)*0x9e3779b97f4a7c15), 0).Store(i + 1)
+			tab.Claim(table.Hash((i+1)*0x9e3779b97f4a7c15), 0).Release(i + 1)
 		}
 	}
 	runtime.ReadMemStats(&after)
