@@ -67,11 +67,9 @@ func JustConverted(a Algorithm, s State, now int64) bool {
 	return converts && s.Converted != math.MinInt64 && subSat(now, s.Converted) < keepConverted
 }
 
-// PackSettled returns the word of a state. ok is also false while a promised instant lies ahead that the word does not
-// hold.
-func PackSettled(a Worder, s State, base, now int64) (word uint64, ok bool) {
-	if c, converts := a.(converter); converts && !c.Settled(s, now) {
-		return 0, false
-	}
-	return a.Pack(s, base)
+// IsSettled reports whether words of s hold all of it, except for the last conversion. They do not while a promised
+// instant lies ahead that they do not hold.
+func IsSettled(a Algorithm, s State, now int64) bool {
+	c, converts := a.(converter)
+	return !converts || c.Settled(s, now)
 }

@@ -14,7 +14,7 @@ type LeakyBucket struct {
 // NewLeakyBucket returns a queue whose first noDelay excess units pass at once.
 func NewLeakyBucket(rate, period, queue, noDelay int64) *LeakyBucket {
 	b := &LeakyBucket{TokenBucket: *NewTokenBucket(rate, period, queue+1), noDelay: noDelay}
-	b.free, _ = mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den) // at most the time of the burst
+	b.free = mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den) // at most the time of the burst
 	return b
 }
 
@@ -66,11 +66,6 @@ func (b *LeakyBucket) Settled(s State, now int64) bool {
 	return s.Promised == release || s.Promised <= now && release <= now
 }
 
-// sameWords reports whether words of o mean the same.
-func (b *LeakyBucket) sameWords(o *LeakyBucket) bool {
-	return b.TokenBucket.sameWords(&o.TokenBucket) && b.noDelay == o.noDelay
-}
-
 // Unpack returns the state of a word, which also holds the newest release.
 func (b *LeakyBucket) Unpack(word uint64, base int64) State {
 	s := b.TokenBucket.Unpack(word, base)
@@ -90,19 +85,26 @@ func (b *LeakyBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 		return takeWord(b, word, base, now, n)
 	}
 	next, ok = b.DecideWord(word, base, now, n, &a)
-	if after := ahead.add(b.cost(n), b.den); a.Changed && b.free.less(after) {
+	b.delay(ahead, n, &a)
+	return next, a, ok
+}
+
+// delay adds the delay to the answer of a bucket whose TAT lay ahead.
+func (b *LeakyBucket) delay(ahead mixed, n int64, a *Answer) {
+	cost, _ := b.cost(n)
+	if after := ahead.add(cost, b.den); a.Changed && b.free.less(after) {
 		a.Delay = after.sub(b.free, b.den).ceil()
 	}
-	return next, a, ok
 }
 
 // AllowWord admits only a cost that needs no delay.
 func (b *LeakyBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	ahead, at, ok := b.ahead(word, base, now, n)
-	if !ok {
+	cost, fits := b.cost(n)
+	if !ok || !fits || n == 0 {
 		return allowWord(b, word, base, now, n)
 	}
-	ahead = ahead.add(b.cost(n), b.den)
+	ahead = ahead.add(cost, b.den)
 	if b.free.less(ahead) {
 		return word, false, true
 	}

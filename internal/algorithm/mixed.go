@@ -38,19 +38,25 @@ func (a mixed) ceil() int64 {
 	return a.ns
 }
 
-// mixedOf returns ticks/den. ok is false if the ns do not fit the time of a word.
-func mixedOf(ticks int128, den int64) (_ mixed, ok bool) {
+// mixedOf returns ticks/den, or longest if that is less.
+func mixedOf(ticks int128, den int64) mixed {
 	if ticks.hi >= den {
-		return mixed{}, false
+		return longest
 	}
 	ns, part := ticks.divMod(den)
-	return mixed{ns, part}, ns < 1<<wordTime
+	if ns >= longest.ns {
+		return longest
+	}
+	return mixed{ns, part}
 }
 
-// units returns the number of whole units of unit ticks in a. They must fit 64 bits.
+// longest is longer than the sum of any two times of words.
+var longest = mixed{ns: 1 << (wordTime + 2)}
+
+// units returns the number of units of unit ticks in a, rounded up. The number must fit 64 bits.
 func (a mixed) units(den, unit int64) int64 {
 	hi, lo := bits.Mul64(uint64(a.ns), uint64(den))
-	lo, carry := bits.Add64(lo, uint64(a.part), 0)
+	lo, carry := bits.Add64(lo, uint64(a.part)+uint64(unit)-1, 0)
 	if hi += carry; hi == 0 {
 		return int64(lo / uint64(unit))
 	}

@@ -17,9 +17,7 @@ type TokenBucket struct {
 	unit  int64 // ticks that one unit takes
 	burst int64
 
-	// If the time of the burst fits in a word: the burst, and the times of one unit and of the burst. Otherwise 0.
-	wordBurst      uint64
-	one, burstTime mixed
+	one, burstTime mixed // the times of one unit and of the burst
 }
 
 // NewTokenBucket returns a bucket of burst units that refills at rate units per period. The values must be within the
@@ -27,10 +25,7 @@ type TokenBucket struct {
 func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	common := gcd(rate, period)
 	b := &TokenBucket{den: rate / common, unit: period / common, burst: burst}
-	burstTime, fits := mixedOf(mul(b.burst, b.unit), b.den)
-	if fits {
-		b.wordBurst, b.one, b.burstTime = uint64(b.burst), mixed{b.unit / b.den, b.unit % b.den}, burstTime
-	}
+	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
 	return b
 }
 

@@ -32,9 +32,6 @@ func init() {
 // AlignWords returns the base unchanged.
 func (b *TokenBucket) AlignWords(base int64) int64 { return base }
 
-// sameWords reports whether words of o mean the same units.
-func (b *TokenBucket) sameWords(o *TokenBucket) bool { return b.den == o.den && b.unit == o.unit }
-
 // Pack returns the word of a TAT that the rate of b wrote.
 func (b *TokenBucket) Pack(s State, base int64) (uint64, bool) {
 	if s.A == math.MinInt64 {
@@ -84,34 +81,42 @@ func (b *TokenBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 }
 
 // DecideWord decides and writes the answer to a, which must be zero; this avoids copying it. It uses mixed durations
-// if they fit, and otherwise 128 bits.
+// if they fit, and otherwise 128 bits. A cost of 0 describes the key.
 func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
 	ahead, at, ok := b.ahead(word, base, now, n)
-	if !ok || b.burstTime.less(ahead) { // above the burst after a record
+	cost, fits := b.cost(n)
+	if !ok || !fits || b.burstTime.less(ahead) { // above the burst after a record
 		next, *a, ok = takeWord(b, word, base, now, n)
 		return next, ok
 	}
-	a.Limit = b.burst
-	if after := ahead.add(b.cost(n), b.den); !b.burstTime.less(after) {
-		a.Allowed, a.Changed, ahead = true, true, after
-	} else {
-		a.RetryAfter = after.sub(b.burstTime, b.den).ceil()
-	}
-	a.ResetAfter = ahead.ceil()
-	a.Remaining = b.burstTime.sub(ahead, b.den).units(b.den, b.unit)
-	if !a.Changed {
+	if ahead = b.decide(ahead, cost, n, a); !a.Changed {
 		return word, true
 	}
 	return b.word(at, ahead)
 }
 
+// decide admits or refuses n units when TAT lies ahead of now, and writes the answer. It returns how far TAT lies ahead
+// afterwards.
+func (b *TokenBucket) decide(ahead, cost mixed, n int64, a *Answer) mixed {
+	a.Limit = b.burst
+	if after := ahead.add(cost, b.den); !b.burstTime.less(after) {
+		a.Allowed, a.Changed, ahead = true, n > 0, after
+	} else {
+		a.RetryAfter = after.sub(b.burstTime, b.den).ceil()
+	}
+	a.ResetAfter = ahead.ceil()
+	a.Remaining = b.burst - ahead.units(b.den, b.unit)
+	return ahead
+}
+
 // AllowWord decides like TakeWord without describing the key.
 func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	ahead, at, ok := b.ahead(word, base, now, n)
-	if !ok {
+	cost, fits := b.cost(n)
+	if !ok || !fits || n == 0 {
 		return allowWord(b, word, base, now, n)
 	}
-	ahead = ahead.add(b.cost(n), b.den)
+	ahead = ahead.add(cost, b.den)
 	if b.burstTime.less(ahead) {
 		return word, false, true
 	}
@@ -120,10 +125,10 @@ func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, a
 }
 
 // ahead returns how far TAT lies ahead of now, and now relative to the base. ok is false if the word is of another
-// rate, or a time or the cost is out of range; then 128 bits decide. If ok, n more units are far from overflow.
+// rate, or a time or the cost is out of range; then 128 bits decide.
 func (b *TokenBucket) ahead(word uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
 	at = now - base
-	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n-1) < b.wordBurst
+	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n) <= uint64(b.burst)
 	if tat := int64(word >> fractionBits); tat >= at {
 		ahead.ns = tat - at
 		if i := word & (1<<fractionBits - 1); i != 0 {
@@ -135,17 +140,24 @@ func (b *TokenBucket) ahead(word uint64, base, now, n int64) (ahead mixed, at in
 	return ahead, at, ok
 }
 
-// cost returns the time of n units, which must fit in the burst.
-func (b *TokenBucket) cost(n int64) mixed {
+// cost returns the time of n units. ok is false if it is longer than any time of a word.
+func (b *TokenBucket) cost(n int64) (_ mixed, ok bool) {
 	if n == 1 {
-		return b.one
+		return b.one, true
 	}
-	if b.den == 1 {
-		return mixed{ns: n * b.unit}
-	}
+	return b.costOf(n)
+}
+
+func (b *TokenBucket) costOf(n int64) (_ mixed, ok bool) {
 	hi, lo := bits.Mul64(uint64(n), uint64(b.unit))
+	if b.den == 1 {
+		return mixed{ns: int64(lo)}, hi == 0 && lo < 1<<wordTime
+	}
+	if hi >= uint64(b.den) {
+		return mixed{}, false
+	}
 	ns, part := bits.Div64(hi, lo, uint64(b.den))
-	return mixed{int64(ns), int64(part)}
+	return mixed{int64(ns), int64(part)}, ns < 1<<wordTime
 }
 
 // word returns the word of a TAT that lies ahead of an instant relative to the base.

@@ -77,8 +77,8 @@ func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 	}
 	left := f.period - int64(elapsed)
 	a.Limit = f.limit
-	if count+n <= f.limit {
-		a.Allowed, a.Changed, count = true, true, count+n
+	if n == 0 || count+n <= f.limit {
+		a.Allowed, a.Changed, count = true, n > 0, count+n
 	} else {
 		a.RetryAfter = left
 	}
@@ -93,7 +93,7 @@ func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 func (f *FixedWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	count, number, _, ok := f.counted(word, base, now, n)
 	switch {
-	case !ok:
+	case !ok || n == 0:
 		return allowWord(f, word, base, now, n)
 	case count+n > f.limit:
 		return word, false, true
@@ -111,7 +111,7 @@ func (f *FixedWindow) counted(word uint64, base, now, n int64) (count int64, num
 	if stored == number {
 		count = int64(word & l.mask)
 	}
-	return count, number, elapsed, ok && stored <= number && uint64(n-1) < uint64(f.limit)
+	return count, number, elapsed, ok && stored <= number && uint64(n) <= uint64(f.limit)
 }
 
 // AlignWords returns the start of the window of the base.
@@ -155,19 +155,21 @@ func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, 
 		return takeWord(l, word, base, now, n)
 	}
 	next, a.Limit = word, l.limit
-	if l.admits(&w, n) {
+	if n == 0 || l.admits(&w, n) {
 		w.count += n
 		next, ok = l.word(w.number, w.before, w.count), uint64(w.count) <= l.layout.least
-		a.Allowed, a.Changed = true, true
+		a.Allowed, a.Changed = true, n > 0
 	} else {
 		a.RetryAfter = l.refused(&w, n)
 	}
 	if n > 1 || a.Allowed { // otherwise not even 1 unit fits
 		a.Remaining = l.room(&w)
 	}
-	a.ResetAfter = w.left
-	if w.count > 0 {
-		a.ResetAfter += l.period
+	switch {
+	case w.count > 0:
+		a.ResetAfter = w.left + l.period
+	case w.before > 0:
+		a.ResetAfter = w.left
 	}
 	return next, a, ok
 }
@@ -176,7 +178,7 @@ func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, 
 func (l *SlidingWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	w, ok := l.counted(word, base, now, n)
 	switch {
-	case !ok:
+	case !ok || n == 0:
 		return allowWord(l, word, base, now, n)
 	case !l.admits(&w, n):
 		return word, false, true
@@ -205,7 +207,7 @@ func (l *SlidingWindow) counted(word uint64, base, now, n int64) (w windowCounts
 	case number - 1:
 		w.before = int64(word & layout.least)
 	}
-	return w, ok && stored <= number && uint64(n-1) < uint64(l.limit)
+	return w, ok && stored <= number && uint64(n) <= uint64(l.limit)
 }
 
 // admits reports whether before × left <= (limit - count - n) × period.

@@ -22,23 +22,6 @@ type Worder interface {
 	AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool)
 }
 
-// SameWords reports whether words of a and b, two limits of one identity, mean the same. Words of buckets do if the
-// rates are equal.
-func SameWords(a, b Worder) bool {
-	if a == b {
-		return true
-	}
-	switch a := a.(type) {
-	case *TokenBucket:
-		o, ok := b.(*TokenBucket)
-		return ok && a.sameWords(o)
-	case *LeakyBucket:
-		o, ok := b.(*LeakyBucket)
-		return ok && a.sameWords(o)
-	}
-	return true
-}
-
 // Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket
 // without delay. It is zero for other limits.
 type Rate struct{ Unit, Den, NoDelay int64 }

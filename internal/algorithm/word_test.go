@@ -109,12 +109,10 @@ func TestWordsAreOfTheRateThatWroteThem(t *testing.T) {
 	if word, ok := whole.Pack(whole.Take(s, now, 1), base); !ok || whole.Wait(whole.Unpack(word, base), now, 5) != 2_000_000_000 {
 		t.Errorf("after a take the state is the word %#x, %v, want two units of a second", word, ok)
 	}
-	for _, same := range []Worder{NewTokenBucket(6, 2_000_000_000, 1), thirds} {
-		if !SameWords(thirds, same) {
-			t.Error("words of one rate are not the same")
-		}
+	if RateOf(thirds) != RateOf(NewTokenBucket(6, 2_000_000_000, 1)) {
+		t.Error("words of one rate are not the same")
 	}
-	if SameWords(thirds, whole) || SameWords(NewLeakyBucket(1, 1, 1, 0), NewLeakyBucket(1, 1, 1, 1)) {
+	if RateOf(thirds) == RateOf(whole) || RateOf(NewLeakyBucket(1, 1, 1, 0)) == RateOf(NewLeakyBucket(1, 1, 1, 1)) {
 		t.Error("words of different rates are the same")
 	}
 }

@@ -1,0 +1,188 @@
+package algorithm
+
+import "math"
+
+// A TAT in two words holds every fraction of a nanosecond. The first word is that of the whole ns, with its lowest bit
+// set if there is a fraction, so that it orders and expires like a single word. The second is the numerator of the
+// fraction above the number of the rate that wrote the state. Its denominator is that of the rate.
+const rateBits = 11
+
+// MaxRates is the number of rates that pairs of words can name.
+const MaxRates = 1 << rateBits
+
+// NeedsPair reports whether the fractions of the rate do not fit in one word.
+func (r Rate) NeedsPair() bool { return r.Den > maxDen }
+
+// Pairer is a Worder whose states fit in two words when they do not fit in one. number is that of the limit's own rate
+// in the second word; ok is false for a state of another rate.
+type Pairer interface {
+	Worder
+	// PackPair returns s as two words. ok is false for a state of another rate.
+	PackPair(s State, number uint64, base int64) (first, second uint64, ok bool)
+	// UnpackPair returns the state of two words that the limit's own rate wrote.
+	UnpackPair(first, second uint64, base int64) State
+	// TakePair decides like TakeWord.
+	TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool)
+	// AllowPair decides like AllowWord.
+	AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool)
+}
+
+// RateNumber returns the number of the rate in a second word.
+func RateNumber(second uint64) int { return int(second & (MaxRates - 1)) }
+
+// PackPair returns the two words of a TAT.
+func (b *TokenBucket) PackPair(s State, number uint64, base int64) (first, second uint64, ok bool) {
+	if s.A == math.MinInt64 {
+		return 0, 0, true
+	}
+	if !b.owns(s) {
+		return 0, 0, false
+	}
+	ahead := int128{s.A, uint64(s.B)}.sub(mul(base, s.C))
+	if !ahead.positive() || ahead.hi >= s.C {
+		return 0, 0, false
+	}
+	whole, part := ahead.divMod(s.C)
+	if whole < 1 || whole >= 1<<wordTime-2 {
+		return 0, 0, false
+	}
+	first, second = pair(whole, part, number)
+	return first, second, true
+}
+
+func pair(whole, part int64, number uint64) (first, second uint64) {
+	first, second = uint64(whole)<<fractionBits, uint64(part)<<rateBits|number
+	if part > 0 {
+		first |= 1
+	}
+	return first, second
+}
+
+// UnpackPair returns the TAT of two words.
+func (b *TokenBucket) UnpackPair(first, second uint64, base int64) State {
+	if first == 0 {
+		return b.Fresh()
+	}
+	whole, part := int64(first>>fractionBits), second>>rateBits
+	return b.state(b.Fresh(), mul(base, b.den).add(mul(whole, b.den)).add(int128{lo: part}))
+}
+
+// WidenWord returns the two words of the TAT in one word. The rate of the bucket, with the number, wrote it.
+func WidenWord(word, number uint64) (first, second uint64) {
+	if word == 0 {
+		return 0, 0
+	}
+	return pair(int64(word>>fractionBits), fractions[word&(1<<fractionBits-1)].r, number)
+}
+
+// NarrowPair returns the word of the TAT in two words, of a rate with this den. ok is false if it does not fit.
+func NarrowPair(first, second uint64, den int64) (word uint64, ok bool) {
+	part := second >> rateBits
+	if part == 0 {
+		return first, true
+	}
+	if den > maxDen {
+		return 0, false
+	}
+	return first&^(1<<fractionBits-1) | uint64(fractionIndex[den][part]), true
+}
+
+// aheadOfPair returns how far TAT lies ahead of now, and now relative to the base. ok is false if the words are of
+// another rate, or a time or the cost is out of range.
+func (b *TokenBucket) aheadOfPair(first, second, number uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
+	at = now - base
+	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n) <= uint64(b.burst) &&
+		(first == 0 || second&(MaxRates-1) == number)
+	if tat := int64(first >> fractionBits); tat >= at {
+		ahead = mixed{tat - at, int64(second >> rateBits)}
+	}
+	return ahead, at, ok
+}
+
+// TakePair is DecidePair with the signature of Pairer.
+func (b *TokenBucket) TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool) {
+	nextFirst, nextSecond, ok = b.DecidePair(first, second, number, base, now, n, &a)
+	return nextFirst, nextSecond, a, ok
+}
+
+// DecidePair decides like DecideWord.
+func (b *TokenBucket) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
+	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
+	cost, fits := b.cost(n)
+	if !ok || !fits || b.burstTime.less(ahead) { // above the burst after a record
+		return takePair(b, first, second, number, base, now, n, a)
+	}
+	if ahead = b.decide(ahead, cost, n, a); !a.Changed {
+		return first, second, true
+	}
+	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
+	return nextFirst, nextSecond, at+ahead.ns < 1<<wordTime-2
+}
+
+// takePair decides on the unpacked state of two words of the limit's own rate, the slow path.
+func takePair(p Pairer, first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
+	if first != 0 && second&(MaxRates-1) != number {
+		return 0, 0, false
+	}
+	parts := [1]Part{{Algorithm: p, State: p.UnpackPair(first, second, base), Cost: n}}
+	if *a = Take(parts[:], now); !a.Changed {
+		return first, second, true
+	}
+	return p.PackPair(parts[0].State, number, base)
+}
+
+// AllowPair decides like TakePair without describing the key.
+func (b *TokenBucket) AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
+	return b.allowPair(b.burstTime, first, second, number, base, now, n)
+}
+
+// allowPair admits n units if TAT then lies at most as far ahead as most.
+func (b *TokenBucket) allowPair(most mixed, first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
+	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
+	cost, fits := b.cost(n)
+	if !ok || !fits || n == 0 {
+		return 0, 0, false, false
+	}
+	ahead = ahead.add(cost, b.den)
+	if most.less(ahead) {
+		return first, second, false, true
+	}
+	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
+	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
+}
+
+// RefusesPair reports whether n units are refused whatever the second word is, given that the own rate wrote it. It is
+// false if that is not certain.
+func (b *TokenBucket) RefusesPair(first uint64, base, now, n int64) bool {
+	at := now - base
+	if uint64(at-1) >= 1<<wordTime-3 || now < base || n != 1 {
+		return false
+	}
+	return int64(first>>fractionBits)-at+b.one.ns > b.burstTime.ns
+}
+
+// UnpackPair returns the state of two words, which also hold the newest release.
+func (b *LeakyBucket) UnpackPair(first, second uint64, base int64) State {
+	s := b.TokenBucket.UnpackPair(first, second, base)
+	if first != 0 {
+		s.Promised = b.release(s)
+	}
+	return s
+}
+
+// TakePair decides like the bucket and adds the delay.
+func (b *LeakyBucket) TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool) {
+	ahead, _, ok := b.aheadOfPair(first, second, number, base, now, n)
+	if !ok || b.burstTime.less(ahead) {
+		nextFirst, nextSecond, ok = takePair(b, first, second, number, base, now, n, &a)
+		return nextFirst, nextSecond, a, ok
+	}
+	nextFirst, nextSecond, ok = b.DecidePair(first, second, number, base, now, n, &a)
+	b.delay(ahead, n, &a)
+	return nextFirst, nextSecond, a, ok
+}
+
+// AllowPair admits only a cost that needs no delay.
+func (b *LeakyBucket) AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
+	return b.allowPair(b.free, first, second, number, base, now, n)
+}
