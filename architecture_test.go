@@ -215,6 +215,9 @@ var packageRules = map[string]packageRule{
 			"bench/internal/report":   "it writes the results",
 		},
 	},
+	"bench/cliffs": {
+		imports: reasons{".": "whose decisions it measures"},
+	},
 	"bench/hostile": {
 		imports: reasons{
 			".":    "it loads what daemons have saved, and shows faults of the library",
@@ -315,8 +318,9 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
+		"bench/cliffs":           "it is a program",
 		"bench/cmd/compare":      "it is a program",
 		"bench/hostile":          "it is a program",
 		"bench/redis":            "it is a program",
@@ -347,6 +351,7 @@ var forbidden = []struct {
 		"httplimit":               "the identity that slots are held by",
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
 		"bench/internal/workload": "keys are drawn",
+		"bench/cliffs":            "keys are shuffled",
 		"bench/hostile":           "attacks and honest requests are drawn",
 		"bench/redis":             "callers ask at random times",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",
