@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // Keyed holds one limit per key, in this process. Keys have any comparable type; Keyed builds no strings and boxes
@@ -98,8 +99,8 @@ func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool {
 }
 
 func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
-	if limit, t := k.wordsOf(key, n); t != nil {
-		if allowed, done := t.Allow(limit.words, k.hash(key), r.At, n); done {
+	if limit := k.wordsOf(key, n); limit != nil {
+		if allowed, done := limit.Allow(k.hash(key), r.At, n); done {
 			return allowed
 		}
 	}
@@ -125,9 +126,9 @@ func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) Decision {
 }
 
 func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
-	if limit, t := k.wordsOf(key, n); t != nil {
+	if limit := k.wordsOf(key, n); limit != nil {
 		var a algorithm.Answer
-		if t.Take(limit.words, k.hash(key), r.At, n, &a) {
+		if limit.Take(k.hash(key), r.At, n, &a) {
 			return decision(a)
 		}
 	}
@@ -189,7 +190,7 @@ func (k *Keyed[K]) Reset(key K) {
 func (k *Keyed[K]) Len() (n int) {
 	t := k.table.Load()
 	if t != nil {
-		n = t.Words.Len()
+		n = t.column.Table().Len()
 	}
 	for i := range k.shards {
 		n += k.shards[i].len(t)
@@ -215,16 +216,13 @@ func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable
 
 func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%shardCount] }
 
-// wordsOf returns the limit of the key and the table of its word, or a nil table if the key cannot have a word.
-func (k *Keyed[K]) wordsOf(key K, n int64) (*compiledLimit, *keyTable) {
+// wordsOf returns the limit of the key on the words of the table, or nil if the key cannot have words.
+func (k *Keyed[K]) wordsOf(key K, n int64) *word.Limit {
 	t := k.table.Load()
 	if t == nil || n < 1 || k.mayBeNaN && key != key { // NaN cannot be found again
-		return nil, nil
+		return nil
 	}
-	if limit := k.limits.limitOf(key); t.holds(limit) {
-		return limit, t
-	}
-	return nil, nil
+	return t.limit(k.limits.limitOf(key))
 }
 
 // lock locks the shard of the key and finds its subject. The caller ends the visit with the shard's unlock.

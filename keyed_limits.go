@@ -14,7 +14,14 @@ type compiledLimit struct {
 	identity  string
 	algorithm algorithm.Algorithm
 	words     algorithm.Worder // the algorithm, if its states fit in words
+	use       atomic.Pointer[tableUse]
 	err       error
+}
+
+// tableUse is a limit on the words of a table, the last one that decided under the limit.
+type tableUse struct {
+	table *keyTable
+	limit *word.Limit
 }
 
 func compileLimit(limit Limit) (*compiledLimit, error) {
@@ -106,14 +113,26 @@ func (k *Keyed[K]) refresh(now int64) {
 
 // keyTable holds the words of keys whose limits have one identity.
 type keyTable struct {
-	word.Table
+	column   *word.Column
 	identity string
-	first    *compiledLimit // the limit that created it
 }
 
 // holds reports whether states under the limit are words of t.
 func (t *keyTable) holds(limit *compiledLimit) bool {
-	return t != nil && (limit == t.first || limit.words != nil && limit.identity == t.identity)
+	return t != nil && limit.words != nil && limit.identity == t.identity
+}
+
+// limit returns a limit on the words of t, or nil if its states are not words of t.
+func (t *keyTable) limit(c *compiledLimit) *word.Limit {
+	if u := c.use.Load(); u != nil && u.table == t {
+		return u.limit
+	}
+	if !t.holds(c) {
+		return nil
+	}
+	u := &tableUse{t, t.column.Limit(c.words)}
+	c.use.Store(u)
+	return u.limit
 }
 
 // tableFor returns the table. It replaces a missing table, or one with another identity than the limit of all keys,
@@ -125,7 +144,7 @@ func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
 	}
 	var next *keyTable
 	if limit.words != nil {
-		next = &keyTable{word.NewTable(limit.words, now, k.maxKeys), limit.identity, limit}
+		next = &keyTable{word.NewTable(k.maxKeys).AddColumn(limit.words, now), limit.identity}
 	}
 	k.table.CompareAndSwap(t, next)
 	return k.table.Load()

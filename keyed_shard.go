@@ -9,6 +9,7 @@ import (
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // shardCount equals the number of shards of the table.
@@ -42,7 +43,7 @@ type keyedSubject struct {
 	subject line.Subject
 	limit   *compiledLimit
 	hash    table.Hash
-	table   *keyTable // the table whose word for the key is borrowed; nil if none is
+	table   *keyTable // the table from which the words of the key are borrowed; nil if none are
 }
 
 // visit is one method's access to a shard: the subject of its key, and the instant of the decision.
@@ -99,19 +100,20 @@ func (s *keyedShard[K]) newSubject(now int64, h table.Hash, limit *compiledLimit
 	return &keyedSubject{subject: line.NewSubject(limit.algorithm, now, stamp), limit: limit, hash: h}
 }
 
-// borrow takes the word of a subject out of t. It returns false if there is no room for one.
+// borrow takes the words of a subject out of t. It returns false if there is no room for any.
 func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
-	word, borrowed := t.Borrow(v.found.hash, v.now)
-	if !borrowed && word == table.Moved {
+	loan, ok := t.column.Table().Borrow(v.found.hash, v.now)
+	if !ok {
 		return false
 	}
 	v.found.table = t
+	words, l := loan.Read(t.column), t.limit(limit)
 	switch {
-	case v.known || !borrowed || !t.holds(limit): // the word belongs to a limit that no longer applies
-	case word == table.Fresh:
-		v.now = max(v.now, t.Words.Swept())
+	case v.known || words.First == table.Elsewhere || l == nil: // the words belong to a limit that no longer applies
+	case words.First == table.Fresh:
+		v.now = max(v.now, t.column.Table().Swept())
 	default:
-		v.found.subject.State = t.Writer.Unpack(word, t.Base)
+		v.found.subject.State = l.Unpack(words)
 	}
 	return true
 }
@@ -168,9 +170,9 @@ func (s *keyedShard[K]) unlock(key K, v *visit) {
 	if v.shared {
 		return
 	}
-	switch word, ok := v.found.word(v.now); {
+	switch words, ok := v.found.words(v.now); {
 	case ok:
-		v.found.table.Put(v.found.hash, word)
+		v.found.table.column.Put(v.found.hash, words, v.now)
 		v.found.table = nil
 		delete(s.subjects, key)
 	case v.known:
@@ -199,18 +201,23 @@ func (s *keyedShard[K]) forget(now int64) {
 	}
 }
 
-// word returns the state as a word of its table, if the word is all that the subject holds.
-func (k *keyedSubject) word(now int64) (word uint64, ok bool) {
-	if !k.subject.AtRest(now) || !k.table.holds(k.limit) {
-		return 0, false
+// words returns the state as words of its table, if they are all that the subject holds.
+func (k *keyedSubject) words(now int64) (w word.Words, ok bool) {
+	if !k.subject.AtRest(now) {
+		return w, false
 	}
-	return algorithm.PackSettled(k.table.Writer, k.subject.State, k.table.Base, now)
+	if k.table != nil {
+		if l := k.table.limit(k.limit); l != nil {
+			return l.Pack(k.subject.State, now)
+		}
+	}
+	return w, false
 }
 
-// drop returns the word of an evicted subject.
+// drop returns the words of an evicted subject.
 func (k *keyedSubject) drop(now int64) {
 	if k.table != nil {
-		k.table.Put(k.hash, table.Fresh)
+		k.table.column.Put(k.hash, word.Words{}, now)
 	}
 }
 

@@ -44,8 +44,8 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *line.Waiter, o keyOwner[K], err error) {
 	o = keyOwner[K]{keyed: k, key: key}
 	r := k.clock.Read()
-	if limit, words := k.wordsOf(key, turn.Cost); words != nil && !k.closed.Load() {
-		if allowed, _ := words.Allow(limit.words, k.hash(key), r.At, turn.Cost); allowed {
+	if limit := k.wordsOf(key, turn.Cost); limit != nil && !k.closed.Load() {
+		if allowed, _ := limit.Allow(k.hash(key), r.At, turn.Cost); allowed {
 			return nil, o, nil
 		}
 	}

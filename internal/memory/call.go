@@ -7,6 +7,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // call is one decision: the parts of all requests, and where their states are.
@@ -31,9 +32,12 @@ type access struct {
 	request int
 	hash    table.Hash
 	part    *rule.Part
-	home    *atomic.Pointer[limitStates]
+	home    *atomic.Pointer[use]
 	states  *limitStates
-	word    uint64 // borrowed from the words of states
+	limit   *word.Limit // nil if states has no words
+	words   word.Words  // of the state, if place is inWords
+	loan    word.Loan   // of the entry of the words
+	lender  int         // the access whose loan has the words
 	place   place
 	steps   uint8 // number of moves to a shared state
 }
@@ -43,7 +47,7 @@ type place uint8
 
 const (
 	nowhere     place = iota
-	inWord            // borrowed; unlock puts it back
+	inWords           // borrowed; unlock puts them back
 	inCell            // in a cell of the shard
 	inNewCell         // in a cell that store adds; reserved if the states have no words
 	inEarlier         // in an earlier access of the call, which shares the state
@@ -68,7 +72,7 @@ func (c call) withParts(request int, seed *table.Seed) call {
 	for i := range q.Rule.Parts {
 		p := &q.Rule.Parts[i]
 		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease})
-		c.accesses = append(c.accesses, access{key: q.Key, request: request, hash: h, part: p, home: &home.parts[i]})
+		c.accesses = append(c.accesses, access{key: q.Key, request: request, hash: h, part: p, home: &home.parts[i], lender: -1})
 	}
 	return c
 }
@@ -85,7 +89,7 @@ func (e *Engine) lock(c *call, now int64) (at int64, err error) {
 		return at, nil
 	}
 	for !room {
-		e.unlock(c)
+		e.unlock(c, now)
 		if err := e.moveToShared(c, now); err != nil {
 			return 0, err
 		}
@@ -103,14 +107,16 @@ func (e *Engine) tryLock(c *call, now int64) (at int64, room bool) {
 	now = e.latest(c, now)
 	at, room = now, true
 	for i := range c.accesses {
-		x, p := &c.accesses[i], &c.parts[i]
+		x := &c.accesses[i]
+		x.lender = -1
 		if x.states == nil {
-			x.states = e.statesOf(x.part, x.home, now)
+			u := e.useOf(x.part, x.home, now)
+			x.states, x.limit = u.states, u.limit
 		}
 		if x.steps > 0 && c.isShared(i) {
 			continue
 		}
-		at = max(at, e.load(x, p, c.accesses[:i], now))
+		at = max(at, e.load(c, i, now))
 		room = room && x.place != withoutRoom
 	}
 	return at, room
@@ -130,14 +136,17 @@ func (e *Engine) latest(c *call, now int64) int64 {
 	return now
 }
 
-// load finds the state of a part, and the instant since which it is known. earlier are the accesses of the call that
-// are already loaded.
-func (e *Engine) load(x *access, p *algorithm.Part, earlier []access, now int64) int64 {
+// load finds the state of the i-th part, and the instant since which it is known.
+func (e *Engine) load(c *call, i int, now int64) int64 {
+	x, p := &c.accesses[i], &c.parts[i]
+	s := &e.shards[x.hash%table.Shards]
+	s.busy = append(s.busy, x.hash)
 	if x.states.hasWords() {
-		switch x.borrow(p, now) {
-		case inWord:
-			if x.word == table.Fresh {
-				return x.states.Words.Swept()
+		switch c.borrow(i, now); x.place {
+		case inWords:
+			p.State = x.limit.Unpack(x.words)
+			if x.words.First == table.Fresh {
+				return x.states.column.Table().Swept()
 			}
 			return now
 		case withoutRoom:
@@ -148,10 +157,9 @@ func (e *Engine) load(x *access, p *algorithm.Part, earlier []access, now int64)
 		x.place, p.State = inCell, found.state
 		return now
 	}
-	s := &e.shards[x.hash%table.Shards]
 	if !x.states.hasWords() {
 		switch {
-		case s.cellsOf(x.states, x.hash).reserve(earlier, now):
+		case s.cellsOf(x.states, x.hash).reserve(now):
 			x.place = inNewCell
 		case x.part.Endless && p.Cost <= 0:
 			x.place = returnOnly
@@ -163,19 +171,33 @@ func (e *Engine) load(x *access, p *algorithm.Part, earlier []access, now int64)
 	return s.lastEviction
 }
 
-// borrow takes the state of an access out of its word, if it is there and fits.
-func (x *access) borrow(p *algorithm.Part, now int64) place {
-	word, ok := x.states.Borrow(x.hash, now)
-	switch {
-	case ok:
-		x.word, x.place = word, inWord
-		p.State = x.states.Writer.Unpack(word, x.states.Base)
-	case word == table.Elsewhere:
-		x.place = nowhere // a cell holds it
-	default:
-		x.place = withoutRoom
+// borrow reads the words of an access, and borrows their entry unless an earlier access has. It sets the place:
+// nowhere if a cell has the state.
+func (c *call) borrow(i int, now int64) {
+	x := &c.accesses[i]
+	if x.lender = c.lenderOf(i); x.lender == i {
+		var ok bool
+		if x.loan, ok = x.states.column.Table().Borrow(x.hash, now); !ok {
+			x.place, x.lender = withoutRoom, -1
+			return
+		}
 	}
-	return x.place
+	x.words, x.place = c.accesses[x.lender].loan.Read(x.states.column), inWords
+	if x.words.First == table.Elsewhere {
+		x.place = nowhere
+	}
+}
+
+// lenderOf returns the access that has borrowed the entry of the i-th access, or i if none has. Only accesses of one
+// request share an entry, and those of keys that share states.
+func (c *call) lenderOf(i int) int {
+	x := &c.accesses[i]
+	for j := i - 1; j >= 0 && (x.steps > 0 || c.accesses[j].request == x.request); j-- {
+		if y := &c.accesses[j]; y.lender == j && y.loan.Of(x.states.column, x.hash) {
+			return j
+		}
+	}
+	return i
 }
 
 // store writes back the states that the decision changed: first those that have a place, then those that need a new
@@ -201,16 +223,16 @@ func (e *Engine) store(c *call, changed bool, now int64) {
 	}
 }
 
-// save stores a state in a word or a cell. A state that leaves its word needs a new cell. An idle one gives up its
+// save stores a state in words or a cell. A state that leaves its words needs a new cell. An idle one gives up its
 // cell if there is no room for another key.
 func (x *access) save(p *algorithm.Part, now int64) {
-	if x.states.hasWords() {
-		if word, ok := x.states.pack(p.State, now); ok {
-			x.word = word
+	if x.limit != nil {
+		if words, ok := pack(x.limit, p.State, now); ok {
+			x.words = words
 			if x.place == inCell {
 				x.cells().remove(x.hash)
 			}
-			x.place = inWord
+			x.place = inWords
 			return
 		}
 	}
@@ -248,25 +270,36 @@ func (c *call) reset() {
 			x.cells().remove(x.hash)
 			x.place = nowhere
 			if x.states.hasWords() {
-				x.place = inWord
+				x.place = inWords
 			}
 		}
-		x.word = table.Fresh
+		x.words = word.Words{}
 	}
 }
 
-// unlock returns borrowed words, gives up unused reserved cells, and releases the locks.
-func (e *Engine) unlock(c *call) {
+// unlock returns borrowed entries, gives up unused reserved cells, and releases the locks.
+func (e *Engine) unlock(c *call, now int64) {
 	for i := range c.accesses {
-		switch x := &c.accesses[i]; x.place {
-		case inWord:
-			x.states.Put(x.hash, x.word)
-		case inNewCell:
+		switch x := &c.accesses[i]; {
+		case x.place == inNewCell:
 			x.cells().reserved--
+		case x.lender < 0 || x.place == inEarlier:
+		case x.place == inCell:
+			c.accesses[x.lender].loan.Write(x.states.column, word.Words{First: table.Elsewhere}, now)
+		case x.place == inWords:
+			c.accesses[x.lender].loan.Write(x.states.column, x.words, now)
+		}
+	}
+	for i := range c.accesses {
+		if x := &c.accesses[i]; x.lender == i {
+			x.loan.Return(now)
+			x.lender = -1
 		}
 	}
 	for set := c.shards; set != 0; set &= set - 1 {
-		e.shards[bits.TrailingZeros64(set)].mu.Unlock()
+		s := &e.shards[bits.TrailingZeros64(set)]
+		s.busy = s.busy[:0]
+		s.mu.Unlock()
 	}
 }
 

@@ -2,11 +2,13 @@ package memory
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // cells are the states of one limit in one shard that are not words, by the hashes
@@ -29,7 +31,7 @@ type cells struct {
 }
 
 // cell is a state and the part of a rule that wrote it; an empty slot has no part.
-// If the states have words, the word of the hash reads Elsewhere.
+// If the states have words, those of the hash read Elsewhere.
 type cell struct {
 	hash  table.Hash
 	part  *rule.Part
@@ -65,7 +67,7 @@ func (c *cells) find(h table.Hash) *cell {
 func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64) {
 	grown := false
 	for c.segment(h).full() {
-		c.rebuild(c.Index(h), nil, now)
+		c.rebuild(c.Index(h), now)
 		grown = true
 	}
 	c.segment(h).put(cell{h, p, state})
@@ -89,25 +91,25 @@ func (c *cells) evict(h table.Hash, now int64) {
 	c.shard.lastEviction = max(c.shard.lastEviction, now)
 }
 
-// toWord moves a cell to a word if its state fits again.
-func (c *cells) toWord(h table.Hash, state algorithm.State, now int64) bool {
-	word, ok := c.states.pack(state, now)
+// toWords moves a cell to words if its state fits again.
+func (c *cells) toWords(h table.Hash, limit *word.Limit, state algorithm.State, now int64) bool {
+	words, ok := pack(limit, state, now)
 	if ok {
 		c.remove(h)
-		c.states.Put(h, word)
+		limit.Put(h, words, now)
 	}
 	return ok
 }
 
 // reserve keeps room for another cell if the bound permits. Otherwise it searches for idle cells once in
-// table.SweepEvery. It does not evict cells that the call has loaded.
-func (c *cells) reserve(loaded []access, now int64) bool {
+// table.SweepEvery.
+func (c *cells) reserve(now int64) bool {
 	if !c.hasRoom() && uint64(now-c.lastSweep) >= uint64(table.SweepEvery) {
 		c.lastSweep = now
 		at := c.nextSwept % len(c.Segments)
 		c.nextSwept = at + 1
 		if c.countIdle(c.Segments[at], now) > 0 {
-			c.rebuild(at, loaded, now)
+			c.rebuild(at, now)
 		}
 	}
 	if !c.hasRoom() {
@@ -123,7 +125,7 @@ func (c *cells) hasRoom() bool { return c.used+c.reserved < c.maxUsed }
 func (c *cells) tidy(at int, now int64) {
 	s := c.Segments[at]
 	if idle := c.countIdle(s, now); idle > 0 && 2*idle >= s.used {
-		c.rebuild(at, nil, now)
+		c.rebuild(at, now)
 	}
 }
 
@@ -139,13 +141,13 @@ func (c *cells) countIdle(s *segment, now int64) (n int) {
 
 func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.Algorithm, x.state, now) }
 
-// rebuild moves the live cells of a segment to a new segment, or to two if one would be too full. Idle cells that the
-// call has loaded stay.
-func (c *cells) rebuild(at int, loaded []access, now int64) {
+// rebuild moves the live cells of a segment to a new segment, or to two if one would be too full. Idle cells of the
+// keys of the call stay.
+func (c *cells) rebuild(at int, now int64) {
 	old := c.Segments[at]
 	var live, upper int
 	for x := range old.all {
-		if x.idle(now) && !c.isLoaded(x.hash, loaded) {
+		if x.idle(now) && !slices.Contains(c.shard.busy, x.hash) {
 			c.evictFrom(x, now)
 			continue
 		}
@@ -165,20 +167,10 @@ func (c *cells) rebuild(at int, loaded []access, now int64) {
 	c.shard.keepSpare(old)
 }
 
-// isLoaded reports whether the call has loaded the cell of a hash.
-func (c *cells) isLoaded(h table.Hash, loaded []access) bool {
-	for i := range loaded {
-		if x := &loaded[i]; x.place == inCell && x.states == c.states && x.hash == h {
-			return true
-		}
-	}
-	return false
-}
-
 // evictFrom evicts an idle cell of a segment that is being replaced.
 func (c *cells) evictFrom(x *cell, now int64) {
 	if c.states.hasWords() {
-		c.states.Put(x.hash, table.Fresh)
+		c.states.column.Put(x.hash, word.Words{}, now)
 	}
 	x.part = nil
 	c.used--

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // Stats describe an engine: see weir.MemoryStats.
@@ -32,6 +33,11 @@ func (e *Engine) Stats() Stats {
 	for _, value := range e.states.Range {
 		s.add(e, value.(*limitStates))
 	}
+	for _, value := range e.tables.Range {
+		t := value.(*word.Table)
+		s.Bytes += t.Bytes()
+		s.Evicted += t.Dropped()
+	}
 	for i := range e.shards {
 		s.Evicted += e.shards[i].countEvicted()
 	}
@@ -45,9 +51,7 @@ func (e *Engine) Stats() Stats {
 func (s *Stats) add(e *Engine, states *limitStates) {
 	keys := s.addCells(e, states)
 	if states.hasWords() {
-		keys = states.Words.Len() // includes the keys of cells
-		s.Bytes += states.Words.Bytes()
-		s.Evicted += states.Words.Dropped()
+		keys = states.column.Table().Len() // includes the keys of cells
 	}
 	if withoutSuffix(states.name) == states.name {
 		s.Keys += keys

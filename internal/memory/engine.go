@@ -26,8 +26,10 @@ import (
 type Engine struct {
 	clock  *clock.Clock
 	seed   *table.Seed
-	states sync.Map // name of a limit's states to *limitStates
-	rules  sync.Map // name of a rule to *ruleCounts
+	states sync.Map   // name of a limit's states to *limitStates
+	tables sync.Map   // name of the rules whose states have words, or of such states, to *word.Table
+	making sync.Mutex // of states and tables
+	rules  sync.Map   // name of a rule to *ruleCounts
 	shards [table.Shards]shard
 
 	maxKeys    int
@@ -65,20 +67,31 @@ func New(options Options) *Engine {
 	return e
 }
 
-// TakeOne takes one request under a rule of one limit, on the fast path. done is true if the state is a word or a
-// cell, or becomes one; otherwise nothing has happened. The request must be checked, and a must be zero.
+// TakeOne takes one request on the fast path. done is true if the state is in words or a cell, or if the states of all
+// limits of the rule are in words; otherwise nothing has happened. The request must be checked, and a must be zero. The
+// Binding of the answer means nothing.
 func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64, a *algorithm.Answer) (done bool) {
+	now := e.clock.Now()
 	if len(r.Parts) != 1 {
-		return false
+		return e.takeRow(r, key, cost, now, a)
 	}
 	p := &r.Parts[0]
-	now := e.clock.Now()
-	states := e.statesOf(p, &homeOf(r).parts[0], now)
+	u := e.useOf(p, &homeOf(r).parts[0], now)
 	h := e.seed.Hash(key)
-	if (!states.hasWords() || !states.Take(p.Words, h, now, cost, a)) && !e.shards[h%table.Shards].take(states, p, h, cost, lease, now, a) {
+	if (u.limit == nil || !u.limit.Take(h, now, cost, a)) && !e.shards[h%table.Shards].take(u, p, h, cost, lease, now, a) {
 		return false
 	}
-	states.counts.count(e, key, a.Allowed, now)
+	u.states.counts.count(e, key, a.Allowed, now)
+	return true
+}
+
+// takeRow takes one request under a rule of several limits, if their states are in the words of one entry.
+func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algorithm.Answer) (done bool) {
+	u := e.rowOf(r, now)
+	if u.row == nil || !u.row.Take(e.seed.Hash(key), now, cost, a) {
+		return false
+	}
+	u.counts.count(e, key, a.Allowed, now)
 	return true
 }
 
@@ -92,7 +105,7 @@ func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
 	if err != nil {
 		return algorithm.Answer{}, err
 	}
-	defer e.unlock(&c)
+	defer e.unlock(&c, now)
 	answer := algorithm.Take(c.parts, now)
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
@@ -110,7 +123,7 @@ func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, ans
 	if err != nil {
 		return 0, algorithm.Answer{}, err
 	}
-	defer e.unlock(&c)
+	defer e.unlock(&c, now)
 	times, answer = algorithm.TakeUpTo(c.parts, now, most)
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
@@ -126,7 +139,7 @@ func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
 	if err != nil {
 		return algorithm.Answer{}, err
 	}
-	defer e.unlock(&c)
+	defer e.unlock(&c, now)
 	answer := algorithm.Peek(c.parts, now)
 	c.nameBinding(&answer)
 	return answer, nil
@@ -141,7 +154,7 @@ func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
 	if err != nil {
 		return algorithm.Answer{}, err
 	}
-	defer e.unlock(&c)
+	defer e.unlock(&c, now)
 	answer := algorithm.Record(c.parts, now)
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
@@ -153,8 +166,9 @@ func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
 func (e *Engine) Reset(requests []rule.Request) {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
-	e.tryLock(&c, e.clock.Now())
-	defer e.unlock(&c)
+	now := e.clock.Now()
+	e.tryLock(&c, now)
+	defer e.unlock(&c, now)
 	c.reset()
 }
 
@@ -162,10 +176,11 @@ func (e *Engine) Reset(requests []rule.Request) {
 func (e *Engine) ResetShared(requests []rule.Request) error {
 	var space callSpace
 	c := layOut(requests, e.seed, &space)
-	if _, err := e.lock(&c, e.clock.Now()); err != nil {
+	now := e.clock.Now()
+	if _, err := e.lock(&c, now); err != nil {
 		return err
 	}
-	defer e.unlock(&c)
+	defer e.unlock(&c, now)
 	c.reset()
 	return nil
 }

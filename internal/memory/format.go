@@ -13,11 +13,14 @@ import (
 //	          engine int64, wall int64: the two clocks when the save began
 //	records   a byte that says which, and
 //	  'N'     length uint16, name of a limit's states (rule, identity and ordinal,
-//	          with NUL between), base int64, and the rate of its words as three int64:
-//	          ticks of a unit, ticks of a ns, units without delay; zeros unless it
-//	          is a bucket. Names are numbered from 0 in order.
-//	  'W'     name uint32, count uint32, that many pairs of hash and word, uint64
-//	          each: states of the name's limit that fit a word
+//	          with NUL between), base int64. Names are numbered from 0 in order.
+//	  'R'     name uint32, and three int64: ticks of a unit, ticks of a ns, units
+//	          without delay: a rate that wrote states in words. The rates of a name
+//	          are numbered from 0 in order. The first follows the name of a bucket.
+//	  'L'     count uint8, that many columns of name uint32 and width uint8: a
+//	          layout of entries. Layouts are numbered from 0 in order.
+//	  'W'     layout uint32, count uint32, that many rows of a hash and the words of
+//	          the layout's columns, uint64 each: states that fit in words
 //	  'C'     name uint32, capacity int64, hash uint64, count uint32, that many
 //	          int64: a state that does not fit, and the capacity of its limit
 //	  'S'     the end of a shard: the hashes since the last end have the same low
@@ -30,13 +33,15 @@ import (
 // the secret can make keys that share a budget.
 const (
 	magic         = "weirsnap"
-	formatVersion = 4
-	maxPairs      = 1 << 12 // in one record
-	pairBytes     = 16
+	formatVersion = 5
+	maxRows       = 1 << 12 // in one record
+	maxRowBytes   = 8 * (1 + table.MaxWidth)
 )
 
 const (
 	recordName  = 'N'
+	recordRate  = 'R'
+	recordTable = 'L'
 	recordWords = 'W'
 	recordCell  = 'C'
 	recordShard = 'S'

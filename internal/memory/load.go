@@ -2,7 +2,6 @@ package memory
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -17,7 +16,7 @@ type Revive func(identity string, capacity int64) (algorithm.Algorithm, error)
 
 // Load returns an engine with the states that Save wrote. It returns a *[SnapshotError], or the error of r.
 func Load(r io.Reader, options Options, revive Revive) (*Engine, error) {
-	l := load{engine: New(options), in: newReader(r), revive: revive, known: map[string]bool{}}
+	l := load{engine: New(options), in: newReader(r), revive: revive, known: map[string]bool{}, tables: map[*word.Table]*loadedRows{}}
 	l.header()
 	for !l.ended && l.in.err == nil {
 		l.record()
@@ -37,7 +36,9 @@ type load struct {
 	now     int64 // states that are idle now are omitted
 	omitted bool  // a state was omitted
 	known   map[string]bool
-	names   []loadedName
+	names   []*loadedName
+	layouts [][]loadedColumn
+	tables  map[*word.Table]*loadedRows
 	shard   int // the shard of the next words and cells
 	ended   bool
 
@@ -48,12 +49,31 @@ type load struct {
 type loadedName struct {
 	name     string
 	identity string
-	part     *rule.Part // with the capacity of the last cell
-	states   *limitStates
+	part     *rule.Part   // with the capacity of the last cell
+	states   *limitStates // nil for buckets until their first rate
 
 	// Used if states fit in words:
-	base  int64        // of the words in the snapshot
-	pairs []table.Pair // of the shard
+	base  int64    // of the words in the snapshot
+	rates []uint64 // the numbers of the saved rates
+}
+
+// loadedColumn is a column of a layout in the snapshot.
+type loadedColumn struct {
+	*loadedName
+	width int
+}
+
+// loadedRows are the rows of a table in the shard that is being read.
+type loadedRows struct {
+	layout table.Layout
+	data   []uint64
+	cells  []loadedCell
+}
+
+// loadedCell is a cell of a limit whose states have words.
+type loadedCell struct {
+	hash   table.Hash
+	column *word.Column
 }
 
 func (l *load) header() {
@@ -77,6 +97,10 @@ func (l *load) record() {
 	case l.in.err != nil:
 	case kind == recordName:
 		l.name()
+	case kind == recordRate:
+		l.rate()
+	case kind == recordTable:
+		l.layout()
 	case kind == recordWords:
 		l.words()
 	case kind == recordCell:
@@ -91,27 +115,99 @@ func (l *load) record() {
 }
 
 func (l *load) name() {
-	n := loadedName{name: l.in.text(), base: l.in.int64()}
-	rate := l.in.rate()
+	n := &loadedName{name: l.in.text(), base: l.in.int64()}
 	identity, ok := rule.IdentityOf(withoutSuffix(n.name))
 	if !ok || l.known[n.name] {
 		l.in.damaged("a state of the name %q", n.name)
 		return
 	}
 	n.identity = identity
-	if err := l.setCapacity(&n, 1); err != nil {
+	if err := l.setCapacity(n, 1); err != nil {
 		l.in.refuse("holds a limit that cannot be read: %v", err)
 		return
 	}
+	if _, rated := n.part.Words.(algorithm.Pairer); !rated {
+		l.makeStates(n, n.part.Words)
+	}
+	l.known[n.name] = true
+	l.names = append(l.names, n)
+}
+
+func (l *load) makeStates(n *loadedName, words algorithm.Worder) {
+	n.states = l.engine.newStates(n.name, words, l.startOf(n.base))
+	l.engine.states.Store(n.name, n.states)
+	if n.states.hasWords() {
+		l.rowsOf(n)
+	}
+}
+
+// rate reads a rate of a name. The first makes its states.
+func (l *load) rate() {
+	number, rate := l.in.uint32(), l.in.rate()
+	if l.in.err != nil || int64(number) >= int64(len(l.names)) {
+		l.in.damaged("a rate of name %d of %d", number, len(l.names))
+		return
+	}
+	n := l.names[number]
 	words, ok := algorithm.WithRate(n.part.Words, rate)
-	if !ok {
+	if _, rated := words.(algorithm.Pairer); !ok || !rated {
 		l.in.damaged("words of %q with the rate %v", n.name, rate)
 		return
 	}
-	n.states = l.engine.newStates(n.name, words, l.startOf(n.base))
-	l.engine.states.Store(n.name, n.states)
-	l.known[n.name] = true
-	l.names = append(l.names, n)
+	if n.states == nil {
+		l.makeStates(n, words)
+	}
+	saved, ok := n.states.column.AddRate(rate)
+	if !ok || len(n.rates) == algorithm.MaxRates {
+		l.in.damaged("too many rates of %q", n.name)
+		return
+	}
+	n.rates = append(n.rates, saved)
+	l.rowsOf(n)
+}
+
+// rowsOf returns the rows of the table of a name, in its newest layout.
+func (l *load) rowsOf(n *loadedName) *loadedRows {
+	t := n.states.column.Table()
+	r := l.tables[t]
+	if r == nil {
+		r = &loadedRows{layout: t.Newest()}
+		l.tables[t] = r
+	}
+	if to := t.Newest(); r.layout != to {
+		r.convert(to)
+	}
+	return r
+}
+
+func (r *loadedRows) convert(to table.Layout) {
+	var data []uint64
+	for h, words := range (table.Rows{Layout: r.layout, Data: r.data}).All {
+		at := len(data) + 1
+		data = append(append(data, uint64(h)), empty[:to.Width()]...)
+		to.Convert(r.layout, words[0], words[1:], data[at:])
+	}
+	r.layout, r.data = to, data
+}
+
+// layout reads a layout.
+func (l *load) layout() {
+	columns, width := make([]loadedColumn, l.in.byte()), 0
+	for i := range columns {
+		n := l.number()
+		columns[i] = loadedColumn{n, int(l.in.byte())}
+		width += columns[i].width
+		if l.in.err != nil || n.states == nil || !n.states.hasWords() || n.states.column.Table() != columns[0].states.column.Table() ||
+			columns[i].width < 1 || columns[i].width > 2 || columns[i].width == 2 && len(n.rates) == 0 {
+			l.in.damaged("a layout of %d columns", len(columns))
+			return
+		}
+	}
+	if width < 1 || width > table.MaxWidth {
+		l.in.damaged("a layout of %d words", width)
+		return
+	}
+	l.layouts = append(l.layouts, columns)
 }
 
 // setCapacity makes the part for a capacity.
@@ -147,56 +243,66 @@ func (l *load) number() *loadedName {
 		l.in.damaged("a state of name %d of %d in shard %d", number, len(l.names), l.shard)
 		return nil
 	}
-	return &l.names[number]
+	return l.names[number]
 }
 
 func (l *load) words() {
-	n, count := l.number(), l.in.uint32()
-	if l.in.err != nil || !n.states.hasWords() || count > maxPairs {
-		l.in.damaged("a record of %d words", count)
+	number, count := l.in.uint32(), l.in.uint32()
+	if l.in.err != nil || int64(number) >= int64(len(l.layouts)) || l.shard == table.Shards || count > maxRows {
+		l.in.damaged("a record of %d rows", count)
 		return
 	}
-	b := l.in.next(pairBytes * int(count))
+	columns := l.layouts[number]
+	stride := 1
+	for _, c := range columns {
+		stride += c.width
+	}
+	b := l.in.next(8 * stride * int(count))
 	if l.in.err != nil {
 		return
 	}
-	for ; len(b) > 0; b = b[pairBytes:] {
-		word, ok := l.word(n, binary.LittleEndian.Uint64(b[8:]))
-		if !ok {
-			l.in.damaged("a word that is no state of %q", n.name)
-			return
+	rows := l.rowsOf(columns[0].loadedName)
+	var row [1 + table.MaxWidth]uint64
+	for ; len(b) > 0; b = b[8*stride:] {
+		for i := range row[:stride] {
+			row[i] = binary.LittleEndian.Uint64(b[8*i:])
 		}
-		if word != table.Fresh {
-			n.pairs = append(n.pairs, table.Pair{Hash: table.Hash(binary.LittleEndian.Uint64(b)), Word: word})
+		if !l.row(columns, rows, row[:stride]) {
+			return
 		}
 	}
 }
 
-// word converts a word of the snapshot to one of the engine: Fresh if it is idle by now. ok is false if no state has
-// that word.
-func (l *load) word(n *loadedName, word uint64) (_ uint64, ok bool) {
-	words := n.states.Writer
-	state := words.Unpack(word, n.base)
-	if again, ok := words.Pack(state, n.base); !ok || again != word || word == table.Fresh {
-		return 0, false
-	}
-	if n.base == n.states.Base {
-		if words.IdleWord(word, n.base, l.now) {
-			l.omitted = true
-			return table.Fresh, true
+// row converts a row of the snapshot to one of the engine, and adds it unless it is idle by now.
+func (l *load) row(columns []loadedColumn, rows *loadedRows, saved []uint64) (ok bool) {
+	at := len(rows.data)
+	rows.data = append(append(rows.data, saved[0]), empty[:rows.layout.Width()]...)
+	saved, live := saved[1:], false
+	for _, c := range columns {
+		column := c.states.column
+		w, ok := column.Saved(saved[:c.width], c.base, l.now, c.rates)
+		if !ok || !column.PutSaved(w, rows.data[at+1:]) {
+			l.in.damaged("words that are no state of %q", c.name)
+			return false
 		}
-		return word, true
+		l.omitted = l.omitted || w.First == table.Fresh && saved[0] != table.Fresh
+		live = live || w.First != table.Fresh
+		saved = saved[c.width:]
 	}
-	if algorithm.Idle(words, state, l.now) {
-		l.omitted = true
-		return table.Fresh, true
+	if !live {
+		rows.data = rows.data[:at]
 	}
-	return words.Pack(state, n.states.Base)
+	return true
 }
+
+var empty [table.MaxWidth]uint64
 
 func (l *load) cell() {
 	n, capacity, h := l.number(), l.in.int64(), table.Hash(l.in.int64())
 	numbers := l.readNumbers()
+	if l.in.err == nil && n.states == nil {
+		l.in.damaged("a state of %q, of which no rate is known", n.name)
+	}
 	if l.in.err != nil {
 		return
 	}
@@ -225,7 +331,8 @@ func (l *load) addCell(n *loadedName, x *cell) {
 	}
 	c.add(x.hash, x.part, x.state, l.now)
 	if n.states.hasWords() {
-		n.pairs = append(n.pairs, table.Pair{Hash: x.hash, Word: table.Elsewhere})
+		rows := l.rowsOf(n)
+		rows.cells = append(rows.cells, loadedCell{x.hash, n.states.column})
 	}
 }
 
@@ -245,16 +352,16 @@ func (l *load) readNumbers() []int64 {
 
 // endShard fills the tables of a shard with its words.
 func (l *load) endShard() {
-	for i := range l.names {
-		n := &l.names[i]
-		if !n.states.hasWords() {
-			continue
+	for t, rows := range l.tables {
+		var marks []table.Mark
+		for _, x := range rows.cells {
+			marks = append(marks, table.Mark{Hash: x.hash, At: x.column.Place()})
 		}
-		if err := n.states.Words.Fill(l.shard, n.pairs); err != nil {
-			l.in.damaged("%v", fmt.Errorf("%q: %w", n.name, err))
+		if err := t.Fill(l.shard, rows.data, marks); err != nil {
+			l.in.damaged("%v", err)
 			return
 		}
-		n.pairs = n.pairs[:0]
+		rows.data, rows.cells = rows.data[:0], rows.cells[:0]
 	}
 	l.shard++
 }
@@ -274,9 +381,7 @@ func (l *load) end() {
 	for i := range l.engine.shards {
 		l.engine.shards[i].lastEviction = lastEviction
 	}
-	for _, n := range l.names {
-		if n.states.hasWords() {
-			n.states.Words.Forgotten(lastEviction)
-		}
+	for t := range l.tables {
+		t.Forgotten(lastEviction)
 	}
 }

@@ -76,6 +76,7 @@ func (e *Engine) moveToShared(c *call, now int64) error {
 		}
 		x.steps++
 		x.states = e.sharedStates(x, kind, now)
+		x.limit = x.states.limit(x.part.Words)
 		x.hash = e.seed.Hash(x.key)
 		c.shards |= 1 << (x.hash % table.Shards)
 	}
@@ -92,7 +93,7 @@ func (e *Engine) parentOf(x *access) (parent string, ok bool) {
 
 // sharedStates returns the states that keys of the access's limit share.
 func (e *Engine) sharedStates(x *access, kind int, now int64) *limitStates {
-	own := e.statesOf(x.part, x.home, now)
+	own := e.useOf(x.part, x.home, now).states
 	if s := own.shared[kind].Load(); s != nil {
 		return s
 	}
@@ -111,6 +112,9 @@ func (e *Engine) maxKeysOf(name string) int {
 	}
 	return e.maxKeys
 }
+
+// suffixOf returns the suffix of a name of shared states.
+func suffixOf(name string) string { return name[len(withoutSuffix(name)):] }
 
 // withoutSuffix returns the name of the states of a limit's own keys.
 func withoutSuffix(name string) string {

@@ -8,11 +8,15 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/table"
+	"github.com/weirflow/weir/internal/word"
 )
 
 // Save writes the states of all keys. Decisions continue meanwhile.
 func (e *Engine) Save(w io.Writer) error {
-	s := save{engine: e, out: writer{w: w}, names: map[*limitStates]uint32{}, start: e.clock.Pair()}
+	s := save{
+		engine: e, out: writer{w: w}, start: e.clock.Pair(),
+		names: map[*limitStates]*savedName{}, states: map[*word.Column]*limitStates{}, layouts: map[table.Layout]uint32{},
+	}
 	s.header()
 	for i := range e.shards {
 		s.words(i)
@@ -30,19 +34,27 @@ func (e *Engine) Save(w io.Writer) error {
 type save struct {
 	engine       *Engine
 	out          writer
-	names        map[*limitStates]uint32
+	names        map[*limitStates]*savedName
+	states       map[*word.Column]*limitStates
+	layouts      map[table.Layout]uint32
 	start        clock.Pair
 	lastEviction int64
 
-	pairs     []table.Pair
+	rows      []uint64
 	elsewhere []elsewhere
 	numbers   []int64
 }
 
-// elsewhere is a word that was borrowed, or stood for a cell, when words met it.
+// savedName is a name in the snapshot.
+type savedName struct {
+	number uint32
+	rates  int // the number of its rates in the snapshot
+}
+
+// elsewhere is an entry that was borrowed, or of which a cell had a state, when words met it.
 type elsewhere struct {
-	states *limitStates
-	hash   table.Hash
+	table *word.Table
+	hash  table.Hash
 }
 
 func (s *save) header() {
@@ -58,47 +70,90 @@ func (s *save) header() {
 // elsewhere. It locks the shard of a table for one segment at a time.
 func (s *save) words(shard int) {
 	s.elsewhere = s.elsewhere[:0]
-	s.engine.states.Range(func(_, value any) bool {
-		states := value.(*limitStates)
-		if !states.hasWords() {
-			return true
-		}
+	s.engine.tables.Range(func(_, value any) bool {
+		t := value.(*word.Table)
 		var place uint64
 		for again := true; again; again = place != 0 {
-			s.pairs, place = states.Words.Copy(shard, place, s.pairs[:0])
-			s.writePairs(states)
+			var rows table.Rows
+			rows, place = t.Copy(shard, place, s.rows)
+			s.rows = rows.Data
+			s.writeRows(t, rows)
 		}
-		s.lastEviction = max(s.lastEviction, states.Words.Swept())
+		s.lastEviction = max(s.lastEviction, t.Swept())
 		return s.out.err == nil
 	})
 }
 
-// writePairs saves the words of one segment.
-func (s *save) writePairs(states *limitStates) {
-	saved := s.pairs[:0]
-	for _, p := range s.pairs {
+// writeRows saves the words of one segment.
+func (s *save) writeRows(t *word.Table, rows table.Rows) {
+	saved, columns := rows.Data[:0], word.ColumnsOf(rows.Layout)
+	for h, words := range rows.All {
 		switch {
-		case p.Word == table.Elsewhere:
-			s.elsewhere = append(s.elsewhere, elsewhere{states, p.Hash})
-		case states.Words.Idle(p.Word, s.start.Clock):
+		case word.IsElsewhere(columns, words):
+			s.elsewhere = append(s.elsewhere, elsewhere{t, h})
+		case rows.Layout.Idle(words[0], words[1:], s.start.Clock):
 			s.omit()
 		default:
-			saved = append(saved, p)
+			saved = append(append(saved, uint64(h)), words...)
 		}
 	}
-	if len(saved) == 0 {
-		return
+	if len(saved) > 0 {
+		s.record(rows.Layout, saved)
+		s.out.flushLarge()
 	}
-	s.record(states, saved)
-	s.out.flushLarge()
 }
 
-func (s *save) record(states *limitStates, pairs []table.Pair) {
-	number := s.name(states)
+func (s *save) record(layout table.Layout, rows []uint64) {
+	columns := word.ColumnsOf(layout)
+	number, known := s.layouts[layout]
+	if !known {
+		number = uint32(len(s.layouts))
+		s.layouts[layout] = number
+		s.layout(columns)
+	}
+	for _, c := range columns {
+		s.rates(c.Column) // those of the rows have been numbered by now
+	}
 	s.out.byte(recordWords)
 	s.out.uint32(number)
-	s.out.uint32(uint32(len(pairs)))
-	s.out.pairs(pairs)
+	s.out.uint32(uint32(len(rows) / (1 + layout.Width())))
+	s.out.numbers(rows)
+}
+
+// layout writes a layout.
+func (s *save) layout(columns []word.Placed) {
+	for _, c := range columns {
+		s.rates(c.Column)
+	}
+	s.out.byte(recordTable)
+	s.out.byte(byte(len(columns)))
+	for _, c := range columns {
+		s.out.uint32(s.name(s.statesOf(c.Column)).number)
+		s.out.byte(c.Width)
+	}
+}
+
+// rates writes the name of a column, and its rates that are not in the snapshot yet.
+func (s *save) rates(c *word.Column) {
+	n := s.name(s.statesOf(c))
+	for _, r := range c.Rates(n.rates) {
+		s.out.byte(recordRate)
+		s.out.uint32(n.number)
+		s.out.rate(r)
+		n.rates++
+	}
+}
+
+// statesOf returns the states of a column.
+func (s *save) statesOf(c *word.Column) *limitStates {
+	if s.states[c] == nil {
+		for _, value := range s.engine.states.Range {
+			if states := value.(*limitStates); states.hasWords() {
+				s.states[states.column] = states
+			}
+		}
+	}
+	return s.states[c]
 }
 
 // cells saves the cells of a shard, and looks again at the words that were
@@ -119,8 +174,9 @@ func (s *save) cells(shard int) {
 		}
 	}
 	for _, e := range s.elsewhere {
-		if word := e.states.Read(e.hash); word != table.Elsewhere && word != table.Fresh {
-			s.record(e.states, []table.Pair{{Hash: e.hash, Word: word}})
+		var layout table.Layout
+		if s.rows, layout = e.table.ReadRow(e.hash, s.rows[:0]); len(s.rows) > 0 {
+			s.record(layout, s.rows)
 		}
 	}
 	s.lastEviction = max(s.lastEviction, from.lastEviction)
@@ -129,7 +185,7 @@ func (s *save) cells(shard int) {
 
 // cell saves a cell. Its caller holds the lock of a shard, so it writes to memory only.
 func (s *save) cell(of *limitStates, x *cell) {
-	number := s.name(of)
+	number := s.name(of).number
 	s.numbers = x.part.Algorithm.(algorithm.Saver).AppendState(s.numbers[:0], x.state)
 	s.out.byte(recordCell)
 	s.out.uint32(number)
@@ -141,18 +197,24 @@ func (s *save) cell(of *limitStates, x *cell) {
 	}
 }
 
-// name returns the number of a name. It writes the name at its first use.
-func (s *save) name(of *limitStates) uint32 {
-	number, known := s.names[of]
-	if !known {
-		number = uint32(len(s.names))
-		s.names[of] = number
+// name returns a name of the snapshot. It writes the name at its first use.
+func (s *save) name(of *limitStates) *savedName {
+	n := s.names[of]
+	if n == nil {
+		n = &savedName{number: uint32(len(s.names))}
+		s.names[of] = n
 		s.out.byte(recordName)
 		s.out.text(of.name)
-		s.out.uint64(uint64(of.Base))
-		s.out.rate(algorithm.RateOf(of.Writer))
+		base := int64(0)
+		if of.hasWords() {
+			base = of.column.Base
+		}
+		s.out.uint64(uint64(base))
+		if of.hasWords() {
+			s.rates(of.column)
+		}
 	}
-	return number
+	return n
 }
 
 // omit records that an idle state is not saved.

@@ -21,13 +21,15 @@ type shard struct {
 	// lastEviction is the latest instant of an eviction. A missing key may have had the evicted state, so it is not
 	// new at earlier times.
 	lastEviction int64
-	newest       int64    // reading of the clock
-	_            [40]byte // shards do not share cache lines
+	newest       int64        // reading of the clock
+	busy         []table.Hash // of the call that has the lock: it may have loaded their cells and borrowed their words
+	_            [16]byte     // shards do not share cache lines
 }
 
 // take decides on the cell of h and writes the answer to a. done is false without a cell, except for a limit without
 // words: then take makes a cell if there is room.
-func (s *shard) take(states *limitStates, p *rule.Part, h table.Hash, cost int64, lease uint64, now int64, a *algorithm.Answer) (done bool) {
+func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint64, now int64, a *algorithm.Answer) (done bool) {
+	states := u.states
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !states.engine.clock.Injected() {
@@ -53,7 +55,7 @@ func (s *shard) take(states *limitStates, p *rule.Part, h table.Hash, cost int64
 	case !a.Changed:
 	case found == nil:
 		c.add(h, p, parts[0].State, now)
-	case !states.hasWords() || !c.toWord(h, parts[0].State, now):
+	case u.limit == nil || !c.toWords(h, u.limit, parts[0].State, now):
 		found.part, found.state = p, parts[0].State
 	}
 	return true

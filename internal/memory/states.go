@@ -10,64 +10,122 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// limitStates keeps the states of one limit of a rule: as words where they fit,
-// otherwise as cells.
+// limitStates keeps the states of one limit of a rule: in words where they fit, otherwise as cells. The limits of all
+// rules with one name are columns of one table, so that a key has one entry for all of them.
 type limitStates struct {
-	word.Table // without words if no state of the limit fits in one
-	engine     *Engine
-	name       string // of the limit's states, and a suffix if keys share them
-	counts     *ruleCounts
-	maxKeys    int                            // 0 means no bound, less than 0 no room
-	cells      [table.Shards]*cells           // under the lock of the shard; nil until it has some
-	shared     [2]atomic.Pointer[limitStates] // of keys without room
+	column  *word.Column // nil if no state of the limit fits in words
+	engine  *Engine
+	name    string // of the limit's states, and a suffix if keys share them
+	counts  *ruleCounts
+	maxKeys int                            // 0 means no bound, less than 0 no room
+	cells   [table.Shards]*cells           // under the lock of the shard; nil until it has some
+	shared  [2]atomic.Pointer[limitStates] // of keys without room
 }
 
-func (s *limitStates) hasWords() bool { return s.Words != nil }
+func (s *limitStates) hasWords() bool { return s.column != nil }
 
-// pack returns the word of a state, if it is of the rate of the words and nothing besides the word matters.
-func (s *limitStates) pack(state algorithm.State, now int64) (word uint64, ok bool) {
-	if algorithm.JustConverted(s.Writer, state, now) {
-		return 0, false
+// limit returns a limit on the words, or nil without words.
+func (s *limitStates) limit(words algorithm.Worder) *word.Limit {
+	if s.column == nil {
+		return nil
 	}
-	return algorithm.PackSettled(s.Writer, state, s.Base, now)
+	return s.column.Limit(words)
+}
+
+// pack returns a state as words, if nothing besides the words matters.
+func pack(limit *word.Limit, state algorithm.State, now int64) (w word.Words, ok bool) {
+	if algorithm.JustConverted(limit.Words(), state, now) {
+		return w, false
+	}
+	return limit.Pack(state, now)
 }
 
 // Home caches the states of a rule in the engine that used it last.
 type Home struct {
-	parts []atomic.Pointer[limitStates]
+	parts []atomic.Pointer[use]
+	row   atomic.Pointer[rowUse]
+}
+
+// use is what a part of a rule uses in an engine.
+type use struct {
+	states *limitStates
+	limit  *word.Limit // nil if the states have no words
+}
+
+// rowUse is what a rule uses in an engine for decisions on all its limits at once.
+type rowUse struct {
+	engine *Engine
+	row    *word.Row // nil if a limit has no words, or is not in the table of the others
+	counts *ruleCounts
 }
 
 // NewHome returns the home of a rule with n parts, for [rule.Compiled].
-func NewHome(n int) *Home { return &Home{make([]atomic.Pointer[limitStates], n)} }
+func NewHome(n int) *Home { return &Home{parts: make([]atomic.Pointer[use], n)} }
 
 func homeOf(r *rule.Compiled) *Home { return r.Home.(*Home) }
 
-// statesOf returns the states of a part, from the home or by name.
-func (e *Engine) statesOf(p *rule.Part, home *atomic.Pointer[limitStates], now int64) *limitStates {
-	if s := home.Load(); s != nil && s.engine == e {
-		return s
+// useOf returns the states of a part, from the home or by name.
+func (e *Engine) useOf(p *rule.Part, home *atomic.Pointer[use], now int64) *use {
+	if u := home.Load(); u != nil && u.states.engine == e {
+		return u
 	}
-	s := e.statesNamed(p.State, p, now)
-	home.Store(s)
-	return s
+	states := e.statesNamed(p.State, p, now)
+	u := &use{states, states.limit(p.Words)}
+	home.Store(u)
+	return u
+}
+
+// rowOf returns the row of a rule, from the home or by the names of its parts.
+func (e *Engine) rowOf(r *rule.Compiled, now int64) *rowUse {
+	home := homeOf(r)
+	if u := home.row.Load(); u != nil && u.engine == e {
+		return u
+	}
+	u := &rowUse{engine: e}
+	limits := make([]*word.Limit, len(r.Parts))
+	for i := range r.Parts {
+		part := e.useOf(&r.Parts[i], &home.parts[i], now)
+		limits[i], u.counts = part.limit, part.states.counts
+	}
+	u.row = word.NewRow(limits)
+	home.row.Store(u)
+	return u
 }
 
 // statesNamed returns the states of a name, and makes them like those of p if needed.
 func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates {
-	found, ok := e.states.Load(name)
-	if !ok {
-		found, _ = e.states.LoadOrStore(name, e.newStates(name, p.Words, now))
+	if found, ok := e.states.Load(name); ok {
+		return found.(*limitStates)
 	}
-	return found.(*limitStates)
+	e.making.Lock()
+	defer e.making.Unlock()
+	if found, ok := e.states.Load(name); ok {
+		return found.(*limitStates)
+	}
+	s := e.newStates(name, p.Words, now)
+	e.states.Store(name, s)
+	return s
 }
 
-// newStates makes the states of a name; words is nil if no state fits in a word.
+// newStates makes the states of a name; words is nil if no state fits in words.
 func (e *Engine) newStates(name string, words algorithm.Worder, now int64) *limitStates {
 	ruleName, _, _ := strings.Cut(name, "\x00")
-	maxKeys := e.maxKeysOf(name)
-	s := &limitStates{engine: e, name: name, counts: e.countsOf(ruleName), maxKeys: maxKeys}
+	s := &limitStates{engine: e, name: name, counts: e.countsOf(ruleName), maxKeys: e.maxKeysOf(name)}
 	if words != nil {
-		s.Table = word.NewTable(words, now, maxKeys)
+		s.column = e.tableNamed(ruleName+suffixOf(name), s.maxKeys).AddColumn(words, now)
+		if s.column == nil { // the rules of this name have more limits than an entry has words
+			s.column = e.tableNamed(name, s.maxKeys).AddColumn(words, now)
+		}
 	}
 	return s
+}
+
+// tableNamed returns the table of a name, and makes it if needed.
+func (e *Engine) tableNamed(name string, maxKeys int) *word.Table {
+	if found, ok := e.tables.Load(name); ok {
+		return found.(*word.Table)
+	}
+	t := word.NewTable(maxKeys)
+	e.tables.Store(name, t)
+	return t
 }

@@ -10,10 +10,9 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
-	"github.com/weirflow/weir/internal/table"
 )
 
-const bufferBytes = 256 << 10
+const bufferBytes = 512 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -47,14 +46,12 @@ func (w *writer) text(s string) {
 	w.buf = append(w.buf, s...)
 }
 
-func (w *writer) pairs(pairs []table.Pair) {
-	w.buf = slices.Grow(w.buf, pairBytes*len(pairs))
+func (w *writer) numbers(numbers []uint64) {
+	w.buf = slices.Grow(w.buf, 8*len(numbers))
 	at := len(w.buf)
-	w.buf = w.buf[:at+pairBytes*len(pairs)]
-	for i, p := range pairs {
-		b := w.buf[at+pairBytes*i : at+pairBytes*(i+1)]
-		binary.LittleEndian.PutUint64(b[:8], uint64(p.Hash))
-		binary.LittleEndian.PutUint64(b[8:], p.Word)
+	w.buf = w.buf[:at+8*len(numbers)]
+	for i, n := range numbers {
+		binary.LittleEndian.PutUint64(w.buf[at+8*i:at+8*i+8], n)
 	}
 }
 
@@ -94,7 +91,7 @@ func newReader(r io.Reader) *reader {
 	return &reader{r: r, buf: make([]byte, 0, bufferBytes)}
 }
 
-var zeros [maxPairs * pairBytes]byte
+var zeros [maxRows * maxRowBytes]byte
 
 // next returns the next n bytes, valid until the next call. n is at most
 // len(zeros).

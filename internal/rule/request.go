@@ -111,10 +111,9 @@ func (q *Request) Check(op string) *Problem {
 	return nil
 }
 
-// TakesOne reports quickly whether a take of one request is valid and its rule has one limit. Otherwise Check returns
-// the problem.
+// TakesOne reports quickly whether a take of one request is valid. Otherwise Check returns the problem.
 func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
-	return len(c.Parts) == 1 && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
+	return len(c.Parts) > 0 && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
 }
 
 // sameState returns the request with the rule's name and the key of q, or nil.

@@ -7,32 +7,41 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Single holds the state of one subject under one limit. Allow and Take decide without a lock while the state is in
-// the word. Borrow removes the state under the owner's lock; the word then reads table.Elsewhere, which sends every
-// other caller to that lock. A nil Single never decides.
+// Single holds the state of one subject under one limit, in one word or two. Allow and Take decide without a lock
+// while the state is in the words. Borrow removes the state under the owner's lock; the first word then reads
+// table.Elsewhere, which sends every other caller to that lock. A nil Single never decides.
 type Single struct {
 	decider
-	delays bool     // Take needs the lock
-	_      [80]byte // keeps the word on a cache line of its own
-	word   atomic.Uint64
-	_      [56]byte
+	pairs  algorithm.Pairer // the limit, if its states need two words
+	delays bool             // Take needs the lock
+	_      [64]byte         // keeps the words on a cache line of their own
+	_      [0]atomic.Uint64 // aligns the words
+	first  uint64
+	second uint64 // of the caller that has made the first word Held
+	_      [48]byte
 }
 
-// NewSingle returns a Single whose state is borrowed, or nil if the limit's states do not fit in a word.
+// NewSingle returns a Single whose state is borrowed, or nil if the limit's states do not fit in words.
 func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	words, ok := a.(algorithm.Worder)
 	if !ok {
 		return nil
 	}
-	s := &Single{decider: newDecider(words, baseFor(words, now), nil), delays: algorithm.Delays(a)}
-	s.word.Store(table.Elsewhere)
+	s := &Single{decider: newDecider(words, baseFor(words, now), nil), delays: algorithm.Delays(a), first: table.Elsewhere}
+	if p, ok := a.(algorithm.Pairer); ok && algorithm.RateOf(p).NeedsPair() {
+		s.pairs = p
+	}
 	return s
 }
 
-// Allow decides on the word. done is false if the decision needs the lock.
+// Allow decides on the words. done is false if the decision needs the lock.
 func (s *Single) Allow(now, n int64) (allowed, done bool) {
-	if s != nil && n > 0 {
-		allowed, done = s.allow(&s.word, now, n)
+	switch {
+	case s == nil || n < 1:
+	case s.pairs != nil:
+		allowed, done = s.allowPair(now, n)
+	default:
+		allowed, done = s.allow(&s.first, now, n)
 	}
 	return allowed, done
 }
@@ -40,30 +49,80 @@ func (s *Single) Allow(now, n int64) (allowed, done bool) {
 // Take decides like Allow and writes the whole answer to a, which must be zero. A limit with delays needs the lock,
 // whose owner records the release time.
 func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
-	if s == nil || n < 1 || s.delays {
+	switch {
+	case s == nil || n < 1 || s.delays:
 		return false
+	case s.pairs != nil:
+		return s.takePair(now, n, a)
 	}
-	return s.take(&s.word, now, n, a)
+	return s.take(&s.first, now, n, a)
 }
 
-// Borrow removes the state from the word and returns it. ok is false if the state is already borrowed.
+// allowPair decides on two words. It does not hold them for a refusal that the first word tells.
+func (s *Single) allowPair(now, n int64) (allowed, done bool) {
+	if first := atomic.LoadUint64(&s.first); first < table.Held && s.bucket != nil && s.bucket.RefusesPair(first, s.base, now, n) {
+		return false, true
+	}
+	first, held := table.HoldWord(&s.first, false)
+	if !held {
+		return false, false
+	}
+	next, second, allowed, done := s.pairs.AllowPair(first, s.second, 0, s.base, now, n)
+	if done && allowed {
+		first, s.second = next, second
+	}
+	atomic.StoreUint64(&s.first, first)
+	return allowed && done, done
+}
+
+// takePair decides like allowPair and writes the whole answer.
+func (s *Single) takePair(now, n int64, a *algorithm.Answer) (done bool) {
+	first, held := table.HoldWord(&s.first, false)
+	if !held {
+		return false
+	}
+	next, second, done := s.bucket.DecidePair(first, s.second, 0, s.base, now, n, a)
+	if done && a.Changed {
+		first, s.second = next, second
+	}
+	atomic.StoreUint64(&s.first, first)
+	if !done {
+		*a = algorithm.Answer{}
+	}
+	return done
+}
+
+// Borrow removes the state from the words and returns it. ok is false if the state is already borrowed.
 func (s *Single) Borrow() (_ algorithm.State, ok bool) {
 	if s == nil {
 		return algorithm.State{}, false
 	}
-	word := s.word.Swap(table.Elsewhere)
-	if word == table.Elsewhere {
+	first, held := table.HoldWord(&s.first, false)
+	if !held {
 		return algorithm.State{}, false
 	}
-	return s.words.Unpack(word, s.base), true
+	second := s.second
+	atomic.StoreUint64(&s.first, table.Elsewhere)
+	if s.pairs != nil {
+		return s.pairs.UnpackPair(first, second, s.base), true
+	}
+	return s.words.Unpack(first, s.base), true
 }
 
-// Return puts a borrowed state back if it fits in a word.
+// Return puts a borrowed state back if it fits in the words.
 func (s *Single) Return(state algorithm.State, now int64) {
-	if s == nil {
+	if s == nil || !algorithm.IsSettled(s.words, state, now) {
 		return
 	}
-	if word, ok := algorithm.PackSettled(s.words, state, s.base, now); ok {
-		s.word.Store(word)
+	var first, second uint64
+	var ok bool
+	if s.pairs != nil {
+		first, second, ok = s.pairs.PackPair(state, 0, s.base)
+	} else {
+		first, ok = s.words.Pack(state, s.base)
+	}
+	if ok {
+		s.second = second
+		atomic.StoreUint64(&s.first, first)
 	}
 }

@@ -1,111 +1,129 @@
 package word
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Table holds the states of many keys under one limit, as words. A decision is a look-up and a compare-and-swap.
-// Other operations borrow the state under the lock of the key's shard; the word then reads table.Elsewhere, which
-// sends every other caller to that lock. The zero value has no room.
+// Table holds the states of many keys as words: one entry for each key, with a column for each limit. A Limit decides
+// on its column, and a Row on several columns at once, without a lock. Other operations borrow the entry under the lock
+// of the key's shard; its first word then reads table.Elsewhere, which sends every other caller to that lock. So does a
+// column whose word reads table.Elsewhere, because its state does not fit in its words.
 type Table struct {
-	Base   int64 // the origin of times in words
-	Words  *table.Table
-	Writer algorithm.Worder // the limit whose words these are; other rates need the lock
+	*table.Table
+	mu      sync.Mutex // of columns and layouts
+	columns []*Column
+	layouts [table.MaxWidth + 1]atomic.Pointer[layout] // by number; each is wider than the one before
+	newest  atomic.Pointer[layout]
 }
 
 // idleGrace is how long an idle key stays in its table, so that a key used again soon need not be inserted again.
 const idleGrace = int64(time.Second)
 
-// NewTable returns a table for all limits that share their identity with words. A maxKeys of 0 means no bound.
-func NewTable(words algorithm.Worder, now int64, maxKeys int) Table {
-	base := baseFor(words, now)
-	return Table{Base: base, Writer: words, Words: table.New(table.Options{
-		Idle:    func(word uint64, now int64) bool { return words.IdleWord(word, base, now-idleGrace) },
-		MaxKeys: maxKeys,
-	})}
+// NewTable returns a table without columns. A maxKeys of 0 means no bound.
+func NewTable(maxKeys int) *Table {
+	t := &Table{}
+	first := &layout{}
+	t.newest.Store(first)
+	t.layouts[0].Store(first)
+	t.Table = table.New(table.Options{Layout: first, MaxKeys: maxKeys})
+	return t
 }
 
-// Take decides on the word of h and writes the answer to a, which must be zero. done is false if the decision needs
-// the lock.
-func (t *Table) Take(words algorithm.Worder, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
-	if !algorithm.SameWords(words, t.Writer) {
+// Column is the states of all keys of a table under limits with the same identity.
+type Column struct {
+	// Base is the origin of times in the words.
+	Base  int64
+	in    *Table
+	index int
+	like  algorithm.Worder // a limit of the column; idle states are idle under all of them
+	rates *rates           // of buckets; otherwise nil
+}
+
+// Table returns the table of the column.
+func (c *Column) Table() *Table { return c.in }
+
+// Index returns the number of earlier columns of the table.
+func (c *Column) Index() int { return c.index }
+
+// AddColumn returns a new column for limits like one, or nil if an entry has no room for it.
+func (t *Table) AddColumn(like algorithm.Worder, now int64) *Column {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := &Column{Base: baseFor(like, now), in: t, index: len(t.columns), like: like}
+	width := uint8(1)
+	if p, ok := like.(algorithm.Pairer); ok {
+		c.rates = newRates(p)
+		if algorithm.RateOf(p).NeedsPair() {
+			width = 2
+		}
+	}
+	if !t.setWidth(c, width) {
+		return nil
+	}
+	t.columns = append(t.columns, c)
+	return c
+}
+
+// setWidth makes a layout in which the column has the width, and reports whether an entry has room for it.
+func (t *Table) setWidth(c *Column, width uint8) bool {
+	next := t.newest.Load().with(c, width)
+	if next.width > table.MaxWidth {
 		return false
 	}
-	d := newDecider(words, t.Base, t.Words)
-	for {
-		at := t.Words.Claim(h, now)
-		if at == nil {
-			return false
-		}
-		if done = d.take(at, now, n, a); done || at.Load() != table.Moved {
-			return done
-		}
-	}
+	next.number = t.newest.Load().number + 1
+	t.layouts[next.number].Store(next)
+	t.AddLayout(next)
+	t.newest.Store(next)
+	return true
 }
 
-// Allow decides like Take and returns only whether the cost was admitted.
-func (t *Table) Allow(words algorithm.Worder, h table.Hash, now, n int64) (allowed, done bool) {
-	if !algorithm.SameWords(words, t.Writer) {
-		return false, false
-	}
-	d := newDecider(words, t.Base, t.Words)
-	for {
-		at := t.Words.Claim(h, now)
-		if at == nil {
-			return false, false
-		}
-		if allowed, done = d.allow(at, now, n); done || at.Load() != table.Moved {
-			return allowed, done
-		}
-	}
+// widen makes a layout in which a bucket's column has two words, and reports whether an entry has room for them.
+func (c *Column) widen() bool {
+	t := c.in
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return c.isWide() || t.setWidth(c, 2)
 }
 
-// Borrow removes the word of h from the table. ok is false if the state is already elsewhere, and then word is
-// table.Elsewhere; or if there is no room, and then word is table.Moved. The caller holds the shard's lock until Put.
-func (t *Table) Borrow(h table.Hash, now int64) (word uint64, ok bool) {
-	for {
-		at := t.Words.Claim(h, now)
-		if at == nil {
-			return table.Moved, false
-		}
-		old := at.Load()
-		switch {
-		case old == table.Moved:
-			continue
-		case old == table.Elsewhere:
-			return old, false
-		case at.CompareAndSwap(old, table.Elsewhere):
-			return old, true
-		}
+// isWide reports whether entries have two words for the column, or will have them.
+func (c *Column) isWide() bool { return c.in.newest.Load().places[c.index].width == 2 }
+
+func (t *Table) layoutOf(e table.Entry) *layout { return t.layouts[e.Layout].Load() }
+
+// Pack returns a state as words. ok is false if they cannot tell all of it.
+func (l *Limit) Pack(s algorithm.State, now int64) (w Words, ok bool) {
+	c := l.Column
+	if !algorithm.IsSettled(l.words, s, now) {
+		return w, false
 	}
+	if l.pairs == nil {
+		w.First, ok = l.words.Pack(s, c.Base)
+		return w, ok
+	}
+	if !l.numbered {
+		return Words{}, false
+	}
+	w.First, w.Second, ok = l.pairs.PackPair(s, l.number, c.Base)
+	return w, ok && (c.isWide() || c.narrows(w))
 }
 
-// Put returns a borrowed word. The caller holds the shard's lock. A borrowed word is never idle, so the table still
-// has it.
-func (t *Table) Put(h table.Hash, word uint64) {
-	for {
-		at := t.Words.Find(h)
-		if at == nil {
-			return
-		}
-		if at.Load() != table.Moved && at.CompareAndSwap(table.Elsewhere, word) {
-			return
-		}
-	}
+func (c *Column) narrows(w Words) bool {
+	_, ok := c.narrow(w)
+	return ok
 }
 
-// Read returns the word of h, or Fresh if there is none.
-func (t *Table) Read(h table.Hash) uint64 {
-	for {
-		at := t.Words.Find(h)
-		if at == nil {
-			return table.Fresh
-		}
-		if word := at.Load(); word != table.Moved {
-			return word
-		}
+// Unpack returns the state of words that are not Elsewhere.
+func (l *Limit) Unpack(w Words) algorithm.State {
+	if l.pairs == nil {
+		return l.words.Unpack(w.First, l.Base)
 	}
+	return l.rates.writer(algorithm.RateNumber(w.Second)).UnpackPair(w.First, w.Second, l.Base)
 }
+
+// IsIdle reports whether the state of words is idle.
+func (c *Column) IsIdle(w Words, now int64) bool { return c.like.IdleWord(w.First, c.Base, now) }

@@ -1,6 +1,6 @@
-// Package word keeps states that fit in one machine word and decides on them by compare-and-swap. Single holds the
-// state of one subject, and Table the states of many keys. Take and Allow decide on a word. The caller borrows a
-// state that they cannot decide on, under a lock of its own, and returns it.
+// Package word keeps states that fit in one or two machine words and decides on them without a lock. Single holds the
+// state of one subject, and Table the states of many keys under one limit or several. Take and Allow decide on the
+// words. The caller borrows a state that they cannot decide on, under a lock of its own, and returns it.
 package word
 
 import (
@@ -39,11 +39,11 @@ func newDecider(words algorithm.Worder, base int64, table *table.Table) decider 
 }
 
 // take decides on one word and writes the answer to a, which must be zero. It tries again when another caller changes
-// the word first. done is false if the decision needs the lock, or if the word has moved.
-func (d *decider) take(at *atomic.Uint64, now, n int64, a *algorithm.Answer) (done bool) {
+// the word first. done is false if the decision needs the lock, or if the word has moved or is held.
+func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (done bool) {
 	for {
-		old := at.Load()
-		if old >= table.Elsewhere || old == table.Fresh && d.mayBeEvicted(now) {
+		old := atomic.LoadUint64(at)
+		if old >= table.Held || old == table.Fresh && d.mayBeEvicted(now) {
 			return false
 		}
 		var next uint64
@@ -54,9 +54,10 @@ func (d *decider) take(at *atomic.Uint64, now, n int64, a *algorithm.Answer) (do
 			next, *a, ok = d.words.TakeWord(old, d.base, now, n)
 		}
 		if !ok {
+			*a = algorithm.Answer{}
 			return false
 		}
-		if !a.Changed || at.CompareAndSwap(old, next) {
+		if !a.Changed || atomic.CompareAndSwapUint64(at, old, next) {
 			return true
 		}
 		*a = algorithm.Answer{}
@@ -64,10 +65,10 @@ func (d *decider) take(at *atomic.Uint64, now, n int64, a *algorithm.Answer) (do
 }
 
 // allow decides like take and returns only whether the cost was admitted.
-func (d *decider) allow(at *atomic.Uint64, now, n int64) (allowed, done bool) {
+func (d *decider) allow(at *uint64, now, n int64) (allowed, done bool) {
 	for {
-		old := at.Load()
-		if old >= table.Elsewhere || old == table.Fresh && d.mayBeEvicted(now) {
+		old := atomic.LoadUint64(at)
+		if old >= table.Held || old == table.Fresh && d.mayBeEvicted(now) {
 			return false, false
 		}
 		var next uint64
@@ -80,7 +81,7 @@ func (d *decider) allow(at *atomic.Uint64, now, n int64) (allowed, done bool) {
 		if !ok {
 			return false, false
 		}
-		if !allowed || at.CompareAndSwap(old, next) {
+		if !allowed || atomic.CompareAndSwapUint64(at, old, next) {
 			return allowed, true
 		}
 	}

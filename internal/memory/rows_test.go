@@ -1,0 +1,341 @@
+package memory
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+)
+
+// limitOf is a limit and the identity of its states.
+type limitOf struct {
+	algorithm algorithm.Algorithm
+	identity  string
+}
+
+// ruleFor returns a rule named r.
+func ruleFor(limits ...limitOf) *rule.Compiled {
+	r := &rule.Compiled{Name: "r", Home: NewHome(len(limits))}
+	for _, l := range limits {
+		r.Add(l.algorithm, l.identity)
+		r.Text += fmt.Sprintf(" and %s of %d, %p", l.identity, l.algorithm.Capacity(), l.algorithm)
+	}
+	return r
+}
+
+// randomLimit returns a limit of a kind: a bucket with any rate, a window or, rarely, a log, whose states are cells.
+func randomLimit(random *rand.Rand) limitOf {
+	const second = int64(time.Second)
+	units := 1 + random.Int64N(30)
+	period := second << random.IntN(3)
+	switch random.IntN(16) {
+	case 0:
+		return limitOf{algorithm.NewSlidingLog(units, period, 0, false), fmt.Sprintf("log/%d", period)}
+	case 1, 2, 3:
+		return limitOf{algorithm.NewFixedWindow(units, period), fmt.Sprintf("fixed/%d", period)}
+	case 4, 5:
+		return limitOf{algorithm.NewSlidingWindow(units, period), fmt.Sprintf("sliding/%d", period)}
+	case 6:
+		return limitOf{algorithm.NewTokenBucket(1+random.Int64N(1e6), 1e6+random.Int64N(1e12), 1+random.Int64N(1<<40)), "bucket"}
+	}
+	return limitOf{algorithm.NewTokenBucket(1+random.Int64N(40), 1+random.Int64N(3*second), units), "bucket"}
+}
+
+// statesModel decides by the functions of package algorithm on states that it never forgets.
+type statesModel map[string]map[string]algorithm.State
+
+func (m statesModel) parts(r *rule.Compiled, key string, cost int64) []algorithm.Part {
+	if m[key] == nil {
+		m[key] = map[string]algorithm.State{}
+	}
+	parts := make([]algorithm.Part, len(r.Parts))
+	for i, p := range r.Parts {
+		state, known := m[key][p.State]
+		if !known {
+			state = p.Algorithm.Fresh()
+		}
+		parts[i] = algorithm.Part{Algorithm: p.Algorithm, State: state.Clone(), Cost: cost}
+	}
+	return parts
+}
+
+func (m statesModel) keep(r *rule.Compiled, key string, parts []algorithm.Part) {
+	for i, p := range r.Parts {
+		m[key][p.State] = parts[i].State
+	}
+}
+
+// ask asks both for one decision.
+func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Compiled, key string, cost, now int64) (got, want algorithm.Answer) {
+	t.Helper()
+	parts := m.parts(r, key, cost)
+	requests := []rule.Request{{Rule: r, Key: key, Cost: cost}}
+	var err error
+	switch random.IntN(12) {
+	case 0:
+		requests[0].Cost = cost - 3
+		for i := range parts {
+			parts[i].Cost = cost - 3
+		}
+		got, err = e.Record(requests)
+		want = algorithm.Record(parts, now)
+	case 1:
+		got, err = e.Peek(requests)
+		want = algorithm.Peek(parts, now)
+	default:
+		if !e.TakeOne(r, key, cost, 0, &got) {
+			got, err = e.Take(requests)
+		}
+		want = algorithm.Take(parts, now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.keep(r, key, parts)
+	got.Binding, want.Binding = 0, 0
+	return got, want
+}
+
+// compareRows takes at random under rules of one name with 1 to 4 limits, beside the model.
+func compareRows(t *testing.T, seed uint64, ops int) {
+	random := rand.New(rand.NewPCG(seed, 21))
+	now := int64(1_700_000_000_123_456_789)
+	e, m := engineAt(&now, 0), statesModel{}
+	var rules []*rule.Compiled
+	for range 1 + random.IntN(5) {
+		limits := make([]limitOf, 1+random.IntN(4))
+		for i := range limits {
+			limits[i] = randomLimit(random)
+		}
+		rules = append(rules, ruleFor(limits...))
+	}
+	keys, backwards := 3+random.IntN(400), len(rules) == 1
+	if backwards {
+		keys = 3 // so few that no state is evicted
+	}
+	for op := range ops {
+		switch random.IntN(4) {
+		case 0:
+			now += random.Int64N(int64(time.Second))
+		case 1:
+			now += random.Int64N(int64(time.Millisecond))
+		case 2:
+			if backwards {
+				now -= random.Int64N(int64(300 * time.Millisecond))
+			}
+		}
+		r, key := rules[random.IntN(len(rules))], fmt.Sprint(random.IntN(keys))
+		if random.IntN(3) == 0 {
+			key = "hot"
+		}
+		if got, want := m.ask(t, e, random, r, key, random.Int64N(6), now); got != want {
+			t.Fatalf("seed %d op %d: %s for key %s at %d:\ngot  %+v\nwant %+v", seed, op, r.Text, key, now, got, want)
+		}
+	}
+}
+
+func TestRulesOfSeveralLimitsDecideLikeTheirStates(t *testing.T) {
+	for seed := range uint64(60) {
+		compareRows(t, seed, 600)
+	}
+}
+
+func FuzzRulesOfSeveralLimitsDecideLikeTheirStates(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { compareRows(t, seed, 500) })
+}
+
+// rowRules are rules of one name whose keys admit most units in all while the clock stands.
+func rowRules(most int64) map[string][]*rule.Compiled {
+	const day = int64(24 * time.Hour)
+	bucket := func(rate, burst int64) limitOf {
+		return limitOf{algorithm.NewTokenBucket(rate, day, burst), "bucket"}
+	}
+	fixed := limitOf{algorithm.NewFixedWindow(most, day), "fixed"}
+	sliding := limitOf{algorithm.NewSlidingWindow(3*most, day), "sliding"}
+	slow := limitOf{algorithm.NewSlidingLog(4*most, day, 0, false), "log"}
+	return map[string][]*rule.Compiled{
+		"one fine bucket":            {ruleFor(bucket(999_983, most))},
+		"a bucket and a window":      {ruleFor(bucket(7, 2*most), fixed)},
+		"a fine bucket and a window": {ruleFor(bucket(999_983, 2*most), fixed)},
+		"four limits":                {ruleFor(bucket(11, 2*most), fixed, sliding, bucket(13, 2*most))},
+		"a rule that gets limits":    {ruleFor(fixed), ruleFor(fixed, sliding), ruleFor(bucket(11, 2*most), fixed), ruleFor(sliding, fixed, bucket(11, 5*most))},
+		"with states that are cells": {ruleFor(fixed, bucket(11, 2*most)), ruleFor(fixed, slow), ruleFor(slow, bucket(11, 2*most), fixed)},
+	}
+}
+
+// TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits hammers few keys until every rule refuses them, while other
+// keys let the table grow. A standing clock makes the number of units exact.
+func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
+	const callers, keys, most = 8, 3, 500
+	for name, rules := range rowRules(most) {
+		t.Run(name, func(t *testing.T) {
+			now := int64(1_700_000_000_000_000_000)
+			e := engineAt(&now, 0)
+			var admitted [keys]atomic.Int64
+			var wg sync.WaitGroup
+			for c := range callers {
+				wg.Go(func() {
+					random := rand.New(rand.NewPCG(uint64(c), 5))
+					for i := range most * keys * 3 {
+						r, k := rules[i*len(rules)/(most*keys*3)], random.IntN(keys)
+						if random.IntN(4) == 0 {
+							r = rules[random.IntN(len(rules))]
+						}
+						admitted[k].Add(takeUnits(e, random, r, fmt.Sprint(k)))
+						if i%3 == 0 {
+							takeUnits(e, random, r, fmt.Sprintf("%d of %d", i, c))
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for k := range admitted {
+				for range 3 { // the rest of a key that random costs have not quite filled
+					var a algorithm.Answer
+					if !e.TakeOne(rules[0], fmt.Sprint(k), 1, 0, &a) {
+						a, _ = e.Take([]rule.Request{{Rule: rules[0], Key: fmt.Sprint(k), Cost: 1}})
+					}
+					if a.Allowed {
+						admitted[k].Add(1)
+					}
+				}
+				if got := admitted[k].Load(); got != most {
+					t.Errorf("key %d was admitted %d units, want %d", k, got, most)
+				}
+			}
+		})
+	}
+}
+
+// takeUnits takes 1 to 3 units on the fast or the slow path, and returns the units admitted.
+func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64 {
+	var a algorithm.Answer
+	n := 1 + random.Int64N(3)
+	if random.IntN(8) == 0 || !e.TakeOne(r, key, n, 0, &a) {
+		a, _ = e.Take([]rule.Request{{Rule: r, Key: key, Cost: n}})
+	}
+	if random.IntN(16) == 0 {
+		_, _ = e.Peek([]rule.Request{{Rule: r, Key: key, Cost: n}})
+	}
+	if !a.Allowed {
+		return 0
+	}
+	return n
+}
+
+// TestRulesOfSeveralLimitsTakeOneEntry holds that a decision on several limits needs no lock of a shard: one that is
+// locked does not delay it.
+func TestRulesOfSeveralLimitsTakeOneEntry(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	for name, rules := range rowRules(5) {
+		if name == "with states that are cells" {
+			continue
+		}
+		e := engineAt(&now, 0)
+		for i := range e.shards {
+			e.shards[i].mu.Lock()
+		}
+		for _, r := range rules {
+			var a algorithm.Answer
+			if !e.TakeOne(r, "k", 1, 0, &a) || !a.Allowed {
+				t.Errorf("%s: a new key of %s was not decided without a lock: %+v", name, r.Text, a)
+			}
+		}
+		for i := range e.shards {
+			e.shards[i].mu.Unlock()
+		}
+		tables := 0
+		for range e.tables.Range {
+			tables++
+		}
+		if stats := e.Stats(); tables != 1 || stats.Bytes == 0 {
+			t.Errorf("%s: %d tables of %d bytes, want one", name, tables, stats.Bytes)
+		}
+	}
+}
+
+// TestMoreLimitsThanAnEntryHoldsStillDecide makes rules of one name with more identities than an entry has words.
+func TestMoreLimitsThanAnEntryHoldsStillDecide(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	e := engineAt(&now, 0)
+	var limits []limitOf
+	for i := range rule.MaxLimits {
+		limits = append(limits, limitOf{algorithm.NewTokenBucket(11+int64(i), 1e9, 20), "bucket"})
+	}
+	r := ruleFor(limits...)
+	for i := range 21 {
+		a, err := e.Take([]rule.Request{{Rule: r, Key: "k", Cost: 1}})
+		if err != nil || a.Allowed != (i < 20) {
+			t.Fatalf("take %d of 20: %+v and %v", i, a, err)
+		}
+	}
+}
+
+func TestATableRemembersManyRatesWithoutCells(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	e, m := engineAt(&now, 0), statesModel{}
+	var rules []*rule.Compiled
+	for i := range int64(1000) {
+		rules = append(rules, ruleFor(limitOf{algorithm.NewTokenBucket(1+i, int64(time.Minute)+i%7, 3), "bucket"}))
+	}
+	for round := range 5 {
+		for i, r := range rules {
+			key := fmt.Sprint(i)
+			var got algorithm.Answer
+			if !e.TakeOne(r, key, 1, 0, &got) && round > 0 {
+				t.Fatalf("round %d: limit %d needs the slow path", round, i)
+			}
+			parts := m.parts(r, key, 1)
+			if want := algorithm.Take(parts, now); got != want {
+				t.Fatalf("round %d of limit %d: got %+v, want %+v", round, i, got, want)
+			}
+			m.keep(r, key, parts)
+		}
+		now += int64(10 * time.Millisecond)
+	}
+	if n := usedCells(e); n > 0 {
+		t.Errorf("%d states are cells", n)
+	}
+}
+
+func usedCells(e *Engine) (n int) {
+	for i := range e.shards {
+		for _, c := range e.shards[i].cells {
+			n += c.used
+		}
+	}
+	return n
+}
+
+func TestAStateBeyondItsWordsIsACellAndComesBack(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	e, m := engineAt(&now, 0), statesModel{}
+	year := int64(366 * 24 * time.Hour)
+	r := ruleFor(limitOf{algorithm.NewTokenBucket(1, year, 20), "bucket"}, limitOf{algorithm.NewFixedWindow(15, int64(time.Hour)), "fixed"},
+		limitOf{algorithm.NewTokenBucket(11, int64(time.Second), 20), "bucket"})
+	for i, tt := range []struct{ cost, cells int64 }{{2, 0}, {10, 1}, {1, 1}, {-11, 0}, {1, 0}, {9, 1}, {-10, 0}} {
+		parts := m.parts(r, "k", tt.cost)
+		got, err := e.Record([]rule.Request{{Rule: r, Key: "k", Cost: tt.cost}})
+		if want := algorithm.Record(parts, now); err != nil || got.Remaining != want.Remaining || got.ResetAfter != want.ResetAfter {
+			t.Fatalf("record %d: got %+v and %v, want %+v", i, got, err, want)
+		}
+		m.keep(r, "k", parts)
+		if n := usedCells(e); int64(n) != tt.cells {
+			t.Errorf("after record %d, %d states are cells, want %d", i, n, tt.cells)
+		}
+		for range 2 { // the fast path agrees, or leaves the decision to the lock
+			parts := m.parts(r, "k", 0)
+			var a algorithm.Answer
+			want := algorithm.Take(parts, now)
+			if done := e.TakeOne(r, "k", 0, 0, &a); done && (a.Remaining != want.Remaining || a.ResetAfter != want.ResetAfter) {
+				t.Errorf("after record %d: got %+v, want %+v", i, a, want)
+			}
+		}
+	}
+}

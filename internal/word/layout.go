@@ -1,0 +1,145 @@
+package word
+
+import (
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// Words is the state of a key under one limit: a word, and for a bucket a second one (see algorithm.Pairer). The state
+// of a bucket that is stored in one word is widened when it is read and narrowed when it is written.
+type Words struct{ First, Second uint64 }
+
+// layout says which words of an entry are of which column. It is immutable.
+type layout struct {
+	number  uint8
+	columns []*Column
+	places  []place // by column
+	width   int
+}
+
+// place is where an entry keeps the words of a column.
+type place struct{ at, width uint8 }
+
+// with returns a layout with another column, or with a column of another width.
+func (l *layout) with(c *Column, width uint8) *layout {
+	next := &layout{columns: append([]*Column(nil), l.columns...)}
+	widths := make([]uint8, len(l.places), len(l.places)+1)
+	for i, p := range l.places {
+		widths[i] = p.width
+	}
+	if c.index == len(widths) {
+		next.columns, widths = append(next.columns, c), append(widths, width)
+	}
+	widths[c.index] = width
+	for _, w := range widths {
+		next.places = append(next.places, place{uint8(next.width), w})
+		next.width += int(w)
+	}
+	return next
+}
+
+// Width returns the number of words.
+func (l *layout) Width() int { return l.width }
+
+// Idle reports whether every column is idle.
+func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
+	now = algorithm.AddSaturating(now, -idleGrace)
+	for i, c := range l.columns {
+		word := first
+		if at := l.places[i].at; at > 0 {
+			word = rest[at-1]
+		}
+		if word == table.Elsewhere || !c.like.IdleWord(word, c.Base, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// Convert copies the words of each column, and widens those that have become pairs.
+func (l *layout) Convert(from table.Layout, first uint64, rest, into []uint64) {
+	earlier := from.(*layout)
+	for i, p := range earlier.places {
+		words := Words{First: first}
+		if p.at > 0 {
+			words.First = rest[p.at-1]
+		}
+		if p.width == 2 {
+			words.Second = rest[p.at]
+		}
+		to := l.places[i]
+		if p.width < to.width {
+			words = widen(words.First)
+		}
+		into[to.at] = words.First
+		if to.width == 2 {
+			into[to.at+1] = words.Second
+		}
+	}
+}
+
+// widen returns the pair of a word that the first rate of its column wrote.
+func widen(word uint64) (w Words) {
+	if word == table.Elsewhere {
+		return Words{First: word}
+	}
+	w.First, w.Second = algorithm.WidenWord(word, 0)
+	return w
+}
+
+// narrow returns the word of a pair. ok is false if no word means the same in the column.
+func (c *Column) narrow(w Words) (word uint64, ok bool) {
+	if w.First == table.Elsewhere || w.First == table.Fresh || c.rates == nil {
+		return w.First, true
+	}
+	if algorithm.RateNumber(w.Second) != 0 {
+		return 0, false
+	}
+	return algorithm.NarrowPair(w.First, w.Second, algorithm.RateOf(c.rates.writer(0)).Den)
+}
+
+// fits reports whether an entry of the layout can hold words of a column.
+func (l *layout) fits(c *Column, w Words) bool {
+	if c.index >= len(l.places) {
+		return false
+	}
+	if l.places[c.index].width == 2 || c.rates == nil {
+		return true
+	}
+	_, ok := c.narrow(w)
+	return ok
+}
+
+// read returns the words of a column of a held or lent entry. first is the first word of the entry.
+func (l *layout) read(c *Column, e table.Entry, first uint64) (w Words) {
+	if c.index >= len(l.places) {
+		return Words{}
+	}
+	p := l.places[c.index]
+	w.First = first
+	if p.at > 0 {
+		w.First = e.Words[p.at]
+	}
+	switch {
+	case p.width == 2:
+		w.Second = e.Words[p.at+1]
+	case c.rates != nil:
+		w = widen(w.First)
+	}
+	return w
+}
+
+// write stores words of a column that fit in a held entry, and returns its first word.
+func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
+	p := l.places[c.index]
+	if p.width == 2 {
+		e.Words[p.at+1] = w.Second
+	} else {
+		w.First, _ = c.narrow(w)
+	}
+	if p.at == 0 {
+		return w.First
+	}
+	e.Words[p.at] = w.First
+	return first
+}

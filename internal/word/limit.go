@@ -1,0 +1,229 @@
+package word
+
+import (
+	"runtime"
+
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// Limit is one limit of a column, with what it needs to decide.
+type Limit struct {
+	decider
+	*Column
+	pairs algorithm.Pairer // the limit, if it is a bucket of any kind
+
+	number   uint64 // of the rate of a bucket
+	numbered bool   // the rate has a number; otherwise every decision needs the lock
+	fine     bool   // the states of the rate need two words
+	oneWord  bool   // entries of one word are those of the limit
+}
+
+// Limit returns a limit of the column.
+func (c *Column) Limit(words algorithm.Worder) *Limit {
+	l := &Limit{decider: newDecider(words, c.Base, c.in.Table), Column: c, numbered: true, oneWord: c.index == 0}
+	l.pairs, _ = words.(algorithm.Pairer)
+	if l.pairs == nil {
+		return l
+	}
+	var number int
+	number, l.numbered = c.rates.number(l.pairs)
+	l.number, l.fine = uint64(number), algorithm.RateOf(words).NeedsPair()
+	if number != 0 || l.fine {
+		l.oneWord = false
+		l.numbered = l.numbered && c.widen()
+	}
+	return l
+}
+
+// Words returns the limit.
+func (l *Limit) Words() algorithm.Worder { return l.words }
+
+// Take decides on the words of h and writes the answer to a, which must be zero. done is false if the decision needs
+// the lock.
+func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
+	for {
+		e := l.in.Claim(h, now)
+		if e.None() {
+			return false
+		}
+		if len(e.Words) == 1 && l.oneWord {
+			if done = l.take(&e.Words[0], now, n, a); done || !unsettled(e.First()) {
+				return done
+			}
+			continue
+		}
+		if r := l.takeHeld(e, h, now, n, a); r != moved {
+			return r == decided
+		}
+	}
+}
+
+// Allow decides like Take and returns only whether the cost was admitted.
+func (l *Limit) Allow(h table.Hash, now, n int64) (allowed, done bool) {
+	for {
+		e := l.in.Claim(h, now)
+		if e.None() {
+			return false, false
+		}
+		if len(e.Words) == 1 && l.oneWord {
+			if allowed, done = l.allow(&e.Words[0], now, n); done || !unsettled(e.First()) {
+				return allowed, done
+			}
+			continue
+		}
+		if allowed, r := l.allowHeld(e, h, now, n); r != moved {
+			return allowed, r == decided
+		}
+	}
+}
+
+// result is the outcome of a decision on a held entry.
+type result uint8
+
+const (
+	decided result = iota
+	slow           // needs the lock: the state is not in the words, or does not fit in them
+	moved          // another caller has moved the words: look again
+)
+
+// unsettled reports whether another caller has moved an entry of one word, or holds it. If so, it lets that caller go on.
+func unsettled(first uint64) bool {
+	if first == table.Held {
+		runtime.Gosched()
+	}
+	return first == table.Moved || first == table.Held
+}
+
+// takeHeld decides while it holds the entry.
+func (l *Limit) takeHeld(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) result {
+	p, first, r := l.hold(e, h, now)
+	if r != decided {
+		return r
+	}
+	words, r := l.readable(e, p, first, now)
+	if r == decided {
+		var ok bool
+		if words, ok = l.decide(words, p.width, now, n, a); !ok {
+			*a = algorithm.Answer{}
+			r = slow
+		} else if a.Changed {
+			first = store(e, p, first, words)
+		}
+	}
+	e.Release(first)
+	return r
+}
+
+// decide decides on words of a width.
+func (l *Limit) decide(w Words, width uint8, now, n int64, a *algorithm.Answer) (_ Words, ok bool) {
+	switch {
+	case width == 1 && l.bucket != nil:
+		w.First, ok = l.bucket.DecideWord(w.First, l.base, now, n, a)
+	case width == 1:
+		w.First, *a, ok = l.words.TakeWord(w.First, l.base, now, n)
+	case l.bucket != nil:
+		w.First, w.Second, ok = l.bucket.DecidePair(w.First, w.Second, l.number, l.base, now, n, a)
+	default:
+		w.First, w.Second, *a, ok = l.pairs.TakePair(w.First, w.Second, l.number, l.base, now, n)
+	}
+	return w, ok
+}
+
+// allowHeld decides like takeHeld and returns only whether the cost was admitted.
+func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bool, r result) {
+	if l.refuses(e, now, n) {
+		return false, decided
+	}
+	p, first, r := l.hold(e, h, now)
+	if r != decided {
+		return false, r
+	}
+	words, r := l.readable(e, p, first, now)
+	if r == decided {
+		var ok bool
+		if p.width == 1 {
+			words.First, allowed, ok = l.words.AllowWord(words.First, l.base, now, n)
+		} else {
+			words.First, words.Second, allowed, ok = l.pairs.AllowPair(words.First, words.Second, l.number, l.base, now, n)
+		}
+		if !ok {
+			allowed, r = false, slow
+		} else if allowed {
+			first = store(e, p, first, words)
+		}
+	}
+	e.Release(first)
+	return allowed, r
+}
+
+// refuses reports whether the first word alone tells that the cost is refused, so that callers of an exhausted key do
+// not wait for each other.
+func (l *Limit) refuses(e table.Entry, now, n int64) bool {
+	if l.bucket == nil || l.index != 0 || l.rates.count() != 1 || l.in.layoutOf(e).places[0].width != 2 {
+		return false
+	}
+	first := e.First()
+	return first < table.Held && l.bucket.RefusesPair(first, l.base, now, n)
+}
+
+// hold holds an entry in which the limit has a place. The result is decided if the caller must release it.
+func (l *Limit) hold(e table.Entry, h table.Hash, now int64) (p place, first uint64, r result) {
+	p, ok := l.placeIn(l.in.layoutOf(e))
+	if !ok {
+		if !l.numbered {
+			return place{}, 0, slow
+		}
+		l.in.Upgrade(h, now)
+		return place{}, 0, moved
+	}
+	first, held := e.Hold(false)
+	if !held {
+		return place{}, 0, unheld(first)
+	}
+	return p, first, decided
+}
+
+// unheld returns the result for the first word of an entry that could not be held.
+func unheld(first uint64) result {
+	if first == table.Moved {
+		return moved
+	}
+	return slow
+}
+
+// placeIn returns the place of the limit's words. ok is false if entries of the layout have none, or a narrow one.
+func (l *Limit) placeIn(in *layout) (p place, ok bool) {
+	if l.index >= len(in.places) {
+		return place{}, false
+	}
+	p = in.places[l.index]
+	return p, p.width == 2 || l.pairs == nil || l.number == 0 && !l.fine
+}
+
+// readable returns the words at a place of a held entry. The result is slow if only the lock can decide on them.
+func (l *Limit) readable(e table.Entry, p place, first uint64, now int64) (w Words, r result) {
+	w.First = first
+	if p.at > 0 {
+		w.First = e.Words[p.at]
+	}
+	if p.width == 2 {
+		w.Second = e.Words[p.at+1]
+	}
+	if w.First == table.Elsewhere || w.First == table.Fresh && l.mayBeEvicted(now) {
+		return w, slow
+	}
+	return w, decided
+}
+
+// store writes words at a place of a held entry, and returns its first word.
+func store(e table.Entry, p place, first uint64, w Words) uint64 {
+	if p.width == 2 {
+		e.Words[p.at+1] = w.Second
+	}
+	if p.at == 0 {
+		return w.First
+	}
+	e.Words[p.at] = w.First
+	return first
+}
