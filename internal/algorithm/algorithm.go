@@ -66,7 +66,11 @@ type deniedCounter interface {
 	CountsDenied() bool
 }
 
-// Idle reports whether s answers like a fresh state from now on, so that it may be evicted.
+// Idle reports whether s answers like a fresh state from now on, so that it may be evicted. A promised instant ahead
+// counts even without units used: a change of the rate keeps it.
 func Idle(a Algorithm, s State, now int64) bool {
+	if _, promises := a.(converter); promises && s.Promised > now {
+		return false
+	}
 	return a.Wait(s, now, a.Capacity()) == 0
 }
