@@ -113,7 +113,7 @@ func TestAClientObeysRetryInfo(t *testing.T) {
 	})
 }
 
-// One refusal makes all calls of the method wait; they do not go on at once together. Other methods go on.
+// One refusal makes all calls of the method wait; they do not all continue at once. Other methods continue.
 func TestOneRefusalPausesTheCallsOfItsScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, grpclimit.ClientOptions{})

@@ -189,7 +189,7 @@ func TestARefusedCallSaysWhenToRetryAndWhichLimit(t *testing.T) {
 	}
 	wantCode(t, "another client", unary(t.Context(), other), codes.OK)
 	clock.Advance(15 * time.Second)
-	wantCode(t, "retry as told", unary(t.Context(), client), codes.OK)
+	wantCode(t, "retry after the delay", unary(t.Context(), client), codes.OK)
 	if s.reached != 5 {
 		t.Errorf("the handler was reached %d times, want 5", s.reached)
 	}

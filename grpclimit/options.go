@@ -37,7 +37,7 @@ type Options struct {
 	Timeout time.Duration
 	// Observe is called with each decision and each failure to decide, also in a dry run. It must be fast.
 	Observe func(ctx context.Context, method string, d weir.Decision, err error)
-	// Logger is told at most once a minute that the engine fails. Default: slog.Default().
+	// Logger receives at most one line a minute while the engine fails. Default: slog.Default().
 	Logger *slog.Logger
 
 	failures *failureLog

@@ -65,7 +65,7 @@ func (p *pauses) dropEnded() {
 }
 
 // await waits until the pause of a scope is over. If that is after an instant, or after the deadline of the context, it
-// returns the server's refusal at once. Calls that wait together go on within a tenth of the pause, not all at once.
+// returns the server's refusal at once. Calls that wait together continue within a tenth of the pause, not all at once.
 func (p *pauses) await(ctx context.Context, scope string, until time.Time) error {
 	p.mu.Lock()
 	current, paused := p.now[scope]

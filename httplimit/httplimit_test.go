@@ -130,7 +130,7 @@ func TestRefusalSaysWhenToRetryAndWhichLimit(t *testing.T) {
 		t.Errorf("problem is %s, want type quota-exceeded, status 429, violated-policies [login-1]", w.Body)
 	}
 	clock.Advance(31 * time.Second)
-	wantStatus(t, "retry as told", get(h, alice), 200)
+	wantStatus(t, "retry after Retry-After", get(h, alice), 200)
 }
 
 // A client that obeys Retry-After is admitted: the seconds are rounded up.
@@ -147,7 +147,7 @@ func TestRetryAfterIsNeverTooEarlyAndNeverZero(t *testing.T) {
 				t.Fatalf("%s: Retry-After is %q, want seconds above 0", text, w.Header().Get("Retry-After"))
 			}
 			clock.Advance(wait)
-			wantStatus(t, text+": retry as told", get(h, alice), 200)
+			wantStatus(t, text+": retry after Retry-After", get(h, alice), 200)
 		}
 	}
 }

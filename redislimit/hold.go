@@ -122,7 +122,7 @@ func (e *Engine) Hold(since time.Time, slots ...weir.Request) (lost <-chan struc
 	}
 }
 
-// checkLeases refuses slots that nobody could release or renew: units taken without an identity under a limit without
+// checkLeases refuses slots that no caller could release or renew: units taken without an identity under a limit without
 // a lease.
 func checkLeases(o op, parts []part, requests []weir.Request) error {
 	if o != opTake && o != opRecord {

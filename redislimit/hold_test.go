@@ -54,9 +54,9 @@ func wantLost(t *testing.T, held *weir.Reservation) {
 	select {
 	case <-held.Lost():
 	case <-time.After(patience):
-		t.Fatal("the holder of a lost slot is not told")
+		t.Fatal("the holder of a lost slot is not notified")
 	}
-	runtime.KeepAlive(held) // a dropped reservation is not told
+	runtime.KeepAlive(held) // a dropped reservation is not notified
 }
 
 // Whatever takes a slot away, its holder learns it.

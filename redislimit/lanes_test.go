@@ -75,8 +75,8 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, later, _ := threeLanes(t, engine, rule)
-	nobody := context.CancelFunc(func() {})
-	leave.Store(&nobody)
+	noCaller := context.CancelFunc(func() {})
+	leave.Store(&noCaller)
 	if d, err := engine.Take(t.Context(), rule.For(later.key, 3)); err != nil || !d.Allowed {
 		t.Fatalf("Take of 3 of 5 of %q: %+v, %v", later.key, d, err)
 	}

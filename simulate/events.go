@@ -67,7 +67,7 @@ func (e *events) regroup() { e.times, e.costs, e.starts = nil, nil, nil }
 // group sorts the events by key, time and cost.
 //
 // A replay needs no other order. Keys do not influence each other, so the order of keys does not matter. The events
-// of one key at one instant are told apart by their costs alone, so the order of the lines does not matter either.
+// of one key at one instant differ only in their costs, so the order of the lines does not matter either.
 func (e *events) group(keys int) {
 	if e.starts != nil {
 		return

@@ -71,7 +71,7 @@ func (r *run) look(at int, d weir.Decision, c caller) {
 	r.agenda.add(event{at: max(next, r.now), kind: checkLine, line: at})
 }
 
-// advance answers callers from the head of a line until one must go on waiting.
+// advance answers callers from the head of a line until one must continue to wait.
 func (r *run) advance(at int) error {
 	process := at % r.lines.processes
 	l := r.lines.waiting[at]

@@ -10,7 +10,7 @@ import (
 var processAttacks = []attack{
 	{"signals", "SIGHUP and SIGUSR1, again and again", (*attacker).signals},
 	{"clock", "a wall clock that jumps ahead and is set back", (*attacker).clock},
-	{"log", "a log that nobody reads", (*attacker).stallLog},
+	{"log", "a log without a reader", (*attacker).stallLog},
 	{"second", "a second daemon on the state file", (*attacker).second},
 	{"restart", "a restart in which the next daemon starts before the last one stops", (*attacker).restart},
 	{"killed", "two daemons on one file that are killed while they save", (*attacker).killed},

@@ -152,10 +152,10 @@ func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
 
 // refusedWith reports whether the daemon refused the request with the status, and said that it counted nothing.
 func (r *reply) refusedWith(status int) bool {
-	var told struct {
+	var problem struct {
 		Counted string `json:"counted"`
 	}
-	return r.outcome == answered && r.status == status && json.Unmarshal(r.body, &told) == nil && told.Counted == "no"
+	return r.outcome == answered && r.status == status && json.Unmarshal(r.body, &problem) == nil && problem.Counted == "no"
 }
 
 // exchange sends the same request to the daemon and to the idle handler at the same time, and compares the times.

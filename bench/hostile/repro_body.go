@@ -14,7 +14,7 @@ import (
 
 // bodyFaults concern logs and bodies.
 var bodyFaults = []knownFault{
-	{"a log that nobody reads: a take, SIGTERM, and what was saved of 3 units", "200 in 0.0 s; still runs 25 s after SIGTERM; 0 in the file", (*prober).stuckLog},
+	{"a log without a reader: a take, SIGTERM, and what was saved of 3 units", "200 in 0.0 s; still runs 25 s after SIGTERM; 0 in the file", (*prober).stuckLog},
 	{"the same while Redis is gone: three takes", "no answer in 30.0 s, no answer in 30.0 s, no answer in 30.0 s", (*prober).stuckLogAndRedis},
 	{"32 connections announce a body and are silent: requests of others", "chunked 200 in 14.7 s, 20 KB 200 in 14.7 s, small 200 in 0.0 s", (*prober).gate},
 	{"500 clients ask in chunks behind them and leave: their connections after 1 s, their decisions after 17 s", "525 connections left; 0 decisions at once, 499 more later", (*prober).vanished},

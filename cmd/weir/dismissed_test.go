@@ -31,9 +31,9 @@ func TestRequestOverADismissedConnectionIsAnsweredAndNotDecided(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told struct{ Counted string }
-		if err := json.NewDecoder(answer.Body).Decode(&told); err != nil || answer.StatusCode != http.StatusRequestTimeout || told.Counted != "no" {
-			t.Errorf("got %s, counted %q, %v, want 408 and counted: no", answer.Status, told.Counted, err)
+		var problem struct{ Counted string }
+		if err := json.NewDecoder(answer.Body).Decode(&problem); err != nil || answer.StatusCode != http.StatusRequestTimeout || problem.Counted != "no" {
+			t.Errorf("got %s, counted %q, %v, want 408 and counted: no", answer.Status, problem.Counted, err)
 		}
 		s.signal()
 		if err := <-s.ended; err != nil {

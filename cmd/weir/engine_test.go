@@ -68,7 +68,7 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 	server.Cont()
 	for began := time.Now(); !strings.HasPrefix(postTake(t, url, `{"key":"alice"}`), `{"allowed":`); {
 		if time.Since(began) > patience {
-			t.Fatalf("Redis goes on, and the daemon did not find its way back within %v", patience)
+			t.Fatalf("Redis answers again, and the daemon did not recover within %v", patience)
 		}
 		time.Sleep(10 * time.Millisecond) // between two requests
 	}

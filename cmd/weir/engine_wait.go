@@ -80,7 +80,7 @@ var engineReasons = map[redislimit.Reason]string{
 	redislimit.Loading:     "Redis is loading its data",
 	redislimit.OutOfMemory: "Redis is out of memory",
 	redislimit.Denied:      "Redis denies this user a command that the engine needs",
-	redislimit.ClusterDown: "the Redis cluster has slots that nobody serves, or that are moving",
+	redislimit.ClusterDown: "the Redis cluster has slots without a node, or slots that are moving",
 	redislimit.Lost:        "the connection to Redis failed, or gave no answer in time",
 }
 

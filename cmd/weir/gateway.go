@@ -75,6 +75,6 @@ func notInFieldName(r rune) bool {
 // warnOfStrangers logs that other machines can reach the daemon, which has no authentication.
 func warnOfStrangers(log *slog.Logger, address net.Addr) {
 	if tcp, ok := address.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		log.Warn("other machines can reach this address, and weir has no authentication: whoever connects can take, record and reset every key, and read the busiest ones; put a firewall in front", "http", address.String())
+		log.Warn("other machines can reach this address, and weir has no authentication: any client can take, record and reset every key, and read the busiest ones; put a firewall in front", "http", address.String())
 	}
 }

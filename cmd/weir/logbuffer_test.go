@@ -57,7 +57,7 @@ func TestEndOfLogWritesWhatWaitsButNotForLong(t *testing.T) {
 		start := time.Now()
 		buffer.end(time.Second)
 		if took := time.Since(start); took != time.Second {
-			t.Errorf("the end of a log that nobody reads took %v, want 1s", took)
+			t.Errorf("the end of a log without a reader took %v, want 1s", took)
 		}
 		got := make(chan string)
 		go func() {

@@ -150,7 +150,7 @@ func (r *recorder) stop() {
 func (r *recorder) write(tick *time.Ticker) {
 	defer close(r.stopped)
 	defer tick.Stop()
-	told := uint64(0)
+	reported := uint64(0)
 	for {
 		select {
 		case one := <-r.asked:
@@ -164,9 +164,9 @@ func (r *recorder) write(tick *time.Ticker) {
 			return
 		case <-tick.C:
 			r.settle(r.flush())
-			if left := r.left.Load(); left > told {
-				r.log.Warn("requests are left out of the record", "requests", left-told)
-				told = left
+			if left := r.left.Load(); left > reported {
+				r.log.Warn("requests are left out of the record", "requests", left-reported)
+				reported = left
 			}
 		}
 	}

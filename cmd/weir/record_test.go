@@ -132,7 +132,7 @@ func TestARecordNeverBlocksACall(t *testing.T) {
 	}
 }
 
-// A file that cannot be written is told once, and written again when it can be.
+// A failure to write the file is logged once, and the file is written again when it can be.
 func TestARecordOutlivesAFailingFile(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "sub", "record.jsonl")

@@ -27,7 +27,7 @@ func TestLeasesAreBoundedWhateverIsRecorded(t *testing.T) {
 			t.Errorf("lease %d, 10000 recorded for as many: got %d leases, want at most %d", lease, got, 2*slots+1)
 		}
 		if room := record(a, &s, 10_000, -10_000, 0); room != 0 {
-			t.Errorf("lease %d, after what is nobody's was given back: got room %d, want 0, since 20 are somebody's", lease, room)
+			t.Errorf("lease %d, after units without an identity were given back: got room %d, want 0, because another identity holds 20", lease, room)
 		}
 		for identity := range uint64(2 * slots) {
 			record(a, &s, 10_000, -1, identity+1)

@@ -10,7 +10,7 @@ import (
 // has been served its cost divided by the weight; the earliest start comes first, and of equal ones the earliest
 // arrival. With one flow this is the order of arrival.
 //
-// A flow is made when its first waiter joins, and forgotten when it is as good as never seen.
+// A flow is made when its first waiter joins, and forgotten when it is indistinguishable from a new one.
 type order struct {
 	weights []int64 // of the classes
 	only    *flow   // the first flow, while there is no other

@@ -29,7 +29,7 @@ import (
 //	          eviction int64: idle states were evicted up to this instant
 //	checksum  CRC-32C of all before it, uint32
 //
-// Keys are not saved, and a hash needs the secret to mean anything. Whoever has
+// Keys are not saved, and a hash needs the secret to mean anything. A program with
 // the secret can make keys that share a budget.
 const (
 	magic         = "weirsnap"

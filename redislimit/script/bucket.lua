@@ -1,7 +1,7 @@
 -- bucket decides TokenBucket and LeakyBucket. Lines that end with LEAKY are only in the functions of the latter.
 -- State:      the instant TAT as whole us and a rest in 1/den us; den and unit of the limit that wrote it, under which
 --             one unit takes unit/den us; the instant at which it was last converted to another rate; and for a leaky
---             bucket the newest release that a caller was told, in whole us.
+--             bucket the newest promised release, in whole us.
 -- Parameters: the times of the cost and of the burst, each as whole us and a rest in 1/den us; den; unit; the sign
 --             of the cost; for a leaky bucket also by how much the release of a unit is earlier than TAT after it,
 --             likewise; and to undo a take of a leaky bucket, with sign 2, the TAT that the take left, and the newest

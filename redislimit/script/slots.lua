@@ -18,7 +18,7 @@ end
 
 function careful()
 ENTRIES
-local NOBODY = pack('<d', 0)
+local UNNAMED = pack('<d', 0)
 local function wait()
   if n > limit then return inf end
   local lacking = held - (limit - n)
@@ -95,10 +95,10 @@ local function hold(n)
   local stop, who = e + period, extra
   n = min(n, MOST_UNITS - held)
   if n > 0 and held + n > 2 * limit then
-    who = NOBODY
+    who = UNNAMED
     local theirs -- the end of that lease, which may span several entries
     for k = 1, #ends do
-      if holders[k] == NOBODY and ends[k] == (theirs or ends[k]) then
+      if holders[k] == UNNAMED and ends[k] == (theirs or ends[k]) then
         theirs, n, counts[k] = ends[k], n + counts[k], 0
       end
     end

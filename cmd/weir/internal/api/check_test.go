@@ -222,7 +222,7 @@ func TestACheckThatCannotBeDecidedIs503(t *testing.T) {
 	}
 }
 
-// A gateway cannot wait for a delay that it is told, so the answer comes when the client may go ahead.
+// A gateway cannot obey a delay, so the answer comes when the client may go ahead.
 func TestACheckHoldsADelayedRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), "default=leaky bucket 2/s queue 1")

@@ -93,12 +93,12 @@ func TestWatchNoticesFailureAndRecoveryWithoutTraffic(t *testing.T) {
 		engine.fails.Store(true)
 		time.Sleep(probeGap + unreadyAfter + time.Millisecond)
 		if w := get(api, "/readyz"); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("nobody asks an engine that fails: got %d %s, want 503", w.Code, w.Body)
+			t.Errorf("an engine that fails, without traffic: got %d %s, want 503", w.Code, w.Body)
 		}
 		engine.fails.Store(false)
 		time.Sleep(probeGap)
 		if w := get(api, "/readyz"); w.Code != http.StatusOK {
-			t.Errorf("nobody asks an engine that is well again: got %d %s, want 200", w.Code, w.Body)
+			t.Errorf("an engine that is well again, without traffic: got %d %s, want 200", w.Code, w.Body)
 		}
 	})
 }
