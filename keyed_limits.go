@@ -73,7 +73,8 @@ func (s *limitSource[K]) limitOf(key K) *compiledLimit {
 }
 
 // SetLimit gives every key another limit, and replaces the function of NewKeyedFunc. NewKeyedFunc says what a change
-// keeps. Waiting callers are rescheduled.
+// keeps, and which operation converts the state of a key: SetLimit itself converts none. Waiting callers are
+// rescheduled.
 func (k *Keyed[K]) SetLimit(limit Limit) error {
 	if k.unmade() {
 		return k.notMade("set limit")

@@ -148,12 +148,15 @@ func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit
 	return visit{subject: &(*group).subject, now: now, read: now, found: *group, known: true, shared: true}
 }
 
-// withSubject calls do with a subject that is not a word. It needs no limit of the key.
-func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], do func(s *line.Subject, now int64)) (found bool) {
+// withSubject calls do with a subject that is not a word, under the limit in force. A nil limit keeps the earlier one.
+func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], limit *compiledLimit, do func(s *line.Subject, now int64)) (found bool) {
 	s.mu.Lock()
 	v := visit{subject: o.shared, now: r.Latest(&s.newest), known: true, shared: o.shared != nil}
 	if known := s.subjects[o.key]; known != nil && !v.shared {
 		v.found, v.subject = known, &known.subject
+		if limit != nil && limit.err == nil {
+			known.setLimit(v.now, limit)
+		}
 	}
 	if v.subject == nil {
 		s.mu.Unlock()
@@ -298,7 +301,8 @@ type keyOwner[K comparable] struct {
 func (o keyOwner[K]) withSubject(do func(s *line.Subject, now int64)) error {
 	k := o.keyed
 	r, _ := k.clock.ReadSafely()
-	if k.shard(k.hash(o.key)).withSubject(r, o, do) {
+	limit, _ := recovered(k.limits.limitOf, o.key)
+	if k.shard(k.hash(o.key)).withSubject(r, o, limit, do) {
 		return nil
 	}
 	s, v, err := k.lock(opSettle, r, o.key)

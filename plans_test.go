@@ -298,3 +298,29 @@ func TestASnapshotAcrossAChangeKeepsTheUnits(t *testing.T) {
 		}
 	}
 }
+
+// A booking that is settled for more than it reserved, after SetLimit to another
+// algorithm, counts the excess under the limit in force.
+func TestASettlementAfterSetLimitCountsUnderTheLimitInForce(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	k, err := weir.NewKeyedWith[int](weir.TokenBucket{Rate: weir.PerHour(1), Burst: 10}, weir.Options{Clock: func() int64 { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := k.Reserve(1, 4, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if later, err := k.Reserve(1, 8, weir.Never); err != nil || later.Decision.Delay != 2*time.Hour {
+		t.Fatalf("%+v and error %v, want a booking in 2h", later.Decision, err)
+	}
+	if err := k.SetLimit(weir.FixedWindow{Rate: weir.PerDay(100)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Settle(t.Context(), 11); err != nil {
+		t.Fatal(err)
+	}
+	if d := k.Peek(1, 1); d.Remaining != 93 {
+		t.Errorf("%d of 100 left after an excess of 7, want 93", d.Remaining)
+	}
+}
