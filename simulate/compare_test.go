@@ -307,3 +307,72 @@ func TestFairnessIsJainsIndex(t *testing.T) {
 		}
 	}
 }
+
+// A log in a simulation is decided like a replay of it, window for window.
+func TestASimulatedLogIsDecidedLikeAReplay(t *testing.T) {
+	traffic := realTraffic(t)
+	p, err := ParsePattern("log access.log.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.UseLog("access.log.gz", traffic); err != nil {
+		t.Fatal(err)
+	}
+	var candidates []Candidate
+	for _, text := range []string{"fixed window 5/10s", "fixed window 7/13s", "sliding window 20/1h", "token bucket 1/s burst 10", "leaky bucket 1/m queue 3",
+		"sliding log 5/10s count denied", "bursty 1/m over 3m", "nginx limit_req 6/m burst 5", "token bucket 1/s burst 10 and fixed window 50/1d"} {
+		c, err := ParseCandidate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		candidates = append(candidates, c)
+	}
+	want, err := traffic.Replay(candidates, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Compare(candidates, Scenario{Length: p.Length(), PerClient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range got.Limits {
+		if l.Admitted != want.Limits[i].Admitted || l.Refused != want.Limits[i].Denied || l.Refused == 0 {
+			t.Errorf("%s: %d admitted and %d refused, and a replay has %d and %d", l.Limit, l.Admitted, l.Refused, want.Limits[i].Admitted, want.Limits[i].Denied)
+		}
+	}
+	none, err := ParsePattern("log other.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := none.Compare(candidates, Scenario{Length: time.Second}); err == nil {
+		t.Error("a log that was not read is simulated, want an error")
+	}
+}
+
+// Thinning keeps requests at random, and speed shortens the log.
+func TestARecordedLogIsThinnedAndSpedUp(t *testing.T) {
+	traffic := realTraffic(t)
+	count := func(text string) (int, time.Duration) {
+		p, err := ParsePattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.UseLog("a", traffic); err != nil {
+			t.Fatal(err)
+		}
+		offers, clients, err := p.offers(p.Length(), 1)
+		if err != nil || clients != 1753 {
+			t.Fatalf("%d clients, %v", clients, err)
+		}
+		return len(offers), p.Length()
+	}
+	whole, length := count("log a")
+	thin, same := count("log a thin 20%")
+	all, short := count("log a speed 60")
+	if whole != 10_000 || all != whole || same != length || math.Abs(float64(thin)-2000) > 5*math.Sqrt(1600) {
+		t.Errorf("%d lines, %d thinned, %d sped up; %v and %v", whole, thin, all, length, same)
+	}
+	if minute := length / 60; (short - minute).Abs() > time.Second {
+		t.Errorf("60 times as fast a log of %v takes %v", length, short)
+	}
+}

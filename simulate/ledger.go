@@ -8,6 +8,7 @@ import (
 
 // ledger is what happened to the requests of a run. All its times are after the start.
 type ledger struct {
+	begin    int64
 	starts   []start // of admitted requests, in order of admission
 	units    int64
 	series   Series
@@ -23,36 +24,37 @@ type start struct {
 	cost   uint32
 }
 
-func newLedger(s *Scenario, clients, offers int) ledger {
+func newLedger(s *Scenario, begin int64, clients, offers int) ledger {
 	subjects := 1
 	if s.PerClient {
 		subjects = clients
 	}
 	return ledger{
+		begin:  begin,
 		starts: make([]start, 0, min(offers, 1<<16)), series: newSeries(s.Length),
 		admitted: make([]int64, clients), droughts: newDroughts(subjects),
 	}
 }
 
-func (l *ledger) offer(c caller) { l.series.offer(c.asked-virtualStart, int64(c.cost)) }
+func (l *ledger) offer(c caller) { l.series.offer(c.asked-l.begin, int64(c.cost)) }
 
 func (l *ledger) admit(c caller, now, delay int64) {
 	l.droughts.end(c.client, now)
 	at := now + delay
 	if at > c.asked {
-		l.series.queue(c.asked-virtualStart, 1)
-		l.series.queue(at-virtualStart, -1)
+		l.series.queue(c.asked-l.begin, 1)
+		l.series.queue(at-l.begin, -1)
 	}
-	l.series.admit(at-virtualStart, int64(c.cost))
-	l.starts = append(l.starts, start{at - virtualStart, at - c.first, c.client, c.cost})
+	l.series.admit(at-l.begin, int64(c.cost))
+	l.starts = append(l.starts, start{at - l.begin, at - c.first, c.client, c.cost})
 	l.units += int64(c.cost)
 	l.admitted[c.client] += int64(c.cost)
 }
 
 func (l *ledger) refuse(c caller, now int64) {
 	if now > c.asked { // it waited in line
-		l.series.queue(c.asked-virtualStart, 1)
-		l.series.queue(now-virtualStart, -1)
+		l.series.queue(c.asked-l.begin, 1)
+		l.series.queue(now-l.begin, -1)
 	}
 	l.droughts.begin(c.client, c.asked)
 }

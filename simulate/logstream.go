@@ -55,6 +55,16 @@ func (p Pattern) Length() (longest time.Duration) {
 	return longest
 }
 
+// begin returns when the traffic begins. A log alone, at its own speed, begins when it began, so that windows lie as
+// they do on the clock.
+func (p Pattern) begin() int64 {
+	if len(p.streams) != 1 || p.streams[0].log == nil || p.streams[0].log.speed != 1 {
+		return virtualStart
+	}
+	first, _ := p.streams[0].log.traffic.span()
+	return first
+}
+
 // offer appends the events that remain: request i comes at (tᵢ - t₀) / speed, and each remains with the probability
 // share.
 func (l *logStream) offer(all []offer, length time.Duration, client uint32, random *rand.Rand) []offer {

@@ -37,8 +37,15 @@ type minuteTally struct {
 	tally
 }
 
+// newOutcome begins steps of the series at the first event. They are of a second at least, because most logs have whole
+// seconds, unless that shows nothing.
 func newOutcome(first, last int64) *outcome {
-	return &outcome{first: first, series: newSeries(time.Duration(last-first) + 1), minutes: map[int64]*tally{}}
+	length := time.Duration(last-first) + 1
+	series := newSeries(length)
+	if length > 10*time.Second && series.Every < time.Second {
+		series = seriesOf(length, time.Second)
+	}
+	return &outcome{first: first, series: series, minutes: map[int64]*tally{}}
 }
 
 func (t *tally) count(allowed bool) {

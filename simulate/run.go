@@ -21,9 +21,10 @@ type run struct {
 	scenario *Scenario
 	retries  []retry  // by stream
 	begins   []uint32 // the first client of each stream
-	now      int64    // virtualStart and later
-	judges   []judge  // one for each process
-	live     int      // processes that take requests
+	start    int64    // of the traffic
+	now      int64
+	judges   []judge // one for each process
+	live     int     // processes that take requests
 	turn     int
 	agenda   agenda
 	lines    lines
@@ -33,7 +34,8 @@ type run struct {
 }
 
 func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, error) {
-	r := &run{scenario: s, now: virtualStart, live: max(1, s.Processes), random: draws{s.Seed, 0}.source(drawJitter)}
+	begin := p.begin()
+	r := &run{scenario: s, start: begin, now: begin, live: max(1, s.Processes), random: draws{s.Seed, 0}.source(drawJitter)}
 	for i := range r.live {
 		limits := make([]weir.Limit, len(c.Limits))
 		for j, limit := range c.Limits {
@@ -48,15 +50,15 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 		}
 		r.judges = append(r.judges, j)
 	}
-	begin := 0
+	client := 0
 	for i := range p.streams {
-		r.retries, r.begins = append(r.retries, p.streams[i].retry), append(r.begins, uint32(begin))
-		begin += p.streams[i].population()
+		r.retries, r.begins = append(r.retries, p.streams[i].retry), append(r.begins, uint32(client))
+		client += p.streams[i].population()
 	}
 	r.lines = lines{perClient: s.PerClient, processes: r.live, waiting: map[int]*line{}}
-	r.ledger = newLedger(s, clients, offers)
+	r.ledger = newLedger(s, begin, clients, offers)
 	if s.Lose > 0 {
-		r.agenda.add(event{at: virtualStart + int64(s.Lose), kind: loseProcess})
+		r.agenda.add(event{at: begin + int64(s.Lose), kind: loseProcess})
 	}
 	return r, nil
 }
@@ -65,7 +67,7 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 // waiting callers get their answer.
 func (r *run) all(offers []offer, progress *progress) error {
 	for _, o := range offers {
-		at := virtualStart + o.at
+		at := r.start + o.at
 		if err := r.until(at); err != nil {
 			return err
 		}
@@ -135,7 +137,7 @@ func (r *run) answer(c caller, d weir.Decision) {
 	}
 	r.ledger.refuse(c, r.now)
 	wait, again := r.retryOf(c.client).after(d, c.retries, r.random)
-	if at := r.now + int64(wait); again && at < virtualStart+int64(r.scenario.Length) {
+	if at := r.now + int64(wait); again && at < r.start+int64(r.scenario.Length) {
 		c.retries++
 		r.agenda.add(event{at: at, caller: c})
 	}

@@ -13,8 +13,10 @@ type Series struct {
 // seriesSteps bounds the steps of a series.
 const seriesSteps = 240
 
-func newSeries(length time.Duration) Series {
-	s := Series{Every: stepOf(length)}
+func newSeries(length time.Duration) Series { return seriesOf(length, stepOf(length)) }
+
+func seriesOf(length, every time.Duration) Series {
+	s := Series{Every: every}
 	n := int((length + s.Every - 1) / s.Every)
 	s.Offered, s.Admitted, s.Queued = make([]int64, n), make([]int64, n), make([]int64, n)
 	return s
