@@ -60,6 +60,9 @@ fuzz: ## run every fuzz target for FUZZTIME (5s)
 readme: ## run the commands of README.md in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
+docs: ## write docs/choosing.md and its pictures from the program
+	go test -count=1 -run TestTheTourShowsWhatTheProgramSays ./cmd/weir -write-docs
+
 differential: ## compare the memory and the Redis engine for TIMES (50) times as long as a test
 	WEIR_TIMES=$(TIMES) go test -count=1 -v -timeout 60m -run 'GiveTheSameAnswers$$|AgreeWithMemory' ./redislimit
 
@@ -95,4 +98,4 @@ hostile: ## attack a daemon that serves honest clients, for HOSTILETIME (30m)
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http soak hostile microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http soak hostile microbench

@@ -20,6 +20,7 @@ type Pattern struct {
 // stream is one part of a pattern. Its clients are its own.
 type stream struct {
 	arrivals arrivals
+	least    float64    // requests per nanosecond that surely come, on average
 	log      *logStream // instead of arrivals
 	clients  clients
 	costs    costs
@@ -50,16 +51,23 @@ func (p Pattern) offers(length time.Duration, seed uint64) (all []offer, clients
 		if s.log != nil && s.log.traffic == nil {
 			return nil, 0, fmt.Errorf("simulate: traffic %q: the log %s was not read", p.text, s.log.name)
 		}
+		if s.least*float64(length) > maxOffered+1 { // it need not make them all to know
+			return nil, 0, p.tooMany(length)
+		}
 		all = s.offer(all, length, uint32(clients), draws{seed, uint64(i)})
 		clients += s.population()
 	}
 	if len(all) > maxOffered {
-		return nil, 0, fmt.Errorf("simulate: traffic %q: more than %d requests in %g seconds", p.text, maxOffered, length.Seconds())
+		return nil, 0, p.tooMany(length)
 	}
 	if len(p.streams) > 1 {
 		slices.SortStableFunc(all, func(a, b offer) int { return cmp.Compare(a.at, b.at) })
 	}
 	return all, clients, nil
+}
+
+func (p Pattern) tooMany(length time.Duration) error {
+	return fmt.Errorf("simulate: traffic %q: more than %d requests in %g seconds", p.text, maxOffered, length.Seconds())
 }
 
 // draws makes independent sources of random numbers from the seed of a run, for one stream.

@@ -45,8 +45,8 @@ var shapes = []struct {
 	name string
 	read func(r *patternReader, s *stream)
 }{
-	{"constant", func(r *patternReader, s *stream) { s.arrivals = constant(r.rate()) }},
-	{"poisson", func(r *patternReader, s *stream) { s.arrivals = poisson(r.rate()) }},
+	{"constant", (*patternReader).constant},
+	{"poisson", (*patternReader).poisson},
 	{"burst", (*patternReader).burst},
 	{"ramp", (*patternReader).ramp},
 	{"diurnal", (*patternReader).diurnal},
@@ -72,6 +72,20 @@ func (r *patternReader) stream() (s stream) {
 		r.modify(&s)
 	}
 	return s
+}
+
+func (r *patternReader) constant(s *stream) {
+	rate := r.rate()
+	if r.err == nil {
+		s.arrivals, s.least = constant(rate), perNano(rate)
+	}
+}
+
+func (r *patternReader) poisson(s *stream) {
+	rate := r.rate()
+	if r.err == nil {
+		s.arrivals, s.least = poisson(rate), perNano(rate)/2 // half of many is more than any chance takes away
+	}
 }
 
 func (r *patternReader) burst(s *stream) {

@@ -2,6 +2,8 @@ package simulate
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -37,7 +39,7 @@ func (c Candidate) Permits() (p Permits, ok bool, err error) {
 	units = max(units, 1)
 	fill := nanoseconds(float64(units) / perNano(rate))
 	p.Length = min(max(3*rate.Period, 2*fill), weir.MaxPeriod)
-	chunk := max(1, (units+nanosToUnits(rate, p.Length))*2/permitSteps)
+	chunk := max(1, (units/2+unitsIn(rate, p.Length)/2)*4/permitSteps)
 	chunk = min(chunk, units)
 
 	now := virtualStart + int64(weir.MaxPeriod)/int64(rate.Period)*int64(rate.Period)
@@ -70,7 +72,15 @@ func (c Candidate) Permits() (p Permits, ok bool, err error) {
 	return p, len(p.Steps) > 0, nil
 }
 
-func nanosToUnits(r weir.Rate, d time.Duration) int64 { return int64(perNano(r) * float64(d)) }
+// unitsIn returns the whole units of a time at the rate, which is at most one a nanosecond.
+func unitsIn(r weir.Rate, d time.Duration) int64 {
+	high, low := bits.Mul64(uint64(r.Count), uint64(d))
+	if high >= uint64(r.Period) {
+		return math.MaxInt64
+	}
+	units, _ := bits.Div64(high, low, uint64(r.Period))
+	return int64(min(units, math.MaxInt64))
+}
 
 // Throttle is the throttling curve of a WarmUp: the time between two units, by the number of units stored in a pause.
 type Throttle struct {

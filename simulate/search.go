@@ -150,7 +150,7 @@ func (s *search) at(rate weir.Rate) (found Suggestion, curve Curve, ok bool, err
 	return found, curve, ok, nil
 }
 
-// burst returns the smallest burst that refuses few enough, or the largest that protects the capacity.
+// burst returns the smallest burst that refuses few enough, or a large one that protects the capacity.
 func (s *search) burst(w *work, highest int64) (burst int64, ok bool, err error) {
 	switch s.target.kind {
 	case spareClients:
@@ -180,16 +180,21 @@ func (s *search) needOfSpared(w *work) (burst int64) {
 	return 1
 }
 
-// protect returns the largest burst with which no second admits more than the target.
+// protect returns a burst with which no second admits more than the target, while one more would. It halves first,
+// although the busiest second is not quite monotone in the burst, and then climbs.
 func (s *search) protect(w *work, highest int64) (burst int64, ok bool, err error) {
 	most := s.target.PerSecond()
-	n := sort.Search(int(highest), func(i int) bool {
-		point, failed := w.tradeOff(highest - int64(i))
+	holds := func(burst int64) bool {
+		point, failed := w.tradeOff(burst)
 		err = cmp.Or(err, failed)
 		return point.Peak <= most
-	})
-	burst = max(1, highest-int64(n))
-	return burst, int64(n) < highest, err
+	}
+	n := sort.Search(int(highest), func(i int) bool { return holds(highest - int64(i)) })
+	burst = highest - int64(n)
+	for err == nil && burst < highest && holds(burst+1) {
+		burst++
+	}
+	return max(1, burst), burst > 0, err
 }
 
 // curvePoints bounds the points of a curve.

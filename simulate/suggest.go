@@ -91,7 +91,7 @@ func (s Suggestion) beats(other Suggestion) bool {
 
 // suggestion describes a token bucket.
 func suggestion(rate weir.Rate, found TradeOff) Suggestion {
-	within := func(d time.Duration) int64 { return found.Burst + nanosToUnits(rate, d) }
+	within := func(d time.Duration) int64 { return found.Burst + unitsIn(rate, d) }
 	return Suggestion{
 		Limit: weir.TokenBucket{Rate: rate, Burst: found.Burst}.String(), TradeOff: found,
 		In1s: within(time.Second), In1m: within(time.Minute), In1h: within(time.Hour),

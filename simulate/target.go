@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -61,4 +62,4 @@ func (t Target) Meaning() string {
 }
 
 // PerSecond returns the whole units of a second at the rate.
-func (t Target) PerSecond() int64 { return int64(perNano(t.rate) * 1e9) }
+func (t Target) PerSecond() int64 { return unitsIn(t.rate, time.Second) }
