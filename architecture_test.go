@@ -355,6 +355,7 @@ var forbidden = []struct {
 		"bench/hostile":           "attacks and honest requests are drawn",
 		"bench/redis":             "callers ask at random times",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",
+		"redislimit":              "the identities of takes across lanes",
 		".":                       "jitter of waiting callers, and the identity of a lease",
 		"internal/memory":         "which decisions are samples",
 		"internal/testprocess":    "where to look for a free port",

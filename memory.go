@@ -84,7 +84,7 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 // takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
 // returns the error.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
-	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) || ctx.Err() != nil {
+	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) || q.Identity != "" || ctx.Err() != nil {
 		return false
 	}
 	var answer algorithm.Answer

@@ -15,6 +15,12 @@ type Request struct {
 	// identity. 0 means none: units taken without an identity are released without one. Reserve chooses a random
 	// identity. Other limits ignore it.
 	Lease uint64
+	// Identity names the decision of the call, so that it can be repeated: an engine that recognises identities gives
+	// a repeated decision its first answer, for a minute, and does not count it again. So a Take whose reply was lost
+	// can be asked again. Use a new identity for each decision, such as a random one, of at most MaxIdentity bytes.
+	// All requests of a call have the same or none. Redis recognises identities. Memory refuses them, because it
+	// loses no reply.
+	Identity string
 }
 
 // Colocate returns the request with a Colocation: login.For("alice", 1).Colocate("acme") keeps alice beside the key
@@ -23,6 +29,15 @@ func (q Request) Colocate(key string) Request {
 	q.Colocation = key
 	return q
 }
+
+// Identify returns the request with an Identity.
+func (q Request) Identify(identity string) Request {
+	q.Identity = identity
+	return q
+}
+
+// MaxIdentity bounds the bytes of a Request.Identity.
+const MaxIdentity = 128
 
 // The names of operations in errors.
 const (
@@ -48,6 +63,9 @@ func mergeRequests(op string, requests []Request, space []rule.Request) ([]rule.
 		return nil, requestError(op, problem)
 	}
 	for i := range requests {
+		if requests[i].Identity != "" {
+			return nil, &RequestError{Op: op, Field: "identity", Reason: "is given, but this engine recognises no repeated decision; it loses no reply either"}
+		}
 		space = append(space, requests[i].compiled())
 	}
 	merged, problem := rule.Merge(op, space)

@@ -39,6 +39,11 @@ func NewCall(ctx context.Context, op Op, requests []weir.Request) (*Call, error)
 	if err != nil {
 		return nil, err
 	}
+	if identity, err := IdentityOf(op, requests); err != nil {
+		return nil, err
+	} else if identity != "" {
+		return nil, requestError(op, &rule.Problem{Field: "identity", Reason: "is given, but this engine recognises no repeated decision"})
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, CannotDecide(op, err)
 	}

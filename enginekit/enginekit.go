@@ -14,6 +14,7 @@ package enginekit
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/rule"
@@ -70,6 +71,23 @@ func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
 		}
 	}
 	return first
+}
+
+// IdentityOf returns the [weir.Request.Identity] of a call, or "" if it has none. The error is a *weir.RequestError. An
+// engine that does not recognise repeated decisions refuses a call with an identity, as NewCall does.
+func IdentityOf(op Op, requests []weir.Request) (identity string, err error) {
+	for i := range requests {
+		switch own := requests[i].Identity; {
+		case own == "" || own == identity:
+		case len(own) > weir.MaxIdentity:
+			return "", requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(own), weir.MaxIdentity)})
+		case identity != "":
+			return "", requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("%q and %q are of one decision", identity, own)})
+		default:
+			identity = own
+		}
+	}
+	return identity, nil
 }
 
 func requestError(op Op, p *rule.Problem) error {

@@ -30,9 +30,6 @@ func (e *Engine) run(submissions []*submission) {
 func (e *Engine) finish(s *submission, err error) {
 	s.err = err
 	e.stats.decisions.Add(uint64(len(s.decisions)))
-	if s.decisions[0].op == opUndo {
-		e.stats.undoing.Add(-1)
-	}
 	switch {
 	case s.deliver():
 	case s.after != nil:
@@ -149,23 +146,16 @@ func (e *Engine) late(s *submission) {
 	for i := range s.decisions {
 		d := &s.decisions[i]
 		e.stats.late.Add(1)
-		if d.op == opTake && d.admitted && d.err == nil {
+		if d.op == opTake && d.admitted && d.err == nil && d.identity == "" { // with an identity it can be asked again
 			e.stats.givenBack.Add(1)
-			e.committer(d.parts[0].lane).send(e.undoing(d, d.count(), 1))
+			e.undoLater(d.undos(d.count())...)
 		}
 	}
 }
 
-// undoing returns a submission that undoes a take. It gives back the costs of a take as often as times says, and then
-// measures the rest for left times the costs.
-func (e *Engine) undoing(d *decision, times, left int64) *submission {
-	e.stats.undoing.Add(1)
-	return &submission{done: make(chan struct{}, 1), decisions: append(d.undone(times), decision{op: opPeek, parts: d.repeated(left)})}
-}
-
-// undone returns the undos of a take, as often as times says. Each part is undone at the instant at which the script wrote
+// undos returns the undos of a take, as often as times says. Each part is undone at the instant at which the script wrote
 // it. That differs between parts only after a clock has run back.
-func (d *decision) undone(times int64) (undos []decision) {
+func (d *decision) undos(times int64) (undos []decision) {
 	parts := d.repeated(times)
 	for i := range parts {
 		if p := &parts[i]; p.limit.kind == kindLeaky {

@@ -10,8 +10,9 @@ import (
 
 // decision is one decision of the script and its answer.
 type decision struct {
-	op    op
-	parts []part
+	op       op
+	parts    []part
+	identity string // the key of its identity; empty without one
 
 	times    int64     // for an opUpTo, the most times to take the costs; once answered, the times taken
 	now      int64     // us; for an undo, when the undone take was written

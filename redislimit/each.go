@@ -58,6 +58,9 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*laneDe
 		if err == nil {
 			err = checkLeases(opTake, parts, one)
 		}
+		if err == nil {
+			_, err = enginekit.IdentityOf(enginekit.Take, one)
+		}
 		if err == nil && len(parts) == 0 {
 			results[i].Decision, err = e.withoutState(opTake, one)
 		}
@@ -79,7 +82,9 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*laneDe
 				index[lane] = last
 			}
 		}
-		last.decisions = append(last.decisions, asking(opTake, 1, parts, at))
+		q := asking(opTake, 1, parts, at)
+		e.identify(&q, one[0].Identity)
+		last.decisions = append(last.decisions, q)
 		last.requests = append(last.requests, i)
 	}
 	return byLane

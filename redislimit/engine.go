@@ -168,6 +168,10 @@ func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (wei
 // decideTimes works like decide, except that a take takes the requests as often as they fit, up to most times. It
 // returns the number of times.
 func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []weir.Request) (times int64, d weir.Decision, err error) {
+	identity, err := enginekit.IdentityOf(enginekit.Op(o.String()), requests)
+	if err != nil {
+		return 0, weir.Decision{}, err
+	}
 	requests, err = enginekit.Merge(enginekit.Op(o.String()), requests)
 	if err != nil {
 		return 0, weir.Decision{}, err
@@ -197,9 +201,9 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 		times = most
 		d, err = e.withoutState(o, requests)
 	case at.oneLane:
-		times, d, err = e.inOneCall(ctx, o, s, q, requests)
+		times, d, err = e.inOneCall(ctx, o, s, q, identity, requests)
 	default:
-		times, d, err = e.across(ctx, o, q, requests)
+		times, d, err = e.across(ctx, o, q, identity, requests)
 	}
 	switch {
 	case err != nil || !d.Allowed:
@@ -211,7 +215,8 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 }
 
 // inOneCall answers q, the decision of an operation, with one call of the script.
-func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision, requests []weir.Request) (times int64, _ weir.Decision, err error) {
+func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision, identity string, requests []weir.Request) (times int64, _ weir.Decision, err error) {
+	e.identify(&q, identity)
 	s.one[0] = q
 	s.decisions = s.one[:]
 	if err := e.ask(ctx, s); err != nil {
@@ -219,7 +224,7 @@ func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision,
 	}
 	defer e.release(s)
 	if err := s.one[0].err; err == errCrossing {
-		return e.across(ctx, o, q, requests)
+		return e.across(ctx, o, q, identity, requests)
 	} else if err != nil {
 		return 0, weir.Decision{}, cannotDecide(o.String(), err)
 	}

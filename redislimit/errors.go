@@ -36,6 +36,7 @@ const (
 	Damaged     Reason = "damaged"   // a stored state is corrupt
 	Cancelled   Reason = "cancelled" // the caller's context ended first
 	Closed      Reason = "closed"    // the engine was closed
+	Undone      Reason = "undone"    // the decision has an identity, and was undone before
 )
 
 func (e *Error) Error() string {

@@ -101,3 +101,25 @@ func ExampleEngine_Take_together() {
 		tenants.For("acme", 1))
 	fmt.Println(d.Allowed, d.Rule, err)
 }
+
+// A take whose reply was lost is asked again, without counting it twice.
+func ExampleEngine_Take_again() {
+	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer engine.Close()
+	login, err := weir.NewRule("login", weir.TokenBucket{Rate: weir.PerMinute(5)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, requestID := context.Background(), "7f1c"
+	q := login.For("alice", 1).Identify(requestID)
+	d, err := engine.Take(ctx, q)
+	for tries := 0; err != nil && tries < 3; tries++ {
+		d, err = engine.Take(ctx, q)
+	}
+	fmt.Println(d.Allowed, err)
+}

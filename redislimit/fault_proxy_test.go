@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // proxy forwards a client's connections to a server and cuts them in the middle of a reply, after the server has
@@ -16,6 +17,7 @@ type proxy struct {
 	listener net.Listener
 	cut      atomic.Bool // the next reply is the last of its connection
 	cuts     atomic.Int64
+	stall    atomic.Bool  // replies wait
 	rewrite  atomic.Value // func([]byte) []byte: what becomes of a reply
 
 	mu    sync.Mutex
@@ -34,6 +36,18 @@ func startProxy(t *testing.T, server string) *proxy {
 	p.group.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
+}
+
+// warmUp has an engine open all its connections, and the server learn the script. The next call is then the only one
+// that a fault of the proxy hits.
+func warmUp(t *testing.T, engine *Engine) {
+	t.Helper()
+	rule := mustRule(t, "warm=fixed window 5/300d")
+	for range 200 {
+		if _, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (p *proxy) close() {
@@ -76,6 +90,9 @@ func (p *proxy) replies(client, server net.Conn) {
 		n, err := server.Read(buffer)
 		if err != nil {
 			return
+		}
+		for p.stall.Load() {
+			time.Sleep(time.Millisecond)
 		}
 		if p.cut.CompareAndSwap(true, false) {
 			p.cuts.Add(1)

@@ -57,7 +57,7 @@ func TestAHandlerThatOutlivesItsLeaseKeepsItsSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer engine.Close()
-	limited, err := httplimit.New(httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Limit: "work=concurrency 1 lease 600ms"}}})
+	limited, err := httplimit.New(httplimit.Options{Engine: engine, Timeout: time.Minute, Rules: []httplimit.Rule{{Limit: "work=concurrency 1 lease 600ms"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

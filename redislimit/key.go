@@ -51,6 +51,9 @@ func (k *keys) name(lane int, state, key string) string {
 	return b.String()
 }
 
+// identity returns the key of a decision's identity. It has no rule, so no state has it.
+func (k *keys) identity(lane int, name string) string { return k.name(lane, "\x00", name) }
+
 // server returns the key that stores which server has the states of a lane. It contains no NUL, so no state has it.
 func (k *keys) server(lane int) string {
 	return k.prefix + ":{" + strconv.Itoa(lane) + "}:server"

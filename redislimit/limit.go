@@ -47,9 +47,10 @@ const (
 	kindCycle
 	kindLog
 	kindSlots
-	scriptUpToBit // not a kind: marks a batch with an opUpTo
-	kindCell      // several limits with states of fixed size
-	longKeysBit   // not a kind: marks a batch with keys of long logs
+	scriptUpToBit     // not a kind: marks a batch with an opUpTo
+	kindCell          // several limits with states of fixed size
+	scriptIdentityBit // not a kind: marks a batch with a decision that has an identity
+	longKeysBit       // not a kind: marks a batch with keys of long logs
 )
 
 // fixed reports whether the states have a fixed size. Those of one rule and key are in one value.

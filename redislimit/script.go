@@ -48,6 +48,8 @@ var (
 	scriptSlots string
 	//go:embed script/upto.lua
 	scriptUpTo string
+	//go:embed script/identity.lua
+	scriptIdentity string
 )
 
 // The engine calls the script by its hash, and sends the text to a server that does not know it: rueidis does so
@@ -73,7 +75,7 @@ func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
 	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\n%send\n", scriptSeveral, scriptChange)
-	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell} {
+	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell, scriptIdentity} {
 		fmt.Fprintf(&b, "if mask %% %d >= %d then\nlocal make = function()\n%send\nkinds[%d] = { make() }\nif mask >= %d then makers[%d] = make end\nend\n", 2<<k, 1<<k, fixed(kind(k), text), k, 1<<kindCell, k)
 	}
 	b.WriteString(scriptLoop)
@@ -131,7 +133,7 @@ var leakyLines = regexp.MustCompile(`(?m)^.* -- LEAKY\n`)
 // scriptValues are the values of names in the script, and scriptNames finds the names.
 var (
 	scriptValues = map[string]string{
-		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew),
+		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
 		"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
 		"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 		"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),

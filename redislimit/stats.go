@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // counters are the counters of Stats.
 type counters struct {
-	calls, decisions, late, givenBack atomic.Uint64
-	inFlight, undoing                 atomic.Int64
+	calls, decisions, late, givenBack, abandoned atomic.Uint64
+	inFlight, undoing                            atomic.Int64
 }
 
 // mostUndoing bounds the undos and releases that an engine repeats.
@@ -17,6 +17,7 @@ type Stats struct {
 	Decisions uint64 // made by them
 	Late      uint64 // answered after their caller had gone
 	GivenBack uint64 // late admitted decisions that were undone
+	Abandoned uint64 // undos that were given up; their units stay spent
 
 	Queued   int // decisions that are waiting for a call
 	InFlight int // calls in flight
@@ -40,5 +41,6 @@ func (e *Engine) Stats() Stats {
 		Decisions: e.stats.decisions.Load(),
 		Late:      e.stats.late.Load(),
 		GivenBack: e.stats.givenBack.Load(),
+		Abandoned: e.stats.abandoned.Load(),
 	}
 }

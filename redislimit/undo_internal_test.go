@@ -52,7 +52,7 @@ func (u *undoing) take(limit weir.Limit, n int64) (undo func()) {
 
 func (u *undoing) undo(taken *decision) {
 	u.Helper()
-	s := u.undoing(taken, 1, 1)
+	s := &submission{done: make(chan struct{}, 1), decisions: taken.undos(1)}
 	if err := u.ask(context.Background(), s); err != nil {
 		u.Fatal(err)
 	}

@@ -22,9 +22,10 @@ const (
 	opRecord
 	opReset
 	opUndo
-	opAgain // repeats the previous decision for another key
-	opUpTo  // takes as often as it fits; once answered, it is a take
-	opRenew // renews the lease of slots
+	opAgain      // repeats the previous decision for another key
+	opUpTo       // takes as often as it fits; once answered, it is a take
+	opRenew      // renews the lease of slots
+	opIdentified // precedes a decision with an identity
 )
 
 var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew"}
@@ -89,6 +90,22 @@ func (b *batch) add(d *decision) {
 	if b.again(d) {
 		return
 	}
+	if d.identity == "" {
+		b.decision(d)
+		return
+	}
+	b.last = nil
+	b.occurs(scriptIdentityBit)
+	b.args = append(b.args, byte(opIdentified))
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.number(d.identity)))
+	b.args = append(b.args, 0, 0, 0, 0)
+	at := len(b.args)
+	b.decision(d)
+	binary.LittleEndian.PutUint32(b.args[at-4:], uint32(len(b.args)-at))
+}
+
+// decision appends a decision without its identity.
+func (b *batch) decision(d *decision) {
 	groups := d.groups()
 	if groups > 1 {
 		b.occurs(0)
@@ -172,7 +189,7 @@ func (b *batch) head(d *decision, i, n int) {
 // again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; d.groups() != 1 || d.op > opRecord {
+	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" {
 		return false
 	}
 	b.last = d
@@ -189,9 +206,19 @@ func (b *batch) again(d *decision) bool {
 	return true
 }
 
-// key returns the number of the part's key in KEYS, from 1.
+// key returns the number of the part's key in KEYS.
 func (b *batch) key(p *part) int {
-	key := p.key
+	known := len(b.keys)
+	number := b.number(p.key)
+	if l := p.limit; number > known && l.kind == kindLog && l.weight >= heavyWork {
+		b.occurs(longKeysBit)
+		b.long = binary.LittleEndian.AppendUint16(b.long, uint16(number))
+	}
+	return number
+}
+
+// number returns the number of a key in KEYS, from 1.
+func (b *batch) number(key string) int {
 	if number, ok := b.index[key]; ok {
 		return number
 	}
@@ -200,10 +227,6 @@ func (b *batch) key(p *part) int {
 		b.index = make(map[string]int)
 	}
 	b.index[key] = len(b.keys)
-	if l := p.limit; l.kind == kindLog && l.weight >= heavyWork {
-		b.occurs(longKeysBit)
-		b.long = binary.LittleEndian.AppendUint16(b.long, uint16(len(b.keys)))
-	}
 	return len(b.keys)
 }
 
@@ -306,6 +329,14 @@ func (r *reply) double() float64 {
 
 // read reads the answer to a decision made at now.
 func (r *reply) read(d *decision, now int64, keys []string) {
+	if d.identity != "" {
+		first := r.double()
+		if math.IsInf(first, 1) {
+			d.undone()
+			return
+		}
+		now = int64(first)
+	}
 	if d.op != opUndo {
 		d.now = now
 	}

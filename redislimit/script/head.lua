@@ -19,11 +19,16 @@
 -- then its groups. No cost of a TAKE is above the capacity of its limit.
 -- A group: kind u8; index into KEYS u16; unless the op is RESET, for a kind of fixed size the head of
 -- the value, a u8 and that many bytes; and the parameters of its kind.
+-- A decision with an identity follows IDENTIFIED u8; the index of its key in KEYS u16; and its own
+-- length u32. If the identity is known, the answer is the first one again. An UNDO with the identity of
+-- a take undoes it at the instant that the identity knows, or makes a later take with it UNDONE.
 -- A decision of one group that repeats the previous one, of one group too, for another key: AGAIN
 -- u8; index into KEYS u16; for slots the identity.
 --
 -- Reply: one string. It holds the instant as a double, with ARGV[4] also the instant since which
 -- the server is known, and then the answer to each decision. An answer is:
+-- - with an identity, the instant of the decision as a double. If it was UNDONE, that is inf, and
+--   nothing follows.
 -- - for UPTO, how many times it took the costs; the rest is as for a TAKE.
 -- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a value is damaged and nothing was done. Then
 --   follow its index in KEYS, u16, and its first byte.
@@ -64,6 +69,7 @@ if not now then
 end
 
 local kinds, mask = {}, unpack_('<H', args)
+local found -- the instant of an identified take
 local taken, past -- for an undo: the instant of the undone take, and how long ago it was
 local stored, behind = nil, #args -- where the decisions end
 if mask < LONG_KEYS then

@@ -62,15 +62,25 @@ if since then
   out[2], o = pack('<d', since), 2
 end
 while pos <= stop do
-  local code, key
+  local code, key, id, answer, first
   number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
-  if code == AGAIN then
+  if code == IDENTIFIED then
+    local length
+    id, length, pos = key, unpack_('<I4', args, pos)
+    answer = kinds[IDENTITY][1](id, pos)
+    o = o + 1
+    first, out[o] = o, answer or pack('<d', now)
+    if answer then pos = pos + length else code, key, pos = unpack_('<BH', args, pos) end
+  end
+  if answer then -- out has it
+  elseif code == AGAIN then
     if again then pos = again(pos) end
   else
     op, parts = code, key
     if op == UNDO then
       taken, past, pos = unpack_('<dd', args, pos)
+      if id then taken = found end
       past = max(past, now - taken)
     elseif op == UPTO then
       o = o + 1
@@ -78,7 +88,8 @@ while pos <= stop do
       op, pos = TAKE, pos + 8
     end
   end
-  if op == RESET then
+  if answer then -- nothing is left to do
+  elseif op == RESET then
     for _ = 1, parts do
       code, key, pos = unpack_('<BH', args, pos)
       states[key], tails[key], ends[key] = false, nil, nil
@@ -111,6 +122,9 @@ while pos <= stop do
       out[o + 1], out[o + 2] = fits and ADMITTED or REFUSED, reply
       o = o + 2
     end
+    if id and (fits and op == TAKE or fits ~= nil and op == RECORD or fits == false and kinds[LOG] and decide == kinds[LOG][2]) and (new or added) then
+      kinds[IDENTITY][2](id, table.concat(out, '', first, o))
+    end
   else
     local flag, replies
     pos, flag, replies = kinds[0][1](pos, op, parts)
@@ -118,6 +132,9 @@ while pos <= stop do
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end
     o = o + #replies
+    if id and (flag == ADMITTED and op == TAKE and not (since and withheld()) or #flag == 1 and op == RECORD) then
+      kinds[IDENTITY][2](id, table.concat(out, '', first, o))
+    end
   end
 end
 

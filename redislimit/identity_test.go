@@ -1,0 +1,196 @@
+package redislimit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// everyLimit is one limit of each kind, with room for n units.
+func everyLimit(n int64) []weir.Limit {
+	ages := 300 * 24 * time.Hour
+	return []weir.Limit{
+		weir.TokenBucket{Rate: weir.Per(n, ages)}, weir.LeakyBucket{Rate: weir.Per(n, ages), Queue: n - 1},
+		weir.FixedWindow{Rate: weir.Per(n, ages)}, weir.SlidingWindow{Rate: weir.Per(n, ages)}, weir.Cycle{Rate: weir.Per(n, ages)},
+		weir.SlidingLog{Rate: weir.Per(n, ages)}, weir.RateGate{Rate: weir.Per(n, ages)}, weir.Concurrency{Slots: n, Lease: ages},
+	}
+}
+
+func TestADecisionWithAnIdentityIsCountedOnce(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	for _, limit := range everyLimit(10) {
+		rule, err := weir.NewRule(limit.String(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remaining := func(want int64, after string) {
+			t.Helper()
+			if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != want {
+				t.Errorf("%s: after %s: %d units remain (%v), want %d", limit, after, d.Remaining, err, want)
+			}
+		}
+		take := rule.For("k", 3).Identify("one")
+		first, err := engine.Take(t.Context(), take)
+		if err != nil || !first.Allowed {
+			t.Fatalf("%s: Take: %+v, %v", limit, first, err)
+		}
+		if _, err := engine.Take(t.Context(), rule.For("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if d, err := engine.Take(t.Context(), take); err != nil || d != first {
+				t.Errorf("%s: Take again: %+v, %v, want the first answer %+v", limit, d, err, first)
+			}
+		}
+		remaining(6, "a take of 3, again and again, and one of 1")
+		results := make([]weir.Result, 4)
+		if err := engine.TakeEach(t.Context(), []weir.Request{take, rule.For("k", 1).Identify("two"), rule.For("k", 1).Identify("two"), rule.For("k", 1)}, results); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range results {
+			if r.Err != nil || !r.Decision.Allowed || i == 0 && r.Decision != first {
+				t.Errorf("%s: TakeEach, request %d: %+v", limit, i, r)
+			}
+		}
+		remaining(4, "two more")
+		for range 2 {
+			if _, err := engine.Record(t.Context(), rule.For("k", 1).Identify("three")); err != nil {
+				t.Errorf("%s: Record: %v", limit, err)
+			}
+		}
+		remaining(3, "a record, twice")
+		for range 2 {
+			if times, _, err := engine.TakeUpTo(t.Context(), 2, rule.For("k", 1).Identify("four")); err != nil || times != 2 {
+				t.Errorf("%s: TakeUpTo 2: %d times, %v", limit, times, err)
+			}
+		}
+		remaining(1, "two, twice")
+		for range 2 { // a refusal counts nothing, so it is decided anew
+			if d, err := engine.Take(t.Context(), rule.For("k", 2).Identify("five")); err != nil || d.Allowed {
+				t.Errorf("%s: Take of 2 of 1: %+v, %v", limit, d, err)
+			}
+		}
+		if err := engine.Reset(t.Context(), rule.For("k", 0)); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := engine.Take(t.Context(), rule.For("k", 2).Identify("five")); err != nil || !d.Allowed {
+			t.Errorf("%s: Take that was refused before: %+v, %v, want it admitted", limit, d, err)
+		}
+	}
+}
+
+// Several limits, and an attempt that a log counts though it refuses it.
+func TestAnIdentityCoversAllThatADecisionCounts(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	both, err := weir.NewRule("both", everyLimit(10)[2:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if d, err := engine.Take(t.Context(), both.For("a", 2).Identify("x"), both.For("b", 3).Identify("x")); err != nil || !d.Allowed || d.Remaining != 7 {
+			t.Errorf("Take of two keys: %+v, %v, want 7 left of b", d, err)
+		}
+	}
+	if d, err := engine.Peek(t.Context(), both.For("a", 0)); err != nil || d.Remaining != 8 {
+		t.Errorf("Peek: %+v, %v, want 8 left of a", d, err)
+	}
+	attempts := mustRule(t, "attempts=sliding log 2/10m count denied")
+	for i := range 6 {
+		name := fmt.Sprint("attempt ", min(i, 3)) // the last three are one
+		if _, err := engine.Take(t.Context(), attempts.For("k", 1).Identify(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, err := engine.Take(t.Context(), attempts.For("k", 1).Identify("attempt 3"))
+	two, err2 := engine.Take(t.Context(), attempts.For("k", 1).Identify("attempt 3"))
+	if err != nil || err2 != nil || one != two {
+		t.Errorf("a refused attempt, twice: %+v and %+v (%v, %v), want one answer", one, two, err, err2)
+	}
+}
+
+// The reply to a take is lost. Asking again tells whether it was admitted.
+func TestFaultATakeWhoseReplyWasLostCanBeAskedAgain(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := startProxy(t, server.Addr)
+	engine, rule := openFor(t, "redis://"+proxy.addr, Options{}), mustRule(t, "r=fixed window 100/300d")
+	lost := 0
+	for i := range 50 {
+		q := rule.For("k", 1).Identify(fmt.Sprint("decision ", i))
+		proxy.cut.Store(i%2 == 0)
+		for {
+			d, err := engine.Take(t.Context(), q)
+			if err == nil {
+				if !d.Allowed || d.Remaining != int64(99-i) {
+					t.Fatalf("decision %d: %+v, want it admitted and %d left", i, d, 99-i)
+				}
+				break
+			}
+			lost++
+		}
+	}
+	if lost < 10 {
+		t.Errorf("%d replies were lost, want at least 10", lost)
+	}
+}
+
+// Many callers with one identity are one decision.
+func TestConcurrentCallersWithOneIdentityAreOneDecision(t *testing.T) {
+	server := redistest.Start(t)
+	rule := mustRule(t, "r=token bucket 5/300d")
+	engines := []*Engine{openFor(t, "redis://"+server.Addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})}
+	var callers sync.WaitGroup
+	var admitted atomic.Int64
+	for i := range 200 {
+		callers.Go(func() {
+			if d, err := engines[i%2].Take(t.Context(), rule.For("k", 1).Identify(fmt.Sprint(i%10))); err == nil && d.Allowed {
+				admitted.Add(1)
+			}
+		})
+	}
+	callers.Wait()
+	if d, err := engines[0].Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != 0 || admitted.Load() != 5*20 {
+		t.Errorf("200 callers with 10 identities: %d were admitted and %d units are left (%v), want 20 callers of each of 5", admitted.Load(), d.Remaining, err)
+	}
+}
+
+func TestAnIdentityLivesAMinuteAndTakesLittleRoom(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	rule := mustRule(t, "r=token bucket 5/300d")
+	if _, err := engine.Take(t.Context(), rule.For("k", 1).Identify("0123456789abcdef0123456789abcdef")); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := engine.client.Do(t.Context(), engine.client.B().Keys().Pattern("*abcdef").Build()).AsStrSlice()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("the keys of identities are %q (%v), want one", keys, err)
+	}
+	ms, err := engine.client.Do(t.Context(), engine.client.B().Pttl().Key(keys[0]).Build()).AsInt64()
+	if err != nil || ms > 60_000 || ms < 50_000 {
+		t.Errorf("it lives for %d ms (%v), want a minute", ms, err)
+	}
+	size, err := engine.client.Do(t.Context(), engine.client.B().MemoryUsage().Key(keys[0]).Build()).AsInt64()
+	t.Logf("%d bytes, of which the key is %d", size, len(keys[0]))
+	if err != nil || size > 300 {
+		t.Errorf("an identity takes %d bytes (%v), want at most 300", size, err)
+	}
+}
+
+func TestIdentitiesThatMakeNoSenseAreRefused(t *testing.T) {
+	redis := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	rule := mustRule(t, "r=token bucket 5/h")
+	for what, requests := range map[string][]weir.Request{
+		"two identities": {rule.For("a", 1).Identify("x"), rule.For("b", 1).Identify("y")},
+		"a long one":     {rule.For("a", 1).Identify(strings.Repeat("x", weir.MaxIdentity+1))},
+	} {
+		_, err := redis.Take(t.Context(), requests...)
+		if refused, ok := errors.AsType[*weir.RequestError](err); !ok || refused.Field != "identity" {
+			t.Errorf("%s: got %v, want a RequestError about the identity", what, err)
+		}
+	}
+}
