@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -154,7 +155,7 @@ func (b *batch) group(d *decision, i int) {
 		return
 	}
 	if shared > 1 {
-		b.args = append(b.args, byte(shared))
+		b.layout(d, i, shared)
 	}
 	if p.limit.kind.fixed() {
 		b.head(d, i, shared)
@@ -170,6 +171,31 @@ func (b *batch) group(d *decision, i int) {
 			b.args = p.append(b.args, d.op)
 			shared--
 		}
+	}
+}
+
+// layout appends the number of states in a value, of which the first is that of part i, and the length and the formats
+// of the value.
+func (b *batch) layout(d *decision, i, n int) {
+	length, names, numbers := 8, 2, ""
+	for left := n; left > 0; i++ {
+		l := d.parts[i].limit
+		switch {
+		case !l.kind.fixed():
+			continue
+		case l.kind == kindBucket:
+			length, numbers = length+32, numbers+"dI4I4dd"
+		default:
+			length, numbers = length+24, numbers+"ddd"
+		}
+		names += len(l.identity)
+		left--
+	}
+	b.args = append(b.args, byte(n))
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(length+names))
+	for _, format := range []string{"<c" + strconv.Itoa(names) + "d" + numbers, "<c0d" + numbers} {
+		b.args = append(b.args, byte(len(format)))
+		b.args = append(b.args, format...)
 	}
 }
 

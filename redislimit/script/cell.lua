@@ -1,70 +1,101 @@
 -- cell decides the limits with states of fixed size of one rule and key, if there are several.
--- Parameters: a u8, how many; the head of their value; and for each its kind u8 and its parameters, with an empty head.
+-- Parameters: a u8, how many; the length of their value, u16; its format to read and to write, and its head, each a u8
+--             and that many bytes; and for each limit its kind u8 and its parameters, with an empty head.
 -- Two limits of one kind need their parameters at the same time, so each has its functions.
-local head, format, written, length, fresh
-local limits, widths, pool = {}, {}, {}
+local count, length, format, written, head
+local limits, widths, pool, out = {}, {}, {}, {}
 local function read(pos)
-  local count
-  count, head, pos = unpack_('<BBc0', args, pos)
-  local used, body, o = {}, 'd', 3
-  fresh, length = { head, 0 }, #head + 8
+  count, length, format, written, head, pos = unpack_('<BHBc0Bc0Bc0', args, pos)
   for j = 1, count do
     local kind = string.byte(args, pos)
-    local made = pool[kind] or { kinds[kind] }
-    local i = (used[kind] or 0) + 1
-    pool[kind], used[kind], made[i] = made, i, made[i] or { makers[kind]() }
-    pos = made[i][1](pos + 1)
-    limits[j], widths[j] = made[i][4], made[i][5]
-    if widths[j] == 5 then
-      fresh[o], fresh[o + 1], fresh[o + 2], fresh[o + 3], fresh[o + 4] = -inf, 0, 1, 1, -inf
-      body, length = body .. 'dI4I4dd', length + 32
-    else
-      fresh[o], fresh[o + 1], fresh[o + 2] = -inf, 0, 0
-      body, length = body .. 'ddd', length + 24
-    end
-    o = o + widths[j]
+    local place = kind + 16 * j
+    local made = pool[place] or j == 1 and kinds[kind] or { makers[kind]() }
+    pool[place] = made
+    pos = made[1](pos + 1)
+    limits[j], widths[j] = made[4], made[5]
   end
   for j = count + 1, #limits do limits[j] = nil end
-  format, written = '<c' .. #head .. body, '<c0' .. body
   return pos
 end
 
-return read, function(s, op)
-  local old, out, same = fresh, {}, head
-  if s then
-    if #s == length then
-      old = { unpack_(format, s) }
-      same = old[1]
+-- two decides two limits of which the first has five numbers, or three.
+local function two(op, s, same, till, ...)
+  local first, second = limits[1], limits[2]
+  local fits, need, also, stop, new
+  if widths[1] == 5 then
+    local a, b, c, d, e, f, g, h, i, j = ...
+    fits, need, a, b, c, d, e = first(op, a, b, c, d, e)
+    also, stop, f, g, h, i, j = second(op, f, g, h, i, j)
+    if need and stop and same == head and (fits and also or op ~= TAKE) then
+      till, need = lasts(till, max(need, stop))
+      return fits and also, s or NONE, pack(written, head, till, a, b, c, d, e, f, g, h, i, j), need
     end
-    if #s ~= length or same ~= head then
-      share = share or rarely(SEVERAL)
-      return share(s, op, head, limits)
+  else
+    local a, b, c, f, g, h, i, j = ...
+    fits, need, a, b, c = first(op, a, b, c)
+    also, stop, f, g, h, i, j = second(op, f, g, h, i, j)
+    if need and stop and same == head and (fits and also or op ~= TAKE) then
+      till, need = lasts(till, max(need, stop))
+      return fits and also, s or NONE, pack(written, head, till, a, b, c, f, g, h, i, j), need
     end
   end
-  local till, fits, need, some, converted, o = old[2], true, 0, false, false, 3
-  for j = 1, #limits do
-    local width = widths[j]
-    local own, stop, a, b, c, d, e = limits[j](op, old[o], old[o + 1], old[o + 2], old[o + 3], old[o + 4])
-    if stop then
-      out[o], out[o + 1], out[o + 2] = a, b, c
-      if width == 5 then out[o + 3], out[o + 4] = d, e end
-      some, converted = true, converted or not own
-      if stop > need then need = stop end
+  if same ~= head or need and (not fits or op ~= TAKE) or stop and (not also or op ~= TAKE) then
+    share = share or rarely(SEVERAL)
+    return share(s, op, head, limits)
+  end
+  return fits and also, s or NONE
+end
+
+-- any decides any number of limits.
+local function any(op, s, old)
+  local till, fits, need, wrote, o = old[2], true, 0, 0, 3
+  for j = 1, count do
+    local own, stop
+    if widths[j] == 5 then
+      own, stop, out[o], out[o + 1], out[o + 2], out[o + 3], out[o + 4] = limits[j](op, old[o], old[o + 1], old[o + 2], old[o + 3], old[o + 4])
+      o = o + 5
     else
-      for i = o, o + width - 1 do out[i] = old[i] end
-      if till > need then need = till end
+      own, stop, out[o], out[o + 1], out[o + 2] = limits[j](op, old[o], old[o + 1], old[o + 2])
+      o = o + 3
     end
     fits = fits and own
-    o = o + width
-  end
-  if some and op == TAKE and not fits then
-    if converted then
-      share = share or rarely(SEVERAL)
-      return share(s, op, head, limits)
+    if stop then
+      wrote, need = wrote + 1, max(need, stop)
+      if not own and op == TAKE then wrote = inf end
     end
-    some = false
   end
-  if not some then return fits, s or NONE end
-  out[1], out[2], need = head, lasts(till, need)
-  return fits, s or NONE, pack(written, unpack(out)), need
+  if wrote == count and (fits or op ~= TAKE) then
+    out[1] = head
+    out[2], need = lasts(till, need)
+    return fits, s or NONE, pack(written, unpack(out, 1, o - 1)), need
+  end
+  if wrote == inf or wrote > 0 and op ~= TAKE then -- not all of them change
+    share = share or rarely(SEVERAL)
+    return share(s, op, head, limits)
+  end
+  return fits, s or NONE
+end
+
+local function fresh()
+  local old = { head, 0 }
+  for j = 1, count do
+    local o = #old
+    old[o + 1], old[o + 2], old[o + 3] = -inf, 0, widths[j] == 5 and 1 or 0
+    if widths[j] == 5 then old[o + 4], old[o + 5] = 1, -inf end
+  end
+  return old
+end
+
+return read, function(s, op)
+  if not s then
+    if count == 2 then return two(op, s, unpack(fresh())) end
+    return any(op, s, fresh())
+  end
+  if #s == length then
+    if count == 2 then return two(op, s, unpack_(format, s)) end
+    local old = { unpack_(format, s) }
+    if old[1] == head then return any(op, s, old) end
+  end
+  share = share or rarely(SEVERAL)
+  return share(s, op, head, limits)
 end

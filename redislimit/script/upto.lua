@@ -21,8 +21,8 @@ local function group(p, k)
   local own = kind
   p = p + 3
   if kind == CELL then
-    count, p = string.byte(args, p), p + 1
-    p = p + 1 + string.byte(args, p)
+    count, p = string.byte(args, p), p + 3
+    for _ = 1, 3 do p = p + 1 + string.byte(args, p) end
   end
   out[1] = sub(args, from, p - 1)
   for _ = 1, count do
