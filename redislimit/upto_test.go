@@ -41,8 +41,8 @@ func TestTakeUpToIsOneCallAndOneDecision(t *testing.T) {
 			t.Errorf("take %d: it was %+v and is %+v, want one call and one decision", i, before, after)
 		}
 	}
-	if d, err := engine.Peek(t.Context(), wide.For("a", 0)); d.Remaining != 1e9-23000 || err != nil {
-		t.Errorf("of the wide one: %+v and %v, want 23 times 1000 taken", d, err)
+	if d, err := engine.Peek(t.Context(), wide.For("a", 0)); d.Remaining < 1e9-23000 || d.Remaining > 1e9-22000 || err != nil {
+		t.Errorf("of the wide one: %+v and %v, want 23 times 1000 taken, and a few units back since", d, err)
 	}
 }
 
