@@ -157,7 +157,7 @@ func (c *connections) dismiss(conn *connection) {
 	if c.leaving.Len() > leavingConnections {
 		first := c.leaving.Front().Value.(*connection)
 		c.forget(first)
-		_ = first.Conn.Close()
+		go func() { _ = first.Conn.Close() }() // it waits for the reader, and others wait for the lock
 	}
 }
 
