@@ -38,6 +38,7 @@ var packageRules = map[string]packageRule{
 			"internal/line":      "callers of Limiter and Keyed wait in it",
 			"internal/memory":    "Memory is its face",
 			"internal/rule":      "a rule holds its compiled form, and requests are checked and merged in one place",
+			"internal/scan":      "limits are read word by word",
 			"internal/table":     "Keyed keeps its states in it",
 			"internal/word":      "Limiter and Keyed decide on words without a lock",
 		},
@@ -49,6 +50,7 @@ var packageRules = map[string]packageRule{
 	"internal/algorithm": {},
 	"internal/clock":     {},
 	"internal/duration":  {},
+	"internal/scan":      {},
 	"internal/rule": {
 		imports: reasons{
 			"internal/algorithm": "the parts of a rule are its limits",

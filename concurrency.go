@@ -67,7 +67,7 @@ func (s *scanner) concurrency() (_ Limit, err error) {
 	if l.Slots, err = s.count(); err != nil {
 		return nil, err
 	}
-	if s.accept("lease") {
+	if s.Accept("lease") {
 		l.Lease, err = s.duration()
 	}
 	return l, err

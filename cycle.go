@@ -70,7 +70,7 @@ func (l Cycle) window() string {
 
 func (s *scanner) cycle(r Rate) (_ Limit, err error) {
 	l := Cycle{Rate: r}
-	if s.accept("origin") {
+	if s.Accept("origin") {
 		l.Origin, err = s.duration()
 	}
 	return l, err

@@ -61,7 +61,7 @@ func (s *scanner) bursty(r Rate) (_ Limit, err error) {
 }
 
 func (s *scanner) over() (time.Duration, error) {
-	if !s.accept("over") {
+	if !s.Accept("over") {
 		return 0, s.unexpected(`"over"`)
 	}
 	return s.duration()
@@ -132,7 +132,7 @@ func (s *scanner) warmUp(r Rate) (_ Limit, err error) {
 	if l.Over, err = s.over(); err != nil {
 		return nil, err
 	}
-	if s.accept("cold") {
+	if s.Accept("cold") {
 		l.Cold, err = s.factor()
 	}
 	return l, err
@@ -141,11 +141,11 @@ func (s *scanner) warmUp(r Rate) (_ Limit, err error) {
 // factor reads digits with an optional point. Signs, exponents and special values are not accepted, so a number has
 // one spelling.
 func (s *scanner) factor() (float64, error) {
-	word := s.peek()
+	word := s.Peek()
 	f, err := strconv.ParseFloat(word, 64)
 	if err != nil || f == 0 || strings.Trim(word, "0123456789.") != "" {
 		return 0, s.unexpected("a number such as 3 or 2.5")
 	}
-	s.next()
+	s.Next()
 	return f, nil
 }

@@ -62,12 +62,12 @@ func (LeakyBucket) window() string { return "" }
 
 func (s *scanner) leakyBucket(r Rate) (_ Limit, err error) {
 	l := LeakyBucket{Rate: r}
-	if s.accept("queue") {
+	if s.Accept("queue") {
 		if l.Queue, err = s.count(); err != nil {
 			return nil, err
 		}
 	}
-	if s.accept("nodelay") {
+	if s.Accept("nodelay") {
 		l.NoDelay, err = s.count()
 	}
 	return l, err

@@ -94,17 +94,17 @@ func (NginxLimitReq) window() string { return "" }
 
 func (s *scanner) nginxLimitReq(r Rate) (_ Limit, err error) {
 	l := NginxLimitReq{Rate: r}
-	if s.accept("burst") {
+	if s.Accept("burst") {
 		if l.Burst, err = s.count(); err != nil {
 			return nil, err
 		}
 	}
-	if s.accept("delay") {
+	if s.Accept("delay") {
 		if l.Delay, err = s.count(); err != nil {
 			return nil, err
 		}
 	}
-	l.NoDelay = s.accept("nodelay")
+	l.NoDelay = s.Accept("nodelay")
 	return l, nil
 }
 
@@ -156,7 +156,7 @@ func (l *NginxLimiter) TakeAt(t time.Time) NginxDecision {
 // the key, the zone and parameters that do not change a decision. The error is a *SyntaxError that points at the
 // word, or a *LimitError for a value out of bounds.
 func ParseNginx(directives string) (NginxLimitReq, error) {
-	n := nginxReader{scanner: scanner{text: directives}}
+	n := nginxReader{scanner: *scannerOf(directives)}
 	for n.err == nil && n.skipComments() != "" {
 		n.directive()
 	}
@@ -184,24 +184,24 @@ type nginxReader struct {
 // skipComments returns the next word outside comments.
 func (n *nginxReader) skipComments() string {
 	for {
-		word := n.peek()
+		word := n.Peek()
 		if !strings.HasPrefix(word, "#") {
 			return word
 		}
-		line, _, _ := strings.Cut(n.text[n.at:], "\n")
-		n.at += len(line)
+		line, _, _ := strings.Cut(n.Text[n.At:], "\n")
+		n.At += len(line)
 	}
 }
 
 // directive reads a name and its parameters up to the semicolon.
 func (n *nginxReader) directive() {
-	name := n.peek()
+	name := n.Peek()
 	again := name == "limit_req_zone" && n.zone || name == "limit_req" && n.use
 	if again || name != "limit_req_zone" && name != "limit_req" {
 		n.err = n.unexpected("limit_req_zone once, or limit_req once")
 		return
 	}
-	n.next()
+	n.Next()
 	n.zone, n.use = n.zone || name == "limit_req_zone", n.use || name == "limit_req"
 	rated, ended := false, false
 	for !ended && n.err == nil {
@@ -214,12 +214,12 @@ func (n *nginxReader) directive() {
 		ended = found
 		rated = rated || strings.HasPrefix(parameter, "rate=")
 		n.parameter(name, parameter)
-		if n.at += len(parameter); found {
-			n.at++
+		if n.At += len(parameter); found {
+			n.At++
 		}
 	}
 	if n.err == nil && name == "limit_req_zone" && !rated {
-		n.at--
+		n.At--
 		n.err = n.unexpected("rate=, such as rate=5r/s")
 	}
 }

@@ -66,7 +66,7 @@ func (r *Rate) UnmarshalText(text []byte) (err error) {
 // ParseRate reads count/period, where the period is a unit (ns us ms s m h d w), a number of units (10s, 30d) or a Go
 // duration (1h30m). The error is a *SyntaxError. The constructor of a limit checks the bounds.
 func ParseRate(text string) (Rate, error) {
-	s := scanner{text: text}
+	s := scannerOf(text)
 	rate, err := s.rate()
 	if err == nil {
 		err = s.end()
@@ -90,7 +90,7 @@ func rated(read func(*scanner, Rate) (Limit, error)) func(*scanner) (Limit, erro
 
 func (s *scanner) rate() (Rate, error) {
 	const want = "a rate such as 10/s, 5/10s or 1/1h30m"
-	count, period, ok := strings.Cut(s.peek(), "/")
+	count, period, ok := strings.Cut(s.Peek(), "/")
 	if !ok {
 		return Rate{}, s.unexpected(want)
 	}
@@ -102,7 +102,7 @@ func (s *scanner) rate() (Rate, error) {
 	if !ok {
 		return Rate{}, s.unexpected(want)
 	}
-	s.next()
+	s.Next()
 	return Rate{Count: n, Period: d}, nil
 }
 

@@ -21,7 +21,7 @@ type SlidingLog struct {
 	CountDenied bool
 }
 
-var _ Limit = SlidingLog{}
+var _, _ Limit = SlidingLog{}, RateGate{}
 
 // Validate reports every field that is out of bounds.
 func (l SlidingLog) Validate() error {
@@ -64,13 +64,13 @@ func (l SlidingLog) window() string { return duration.PeriodText(l.Rate.Period) 
 
 func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
 	l := SlidingLog{Rate: r}
-	if s.accept("gap") {
+	if s.Accept("gap") {
 		if l.Gap, err = s.duration(); err != nil {
 			return nil, err
 		}
 	}
-	if s.accept("count") {
-		if !s.accept("denied") {
+	if s.Accept("count") {
+		if !s.Accept("denied") {
 			return nil, s.unexpected(strconv.Quote("denied"))
 		}
 		l.CountDenied = true
@@ -87,8 +87,6 @@ func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
 type RateGate struct {
 	Rate Rate
 }
-
-var _ Limit = RateGate{}
 
 // Validate reports every field that is out of bounds.
 func (l RateGate) Validate() error { return joinErrors(l.Rate.check(l.String())) }

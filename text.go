@@ -23,8 +23,8 @@ import (
 // A bare rate is a token bucket: 60/m is token bucket 60/m, which admits a burst of 60. The error is a *SyntaxError
 // that points at the word, or a *LimitError where a value is out of bounds.
 func ParseLimit(text string) (Limit, error) {
-	s := scanner{text: text}
-	limits, err := parseLimits(&s)
+	s := scannerOf(text)
+	limits, err := parseLimits(s)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func ParseLimit(text string) (Limit, error) {
 }
 
 // ParseLimits reads one limit, or several joined by "and".
-func ParseLimits(text string) ([]Limit, error) { return parseLimits(&scanner{text: text}) }
+func ParseLimits(text string) ([]Limit, error) { return parseLimits(scannerOf(text)) }
 
 func parseLimits(s *scanner) ([]Limit, error) {
 	limits, err := s.limits()
@@ -56,7 +56,8 @@ func ParseRule(text string) (*Rule, error) {
 	if !ok {
 		return nil, &SyntaxError{Text: text, Want: "'=' and a limit"}
 	}
-	s := scanner{text: text, at: len(name) + 1, ofRule: true}
+	s := scannerOf(text)
+	s.At, s.ofRule = len(name)+1, true
 	limits, err := s.limits()
 	if err != nil {
 		return nil, err
@@ -74,21 +75,21 @@ func (s *scanner) limits() (limits []Limit, err error) {
 			return nil, err
 		}
 		limits = append(limits, l)
-		if s.peek() == "" {
+		if s.Peek() == "" {
 			return limits, nil
 		}
 		if s.firstAnd == 0 {
-			s.firstAnd = s.at
+			s.firstAnd = s.At
 		}
-		if !s.accept("and") {
-			return nil, s.unexpected(s.wants("the end"))
+		if !s.Accept("and") {
+			return nil, s.unexpected(s.Wants("the end"))
 		}
 	}
 }
 
 func (s *scanner) limit() (Limit, error) {
-	s.options = s.options[:0]
-	first := s.peek()
+	s.Forget()
+	first := s.Peek()
 	if strings.Contains(first, "/") { // a bare rate
 		return tokenBucketKind.read(s)
 	}
@@ -99,10 +100,10 @@ func (s *scanner) limit() (Limit, error) {
 			continue
 		}
 		if len(seconds) == 0 {
-			s.next()
+			s.Next()
 		}
-		if second == "" || second == s.peek() {
-			s.at += len(second)
+		if second == "" || second == s.Peek() {
+			s.At += len(second)
 			return k.read(s)
 		}
 		seconds = append(seconds, strconv.Quote(second))

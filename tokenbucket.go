@@ -61,11 +61,11 @@ func (TokenBucket) window() string { return "" }
 
 func (s *scanner) tokenBucket(r Rate) (_ Limit, err error) {
 	l := TokenBucket{Rate: r}
-	if s.accept("burst") {
-		at := s.at
+	if s.Accept("burst") {
+		at := s.At
 		l.Burst, err = s.count()
 		if err == nil && l.Burst == 0 {
-			s.at = at
+			s.At = at
 			err = s.unexpected("a burst of at least 1")
 		}
 	}
