@@ -100,6 +100,9 @@ func (c Chart) bound(p *plot.Plot) {
 		}
 	}
 	p.X.Min, p.X.Max = x.axis()
+	if c.LogX && c.falls() {
+		p.X.Max *= 2 // room for the legend
+	}
 	p.Y.Min, p.Y.Max = y.axis()
 }
 

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Every example in the help of simulate, replay and check works, on logs of the names that it uses.
+func TestExamplesOfTheHelpWork(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const line = `10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5` + "\n"
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write([]byte(line))
+	_ = w.Close()
+	for name, text := range map[string]string{
+		"access.log": line + line, "access.log.1.gz": packed.String(),
+		"requests.jsonl": `{"ts":1431857158,"request":{"headers":{"X-Api-Key":["secret"]}}}` + "\n",
+		"record.jsonl":   `{"time":"2026-11-22T02:30:00Z","rule":"default","key":"alice","cost":3,"allowed":true}` + "\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, _ := rootCommand()
+	tried := 0
+	for _, command := range root.Commands() {
+		if name := command.Name(); name != "simulate" && name != "replay" && name != "check" {
+			continue
+		}
+		for example := range strings.Lines(command.Example) {
+			if strings.Contains(example, " | ") { // needs a shell
+				continue
+			}
+			var args []string
+			for _, w := range word.FindAllStringSubmatch(strings.TrimPrefix(strings.TrimSpace(example), "weir "), -1) {
+				args = append(args, w[1]+w[2])
+			}
+			var out, errs strings.Builder
+			if code := run(args, strings.NewReader(""), &out, &errs); code != 0 || out.Len() == 0 {
+				t.Errorf("%s: exit %d: %s", strings.TrimSpace(example), code, errs.String())
+			}
+			tried++
+		}
+	}
+	if tried < 18 {
+		t.Errorf("%d examples were tried, want 18 at least", tried)
+	}
+}
