@@ -128,6 +128,10 @@ func (t *keyTable) limit(c *compiledLimit) *word.Limit {
 	if u := c.use.Load(); u != nil && u.table == t {
 		return u.limit
 	}
+	return t.newLimit(c)
+}
+
+func (t *keyTable) newLimit(c *compiledLimit) *word.Limit {
 	if !t.holds(c) {
 		return nil
 	}

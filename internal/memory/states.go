@@ -48,6 +48,7 @@ type Home struct {
 
 // use is what a part of a rule uses in an engine.
 type use struct {
+	engine *Engine
 	states *limitStates
 	limit  *word.Limit // nil if the states have no words
 }
@@ -66,11 +67,11 @@ func homeOf(r *rule.Compiled) *Home { return r.Home.(*Home) }
 
 // useOf returns the states of a part, from the home or by name.
 func (e *Engine) useOf(p *rule.Part, home *atomic.Pointer[use], now int64) *use {
-	if u := home.Load(); u != nil && u.states.engine == e {
+	if u := home.Load(); u != nil && u.engine == e {
 		return u
 	}
 	states := e.statesNamed(p.State, p, now)
-	u := &use{states, states.limit(p.Words)}
+	u := &use{e, states, states.limit(p.Words)}
 	home.Store(u)
 	return u
 }
