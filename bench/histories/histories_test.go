@@ -34,8 +34,13 @@ type engine struct {
 	fail   func(error)
 }
 
-func newEngine(t *testing.T, limit weir.Limit) asker {
-	rule, err := weir.NewRule("history", limit)
+func newEngine(t *testing.T, limit weir.Limit) asker { return engineOf(t, limit) }
+
+// newRow returns an engine that decides on three equal limits at once. Its answers are those of one.
+func newRow(t *testing.T, limit weir.Limit) asker { return engineOf(t, limit, limit, limit) }
+
+func engineOf(t *testing.T, limits ...weir.Limit) asker {
+	rule, err := weir.NewRule("history", limits...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +149,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	askers := []struct {
 		name string
 		make func(*testing.T, weir.Limit) asker
-	}{{"Memory", newEngine}, {"Limiter", newLimiters}, {"Keyed", newKeyed}}
+	}{{"Memory", newEngine}, {"three limits", newRow}, {"Limiter", newLimiters}, {"Keyed", newKeyed}}
 	for _, a := range askers {
 		for _, l := range limits {
 			t.Run(fmt.Sprintf("%s/%v", a.name, l.limit), func(t *testing.T) {
@@ -162,7 +167,7 @@ func TestHistoriesOfTwoKeysAtOnceAreLinearizable(t *testing.T) {
 	for _, l := range limits {
 		t.Run(fmt.Sprint(l.limit), func(t *testing.T) {
 			s := script{keys: keys, workers: 3, phases: 4, calls: 8, together: true}
-			checkHistories(t, model(l.rules, keys), s, func(t *testing.T) asker { return newEngine(t, l.limit) })
+			checkHistories(t, model(l.rules, keys), s, func(t *testing.T) asker { return newRow(t, l.limit) })
 		})
 	}
 }

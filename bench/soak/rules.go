@@ -79,7 +79,9 @@ func steadyLimits(random *rand.Rand) [][]weir.Limit {
 		{weir.RateGate{Rate: rate()}},
 		{weir.Cycle{Rate: rate(), Origin: origin}},
 		{weir.Concurrency{Slots: count(), Lease: rate().Period}},
+		{weir.TokenBucket{Rate: weir.PerSecond(333), Burst: count()}},
 		{weir.TokenBucket{Rate: rate(), Burst: count()}, weir.FixedWindow{Rate: rate()}},
+		{weir.TokenBucket{Rate: weir.PerSecond(10), Burst: count()}, weir.FixedWindow{Rate: rate()}, weir.SlidingWindow{Rate: rate()}},
 		{weir.TokenBucket{Rate: rate()}, weir.SlidingWindow{Rate: rate()}, weir.SlidingLog{Rate: rate()}},
 		{weir.Cycle{Rate: rate(), Origin: origin}, weir.RateGate{Rate: rate()}, weir.Concurrency{Slots: count(), Lease: rate().Period}},
 	}

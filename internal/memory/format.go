@@ -13,7 +13,8 @@ import (
 //	          engine int64, wall int64: the two clocks when the save began
 //	records   a byte that says which, and
 //	  'N'     length uint16, name of a limit's states (rule, identity and ordinal,
-//	          with NUL between), base int64. Names are numbered from 0 in order.
+//	          with NUL between), base int64, and a byte: 1 if the states have a table
+//	          of their own, otherwise 0. Names are numbered from 0 in order.
 //	  'R'     name uint32, and three int64: ticks of a unit, ticks of a ns, units
 //	          without delay: a rate that wrote states in words. The rates of a name
 //	          are numbered from 0 in order. The first follows the name of a bucket.

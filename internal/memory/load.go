@@ -54,6 +54,7 @@ type loadedName struct {
 
 	// Used if states fit in words:
 	base  int64    // of the words in the snapshot
+	apart bool     // they have a table of their own
 	rates []uint64 // the numbers of the saved rates
 }
 
@@ -115,7 +116,7 @@ func (l *load) record() {
 }
 
 func (l *load) name() {
-	n := &loadedName{name: l.in.text(), base: l.in.int64()}
+	n := &loadedName{name: l.in.text(), base: l.in.int64(), apart: l.in.byte() == 1}
 	identity, ok := rule.IdentityOf(withoutSuffix(n.name))
 	if !ok || l.known[n.name] {
 		l.in.damaged("a state of the name %q", n.name)
@@ -134,7 +135,7 @@ func (l *load) name() {
 }
 
 func (l *load) makeStates(n *loadedName, words algorithm.Worder) {
-	n.states = l.engine.newStates(n.name, words, l.startOf(n.base))
+	n.states = l.engine.newStates(n.name, words, n.apart, l.startOf(n.base))
 	l.engine.states.Store(n.name, n.states)
 	if n.states.hasWords() {
 		l.rowsOf(n)
@@ -198,7 +199,7 @@ func (l *load) layout() {
 		columns[i] = loadedColumn{n, int(l.in.byte())}
 		width += columns[i].width
 		if l.in.err != nil || n.states == nil || !n.states.hasWords() || n.states.column.Table() != columns[0].states.column.Table() ||
-			columns[i].width < 1 || columns[i].width > 2 || columns[i].width == 2 && len(n.rates) == 0 {
+			columns[i].width < 1 || columns[i].width > 2 || columns[i].width == 2 && (len(n.rates) == 0 || !n.states.column.Widen()) {
 			l.in.damaged("a layout of %d columns", len(columns))
 			return
 		}

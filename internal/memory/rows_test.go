@@ -1,14 +1,18 @@
 package memory
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/rule"
 )
 
@@ -129,6 +133,9 @@ func compareRows(t *testing.T, seed uint64, ops int) {
 				now -= random.Int64N(int64(300 * time.Millisecond))
 			}
 		}
+		if !backwards && random.IntN(150) == 0 {
+			e = reloaded(t, e, &now)
+		}
 		r, key := rules[random.IntN(len(rules))], fmt.Sprint(random.IntN(keys))
 		if random.IntN(3) == 0 {
 			key = "hot"
@@ -137,6 +144,32 @@ func compareRows(t *testing.T, seed uint64, ops int) {
 			t.Fatalf("seed %d op %d: %s for key %s at %d:\ngot  %+v\nwant %+v", seed, op, r.Text, key, now, got, want)
 		}
 	}
+}
+
+// reloaded returns an engine with what the other saved.
+func reloaded(t *testing.T, e *Engine, now *int64) *Engine {
+	t.Helper()
+	var file bytes.Buffer
+	if err := e.Save(&file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(&file, Options{Clock: clock.New(func() int64 { return *now })}, func(identity string, capacity int64) (algorithm.Algorithm, error) {
+		kind, window, _ := strings.Cut(identity, "/")
+		period, _ := strconv.ParseInt(window, 10, 64)
+		switch kind {
+		case "fixed":
+			return algorithm.NewFixedWindow(capacity, period), nil
+		case "sliding":
+			return algorithm.NewSlidingWindow(capacity, period), nil
+		case "log":
+			return algorithm.NewSlidingLog(capacity, period, 0, false), nil
+		}
+		return algorithm.NewTokenBucket(1, int64(time.Second), capacity), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
 }
 
 func TestRulesOfSeveralLimitsDecideLikeTheirStates(t *testing.T) {

@@ -210,6 +210,11 @@ func (s *save) name(of *limitStates) *savedName {
 			base = of.column.Base
 		}
 		s.out.uint64(uint64(base))
+		if of.isApart() {
+			s.out.byte(1)
+		} else {
+			s.out.byte(0)
+		}
 		if of.hasWords() {
 			s.rates(of.column)
 		}

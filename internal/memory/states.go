@@ -103,22 +103,31 @@ func (e *Engine) statesNamed(name string, p *rule.Part, now int64) *limitStates 
 	if found, ok := e.states.Load(name); ok {
 		return found.(*limitStates)
 	}
-	s := e.newStates(name, p.Words, now)
+	s := e.newStates(name, p.Words, false, now)
 	e.states.Store(name, s)
 	return s
 }
 
-// newStates makes the states of a name; words is nil if no state fits in words.
-func (e *Engine) newStates(name string, words algorithm.Worder, now int64) *limitStates {
+// newStates makes the states of a name; words is nil if no state fits in words. apart keeps them out of the table of the
+// rules with their name.
+func (e *Engine) newStates(name string, words algorithm.Worder, apart bool, now int64) *limitStates {
 	ruleName, _, _ := strings.Cut(name, "\x00")
 	s := &limitStates{engine: e, name: name, counts: e.countsOf(ruleName), maxKeys: e.maxKeysOf(name)}
 	if words != nil {
-		s.column = e.tableNamed(ruleName+suffixOf(name), s.maxKeys).AddColumn(words, now)
+		if !apart {
+			s.column = e.tableNamed(ruleName+suffixOf(name), s.maxKeys).AddColumn(words, now)
+		}
 		if s.column == nil { // the rules of this name have more limits than an entry has words
 			s.column = e.tableNamed(name, s.maxKeys).AddColumn(words, now)
 		}
 	}
 	return s
+}
+
+// isApart reports whether the states have a table of their own.
+func (s *limitStates) isApart() bool {
+	own, ok := s.engine.tables.Load(s.name)
+	return ok && s.column != nil && own.(*word.Table) == s.column.Table()
 }
 
 // tableNamed returns the table of a name, and makes it if needed.

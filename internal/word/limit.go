@@ -31,7 +31,7 @@ func (c *Column) Limit(words algorithm.Worder) *Limit {
 	l.number, l.fine = uint64(number), algorithm.RateOf(words).NeedsPair()
 	if number != 0 || l.fine {
 		l.oneWord = false
-		l.numbered = l.numbered && c.widen()
+		l.numbered = l.numbered && c.Widen()
 	}
 	return l
 }

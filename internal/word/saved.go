@@ -80,7 +80,7 @@ func (c *Column) AddRate(rate algorithm.Rate) (number uint64, ok bool) {
 		return 0, false
 	}
 	n, ok := c.rates.number(writer.(algorithm.Pairer))
-	return uint64(n), ok && (n == 0 && !rate.NeedsPair() || c.widen())
+	return uint64(n), ok
 }
 
 // Saved returns the words of a saved row under a column with its present base. number translates the numbers of

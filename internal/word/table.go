@@ -82,8 +82,8 @@ func (t *Table) setWidth(c *Column, width uint8) bool {
 	return true
 }
 
-// widen makes a layout in which a bucket's column has two words, and reports whether an entry has room for them.
-func (c *Column) widen() bool {
+// Widen makes a layout in which a bucket's column has two words, and reports whether an entry has room for them.
+func (c *Column) Widen() bool {
 	t := c.in
 	t.mu.Lock()
 	defer t.mu.Unlock()
