@@ -34,7 +34,7 @@ type Keyed[K comparable] struct {
 
 	maxKeys int
 	jitter  time.Duration
-	shards  [shardCount]keyedShard[K]
+	shards  [table.Shards]keyedShard[K]
 }
 
 // NewKeyed returns a Keyed with one limit for every key.
@@ -214,7 +214,7 @@ func (k *Keyed[K]) Overflow() (n uint64) {
 
 func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable(k.seed, key)) }
 
-func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%shardCount] }
+func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%table.Shards] }
 
 // wordsOf returns the limit of the key on the words of the table, or nil if the key cannot have words.
 func (k *Keyed[K]) wordsOf(key K, n int64) *word.Limit {

@@ -12,9 +12,6 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// shardCount equals the number of shards of the table.
-const shardCount = table.Shards
-
 // keyedShard holds the subjects of its keys that are not words in the table: keys with waiting callers, and states
 // that do not fit in a word. Its mutex guards them and their lines. A waiting caller does not hold it.
 type keyedShard[K comparable] struct {
@@ -36,7 +33,7 @@ type keyedShard[K comparable] struct {
 const firstSweep = 64
 
 // groupsOfShard is the number of states that keys without room share in a shard: 256 in all shards.
-const groupsOfShard = 256 / shardCount
+const groupsOfShard = 256 / table.Shards
 
 // keyedSubject is a subject that is not a word in the table, and the limit of its last decision.
 type keyedSubject struct {
@@ -65,7 +62,7 @@ func (v *visit) sharedSubject() *line.Subject {
 }
 
 func (s *keyedShard[K]) init(clock *clock.Clock, options Options) {
-	s.capacity = max(1, keyBound(options.MaxKeys)/shardCount)
+	s.capacity = max(1, keyBound(options.MaxKeys)/table.Shards)
 	s.searched = math.MinInt64
 	s.subjects = map[K]*keyedSubject{}
 	s.lines = options.lines(&s.mu, clock)
@@ -140,7 +137,7 @@ func (s *keyedShard[K]) withoutRoom(now int64, h table.Hash, limit *compiledLimi
 // findShared returns the subject that a key without room shares with other keys of its group.
 func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit) visit {
 	s.overflow++
-	group := &s.shared[h/shardCount%groupsOfShard]
+	group := &s.shared[h/table.Shards%groupsOfShard]
 	if *group == nil {
 		*group = s.newSubject(now, h, limit)
 	}

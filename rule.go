@@ -42,6 +42,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 	r := &Rule{limits: append([]Limit(nil), limits...)}
 	r.compiled.Name = name
 	problems := checkName(name)
+	var texts []string
 	if len(limits) == 0 || len(limits) > rule.MaxLimits {
 		problems = append(problems, ruleError(name, "limits", CodeLimitCount, fmt.Sprintf("are %d, not 1 to %d", len(limits), rule.MaxLimits)))
 	}
@@ -58,11 +59,12 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 			problems = append(problems, &LimitError{Limit: l.String(), Field: "rule", Code: CodeAlone, Reason: "cannot combine it with other limits"})
 		}
 		r.compiled.Add(compiled, identity(l))
+		texts = append(texts, l.String())
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	r.compiled.Text = limitsText(r.limits)
+	r.compiled.Text = strings.Join(texts, " and ")
 	r.compiled.Home = memory.NewHome(len(limits))
 	return r, nil
 }
@@ -113,9 +115,7 @@ func (r *Rule) String() string { return r.compiled.Name + "=" + r.compiled.Text 
 func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // For returns a request for cost units of key under the rule.
-func (r *Rule) For(key string, cost int64) Request {
-	return Request{Rule: r, Key: key, Cost: cost}
-}
+func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key: key, Cost: cost} }
 
 // slots returns a rule of only those limits of r whose units have an identity, or nil without any. It has the name of
 // r and so shares its state.
@@ -134,12 +134,4 @@ func (r *Rule) slots() *Rule {
 	}
 	slots, _ := NewRule(r.Name(), limits...) // valid in r, so valid here
 	return slots
-}
-
-func limitsText(limits []Limit) string {
-	texts := make([]string, len(limits))
-	for i, l := range limits {
-		texts[i] = l.String()
-	}
-	return strings.Join(texts, " and ")
 }

@@ -28,8 +28,8 @@ func closables(t *testing.T, limit weir.Limit, options weir.Options) map[string]
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key := range 3000 * min(options.MaxKeys, 1) {
-			k.AllowN(key+1, 1) // every group has spent a unit
+		if options.MaxKeys > 0 {
+			fill(k)
 		}
 		return closable{k.For(0), func() bool { return k.Allow(0) },
 			func(n int64, longest time.Duration) (*weir.Reservation, error) { return k.Reserve(0, n, longest) }, k.SetLimit, k.Close}
@@ -40,6 +40,20 @@ func closables(t *testing.T, limit weir.Limit, options weir.Options) map[string]
 		"Limiter":            {lim, lim.Allow, lim.Reserve, lim.SetLimit, lim.Close},
 		"Keyed":              keyed(options),
 		"Keyed without room": keyed(full),
+	}
+}
+
+// fill takes the only room of k for longer than a test, and a unit of every group that keys without room share.
+func fill(k *weir.Keyed[int]) {
+	key := 0
+	for k.Len() == 0 {
+		key++
+		k.AllowN(key, 1)
+	}
+	k.Record(key, 1000)
+	for range 3000 {
+		key++
+		k.AllowN(key, 1)
 	}
 }
 
