@@ -12,9 +12,8 @@ import (
 type Turn struct {
 	Cost  int64 // a cost of 0 does not wait
 	Class int   // index into Options.Weights
-	// Flow names the callers with whom this one goes in order of arrival. Flows share the limit by weight while each has
-	// a waiting caller; the others use what a flow leaves unused. Callers without a Flow are a flow for each Class. While
-	// a reservation waits in line, all callers go in order of arrival.
+	// Flow names the callers with whom this one goes in order of arrival: flows share the limit by weight, like classes.
+	// Callers without it are a flow for each Class. While a reservation is in line, all go in order of arrival.
 	Flow string
 	// Weight is that of the Flow, 1 to 1024. The first waiting caller of a flow chooses it. Default: 1.
 	Weight int64
