@@ -38,13 +38,13 @@ func TestGapCountsFromDeniedAttemptsThatAreLogged(t *testing.T) {
 	}
 }
 
-func TestRecordOnALogIsRememberedUpToItsCount(t *testing.T) {
+func TestARecordOverALimitCountsInFull(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	for _, test := range []struct {
 		limit weir.Limit
 		want  int64 // left after 15 were recorded and 5 came back
 	}{
-		{weir.SlidingLog{Rate: weir.Per(10, 10*time.Second)}, 5},
+		{weir.SlidingLog{Rate: weir.Per(10, 10*time.Second)}, 0},
 		{weir.RateGate{Rate: weir.Per(10, 10*time.Second)}, 0},
 		{weir.FixedWindow{Rate: weir.Per(10, 10*time.Second)}, 0},
 		{weir.TokenBucket{Rate: weir.Per(10, 10*time.Second)}, 0},

@@ -53,11 +53,11 @@ var slowFamilies = map[string]slowFamily{
 		},
 		func(l weir.Limit) slowState {
 			log := l.(weir.SlidingLog)
-			return &slowLog{rate: log.Rate, gap: int64(log.Gap), kept: 1}
+			return &slowLog{rate: log.Rate, gap: int64(log.Gap)}
 		}),
 	"RateGate": windows(
 		func(r *rand.Rand, rate weir.Rate) weir.Limit { return weir.RateGate{Rate: rate} },
-		func(l weir.Limit) slowState { return &slowLog{rate: l.(weir.RateGate).Rate, kept: 3} }),
+		func(l weir.Limit) slowState { return &slowLog{rate: l.(weir.RateGate).Rate} }),
 }
 
 func drawRate(r *rand.Rand) weir.Rate {
@@ -322,7 +322,6 @@ type slowLog struct {
 	rate  weir.Rate
 	gap   int64
 	units []int64
-	kept  int64 // how many times the limit's units are remembered
 }
 
 func (l *slowLog) capacity() int64 { return l.rate.Count }
@@ -358,13 +357,11 @@ func (l *slowLog) earliest(from, n int64) *big.Rat {
 	return nil
 }
 
-// take stores the newest units, as many as can matter.
 func (l *slowLog) take(_ int64, at *big.Rat, n int64) {
 	l.units = slices.Clone(l.units)
 	for range n {
 		l.units = append(l.units, ceilRat(at))
 	}
-	l.units = l.units[max(0, int64(len(l.units))-l.kept*l.rate.Count):]
 }
 
 func (l *slowLog) give(now, n int64) {

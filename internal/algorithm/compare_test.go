@@ -288,8 +288,8 @@ func (p *pair) undoes(parts []algorithm.Part, op step) {
 	if _, ok := p.bookable(parts, op); !ok || op.cost == 0 || !algorithm.CanBook(p.Algorithm) {
 		return
 	}
-	if g, ok := p.definition.(*gateModel); ok && add(g.beyond(), big.NewInt(op.cost)).Sign() > 0 {
-		return // the oldest units, counted above the limit, would be dropped
+	if g, ok := p.definition.(*gateModel); ok && g.beyond(big.NewInt(op.cost)) {
+		return // units that have passed would be dropped
 	}
 	before := parts[0].State
 	after := algorithm.Book(p.Algorithm, before, op.now, op.cost)

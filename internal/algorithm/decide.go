@@ -115,7 +115,12 @@ func Peek(parts []Part, now int64) Answer {
 
 // Record counts the cost of every part even if it does not fit. A negative cost gives units back. Allowed reports
 // whether all of it fitted. If not, RetryAfter is the wait of the same cost after it was counted.
+//
+// It refuses the record, and writes nothing, if a log would have too many entries. Then RetryAfter is Never.
 func Record(parts []Part, now int64) Answer {
+	if full := fullLog(parts, now); full >= 0 {
+		return describe(parts, now, Never, full)
+	}
 	wait, binding := longestWait(parts, now)
 	changed := take(parts, now)
 	for i := range parts {
@@ -131,6 +136,22 @@ func Record(parts []Part, now int64) Answer {
 	answer.Allowed = binding < 0
 	answer.Changed = changed
 	return answer
+}
+
+// recorder is an Algorithm that bounds what can be recorded.
+type recorder interface {
+	Records(s State, now int64) bool
+}
+
+// fullLog returns the index of a part that cannot record its cost, or -1.
+func fullLog(parts []Part, now int64) int {
+	for i := range parts {
+		p := &parts[i]
+		if r, ok := p.Algorithm.(recorder); ok && p.Cost > 0 && !r.Records(p.State, now) {
+			return i
+		}
+	}
+	return -1
 }
 
 // longestWait returns the wait until every part admits its cost, and the first part with that wait, or -1 if no part

@@ -9,7 +9,18 @@ import "math"
 // instant and the running total of units up to it. The length of Log is the used part of the ring, and its capacity
 // the size. C is then the place of the oldest entry, and B the total of the units that have left. Because of the
 // totals, bisection finds the unit that has to leave. Totals may wrap, since only their differences matter.
+//
+// Unit is the number of units that a log of refusals keeps: the largest limit that wrote an entry which may count.
 type log State
+
+// maxExtra is the number of entries above its limit that a state may have. Only a record makes them.
+const maxExtra = 1 << 16
+
+// records reports whether a record leaves at most limit + maxExtra entries that still count at e.
+func (l *log) records(e, period, limit int64) bool {
+	length := l.length()
+	return length == 0 || l.newest() == e || int64(length-l.before(e, period)) < limit+maxExtra
+}
 
 // firstRing is the number of entries of a new ring.
 const firstRing = 4
@@ -139,7 +150,8 @@ func (l *log) keepNewest(n int64) {
 	l.B = left
 }
 
-// push logs n units at an instant that is not before the newest entry. The log never has more than most entries.
+// push logs n units at an instant that is not before the newest entry. The ring grows to most entries, and above only
+// for records.
 func (l *log) push(at, n, most int64) {
 	l.A = at
 	length := l.length()
@@ -160,6 +172,14 @@ func (l *log) push(at, n, most int64) {
 	}
 }
 
+// add works like push up to full units in all.
+func (l *log) add(at, n, most, full int64) {
+	l.A = at
+	if n = min(n, full-l.units()); n > 0 {
+		l.push(at, n, most)
+	}
+}
+
 // lastTotal returns the total up to the newest entry.
 func (l *log) lastTotal() *int64 {
 	if l.single() {
@@ -171,7 +191,7 @@ func (l *log) lastTotal() *int64 {
 // grow returns a larger ring that begins with the oldest entry.
 func (l *log) grow(most int64) {
 	length := l.length()
-	ring := make([]int64, 0, 2*min(int64(max(firstRing, 2*length)), most))
+	ring := make([]int64, 0, 2*max(min(int64(max(firstRing, 2*length)), most), int64(length+1+length/8)))
 	for i := range length {
 		ring = append(ring, l.at(i), l.total(i+1))
 	}
@@ -203,14 +223,14 @@ func (l *log) cut(i int, n int64) {
 	l.Log = ring[:2*kept]
 }
 
-// appendTo appends the log as numbers: the last instant, and each entry as its instant and units. It appends nothing
-// for a log that was never written.
+// appendTo appends the log as numbers: the last instant, Unit, and each entry as its instant and units. It appends
+// nothing for a log that was never written.
 func (l *log) appendTo(into []int64) []int64 {
 	length := l.length()
 	if length == 0 && l.A == math.MinInt64 {
 		return into
 	}
-	into = append(into, l.A)
+	into = append(into, l.A, l.Unit)
 	for i := range length {
 		into = append(into, l.at(i), l.total(i+1)-l.total(i))
 	}
@@ -224,15 +244,15 @@ func restoreLog(numbers []int64) (State, bool) {
 	if len(numbers) == 0 {
 		return s, true
 	}
-	if len(numbers)%2 == 0 {
+	if len(numbers)%2 != 0 || !isCount(numbers[1]) {
 		return State{}, false
 	}
-	s.A = numbers[0]
-	entries := make([]int64, 0, len(numbers)-1)
+	s.A, s.Unit = numbers[0], numbers[1]
+	entries := make([]int64, 0, len(numbers)-2)
 	var total int64
-	for i := 1; i < len(numbers); i += 2 {
+	for i := 2; i < len(numbers); i += 2 {
 		at, units := numbers[i], numbers[i+1]
-		if units < 1 || units > 3*maxUnits-total || at > s.A || i > 1 && at <= numbers[i-2] {
+		if units < 1 || units > 3*maxUnits-total || at > s.A || i > 2 && at <= numbers[i-2] {
 			return State{}, false
 		}
 		total += units

@@ -12,7 +12,8 @@ type booker interface {
 	bookable(t, delay, n *big.Int) bool
 }
 
-// gateModel is section 4.8: the instants of the newest three times limit units, including later ones.
+// gateModel is section 4.8: the instants of all units up to 3 times 2^53, including later ones. Those that have passed are kept
+// as long as they are not many, so that a booking can be undone.
 type gateModel struct {
 	limit, period *big.Int
 	entries       []logged // in order of instants
@@ -53,17 +54,15 @@ func (g *gateModel) take(t, n *big.Int) {
 }
 
 func (g *gateModel) book(t, delay, n *big.Int) {
-	g.entries = append(g.entries, logged{add(t, delay), n})
-	g.entries = oldestOut(g.entries, g.beyond())
+	if g.beyond(n) {
+		g.entries = slices.DeleteFunc(g.entries, func(x logged) bool { return atMost(add(x.at, g.period), t) })
+	}
+	g.entries = upTo(times(big.NewInt(3), mostUnits), g.entries, logged{add(t, delay), n})
 }
 
-// beyond returns the units above three times the limit.
-func (g *gateModel) beyond() *big.Int {
-	total := new(big.Int)
-	for _, x := range g.entries {
-		total = add(total, x.units)
-	}
-	return sub(total, times(big.NewInt(3), g.limit))
+// beyond reports whether there would be more than three times the limit.
+func (g *gateModel) beyond(n *big.Int) bool {
+	return add(total(g.entries), n).Cmp(times(big.NewInt(3), g.limit)) > 0
 }
 
 func (g *gateModel) bookable(t, delay, n *big.Int) bool {

@@ -57,18 +57,19 @@ func (w *windowModel) give(t, n *big.Int) {
 	w.window, w.before, w.current = window, before, larger(sub(current, n), new(big.Int))
 }
 
-// logModel is section 4.7: all logged units, up to the newest limit units. Like a window, it clamps times to the
-// instant of the last write, including writes that gave units back.
+// logModel is section 4.7: all logged units up to 2^53, or with refusals the newest limit units. Like a window, it
+// clamps times to the instant of the last write, including writes that gave units back.
 type logModel struct {
 	limit, period, gap *big.Int
 	entries            []logged
 	last               *big.Int // nil: fresh
+	denied             bool
 }
 
 type logged struct{ at, units *big.Int }
 
 func newLogModel(limit, period, gap int64, countDenied bool) *model {
-	l := &logModel{limit: big.NewInt(limit), period: big.NewInt(period), gap: big.NewInt(gap)}
+	l := &logModel{limit: big.NewInt(limit), period: big.NewInt(period), gap: big.NewInt(gap), denied: countDenied}
 	return &model{definition: l, limit: l.limit, countDenied: countDenied}
 }
 
@@ -97,12 +98,30 @@ func (l *logModel) admits(t, n *big.Int) bool {
 
 func (l *logModel) take(t, n *big.Int) {
 	l.last = l.at(t)
-	l.entries = append(l.entries, logged{l.last, n})
-	total := new(big.Int)
-	for _, x := range l.entries {
-		total = add(total, x.units)
+	l.entries = slices.DeleteFunc(l.entries, func(x logged) bool { return !l.counts(x, l.last) })
+	if l.denied {
+		l.entries = append(l.entries, logged{l.last, n})
+		l.entries = oldestOut(l.entries, sub(total(l.entries), l.limit))
+		return
 	}
-	l.entries = oldestOut(l.entries, sub(total, l.limit))
+	l.entries = upTo(mostUnits, l.entries, logged{l.last, n})
+}
+
+func total(entries []logged) *big.Int {
+	units := new(big.Int)
+	for _, x := range entries {
+		units = add(units, x.units)
+	}
+	return units
+}
+
+// upTo returns the entries with as much of another as most units permit.
+func upTo(most *big.Int, entries []logged, x logged) []logged {
+	x.units = smaller(x.units, sub(most, total(entries)))
+	if x.units.Sign() <= 0 {
+		return entries
+	}
+	return append(entries, x)
 }
 
 // give removes the oldest n units that still count.

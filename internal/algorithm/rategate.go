@@ -6,8 +6,8 @@ import "math"
 // each unit. A unit may be booked for a later instant, and no unit overtakes it. State: that of a log, whose newest
 // entry may lie ahead of now.
 //
-// Answers depend only on the newest limit units. The log keeps three times as many, so that a booking can be undone
-// exactly.
+// A gate keeps every unit until now has passed it by a period, because a later limit may be larger. It keeps up to
+// three times limit units without looking at their age, so that a booking can be undone exactly.
 type RateGate struct {
 	log SlidingLog // the same window, without clamping and bookings
 }
@@ -33,7 +33,12 @@ func (g *RateGate) Take(s State, now, n int64) State {
 		at = max(at, q.newest())
 		q.drop(q.before(now, g.log.period))
 	}
-	return g.push(s, at, n)
+	return g.push(s, now, at, n)
+}
+
+// Records reports whether a record of units leaves a state of bounded size.
+func (g *RateGate) Records(s State, now int64) bool {
+	return (*log)(&s).records(now, g.log.period, g.log.limit)
 }
 
 // Give removes the oldest n units that still count. It keeps older ones, in case time runs back.
@@ -79,9 +84,9 @@ func (g *RateGate) Backlog(s State, now, n int64) int64 {
 	return 0
 }
 
-// Book logs n units at their booked instant. It drops nothing for its age, because the booking may be undone.
+// Book logs n units at their booked instant.
 func (g *RateGate) Book(s State, now, n int64) State {
-	return g.push(s, AddSaturating(now, g.Wait(s, now, n)), n)
+	return g.push(s, now, AddSaturating(now, g.Wait(s, now, n)), n)
 }
 
 // Unbook removes the newest n units, which are in one entry.
@@ -92,12 +97,14 @@ func (g *RateGate) Unbook(_, after State, n int64) State {
 	return g.known(after)
 }
 
-// push logs n units at an instant that is not before the newest.
-func (g *RateGate) push(s State, at, n int64) State {
+// push logs n units at an instant that is not before the newest. If they are many, it drops those that now has passed
+// by a period.
+func (g *RateGate) push(s State, now, at, n int64) State {
 	q, most := (*log)(&s), min(g.log.limit, maxUnits)*3
-	n = min(n, most)
-	q.keepNewest(most - n)
-	q.push(at, n, most)
+	if q.units() > most-min(n, most) {
+		q.drop(q.before(now, g.log.period))
+	}
+	q.add(at, n, most, 3*maxUnits)
 	return s
 }
 

@@ -1,8 +1,10 @@
 package algorithm
 
 // SlidingLog stores the instant of each unit. A unit taken at s counts until just before s + period. A gap may
-// separate attempts. Only the newest limit units matter to an answer, so it keeps no more. Times before the last
-// write are clamped to it. State: that of a log.
+// separate attempts. Times before the last write are clamped to it. State: that of a log.
+//
+// A log keeps every unit that still counts, because a later limit may be larger. Refusals that count have no bound, so
+// with them it keeps the newest units, as many as the largest limit: no answer depends on older ones.
 type SlidingLog struct {
 	limit, period, gap int64
 	countDenied        bool
@@ -41,15 +43,27 @@ func (l *SlidingLog) gapLeft(q *log, e, now int64) int64 {
 	return 0
 }
 
-// Take logs n units and drops units that no longer matter.
+// Take logs n units and drops those that have left the window.
 func (l *SlidingLog) Take(s State, now, n int64) State {
 	q := (*log)(&s)
 	e := max(now, q.A)
 	q.drop(q.before(e, l.period))
-	n = min(n, l.limit)
-	q.keepNewest(l.limit - n)
-	q.push(e, n, l.limit)
+	if l.countDenied {
+		if q.length() == 0 {
+			q.Unit = 0
+		}
+		q.Unit = max(q.Unit, l.limit)
+		n = min(n, q.Unit)
+		q.keepNewest(q.Unit - n)
+	}
+	q.add(e, n, max(l.limit, q.Unit), maxUnits)
 	return s
+}
+
+// Records reports whether a record of units leaves a state of bounded size.
+func (l *SlidingLog) Records(s State, now int64) bool {
+	q := (*log)(&s)
+	return l.countDenied || q.records(max(now, q.A), l.period, l.limit)
 }
 
 // Give removes the oldest n units that still count. An empty log keeps its last instant, because units that it has

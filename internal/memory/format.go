@@ -34,7 +34,7 @@ import (
 // the secret can make keys that share a budget.
 const (
 	magic         = "weirsnap"
-	formatVersion = 5
+	formatVersion = 6
 	maxRows       = 1 << 12 // in one record
 	maxRowBytes   = 8 * (1 + table.MaxWidth)
 )
