@@ -174,7 +174,6 @@ func (l *log) push(at, n, most int64) {
 
 // add works like push up to full units in all.
 func (l *log) add(at, n, most, full int64) {
-	l.A = at
 	if n = min(n, full-l.units()); n > 0 {
 		l.push(at, n, most)
 	}

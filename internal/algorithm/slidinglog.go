@@ -56,6 +56,7 @@ func (l *SlidingLog) Take(s State, now, n int64) State {
 		n = min(n, q.Unit)
 		q.keepNewest(q.Unit - n)
 	}
+	q.A = e
 	q.add(e, n, max(l.limit, q.Unit), maxUnits)
 	return s
 }
