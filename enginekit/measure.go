@@ -19,6 +19,7 @@ type Measure struct {
 	Delay      time.Duration // of the admitted cost, if the limit delays
 
 	CountsDenied bool // the call wrote a cost that it refused
+	Full         bool // the call wrote nothing, because the state has no space for what Record would add
 }
 
 // Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
@@ -52,6 +53,9 @@ func (measured) Fresh() algorithm.State { return algorithm.State{} }
 func (measured) Take(algorithm.State, int64, int64) algorithm.State { return algorithm.State{A: 1} }
 
 func (measured) Give(algorithm.State, int64, int64) algorithm.State { return algorithm.State{A: 1} }
+
+// Records reports whether the call had space for the record.
+func (x measured) Records(algorithm.State, int64) bool { return !x.m.Full }
 
 func (x measured) Room(algorithm.State, int64) int64 { return x.m.Remaining }
 

@@ -10,7 +10,7 @@ import (
 // holds the states of fixed size. Each value begins with the version of the stored format in its high four bits; the
 // low four are 0, or the form of the entries of a log or of slots.
 const (
-	formatVersion = 3
+	formatVersion = 4
 	formatByte    = formatVersion << 4
 )
 

@@ -138,7 +138,7 @@ var (
 		"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 		"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 		"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable),
-		"MOST_UNITS": number(int64(mostUnits)), "MOST_AHEAD": number(int64(mostAhead)),
+		"MOST_UNITS": number(int64(mostUnits)), "MOST_EXTRA": number(int64(mostExtra)), "MOST_KEPT": number(int64(mostKept)), "MOST_AHEAD": number(int64(mostAhead)),
 	}
 	scriptNames = regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(scriptValues)), "|") + `)\b`)
 )

@@ -388,6 +388,7 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 	for i := range d.parts {
 		if !d.parts[i].joins {
 			r.group(d, i)
+			wrote = wrote && !d.parts[i].measure.Full
 		}
 	}
 	if r.short {
@@ -414,7 +415,9 @@ func (r *reply) group(d *decision, i int) {
 		if d.op != opTake || !d.admitted {
 			m.Before, m.After = wait(r.double()), wait(r.double())
 		}
-		m.Remaining, m.ResetAfter = units(r.double()), wait(r.double())
+		room := r.double()
+		m.Full = room < 0
+		m.Remaining, m.ResetAfter = units(max(room, 0)), wait(r.double())
 		return
 	}
 	shared := d.shared(i)

@@ -12,19 +12,24 @@ const (
 	mostWork  = 1000
 	heavyWork = 16 // from here on, work is mostly the reading of the state
 
+	// mostExtra is the number of entries that a log or a gate may have above its limit before it refuses a record.
+	mostExtra = 512
+	// mostKept is the number of units above its limit that a log keeps when it begins to count denied attempts.
+	mostKept = 1 << 16
+
 	longBytes = 4096 // from here on, the script reads only some entries of a log, if those decide
 )
 
 // work returns the most work of a decision about a state of the limit. The script reads states whole.
 func (l *limit) work() int {
-	entry := int64(10) // bytes, at most: see glance.lua
+	entry, extra := int64(10), int64(mostExtra) // bytes, unless costs are above 2^31: see glance.lua
 	switch {
 	case l.kind.fixed():
 		return 1
 	case l.kind == kindSlots:
-		entry = 24
+		entry, extra = 24, 0
 	}
-	bytes := l.capacity * entry * 3 / 2 // some entries that have expired stay for a while
+	bytes := (l.capacity + extra) * entry * 3 / 2 // some entries that have expired stay for a while
 	return int(2 + bytes/1536)
 }
 

@@ -10,7 +10,7 @@ import "math"
 // the size. C is then the place of the oldest entry, and B the total of the units that have left. Because of the
 // totals, bisection finds the unit that has to leave. Totals may wrap, since only their differences matter.
 //
-// Unit is the number of units that a log of refusals keeps: the largest limit that wrote an entry which may count.
+// Unit is 0, or the number of units that a log of refusals keeps: the largest limit that wrote an entry which may count.
 type log State
 
 // maxExtra is the number of entries above its limit that a state may have. Only a record makes them.

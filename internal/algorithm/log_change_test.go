@@ -11,8 +11,9 @@ import (
 func TestALogKeepsItsEntriesUnderASmallerLimit(t *testing.T) {
 	logs := func(limit int64) algorithm.Algorithm { return algorithm.NewSlidingLog(limit, second, 0, false) }
 	denied := func(limit int64) algorithm.Algorithm { return algorithm.NewSlidingLog(limit, second, 0, true) }
+	begins := func(limit int64) algorithm.Algorithm { return algorithm.NewSlidingLog(limit, second, 0, limit == 10) }
 	gates := func(limit int64) algorithm.Algorithm { return algorithm.NewRateGate(limit, second) }
-	for name, of := range map[string]func(limit int64) algorithm.Algorithm{"log": logs, "log with refusals": denied, "gate": gates} {
+	for name, of := range map[string]func(limit int64) algorithm.Algorithm{"log": logs, "log with refusals": denied, "log that begins to count refusals": begins, "gate": gates} {
 		large, small := of(100), of(10)
 		state := large.Fresh()
 		ask := func(verb func([]algorithm.Part, int64) algorithm.Answer, a algorithm.Algorithm, now, n int64) algorithm.Answer {

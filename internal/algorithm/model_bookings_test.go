@@ -12,7 +12,7 @@ type booker interface {
 	bookable(t, delay, n *big.Int) bool
 }
 
-// gateModel is section 4.8: the instants of all units up to 3 times 2^53, including later ones. Those that have passed are kept
+// gateModel is section 4.8: the instants of all units up to 2^53 or 3 times the limit, including later ones. Those that have passed are kept
 // as long as they are not many, so that a booking can be undone.
 type gateModel struct {
 	limit, period *big.Int
@@ -57,7 +57,7 @@ func (g *gateModel) book(t, delay, n *big.Int) {
 	if g.beyond(n) {
 		g.entries = slices.DeleteFunc(g.entries, func(x logged) bool { return atMost(add(x.at, g.period), t) })
 	}
-	g.entries = upTo(times(big.NewInt(3), mostUnits), g.entries, logged{add(t, delay), n})
+	g.entries = upTo(larger(times(big.NewInt(3), g.limit), mostUnits), g.entries, logged{add(t, delay), n})
 }
 
 // beyond reports whether there would be more than three times the limit.

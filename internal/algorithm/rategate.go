@@ -104,7 +104,7 @@ func (g *RateGate) push(s State, now, at, n int64) State {
 	if q.units() > most-min(n, most) {
 		q.drop(q.before(now, g.log.period))
 	}
-	q.add(at, n, most, 3*maxUnits)
+	q.add(at, n, most, max(most, maxUnits))
 	return s
 }
 

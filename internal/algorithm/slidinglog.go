@@ -48,11 +48,11 @@ func (l *SlidingLog) Take(s State, now, n int64) State {
 	q := (*log)(&s)
 	e := max(now, q.A)
 	q.drop(q.before(e, l.period))
+	if !l.countDenied || q.length() == 0 {
+		q.Unit = 0
+	}
 	if l.countDenied {
-		if q.length() == 0 {
-			q.Unit = 0
-		}
-		q.Unit = max(q.Unit, l.limit)
+		q.Unit = max(q.Unit, l.limit, min(q.units(), l.limit+maxExtra)) // entries from before refusals counted stay
 		n = min(n, q.Unit)
 		q.keepNewest(q.Unit - n)
 	}
@@ -108,6 +108,7 @@ func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
 	a.RetryAfter = max(gap, l.wait(q, gone, used, now, n))
 	if a.RetryAfter == 0 {
 		q.drop(gone)
+		q.Unit = 0
 		q.push(e, n, l.limit)
 		used, gap = used+n, l.gap
 		a.Allowed, a.Changed = true, true

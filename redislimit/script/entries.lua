@@ -164,18 +164,21 @@ local function gather(instants, counts, extras, f, from, more, instant)
   look()
 end
 
+-- exact reports whether a total with count more units is exact. In the form WIDE totals do not wrap.
+local function exact(count) return form < WIDE or count <= MOST_UNITS - sum end
+
 -- roomy reports whether the state can take count more units as a further entry: the key lives
 -- long enough, the numbers are not too large, and not too much of the text has left.
 local function roomy(count)
   local need = e + long
   return newest > -inf and need <= till and (till < inf or need == inf) and 3 * gone <= length and
-    e - base < reach and (sum - dropped) % wrap + count < wrap / 2
+    e - base < reach and (sum - dropped) % wrap + count < wrap / 2 and exact(count)
 end
 
 -- loosen makes room for an entry of more than one unit in a form that holds one unit per entry. A long log keeps that
--- form, because each of its entries would have to be written anew.
-local function loosen(count)
-  if each and count > 1 and (EXTRA_SIZE > 0 or length - first <= 1024) then
+-- form unless it must not, because each of its entries would have to be written anew.
+local function loosen(count, must)
+  if each and count > 1 and (must or EXTRA_SIZE > 0 or length - first <= 1024) then
     local instants, counts, extras = spread()
     gather(instants, counts, extras, form, instants[1] or e, count, e)
     return true
@@ -186,7 +189,8 @@ end
 local function anew(count)
   if first == length and not tail then
     base, dropped, sum = e, 0, 0
-  elseif e - base >= reach or (sum - dropped) % wrap + count >= wrap / 2 then
+    while count >= wrap / 2 do use(form + 1) end
+  elseif e - base >= reach or (sum - dropped) % wrap + count >= wrap / 2 or not exact(count) then
     local instants, counts, extras = spread()
     gather(instants, counts, extras, form, instants[1], count, e)
   end

@@ -35,7 +35,8 @@
 -- - each group, unless the flag is UNREADABLE or the op is RESET. For a kind of fixed size it is the
 --   value before the decision with the states of that head, or a byte 0 if there was none. For logs,
 --   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
---   for the whole capacity. An admitted TAKE has only the last two, measured after it.
+--   for the whole capacity. An admitted TAKE has only the last two, measured after it. A room of -1 says
+--   that a log is full and the RECORD has written nothing.
 --
 -- RENEW is for slots alone. It gives the units of the identity a new lease, and is REFUSED if that identity no longer
 -- holds them.

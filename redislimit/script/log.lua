@@ -1,15 +1,17 @@
 -- log decides SlidingLog and RateGate.
 -- State:      as in glance.lua. An entry is an instant at which units were taken. The header's own
---             number is the limit.
+--             number is 0, or if the last writer counts denied attempts, how many of the newest units
+--             the state has: the largest limit that wrote an entry that still counts.
 -- Parameters: cost, limit, period and gap in us, 1 if denied attempts count, 1 for a gate.
--- Some entries that no longer count stay for a while, and in a log also some beyond the limit. No
--- answer depends on them, and reading them costs less than cutting them off each time.
+-- Some entries that no longer count stay for a while, and with denied attempts also some units beyond
+-- the own number. No answer depends on them, and reading them costs less than cutting them off each
+-- time. Every entry that counts stays otherwise, because a later limit may be larger.
 local EXTRA, EXTRA_SIZE = '', 0
 GLANCE
 local gate
 local function read(pos)
   n, limit, period, gap, denied, gate, pos = unpack_('<dddddd', args, pos)
-  mark, fresh = limit, freshest(n, limit, period)
+  mark, fresh = denied > 0 and limit or 0, freshest(n, limit, period)
   return pos
 end
 
@@ -23,7 +25,7 @@ ENTRIES
 local function wait()
   if n > limit then return inf end
   if n <= 0 or newest == -inf then return 0 end
-  local w, over = 0, held + n - limit
+  local w, over = 0, held - limit + n
   if e - newest < gap then w = newest - now + gap end
   if over > 0 then w = max(w, leaving(gone, over) - now + period) end
   if gate > 0 then w = max(w, newest - now) end
@@ -47,18 +49,32 @@ local function keep(most)
   end
 end
 
+-- entries returns the number of entries that count.
+local function entries() return length - gone + (tail and #tail / size or 0) end
+
+-- full reports whether a record leaves more entries than a state may have. Refusals that count have a
+-- bound of their own.
+local function full() return denied == 0 and (each or newest ~= e) and entries() >= limit + MOST_EXTRA end
+
+-- kept returns the new own number. If denied attempts did not count before, the units stay.
+local function kept()
+  if denied == 0 then return 0 end
+  if held == 0 then return limit end
+  return max(limit, own > 0 and own or min(held, limit + MOST_KEPT))
+end
+
 -- note returns the entry of the cost, or of the part of it that the state can hold. If the state
 -- cannot take a further entry, it also returns a new state to append it to.
 local function note()
-  local most, spare = limit, limit / 3
-  if gate > 0 then most, spare = 3 * limit, 0 end
-  local count, new, moved = min(n, most), nil, nil
-  local tight = loosen(count) or own ~= limit or held + count > most + spare or not roomy(count)
+  local most, new, moved = kept(), nil, nil
+  local count = min(n, most > 0 and most or MOST_UNITS - held)
+  local tight = loosen(count, most == 0 and entries() + count > limit + MOST_EXTRA)
+  tight = tight or own ~= most or most > 0 and held + count > most * 4 / 3 or not roomy(count)
   local stale = newest == e and not each and not tail -- the last entry is replaced by a larger one
   if tight or stale then
-    last, own = e, limit
+    last, own = e, most
     drop(gone)
-    keep(most - count)
+    if most > 0 then keep(most - count) end
     if stale and first < length then
       length = length - 1
       tail = sub(text, head + 1 + size * length, head + size * (length + 1))
@@ -114,8 +130,7 @@ local function cut(instant, n)
   gather(instants, counts, extras, form, instants[1] or e, 0, e)
 end
 -- give removes the oldest n units that still count. A gate keeps entries that no longer count,
--- for a clock that runs back, except those that its newest unit has made obsolete. A log drops
--- what it has no room for.
+-- for a clock that runs back, except those that its newest unit has made obsolete.
 local function give(n)
   fold()
   if gate > 0 then
@@ -126,13 +141,13 @@ local function give(n)
   else
     last = e
     drop(gone)
-    keep(max(min(held, own) - n, 0))
+    keep(max((own > 0 and min(held, own) or held) - n, 0))
   end
 end
 
 return function(s, op, t)
   if not open(s, t, period) then return end
-  if own ~= limit and gate == 0 then -- units beyond the previous limit are gone
+  if own > 0 and (denied == 0 or own < limit) then -- units beyond the own number are gone
     fold()
     last = max(last, newest)
     keep(own)
@@ -140,7 +155,9 @@ return function(s, op, t)
   local ahead = 0
   if held + n > limit or e - newest < gap or newest > now then ahead = wait() end
   local fits = ahead == 0
-  if n > 0 and (op == RECORD or op == TAKE and (fits or denied > 0 and n <= limit)) then
+  local most = op == RECORD and n > 0 and denied == 0 and held >= MOST_UNITS -- nothing can be added
+  if n > 0 and not most and (op == RECORD or op == TAKE and (fits or denied > 0 and n <= limit)) then
+    if op == RECORD and full() then return false, pack('<dddd', ahead, inf, -1, newest - now + period) end
     local entry, new, moved = note()
     if op == TAKE and fits then
       newest, held = e, held + n
@@ -150,7 +167,10 @@ return function(s, op, t)
     look()
     return fits, (describe(op, ahead, wait())), new, moved, entry
   end
-  if newest > -inf and n < 0 and op == RECORD then
+  if most then
+    fold()
+    if gate == 0 then last = e end
+  elseif newest > -inf and n < 0 and op == RECORD then
     give(-n)
   elseif op ~= UNDO or n <= 0 or newest == -inf or not undo(n) then
     return fits, (describe(op, ahead, ahead))

@@ -126,13 +126,13 @@ while pos <= stop do
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
   else
-    local flag, replies
-    pos, flag, replies = kinds[0][1](pos, op, parts)
+    local flag, replies, full
+    pos, flag, replies, full = kinds[0][1](pos, op, parts)
     o = o + 1
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end
     o = o + #replies
-    if id and (flag == ADMITTED and op == TAKE and not (since and withheld()) or #flag == 1 and op == RECORD) then
+    if id and (flag == ADMITTED and op == TAKE and not (since and withheld()) or #flag == 1 and op == RECORD and not full) then
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
   end
