@@ -89,6 +89,9 @@ bench-redis: ## compare the Redis engine with its rivals in 5 minutes, on server
 bench-http: ## compare the middleware for net/http with its rivals in a minute, and measure grpclimit; writes bench/HTTP.md
 	go run ./bench/middleware $(BENCHFLAGS)
 
+bench-replay: ## weir replay on a log of ten million lines, three minutes; writes bench/REPLAY.md
+	go run ./bench/replay $(BENCHFLAGS)
+
 soak: ## run the memory engine with random rules, keys, clock steps and snapshots for SOAKTIME (10m)
 	go run ./bench/soak -duration $(SOAKTIME)
 
@@ -98,4 +101,4 @@ hostile: ## attack a daemon that serves honest clients, for HOSTILETIME (30m)
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http soak hostile microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay soak hostile microbench

@@ -267,6 +267,7 @@ var packageRules = map[string]packageRule{
 			"limittest":          "an engine over go-redis passes it",
 		},
 	},
+	"bench/replay": {},
 	"bench/soak": {
 		imports: reasons{".": "it drives the memory engine and keeps its own accounts"},
 	},
@@ -320,13 +321,14 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"bench/cliffs":           "it is a program",
 		"bench/cmd/compare":      "it is a program",
 		"bench/hostile":          "it is a program",
 		"bench/redis":            "it is a program",
 		"bench/middleware":       "it is a program",
+		"bench/replay":           "it is a program",
 		"bench/soak":             "it is a program",
 		"bench/internal/measure": "it reads how much memory the process has",
 		"cmd/weir":               "it is the program",
@@ -340,6 +342,7 @@ var forbidden = []struct {
 		"bench/hostile":        "it starts and signals daemons, and asks git for the commit",
 		"bench/redis":          "it starts the server, and asks git for the commit",
 		"bench/middleware":     "it asks git for the commit",
+		"bench/replay":         "it runs weir replay",
 		"cmd/weir":             "it is the program",
 		"internal/redistest":   "it starts the servers of tests",
 		"internal/gatewaytest": "it starts the gateways of tests",
@@ -349,6 +352,7 @@ var forbidden = []struct {
 	{"log/slog", "a library does not log", reasons{"bench/middleware": "an option of what it compares is a logger", "httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
+		"bench/replay":            "clients of a made-up log are drawn",
 		"pace":                    "callers of several processes spread their questions",
 		"httplimit":               "the identity that slots are held by",
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
