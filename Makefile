@@ -8,7 +8,7 @@ SHELL := /bin/bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # How long each fuzz target runs.
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 # Which benchmarks `make microbench` runs, and the flags of `make bench`.
 BENCH ?= .
 BENCHFLAGS ?=
@@ -54,7 +54,7 @@ test-386: ## test all modules as 32-bit programs
 quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work
 
-fuzz: ## run every fuzz target for FUZZTIME (5s)
+fuzz: ## run every fuzz target for FUZZTIME (3s)
 	@$(STAGE) fuzz scripts/fuzz.sh $(FUZZTIME)
 
 readme: ## run the commands of README.md in a fresh clone
