@@ -84,14 +84,20 @@ var packageRules = map[string]packageRule{
 	},
 	"httplimit": {
 		imports: reasons{
-			".":    "its engines decide on requests under its rules",
-			"pace": "held requests wait in its queue",
+			".":                           "its engines decide on requests under its rules",
+			"pace":                        "held requests wait in its queue",
+			"httplimit/internal/announce": "its Transport reads what servers say about their limits",
+			"httplimit/internal/obey":     "its Transport obeys that",
 		},
 		testImports: reasons{
 			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
 			"internal/gatewaytest":    "real proxies pass the address of a client on",
 			"internal/testprocess":    "ports for the proxies",
 		},
+	},
+	"httplimit/internal/announce": {},
+	"httplimit/internal/obey": {
+		imports: reasons{"httplimit/internal/announce": "it learns from announcements"},
 	},
 	"httplimit/httplimittest": {
 		imports:     reasons{".": "its clock makes an engine"},
@@ -354,7 +360,7 @@ var forbidden = []struct {
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
 		"bench/replay":            "clients of a made-up log are drawn",
 		"pace":                    "callers of several processes spread their questions",
-		"httplimit":               "the identity that slots are held by",
+		"httplimit":               "the identity that slots are held by, and the spread of requests after a pause",
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
 		"bench/internal/workload": "keys are drawn",
 		"bench/cliffs":            "keys are shuffled",
@@ -368,15 +374,16 @@ var forbidden = []struct {
 		"simulate":                "arrivals of made-up traffic are drawn, from a given seed",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
-		"httplimit":               "it is the HTTP middleware",
-		"grpclimit":               "addresses of clients",
-		"examples/routers":        "it shows the HTTP middleware",
-		"httplimit/httplimittest": "it sends requests to handlers under test",
-		"bench/hostile":           "it asks daemons over HTTP",
-		"bench/middleware":        "it compares HTTP middlewares",
-		"cmd/weir":                "it listens",
-		"cmd/weir/internal/api":   "it is the HTTP front",
-		"redislimit":              "an engine can be named by a URL",
+		"httplimit":                   "it is the HTTP middleware",
+		"grpclimit":                   "addresses of clients",
+		"examples/routers":            "it shows the HTTP middleware",
+		"httplimit/internal/announce": "it reads header fields",
+		"httplimit/httplimittest":     "it sends requests to handlers under test",
+		"bench/hostile":               "it asks daemons over HTTP",
+		"bench/middleware":            "it compares HTTP middlewares",
+		"cmd/weir":                    "it listens",
+		"cmd/weir/internal/api":       "it is the HTTP front",
+		"redislimit":                  "an engine can be named by a URL",
 	}},
 	{"net", "the core speaks no protocol", reasons{
 		"grpclimit":            "addresses of clients",

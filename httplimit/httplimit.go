@@ -1,4 +1,4 @@
-// Package httplimit puts limits in front of net/http handlers.
+// Package httplimit puts limits in front of net/http handlers, and keeps clients inside the limits of others.
 //
 // PerClient limits each client by the address of its connection:
 //
@@ -14,6 +14,9 @@
 //
 // No default trusts a header that a client can send. A server behind a proxy
 // names the proxies that it trusts in [ClientOptions].
+//
+// For clients, [Transport] is an http.RoundTripper that learns the limits of
+// servers from their answers and obeys them: see docs/client.md.
 //
 // Make a middleware once, when the program starts, because its engine remembers
 // what clients have used. Everything here is safe for concurrent use.

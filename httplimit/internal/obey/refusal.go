@@ -1,0 +1,67 @@
+package obey
+
+import (
+	"time"
+
+	"github.com/weirflow/weir/httplimit/internal/announce"
+)
+
+// The pauses after refusals that name no time: they double from the first to the longest.
+const (
+	firstPause   = time.Second
+	longestPause = time.Minute
+	// longestSpread bounds what is added to a pause.
+	longestSpread = time.Second
+)
+
+// refused learns from a refusal. Several requests in flight may be refused for one cause, which counts once.
+func (s *State) refused(c *Config, t Ticket, now time.Time, a announce.Announcement) {
+	again := s.refusedAt.IsZero() || !t.at.Before(s.refusedAt)
+	if again {
+		s.refusals++
+		s.refusedAt = now
+	}
+	s.sure = false
+	until, named := s.comeBack(c, now, a)
+	switch {
+	case named:
+		s.pauseUntil(c, now, until)
+	case again:
+		s.pauseUntil(c, now, c.bounded(max(a.LeastPause, firstPause)<<min(s.refusals-1, 6), max(a.LeastPause*8, longestPause)))
+		s.slow.cut(now)
+	}
+}
+
+// comeBack returns the wait that a refusal names. Retry-After is better than the reset of a quota.
+func (s *State) comeBack(c *Config, now time.Time, a announce.Announcement) (wait time.Duration, named bool) {
+	if a.RetryAfter > 0 {
+		wait = c.bounded(a.RetryAfter, Never)
+		for i := range s.quotas {
+			s.quotas[i].comeBack(now.Add(wait))
+		}
+		return wait, true
+	}
+	for i := range a.Quotas {
+		if q := &a.Quotas[i]; q.Remaining < 1 && q.Reset > 0 {
+			wait, named = max(wait, c.bounded(q.Reset, Never)), true
+		}
+	}
+	return wait, named
+}
+
+// pauseUntil begins a pause, or makes it longer. It adds a random time, and never takes any away.
+func (s *State) pauseUntil(c *Config, now time.Time, wait time.Duration) {
+	end := now.Add(wait)
+	if !end.After(s.pause) {
+		return
+	}
+	s.pause = end.Add(c.Spread(min(wait/4, longestSpread)))
+}
+
+// bounded returns a wait that the client believes.
+func (c *Config) bounded(wait, most time.Duration) time.Duration {
+	if c.MaxPause > 0 {
+		most = min(most, c.MaxPause)
+	}
+	return min(wait, most)
+}

@@ -1,0 +1,155 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Transport is an http.RoundTripper that keeps a program inside the limits of the servers that it asks. Use it as the
+// Transport of an http.Client:
+//
+//	transport, err := httplimit.NewTransport(httplimit.TransportOptions{})
+//	if err != nil { … }
+//	client := &http.Client{Transport: transport}
+//
+// It learns the limits of each host from Retry-After and from the RateLimit header fields in all their forms, and
+// holds requests back before a server would refuse them. Requests to a new host go one at a time until the first
+// answer. It keeps limits of the program's own as well: see [TransportOptions].
+//
+// A request waits in RoundTrip, in order of arrival for its key, until all limits admit it at one instant. If its
+// context ends, or would end before, RoundTrip returns an error and sends nothing. The Timeout of an http.Client
+// includes the wait.
+//
+// Make a Transport once and share it, because it remembers what servers have said. It is safe for concurrent use.
+type Transport struct {
+	base http.RoundTripper
+	*keeper
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// NewTransport returns a Transport. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError
+// values.
+func NewTransport(options TransportOptions) (*Transport, error) {
+	k, err := newKeeper(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Transport{base: k.Base, keeper: k}, nil
+}
+
+// Over returns a Transport with another base that shares all limits and counters with t, for a client with other
+// certificates or another proxy.
+func (t *Transport) Over(base http.RoundTripper) *Transport {
+	return &Transport{base: base, keeper: t.keeper}
+}
+
+// RoundTrip sends a request when the limits admit it. It repeats a request that the server refuses with 429, or with
+// 503, as TransportOptions.Retries says. The answer that it returns may be such a refusal: when no retry is left, when
+// the body of the request cannot be sent again, or when the server asks for a longer pause than the caller accepts.
+//
+// An error before the request was sent, because a wait is too long, is a *weir.WaitError with the time that is needed.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL == nil {
+		return t.base.RoundTrip(r)
+	}
+	key := boundedKey(t.Key(r))
+	if key == "" {
+		return t.base.RoundTrip(r)
+	}
+	g, err := t.gates.enter(key)
+	if err != nil {
+		closeBody(r)
+		return nil, err
+	}
+	defer t.gates.leave(g)
+	t.counters.requests.Add(1)
+	c := call{transport: t, gate: g, request: r}
+	return c.do()
+}
+
+// CloseIdleConnections closes the idle connections of the base, if it can.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+// call is one request with its retries.
+type call struct {
+	transport *Transport
+	gate      *gate
+	request   *http.Request
+	pass      *pass     // of the last attempt
+	notBefore time.Time // of the next attempt
+}
+
+func (c *call) do() (*http.Response, error) {
+	for attempt := 0; ; attempt++ {
+		r, err := c.attempt(attempt)
+		if err != nil {
+			return nil, err
+		}
+		if c.pass, err = c.admit(r.Context()); err != nil {
+			closeBody(r)
+			return nil, err
+		}
+		resp, err := c.send(r, c.pass)
+		if err != nil {
+			return nil, err
+		}
+		if !c.shouldRetry(attempt, resp) {
+			return resp, nil
+		}
+		discard(resp)
+	}
+}
+
+// send sends an admitted request and learns from its answer.
+func (c *call) send(r *http.Request, p *pass) (*http.Response, error) {
+	t := c.transport
+	t.counters.sent.Add(1)
+	resp, err := t.base.RoundTrip(r)
+	if err == nil && resp == nil {
+		err = errors.New("httplimit: transport: the base returned neither an answer nor an error")
+	}
+	if err != nil {
+		c.gate.failed(t.keeper, p)
+		p.end()
+		return nil, err
+	}
+	c.gate.answered(t.keeper, c.request, p, resp)
+	resp.Request = c.request
+	t.attach(c.request, resp, p)
+	return resp, nil
+}
+
+// closeBody closes the body of a request that is not sent, as an http.RoundTripper must.
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
+
+// TransportError is returned for a request that was not sent. It wraps the reason: a *weir.WaitError with the time
+// that the request would have to wait, weir.ErrQueueFull, an error of the context, or one of the engine.
+type TransportError struct {
+	Key    string
+	Reason Reason // what the request would have waited for; empty if unknown
+	Err    error
+}
+
+func (e *TransportError) Error() string {
+	text := "httplimit: transport: " + e.Key + ": "
+	if e.Reason != "" {
+		text += string(e.Reason) + ": "
+	}
+	return text + e.Err.Error()
+}
+
+func (e *TransportError) Unwrap() error { return e.Err }
+
+// Timeout reports whether the context's deadline was the bound, as errors of package net do.
+func (e *TransportError) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }

@@ -1,0 +1,60 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+)
+
+// The functions of this file stand in docs/client.md in the same form.
+
+// obedient returns a client that learns the limits of each host from its answers.
+func obedient() (*http.Client, error) {
+	transport, err := httplimit.NewTransport(httplimit.TransportOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// vendorClient keeps the terms of a vendor: 100 requests in any 10 seconds, 5,000 a day, and 8 at a time.
+func vendorClient(engine weir.Engine) (*http.Client, error) {
+	transport, err := httplimit.NewTransport(httplimit.TransportOptions{
+		Engine: engine, // in this process, or in Redis for all machines
+		Rules:  []httplimit.TransportRule{{Limit: "rate gate 100/10s and fixed window 5000/d and concurrency 8 lease 1m"}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+func TestTheClientsOfTheDocumentWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{handler: ok}
+		plain, err := obedient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms, err := vendorClient(weir.NewMemory(weir.MemoryOptions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]time.Duration{"plain": 0, "terms": 10 * time.Second} {
+			client := map[string]*http.Client{"plain": plain, "terms": terms}[name]
+			start := time.Now()
+			for range 101 {
+				if status, err := ask(client.Transport.(*httplimit.Transport).Over(s), "http://api.example/"); err != nil || status != 200 {
+					t.Fatalf("%s: %d, %v, want 200", name, status, err)
+				}
+			}
+			if took := time.Since(start); took != want {
+				t.Errorf("%s: 101 requests took %v, want %v", name, took, want)
+			}
+		}
+	})
+}

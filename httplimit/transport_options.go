@@ -1,0 +1,207 @@
+package httplimit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit/internal/obey"
+	"github.com/weirflow/weir/pace"
+)
+
+// TransportOptions configure a Transport. The zero value obeys servers and has no limits of its own.
+type TransportOptions struct {
+	// Base sends the requests. Default: http.DefaultTransport.
+	Base http.RoundTripper
+	// Key names the requests that a server limits together. What a server says about one of them holds for all of
+	// them. A request with an empty key is sent without any limit. Default: Host. If the server limits each credential
+	// or each resource apart, use for example Combine(Host, Credential).
+	Key Key
+
+	// Rules are limits of the program's own: rates, quotas, slots. A request waits until all of them, and the server,
+	// admit it at one instant. There are up to 16.
+	Rules []TransportRule
+	// Engine remembers the Rules and decides. With an engine in Redis many machines share them. Default: a weir.Memory
+	// of its own.
+	Engine weir.Engine
+	// Undecided says what requests do while the engine fails. Default: RefuseUndecided, which returns the error.
+	Undecided Undecided
+	// Delay returns the least time between the starts of two requests of one key, such as the crawl delay of a host.
+	// It must be fast, and safe for concurrent use. Default: none.
+	Delay func(*http.Request) time.Duration
+	// Bandwidth returns what paces the body of an answer, in bytes, such as a *weir.Limiter; nil is no limit. Each key
+	// is a flow: keys share a limiter fairly, and leave each other what they do not use (pace.InFlow). The bytes are
+	// those that the caller reads, after decompression. Default: none.
+	Bandwidth func(*http.Request) pace.Pacer
+
+	// MaxPause bounds the pause that a server can ask for. A request that would have to wait longer for the server
+	// fails at once with a *weir.WaitError; if it was just refused, the refusal is returned. Default: 10 minutes.
+	MaxPause time.Duration
+	// CapPauses cuts longer pauses to MaxPause, and tries again then, instead of failing.
+	CapPauses bool
+	// Retries bounds the retries of one request. A negative number is none. Default: 4. There is also a budget for
+	// each key: 100 retries, and one more for each 5 answers that are not refusals.
+	Retries int
+
+	// MaxKeys bounds the keys that the Transport remembers. It forgets keys about which there is nothing to know. More
+	// keys than that fail with weir.ErrNoRoom. Default: 100,000.
+	MaxKeys int
+	// MaxWaiting bounds the requests that wait. Further ones fail with weir.ErrQueueFull. Default: 65,536.
+	MaxWaiting int
+	// Observe is called when a request is held back, when it is refused by the server, and when it is sent again. It
+	// must be fast, and safe for concurrent use.
+	Observe func(*http.Request, TransportEvent)
+}
+
+// TransportRule charges each request of a key under some limits.
+type TransportRule struct {
+	// Limit is text as weir.ParseRule or weir.ParseLimits reads it: "100/10s and concurrency 4", "vendor=5000/h".
+	// Default name: "requests".
+	Limit string
+	// Rule is used instead of Limit.
+	Rule *weir.Rule
+	// Key finds the key. The rule does not apply to a request without one. Default: TransportOptions.Key.
+	Key Key
+	// Cost returns the units that a request takes. Default: 1.
+	Cost func(*http.Request) int64
+}
+
+const (
+	defaultMaxPause   = 10 * time.Minute
+	defaultRetries    = 4
+	defaultMaxGates   = 100_000
+	defaultMaxWaiting = 1 << 16
+)
+
+// keeper is what the Transports over several bases share.
+type keeper struct {
+	TransportOptions
+	rules    []transportRule
+	queue    *pace.Queue
+	gates    gates
+	obeyed   obey.Config
+	counters counters
+}
+
+// transportRule is a TransportRule, ready to use.
+type transportRule struct {
+	TransportRule
+	rule *weir.Rule
+}
+
+func newKeeper(o TransportOptions) (*keeper, error) {
+	o.setDefaults()
+	k := &keeper{TransportOptions: o, obeyed: obey.Config{Spread: spread}}
+	if o.CapPauses {
+		k.obeyed.MaxPause = o.MaxPause
+	}
+	k.gates.init(o.MaxKeys)
+	problems := []error{o.check()}
+	names := map[string]bool{}
+	for i, given := range o.Rules {
+		made, err := o.compile(given)
+		switch {
+		case err != nil:
+			problems = append(problems, inField(fmt.Sprintf("rules[%d]", i), err))
+			continue
+		case names[made.rule.Name()]:
+			problems = append(problems, transportError(fmt.Sprintf("rules[%d]", i), "has the name %q of an earlier rule, with which it would share states: give it another", made.rule.Name()))
+		}
+		names[made.rule.Name()] = true
+		k.rules = append(k.rules, made)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	var err error
+	k.queue, err = pace.NewQueue(o.Engine, pace.QueueOptions{Queue: o.MaxWaiting})
+	return k, err
+}
+
+func (o *TransportOptions) setDefaults() {
+	if o.Base == nil {
+		o.Base = http.DefaultTransport
+	}
+	if o.Key == nil {
+		o.Key = Host
+	}
+	if o.Engine == nil {
+		o.Engine = weir.NewMemory(weir.MemoryOptions{})
+	}
+	o.MaxPause = cmp.Or(o.MaxPause, defaultMaxPause)
+	o.Retries = cmp.Or(o.Retries, defaultRetries)
+	o.MaxKeys = cmp.Or(o.MaxKeys, defaultMaxGates)
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, defaultMaxWaiting)
+}
+
+func (o *TransportOptions) check() error {
+	var problems []error
+	bad := func(field, format string, values ...any) {
+		problems = append(problems, transportError(field, format, values...))
+	}
+	if len(o.Rules) > maxRules {
+		bad("rules", "are %d, above %d", len(o.Rules), maxRules)
+	}
+	if o.Undecided < RefuseUndecided || o.Undecided > AdmitUndecided {
+		bad("undecided", "%d is no policy", o.Undecided)
+	}
+	if o.MaxPause < 0 {
+		bad("maxPause", "%v is negative", o.MaxPause)
+	}
+	if o.MaxKeys < 0 {
+		bad("maxKeys", "%d is negative", o.MaxKeys)
+	}
+	if o.MaxWaiting < 0 {
+		bad("maxWaiting", "%d is negative", o.MaxWaiting)
+	}
+	return errors.Join(problems...)
+}
+
+// compile makes a rule ready to use. Without a Key, it has that of the options.
+func (o *TransportOptions) compile(given TransportRule) (made transportRule, err error) {
+	made.TransportRule = given
+	if (given.Limit != "") == (given.Rule != nil) {
+		return made, transportError("", "has not exactly one of Limit and Rule")
+	}
+	if made.rule = given.Rule; made.rule == nil {
+		text := given.Limit
+		if !strings.Contains(text, "=") {
+			text = "requests=" + text
+		}
+		if made.rule, err = weir.ParseRule(text); err != nil {
+			return made, err
+		}
+	}
+	if made.Key == nil {
+		made.Key = o.Key
+	}
+	return made, errors.Join(o.checkTogether(made.rule), o.Engine.Check(made.rule))
+}
+
+// checkTogether refuses a limit that an engine decides alone if there are several rules.
+func (o *TransportOptions) checkTogether(rule *weir.Rule) error {
+	for _, limit := range rule.Limits() {
+		log, counts := limit.(weir.SlidingLog)
+		if _, delays := limit.(weir.LeakyBucket); (delays || counts && log.CountDenied) && len(o.Rules) > 1 {
+			return transportError("limit", "%s cannot be decided together with other rules: use a token bucket or a rate gate", limit)
+		}
+	}
+	return nil
+}
+
+func transportError(field, format string, values ...any) *weir.OptionError {
+	return &weir.OptionError{Op: "httplimit: transport", Field: field, Reason: fmt.Sprintf(format, values...)}
+}
+
+// spread returns a random time below its argument.
+func spread(most time.Duration) time.Duration {
+	if most < 1 {
+		return 0
+	}
+	return rand.N(most)
+}

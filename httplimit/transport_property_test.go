@@ -1,0 +1,163 @@
+package httplimit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit"
+)
+
+// server answers requests in memory, with a delay on the way in each direction.
+type server struct {
+	handler http.Handler
+	oneWay  func() time.Duration
+
+	mu       sync.Mutex
+	requests int
+	refused  []time.Time
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := s.travel(r.Context()); err != nil {
+		return nil, err
+	}
+	arrived := time.Now()
+	w := httptest.NewRecorder()
+	inner := r.Clone(r.Context())
+	inner.RemoteAddr = "192.0.2.1:1234"
+	s.handler.ServeHTTP(w, inner)
+	s.mu.Lock()
+	s.requests++
+	if w.Code == http.StatusTooManyRequests {
+		s.refused = append(s.refused, arrived)
+	}
+	s.mu.Unlock()
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	if err := s.travel(r.Context()); err != nil {
+		return nil, err
+	}
+	resp := w.Result()
+	resp.Request = r
+	return resp, nil
+}
+
+func (s *server) travel(ctx context.Context) error {
+	if s.oneWay == nil {
+		return nil
+	}
+	select {
+	case <-time.After(s.oneWay()):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func newTransport(t testing.TB, o httplimit.TransportOptions) *httplimit.Transport {
+	t.Helper()
+	transport, err := httplimit.NewTransport(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport
+}
+
+// ask sends a GET and reads the answer to its end.
+func ask(transport http.RoundTripper, url string) (status int, err error) {
+	r, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+// epochReset rewrites the reset of the legacy fields, and Retry-After, as instants of a server that cuts off
+// fractions.
+func epochReset(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner := httptest.NewRecorder()
+		next.ServeHTTP(inner, r)
+		now := time.Now()
+		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
+		for name, values := range inner.Header() {
+			w.Header()[name] = values
+		}
+		if reset, err := strconv.Atoi(inner.Header().Get("X-Ratelimit-Reset")); err == nil {
+			w.Header().Set("X-Ratelimit-Reset", strconv.FormatInt(now.Unix()+int64(reset), 10))
+		}
+		w.WriteHeader(inner.Code)
+	})
+}
+
+func TestNoRequestAfterAnAnnouncingAnswerIsRefused(t *testing.T) {
+	formats := map[string]httplimit.Headers{
+		"draft 11": httplimit.Draft11, "draft 07": httplimit.Draft07, "draft 06": httplimit.Draft06,
+		"legacy": httplimit.Legacy, "legacy epoch": httplimit.Legacy,
+	}
+	for name, headers := range formats {
+		for _, limit := range []string{"sliding log 100/10s", "token bucket 10/s burst 100", "token bucket 10/s burst 5", "fixed window 100/10s", "sliding window 100/10s"} {
+			for _, workers := range []int{1, 7, 120} {
+				for seed := range uint64(3) {
+					t.Run(fmt.Sprintf("%s/%s/%d workers/seed %d", name, limit, workers, seed), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { obeys(t, name, headers, limit, workers, seed) })
+					})
+				}
+			}
+		}
+	}
+}
+
+// obeys sends 500 requests from some workers, at random times and with random delays on the way.
+func obeys(t *testing.T, name string, headers httplimit.Headers, limit string, workers int, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	var mu sync.Mutex
+	upTo := func(most time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(random.Int64N(int64(most)))
+	}
+	time.Sleep(3*365*24*time.Hour + upTo(20*time.Second)) // an instant above 1e9 s, at any phase of a window
+	h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Headers: headers, Rules: []httplimit.Rule{{Limit: limit}}}, ok)
+	if name == "legacy epoch" {
+		h = epochReset(h)
+	}
+	s := &server{handler: h, oneWay: func() time.Duration { return upTo(300 * time.Millisecond) }}
+	transport := newTransport(t, httplimit.TransportOptions{Base: s})
+	start := time.Now()
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range 500 / workers {
+				if seed > 0 {
+					time.Sleep(upTo(time.Duration(seed) * 2 * time.Second))
+				}
+				if status, err := ask(transport, "http://api.example/"); err != nil || status != 200 {
+					t.Errorf("a request got %d, %v, want 200", status, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(s.refused) > 0 {
+		t.Errorf("the server refused %d of %d requests, the first after %v, want none", len(s.refused), s.requests, s.refused[0].Sub(start))
+	}
+	t.Logf("%d requests in %v; %+v", s.requests, time.Since(start), transport.Stats())
+}

@@ -1,0 +1,271 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/httplimit/internal/obey"
+	"github.com/weirflow/weir/pace"
+)
+
+// pass is an admitted request.
+type pass struct {
+	gate     *gate
+	ticket   obey.Ticket
+	acquired *pace.Acquired // nil without rules
+	kind     obey.Kind
+	noRetry  bool
+}
+
+// end releases the slots when the answer has ended.
+func (p *pass) end() {
+	p.gate.ended()
+	if p.acquired != nil {
+		release(p.acquired.Done)
+	}
+}
+
+// release calls a function of a reservation, which may ask an engine in the network.
+func release(settle func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
+	defer cancel()
+	if err := settle(ctx); err != nil {
+		_ = settle(ctx) // the engine repeats it, or its lease ends
+	}
+}
+
+// admit waits until the server and all rules admit the request at one instant.
+func (c *call) admit(ctx context.Context) (*pass, error) {
+	requests := c.transport.requests(c.request)
+	keys := lineOf(c.gate.key, requests)
+	l := c.gate.join(keys)
+	defer c.gate.leave(keys, l)
+	w := wait{call: c, ctx: ctx, requests: requests}
+	if c.transport.Delay != nil {
+		w.gap = c.transport.Delay(c.request)
+	}
+	defer w.done()
+	if err := w.sleepUntil(c.notBefore); err != nil {
+		return nil, err
+	}
+	if err := w.turn(l); err != nil {
+		return nil, err
+	}
+	defer func() { l.turn <- struct{}{} }()
+	return w.first()
+}
+
+// requests returns what the rules charge.
+func (k *keeper) requests(r *http.Request) (requests []weir.Request) {
+	for i := range k.rules {
+		rule := &k.rules[i]
+		key := rule.Key(r)
+		if key == "" {
+			continue
+		}
+		q := rule.rule.For(boundedKey(key), 1)
+		if rule.Cost != nil {
+			q.Cost = rule.Cost(r)
+		}
+		requests = append(requests, q)
+	}
+	return requests
+}
+
+// lineOf names the requests that wait in one line: those that charge the same keys. It is empty if these are the key
+// of the gate.
+func lineOf(key string, requests []weir.Request) string {
+	if !slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Key != key }) {
+		return ""
+	}
+	var b strings.Builder
+	for i := range requests {
+		b.WriteString(requests[i].Rule.Name())
+		b.WriteByte(0)
+		b.WriteString(requests[i].Key)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// wait is one wait of a request.
+type wait struct {
+	*call
+	ctx      context.Context
+	requests []weir.Request
+	gap      time.Duration
+	held     bool
+	reason   Reason
+	since    time.Time // since when it waits for the reason
+}
+
+// first waits with the turn of its line.
+func (w *wait) first() (*pass, error) {
+	for {
+		if err := w.awaitServer(); err != nil {
+			return nil, err
+		}
+		acquired, err := w.acquire()
+		if err != nil {
+			return nil, w.fail(ReasonRules, err)
+		}
+		ticket, v := w.gate.try(w.gap)
+		if v.Wait == 0 {
+			return &pass{gate: w.gate, ticket: ticket, acquired: acquired}, nil
+		}
+		if acquired != nil { // the server has said something meanwhile
+			release(acquired.Cancel)
+		}
+	}
+}
+
+// awaitServer waits until the server admits a request, as far as it has said.
+func (w *wait) awaitServer() error {
+	for {
+		v, changed := w.gate.look(w.gap)
+		if v.Wait == 0 {
+			return nil
+		}
+		if err := w.check(v); err != nil {
+			return err
+		}
+		w.hold(Reason(v.Reason), v.Name, v.Wait)
+		if err := w.sleep(v.Wait, changed); err != nil {
+			return w.fail(Reason(v.Reason), err)
+		}
+	}
+}
+
+// check refuses a wait that is longer than the caller or the options accept.
+func (w *wait) check(v obey.Verdict) error {
+	if v.Wait == obey.Never {
+		return nil
+	}
+	if asked := v.Reason == obey.Pause || v.Reason == obey.Quota; asked && v.Wait > w.transport.longestPause() {
+		return w.fail(Reason(v.Reason), &weir.WaitError{Need: v.Wait, Bound: w.transport.MaxPause})
+	}
+	if deadline, ok := w.ctx.Deadline(); ok && v.Wait > time.Until(deadline) {
+		return w.fail(Reason(v.Reason), &weir.WaitError{Need: v.Wait, Bound: time.Until(deadline), Deadline: true})
+	}
+	return nil
+}
+
+// longestPause returns the longest wait for a server. A pause that is cut to MaxPause has a random time added.
+func (k *keeper) longestPause() time.Duration {
+	if k.CapPauses {
+		return obey.Never
+	}
+	return k.MaxPause
+}
+
+// sleep waits for a time, or until changed is closed. A wait of Never ends only so.
+func (w *wait) sleep(d time.Duration, changed <-chan struct{}) error {
+	var due <-chan time.Time
+	if d != obey.Never {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+	case <-changed:
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	return nil
+}
+
+// turn waits for the turn of a line.
+func (w *wait) turn(l *gateLine) error {
+	if err := w.ctx.Err(); err != nil {
+		return w.fail("", err)
+	}
+	select {
+	case <-l.turn:
+		return nil
+	default:
+	}
+	v, _ := w.gate.look(w.gap)
+	if err := w.check(v); err != nil { // it need not wait in line to know
+		return err
+	}
+	w.hold(ReasonOrder, "", max(v.Wait, 0))
+	if w.transport.counters.waiting.Load() > int64(w.transport.MaxWaiting) {
+		return w.fail(ReasonOrder, weir.ErrQueueFull)
+	}
+	select {
+	case <-l.turn:
+		return nil
+	case <-w.ctx.Done():
+		return w.fail(ReasonOrder, w.ctx.Err())
+	}
+}
+
+// acquire takes what the rules say.
+func (w *wait) acquire() (*pace.Acquired, error) {
+	if len(w.requests) == 0 {
+		return nil, nil
+	}
+	w.expect()
+	a, err := w.transport.queue.Acquire(w.ctx, w.requests...)
+	switch {
+	case err == nil:
+	case w.transport.Undecided == AdmitUndecided && isUndecided(w.ctx, err):
+		w.transport.counters.undecided.Add(1)
+		w.transport.observe(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
+		return nil, nil
+	default:
+		return nil, err
+	}
+	if err := w.sleep(a.Decision.Delay, nil); a.Decision.Delay > 0 && err != nil {
+		release(a.Cancel)
+		return nil, err
+	}
+	return a, nil
+}
+
+// expect notes that the rules may hold the request back. An observer is told only if they do, which costs a call of
+// the engine.
+func (w *wait) expect() {
+	if w.transport.Observe == nil {
+		w.hold(ReasonRules, "", 0)
+		return
+	}
+	d, err := w.transport.Engine.Peek(w.ctx, w.requests...)
+	if err == nil && !d.Allowed {
+		w.hold(ReasonRules, d.Rule, d.RetryAfter)
+	}
+}
+
+// isUndecided reports whether an error means that the engine failed.
+func isUndecided(ctx context.Context, err error) bool {
+	for _, known := range []error{weir.ErrWait, weir.ErrNever, weir.ErrQueueFull, weir.ErrRequest, weir.ErrLimit} {
+		if errors.Is(err, known) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// sleepUntil waits before a retry of a request that the server did not say how long to hold back.
+func (w *wait) sleepUntil(at time.Time) error {
+	d := time.Until(at)
+	if at.IsZero() || d <= 0 {
+		return nil
+	}
+	w.hold(ReasonRetry, "", d)
+	if err := w.sleep(d, nil); err != nil {
+		return w.fail(ReasonRetry, err)
+	}
+	return nil
+}
+
+func (w *wait) fail(reason Reason, err error) error {
+	w.transport.counters.failed.Add(1)
+	return &TransportError{Key: w.gate.key, Reason: reason, Err: err}
+}
