@@ -152,10 +152,11 @@ var packageRules = map[string]packageRule{
 			"enginekit":                "requests, rules and answers are those of every engine",
 		},
 		testImports: reasons{
-			"httplimit":          "two web servers share a limit",
-			"limittest":          "the suite tests every engine",
-			"internal/redistest": "tests ask real servers",
-			"pace":               "callers of several processes wait for one limit",
+			"httplimit":            "two web servers share a limit",
+			"limittest":            "the suite tests every engine",
+			"internal/redistest":   "tests ask real servers",
+			"internal/testprocess": "workers of several processes wait for one limit",
+			"pace":                 "callers of several processes wait for one limit",
 		},
 	},
 	"redislimit/recipes": {

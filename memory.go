@@ -29,6 +29,7 @@ var (
 	_ Engine      = (*Memory)(nil)
 	_ UpToTaker   = (*Memory)(nil)
 	_ WithinTaker = (*Memory)(nil)
+	_ AheadTaker  = (*Memory)(nil)
 )
 
 // MemoryOptions configure a Memory. The zero value is ready to use.

@@ -16,7 +16,7 @@ func argument(t *testing.T, of reflect.Type) reflect.Value {
 	t.Helper()
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	for _, value := range []any{int64(1), 1, time.Second, time.Now(), weir.Turn{Cost: 1}, &bytes.Buffer{}, t.Context(),
-		weir.TokenBucket{Rate: weir.PerDay(1)}, []weir.Request{rule.For("k", 1)}, make([]weir.Result, 1), []*weir.Rule{rule}} {
+		weir.TokenBucket{Rate: weir.PerDay(1)}, []weir.Request{rule.For("k", 1)}, rule.For("k", 1), make([]weir.Result, 1), []*weir.Rule{rule}} {
 		if v := reflect.ValueOf(value); v.Type().AssignableTo(of) {
 			return v
 		}

@@ -46,6 +46,24 @@ func (f Functions) Take(s State, now, cost int64, lease uint64) State {
 	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
 }
 
+// Bookable reports whether an engine can book units for a later instant.
+func (f Functions) Bookable() bool { return algorithm.Bookable(f.algorithm) }
+
+// Hold returns the time until a cost of at least 1 can be booked for, if the limit is Bookable. The instant of a booking
+// is the latest of all limits of its rule.
+func (f Functions) Hold(s State, now, cost int64) int64 {
+	part := algorithm.Part{Algorithm: f.algorithm, State: s.state, Cost: cost}
+	return part.Hold(now)
+}
+
+// Book returns the state after a cost of at least 1 was booked for now + hold, which is at least Hold. The limit is
+// Bookable.
+func (f Functions) Book(s State, now, cost, hold int64) State {
+	part := [1]algorithm.Part{{Algorithm: f.algorithm, State: s.state, Cost: cost}}
+	algorithm.BookFor(part[:], now, hold)
+	return State{part[0].State}
+}
+
 // Give returns the state after at least 1 unit was given back, from those that the lease holds if the limit Leases.
 // It is never better than fresh.
 func (f Functions) Give(s State, now, units int64, lease uint64) State {

@@ -62,6 +62,8 @@ var pieces = []struct {
 	{"ARefusedOrNilReservationSettlesNothing", settlesNothing},
 	{"ABadSettlementLeavesTheReservationOpen", badSettlement},
 	{"AReservationIsSettledAfterItsContextHasEnded", settledAfterTheEnd},
+	{"BookedInstantsAreKept", bookedInstants},
+	{"TheNewestBookingIsCancelledExactly", newestBooking},
 	{"StrangeKeysAndRuleNamesNeverMeet", namesNeverMeet},
 	{"StateOutlivesAChangeOfRateAndBurst", stateOutlivesChange},
 	{"AnotherPeriodOrAlgorithmIsAnotherState", anotherState},

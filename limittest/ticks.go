@@ -18,7 +18,7 @@ import (
 func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) {
 	t.Run("Vectors", func(t *testing.T) {
 		binds := func(s Scenario) string {
-			if reason := bindsNoEngine(s); reason != "" {
+			if reason := unbooked(s, newEngine); reason != "" {
 				return reason
 			}
 			_, reason := s.inTicks(tick, most)
@@ -67,6 +67,12 @@ type refusedInTicks struct{ error }
 func (r refusedInTicks) Unwrap() error { return r.error }
 
 func (k *ticked) Answer(now int64, op Op) Answer {
+	switch {
+	case op.MaxWait > math.MaxInt64/k.tick:
+		op.MaxWait = -1
+	case op.MaxWait > 0:
+		op.MaxWait *= k.tick
+	}
 	a := k.engineSubject.Answer((now-k.shift)*k.tick, op)
 	for _, d := range []*int64{&a.RetryAfter, &a.ResetAfter, &a.Delay} {
 		if *d == math.MaxInt64 {

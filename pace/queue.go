@@ -14,11 +14,14 @@ import (
 // Queue lets callers of this process wait for an engine: for one limit or several, of one key or several, here or on
 // other machines.
 //
-// Callers that ask for the same keys go in order of arrival. Only the first of them asks the engine, for itself and
-// for those behind it, and it sleeps for the time that the engine names: a thousand waiting callers cost about two
-// calls a grant, and no polling. Callers that ask for different keys do not wait for each other. Callers of other
-// processes, and callers of the engine's own Take, compete with the queue, so an order across processes is not
-// promised; the limits hold in any case.
+// One key whose rule can be booked ([weir.Rule.Bookable]), on an engine that books ([weir.AheadTaker]), takes one call a
+// grant: each caller books its instant and sleeps once. Callers of all processes go in the order in which the engine
+// saw them, as long as none leaves.
+//
+// Other callers ask. Those that ask for the same keys go in order of arrival. Only the first of them asks the engine,
+// for itself and for those behind it, and it sleeps for the time that the engine names: a thousand waiting callers cost
+// about two calls a grant, and no polling. Callers that ask for different keys do not wait for each other. Callers of
+// other processes, and callers of the engine's own Take, compete with them; the limits hold in any case.
 //
 // Nothing is taken before all requests of a caller are admitted at one instant. A Queue is safe for concurrent use.
 type Queue struct {
@@ -28,6 +31,8 @@ type Queue struct {
 	mu      sync.Mutex
 	lines   map[string]*queueLine   // by the keys of the requests
 	bySlots map[string][]*queueLine // lines that ask for slots, by the key of the slots
+	joint   map[string]int          // lines that ask for several keys, by each of them
+	booked  map[weir.Request]*bookedLine
 	waiting int
 	arrived uint64 // places so far
 }
@@ -45,7 +50,8 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 	if options.Queue < 0 {
 		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
 	}
-	q := &Queue{engine: engine, capacity: options.Queue, lines: map[string]*queueLine{}, bySlots: map[string][]*queueLine{}}
+	q := &Queue{engine: engine, capacity: options.Queue, lines: map[string]*queueLine{}, bySlots: map[string][]*queueLine{},
+		joint: map[string]int{}, booked: map[weir.Request]*bookedLine{}}
 	if q.capacity == 0 {
 		q.capacity = defaultQueue
 	}
@@ -92,6 +98,34 @@ func (q *Queue) wait(ctx context.Context, p *place) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	q.mu.Lock()
+	if q.waiting >= q.capacity {
+		q.mu.Unlock()
+		return weir.ErrQueueFull
+	}
+	q.arrived++
+	p.arrival = q.arrived
+	if q.books(p.requests) && q.lines[keyOf(&p.requests[0])] == nil {
+		q.waiting++
+		q.mu.Unlock()
+		return q.waitBooked(ctx, p)
+	}
+	q.mu.Unlock()
+	return q.waitInLine(ctx, p)
+}
+
+// waitInLine waits in the line of p's keys. A line that can book at last gives p an instant to wait for.
+func (q *Queue) waitInLine(ctx context.Context, p *place) error {
+	if err := q.askInLine(ctx, p); err != nil || p.booked.reservation == nil {
+		return err
+	}
+	q.mu.Lock()
+	q.waiting++
+	q.mu.Unlock()
+	return q.sleepBooked(ctx, p)
+}
+
+func (q *Queue) askInLine(ctx context.Context, p *place) error {
 	if err := q.join(ctx, p); err != nil {
 		return err
 	}
@@ -117,9 +151,6 @@ func (q *Queue) join(ctx context.Context, p *place) error {
 	keys := keysOf(p.requests)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting >= q.capacity {
-		return weir.ErrQueueFull
-	}
 	l := q.lines[keys]
 	if l == nil {
 		l = q.newLine(keys, p.requests)
@@ -127,8 +158,6 @@ func (q *Queue) join(ctx context.Context, p *place) error {
 	if err := l.tooLate(ctx); err != nil {
 		return err
 	}
-	q.arrived++
-	p.arrival = q.arrived
 	l.add(p)
 	if l.places.Len() == 1 {
 		p.turn <- lead
@@ -142,11 +171,20 @@ func (q *Queue) newLine(keys string, requests []weir.Request) *queueLine {
 	for _, key := range l.slots {
 		q.bySlots[key] = append(q.bySlots[key], l)
 	}
+	l.joint = jointKeys(requests)
+	for _, key := range l.joint {
+		q.joint[key]++
+	}
 	return l
 }
 
 func (q *Queue) removeLine(l *queueLine) {
 	delete(q.lines, l.keys)
+	for _, key := range l.joint {
+		if q.joint[key]--; q.joint[key] == 0 {
+			delete(q.joint, key)
+		}
+	}
 	for _, key := range l.slots {
 		if q.bySlots[key] = slices.DeleteFunc(q.bySlots[key], func(o *queueLine) bool { return o == l }); len(q.bySlots[key]) == 0 {
 			delete(q.bySlots, key)
@@ -206,6 +244,18 @@ func keysOf(requests []weir.Request) string {
 	}
 	slices.Sort(keys)
 	return strings.Join(keys, "\x00\x00")
+}
+
+// jointKeys returns the keys of several requests.
+func jointKeys(requests []weir.Request) (keys []string) {
+	if len(requests) < 2 {
+		return nil
+	}
+	for i := range requests {
+		keys = append(keys, keyOf(&requests[i]))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // slotKeys returns the keys that ask for slots.

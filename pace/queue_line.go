@@ -16,6 +16,7 @@ type queueLine struct {
 	queue  *Queue
 	keys   string
 	slots  []string  // the keys of requests for slots
+	joint  []string  // the keys, if there are several
 	places list.List // of *place
 	// notBefore is when the engine may admit the first caller, and so any, by its last refusal.
 	notBefore time.Time
@@ -34,6 +35,7 @@ type place struct {
 	// What was taken for it, written before the turn is granted.
 	decision    weir.Decision
 	reservation *weir.Reservation
+	booked      booked // the instant that it brought, if it booked
 }
 
 // turn tells a waiting caller what to do.
@@ -63,6 +65,8 @@ func (l *queueLine) ask(ctx context.Context, p *place) error {
 // take asks once, for p and the callers behind it.
 func (l *queueLine) take(ctx context.Context, p *place) (weir.Decision, error) {
 	switch {
+	case l.books(p):
+		return l.queue.book(ctx, p)
 	case p.acquires:
 		r, err := l.queue.engine.Reserve(ctx, p.requests...)
 		if err != nil {
@@ -85,6 +89,12 @@ func (l *queueLine) take(ctx context.Context, p *place) (weir.Decision, error) {
 		l.grant(ctx, p, times-1)
 	}
 	return d, err
+}
+
+func (l *queueLine) books(p *place) bool {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return l.queue.books(p.requests)
 }
 
 // takeDelayed takes from a limit that admits with a delay, unless the delay ends after the context.

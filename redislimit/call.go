@@ -146,6 +146,10 @@ func (e *Engine) late(s *submission) {
 	for i := range s.decisions {
 		d := &s.decisions[i]
 		e.stats.late.Add(1)
+		if d.op == opBook && d.admitted && d.err == nil {
+			e.stats.givenBack.Add(1)
+			e.undoLater(d.withdrawal(d.parts[0].cost))
+		}
 		if d.op == opTake && d.admitted && d.err == nil && d.identity == "" { // with an identity it can be asked again
 			e.stats.givenBack.Add(1)
 			e.undoLater(d.undos(d.count())...)

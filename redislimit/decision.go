@@ -19,6 +19,10 @@ type decision struct {
 	sent     time.Time // when the call left; for an undo, that of the undone take
 	admitted bool
 	err      error // of this decision only
+
+	longest int64   // us; of an opBook
+	due     int64   // us; the instant of a booking
+	space   float64 // us; when all limits have space for the booking
 }
 
 // part is one limit of one key.
@@ -37,6 +41,8 @@ type part struct {
 	wrote   int64      // us; when an admitted take was written
 	left    span       // for the undo of a leaky bucket: TAT after the take
 	told    float64    // and the newest release before it
+
+	bookedTo, restored [3]float64 // for opWithdraw: numbers of the state after the booking, and of the one to restore
 }
 
 // groups returns the number of values that the decision reads.

@@ -43,9 +43,10 @@ type Engine struct {
 }
 
 var (
-	_ weir.Engine    = (*Engine)(nil)
-	_ weir.UpToTaker = (*Engine)(nil)
-	_ weir.Holder    = (*Engine)(nil)
+	_ weir.Engine     = (*Engine)(nil)
+	_ weir.UpToTaker  = (*Engine)(nil)
+	_ weir.AheadTaker = (*Engine)(nil)
+	_ weir.Holder     = (*Engine)(nil)
 )
 
 // New returns an engine over a rueidis client of one server, of Sentinel or of a cluster. The caller keeps ownership

@@ -257,6 +257,9 @@ func (p *part) state() (s enginekit.State, ok bool) {
 		numbers[2], numbers[3] = int64(n[2]), int64(n[3])
 		numbers[0], numbers[1] = instant(int64(n[0]), int64(n[1]), numbers[2])
 		numbers[4], numbers[5] = orNever(n[4]), orNever(n[5])
+		if numbers[4] > math.MinInt64 && n[4] != math.Floor(n[4]) { // half a us after a booked instant
+			numbers[4], numbers[5] = math.MinInt64, numbers[4]
+		}
 	case !l.weighs: // a fixed window, or a cycle
 		numbers = numbers[:2]
 		numbers[0], numbers[1] = (int64(n[0])-l.origin)/l.period, int64(n[1])
@@ -290,7 +293,12 @@ func (p *part) after(now int64) span {
 	if !ok {
 		return span{}
 	}
-	n := p.limit.functions.AppendNumbers(p.numbers[:0], p.limit.functions.Take(s, now, p.cost, 0))
+	return p.tatOf(p.limit.functions.Take(s, now, p.cost, 0))
+}
+
+// tatOf returns the TAT of the state of a bucket.
+func (p *part) tatOf(s enginekit.State) span {
+	n := p.limit.functions.AppendNumbers(p.numbers[:0], s)
 	tat := new(big.Int).Lsh(big.NewInt(n[0]), 64)
 	whole, rest := tat.Or(tat, new(big.Int).SetUint64(uint64(n[1]))).DivMod(tat, big.NewInt(n[2]), new(big.Int))
 	return span{float64(whole.Int64()), float64(rest.Int64())}

@@ -87,8 +87,10 @@ func scriptText() string {
 // fixed completes a kind with a state of fixed size: how it is stored, and the bytes of the head of a value that holds it
 // alone, of all of that value, and of its numbers.
 func fixed(k kind, text string) string {
-	if k != kindLeaky {
-		text = leakyLines.ReplaceAllString(text, "")
+	if k == kindLeaky {
+		text = strings.ReplaceAll(tokenLines.ReplaceAllString(text, ""), "LAST", "told")
+	} else {
+		text = strings.ReplaceAll(leakyLines.ReplaceAllString(text, ""), "LAST", "at")
 	}
 	before, body, found := strings.Cut(text, "\nLIMIT\n")
 	if !found {
@@ -127,13 +129,16 @@ end
 ` + strings.ReplaceAll(text, "#s", "s.bytes")
 }
 
-// leakyLines are the lines of script/bucket.lua for a leaky bucket alone.
-var leakyLines = regexp.MustCompile(`(?m)^.* -- LEAKY\n`)
+// leakyLines are the lines of script/bucket.lua for a leaky bucket alone, and tokenLines those for a token bucket alone.
+var (
+	leakyLines = regexp.MustCompile(`(?m)^.* -- LEAKY\n`)
+	tokenLines = regexp.MustCompile(`(?m)^.* -- TOKEN\n`)
+)
 
 // scriptValues are the values of names in the script, and scriptNames finds the names.
 var (
 	scriptValues = map[string]string{
-		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
+		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
 		"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
 		"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 		"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),

@@ -27,9 +27,12 @@ const (
 	opUpTo       // takes as often as it fits; once answered, it is a take
 	opRenew      // renews the lease of slots
 	opIdentified // precedes a decision with an identity
+	opWhen       // of the script alone: asks a limit for the instant of a booking
+	opBook       // takes for a later instant
+	opWithdraw   // gives units of a booking back
 )
 
-var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew"}
+var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew", opBook: "book", opWithdraw: "settle"}
 
 func (o op) String() string { return opNames[o] }
 
@@ -121,6 +124,10 @@ func (b *batch) decision(d *decision) {
 		b.args = doubles(b.args, float64(d.now), d.age())
 	case opUpTo:
 		b.args = doubles(b.args, float64(d.times))
+	case opBook:
+		b.args = doubles(b.args, float64(d.longest))
+	case opWithdraw:
+		b.args = doubles(b.args, float64(d.due))
 	}
 	for i := range d.parts {
 		if !d.parts[i].joins {
@@ -265,7 +272,11 @@ func (p *part) append(to []byte, o op) []byte {
 	case kindWindow:
 		return doubles(to, p.units(), float64(l.capacity), float64(l.period), flag(l.weighs))
 	case kindCycle:
-		return doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.origin))
+		to = doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.origin))
+		if o == opWithdraw {
+			to = doubles(to, p.bookedTo[0], p.bookedTo[1], p.restored[0], p.restored[1])
+		}
+		return to
 	case kindLog:
 		return doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.gap), flag(l.denied), flag(l.gate))
 	}
@@ -295,6 +306,9 @@ func (p *part) appendBucket(to []byte, o op) []byte {
 	}
 	if sign == 2 {
 		to = doubles(to, p.left.whole, p.left.rest, p.told)
+	}
+	if o == opWithdraw {
+		to = doubles(doubles(to, p.bookedTo[:]...), p.restored[:]...)
 	}
 	return to
 }
@@ -371,6 +385,9 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 		d.err = d.misread(true)
 		return
 	}
+	if d.op == opBook {
+		d.due, d.space = int64(r.double()), r.double()
+	}
 	flag := r.byte()
 	if d.op == opReset {
 		return
@@ -380,7 +397,7 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 		return
 	}
 	d.admitted = flag == flagAdmitted
-	held := d.op != opUndo && d.op != opRenew && d.held(r.since, now)
+	held := d.op != opUndo && d.op != opRenew && d.op != opWithdraw && d.held(r.since, now)
 	if held {
 		d.admitted = false
 	}
@@ -395,13 +412,17 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 		d.err = d.misread(true)
 		return
 	}
-	for i := range d.parts {
-		d.parts[i].measured(d, now, wrote)
+	if d.op == opBook {
+		d.measureBooking(now, held)
+	} else {
+		for i := range d.parts {
+			d.parts[i].measured(d, now, wrote)
+		}
 	}
 	if held {
 		d.hold(r.since, now)
 	}
-	if d.op != opUndo && d.op != opRenew && !d.agrees() {
+	if d.op != opUndo && d.op != opRenew && d.op < opBook && !d.agrees() {
 		d.err = d.misread(false)
 	}
 }

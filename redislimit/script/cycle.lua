@@ -1,9 +1,12 @@
 -- cycle decides Cycle.
 -- State:      the start of the cycle; the units used of it and of later ones; when it is fresh again.
--- Parameters: cost, limit, period in us, and an instant from 0 to the period at which a cycle starts.
+-- Parameters: cost, limit, period in us, and an instant from 0 to the period at which a cycle starts. For a WITHDRAW
+--             also the start and the units after the booking, and those to restore.
 local head, n, most, period, origin
+local leftA, leftB, beforeA, beforeB
 local function read(pos)
   head, n, most, period, origin, pos = unpack_('<Bc0dddd', args, pos)
+  if given then leftA, leftB, beforeA, beforeB, pos = unpack_('<dddd', args, pos) end
   return pos
 end
 LIMIT
@@ -20,6 +23,32 @@ LIMIT
     if since < 0 then since = since + period end
     if start ~= taken - since then break end
     used, cost = max(used - cost, 0), 0
+  end
+  if op >= WHEN then
+    local lacking = used + n - most
+    local own = lacking > 0 and start + math.ceil(lacking / most) * period or now
+    if op == WHEN then
+      due = max(due, own)
+      break
+    elseif op == BOOK then
+      local since = fmod(due - origin, period)
+      if since < 0 then since = since + period end
+      if own < due and due - since > start then
+        used = max(used - (due - since - start) / period * most, 0)
+        start = due - since
+      end
+      used = used + n
+    elseif taken > now and a == leftA and b == leftB then
+      start, used = beforeA, beforeB
+    elseif used > most or start > now then
+      break
+    else
+      used = max(used + n, 0)
+    end
+    need = now
+    if used > 0 then need = max(start + floor((used + most - 1) / most) * period, due or now) end
+    a, b, c = start, used, need
+    break
   end
   fits = cost <= 0 or used + cost <= most
   if op ~= UNDO and cost == 0 or op == PEEK or op == TAKE and not fits then break end

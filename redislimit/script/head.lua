@@ -13,10 +13,11 @@
 -- has several groups, bit 7 if one is UPTO, and bit 9 if some keys are of long logs. Their indexes
 -- then follow the decisions, u16 each, and their number, u16.
 --
--- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO or RENEW); groups u16; for UNDO the
+-- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO, RENEW, BOOK or WITHDRAW); groups u16; for UNDO the
 -- instant at which the undone take was written, and how long ago its caller sent it at least, in us;
 -- for UPTO the most times that it takes the costs: at least 1, and at most what a fresh key admits;
--- then its groups. No cost of a TAKE is above the capacity of its limit.
+-- for BOOK the longest time until the booked instant, in us; for WITHDRAW the booked instant;
+-- then its groups. No cost of a TAKE or BOOK is above the capacity of its limit.
 -- A group: kind u8; index into KEYS u16; unless the op is RESET, for a kind of fixed size the head of
 -- the value, a u8 and that many bytes; and the parameters of its kind.
 -- A decision with an identity follows IDENTIFIED u8; the index of its key in KEYS u16; and its own
@@ -30,6 +31,8 @@
 -- - with an identity, the instant of the decision as a double. If it was UNDONE, that is inf, and
 --   nothing follows.
 -- - for UPTO, how many times it took the costs; the rest is as for a TAKE.
+-- - for BOOK, the instant at which all limits admit the costs, and the instant from which all have
+--   space for a booking, as doubles. It is ADMITTED if the first is soon enough and the second is now.
 -- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a value is damaged and nothing was done. Then
 --   follow its index in KEYS, u16, and its first byte.
 -- - each group, unless the flag is UNREADABLE or the op is RESET. For a kind of fixed size it is the
@@ -37,6 +40,9 @@
 --   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
 --   for the whole capacity. An admitted TAKE has only the last two, measured after it. A room of -1 says
 --   that a log is full and the RECORD has written nothing.
+--
+-- BOOK and WITHDRAW are for buckets, gates and cycles alone. WITHDRAW gives units of a booking back, which come with a
+-- negative cost: all of the newest, and otherwise what the limit permits.
 --
 -- RENEW is for slots alone. It gives the units of the identity a new lease, and is REFUSED if that identity no longer
 -- holds them.
@@ -71,7 +77,9 @@ end
 
 local kinds, mask = {}, unpack_('<H', args)
 local found -- the instant of an identified take
-local taken, past -- for an undo: the instant of the undone take, and how long ago it was
+local taken, past -- for an undo: the instant of the undone take, and how long ago it was; for WITHDRAW the booked instant
+local due, vacant -- of a BOOK: its instant, and when there is space. Limits are asked WHEN first, and raise both.
+local given -- a WITHDRAW is being read
 local stored, behind = nil, #args -- where the decisions end
 if mask < LONG_KEYS then
   stored = call('MGET', unpack(keys))

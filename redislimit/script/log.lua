@@ -63,6 +63,16 @@ local function kept()
   return max(limit, own > 0 and own or min(held, limit + MOST_KEPT))
 end
 
+-- passed returns the number of entries that can go. A booking ahead may be withdrawn, so a gate keeps those that count
+-- now.
+local function passed()
+  if gate == 0 or e <= now then return gone end
+  local edge = now - period
+  if first == length or at(first) > edge then return first end
+  if latest <= edge then return length end
+  return min(gone, after(edge, text, head, base, first, length - 1, at(first), latest))
+end
+
 -- note returns the entry of the cost, or of the part of it that the state can hold. If the state
 -- cannot take a further entry, it also returns a new state to append it to.
 local function note()
@@ -73,7 +83,7 @@ local function note()
   local stale = newest == e and not each and not tail -- the last entry is replaced by a larger one
   if tight or stale then
     last, own = e, most
-    drop(gone)
+    drop(passed())
     if most > 0 then keep(most - count) end
     if stale and first < length then
       length = length - 1
@@ -130,14 +140,14 @@ local function cut(instant, n)
   gather(instants, counts, extras, form, instants[1] or e, 0, e)
 end
 -- give removes the oldest n units that still count. A gate keeps entries that no longer count,
--- for a clock that runs back, except those that its newest unit has made obsolete.
+-- for a clock that runs back, except those that now has made obsolete.
 local function give(n)
   fold()
   if gate > 0 then
-    local edge, oldest = newest - period, at(first)
+    local edge, oldest = min(newest, now) - period, at(first)
     if edge >= oldest then drop(after(edge, text, head, base, first, length - 1, oldest, newest)) end
     cut(e - period, n)
-    last = newest
+    last = min(newest, now)
   else
     last = e
     drop(gone)
@@ -145,8 +155,45 @@ local function give(n)
   end
 end
 
+-- space returns the instant from which n more units can be booked: at most twice the limit may lie ahead of now.
+local function space()
+  if newest <= now then return now end
+  local i = first
+  if at(first) <= now then i = after(now, text, head, base, first, length - 1, at(first), latest) end
+  local over = units(i) + n - 2 * limit
+  return over > 0 and leaving(i, over) or now
+end
+
+-- book decides WHEN, BOOK and WITHDRAW.
+local function book(op)
+  fold()
+  local ahead = wait()
+  if op == WHEN then
+    due, vacant = max(due, now + ahead), max(vacant, space())
+    return true, ''
+  elseif op == BOOK then
+    last = max(due, newest)
+    look()
+    local entry, new, moved = note()
+    tail = entry
+    look()
+    return true, (describe(op, ahead, ahead)), new, moved, entry
+  elseif newest == -inf or newest > now and newest ~= taken then
+    return true, (describe(op, ahead, ahead))
+  elseif newest > now then
+    undo(-n)
+    last = now
+  else
+    give(-n)
+  end
+  look()
+  local reply, need = describe(op, 0, 0)
+  return true, reply, whole(need)
+end
+
 return function(s, op, t)
   if not open(s, t, period) then return end
+  if op >= WHEN then return book(op) end
   if own > 0 and (denied == 0 or own < limit) then -- units beyond the own number are gone
     fold()
     last = max(last, newest)

@@ -62,7 +62,7 @@ if since then
   out[2], o = pack('<d', since), 2
 end
 while pos <= stop do
-  local code, key, id, answer, first
+  local code, key, id, answer, first, refused
   number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
   if code == IDENTIFIED then
@@ -77,8 +77,25 @@ while pos <= stop do
   elseif code == AGAIN then
     if again then pos = again(pos) end
   else
-    op, parts = code, key
-    if op == UNDO then
+    op, parts, given = code, key, code == WITHDRAW
+    if op == BOOK then
+      local longest
+      longest, pos = unpack_('<d', args, pos)
+      local p = pos
+      due, vacant = now, now
+      for _ = 1, parts do
+        local kind, key
+        kind, key, p = unpack_('<BH', args, p)
+        p = kinds[kind][1](p)
+        if kinds[kind][2](state(key), WHEN, tails[key]) == nil then vacant = inf end -- the PEEK reports the value
+      end
+      refused = due - now > longest or vacant > now or since and withheld()
+      if refused then op = PEEK end
+      o = o + 1
+      out[o] = pack('<dd', due, vacant)
+    elseif given then
+      taken, pos = unpack_('<d', args, pos)
+    elseif op == UNDO then
       taken, past, pos = unpack_('<dd', args, pos)
       if id then taken = found end
       past = max(past, now - taken)
@@ -119,7 +136,7 @@ while pos <= stop do
       o = o + 1
       out[o] = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
     else
-      out[o + 1], out[o + 2] = fits and ADMITTED or REFUSED, reply
+      out[o + 1], out[o + 2] = fits and not refused and ADMITTED or REFUSED, reply
       o = o + 2
     end
     if id and (fits and op == TAKE or fits ~= nil and op == RECORD or fits == false and kinds[LOG] and decide == kinds[LOG][2]) and (new or added) then
@@ -128,6 +145,7 @@ while pos <= stop do
   else
     local flag, replies, full
     pos, flag, replies, full = kinds[0][1](pos, op, parts)
+    if refused and flag == ADMITTED then flag = REFUSED end
     o = o + 1
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end

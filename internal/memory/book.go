@@ -1,0 +1,56 @@
+package memory
+
+import (
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
+)
+
+// Book takes a request for the earliest instant at which all limits of its rule admit it, if that is at most longest
+// away. The limits must be bookable, and the request checked. booked has what Withdraw needs.
+func (e *Engine) Book(requests []rule.Request, longest int64) (answer algorithm.Answer, booked []algorithm.Booked, err error) {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	reading := e.clock.Now()
+	now, err := e.lock(&c, reading)
+	if err != nil {
+		return algorithm.Answer{}, nil, err
+	}
+	defer e.unlock(&c, now)
+	for i := range c.parts {
+		booked = append(booked, algorithm.Booked{Before: plain(c.parts[i].State), Cost: c.parts[i].Cost})
+	}
+	answer = algorithm.BookAhead(c.parts, now, longest)
+	for i := range booked {
+		booked[i].After, booked[i].Due = plain(c.parts[i].State), algorithm.AddSaturating(now, answer.Delay)
+	}
+	e.store(&c, answer.Changed, reading)
+	c.nameBinding(&answer)
+	e.count(&c, &answer, now)
+	return answer, booked, nil
+}
+
+// plain returns a state without its entries, which change in place.
+func plain(s algorithm.State) algorithm.State {
+	if s.Log != nil {
+		return algorithm.State{}
+	}
+	return s
+}
+
+// Withdraw gives n units of a booking back. The request is that of the booking.
+func (e *Engine) Withdraw(requests []rule.Request, booked []algorithm.Booked, n int64) error {
+	var space callSpace
+	c := layOut(requests, e.seed, &space)
+	reading := e.clock.Now()
+	now, err := e.lock(&c, reading)
+	if err != nil {
+		return err
+	}
+	defer e.unlock(&c, now)
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.State, p.Changed = algorithm.Withdraw(p.Algorithm, p.State, &booked[i], now, n), true
+	}
+	e.store(&c, true, reading)
+	return nil
+}

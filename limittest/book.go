@@ -1,0 +1,88 @@
+package limittest
+
+import (
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// bookable returns rules that can be booked, with room for two units of cost 1 and then one each 10 s or more. An
+// engine that books nothing has none.
+func (f *fixture) bookable() []*weir.Rule {
+	if _, books := f.engine.(weir.AheadTaker); !books {
+		return nil
+	}
+	bucket := weir.TokenBucket{Rate: weir.Per(1, 10*time.Second), Burst: 2}
+	gate, cycle := weir.RateGate{Rate: weir.Per(2, 30*time.Second)}, weir.Cycle{Rate: weir.Per(2, 40*time.Second)}
+	var rules []*weir.Rule
+	for _, limits := range [][]weir.Limit{{bucket}, {gate}, {cycle}, {bucket, gate}, {bucket, gate, cycle}} {
+		rule := f.rule("book", limits...)
+		rules = append(rules, f.rule("book "+rule.String()[5:], limits...))
+	}
+	return rules
+}
+
+func (f *fixture) book(longest time.Duration, q weir.Request) *weir.Reservation {
+	f.Helper()
+	r, err := weir.Book(f.Context(), f.engine, longest, q)
+	f.decided("Book", []weir.Request{q}, err)
+	return r
+}
+
+// bookedInstants tests that bookings get instants in order, that nothing is admitted before the newest, and that a
+// booking that would take too long takes nothing.
+func bookedInstants(f *fixture) {
+	for _, rule := range f.bookable() {
+		q, last := rule.For("k", 1), time.Duration(0)
+		for i := range 6 {
+			d := f.book(weir.Never, q).Decision
+			if !d.Allowed || d.Delay < last || i < 2 && d.Delay != 0 || i > 1 && d.Delay == 0 {
+				f.Fatalf("%s: booking %d: got %+v after one in %v", rule, i, d, last)
+			}
+			last = d.Delay
+		}
+		before := f.peek(q)
+		if before.Allowed || before.RetryAfter < last {
+			f.Errorf("%s: after a booking in %v: got %+v, want nothing admitted before", rule, last, before)
+		}
+		if d := f.book(last-f.tick, q).Decision; d.Allowed || d.RetryAfter == 0 {
+			f.Errorf("%s: a booking within %v: got %+v, want a refusal", rule, last-f.tick, d)
+		}
+		if after := f.peek(q); after != before {
+			f.Errorf("%s: a refused booking wrote: got %+v, want %+v", rule, after, before)
+		}
+		f.clock.advance(last - f.tick)
+		if d := f.take(q); d.Allowed {
+			f.Errorf("%s: a tick before the newest instant: got %+v, want a refusal", rule, d)
+		}
+		f.clock.advance(f.tick)
+	}
+}
+
+// newestBooking tests that bookings that are cancelled from the newest on leave no trace, and that cancelling an
+// earlier one moves no later one.
+func newestBooking(f *fixture) {
+	for _, rule := range f.bookable() {
+		q := rule.For("k", 1)
+		var booked []*weir.Reservation
+		var before []weir.Decision
+		for range 6 {
+			before = append(before, f.peek(q))
+			booked = append(booked, f.book(weir.Never, q))
+		}
+		for i := 5; i >= 0; i-- {
+			f.cancel(booked[i])
+			if after := f.peek(q); after != before[i] {
+				f.Errorf("%s: booking %d cancelled: got %+v, want %+v", rule, i, after, before[i])
+			}
+		}
+		for range 6 {
+			booked = append(booked, f.book(weir.Never, q))
+		}
+		last := booked[len(booked)-1].Decision.Delay
+		f.cancel(booked[8])
+		if d := f.peek(q); d.Allowed || d.RetryAfter < last {
+			f.Errorf("%s: an earlier booking cancelled: got %+v, want nothing before %v", rule, d, last)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+// booking is an engine that books and counts its calls.
+type booking struct {
+	*weir.Memory
+	calls atomic.Int64
+}
+
+func (b *booking) TakeAhead(ctx context.Context, longest time.Duration, q weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
+	b.calls.Add(1)
+	d, withdraw, err := b.Memory.TakeAhead(ctx, longest, q)
+	return d, func(ctx context.Context, n int64) error { b.calls.Add(1); return withdraw(ctx, n) }, err
+}
+
+func (b *booking) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	b.calls.Add(1)
+	return b.Memory.Take(ctx, requests...)
+}
+
+// queuesOn returns queues on one engine, like those of several processes.
+func queuesOn(t *testing.T, n int) (*booking, []*pace.Queue) {
+	t.Helper()
+	engine := &booking{Memory: mustMemory(t)}
+	var queues []*pace.Queue
+	for range n {
+		q, err := pace.NewQueue(engine, pace.QueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues = append(queues, q)
+	}
+	return engine, queues
+}
+
+func TestCallersOfSeveralQueuesGoInTheOrderOfTheEngineWithOneCallEach(t *testing.T) {
+	for _, limits := range []string{"token bucket 10/s burst 1", "cycle 1/100ms", "leaky bucket 10/s queue 1000", "token bucket 10/s burst 1 and cycle 2/200ms"} {
+		synctest.Test(t, func(t *testing.T) {
+			engine, queues := queuesOn(t, 3)
+			vendor, start := rule(t, "vendor", limits), time.Now()
+			time.Sleep(time.Until(start.Truncate(time.Second).Add(time.Second)))
+			var mu sync.Mutex
+			var went []int
+			var callers sync.WaitGroup
+			for i := range 300 {
+				callers.Go(func() {
+					if _, err := queues[i*7%3].Wait(t.Context(), vendor.For("k", 1)); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					went = append(went, i)
+					mu.Unlock()
+				})
+				synctest.Wait()
+			}
+			began := time.Now()
+			callers.Wait()
+			for i, caller := range went {
+				if caller != i && caller/2 != i/2 { // the two of one cycle go at one instant
+					t.Fatalf("%s: caller %d was number %d to go", limits, caller, i)
+				}
+			}
+			if took := time.Since(began); took < 29*time.Second || took > 30*time.Second {
+				t.Errorf("%s: 300 callers took %v, want the 29.9 s of the limit", limits, took)
+			}
+			if calls := engine.calls.Load(); calls > 330 {
+				t.Errorf("%s: %d calls for 300 grants, want at most 1.1 a grant", limits, calls)
+			}
+		})
+	}
+}
+
+func TestACallerThatLeavesPassesItsInstantOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		vendor := rule(t, "vendor", "token bucket 1/s burst 1")
+		ctx, leave := context.WithCancel(t.Context())
+		start, went := time.Now(), make([]time.Duration, 6)
+		var callers sync.WaitGroup
+		for i := range went {
+			own := t.Context()
+			if i == 2 || i == 5 {
+				own = ctx
+			}
+			callers.Go(func() {
+				_, err := queues[0].Wait(own, vendor.For("k", 1))
+				if left := i == 2 || i == 5; left != errors.Is(err, context.Canceled) {
+					t.Errorf("caller %d: %v", i, err)
+				}
+				went[i] = time.Since(start)
+			})
+			synctest.Wait()
+		}
+		leave()
+		callers.Wait()
+		for i, want := range []time.Duration{0, 1, 0, 2, 3, 0} {
+			if went[i] != want*time.Second {
+				t.Errorf("caller %d went after %v, want %v", i, went[i], want*time.Second)
+			}
+		}
+		if _, err := queues[0].Wait(t.Context(), vendor.For("k", 1)); err != nil || time.Since(start) != 4*time.Second {
+			t.Errorf("the next caller went after %v with %v, want the 4 s of the cancelled instants", time.Since(start), err)
+		}
+	})
+}
+
+func TestABookedCallerIsRefusedAtOnceIfItsInstantIsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		for _, limits := range []string{"token bucket 1/10s burst 1", "rate gate 1/10s", "leaky bucket 1/10s queue 5"} {
+			vendor, start := rule(t, limits, limits), time.Now()
+			if _, err := queues[0].Wait(t.Context(), vendor.For("k", 1)); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			_, err := queues[0].Wait(ctx, vendor.For("k", 1))
+			cancel()
+			var late *weir.WaitError
+			if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || late.Need != 10*time.Second || time.Since(start) > 0 {
+				t.Errorf("%s: got %v after %v, want a WaitError of 10 s at once", limits, err, time.Since(start))
+			}
+			var never *weir.CostError
+			if _, err := queues[0].Wait(t.Context(), vendor.For("k", 7)); !errors.As(err, &never) {
+				t.Errorf("%s: a cost of 7: got %v, want a CostError", limits, err)
+			}
+		}
+		if n := queues[0].Waiting(); n != 0 {
+			t.Errorf("%d callers wait at the end", n)
+		}
+	})
+}
+
+func TestCallersBeyondTheBookingsOfAGateGoInOrderToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		gate := rule(t, "gate", "rate gate 2/s")
+		went := arrive(t.Context(), t, queues[0], 21, func(int) []weir.Request { return []weir.Request{gate.For("k", 1)} })()
+		for i, at := range went {
+			if want := time.Duration(i/2) * time.Second; at != want {
+				t.Errorf("caller %d went after %v, want %v", i, at, want)
+			}
+		}
+	})
+}
+
+// A caller that waits for two keys is not starved by callers of one of them, which book nothing meanwhile.
+func TestACallerOfTwoKeysIsNotStarvedByBookings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 1)
+		host, total := rule(t, "host", "token bucket 1/s burst 1"), rule(t, "total", "token bucket 10/s burst 1")
+		ctx, stop := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = queues[0].Wait(ctx, total.For("all", 1))
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		start := time.Now()
+		if _, err := queues[0].Wait(t.Context(), host.For("a", 1), total.For("all", 1)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("the caller of two keys waited for %v beside 20 callers of one, which need 2 s", took)
+		}
+		stop()
+		callers.Wait()
+	})
+}
+
+func TestCallersThatComeAndGoLoseNoBookedUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, queues := queuesOn(t, 2)
+		vendor, start := rule(t, "vendor", "token bucket 100/s burst 5"), time.Now()
+		var granted atomic.Int64
+		var callers sync.WaitGroup
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 2000 {
+			own, cancel := t.Context(), func() {}
+			if random.IntN(3) == 0 {
+				own, cancel = context.WithCancel(own)
+				time.AfterFunc(time.Duration(random.IntN(3000))*time.Millisecond, cancel)
+			}
+			q := queues[random.IntN(2)]
+			callers.Go(func() {
+				if _, err := q.Wait(own, vendor.For("k", 1)); err == nil {
+					n := granted.Add(1)
+					if most := 5 + 100*time.Since(start).Seconds(); float64(n) > most+1e-6 {
+						t.Errorf("%d grants after %v, want at most %.2f", n, time.Since(start), most)
+					}
+				}
+			})
+			time.Sleep(time.Duration(random.IntN(10)) * time.Millisecond)
+		}
+		callers.Wait()
+		for i, q := range queues {
+			if n := q.Waiting(); n != 0 {
+				t.Errorf("queue %d: %d callers wait at the end", i, n)
+			}
+		}
+		if n := granted.Load(); n < 1300 {
+			t.Errorf("%d grants of 2000 callers, a third of which left at some time", n)
+		}
+	})
+}

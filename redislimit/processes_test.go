@@ -1,0 +1,220 @@
+package redislimit_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/internal/testprocess"
+	"github.com/weirflow/weir/pace"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// The variables that make the test binary a worker: the address of the server, and what to do there.
+const workerAddr, workerRole = "WEIR_TEST_WORKER_ADDR", "WEIR_TEST_WORKER_ROLE"
+
+// worker is a process that waits for an engine, beside the test.
+type worker struct {
+	process *testprocess.Process
+	input   io.WriteCloser
+	lines   *bufio.Scanner
+}
+
+// startWorker starts the test binary in a role. It has said that it is ready.
+func startWorker(t *testing.T, server *redistest.Server, role string) *worker {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestWorker$", "-test.count=1")
+	cmd.Env = append(os.Environ(), workerAddr+"="+server.Addr, workerRole+"="+role)
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, end, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = end
+	process, err := testprocess.Start(cmd)
+	_ = end.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.End(); _ = output.Close() })
+	w := &worker{process, input, bufio.NewScanner(output)}
+	w.lines.Buffer(nil, 1<<24)
+	w.read(t, new(string))
+	return w
+}
+
+// read reads a line of the worker.
+func (w *worker) read(t *testing.T, into any) {
+	t.Helper()
+	if !w.lines.Scan() {
+		t.Fatalf("the worker ended: %v", w.lines.Err())
+	}
+	if err := json.Unmarshal(w.lines.Bytes(), into); err != nil {
+		t.Fatalf("a worker said %q: %v", w.lines.Bytes(), err)
+	}
+}
+
+// say sends a line to the worker.
+func (w *worker) say(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(w.input, "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWorker is the other process of the tests here.
+func TestWorker(t *testing.T) {
+	role := workerRoles[os.Getenv(workerRole)]
+	if role == nil {
+		t.Skip("it is a part of other tests")
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{os.Getenv(workerAddr)}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := redislimit.New(client, redislimit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(v any) {
+		line, _ := json.Marshal(v)
+		fmt.Println(string(line))
+	}
+	input := bufio.NewScanner(os.Stdin)
+	said("ready")
+	input.Scan()
+	role(t, engine, queue, said)
+}
+
+var workerRoles = map[string]func(t *testing.T, engine *redislimit.Engine, queue *pace.Queue, say func(any)){
+	"callers": waitingCallers,
+	"one":     oneCaller,
+}
+
+const rateOfWorkers, burstOfWorkers, callersOfWorker, grantsOfCaller = 1000, 10, 100, 20
+
+func ruleOfWorkers(t testing.TB) *weir.Rule {
+	return newRule(t, "rate", weir.TokenBucket{Rate: weir.PerSecond(rateOfWorkers), Burst: burstOfWorkers})
+}
+
+// waitingCallers says the instants of all grants, in µs, and the number of calls.
+func waitingCallers(t *testing.T, engine *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	rule := ruleOfWorkers(t)
+	var mu sync.Mutex
+	var starts []int64
+	var callers sync.WaitGroup
+	for range callersOfWorker {
+		callers.Go(func() {
+			for range grantsOfCaller {
+				if _, err := queue.Wait(context.Background(), rule.For("vendor", 1)); err != nil {
+					t.Error(err)
+					return
+				}
+				now := time.Now().UnixMicro()
+				mu.Lock()
+				starts = append(starts, now)
+				mu.Unlock()
+			}
+		})
+	}
+	callers.Wait()
+	say(starts)
+	say(engine.Stats().Decisions)
+}
+
+// Three processes with 100 waiting callers each use the whole of one rate, and never more.
+func TestThreeProcessesUseARateWhole(t *testing.T) {
+	server := redistest.Start(t)
+	workers := []*worker{startWorker(t, server, "callers"), startWorker(t, server, "callers"), startWorker(t, server, "callers")}
+	began := time.Now().UnixMicro()
+	for _, w := range workers {
+		w.say(t)
+	}
+	var starts []int64
+	decisions := int64(0)
+	for _, w := range workers {
+		var own []int64
+		var asked int64
+		w.read(t, &own)
+		w.read(t, &asked)
+		starts, decisions = append(starts, own...), decisions+asked
+	}
+	slices.Sort(starts)
+	n := len(starts)
+	if n != 3*callersOfWorker*grantsOfCaller {
+		t.Fatalf("%d grants, want %d", n, 3*callersOfWorker*grantsOfCaller)
+	}
+	for i, at := range starts {
+		if most := burstOfWorkers + float64(at-began)*rateOfWorkers/1e6; float64(i+1) > most {
+			t.Fatalf("%d grants in %d µs, want at most %.1f", i+1, at-began, most)
+		}
+	}
+	used := float64(n-burstOfWorkers) / (float64(starts[n-1]-starts[0]) / 1e6 * rateOfWorkers)
+	t.Logf("%d grants used %.2f %% of the rate, with %.3f decisions a grant", n, 100*used, float64(decisions)/float64(n))
+	if used < 0.97 { // 0.99 and more on an idle machine
+		t.Errorf("%.2f %% of the rate used, want 99 %%", 100*used)
+	}
+	if float64(decisions) > 1.1*float64(n) {
+		t.Errorf("%d decisions for %d grants, want at most 1.1 a grant", decisions, n)
+	}
+}
+
+// oneCaller waits once and says when it went.
+func oneCaller(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	rule := newRule(t, "slow", weir.TokenBucket{Rate: weir.Per(1, 300*time.Millisecond), Burst: 1})
+	if _, err := queue.Wait(context.Background(), rule.For("vendor", 1)); err != nil {
+		t.Error(err)
+	}
+	say(time.Now().UnixMicro())
+}
+
+// Callers of several processes go in the order in which Redis saw them.
+func TestCallersOfSeveralProcessesGoInTheOrderOfRedis(t *testing.T) {
+	server := redistest.Start(t)
+	engine := newEngine(t, dial(t, server), redislimit.Options{})
+	slow := newRule(t, "slow", weir.TokenBucket{Rate: weir.Per(1, 300*time.Millisecond), Burst: 1})
+	var workers []*worker
+	for range 5 {
+		workers = append(workers, startWorker(t, server, "one"))
+	}
+	free := time.Now() // when the bucket is free again
+	for _, w := range workers {
+		before := free
+		w.say(t)
+		for free.Sub(before) < 100*time.Millisecond { // until Redis has seen the caller
+			d, err := engine.Peek(t.Context(), slow.For("vendor", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			free = time.Now().Add(d.RetryAfter)
+		}
+	}
+	last := int64(0)
+	for i, w := range workers {
+		var at int64
+		if w.read(t, &at); at < last {
+			t.Errorf("caller %d went before caller %d", i, i-1)
+		}
+		last = at
+	}
+}
