@@ -225,7 +225,10 @@ var packageRules = map[string]packageRule{
 		},
 	},
 	"bench/cliffs": {
-		imports: reasons{".": "whose decisions it measures"},
+		imports: reasons{
+			".":                       "whose decisions it measures",
+			"bench/internal/workload": "it draws the keys",
+		},
 	},
 	"bench/hostile": {
 		imports: reasons{
@@ -364,7 +367,7 @@ var forbidden = []struct {
 		"httplimit":               "the identity that slots are held by, and the spread of requests after a pause",
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
 		"bench/internal/workload": "keys are drawn",
-		"bench/cliffs":            "keys are shuffled",
+		"bench/cliffs":            "rates are drawn",
 		"bench/hostile":           "attacks and honest requests are drawn",
 		"bench/redis":             "callers ask at random times",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",

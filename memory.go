@@ -70,8 +70,15 @@ func (m *Memory) refusal(op string) error { return notMade(op, "memory", "weir.N
 
 // Take admits the cost of all requests now, or of none.
 func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err error) {
-	if len(requests) == 1 && m.takeOne(ctx, &requests[0], &d) {
-		return d, nil
+	switch len(requests) {
+	case 1:
+		if m.takeOne(ctx, &requests[0], &d) {
+			return d, nil
+		}
+	case 2, 3, 4:
+		if m.takeFew(ctx, requests, &d) {
+			return d, nil
+		}
 	}
 	var space requestSpace
 	merged, err := m.merge(ctx, opTake, requests, space[:0])
@@ -85,7 +92,7 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 // takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
 // returns the error.
 func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
-	if m.engine == nil || q.Rule == nil || !q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) || q.Identity != "" || ctx.Err() != nil {
+	if m.engine == nil || !q.isPlain() || ctx.Err() != nil {
 		return false
 	}
 	var answer algorithm.Answer
@@ -95,6 +102,31 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 	d.describe(&answer)
 	d.Rule, d.Key = q.Rule.compiled.Name, q.Key
 	return true
+}
+
+// takeFew takes several requests on the fast path, like takeOne.
+func (m *Memory) takeFew(ctx context.Context, requests []Request, d *Decision) (done bool) {
+	if m.engine == nil || ctx.Err() != nil {
+		return false
+	}
+	f := m.engine.Few()
+	for i := range requests {
+		if q := &requests[i]; !q.isPlain() || !f.Add(&q.Rule.compiled, q.Key, q.Cost) {
+			return false
+		}
+	}
+	var answer algorithm.Answer
+	if !f.Take(&answer) {
+		return false
+	}
+	d.describe(&answer)
+	d.Rule, d.Key = requests[answer.Binding].Rule.compiled.Name, requests[answer.Binding].Key
+	return true
+}
+
+// isPlain reports quickly whether a take of the request is valid and needs no identity.
+func (q *Request) isPlain() bool {
+	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) && q.Identity == ""
 }
 
 // TakeUpTo takes the requests as many times as they fit, up to most.

@@ -37,3 +37,14 @@ func TestDecisionsOfFineRatesAndSeveralLimitsDoNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+func TestDecisionsOnSeveralKeysDoNotAllocate(t *testing.T) {
+	memory, ctx := weir.NewMemory(weir.MemoryOptions{}), context.Background()
+	first := mustRule(t, "first", weir.TokenBucket{Rate: weir.PerSecond(333)}, weir.FixedWindow{Rate: weir.PerDay(1 << 20)})
+	second := mustRule(t, "second", weir.TokenBucket{Rate: weir.PerSecond(10)})
+	take := func() { _, _ = memory.Take(ctx, first.For("address", 1), second.For("user", 2)) }
+	take()
+	if n := testing.AllocsPerRun(200, take); n > 0 {
+		t.Errorf("a decision on two known keys allocates %v times", n)
+	}
+}

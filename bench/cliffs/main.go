@@ -1,68 +1,60 @@
-// Command cliffs measures whether the numbers in a limit change the cost of a decision. It prints a table of the
-// nanoseconds of one decision of a Limiter, a Keyed and a Memory, all admitted and all refused, for limits whose
-// instants are whole nanoseconds, small fractions and fine fractions, and for rules of several limits.
+// Command cliffs measures whether the numbers in a limit change the cost of a decision. It measures each limit beside
+// 10/s, in windows of some milliseconds that alternate, and prints the smallest of each and their ratio. It panics if a
+// decision is admitted that must be refused, or refused that must be admitted.
 //
-//	go run ./cliffs                 prints the table
-//	go run ./cliffs -json new.json  also saves the figures
-//	go run ./cliffs -with old.json  prints the figures of both, and their ratios
+//	go run ./cliffs                      10,000 known keys, one core
+//	go run ./cliffs -all                 also one key, a million keys, new keys, two cores
+//	go run ./cliffs -random 100          also 100 rates drawn at random
+//	go run ./cliffs -write CLIFFS.md     writes the report to a file
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
+// config is what the flags choose.
+type config struct {
+	only    string
+	column  string
+	mix     string
+	all     bool
+	random  int
+	seed    uint64
+	window  time.Duration
+	windows int
+}
+
 func main() {
-	save := flag.String("json", "", "save the figures to this `file`")
-	with := flag.String("with", "", "compare with the figures in this `file`")
-	only := flag.String("only", "", "measure only rows whose name contains this `text`")
-	window := flag.Duration("window", 3*time.Millisecond, "length of one measured window")
-	windows := flag.Int("windows", 60, "windows of each figure; the smallest counts")
+	var c config
+	flag.StringVar(&c.only, "only", "", "measure only rows whose name contains this `text`")
+	flag.StringVar(&c.column, "column", "", "measure only columns whose name contains this `text`")
+	flag.StringVar(&c.mix, "mix", "", "measure only mixes whose name contains this `text`, of those that -all measures")
+	flag.BoolVar(&c.all, "all", false, "measure all mixes, on one core and two")
+	flag.IntVar(&c.random, "random", 0, "also measure `n` rates drawn at random")
+	flag.Uint64Var(&c.seed, "seed", 1, "seed of the random rates")
+	flag.DurationVar(&c.window, "window", 3*time.Millisecond, "length of one window")
+	flag.IntVar(&c.windows, "windows", 40, "windows of each figure; the smallest counts")
+	write := flag.String("write", "", "write the report to this `file` instead of the standard output")
 	flag.Parse()
-	figures := measureAll(*only, *window, *windows)
-	earlier, err := load(*with)
-	if err == nil {
-		err = keep(*save, figures, earlier)
-	}
-	if err != nil {
+	if err := c.run(*write); err != nil {
 		fmt.Fprintln(os.Stderr, "cliffs:", err)
 		os.Exit(1)
 	}
-	printTable(os.Stdout, figures, earlier)
 }
 
-// load returns the figures in a file, or none without a name.
-func load(name string) (figures map[string]float64, err error) {
-	if name == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(name)
-	if err == nil {
-		err = json.Unmarshal(text, &figures)
-	}
-	return figures, err
-}
-
-// keep saves the smaller of each figure and the one already in the file, so that several runs make one measurement.
-func keep(name string, figures, _ map[string]float64) error {
-	if name == "" {
-		return nil
-	}
-	before, err := load(name)
-	if err != nil && !os.IsNotExist(err) {
+func (c *config) run(write string) error {
+	var report bytes.Buffer
+	begun := time.Now()
+	results := measureAll(c)
+	printReport(&report, c, results, strings.Join(append([]string{"go run ./cliffs"}, os.Args[1:]...), " "), begun)
+	if write == "" {
+		_, err := os.Stdout.Write(report.Bytes())
 		return err
 	}
-	for cell, ns := range before {
-		if got, measured := figures[cell]; !measured || ns < got {
-			figures[cell] = ns
-		}
-	}
-	text, err := json.MarshalIndent(figures, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, text, 0o644)
+	return os.WriteFile(write, report.Bytes(), 0o644)
 }

@@ -1,182 +1,147 @@
 package main
 
 import (
-	"context"
 	"math"
-	"math/rand/v2"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// keys is the number of keys of a Keyed and a Memory.
-const keys = 10_000
-
-// row is a rule of one or more limits, each without its burst.
-type row struct {
-	name   string
-	limits []func(admit bool) weir.Limit
+// mix is a distribution of calls over keys, on a number of cores.
+type mix struct {
+	*workload.Mix
+	cores  int
+	rounds int // over the keys before the measurement, so that none has a unit left for a row that refuses
 }
 
-func bucket(rate weir.Rate) func(bool) weir.Limit { return burst(rate, 1<<24) }
-
-func burst(rate weir.Rate, most int64) func(bool) weir.Limit {
-	return func(admit bool) weir.Limit {
-		if admit {
-			return weir.TokenBucket{Rate: rate, Burst: most}
-		}
-		return weir.TokenBucket{Rate: rate, Burst: 1}
-	}
-}
-
-func window(period time.Duration) func(bool) weir.Limit {
-	return func(admit bool) weir.Limit {
-		if admit {
-			return weir.FixedWindow{Rate: weir.Per(1<<22, period)}
-		}
-		return weir.FixedWindow{Rate: weir.Per(2, period)}
-	}
-}
-
-func rows() []row {
-	one := func(rate weir.Rate) row { return row{rate.String(), []func(bool) weir.Limit{bucket(rate)}} }
-	minute, day := bucket(weir.PerMinute(5)), window(24*time.Hour)
-	return []row{
-		one(weir.PerSecond(10)),
-		one(weir.PerSecond(3)), one(weir.PerMinute(7)), one(weir.PerSecond(60)), one(weir.PerSecond(300)),
-		one(weir.PerSecond(11)), one(weir.PerSecond(333)), one(weir.PerSecond(999_983)), one(weir.PerSecond(1 << 20)),
-		one(weir.PerHour(1 << 30)),
-		{"10/s burst 2^40", []func(bool) weir.Limit{burst(weir.PerSecond(10), 1<<40)}},
-		{"333/s burst 2^40", []func(bool) weir.Limit{burst(weir.PerSecond(333), 1<<40)}},
-		{"fixed window /1d", []func(bool) weir.Limit{day}},
-		{"5/m and window /1d", []func(bool) weir.Limit{minute, day}},
-		{"5/m, window /1d, 10/s", []func(bool) weir.Limit{minute, day, bucket(weir.PerSecond(10))}},
-		{"two of 333/s", []func(bool) weir.Limit{bucket(weir.PerSecond(333)), bucket(weir.PerSecond(334))}},
-		{"333/s and window /1d", []func(bool) weir.Limit{bucket(weir.PerSecond(333)), day}},
-	}
-}
-
-// measureAll returns the least ns of one decision in each cell of the table, by "row/column".
-func measureAll(only string, window time.Duration, windows int) map[string]float64 {
-	figures := map[string]float64{}
-	for _, r := range rows() {
-		if !strings.Contains(r.name, only) {
-			continue
-		}
-		for _, admit := range []bool{true, false} {
-			for column, next := range r.columns(admit) {
-				figures[cell(r.name, column, admit)] = least(next, window, windows)
+// mixes returns those to measure. The first is the one of the table of all rows.
+func mixes(c *config) (chosen []*mix) {
+	for cores := 1; cores <= 2; cores++ {
+		for _, m := range []*workload.Mix{
+			{Name: "10k uniform", Keys: 10_000}, {Name: "one key", Keys: 1}, {Name: "1M uniform", Keys: 1_000_000},
+			{Name: "1M zipf", Keys: 1_000_000, Skew: 1.01}, {Name: "never seen", Keys: 1 << 18, Fresh: true},
+		} {
+			known := &mix{m, cores, 3}
+			if m.Fresh {
+				known.rounds = 0
+			}
+			switch {
+			case c.mix != "" && !strings.Contains(known.name(), c.mix):
+			case c.mix == "" && !c.all && (m.Keys != 10_000 || cores > 1):
+			case cores > 1 && m.Keys == 1: // one key is one word, which cores pass to each other
+			default:
+				chosen = append(chosen, known)
 			}
 		}
 	}
-	return figures
+	return chosen
 }
 
-func cell(row, column string, admit bool) string {
-	if admit {
-		return row + "/" + column + "/admitted"
+func (m *mix) name() string {
+	if m.cores == 1 {
+		return m.Name + ", one core"
 	}
-	return row + "/" + column + "/refused"
+	return m.Name + ", two cores"
 }
 
-// columns returns one decision of each column, with all keys known.
-func (r row) columns(admit bool) map[string]func() {
-	limits := make([]weir.Limit, len(r.limits))
-	for i, limit := range r.limits {
-		limits[i] = limit(admit)
-	}
-	var clock func() int64 // the default clock; refusals must not depend on the time that passes
-	if !admit {
-		clock = func() int64 { return 1_700_000_000_000_000_000 }
-	}
-	columns := map[string]func(){"Memory": r.memory(limits, clock, admit)}
-	if len(limits) == 1 {
-		columns["Limiter"] = limiter(limits[0], clock, admit)
-		columns["Keyed"] = keyed(limits[0], clock, admit)
-	}
-	return columns
+// known returns sequences that hold every key that the mix draws.
+func (m *mix) known() []*workload.Sequence { return m.Sequences() }
+
+// result is the ns of a decision of a row and of the row beside it, and whether an aim holds.
+type result struct {
+	row, column, mix string
+	admit            bool
+	ns, besides, aim float64
 }
 
-func limiter(limit weir.Limit, clock func() int64, admit bool) func() {
-	l := must(weir.NewWith(limit, weir.Options{Clock: clock}))
-	for range 2 {
-		l.Allow()
-	}
-	return func() {
-		if l.Allow() != admit {
-			panic("cliffs: a limiter did not answer as the column says")
-		}
-	}
-}
+func (r result) ratio() float64 { return r.ns / r.besides }
+func (r result) missed() bool   { return r.aim > 0 && r.ratio() > r.aim }
 
-func keyed(limit weir.Limit, clock func() int64, admit bool) func() {
-	k := must(weir.NewKeyedWith[string](limit, weir.Options{Clock: clock}))
-	names, i := keyNames(), 0
-	for range 2 {
-		for _, name := range names {
-			k.Allow(name)
-		}
-	}
-	return func() {
-		if k.Allow(names[i]) != admit {
-			panic("cliffs: a key did not answer as the column says")
-		}
-		if i++; i == len(names) {
-			i = 0
-		}
-	}
-}
-
-func (r row) memory(limits []weir.Limit, clock func() int64, admit bool) func() {
-	m := weir.NewMemory(weir.MemoryOptions{Clock: clock})
-	rule := must(weir.NewRule("r", limits...))
-	names, i, ctx := keyNames(), 0, context.Background()
-	for range 3 {
-		for _, name := range names {
-			_, _ = m.Take(ctx, rule.For(name, 1))
-		}
-	}
-	return func() {
-		if d, err := m.Take(ctx, rule.For(names[i], 1)); err != nil || d.Allowed != admit {
-			panic("cliffs: the engine did not answer as the column says")
-		}
-		if i++; i == len(names) {
-			i = 0
-		}
-	}
-}
-
-func keyNames() []string {
-	names := make([]string, keys)
-	for i := range names {
-		names[i] = "user:" + strconv.Itoa(i)
-	}
-	rand.New(rand.NewPCG(1, 1)).Shuffle(keys, func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return names
-}
-
-// least runs a decision in short windows, and returns the ns of one decision in the fastest of them.
-func least(next func(), window time.Duration, windows int) float64 {
-	const batch = 1000
-	fastest := math.Inf(1)
-	for range windows {
-		decisions, start := 0, time.Now()
-		for time.Since(start) < window {
-			for range batch {
-				next()
+func measureAll(c *config) (results []result) {
+	for _, m := range mixes(c) {
+		for _, r := range rows(c) {
+			if !strings.Contains(r.name, c.only) {
+				continue
 			}
-			decisions += batch
+			for _, column := range columns {
+				for _, admit := range []bool{true, false} {
+					skip := m.Fresh && !admit || column.name == "Limiter" && m.Keys != 10_000
+					if skip || !strings.Contains(column.name, c.column) {
+						continue
+					}
+					if one, ok := c.measure(column, r, m, admit); ok {
+						results = append(results, one)
+					}
+				}
+			}
 		}
-		fastest = min(fastest, float64(time.Since(start).Nanoseconds())/float64(decisions))
 	}
-	return fastest
+	return results
 }
 
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
+// measure measures a row beside the base in windows that alternate.
+func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool) {
+	one := result{row: r.name, column: column.name, mix: m.name(), admit: admit, ns: math.Inf(1), besides: math.Inf(1), aim: r.aims.of(column.name, m)}
+	beside := base
+	if r.plans > 0 {
+		beside.plans = 1
 	}
-	return value
+	measured, neighbour := newSubject(column, r, m, admit), newSubject(column, beside, m, admit)
+	if measured == nil {
+		return one, false
+	}
+	windows := c.windows
+	if m.Fresh {
+		windows = max(1, windows/4)
+	}
+	for i := range windows {
+		if m.Fresh {
+			measured, neighbour = newSubject(column, r, m, admit), newSubject(column, beside, m, admit)
+		}
+		one.besides = min(one.besides, m.window(neighbour, c.window, i))
+		one.ns = min(one.ns, m.window(measured, c.window, i))
+	}
+	return one, true
+}
+
+// batch is the number of decisions between two looks at the clock.
+const batch = 500
+
+// window decides for a time, on each core a sequence of its own, and returns the ns of one decision of all. New keys
+// are decided once each.
+func (m *mix) window(s *subject, length time.Duration, number int) float64 {
+	sequences := m.Sequences()
+	var decisions [2]int
+	var workers sync.WaitGroup
+	start := time.Now()
+	for core := 1; core < m.cores; core++ {
+		workers.Go(func() { decisions[core] = m.run(s, sequences[core%len(sequences)], core, number, start.Add(length)) })
+	}
+	decisions[0] = m.run(s, sequences[0], 0, number, start.Add(length))
+	workers.Wait()
+	return float64(time.Since(start).Nanoseconds()) / float64(decisions[0]+decisions[1])
+}
+
+// run decides in a batch after another until the end, or on the part of a core of all new keys.
+func (m *mix) run(s *subject, keys *workload.Sequence, core, number int, end time.Time) (decisions int) {
+	if m.Fresh {
+		part := keys.Len() / m.cores
+		for at := range part {
+			s.decide(keys, core*part+at)
+		}
+		return part
+	}
+	at := number * 7919 * batch % keys.Len() // each window is elsewhere in the sequence
+	for time.Now().Before(end) {
+		for range batch {
+			s.decide(keys, at)
+			if at++; at == keys.Len() {
+				at = 0
+			}
+		}
+		decisions += batch
+	}
+	return decisions
 }

@@ -58,6 +58,9 @@ func (c Constant) Unpack(uint64, int64) State { return State{} }
 // IdleWord returns true.
 func (c Constant) IdleWord(uint64, int64, int64) bool { return true }
 
+// ResetWord returns 0.
+func (c Constant) ResetWord(uint64, int64, int64) (reset int64, ok bool) { return 0, true }
+
 // TakeWord decides without changing the word.
 func (c Constant) TakeWord(word uint64, _, _, n int64) (next uint64, a Answer, ok bool) {
 	a = Answer{Allowed: n <= c.capacity, Limit: c.capacity, Remaining: c.capacity}

@@ -78,15 +78,22 @@ func (b *LeakyBucket) Unpack(word uint64, base int64) State {
 // Solitary returns true: a delay of one limit does not delay the units of another.
 func (b *LeakyBucket) Solitary() bool { return true }
 
-// TakeWord decides like the bucket and adds the delay.
+// TakeWord is DecideWord with the signature of Worder.
 func (b *LeakyBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
+	next, ok = b.DecideWord(word, base, now, n, &a)
+	return next, a, ok
+}
+
+// DecideWord decides like the bucket and adds the delay.
+func (b *LeakyBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
 	ahead, _, ok := b.ahead(word, base, now, n)
 	if !ok || b.burstTime.less(ahead) {
-		return takeWord(b, word, base, now, n)
+		next, *a, ok = takeWord(b, word, base, now, n)
+		return next, ok
 	}
-	next, ok = b.DecideWord(word, base, now, n, &a)
-	b.delay(ahead, n, &a)
-	return next, a, ok
+	next, ok = b.TokenBucket.DecideWord(word, base, now, n, a)
+	b.delay(ahead, n, a)
+	return next, ok
 }
 
 // delay adds the delay to the answer of a bucket whose TAT lay ahead.

@@ -170,16 +170,21 @@ func (b *LeakyBucket) UnpackPair(first, second uint64, base int64) State {
 	return s
 }
 
-// TakePair decides like the bucket and adds the delay.
+// TakePair is DecidePair with the signature of Pairer.
 func (b *LeakyBucket) TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool) {
+	nextFirst, nextSecond, ok = b.DecidePair(first, second, number, base, now, n, &a)
+	return nextFirst, nextSecond, a, ok
+}
+
+// DecidePair decides like the bucket and adds the delay.
+func (b *LeakyBucket) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
 	ahead, _, ok := b.aheadOfPair(first, second, number, base, now, n)
 	if !ok || b.burstTime.less(ahead) {
-		nextFirst, nextSecond, ok = takePair(b, first, second, number, base, now, n, &a)
-		return nextFirst, nextSecond, a, ok
+		return takePair(b, first, second, number, base, now, n, a)
 	}
-	nextFirst, nextSecond, ok = b.DecidePair(first, second, number, base, now, n, &a)
-	b.delay(ahead, n, &a)
-	return nextFirst, nextSecond, a, ok
+	nextFirst, nextSecond, ok = b.TokenBucket.DecidePair(first, second, number, base, now, n, a)
+	b.delay(ahead, n, a)
+	return nextFirst, nextSecond, ok
 }
 
 // AllowPair admits only a cost that needs no delay.

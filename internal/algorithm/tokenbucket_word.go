@@ -74,6 +74,16 @@ func (b *TokenBucket) IdleWord(word uint64, base, now int64) bool {
 	return ok && word <= uint64(now)<<fractionBits
 }
 
+// ResetWord returns how far TAT is ahead of now, from one word or the first of two: both round a fraction up.
+func (b *TokenBucket) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
+	at, ok := relative(now, base)
+	tat := int64(word >> fractionBits)
+	if word&(1<<fractionBits-1) != 0 {
+		tat++
+	}
+	return max(tat-at, 0), ok
+}
+
 // TakeWord is DecideWord with the signature of Worder.
 func (b *TokenBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
 	next, ok = b.DecideWord(word, base, now, n, &a)

@@ -69,11 +69,18 @@ func (f *FixedWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(f, f.Unpack(word, base), now)
 }
 
-// TakeWord decides on the count of the word.
+// TakeWord is DecideWord with the signature of Worder.
 func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
+	next, ok = f.DecideWord(word, base, now, n, &a)
+	return next, a, ok
+}
+
+// DecideWord decides on the count of the word and writes the answer to a, which must be zero.
+func (f *FixedWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
 	count, number, elapsed, ok := f.counted(word, base, now, n)
 	if !ok {
-		return takeWord(f, word, base, now, n)
+		next, *a, ok = takeWord(f, word, base, now, n)
+		return next, ok
 	}
 	left := f.period - int64(elapsed)
 	a.Limit = f.limit
@@ -86,7 +93,16 @@ func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 		a.ResetAfter = left
 	}
 	a.Remaining = max(f.limit-count, 0)
-	return number<<f.layout.width | uint64(count), a, uint64(count) <= f.layout.mask
+	return number<<f.layout.width | uint64(count), uint64(count) <= f.layout.mask
+}
+
+// ResetWord returns the time to the end of a window with a count.
+func (f *FixedWindow) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
+	count, _, elapsed, ok := f.counted(word, base, now, 0)
+	if count > 0 {
+		reset = f.period - int64(elapsed)
+	}
+	return reset, ok
 }
 
 // AllowWord decides on the count of the word.
@@ -148,11 +164,18 @@ func (l *SlidingWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(l, l.Unpack(word, base), now)
 }
 
-// TakeWord decides on the counts of the word.
+// TakeWord is DecideWord with the signature of Worder.
 func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
+	next, ok = l.DecideWord(word, base, now, n, &a)
+	return next, a, ok
+}
+
+// DecideWord decides on the counts of the word and writes the answer to a, which must be zero.
+func (l *SlidingWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
 	w, ok := l.counted(word, base, now, n)
 	if !ok {
-		return takeWord(l, word, base, now, n)
+		next, *a, ok = takeWord(l, word, base, now, n)
+		return next, ok
 	}
 	next, a.Limit = word, l.limit
 	if n == 0 || l.admits(&w, n) {
@@ -165,13 +188,25 @@ func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, 
 	if n > 1 || a.Allowed { // otherwise not even 1 unit fits
 		a.Remaining = l.room(&w)
 	}
+	a.ResetAfter = l.reset(&w)
+	return next, ok
+}
+
+// reset returns the time until no count matters.
+func (l *SlidingWindow) reset(w *windowCounts) int64 {
 	switch {
 	case w.count > 0:
-		a.ResetAfter = w.left + l.period
+		return w.left + l.period
 	case w.before > 0:
-		a.ResetAfter = w.left
+		return w.left
 	}
-	return next, a, ok
+	return 0
+}
+
+// ResetWord returns the time until no count matters.
+func (l *SlidingWindow) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
+	w, ok := l.counted(word, base, now, 0)
+	return l.reset(&w), ok
 }
 
 // AllowWord decides on the counts of the word.

@@ -2,6 +2,7 @@ package table_test
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -159,5 +160,32 @@ func TestFillRefusesWhatNoTableHolds(t *testing.T) {
 		if tab.Len() != 0 {
 			t.Errorf("%s: %d hashes in use after a refused Fill", name, tab.Len())
 		}
+	}
+}
+
+// TestACopyWaitsForAHeldEntry copies a segment while a caller holds an entry of one word.
+func TestACopyWaitsForAHeldEntry(t *testing.T) {
+	tab := of(neverIdle, 0)
+	e := tab.Claim(5*table.Shards, 0)
+	e.Release(1234)
+	if first, held := e.Hold(false); !held || first != 1234 {
+		t.Fatalf("Hold returns %d, %v", first, held)
+	}
+	copied := make(chan []uint64)
+	go func() {
+		rows, _ := tab.Copy(0, 0, nil)
+		copied <- rows.Data
+	}()
+	for range 10_000 {
+		runtime.Gosched()
+		select {
+		case data := <-copied:
+			t.Fatalf("the copy of a held entry is %#x", data)
+		default:
+		}
+	}
+	e.Release(1235)
+	if data := <-copied; len(data) != 2 || data[1] != 1235 {
+		t.Errorf("the copy is %v, want the word 1235", data)
 	}
 }

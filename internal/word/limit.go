@@ -118,10 +118,8 @@ func (l *Limit) takeHeld(e table.Entry, h table.Hash, now, n int64, a *algorithm
 // decide decides on words of a width.
 func (l *Limit) decide(w Words, width uint8, now, n int64, a *algorithm.Answer) (_ Words, ok bool) {
 	switch {
-	case width == 1 && l.bucket != nil:
-		w.First, ok = l.bucket.DecideWord(w.First, l.base, now, n, a)
 	case width == 1:
-		w.First, *a, ok = l.words.TakeWord(w.First, l.base, now, n)
+		w.First, ok = l.decideWord(w.First, now, n, a)
 	case l.bucket != nil:
 		w.First, w.Second, ok = l.bucket.DecidePair(w.First, w.Second, l.number, l.base, now, n, a)
 	default:

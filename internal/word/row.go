@@ -1,6 +1,8 @@
 package word
 
 import (
+	"runtime"
+
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -11,7 +13,7 @@ type Row struct {
 	limits []*Limit
 }
 
-// MaxRow is the largest number of limits of a Row.
+// MaxRow is the largest number of limits of a Row, and of all rows of TakeAll.
 const MaxRow = 4
 
 // NewRow returns the row of limits, or nil if they are too many or not of one table.
@@ -31,14 +33,9 @@ func NewRow(limits []*Limit) *Row {
 // is false if the decision needs the lock.
 func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
 	for {
-		e := r.in.Claim(h, now)
-		if e.None() {
+		e, ok := r.claim(h, now)
+		if !ok {
 			return false
-		}
-		var d rowDecision
-		if !d.findPlaces(r, e) {
-			r.in.Upgrade(h, now)
-			continue
 		}
 		first, held := e.Hold(false)
 		if !held {
@@ -47,100 +44,128 @@ func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) 
 			}
 			return false
 		}
-		ok := d.decide(r, e, first, now, n, a)
-		if ok && a.Changed {
-			for i := range r.limits {
-				first = store(e, d.places[i], first, d.next[i])
-			}
+		var d rowDecision
+		if done = d.decide(r, e, first, now, n) && d.compose(now, a); a.Changed {
+			first = d.store(e, first, 0, len(r.limits))
 		}
 		e.Release(first)
-		if !ok {
-			*a = algorithm.Answer{}
-		}
-		return ok
+		return done
 	}
 }
 
-// rowDecision is one decision of a Row.
-type rowDecision struct {
-	places [MaxRow]place
-	next   [MaxRow]Words
-	rooms  [MaxRow]int64
-	resets [MaxRow]int64
-	waits  [MaxRow]int64
+// claim returns the entry of h, with a place for each limit. ok is false if there is no room for it.
+func (r *Row) claim(h table.Hash, now int64) (e table.Entry, ok bool) {
+	for {
+		if e = r.in.Claim(h, now); e.None() {
+			return e, false
+		}
+		if r.fits(r.in.layoutOf(e)) {
+			return e, true
+		}
+		r.in.Upgrade(h, now)
+	}
 }
 
-// findPlaces finds the words of each limit. It returns false if the entry needs a newer layout.
-func (d *rowDecision) findPlaces(r *Row, e table.Entry) (ok bool) {
-	layout := r.in.layoutOf(e)
-	for i, l := range r.limits {
-		if d.places[i], ok = l.placeIn(layout); !ok {
+func (r *Row) fits(in *layout) bool {
+	for _, l := range r.limits {
+		if _, ok := l.placeIn(in); !ok {
 			return false
 		}
 	}
 	return true
 }
 
-// decide decides on a held entry and composes the answer as algorithm.Take does.
-func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64, a *algorithm.Answer) (ok bool) {
-	allowed := true
-	for i, l := range r.limits {
-		words, result := l.readable(e, d.places[i], first, now)
-		if result != decided {
-			return false
-		}
-		one, ok := d.one(l, i, words, now, n)
-		if !ok {
-			return false
-		}
-		allowed = allowed && one
-	}
-	if !allowed && !d.describe(r, e, first, now) {
-		return false
-	}
-	d.compose(r, a)
-	a.Allowed, a.Changed = allowed, allowed && n > 0
-	return true
+// Ask is cost N of the key of a hash under the limits of a row.
+type Ask struct {
+	Row  *Row
+	Hash table.Hash
+	N    int64
 }
 
-// one decides on one limit and keeps its part of the answer.
-func (d *rowDecision) one(l *Limit, i int, words Words, now, n int64) (allowed, ok bool) {
-	var part algorithm.Answer
-	if d.next[i], ok = l.decide(words, d.places[i].width, now, n, &part); !ok {
-		return false, false
+// TakeAll decides on all asks at once and writes the answer to a, which must be zero. Binding is the index of an ask.
+// It takes nothing unless all are admitted. The rows have at most MaxRow limits together. done is false if the decision
+// needs the locks.
+//
+// It holds all entries while it decides. It waits for another caller only before it holds any, so no two callers wait
+// for each other. If it often finds an entry held, the locks decide.
+func TakeAll(asks []Ask, now int64, a *algorithm.Answer) (done bool) {
+	for range 16 {
+		var entries [MaxRow]table.Entry
+		for i, q := range asks {
+			e, ok := q.Row.claim(q.Hash, now)
+			if !ok || isAmong(e, entries[:i]) {
+				return false
+			}
+			entries[i] = e
+		}
+		firsts, r := holdAll(entries[:len(asks)])
+		switch r {
+		case moved:
+			runtime.Gosched()
+		case slow:
+			return false
+		default:
+			return takeHeld(asks, &entries, &firsts, now, a)
+		}
 	}
-	d.rooms[i], d.resets[i], d.waits[i] = part.Remaining, part.ResetAfter, part.RetryAfter
-	return part.Allowed, true
+	return false
 }
 
-// describe replaces the parts of limits that admit by those of their unchanged states, because another limit refuses.
-func (d *rowDecision) describe(r *Row, e table.Entry, first uint64, now int64) (ok bool) {
-	for i, l := range r.limits {
-		if d.waits[i] > 0 {
+// isAmong reports whether e is one of the entries, which one caller cannot hold twice.
+func isAmong(e table.Entry, entries []table.Entry) bool {
+	for i := range entries {
+		if &entries[i].Words[0] == &e.Words[0] {
+			return true
+		}
+	}
+	return false
+}
+
+// holdAll holds all entries, or none: then the result is moved if the caller should try again, and otherwise slow.
+func holdAll(entries []table.Entry) (firsts [MaxRow]uint64, r result) {
+	for i, e := range entries {
+		first, held := e.First(), false
+		switch {
+		case i == 0:
+			first, held = e.Hold(false)
+		case first < table.Held:
+			held = e.Swap(first, table.Held)
+		}
+		if held {
+			firsts[i] = first
 			continue
 		}
-		words, _ := l.readable(e, d.places[i], first, now)
-		if _, ok := d.one(l, i, words, now, 0); !ok {
-			return false
+		for j := range i {
+			entries[j].Release(firsts[j])
 		}
+		if first == table.Elsewhere {
+			return firsts, slow
+		}
+		return firsts, moved
 	}
-	return true
+	return firsts, decided
 }
 
-// compose writes the answer of all limits together.
-func (d *rowDecision) compose(r *Row, a *algorithm.Answer) {
-	tightest, binding := 0, 0
-	for i := range r.limits {
-		if d.rooms[i] < d.rooms[tightest] {
-			tightest = i
+// takeHeld decides on entries that the caller holds, and releases them.
+func takeHeld(asks []Ask, entries *[MaxRow]table.Entry, firsts *[MaxRow]uint64, now int64, a *algorithm.Answer) (done bool) {
+	var d rowDecision
+	for i, q := range asks {
+		if done = d.decide(q.Row, entries[i], firsts[i], now, q.N); !done {
+			break
 		}
-		if d.waits[i] > d.waits[binding] {
+	}
+	done = done && d.compose(now, a)
+	from, binding := 0, 0
+	for i, q := range asks {
+		if a.Changed {
+			firsts[i] = d.store(entries[i], firsts[i], from, len(q.Row.limits))
+		}
+		if from <= a.Binding {
 			binding = i
 		}
-		a.ResetAfter = max(a.ResetAfter, d.resets[i])
+		from += len(q.Row.limits)
+		entries[i].Release(firsts[i])
 	}
-	a.Limit, a.Remaining, a.RetryAfter = r.limits[tightest].words.Capacity(), d.rooms[tightest], d.waits[binding]
-	if a.Binding = binding; a.RetryAfter == 0 {
-		a.Binding = tightest
-	}
+	a.Binding = binding
+	return done
 }

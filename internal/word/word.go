@@ -46,13 +46,7 @@ func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (done bool
 		if old >= table.Held || old == table.Fresh && d.mayBeEvicted(now) {
 			return false
 		}
-		var next uint64
-		var ok bool
-		if d.bucket != nil {
-			next, ok = d.bucket.DecideWord(old, d.base, now, n, a)
-		} else {
-			next, *a, ok = d.words.TakeWord(old, d.base, now, n)
-		}
+		next, ok := d.decideWord(old, now, n, a)
 		if !ok {
 			*a = algorithm.Answer{}
 			return false
@@ -62,6 +56,24 @@ func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (done bool
 		}
 		*a = algorithm.Answer{}
 	}
+}
+
+// decideWord decides on a word and writes the answer to a, which must be zero. A call of a known type keeps the answer
+// on the stack and copies none.
+func (d *decider) decideWord(word uint64, now, n int64, a *algorithm.Answer) (next uint64, ok bool) {
+	if d.bucket != nil {
+		return d.bucket.DecideWord(word, d.base, now, n, a)
+	}
+	switch l := d.words.(type) {
+	case *algorithm.FixedWindow:
+		return l.DecideWord(word, d.base, now, n, a)
+	case *algorithm.SlidingWindow:
+		return l.DecideWord(word, d.base, now, n, a)
+	case *algorithm.LeakyBucket:
+		return l.DecideWord(word, d.base, now, n, a)
+	}
+	next, *a, ok = d.words.TakeWord(word, d.base, now, n)
+	return next, ok
 }
 
 // allow decides like take and returns only whether the cost was admitted.

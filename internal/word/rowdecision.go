@@ -1,0 +1,95 @@
+package word
+
+import (
+	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/table"
+)
+
+// rowDecision is one decision on the words of several limits, in held entries.
+type rowDecision struct {
+	parts   [MaxRow]rowPart
+	count   int
+	refused bool
+}
+
+// rowPart is one limit of the decision.
+type rowPart struct {
+	limit             *Limit
+	place             place
+	changed           bool // the limit admits the cost
+	first             uint64
+	next              Words
+	n                 int64
+	room, reset, wait int64
+}
+
+// decide decides on the limits of a row, of which the caller holds the entry. ok is false if the decision needs the
+// lock.
+func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) (ok bool) {
+	layout := r.in.layoutOf(e)
+	for _, l := range r.limits {
+		p := &d.parts[d.count]
+		d.count++
+		p.limit, p.n = l, n
+		p.place, _ = l.placeIn(layout)
+		words, result := l.readable(e, p.place, first, now)
+		if result != decided {
+			return false
+		}
+		var a algorithm.Answer
+		if p.next, ok = l.decide(words, p.place.width, now, n, &a); !ok {
+			return false
+		}
+		p.first, p.changed = words.First, a.Changed
+		p.room, p.reset, p.wait = a.Remaining, a.ResetAfter, a.RetryAfter
+		d.refused = d.refused || !a.Allowed
+	}
+	return true
+}
+
+// compose writes the answer of all limits together, as algorithm.Take does. Binding is the index of a part. ok is
+// false if the decision needs the lock.
+func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
+	tightest, binding, changed := 0, 0, false
+	for i := range d.count {
+		p := &d.parts[i]
+		if p.changed && d.refused {
+			if ok := p.untake(now); !ok {
+				*a = algorithm.Answer{}
+				return false
+			}
+		}
+		changed = changed || p.changed
+		if p.room < d.parts[tightest].room {
+			tightest = i
+		}
+		if p.wait > d.parts[binding].wait {
+			binding = i
+		}
+		a.ResetAfter = max(a.ResetAfter, p.reset)
+	}
+	a.Allowed, a.Changed = !d.refused, changed && !d.refused
+	a.Limit, a.Remaining, a.RetryAfter = d.parts[tightest].limit.words.Capacity(), d.parts[tightest].room, d.parts[binding].wait
+	if a.Binding = binding; a.RetryAfter == 0 {
+		a.Binding = tightest
+	}
+	return true
+}
+
+// untake describes the unchanged words of a limit that admits, because another limit refuses. The cost took its units
+// of the room, which is exact: what takes units in words leaves a room of at least 0.
+func (p *rowPart) untake(now int64) (ok bool) {
+	p.room += p.n
+	p.reset, ok = p.limit.words.ResetWord(p.first, p.limit.base, now)
+	return ok
+}
+
+// store writes the words of count parts from one on, which are those of a held entry, and returns its first word.
+func (d *rowDecision) store(e table.Entry, first uint64, from, count int) uint64 {
+	for i := from; i < from+count; i++ {
+		if p := &d.parts[i]; p.changed {
+			first = store(e, p.place, first, p.next)
+		}
+	}
+	return first
+}
