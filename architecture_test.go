@@ -123,6 +123,23 @@ var packageRules = map[string]packageRule{
 			"google.golang.org/grpc/interop/grpc_testing": "a service with calls and streams of each kind",
 		},
 	},
+	"fetch": {
+		imports: reasons{
+			".":                             "rates, and the limiter of the total",
+			"pace":                          "domains are flows that share the bandwidth",
+			"httplimit":                     "its transport learns what servers announce",
+			"golang.org/x/net/html":         "links of pages",
+			"golang.org/x/net/html/atom":    "links of pages",
+			"golang.org/x/net/idna":         "the ASCII form of a host",
+			"golang.org/x/net/publicsuffix": "a pace is for a registrable domain",
+		},
+	},
+	"examples/crawler": {
+		imports: reasons{
+			".":     "its rates",
+			"fetch": "it shows it",
+		},
+	},
 	"examples/routers": {
 		imports: reasons{
 			"httplimit":                "it shows its middlewares",
@@ -333,6 +350,7 @@ var forbidden = []struct {
 }{
 	{"flag", "only cmd/weir reads flags", reasons{"bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
+		"examples/crawler":       "it is a program",
 		"bench/cliffs":           "it is a program",
 		"bench/cmd/compare":      "it is a program",
 		"bench/hostile":          "it is a program",
@@ -381,6 +399,8 @@ var forbidden = []struct {
 		"httplimit":                   "it is the HTTP middleware",
 		"grpclimit":                   "addresses of clients",
 		"examples/routers":            "it shows the HTTP middleware",
+		"examples/crawler":            "its transport can be replaced",
+		"fetch":                       "it sends requests over HTTP",
 		"httplimit/internal/announce": "it reads header fields",
 		"httplimit/httplimittest":     "it sends requests to handlers under test",
 		"bench/hostile":               "it asks daemons over HTTP",
@@ -390,6 +410,7 @@ var forbidden = []struct {
 		"redislimit":                  "an engine can be named by a URL",
 	}},
 	{"net", "the core speaks no protocol", reasons{
+		"fetch":                "it looks at the addresses that are dialed",
 		"grpclimit":            "addresses of clients",
 		"httplimit":            "a hijacked connection holds its slots",
 		"bench/hostile":        "it asks daemons over connections of its own making",

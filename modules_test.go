@@ -42,6 +42,14 @@ var requirements = map[string]reasons{
 		"github.com/vbauerster/mpb/v8":       "progress bars",
 		"gonum.org/v1/plot":                  "plots in files",
 	},
+	"examples/crawler": {
+		modulePath:            "its rates",
+		modulePath + "/fetch": "it is shown",
+	},
+	"fetch": {
+		modulePath:         "the library that it paces with",
+		"golang.org/x/net": "HTML, public suffixes, and hosts in ASCII",
+	},
 	"examples/routers": {
 		modulePath:                 "it is shown",
 		"github.com/go-chi/chi/v5": "with this router",

@@ -1,0 +1,179 @@
+package fetch
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// maxInFlight bounds the requests in flight, and so the goroutines.
+const maxInFlight = 256
+
+// maxIdleSites bounds the sites without a URL whose pace and rules are remembered.
+const maxIdleSites = 10_000
+
+// frontier holds the URLs that wait, by site. Sites take turns: of those whose pace admits a request, the one whose
+// last turn is longest ago goes first. A turn is one decision: site and total admit it at the same instant, or
+// nothing is taken. A frontier is safe for concurrent use.
+type frontier struct {
+	o     Options
+	total *weir.Limiter
+	wake  chan struct{} // receives when something may be sent earlier than planned
+
+	mu       sync.Mutex
+	room     sync.Cond // URLs of the list may be added
+	sites    map[string]*site
+	idle     []*site  // in the order in which they became idle; some are no longer
+	due      siteHeap // may send now, least recently served first
+	later    siteHeap // by the instant at which they may
+	seen     map[identity]struct{}
+	waiting  int // tasks in origins
+	inFlight int
+	turns    uint64
+	arrived  uint64
+	followed int
+	ended    bool // the list has ended
+}
+
+func newFrontier(o Options, total *weir.Limiter) *frontier {
+	f := &frontier{o: o, total: total, wake: make(chan struct{}, 1), sites: map[string]*site{}, seen: map[identity]struct{}{}}
+	f.room.L = &f.mu
+	f.due.less = func(a, b *site) bool { return a.served < b.served }
+	f.later.less = func(a, b *site) bool { return a.next.Before(b.next) }
+	return f
+}
+
+// awaitRoom waits until a URL of the list may be added. It is false when ctx has ended.
+func (f *frontier) awaitRoom(ctx context.Context) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.waiting >= f.o.Queue && ctx.Err() == nil {
+		f.room.Wait()
+	}
+	return ctx.Err() == nil
+}
+
+func (f *frontier) wakeFeeder() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.room.Broadcast()
+}
+
+// fed says that the list has ended.
+func (f *frontier) fed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
+	f.wakeUp()
+}
+
+// add adds a URL unless it was added before.
+func (f *frontier) add(t *task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.see(t.asked) {
+		f.put(t)
+	}
+}
+
+// follow adds a link of a page, unless a bound forbids it or it was added before.
+func (f *frontier) follow(t *task) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.followed >= f.o.Count || !f.see(t.asked) {
+		return false
+	}
+	f.followed++
+	f.put(t)
+	return true
+}
+
+// see reports whether a URL is new, and remembers it.
+func (f *frontier) see(url string) bool {
+	id := identify(url)
+	if _, seen := f.seen[id]; seen {
+		return false
+	}
+	f.seen[id] = struct{}{}
+	return true
+}
+
+// putBack returns a task for another request: after a redirect, or after a failure.
+func (f *frontier) putBack(t *task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.put(t)
+}
+
+// put adds a task to its origin, with the lock held.
+func (f *frontier) put(t *task) {
+	if t.order == 0 {
+		f.arrived++
+		t.order = f.arrived
+	}
+	s := f.siteFor(siteOf(t.url))
+	if t.robots != nil {
+		s.urgent = append(s.urgent, t)
+	} else {
+		f.waiting++
+		s.originFor(originOf(t.url)).push(t)
+	}
+	f.reschedule(s)
+	f.wakeUp()
+}
+
+func (f *frontier) siteFor(name string) *site {
+	s := f.sites[name]
+	if s == nil {
+		s = &site{name: name, origins: map[string]*origin{}, gap: gapOf(f.o.PerHost)}
+		f.sites[name] = s
+	}
+	return s
+}
+
+func (s *site) originFor(name string) *origin {
+	o := s.origins[name]
+	if o == nil {
+		o = &origin{name: name, site: s}
+		s.origins[name] = o
+	}
+	return o
+}
+
+// reschedule puts the site in the heap that its state asks for, with the lock held.
+func (f *frontier) reschedule(s *site) {
+	if s.in != nil {
+		heap.Remove(s.in, s.place)
+	}
+	switch {
+	case s.sending != nil || s.busy >= f.o.AtOnce:
+	case len(s.urgent) == 0 && s.choose() == nil:
+		if s.waiting == 0 && s.busy == 0 {
+			f.rest(s)
+		}
+	default:
+		heap.Push(&f.later, s)
+	}
+}
+
+// rest remembers an idle site. It forgets the one that has been idle longest if there are too many.
+func (f *frontier) rest(s *site) {
+	if f.idle = append(f.idle, s); len(f.idle) <= maxIdleSites {
+		return
+	}
+	oldest := f.idle[0]
+	f.idle = f.idle[1:]
+	if oldest.waiting == 0 && oldest.busy == 0 && len(oldest.urgent) == 0 && !time.Now().Before(oldest.next) {
+		delete(f.sites, oldest.name)
+	}
+}
+
+func (f *frontier) wakeUp() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // it is awake
+	}
+}

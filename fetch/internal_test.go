@@ -1,0 +1,160 @@
+package fetch
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestURLsAreCanonical(t *testing.T) {
+	for given, want := range map[string]string{
+		"http://a.example":                 "http://a.example/",
+		" HTTPS://A.Example.:443/x?q#f\r":  "https://a.example/x?q",
+		"http://user:secret@a.example:81/": "http://a.example:81/",
+		"https://a.example:80/%7Ex":        "https://a.example:80/%7Ex",
+		"http://bücher.example/ü":          "http://xn--bcher-kva.example/%C3%BC",
+		"http://[2001:DB8::1]:80/":         "http://[2001:db8::1]/",
+		"http://my_host.example/":          "http://my_host.example/",
+	} {
+		u, err := canonical(given)
+		if err != nil || u.String() != want {
+			t.Errorf("canonical(%q) = %v, %v, want %s", given, u, err, want)
+		}
+	}
+	for _, given := range []string{"", "a.example/", "http:/x", "http://" + strings.Repeat("a.", 200) + "/", "http://a.example/" + strings.Repeat("x", maxURL), "http://a%2fb/", "http://a;b/"} {
+		if u, err := canonical(given); err == nil {
+			t.Errorf("canonical(%.40q) = %v, want an error", given, u)
+		}
+	}
+}
+
+func TestSitesAreRegistrableDomains(t *testing.T) {
+	for given, want := range map[string]string{
+		"http://www.example.co.uk/": "example.co.uk", "http://a.b.example.com/": "example.com", "http://ann.github.io/": "ann.github.io",
+		"http://github.io/": "github.io", "http://localhost:8080/": "localhost", "http://192.0.2.1:8080/": "192.0.2.1", "http://[2001:db8::1]/": "2001:db8::1",
+	} {
+		u, err := canonical(given)
+		if err != nil || siteOf(u) != want {
+			t.Errorf("siteOf(%s) = %q, %v, want %q", given, siteOf(u), err, want)
+		}
+	}
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	for _, private := range strings.Fields(`0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 127.1.2.3 169.254.169.254 172.16.0.1 172.31.255.255 192.168.1.1
+		192.0.0.1 192.0.2.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 ::ffff:10.0.0.1 ::ffff:127.0.0.1 ::7f00:1
+		fe80::1 fe80::1%eth0 fec0::1 fc00::1 fd00::1 ff02::1 2001:db8::1 2001::1 3fff::1 64:ff9b::10.0.0.1 64:ff9b:1::1 2002:7f00:1:: 2002:c0a8:101::1 100::1`) {
+		if privateKind(netip.MustParseAddr(private)) == "" {
+			t.Errorf("%s passes as public", private)
+		}
+	}
+	for _, public := range strings.Fields("1.1.1.1 8.8.8.8 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 192.0.1.1 223.255.255.255 2606:4700::1111 2a00:1450::1 64:ff9b::8.8.8.8 2002:808:808::1 ::ffff:8.8.8.8") {
+		if kind := privateKind(netip.MustParseAddr(public)); kind != "" {
+			t.Errorf("%s passes as %s", public, kind)
+		}
+	}
+	if privateKind(netip.Addr{}) == "" {
+		t.Error("no address passes as public")
+	}
+}
+
+func TestFileNamesAreReadable(t *testing.T) {
+	for given, want := range map[string]string{
+		"https://example.com/":                     `example\.com/index-[0-9a-f]{16}\.html`,
+		"https://example.com:8443/a/b.PDF":         `example\.com_8443/a_b-[0-9a-f]{16}\.pdf`,
+		"https://example.com/a?x=1&y=2":            `example\.com/a_x_1_y_2-[0-9a-f]{16}\.html`,
+		"https://example.com/../../etc/passwd":     `example\.com/etc_passwd-[0-9a-f]{16}\.html`,
+		"https://example.com/%2e%2e/%00x%2fy":      `example\.com/x_y-[0-9a-f]{16}\.html`,
+		"https://con/a.tar.gz":                     `host_con/a\.tar-[0-9a-f]{16}\.gz`,
+		"https://[2001:db8::1]/style.css":          `2001_db8__1/style-[0-9a-f]{16}\.css`,
+		"https://e.com/" + strings.Repeat("a", 99): `e\.com/a{80}-[0-9a-f]{16}\.html`,
+	} {
+		u, err := canonical(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := FileName(u, "text/html; charset=utf-8"); !regexp.MustCompile("^" + want + "$").MatchString(got) {
+			t.Errorf("FileName(%s) = %q, want %s", given, got, want)
+		}
+	}
+}
+
+var safeName = regexp.MustCompile(`^[a-z0-9_][a-z0-9._-]{0,299}/[a-z0-9_][a-z0-9._-]*$`)
+
+func FuzzFileNames(f *testing.F) {
+	for _, u := range []string{"https://example.com/", "http://a/..", "http://a/.%2e/%2e.", "http://con/nul.txt", "http://a/\x00", "http://a/x.HTML?y=/..", "http://a/é"} {
+		f.Add(u, "text/html")
+	}
+	f.Fuzz(func(t *testing.T, given, kind string) {
+		u, err := canonical(given)
+		if err != nil {
+			return
+		}
+		name := FileName(u, kind)
+		host, file, _ := strings.Cut(name, "/")
+		if !safeName.MatchString(name) || len(file) > 120 || len(host) > 255 || strings.Contains(name, "..") && !strings.Contains(u.Host+u.Path+u.RawQuery, "..") {
+			t.Errorf("FileName(%q) = %q", given, name)
+		}
+		if other := *u; true {
+			other.RawQuery += "&"
+			if FileName(&other, kind) == name {
+				t.Errorf("%s and %s have one name, %q", u, &other, name)
+			}
+		}
+	})
+}
+
+func FuzzURLs(f *testing.F) {
+	for _, u := range []string{"http://a.example/x?y#z", "http://[::1%25eth0]/", "http://bücher/", "http://a:99999/", "//x", "http://a\\b/"} {
+		f.Add(u)
+	}
+	f.Fuzz(func(t *testing.T, given string) {
+		u, err := canonical(given)
+		if err != nil {
+			return
+		}
+		again, err := canonical(u.String())
+		if err != nil || again.String() != u.String() {
+			t.Errorf("canonical(%q) is %s, whose canonical form is %v, %v", given, u, again, err)
+		}
+		if _, err := http.NewRequest("GET", u.String(), nil); err != nil || siteOf(u) == "" {
+			t.Errorf("canonical(%q) is %s: site %q, %v", given, u, siteOf(u), err)
+		}
+	})
+}
+
+func TestLinksAreFoundInHTML(t *testing.T) {
+	base, _ := url.Parse("http://a.example/dir/page")
+	const page = `<!doctype html><head><base href="/other/"></head>
+		<a href=x>1</a> <A HREF=' /y?a=1&amp;b=2 '>2</a> <area href="//b.example/z"> <iframe src="frame.html"></iframe>
+		<img src="no.png"> <link href="no.css"> <a name=no> <a href="">3</a> <a href="http://%zz/">4</a>
+		<!-- <a href="no"> --> <script>"<a href='no'>"</script> <a href="javascript:no()">5</a>`
+	var got []string
+	for link, err := range links(base, strings.NewReader(page)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, link)
+	}
+	want := []string{"http://a.example/other/x", "http://a.example/y?a=1&b=2", "http://b.example/z", "http://a.example/other/frame.html", "javascript:no()"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func FuzzLinks(f *testing.F) {
+	f.Add(`<a href="x"><base href="http://b/">`)
+	f.Add("<a href=\"\x00\"><a href=%zz><a href")
+	f.Fuzz(func(t *testing.T, page string) {
+		base, _ := url.Parse("http://a.example/dir/")
+		for link, err := range links(base, strings.NewReader(page)) {
+			if _, wrong := url.Parse(link); err != nil || wrong != nil {
+				t.Errorf("link %q, %v, %v", link, err, wrong)
+			}
+		}
+	})
+}

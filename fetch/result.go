@@ -1,0 +1,41 @@
+package fetch
+
+import "time"
+
+// Outcome says how a URL ended.
+type Outcome string
+
+const (
+	Fetched Outcome = "fetched" // the body was read
+	Skipped Outcome = "skipped" // by a rule: robots.txt, a private address, a bound
+	Refused Outcome = "refused" // by the server, with a status that another attempt would not change
+	Failed  Outcome = "failed"  // after several attempts, or for now; a later run may succeed
+)
+
+// Result is the end of one URL.
+type Result struct {
+	URL     string    `json:"url"`             // as listed or followed, in canonical form
+	Final   string    `json:"final,omitempty"` // the last URL, if it was redirected
+	Outcome Outcome   `json:"outcome"`
+	Reason  string    `json:"reason,omitempty"` // why it was not fetched
+	Status  int       `json:"status,omitempty"` // of the last answer
+	Type    string    `json:"type,omitempty"`   // the Content-Type
+	Bytes   int64     `json:"bytes,omitempty"`  // of the body
+	Depth   int       `json:"depth,omitempty"`
+	Tries   int       `json:"tries,omitempty"`
+	Started time.Time `json:"started"` // when the last request was sent, or when the URL ended without one
+	Seconds float64   `json:"seconds,omitempty"`
+	// Links are the links that Page.Follow accepted.
+	Links []string `json:"links,omitempty"`
+	// Err is the error behind the reason, if there is one.
+	Err error `json:"-"`
+}
+
+// result returns a result for the task.
+func (t *task) result(outcome Outcome, reason string) Result {
+	r := Result{URL: t.asked, Outcome: outcome, Reason: reason, Depth: t.depth, Links: t.links}
+	if final := t.url.String(); final != t.asked {
+		r.Final = final
+	}
+	return r
+}

@@ -1,0 +1,116 @@
+package fetch
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+// maxURL bounds a URL, as browsers and servers do.
+const maxURL = 8 << 10
+
+// canonical returns the URL that is fetched for a text: http or https, with a host in lower case ASCII, without the
+// default port, fragment and user, and with a path.
+func canonical(text string) (*url.URL, error) {
+	text = strings.TrimSpace(text)
+	if len(text) > maxURL {
+		return nil, fmt.Errorf("the URL has %d bytes, the bound is %d", len(text), maxURL)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		var broken *url.Error
+		if errors.As(err, &broken) {
+			err = broken.Err
+		}
+		return nil, fmt.Errorf("not a URL: %w", err)
+	}
+	if u.Scheme == "" {
+		return nil, errors.New("not a URL: it has no scheme; http and https are fetched")
+	}
+	return u, tidy(u)
+}
+
+// tidy makes an absolute URL canonical.
+func tidy(u *url.URL) error {
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("scheme %q is not fetched, only http and https", u.Scheme)
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if host == "" {
+		return errors.New("not a URL: it has no host")
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		if host, err = hostName(host); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if port := u.Port(); port != "" && port != defaultPort(u.Scheme) {
+		host += ":" + port
+	}
+	u.Host, u.User, u.Fragment, u.RawFragment = host, nil, "", ""
+	if u.Path == "" {
+		u.Path, u.RawPath = "/", ""
+	}
+	return nil
+}
+
+// maxHost is the longest name of a host in DNS.
+const maxHost = 253
+
+// hostName returns the ASCII form of the name of a host.
+func hostName(name string) (host string, err error) {
+	host = name
+	if strings.ContainsFunc(name, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		if host, err = idna.Lookup.ToASCII(name); err != nil {
+			return "", fmt.Errorf("host %q: %w", name, err)
+		}
+	}
+	if len(host) > maxHost {
+		return "", fmt.Errorf("the name of the host has %d bytes, the bound is %d", len(host), maxHost)
+	}
+	if strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789.-_") != "" {
+		return "", fmt.Errorf("host %q is not a name or an address", name)
+	}
+	return host, nil
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// originOf returns scheme, host and port, which robots.txt is for.
+func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// siteOf returns the registrable domain of a URL, which a pace is for: example.co.uk of www.example.co.uk. An address,
+// and a host that is itself a public suffix, stands for itself.
+func siteOf(u *url.URL) string {
+	host := u.Hostname()
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	if site, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return site
+	}
+	return host
+}
+
+// identity is what a crawl remembers of a URL that it has seen.
+type identity [16]byte
+
+func identify(url string) identity {
+	sum := sha256.Sum256([]byte(url))
+	return identity(sum[:16])
+}
