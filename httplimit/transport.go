@@ -41,8 +41,11 @@ func NewTransport(options TransportOptions) (*Transport, error) {
 }
 
 // Over returns a Transport with another base that shares all limits and counters with t, for a client with other
-// certificates or another proxy.
+// certificates or another proxy. A nil base is http.DefaultTransport.
 func (t *Transport) Over(base http.RoundTripper) *Transport {
+	if base == nil {
+		base = http.DefaultTransport
+	}
 	return &Transport{base: base, keeper: t.keeper}
 }
 

@@ -34,6 +34,9 @@ func (e *ending) finish() {
 	if e.stop != nil {
 		e.stop()
 	}
+	if e.quit != nil {
+		e.quit()
+	}
 }
 
 func (b *body) Read(p []byte) (n int, err error) {

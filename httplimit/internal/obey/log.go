@@ -20,13 +20,14 @@ type logEntry struct {
 // a little later.
 const maxEntries = 1024
 
-// add logs a request, and drops entries that are older than the window.
+// add logs a request, and drops entries that are older than two windows: answers that are still on their way concern
+// the window before they arrive.
 func (l *sendLog) add(at time.Time, window time.Duration) {
 	if window == 0 {
 		l.entries = l.entries[:0]
 		return
 	}
-	old := l.after(at.Add(-window))
+	old := l.after(at.Add(-2 * window))
 	if last := len(l.entries) - 1; last >= old && !l.entries[last].at.Before(at) {
 		l.entries[last].n++
 		return
