@@ -223,9 +223,7 @@ func (l *Limiter) withSubject(do func(s *line.Subject, now int64)) error {
 // lock takes the lock and borrows the state from the word. It returns the time of the decision.
 func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 	l.mu.Lock()
-	if state, ok := l.word.Load().Borrow(); ok {
-		l.subject.State = state
-	}
+	l.word.Load().Borrow(&l.subject.State)
 	return &l.subject, r.Latest(&l.newest)
 }
 
@@ -233,6 +231,6 @@ func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 func (l *Limiter) unlock(now int64) {
 	defer l.mu.Unlock()
 	if l.subject.AtRest(now) {
-		l.word.Load().Return(l.subject.State, now)
+		l.word.Load().Return(&l.subject.State, now)
 	}
 }

@@ -40,9 +40,11 @@ type Algorithm interface {
 
 // State is what a limit stores for one key. Each algorithm defines the meaning of A, B and C. A state is used once:
 // after Take or Give only the returned state is valid, because Log is changed in place.
+//
+// Log is a pointer so that a state has seven words: calls pass it in registers, with a receiver and a time.
 type State struct {
 	A, B, C int64
-	Log     []int64
+	Log     *[]int64 // nil, or the entries of a log or the leases
 
 	// Unit, Converted and Promised are of a bucket: see TokenBucket.
 	Unit, Converted, Promised int64

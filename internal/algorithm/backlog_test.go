@@ -63,13 +63,13 @@ func TestRateGateKeepsNoMoreEntriesThanItNeeds(t *testing.T) {
 			s = a.Take(s, now, 1)
 		}
 	}
-	if got := cap(s.Log) / 2; got > limit {
+	if got := s.Size() / 2; got > limit {
 		t.Errorf("taken whenever it fits: room for %d entries, want at most %d", got, limit)
 	}
 	for now := range int64(20 * period) {
 		s = a.Take(s, 20*period+now, 1)
 	}
-	if got := cap(s.Log) / 2; got > 2*period {
+	if got := s.Size() / 2; got > 2*period {
 		t.Errorf("recorded without end: room for %d entries, want those of a period, and at most half of it to grow", got)
 	}
 }

@@ -35,8 +35,11 @@ func Converts(a Algorithm) bool {
 	return ok
 }
 
-// Owns reports whether s can be read like a state that the limit wrote itself.
+// Owns reports whether s can be read like a state that the limit wrote itself. Only a converter writes a den and a unit.
 func Owns(a Algorithm, s State) bool {
+	if s.Unit == 0 || s.C == 0 {
+		return true
+	}
 	c, ok := a.(converter)
 	return !ok || c.Owns(s)
 }

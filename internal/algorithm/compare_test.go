@@ -185,7 +185,9 @@ func (p *pair) plays(t *testing.T, s *source) {
 			most: s.of(0, last.RetryAfter, math.MaxInt64-1, s.upTo(math.MaxInt64-1)),
 		}
 		if m, ok := p.definition.(*leaseModel); ok {
-			next.identity = uint64(s.upTo(2))
+			if next.verb != "allow" { // its units have no identity
+				next.identity = uint64(s.upTo(2))
+			}
 			m.identity = next.identity
 		}
 		past = append(past, next)
@@ -243,7 +245,7 @@ func (p *pair) both(op step) (got, want algorithm.Answer) {
 
 // allow is take for a caller that cannot wait for a delay.
 func (p *pair) allow(part *algorithm.Part, op step) (got, want algorithm.Answer) {
-	got.Allowed = algorithm.Allow(part, op.now)
+	got.Allowed, _ = algorithm.Allow(part.Algorithm, &part.State, op.now, op.cost)
 	if ahead := p.model.peek(op.now, op.cost); ahead.Delay > 0 {
 		p.model.view(big.NewInt(op.now)) // takes nothing
 		return got, want

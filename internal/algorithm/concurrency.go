@@ -20,12 +20,12 @@ func NewConcurrency(slots, lease int64) *Concurrency {
 // Wait returns the time until enough leases have expired for n. Releases may come earlier. If not enough leases
 // expire, it returns Never.
 func (c *Concurrency) Wait(s State, now, n int64) int64 {
-	ended, live := c.live(s, now)
+	ended, live := c.live(&s, now)
 	lacking := live - (c.slots - n)
 	if lacking <= 0 {
 		return 0
 	}
-	held := leases(s.Log)
+	held := leasesOf(&s)
 	last := held.len() - 1
 	if lacking < live { // the last lease answers for all of them
 		for last = ended; ; last++ {
@@ -46,7 +46,7 @@ func (c *Concurrency) Take(s State, now, n int64) State { return c.TakeLease(s, 
 // TakeLease holds n units for identity. Units recorded beyond twice the slots are held without an identity, which
 // bounds the number of leases.
 func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
-	s = c.forget(s, now)
+	c.forget(&s, now)
 	n = min(n, maxUnits-s.B)
 	if n <= 0 {
 		return s
@@ -54,9 +54,9 @@ func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
 	s.B += n
 	held := lease{end: c.end(s.A), identity: identity, units: n}
 	if s.B > 2*c.slots {
-		s.Log = leases(s.Log).withUnnamed(held)
+		setLog(&s, leasesOf(&s).withUnnamed(held))
 	} else {
-		s.Log = leases(s.Log).with(held)
+		setLog(&s, leasesOf(&s).with(held))
 	}
 	return s
 }
@@ -66,16 +66,18 @@ func (c *Concurrency) Give(s State, now, n int64) State { return c.GiveLease(s, 
 
 // GiveLease releases n units of identity, those that expire first. It cannot release expired units.
 func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
-	s = c.forget(s, now)
-	left, released := leases(s.Log).without(n, identity)
+	c.forget(&s, now)
+	left, released := leasesOf(&s).without(n, identity)
 	s.B -= released
-	s.Log = left
+	if s.Log != nil {
+		*s.Log = left
+	}
 	return s
 }
 
 // Room returns the free slots.
 func (c *Concurrency) Room(s State, now int64) int64 {
-	_, live := c.live(s, now)
+	_, live := c.live(&s, now)
 	return max(c.slots-live, 0)
 }
 
@@ -98,8 +100,8 @@ func (c *Concurrency) end(at int64) int64 {
 }
 
 // live returns the number of expired leases and the units of the others.
-func (c *Concurrency) live(s State, now int64) (ended int, units int64) {
-	at, units, held := max(s.A, now), s.B, leases(s.Log)
+func (c *Concurrency) live(s *State, now int64) (ended int, units int64) {
+	at, units, held := max(s.A, now), s.B, leasesOf(s)
 	for ; ended < held.len(); ended++ {
 		l := held.at(ended)
 		if l.end > at || l.end == Never {
@@ -111,16 +113,17 @@ func (c *Concurrency) live(s State, now int64) (ended int, units int64) {
 }
 
 // forget drops expired leases before a write.
-func (c *Concurrency) forget(s State, now int64) State {
+func (c *Concurrency) forget(s *State, now int64) {
 	ended, live := c.live(s, now)
 	s.A, s.B = max(s.A, now), live
-	s.Log = leases(s.Log).drop(ended)
-	return s
+	if ended > 0 {
+		*s.Log = leasesOf(s).drop(ended)
+	}
 }
 
 // AppendState appends the last instant and the leases.
 func (c *Concurrency) AppendState(into []int64, s State) []int64 {
-	return append(append(into, s.A), s.Log...)
+	return append(append(into, s.A), leasesOf(&s)...)
 }
 
 // RestoreState refuses leases out of order and units above the bound.
@@ -129,5 +132,9 @@ func (c *Concurrency) RestoreState(numbers []int64) (State, bool) {
 		return State{}, false
 	}
 	held, units, ok := restoreLeases(numbers[1:])
-	return State{A: numbers[0], B: units, Log: held}, ok
+	s := State{A: numbers[0], B: units}
+	if len(held) > 0 {
+		setLog(&s, held)
+	}
+	return s, ok
 }

@@ -23,7 +23,7 @@ func TestLeasesAreBoundedWhateverIsRecorded(t *testing.T) {
 		for now := range int64(10_000) {
 			record(a, &s, now, 1, uint64(now+1))
 		}
-		if got := len(s.Log) / 3; got > 2*slots+1 {
+		if got := len(*s.Log) / 3; got > 2*slots+1 {
 			t.Errorf("lease %d, 10000 recorded for as many: got %d leases, want at most %d", lease, got, 2*slots+1)
 		}
 		if room := record(a, &s, 10_000, -10_000, 0); room != 0 {

@@ -36,8 +36,9 @@ func Take(parts []Part, now int64) (answer Answer) {
 		changed := take(parts, now)
 		answer = describe(parts, now, 0, -1)
 		answer.Changed = changed
-		answer.Delay = delay(parts, now)
-		parts[0].State = promise(parts[0].State, now, answer.Delay)
+		if answer.Delay = delay(parts, now); answer.Delay > 0 {
+			parts[0].State = promise(parts[0].State, now, answer.Delay)
+		}
 		return answer
 	case len(parts) == 1 && parts[0].countsDenied():
 		take(parts, now)
@@ -47,33 +48,36 @@ func Take(parts []Part, now int64) (answer Answer) {
 		return answer
 	}
 	answer = describe(parts, now, wait, binding)
-	answer.Changed = refuse(parts, now)
+	answer.Changed = refuseAll(parts, now)
 	return answer
 }
 
-// refuse converts the states of parts that lack room under a faster rate than the one that wrote them, so that the
+// refuseAll converts the states of parts that lack room under a faster rate than the one that wrote them, so that the
 // units drain as the answer says. It writes nothing if a cost can never fit.
-func refuse(parts []Part, now int64) (changed bool) {
+func refuseAll(parts []Part, now int64) (changed bool) {
+	owned := true
 	for i := range parts {
-		if p := &parts[i]; p.Cost > p.Algorithm.Capacity() {
-			return false
-		}
+		owned = owned && Owns(parts[i].Algorithm, parts[i].State)
+	}
+	if owned || neverFits(parts) {
+		return false
 	}
 	for i := range parts {
 		if p := &parts[i]; p.Cost > 0 && !Owns(p.Algorithm, p.State) && p.wait(now) > 0 {
-			p.refuse(now)
+			p.Changed = convertRefused(p.Algorithm, &p.State, now, p.Cost)
 			changed = changed || p.Changed
 		}
 	}
 	return changed
 }
 
-// refuse converts the state if the rate is faster than the one that wrote it.
-func (p *Part) refuse(now int64) {
-	if !Owns(p.Algorithm, p.State) {
-		p.State = Refused(p.Algorithm, p.State, now, p.Cost)
-		p.Changed = Owns(p.Algorithm, p.State)
+func neverFits(parts []Part) bool {
+	for i := range parts {
+		if p := &parts[i]; p.Cost > p.Algorithm.Capacity() {
+			return true
+		}
 	}
+	return false
 }
 
 // decide makes the decision of Take for a part whose limit has a faster way to the same answer.
@@ -84,23 +88,41 @@ func (p *Part) decide(now int64, a *Answer) (done bool) {
 	return ok
 }
 
-// Allow decides like Take for one part when the caller cannot wait for a delay. It admits only a cost without delay,
-// and otherwise writes what a refused Take writes.
-func Allow(p *Part, now int64) bool {
-	admitted := p.wait(now) == 0
-	if p.Cost == 0 || !admitted && !p.countsDenied() {
-		if !admitted {
-			p.refuse(now)
-		}
-		return admitted
+// Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
+// without delay, and otherwise writes what a refused Take writes.
+func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
+	switch {
+	case n <= 0:
+		return true, false
+	case n > a.Capacity():
+		return false, false
+	case a.Wait(*s, now, n) > 0:
+		return false, refuse(a, s, now, n)
 	}
-	taken := p.taken(now)
-	if d, ok := p.Algorithm.(delayer); ok && d.Delay(taken, now) > 0 {
-		p.refuse(now)
+	taken := a.Take(*s, now, n)
+	if d, ok := a.(delayer); ok && d.Delay(taken, now) > 0 {
+		return false, convertRefused(a, s, now, n)
+	}
+	*s = taken
+	return true, true
+}
+
+// refuse writes what the refusal of a cost that can fit writes.
+func refuse(a Algorithm, s *State, now, n int64) (changed bool) {
+	if d, ok := a.(deniedCounter); ok && d.CountsDenied() {
+		*s = a.Take(*s, now, n)
+		return true
+	}
+	return convertRefused(a, s, now, n)
+}
+
+// convertRefused converts the state if the rate is faster than the one that wrote it.
+func convertRefused(a Algorithm, s *State, now, n int64) (changed bool) {
+	if Owns(a, *s) {
 		return false
 	}
-	p.State, p.Changed = taken, true
-	return admitted
+	*s = Refused(a, *s, now, n)
+	return Owns(a, *s)
 }
 
 // Peek returns the answer that Take would give, from the unchanged states.

@@ -110,10 +110,20 @@ func Hold(a Algorithm, s State, now, n int64) int64 {
 
 // Clone returns a copy of s that can change independently.
 func (s State) Clone() State {
-	if all := s.Log[:cap(s.Log)]; len(all) > 0 {
-		s.Log = slices.Clone(all)[:len(s.Log):len(all)]
+	if s.Log != nil {
+		used, all := len(*s.Log), (*s.Log)[:cap(*s.Log)]
+		copied := slices.Clone(all)[:used:len(all)]
+		s.Log = &copied
 	}
 	return s
+}
+
+// Size returns the numbers that the log of s has room for.
+func (s State) Size() int {
+	if s.Log == nil {
+		return 0
+	}
+	return cap(*s.Log)
 }
 
 // Delays reports whether the limit admits with a delay, up to a queue of its own.

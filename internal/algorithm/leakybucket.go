@@ -21,12 +21,12 @@ func NewLeakyBucket(rate, period, queue, noDelay int64) *LeakyBucket {
 // Delay returns the time from now to the release of the last unit taken: its slot, one T before the next free one,
 // less the units that need not wait.
 func (b *LeakyBucket) Delay(s State, now int64) int64 {
-	ahead := b.tat(s, now).sub(b.ticks(now))
+	ahead := b.tat(&s, now).sub(b.ticks(now))
 	return ahead.sub(mul(b.unit, b.noDelay)).sub(mul(b.unit, 1)).ceilDiv(b.den)
 }
 
 // release returns the instant at which the last unit taken is released.
-func (b *LeakyBucket) release(s State) int64 {
+func (b *LeakyBucket) release(s *State) int64 {
 	slot := int128{s.A, uint64(s.B)}.sub(mul(b.unit, b.noDelay)).sub(mul(b.unit, 1))
 	if slot.positive() {
 		return slot.ceilDiv(b.den)
@@ -35,10 +35,10 @@ func (b *LeakyBucket) release(s State) int64 {
 }
 
 // Wait returns the time until the queue has room. A promised instant delays later units, but does not refuse them.
-func (b *LeakyBucket) Wait(s State, now, n int64) int64 { return b.wait(s, now, n) }
+func (b *LeakyBucket) Wait(s State, now, n int64) int64 { return b.wait(&s, now, n) }
 
 // Room returns the room of the queue.
-func (b *LeakyBucket) Room(s State, now int64) int64 { return b.room(s, now) }
+func (b *LeakyBucket) Room(s State, now int64) int64 { return b.room(&s, now) }
 
 // Give moves TAT back by nT, but not behind now.
 func (b *LeakyBucket) Give(s State, now, n int64) State { return b.give(s, now, now, n) }
@@ -51,7 +51,7 @@ func (b *LeakyBucket) Book(s State, now, n int64) State {
 
 // Rebook takes keep units in place of n.
 func (b *LeakyBucket) Rebook(before, after State, taken, n, keep int64) State {
-	if !b.owns(before) || !b.owns(after) {
+	if !b.owns(&before) || !b.owns(&after) {
 		return b.TokenBucket.Rebook(before, after, taken, n, keep)
 	}
 	return b.Book(before, taken, keep)
@@ -62,7 +62,7 @@ func (b *LeakyBucket) SpendAt(_ State, from, _ int64) int64 { return from }
 
 // Settled reports whether the newest promised instant has passed or is the release that a word holds.
 func (b *LeakyBucket) Settled(s State, now int64) bool {
-	release := b.release(s)
+	release := b.release(&s)
 	return s.Promised == release || s.Promised <= now && release <= now
 }
 
@@ -70,7 +70,7 @@ func (b *LeakyBucket) Settled(s State, now int64) bool {
 func (b *LeakyBucket) Unpack(word uint64, base int64) State {
 	s := b.TokenBucket.Unpack(word, base)
 	if word != 0 {
-		s.Promised = b.release(s)
+		s.Promised = b.release(&s)
 	}
 	return s
 }

@@ -18,6 +18,14 @@ type leases []int64
 
 const leaseNumbers = 3
 
+// leasesOf returns the leases of a state.
+func leasesOf(s *State) leases {
+	if s.Log == nil {
+		return nil
+	}
+	return *s.Log
+}
+
 func (l leases) len() int { return len(l) / leaseNumbers }
 
 func (l leases) at(i int) lease {

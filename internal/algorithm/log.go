@@ -28,7 +28,10 @@ const firstRing = 4
 // freshLog returns a log that was never written.
 func freshLog() State { return State{A: math.MinInt64} }
 
-func (l *log) single() bool { return cap(l.Log) == 0 }
+func (l *log) single() bool { return l.Log == nil }
+
+// ring returns the whole ring.
+func (l *log) ring() []int64 { return (*l.Log)[:cap(*l.Log)] }
 
 // length returns the number of entries.
 func (l *log) length() int {
@@ -38,7 +41,7 @@ func (l *log) length() int {
 		}
 		return 0
 	}
-	return len(l.Log) / 2
+	return len(*l.Log) / 2
 }
 
 // at returns the instant of the i-th entry.
@@ -46,7 +49,7 @@ func (l *log) at(i int) int64 {
 	if l.single() {
 		return l.C
 	}
-	return l.Log[:cap(l.Log)][l.place(i)]
+	return l.ring()[l.place(i)]
 }
 
 func (l *log) newest() int64 { return l.at(l.length() - 1) }
@@ -59,14 +62,14 @@ func (l *log) total(i int) int64 {
 	case i == 0 || l.single():
 		return l.B
 	}
-	return l.Log[:cap(l.Log)][l.place(i-1)+1]
+	return l.ring()[l.place(i-1)+1]
 }
 
 // place returns the index of the i-th entry in the ring.
 func (l *log) place(i int) int {
 	p := int(l.C) + 2*i
-	if p >= cap(l.Log) {
-		p -= cap(l.Log)
+	if size := cap(*l.Log); p >= size {
+		p -= size
 	}
 	return p
 }
@@ -118,6 +121,14 @@ func (l *log) unit(i int, n int64) int {
 	return low
 }
 
+// setLog replaces the numbers of Log in place.
+func setLog(s *State, numbers []int64) {
+	if s.Log == nil {
+		s.Log = new([]int64)
+	}
+	*s.Log = numbers
+}
+
 // drop removes the n oldest entries.
 func (l *log) drop(n int) {
 	switch {
@@ -127,7 +138,7 @@ func (l *log) drop(n int) {
 	default:
 		left := l.total(n)
 		l.C, l.B = int64(l.place(n)), left
-		l.Log = l.Log[:len(l.Log)-2*n]
+		*l.Log = (*l.Log)[:len(*l.Log)-2*n]
 	}
 }
 
@@ -162,12 +173,11 @@ func (l *log) push(at, n, most int64) {
 		*l.lastTotal() += n
 	default:
 		total := l.total(length) + n
-		if len(l.Log) == cap(l.Log) {
+		if l.single() || len(*l.Log) == cap(*l.Log) {
 			l.grow(most)
 		}
-		p := l.place(length)
-		l.Log = l.Log[:len(l.Log)+2]
-		ring := l.Log[:cap(l.Log)]
+		p, ring := l.place(length), l.ring()
+		*l.Log = ring[:2*length+2]
 		ring[p], ring[p+1] = at, total
 	}
 }
@@ -184,7 +194,7 @@ func (l *log) lastTotal() *int64 {
 	if l.single() {
 		return &l.B
 	}
-	return &l.Log[:cap(l.Log)][l.place(l.length()-1)+1]
+	return &l.ring()[l.place(l.length()-1)+1]
 }
 
 // grow returns a larger ring that begins with the oldest entry.
@@ -194,7 +204,8 @@ func (l *log) grow(most int64) {
 	for i := range length {
 		ring = append(ring, l.at(i), l.total(i+1))
 	}
-	l.B, l.C, l.Log = l.total(0), 0, ring
+	l.B, l.C = l.total(0), 0
+	setLog((*State)(l), ring)
 }
 
 // cut removes n units from the i-th entry on and keeps the older ones.
@@ -205,7 +216,7 @@ func (l *log) cut(i int, n int64) {
 		}
 		return
 	}
-	ring, length := l.Log[:cap(l.Log)], l.length()
+	ring, length := l.ring(), l.length()
 	kept, previous, gone := i, l.total(i), int64(0)
 	for ; i < length; i++ {
 		at, total := l.at(i), l.total(i+1)
@@ -219,7 +230,7 @@ func (l *log) cut(i int, n int64) {
 			kept++
 		}
 	}
-	l.Log = ring[:2*kept]
+	*l.Log = ring[:2*kept]
 }
 
 // appendTo appends the log as numbers: the last instant, Unit, and each entry as its instant and units. It appends
@@ -260,7 +271,7 @@ func restoreLog(numbers []int64) (State, bool) {
 	if len(entries) == 2 {
 		s.C, s.B = entries[0], entries[1]
 	} else {
-		s.Log = entries
+		s.Log = &entries
 	}
 	return s, true
 }

@@ -57,8 +57,8 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 			if ok && got != want {
 				t.Fatalf("%T %+v of %d seed %d op %d: TakePair(%#x, %#x, now %d, %d) = %+v, want %+v", a, RateOf(a), a.Capacity(), seed, op, first, second, now-base, n, got, want)
 			}
-			allow := Part{Algorithm: a, State: s, Cost: n}
-			allowed := Allow(&allow, now)
+			after := s
+			allowed, _ := Allow(a, &after, now, n)
 			if _, _, gotAllowed, ok := a.AllowPair(first, second, testRate, base, now, n); ok && gotAllowed != allowed {
 				t.Fatalf("%T %+v of %d seed %d op %d: AllowPair(%d) is %v, want %v", a, RateOf(a), a.Capacity(), seed, op, n, gotAllowed, allowed)
 			}

@@ -38,10 +38,10 @@ func gcd(a, b int64) int64 {
 
 // Wait solves TAT + nT - (now + wait) <= burst T, and returns at least the time until a promised instant.
 func (b *TokenBucket) Wait(s State, now, n int64) int64 {
-	return max(b.wait(s, now, n), subSat(s.Promised, now))
+	return max(b.wait(&s, now, n), subSat(s.Promised, now))
 }
 
-func (b *TokenBucket) wait(s State, now, n int64) int64 {
+func (b *TokenBucket) wait(s *State, now, n int64) int64 {
 	if b.slows(s) {
 		w := b.writer(s)
 		if wait := w.wait(s, now, n); wait > max(subSat(s.Promised, now), 0) {
@@ -55,7 +55,7 @@ func (b *TokenBucket) wait(s State, now, n int64) int64 {
 // Take moves TAT ahead by nT, up to a debt of 2^53 units below an empty bucket.
 func (b *TokenBucket) Take(s State, now, n int64) State {
 	s = b.own(s, now)
-	tat := b.tat(s, now)
+	tat := b.tat(&s, now)
 	return b.state(s, minInt128(tat.add(mul(n, b.unit)), maxInt128(tat, b.mostDebt(now))))
 }
 
@@ -67,7 +67,7 @@ func (b *TokenBucket) mostDebt(now int64) int128 {
 // AddsUp returns true up to the largest debt: a released caller leaves TAT ahead, so each take moves it by exactly
 // its units.
 func (b *TokenBucket) AddsUp(s State, now, n int64) bool {
-	return b.owns(s) && !b.tat(s, now).add(mul(n, b.unit)).sub(b.mostDebt(now)).positive()
+	return b.owns(&s) && !b.tat(&s, now).add(mul(n, b.unit)).sub(b.mostDebt(now)).positive()
 }
 
 // Give moves TAT back by nT, but not behind now or a promised instant.
@@ -78,7 +78,7 @@ func (b *TokenBucket) Give(s State, now, n int64) State {
 // give moves TAT back by nT, but not behind floor.
 func (b *TokenBucket) give(s State, now, floor, n int64) State {
 	s = b.own(s, now)
-	return b.state(s, maxInt128(b.tat(s, now).sub(mul(n, b.unit)), b.ticks(floor)))
+	return b.state(s, maxInt128(b.tat(&s, now).sub(mul(n, b.unit)), b.ticks(floor)))
 }
 
 // Room returns the whole tokens left: burst - (TAT - now)/T. There are none before a promised instant.
@@ -86,10 +86,10 @@ func (b *TokenBucket) Room(s State, now int64) int64 {
 	if s.Promised > now {
 		return 0
 	}
-	return b.room(s, now)
+	return b.room(&s, now)
 }
 
-func (b *TokenBucket) room(s State, now int64) int64 {
+func (b *TokenBucket) room(s *State, now int64) int64 {
 	ahead := b.tat(s, now).sub(b.ticks(now))
 	return mul(b.burst, b.unit).sub(ahead).floorDiv(b.unit)
 }
@@ -119,7 +119,7 @@ func (b *TokenBucket) state(s State, tat int128) State {
 }
 
 // tat returns TAT in ticks, but not behind now. It converts a state of another rate.
-func (b *TokenBucket) tat(s State, now int64) int128 {
+func (b *TokenBucket) tat(s *State, now int64) int128 {
 	stored := int128{s.A, uint64(s.B)}
 	if !b.owns(s) {
 		stored = b.converted(s, now)

@@ -14,23 +14,23 @@ import (
 // again does not slow down the callers of a faster one.
 
 // owns reports whether the rate of b wrote s. A new state is of any rate.
-func (b *TokenBucket) owns(s State) bool {
+func (b *TokenBucket) owns(s *State) bool {
 	return s.C == b.den && s.Unit == b.unit || s.A == math.MinInt64
 }
 
 // slows reports whether a unit takes longer than under the rate that wrote s.
-func (b *TokenBucket) slows(s State) bool {
+func (b *TokenBucket) slows(s *State) bool {
 	return !b.owns(s) && mul(s.Unit, b.den).less(mul(b.unit, s.C))
 }
 
 // writer returns the bucket of the rate that wrote s, with the burst of b.
-func (b *TokenBucket) writer(s State) TokenBucket {
+func (b *TokenBucket) writer(s *State) TokenBucket {
 	return TokenBucket{den: s.C, unit: s.Unit, burst: b.burst}
 }
 
 // converted returns the TAT of another rate in ticks of b. A TAT up to the later of now and the newest promised instant
 // holds no units and stays where it is.
-func (b *TokenBucket) converted(s State, now int64) int128 {
+func (b *TokenBucket) converted(s *State, now int64) int128 {
 	from, tat := max(now, s.Promised), int128{s.A, uint64(s.B)}
 	at := b.ticks(from)
 	ahead := tat.sub(mul(from, s.C))
@@ -42,17 +42,17 @@ func (b *TokenBucket) converted(s State, now int64) int128 {
 
 // own returns s as a state of the rate of b.
 func (b *TokenBucket) own(s State, now int64) State {
-	if b.owns(s) {
+	if b.owns(&s) {
 		return s
 	}
-	s = b.state(s, b.converted(s, now))
+	s = b.state(s, b.converted(&s, now))
 	s.Converted = now
 	return s
 }
 
 // Refused converts a state of a slower rate.
 func (b *TokenBucket) Refused(s State, now int64) State {
-	if b.slows(s) {
+	if b.slows(&s) {
 		return s
 	}
 	return b.own(s, now)
@@ -62,12 +62,12 @@ func (b *TokenBucket) Refused(s State, now int64) State {
 func (b *TokenBucket) Carry(_ Algorithm, s State, now int64) State { return b.own(s, now) }
 
 // Owns reports whether the rate of b wrote s.
-func (b *TokenBucket) Owns(s State) bool { return b.owns(s) }
+func (b *TokenBucket) Owns(s State) bool { return b.owns(&s) }
 
 // SpendAt returns the instant at which units are taken that must wait for hold from an instant. They are a debt from
 // that instant on. The units used under a faster rate are converted when the wait is over.
 func (b *TokenBucket) SpendAt(s State, from, hold int64) int64 {
-	if b.slows(s) {
+	if b.slows(&s) {
 		return AddSaturating(from, hold)
 	}
 	return from
@@ -85,8 +85,8 @@ func (b *TokenBucket) Book(s State, now, n int64) State {
 // Rebook books keep units in place of n. After a change of the rate it gives the others back instead, so that nothing
 // comes before the promised instant.
 func (b *TokenBucket) Rebook(before, after State, taken, n, keep int64) State {
-	if !b.owns(before) || !b.owns(after) {
-		w := b.writer(after)
+	if !b.owns(&before) || !b.owns(&after) {
+		w := b.writer(&after)
 		return w.give(after, taken, max(taken, after.Promised), n-keep)
 	}
 	return b.Book(before, taken, keep)

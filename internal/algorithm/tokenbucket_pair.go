@@ -35,7 +35,7 @@ func (b *TokenBucket) PackPair(s State, number uint64, base int64) (first, secon
 	if s.A == math.MinInt64 {
 		return 0, 0, true
 	}
-	if !b.owns(s) {
+	if !b.owns(&s) {
 		return 0, 0, false
 	}
 	ahead := int128{s.A, uint64(s.B)}.sub(mul(base, s.C))
@@ -165,7 +165,7 @@ func (b *TokenBucket) RefusesPair(first uint64, base, now, n int64) bool {
 func (b *LeakyBucket) UnpackPair(first, second uint64, base int64) State {
 	s := b.TokenBucket.UnpackPair(first, second, base)
 	if first != 0 {
-		s.Promised = b.release(s)
+		s.Promised = b.release(&s)
 	}
 	return s
 }

@@ -37,7 +37,7 @@ func (b *TokenBucket) Pack(s State, base int64) (uint64, bool) {
 	if s.A == math.MinInt64 {
 		return 0, true
 	}
-	if !b.owns(s) {
+	if !b.owns(&s) {
 		return 0, false
 	}
 	den := s.C

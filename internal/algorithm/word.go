@@ -82,13 +82,11 @@ func takeWord(a Worder, word uint64, base, now, n int64) (uint64, Answer, bool) 
 }
 
 func allowWord(a Worder, word uint64, base, now, n int64) (uint64, bool, bool) {
-	part := Part{Algorithm: a, State: a.Unpack(word, base), Cost: n}
-	if !Allow(&part, now) {
-		return word, false, true
+	s := a.Unpack(word, base)
+	allowed, _ := Allow(a, &s, now, n)
+	if !allowed || n == 0 {
+		return word, allowed, true
 	}
-	if n == 0 {
-		return word, true, true
-	}
-	next, ok := a.Pack(part.State, base)
+	next, ok := a.Pack(s, base)
 	return next, true, ok
 }

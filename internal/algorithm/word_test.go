@@ -64,8 +64,8 @@ func TestWordsDecideLikeStates(t *testing.T) {
 					t.Fatalf("%s seed %d op %d: TakeWord(%#x, now %d, %d) = %+v, want %+v", name, seed, op, word, now-base, n, got, want)
 				}
 				if afterAllow, allowed, ok := a.AllowWord(word, base, now, n); ok {
-					part := Part{Algorithm: a.Worder, State: s, Cost: n}
-					if wanted := Allow(&part, now); allowed != wanted || allowed && want.Delay == 0 && n > 0 && afterAllow != next {
+					after := s
+					if wanted, _ := Allow(a.Worder, &after, now, n); allowed != wanted || allowed && want.Delay == 0 && n > 0 && afterAllow != next {
 						t.Fatalf("%s seed %d op %d: AllowWord(%#x, now %d, %d) = %v, want %v", name, seed, op, word, now-base, n, allowed, wanted)
 					}
 				}

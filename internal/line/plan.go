@@ -155,7 +155,7 @@ func (p *plan) mark() {
 	if n := len(p.marks); n > 0 {
 		since = p.marks[n-1].count
 	}
-	if p.count-since >= max(markEvery, cap(p.state.Log)) {
+	if p.count-since >= max(markEvery, p.state.Size()) {
 		p.marks = append(p.marks, mark{count: p.count, state: p.state.Clone(), at: p.at})
 	}
 }

@@ -64,10 +64,8 @@ func (s *Subject) Allow(now, n int64) bool {
 	if n < 0 || s.advance(now) && n > 0 {
 		return false
 	}
-	part := s.part(n)
-	allowed := algorithm.Allow(&part, now)
-	s.State = part.State
-	if part.Changed {
+	allowed, changed := algorithm.Allow(s.algorithm, &s.State, now, n)
+	if changed {
 		s.wrote()
 	}
 	return allowed

@@ -92,34 +92,35 @@ func (s *Single) takePair(now, n int64, a *algorithm.Answer) (done bool) {
 	return done
 }
 
-// Borrow removes the state from the words and returns it. ok is false if the state is already borrowed.
-func (s *Single) Borrow() (_ algorithm.State, ok bool) {
+// Borrow moves the state from the words to state. It does nothing if the state is already borrowed.
+func (s *Single) Borrow(state *algorithm.State) {
 	if s == nil {
-		return algorithm.State{}, false
+		return
 	}
 	first, held := table.HoldWord(&s.first, false)
 	if !held {
-		return algorithm.State{}, false
+		return
 	}
 	second := s.second
 	atomic.StoreUint64(&s.first, table.Elsewhere)
 	if s.pairs != nil {
-		return s.pairs.UnpackPair(first, second, s.base), true
+		*state = s.pairs.UnpackPair(first, second, s.base)
+	} else {
+		*state = s.words.Unpack(first, s.base)
 	}
-	return s.words.Unpack(first, s.base), true
 }
 
 // Return puts a borrowed state back if it fits in the words.
-func (s *Single) Return(state algorithm.State, now int64) {
-	if s == nil || !algorithm.IsSettled(s.words, state, now) {
+func (s *Single) Return(state *algorithm.State, now int64) {
+	if s == nil || !algorithm.IsSettled(s.words, *state, now) {
 		return
 	}
 	var first, second uint64
 	var ok bool
 	if s.pairs != nil {
-		first, second, ok = s.pairs.PackPair(state, 0, s.base)
+		first, second, ok = s.pairs.PackPair(*state, 0, s.base)
 	} else {
-		first, ok = s.words.Pack(state, s.base)
+		first, ok = s.words.Pack(*state, s.base)
 	}
 	if ok {
 		s.second = second
