@@ -239,8 +239,10 @@ func (j *judge) allow(q judgedAsk) (wait int64, err error) {
 	}
 	j.decided++
 	parts := j.parts([]judgedAsk{q})
-	wait = parts[0].Algorithm.Wait(parts[0].State, j.now, min(q.N, parts[0].Algorithm.Capacity()))
-	if want := algorithm.Allow(&parts[0], j.now); got != want {
+	p := &parts[0]
+	wait = p.Algorithm.Wait(p.State, j.now, min(q.N, p.Algorithm.Capacity()))
+	var want bool
+	if want, p.Changed = algorithm.Allow(p.Algorithm, &p.State, j.now, q.N); got != want {
 		return 0, fmt.Errorf("op %d at %d: %s: the words allow: %v, the states: %v", j.ops, j.now-j.base, describeAsks([]judgedAsk{q}), got, want)
 	}
 	j.keep([]judgedAsk{q}, parts)
