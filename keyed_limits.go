@@ -14,14 +14,8 @@ type compiledLimit struct {
 	identity  string
 	algorithm algorithm.Algorithm
 	words     algorithm.Worder // the algorithm, if its states fit in words
-	use       atomic.Pointer[tableUse]
+	use       atomic.Pointer[word.Limit] // on the words of the last table that decided under the limit
 	err       error
-}
-
-// tableUse is a limit on the words of a table, the last one that decided under the limit.
-type tableUse struct {
-	table *keyTable
-	limit *word.Limit
 }
 
 func compileLimit(limit Limit) (*compiledLimit, error) {
@@ -125,8 +119,8 @@ func (t *keyTable) holds(limit *compiledLimit) bool {
 
 // limit returns a limit on the words of t, or nil if its states are not words of t.
 func (t *keyTable) limit(c *compiledLimit) *word.Limit {
-	if u := c.use.Load(); u != nil && u.table == t {
-		return u.limit
+	if l := c.use.Load(); l != nil && l.Column == t.column {
+		return l
 	}
 	return t.newLimit(c)
 }
@@ -135,9 +129,9 @@ func (t *keyTable) newLimit(c *compiledLimit) *word.Limit {
 	if !t.holds(c) {
 		return nil
 	}
-	u := &tableUse{t, t.column.Limit(c.words)}
-	c.use.Store(u)
-	return u.limit
+	l := t.column.Limit(c.words)
+	c.use.Store(l)
+	return l
 }
 
 // tableFor returns the table. It replaces a missing table, or one with another identity than the limit of all keys,

@@ -53,16 +53,20 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 			}
 			parts := []Part{{Algorithm: a, State: s, Cost: n}}
 			want := Take(parts, now)
-			nextFirst, nextSecond, got, ok := a.TakePair(first, second, testRate, base, now, n)
+			var got Answer
+			nextFirst, nextSecond, ok := a.DecidePair(first, second, testRate, base, now, n, &got)
 			if ok && got != want {
-				t.Fatalf("%T %+v of %d seed %d op %d: TakePair(%#x, %#x, now %d, %d) = %+v, want %+v", a, RateOf(a), a.Capacity(), seed, op, first, second, now-base, n, got, want)
+				t.Fatalf("%T %+v of %d seed %d op %d: DecidePair(%#x, %#x, now %d, %d) = %+v, want %+v", a, RateOf(a), a.Capacity(), seed, op, first, second, now-base, n, got, want)
 			}
 			after := s
 			allowed, _ := Allow(a, &after, now, n)
 			if _, _, gotAllowed, ok := a.AllowPair(first, second, testRate, base, now, n); ok && gotAllowed != allowed {
 				t.Fatalf("%T %+v of %d seed %d op %d: AllowPair(%d) is %v, want %v", a, RateOf(a), a.Capacity(), seed, op, n, gotAllowed, allowed)
 			}
-			if b, isBucket := a.(*TokenBucket); isBucket && b.RefusesPair(first, base, now, n) && want.Allowed {
+			refuser := a.(interface {
+				RefusesPair(first uint64, base, now, n int64) bool
+			})
+			if refuser.RefusesPair(first, base, now, n) && allowed {
 				t.Fatalf("%+v of %d seed %d op %d: RefusesPair(%#x, now %d) is true for an admitted cost", RateOf(a), a.Capacity(), seed, op, first, now-base)
 			}
 			s = parts[0].State
@@ -80,7 +84,7 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 			if ok && want.Changed && want.Delay == 0 && first != 0 {
 				decided++
 				if x, y, _ := a.PackPair(parts[0].State, testRate, base); x != nextFirst || y != nextSecond {
-					t.Fatalf("%T %+v op %d: TakePair leaves %#x %#x, the state packs to %#x %#x", a, RateOf(a), op, nextFirst, nextSecond, x, y)
+					t.Fatalf("%T %+v op %d: DecidePair leaves %#x %#x, the state packs to %#x %#x", a, RateOf(a), op, nextFirst, nextSecond, x, y)
 				}
 			}
 			if idle := Idle(a, s, now); idle != a.IdleWord(first, base, now) && now > base {
@@ -109,9 +113,9 @@ func FuzzPairsDecideLikeStates(f *testing.F) {
 
 func TestAPairOfAnotherRateIsNotDecided(t *testing.T) {
 	b := NewTokenBucket(333, 1e9, 5)
-	first, second, _, _ := b.TakePair(0, 0, testRate, 1000, 5000, 1)
-	if _, _, _, ok := b.TakePair(first, second, testRate+1, 1000, 5000, 1); ok {
-		t.Error("TakePair decided on the words of another rate")
+	first, second, _ := b.DecidePair(0, 0, testRate, 1000, 5000, 1, &Answer{})
+	if _, _, ok := b.DecidePair(first, second, testRate+1, 1000, 5000, 1, &Answer{}); ok {
+		t.Error("DecidePair decided on the words of another rate")
 	}
 	if _, _, _, ok := b.AllowPair(first, second, testRate+1, 1000, 5000, 1); ok {
 		t.Error("AllowPair decided on the words of another rate")

@@ -21,8 +21,8 @@ type Pairer interface {
 	PackPair(s State, number uint64, base int64) (first, second uint64, ok bool)
 	// UnpackPair returns the state of two words that the limit's own rate wrote.
 	UnpackPair(first, second uint64, base int64) State
-	// TakePair decides like TakeWord.
-	TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool)
+	// DecidePair decides like TakeWord and writes the answer to a, which must be zero.
+	DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool)
 	// AllowPair decides like AllowWord.
 	AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool)
 }
@@ -99,12 +99,6 @@ func (b *TokenBucket) aheadOfPair(first, second, number uint64, base, now, n int
 	return ahead, at, ok
 }
 
-// TakePair is DecidePair with the signature of Pairer.
-func (b *TokenBucket) TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool) {
-	nextFirst, nextSecond, ok = b.DecidePair(first, second, number, base, now, n, &a)
-	return nextFirst, nextSecond, a, ok
-}
-
 // DecidePair decides like DecideWord.
 func (b *TokenBucket) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
 	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
@@ -131,7 +125,7 @@ func takePair(p Pairer, first, second, number uint64, base, now, n int64, a *Ans
 	return p.PackPair(parts[0].State, number, base)
 }
 
-// AllowPair decides like TakePair without describing the key.
+// AllowPair decides like DecidePair without describing the key.
 func (b *TokenBucket) AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
 	return b.allowPair(b.burstTime, first, second, number, base, now, n)
 }
@@ -151,14 +145,23 @@ func (b *TokenBucket) allowPair(most mixed, first, second, number uint64, base, 
 	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
 }
 
-// RefusesPair reports whether n units are refused whatever the second word is, given that the own rate wrote it. It is
-// false if that is not certain.
+// RefusesPair reports whether AllowPair refuses n units whatever the second word is, given that the own rate wrote it. It
+// is false if that is not certain.
 func (b *TokenBucket) RefusesPair(first uint64, base, now, n int64) bool {
+	return b.refusesPair(b.burstTime, first, base, now, n)
+}
+
+// RefusesPair also refuses a cost that needs a delay.
+func (b *LeakyBucket) RefusesPair(first uint64, base, now, n int64) bool {
+	return b.refusesPair(b.free, first, base, now, n)
+}
+
+func (b *TokenBucket) refusesPair(most mixed, first uint64, base, now, n int64) bool {
 	at := now - base
 	if uint64(at-1) >= 1<<wordTime-3 || now < base || n != 1 {
 		return false
 	}
-	return int64(first>>fractionBits)-at+b.one.ns > b.burstTime.ns
+	return int64(first>>fractionBits)-at+b.one.ns > most.ns
 }
 
 // UnpackPair returns the state of two words, which also hold the newest release.
@@ -168,12 +171,6 @@ func (b *LeakyBucket) UnpackPair(first, second uint64, base int64) State {
 		s.Promised = b.release(&s)
 	}
 	return s
-}
-
-// TakePair is DecidePair with the signature of Pairer.
-func (b *LeakyBucket) TakePair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, a Answer, ok bool) {
-	nextFirst, nextSecond, ok = b.DecidePair(first, second, number, base, now, n, &a)
-	return nextFirst, nextSecond, a, ok
 }
 
 // DecidePair decides like the bucket and adds the delay.

@@ -78,7 +78,7 @@ type kind struct {
 }
 
 func (j *judge) newKind() kind {
-	names := []string{"bucket", "bucket", "bucket", "bucket", "window", "sliding"}
+	names := []string{"bucket", "bucket", "bucket", "leaky", "window", "sliding"}
 	return kind{names[j.random.IntN(len(names))], 1 + j.random.Int64N(int64(year)>>j.random.IntN(54))}
 }
 
@@ -96,6 +96,9 @@ func (j *judge) newLimit(k kind) algorithm.Worder {
 	if j.random.IntN(3) == 0 {
 		period, rate = 1_000_000_000, []int64{1, 3, 7, 10, 11, 60, 333, 999_983, 1 << 20}[j.random.IntN(9)]
 	}
+	if k.name == "leaky" {
+		return algorithm.NewLeakyBucket(rate, period, burst, []int64{0, 1, burst / 2, burst}[k.period%4])
+	}
 	return algorithm.NewTokenBucket(rate, period, burst)
 }
 
@@ -111,6 +114,9 @@ func (j *judge) newAsk() (q judgedAsk) {
 	q.in = j.tables[j.random.IntN(len(j.tables))]
 	var limits []*Limit
 	for _, c := range q.in.columns {
+		if c.kind.name == "leaky" && limits != nil || limits != nil && limits[0].Words().Solitary() {
+			continue
+		}
 		if len(limits) < 2 && j.random.IntN(2) == 0 || c == q.in.columns[len(q.in.columns)-1] && limits == nil {
 			q.columns = append(q.columns, c)
 			limits = append(limits, c.limits[j.random.IntN(len(c.limits))])
@@ -145,7 +151,9 @@ func (j *judge) step() error {
 	}
 	asks := []judgedAsk{j.newAsk()}
 	if j.random.IntN(3) == 0 {
-		if second := j.newAsk(); second.in != asks[0].in || second.Hash != asks[0].Hash {
+		second := j.newAsk()
+		alone := asks[0].Row.limits[0].Words().Solitary() || second.Row.limits[0].Words().Solitary()
+		if !alone && (second.in != asks[0].in || second.Hash != asks[0].Hash) {
 			asks = append(asks, second)
 		}
 	}

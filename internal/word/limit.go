@@ -17,12 +17,18 @@ type Limit struct {
 	numbered bool   // the rate has a number; otherwise every decision needs the lock
 	fine     bool   // the states of the rate need two words
 	oneWord  bool   // entries of one word are those of the limit
+
+	own algorithm.TokenBucket // the common limit, so that a decision under one of many limits loads less memory
 }
 
 // Limit returns a limit of the column.
 func (c *Column) Limit(words algorithm.Worder) *Limit {
 	l := &Limit{decider: newDecider(words, c.Base, c.in.Table), Column: c, numbered: true, oneWord: c.index == 0}
-	l.pairs, _ = words.(algorithm.Pairer)
+	if l.bucket != nil {
+		l.own = *l.bucket
+		l.bucket, l.words = &l.own, &l.own
+	}
+	l.pairs, _ = l.words.(algorithm.Pairer)
 	if l.pairs == nil {
 		return l
 	}
@@ -120,10 +126,8 @@ func (l *Limit) decide(w Words, width uint8, now, n int64, a *algorithm.Answer) 
 	switch {
 	case width == 1:
 		w.First, ok = l.decideWord(w.First, now, n, a)
-	case l.bucket != nil:
-		w.First, w.Second, ok = l.bucket.DecidePair(w.First, w.Second, l.number, l.base, now, n, a)
 	default:
-		w.First, w.Second, *a, ok = l.pairs.TakePair(w.First, w.Second, l.number, l.base, now, n)
+		w.First, w.Second, ok = l.decidePair(w.First, w.Second, l.number, now, n, a)
 	}
 	return w, ok
 }
@@ -143,7 +147,7 @@ func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bo
 		if p.width == 1 {
 			words.First, allowed, ok = l.words.AllowWord(words.First, l.base, now, n)
 		} else {
-			words.First, words.Second, allowed, ok = l.pairs.AllowPair(words.First, words.Second, l.number, l.base, now, n)
+			words.First, words.Second, allowed, ok = l.allowPair(words.First, words.Second, l.number, now, n)
 		}
 		if !ok {
 			allowed, r = false, slow
@@ -158,11 +162,11 @@ func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bo
 // refuses reports whether the first word alone tells that the cost is refused, so that callers of an exhausted key do
 // not wait for each other.
 func (l *Limit) refuses(e table.Entry, now, n int64) bool {
-	if l.bucket == nil || l.index != 0 || l.rates.count() != 1 || l.in.layoutOf(e).places[0].width != 2 {
+	if l.pairs == nil || l.index != 0 || l.rates.count() != 1 || l.in.layoutOf(e).places[0].width != 2 {
 		return false
 	}
 	first := e.First()
-	return first < table.Held && l.bucket.RefusesPair(first, l.base, now, n)
+	return first < table.Held && l.refusesPair(first, now, n)
 }
 
 // hold holds an entry in which the limit has a place. The result is decided if the caller must release it.

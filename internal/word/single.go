@@ -60,14 +60,14 @@ func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 
 // allowPair decides on two words. It does not hold them for a refusal that the first word tells.
 func (s *Single) allowPair(now, n int64) (allowed, done bool) {
-	if first := atomic.LoadUint64(&s.first); first < table.Held && s.bucket != nil && s.bucket.RefusesPair(first, s.base, now, n) {
+	if first := atomic.LoadUint64(&s.first); first < table.Held && s.refusesPair(first, now, n) {
 		return false, true
 	}
 	first, held := table.HoldWord(&s.first, false)
 	if !held {
 		return false, false
 	}
-	next, second, allowed, done := s.pairs.AllowPair(first, s.second, 0, s.base, now, n)
+	next, second, allowed, done := s.decider.allowPair(first, s.second, 0, now, n)
 	if done && allowed {
 		first, s.second = next, second
 	}
@@ -81,7 +81,7 @@ func (s *Single) takePair(now, n int64, a *algorithm.Answer) (done bool) {
 	if !held {
 		return false
 	}
-	next, second, done := s.bucket.DecidePair(first, s.second, 0, s.base, now, n, a)
+	next, second, done := s.decidePair(first, s.second, 0, now, n, a)
 	if done && a.Changed {
 		first, s.second = next, second
 	}

@@ -99,6 +99,31 @@ func (d *decider) allow(at *uint64, now, n int64) (allowed, done bool) {
 	}
 }
 
+// decidePair decides like decideWord on two words of a bucket.
+func (d *decider) decidePair(first, second, number uint64, now, n int64, a *algorithm.Answer) (_, _ uint64, ok bool) {
+	if d.bucket != nil {
+		return d.bucket.DecidePair(first, second, number, d.base, now, n, a)
+	}
+	return d.words.(*algorithm.LeakyBucket).DecidePair(first, second, number, d.base, now, n, a)
+}
+
+// allowPair decides like decidePair and returns only whether the cost was admitted.
+func (d *decider) allowPair(first, second, number uint64, now, n int64) (_, _ uint64, allowed, ok bool) {
+	if d.bucket != nil {
+		return d.bucket.AllowPair(first, second, number, d.base, now, n)
+	}
+	return d.words.(*algorithm.LeakyBucket).AllowPair(first, second, number, d.base, now, n)
+}
+
+// refusesPair reports whether allowPair refuses, if the first word alone tells.
+func (d *decider) refusesPair(first uint64, now, n int64) bool {
+	if d.bucket != nil {
+		return d.bucket.RefusesPair(first, d.base, now, n)
+	}
+	l, ok := d.words.(*algorithm.LeakyBucket)
+	return ok && l.RefusesPair(first, d.base, now, n)
+}
+
 // mayBeEvicted reports whether a key that reads Fresh at now may have been evicted after now. Then only the lock can
 // decide.
 func (d *decider) mayBeEvicted(now int64) bool { return d.table != nil && now < d.table.Swept() }
