@@ -1,7 +1,7 @@
 package redislimit
 
 import (
-	"io"
+	"bytes"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -15,7 +15,8 @@ type proxy struct {
 	addr     string
 	server   atomic.Value // string: where new connections lead
 	listener net.Listener
-	cut      atomic.Bool // the next reply is the last of its connection
+	cut      atomic.Bool  // the next reply is the last of its connection
+	cutAfter atomic.Value // string: the connection of the next request with this text ends in the reply
 	cuts     atomic.Int64
 	stall    atomic.Bool  // replies wait
 	rewrite  atomic.Value // func([]byte) []byte: what becomes of a reply
@@ -74,16 +75,32 @@ func (p *proxy) accept() {
 		p.mu.Lock()
 		p.conns = append(p.conns, client, server)
 		p.mu.Unlock()
-		p.group.Go(func() { // what the client has said reaches the server, also after a cut
-			_, _ = io.Copy(server, client)
-			_ = server.Close()
-		})
-		p.group.Go(func() { p.replies(client, server) })
+		doomed := new(atomic.Bool)
+		p.group.Go(func() { p.requests(server, client, doomed) })
+		p.group.Go(func() { p.replies(client, server, doomed) })
+	}
+}
+
+// requests forwards what the client says, also after a cut.
+func (p *proxy) requests(server, client net.Conn, doomed *atomic.Bool) {
+	defer func() { _ = server.Close() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		if text, _ := p.cutAfter.Load().(string); text != "" && bytes.Contains(buffer[:n], []byte(text)) && p.cutAfter.CompareAndSwap(text, "") {
+			doomed.Store(true) // before the server can answer
+		}
+		if _, err := server.Write(buffer[:n]); err != nil {
+			return
+		}
 	}
 }
 
 // replies forwards the server's replies until the cut. Then it forwards half of one reply and closes the connection.
-func (p *proxy) replies(client, server net.Conn) {
+func (p *proxy) replies(client, server net.Conn, doomed *atomic.Bool) {
 	defer func() { _ = client.Close() }()
 	buffer := make([]byte, 64<<10)
 	for {
@@ -94,7 +111,7 @@ func (p *proxy) replies(client, server net.Conn) {
 		for p.stall.Load() {
 			time.Sleep(time.Millisecond)
 		}
-		if p.cut.CompareAndSwap(true, false) {
+		if doomed.Load() || p.cut.CompareAndSwap(true, false) {
 			p.cuts.Add(1)
 			_, _ = client.Write(buffer[:n/2])
 			return

@@ -10,7 +10,9 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// The server has the units; only the replies are lost. The engine releases the slots without another call.
+// The server has the units; only the replies are lost. The engine releases the slots without another call. Of all calls
+// of this engine only the lost ones name the rate: renewals and repeated releases name the slots alone, and the client's
+// own pings name nothing.
 func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := startProxy(t, server.Addr)
@@ -29,7 +31,7 @@ func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
 	}
 	lose := func(what string, do func() error) {
 		t.Helper()
-		proxy.cut.Store(true)
+		proxy.cutAfter.Store("rate\x00")
 		if err := do(); weir.WasCounted(err) != weir.CountedUnknown {
 			t.Errorf("%s while the reply is lost: got %v, want an error that says it may have been counted", what, err)
 		}
