@@ -16,6 +16,8 @@ BENCHFLAGS ?=
 SOAKTIME ?= 10m
 # How long `make hostile` runs.
 HOSTILETIME ?= 30m
+# How long `make campaign` runs.
+CAMPAIGNTIME ?= 1h
 TIMES ?= 50
 
 STAGE := scripts/stage.sh
@@ -98,7 +100,10 @@ soak: ## run the memory engine with random rules, keys, clock steps and snapshot
 hostile: ## attack a daemon that serves honest clients, for HOSTILETIME (30m)
 	go run ./bench/hostile -duration $(HOSTILETIME)
 
+campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), and check every bound; writes bench/CAMPAIGN.md
+	go run ./bench/campaign -duration $(CAMPAIGNTIME) -o bench/CAMPAIGN.md
+
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay soak hostile microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay soak hostile campaign microbench

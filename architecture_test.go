@@ -247,6 +247,15 @@ var packageRules = map[string]packageRule{
 			"bench/internal/workload": "it draws the keys",
 		},
 	},
+	"bench/campaign": {
+		imports: reasons{
+			".":                        "rules of what it asks",
+			"redislimit":               "it checks its promises",
+			"internal/redistest":       "it breaks real servers",
+			"github.com/redis/rueidis": "it damages the connections of its clients",
+		},
+		testImports: reasons{"internal/testprocess": "without redis-server a test is skipped"},
+	},
 	"bench/hostile": {
 		imports: reasons{
 			".":    "it loads what daemons have saved, and shows faults of the library",
@@ -348,9 +357,10 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"examples/crawler":       "it is a program",
+		"bench/campaign":         "it is a program",
 		"bench/cliffs":           "it is a program",
 		"bench/cmd/compare":      "it is a program",
 		"bench/hostile":          "it is a program",
@@ -367,6 +377,7 @@ var forbidden = []struct {
 		"redislimit":             "a URL names where a password or certificate is",
 	}},
 	{"os/", "only cmd/weir starts and signals processes", reasons{"bench/cmd/compare": "it asks git for the commit",
+		"bench/campaign":       "it starts the processes that ask, and asks git for the commit",
 		"bench/hostile":        "it starts and signals daemons, and asks git for the commit",
 		"bench/redis":          "it starts the server, and asks git for the commit",
 		"bench/middleware":     "it asks git for the commit",
@@ -386,6 +397,7 @@ var forbidden = []struct {
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
 		"bench/internal/workload": "keys are drawn",
 		"bench/cliffs":            "rates are drawn",
+		"bench/campaign":          "faults and calls are drawn",
 		"bench/hostile":           "attacks and honest requests are drawn",
 		"bench/redis":             "callers ask at random times",
 		"bench/soak":              "rules, keys, verbs and steps are drawn",
@@ -413,6 +425,7 @@ var forbidden = []struct {
 		"fetch":                "it looks at the addresses that are dialed",
 		"grpclimit":            "addresses of clients",
 		"httplimit":            "a hijacked connection holds its slots",
+		"bench/campaign":       "it damages connections",
 		"bench/hostile":        "it asks daemons over connections of its own making",
 		"bench/redis":          "it looks for a free port",
 		"bench/middleware":     "requests come from addresses",
@@ -425,6 +438,7 @@ var forbidden = []struct {
 	{"plugin", "nothing is loaded at run time", reasons{}},
 	{"reflect", "limits and requests are plain values", reasons{}},
 	{"testing", "production code does not link the test framework", reasons{
+		"bench/campaign":          "the servers of internal/redistest belong to a test, or to what stands in for one",
 		"httplimit/httplimittest": "it is for tests only",
 		"limittest":               "it is a test suite",
 		"internal/redistest":      "it is for tests only",

@@ -160,6 +160,16 @@ func (c *Cluster) Master(slot int) *Server {
 	return nil
 }
 
+// ReplicaOf returns a running node that follows the master, or nil.
+func (c *Cluster) ReplicaOf(master *Server) *Server {
+	for _, node := range c.Nodes {
+		if !node.process.Ended() && node.says("role:slave") == nil && node.says("master_port:"+strconv.Itoa(master.Port)) == nil {
+			return node
+		}
+	}
+	return nil
+}
+
 // masterPort reads a reply to CLUSTER SLOTS. It returns 0 if the reply does not contain the slot.
 func masterPort(ranges any, slot int) int {
 	list, _ := ranges.([]any)

@@ -35,6 +35,14 @@ func StartSentinel(t testing.TB, config ...string) *Sentinel {
 	return s
 }
 
+// AwaitReady returns when the replica follows the master and each sentinel knows both. It serves tests that exchange
+// Master and Replica after a failover, for another one.
+func (s *Sentinel) AwaitReady() {
+	s.t.Helper()
+	s.await("the replica follows", s.Replica.follows)
+	s.await("the sentinels know each other", s.ready)
+}
+
 // Addrs returns the addresses of the sentinels.
 func (s *Sentinel) Addrs() (addrs []string) {
 	for _, sentinel := range s.Sentinels {

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// caller makes one call after another of one world.
+type caller struct {
+	process *process
+	world   *connection
+	random  *rand.Rand
+}
+
+// call makes calls until ctx ends. It finishes the last one.
+func (c *caller) call(ctx context.Context) {
+	for ctx.Err() == nil {
+		i := c.random.IntN(len(c.process.subjects))
+		s := &c.process.subjects[i]
+		if s.use == useSlots {
+			c.holdSlots(ctx, i)
+		} else {
+			c.askLimit(i)
+		}
+		pause(ctx, time.Duration(c.random.Int64N(int64(25*time.Millisecond))))
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// engine returns the engine of a subject.
+func (c *caller) engine(s *subject) *redislimit.Engine {
+	if s.use == useClocked {
+		return c.world.clocked
+	}
+	return c.world.engine
+}
+
+// askLimit makes one call about a subject without slots.
+func (c *caller) askLimit(i int) {
+	s := &c.process.subjects[i]
+	cost := int64(1)
+	if c.random.IntN(4) == 0 {
+		cost = 1 + c.random.Int64N(4)
+	}
+	verb := c.random.IntN(100)
+	switch {
+	case s.use == useReset && verb < 1:
+		c.reset(i)
+	case s.use == useReturn && verb < 30:
+		c.reserve(i, cost)
+	case s.use == useReturn && verb < 33:
+		c.giveBack(i, cost)
+	case verb < 38:
+		c.peek(i, cost)
+	case verb < 39:
+		c.record(i)
+	case verb < 50:
+		c.takeUpTo(i, cost)
+	case verb < 60:
+		c.takeEach(i)
+	case verb < 70:
+		c.takeAgain(i, cost)
+	case verb < 80:
+		c.takeSeveral(i, cost)
+	default:
+		c.take(i, cost)
+	}
+}
+
+// timed makes a call with a random deadline and returns when it was sent and answered. A control timer of the same
+// deadline tells how late this process is.
+func (c *caller) timed(verb string, i int, call func(ctx context.Context) error) (sent, answered int64, err error) {
+	timeout := time.Duration(20+c.random.IntN(480)) * time.Millisecond
+	if c.random.IntN(10) == 0 {
+		timeout = time.Duration(1+c.random.IntN(20)) * time.Millisecond
+	}
+	allowed := timeout + grace(verb)
+	began := time.Now()
+	beside := startControl(began, allowed)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	sent = now()
+	err = call(ctx)
+	took := time.Since(began)
+	answered = now()
+	cancel()
+	if late, passed := beside.end(); passed && took > allowed+slack {
+		c.process.journal.write(record{Kind: recordLate, World: c.world.number, Subject: i, Process: c.process.number, What: verb,
+			Sent: sent, Answered: sent + took.Microseconds(), Deadline: allowed.Microseconds(), Control: late.Microseconds()})
+	}
+	c.process.count(verb+": "+outcome(err), 1)
+	return sent, answered, err
+}
+
+// grace is for how long a verb goes on after its context has ended: a settlement for a second.
+func grace(verb string) time.Duration {
+	switch verb {
+	case "Settle", "Done", "Done of slots", "Cancel of slots":
+		return time.Second
+	}
+	return 0
+}
+
+// slack is by how much a call may exceed its deadline, besides the lateness of a control timer.
+const slack = 50 * time.Millisecond
+
+func outcome(err error) string {
+	if err == nil {
+		return "answered"
+	}
+	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
+		counted := map[weir.Counted]string{weir.CountedNo: "not counted", weir.CountedYes: "counted", weir.CountedUnknown: "perhaps counted"}[failed.Counted]
+		return string(failed.Reason) + ", " + counted
+	}
+	return err.Error()
+}
+
+// note writes a record about a subject.
+func (c *caller) note(kind recordKind, i int, units, sent, answered int64, what string) {
+	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: i, Process: c.process.number, Units: units, Sent: sent, Answered: answered, What: what})
+}
+
+// took notes the result of a take.
+func (c *caller) took(verb string, i int, allowed bool, units, sent, answered int64, err error) {
+	switch {
+	case err == nil && allowed:
+		c.note(recordUsed, i, units, sent, answered, verb)
+	case err == nil:
+		c.process.count(verb+": refused", 1)
+	case weir.MayHaveCounted(err):
+		c.note(recordUnanswered, i, units, sent, never, verb)
+	}
+}
+
+func (c *caller) take(i int, cost int64) {
+	s := &c.process.subjects[i]
+	var d weir.Decision
+	sent, answered, err := c.timed("Take", i, func(ctx context.Context) (err error) {
+		d, err = c.engine(s).Take(ctx, s.request(cost))
+		return err
+	})
+	c.took("Take", i, d.Allowed, cost, sent, answered, err)
+}
+
+// takeAgain takes with an identity, and asks again after an error.
+func (c *caller) takeAgain(i int, cost int64) {
+	s := &c.process.subjects[i]
+	request := s.request(cost).Identify(strconv.FormatUint(c.random.Uint64(), 36))
+	first := int64(0)
+	for range 4 {
+		var d weir.Decision
+		sent, answered, err := c.timed("Take again", i, func(ctx context.Context) (err error) {
+			d, err = c.engine(s).Take(ctx, request)
+			return err
+		})
+		if first == 0 {
+			first = sent
+		}
+		c.took("Take again", i, d.Allowed, cost, first, answered, err)
+		if err == nil {
+			return
+		}
+	}
+}
+
+func (c *caller) takeUpTo(i int, cost int64) {
+	s := &c.process.subjects[i]
+	var times int64
+	most := 1 + c.random.Int64N(6)
+	sent, answered, err := c.timed("TakeUpTo", i, func(ctx context.Context) (err error) {
+		times, _, err = c.engine(s).TakeUpTo(ctx, most, s.request(cost))
+		return err
+	})
+	units := times * cost
+	if err != nil {
+		units = most * cost
+	}
+	c.took("TakeUpTo", i, times > 0, units, sent, answered, err)
+}
+
+// takeEach takes of several subjects, each on its own.
+func (c *caller) takeEach(i int) {
+	list := c.together(i, 5, func(*subject) bool { return true })
+	requests, results := make([]weir.Request, len(list)), make([]weir.Result, len(list))
+	for j, k := range list {
+		requests[j] = c.process.subjects[k].request(1)
+	}
+	sent, answered, err := c.timed("TakeEach", i, func(ctx context.Context) error {
+		return c.engine(&c.process.subjects[i]).TakeEach(ctx, requests, results)
+	})
+	for j, k := range list {
+		failed := results[j].Err
+		if failed == nil && !results[j].Decision.Allowed && err != nil {
+			failed = err
+		}
+		c.took("TakeEach", k, results[j].Decision.Allowed, 1, sent, answered, failed)
+	}
+}
+
+// takeSeveral takes of two subjects at once, in a cluster across lanes.
+func (c *caller) takeSeveral(i int, cost int64) {
+	list := c.together(i, 2, func(s *subject) bool { return combines(s.rule) })
+	if !combines(c.process.subjects[i].rule) {
+		c.take(i, cost)
+		return
+	}
+	requests := make([]weir.Request, len(list))
+	for j, k := range list {
+		requests[j] = c.process.subjects[k].request(cost)
+	}
+	var d weir.Decision
+	sent, answered, err := c.timed("Take of several keys", i, func(ctx context.Context) (err error) {
+		d, err = c.engine(&c.process.subjects[i]).Take(ctx, requests...)
+		return err
+	})
+	for _, k := range list {
+		c.took("Take of several keys", k, d.Allowed, cost, sent, answered, err)
+	}
+}
+
+// together returns i and up to n-1 other subjects that the same engine decides.
+func (c *caller) together(i, n int, fits func(*subject) bool) []int {
+	list, all := []int{i}, c.process.subjects
+	for range 4 * n {
+		k := c.random.IntN(len(all))
+		other := &all[k]
+		if len(list) < n && k != i && other.use != useSlots && (other.use == useClocked) == (all[i].use == useClocked) && fits(other) && !contains(list, k) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func contains(list []int, k int) bool {
+	for _, other := range list {
+		if other == k {
+			return true
+		}
+	}
+	return false
+}
+
+// combines reports whether a rule can be decided beside another one.
+func combines(rule *weir.Rule) bool {
+	for _, l := range rule.Limits() {
+		switch l := l.(type) {
+		case weir.LeakyBucket:
+			return false
+		case weir.SlidingLog:
+			if l.CountDenied {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *caller) peek(i int, cost int64) {
+	s := &c.process.subjects[i]
+	_, _, _ = c.timed("Peek", i, func(ctx context.Context) error {
+		_, err := c.engine(s).Peek(ctx, s.request(cost))
+		return err
+	})
+}
+
+// record counts a unit whether it fits or not. That admits nothing.
+func (c *caller) record(i int) {
+	s := &c.process.subjects[i]
+	_, _, _ = c.timed("Record", i, func(ctx context.Context) error {
+		_, err := c.engine(s).Record(ctx, s.request(1))
+		return err
+	})
+}
+
+func (c *caller) reset(i int) {
+	s := &c.process.subjects[i]
+	sent, answered, err := c.timed("Reset", i, func(ctx context.Context) error { return c.engine(s).Reset(ctx, s.request(0)) })
+	if err == nil {
+		c.note(recordReset, i, 0, sent, answered, "Reset")
+	} else if weir.MayHaveCounted(err) {
+		c.note(recordReset, i, 0, sent, never, "Reset")
+	}
+}
+
+// returned notes units that came back, or may have come back.
+func (c *caller) returned(verb string, i int, units, sent, answered int64, err error) {
+	if err == nil {
+		c.note(recordReturned, i, units, sent, answered, verb)
+	} else if weir.MayHaveCounted(err) {
+		c.note(recordReturned, i, units, sent, never, verb)
+	}
+}
+
+// giveBack gives back units by the caller's word.
+func (c *caller) giveBack(i int, cost int64) {
+	s := &c.process.subjects[i]
+	sent, answered, err := c.timed("Record of a negative cost", i, func(ctx context.Context) error {
+		_, err := c.engine(s).Record(ctx, s.request(-cost))
+		return err
+	})
+	c.returned("Record of a negative cost", i, cost, sent, answered, err)
+}
+
+// reserve reserves units and settles them.
+func (c *caller) reserve(i int, cost int64) {
+	s := &c.process.subjects[i]
+	var r *weir.Reservation
+	sent, answered, err := c.timed("Reserve", i, func(ctx context.Context) (err error) {
+		r, err = c.engine(s).Reserve(ctx, s.request(cost))
+		return err
+	})
+	if err != nil || !r.Decision.Allowed {
+		c.took("Reserve", i, false, cost, sent, answered, err)
+		return
+	}
+	c.took("Reserve", i, true, cost, sent, answered, nil)
+	switch used := c.random.Int64N(cost + 2); {
+	case used == cost+1:
+		_, _, _ = c.timed("Done", i, r.Done)
+	default:
+		sent, answered, err := c.timed("Settle", i, func(ctx context.Context) error { return r.Settle(ctx, used) })
+		if used < cost {
+			c.returned("Settle", i, cost-used, sent, answered, err)
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/internal/testprocess"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// The processes of a campaign run the test's own program.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == processFlag {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// start is when the made-up campaigns of the tests begin: at a border of all windows.
+const start = int64(1_700_000_000_000_000 / 70_000_000 * 70_000_000)
+
+// ledger returns a book of one subject with records that a test makes up.
+func ledger(t *testing.T, limit string, u use, faults ...fault) *book {
+	t.Helper()
+	rule, err := weir.ParseRule("r=" + limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []subject{{rule, "k", u, boundsOf(rule)}}
+	return newBook(all, []int{3}, map[int]*world{worldCluster: {number: worldCluster, faults: faults}})
+}
+
+func (b *book) use(units int64, sent, answered time.Duration) {
+	b.add(record{Kind: recordUsed, World: worldCluster, Units: units, Sent: start + sent.Microseconds(), Answered: start + answered.Microseconds()})
+}
+
+func promises(b *book) (list []string) {
+	all, _ := b.check()
+	for _, one := range all {
+		list = append(list, one.Promise)
+	}
+	return list
+}
+
+const ms = time.Millisecond
+
+// Each row is what a limit admits at most. One unit more, in the same call, is found.
+func TestAnOverAdmissionIsFound(t *testing.T) {
+	for limit, admitted := range map[string][3]int64{ // units at once; after half a second; after two seconds
+		"token bucket 10/s burst 20":                   {20, 5, 15},
+		"leaky bucket 10/s queue 9":                    {10, 5, 10},
+		"sliding log 20/s":                             {12, 8, 20},
+		"rate gate 20/s":                               {12, 8, 20},
+		"fixed window 20/s":                            {12, 8, 20},
+		"sliding window 20/s":                          {12, 8, 20},
+		"cycle 20/s":                                   {12, 8, 20},
+		"fixed window 100/s and token bucket 10/s":     {10, 5, 10},
+		"sliding log 200/10s and token bucket 5/100ms": {5, 5, 5},
+	} {
+		for extra := range 4 {
+			b := ledger(t, limit, useTake)
+			for i, at := range []time.Duration{0, 500 * ms, 2000 * ms} {
+				units := admitted[i]
+				if i == extra {
+					units++
+				}
+				b.use(units, at+1*ms, at+1*ms)
+			}
+			var want []string
+			if extra < 3 {
+				want = []string{promiseBound}
+			}
+			if got := promises(b); !slices.Equal(got, want) {
+				t.Errorf("%s with a unit more in call %d: %v, want %v", limit, extra, got, want)
+			}
+		}
+	}
+}
+
+// A call that was under way for long may have been decided at any time of it, so it counts only in windows that hold
+// all of it.
+func TestACallCountsInWindowsThatHoldAllOfIt(t *testing.T) {
+	b := ledger(t, "sliding log 20/s", useTake)
+	b.use(20, 0, 10*ms)
+	b.use(20, 900*ms, 1005*ms)
+	if got := promises(b); len(got) > 0 {
+		t.Errorf("a call that may have been decided a second later: %v", got)
+	}
+	b.use(1, 901*ms, 1002*ms)
+	if got := promises(b); len(got) != 1 {
+		t.Errorf("21 units within 105 ms: %v, want it found", got)
+	}
+}
+
+// What a fault grants is granted once, to the keys that it hit, at its time.
+func TestAFaultGrantsWhatTheTableSays(t *testing.T) {
+	failover := fault{Kind: "failover", From: start + 1_000_000, To: start + 2_000_000, Loses: true}
+	for _, tt := range []struct {
+		name  string
+		lanes uint64
+		loses bool
+		more  int64
+		want  int
+	}{
+		{"another burst after a failover", 1 << 3, true, 20, 0},
+		{"a unit more", 1 << 3, true, 21, 1},
+		{"a failover of another lane", 1 << 4, true, 20, 1},
+		{"a fault that loses nothing", 1 << 3, false, 20, 1},
+	} {
+		f := failover
+		f.Lanes, f.Loses = tt.lanes, tt.loses
+		b := ledger(t, "token bucket 10/h burst 20", useTake, f)
+		b.use(20, 1000*ms, 1500*ms)
+		b.use(tt.more, 1500*ms, 1900*ms)
+		if got := promises(b); len(got) != tt.want {
+			t.Errorf("%s: %v, want %d broken promises", tt.name, got, tt.want)
+		}
+	}
+	b := ledger(t, "token bucket 10/h burst 20", useTake, fault{From: start, To: start + 1000, Loses: true, Lanes: allLanes})
+	b.use(40, 2*ms, 3*ms)
+	if got := promises(b); len(got) != 1 {
+		t.Errorf("two bursts long after a failover: %v, want it found", got)
+	}
+}
+
+// Units given back may be used again, from the time of the return on.
+func TestReturnedUnitsMayBeUsedAgain(t *testing.T) {
+	for returned, want := range map[time.Duration]int{5 * ms: 0, 30 * ms: 1} {
+		b := ledger(t, "fixed window 20/10s", useReturn)
+		b.use(20, 1*ms, 2*ms)
+		at := start + returned.Microseconds()
+		b.add(record{Kind: recordReturned, World: worldCluster, Units: 3, Sent: at, Answered: at + 1000})
+		b.use(3+int64(want), 20*ms, 21*ms)
+		if got := promises(b); len(got) != want {
+			t.Errorf("20 units, 3 returned after %v, and %d more: %v, want %d broken promises", returned, 3+want, got, want)
+		}
+	}
+}
+
+// The clocks of processes are set, so only the sum counts, by the highest time.
+func TestAnOverAdmissionByClocksThatAreSetIsFound(t *testing.T) {
+	most := int64(20 + 10*(1+2*mostAhead.Seconds()))
+	for more, want := range map[int64]int{0: 0, 1: 1} {
+		b := ledger(t, "token bucket 10/s burst 20", useClocked)
+		b.use(1, 0, 1)
+		b.use(most-1+more, 1000*ms, 1001*ms)
+		if got := promises(b); len(got) != want {
+			t.Errorf("%d units of %d: %v, want %d broken promises", most+more, most, got, want)
+		}
+	}
+}
+
+func TestSlotsHeldTwiceAreFound(t *testing.T) {
+	for from, want := range map[time.Duration]int{100 * ms: 0, 99 * ms: 1} {
+		b := ledger(t, "concurrency 2 lease 3s", useSlots)
+		hold := func(id uint64, units int64, from, to time.Duration) {
+			b.add(record{Kind: recordHeld, World: worldCluster, Units: units, ID: id, Sent: start, Answered: start + from.Microseconds()})
+			b.add(record{Kind: recordFreed, World: worldCluster, ID: id, Sent: start + to.Microseconds()})
+		}
+		hold(1, 2, 0, 100*ms)
+		hold(2, 1, from, 200*ms)
+		if got := promises(b); len(got) != want {
+			t.Errorf("2 slots to 100 ms and one from %v on: %v, want %d broken promises", from, got, want)
+		}
+	}
+}
+
+// The slots of a process that forgot them stay taken until their lease ends.
+func TestALeakedSlotIsFound(t *testing.T) {
+	server := redistest.Start(t)
+	all, err := subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &result{book: newBook(all, nil, map[int]*world{worldServer: {url: "redis://" + server.Addr}})}
+	if got := r.leaked(0); len(got) > 0 {
+		t.Fatalf("without a slot taken: %v", got)
+	}
+	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{Lanes: lanes, Prefix: prefixServer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	i := slices.IndexFunc(all, func(s subject) bool { return s.use == useSlots })
+	if d, err := engine.Take(t.Context(), all[i].request(1)); err != nil || !d.Allowed {
+		t.Fatalf("Take: %+v, %v", d, err)
+	}
+	if got := r.leaked(0); len(got) != 1 || got[0].Subject != i || got[0].Promise != promiseLeaked {
+		t.Errorf("with a slot of %v taken: %+v, want it found", &all[i], got)
+	}
+}
+
+func TestALateAnswerIsFound(t *testing.T) {
+	for _, tt := range []struct {
+		verb          string
+		took, control time.Duration
+		want          int
+	}{
+		{"Take", 150 * ms, 0, 0},
+		{"Take", 151 * ms, 0, 1},
+		{"Take", 250 * ms, 100 * ms, 0}, // the machine is as late
+		{"Take", 251 * ms, 100 * ms, 1},
+	} {
+		b := ledger(t, "token bucket 10/s", useTake)
+		b.add(record{Kind: recordLate, World: worldCluster, What: tt.verb, Sent: start, Answered: start + tt.took.Microseconds(), Deadline: (100 * ms).Microseconds(), Control: tt.control.Microseconds()})
+		if got := promises(b); len(got) != tt.want {
+			t.Errorf("%s of %v with a deadline of 100 ms and a timer late by %v: %v, want %d broken promises", tt.verb, tt.took, tt.control, got, tt.want)
+		}
+	}
+	b := ledger(t, "token bucket 10/s", useTake)
+	b.add(record{Kind: recordLeft, World: worldCluster, What: "undos", Units: 1})
+	if got := promises(b); len(got) != 1 || got[0] != promiseLeft {
+		t.Errorf("an undo that is left: %v, want it found", got)
+	}
+}
+
+// A call that is held up while the machine is idle is late; the control of a call that is not held up stays at zero.
+func TestAControlTimerIsOnlyAsLateAsTheMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		early := startControl(time.Now(), 100*ms)
+		time.Sleep(99 * ms)
+		if late, passed := early.end(); late != 0 || passed {
+			t.Errorf("a call that ends before its deadline: late by %v, passed %v", late, passed)
+		}
+		heldUp := startControl(time.Now(), 100*ms)
+		time.Sleep(3 * time.Second)
+		if late, passed := heldUp.end(); late != 0 || !passed {
+			t.Errorf("a call that is held up for three seconds on an idle machine: late by %v, passed %v", late, passed)
+		}
+	})
+}
+
+// The tree finds the same windows as a search of all of them.
+func TestTheWorstWindowIsThatOfASearchOfAll(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var used, reliefs []span
+		for range 1 + r.IntN(30) {
+			from := r.Int64N(200)
+			used = append(used, span{from, from + r.Int64N(20), float64(1 + r.IntN(5))})
+		}
+		for range r.IntN(4) {
+			from := r.Int64N(200)
+			reliefs = append(reliefs, span{from, from + r.Int64N(40), float64(1 + r.IntN(9))})
+		}
+		rate, period := []float64{0, 0.1}[r.IntN(2)], []int64{0, 50}[r.IntN(2)]
+		got, want := worstWindow(used, reliefs, 7, rate, period), slowestWindow(used, reliefs, 7, rate, period)
+		if math.Abs(got.over-want) > 1e-6 {
+			t.Fatalf("seed %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+func slowestWindow(used, reliefs []span, units, rate float64, period int64) float64 {
+	worst := math.Inf(-1)
+	for _, a := range used {
+		for _, c := range used {
+			from, to := a.from, c.to
+			if from > to || period > 0 && to-from >= period {
+				continue
+			}
+			over := -units - rate*float64(to-from+1)
+			for _, u := range used {
+				if u.from >= from && u.to <= to {
+					over += u.units
+				}
+			}
+			for _, r := range reliefs {
+				if r.from <= to && r.to >= from {
+					over -= r.units
+				}
+			}
+			worst = max(worst, over)
+		}
+	}
+	return worst
+}
+
+// A campaign of some seconds, with its processes and a real server. It checks no times, which a busy machine makes late.
+func TestACampaignOfSecondsKeepsItsPromises(t *testing.T) {
+	testprocess.Require(t, "redis-server", "redis-server")
+	c := config{duration: 4 * time.Second, seed: 5, only: "server", processes: 2, details: t.TempDir() + "/details", say: t.Logf}
+	r, err := campaign(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if calls := r.counts["Take: answered"]; calls == 0 || len(r.worlds[worldServer].faults) == 0 {
+		t.Errorf("%d takes were answered and %d faults caused, want some of both", calls, len(r.worlds[worldServer].faults))
+	}
+	for _, one := range r.broken {
+		if one.Promise != promiseOnTime {
+			t.Errorf("%+v", one)
+		}
+	}
+	r.broken = append(r.broken, broken{World: worldServer, Promise: promiseBound, Text: "made up", From: r.from, To: r.to})
+	var out bytes.Buffer
+	if err := r.publish(c, &out); err != nil {
+		t.Fatal(err)
+	}
+	details, err := os.ReadFile(c.details)
+	for _, want := range []string{"-seed 5", "made up"} {
+		if !strings.Contains(out.String(), want) || !strings.Contains(string(details), want) {
+			t.Errorf("the report and its details (%v) do not both contain %q:\n%s\n%.1000s", err, want, &out, details)
+		}
+	}
+}

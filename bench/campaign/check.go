@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// broken is a promise that was not kept, with what is needed to look into it.
+type broken struct {
+	World    int
+	Promise  string
+	Text     string
+	Subject  int   // -1 if it is none of one subject
+	From, To int64 // the window in question
+}
+
+// The promises.
+const (
+	promiseBound  = "a limit admits at most its bound, and what the table grants"
+	promiseSlots  = "at most the slots of a limit are held"
+	promiseLeaked = "no slot stays taken"
+	promiseLeft   = "nothing stays to be undone or renewed"
+	promiseOnTime = "no call outlasts its deadline"
+)
+
+// account is what happened to one subject of one world.
+type account struct {
+	used, returned, unanswered, resets []span
+	held                               []span // [answered, freed]
+	holding                            map[uint64]*span
+}
+
+// book sorts records into accounts.
+type book struct {
+	subjects []subject
+	lanes    []int
+	worlds   map[int]*world
+	accounts map[[2]int]*account // by world and subject
+	counts   map[string]int64
+	late     []record
+	left     []record
+	from, to int64 // of the campaign
+}
+
+func newBook(subjects []subject, lanes []int, worlds map[int]*world) *book {
+	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, counts: map[string]int64{}, from: never}
+}
+
+func (b *book) account(worldNumber, i int) *account {
+	name := [2]int{worldNumber, i}
+	a := b.accounts[name]
+	if a == nil {
+		a = &account{holding: map[uint64]*span{}}
+		b.accounts[name] = a
+	}
+	return a
+}
+
+// add notes one record.
+func (b *book) add(r record) {
+	switch r.Kind {
+	case recordCount:
+		b.counts[r.What] += r.Units
+		return
+	case recordLate:
+		b.late = append(b.late, r)
+		return
+	case recordLeft:
+		b.left = append(b.left, r)
+		return
+	}
+	b.from, b.to = min(b.from, r.Sent), max(b.to, r.Sent)
+	a, s := b.account(r.World, r.Subject), span{r.Sent, r.Answered, float64(r.Units)}
+	id := uint64(r.Process)<<48 | r.ID
+	switch r.Kind {
+	case recordUsed:
+		a.used = append(a.used, s)
+	case recordReturned:
+		a.returned = append(a.returned, s)
+	case recordUnanswered:
+		a.unanswered = append(a.unanswered, s)
+	case recordReset:
+		a.resets = append(a.resets, s)
+	case recordHeld:
+		a.holding[id] = &span{r.Answered, never, float64(r.Units)}
+	case recordFreed:
+		if h := a.holding[id]; h != nil {
+			a.held = append(a.held, span{h.from, r.Sent, h.units})
+			delete(a.holding, id)
+		}
+	}
+}
+
+// check returns the broken promises.
+func (b *book) check() (all []broken, closest map[string]float64) {
+	closest = map[string]float64{}
+	for name, a := range b.accounts {
+		w, s := b.worlds[name[0]], &b.subjects[name[1]]
+		for _, limit := range s.bounds {
+			worst := b.worst(w, name[1], limit, a)
+			text := strings.SplitN(s.rule.String(), "=", 2)[1]
+			if over, known := closest[text]; !known || worst.over > over {
+				closest[text] = worst.over
+			}
+			if worst.over > tolerance {
+				all = append(all, b.brokenBound(w, name[1], limit, worst))
+			}
+		}
+	}
+	all = append(all, b.checkLate()...)
+	for _, r := range b.left {
+		all = append(all, broken{World: r.World, Promise: promiseLeft, Subject: -1, From: b.to, To: b.to,
+			Text: fmt.Sprintf("%v after the last call, the engine of process %d has %d %s", settles, r.Process, r.Units, r.What)})
+	}
+	slices.SortFunc(all, func(x, y broken) int { return compare(x.From, y.From) })
+	return all, closest
+}
+
+// tolerance is for the rounding of sums of rates.
+const tolerance = 1e-3
+
+func (b *book) brokenBound(w *world, i int, limit bound, worst excess) broken {
+	promise := promiseBound
+	if limit.kind == boundHeld {
+		promise = promiseSlots
+	}
+	return broken{World: w.number, Promise: promise, Subject: i, From: worst.from, To: worst.to,
+		Text: fmt.Sprintf("%v (lane %d): %.3f units above the bound in %v", &b.subjects[i], b.lanes[i], worst.over, time.Duration(worst.to-worst.from)*time.Microsecond)}
+}
+
+// worst returns the window that comes closest to a limit, or exceeds it.
+func (b *book) worst(w *world, i int, limit bound, a *account) excess {
+	reliefs := append(b.granted(w, i, limit, a), a.returned...)
+	switch {
+	case limit.kind == boundHeld:
+		return worstHeld(a.held, reliefs, limit.units)
+	case b.subjects[i].use == useClocked:
+		return b.worstOfAll(limit, a.used, reliefs)
+	case limit.kind == boundRate:
+		return worstWindow(a.used, reliefs, limit.units, limit.rate, 0)
+	case limit.kind == boundStretch:
+		return worstWindow(a.used, reliefs, limit.units, 0, limit.period)
+	}
+	return worstAligned(a.used, reliefs, limit.units, limit.period)
+}
+
+// aroundFailover is how long before a failover a take may have been sent whose undo reaches the next server.
+const aroundFailover = 5 * time.Second
+
+// granted returns what the table of docs/redis.md grants for the faults of a subject, and what its resets gave.
+func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span) {
+	for _, f := range w.faults {
+		if !f.Loses || f.Lanes>>b.lanes[i]&1 == 0 {
+			continue
+		}
+		to := f.To
+		if limit.kind == boundHeld { // until the holders of lost slots know
+			to += limit.lease
+		}
+		reliefs = append(reliefs, span{f.From, to, limit.units})
+		for _, u := range a.unanswered {
+			if around := aroundFailover.Microseconds(); u.from >= f.From-around && u.from <= f.To {
+				reliefs = append(reliefs, span{u.from, f.To + around, u.units})
+			}
+		}
+	}
+	for _, r := range a.resets {
+		reliefs = append(reliefs, span{r.from, r.to, limit.units})
+	}
+	return reliefs
+}
+
+// worstOfAll looks at the campaign as a whole, because the clocks of the processes differ: by the highest time.
+func (b *book) worstOfAll(limit bound, used, reliefs []span) excess {
+	sum := 0.0
+	for _, u := range used {
+		sum += u.units
+	}
+	for _, r := range reliefs {
+		sum -= r.units
+	}
+	elapsed := float64(b.to - b.from + 2*mostAhead.Microseconds())
+	most := limit.units + limit.rate*elapsed
+	if limit.period > 0 {
+		most = limit.units * (math.Floor(elapsed/float64(limit.period)) + 2)
+	}
+	return excess{sum - most, b.from, b.to}
+}
+
+// worstHeld returns the instant at which most slots were held, compared with the slots that there are.
+func worstHeld(held, reliefs []span, units float64) excess {
+	type change struct {
+		at    int64
+		units float64
+	}
+	var changes []change
+	for _, h := range held {
+		if h.to > h.from {
+			changes = append(changes, change{h.from, h.units}, change{h.to, -h.units})
+		}
+	}
+	for _, r := range reliefs {
+		changes = append(changes, change{r.from, -r.units}, change{r.to + 1, r.units})
+	}
+	slices.SortFunc(changes, func(x, y change) int { // what ends at an instant ends first
+		if x.at != y.at {
+			return compare(x.at, y.at)
+		}
+		return compare(int64(x.units), int64(y.units))
+	})
+	worst, sum := excess{over: -units}, 0.0
+	for _, c := range changes {
+		sum += c.units
+		if over := sum - units; over > worst.over {
+			worst = excess{over, c.at, c.at}
+		}
+	}
+	return worst
+}
+
+// checkLate compares late calls with their control timers.
+func (b *book) checkLate() (all []broken) {
+	for _, r := range b.late {
+		allowed := r.Deadline + max(r.Control, 0) + slack.Microseconds()
+		if took := r.Answered - r.Sent; took > allowed {
+			micros := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+			all = append(all, broken{World: r.World, Promise: promiseOnTime, Subject: r.Subject, From: r.Sent, To: r.Answered,
+				Text: fmt.Sprintf("%s of process %d took %v with a deadline of %v; a control timer was late by %v", r.What, r.Process, micros(took), micros(r.Deadline), micros(r.Control))})
+		}
+	}
+	return all
+}

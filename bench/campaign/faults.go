@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// breaker causes the faults of one world, one after the other.
+type breaker struct {
+	*world
+	ctx       context.Context
+	random    *rand.Rand
+	processes int
+	deliver   func(process int, o order)
+	failover  time.Time // when the last one ended
+}
+
+// faultKind is a fault that a breaker can cause. cause returns a detail for the report.
+type faultKind struct {
+	name   string
+	loses  bool // the table grants another burst
+	weight int
+	cause  func(b *breaker, f *fault)
+}
+
+// Sentinel begins no second failover within twice its timeout.
+const betweenFailovers = 7 * time.Second
+
+var faultsOfProcesses = []faultKind{
+	{"stalled replies", false, 3, (*breaker).stall},
+	{"connections cut in a reply", false, 4, (*breaker).cut},
+	{"delay", false, 2, (*breaker).slow},
+	{"clock steps", false, 2, (*breaker).clock},
+}
+
+var faultsOfWorlds = [...][]faultKind{
+	worldServer: {
+		{"kill and restart, with memory", false, 3, (*breaker).restart},
+		{"kill and restart, without memory", true, 1, (*breaker).restartEmpty},
+		{"hang", false, 3, func(b *breaker, f *fault) { b.hang(f, b.server) }},
+		{"script flush", false, 2, func(b *breaker, _ *fault) { b.server.FlushScripts() }},
+	},
+	worldSentinel: {
+		{"failover from a killed master", true, 1, (*breaker).sentinelKill},
+		{"failover from a hung master", true, 1, (*breaker).sentinelHang},
+		{"failover by command", true, 1, (*breaker).sentinelCommand},
+		{"hang", false, 2, (*breaker).sentinelPause},
+		{"script flush", false, 2, func(b *breaker, _ *fault) { b.sentinel.Master.FlushScripts() }},
+	},
+	worldCluster: {
+		{"failover from a killed master", true, 2, (*breaker).clusterKill},
+		{"failover from a hung master", true, 1, (*breaker).clusterHang},
+		{"failover by command", false, 2, (*breaker).clusterCommand},
+		{"reshard", false, 4, (*breaker).reshard},
+		{"script flush", false, 2, (*breaker).clusterFlush},
+	},
+}
+
+// run causes faults until ctx ends.
+func (b *breaker) run() {
+	kinds := append(append([]faultKind(nil), faultsOfProcesses...), faultsOfWorlds[b.number]...)
+	total := 0
+	for _, k := range kinds {
+		total += k.weight
+	}
+	for b.wait(b.between(300*time.Millisecond, 2*time.Second)) {
+		pick := b.random.IntN(total)
+		for _, k := range kinds {
+			if pick -= k.weight; pick < 0 {
+				b.cause(k)
+				break
+			}
+		}
+	}
+}
+
+func (b *breaker) cause(k faultKind) {
+	f := fault{Kind: k.name, From: now(), Loses: k.loses}
+	if k.loses {
+		f.Lanes = allLanes
+	}
+	k.cause(b, &f)
+	f.To = now()
+	b.faults = append(b.faults, f)
+}
+
+// wait reports whether the campaign still goes on after d.
+func (b *breaker) wait(d time.Duration) bool {
+	pause(b.ctx, d)
+	return b.ctx.Err() == nil
+}
+
+func (b *breaker) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(b.random.Int64N(int64(most-least)))
+}
+
+// send orders a fault of one process, or of all.
+func (b *breaker) send(f *fault, o order) {
+	o.World = b.number
+	process := b.random.IntN(b.processes + 1)
+	if process < b.processes {
+		f.Detail = fmt.Sprintf("process %d, %v %v %d", process, o.For, o.Delay, o.Times)
+		b.deliver(process, o)
+		return
+	}
+	f.Detail = fmt.Sprintf("all processes, %v %v %d", o.For, o.Delay, o.Times)
+	for process := range b.processes {
+		b.deliver(process, o)
+	}
+}
+
+func (b *breaker) stall(f *fault) {
+	o := order{What: "stall", For: b.between(50*time.Millisecond, 2500*time.Millisecond)}
+	b.send(f, o)
+	b.wait(o.For)
+}
+
+func (b *breaker) cut(f *fault) {
+	b.send(f, order{What: "cut", Times: 1 + b.random.Int64N(6)})
+}
+
+func (b *breaker) slow(f *fault) {
+	o := order{What: "slow", For: b.between(time.Second, 4*time.Second), Delay: b.between(time.Millisecond, 20*time.Millisecond)}
+	b.send(f, o)
+	b.wait(o.For)
+}
+
+// mostAhead bounds how far the clocks of processes are set.
+const mostAhead = 10 * time.Second
+
+func (b *breaker) clock(f *fault) {
+	b.send(f, order{What: "clock", For: b.between(-mostAhead, mostAhead)})
+}
+
+func (b *breaker) restart(*fault) {
+	b.server.Kill()
+	b.wait(b.between(0, time.Second))
+	b.server.Restart()
+}
+
+func (b *breaker) restartEmpty(*fault) {
+	b.server.Do("FLUSHALL", "SYNC")
+	b.server.Kill()
+	b.wait(b.between(0, time.Second))
+	b.server.Restart()
+}
+
+func (b *breaker) hang(f *fault, server *redistest.Server) {
+	long := b.between(50*time.Millisecond, 2500*time.Millisecond)
+	f.Detail = long.String()
+	server.Stop()
+	b.wait(long)
+	server.Cont()
+}
+
+func (b *breaker) sentinelPause(f *fault) {
+	server := b.sentinel.Master
+	long := b.between(20*time.Millisecond, 250*time.Millisecond) // no reason for a failover
+	f.Detail = long.String()
+	server.Stop()
+	b.wait(long)
+	server.Cont()
+}
+
+// settled lets the time between two failovers pass.
+func (b *breaker) settled(f *fault) {
+	b.wait(time.Until(b.failover.Add(betweenFailovers)))
+	f.From = now()
+}
+
+func (b *breaker) sentinelKill(f *fault) {
+	b.settled(f)
+	b.sentinel.Master.Kill()
+	b.sentinel.AwaitFailover()
+	b.wait(b.between(0, time.Second))
+	b.sentinel.Master.Restart()
+	b.follow()
+}
+
+func (b *breaker) sentinelHang(f *fault) {
+	b.settled(f)
+	b.sentinel.Master.Stop()
+	b.sentinel.AwaitFailover()
+	b.wait(b.between(0, time.Second))
+	b.sentinel.Master.Cont()
+	b.follow()
+}
+
+func (b *breaker) sentinelCommand(f *fault) {
+	b.settled(f)
+	if _, err := b.sentinel.Sentinels[0].Ask("SENTINEL", "FAILOVER", redistest.MasterSet); err != nil {
+		f.Detail = "refused: " + err.Error()
+		return
+	}
+	b.sentinel.AwaitFailover()
+	b.follow()
+}
+
+// follow makes the old master the replica of the new one, and exchanges their names.
+func (b *breaker) follow() {
+	s := b.sentinel
+	s.Master, s.Replica = s.Replica, s.Master
+	s.Replica.Do("REPLICAOF", "127.0.0.1", fmt.Sprint(s.Master.Port))
+	s.AwaitReady()
+	b.failover = time.Now()
+}
+
+// victim returns the master of a random lane, and notes the lanes that it serves.
+func (b *breaker) victim(f *fault) *redistest.Server {
+	node := b.cluster.Master(b.slots[b.random.IntN(lanes)])
+	if f.Loses {
+		f.Lanes = b.lanesOn(node)
+	}
+	f.Detail = node.Addr
+	return node
+}
+
+func (b *breaker) clusterKill(f *fault) {
+	node := b.victim(f)
+	node.Kill()
+	b.cluster.AwaitFailover(node)
+	b.wait(b.between(0, time.Second))
+	node.Restart()
+	b.cluster.AwaitHealth()
+}
+
+func (b *breaker) clusterHang(f *fault) {
+	node := b.victim(f)
+	node.Stop()
+	b.wait(b.between(500*time.Millisecond, 4*time.Second))
+	node.Cont()
+	b.cluster.AwaitHealth()
+}
+
+// clusterCommand exchanges a master and its replica without a loss: the master waits until the replica has everything.
+func (b *breaker) clusterCommand(f *fault) {
+	node := b.victim(f)
+	replica := b.cluster.ReplicaOf(node)
+	if replica == nil {
+		f.Detail += " has no replica"
+		return
+	}
+	if _, err := replica.Ask("CLUSTER", "FAILOVER"); err != nil {
+		f.Detail += " refused: " + err.Error()
+	}
+	b.wait(time.Second)
+	b.cluster.AwaitHealth()
+}
+
+func (b *breaker) reshard(f *fault) {
+	lane := b.random.IntN(lanes)
+	slot := b.slots[lane]
+	from := b.cluster.Master(slot)
+	to := from
+	for to == from {
+		to = b.cluster.Master(b.random.IntN(1 << 14))
+	}
+	f.Detail = fmt.Sprintf("lane %d from %s to %s", lane, from.Addr, to.Addr)
+	move := b.cluster.BeginMove(slot, to)
+	for move.Keys(1+b.random.IntN(3)) > 0 && b.wait(b.between(0, 20*time.Millisecond)) {
+	}
+	move.Finish()
+	b.cluster.AwaitHealth()
+}
+
+func (b *breaker) clusterFlush(f *fault) {
+	node := b.victim(f)
+	node.FlushScripts()
+}

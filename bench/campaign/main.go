@@ -1,0 +1,114 @@
+// Command campaign breaks Redis servers under load, at random, and checks that the Redis engine keeps its promises.
+//
+// It starts real redis-server processes: one server, a master with a replica and three sentinels, and a cluster of six.
+// Three processes ask all of them, under all limits and with all verbs, while faults follow one another on each: stalled
+// and cut connections, delays, killed and hung servers, failovers, moving slots, flushed scripts and clock steps. A seed
+// determines the faults. Each process records what it was admitted. Afterwards these are broken promises:
+//
+//   - a limit admitted more than its bound and what the table of docs/redis.md grants for the faults of its key,
+//   - a slot is still taken although nothing holds it, or the engine still has something to undo or to renew,
+//   - a call took longer than its deadline and 50 ms, beyond what a control timer of the same deadline was late.
+//
+// The exit code is 0 without a broken promise, 1 with one, and 2 if the campaign failed.
+//
+//	go run ./bench/campaign                         an hour; writes bench/CAMPAIGN.md
+//	go run ./bench/campaign -duration 5m -seed 7    the faults of seed 7; prints the report
+//	go run ./bench/campaign -only cluster           one of: server, sentinel, cluster
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// processFlag, as the only argument, makes this program one of the processes that ask.
+const processFlag = "-process"
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == processFlag {
+		if err := serveProcess(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "campaign: process:", err)
+			os.Exit(2)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// config is what the flags say.
+type config struct {
+	duration  time.Duration
+	seed      uint64
+	only      string
+	report    string
+	details   string
+	processes int
+	say       func(format string, values ...any)
+}
+
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	c, err := parse(args, errs)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(errs, "campaign:", err)
+		return 2
+	}
+	c.say = func(format string, values ...any) { fmt.Fprintf(errs, "campaign: "+format+"\n", values...) }
+	c.say("seed %d, %v", c.seed, c.duration)
+	r, err := campaign(ctx, c)
+	if err != nil {
+		fmt.Fprintln(errs, "campaign:", err)
+		return 2
+	}
+	if err := r.publish(c, out); err != nil {
+		fmt.Fprintln(errs, "campaign:", err)
+		return 2
+	}
+	if len(r.broken) > 0 {
+		c.say("%d broken promises; %s has what happened to each key", len(r.broken), c.details)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, errs io.Writer) (config, error) {
+	c := config{}
+	flags := flag.NewFlagSet("campaign", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	flags.DurationVar(&c.duration, "duration", time.Hour, "how long the faults go on")
+	flags.Uint64Var(&c.seed, "seed", rand.Uint64N(1_000_000), "seed of the faults; random by default")
+	flags.StringVar(&c.only, "only", "", "only these servers: "+strings.Join(worldNames, ", "))
+	flags.StringVar(&c.report, "o", "", "write the report to this `file`; the default prints it, and after an hour writes bench/CAMPAIGN.md too")
+	flags.StringVar(&c.details, "details", "", "write the events around broken promises to this `file` (default: campaign-SEED.txt in the temporary folder)")
+	flags.IntVar(&c.processes, "processes", 3, "number of processes that ask")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	if c.only != "" && !slices.Contains(worldNames, c.only) {
+		return c, fmt.Errorf("-only %s: want one of %s", c.only, strings.Join(worldNames, ", "))
+	}
+	if c.duration <= 0 || c.processes < 1 || c.processes > 16 {
+		return c, fmt.Errorf("-duration %v -processes %d: want a positive duration and 1 to 16 processes", c.duration, c.processes)
+	}
+	if c.details == "" {
+		c.details = fmt.Sprintf("%s/campaign-%d.txt", os.TempDir(), c.seed)
+	}
+	if c.report == "" && c.duration >= time.Hour {
+		c.report = "bench/CAMPAIGN.md"
+	}
+	return c, nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir/redislimit"
+)
+
+// assignment is the first line that a process reads.
+type assignment struct {
+	Seed    uint64
+	Process int
+	URLs    map[int]string // by world
+}
+
+// order is a later line: a fault for one world, or the end.
+type order struct {
+	World int
+	What  string        // stall, slow, cut, clock, end
+	For   time.Duration // how long; for clock, how far ahead the clock is
+	Delay time.Duration // of slow
+	Times int64         // of cut
+}
+
+// serveProcess asks all worlds, and writes what it was answered, until it is ordered to end.
+func serveProcess(in io.Reader, out io.Writer) error {
+	lines := json.NewDecoder(bufio.NewReader(in))
+	var a assignment
+	if err := lines.Decode(&a); err != nil {
+		return err
+	}
+	all, err := subjects()
+	if err != nil {
+		return err
+	}
+	p := &process{number: a.Process, journal: newJournal(out), subjects: all, counts: map[string]int64{}}
+	for world, url := range a.URLs {
+		if err := p.connect(world, url); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var callers sync.WaitGroup
+	for number, w := range p.worlds {
+		for i := range callersOfWorld {
+			random := rand.New(rand.NewPCG(a.Seed, uint64(a.Process)<<16|uint64(number)<<8|uint64(i)))
+			c := &caller{process: p, world: w, random: random}
+			callers.Go(func() { c.call(ctx) })
+		}
+	}
+	err = p.obey(lines)
+	cancel()
+	callers.Wait()
+	if err != nil {
+		return err
+	}
+	p.finish()
+	return p.journal.flush()
+}
+
+// callersOfWorld is the number of callers of a process for one world.
+const callersOfWorld = 6
+
+// process asks all worlds.
+type process struct {
+	number   int
+	journal  *journal
+	subjects []subject
+	worlds   map[int]*connection
+
+	mu     sync.Mutex
+	counts map[string]int64
+}
+
+// connection is the engines of one world.
+type connection struct {
+	number  int
+	link    *link
+	engine  *redislimit.Engine // by the server's clock
+	clocked *redislimit.Engine // by the clock of this process
+	ahead   atomic.Int64       // ns by which that is ahead of the machine's
+}
+
+func (p *process) connect(number int, url string) error {
+	w := &connection{number: number}
+	options, _, err := redislimit.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	if w.link, err = startLink(); err != nil {
+		return err
+	}
+	options.DialCtxFn = w.link.dial
+	client, err := rueidis.NewClient(options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	if w.engine, err = redislimit.New(client, redislimit.Options{Lanes: lanes, Prefix: prefixServer}); err != nil {
+		return err
+	}
+	clock := func() int64 { return time.Now().UnixNano() + w.ahead.Load() }
+	if w.clocked, err = redislimit.New(client, redislimit.Options{Lanes: lanes, Prefix: prefixClock, Clock: clock}); err != nil {
+		return err
+	}
+	if p.worlds == nil {
+		p.worlds = map[int]*connection{}
+	}
+	p.worlds[number] = w
+	return nil
+}
+
+// The engines' options. Few lanes make calls of a cluster worth sharing.
+const (
+	lanes        = 8
+	prefixServer = "campaign"
+	prefixClock  = "clocked"
+)
+
+// obey carries out orders until the end.
+func (p *process) obey(lines *json.Decoder) error {
+	for {
+		var o order
+		if err := lines.Decode(&o); err != nil {
+			return err
+		}
+		if o.What == "end" {
+			return nil
+		}
+		w := p.worlds[o.World]
+		if w == nil {
+			continue
+		}
+		until := time.Now().Add(o.For).UnixNano()
+		switch o.What {
+		case "stall":
+			w.link.stalled.Store(until)
+		case "slow":
+			w.link.delay.Store(int64(o.Delay))
+			w.link.slowed.Store(until)
+		case "cut":
+			w.link.cuts.Add(o.Times)
+		case "clock":
+			w.ahead.Store(int64(o.For))
+		}
+	}
+}
+
+// count counts an event for the report.
+func (p *process) count(what string, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[what] += n
+}
+
+// settles bounds the time in which the engines have to finish what they do in the background.
+const settles = 70 * time.Second
+
+// finish waits until nothing is left in the engines, and writes the counts.
+func (p *process) finish() {
+	deadline := time.Now().Add(settles)
+	for number, w := range p.worlds {
+		for _, e := range []*redislimit.Engine{w.engine, w.clocked} {
+			for s := e.Stats(); left(s) > 0 && time.Now().Before(deadline); s = e.Stats() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			s := e.Stats()
+			for what, n := range map[string]int{"undos": s.Undoing, "slots that are renewed or released": s.Held, "calls": s.InFlight, "queued decisions": s.Queued} {
+				if n > 0 {
+					p.journal.write(record{Kind: recordLeft, World: number, Process: p.number, What: what, Units: int64(n)})
+				}
+			}
+			for what, n := range map[string]uint64{"calls of the script": s.Calls, "decisions": s.Decisions, "late answers": s.Late, "late takes undone": s.GivenBack, "undos given up": s.Abandoned} {
+				p.count("engine: "+what, int64(n))
+			}
+			e.Close()
+		}
+	}
+	for what, n := range p.counts {
+		p.journal.write(record{Kind: recordCount, Process: p.number, What: what, Units: n})
+	}
+}
+
+func left(s redislimit.Stats) int { return s.Undoing + s.Held + s.InFlight + s.Queued }

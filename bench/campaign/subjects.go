@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// use says which verbs a subject is asked with. Verbs that make the bound weaker have subjects of their own, so that
+// most subjects are checked against the full bound.
+type use uint8
+
+const (
+	useTake    use = iota // Take, TakeEach, TakeUpTo, Peek, Record of a cost, with and without an identity
+	useReturn             // Reserve and its settlements, and Record of a negative cost, too
+	useReset              // Reset, too
+	useSlots              // Reserve, Done and Cancel, and Take with a lease
+	useClocked            // as useTake, by clocks of the processes that are set back and forth
+)
+
+var useNames = [...]string{"take", "return", "reset", "slots", "clock"}
+
+// subject is one key under one rule. All processes have the same list, so its index names it.
+type subject struct {
+	rule   *weir.Rule
+	key    string
+	use    use
+	bounds []bound
+}
+
+func (s *subject) String() string { return s.rule.String() + " of " + s.key }
+
+func (s *subject) request(cost int64) weir.Request { return s.rule.For(s.key, cost) }
+
+// The rules, chosen so that three processes ask for several times what each admits.
+var limitTexts = []string{
+	"token bucket 20/s burst 30",
+	"leaky bucket 20/s queue 10",
+	"fixed window 20/1s",
+	"sliding window 20/1s",
+	"sliding log 20/1s",
+	"sliding log 60/1s count denied",
+	"rate gate 20/1s",
+	"cycle 20/1s",
+	"sliding log 150/20s",
+	"rate gate 450/90s",
+	"token bucket 23333/h burst 50",
+	"token bucket 25/s burst 25 and fixed window 100/7s",
+	"sliding window 150/7s and sliding log 25/1s and token bucket 40/s burst 20",
+}
+
+var slotTexts = []string{"concurrency 4 lease 3s", "concurrency 3", "concurrency 6 lease 2500ms"}
+
+// subjects returns all subjects.
+func subjects() (all []subject, err error) {
+	add := func(text string, u use, number int) {
+		name := fmt.Sprintf("%s%d", useNames[u], len(all))
+		rule, parseErr := weir.ParseRule(name + "=" + text)
+		if parseErr != nil {
+			err = parseErr
+			return
+		}
+		for i := range number {
+			all = append(all, subject{rule, fmt.Sprintf("k%d.%d", len(all), i), u, boundsOf(rule)})
+		}
+	}
+	for _, text := range limitTexts {
+		add(text, useTake, 2)
+		add(text, useReset, 1)
+		add(text, useClocked, 1)
+		if !strings.HasPrefix(text, "leaky") {
+			add(text, useReturn, 1)
+		}
+	}
+	for _, text := range slotTexts {
+		add(text, useSlots, 2)
+	}
+	return all, err
+}
+
+// bound is what one limit promises, in units and microseconds.
+type bound struct {
+	kind   boundKind
+	units  float64 // admitted in each stretch or window, or the burst
+	rate   float64 // further units a microsecond
+	period int64
+	lease  int64
+}
+
+type boundKind uint8
+
+const (
+	boundRate    boundKind = iota // units + rate × T in any stretch of time T
+	boundStretch                  // units in any stretch of a period
+	boundWindow                   // units in each window that is aligned to the epoch
+	boundHeld                     // units held at a time
+)
+
+// boundsOf returns the bounds of docs/guarantees.md.
+func boundsOf(rule *weir.Rule) (all []bound) {
+	perMicro := func(r weir.Rate) float64 { return float64(r.Count) / float64(r.Period.Microseconds()) }
+	each := func(kind boundKind, r weir.Rate) bound {
+		return bound{kind: kind, units: float64(r.Count), period: r.Period.Microseconds()}
+	}
+	for _, l := range rule.Limits() {
+		switch l := l.(type) {
+		case weir.TokenBucket:
+			all = append(all, bound{kind: boundRate, units: float64(cmp.Or(l.Burst, l.Rate.Count)), rate: perMicro(l.Rate)})
+		case weir.LeakyBucket:
+			all = append(all, bound{kind: boundRate, units: float64(l.Queue + 1), rate: perMicro(l.Rate)})
+		case weir.FixedWindow:
+			all = append(all, each(boundWindow, l.Rate))
+		case weir.SlidingWindow:
+			all = append(all, each(boundWindow, l.Rate))
+		case weir.Cycle:
+			all = append(all, each(boundWindow, l.Rate))
+		case weir.SlidingLog:
+			all = append(all, each(boundStretch, l.Rate))
+		case weir.RateGate:
+			all = append(all, each(boundStretch, l.Rate))
+		case weir.Concurrency:
+			lease := l.Lease
+			if lease == 0 {
+				lease = 30 * time.Second
+			}
+			all = append(all, bound{kind: boundHeld, units: float64(l.Slots), lease: lease.Microseconds()})
+		}
+	}
+	return all
+}

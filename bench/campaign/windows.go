@@ -1,0 +1,168 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// span is units that were admitted between two instants. A relief is units that a bound does not cover if the window
+// touches it: they were given back, or the table grants them for a fault.
+type span struct {
+	from, to int64 // us
+	units    float64
+}
+
+// excess is the window in which most was admitted, compared with a bound.
+type excess struct {
+	over     float64 // units above the bound; below 0 for a bound that was kept
+	from, to int64
+}
+
+// worstWindow looks at every window [a, c] that begins when a call was sent and ends when one was answered. It
+// sums the calls that lie in it as a whole, less the reliefs that touch it, and compares with units + rate × (c-a+1).
+// With a period it looks only at windows shorter than that.
+func worstWindow(used, reliefs []span, units, rate float64, period int64) excess {
+	begins := make([]int64, 0, len(used))
+	for _, u := range used {
+		begins = append(begins, u.from)
+	}
+	slices.Sort(begins)
+	begins = slices.Compact(begins)
+	if len(begins) == 0 {
+		return excess{over: -units}
+	}
+	origin := begins[0]
+	tree := newTree(begins, func(a int64) float64 { return rate * float64(a-origin) })
+	used, reliefs = slices.Clone(used), slices.Clone(reliefs)
+	slices.SortFunc(used, func(x, y span) int { return compare(x.to, y.to) })
+	slices.SortFunc(reliefs, func(x, y span) int { return compare(x.from, y.from) })
+	worst, next := excess{over: math.Inf(-1)}, 0
+	for _, u := range used {
+		for ; next < len(reliefs) && reliefs[next].from <= u.to; next++ {
+			tree.add(countUpTo(begins, reliefs[next].to), -reliefs[next].units)
+		}
+		tree.add(countUpTo(begins, u.from), u.units)
+		first := 0
+		if period > 0 {
+			first = countUpTo(begins, u.to-period)
+		}
+		sum, at := tree.most(first, countUpTo(begins, u.to))
+		if at < 0 {
+			continue
+		}
+		if over := sum - rate*float64(u.to-origin+1) - units; over > worst.over {
+			worst = excess{over, begins[at], u.to}
+		}
+	}
+	return worst
+}
+
+// worstAligned compares each window that is aligned to the epoch with units.
+func worstAligned(used, reliefs []span, units float64, period int64) excess {
+	sums := map[int64]float64{}
+	for _, u := range used {
+		if w := u.from / period; w == u.to/period {
+			sums[w] += u.units
+		}
+	}
+	worst := excess{over: -units}
+	for w, sum := range sums {
+		from, to := w*period, (w+1)*period-1
+		for _, r := range reliefs {
+			if r.from <= to && r.to >= from {
+				sum -= r.units
+			}
+		}
+		if over := sum - units; over > worst.over {
+			worst = excess{over, from, to}
+		}
+	}
+	return worst
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// countUpTo returns how many of the sorted instants are at or before an instant.
+func countUpTo(sorted []int64, instant int64) int {
+	return sort.Search(len(sorted), func(i int) bool { return sorted[i] > instant })
+}
+
+// tree holds a number for each place, adds to all places before one, and finds the largest of a range.
+type tree struct {
+	size  int
+	best  []float64 // of the places below, without what is pending above
+	where []int
+	added []float64 // to all places below
+}
+
+func newTree(begins []int64, number func(int64) float64) *tree {
+	size := 1
+	for size < len(begins) {
+		size *= 2
+	}
+	t := &tree{size, make([]float64, 2*size), make([]int, 2*size), make([]float64, 2*size)}
+	for i := range size {
+		t.best[size+i], t.where[size+i] = math.Inf(-1), i
+		if i < len(begins) {
+			t.best[size+i] = number(begins[i])
+		}
+	}
+	for node := size - 1; node > 0; node-- {
+		t.pull(node)
+	}
+	return t
+}
+
+func (t *tree) pull(node int) {
+	child := 2 * node
+	if t.best[child+1] > t.best[child] {
+		child++
+	}
+	t.best[node], t.where[node] = t.best[child]+t.added[node], t.where[child]
+}
+
+// add adds units to the first n places.
+func (t *tree) add(n int, units float64) { t.addTo(1, 0, t.size, n, units) }
+
+func (t *tree) addTo(node, low, high, n int, units float64) {
+	if n <= low {
+		return
+	}
+	if n >= high {
+		t.best[node] += units
+		t.added[node] += units
+		return
+	}
+	middle := (low + high) / 2
+	t.addTo(2*node, low, middle, n, units)
+	t.addTo(2*node+1, middle, high, n, units)
+	t.pull(node)
+}
+
+// most returns the largest number of the places from first to before last, and its place; -1 if there is none.
+func (t *tree) most(first, last int) (float64, int) { return t.mostOf(1, 0, t.size, first, last) }
+
+func (t *tree) mostOf(node, low, high, first, last int) (float64, int) {
+	if last <= low || high <= first {
+		return math.Inf(-1), -1
+	}
+	if first <= low && high <= last {
+		return t.best[node], t.where[node]
+	}
+	middle := (low + high) / 2
+	a, i := t.mostOf(2*node, low, middle, first, last)
+	b, j := t.mostOf(2*node+1, middle, high, first, last)
+	if j >= 0 && (b > a || i < 0) {
+		a, i = b, j
+	}
+	return a + t.added[node], i
+}

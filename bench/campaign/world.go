@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// The worlds, by number.
+const (
+	worldServer = iota
+	worldSentinel
+	worldCluster
+)
+
+var worldNames = []string{"server", "sentinel", "cluster"}
+
+// world is the servers of one kind, and the faults that they had.
+type world struct {
+	number   int
+	url      string
+	server   *redistest.Server
+	sentinel *redistest.Sentinel
+	cluster  *redistest.Cluster
+	slots    [lanes]int // of a cluster, by lane
+	faults   []fault
+}
+
+// fault is a fault that was caused, from its beginning until everything was well again.
+type fault struct {
+	Kind     string
+	Detail   string
+	From, To int64
+	Loses    bool   // states may be lost: the table grants another burst
+	Lanes    uint64 // a bit for each lane whose states may be lost
+}
+
+const allLanes = 1<<lanes - 1
+
+// startWorld starts the servers. They end with the host.
+func startWorld(h *host, number int) *world {
+	w := &world{number: number}
+	switch number {
+	case worldServer:
+		w.server = redistest.Start(h, "appendonly yes", "appendfsync always")
+		w.url = "redis://" + w.server.Addr
+	case worldSentinel:
+		w.sentinel = redistest.StartSentinel(h)
+		w.url = "redis-sentinel://" + strings.Join(w.sentinel.Addrs(), ",") + "/" + redistest.MasterSet
+	case worldCluster:
+		w.cluster = redistest.StartCluster(h)
+		w.url = "redis-cluster://" + strings.Join(w.cluster.Addrs(), ",")
+		for lane := range w.slots {
+			w.slots[lane] = w.cluster.Slot(fmt.Sprintf("%s:{%d}:", prefixServer, lane))
+		}
+	}
+	return w
+}
+
+// lanesOn returns the lanes that a node of the cluster serves.
+func (w *world) lanesOn(node *redistest.Server) (set uint64) {
+	for lane, slot := range w.slots {
+		if w.cluster.Master(slot) == node {
+			set |= 1 << lane
+		}
+	}
+	return set
+}
+
+// laneSpy is a client that only looks at the keys of a call.
+type laneSpy struct{ lane int }
+
+var (
+	laneOfKey = regexp.MustCompile(`\{(\d+)\}`)
+	errSpy    = errors.New("only the keys are of interest")
+)
+
+func (s *laneSpy) Send(_ context.Context, command ...string) (string, error) {
+	if found := laneOfKey.FindStringSubmatch(strings.Join(command, " ")); found != nil {
+		s.lane, _ = strconv.Atoi(found[1])
+	}
+	return "", errSpy
+}
+
+// lanesOf returns the lane of each subject.
+func lanesOf(all []subject) ([]int, error) {
+	spy := &laneSpy{}
+	engine, err := redislimit.NewWith(spy, redislimit.Options{Lanes: lanes, Prefix: prefixServer})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]int, len(all))
+	for i := range all {
+		spy.lane = -1
+		_, _ = engine.Peek(context.Background(), all[i].request(1))
+		if list[i] = spy.lane; spy.lane < 0 {
+			return nil, fmt.Errorf("the lane of %v is unknown", &all[i])
+		}
+	}
+	return list, nil
+}
