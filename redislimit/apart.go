@@ -32,7 +32,7 @@ const (
 // of two nodes. A decision on several keys is repeated for a while, until all of them have moved.
 func (e *Engine) oneByOne(s *submission) {
 	tries := movingTries
-	for i := range s.decisions {
+	for i := s.decided; i < len(s.decisions); i++ {
 		alone := []*submission{{decisions: s.decisions[i : i+1], ctx: s.ctx}}
 		lane := alone[0].lane()
 		err := e.exchange(lane, alone)

@@ -13,17 +13,33 @@ import (
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// run makes all decisions of the submissions with the script, in their order, and answers each.
+// run makes all decisions of the submissions with the script, in their order, and answers each. The script leaves
+// decisions to another call if it has worked for long enough.
 func (e *Engine) run(submissions []*submission) {
 	lane := submissions[0].lane()
-	err := e.exchange(lane, submissions)
-	if moving(err) || crossing(err) {
-		e.takeApart(submissions, err)
-		return
+	for len(submissions) > 0 {
+		err := e.exchange(lane, submissions)
+		if moving(err) || crossing(err) {
+			e.takeApart(submissions, err)
+			return
+		}
+		for len(submissions) > 0 && (err != nil || submissions[0].decided == len(submissions[0].decisions)) {
+			e.finish(submissions[0], submissions[0].failed(err))
+			submissions = submissions[1:]
+		}
 	}
-	for _, s := range submissions {
-		e.finish(s, err)
+}
+
+// failed returns the error of the submission after that of a call. If earlier calls have made some of its decisions,
+// only the others have the error.
+func (s *submission) failed(err error) error {
+	if err == nil || s.decided == 0 {
+		return err
 	}
+	for i := s.decided; i < len(s.decisions); i++ {
+		s.decisions[i].err = err
+	}
+	return nil
 }
 
 // finish answers a submission.
@@ -47,7 +63,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 	b := batches.Get().(*batch)
 	ctx, began := traced(submissions), time.Now()
 	for _, s := range submissions {
-		for i := range s.decisions {
+		for i := s.decided; i < len(s.decisions); i++ {
 			d := &s.decisions[i]
 			if e.options.Clock == nil && d.op != opUndo {
 				d.sent = began
@@ -74,7 +90,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 	return err
 }
 
-// read reads the answers of a reply.
+// read reads the answers of a reply, which may leave the last decisions to another call.
 func (e *Engine) read(text string, submissions []*submission, keys []string) {
 	r := reply{left: text, since: math.Inf(-1)}
 	now := int64(r.double())
@@ -82,8 +98,15 @@ func (e *Engine) read(text string, submissions []*submission, keys []string) {
 		r.since = r.double()
 	}
 	for _, s := range submissions {
-		for i := range s.decisions {
-			r.read(&s.decisions[i], now, keys)
+		for ; s.decided < len(s.decisions); s.decided++ {
+			if r.left == replyLater {
+				return
+			}
+			d := &s.decisions[s.decided]
+			r.read(d, now, keys)
+			if d.op == opRecord && d.refusedToRecord() {
+				e.stats.unrecorded.Add(1)
+			}
 		}
 	}
 }

@@ -19,6 +19,8 @@ type submission struct {
 	done  chan struct{} // receives once, at the answer
 	state atomic.Int32  // the holder: open, answered or gone
 
+	decided int // how many of the decisions, after a call that could not make all of them
+
 	one [1]decision // most submissions are one decision of one part
 	few [2]part
 }
@@ -202,7 +204,7 @@ func (c *committer) next() []*submission {
 		for i := range s.decisions {
 			work.add(&s.decisions[i])
 		}
-		if len(batch) > 0 && (size > c.most || work.total > mostWork) {
+		if len(batch) > 0 && (size > c.most || work.full()) {
 			break
 		}
 		c.queue.remove(s)

@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -155,6 +156,11 @@ func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 	q := &requests[parts[binding].request]
 	d.Rule, d.Key = q.Rule.Name(), q.Key
 	return d
+}
+
+// refusedToRecord reports whether a log or gate has no space for what a record would add.
+func (d *decision) refusedToRecord() bool {
+	return d.err == nil && slices.ContainsFunc(d.parts, func(p part) bool { return p.measure.Full })
 }
 
 // agrees reports whether the script admitted exactly when no part has to wait.

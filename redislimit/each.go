@@ -136,7 +136,7 @@ func batchOf(decisions []decision, most int) int {
 	work := workload{}
 	for n := range decisions {
 		work.add(&decisions[n])
-		if n == most || n > 0 && work.total > mostWork {
+		if n == most || n > 0 && work.full() {
 			return n
 		}
 	}

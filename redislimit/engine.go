@@ -298,7 +298,7 @@ func (e *Engine) submission() *submission { return e.pool.Get().(*submission) }
 
 // release keeps an answered submission for reuse.
 func (e *Engine) release(s *submission) {
-	s.err, s.ctx = nil, nil
+	s.err, s.ctx, s.decided = nil, nil, 0
 	s.state.Store(open)
 	e.pool.Put(s)
 }

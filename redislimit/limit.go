@@ -24,7 +24,7 @@ const (
 	// delay the server's other callers for long. docs/redis.md gives the sizes and times.
 	MaxLog = 1 << 15
 	// MaxSlots is the largest number of slots of a Concurrency, for the same reason.
-	MaxSlots = 1 << 12
+	MaxSlots = 1 << 11
 	// MaxFill is the longest time that a bucket may take to fill, or a queue to drain. A larger debt is cut to it.
 	MaxFill = mostAhead * time.Microsecond
 	// Tick is the unit of time: periods, gaps, leases and origins are whole ticks.

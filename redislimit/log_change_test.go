@@ -105,6 +105,7 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 			}
 		}
 		now++
+		before := redis.Stats().Unrecorded
 		for _, requests := range [][]weir.Request{{rule.For("k", 1)}, {window.For(name, 1), rule.For("k", 1)}, {rule.For("other", 1), rule.For("k", 1)}} {
 			d, err := redis.Record(t.Context(), requests...)
 			if err != nil || d.Allowed || d.RetryAfter != weir.Never || d.Rule != name || d.Key != "k" {
@@ -118,6 +119,9 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 			if d, err := redis.Peek(t.Context(), q.Request); err != nil || d.Remaining != q.want {
 				t.Errorf("%s: %v has %d left (%v), want %d", name, q.Rule, d.Remaining, err, q.want)
 			}
+		}
+		if got, want := redis.Stats().Unrecorded, before+3; got != want {
+			t.Errorf("%s: Stats count %d refused records, want %d", name, got, want)
 		}
 		if d, err := redis.Record(t.Context(), rule.For("k", 1<<30)); err != nil || d.RetryAfter == 0 {
 			t.Errorf("%s: a record of many units is %+v and %v", name, d, err)

@@ -192,7 +192,7 @@ func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
 			return weir.RateGate{Rate: weir.PerMinute(oneOf[int64](r, 3, 10, 40, 9000))}
 		},
 		"slots": func(r *rand.Rand) weir.Limit {
-			return weir.Concurrency{Slots: oneOf[int64](r, 2, 10, 40, 4000), Lease: oneOf(r, 10*time.Second, 10*time.Second, time.Minute, time.Hour, 30*time.Second)}
+			return weir.Concurrency{Slots: oneOf[int64](r, 2, 10, 40, redislimit.MaxSlots), Lease: oneOf(r, 10*time.Second, 10*time.Second, time.Minute, time.Hour, 30*time.Second)}
 		},
 	} {
 		for _, seed := range changingSeeds[name] {

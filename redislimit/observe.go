@@ -30,7 +30,7 @@ func (e *Engine) observe(ctx context.Context, began time.Time, submissions []*su
 		call.Sent += len(key)
 	}
 	for _, s := range submissions {
-		call.Decisions += len(s.decisions)
+		call.Decisions += len(s.decisions) - s.decided
 		if s.ctx != nil {
 			call.Callers = append(call.Callers, s.ctx)
 		}

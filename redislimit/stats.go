@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // counters are the counters of Stats.
 type counters struct {
-	calls, decisions, late, givenBack, abandoned atomic.Uint64
-	inFlight, undoing                            atomic.Int64
+	calls, decisions, late, givenBack, abandoned, unrecorded atomic.Uint64
+	inFlight, undoing                                        atomic.Int64
 }
 
 // mostUndoing bounds the undos and releases that an engine repeats.
@@ -18,6 +18,9 @@ type Stats struct {
 	Late      uint64 // answered after their caller had gone
 	GivenBack uint64 // late admitted decisions that were undone
 	Abandoned uint64 // undos that were given up; their units stay spent
+	// Unrecorded counts records that a log or gate refused because it has too many entries; their costs are not
+	// counted. Settle and Done record what exceeds the estimate, and do not tell.
+	Unrecorded uint64
 
 	Queued   int // decisions that are waiting for a call
 	InFlight int // calls in flight
@@ -42,5 +45,7 @@ func (e *Engine) Stats() Stats {
 		Late:      e.stats.late.Load(),
 		GivenBack: e.stats.givenBack.Load(),
 		Abandoned: e.stats.abandoned.Load(),
+
+		Unrecorded: e.stats.unrecorded.Load(),
 	}
 }

@@ -43,6 +43,9 @@ const (
 	flagUnreadable
 )
 
+// replyLater is the end of a reply that does not have all answers.
+const replyLater = "\x03"
+
 var (
 	errReply = errors.New("the script's reply does not match the call")
 )

@@ -21,8 +21,8 @@ func TestACallIsBoundedByTheEntriesThatItReads(t *testing.T) {
 	}{
 		{weir.TokenBucket{Rate: weir.PerHour(100)}, 100},
 		{weir.SlidingLog{Rate: weir.PerHour(100)}, 100},
-		{weir.SlidingLog{Rate: weir.PerHour(MaxLog)}, 3},
-		{weir.Concurrency{Slots: MaxSlots, Lease: time.Hour}, 10},
+		{weir.SlidingLog{Rate: weir.PerHour(MaxLog)}, 2},
+		{weir.Concurrency{Slots: MaxSlots, Lease: time.Hour}, 13},
 	} {
 		rule, err := weir.NewRule("r", tt.limit)
 		if err != nil {

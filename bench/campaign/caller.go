@@ -88,7 +88,7 @@ func (c *caller) timed(verb string, i int, call func(ctx context.Context) error)
 	}
 	allowed := timeout + grace(verb)
 	began := time.Now()
-	beside := startControl(began, allowed)
+	beside := startControl(began, timeout)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	sent = now()
 	err = call(ctx)

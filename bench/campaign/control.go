@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// control is a timer beside a call, with the deadline of the call. From its deadline on it goes on with short sleeps
+// control is a timer beside a call, with the deadline of its context. From then on it goes on with short sleeps
 // until the call is over, and adds up by how much it was late. A call that exceeds its deadline by more than that was
 // held up by something else than a busy machine.
 type control struct {

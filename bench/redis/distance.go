@@ -16,34 +16,89 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// The distances, loads and windows of a comparison with bare EVALSHA.
+// The distances, the callers of closed loops, and the parts of what bare EVALSHA manages that open loops ask for.
 var (
 	trips       = []time.Duration{100 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}
-	perSeconds  = []int{500, 2000, 8000, 16000}
-	callerRows  = []int{16, 128, 1024, 4096}
+	callerRows  = []int{16, 128, 1024}
+	loadParts   = []int{8, 4, 2}
 	distanceKey = 1000
 )
 
+const (
+	saturating  = 4096 // callers that saturate
+	leastLoad   = 500  // decisions a second of an open loop
+	p50Aim      = 1.1
+	p90Aim      = 1.3
+	callersAim  = 0.95
+	saturateAim = 2.0
+)
+
+// aim is what the engine should reach beside bare EVALSHA, and the row that comes closest to missing it.
+type aim struct {
+	name  string
+	bound float64
+	most  bool // the bound is the most, otherwise the least
+	worst float64
+	row   string
+}
+
+func (a *aim) see(value float64, row string) {
+	if a.row == "" || a.most == (value > a.worst) {
+		a.worst, a.row = value, row
+	}
+}
+
+func (a *aim) String() string {
+	sign, verdict := "≥", "reached"
+	if a.most {
+		sign = "≤"
+	}
+	if a.worst != a.bound && a.most == (a.worst > a.bound) {
+		verdict = "MISSED"
+	}
+	return fmt.Sprintf("%s: %s %s %.2f ×, at worst %.2f × (%s)", verdict, a.name, sign, a.bound, a.worst, a.row)
+}
+
+// aims are those of one distance.
+type aims struct{ p50, p90, callers, saturation aim }
+
+func newAims() *aims {
+	return &aims{
+		aim{name: "open loops, p50 of bare", bound: p50Aim, most: true},
+		aim{name: "open loops, p90 of bare", bound: p90Aim, most: true},
+		aim{name: "fixed callers, decisions/s of bare", bound: callersAim},
+		aim{name: "saturation, decisions/s of bare", bound: saturateAim},
+	}
+}
+
 // printDistances compares the engine with bare EVALSHA through a link that delays, in turns of one window each. It
-// prints the best window of each.
+// prints the best window of each, and for each distance whether the aims were reached.
 func printDistances(ctx context.Context, addr string, window time.Duration, repetitions int) error {
 	fmt.Println("| round trip | load | bare p50 | engine p50 | | bare p90 | engine p90 | | bare /s | engine /s | |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
+	judged := map[time.Duration]*aims{}
 	for _, trip := range trips {
 		link, err := startLink(addr, trip/2)
 		if err != nil {
 			return err
 		}
-		err = printDistance(ctx, link, trip, window, repetitions)
+		judged[trip] = newAims()
+		err = printDistance(ctx, link, trip, window, repetitions, judged[trip])
 		link.close()
 		if err != nil {
 			return err
 		}
 	}
+	for _, trip := range trips {
+		a := judged[trip]
+		for _, one := range []*aim{&a.p50, &a.p90, &a.callers, &a.saturation} {
+			fmt.Printf("%v, %v\n", trip, one)
+		}
+	}
 	return nil
 }
 
-func printDistance(ctx context.Context, link *link, trip, window time.Duration, repetitions int) error {
+func printDistance(ctx context.Context, link *link, trip, window time.Duration, repetitions int, judged *aims) error {
 	bare, err := newBareAsker(link.addr())
 	if err != nil {
 		return err
@@ -54,30 +109,38 @@ func printDistance(ctx context.Context, link *link, trip, window time.Duration, 
 		return err
 	}
 	defer engine.close()
-	compare := func(load string, run func(ask asker) reading) {
-		var best [2]reading
-		for range repetitions {
-			for i, ask := range []asker{bare, engine} {
-				best[i] = best[i].better(run(ask))
-			}
+	compare := func(load string, run func(ask asker) reading) (b, e reading) {
+		if ctx.Err() != nil {
+			return reading{1, 1, 1}, reading{1, 1, 1}
 		}
-		b, e := best[0], best[1]
+		for range repetitions {
+			b, e = b.better(run(bare)), e.better(run(engine))
+		}
 		fmt.Printf("| %v | %s | %v | %v | %.2f | %v | %v | %.2f | %.0f | %.0f | %.2f |\n", trip, load, short(b.p50), short(e.p50), ratio(e.p50, b.p50),
 			short(b.p90), short(e.p90), ratio(e.p90, b.p90), b.perSecond, e.perSecond, e.perSecond/b.perSecond)
+		return b, e
 	}
-	for _, perSecond := range perSeconds {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		compare(fmt.Sprintf("%d/s, open loop", perSecond), func(ask asker) reading { return openLoop(ask, perSecond, window) })
+	callers := func(n int, a *aim) (capacity float64) {
+		load := fmt.Sprintf("%d callers", n)
+		b, e := compare(load, func(ask asker) reading { return closedLoop(ask, n, window) })
+		a.see(e.perSecond/b.perSecond, load)
+		return b.perSecond
 	}
-	for _, callers := range callerRows {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		compare(fmt.Sprintf("%d callers", callers), func(ask asker) reading { return closedLoop(ask, callers, window) })
+	capacity := callers(saturating, &judged.saturation)
+	for _, n := range callerRows {
+		callers(n, &judged.callers)
 	}
-	return nil
+	loads := []int{leastLoad}
+	for _, part := range loadParts {
+		loads = append(loads, max(int(capacity)/part, leastLoad))
+	}
+	for _, perSecond := range loads {
+		load := fmt.Sprintf("%d/s, open loop", perSecond)
+		b, e := compare(load, func(ask asker) reading { return openLoop(ask, perSecond, window) })
+		judged.p50.see(ratio(e.p50, b.p50), load)
+		judged.p90.see(ratio(e.p90, b.p90), load)
+	}
+	return ctx.Err()
 }
 
 func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -79,7 +79,9 @@ end
 -- whole returns the state without its tail, and its expiry. The state matters until need.
 local function whole(need)
   till = lasts(till, need)
-  local entries = sub(text, head + 1 + size * first, head + size * length)
+  work = work + (length - first) * size / 256
+  local entries = text
+  if head > 0 or first > 0 or #text > size * length then entries = sub(text, head + 1 + size * first, head + size * length) end
   return pack('<Bddddd', form, till, last, base, dropped, own) .. entries, till
 end
 
@@ -109,6 +111,7 @@ end
 -- repacked returns the entries from the i-th to before the j-th, with by added to their totals.
 local function repacked(i, j, by)
   local entries = {}
+  work = work + 2 * (j - i)
   for k = i, j - 1 do
     local instant, sum, extra = unpack_(ENTRY, text, head + 1 + size * k)
     entries[k - i + 1] = pack(ENTRY, instant, (sum + by) % wrap, extra)
@@ -118,6 +121,7 @@ end
 -- without takes n units out of the i-th entry, which has at least n. Either the totals before it
 -- grow or the newer totals shrink, whichever are fewer.
 local function without(i, n)
+  work = work + #text / 256
   local rest = (total(i + 1) - total(i)) % wrap > n and i or i + 1
   if each then
     text = sub(text, head + 1 + size * first, head + size * i) .. sub(text, head + 1 + size * rest, head + size * length)
@@ -134,6 +138,7 @@ end
 -- spread lists the entries: their instants, units and extras.
 local function spread()
   fold()
+  work = work + length - first
   local instants, counts, extras, before = {}, {}, {}, dropped
   for i = first, length - 1 do
     local instant, sum, extra = unpack_(ENTRY, text, head + 1 + size * i)
@@ -149,6 +154,7 @@ end
 -- one if more further units at the instant would not fit otherwise.
 local function gather(instants, counts, extras, f, from, more, instant)
   local all, most = 0, more
+  work = work + #instants
   for k = 1, #instants do all, most = all + counts[k], max(most, counts[k]) end
   use(f)
   while instant - from >= reach or all + more >= wrap / 2 or each and most > 1 do use(form + 1) end
@@ -178,7 +184,7 @@ end
 -- loosen makes room for an entry of more than one unit in a form that holds one unit per entry. A long log keeps that
 -- form unless it must not, because each of its entries would have to be written anew.
 local function loosen(count, must)
-  if each and count > 1 and (must or EXTRA_SIZE > 0 or length - first <= 1024) then
+  if each and count > 1 and (must or EXTRA_SIZE > 0 or length - first <= MOST_LOOSENED) then
     local instants, counts, extras = spread()
     gather(instants, counts, extras, form, instants[1] or e, count, e)
     return true

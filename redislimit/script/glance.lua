@@ -29,7 +29,7 @@ end
 -- freshest returns the form in which n units begin a log or slots with room for most units, each
 -- of which counts for long us.
 local function freshest(n, most, long)
-  local small = long <= 2^31 and most <= 4096 -- a long one should not reach the end of its instants
+  local small = long <= 2^31 and most <= MOST_SMALL -- a long one should not reach the end of its instants
   if n == 1 or n == -1 then return small and SHORT or LONG end
   return small and NARROW or MIDDLE
 end

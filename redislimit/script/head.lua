@@ -40,6 +40,8 @@
 --   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
 --   for the whole capacity. An admitted TAKE has only the last two, measured after it. A room of -1 says
 --   that a log is full and the RECORD has written nothing.
+-- A byte LATER ends the reply if the script has stopped before the last decision, but not before the first: it stops when
+-- it has listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.
 --
 -- BOOK and WITHDRAW are for buckets, gates and cycles alone. WITHDRAW gives units of a booking back, which come with a
 -- negative cost: all of the newest, and otherwise what the limit permits.
@@ -146,5 +148,6 @@ end
 -- cost as much as deciding.
 local makers = {} -- of further functions of a kind, for cell.lua
 local NONE = '\0' -- the reply for a value that does not exist
+local work = 0 -- entries read, made or moved one by one; 256 bytes of a text that is copied count as one
 local share, convert -- what rarely returns of several.lua and change.lua
 local states, tails, ends, state, change, withheld -- used by batches in loop.lua

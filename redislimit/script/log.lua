@@ -54,7 +54,11 @@ local function entries() return length - gone + (tail and #tail / size or 0) end
 
 -- full reports whether a record leaves more entries than a state may have. Refusals that count have a
 -- bound of their own.
-local function full() return denied == 0 and (each or newest ~= e) and entries() >= limit + MOST_EXTRA end
+local function full()
+  if denied > 0 then return false end
+  if each and n > 1 and length - first > MOST_LOOSENED then return entries() + n > limit + MOST_EXTRA end
+  return (each or newest ~= e) and entries() >= limit + MOST_EXTRA
+end
 
 -- kept returns the new own number. If denied attempts did not count before, the units stay.
 local function kept()
@@ -104,7 +108,8 @@ local function cutEach(i, n)
   look()
 end
 
--- undo removes up to n units that were taken at the instant taken. It returns false if there are none.
+-- undo removes up to n units that were taken at the instant taken. It returns false if there are none, or if too many
+-- entries would have to be moved; the units then stay.
 local function undo(n)
   fold()
   if first == length or taken > latest or taken < at(first) then return false end
@@ -112,6 +117,7 @@ local function undo(n)
   if at(first) < taken then i = after(taken - 1, text, head, base, first, length - 1, at(first), latest) end
   if latest > taken then stop = after(taken, text, head, base, i, length - 1, at(i), latest) end
   if at(i) ~= taken then return false end
+  if not each and min(i - first, length - i) > MOST_MOVED then return false end
   last = max(last, newest)
   if not each then
     without(i, min(n, (total(i + 1) - total(i)) % wrap))
@@ -120,34 +126,30 @@ local function undo(n)
   cutEach(i, min(n, stop - i))
   return true
 end
--- cut removes n units, from the first entry later than an instant on.
-local function cut(instant, n)
-  if each then
-    local i = first
-    if at(first) <= instant then
-      if latest <= instant then return end
-      i = after(instant, text, head, base, first, length - 1, at(first), latest)
-    end
-    return cutEach(i, n)
-  end
-  local instants, counts, extras = spread()
-  for k = 1, #instants do
-    if instants[k] > instant then
-      local out = min(counts[k], n)
-      counts[k], n = counts[k] - out, n - out
-    end
-  end
-  gather(instants, counts, extras, form, instants[1] or e, 0, e)
+-- cut removes n units, from the i-th entry on.
+local function cut(i, n)
+  if each then return cutEach(i, n) end
+  n = min(n, (behind - total(i)) % wrap)
+  local rest = beyond(text, head, i, length, total(i), behind, n)
+  text = repacked(first, i, n) .. sub(text, head + 1 + size * rest, head + size * length)
+  dropped = (dropped + n) % wrap
+  work = work + #text / 256
+  head, first, length = 0, 0, #text / size
+  look()
 end
 -- give removes the oldest n units that still count. A gate keeps entries that no longer count,
--- for a clock that runs back, except those that now has made obsolete.
+-- for a clock that runs back, except those that now has made obsolete. If too many of them would have
+-- to be moved, they go too, and the clock does not run back before now.
 local function give(n)
   fold()
   if gate > 0 then
     local edge, oldest = min(newest, now) - period, at(first)
     if edge >= oldest then drop(after(edge, text, head, base, first, length - 1, oldest, newest)) end
-    cut(e - period, n)
-    last = min(newest, now)
+    look()
+    local many = not each and newest <= now and gone - first > MOST_MOVED
+    if many then drop(gone) end
+    if gone < length then cut(gone, n) end
+    last = many and e or min(newest, now)
   else
     last = e
     drop(gone)

@@ -61,7 +61,7 @@ local out, o = { pack('<d', now) }, 1
 if since then
   out[2], o = pack('<d', since), 2
 end
-while pos <= stop do
+while pos <= stop and (work <= MOST_WORK or number == 0) do
   local code, key, id, answer, first, refused
   number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
@@ -154,6 +154,11 @@ while pos <= stop do
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
   end
+end
+
+if pos <= stop then
+  o = o + 1
+  out[o] = LATER
 end
 
 for key, new in pairs(states) do

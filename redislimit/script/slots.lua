@@ -88,10 +88,9 @@ local function holder(n)
     if i % 1 == 0 then return (total(i + 1) - total(i)) % wrap >= n and i end
   until false
 end
--- hold inserts a lease in the order of the ends. Units beyond twice the slots go to one lease
--- without a holder.
-local function hold(n)
-  local ends, counts, holders = leases()
+-- hold inserts a lease into such lists, in the order of the ends. Units beyond twice the slots go to one
+-- lease without a holder.
+local function hold(n, ends, counts, holders)
   local stop, who = e + period, extra
   n = min(n, MOST_UNITS - held)
   if n > 0 and held + n > 2 * limit then
@@ -135,12 +134,16 @@ local function renew()
     last = e
     without(i, n)
   else
-    keep(release(n, 1))
-    look()
-    if before - held < n then return false end
+    local ends, counts, holders = release(n, 1)
+    local others = 0
+    for k = 1, #counts do others = others + counts[k] end
+    if before - others < n then return false end
+    held = others
+    keep(hold(n, ends, counts, holders))
+    return true
   end
   tail = note()
-  if tail then fold() else keep(hold(n)) end
+  if tail then fold() else keep(hold(n, leases())) end
   return true
 end
 
@@ -160,7 +163,7 @@ return function(s, op, t)
       look()
       return fits, (describe(op, ahead, wait())), new, moved, entry
     end
-    keep(hold(n))
+    keep(hold(n, leases()))
   elseif n < 0 and op == RECORD then
     fold()
     local i = form ~= WIDE and holder(-n)
