@@ -28,7 +28,9 @@ type world struct {
 	server   *redistest.Server
 	sentinel *redistest.Sentinel
 	cluster  *redistest.Cluster
-	slots    [lanes]int // of a cluster, by lane
+	slots    [lanes]int               // of a cluster, by lane
+	masters  [lanes]*redistest.Server // as last seen; of the sentinels all the same
+	seen     int64                    // when they were last seen
 	faults   []fault
 }
 
@@ -39,6 +41,7 @@ type fault struct {
 	From, To int64
 	Loses    bool   // states may be lost: the table grants another burst
 	Lanes    uint64 // a bit for each lane whose states may be lost
+	moves    uint64 // a bit for each lane that gets another master without a loss
 }
 
 const allLanes = 1<<lanes - 1
@@ -54,7 +57,7 @@ func startWorld(h *host, number int) *world {
 		w.sentinel = redistest.StartSentinel(h)
 		w.url = "redis-sentinel://" + strings.Join(w.sentinel.Addrs(), ",") + "/" + redistest.MasterSet
 	case worldCluster:
-		w.cluster = redistest.StartCluster(h)
+		w.cluster = redistest.StartCluster(h, "cluster-node-timeout 1500") // a busy machine is no dead node
 		w.url = "redis-cluster://" + strings.Join(w.cluster.Addrs(), ",")
 		for lane := range w.slots {
 			w.slots[lane] = w.cluster.Slot(fmt.Sprintf("%s:{%d}:", prefixServer, lane))
@@ -71,6 +74,24 @@ func (w *world) lanesOn(node *redistest.Server) (set uint64) {
 		}
 	}
 	return set
+}
+
+// look notes which servers are masters, and returns the lanes whose master has changed since the last look.
+func (w *world) look() (changed uint64) {
+	for lane := range w.masters {
+		master := w.masters[lane]
+		switch {
+		case w.cluster != nil:
+			master = w.cluster.Master(w.slots[lane])
+		case w.sentinel != nil:
+			master = w.sentinel.Now()
+		}
+		if master != w.masters[lane] {
+			w.masters[lane], changed = master, changed|1<<lane
+		}
+	}
+	w.seen = now()
+	return changed
 }
 
 // laneSpy is a client that only looks at the keys of a call.

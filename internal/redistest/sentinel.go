@@ -68,6 +68,18 @@ func (s *Sentinel) AwaitFailover() {
 	})
 }
 
+// Now returns the server that the sentinels name as the master, Master or Replica.
+func (s *Sentinel) Now() *Server {
+	s.t.Helper()
+	for _, sentinel := range s.Sentinels {
+		reply, err := sentinel.Ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterSet)
+		if err == nil && fmt.Sprint(reply) == fmt.Sprintf("[127.0.0.1 %d]", s.Replica.Port) {
+			return s.Replica
+		}
+	}
+	return s.Master
+}
+
 func (s *Sentinel) await(what string, try func() error) {
 	s.t.Helper()
 	if err := eventually(try, nil); err != nil {
