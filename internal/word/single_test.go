@@ -14,7 +14,7 @@ func TestASingleDecidesLikeItsState(t *testing.T) {
 		limit := j.newLimit(j.newKind())
 		single := NewSingle(limit, j.now)
 		state := limit.Fresh()
-		single.Return(state, j.now)
+		single.Return(&state, j.now)
 		for op := range 200 {
 			n := 1 + j.random.Int64N(min(limit.Capacity(), 5)+1)
 			part := [1]algorithm.Part{{Algorithm: limit, State: state, Cost: n}}
@@ -25,7 +25,7 @@ func TestASingleDecidesLikeItsState(t *testing.T) {
 				want = algorithm.Take(part[:], j.now)
 			} else {
 				got.Allowed, done = single.Allow(j.now, n)
-				want.Allowed = algorithm.Allow(&part[0], j.now)
+				want.Allowed, part[0].Changed = algorithm.Allow(limit, &part[0].State, j.now, n)
 			}
 			if done {
 				decided++
@@ -37,11 +37,12 @@ func TestASingleDecidesLikeItsState(t *testing.T) {
 				state = part[0].State
 			}
 			if !done || op%50 == 0 {
-				borrowed, ok := single.Borrow()
-				if known := done && state.A != limit.Fresh().A; ok && known && (borrowed.A != state.A || borrowed.B != state.B || borrowed.C != state.C) {
+				borrowed := state // stays if it is not in the words
+				single.Borrow(&borrowed)
+				if known := done && state.A != limit.Fresh().A; known && (borrowed.A != state.A || borrowed.B != state.B || borrowed.C != state.C) {
 					t.Fatalf("seed %d op %d: %T: the words hold %+v, the state is %+v", seed, op, limit, borrowed, state)
 				}
-				single.Return(state, j.now)
+				single.Return(&state, j.now)
 			}
 			r := algorithm.RateOf(limit)
 			j.now += j.random.Int64N(max(r.Unit/max(r.Den, 1), 1000)*2>>j.random.IntN(4) + 2)
