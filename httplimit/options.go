@@ -241,7 +241,7 @@ func inField(field string, err error) error {
 	if e.Field != "" {
 		field += "." + e.Field
 	}
-	return optionError(field, "%s", e.Reason)
+	return &weir.OptionError{Op: e.Op, Field: field, Reason: e.Reason}
 }
 
 // name returns the name of the rule for logs.

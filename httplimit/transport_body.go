@@ -4,14 +4,12 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/weirflow/weir/pace"
 )
 
-// body is the body of an answer. Its request ends when it is read to its end or closed, when the context ends, or when
-// the program forgets it.
+// body is the body of an answer. Its request ends when it is read to its end or closed, or when the context ends.
 type body struct {
 	io.ReadCloser
 	reader io.Reader // of the ReadCloser, at the pace of the bandwidth
@@ -69,10 +67,9 @@ func (t *Transport) attach(r *http.Request, resp *http.Response, p *pass) {
 	}
 	e := &ending{pass: p}
 	b := &body{ReadCloser: resp.Body, reader: resp.Body, end: e}
-	if ctx := r.Context(); p.acquired != nil && ctx.Done() != nil {
+	if ctx := r.Context(); ctx.Done() != nil {
 		e.stop = context.AfterFunc(ctx, e.finish)
 	}
-	runtime.AddCleanup(b, (*ending).finish, e)
 	writer, writable := resp.Body.(io.Writer)
 	if resp.StatusCode == http.StatusSwitchingProtocols && writable {
 		resp.Body = stream{b, writer}

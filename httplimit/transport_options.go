@@ -180,15 +180,18 @@ func (o *TransportOptions) compile(given TransportRule) (made transportRule, err
 	if made.Key == nil {
 		made.Key = o.Key
 	}
-	return made, errors.Join(o.checkTogether(made.rule), o.Engine.Check(made.rule))
+	if err := checkWaits(made.rule); err != nil {
+		return made, err
+	}
+	return made, o.Engine.Check(made.rule)
 }
 
-// checkTogether refuses a limit that an engine decides alone if there are several rules.
-func (o *TransportOptions) checkTogether(rule *weir.Rule) error {
+// checkWaits refuses limits that cannot be taken back when the server has said something else meanwhile.
+func checkWaits(rule *weir.Rule) error {
 	for _, limit := range rule.Limits() {
 		log, counts := limit.(weir.SlidingLog)
-		if _, delays := limit.(weir.LeakyBucket); (delays || counts && log.CountDenied) && len(o.Rules) > 1 {
-			return transportError("limit", "%s cannot be decided together with other rules: use a token bucket or a rate gate", limit)
+		if _, delays := limit.(weir.LeakyBucket); delays || counts && log.CountDenied {
+			return transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
 		}
 	}
 	return nil

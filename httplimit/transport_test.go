@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -232,33 +231,6 @@ func TestASlotIsHeldUntilTheBodyEnds(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestASlotOfAForgottenBodyComesBack(t *testing.T) {
-	transport := newTransport(t, httplimit.TransportOptions{Base: tripper(func(r *http.Request) (*http.Response, error) { return replies(r, 200, "hello"), nil }),
-		Rules: []httplimit.TransportRule{{Limit: "concurrency 1"}}})
-	if _, err := transport.RoundTrip(toHost(t, t.Context(), "api.example")); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		resp, err := transport.RoundTrip(toHost(t, t.Context(), "api.example"))
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		done <- err
-	}()
-	for {
-		runtime.GC()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Fatal(err)
-			}
-			return
-		case <-time.After(time.Millisecond):
-		}
 	}
 }
 

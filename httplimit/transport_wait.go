@@ -213,20 +213,12 @@ func (w *wait) acquire() (*pace.Acquired, error) {
 	}
 	w.expect()
 	a, err := w.transport.queue.Acquire(w.ctx, w.requests...)
-	switch {
-	case err == nil:
-	case w.transport.Undecided == AdmitUndecided && isUndecided(w.ctx, err):
-		w.transport.counters.undecided.Add(1)
-		w.transport.observe(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
-		return nil, nil
-	default:
-		return nil, err
+	if err == nil || w.transport.Undecided != AdmitUndecided || !isUndecided(w.ctx, err) {
+		return a, err
 	}
-	if err := w.sleep(a.Decision.Delay, nil); a.Decision.Delay > 0 && err != nil {
-		release(a.Cancel)
-		return nil, err
-	}
-	return a, nil
+	w.transport.counters.undecided.Add(1)
+	w.transport.observe(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
+	return nil, nil
 }
 
 // expect notes that the rules may hold the request back. An observer is told only if they do, which costs a call of
