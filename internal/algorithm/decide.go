@@ -27,29 +27,57 @@ type Answer struct {
 
 // Take admits the cost of every part, or of none. It only describes parts with a cost of 0.
 func Take(parts []Part, now int64) (answer Answer) {
-	if len(parts) == 1 && parts[0].decide(now, &answer) {
+	if len(parts) == 1 {
+		p := &parts[0]
+		TakeOne(p.Algorithm, &p.State, now, p.Cost, p.Lease, &answer)
+		p.Changed = answer.Changed
 		return answer
 	}
 	wait, binding := longestWait(parts, now)
-	switch {
-	case wait == 0:
+	if wait == 0 {
 		changed := take(parts, now)
 		answer = describe(parts, now, 0, -1)
 		answer.Changed = changed
-		if answer.Delay = delay(parts, now); answer.Delay > 0 {
-			parts[0].State = promise(parts[0].State, now, answer.Delay)
-		}
-		return answer
-	case len(parts) == 1 && parts[0].countsDenied():
-		take(parts, now)
-		wait, _ = longestWait(parts, now)
-		answer = describe(parts, now, wait, 0)
-		answer.Changed = true
 		return answer
 	}
 	answer = describe(parts, now, wait, binding)
 	answer.Changed = refuseAll(parts, now)
 	return answer
+}
+
+// TakeOne decides like Take on one state, in place. Solitary limits decide only here. The answer must be zero.
+func TakeOne(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) {
+	if l, ok := a.(*SlidingLog); ok && l.decide(s, now, n, answer) {
+		return
+	}
+	wait := waitOf(a, s, now, n)
+	switch {
+	case n <= 0:
+		describeOne(a, s, now, 0, answer)
+	case wait == 0:
+		*s = TakeFor(a, *s, now, n, lease)
+		answer.Changed = true
+		if d, ok := a.(delayer); ok {
+			answer.Delay = d.Delay(*s, now)
+			*s = promise(*s, now, answer.Delay)
+		}
+		describeOne(a, s, now, 0, answer)
+	case n <= a.Capacity() && countsDenied(a):
+		*s = TakeFor(a, *s, now, n, lease)
+		answer.Changed = true
+		describeOne(a, s, now, waitOf(a, s, now, n), answer)
+	default:
+		describeOne(a, s, now, wait, answer)
+		answer.Changed = convertRefused(a, s, now, n)
+	}
+}
+
+// describeOne completes the answer of a decision with the given wait.
+func describeOne(a Algorithm, s *State, now, wait int64, answer *Answer) {
+	capacity := a.Capacity()
+	answer.Allowed, answer.RetryAfter = wait == 0, wait
+	answer.Limit, answer.Remaining = capacity, a.Room(*s, now)
+	answer.ResetAfter = max(a.Wait(*s, now, capacity), 0)
 }
 
 // refuseAll converts the states of parts that lack room under a faster rate than the one that wrote them, so that the
@@ -80,14 +108,6 @@ func neverFits(parts []Part) bool {
 	return false
 }
 
-// decide makes the decision of Take for a part whose limit has a faster way to the same answer.
-func (p *Part) decide(now int64, a *Answer) (done bool) {
-	l, ok := p.Algorithm.(*SlidingLog)
-	ok = ok && l.decide(&p.State, now, p.Cost, a)
-	p.Changed = a.Changed
-	return ok
-}
-
 // Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
 // without delay, and otherwise writes what a refused Take writes.
 func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
@@ -109,7 +129,7 @@ func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
 
 // refuse writes what the refusal of a cost that can fit writes.
 func refuse(a Algorithm, s *State, now, n int64) (changed bool) {
-	if d, ok := a.(deniedCounter); ok && d.CountsDenied() {
+	if countsDenied(a) {
 		*s = a.Take(*s, now, n)
 		return true
 	}
@@ -188,14 +208,17 @@ func longestWait(parts []Part, now int64) (wait int64, binding int) {
 	return wait, binding
 }
 
-func (p *Part) wait(now int64) int64 {
+func (p *Part) wait(now int64) int64 { return waitOf(p.Algorithm, &p.State, now, p.Cost) }
+
+// waitOf returns the time until the limit admits cost n, which may be any number.
+func waitOf(a Algorithm, s *State, now, n int64) int64 {
 	switch {
-	case p.Cost <= 0:
+	case n <= 0:
 		return 0
-	case p.Cost > p.Algorithm.Capacity():
+	case n > a.Capacity():
 		return Never
 	}
-	return p.Algorithm.Wait(p.State, now, p.Cost)
+	return a.Wait(*s, now, n)
 }
 
 func take(parts []Part, now int64) (changed bool) {
@@ -245,14 +268,6 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 	}
 }
 
-// delay returns the delay of a single part that has just taken. Parts with delays are never combined.
-func delay(parts []Part, now int64) int64 {
-	if d, ok := parts[0].Algorithm.(delayer); ok && parts[0].Cost > 0 {
-		return d.Delay(parts[0].State, now)
-	}
-	return 0
-}
-
 // delayAhead returns the delay that a take would have.
 func (p *Part) delayAhead(now int64) int64 {
 	if d, ok := p.Algorithm.(delayer); ok {
@@ -262,7 +277,7 @@ func (p *Part) delayAhead(now int64) int64 {
 }
 
 // countsDenied reports whether the limit takes a refused cost. It does not take a cost that can never fit.
-func (p *Part) countsDenied() bool {
-	d, ok := p.Algorithm.(deniedCounter)
-	return ok && d.CountsDenied() && p.Cost <= p.Algorithm.Capacity()
+func countsDenied(a Algorithm) bool {
+	d, ok := a.(deniedCounter)
+	return ok && d.CountsDenied()
 }

@@ -118,11 +118,13 @@ func takePair(p Pairer, first, second, number uint64, base, now, n int64, a *Ans
 	if first != 0 && second&(MaxRates-1) != number {
 		return 0, 0, false
 	}
-	parts := [1]Part{{Algorithm: p, State: p.UnpackPair(first, second, base), Cost: n}}
-	if *a = Take(parts[:], now); !a.Changed {
+	s := p.UnpackPair(first, second, base)
+	*a = Answer{}
+	TakeOne(p, &s, now, n, 0, a)
+	if !a.Changed {
 		return first, second, true
 	}
-	return p.PackPair(parts[0].State, number, base)
+	return p.PackPair(s, number, base)
 }
 
 // AllowPair decides like DecidePair without describing the key.

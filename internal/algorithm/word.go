@@ -72,12 +72,13 @@ func relative(t, base int64) (int64, bool) {
 
 // takeWord and allowWord decide on the unpacked state of a word, the slow path.
 func takeWord(a Worder, word uint64, base, now, n int64) (uint64, Answer, bool) {
-	parts := [1]Part{{Algorithm: a, State: a.Unpack(word, base), Cost: n}}
-	answer := Take(parts[:], now)
+	var answer Answer
+	s := a.Unpack(word, base)
+	TakeOne(a, &s, now, n, 0, &answer)
 	if !answer.Changed {
 		return word, answer, true
 	}
-	next, ok := a.Pack(parts[0].State, base)
+	next, ok := a.Pack(s, base)
 	return next, answer, ok
 }
 

@@ -79,10 +79,8 @@ func (s *Subject) Take(now, n int64) (answer algorithm.Answer) {
 	if s.advance(now) {
 		return s.line.refusal(now, n)
 	}
-	parts := [1]algorithm.Part{s.part(n)}
-	answer = algorithm.Take(parts[:], now)
+	algorithm.TakeOne(s.algorithm, &s.State, now, n, 0, &answer)
 	if answer.Changed {
-		s.State = parts[0].State
 		s.promise(now, answer.Delay)
 		s.wrote()
 	}

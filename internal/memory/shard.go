@@ -36,27 +36,24 @@ func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint6
 		now = max(now, s.newest)
 		s.newest = now
 	}
-	at, c := now, states.cells[h%table.Shards]
-	parts := [1]algorithm.Part{{Algorithm: p.Algorithm, Cost: cost, Lease: lease}}
-	found := c.find(h)
-	if found != nil {
-		parts[0].State = found.state
-	} else {
-		if states.hasWords() {
-			return false
+	c := states.cells[h%table.Shards]
+	if found := c.find(h); found != nil {
+		algorithm.TakeOne(p.Algorithm, &found.state, now, cost, lease, a)
+		if a.Changed && (u.limit == nil || !c.toWords(h, u.limit, found.state, now)) {
+			found.part = p
 		}
-		if c = s.cellsOf(states, h); !c.hasRoom() {
-			return false
-		}
-		parts[0].State, at = p.Algorithm.Fresh(), max(now, s.lastEviction)
+		return true
 	}
-	*a = algorithm.Take(parts[:], at)
-	switch {
-	case !a.Changed:
-	case found == nil:
-		c.add(h, p, parts[0].State, now)
-	case u.limit == nil || !c.toWords(h, u.limit, parts[0].State, now):
-		found.part, found.state = p, parts[0].State
+	if states.hasWords() {
+		return false
+	}
+	if c = s.cellsOf(states, h); !c.hasRoom() {
+		return false
+	}
+	state := p.Algorithm.Fresh()
+	algorithm.TakeOne(p.Algorithm, &state, max(now, s.lastEviction), cost, lease, a)
+	if a.Changed {
+		c.add(h, p, state, now)
 	}
 	return true
 }
