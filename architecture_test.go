@@ -230,6 +230,7 @@ var packageRules = map[string]packageRule{
 		imports: reasons{
 			".":         "it decodes a request, asks the engine, encodes the answer",
 			"httplimit": "gateways get the status and the header fields that its middleware gives",
+			"pace":      "callers wait in its queue",
 			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
 		},
 	},

@@ -36,6 +36,7 @@ type serveOptions struct {
 	state       stateFile
 	record      recordOptions
 	gateway     gatewayOptions
+	wait        waitOptions
 }
 
 func serveCommand() *cobra.Command {
@@ -52,16 +53,18 @@ and otherwise only the given rules. A request that names no rule uses the rule
 called default. GET /openapi.json describes requests and answers. Connections
 beyond --max-connections get 503, or 408 and their end.
 
-The caller of a concurrency releases a slot by recording a negative cost. A slot
-also expires with its lease: after 1m, unless the rule has a lease of its own,
-like: concurrency 20 lease 30s
+POST /v1/wait answers as soon as the limit admits the caller, at most after the
+patience that the request names. /v1/reserve holds slots, and units whose true
+cost is known later, under a token for /v1/settle and /v1/renew. A slot expires
+with its lease: after 1m, unless the rule has a lease of its own, like:
+concurrency 20 lease 30s
 
 On a loopback address, serve answers only requests whose Host is localhost, a
 loopback address or a --host, because a web page can make its own name resolve to
 this machine.
 
-SIGINT or SIGTERM stops it: /readyz turns 503, and serve answers requests that
-have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
+SIGINT or SIGTERM stops it: /readyz turns 503, waiting callers get 503, and serve
+answers requests that have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
 
 Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
 The --check flags configure it; docs/gateways.md has whole configurations.
@@ -81,6 +84,7 @@ daemon that is killed loses the decisions after the last save.`,
   weir serve --rule 'default=60/m'
   weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
   weir serve --http :8080 --drain 5s
+  weir serve --rule 'jobs=concurrency 5 lease 30s' --max-wait 5m
   weir serve --host limits.example.org
   weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
   weir serve --state weir.state --state-every 10s
@@ -120,6 +124,7 @@ daemon that is killed loses the decisions after the last save.`,
 	flags.StringVar(&o.state.path, "state", "", "load the state from `FILE` at the start, and save it there")
 	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
 	o.gateway.addFlags(cmd)
+	o.wait.addFlags(cmd)
 	offer(cmd, "http", "127.0.0.1:8080")
 	offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	offer(cmd, "host")
@@ -154,6 +159,9 @@ func (o *serveOptions) check(isSet func(flag string) bool) error {
 		return wrong("name the file: --state weir.state", "--state '': not a file name")
 	case o.state.path == "" && isSet("state-every"):
 		return wrong("name the file: --state weir.state", "--state-every without --state")
+	}
+	if err := o.wait.check(o.connections); err != nil {
+		return err
 	}
 	return o.record.check(isSet)
 }
@@ -209,7 +217,7 @@ func (o *serveOptions) run(ctx context.Context, out, errs io.Writer) error {
 		return errorWithHint(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{
-		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason, Check: check, Asked: recorded}),
+		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason, Check: check, Asked: recorded, Wait: o.wait.within(o.connections)}),
 		log:   log,
 		open:  connections{most: o.connections},
 		drain: o.drain,

@@ -10,8 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// appendDecision writes the answer to take, peek and record. It omits a lease of 0.
-func appendDecision(b []byte, d weir.Decision, lease time.Duration) []byte {
+// appendDecision writes the answer to a request. It omits a lease of 0 and an empty token.
+func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
 	b = append(b, `,"rule":`...)
@@ -31,6 +31,10 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration) []byte {
 	if lease > 0 {
 		b = append(b, `,"lease":`...)
 		b = appendSeconds(b, lease)
+	}
+	if token != "" {
+		b = append(b, `,"token":`...)
+		b = appendText(b, token)
 	}
 	return append(b, "}\n"...)
 }

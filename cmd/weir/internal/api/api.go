@@ -26,12 +26,14 @@ type Options struct {
 	Serves func(host string) bool
 	// Reason describes an error of the engine without the addresses in its text. Default: no description.
 	Reason func(error) string
-	// Asked, if not nil, learns of each take and check that was decided. It must not keep the requests or block.
+	// Asked, if not nil, learns of each take, check, wait and reserve that was decided. It must not keep the requests or block.
 	Asked func(requests []weir.Request, allowed bool)
 	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
 	// Check configures /v1/check.
 	Check CheckOptions
+	// Wait bounds waiting callers and reservations.
+	Wait WaitOptions
 }
 
 // API is an http.Handler. It is ready as soon as New returns it.
@@ -40,6 +42,7 @@ type API struct {
 	rules    map[string]*weir.Rule
 	leases   leases
 	checks   *checks
+	waits    *waits
 	log      *slog.Logger
 	serves   func(host string) bool
 	asked    func(requests []weir.Request, allowed bool)
@@ -52,6 +55,7 @@ type API struct {
 	reason   func(error) string
 	failures rareLog
 	noRoom   rareLog
+	noTokens rareLog
 	misled   rareLog
 }
 
@@ -76,6 +80,7 @@ func New(o Options) *API {
 		a.probed = r
 	}
 	a.checks = a.newChecks(o.Check)
+	a.waits = newWaits(o.Engine, o.Rules, o.Wait)
 	return a
 }
 
@@ -102,6 +107,10 @@ var routes = map[string]route{
 	peekPath:        {posts, decideWith(weir.Engine.Peek, false)},
 	"/v1/record":    {posts, decideWith(weir.Engine.Record, true)},
 	"/v1/reset":     {posts, (*API).reset},
+	"/v1/wait":      {posts, (*API).wait},
+	"/v1/reserve":   {posts, (*API).reserve},
+	"/v1/settle":    {posts, (*API).settle},
+	"/v1/renew":     {posts, (*API).renew},
 	"/v1/check":     {getOrPost, (*API).check},
 	"/openapi.json": {reads, (*API).openAPI},
 	"/v1/stats":     {reads, (*API).stats},
@@ -155,7 +164,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 	return func(a *API, w http.ResponseWriter, r *http.Request) {
 		c := newCall()
 		defer c.free()
-		if p := a.read(c, w, r, negative); p != nil {
+		if p := a.read(c, w, r, form{negative: negative}); p != nil {
 			writeProblem(w, p)
 			return
 		}
@@ -170,7 +179,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 		if a.asked != nil && r.URL.Path == takePath {
 			a.asked(c.requests, d.Allowed)
 		}
-		c.answer = appendDecision(c.answer, d, a.leases.shortest(c.requests))
+		c.answer = appendDecision(c.answer, d, a.leases.shortest(c.requests), "")
 		writeJSON(w, c.answer)
 	}
 }
@@ -178,7 +187,7 @@ func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *ht
 func (a *API) reset(w http.ResponseWriter, r *http.Request) {
 	c := newCall()
 	defer c.free()
-	if p := a.read(c, w, r, true); p != nil { // reset ignores costs, so any cost is valid
+	if p := a.read(c, w, r, form{negative: true}); p != nil { // reset ignores costs, so any cost is valid
 		writeProblem(w, p)
 		return
 	}
@@ -206,8 +215,13 @@ var alsoCounted = map[weir.Counted]string{
 	weir.CountedYes:     ", though it has counted this request",
 }
 
-// fail maps an error of the engine to a status. No other function does.
+// fail answers an error of the engine, which had the usual patience.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	a.failWithin(w, r, err, a.patience)
+}
+
+// failWithin maps an error of the engine to a status. No other function does.
+func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, patience time.Duration) {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		detail := bad.Field + " " + bad.Reason
 		if bad.Rule != "" {
@@ -221,8 +235,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
 	}
 	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
-	if errors.Is(err, context.DeadlineExceeded) && a.patience > 0 {
-		p.detail = "the engine did not decide within " + a.patience.String()
+	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
+		p.detail = "the engine did not decide within " + patience.String()
 	}
 	p.detail += ", and admitted nothing; ask again"
 	if r.URL.Path != peekPath {

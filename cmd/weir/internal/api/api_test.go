@@ -287,7 +287,7 @@ func TestReadinessEndsBeforeDecisionsDo(t *testing.T) {
 
 func TestAnswersAreJSONWhateverTheText(t *testing.T) {
 	f := func(rule, key string, n int64) string {
-		b := appendDecision(nil, weir.Decision{Rule: rule, Key: key, Limit: n, RetryAfter: time.Duration(n)}, 0)
+		b := appendDecision(nil, weir.Decision{Rule: rule, Key: key, Limit: n, RetryAfter: time.Duration(n)}, 0, "")
 		var got struct{ Rule, Key string }
 		if err := json.Unmarshal(b, &got); err != nil {
 			t.Errorf("rule %q, key %q: %v in %s", rule, key, err, b)

@@ -20,7 +20,16 @@ const (
 )
 
 // read decodes the body into the call, or returns what is wrong with it.
-func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative bool) *problem {
+func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *problem {
+	defer a.bodies.release(c)
+	if p := a.receive(c, w, r); p != nil {
+		return p
+	}
+	return c.decode(a.rules, f)
+}
+
+// receive reads the body into the call. The caller returns its memory to the budget, also after a problem.
+func (a *API) receive(c *call, w http.ResponseWriter, r *http.Request) *problem {
 	if p := checkHeader(r.Header); p != nil {
 		return p
 	}
@@ -30,7 +39,6 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative boo
 	if r.ContentLength <= smallBody {
 		c.body.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead)
 	}
-	defer a.bodies.release(c)
 	err := a.bodies.receive(c, http.MaxBytesReader(w, r.Body, maxBody))
 	if err == errNoRoom {
 		return &problem{status: http.StatusServiceUnavailable, detail: "too many large bodies are being read; ask again"}
@@ -41,7 +49,7 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, negative boo
 	if err != nil {
 		return badField("body", "could not be read to its end")
 	}
-	return c.decode(a.rules, negative)
+	return nil
 }
 
 func tooLarge() *problem {

@@ -3,43 +3,45 @@ package api
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/weirflow/weir"
 )
 
-// The fields of a request. A body is either one request or the field requests alone.
+// The fields of a request. A body is either one request or the field requests. A form may add fields beside them.
 const (
 	fieldRule     = "rule"
 	fieldKey      = "key"
 	fieldCost     = "cost"
 	fieldRequests = "requests"
+	fieldPatience = "patience"
 )
+
+// form is what the body of a path may hold beyond rules, keys and costs.
+type form struct {
+	negative bool           // costs below 0
+	patience *time.Duration // receives the field patience; nil if the path has none
+}
 
 // defaultRule is the rule of a request that names none.
 const defaultRule = "default"
 
 // decode reads the body into c.requests. It is strict, because a misread request would be admitted wrongly. It
-// refuses unknown and repeated fields, text after the document, fractions, and text that is not UTF-8. negative
-// permits costs below 0.
-func (c *call) decode(rules map[string]*weir.Rule, negative bool) *problem {
+// refuses unknown and repeated fields, text after the document, fractions, and text that is not UTF-8.
+func (c *call) decode(rules map[string]*weir.Rule, f form) *problem {
 	c.json.Reset(&c.body)
-	d := decoder{reader: reader{call: c}, rules: rules, negative: negative}
+	d := decoder{reader: reader{call: c}, rules: rules, form: f}
 	if p := d.document(); p != nil {
 		return p
 	}
-	if _, err := c.json.ReadToken(); err != io.EOF {
-		return badField("body", "continues after the document")
-	}
-	return nil
+	return d.end()
 }
 
 type decoder struct {
 	reader
-	rules    map[string]*weir.Rule
-	negative bool
+	form
+	rules map[string]*weir.Rule
 }
 
 // item is one request as the client wrote it.
@@ -63,10 +65,13 @@ func (d *decoder) document() *problem {
 			return p
 		}
 		var p *problem
-		if string(d.text) == fieldRequests {
+		switch {
+		case string(d.text) == fieldRequests:
 			several = true
 			p = d.list()
-		} else {
+		case d.patience != nil && string(d.text) == fieldPatience:
+			*d.patience, p = d.seconds(body.of(fieldPatience))
+		default:
 			p = d.member(&single, body)
 		}
 		if p != nil {
@@ -158,8 +163,11 @@ func (d *decoder) member(it *item, at spot) (p *problem) {
 		known := []string{fieldRule, fieldKey, fieldCost}
 		if at.index < 0 {
 			known = append(known, fieldRequests)
+			if d.patience != nil {
+				known = append(known, fieldPatience)
+			}
 		}
-		return badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", quote(string(d.text)), strings.Join(known, ", ")))
+		return d.unknown(at, known...)
 	}
 	return p
 }

@@ -10,15 +10,19 @@ import (
 // asked matches a curl line of docs/api.md and the answer below it.
 var asked = regexp.MustCompile(`(?m)^\$ curl (?:-d '([^']*)' )?http://127\.0\.0\.1:8080(/\S+)\n(\{.*)?`)
 
+// token matches a token of a document or of an answer.
+var token = regexp.MustCompile(`"token":"(\w+)"`)
+
 // The test runs the document from top to bottom, with the daemon's default rule and the one that the text names, on a
-// clock that stands still. It skips the numbers of the statistics, which depend on the machine.
+// clock that stands still. It skips the numbers of the statistics, which depend on the machine. A token of the document
+// stands for the one that the daemon has given.
 func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := newFixture(t, usual, "jobs=concurrency 2 lease 1m")
-	answers := 0
+	answers, given := 0, map[string]string{}
 	for _, line := range asked.FindAllStringSubmatch(string(text), -1) {
 		body, path, want := line[1], line[2], line[3]
 		if body == "" {
@@ -27,7 +31,14 @@ func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
 			}
 			continue
 		}
+		for shown, real := range given {
+			body = strings.ReplaceAll(body, shown, real)
+		}
 		w := post(f, path, body)
+		if shown, real := token.FindStringSubmatch(want), token.FindStringSubmatch(w.Body.String()); shown != nil && real != nil {
+			given[shown[1]] = real[1]
+			want = strings.ReplaceAll(want, shown[1], real[1])
+		}
 		if want != "" && strings.TrimSpace(w.Body.String()) != want {
 			t.Errorf("curl -d '%s' %s\n got %s\nwant %s", body, path, w.Body, want)
 		}
@@ -35,7 +46,7 @@ func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
 			t.Errorf("curl -d '%s' %s: got %d %s", body, path, w.Code, w.Body)
 		}
 	}
-	if answers < 4 {
-		t.Errorf("found %d curl lines with a body, want 4 at least", answers)
+	if answers < 11 || len(given) < 2 {
+		t.Errorf("found %d curl lines with a body and %d tokens, want 11 and 2 at least", answers, len(given))
 	}
 }

@@ -35,9 +35,12 @@ const (
 	ending
 )
 
-// Stopping ends readiness permanently. The API continues to decide, and each answer tells the client to close its
-// connection.
-func (a *API) Stopping() { a.phase.Store(stopping) }
+// Stopping ends readiness permanently, and answers all waiting callers with 503. The API continues to decide, and each
+// answer tells the client to close its connection.
+func (a *API) Stopping() {
+	a.phase.Store(stopping)
+	a.waits.stop()
+}
 
 // Ending makes each answer the last on its connection.
 func (a *API) Ending() { a.phase.Store(ending) }

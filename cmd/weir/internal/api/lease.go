@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -29,4 +30,27 @@ func (l leases) shortest(requests []weir.Request) (first time.Duration) {
 		}
 	}
 	return first
+}
+
+// slotRules returns the slots alone of each rule with slots. They have the same state.
+func slotRules(rules []*weir.Rule) map[*weir.Rule]*weir.Rule {
+	alone := map[*weir.Rule]*weir.Rule{}
+	for _, rule := range rules {
+		limits := slices.DeleteFunc(rule.Limits(), func(l weir.Limit) bool { _, slots := l.(weir.Concurrency); return !slots })
+		if len(limits) > 0 {
+			alone[rule], _ = weir.NewRule(rule.Name(), limits...) // valid in the rule, so valid alone
+		}
+	}
+	return alone
+}
+
+// slots returns the requests of a call for slots alone.
+func (c *waitCall) slots() (slots []weir.Request) {
+	for _, q := range c.requests {
+		if alone := c.api.waits.slots[q.Rule]; alone != nil && q.Cost > 0 {
+			q.Rule = alone
+			slots = append(slots, q)
+		}
+	}
+	return slots
 }

@@ -75,15 +75,26 @@ func TestOpenAPIReferencesLeadSomewhere(t *testing.T) {
 func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 	d, f := describe(t), newFixture(t, usual, "slots=concurrency 20 lease 30s")
 	answers := map[string]string{
-		"Answer":  post(f, "/v1/take", `{"rule":"slots","key":"a","cost":20}`).Body.String(),
+		"Answer":  post(f, "/v1/reserve", `{"rule":"slots","key":"a","cost":20}`).Body.String(),
 		"Problem": post(f, "/v1/take", `{}`).Body.String(),
 		"Stats":   get(f, "/v1/stats").Body.String(),
 	}
-	var parts struct{ Rules, Busiest []json.RawMessage }
+	var parts struct {
+		Rules, Busiest []json.RawMessage
+		Waiting        json.RawMessage
+	}
 	if err := json.Unmarshal([]byte(answers["Stats"]), &parts); err != nil || len(parts.Rules) == 0 || len(parts.Busiest) == 0 {
 		t.Fatalf("stats after a decision: %s (%v)", answers["Stats"], err)
 	}
-	answers["RuleStats"], answers["KeyCount"] = string(parts.Rules[0]), string(parts.Busiest[0])
+	answers["RuleStats"], answers["KeyCount"], answers["Waiting"] = string(parts.Rules[0]), string(parts.Busiest[0]), string(parts.Waiting)
+	var waiting struct {
+		Rules   []json.RawMessage
+		Refused json.RawMessage
+	}
+	if err := json.Unmarshal(parts.Waiting, &waiting); err != nil || len(waiting.Rules) == 0 {
+		t.Fatalf("waiting callers: %s (%v)", parts.Waiting, err)
+	}
+	answers["WaitingRule"], answers["Reasons"] = string(waiting.Rules[0]), string(waiting.Refused)
 	for schema, answer := range answers {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil {
@@ -95,7 +106,7 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 		}
 	}
 	for schema := range answers {
-		sometimes := map[string]int{"Answer": 1, "Problem": 1} // optional fields: lease, field
+		sometimes := map[string]int{"Answer": 2, "Problem": 1, "Stats": 9} // optional fields: lease and token, field, those of the memory engine
 		got, want := len(d.Components.Schemas[schema].Required), len(d.Components.Schemas[schema].Properties)-sometimes[schema]
 		if got != want {
 			t.Errorf("%s: %d fields are required, but %d are always there", schema, got, want)
@@ -105,22 +116,27 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 
 func TestOpenAPIHasEveryFieldOfTheRequests(t *testing.T) {
 	d, f := describe(t), newFixture(t, usual)
-	got := map[string]bool{}
-	for _, schema := range []string{"Request", "Requests"} {
-		for name := range d.Components.Schemas[schema].Properties {
-			got[name] = true
+	for path, schemas := range map[string][]string{
+		"/v1/take": {"Request", "Requests"}, "/v1/wait": {"PatientRequest", "PatientRequests"}, "/v1/reserve": {"PatientRequest", "PatientRequests"},
+		"/v1/settle": {"Settle"}, "/v1/renew": {"Renew"},
+	} {
+		got := map[string]bool{}
+		for _, schema := range schemas {
+			for name := range d.Components.Schemas[schema].Properties {
+				got[name] = true
+			}
 		}
-	}
-	unknown := post(f, "/v1/take", `{"x":1}`).Body.String()
-	_, list, _ := strings.Cut(unknown, "not one of ")
-	list, _, _ = strings.Cut(list, `"`)
-	want := strings.Split(list, ", ")
-	if slices.Sort(want); !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
-		t.Errorf("the document has the fields %v, the decoder knows %v", slices.Sorted(maps.Keys(got)), want)
-	}
-	for name := range got {
-		if w := post(f, "/v1/take", `{"`+name+`":{}}`); strings.Contains(w.Body.String(), "not one of") {
-			t.Errorf("the decoder does not know %s: %s", name, w.Body)
+		unknown := post(f, path, `{"x":1}`).Body.String()
+		_, list, _ := strings.Cut(unknown, "not one of ")
+		list, _, _ = strings.Cut(list, `"`)
+		want := strings.Split(list, ", ")
+		if slices.Sort(want); !slices.Equal(slices.Sorted(maps.Keys(got)), want) {
+			t.Errorf("%s: the document has the fields %v, the decoder knows %v", path, slices.Sorted(maps.Keys(got)), want)
+		}
+		for name := range got {
+			if w := post(f, path, `{"`+name+`":{}}`); strings.Contains(w.Body.String(), "not one of") {
+				t.Errorf("%s: the decoder does not know %s: %s", path, name, w.Body)
+			}
 		}
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -72,6 +75,49 @@ func (r *reader) number(at spot) *problem {
 	}
 	r.text = append(r.text[:0], raw...)
 	return nil
+}
+
+// end expects nothing after the document.
+func (r *reader) end() *problem {
+	if _, err := r.json.ReadToken(); err != io.EOF {
+		return badField("body", "continues after the document")
+	}
+	return nil
+}
+
+// unknown describes a field that r.text names and that is none of the known ones.
+func (r *reader) unknown(at spot, known ...string) *problem {
+	return badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", quote(string(r.text)), strings.Join(known, ", ")))
+}
+
+// seconds reads a number of seconds, with up to nine decimals.
+func (r *reader) seconds(at spot) (time.Duration, *problem) {
+	if p := r.expect('0', at, "a number of seconds"); p != nil {
+		return 0, p
+	}
+	raw, err := r.json.ReadValue()
+	if err != nil {
+		return 0, notJSON(err)
+	}
+	d, ok := parseSeconds(string(raw))
+	if !ok {
+		return 0, badField(at.String(), "is "+clip(raw)+", not a number of seconds of 0 or more in plain digits, with at most nine decimals, like 30 or 2.5")
+	}
+	return d, nil
+}
+
+// parseSeconds is the reverse of appendSeconds.
+func parseSeconds(text string) (time.Duration, bool) {
+	whole, decimals, _ := strings.Cut(text, ".")
+	if len(decimals) > 9 || strings.ContainsAny(text, "eE-") {
+		return 0, false
+	}
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || seconds > int64(math.MaxInt64/time.Second)-1 {
+		return 0, false
+	}
+	rest, err := strconv.ParseInt((decimals + "000000000")[:9], 10, 64)
+	return time.Duration(seconds)*time.Second + time.Duration(rest), err == nil
 }
 
 // kinds are the names of the JSON types.

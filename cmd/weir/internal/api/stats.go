@@ -24,6 +24,12 @@ const (
 
 // statsAnswer is the answer to GET /v1/stats.
 type statsAnswer struct {
+	*engineStats              // nil if the engine keeps none
+	Waiting      waitingStats `json:"waiting"`
+}
+
+// engineStats are the statistics of the engine.
+type engineStats struct {
 	Keys     int         `json:"keys"`
 	Shared   int         `json:"shared"`
 	MaxKeys  int         `json:"max_keys"`
@@ -55,22 +61,25 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	engine, ok := a.engine.(counter)
-	if !ok {
-		writeProblem(w, &problem{status: http.StatusNotImplemented, detail: "this engine keeps no statistics; the memory engine does"})
-		return
+	answer := statsAnswer{Waiting: a.waits.waiting.stats(a.waits.tokens.count())}
+	if engine, ok := a.engine.(counter); ok {
+		answer.engineStats = statsOf(engine, n)
 	}
+	body, _ := json.Marshal(answer) // numbers and strings always marshal
+	writeJSON(w, append(body, '\n'))
+}
+
+func statsOf(engine counter, top int) *engineStats {
 	s := engine.Stats()
-	busiest, refused := engine.Top(n)
-	answer := statsAnswer{
+	busiest, refused := engine.Top(top)
+	answer := &engineStats{
 		Keys: s.Keys, Shared: s.Shared, MaxKeys: s.MaxKeys, Bytes: s.Bytes, Evicted: s.Evicted, Overflow: s.Overflow,
 		Rules: make([]ruleStats, len(s.Rules)), Busiest: keyCounts(busiest), Refused: keyCounts(refused),
 	}
 	for i, rule := range s.Rules {
 		answer.Rules[i] = ruleStats(rule)
 	}
-	body, _ := json.Marshal(answer) // numbers and strings always marshal
-	writeJSON(w, append(body, '\n'))
+	return answer
 }
 
 func keyCounts(from []weir.KeyCount) []keyCount {

@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weirflow/weir"
+)
+
+// The fields of settle and renew.
+const (
+	fieldToken = "token"
+	fieldCosts = "costs"
+)
+
+// mostToken bounds the text of a token. Those of this daemon have 26 letters.
+const mostToken = 64
+
+// tokenBody is the body of settle or renew.
+type tokenBody struct {
+	token string
+	costs []int64 // the true costs; nil if the reserved ones were right
+}
+
+// settle ends a reservation: with its true cost, or as it is.
+func (a *API) settle(w http.ResponseWriter, r *http.Request) {
+	asked, h := a.readToken(w, r, true)
+	if h == nil {
+		return
+	}
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	if a.waits.tokens.find(asked.token) != h {
+		writeProblem(w, unknownToken())
+		return
+	}
+	ctx, cancel := a.withPatience(r.Context())
+	defer cancel()
+	err := error(nil)
+	if asked.costs == nil {
+		err = h.Done(ctx)
+	} else {
+		err = h.Settle(ctx, asked.costs...)
+	}
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.waits.tokens.end(asked.token)
+	a.health.succeeded()
+	writeJSON(w, []byte("{}\n"))
+}
+
+// renew gives a token its life again.
+func (a *API) renew(w http.ResponseWriter, r *http.Request) {
+	asked, h := a.readToken(w, r, false)
+	if h == nil {
+		return
+	}
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	if !a.waits.tokens.renewable(asked.token, h) {
+		writeProblem(w, unknownToken())
+		return
+	}
+	select {
+	case <-h.Lost():
+		a.waits.tokens.end(asked.token)
+		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: "the slots of token were lost: the engine could not renew them in time; stop the work"})
+		return
+	default:
+	}
+	began := time.Now()
+	ctx, cancel := a.withPatience(r.Context())
+	defer cancel()
+	if err := a.renewSlots(ctx, h.slots); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if !a.waits.tokens.extend(asked.token, began) {
+		writeProblem(w, unknownToken())
+		return
+	}
+	writeJSON(w, append(appendSeconds([]byte(`{"lease":`), h.life), "}\n"...))
+}
+
+// renewSlots replaces slots by new ones of the same identity. An engine that renews slots itself needs no help.
+func (a *API) renewSlots(ctx context.Context, slots []weir.Request) error {
+	if _, renews := a.engine.(weir.Holder); renews || len(slots) == 0 {
+		return nil
+	}
+	if _, err := a.engine.Record(ctx, slots...); err != nil {
+		return err
+	}
+	back := append([]weir.Request(nil), slots...)
+	for i := range back {
+		back[i].Cost = -back[i].Cost
+	}
+	_, err := a.engine.Record(context.WithoutCancel(ctx), back...) // of one identity those go that expire first
+	return err
+}
+
+func unknownToken() *problem {
+	return &problem{status: http.StatusNotFound, field: fieldToken,
+		detail: "token is unknown: it was settled, or has expired, or another daemon gave it; nothing was changed"}
+}
+
+// readToken reads a body with a token and finds its reservation. If there is none, it has answered.
+func (a *API) readToken(w http.ResponseWriter, r *http.Request, withCosts bool) (tokenBody, *held) {
+	c := newCall()
+	defer c.free()
+	asked, p := a.decodeToken(c, w, r, withCosts)
+	if p != nil {
+		writeProblem(w, p)
+		return asked, nil
+	}
+	h := a.waits.tokens.find(asked.token)
+	if h == nil {
+		writeProblem(w, unknownToken())
+	}
+	return asked, h
+}
+
+func (a *API) decodeToken(c *call, w http.ResponseWriter, r *http.Request, withCosts bool) (asked tokenBody, p *problem) {
+	defer a.bodies.release(c)
+	if p := a.receive(c, w, r); p != nil {
+		return asked, p
+	}
+	c.json.Reset(&c.body)
+	d := decoder{reader: reader{call: c}}
+	body := spot{index: -1}
+	if p := d.open('{', body); p != nil {
+		return asked, p
+	}
+	for d.json.PeekKind() != '}' {
+		if p := d.string(body); p != nil {
+			return asked, p
+		}
+		if p := d.tokenMember(&asked, withCosts); p != nil {
+			return asked, p
+		}
+	}
+	if p := d.token(); p != nil {
+		return asked, p
+	}
+	if asked.token == "" {
+		return asked, badField(fieldToken, "is missing; /v1/reserve answers with one")
+	}
+	return asked, d.end()
+}
+
+// tokenMember reads the value of the field that d.text names.
+func (d *decoder) tokenMember(asked *tokenBody, withCosts bool) (p *problem) {
+	field := string(d.text)
+	at := spot{index: -1, field: field}
+	switch {
+	case field == fieldToken:
+		if p := d.string(at); p != nil {
+			return p
+		}
+		if len(d.text) == 0 || len(d.text) > mostToken {
+			return badField(fieldToken, fmt.Sprintf("has %d bytes, and tokens have 1 to %d", len(d.text), mostToken))
+		}
+		asked.token = string(d.text)
+		return nil
+	case !withCosts:
+		return d.unknown(spot{index: -1}, fieldToken)
+	case (field == fieldCost || field == fieldCosts) && asked.costs != nil:
+		return badField(fieldCosts, "excludes cost")
+	case field == fieldCost:
+		cost, p := d.cost(at)
+		asked.costs = []int64{cost}
+		return p
+	case field == fieldCosts:
+		asked.costs, p = d.costList(at)
+		return p
+	}
+	return d.unknown(spot{index: -1}, fieldToken, fieldCost, fieldCosts)
+}
+
+// costList reads an array with one cost for each request of a reservation.
+func (d *decoder) costList(at spot) (costs []int64, p *problem) {
+	if p := d.open('[', at); p != nil {
+		return nil, p
+	}
+	for d.json.PeekKind() != jsontext.Kind(']') {
+		if len(costs) == weir.MaxRequests {
+			return nil, badField(fieldCosts, fmt.Sprintf("has more than %d elements", weir.MaxRequests))
+		}
+		cost, p := d.cost(at)
+		if p != nil {
+			return nil, p
+		}
+		costs = append(costs, cost)
+	}
+	if len(costs) == 0 {
+		return nil, badField(fieldCosts, "is empty")
+	}
+	return costs, d.reader.token()
+}

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// tokenOf returns the token of an answer.
+func tokenOf(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var answer struct{ Token string }
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || len(answer.Token) < 26 {
+		t.Fatalf("got %d %s (%v), want a token of 26 letters at least", w.Code, w.Body, err)
+	}
+	return answer.Token
+}
+
+func checkRemaining(t *testing.T, a *API, rule, key, want string) {
+	t.Helper()
+	if got := post(a, "/v1/peek", `{"rule":"`+rule+`","key":"`+key+`","cost":0}`).Body.String(); !strings.Contains(got, `"remaining":`+want+`,`) {
+		t.Errorf("rule %s, key %s: %s, want %s remaining", rule, key, got, want)
+	}
+}
+
+const slowly = "default=token bucket 10/366d"
+
+func TestSettleGivesBackWhatWasNotUsed(t *testing.T) {
+	for body, want := range map[string]string{``: "5", `,"cost":2`: "8", `,"cost":0`: "10", `,"cost":9`: "1", `,"costs":[3]`: "7"} {
+		inBubble(t, func(t *testing.T, a *API) {
+			token := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":5}`))
+			checkRemaining(t, a, "default", "a", "5")
+			ask := `{"token":"` + token + `"` + body + `}`
+			if w := post(a, "/v1/settle", ask); w.Code != 200 || w.Body.String() != "{}\n" {
+				t.Errorf("settle %s: got %d %s", body, w.Code, w.Body)
+			}
+			checkRemaining(t, a, "default", "a", want)
+			if w := post(a, "/v1/settle", ask); w.Code != 404 || !strings.Contains(w.Body.String(), "token is unknown: it was settled") {
+				t.Errorf("the second settle: got %d %s, want 404", w.Code, w.Body)
+			}
+			checkRemaining(t, a, "default", "a", want)
+		}, slowly)
+	}
+}
+
+func TestSettleTakesACostForEachRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		token := tokenOf(t, post(a, "/v1/reserve", `{"requests":[{"key":"a","cost":5},{"key":"b","cost":5}]}`))
+		if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,2,3]}`); w.Code != 400 || !strings.Contains(w.Body.String(), "cost has 3 values for 2 requests") {
+			t.Errorf("three costs of two: got %d %s", w.Code, w.Body)
+		}
+		if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,6]}`); w.Code != 200 {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		checkRemaining(t, a, "default", "a", "9")
+		checkRemaining(t, a, "default", "b", "4")
+	}, slowly)
+}
+
+const twoJobs = "jobs=concurrency 2 lease 10s and token bucket 1000/366d"
+
+func TestASlotIsHeldUntilItsTokenIsSettled(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		const ask = `{"rule":"jobs","key":"a","patience":60}`
+		first := tokenOf(t, post(a, "/v1/reserve", ask))
+		second := tokenOf(t, post(a, "/v1/reserve", ask))
+		third := send(a, "/v1/reserve", ask)
+		time.Sleep(3 * time.Second)
+		if w := post(a, "/v1/settle", `{"token":"`+second+`"}`); w.Code != 200 {
+			t.Fatalf("settle: %d %s", w.Code, w.Body)
+		}
+		w := <-third.answer
+		if third.took != 3*time.Second {
+			t.Errorf("the third caller waited %v, want the 3s until a slot was released", third.took)
+		}
+		if !strings.Contains(w.Body.String(), `"lease":10,"token":`) {
+			t.Errorf("got %s, want the lease of the slot", w.Body)
+		}
+		for _, token := range []string{first, tokenOf(t, w)} {
+			post(a, "/v1/settle", `{"token":"`+token+`"}`)
+		}
+		checkRemaining(t, a, "jobs", "a", "2")
+		if got := post(a, "/v1/take", `{"rule":"jobs","key":"a","cost":2}`).Body.String(); !strings.HasPrefix(got, `{"allowed":true`) {
+			t.Errorf("after all tokens are settled: %s", got)
+		}
+	}, twoJobs)
+}
+
+// A client that dies holds its slot until its lease ends, and no longer. The units of the rate stay spent.
+func TestASlotEndsWithItsLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		token := tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"a","cost":2}`))
+		next := send(a, "/v1/reserve", `{"rule":"jobs","key":"a","patience":60}`)
+		<-next.answer
+		if next.took != 10*time.Second {
+			t.Errorf("the next caller waited %v, want the lease of 10s", next.took)
+		}
+		for _, path := range []string{"/v1/settle", "/v1/renew"} {
+			if w := post(a, path, `{"token":"`+token+`"}`); w.Code != 404 || !strings.Contains(w.Body.String(), `"field":"token"`) {
+				t.Errorf("%s after the lease: got %d %s, want 404", path, w.Code, w.Body)
+			}
+		}
+		if got := a.waits.tokens.count(); got != 1 {
+			t.Errorf("%d tokens are open, want that of the next caller", got)
+		}
+	}, twoJobs)
+}
+
+func TestRenewHoldsASlotBeyondItsLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		token := tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"a","cost":2}`))
+		next := send(a, "/v1/reserve", `{"rule":"jobs","key":"a","patience":60}`)
+		for range 3 {
+			time.Sleep(6 * time.Second)
+			if w := post(a, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 200 || w.Body.String() != `{"lease":10}`+"\n" {
+				t.Fatalf("renew: got %d %s", w.Code, w.Body)
+			}
+			checkRemaining(t, a, "jobs", "a", "0")
+		}
+		<-next.answer
+		if next.took < 28*time.Second || next.took > 29*time.Second {
+			t.Errorf("the next caller waited %v, want 28s: three renewals after 6s each, and the lease of 10s; a second for the last question", next.took)
+		}
+		if got := post(a, "/v1/peek", `{"rule":"rate","key":"a"}`).Body.String(); !strings.Contains(got, `"remaining":`) {
+			t.Error(got)
+		}
+	}, twoJobs, "rate=1/s")
+}
+
+// The renewal comes too late for the engine to keep the slot for certain.
+func TestARenewalAtTheEndOfTheLeaseIsRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		token := tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"a","cost":2}`))
+		time.Sleep(9900 * time.Millisecond)
+		if w := post(a, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 404 {
+			t.Errorf("100 ms before the end: got %d %s, want 404", w.Code, w.Body)
+		}
+	}, twoJobs)
+}
+
+func TestOpenReservationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), slowly)
+		a.waits.tokens.most = 3
+		var last string
+		for range 3 {
+			last = tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
+		}
+		const full = "too many reservations are open, and nothing was taken; settle some, or raise weir serve --max-tokens"
+		if w := post(a, "/v1/reserve", `{"key":"a"}`); w.Code != 503 || !strings.Contains(w.Body.String(), full) {
+			t.Errorf("the fourth of three: got %d %s", w.Code, w.Body)
+		}
+		checkRemaining(t, a, "default", "a", "7")
+		post(a, "/v1/settle", `{"token":"`+last+`"}`)
+		if w := post(a, "/v1/reserve", `{"key":"a","cost":99}`); w.Code != 200 || strings.Contains(w.Body.String(), "token") {
+			t.Errorf("a refused reservation: %s, want no token", w.Body)
+		}
+		tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := a.waits.tokens.count(); got != 0 {
+			t.Errorf("%d tokens are open after their minute, want none", got)
+		}
+		checkRemaining(t, a, "default", "a", "6") // the units of forgotten reservations stay spent
+	})
+}
+
+func TestTokensCannotBeGuessed(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		seen := map[string]bool{}
+		for range 1000 {
+			seen[tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":0}`))] = true
+		}
+		if len(seen) != 1000 {
+			t.Errorf("%d different tokens of 1000", len(seen))
+		}
+	}, slowly)
+}

@@ -1,0 +1,265 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// inBubble runs a test in virtual time, on a memory engine with the default clock.
+func inBubble(t *testing.T, test func(t *testing.T, a *API), rules ...string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, newAPI(t, weir.NewMemory(weir.MemoryOptions{}), rules...))
+	})
+}
+
+// caller is a request that may wait.
+type caller struct {
+	leave  context.CancelFunc
+	answer chan *httptest.ResponseRecorder
+	took   time.Duration // valid after the answer
+}
+
+// send sends a request, and returns once it waits or is answered.
+func send(a *API, path, body string) *caller {
+	ctx, leave := context.WithCancel(context.Background())
+	c := &caller{leave: leave, answer: make(chan *httptest.ResponseRecorder, 1)}
+	began := time.Now()
+	go func() {
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body)))
+		c.took = time.Since(began)
+		c.answer <- w
+	}()
+	synctest.Wait()
+	return c
+}
+
+const oneAtATime = "default=token bucket 1/s burst 1"
+
+func TestWaitsAreGrantedInArrivalOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		var callers []*caller
+		for range 20 {
+			callers = append(callers, send(a, "/v1/wait", `{"key":"a","patience":30}`))
+		}
+		for i, c := range callers {
+			w := <-c.answer
+			if want := time.Duration(i) * time.Second; w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"allowed":true,`) || c.took != want {
+				t.Errorf("caller %d: got %d %s after %v, want a grant after %v", i, w.Code, w.Body, c.took, want)
+			}
+		}
+	}, oneAtATime)
+}
+
+func TestWaitTakesSeveralRequestsAtOneInstantOrNone(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		post(a, "/v1/take", `{"key":"a"}`)
+		post(a, "/v1/take", `{"rule":"total","key":""}`)
+		c := send(a, "/v1/wait", `{"patience":30,"requests":[{"key":"a"},{"rule":"total","key":""}]}`)
+		if got := post(a, "/v1/peek", `{"key":"b","cost":1}`).Body.String(); !strings.Contains(got, `"remaining":1,`) {
+			t.Errorf("another key: %s", got)
+		}
+		if w := <-c.answer; w.Code != 200 || c.took != 10*time.Second {
+			t.Errorf("got %d %s after %v, want a grant after the 10s of the slower rule", w.Code, w.Body, c.took)
+		}
+		time.Sleep(0)
+		if got := post(a, "/v1/peek", `{"rule":"total","key":""}`).Body.String(); !strings.Contains(got, `"allowed":false,`) {
+			t.Errorf("after the grant the total has a unit left: %s", got)
+		}
+	}, oneAtATime, "total=token bucket 1/10s burst 1")
+}
+
+// A wait that is longer than the caller's patience is refused at once.
+func TestWaitsAreBoundedByTheCallersPatience(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		post(a, "/v1/take", `{"key":"a"}`)
+		c := send(a, "/v1/wait", `{"key":"a","patience":9.999999999}`)
+		w := <-c.answer
+		if want := `{"allowed":false,"rule":"default","key":"a","limit":1,"remaining":0,"retry_after":10,"reset_after":10,"delay":0}` + "\n"; w.Code != 200 || w.Body.String() != want || c.took != 0 {
+			t.Errorf("got %d %safter %v, want %s at once", w.Code, w.Body, c.took, want)
+		}
+		c = send(a, "/v1/wait", `{"key":"a","patience":10.000000001}`)
+		if w := <-c.answer; !strings.HasPrefix(w.Body.String(), `{"allowed":true,`) || c.took != 10*time.Second {
+			t.Errorf("got %s after %v, want a grant after 10s", w.Body, c.took)
+		}
+		if c = send(a, "/v1/wait", `{"key":"a","patience":0}`); !strings.HasPrefix((<-c.answer).Body.String(), `{"allowed":false,`) || c.took != 0 {
+			t.Errorf("without patience: an answer after %v, want a refusal at once", c.took)
+		}
+	}, "default=token bucket 1/10s burst 1")
+}
+
+func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule, err := weir.ParseRule("jobs=concurrency 1 lease 10m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := New(Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}, Log: slog.New(slog.DiscardHandler),
+			Wait: WaitOptions{Longest: 5 * time.Second, Callers: 2, Tokens: 4}})
+		const ask = `{"rule":"jobs","key":"a","patience":3600}`
+		post(a, "/v1/reserve", ask)
+		first, second := send(a, "/v1/reserve", ask), send(a, "/v1/reserve", ask)
+		if w := <-send(a, "/v1/reserve", ask).answer; w.Code != 503 || !strings.Contains(w.Body.String(), "too many callers wait, and nothing was taken") {
+			t.Errorf("a third waiting caller of 2: got %d %s", w.Code, w.Body)
+		}
+		for _, c := range []*caller{first, second} {
+			if w := <-c.answer; w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"allowed":false,`) || c.took != 5*time.Second {
+				t.Errorf("got %d %s after %v, want a refusal after the daemon's 5s", w.Code, w.Body, c.took)
+			}
+		}
+	})
+}
+
+func TestACostAboveTheCapacityIsNotWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		c := send(a, "/v1/wait", `{"key":"a","cost":2,"patience":30}`)
+		if w := <-c.answer; !strings.HasPrefix(w.Body.String(), `{"allowed":false,`) || !strings.Contains(w.Body.String(), `"retry_after":null`) || c.took != 0 {
+			t.Errorf("got %s after %v, want a refusal at once, without a retry", w.Body, c.took)
+		}
+	}, oneAtATime)
+}
+
+// The place of a caller whose client goes away passes on, and takes nothing.
+func TestAClientThatGoesAwayLosesNoUnits(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		post(a, "/v1/take", `{"key":"a"}`)
+		var callers []*caller
+		for range 10 {
+			callers = append(callers, send(a, "/v1/wait", `{"key":"a","patience":30}`))
+		}
+		for _, i := range []int{0, 3, 4, 9} {
+			callers[i].leave()
+			<-callers[i].answer
+		}
+		for place, i := range []int{1, 2, 5, 6, 7, 8} {
+			c := callers[i]
+			if w := <-c.answer; w.Code != 200 || c.took != time.Duration(place+1)*time.Second {
+				t.Errorf("caller %d: got %d %s after %v, want a grant after %d s", i, w.Code, w.Body, c.took, place+1)
+			}
+		}
+		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":6,"refused":{"engine":0,"full":0,"left":4,"never":0,"patience":0,"stop":0},"tokens":0`)
+	}, oneAtATime)
+}
+
+// leavingEngine ends a client while the engine answers.
+type leavingEngine struct {
+	weir.Engine
+	leave context.CancelFunc
+}
+
+func (e *leavingEngine) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	d, err := e.Engine.Take(ctx, requests...)
+	e.leave()
+	return d, err
+}
+
+func (e *leavingEngine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	r, err := e.Engine.Reserve(ctx, requests...)
+	e.leave()
+	return r, err
+}
+
+func TestAGrantThatNoClientReadsIsGivenBack(t *testing.T) {
+	for _, path := range []string{"/v1/wait", "/v1/reserve"} {
+		for _, patience := range []string{"0", "30"} {
+			memory := weir.NewMemory(weir.MemoryOptions{})
+			ctx, leave := context.WithCancel(t.Context())
+			a := newAPI(t, &leavingEngine{memory, leave}, "default=token bucket 5/366d")
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(`{"key":"a","cost":3,"patience":`+patience+`}`))
+			a.ServeHTTP(httptest.NewRecorder(), r)
+			d, err := memory.Peek(t.Context(), a.rules["default"].For("a", 0))
+			if err != nil || d.Remaining != 5 || a.waits.tokens.count() != 0 {
+				t.Errorf("%s with patience %s: %d units are left and %d tokens open (%v), want 5 and 0", path, patience, d.Remaining, a.waits.tokens.count(), err)
+			}
+		}
+	}
+}
+
+func TestAStopAnswersWaitingCallers(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		post(a, "/v1/take", `{"key":"a"}`)
+		callers := []*caller{send(a, "/v1/wait", `{"key":"a","patience":30}`), send(a, "/v1/wait", `{"key":"a","patience":30}`), send(a, "/v1/reserve", `{"key":"a","patience":30}`)}
+		a.Stopping()
+		callers = append(callers, send(a, "/v1/wait", `{"key":"a","patience":30}`), send(a, "/v1/reserve", `{"key":"b"}`))
+		for i, c := range callers {
+			w := <-c.answer
+			checkProblem(t, fmt.Sprint("caller ", i), w, fault{status: 503, detail: "the daemon is stopping, and the caller was not admitted; wait again, at another instance or after a second"})
+			if c.took != 0 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"counted":"no"`) {
+				t.Errorf("caller %d: %s %q after %v, want an answer at the stop, not counted, with Retry-After", i, w.Body, w.Header(), c.took)
+			}
+		}
+		if got := post(a, "/v1/peek", `{"key":"a","cost":0}`).Body.String(); !strings.Contains(got, `"remaining":0,`) {
+			t.Error(got)
+		}
+		time.Sleep(time.Second)
+		if got := post(a, "/v1/take", `{"key":"a"}`).Body.String(); !strings.HasPrefix(got, `{"allowed":true,`) {
+			t.Errorf("a second after the stop: %s, want the unit that no waiting caller has taken", got)
+		}
+	}, oneAtATime)
+}
+
+func TestStatsTellWaitingCallers(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		post(a, "/v1/take", `{"rule":"slow","key":"a"}`)
+		first := send(a, "/v1/wait", `{"rule":"slow","key":"a","patience":60}`)
+		time.Sleep(1500 * time.Millisecond)
+		second := send(a, "/v1/wait", `{"requests":[{"rule":"slow","key":"a"},{"key":"b"}],"patience":60}`)
+		<-send(a, "/v1/wait", `{"key":"b","cost":9,"patience":1}`).answer
+		const none = `"refused":{"engine":0,"full":0,"left":0,"never":0,"patience":0,"stop":0}`
+		checkWaiting(t, a, `{"callers":2,"oldest":1.5,"granted":0,"refused":{"engine":0,"full":0,"left":0,"never":1,"patience":0,"stop":0},"tokens":0,"rules":[`+
+			`{"rule":"default","callers":1,"oldest":0,"granted":0,"refused":{"engine":0,"full":0,"left":0,"never":1,"patience":0,"stop":0}},`+
+			`{"rule":"slow","callers":2,"oldest":1.5,"granted":0,`+none+`}]}`)
+		second.leave()
+		<-second.answer
+		<-first.answer
+		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":1,"refused":{"engine":0,"full":0,"left":1,"never":1,`)
+	}, oneAtATime, "slow=token bucket 1/10s burst 1")
+}
+
+func checkWaiting(t *testing.T, a *API, want string) {
+	t.Helper()
+	var stats struct{ Waiting json.RawMessage }
+	if err := json.Unmarshal(get(a, "/v1/stats").Body.Bytes(), &stats); err != nil || !strings.HasPrefix(string(stats.Waiting), want) {
+		t.Errorf("stats of waiting callers (%v):\n got %s\nwant %s…", err, stats.Waiting, want)
+	}
+}
+
+func TestWaitsThatMakeNoSenseSayWhatAndWhere(t *testing.T) {
+	f := newFixture(t, usual, "jobs=concurrency 2 lease 1m", "line=leaky bucket 4/s queue 2")
+	const bad, plain = http.StatusBadRequest, ", not a number of seconds of 0 or more in plain digits, with at most nine decimals, like 30 or 2.5"
+	for _, test := range []fault{
+		{"wait", `{"key":"a","patience":-1}`, bad, "patience", "patience is -1" + plain},
+		{"wait", `{"key":"a","patience":1e3}`, bad, "patience", "patience is 1e3" + plain},
+		{"wait", `{"key":"a","patience":0.0000000001}`, bad, "patience", "patience is 0.0000000001" + plain},
+		{"wait", `{"key":"a","patience":99999999999}`, bad, "patience", "patience is 99999999999" + plain},
+		{"wait", `{"key":"a","patience":"30"}`, bad, "patience", "patience is a string, not a number of seconds"},
+		{"wait", `{"requests":[{"key":"a","patience":1}]}`, bad, "requests[0]", `requests[0] has the field "patience", not one of rule, key, cost`},
+		{"wait", `{"key":"a","x":1}`, bad, "body", `body has the field "x", not one of rule, key, cost, requests, patience`},
+		{"take", `{"key":"a","patience":1}`, bad, "body", `body has the field "patience", not one of rule, key, cost, requests`},
+		{"wait", `{"rule":"jobs","key":"a"}`, bad, "rule", "rule holds slots, which a wait could not release; POST /v1/reserve waits for them and answers with a token"},
+		{"reserve", `{"rule":"line","key":"a"}`, bad, "rule", `rule "line": rule is a leaky bucket, whose delay a reservation cannot tell`},
+		{"reserve", `{"rule":"line","key":"a","patience":1}`, bad, "rule", `rule "line": rule is a leaky bucket, whose delay a reservation cannot tell`},
+		{"settle", `{}`, bad, "token", "token is missing; /v1/reserve answers with one"},
+		{"settle", `{"token":""}`, bad, "token", "token has 0 bytes, and tokens have 1 to 64"},
+		{"settle", `{"token":"x","cost":1,"costs":[1]}`, bad, "costs", "costs excludes cost"},
+		{"settle", `{"token":"x","costs":[]}`, bad, "costs", "costs is empty"},
+		{"settle", `{"token":"x","cost":-1}`, bad, "cost", "cost is -1; only record takes a cost below 0"},
+		{"settle", `{"token":"x","key":"a"}`, bad, "body", `body has the field "key", not one of token, cost, costs`},
+		{"settle", `{"token":"x"} {}`, bad, "body", "body continues after the document"},
+		{"renew", `{"token":"x","cost":1}`, bad, "body", `body has the field "cost", not one of token`},
+		{"renew", `{"token":"x"}`, 404, "token", "token is unknown: it was settled, or has expired, or another daemon gave it; nothing was changed"},
+	} {
+		checkProblem(t, test.path+" "+test.body, post(f, "/v1/"+test.path, test.body), test)
+	}
+}

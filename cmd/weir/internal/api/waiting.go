@@ -1,0 +1,125 @@
+package api
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// waiting counts the callers of /v1/wait and of a patient /v1/reserve, for each rule.
+type waiting struct {
+	mu    sync.Mutex
+	all   lineOf
+	rules []*lineOf // in the order of the daemon's rules
+}
+
+// lineOf is the callers of one rule. The lock of waiting guards it.
+type lineOf struct {
+	rule    string
+	callers list.List // of time.Time, the instants of arrival
+	granted uint64
+	refused [len(reasons)]uint64
+}
+
+// reason says why a wait ended without a grant.
+type reason uint8
+
+const (
+	reasonNever    reason = iota // the cost is above the capacity
+	reasonPatience               // the turn would come, or did not come, before the end of the caller's patience
+	reasonFull                   // too many callers wait
+	reasonLeft                   // the client has gone
+	reasonStop                   // the daemon stops
+	reasonEngine                 // the engine could not decide
+	ended                        // no refusal: the caller was granted its requests
+)
+
+var reasons = [...]string{
+	reasonNever: "never", reasonPatience: "patience", reasonFull: "full", reasonLeft: "left", reasonStop: "stop", reasonEngine: "engine",
+}
+
+func newWaiting(rules []*weir.Rule) *waiting {
+	w := &waiting{}
+	for _, rule := range rules {
+		w.rules = append(w.rules, &lineOf{rule: rule.Name()})
+	}
+	return w
+}
+
+// visit is one waiting caller.
+type visit struct {
+	of     *waiting
+	lines  []*lineOf
+	places []*list.Element
+}
+
+// begin counts a caller in each rule of its requests.
+func (w *waiting) begin(requests []weir.Request) *visit {
+	now := time.Now()
+	v := &visit{of: w, lines: []*lineOf{&w.all}}
+	for _, line := range w.rules {
+		if slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Rule.Name() == line.rule }) {
+			v.lines = append(v.lines, line)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, line := range v.lines {
+		v.places = append(v.places, line.callers.PushBack(now))
+	}
+	return v
+}
+
+// end counts the end of the wait.
+func (v *visit) end(why reason) {
+	v.of.mu.Lock()
+	defer v.of.mu.Unlock()
+	for i, line := range v.lines {
+		line.callers.Remove(v.places[i])
+		if why == ended {
+			line.granted++
+		} else {
+			line.refused[why]++
+		}
+	}
+}
+
+// lineStats is a line in the answer to GET /v1/stats.
+type lineStats struct {
+	Rule    string            `json:"rule,omitempty"`
+	Callers int               `json:"callers"`
+	Oldest  float64           `json:"oldest"`
+	Granted uint64            `json:"granted"`
+	Refused map[string]uint64 `json:"refused"`
+}
+
+// waitingStats are the waiting callers in the answer to GET /v1/stats.
+type waitingStats struct {
+	lineStats
+	Tokens int         `json:"tokens"`
+	Rules  []lineStats `json:"rules"`
+}
+
+func (w *waiting) stats(tokens int) waitingStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := waitingStats{lineStats: w.all.stats(), Tokens: tokens, Rules: make([]lineStats, len(w.rules))}
+	for i, line := range w.rules {
+		s.Rules[i] = line.stats()
+	}
+	return s
+}
+
+func (l *lineOf) stats() lineStats {
+	s := lineStats{Rule: l.rule, Callers: l.callers.Len(), Granted: l.granted, Refused: make(map[string]uint64, len(reasons))}
+	if first := l.callers.Front(); first != nil {
+		s.Oldest = time.Since(first.Value.(time.Time)).Seconds()
+	}
+	for why, name := range reasons {
+		s.Refused[name] = l.refused[why]
+	}
+	return s
+}
