@@ -144,7 +144,7 @@ func waitingServer(t *testing.T, engine weir.Engine, callers int, rules ...strin
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := server{
-		api:  api.New(api.Options{Engine: engine, Rules: parsed, Log: log, Patience: redisPatience, Wait: api.WaitOptions{Callers: callers}}),
+		api:  api.New(api.Options{Engine: engine, Rules: parsed, Log: log, Patience: patience, Wait: api.WaitOptions{Callers: callers}}),
 		log:  log,
 		open: connections{most: 2 * callers}, grace: patience,
 	}
@@ -167,7 +167,7 @@ func waitingServer(t *testing.T, engine weir.Engine, callers int, rules ...strin
 func onEngines(t *testing.T, test func(t *testing.T, engine weir.Engine)) {
 	t.Run("memory", func(t *testing.T) { test(t, weir.NewMemory(weir.MemoryOptions{})) })
 	t.Run("redis", func(t *testing.T) {
-		engine, err := redislimit.Open("redis://"+redistest.Start(t).Addr, redislimit.Options{})
+		engine, err := redislimit.Open("redis://"+redistest.Start(t).Addr+"?timeout=1m", redislimit.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,12 +176,12 @@ func onEngines(t *testing.T, test func(t *testing.T, engine weir.Engine)) {
 	})
 }
 
-// Of two thousand waiting clients a third goes away, a third is granted, and a stop ends the rest. No goroutine is left,
+// Of 1,500 waiting clients a third goes away, a third is granted, and a stop ends the rest. No goroutine is left,
 // and no unit is lost.
 func TestWaitingClientsLeaveNoGoroutine(t *testing.T) {
-	const third = 700
+	const third = 500
 	onEngines(t, func(t *testing.T, engine weir.Engine) {
-		rules := []string{"default=token bucket 1000/s burst 700", "never=concurrency 1 lease 10m"}
+		rules := []string{"default=token bucket 1000/s burst 500", "never=concurrency 1 lease 10m"}
 		url, stop := waitingServer(t, engine, 4*third, rules...)
 		c := &waitingClient{url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}}
 		if status, text := c.ask(t.Context(), http.MethodPost, "/v1/reserve", `{"rule":"never","key":"a"}`); status != 200 || !strings.Contains(text, "token") {

@@ -41,7 +41,7 @@ type waits struct {
 	slots   map[*weir.Rule]*weir.Rule // the slots alone, of the rules with slots
 }
 
-func newWaits(engine weir.Engine, rules []*weir.Rule, o WaitOptions) *waits {
+func newWaits(engine *wholeCalls, rules []*weir.Rule, o WaitOptions) *waits {
 	callers := orDefault(o.Callers, DefaultWaiting)
 	queue, _ := pace.NewQueue(engine, pace.QueueOptions{Queue: callers}) // fails only for a negative bound
 	w := &waits{
@@ -198,7 +198,9 @@ func (c *waitCall) take(ctx context.Context) (granted, error) {
 // hold takes the requests with a reservation.
 func (c *waitCall) hold(ctx context.Context) (granted, error) {
 	for i := range c.requests {
-		c.requests[i].Lease = newLease()
+		if q := &c.requests[i]; c.api.waits.slots[q.Rule] != nil {
+			q.Lease = newLease()
+		}
 	}
 	if c.patience == 0 {
 		r, err := c.api.engine.Reserve(ctx, c.requests...)

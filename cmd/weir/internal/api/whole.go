@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// wholeCalls is the engine of waiting callers. A call that has begun is finished although its caller leaves or the
+// daemon stops, so that the daemon knows what was taken, and grants it or gives it back. A call of a caller that has
+// left is not begun.
+type wholeCalls struct {
+	weir.Engine
+	patience time.Duration // bounds a call; 0 does not
+}
+
+func (e *wholeCalls) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if e.patience == 0 {
+		return ctx, func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.patience)
+	return ctx, cancel, nil
+}
+
+func (e *wholeCalls) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	ctx, cancel, err := e.begin(ctx)
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	defer cancel()
+	return e.Engine.Take(ctx, requests...)
+}
+
+func (e *wholeCalls) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	ctx, cancel, err := e.begin(ctx)
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	defer cancel()
+	return e.Engine.Peek(ctx, requests...)
+}
+
+func (e *wholeCalls) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	ctx, cancel, err := e.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	return e.Engine.Reserve(ctx, requests...)
+}
+
+// TakeUpTo is that of the engine, or takes as many by several calls.
+func (e *wholeCalls) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (int64, weir.Decision, error) {
+	ctx, cancel, err := e.begin(ctx)
+	if err != nil {
+		return 0, weir.Decision{}, err
+	}
+	defer cancel()
+	return weir.TakeUpTo(ctx, e.Engine, most, requests...)
+}
