@@ -19,6 +19,9 @@ type bookedLine struct {
 	places   list.List // of *place, in order of arrival
 	instants []booked  // as many as places, earliest first
 	timer    *time.Timer
+
+	left       []*weir.Reservation // to be cancelled, the first one first
+	cancelling bool                // a caller that has left cancels them
 }
 
 // booked is a booked instant.
@@ -117,10 +120,27 @@ func (q *Queue) sleepBooked(ctx context.Context, p *place) error {
 		return nil
 	default:
 	}
-	last := l.leave(p)
+	l.leave(p)
+	l.cancelLeft(ctx)
 	q.mu.Unlock()
-	_ = last.Cancel(ctx) // what cannot be cancelled stays spent
 	return ctx.Err()
+}
+
+// cancelLeft cancels the instants that callers have left, one after the other: only the newest comes back exactly, and
+// it was left first. What cannot be cancelled stays spent. The caller holds the lock, which is released meanwhile.
+func (l *bookedLine) cancelLeft(ctx context.Context) {
+	if l.cancelling {
+		return
+	}
+	l.cancelling = true
+	for len(l.left) > 0 {
+		next := l.left[0]
+		l.left = l.left[1:]
+		l.queue.mu.Unlock()
+		_ = next.Cancel(ctx)
+		l.queue.mu.Lock()
+	}
+	l.cancelling = false
 }
 
 // bookedLine returns the line of p's request. The caller holds the lock.
@@ -154,14 +174,13 @@ func (l *bookedLine) add(p *place) {
 	}
 }
 
-// leave removes p, and returns the instant that no caller of the line needs any more.
-func (l *bookedLine) leave(p *place) *weir.Reservation {
+// leave removes p, and the last instant, which no caller of the line needs any more.
+func (l *bookedLine) leave(p *place) {
 	l.places.Remove(p.element)
 	l.queue.waiting--
-	last := l.instants[len(l.instants)-1].reservation
+	l.left = append(l.left, l.instants[len(l.instants)-1].reservation)
 	l.instants = l.instants[:len(l.instants)-1]
 	l.endIfEmpty()
-	return last
 }
 
 // serve lets the callers go whose instants have come, and sets the timer for the next one.

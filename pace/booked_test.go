@@ -218,3 +218,28 @@ func TestCallersThatComeAndGoLoseNoBookedUnits(t *testing.T) {
 		}
 	})
 }
+
+// A stop ends all waits at one instant. Only the newest booking comes back exactly, so they are cancelled from the last
+// to the first.
+func TestCallersThatLeaveTogetherLeaveNoBookingBehind(t *testing.T) {
+	for _, limits := range []string{"token bucket 1/s burst 1", "cycle 1/s", "rate gate 1/s"} {
+		synctest.Test(t, func(t *testing.T) {
+			engine, queues := queuesOn(t, 1)
+			vendor := rule(t, "vendor", limits)
+			if d, err := engine.Memory.Take(t.Context(), vendor.For("k", 1)); err != nil || !d.Allowed {
+				t.Fatalf("%s: got %+v, %v", limits, d, err)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			for range 50 {
+				callers.Go(func() { _, _ = queues[0].Wait(ctx, vendor.For("k", 1)) })
+			}
+			synctest.Wait()
+			leave()
+			callers.Wait()
+			if d, err := engine.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > time.Second {
+				t.Errorf("%s: after 50 callers have left, the next unit comes in %v (%v), want 1s at most", limits, d.RetryAfter, err)
+			}
+		})
+	}
+}
