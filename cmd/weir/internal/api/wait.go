@@ -41,7 +41,7 @@ type waits struct {
 	slots   map[*weir.Rule]*weir.Rule // the slots alone, of the rules with slots
 }
 
-func newWaits(engine *wholeCalls, rules []*weir.Rule, o WaitOptions) *waits {
+func newWaits(engine weir.Engine, rules []*weir.Rule, o WaitOptions) *waits {
 	callers := orDefault(o.Callers, DefaultWaiting)
 	queue, _ := pace.NewQueue(engine, pace.QueueOptions{Queue: callers}) // fails only for a negative bound
 	w := &waits{

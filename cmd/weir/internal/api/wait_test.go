@@ -249,7 +249,6 @@ func TestWaitsThatMakeNoSenseSayWhatAndWhere(t *testing.T) {
 		{"take", `{"key":"a","patience":1}`, bad, "body", `body has the field "patience", not one of rule, key, cost, requests`},
 		{"wait", `{"rule":"jobs","key":"a"}`, bad, "rule", "rule holds slots, which a wait could not release; POST /v1/reserve waits for them and answers with a token"},
 		{"reserve", `{"rule":"line","key":"a"}`, bad, "rule", `rule "line": rule is a leaky bucket, whose delay a reservation cannot tell`},
-		{"reserve", `{"rule":"line","key":"a","patience":1}`, bad, "rule", `rule "line": rule is a leaky bucket, whose delay a reservation cannot tell`},
 		{"settle", `{}`, bad, "token", "token is missing; /v1/reserve answers with one"},
 		{"settle", `{"token":""}`, bad, "token", "token has 0 bytes, and tokens have 1 to 64"},
 		{"settle", `{"token":"x","cost":1,"costs":[1]}`, bad, "costs", "costs excludes cost"},

@@ -63,3 +63,30 @@ func (e *wholeCalls) TakeUpTo(ctx context.Context, most int64, requests ...weir.
 	defer cancel()
 	return weir.TakeUpTo(ctx, e.Engine, most, requests...)
 }
+
+// wholeBookings are the wholeCalls of an engine that books.
+type wholeBookings struct {
+	*wholeCalls
+	weir.AheadTaker
+}
+
+func (e *wholeBookings) TakeAhead(ctx context.Context, longest time.Duration, request weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
+	ctx, cancel, err := e.begin(ctx)
+	if err != nil {
+		return weir.Decision{}, nil, err
+	}
+	defer cancel()
+	return e.AheadTaker.TakeAhead(ctx, longest, request)
+}
+
+// newWholeCalls returns the engine of waiting callers. A call of the memory engine is whole in any case.
+func newWholeCalls(engine weir.Engine, patience time.Duration) weir.Engine {
+	if memory, ok := engine.(*weir.Memory); ok {
+		return memory
+	}
+	calls := &wholeCalls{engine, patience}
+	if ahead, books := engine.(weir.AheadTaker); books {
+		return &wholeBookings{calls, ahead}
+	}
+	return calls
+}
