@@ -75,7 +75,10 @@ func (t *tokens) add(h holder, life time.Duration, slots []weir.Request) string 
 func (t *tokens) find(token string) *held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.open[token]
+	if h := t.open[token]; h != nil && time.Now().Before(h.ends) {
+		return h
+	}
+	return nil // its timer may be late
 }
 
 // renewMargin is the end of a token's life in which it cannot be renewed: the lease of its slots began a little

@@ -105,6 +105,7 @@ func TestASlotEndsWithItsLease(t *testing.T) {
 				t.Errorf("%s after the lease: got %d %s, want 404", path, w.Code, w.Body)
 			}
 		}
+		synctest.Wait()
 		if got := a.waits.tokens.count(); got != 1 {
 			t.Errorf("%d tokens are open, want that of the next caller", got)
 		}
