@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/weirflow/weir/pace"
 )
@@ -13,43 +12,22 @@ import (
 type body struct {
 	io.ReadCloser
 	reader io.Reader // of the ReadCloser, at the pace of the bandwidth
-	end    *ending
-}
-
-// ending ends a request once.
-type ending struct {
-	pass *pass
-	done atomic.Bool
-	stop func() bool        // ends the watch on the context; nil without one
-	quit context.CancelFunc // ends a wait for bandwidth; nil without one
-}
-
-func (e *ending) finish() {
-	if e.done.Swap(true) {
-		return
-	}
-	e.pass.end()
-	if e.stop != nil {
-		e.stop()
-	}
-	if e.quit != nil {
-		e.quit()
-	}
+	pass   *pass
 }
 
 func (b *body) Read(p []byte) (n int, err error) {
 	if n, err = b.reader.Read(p); err != nil {
-		b.end.finish()
+		b.pass.end()
 	}
 	return n, err
 }
 
 func (b *body) Close() error {
-	if b.end.quit != nil {
-		b.end.quit()
+	if b.pass.quit != nil {
+		b.pass.quit()
 	}
 	err := b.ReadCloser.Close()
-	b.end.finish()
+	b.pass.end()
 	return err
 }
 
@@ -65,22 +43,19 @@ func (t *Transport) attach(r *http.Request, resp *http.Response, p *pass) {
 		p.end()
 		return
 	}
-	e := &ending{pass: p}
-	b := &body{ReadCloser: resp.Body, reader: resp.Body, end: e}
-	if ctx := r.Context(); ctx.Done() != nil {
-		e.stop = context.AfterFunc(ctx, e.finish)
-	}
+	b := &body{ReadCloser: resp.Body, reader: resp.Body, pass: p}
+	defer p.endWith(r.Context())
 	writer, writable := resp.Body.(io.Writer)
 	if resp.StatusCode == http.StatusSwitchingProtocols && writable {
 		resp.Body = stream{b, writer}
 		return
 	}
-	t.pace(r, b, p.gate.key)
+	t.pace(r, b)
 	resp.Body = b
 }
 
 // pace makes a body obey a bandwidth.
-func (t *Transport) pace(r *http.Request, b *body, flow string) {
+func (t *Transport) pace(r *http.Request, b *body) {
 	if t.Bandwidth == nil {
 		return
 	}
@@ -89,6 +64,6 @@ func (t *Transport) pace(r *http.Request, b *body, flow string) {
 		return
 	}
 	ctx, quit := context.WithCancel(r.Context())
-	b.end.quit = quit
-	b.reader = pace.Reader(ctx, pace.InFlow(pacer, flow, 1), b.ReadCloser)
+	b.pass.quit = quit
+	b.reader = pace.Reader(ctx, pace.InFlow(pacer, b.pass.gate.key, 1), b.ReadCloser)
 }

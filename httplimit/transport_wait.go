@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -20,13 +21,38 @@ type pass struct {
 	acquired *pace.Acquired // nil without rules
 	kind     obey.Kind
 	noRetry  bool
+
+	ended atomic.Bool
+	stop  func() bool        // ends the watch on the context; nil without one
+	quit  context.CancelFunc // ends the wait for bandwidth; nil without one
 }
 
-// end releases the slots when the answer has ended.
+// end ends the request when its answer has ended. It releases the slots.
 func (p *pass) end() {
+	if p.stop != nil {
+		p.stop()
+	}
+	p.endOnce()
+}
+
+// endOnce runs with the end of the context, too, which may come while stop is set.
+func (p *pass) endOnce() {
+	if p.ended.Swap(true) {
+		return
+	}
 	p.gate.ended()
 	if p.acquired != nil {
 		release(p.acquired.Done)
+	}
+	if p.quit != nil {
+		p.quit()
+	}
+}
+
+// endWith ends the request with its context, too.
+func (p *pass) endWith(ctx context.Context) {
+	if ctx.Done() != nil {
+		p.stop = context.AfterFunc(ctx, p.endOnce)
 	}
 }
 
