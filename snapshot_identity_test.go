@@ -61,6 +61,9 @@ func wordsAreIdleAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state a
 	if !ok {
 		return
 	}
+	if cycle, ok := other.(*algorithm.Cycle); ok { // whose words are those of one number of permits
+		other, _ = algorithm.WithRate(cycle, algorithm.RateOf(words))
+	}
 	for _, at := range []int64{now, algorithm.AddSaturating(now, left-1), algorithm.AddSaturating(now, left)} {
 		if got, want := other.IdleWord(word, base, at), words.IdleWord(word, base, at); got != want {
 			t.Fatalf("%s, %d ns later: %s finds word %#x idle: %v, want %v", limit, at-now, one, word, got, want)

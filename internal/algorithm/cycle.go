@@ -9,12 +9,14 @@ import "math"
 type Cycle struct {
 	limit, period int64
 	origin        int64 // 0 to period - 1
+
+	window FixedWindow // decides on words
 }
 
 // NewCycle returns a limit of limit permits in each cycle of period ns. One cycle begins at origin.
 func NewCycle(limit, period, origin int64) *Cycle {
 	_, phase := floorDivMod(origin, period)
-	return &Cycle{limit: limit, period: period, origin: phase}
+	return &Cycle{limit: limit, period: period, origin: phase, window: *NewFixedWindow(limit, period)}
 }
 
 // Wait returns the time to the start of the first cycle with n permits left.
@@ -72,10 +74,7 @@ func (c *Cycle) Unbook(before, _ State, _ int64) State { return before }
 
 // at returns the state as of now. Each cycle begun since has granted limit permits, up to the used ones.
 func (c *Cycle) at(s State, now int64) State {
-	cycle, elapsed := floorDivMod(now, c.period)
-	if elapsed < c.origin {
-		cycle--
-	}
+	cycle := c.number(now)
 	if cycle <= s.A {
 		return s
 	}

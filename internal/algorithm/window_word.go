@@ -82,6 +82,11 @@ func (f *FixedWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (ne
 		next, *a, ok = takeWord(f, word, base, now, n)
 		return next, ok
 	}
+	return f.decide(count, number, elapsed, n, a)
+}
+
+// decide decides on the count of a window.
+func (f *FixedWindow) decide(count int64, number, elapsed uint64, n int64, a *Answer) (next uint64, ok bool) {
 	left := f.period - int64(elapsed)
 	a.Limit = f.limit
 	if n == 0 || count+n <= f.limit {
@@ -108,13 +113,17 @@ func (f *FixedWindow) ResetWord(word uint64, base, now int64) (reset int64, ok b
 // AllowWord decides on the count of the word.
 func (f *FixedWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
 	count, number, _, ok := f.counted(word, base, now, n)
-	switch {
-	case !ok || n == 0:
+	if !ok || n == 0 {
 		return allowWord(f, word, base, now, n)
-	case count+n > f.limit:
+	}
+	return f.allow(word, count, number, n)
+}
+
+// allow decides on the count of a window.
+func (f *FixedWindow) allow(word uint64, count int64, number uint64, n int64) (next uint64, allowed, ok bool) {
+	if count += n; count > f.limit {
 		return word, false, true
 	}
-	count += n
 	return number<<f.layout.width | uint64(count), true, uint64(count) <= f.layout.mask
 }
 

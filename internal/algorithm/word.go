@@ -26,7 +26,7 @@ type Worder interface {
 }
 
 // Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket
-// without delay. It is zero for other limits.
+// without delay. For a cycle, Unit is the permits of a cycle. It is zero for other limits.
 type Rate struct{ Unit, Den, NoDelay int64 }
 
 // RateOf returns the rate of the words of a limit.
@@ -36,6 +36,8 @@ func RateOf(a Worder) Rate {
 		return Rate{Unit: a.unit, Den: a.den}
 	case *LeakyBucket:
 		return Rate{Unit: a.unit, Den: a.den, NoDelay: a.noDelay}
+	case *Cycle:
+		return Rate{Unit: a.limit}
 	}
 	return Rate{}
 }
@@ -54,9 +56,17 @@ func WithRate(a Worder, r Rate) (_ Worder, ok bool) {
 			return NewLeakyBucket(r.Den, r.Unit, a.burst-1, r.NoDelay), true
 		}
 		return nil, false
+	case *Cycle:
+		if r.Unit >= 1 && r.Unit <= maxUnits && r == (Rate{Unit: r.Unit}) {
+			return NewCycle(r.Unit, a.period, a.origin), true
+		}
+		return nil, false
 	}
 	return a, r == Rate{}
 }
+
+// IsRated reports whether words of the limit mean something only under the rate that wrote them.
+func IsRated(a Worder) bool { return RateOf(a) != Rate{} }
 
 // maxUnit bounds the ticks of a unit: the longest period.
 const maxUnit = 1 << 55

@@ -17,7 +17,8 @@ import (
 //	          of their own, otherwise 0. Names are numbered from 0 in order.
 //	  'R'     name uint32, and three int64: ticks of a unit, ticks of a ns, units
 //	          without delay: a rate that wrote states in words. The rates of a name
-//	          are numbered from 0 in order. The first follows the name of a bucket.
+//	          are numbered from 0 in order. The first follows the name of a bucket. A cycle
+//	          has one: the permits of a cycle, 0 and 0.
 //	  'L'     count uint8, that many columns of name uint32 and width uint8: a
 //	          layout of entries. Layouts are numbered from 0 in order.
 //	  'W'     layout uint32, count uint32, that many rows of a hash and the words of
@@ -34,7 +35,7 @@ import (
 // the secret can make keys that share a budget.
 const (
 	magic         = "weirsnap"
-	formatVersion = 6
+	formatVersion = 7
 	maxRows       = 1 << 12 // in one record
 	maxRowBytes   = 8 * (1 + table.MaxWidth)
 )

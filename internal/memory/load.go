@@ -50,7 +50,7 @@ type loadedName struct {
 	name     string
 	identity string
 	part     *rule.Part   // with the capacity of the last cell
-	states   *limitStates // nil for buckets until their first rate
+	states   *limitStates // nil for buckets and cycles until their first rate
 
 	// Used if states fit in words:
 	base  int64    // of the words in the snapshot
@@ -127,7 +127,7 @@ func (l *load) name() {
 		l.in.refuse("holds a limit that cannot be read: %v", err)
 		return
 	}
-	if _, rated := n.part.Words.(algorithm.Pairer); !rated {
+	if n.part.Words == nil || !algorithm.IsRated(n.part.Words) {
 		l.makeStates(n, n.part.Words)
 	}
 	l.known[n.name] = true
@@ -151,7 +151,7 @@ func (l *load) rate() {
 	}
 	n := l.names[number]
 	words, ok := algorithm.WithRate(n.part.Words, rate)
-	if _, rated := words.(algorithm.Pairer); !ok || !rated {
+	if !ok || !algorithm.IsRated(words) {
 		l.in.damaged("words of %q with the rate %v", n.name, rate)
 		return
 	}

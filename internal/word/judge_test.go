@@ -78,7 +78,7 @@ type kind struct {
 }
 
 func (j *judge) newKind() kind {
-	names := []string{"bucket", "bucket", "bucket", "leaky", "window", "sliding"}
+	names := []string{"bucket", "bucket", "bucket", "leaky", "window", "sliding", "cycle"}
 	return kind{names[j.random.IntN(len(names))], 1 + j.random.Int64N(int64(year)>>j.random.IntN(54))}
 }
 
@@ -90,6 +90,8 @@ func (j *judge) newLimit(k kind) algorithm.Worder {
 		return algorithm.NewFixedWindow(burst, k.period)
 	case "sliding":
 		return algorithm.NewSlidingWindow(burst, k.period)
+	case "cycle":
+		return algorithm.NewCycle(burst, k.period, k.period/3)
 	}
 	period := 1 + j.random.Int64N(int64(year)>>j.random.IntN(54))
 	rate := 1 + j.random.Int64N(min(period, 1<<53)>>j.random.IntN(30)+1)%min(period, 1<<53)

@@ -14,7 +14,7 @@ type Limit struct {
 	pairs algorithm.Pairer // the limit, if it is a bucket of any kind
 
 	number   uint64 // of the rate of a bucket
-	numbered bool   // the rate has a number; otherwise every decision needs the lock
+	numbered bool   // words of the rate can be told from others; if not, every decision needs the lock
 	fine     bool   // the states of the rate need two words
 	oneWord  bool   // entries of one word are those of the limit
 
@@ -30,12 +30,14 @@ func (c *Column) Limit(words algorithm.Worder) *Limit {
 	}
 	l.pairs, _ = l.words.(algorithm.Pairer)
 	if l.pairs == nil {
+		l.numbered = algorithm.RateOf(words) == algorithm.RateOf(c.like)
+		l.oneWord = l.oneWord && l.numbered
 		return l
 	}
 	var number int
 	number, l.numbered = c.rates.number(l.pairs)
 	l.number, l.fine = uint64(number), algorithm.RateOf(words).NeedsPair()
-	if number != 0 || l.fine {
+	if number != 0 || l.fine || !l.numbered {
 		l.oneWord = false
 		l.numbered = l.numbered && c.Widen()
 	}
@@ -194,9 +196,9 @@ func unheld(first uint64) result {
 	return slow
 }
 
-// placeIn returns the place of the limit's words. ok is false if entries of the layout have none, or a narrow one.
+// placeIn returns the place of the limit's words. ok is false if entries of the layout have none that it can use.
 func (l *Limit) placeIn(in *layout) (p place, ok bool) {
-	if l.index >= len(in.places) {
+	if l.index >= len(in.places) || !l.numbered {
 		return place{}, false
 	}
 	p = in.places[l.index]

@@ -65,6 +65,9 @@ func (t *Table) ReadRow(h table.Hash, into []uint64) ([]uint64, table.Layout) {
 
 // Rates returns the rates that wrote the states of a column, by number, from a number on.
 func (c *Column) Rates(from int) (list []algorithm.Rate) {
+	if c.rates == nil && algorithm.IsRated(c.like) {
+		return []algorithm.Rate{algorithm.RateOf(c.like)}[min(from, 1):]
+	}
 	if c.rates != nil {
 		for _, w := range (*c.rates.writers.Load())[from:] {
 			list = append(list, algorithm.RateOf(w))
@@ -75,6 +78,9 @@ func (c *Column) Rates(from int) (list []algorithm.Rate) {
 
 // AddRate numbers a saved rate. ok is false if the column cannot have it.
 func (c *Column) AddRate(rate algorithm.Rate) (number uint64, ok bool) {
+	if c.rates == nil {
+		return 0, rate == algorithm.RateOf(c.like)
+	}
 	writer, ok := algorithm.WithRate(c.like, rate)
 	if !ok {
 		return 0, false

@@ -101,12 +101,12 @@ func (l *Limit) Pack(s algorithm.State, now int64) (w Words, ok bool) {
 	if !algorithm.IsSettled(l.words, s, now) {
 		return w, false
 	}
+	if !l.numbered {
+		return Words{}, false
+	}
 	if l.pairs == nil {
 		w.First, ok = l.words.Pack(s, c.Base)
 		return w, ok
-	}
-	if !l.numbered {
-		return Words{}, false
 	}
 	w.First, w.Second, ok = l.pairs.PackPair(s, l.number, c.Base)
 	return w, ok && (c.isWide() || c.narrows(w))

@@ -69,6 +69,8 @@ func (d *decider) decideWord(word uint64, now, n int64, a *algorithm.Answer) (ne
 		return l.DecideWord(word, d.base, now, n, a)
 	case *algorithm.SlidingWindow:
 		return l.DecideWord(word, d.base, now, n, a)
+	case *algorithm.Cycle:
+		return l.DecideWord(word, d.base, now, n, a)
 	case *algorithm.LeakyBucket:
 		return l.DecideWord(word, d.base, now, n, a)
 	}
