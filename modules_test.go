@@ -36,6 +36,7 @@ var requirements = map[string]reasons{
 	"cmd/weir": {
 		modulePath:                           "the library it serves",
 		modulePath + "/redislimit":           "weir serve --engine",
+		modulePath + "/fetch":                "weir fetch",
 		"github.com/go-json-experiment/json": "requests are read token by token",
 		"github.com/rogpeppe/go-internal":    "script tests",
 		"github.com/spf13/cobra":             "command line",

@@ -13,7 +13,7 @@ type PrivateAddressError struct {
 }
 
 func (e *PrivateAddressError) Error() string {
-	return fmt.Sprintf("%v is %s, and private addresses are not fetched from unless that is allowed", e.Address, e.Kind)
+	return fmt.Sprintf("%v is %s; private addresses are refused unless allowed", e.Address, e.Kind)
 }
 
 // privateError returns the PrivateAddressError in err, or nil.

@@ -102,7 +102,7 @@ func (c *crawl) addSeed(link Link) {
 		c.report(Result{URL: link.URL, Outcome: Skipped, Reason: err.Error(), Depth: link.Depth, Started: time.Now()})
 		return
 	}
-	if c.Known != nil && c.Known(u.String()) {
+	if c.Known != nil && c.Known(Link{URL: u.String(), Depth: link.Depth}) {
 		return
 	}
 	c.add(&task{url: u, asked: u.String(), depth: link.Depth})

@@ -52,7 +52,7 @@ type Options struct {
 	Transport http.RoundTripper
 	// Known reports whether a URL needs no fetching, for example because an earlier run fetched it. Such a URL has no
 	// Result. Known is called by several goroutines at once.
-	Known func(url string) bool
+	Known func(Link) bool
 	// Page is called for each answer with a status of 2xx, by several goroutines at once. An error ends the run, unless
 	// it comes from reading the body. If a body cannot be read to its end, Page is called again for the next attempt.
 	Page func(context.Context, *Page) error

@@ -198,7 +198,7 @@ func TestPrivateAddressesAreRefusedWhenTheyAreDialed(t *testing.T) {
 	urls := []string{"http://127.0.0.1:" + port + "/", "http://localhost:" + port + "/", "http://[::ffff:127.0.0.1]:" + port + "/", "http://10.1.2.3/"}
 	for _, r := range crawl(t, n, fetch.Options{}, urls...) {
 		private, is := errors.AsType[*fetch.PrivateAddressError](r.Err)
-		if r.Outcome != fetch.Skipped || !strings.Contains(r.Reason, "private addresses are not fetched from unless that is allowed") {
+		if r.Outcome != fetch.Skipped || !strings.Contains(r.Reason, "private addresses are refused unless allowed") {
 			t.Errorf("%s: %s, %q", r.URL, r.Outcome, r.Reason)
 		}
 		if !is || private.Kind == "" {
@@ -251,7 +251,7 @@ func TestAListedURLIsFetchedOnce(t *testing.T) {
 		n := newNetwork(t, map[string]http.Handler{"a.example": free(hello)})
 		var done []string
 		err := fetch.Run(t.Context(), fetch.URLs("http://a.example/x", "HTTP://user@A.example:80/x#top", "http://a.example/known", "http://a.example"),
-			fetch.Options{Transport: n.transport, Known: func(url string) bool { return url == "http://a.example/known" },
+			fetch.Options{Transport: n.transport, Known: func(l fetch.Link) bool { return l == fetch.Link{URL: "http://a.example/known"} },
 				Done: func(r fetch.Result) { done = append(done, r.URL) }})
 		if want := []string{"http://a.example/x", "http://a.example/"}; err != nil || !slices.Equal(done, want) {
 			t.Errorf("got %q, %v, want %q", done, err, want)

@@ -33,7 +33,7 @@ func (p *Page) Follow(link string) bool {
 		return false
 	}
 	asked := target.String()
-	if len(asked) > maxURL || p.crawl.Known != nil && p.crawl.Known(asked) {
+	if len(asked) > maxURL || p.crawl.Known != nil && p.crawl.Known(Link{URL: asked, Depth: p.Depth + 1}) {
 		return false
 	}
 	if !p.crawl.follow(&task{url: target, asked: asked, depth: p.Depth + 1}) {

@@ -10,7 +10,7 @@ import (
 
 // shown matches a command of this program in a document: in backquotes, or at the start of a line of code, up to a
 // redirection or a pipe.
-var shown = regexp.MustCompile("(?m)(?:`|^(?:    |\\$ )?(?:seq [0-9]+ \\| )?(?:go run \\./cmd/)?)weir ((?:serve|pace|replay|simulate|check)(?: [^`|<>\n]*)?)")
+var shown = regexp.MustCompile("(?m)(?:`|^(?:    |\\$ )?(?:seq [0-9]+ \\| )?(?:go run \\./cmd/)?)weir ((?:serve|pace|fetch|replay|simulate|check)(?: [^`|<>\n]*)?)")
 
 // word matches one word of a command line, in single quotes or bare.
 var word = regexp.MustCompile(`'([^']*)'|(\S+)`)

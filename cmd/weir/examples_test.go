@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every example in the help of simulate, replay and check works, on logs of the names that it uses.
+// Every example in the help of simulate, replay, check and fetch works, on logs of the names that it uses.
 func TestExamplesOfTheHelpWork(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const line = `10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5` + "\n"
@@ -17,6 +17,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	_, _ = w.Write([]byte(line))
 	_ = w.Close()
 	for name, text := range map[string]string{
+		"urls.txt":   "# nothing that is fetched\nftp://127.0.0.1/\n",
 		"access.log": line + line, "access.log.1.gz": packed.String(),
 		"requests.jsonl": `{"ts":1431857158,"request":{"headers":{"X-Api-Key":["secret"]}}}` + "\n",
 		"record.jsonl":   `{"time":"2026-11-22T02:30:00Z","rule":"default","key":"alice","cost":3,"allowed":true}` + "\n",
@@ -28,7 +29,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	root, _ := rootCommand()
 	tried := 0
 	for _, command := range root.Commands() {
-		if name := command.Name(); name != "simulate" && name != "replay" && name != "check" {
+		if name := command.Name(); name != "simulate" && name != "replay" && name != "check" && name != "fetch" {
 			continue
 		}
 		for example := range strings.Lines(command.Example) {

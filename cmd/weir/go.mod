@@ -1,6 +1,6 @@
 module github.com/weirflow/weir/cmd/weir
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
@@ -8,6 +8,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/vbauerster/mpb/v8 v8.9.3
 	github.com/weirflow/weir v0.0.0
+	github.com/weirflow/weir/fetch v0.0.0
 	github.com/weirflow/weir/redislimit v0.0.0
 	gonum.org/v1/plot v0.17.0
 )
@@ -27,11 +28,14 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
-	golang.org/x/tools v0.48.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/tools v0.49.0 // indirect
 )
 
 replace github.com/weirflow/weir => ../..
 
 replace github.com/weirflow/weir/redislimit => ../../redislimit
+
+replace github.com/weirflow/weir/fetch => ../../fetch

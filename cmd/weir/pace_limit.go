@@ -108,7 +108,7 @@ const (
 
 // byteLimit returns the limit of --bytes and the size of a chunk.
 func (o *paceOptions) byteLimit() (weir.Limit, int, error) {
-	rate, err := parseByteRate(o.bytes)
+	rate, err := parseByteRate("--bytes", o.bytes)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -124,19 +124,19 @@ func (o *paceOptions) byteLimit() (weir.Limit, int, error) {
 }
 
 // parseByteRate reads a size per period: 200KiB/s, 5MB/m, 1GiB/1h30m.
-func parseByteRate(text string) (weir.Rate, error) {
+func parseByteRate(flag, text string) (weir.Rate, error) {
 	const hint = "a rate of bytes looks like 200KiB/s, 5MB/m or 1GiB/1h30m; units: B, KB, KiB, MB, MiB, GB, GiB"
 	size, period, found := strings.Cut(text, "/")
 	if !found {
-		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q has no period", text), hint)
+		return weir.Rate{}, usageWithHint(fmt.Errorf("%s: %q has no period", flag, text), hint)
 	}
 	n, err := parseSize(size)
 	if err != nil {
-		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %w", err), hint)
+		return weir.Rate{}, usageWithHint(fmt.Errorf("%s: %w", flag, err), hint)
 	}
 	rate, err := weir.ParseRate("1/" + period)
 	if err != nil {
-		return weir.Rate{}, usageWithHint(fmt.Errorf("--bytes: %q is not a period", period), hint)
+		return weir.Rate{}, usageWithHint(fmt.Errorf("%s: %q is not a period", flag, period), hint)
 	}
 	rate.Count = n
 	return rate, nil

@@ -17,21 +17,11 @@ type paceProgress struct {
 	size int64 // of the input; 0 if unknown
 
 	mu      sync.Mutex
-	done    tally
+	done    int64 // lines or bytes
 	bytes   int64
 	inBytes bool
-	begun   time.Time
-	recent  []tally // of the last few seconds
+	speed   speed
 }
-
-// tally is the amount done by an instant.
-type tally struct {
-	at     time.Time
-	amount int64
-}
-
-// The current rate is the mean of about this time.
-const recently = 5 * time.Second
 
 // newPaceProgress returns a progress display if standard error is a terminal and the output is not.
 func newPaceProgress(in io.Reader, out, errs io.Writer, inBytes bool) *paceProgress {
@@ -44,7 +34,7 @@ func newPaceProgress(in io.Reader, out, errs io.Writer, inBytes bool) *paceProgr
 }
 
 func (p *paceProgress) begin(size int64, inBytes bool, now time.Time) {
-	p.size, p.inBytes, p.begun = size, inBytes, now
+	p.size, p.inBytes, p.speed.begun = size, inBytes, now
 	if p.progress == nil {
 		return
 	}
@@ -81,9 +71,9 @@ func (p *paceProgress) count(lines, bytes int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.bytes += bytes
-	p.done.amount += lines
+	p.done += lines
 	if p.inBytes {
-		p.done.amount = p.bytes
+		p.done = p.bytes
 	}
 	return p.bytes
 }
@@ -92,28 +82,13 @@ func (p *paceProgress) count(lines, bytes int64) int64 {
 func (p *paceProgress) text(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	took := max(now.Sub(p.begun).Seconds(), 1e-9)
-	text := fmt.Sprintf("%s, now %s, mean %s", p.amount(float64(p.done.amount)), p.rate(p.rateNow(now)), p.rate(float64(p.done.amount)/took))
+	took := max(now.Sub(p.speed.begun).Seconds(), 1e-9)
+	text := fmt.Sprintf("%s, now %s, mean %s", p.amount(float64(p.done)), p.rate(p.speed.now(now, p.done)), p.rate(float64(p.done)/took))
 	if p.size > 0 && p.bytes > 0 {
 		left := float64(p.size-p.bytes) / float64(p.bytes) * took
 		text += fmt.Sprintf(", %s left", shortDuration(time.Duration(left*float64(time.Second)).Round(time.Second)))
 	}
 	return text
-}
-
-// rateNow returns the rate since the oldest of the recent tallies, of which it keeps about ten per second.
-func (p *paceProgress) rateNow(now time.Time) float64 {
-	for len(p.recent) > 1 && now.Sub(p.recent[1].at) >= recently {
-		p.recent = p.recent[1:]
-	}
-	from := tally{at: p.begun}
-	if len(p.recent) > 0 && now.Sub(p.begun) > recently {
-		from = p.recent[0]
-	}
-	if n := len(p.recent); n == 0 || now.Sub(p.recent[n-1].at) >= recently/50 {
-		p.recent = append(p.recent, tally{now, p.done.amount})
-	}
-	return float64(p.done.amount-from.amount) / max(now.Sub(from.at).Seconds(), 1e-9)
 }
 
 func (p *paceProgress) rate(perSecond float64) string {

@@ -46,8 +46,8 @@ func TestPaceCountsWhileTheBarIsDrawn(t *testing.T) {
 			}
 		}
 		p.stop()
-		if want := int64(20_000); p.done.amount != want {
-			t.Errorf("got %d lines counted, want %d", p.done.amount, want)
+		if want := int64(20_000); p.done != want {
+			t.Errorf("got %d lines counted, want %d", p.done, want)
 		}
 	})
 }

@@ -68,16 +68,17 @@ func rootCommand() (root *cobra.Command, started *bool) {
 	showVersion := false
 	root = &cobra.Command{
 		Use:   "weir",
-		Short: "Limit rates: serve decisions, pace a pipe, replay a log, or simulate",
+		Short: "Limit rates: serve decisions, pace a pipe, fetch pages, replay a log, or simulate",
 		Long: `Weir limits rates.
 
 It answers over HTTP whether a request may go ahead, lets the lines of a pipe
 through at a rate, and replays access logs to show what limits would have done.
-It also compares limits on made-up traffic.`,
+It also fetches pages politely, and compares limits on made-up traffic.`,
 		Example: `  weir serve
   weir serve --rule 'login=token bucket 5/m burst 5'
   weir replay --limit 'token bucket 1/s burst 10' access.log
   weir pace 5/s < urls.txt | xargs -n 1 curl -sO
+  weir fetch urls.txt -o pages
   weir simulate
   weir replay --help`,
 		// Without Args, cobra looks for a mistyped command before it reads flags.
@@ -94,6 +95,6 @@ It also compares limits on made-up traffic.`,
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serveCommand(), replayCommand(), simulateCommand(), checkCommand(), paceCommand(), versionCommand(), completionCommand())
+	root.AddCommand(serveCommand(), replayCommand(), simulateCommand(), checkCommand(), paceCommand(), fetchCommand(), versionCommand(), completionCommand())
 	return root, started
 }

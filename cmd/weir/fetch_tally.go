@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/weirflow/weir/fetch"
+)
+
+// fetchTally counts what becomes of the URLs, and shows it on a terminal while the command runs.
+type fetchTally struct {
+	*progress
+	begun time.Time
+
+	mu       sync.Mutex
+	outcomes map[fetch.Outcome]int64
+	expected int64 // URLs of the list so far, links included
+	earlier  int64 // of these, done by an earlier run
+	complete bool  // the list has been read to its end
+	bytes    int64
+	pages    speed
+	traffic  speed
+}
+
+// newFetchTally returns a tally that shows progress if standard error is a terminal.
+func newFetchTally(errs io.Writer) *fetchTally {
+	t := &fetchTally{progress: newProgress(errs)}
+	t.begin(time.Now())
+	return t
+}
+
+func (t *fetchTally) begin(now time.Time) {
+	t.begun, t.outcomes = now, map[fetch.Outcome]int64{}
+	t.pages.begun, t.traffic.begun = now, now
+	if t.progress != nil {
+		t.next("fetching", 0, decor.Any(func(decor.Statistics) string { return t.text(time.Now()) }))
+	}
+}
+
+// listed counts URLs that are to be fetched.
+func (t *fetchTally) listed(n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expected += n
+}
+
+// known counts a URL of the list that an earlier run has done.
+func (t *fetchTally) known() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.earlier++
+}
+
+// whole says that the list has ended.
+func (t *fetchTally) whole() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.complete = true
+}
+
+// add counts a result. It updates the bar outside the lock, because the bar may wait for the lock to draw its text.
+func (t *fetchTally) add(r fetch.Result) {
+	t.mu.Lock()
+	t.outcomes[r.Outcome]++
+	t.expected += int64(len(r.Links))
+	done, of := t.ended(), t.expected-t.earlier
+	t.mu.Unlock()
+	if t.progress != nil {
+		t.bar.SetTotal(max(of, done+1), false)
+		t.bar.SetCurrent(done)
+	}
+}
+
+// ended returns the number of results.
+func (t *fetchTally) ended() (n int64) {
+	for _, of := range t.outcomes {
+		n += of
+	}
+	return n
+}
+
+// counting counts the bytes that are read.
+func (t *fetchTally) counting(r io.Reader) io.Reader { return &countingReader{r, t} }
+
+type countingReader struct {
+	io.Reader
+	tally *fetchTally
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	r.tally.bytes += int64(n)
+	return n, err
+}
+
+// text returns the text after the bar: what is done, the rates of the last seconds, and the time left.
+func (t *fetchTally) text(now time.Time) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	done := t.ended()
+	left := max(t.expected-t.earlier-done, 0)
+	text := fmt.Sprintf("%s, %d left, now %.3g/s and % .1f/s", plural(done, "URL"), left,
+		t.pages.now(now, done), decor.SizeB1024(int64(t.traffic.now(now, t.bytes))))
+	if failed := t.outcomes[fetch.Failed] + t.outcomes[fetch.Refused]; failed > 0 {
+		text += fmt.Sprintf(", %d not fetched", failed)
+	}
+	if took := now.Sub(t.begun); t.complete && done > 0 {
+		text += fmt.Sprintf(", about %s", shortDuration((took / time.Duration(done) * time.Duration(left)).Round(time.Second)))
+	}
+	return text
+}
+
+// summary returns a line about a run. If it came to its end, URLs without a result stand in the list more than once.
+func (t *fetchTally) summary(now time.Time, toTheEnd bool) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rest := "left"
+	if toTheEnd {
+		rest = "listed again"
+	}
+	text := fmt.Sprintf("weir: fetched %s, % .1f, in %s", plural(t.outcomes[fetch.Fetched], "page"), decor.SizeB1024(t.bytes), shortDuration(now.Sub(t.begun).Round(100*time.Millisecond)))
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{
+		{t.outcomes[fetch.Skipped], "skipped"}, {t.outcomes[fetch.Refused], "refused"}, {t.outcomes[fetch.Failed], "failed"}, {t.earlier, "done before"}, {t.expected - t.earlier - t.ended(), rest},
+	} {
+		if part.n > 0 {
+			text += fmt.Sprintf("; %d %s", part.n, part.what)
+		}
+	}
+	return text
+}
+
+// unfinished says what was not fetched although it was asked for, or nothing.
+func (t *fetchTally) unfinished() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var parts []string
+	if n := t.outcomes[fetch.Failed]; n > 0 {
+		parts = append(parts, plural(n, "URL")+" failed")
+	}
+	if n := t.outcomes[fetch.Refused]; n > 0 {
+		parts = append(parts, plural(n, "URL")+" refused by the server")
+	}
+	return strings.Join(parts, ", ")
+}
