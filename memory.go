@@ -180,6 +180,18 @@ func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error
 	return describe(opPeek, merged, &answer, err)
 }
 
+// PeekAfter returns the answer that Take would give to a request if taken units of its key were taken just before. It
+// writes nothing.
+func (m *Memory) PeekAfter(ctx context.Context, taken int64, request Request) (Decision, error) {
+	var space requestSpace
+	merged, err := m.merge(ctx, opPeek, []Request{request}, space[:0])
+	if err != nil {
+		return Decision{}, err
+	}
+	answer, err := m.engine.PeekAfter(merged, taken)
+	return describe(opPeek, merged, &answer, err)
+}
+
 // Record counts the cost even if it does not fit. A negative cost gives units back.
 func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, error) {
 	var space requestSpace

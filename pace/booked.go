@@ -32,13 +32,14 @@ type booked struct {
 
 // books reports whether the requests can be booked: one request of a rule that plans, on an engine that books, with a
 // key that no caller waits for together with other keys. Such a caller asks, and would never be admitted while others
-// book ahead of it. The caller holds the lock.
-func (q *Queue) books(requests []weir.Request) bool {
-	if _, ok := q.engine.(weir.AheadTaker); !ok || len(requests) != 1 {
+// book ahead of it. Callers of the memory engine need no bookings, and callers of a flow cannot be interchanged. The
+// caller holds the lock.
+func (q *Queue) books(requests []weir.Request, flow string) bool {
+	if _, ok := q.engine.(weir.AheadTaker); !ok || q.local != nil || len(requests) != 1 {
 		return false
 	}
 	r := &requests[0]
-	return r.Cost > 0 && r.Identity == "" && r.Rule.Bookable() && q.joint[keyOf(r)] == 0
+	return r.Cost > 0 && r.Identity == "" && flow == "" && r.Rule.Bookable() && q.joint[keyOf(r)] == 0
 }
 
 // book books p's request, unless that would take too long. The refusal of a booking for which the limit has no space

@@ -33,6 +33,7 @@ type Queue struct {
 	bySlots map[string][]*queueLine // lines that ask for slots, by the key of the slots
 	joint   map[string]int          // lines that ask for several keys, by each of them
 	booked  map[weir.Request]*bookedLine
+	local   *local // for the memory engine, otherwise nil
 	waiting int
 	arrived uint64 // places so far
 }
@@ -55,6 +56,9 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 	if q.capacity == 0 {
 		q.capacity = defaultQueue
 	}
+	if memory, ok := engine.(*weir.Memory); ok {
+		q.local = newLocal(q, memory)
+	}
 	return q, nil
 }
 
@@ -65,12 +69,15 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 // deadline is before the instant that the engine names, Wait returns a *weir.WaitError at once. A cost above the
 // capacity is a *weir.CostError, and a full queue is weir.ErrQueueFull. Other errors are those of the engine.
 func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	p := &place{requests: requests, turn: make(chan turn, 1)}
+	return q.take(ctx, &place{requests: requests, turn: make(chan turn, 1)})
+}
+
+func (q *Queue) take(ctx context.Context, p *place) (weir.Decision, error) {
 	if err := q.wait(ctx, p); err != nil {
 		return weir.Decision{}, err
 	}
 	if err := hold(ctx, p.decision.Delay); err != nil {
-		return weir.Decision{}, errors.Join(err, q.giveBack(ctx, 1, requests))
+		return weir.Decision{}, errors.Join(err, q.giveBack(ctx, 1, p.requests))
 	}
 	return p.decision, nil
 }
@@ -80,11 +87,14 @@ func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decisi
 // caller of this queue ends its Acquired, at the latest after a second; it is not refused because of a lease, which
 // may end early.
 func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {
-	p := &place{requests: requests, turn: make(chan turn, 1), acquires: true}
+	return q.acquire(ctx, &place{requests: requests, turn: make(chan turn, 1), acquires: true})
+}
+
+func (q *Queue) acquire(ctx context.Context, p *place) (*Acquired, error) {
 	if err := q.wait(ctx, p); err != nil {
 		return nil, err
 	}
-	return &Acquired{p.reservation, q, slotKeys(requests)}, nil
+	return &Acquired{p.reservation, q, q.keysToReturn(p.requests)}, nil
 }
 
 // Waiting returns the number of waiting callers.
@@ -105,12 +115,15 @@ func (q *Queue) wait(ctx context.Context, p *place) error {
 	}
 	q.arrived++
 	p.arrival = q.arrived
-	if q.books(p.requests) && q.lines[keyOf(&p.requests[0])] == nil {
+	if q.books(p.requests, p.flow) && q.lines[keyOf(&p.requests[0])] == nil {
 		q.waiting++
 		q.mu.Unlock()
 		return q.waitBooked(ctx, p)
 	}
 	q.mu.Unlock()
+	if q.local != nil {
+		return q.local.wait(ctx, p)
+	}
 	return q.waitInLine(ctx, p)
 }
 
@@ -129,12 +142,7 @@ func (q *Queue) askInLine(ctx context.Context, p *place) error {
 	if err := q.join(ctx, p); err != nil {
 		return err
 	}
-	select {
-	case t := <-p.turn:
-		return q.follow(ctx, p, t)
-	case <-ctx.Done():
-		return q.leave(ctx, p)
-	}
+	return q.await(ctx, p)
 }
 
 // follow does what the turn says: go ahead, or ask for the line.
@@ -142,8 +150,22 @@ func (q *Queue) follow(ctx context.Context, p *place, t turn) error {
 	if t == granted {
 		return nil
 	}
-	defer q.passOn(p)
-	return p.line.ask(ctx, p)
+	err := p.line.ask(ctx, p)
+	if err == errOvertaken {
+		return q.await(ctx, p)
+	}
+	q.passOn(p)
+	return err
+}
+
+// await waits for p's turn in its line.
+func (q *Queue) await(ctx context.Context, p *place) error {
+	select {
+	case t := <-p.turn:
+		return q.follow(ctx, p, t)
+	case <-ctx.Done():
+		return q.leave(ctx, p)
+	}
 }
 
 // join adds p to the line of its keys. The first of a line has its turn at once.
@@ -159,7 +181,7 @@ func (q *Queue) join(ctx context.Context, p *place) error {
 		return err
 	}
 	l.add(p)
-	if l.places.Len() == 1 {
+	if l.places.length == 1 {
 		p.turn <- lead
 	}
 	return nil
@@ -201,7 +223,7 @@ func (q *Queue) leave(ctx context.Context, p *place) error {
 		return q.follow(ctx, p, t)
 	default:
 	}
-	p.line.remove(p)
+	p.line.leave(p)
 	q.mu.Unlock()
 	return ctx.Err()
 }
@@ -211,8 +233,8 @@ func (q *Queue) passOn(p *place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := p.line
-	l.remove(p)
-	if l.places.Len() > 0 {
+	l.leave(p)
+	if l.places.length > 0 {
 		l.first().turn <- lead
 		return
 	}
@@ -223,6 +245,10 @@ func (q *Queue) passOn(p *place) {
 func (q *Queue) released(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.local != nil {
+		q.local.returned(keys)
+		return
+	}
 	for _, key := range keys {
 		var first *queueLine
 		for _, l := range q.bySlots[key] {
@@ -246,16 +272,21 @@ func keysOf(requests []weir.Request) string {
 	return strings.Join(keys, "\x00\x00")
 }
 
+// keysToReturn returns the keys whose units an Acquired may bring back for other callers: on the memory engine all, and
+// elsewhere slots, because other units come back too late to wake a caller for.
+func (q *Queue) keysToReturn(requests []weir.Request) []string {
+	if q.local != nil {
+		return keysIn(requests)
+	}
+	return slotKeys(requests)
+}
+
 // jointKeys returns the keys of several requests.
 func jointKeys(requests []weir.Request) (keys []string) {
 	if len(requests) < 2 {
 		return nil
 	}
-	for i := range requests {
-		keys = append(keys, keyOf(&requests[i]))
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+	return keysIn(requests)
 }
 
 // slotKeys returns the keys that ask for slots.

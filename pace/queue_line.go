@@ -3,6 +3,7 @@ package pace
 import (
 	"container/list"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -15,12 +16,16 @@ import (
 type queueLine struct {
 	queue  *Queue
 	keys   string
-	slots  []string  // the keys of requests for slots
-	joint  []string  // the keys, if there are several
-	places list.List // of *place
+	slots  []string // the keys of requests for slots
+	joint  []string // the keys, if there are several
+	places order
 	// notBefore is when the engine may admit the first caller, and so any, by its last refusal.
 	notBefore time.Time
 	wake      chan struct{} // receives when slots were released
+
+	// On the memory engine, see local.
+	uses             []localUse
+	inReady, inLater int // the places in the heaps, or -1
 }
 
 // place is a waiting caller.
@@ -28,14 +33,28 @@ type place struct {
 	requests []weir.Request
 	acquires bool
 	line     *queueLine
+	inFlow   *flow
 	element  *list.Element
 	arrival  uint64
 	turn     chan turn
+	flow     string
+	weight   int64
 
 	// What was taken for it, written before the turn is granted.
 	decision    weir.Decision
 	reservation *weir.Reservation
-	booked      booked // the instant that it brought, if it booked
+	booked      booked    // the instant that it brought, if it booked
+	served      bool      // its flow is charged
+	deadline    time.Time // on the memory engine; zero means none
+	err         error     // of the memory engine
+}
+
+// cost returns what its flow is charged: the largest cost of its requests.
+func (p *place) cost() (most int64) {
+	for i := range p.requests {
+		most = max(most, p.requests[i].Cost)
+	}
+	return most
 }
 
 // turn tells a waiting caller what to do.
@@ -49,11 +68,18 @@ const (
 // maxTogether bounds the callers for which one call asks.
 const maxTogether = 256
 
+// errOvertaken is returned to a caller with the lead when a caller of another flow is before it.
+var errOvertaken = errors.New("pace: another flow is first")
+
 // ask asks the engine until it admits the first caller of the line, p.
 func (l *queueLine) ask(ctx context.Context, p *place) error {
 	for refusals := 1; ; refusals++ {
+		if refusals > 1 && l.handOver(p) {
+			return errOvertaken
+		}
 		d, err := l.take(ctx, p)
 		if err != nil || d.Allowed {
+			p.served = err == nil
 			return err
 		}
 		if err := l.sleep(ctx, p, d, refusals); err != nil {
@@ -94,7 +120,7 @@ func (l *queueLine) take(ctx context.Context, p *place) (weir.Decision, error) {
 func (l *queueLine) books(p *place) bool {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	return l.queue.books(p.requests)
+	return l.queue.books(p.requests, p.flow)
 }
 
 // takeDelayed takes from a limit that admits with a delay, unless the delay ends after the context.
@@ -115,6 +141,9 @@ func (l *queueLine) takeDelayed(ctx context.Context, p *place) (d weir.Decision,
 func (l *queueLine) together(p *place) (n int64) {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
+	if !l.places.single() {
+		return 1
+	}
 	next := p.element
 	for n = 1; n < maxTogether; n++ {
 		if next = next.Next(); next == nil || !next.Value.(*place).asksLike(p) {
@@ -139,8 +168,8 @@ func (l *queueLine) grant(ctx context.Context, p *place, n int64) {
 			break
 		}
 		next := behind.Value.(*place)
-		next.decision = p.decision
-		l.remove(next)
+		next.decision, next.served = p.decision, true
+		l.leave(next)
 		next.turn <- granted
 	}
 	l.queue.mu.Unlock()
@@ -149,25 +178,41 @@ func (l *queueLine) grant(ctx context.Context, p *place, n int64) {
 	}
 }
 
-// add adds a place at the end.
+// handOver gives the lead of p to the first caller, if that is another one by now.
+func (l *queueLine) handOver(p *place) bool {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	first := l.first()
+	if first != p {
+		first.turn <- lead
+	}
+	return first != p
+}
+
+// add adds a place.
 func (l *queueLine) add(p *place) {
-	p.line, p.element = l, l.places.PushBack(p)
+	p.line = l
+	l.places.push(p)
 	l.queue.waiting++
 }
 
-// remove removes a place that has no turn pending.
-func (l *queueLine) remove(p *place) {
-	l.places.Remove(p.element)
+// leave removes a place that has no turn pending.
+func (l *queueLine) leave(p *place) {
+	if p.served {
+		l.places.serve(p)
+	} else {
+		l.places.remove(p)
+	}
 	l.queue.waiting--
 }
 
-// first returns the place with the lead.
-func (l *queueLine) first() *place { return l.places.Front().Value.(*place) }
+// first returns the next caller.
+func (l *queueLine) first() *place { return l.places.first() }
 
 // sleep waits after a refusal until the engine may admit p, or slots were released. It refuses a wait that is longer
 // than the caller's.
 func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusals int) error {
-	slots := l.waitsForSlots(p, d)
+	slots := waitsForSlots(p.requests, d)
 	cost := costOf(p.requests, d)
 	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) { // slots without a lease come back all the same
 		return &weir.CostError{Cost: cost, Capacity: d.Limit}
@@ -180,7 +225,7 @@ func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusa
 		if left, bounded := timeLeft(ctx); bounded && pause > left {
 			return tooLong(pause, left)
 		}
-		pause += spread(pause, refusals)
+		pause += l.spread(pause, refusals)
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -194,8 +239,8 @@ func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusa
 }
 
 // waitsForSlots reports whether the refusing rule has slots, which may come back before the engine's RetryAfter.
-func (l *queueLine) waitsForSlots(p *place, d weir.Decision) bool {
-	return slices.ContainsFunc(p.requests, func(r weir.Request) bool { return r.Rule.Name() == d.Rule && asksForSlots(&r) })
+func waitsForSlots(requests []weir.Request, d weir.Decision) bool {
+	return slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Rule.Name() == d.Rule && asksForSlots(&r) })
 }
 
 // The pauses between two questions about slots, which another process may release.
@@ -209,12 +254,22 @@ func backOff(refusals int) time.Duration {
 }
 
 // spread returns a random time for a caller that was refused again at the named instant, because callers of other
-// processes received the same instant.
-func spread(pause time.Duration, refusals int) time.Duration {
-	if refusals == 1 || pause < 2 {
+// processes received the same instant. Lines that share a key always spread, so that none of them is always late.
+func (l *queueLine) spread(pause time.Duration, refusals int) time.Duration {
+	share := time.Duration(2)
+	if l.sharesKeys() {
+		share = 16
+	} else if refusals == 1 {
 		return 0
 	}
-	return rand.N(min(pause/2, longestPause))
+	return rand.N(min(pause/share, longestPause) + 1)
+}
+
+// sharesKeys reports whether callers of another line wait for one of the keys, together with other keys on either side.
+func (l *queueLine) sharesKeys() bool {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return len(l.queue.lines) > 1 && (len(l.joint) > 0 || l.queue.joint[l.keys] > 0)
 }
 
 func (l *queueLine) setNotBefore(at time.Time) {
@@ -226,7 +281,7 @@ func (l *queueLine) setNotBefore(at time.Time) {
 // tooLate refuses a newcomer whose deadline is before the instant at which the engine may admit the first caller.
 func (l *queueLine) tooLate(ctx context.Context) error {
 	need := time.Until(l.notBefore)
-	if left, bounded := timeLeft(ctx); bounded && l.places.Len() > 0 && need > left {
+	if left, bounded := timeLeft(ctx); bounded && l.places.length > 0 && need > left {
 		return tooLong(need, left)
 	}
 	return nil

@@ -1,0 +1,553 @@
+package pace
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// local is the order of callers that wait for the memory engine, whose answers cost nothing. Nobody asks in turn:
+// every event looks at the callers in order of arrival. A caller goes when all its keys admit its cost and no earlier
+// caller keeps one of them. An earlier caller keeps a key that does not admit its own cost. The first caller for a key
+// also keeps it against a take that would move its own instant to a later one. So callers with the same requests go in
+// order of arrival, the first is never put off, and a key that several groups of callers share is used whole.
+//
+// The callers with the same requests are a line. Lines whose next caller may be admitted are in ready, by its arrival; the
+// others are in later, by the instant before which their keys do not admit it. The lock of the queue guards all.
+type local struct {
+	queue  *Queue
+	memory *weir.Memory
+	ready  lineHeap
+	later  lineHeap
+	keys   map[string]*localKey
+	timer  *time.Timer
+	wake   time.Time // when the timer fires; zero if it is not set
+}
+
+// localKey is a key that callers wait for.
+type localKey struct {
+	lines  lineHeap      // that need it, by the arrival of their next callers
+	asks   map[asked]int // callers by what they ask for
+	total  int64         // cost of all callers
+	closed bool          // during a look: kept from all later callers
+}
+
+// asked is what a caller asks of a key.
+type asked struct {
+	rule *weir.Rule
+	cost int64
+}
+
+// lineHeap is lines in one of their orders. at returns the place of a line's index in the heap.
+type lineHeap struct {
+	lines []*queueLine
+	less  func(a, b *queueLine) bool
+	at    func(l *queueLine) *int
+}
+
+func (h *lineHeap) Len() int           { return len(h.lines) }
+func (h *lineHeap) Less(i, j int) bool { return h.less(h.lines[i], h.lines[j]) }
+func (h *lineHeap) Swap(i, j int) {
+	h.lines[i], h.lines[j] = h.lines[j], h.lines[i]
+	*h.at(h.lines[i]), *h.at(h.lines[j]) = i, j
+}
+
+func (h *lineHeap) Push(x any) {
+	l := x.(*queueLine)
+	*h.at(l) = len(h.lines)
+	h.lines = append(h.lines, l)
+}
+
+func (h *lineHeap) Pop() any {
+	last := len(h.lines) - 1
+	l := h.lines[last]
+	h.lines[last] = nil
+	h.lines = h.lines[:last]
+	*h.at(l) = -1
+	return l
+}
+
+func (h *lineHeap) remove(l *queueLine) {
+	if i := *h.at(l); i >= 0 {
+		heap.Remove(h, i)
+	}
+}
+
+func byArrival(a, b *queueLine) bool { return a.first().arrival < b.first().arrival }
+func byInstant(a, b *queueLine) bool { return a.notBefore.Before(b.notBefore) }
+
+func newLocal(q *Queue, memory *weir.Memory) *local {
+	return &local{
+		queue: q, memory: memory, keys: map[string]*localKey{},
+		ready: lineHeap{less: byArrival, at: func(l *queueLine) *int { return &l.inReady }},
+		later: lineHeap{less: byInstant, at: func(l *queueLine) *int { return &l.inLater }},
+	}
+}
+
+// localUse is the use that a line makes of a key.
+type localUse struct {
+	key   *localKey
+	name  string
+	place int // of the line in key.lines
+}
+
+// join adds p to the line of its keys and looks whether it goes at once. It refuses p if its keys do not admit it before
+// its deadline.
+func (l *local) join(ctx context.Context, p *place) error {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	if err := l.hopeless(ctx, p); err != nil {
+		return err
+	}
+	p.deadline, _ = ctx.Deadline()
+	name := l.lineOf(p)
+	line := l.queue.lines[name]
+	if line == nil {
+		line = l.queue.newLine(name, p.requests)
+		line.inReady, line.inLater = -1, -1
+	}
+	empty := line.places.length == 0
+	line.add(p)
+	l.uses(line, p, empty)
+	if empty || line.first() == p {
+		l.refile(line)
+	}
+	l.look()
+	return nil
+}
+
+// lineOf names the line of p. Callers with the same requests are a line, and so are all callers for the same keys while
+// one of them is in a flow.
+func (l *local) lineOf(p *place) string {
+	keys := keysOf(p.requests)
+	flows := "flows of " + keys
+	if p.flow != "" || l.queue.lines[flows] != nil {
+		return flows
+	}
+	for i := range p.requests {
+		q := &p.requests[i]
+		keys += fmt.Sprintf("\x00%p %d", q.Rule, q.Cost)
+	}
+	return keys
+}
+
+// hopeless refuses a caller that can never go, or that a single key does not admit before its deadline.
+func (l *local) hopeless(ctx context.Context, p *place) error {
+	d, err := l.memory.Peek(ctx, p.requests...)
+	if err != nil {
+		return err
+	}
+	if err := l.tooLate(ctx, p, d); err != nil {
+		return err
+	}
+	if _, bounded := ctx.Deadline(); !bounded || len(slotKeys(p.requests)) > 0 || p.flow != "" {
+		return nil
+	}
+	for _, name := range keysIn(p.requests) {
+		key := l.keys[name]
+		if key == nil {
+			continue
+		}
+		if d, err := l.memory.PeekAfter(ctx, key.total, onKey(p.requests, name)); err == nil && !d.Allowed {
+			if err := l.tooLate(ctx, p, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tooLate refuses a caller that was refused, if its deadline is before the instant that the engine names.
+func (l *local) tooLate(ctx context.Context, p *place, d weir.Decision) error {
+	if d.Allowed {
+		return nil
+	}
+	slots := waitsForSlots(p.requests, d)
+	cost := costOf(p.requests, d)
+	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) {
+		return &weir.CostError{Cost: cost, Capacity: d.Limit}
+	}
+	if left, bounded := timeLeft(ctx); bounded && !slots && d.RetryAfter > left {
+		return tooLong(d.RetryAfter, left)
+	}
+	return nil
+}
+
+// uses notes that p waits for its keys, and the line if it is new.
+func (l *local) uses(line *queueLine, p *place, empty bool) {
+	if empty {
+		for _, name := range keysIn(p.requests) {
+			key := l.keys[name]
+			if key == nil {
+				key = &localKey{asks: map[asked]int{}}
+				l.keys[name] = key
+			}
+			line.uses = append(line.uses, localUse{key: key, name: name, place: -1})
+		}
+		for i := range line.uses {
+			u := &line.uses[i]
+			if u.key.lines.less == nil {
+				u.key.lines = lineHeap{less: byArrival, at: func(l *queueLine) *int { return l.placeIn(u.key) }}
+			}
+			heap.Push(&u.key.lines, line)
+		}
+	}
+	for i := range line.uses {
+		u := &line.uses[i]
+		q := onKey(p.requests, u.name)
+		u.key.asks[asked{q.Rule, q.Cost}]++
+		u.key.total += q.Cost
+	}
+}
+
+// placeIn returns the place of the line in the heap of a key.
+func (l *queueLine) placeIn(key *localKey) *int {
+	for i := range l.uses {
+		if l.uses[i].key == key {
+			return &l.uses[i].place
+		}
+	}
+	return new(int)
+}
+
+// refile puts a line whose first caller has changed among those to look at.
+func (l *local) refile(line *queueLine) {
+	for i := range line.uses {
+		heap.Fix(&line.uses[i].key.lines, line.uses[i].place)
+	}
+	l.later.remove(line)
+	if line.inReady >= 0 {
+		heap.Fix(&l.ready, line.inReady)
+	} else {
+		heap.Push(&l.ready, line)
+	}
+}
+
+// remove removes p from its line.
+func (l *local) remove(p *place) {
+	line := p.line
+	first := line.first() == p
+	if line.places.length == 1 { // before p leaves, because heaps compare first callers
+		l.ready.remove(line)
+		l.later.remove(line)
+		for i := range line.uses {
+			heap.Remove(&line.uses[i].key.lines, line.uses[i].place)
+		}
+	}
+	line.leave(p)
+	for i := range line.uses {
+		u := &line.uses[i]
+		q := onKey(p.requests, u.name)
+		ask := asked{q.Rule, q.Cost}
+		u.key.total -= q.Cost
+		if u.key.asks[ask]--; u.key.asks[ask] == 0 {
+			delete(u.key.asks, ask)
+		}
+		if len(u.key.asks) == 0 {
+			delete(l.keys, u.name)
+		}
+	}
+	switch {
+	case line.places.length == 0:
+		l.queue.removeLine(line)
+	case first:
+		l.refile(line)
+	}
+}
+
+// look lets all callers go that may, and sets the timer for the next instant at which one may.
+func (l *local) look() {
+	now := time.Now()
+	for l.later.Len() > 0 && !l.later.lines[0].notBefore.After(now) {
+		heap.Push(&l.ready, heap.Pop(&l.later))
+	}
+	look := looking{local: l, now: now, next: weir.Never}
+	for l.ready.Len() > 0 && !look.over {
+		look.at(heap.Pop(&l.ready).(*queueLine))
+	}
+	for _, line := range look.blocked {
+		heap.Push(&l.ready, line)
+	}
+	for _, key := range look.closed {
+		key.closed = false
+	}
+	if l.later.Len() > 0 {
+		look.next = min(look.next, l.later.lines[0].notBefore.Sub(now))
+	}
+	l.setTimer(now, look.next)
+}
+
+// looking is one look at the ready lines, in order of arrival.
+type looking struct {
+	*local
+	now     time.Time
+	next    time.Duration // until an instant at which a blocked caller may go
+	blocked []*queueLine  // ready lines that earlier callers keep from going
+	closed  []*localKey
+	over    bool // all lines need a key that is closed
+	kept    bool // a key was closed because a take would put an earlier caller off
+}
+
+// at looks at a line, which is in none of the heaps.
+func (l *looking) at(line *queueLine) {
+	p := line.first()
+	if line.isClosed() {
+		l.blocked = append(l.blocked, line)
+		return
+	}
+	d, err := l.memory.Peek(context.Background(), p.requests...)
+	switch {
+	case err != nil:
+		l.grant(p, err)
+	case !d.Allowed && !p.deadline.IsZero() && d.RetryAfter > p.deadline.Sub(l.now) && !waitsForSlots(p.requests, d):
+		l.grant(p, tooLong(d.RetryAfter, p.deadline.Sub(l.now)))
+	case !d.Allowed:
+		l.closeRefusing(line, p)
+		line.notBefore = l.now.Add(d.RetryAfter)
+		if d.RetryAfter == weir.Never {
+			line.notBefore = l.now.Add(longestSleep) // slots that only a release frees
+		}
+		heap.Push(&l.later, line)
+	case l.isKept(line, p):
+		l.blocked = append(l.blocked, line)
+	default:
+		l.take(p)
+	}
+}
+
+// longestSleep bounds the sleep of callers that only an event lets go.
+const longestSleep = time.Hour
+
+// isClosed reports whether an earlier caller of this look keeps one of the keys.
+func (l *queueLine) isClosed() bool {
+	return slices.ContainsFunc(l.uses, func(u localUse) bool { return u.key.closed })
+}
+
+// close keeps a key from all later callers.
+func (l *looking) close(key *localKey) {
+	if !key.closed {
+		l.closed = append(l.closed, key)
+	}
+	key.closed = true
+	l.over = l.over || len(key.lines.lines) == len(l.queue.lines)
+}
+
+// closeRefusing closes the keys that do not admit p's cost.
+func (l *looking) closeRefusing(line *queueLine, p *place) {
+	for i := range line.uses {
+		u := &line.uses[i]
+		if d, err := l.memory.Peek(context.Background(), onKey(p.requests, u.name)); err == nil && !d.Allowed {
+			l.close(u.key)
+			if len(u.key.lines.lines) > 1 {
+				l.next = min(l.next, d.RetryAfter) // then p keeps the key no longer
+			}
+		}
+	}
+}
+
+// isKept reports whether an earlier caller keeps one of p's keys, all of which admit it.
+func (l *looking) isKept(line *queueLine, p *place) bool {
+	for i := range line.uses {
+		u := &line.uses[i]
+		alike := len(u.key.asks) == 1 // so what admits p admits every caller
+		if !alike && l.lacks(u, p) {
+			l.close(u.key)
+			return true
+		}
+		first := u.key.lines.lines[0].first()
+		if first.arrival >= p.arrival || !l.putsOff(first, u.name, costOn(p.requests, u.name)) {
+			continue
+		}
+		if l.kept = true; alike {
+			l.close(u.key)
+		}
+		return true
+	}
+	return false
+}
+
+// lacks reports whether the key does not admit a caller before p.
+func (l *looking) lacks(u *localUse, p *place) bool {
+	admits := map[asked]bool{}
+	for _, line := range u.key.lines.lines {
+		for _, f := range line.places.waiting {
+			for e := f.places.Front(); e != nil && e.Value.(*place).arrival < p.arrival; e = e.Next() {
+				q := onKey(e.Value.(*place).requests, u.name)
+				ask := asked{q.Rule, q.Cost}
+				if admits[ask] {
+					continue
+				}
+				if d, err := l.memory.Peek(context.Background(), q); err == nil && !d.Allowed {
+					l.next = min(l.next, d.RetryAfter)
+					return true
+				}
+				admits[ask] = true
+			}
+		}
+	}
+	return false
+}
+
+// putsOff reports whether a take of cost from a key would move the instant of its first caller to a later one.
+func (l *looking) putsOff(first *place, key string, cost int64) bool {
+	d, err := l.memory.Peek(context.Background(), first.requests...)
+	if err != nil {
+		return false
+	}
+	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, key))
+	if err != nil || after.RetryAfter <= d.RetryAfter {
+		return false
+	}
+	if d.RetryAfter > 0 {
+		l.next = min(l.next, d.RetryAfter)
+	} else { // a still earlier caller keeps it from going, until there is enough for both
+		l.next = min(l.next, after.RetryAfter)
+	}
+	return true
+}
+
+// take takes p's requests, which are admitted.
+func (l *looking) take(p *place) {
+	var err error
+	if p.acquires {
+		p.reservation, err = l.memory.Reserve(context.Background(), p.requests...)
+		if err == nil {
+			p.decision = p.reservation.Decision
+		}
+	} else {
+		p.decision, err = l.memory.Take(context.Background(), p.requests...)
+	}
+	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
+		p.line.notBefore = l.now.Add(max(p.decision.RetryAfter, 1))
+		heap.Push(&l.later, p.line)
+		return
+	}
+	l.grant(p, err)
+}
+
+// grant lets p go, or fail. Its line is in none of the heaps.
+func (l *looking) grant(p *place, err error) {
+	p.err, p.served = err, err == nil
+	for i := range p.line.uses {
+		if key := p.line.uses[i].key; len(key.asks) > 1 { // a take under another rule can convert the state to a faster rate
+			l.reconsider(key)
+			l.kept = true
+		}
+	}
+	l.remove(p)
+	p.turn <- granted
+	if l.kept { // earlier callers may go now, or the take has delayed the one that kept a key
+		l.anew()
+	}
+}
+
+// anew begins the look again.
+func (l *looking) anew() {
+	for _, line := range l.blocked {
+		heap.Push(&l.ready, line)
+	}
+	for _, key := range l.closed {
+		key.closed = false
+	}
+	l.blocked, l.closed, l.over, l.kept = nil, nil, false, false
+}
+
+// setTimer sets the timer for an instant after now, unless it fires before anyway.
+func (l *local) setTimer(now time.Time, after time.Duration) {
+	if after == weir.Never {
+		return
+	}
+	at := now.Add(after)
+	switch {
+	case !l.wake.IsZero() && !l.wake.After(at):
+		return
+	case l.timer == nil:
+		l.timer = time.AfterFunc(after, l.fire)
+	default:
+		l.timer.Reset(after)
+	}
+	l.wake = at
+}
+
+func (l *local) fire() {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	l.wake = time.Time{}
+	l.look()
+}
+
+// returned looks again at the lines of keys whose units came back.
+func (l *local) returned(keys []string) {
+	for _, name := range keys {
+		if key := l.keys[name]; key != nil {
+			l.reconsider(key)
+		}
+	}
+	l.look()
+}
+
+// reconsider makes the lines of a key ready.
+func (l *local) reconsider(key *localKey) {
+	for _, line := range key.lines.lines {
+		if line.inLater >= 0 {
+			l.later.remove(line)
+			heap.Push(&l.ready, line)
+		}
+	}
+}
+
+// wait waits for p's turn in the line of its keys.
+func (l *local) wait(ctx context.Context, p *place) error {
+	if err := l.join(ctx, p); err != nil {
+		return err
+	}
+	select {
+	case <-p.turn:
+		return p.err
+	case <-ctx.Done():
+	}
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	select {
+	case <-p.turn:
+		return p.err
+	default:
+	}
+	l.remove(p)
+	l.look()
+	return ctx.Err()
+}
+
+// keysIn returns the distinct keys of requests.
+func keysIn(requests []weir.Request) (keys []string) {
+	for i := range requests {
+		keys = append(keys, keyOf(&requests[i]))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// costOn returns the cost of requests on a key.
+func costOn(requests []weir.Request, key string) (cost int64) {
+	for i := range requests {
+		if keyOf(&requests[i]) == key {
+			cost += requests[i].Cost
+		}
+	}
+	return cost
+}
+
+// onKey returns the requests of a key as one.
+func onKey(requests []weir.Request, key string) (q weir.Request) {
+	for i := range requests {
+		if keyOf(&requests[i]) == key {
+			q = requests[i]
+			q.Cost = costOn(requests, key)
+		}
+	}
+	return q
+}
