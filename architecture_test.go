@@ -232,7 +232,10 @@ var packageRules = map[string]packageRule{
 		imports: reasons{"fetch": "it saves pages, and says which URLs are done"},
 	},
 	"cmd/weir/internal/filter": {
-		imports: reasons{".": "a filter writes the lines that the library admits"},
+		imports: reasons{
+			".":    "a filter writes the lines that the library admits",
+			"pace": "lines wait in its queue for several limits, and for limits that pipes share",
+		},
 	},
 	"cmd/weir/internal/api": {
 		imports: reasons{

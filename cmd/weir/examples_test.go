@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir/internal/redistest"
 )
 
 // Every example in the help of simulate, replay, check and fetch works, on logs of the names that it uses.
@@ -49,5 +51,29 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	}
 	if tried < 18 {
 		t.Errorf("%d examples were tried, want 18 at least", tried)
+	}
+}
+
+// Every example in the help of pace copies its input, without the redirections and the other programs.
+func TestExamplesOfPaceWork(t *testing.T) {
+	server := redistest.Start(t)
+	examples := paceCommand().Example
+	tried := 0
+	for example := range strings.Lines(examples) {
+		command, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(example), "weir "), " <")
+		command = strings.ReplaceAll(command, "127.0.0.1:6379", server.Addr)
+		var args []string
+		for _, w := range word.FindAllStringSubmatch(command, -1) {
+			args = append(args, w[1]+w[2])
+		}
+		const line = "http://a.example/b,c\n"
+		var out, errs strings.Builder
+		if code := run(args, strings.NewReader(line), &out, &errs); code != 0 || out.String() != line {
+			t.Errorf("weir %s: exit %d, wrote %q: %s", command, code, out.String(), errs.String())
+		}
+		tried++
+	}
+	if tried < 10 {
+		t.Errorf("%d examples were tried, want 10 at least", tried)
 	}
 }

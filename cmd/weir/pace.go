@@ -23,6 +23,8 @@ type paceOptions struct {
 	key       string
 	delimiter string
 	fair      bool
+	engine    string
+	name      string
 }
 
 func paceCommand() *cobra.Command {
@@ -36,6 +38,10 @@ byte for byte.
 
 RATE is a count and a period: 5/s, 100/m, 1/1m30s. LIMIT is any limit except a
 concurrency and 'deny all', in quotes: 'rate gate 2/s', 'sliding window 100/m'.
+A line waits for several limits at once: '5/s and fixed window 10000/d'.
+
+With --engine all pipes that name the same Redis, on any machine, share one
+pace: those with the same --name, or without it those with the same limits.
 
 With --key each host, or each value of a column, has a limit of its own. Lines
 of one key do not hold up lines of another, and only lines of one key stay in
@@ -52,13 +58,17 @@ when a signal interrupts it, like other filters.`,
   weir pace 1/s --key host < urls.txt | xargs -n 1 -P 8 curl -sO
   weir pace 10/s --key 1 --delimiter , --fair < tenants.csv
   weir pace 'rate gate 2/s' < urls.txt
-  weir pace --bytes 200KiB/s < backup.tar > /mnt/slow/backup.tar`,
+  weir pace '10/s and fixed window 10000/d' < urls.txt
+  weir pace --bytes 200KiB/s < backup.tar > /mnt/slow/backup.tar
+  weir pace --bytes 10KiB/s --key 1 < logs.txt
+  weir pace 100/10s --engine redis://127.0.0.1:6379 --name vendor < jobs.txt`,
 		ValidArgsFunction: completePace,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := o.parse(args)
 			if err != nil {
 				return err
 			}
+			defer f.close()
 			if err := requireOutput("pace", cmd.OutOrStdout()); err != nil {
 				return err
 			}
@@ -74,13 +84,18 @@ when a signal interrupts it, like other filters.`,
 	flags.StringVar(&o.key, "key", "", "pace each key separately; `FIELD` is host (of a URL in the line) or a column number from 1")
 	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of white space")
 	flags.BoolVar(&o.fair, "fair", false, "let all keys share one limit and take turns")
+	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same Redis server, a `URL` like redis://127.0.0.1:6379")
+	flags.StringVar(&o.name, "name", "", "share the pace with pipes of this `NAME`, not with those of the same limits")
 	offer(cmd, "key", "host")
+	offer(cmd, "engine", "redis://127.0.0.1:6379")
+	offer(cmd, "name")
 	return cmd
 }
 
 // paceFilter is a checked command line.
 type paceFilter struct {
 	options filter.Options
+	close   func() // ends the engine
 }
 
 // run copies in to out. It returns a quietExit where other filters end silently.
@@ -119,6 +134,7 @@ func paceEnd(ctx context.Context, done <-chan error) error {
 func explainPace(err error) error {
 	var interrupted *signalled
 	var stream *filter.StreamError
+	var engine *filter.EngineError
 	switch {
 	case err == nil:
 		return nil
@@ -130,6 +146,9 @@ func explainPace(err error) error {
 		return errorWithHint(fmt.Errorf("pace: standard input: %w", stream.Err), "give it a file or a pipe: weir pace 5/s < urls.txt")
 	case errors.As(err, &stream):
 		return errorWithHint(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
+	}
+	if errors.As(err, &engine) {
+		return paceEngineError(engine.Err)
 	}
 	return errorWithHint(err, "this is a bug in weir: please report it with the command line")
 }

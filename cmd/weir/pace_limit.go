@@ -16,10 +16,13 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 	if err := o.check(args); err != nil {
 		return f, err
 	}
+	f.close = func() {}
+	var limits []weir.Limit
 	if o.bytes != "" {
-		f.options.Limit, f.options.Chunk, err = o.byteLimit()
+		limits = make([]weir.Limit, 1)
+		limits[0], f.options.Chunk, err = o.byteLimit()
 	} else {
-		f.options.Limit, err = o.lineLimit(args[0])
+		limits, err = o.lineLimits(args[0])
 	}
 	if err != nil {
 		return f, err
@@ -31,7 +34,13 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 		}
 		f.options.Fair = o.fair
 	}
+	if o.engine == "" && len(limits) == 1 && (o.bytes == "" || o.key == "") {
+		f.options.Limit = limits[0]
+	} else if f.options.Shared, f.close, err = o.shared(limits); err != nil {
+		return f, err
+	}
 	if _, err := filter.New(f.options); err != nil {
+		f.close()
 		return f, paceLimitError(err)
 	}
 	return f, nil
@@ -49,8 +58,10 @@ func (o *paceOptions) check(args []string) error {
 		return wrong("put a limit in quotes: weir pace 'rate gate 2/s'; the input comes from standard input", "%d arguments, want one", len(args))
 	case len(args) == 1 && o.bytes != "":
 		return wrong("give one of the two", "both %q and --bytes %s", args[0], o.bytes)
-	case o.bytes != "" && o.key != "":
-		return wrong("leave one of the two out", "--bytes has no lines, so it takes no --key")
+	case o.name != "" && o.engine == "":
+		return wrong("name the Redis that the pipes share: --engine redis://127.0.0.1:6379", "--name without --engine")
+	case o.engine != "" && o.warmup > 0:
+		return wrong("leave one of the two out", "--warmup with --engine: a warm-up belongs to one process")
 	case o.key == "" && o.fair:
 		return wrong("name the key of a line: --key host --fair", "--fair without --key")
 	case o.key == "" && o.delimiter != "":
@@ -65,7 +76,19 @@ func (o *paceOptions) check(args []string) error {
 	return nil
 }
 
-// lineLimit returns the limit that the argument and the flags describe.
+// lineLimits returns the limits that the argument and the flags describe.
+func (o *paceOptions) lineLimits(text string) (limits []weir.Limit, err error) {
+	for one := range strings.SplitSeq(text, " and ") {
+		limit, err := o.lineLimit(one)
+		if err != nil {
+			return nil, err
+		}
+		limits = append(limits, limit)
+	}
+	return limits, nil
+}
+
+// lineLimit returns the limit of one text.
 func (o *paceOptions) lineLimit(text string) (weir.Limit, error) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, " \t") || text == (weir.Unlimited{}).String() {

@@ -19,7 +19,10 @@ type Options struct {
 	// Limit is the limit that lines or bytes wait for. New refuses a Concurrency, because a filter never knows when
 	// the work on a line is over.
 	Limit weir.Limit
-	// Chunk is the largest number of bytes written at once. Default: 0, which paces lines.
+	// Shared, instead of Limit, is a rule on an engine. Lines then stay whole, up to MaxLine.
+	Shared *Shared
+	// Chunk is the largest number of bytes written at once. With Shared and Key each line costs its bytes, and lines
+	// stay whole. Default: 0, which paces lines.
 	Chunk int
 	// Key returns the key of a line. Only lines of the same key then keep their order. Default: nil; all lines share
 	// one limit and keep their order.
@@ -51,15 +54,15 @@ func New(o Options) (*Filter, error) {
 	switch {
 	case o.Chunk < 0 || o.Held < 0:
 		return nil, fmt.Errorf("pace: chunk %d, held %d: below 0", o.Chunk, o.Held)
-	case o.Chunk > 0 && o.Key != nil:
-		return nil, errors.New("pace: a chunk excludes a key")
+	case o.Chunk > 0 && o.Key != nil && o.Shared == nil:
+		return nil, errors.New("pace: a chunk with a key needs a shared rule")
 	case o.Fair && o.Key == nil:
 		return nil, errors.New("pace: fair requires a key")
 	}
 	if o.Held == 0 {
 		o.Held = MaxHeld
 	}
-	g, err := newGate(o.Limit, o.Key != nil && !o.Fair)
+	g, err := newGateOf(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,7 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		clock:  clock,
 		now:    clock.read(),
 		gate:   f.gate,
+		shared: f.options.Shared,
 		source: newSource(ctx, in, clock),
 		sink:   newSink(out, f.options.Moved),
 	}
@@ -91,14 +95,32 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 
 func (s *stream) copy(o *Options) error {
 	switch {
-	case o.Chunk > 0:
+	case o.Chunk > 0 && o.Key == nil:
 		return s.straight(chunks(o.Chunk))
+	case o.Shared != nil:
+		return s.queued(o)
 	case o.Key == nil:
 		return s.straight(lines())
 	case o.Fair:
 		return newKeyed(s, o, newShared(s.gate)).run()
 	}
 	return newKeyed(s, o, newApart(s.gate)).run()
+}
+
+// queued copies lines that wait in a queue. It returns when no caller is left in the queue, so that instants that were
+// booked for unwritten lines are given back.
+func (s *stream) queued(o *Options) error {
+	ctx, leave := context.WithCancel(s.ctx)
+	q := newQueued(ctx, o)
+	k := newKeyed(s, o, q)
+	k.queue = q
+	if k.key == nil {
+		k.key = func([]byte) []byte { return nil }
+	}
+	err := k.run()
+	leave()
+	q.callers.Wait()
+	return err
 }
 
 // StreamError is a failure of the input or the output.

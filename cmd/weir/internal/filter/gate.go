@@ -23,6 +23,14 @@ type gate struct {
 
 type verb func(t time.Time, key string, n int64) weir.Decision
 
+// newGateOf returns the gate of the options. That of a Shared only tells the capacity.
+func newGateOf(o *Options) (*gate, error) {
+	if o.Shared != nil {
+		return &gate{capacity: o.Shared.capacity, lag: int64(maxLag)}, nil
+	}
+	return newGate(o.Limit, o.Key != nil && !o.Fair)
+}
+
 // newGate returns a gate for all keys together, or one for each key.
 func newGate(limit weir.Limit, apart bool) (*gate, error) {
 	limit, planned, err := forWaiting(limit)

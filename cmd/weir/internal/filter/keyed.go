@@ -13,6 +13,7 @@ type keyed struct {
 	key   func(line []byte) []byte
 	most  int // bound on held lines
 	turns turns
+	queue *queued // the turns, if lines wait in a queue
 
 	held, size int // lines and bytes held
 
@@ -166,11 +167,10 @@ func (k *keyed) wait() error {
 	if err := k.sink.flush(); err != nil {
 		return err
 	}
-	var due <-chan time.Time
-	if k.held > 0 {
-		due = k.alarm(k.turns.due())
-	}
+	due, granted := k.alarms()
 	select {
+	case <-granted:
+		return k.queue.failed()
 	case c := <-more:
 		return k.take(c)
 	case <-due:
@@ -178,6 +178,17 @@ func (k *keyed) wait() error {
 	case <-k.ctx.Done():
 		return context.Cause(k.ctx)
 	}
+}
+
+// alarms returns the channels that announce the next turn.
+func (k *keyed) alarms() (due <-chan time.Time, granted <-chan struct{}) {
+	switch {
+	case k.queue != nil:
+		return nil, k.queue.wake
+	case k.held > 0:
+		return k.alarm(k.turns.due()), nil
+	}
+	return nil, nil
 }
 
 func (k *keyed) take(c chunk) error {

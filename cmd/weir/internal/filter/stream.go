@@ -12,6 +12,7 @@ type stream struct {
 	clock  clock
 	now    int64 // the last reading of the clock
 	gate   *gate
+	shared *Shared // instead of the gate, or nil
 	source *source
 	sink   *sink
 	timer  *time.Timer
@@ -97,6 +98,12 @@ func (s *stream) next() (chunk, error) {
 func (s *stream) turn(arrived, cost int64) error {
 	if cost == 0 {
 		return nil
+	}
+	if s.shared != nil {
+		if err := s.sink.flush(); err != nil {
+			return err
+		}
+		return s.shared.pay(s.ctx, "", cost)
 	}
 	if s.gate.lag == 0 || arrived > s.now {
 		s.now = s.clock.read()
