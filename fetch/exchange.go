@@ -26,7 +26,7 @@ type exchange struct {
 	err      error
 }
 
-// A whole answer may take so many times Options.Timeout.
+// wholeTimeouts bounds a whole answer, in units of Options.Timeout.
 const wholeTimeouts = 20
 
 // send sends the request of a task and waits for the head of the answer.

@@ -26,7 +26,7 @@ type frontier struct {
 	mu       sync.Mutex
 	room     sync.Cond // URLs of the list may be added
 	sites    map[string]*site
-	idle     []*site  // in the order in which they became idle; some are no longer
+	idle     []*site  // in the order in which they first became idle; some are no longer
 	due      siteHeap // may send now, least recently served first
 	later    siteHeap // by the instant at which they may
 	seen     map[identity]struct{}
@@ -159,15 +159,24 @@ func (f *frontier) reschedule(s *site) {
 	}
 }
 
-// rest remembers an idle site. It forgets the one that has been idle longest if there are too many.
+// rest remembers an idle site. It forgets those that have been idle longest if there are too many, unless they are
+// within their gap.
 func (f *frontier) rest(s *site) {
-	if f.idle = append(f.idle, s); len(f.idle) <= maxIdleSites {
-		return
+	if !s.resting {
+		s.resting = true
+		f.idle = append(f.idle, s)
 	}
-	oldest := f.idle[0]
-	f.idle = f.idle[1:]
-	if oldest.waiting == 0 && oldest.busy == 0 && len(oldest.urgent) == 0 && !time.Now().Before(oldest.next) {
-		delete(f.sites, oldest.name)
+	for len(f.idle) > maxIdleSites {
+		oldest := f.idle[0]
+		if oldest.waiting+oldest.busy+len(oldest.urgent) == 0 {
+			if time.Now().Before(oldest.next) {
+				return
+			}
+			delete(f.sites, oldest.name)
+		}
+		oldest.resting = false
+		f.idle[0] = nil
+		f.idle = f.idle[1:]
 	}
 }
 

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -8,7 +9,39 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/weirflow/weir"
 )
+
+// anyWeb answers every request with an empty page.
+type anyWeb struct{}
+
+func (anyWeb) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// A list of any number of hosts needs memory for maxIdleSites of them.
+func TestIdleSitesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Total: weir.PerSecond(5000), Transport: anyWeb{}}
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := newCrawl(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const hosts = maxIdleSites + 1000
+		for i := range hosts {
+			c.addSeed(Link{URL: fmt.Sprintf("http://h%d.example/", i)})
+		}
+		c.fed()
+		if c.dispatch(t.Context()); len(c.sites) > maxIdleSites+maxInFlight {
+			t.Errorf("after %d hosts, %d sites are remembered, want about %d", hosts, len(c.sites), maxIdleSites)
+		}
+	})
+}
 
 func TestURLsAreCanonical(t *testing.T) {
 	for given, want := range map[string]string{

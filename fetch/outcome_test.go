@@ -38,10 +38,14 @@ func TestEveryURLHasOneResult(t *testing.T) {
 		mux.HandleFunc("/missing", status(404))
 		mux.HandleFunc("/robots.txt", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "user-agent: *\ndisallow: /secret\n") })
 		mux.HandleFunc("/secret", hello)
-		mux.HandleFunc("/to-ok", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ok", 302) })
-		mux.HandleFunc("/to-secret", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/secret", 302) })
-		mux.HandleFunc("/to-ftp", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "ftp://good.example/", 302) })
-		mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/round", 301) })
+		mux.HandleFunc("/to-ok", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/ok", http.StatusFound) })
+		mux.HandleFunc("/to-secret", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/secret", http.StatusFound) })
+		mux.HandleFunc("/to-ftp", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "ftp://good.example/", http.StatusFound)
+		})
+		mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/round", http.StatusMovedPermanently)
+		})
 		mux.HandleFunc("/long", download(3000, 0))
 		mux.HandleFunc("/longer", func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); w.Write(make([]byte, 3000)) })
 		n := newNetwork(t, map[string]http.Handler{

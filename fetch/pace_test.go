@@ -106,7 +106,7 @@ func TestTheGapCountsFromTheWrittenRequest(t *testing.T) {
 	})
 }
 
-func TestAHostHasOnlySoManyRequestsInFlight(t *testing.T) {
+func TestAtMostAtOnceRequestsOfAHostAreInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inFlight, most := make(chan int, 1), 0
 		inFlight <- 0

@@ -41,6 +41,8 @@ type site struct {
 	shut     string    // why nothing is sent until shutUntil
 	until    time.Time
 
+	resting bool // in the list of idle sites
+
 	place int // in the heap that it is in
 	in    *siteHeap
 }
