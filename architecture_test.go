@@ -143,6 +143,14 @@ var packageRules = map[string]packageRule{
 	"examples/obedient":        {imports: reasons{"httplimit": "it shows its Transport, and a middleware that this obeys"}},
 	"examples/obedient/client": {imports: reasons{"examples/obedient": "it is its client"}},
 	"examples/obedient/server": {imports: reasons{"examples/obedient": "it is its server"}},
+	"examples/worker": {
+		imports: reasons{
+			".":          "the vendor's terms",
+			"pace":       "its callers wait in a queue",
+			"redislimit": "on one Redis",
+		},
+		testImports: reasons{"internal/redistest": "workers share a real server"},
+	},
 	"examples/routers": {
 		imports: reasons{
 			"httplimit":                "it shows its middlewares",
@@ -374,6 +382,7 @@ var forbidden = []struct {
 		"examples/obedient/client":  "it is a program",
 		"examples/obedient/server":  "it is a program",
 		"examples/crawler":          "it is a program",
+		"examples/worker":           "it is a program",
 		"bench/campaign":            "it is a program",
 		"bench/cliffs":              "it is a program",
 		"bench/cmd/compare":         "it is a program",
@@ -431,6 +440,7 @@ var forbidden = []struct {
 		"grpclimit":                   "addresses of clients",
 		"examples/routers":            "it shows the HTTP middleware",
 		"examples/crawler":            "its transport can be replaced",
+		"examples/worker":             "it asks a vendor",
 		"fetch":                       "it sends requests over HTTP",
 		"httplimit/internal/announce": "it reads header fields",
 		"httplimit/httplimittest":     "it sends requests to handlers under test",

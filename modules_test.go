@@ -51,6 +51,11 @@ var requirements = map[string]reasons{
 		modulePath:         "the library that it paces with",
 		"golang.org/x/net": "HTML, public suffixes, and hosts in ASCII",
 	},
+	"examples/worker": {
+		modulePath:                 "the library",
+		modulePath + "/redislimit": "workers on many machines",
+		"github.com/redis/rueidis": "the client of the engine",
+	},
 	"examples/routers": {
 		modulePath:                 "it is shown",
 		"github.com/go-chi/chi/v5": "with this router",

@@ -109,6 +109,7 @@ func TestWorker(t *testing.T) {
 var workerRoles = map[string]func(t *testing.T, engine *redislimit.Engine, queue *pace.Queue, say func(any)){
 	"callers": waitingCallers,
 	"one":     oneCaller,
+	"holder":  holder,
 }
 
 const rateOfWorkers, burstOfWorkers, callersOfWorker, grantsOfCaller = 1000, 10, 100, 20
@@ -216,5 +217,86 @@ func TestCallersOfSeveralProcessesGoInTheOrderOfRedis(t *testing.T) {
 			t.Errorf("caller %d went before caller %d", i, i-1)
 		}
 		last = at
+	}
+}
+
+func slotsOfWorkers(t testing.TB) *weir.Rule {
+	return newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: 2 * time.Second})
+}
+
+// holder acquires the slot, says so, and holds it until it is killed.
+func holder(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	if _, err := queue.Acquire(context.Background(), slotsOfWorkers(t).For("vendor", 1)); err != nil {
+		t.Error(err)
+	}
+	say("held")
+	select {}
+}
+
+func killed(t *testing.T, w *worker) {
+	t.Helper()
+	if err := w.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSlotsOfAKilledWorkerReturnAfterTheLease(t *testing.T) {
+	server := redistest.Start(t)
+	w := startWorker(t, server, "holder")
+	w.say(t)
+	w.read(t, new(string))
+	queue, err := pace.NewQueue(newEngine(t, dial(t, server), redislimit.Options{}), pace.QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed(t, w)
+	start := time.Now()
+	a, err := queue.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
+	if err != nil || a.Done(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("the slot of a killed worker came back after %v, want 2 s of lease and at most a second", took)
+	}
+}
+
+// A waiter that is killed, at the head of the line or behind it, keeps nothing from those that wait on.
+func TestAKilledWaiterDelaysNoOther(t *testing.T) {
+	server := redistest.Start(t)
+	engine := newEngine(t, dial(t, server), redislimit.Options{})
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots := slotsOfWorkers(t)
+	held, err := queue.Acquire(t.Context(), slots.For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiter := startWorker(t, server, "holder")
+	waiter.say(t)
+	asked := engine.Stats().Decisions
+	got := make(chan error)
+	go func() {
+		a, err := queue.Acquire(t.Context(), slots.For("vendor", 1))
+		if err == nil {
+			err = a.Done(t.Context())
+		}
+		got <- err
+	}()
+	for engine.Stats().Decisions < asked+3 { // until the other waiter has asked several times
+		time.Sleep(time.Millisecond)
+	}
+	killed(t, waiter)
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the waiter that lives did not get the slot")
 	}
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("WEIR_TEST_WORKER") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// vendor counts what it sees.
+type vendor struct {
+	mu       sync.Mutex
+	starts   []time.Time
+	now, top int // requests at once
+}
+
+func (v *vendor) ServeHTTP(http.ResponseWriter, *http.Request) {
+	v.mu.Lock()
+	v.starts = append(v.starts, time.Now())
+	v.now++
+	v.top = max(v.top, v.now)
+	v.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
+	v.mu.Lock()
+	v.now--
+	v.mu.Unlock()
+}
+
+// mostIn returns the most requests that began in any stretch.
+func (v *vendor) mostIn(stretch time.Duration) (most int) {
+	first := 0
+	for i, at := range v.starts {
+		for at.Sub(v.starts[first]) >= stretch {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// Three processes on one Redis make as many requests as the vendor permits one client.
+func TestThreeWorkersObeyOneVendor(t *testing.T) {
+	redis := redistest.Start(t)
+	v := &vendor{}
+	server := httptest.NewServer(v)
+	defer server.Close()
+	var outputs [3]bytes.Buffer
+	var workers [3]*exec.Cmd
+	for i := range workers {
+		workers[i] = exec.Command(os.Args[0], "redis://"+redis.Addr, server.URL, "13s")
+		workers[i].Env = append(os.Environ(), "WEIR_TEST_WORKER=1")
+		workers[i].Stdout, workers[i].Stderr = &outputs[i], os.Stderr
+		if err := workers[i].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := 0
+	for i := range workers {
+		if err := workers[i].Wait(); err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(outputs[i].String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("worker %d made %d requests", i+1, n)
+		all += n
+	}
+	t.Logf("the vendor saw %d requests, at most %d in 10 s and %d at once", len(v.starts), v.mostIn(10*time.Second), v.top)
+	if most := v.mostIn(10 * time.Second); most > 100 || v.top > 5 {
+		t.Errorf("the vendor saw %d requests in 10 s and %d at once, want at most 100 and 5", most, v.top)
+	}
+	if all < 190 || all != len(v.starts) {
+		t.Errorf("the workers made %d requests, and the vendor saw %d; want 200 in 13 s", all, len(v.starts))
+	}
+}
