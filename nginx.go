@@ -3,7 +3,6 @@ package weir
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -156,117 +155,17 @@ func (l *NginxLimiter) TakeAt(t time.Time) NginxDecision {
 // the key, the zone and parameters that do not change a decision. The error is a *SyntaxError that points at the
 // word, or a *LimitError for a value out of bounds.
 func ParseNginx(directives string) (NginxLimitReq, error) {
-	n := nginxReader{scanner: *scannerOf(directives)}
-	for n.err == nil && n.skipComments() != "" {
-		n.directive()
+	s := scannerOf(directives)
+	read, want := s.Nginx()
+	if want != "" {
+		return NginxLimitReq{}, s.unexpected(want)
 	}
-	switch {
-	case n.err != nil:
-		return NginxLimitReq{}, n.err
-	case !n.zone:
-		return NginxLimitReq{}, &SyntaxError{Text: directives, Offset: len(directives), Want: "limit_req_zone with rate="}
+	l := NginxLimitReq{Rate: PerSecond(read.Count), Burst: read.Burst, Delay: read.Delay, NoDelay: read.NoDelay}
+	if read.PerMinute {
+		l.Rate = PerMinute(read.Count)
 	}
-	if err := n.limit.Validate(); err != nil {
+	if err := l.Validate(); err != nil {
 		return NginxLimitReq{}, err
 	}
-	return n.limit, nil
-}
-
-// nginxReader reads directives up to the first error.
-type nginxReader struct {
-	scanner
-	limit     NginxLimitReq
-	zone, use bool   // already read
-	name      string // of the zone, as the first directive gives it
-	err       error
-}
-
-// skipComments returns the next word outside comments.
-func (n *nginxReader) skipComments() string {
-	for {
-		word := n.Peek()
-		if !strings.HasPrefix(word, "#") {
-			return word
-		}
-		line, _, _ := strings.Cut(n.Text[n.At:], "\n")
-		n.At += len(line)
-	}
-}
-
-// directive reads a name and its parameters up to the semicolon.
-func (n *nginxReader) directive() {
-	name := n.Peek()
-	again := name == "limit_req_zone" && n.zone || name == "limit_req" && n.use
-	if again || name != "limit_req_zone" && name != "limit_req" {
-		n.err = n.unexpected("limit_req_zone once, or limit_req once")
-		return
-	}
-	n.Next()
-	n.zone, n.use = n.zone || name == "limit_req_zone", n.use || name == "limit_req"
-	rated, ended := false, false
-	for !ended && n.err == nil {
-		word := n.skipComments()
-		if word == "" {
-			n.err = n.unexpected("';'")
-			return
-		}
-		parameter, _, found := strings.Cut(word, ";")
-		ended = found
-		rated = rated || strings.HasPrefix(parameter, "rate=")
-		n.parameter(name, parameter)
-		if n.At += len(parameter); found {
-			n.At++
-		}
-	}
-	if n.err == nil && name == "limit_req_zone" && !rated {
-		n.At--
-		n.err = n.unexpected("rate=, such as rate=5r/s")
-	}
-}
-
-func (n *nginxReader) parameter(directive, text string) {
-	name, value, _ := strings.Cut(text, "=")
-	switch {
-	case directive == "limit_req_zone" && name == "rate":
-		n.limit.Rate = n.rateOf(value)
-	case directive == "limit_req" && name == "burst":
-		n.limit.Burst = n.countOf(value)
-	case directive == "limit_req" && name == "delay":
-		n.limit.Delay = n.countOf(value)
-	case directive == "limit_req" && text == "nodelay":
-		n.limit.NoDelay = true
-	case name == "zone":
-		n.sameZone(value)
-	case text == "", directive == "limit_req_zone" && (strings.HasPrefix(text, "$") || text == "sync"):
-	default:
-		n.err = n.unexpected("a parameter of " + directive)
-	}
-}
-
-// sameZone refuses a limit_req of a zone that the limit_req_zone does not define.
-func (n *nginxReader) sameZone(value string) {
-	zone, _, _ := strings.Cut(value, ":") // its size
-	if n.name != "" && zone != n.name {
-		n.err = n.unexpected("zone=" + n.name)
-	}
-	n.name = zone
-}
-
-func (n *nginxReader) rateOf(value string) Rate {
-	if count, ok := strings.CutSuffix(value, "r/s"); ok {
-		return PerSecond(n.countOf(count))
-	}
-	if count, ok := strings.CutSuffix(value, "r/m"); ok {
-		return PerMinute(n.countOf(count))
-	}
-	n.err = n.unexpected("rate=, such as rate=5r/s or rate=30r/m")
-	return Rate{}
-}
-
-func (n *nginxReader) countOf(digits string) int64 {
-	count, err := parseCount(digits)
-	if err != nil {
-		n.err = n.unexpected("a whole number")
-	}
-	return count
+	return l, nil
 }

@@ -1,4 +1,4 @@
-// Package scan reads a text word by word: Scanner.
+// Package scan reads a text word by word: Scanner. Scanner.Nginx reads directives of nginx.
 package scan
 
 import (
