@@ -13,7 +13,7 @@ type compiledLimit struct {
 	limit     Limit
 	identity  string
 	algorithm algorithm.Algorithm
-	words     algorithm.Worder // the algorithm, if its states fit in words
+	words     algorithm.Worder           // the algorithm, if its states fit in words
 	use       atomic.Pointer[word.Limit] // on the words of the last table that decided under the limit
 	err       error
 }
