@@ -19,6 +19,9 @@ HOSTILETIME ?= 30m
 # How long `make campaign` runs.
 CAMPAIGNTIME ?= 1h
 TIMES ?= 50
+# How many decisions `make fuzz-words` compares, and its first seed; 0 draws one.
+OPS ?= 1000000000
+SEED ?= 0
 
 STAGE := scripts/stage.sh
 
@@ -94,6 +97,16 @@ bench-http: ## compare the middleware for net/http with its rivals in a minute, 
 bench-replay: ## weir replay on a log of ten million lines, three minutes; writes bench/REPLAY.md
 	go run ./bench/replay $(BENCHFLAGS)
 
+bench-cliffs: ## the cost of a decision over the numbers in a limit, 30 minutes; writes bench/CLIFFS.md and bench/CLIFFS.svg
+	cd bench && go build -o "$${TMPDIR:-/tmp}/weir-cliffs" ./cliffs
+	cd bench && "$${TMPDIR:-/tmp}/weir-cliffs" -plot CLIFFS.svg && "$${TMPDIR:-/tmp}/weir-cliffs" -all -random 100 -write CLIFFS.md $(BENCHFLAGS)
+
+bench-large: ## ten million keys of each kind of entry, 5 minutes and 3 GB; writes bench/LARGE.md
+	cd bench && go run ./large -write LARGE.md $(BENCHFLAGS)
+
+fuzz-words: ## compare OPS (10^9) decisions on words with 128 bits, 40 minutes; SEED=n continues
+	go test -count=1 -v -timeout 0 -run 'TestWordsDecideLikeStates$$' ./internal/word -ops $(OPS) -seed $(SEED)
+
 soak: ## run the memory engine with random rules, keys, clock steps and snapshots for SOAKTIME (10m)
 	go run ./bench/soak -duration $(SOAKTIME)
 
@@ -106,4 +119,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay bench-cliffs bench-large fuzz-words soak hostile campaign microbench

@@ -263,8 +263,11 @@ var packageRules = map[string]packageRule{
 	},
 	"bench/cliffs": {
 		imports: reasons{
-			".":                       "whose decisions it measures",
-			"bench/internal/workload": "it draws the keys",
+			".":                         "whose decisions it measures",
+			"bench/internal/workload":   "it draws the keys",
+			"gonum.org/v1/plot":         "the plot",
+			"gonum.org/v1/plot/plotter": "the plot",
+			"gonum.org/v1/plot/vg":      "the plot",
 		},
 	},
 	"bench/campaign": {
@@ -275,6 +278,12 @@ var packageRules = map[string]packageRule{
 			"github.com/redis/rueidis": "it damages the connections of its clients",
 		},
 		testImports: reasons{"internal/testprocess": "without redis-server a test is skipped"},
+	},
+	"bench/large": {
+		imports: reasons{
+			".":                       "whose memory it measures",
+			"bench/internal/workload": "it makes the keys",
+		},
 	},
 	"bench/hostile": {
 		imports: reasons{
@@ -377,7 +386,7 @@ var forbidden = []struct {
 	why    string
 	except reasons // packages that may, and why
 }{
-	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/large": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
 	{"os", "only cmd/weir reads the environment and files", reasons{
 		"examples/obedient/client":  "it is a program",
 		"examples/obedient/server":  "it is a program",
@@ -387,6 +396,7 @@ var forbidden = []struct {
 		"bench/cliffs":              "it is a program",
 		"bench/cmd/compare":         "it is a program",
 		"bench/hostile":             "it is a program",
+		"bench/large":               "it is a program",
 		"bench/redis":               "it is a program",
 		"bench/middleware":          "it is a program",
 		"bench/replay":              "it is a program",

@@ -6,6 +6,7 @@
 //	go run ./cliffs -all                 also one key, a million keys, new keys, two cores
 //	go run ./cliffs -random 100          also 100 rates drawn at random
 //	go run ./cliffs -write CLIFFS.md     writes the report to a file
+//	go run ./cliffs -plot CLIFFS.svg     only draws ns over the denominator of the rate
 package main
 
 import (
@@ -40,14 +41,18 @@ func main() {
 	flag.DurationVar(&c.window, "window", 3*time.Millisecond, "length of one window")
 	flag.IntVar(&c.windows, "windows", 40, "windows of each figure; the smallest counts")
 	write := flag.String("write", "", "write the report to this `file` instead of the standard output")
+	plot := flag.String("plot", "", "draw ns over the denominator of the rate in this SVG `file`, and measure nothing else")
 	flag.Parse()
-	if err := c.run(*write); err != nil {
+	if err := c.run(*write, *plot); err != nil {
 		fmt.Fprintln(os.Stderr, "cliffs:", err)
 		os.Exit(1)
 	}
 }
 
-func (c *config) run(write string) error {
+func (c *config) run(write, plot string) error {
+	if plot != "" {
+		return drawDenominators(c, plot)
+	}
 	var report bytes.Buffer
 	begun := time.Now()
 	results := measureAll(c)

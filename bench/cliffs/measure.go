@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -12,9 +13,12 @@ import (
 // mix is a distribution of calls over keys, on a number of cores.
 type mix struct {
 	*workload.Mix
-	cores  int
-	rounds int // over the keys before the measurement, so that none has a unit left for a row that refuses
+	cores int
+	bases map[string]*subject // beside which rows are measured, if they take long to make
 }
+
+// isLarge reports whether a subject of the mix takes long to make.
+func (m *mix) isLarge() bool { return m.Keys > 100_000 }
 
 // mixes returns those to measure. The first is the one of the table of all rows.
 func mixes(c *config) (chosen []*mix) {
@@ -23,10 +27,7 @@ func mixes(c *config) (chosen []*mix) {
 			{Name: "10k uniform", Keys: 10_000}, {Name: "one key", Keys: 1}, {Name: "1M uniform", Keys: 1_000_000},
 			{Name: "1M zipf", Keys: 1_000_000, Skew: 1.01}, {Name: "never seen", Keys: 1 << 18, Fresh: true},
 		} {
-			known := &mix{m, cores, 3}
-			if m.Fresh {
-				known.rounds = 0
-			}
+			known := &mix{m, cores, map[string]*subject{}}
 			switch {
 			case c.mix != "" && !strings.Contains(known.name(), c.mix):
 			case c.mix == "" && !c.all && (m.Keys != 10_000 || cores > 1):
@@ -46,8 +47,17 @@ func (m *mix) name() string {
 	return m.Name + ", two cores"
 }
 
-// known returns sequences that hold every key that the mix draws.
-func (m *mix) known() []*workload.Sequence { return m.Sequences() }
+// rounds returns how often a subject takes from all keys before it is measured: never if they are new, and otherwise
+// until no key has a unit left for a row that refuses.
+func (m *mix) rounds(admit bool) int {
+	switch {
+	case m.Fresh:
+		return 0
+	case admit:
+		return 1
+	}
+	return 3
+}
 
 // result is the ns of a decision of a row and of the row beside it, and whether an aim holds.
 type result struct {
@@ -61,7 +71,7 @@ func (r result) missed() bool   { return r.aim > 0 && r.ratio() > r.aim }
 
 func measureAll(c *config) (results []result) {
 	for _, m := range mixes(c) {
-		for _, r := range rows(c) {
+		for _, r := range rows(c, m) {
 			if !strings.Contains(r.name, c.only) {
 				continue
 			}
@@ -88,10 +98,11 @@ func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool
 	if r.plans > 0 {
 		beside.plans = 1
 	}
-	measured, neighbour := newSubject(column, r, m, admit), newSubject(column, beside, m, admit)
+	measured := newSubject(column, r, m, admit)
 	if measured == nil {
 		return one, false
 	}
+	neighbour := m.base(column, beside, admit)
 	windows := c.windows
 	if m.Fresh {
 		windows = max(1, windows/4)
@@ -104,6 +115,18 @@ func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool
 		one.ns = min(one.ns, m.window(measured, c.window, i))
 	}
 	return one, true
+}
+
+// base returns the subject beside which others are measured. A large one serves all rows.
+func (m *mix) base(column column, beside row, admit bool) *subject {
+	if !m.isLarge() || m.Fresh {
+		return newSubject(column, beside, m, admit)
+	}
+	name := fmt.Sprint(column.name, beside.plans, admit)
+	if m.bases[name] == nil {
+		m.bases[name] = newSubject(column, beside, m, admit)
+	}
+	return m.bases[name]
 }
 
 // batch is the number of decisions between two looks at the clock.

@@ -78,7 +78,7 @@ func leaky(rate weir.Rate) limit {
 	}
 }
 
-func rows(c *config) []row {
+func rows(c *config, m *mix) []row {
 	all := []row{}
 	for _, rate := range []weir.Rate{
 		weir.PerSecond(3), weir.PerMinute(7), weir.PerSecond(60), weir.PerSecond(300), weir.PerSecond(11), weir.PerSecond(333),
@@ -101,7 +101,11 @@ func rows(c *config) []row {
 		row{name: "two rules with a key each", rules: [][]limit{{second}, {minute}}, aims: several},
 		row{name: "1,000 limits by key", rules: [][]limit{{second}}, plans: 1000, aims: likeOthers},
 	)
-	return append(all, randomRows(c)...)
+	random := randomRows(c)
+	if m.isLarge() || m.Fresh { // a tenth of them, because each takes long
+		random = random[:(len(random)+9)/10]
+	}
+	return append(all, random...)
 }
 
 // randomRows are rates of all that are allowed, with numbers of any length.

@@ -96,8 +96,8 @@ func newSubject(c column, r row, m *mix, admit bool) *subject {
 	if take == nil {
 		return nil
 	}
-	for range m.rounds {
-		for _, keys := range m.known() {
+	for range m.rounds(admit) {
+		for _, keys := range m.Sequences() {
 			for at := range keys.Len() {
 				take(keys, at)
 			}
