@@ -137,3 +137,21 @@ func TestAChangeOfTheKindOfEntryKeepsTheState(t *testing.T) {
 		t.Errorf("the entry had %v words, want 1, 2, 3 and 5", widths)
 	}
 }
+
+// TestARateWithoutANumberIsLeftToTheLock uses up the numbers of rates. The words of a limit without a number cannot be told
+// from those of the first rate.
+func TestARateWithoutANumberIsLeftToTheLock(t *testing.T) {
+	const now = 1_700_000_000_000_000_000
+	in := NewTable(0)
+	first := algorithm.NewTokenBucket(1, 1_000_000_000, 5)
+	c := in.AddColumn(first, now)
+	var a algorithm.Answer
+	c.Limit(first).Take(99, now, 5, &a)
+	for i := range int64(algorithm.MaxRates) {
+		c.Limit(algorithm.NewTokenBucket(1, 1_000_000_001+i, 5))
+	}
+	a = algorithm.Answer{}
+	if done := c.Limit(algorithm.NewTokenBucket(1, 7, 5)).Take(99, now, 1, &a); done || a != (algorithm.Answer{}) {
+		t.Errorf("a limit without a number decided on words: %+v", a)
+	}
+}
