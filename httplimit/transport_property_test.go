@@ -107,13 +107,26 @@ func epochReset(next http.Handler) http.Handler {
 	})
 }
 
+// withoutRemainder announces only the policy.
+func withoutRemainder(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner := httptest.NewRecorder()
+		next.ServeHTTP(inner, r)
+		w.Header()["Ratelimit-Policy"] = inner.Header()["Ratelimit-Policy"]
+		w.WriteHeader(inner.Code)
+	})
+}
+
 func TestNoRequestAfterAnAnnouncingAnswerIsRefused(t *testing.T) {
 	formats := map[string]httplimit.Headers{
 		"draft 11": httplimit.Draft11, "draft 07": httplimit.Draft07, "draft 06": httplimit.Draft06,
-		"legacy": httplimit.Legacy, "legacy epoch": httplimit.Legacy,
+		"legacy": httplimit.Legacy, "legacy epoch": httplimit.Legacy, "policy only": httplimit.Draft11,
 	}
 	for name, headers := range formats {
 		for _, limit := range []string{"sliding log 100/10s", "token bucket 10/s burst 100", "token bucket 10/s burst 5", "fixed window 100/10s", "sliding window 100/10s"} {
+			if name == "policy only" && limit == "sliding window 100/10s" {
+				continue // it weighs its previous window, so a unit comes back in up to two
+			}
 			for _, workers := range []int{1, 9, 120} {
 				for seed := range uint64(2) {
 					t.Run(fmt.Sprintf("%s/%s/%d workers/seed %d", name, limit, workers, seed), func(t *testing.T) {
@@ -136,8 +149,11 @@ func obeys(t *testing.T, name string, headers httplimit.Headers, limit string, w
 	}
 	time.Sleep(3*365*24*time.Hour + upTo(20*time.Second)) // an instant above 1e9 s, at any phase of a window
 	h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Headers: headers, Rules: []httplimit.Rule{{Limit: limit}}}, ok)
-	if name == "legacy epoch" {
+	switch name {
+	case "legacy epoch":
 		h = epochReset(h)
+	case "policy only":
+		h = withoutRemainder(h)
 	}
 	s := &server{handler: h, oneWay: func() time.Duration { return upTo(300 * time.Millisecond) }}
 	transport := newTransport(t, httplimit.TransportOptions{Base: s})
@@ -160,4 +176,33 @@ func obeys(t *testing.T, name string, headers httplimit.Headers, limit string, w
 		t.Errorf("the server refused %d of %d requests, the first after %v, want none", len(s.refused), s.requests, s.refused[0].Sub(start))
 	}
 	t.Logf("%d requests in %v; %+v", s.requests, time.Since(start), transport.Stats())
+}
+
+// Other clients use half of the quota, so what remains is less than the client's own requests explain.
+func TestAQuotaThatOthersUseTooIsSeldomOverdrawn(t *testing.T) {
+	for _, limit := range []string{"sliding log 100/10s", "token bucket 10/s burst 100", "fixed window 100/10s"} {
+		t.Run(limit, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(1, 2))
+				h := wrap(t, httplimit.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []httplimit.Rule{{Limit: limit}}}, ok)
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() {
+					for ctx.Err() == nil {
+						time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+						h.ServeHTTP(httptest.NewRecorder(), request("GET", "192.0.2.1:9"))
+					}
+				}()
+				s := &server{handler: h, oneWay: func() time.Duration { return 20 * time.Millisecond }}
+				transport := newTransport(t, httplimit.TransportOptions{Base: s})
+				start := time.Now()
+				asking(t, transport, 300, oneHost)
+				cancel()
+				if took := time.Since(start); len(s.refused) > 6 || took > 90*time.Second {
+					t.Errorf("300 requests beside others took %v, and %d were refused; want 6 at most in 90s", took, len(s.refused))
+				}
+				t.Logf("%v, %d refused, %+v", time.Since(start), len(s.refused), transport.Stats())
+				time.Sleep(time.Second) // the other client ends
+			})
+		})
+	}
 }

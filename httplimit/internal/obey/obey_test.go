@@ -1,0 +1,93 @@
+package obey
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/httplimit/internal/announce"
+)
+
+var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// anything is an announcement with random values, many of them odd.
+func anything(random *rand.Rand) announce.Announcement {
+	a := announce.Announcement{RetryAfter: announce.Unknown}
+	if random.IntN(8) == 0 {
+		a.RetryAfter = time.Duration(random.Int64N(int64(time.Minute)))
+	}
+	for range random.IntN(4) {
+		a.Quotas = append(a.Quotas, announce.Quota{
+			Name: fmt.Sprint(random.IntN(40)), Unit: announce.Unit(random.IntN(3)), Limit: random.Int64N(20),
+			Window: time.Duration(random.IntN(3)) * 5 * time.Second, Remaining: random.Int64N(8) - 1, Reset: time.Duration(random.IntN(12)-1) * time.Second,
+		})
+	}
+	return a
+}
+
+// Whatever a server says, a request waits for a time or for an answer that is to come, and the state stays small.
+func TestEachWaitEndsWithATimeOrAnAnswer(t *testing.T) {
+	c := &Config{Spread: func(d time.Duration) time.Duration { return d / 2 }}
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		s, now := State{}, start
+		var flying []Ticket
+		open, sent := 0, 0
+		for range 400 {
+			now = now.Add(time.Duration(random.Int64N(int64(time.Second))))
+			v := s.Wait(now, time.Second/10)
+			switch {
+			case v.Wait == Never && len(flying) == 0 && open == 0:
+				t.Fatalf("seed %d: a request waits for an answer (%s %s), and none is to come: %+v", seed, v.Reason, v.Name, s)
+			case v.Wait < 0 || v.Wait > 2*time.Minute && v.Wait != Never:
+				t.Fatalf("seed %d: a request waits for %v (%s)", seed, v.Wait, v.Reason)
+			case v.Wait == 0 && random.IntN(3) > 0:
+				flying = append(flying, s.Start(now, time.Second/10))
+				sent++
+			case len(flying) > 0:
+				i := random.IntN(len(flying))
+				s.Answer(c, flying[i], now, Kind(random.IntN(4)), anything(random))
+				flying[i] = flying[len(flying)-1]
+				flying = flying[:len(flying)-1]
+				open++
+			case open > 0:
+				s.End()
+				open--
+			default:
+				now = now.Add(v.Wait)
+			}
+			if s.Idle(now) && (len(flying) > 0 || open > 0 || s.Wait(now, 0).Wait > 0) {
+				t.Fatalf("seed %d: a state is idle with %d requests in flight, %d open, and a wait of %+v", seed, len(flying), open, s.Wait(now, 0))
+			}
+		}
+		if len(s.quotas) > maxQuotas || len(s.log.entries) > maxEntries || sent < 20 {
+			t.Errorf("seed %d: %d quotas, %d entries after %d requests", seed, len(s.quotas), len(s.log.entries), sent)
+		}
+	}
+}
+
+// A full log counts each request for at least a window.
+func TestAFullLogForgetsNoRequestTooEarly(t *testing.T) {
+	var l sendLog
+	var at []time.Time
+	now, window := start, time.Minute
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 20_000 {
+		now = now.Add(time.Duration(random.IntN(20)) * time.Millisecond)
+		l.add(now, window)
+		at = append(at, now)
+		for at[0].Before(now.Add(-window)) || at[0].Equal(now.Add(-window)) {
+			at = at[1:]
+		}
+		if got := l.since(now.Add(-window)); got < int64(len(at)) || len(l.entries) > maxEntries {
+			t.Fatalf("the log has %d requests of the window in %d entries, want at least %d in %d", got, len(l.entries), len(at), maxEntries)
+		}
+	}
+	if wait := l.leaves(now, window, 1); wait <= 0 || wait > window {
+		t.Errorf("the first request leaves in %v, want within %v", wait, window)
+	}
+	if wait := l.leaves(now, window, 1<<40); wait != Never {
+		t.Errorf("more requests than there are leave in %v, want never", wait)
+	}
+}
