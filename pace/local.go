@@ -307,10 +307,11 @@ func (l *looking) at(line *queueLine) {
 		l.grant(p, tooLong(d.RetryAfter, p.deadline.Sub(l.now)))
 	case !d.Allowed:
 		l.closeRefusing(line, p)
-		line.notBefore = l.now.Add(d.RetryAfter)
-		if d.RetryAfter == weir.Never {
-			line.notBefore = l.now.Add(longestSleep) // slots that only a release frees
+		pause := d.RetryAfter
+		if waitsForSlots(p.requests, d) { // another queue, or another caller of the engine, may release them before their lease ends
+			pause = min(pause, longestPause)
 		}
+		line.notBefore = l.now.Add(pause)
 		heap.Push(&l.later, line)
 	case l.isKept(line, p):
 		l.blocked = append(l.blocked, line)
@@ -318,9 +319,6 @@ func (l *looking) at(line *queueLine) {
 		l.take(p)
 	}
 }
-
-// longestSleep bounds the sleep of callers that only an event lets go.
-const longestSleep = time.Hour
 
 // isClosed reports whether an earlier caller of this look keeps one of the keys.
 func (l *queueLine) isClosed() bool {

@@ -1,0 +1,40 @@
+package pace_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+func TestASlotThatAnotherQueueReleasesIsFoundWithinASecond(t *testing.T) {
+	for _, limit := range []string{"concurrency 1 lease 1m", "concurrency 1", "concurrency 1 lease 1m and rate gate 100/s"} {
+		synctest.Test(t, func(t *testing.T) {
+			engine := weir.NewMemory(weir.MemoryOptions{})
+			slots := rule(t, "slots", limit)
+			var queues [2]*pace.Queue
+			for i := range queues {
+				var err error
+				if queues[i], err = pace.NewQueue(engine, pace.QueueOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			held, err := queues[0].Acquire(t.Context(), slots.For("k", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			time.AfterFunc(5*time.Second, func() { _ = held.Done(t.Context()) })
+			other, err := queues[1].Acquire(t.Context(), slots.For("k", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took < 5*time.Second || took > 6*time.Second {
+				t.Errorf("%s: the other queue has the slot after %v, want 5s to 6s", limit, took)
+			}
+			_ = other.Done(t.Context())
+		})
+	}
+}
