@@ -52,9 +52,12 @@ func Book(ctx context.Context, e Engine, longest time.Duration, request Request)
 	if err != nil {
 		return nil, err
 	}
-	b := &engineBooking{engine: e, request: request, withdraw: withdraw, turn: make(chan struct{}, 1)}
-	b.Decision, b.handle, b.left = d, b, !d.Allowed
-	return &b.Reservation, nil
+	h := newHolding(e, []Request{request})
+	h.withdraw = withdraw
+	if h.Decision = d; !d.Allowed {
+		h.left = settled
+	}
+	return &h.Reservation, nil
 }
 
 // CheckBookable returns a *RequestError for a request that cannot be booked. An AheadTaker calls it.
@@ -66,58 +69,6 @@ func CheckBookable(q Request) error {
 		return &RequestError{Op: opBook, Rule: q.Rule.Name(), Field: "rule", Reason: "cannot be booked ahead: a window, a log or slots cannot promise when units come free"}
 	case q.Identity != "":
 		return &RequestError{Op: opBook, Rule: q.Rule.Name(), Field: "identity", Reason: "is given, but no engine recognises a repeated booking"}
-	}
-	return nil
-}
-
-// engineBooking is a booking on an engine.
-type engineBooking struct {
-	Reservation
-	engine   Engine
-	request  Request
-	withdraw func(ctx context.Context, n int64) error
-	turn     chan struct{} // full during a settlement
-	left     bool          // nothing is left to settle
-}
-
-func (b *engineBooking) requests() int { return 1 }
-
-// settle settles the booking. Only one call settles at a time.
-func (b *engineBooking) settle(ctx context.Context, s settlement) (outcome, error) {
-	if err := ctx.Err(); err != nil {
-		return open, cannotDecide(opSettle, err)
-	}
-	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
-	case <-ctx.Done():
-		return open, cannotDecide(opSettle, ctx.Err())
-	}
-	if b.left || s.done {
-		b.left = true
-		return settled, nil
-	}
-	err := b.change(ctx, b.request.Cost-s.used(0))
-	if err != nil && !MayHaveCounted(err) {
-		return open, err
-	}
-	b.left = true
-	if err != nil {
-		return lost, err
-	}
-	return settled, nil
-}
-
-// change gives n units back, or records them if n is negative.
-func (b *engineBooking) change(ctx context.Context, n int64) error {
-	switch {
-	case n > 0:
-		return b.withdraw(ctx, n)
-	case n < 0:
-		more := b.request
-		more.Cost = -n
-		_, err := b.engine.Record(ctx, more)
-		return err
 	}
 	return nil
 }

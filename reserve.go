@@ -17,6 +17,15 @@ type holding struct {
 	left    outcome
 	unknown bool   // a settlement may have been counted: taken holds only slots
 	release func() // ends the renewal of the slots
+	// withdraw gives units of a booking back, which a Record of negative units would not do exactly; nil if nothing is
+	// booked.
+	withdraw func(ctx context.Context, n int64) error
+}
+
+func newHolding(e Engine, taken []Request) *holding {
+	h := &holding{engine: e, taken: taken, turn: make(chan struct{}, 1), release: func() {}}
+	h.handle = h
+	return h
 }
 
 // Reserve takes requests on e and returns their reservation. An Engine implements its Reserve with it. A LeakyBucket
@@ -30,8 +39,7 @@ func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, 
 			return nil, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
-	h := &holding{engine: e, taken: identified(requests), turn: make(chan struct{}, 1), release: func() {}}
-	h.handle = h
+	h := newHolding(e, identified(requests))
 	began := time.Now()
 	d, err := e.Take(ctx, h.taken...)
 	if err != nil {
@@ -113,7 +121,7 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 		}
 		return h.left, nil
 	}
-	_, err := h.engine.Record(ctx, changes...)
+	err := h.record(ctx, changes)
 	if err == nil {
 		h.left = settled
 		h.release()
@@ -128,6 +136,14 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 		}
 	}
 	return open, err
+}
+
+func (h *holding) record(ctx context.Context, changes []Request) error {
+	if n := changes[0].Cost; n < 0 && h.withdraw != nil {
+		return h.withdraw(ctx, -n)
+	}
+	_, err := h.engine.Record(ctx, changes...)
+	return err
 }
 
 // changes returns the requests to record.
