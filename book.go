@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
 )
 
 // AheadTaker is an optional interface of an Engine: it takes a request for a later instant. [Book] calls it.
@@ -28,15 +27,7 @@ const opBook = "book"
 // Bookable reports whether an engine can book the rule for a later instant: whether all its limits are buckets, gates
 // and cycles. Windows, logs and slots cannot promise when units become free.
 func (r *Rule) Bookable() bool {
-	if r == nil || !r.compiled.Made() {
-		return false
-	}
-	for i := range r.compiled.Parts {
-		if !algorithm.Bookable(r.compiled.Parts[i].Algorithm) {
-			return false
-		}
-	}
-	return true
+	return r != nil && r.compiled.Made() && r.compiled.Bookable()
 }
 
 // Book reserves a request on e for the earliest instant at which it is admitted, if that is at most longest away. The
@@ -91,12 +82,7 @@ func (m *Memory) TakeAhead(ctx context.Context, longest time.Duration, request R
 		if err := ctx.Err(); err != nil {
 			return cannotDecide(opSettle, err)
 		}
-		return m.withdraw(merged, booked, n)
+		_, err := describe(opSettle, merged, &algorithm.Answer{}, m.engine.Withdraw(merged, booked, n))
+		return err
 	}, nil
-}
-
-func (m *Memory) withdraw(merged []rule.Request, booked []algorithm.Booked, n int64) error {
-	err := m.engine.Withdraw(merged, booked, n)
-	_, err = describe(opSettle, merged, &algorithm.Answer{}, err)
-	return err
 }

@@ -1,10 +1,10 @@
 package weir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/clock"
@@ -44,16 +44,9 @@ func keyBound(maxKeys int) int {
 	return maxKeys
 }
 
-func (o *Options) queue() int {
-	if o.Queue == 0 {
-		return defaultQueue
-	}
-	return o.Queue
-}
-
 // lines returns the lines of an owner whose subjects mu guards.
 func (o *Options) lines(mu *sync.Mutex, clock *clock.Clock) line.Lines {
-	return line.Lines{Lock: mu, Clock: clock, Weights: o.Weights, Capacity: o.queue()}
+	return line.Lines{Lock: mu, Clock: clock, Weights: o.Weights, Capacity: cmp.Or(o.Queue, defaultQueue)}
 }
 
 func (o *Options) check() error {
@@ -82,35 +75,15 @@ func (o *Options) check() error {
 // never see it early. So a limit never admits more than it would on the true clock plus the lag, but units refill
 // later by the lag, and all callers between two ticks decide at the same instant. Do not use it with a rate whose
 // unit takes less than the precision, or with a LeakyBucket, which it cannot space more finely.
-type CachedClock struct {
-	clock *clock.Clock
-	value atomic.Int64
-	done  chan struct{}
-	close sync.Once
-}
+type CachedClock struct{ cached *clock.Cached }
 
 // NewCachedClock starts a clock with a precision of at least 1 µs. Close ends its goroutine.
 func NewCachedClock(precision time.Duration) *CachedClock {
-	c := &CachedClock{clock: clock.New(nil), done: make(chan struct{})}
-	c.value.Store(c.clock.Now())
-	go c.run(time.NewTicker(max(precision, time.Microsecond)))
-	return c
+	return &CachedClock{clock.NewCached(max(precision, time.Microsecond))}
 }
 
 // Now returns the time in nanoseconds since the Unix epoch as of the last tick.
-func (c *CachedClock) Now() int64 { return c.value.Load() }
+func (c *CachedClock) Now() int64 { return c.cached.Now() }
 
 // Close stops the clock; Now then keeps its value.
-func (c *CachedClock) Close() { c.close.Do(func() { close(c.done) }) }
-
-func (c *CachedClock) run(ticker *time.Ticker) {
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			c.value.Store(c.clock.Now())
-		case <-c.done:
-			return
-		}
-	}
-}
+func (c *CachedClock) Close() { c.cached.Close() }

@@ -53,28 +53,13 @@ func (t Turn) await(ctx context.Context, lines *line.Lines, jitter time.Duration
 		if err := lines.Await(ctx, w, int64(t.Max)); err != nil {
 			return refusal(opWait, err)
 		}
-		if err := holdBack(ctx, jitter); err != nil {
+		if err := line.HoldBack(ctx, rand.N(max(jitter, 1))); err != nil {
 			giveBack(o, t.Cost, t.Slots.identity())
-			return err
+			return refusal(opWait, err)
 		}
 	}
 	t.Slots.keep(o, t.Cost)
 	return nil
-}
-
-// holdBack sleeps for a random time below jitter.
-func holdBack(ctx context.Context, jitter time.Duration) error {
-	if jitter <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(rand.N(jitter))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return refusal(opWait, ctx.Err())
-	}
 }
 
 // Slots collects the slots of a Concurrency that one caller acquires with its turns: see Turn.Slots. The zero value

@@ -143,6 +143,21 @@ func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
 	}
 }
 
+// HoldBack sleeps. It returns the error of the context if that ends first.
+func HoldBack(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // giveUp removes w from its line, unless it was released meanwhile.
 func (q *Lines) giveUp(w *Waiter, why error) error {
 	q.Lock.Lock()

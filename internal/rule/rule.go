@@ -74,6 +74,11 @@ func (c *Compiled) Leases() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Leases })
 }
 
+// Bookable reports whether all limits can be booked ahead.
+func (c *Compiled) Bookable() bool {
+	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !algorithm.Bookable(p.Algorithm) })
+}
+
 // Alone reports whether no other request can be combined with one under the rule, because the rule delays or writes
 // what it refuses.
 func (c *Compiled) Alone() bool { return c.Parts[0].Algorithm.Solitary() }
