@@ -62,6 +62,8 @@ func (c *caller) askLimit(i int) {
 		c.reserve(i, cost)
 	case s.use == useReturn && verb < 33:
 		c.giveBack(i, cost)
+	case s.use == useBook && verb < 30:
+		c.book(i, cost)
 	case verb < 38:
 		c.peek(i, cost)
 	case verb < 39:
@@ -106,7 +108,7 @@ func (c *caller) timed(verb string, i int, call func(ctx context.Context) error)
 // grace is for how long a verb goes on after its context has ended: a settlement for a second.
 func grace(verb string) time.Duration {
 	switch verb {
-	case "Settle", "Done", "Done of slots", "Cancel of slots":
+	case "Settle", "Done", "Done of slots", "Cancel of slots", "Cancel of a booking":
 		return time.Second
 	}
 	return 0
@@ -333,5 +335,28 @@ func (c *caller) reserve(i int, cost int64) {
 		if used < cost {
 			c.returned("Settle", i, cost-used, sent, answered, err)
 		}
+	}
+}
+
+// longestBooking bounds how far ahead callers book.
+const longestBooking = time.Second
+
+// book books units. They are used at the booked instant, unless the caller cancels at once.
+func (c *caller) book(i int, cost int64) {
+	s := &c.process.subjects[i]
+	longest := time.Duration(c.random.Int64N(int64(longestBooking)))
+	var r *weir.Reservation
+	sent, answered, err := c.timed("Book", i, func(ctx context.Context) (err error) {
+		r, err = weir.Book(ctx, c.engine(s), longest, s.request(cost))
+		return err
+	})
+	switch {
+	case err != nil || !r.Decision.Allowed:
+		c.took("Book", i, false, cost, sent, answered, err)
+	case c.random.IntN(4) == 0:
+		_, _, _ = c.timed("Cancel of a booking", i, r.Cancel)
+	default:
+		delay := r.Decision.Delay.Microseconds()
+		c.took("Book", i, true, cost, sent+delay, answered+delay, nil)
 	}
 }

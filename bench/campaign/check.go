@@ -141,6 +141,8 @@ func (b *book) worst(w *world, i int, limit bound, a *account) excess {
 		return b.worstOfAll(limit, a.used, reliefs)
 	case limit.kind == boundRate:
 		return worstWindow(a.used, reliefs, limit.units, limit.rate, 0)
+	case limit.kind == boundStretch && b.subjects[i].use == useBook: // booked instants are rounded up to whole us
+		return worstWindow(a.used, reliefs, limit.units, 0, limit.period-1)
 	case limit.kind == boundStretch:
 		return worstWindow(a.used, reliefs, limit.units, 0, limit.period)
 	}
@@ -159,6 +161,9 @@ func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span
 		to := f.To
 		if limit.kind == boundHeld { // until the holders of lost slots know
 			to += limit.lease
+		}
+		if b.subjects[i].use == useBook { // until the last instant that was booked before
+			to += longestBooking.Microseconds()
 		}
 		reliefs = append(reliefs, span{f.From, to, limit.units})
 		for _, u := range a.unanswered {

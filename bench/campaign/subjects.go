@@ -18,10 +18,11 @@ const (
 	useReturn             // Reserve and its settlements, and Record of a negative cost, too
 	useReset              // Reset, too
 	useSlots              // Reserve, Done and Cancel, and Take with a lease
+	useBook               // Book and its Cancel, too
 	useClocked            // as useTake, by clocks of the processes that are set back and forth
 )
 
-var useNames = [...]string{"take", "return", "reset", "slots", "clock"}
+var useNames = [...]string{"take", "return", "reset", "slots", "book", "clock"}
 
 // subject is one key under one rule. All processes have the same list, so its index names it.
 type subject struct {
@@ -52,6 +53,12 @@ var limitTexts = []string{
 	"sliding window 150/7s and sliding log 25/1s and token bucket 40/s burst 20",
 }
 
+var bookedTexts = []string{
+	"token bucket 20/s burst 30",
+	"rate gate 20/s",
+	"token bucket 15/s burst 5 and rate gate 40/3s",
+}
+
 var slotTexts = []string{"concurrency 4 lease 3s", "concurrency 3", "concurrency 6 lease 2500ms"}
 
 // subjects returns all subjects.
@@ -74,6 +81,9 @@ func subjects() (all []subject, err error) {
 		if !strings.HasPrefix(text, "leaky") {
 			add(text, useReturn, 1)
 		}
+	}
+	for _, text := range bookedTexts {
+		add(text, useBook, 2)
 	}
 	for _, text := range slotTexts {
 		add(text, useSlots, 2)
