@@ -6,7 +6,6 @@ import "time"
 // until the call is over, and adds up by how much it was late. A call that exceeds its deadline by more than that was
 // held up by something else than a busy machine.
 type control struct {
-	began time.Time
 	timer *time.Timer
 	over  chan struct{}
 	late  chan time.Duration
@@ -19,27 +18,29 @@ const (
 )
 
 func startControl(began time.Time, deadline time.Duration) *control {
-	c := &control{began: began, over: make(chan struct{}), late: make(chan time.Duration, 1)}
-	c.timer = time.AfterFunc(deadline, func() { c.late <- c.watch(time.Since(began) - deadline) })
+	c := &control{over: make(chan struct{}), late: make(chan time.Duration, 1)}
+	c.timer = time.AfterFunc(deadline, func() { c.late <- c.watch(began.Add(deadline)) })
 	return c
 }
 
-// watch returns the lateness so far and that of the sleeps until the call is over.
-func (c *control) watch(late time.Duration) time.Duration {
-	for {
-		began, ended := time.Now(), false
+// watch returns by how much the timer and the sleeps were late until the call is over. Each sleep is measured from the
+// end of the one before, so that no pause of the process falls between two of them.
+func (c *control) watch(due time.Time) (late time.Duration) {
+	mark := time.Now()
+	late = mark.Sub(due)
+	for over := false; !over; {
 		select {
 		case <-c.over:
-			ended = true
+			over = true
 		case <-time.After(controlSleep):
 		}
-		if extra := time.Since(began) - controlSleep; extra > punctual {
+		ended := time.Now()
+		if extra := ended.Sub(mark) - controlSleep; extra > punctual {
 			late += extra
 		}
-		if ended {
-			return late
-		}
+		mark = ended
 	}
+	return late
 }
 
 // end returns by how much the timer was late in all, or false if the call ended before its deadline.
