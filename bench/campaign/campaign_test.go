@@ -225,6 +225,16 @@ func TestALateAnswerIsFound(t *testing.T) {
 	}
 }
 
+func TestAnErrorThatNoFaultExplainsIsFound(t *testing.T) {
+	for what, want := range map[string]int{"Take: answered": 0, "Take: refused": 0, "Take: lost, perhaps counted": 0, "engine: calls": 0, "Take: damaged, counted": 1, "Take: refused, not counted": 1, "Take: a bug": 1} {
+		b := ledger(t, "token bucket 10/s", useTake)
+		b.add(record{Kind: recordCount, What: what, Units: 1})
+		if got := promises(b); len(got) != want {
+			t.Errorf("%s: %v, want %d broken promises", what, got, want)
+		}
+	}
+}
+
 // A call that is held up while the machine is idle is late; the control of a call that is not held up stays at zero.
 func TestAControlTimerIsOnlyAsLateAsTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

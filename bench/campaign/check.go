@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir/redislimit"
 )
 
 // broken is a promise that was not kept, with what is needed to look into it.
@@ -24,6 +27,7 @@ const (
 	promiseLeaked = "no slot stays taken"
 	promiseLeft   = "nothing stays to be undone or renewed"
 	promiseOnTime = "no call outlasts its deadline"
+	promiseErrors = "a call fails only for the reasons of its faults"
 )
 
 // account is what happened to one subject of one world.
@@ -111,6 +115,7 @@ func (b *book) check() (all []broken, closest map[string]float64) {
 		}
 	}
 	all = append(all, b.checkLate()...)
+	all = append(all, b.checkOutcomes()...)
 	for _, r := range b.left {
 		all = append(all, broken{World: r.World, Promise: promiseLeft, Subject: -1, From: b.to, To: b.to,
 			Text: fmt.Sprintf("%v after the last call, the engine of process %d has %d %s", settles, r.Process, r.Units, r.What)})
@@ -224,6 +229,22 @@ func worstHeld(held, reliefs []span, units float64) excess {
 		}
 	}
 	return worst
+}
+
+// faultReasons are the reasons that faults give errors.
+var faultReasons = []redislimit.Reason{redislimit.ReadOnly, redislimit.Loading, redislimit.ClusterDown, redislimit.Lost, redislimit.Cancelled}
+
+// checkOutcomes looks for errors that no fault explains.
+func (b *book) checkOutcomes() (all []broken) {
+	for what, n := range b.counts {
+		verb, result, _ := strings.Cut(what, ": ")
+		reason, _, failed := strings.Cut(result, ", ")
+		known := verb == "engine" || verb == "slots" || result == "answered" || result == "refused"
+		if !known && !(failed && slices.Contains(faultReasons, redislimit.Reason(reason))) {
+			all = append(all, broken{World: slices.Min(slices.Collect(maps.Keys(b.worlds))), Promise: promiseErrors, Subject: -1, From: b.from, To: b.to, Text: fmt.Sprintf("%s, %d times", what, n)})
+		}
+	}
+	return all
 }
 
 // checkLate compares late calls with their control timers.

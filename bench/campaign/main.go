@@ -7,6 +7,7 @@
 //
 //   - a limit admitted more than its bound and what the table of docs/redis.md grants for the faults of its key,
 //   - a slot is still taken although nothing holds it, or the engine still has something to undo or to renew,
+//   - a call failed for a reason that no fault explains, such as a damaged state,
 //   - a call took longer than its deadline and 50 ms, beyond what a control timer of the same deadline was late.
 //
 // The exit code is 0 without a broken promise, 1 with one, and 2 if the campaign failed.
