@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"slices"
@@ -34,6 +35,12 @@ type Queue struct {
 	joint   map[string]int          // lines that ask for several keys, by each of them
 	booked  map[weir.Request]*bookedLine
 	local   *local // for the memory engine, otherwise nil
+
+	// For Stats.
+	all     list.List // of *place: the waiting callers, oldest first
+	counts  QueueCounts
+	byRule  map[string]*QueueCounts
+	observe func(Waited)
 	waiting int
 	arrived uint64 // places so far
 }
@@ -42,6 +49,8 @@ type Queue struct {
 type QueueOptions struct {
 	// Queue bounds the waiting callers. Default: 65536.
 	Queue int
+	// Observe is called with what became of each caller, on the goroutine of that caller. Default: nothing.
+	Observe func(Waited)
 }
 
 const defaultQueue = 1 << 16
@@ -52,7 +61,7 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
 	}
 	q := &Queue{engine: engine, capacity: options.Queue, lines: map[string]*queueLine{}, bySlots: map[string][]*queueLine{},
-		joint: map[string]int{}, booked: map[weir.Request]*bookedLine{}}
+		joint: map[string]int{}, booked: map[weir.Request]*bookedLine{}, byRule: map[string]*QueueCounts{}, observe: options.Observe}
 	if q.capacity == 0 {
 		q.capacity = defaultQueue
 	}
@@ -73,7 +82,7 @@ func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decisi
 }
 
 func (q *Queue) take(ctx context.Context, p *place) (weir.Decision, error) {
-	if err := q.wait(ctx, p); err != nil {
+	if err := q.waitAndCount(ctx, p); err != nil {
 		return weir.Decision{}, err
 	}
 	if err := hold(ctx, p.decision.Delay); err != nil {
@@ -91,7 +100,7 @@ func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquire
 }
 
 func (q *Queue) acquire(ctx context.Context, p *place) (*Acquired, error) {
-	if err := q.wait(ctx, p); err != nil {
+	if err := q.waitAndCount(ctx, p); err != nil {
 		return nil, err
 	}
 	return &Acquired{p.reservation, q, q.keysToReturn(p.requests)}, nil
@@ -102,6 +111,13 @@ func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting
+}
+
+func (q *Queue) waitAndCount(ctx context.Context, p *place) error {
+	q.begins(p)
+	err := q.wait(ctx, p)
+	q.ends(p, err)
+	return err
 }
 
 func (q *Queue) wait(ctx context.Context, p *place) error {

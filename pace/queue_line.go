@@ -36,6 +36,8 @@ type place struct {
 	inFlow   *flow
 	element  *list.Element
 	arrival  uint64
+	since    time.Time
+	inAll    *list.Element
 	turn     chan turn
 	flow     string
 	weight   int64
