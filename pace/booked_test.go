@@ -191,9 +191,10 @@ func TestCallersThatComeAndGoLoseNoBookedUnits(t *testing.T) {
 		var callers sync.WaitGroup
 		random := rand.New(rand.NewPCG(1, 2))
 		for range 2000 {
-			own, cancel := t.Context(), func() {}
+			own := t.Context()
 			if random.IntN(3) == 0 {
-				own, cancel = context.WithCancel(own)
+				leaving, cancel := context.WithCancel(own)
+				own = leaving
 				time.AfterFunc(time.Duration(random.IntN(3000))*time.Millisecond, cancel)
 			}
 			q := queues[random.IntN(2)]

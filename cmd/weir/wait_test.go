@@ -317,7 +317,8 @@ func TestSlotsOverHTTPAreSharedAndEnd(t *testing.T) {
 func heldToken(t *testing.T, answer string) string {
 	t.Helper()
 	_, token, found := strings.Cut(answer, `"token":"`)
-	if token, _, found = strings.Cut(token, `"`); !found {
+	token, _, ended := strings.Cut(token, `"`)
+	if !found || !ended {
 		t.Fatalf("no token in %s", answer)
 	}
 	return token
