@@ -410,21 +410,25 @@ func (l *looking) putsOff(first *place, key string, cost int64) bool {
 
 // take takes p's requests, which are admitted.
 func (l *looking) take(p *place) {
-	var err error
-	if p.acquires {
-		p.reservation, err = l.memory.Reserve(context.Background(), p.requests...)
-		if err == nil {
-			p.decision = p.reservation.Decision
-		}
-	} else {
-		p.decision, err = l.memory.Take(context.Background(), p.requests...)
-	}
+	err := l.takeNow(p)
 	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
 		p.line.notBefore = l.now.Add(max(p.decision.RetryAfter, 1))
 		heap.Push(&l.later, p.line)
 		return
 	}
 	l.grant(p, err)
+}
+
+// takeNow takes p's requests if they are admitted now.
+func (l *local) takeNow(p *place) (err error) {
+	if !p.acquires {
+		p.decision, err = l.memory.Take(context.Background(), p.requests...)
+		return err
+	}
+	if p.reservation, err = l.memory.Reserve(context.Background(), p.requests...); err == nil {
+		p.decision = p.reservation.Decision
+	}
+	return err
 }
 
 // grant lets p go, or fail. Its line is in none of the heaps.
@@ -498,8 +502,24 @@ func (l *local) reconsider(key *localKey) {
 	}
 }
 
+// takeFree takes p's requests if no caller waits for one of its keys. done is false if p has to wait.
+func (l *local) takeFree(p *place) (done bool, err error) {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	for i := range p.requests {
+		if len(l.keys) > 0 && l.keys[keyOf(&p.requests[i])] != nil {
+			return false, nil
+		}
+	}
+	err = l.takeNow(p)
+	return err != nil || p.decision.Allowed, err
+}
+
 // wait waits for p's turn in the line of its keys.
 func (l *local) wait(ctx context.Context, p *place) error {
+	if done, err := l.takeFree(p); done {
+		return err
+	}
 	if err := l.join(ctx, p); err != nil {
 		return err
 	}
