@@ -106,8 +106,8 @@ func (t *fetchTally) text(now time.Time) string {
 	defer t.mu.Unlock()
 	done := t.ended()
 	left := max(t.expected-t.earlier-done, 0)
-	text := fmt.Sprintf("%s, %d left, now %.3g/s and % .1f/s", plural(done, "URL"), left,
-		t.pages.now(now, done), decor.SizeB1024(int64(t.traffic.now(now, t.bytes))))
+	text := fmt.Sprintf("%s, %d left, now %.3g/s and %s/s", plural(done, "URL"), left,
+		t.pages.now(now, done), bytesText(int64(t.traffic.now(now, t.bytes))))
 	if failed := t.outcomes[fetch.Failed] + t.outcomes[fetch.Refused]; failed > 0 {
 		text += fmt.Sprintf(", %d not fetched", failed)
 	}
@@ -125,7 +125,7 @@ func (t *fetchTally) summary(now time.Time, toTheEnd bool) string {
 	if toTheEnd {
 		rest = "listed again"
 	}
-	text := fmt.Sprintf("weir: fetched %s, % .1f, in %s", plural(t.outcomes[fetch.Fetched], "page"), decor.SizeB1024(t.bytes), shortDuration(now.Sub(t.begun).Round(100*time.Millisecond)))
+	text := fmt.Sprintf("weir: fetched %s, %s, in %s", plural(t.outcomes[fetch.Fetched], "page"), bytesText(t.bytes), shortDuration(now.Sub(t.begun).Round(100*time.Millisecond)))
 	for _, part := range []struct {
 		n    int64
 		what string
@@ -137,6 +137,14 @@ func (t *fetchTally) summary(now time.Time, toTheEnd bool) string {
 		}
 	}
 	return text
+}
+
+// bytesText formats a number of bytes: 25 bytes, 200.0 KiB.
+func bytesText(n int64) string {
+	if n < 1<<10 {
+		return plural(n, "byte")
+	}
+	return fmt.Sprintf("% .1f", decor.SizeB1024(n))
 }
 
 // unfinished says what was not fetched although it was asked for, or nothing.

@@ -372,6 +372,9 @@ func TestFetchShowsRatesAndTimeLeft(t *testing.T) {
 		tally.begin(time.Now())
 		tally.listed(100)
 		tally.whole()
+		if got, want := tally.summary(tally.begun, false), "weir: fetched 0 pages, 0 bytes, in 0s; 100 left"; got != want {
+			t.Errorf("before the first page: got %q, want %q", got, want)
+		}
 		page := tally.counting(strings.NewReader(strings.Repeat("x", 200*1024)))
 		for range 20 {
 			time.Sleep(time.Second)
