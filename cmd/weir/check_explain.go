@@ -15,6 +15,7 @@ type explanation struct{ capacity, burst, worst, memory string }
 // Memory of a key, as docs/memory.md gives it.
 const (
 	wordMemory  = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
+	cycleMemory = "20 to 28 bytes a key while it is not idle; 75 to 150 if keys of one rule have different numbers of permits."
 	cellMemory  = "75 to 150 bytes a key while it is not idle."
 	aloneMemory = "One limiter in process for each subject. Rules cannot hold it."
 )
@@ -78,7 +79,7 @@ func exactExplanation(limit weir.Limit) explanation {
 			capacity: capacityOf(l.Rate.Count),
 			burst:    fmt.Sprintf("%s at once, then none until the next cycle of %s. Unused units are lost.", upTo(goAhead(l.Rate.Count)), periodOf(l.Rate)),
 			worst:    worstOf(l, l.Rate) + " Half of them come at the end of a cycle, the others at the start of the next.",
-			memory:   cellMemory,
+			memory:   cycleMemory,
 		}
 	case weir.Concurrency:
 		back := "A slot comes back when its holder releases it. A holder that dies keeps it permanently."

@@ -101,7 +101,7 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 		{"fixed window 100/1h", "20 to 28 bytes", 20, 28},
 		{"sliding window 100/1h", "20 to 28 bytes", 20, 28},
 		{"sliding log 5/1h", "75 to 150 bytes", 75, 150},
-		{"cycle 50/1h", "75 to 150 bytes", 75, 150},
+		{"cycle 50/1h", "20 to 28 bytes", 20, 28},
 	} {
 		limit, err := weir.ParseLimit(test.text)
 		if err != nil {
