@@ -1,6 +1,7 @@
 package pace_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -191,7 +192,7 @@ func schedule(t *testing.T, random *rand.Rand) []*scheduled {
 		}
 		callers = append(callers, c)
 	}
-	slices.SortFunc(callers, func(a, b *scheduled) int { return int(a.comes - b.comes) })
+	slices.SortFunc(callers, func(a, b *scheduled) int { return cmp.Compare(a.comes, b.comes) })
 	return callers
 }
 
@@ -268,7 +269,7 @@ func byFirst(got []time.Duration, callers []*scheduled) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return int(first(i) - first(j)) })
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(first(i), first(j)) })
 	return order
 }
 
