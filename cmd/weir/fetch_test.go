@@ -128,7 +128,7 @@ func TestFetchSavesPagesAndALineForEachURL(t *testing.T) {
 	})
 	dir := filepath.Join(t.TempDir(), "pages")
 	code, out, errs := weirFetch(a.url+"/page\n\n# a comment\nftp://x/\n"+a.url+"/secret\n"+a.url+"/gone\n"+a.url+"/page\n", "-o", dir)
-	if code != 1 || !strings.Contains(errs, "weir: fetched 1 page, 8.0 b, in ") || !strings.Contains(errs, "; 2 skipped; 1 refused; 1 listed again\nweir: fetch: 1 URL refused by the server\nhint: ") {
+	if code != 1 || !strings.Contains(errs, "weir: fetched 1 page, 8 bytes, in ") || !strings.Contains(errs, "; 2 skipped; 1 refused; 1 listed again\nweir: fetch: 1 URL refused by the server\nhint: ") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	lines := fetchedLines(t, out)
