@@ -197,15 +197,32 @@ func (l *log) lastTotal() *int64 {
 	return &l.ring()[l.place(l.length()-1)+1]
 }
 
-// grow returns a larger ring that begins with the oldest entry.
+// grow moves the entries to a larger ring that begins with the oldest.
 func (l *log) grow(most int64) {
 	length := l.length()
-	ring := make([]int64, 0, 2*max(min(int64(max(firstRing, 2*length)), most), int64(length+1+length/8)))
+	header, ring := newRing(l.Log, max(min(int64(max(firstRing, 2*length)), most), int64(length+1+length/8)))
 	for i := range length {
 		ring = append(ring, l.at(i), l.total(i+1))
 	}
-	l.B, l.C = l.total(0), 0
-	setLog((*State)(l), ring)
+	l.B, l.C, l.Log = l.total(0), 0, header
+	*header = ring
+}
+
+// newRing returns an empty ring of a number of entries and the place of its header: that of the ring before, or nil. A
+// small first ring stands beside its header in memory, so that a decision on a key that is in no cache loads one line
+// less.
+func newRing(before *[]int64, entries int64) (header *[]int64, ring []int64) {
+	switch {
+	case before != nil:
+		return before, make([]int64, 0, 2*entries)
+	case entries > firstRing:
+		return new([]int64), make([]int64, 0, 2*entries)
+	}
+	small := &struct {
+		header  []int64
+		entries [2 * firstRing]int64
+	}{}
+	return &small.header, small.entries[: 0 : 2*entries]
 }
 
 // cut removes n units from the i-th entry on and keeps the older ones.
