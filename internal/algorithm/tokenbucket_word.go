@@ -93,6 +93,9 @@ func (b *TokenBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a 
 // DecideWord decides and writes the answer to a, which must be zero; this avoids copying it. It uses mixed durations
 // if they fit, and otherwise 128 bits. A cost of 0 describes the key.
 func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
+	if tat, at, ok := b.wholeWord(word, base, now, n); ok {
+		return b.decideWhole(tat, at, n, a)
+	}
 	ahead, at, ok := b.ahead(word, base, now, n)
 	cost, fits := b.cost(n)
 	if !ok || !fits || b.burstTime.less(ahead) { // above the burst after a record
@@ -103,6 +106,29 @@ func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (ne
 		return word, true
 	}
 	return b.word(at, ahead)
+}
+
+// decideWhole decides in whole ns.
+func (b *TokenBucket) decideWhole(tat, at, n int64, a *Answer) (next uint64, ok bool) {
+	a.Limit = b.burst
+	if next := tat + n*b.unit; next-at <= b.whole {
+		a.Allowed, a.Changed, tat = true, true, next
+	} else {
+		a.RetryAfter = next - at - b.whole
+	}
+	a.ResetAfter = tat - at
+	a.Remaining = int64(uint64(b.whole-a.ResetAfter) / uint64(b.unit))
+	return uint64(tat) << fractionBits, tat < 1<<wordTime-2
+}
+
+// wholeWord returns TAT, but not behind now, and now, both in ns from the base. ok is false unless all is in whole ns,
+// the cost at least 1, and TAT at most the burst ahead: then nothing overflows.
+func (b *TokenBucket) wholeWord(word uint64, base, now, n int64) (tat, at int64, ok bool) {
+	at = now - base
+	tat = max(int64(word>>fractionBits), at)
+	ok = tat-at <= b.whole && word&(1<<fractionBits-1) == 0 && uint64(at-1) < 1<<wordTime-3 && now >= base &&
+		uint64(n-1) < uint64(b.burst)
+	return tat, at, ok
 }
 
 // decide admits or refuses n units when TAT lies ahead of now, and writes the answer. It returns how far TAT lies ahead
@@ -121,6 +147,12 @@ func (b *TokenBucket) decide(ahead, cost mixed, n int64, a *Answer) mixed {
 
 // AllowWord decides like TakeWord without describing the key.
 func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
+	if tat, at, ok := b.wholeWord(word, base, now, n); ok {
+		if tat += n * b.unit; tat-at > b.whole {
+			return word, false, true
+		}
+		return uint64(tat) << fractionBits, true, tat < 1<<wordTime-2
+	}
 	ahead, at, ok := b.ahead(word, base, now, n)
 	cost, fits := b.cost(n)
 	if !ok || !fits || n == 0 {
