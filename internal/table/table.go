@@ -159,22 +159,6 @@ func (t *Table) Claim(h Hash, now int64) Entry {
 	return t.claim(s, h, now)
 }
 
-// Word returns the word of h if its entry has one word and stands where the search for it begins, as two of three do.
-// Otherwise it returns nil, and Claim finds the entry.
-func (t *Table) Word(h Hash) *uint64 {
-	h = valid(h)
-	d := t.shards[h%Shards].directory.Load()
-	if d == nil {
-		return nil
-	}
-	s := d.segment(h)
-	i := s.first(h)
-	if s.stride != 2 || atomic.LoadUint64(s.tag(i)) != uint64(h) {
-		return nil
-	}
-	return &s.slots[i+1]
-}
-
 func (t *Table) claim(s *shard, h Hash, now int64) Entry {
 	for tidied := false; ; {
 		d := s.directory.Load()

@@ -50,11 +50,6 @@ func (l *Limit) Words() algorithm.Worder { return l.words }
 // Take decides on the words of h and writes the answer to a, which must be zero. done is false if the decision needs
 // the lock.
 func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
-	if l.oneWord {
-		if at := l.in.Word(h); at != nil && l.take(at, now, n, a) {
-			return true
-		}
-	}
 	for {
 		e := l.in.Claim(h, now)
 		if e.None() {
@@ -74,13 +69,6 @@ func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool
 
 // Allow decides like Take and returns only whether the cost was admitted.
 func (l *Limit) Allow(h table.Hash, now, n int64) (allowed, done bool) {
-	if l.oneWord {
-		if at := l.in.Word(h); at != nil {
-			if allowed, done = l.allow(at, now, n); done {
-				return allowed, true
-			}
-		}
-	}
 	for {
 		e := l.in.Claim(h, now)
 		if e.None() {
