@@ -18,7 +18,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	state   obey.State
-	changed chan struct{} // closed when the state may admit a request earlier; nil if nobody listens
+	changed chan struct{} // closed when the state may admit a request earlier; nil without a listener
 	lines   map[string]*gateLine
 	line    gateLine // of requests without keys of their own
 	credit  int      // the budget of retries, in fifths
@@ -29,7 +29,7 @@ type gate struct {
 
 // gateLine is the requests of a gate that charge the same keys. The first of them has the turn.
 type gateLine struct {
-	turn  chan struct{} // holds one value when nobody has the turn
+	turn  chan struct{} // holds one value when the turn is free
 	users int
 }
 

@@ -67,7 +67,7 @@ func isReplayable(r *http.Request, kind obey.Kind) bool {
 	return len(r.Header["Idempotency-Key"]) > 0 || len(r.Header["X-Idempotency-Key"]) > 0
 }
 
-// discard ends an answer that nobody will read. It reads a short body, so that the connection can be used again.
+// discard ends an answer that the caller will not read. It reads a short body, so that the connection can be used again.
 func discard(resp *http.Response) {
 	const enough, soon = 4 << 10, 100 * time.Millisecond
 	if resp.ContentLength <= enough {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// local is the order of callers that wait for the memory engine, whose answers cost nothing. Nobody asks in turn:
+// local is the order of callers that wait for the memory engine, whose answers cost nothing. No caller asks in turn:
 // every event looks at the callers in order of arrival. A caller goes when all its keys admit its cost and no earlier
 // caller keeps one of them. An earlier caller keeps a key that does not admit its own cost. The first caller for a key
 // also keeps it against a take that would move its own instant to a later one. So callers with the same requests go in

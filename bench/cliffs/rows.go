@@ -49,7 +49,7 @@ func burst(rate weir.Rate, most int64) limit {
 	}
 }
 
-// counted returns a limit of so many units in a day that counts them.
+// counted returns a limit of n units in a day that counts them.
 func counted(of func(weir.Rate) weir.Limit) limit {
 	return func(admit bool) weir.Limit {
 		if admit {

@@ -8,7 +8,7 @@
 //   - A remainder of n admits n requests, counted from the moment that the request which brought it was sent, because
 //     the server may have counted all later ones, and all that were then in flight, after it.
 //   - When a remainder is used up, one request at a time asks for the new one: when the announced time has passed, or
-//     when the client's own requests have left the window, if nobody else seems to use the quota.
+//     when the client's own requests have left the window, if no other client seems to use the quota.
 package obey
 
 import (

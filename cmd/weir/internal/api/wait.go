@@ -300,7 +300,7 @@ func ofEngine(err error) error {
 }
 
 // describe answers a wait that was refused or that has ended with the present decision. The retry after is at least the
-// wait that the queue has told.
+// wait that the queue has named.
 func (c *waitCall) describe(err error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), undoWithin)
 	defer cancel()

@@ -22,7 +22,7 @@ type Picture interface {
 	// size returns the size of the picture in a file.
 	size() (width, height vg.Length)
 	draw(draw.Canvas)
-	// Terminal returns the picture as lines of at most so many columns.
+	// Terminal returns the picture as lines of at most that many columns.
 	Terminal(columns int) string
 }
 
