@@ -1,0 +1,185 @@
+package pace
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"time"
+)
+
+// looking is one look at the ready lines, in order of arrival.
+type looking struct {
+	*local
+	now     time.Time
+	next    time.Duration // until an instant at which a blocked caller may go
+	blocked []*queueLine  // ready lines that earlier callers keep from going
+	closed  []*localKey
+	over    bool // all lines need a key that is closed
+	kept    bool // a key was closed because a take would put an earlier caller off
+}
+
+// at looks at a line, which is in none of the heaps.
+func (l *looking) at(line *queueLine) {
+	p := line.first()
+	if line.isClosed() {
+		l.blocked = append(l.blocked, line)
+		return
+	}
+	d, err := l.memory.Peek(context.Background(), p.requests...)
+	switch {
+	case err != nil:
+		l.grant(p, err)
+	case !d.Allowed && !p.deadline.IsZero() && d.RetryAfter > p.deadline.Sub(l.now) && !waitsForSlots(p.requests, d):
+		l.grant(p, tooLong(d.RetryAfter, p.deadline.Sub(l.now)))
+	case !d.Allowed:
+		l.closeRefusing(line, p)
+		pause := d.RetryAfter
+		if waitsForSlots(p.requests, d) { // another queue, or another caller of the engine, may release them before their lease ends
+			pause = min(pause, longestPause)
+		}
+		line.notBefore = l.now.Add(pause)
+		heap.Push(&l.later, line)
+	case l.isKept(line, p):
+		l.blocked = append(l.blocked, line)
+	default:
+		l.take(p)
+	}
+}
+
+// isClosed reports whether an earlier caller of this look keeps one of the keys.
+func (l *queueLine) isClosed() bool {
+	return slices.ContainsFunc(l.uses, func(u localUse) bool { return u.key.closed })
+}
+
+// close keeps a key from all later callers.
+func (l *looking) close(key *localKey) {
+	if !key.closed {
+		l.closed = append(l.closed, key)
+	}
+	key.closed = true
+	l.over = l.over || len(key.lines.lines) == len(l.queue.lines)
+}
+
+// closeRefusing closes the keys that do not admit p's cost.
+func (l *looking) closeRefusing(line *queueLine, p *place) {
+	for i := range line.uses {
+		u := &line.uses[i]
+		if d, err := l.memory.Peek(context.Background(), onKey(p.requests, u.name)); err == nil && !d.Allowed {
+			l.close(u.key)
+			if len(u.key.lines.lines) > 1 {
+				l.next = min(l.next, d.RetryAfter) // then p keeps the key no longer
+			}
+		}
+	}
+}
+
+// isKept reports whether an earlier caller keeps one of p's keys, all of which admit it.
+func (l *looking) isKept(line *queueLine, p *place) bool {
+	for i := range line.uses {
+		u := &line.uses[i]
+		alike := len(u.key.asks) == 1 // so what admits p admits every caller
+		if !alike && l.lacks(u, p) {
+			l.close(u.key)
+			return true
+		}
+		first := u.key.lines.lines[0].first()
+		if first.arrival >= p.arrival || !l.putsOff(first, u.name, costOn(p.requests, u.name)) {
+			continue
+		}
+		if l.kept = true; alike {
+			l.close(u.key)
+		}
+		return true
+	}
+	return false
+}
+
+// lacks reports whether the key does not admit a caller before p.
+func (l *looking) lacks(u *localUse, p *place) bool {
+	admits := map[asked]bool{}
+	for _, line := range u.key.lines.lines {
+		for _, f := range line.places.waiting {
+			for e := f.places.Front(); e != nil && e.Value.(*place).arrival < p.arrival; e = e.Next() {
+				q := onKey(e.Value.(*place).requests, u.name)
+				ask := asked{q.Rule, q.Cost}
+				if admits[ask] {
+					continue
+				}
+				if d, err := l.memory.Peek(context.Background(), q); err == nil && !d.Allowed {
+					l.next = min(l.next, d.RetryAfter)
+					return true
+				}
+				admits[ask] = true
+			}
+		}
+	}
+	return false
+}
+
+// putsOff reports whether a take of cost from a key would move the instant of its first caller to a later one.
+func (l *looking) putsOff(first *place, key string, cost int64) bool {
+	d, err := l.memory.Peek(context.Background(), first.requests...)
+	if err != nil {
+		return false
+	}
+	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, key))
+	if err != nil || after.RetryAfter <= d.RetryAfter {
+		return false
+	}
+	if d.RetryAfter > 0 {
+		l.next = min(l.next, d.RetryAfter)
+	} else { // a still earlier caller keeps it from going, until there is enough for both
+		l.next = min(l.next, after.RetryAfter)
+	}
+	return true
+}
+
+// take takes p's requests, which are admitted.
+func (l *looking) take(p *place) {
+	err := l.takeNow(p)
+	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
+		p.line.notBefore = l.now.Add(max(p.decision.RetryAfter, 1))
+		heap.Push(&l.later, p.line)
+		return
+	}
+	l.grant(p, err)
+}
+
+// takeNow takes p's requests if they are admitted now.
+func (l *local) takeNow(p *place) (err error) {
+	if !p.acquires {
+		p.decision, err = l.memory.Take(context.Background(), p.requests...)
+		return err
+	}
+	if p.reservation, err = l.memory.Reserve(context.Background(), p.requests...); err == nil {
+		p.decision = p.reservation.Decision
+	}
+	return err
+}
+
+// grant lets p go, or fail. Its line is in none of the heaps.
+func (l *looking) grant(p *place, err error) {
+	p.err, p.served = err, err == nil
+	for i := range p.line.uses {
+		if key := p.line.uses[i].key; len(key.asks) > 1 { // a take under another rule can convert the state to a faster rate
+			l.reconsider(key)
+			l.kept = true
+		}
+	}
+	l.remove(p)
+	p.turn <- granted
+	if l.kept { // earlier callers may go now, or the take has delayed the one that kept a key
+		l.anew()
+	}
+}
+
+// anew begins the look again.
+func (l *looking) anew() {
+	for _, line := range l.blocked {
+		heap.Push(&l.ready, line)
+	}
+	for _, key := range l.closed {
+		key.closed = false
+	}
+	l.blocked, l.closed, l.over, l.kept = nil, nil, false, false
+}
