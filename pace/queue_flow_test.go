@@ -1,7 +1,10 @@
 package pace_test
 
 import (
+	"context"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +85,51 @@ func TestAFlowThatComesLateToAQueueGoesSecond(t *testing.T) {
 			t.Errorf("a late flow went after %v with %v, want at most 2 s behind a flow of 100", time.Since(start), err)
 		}
 		callers.Wait()
+	})
+}
+
+// Two flows of weights 3 and 1 come and go. In each part both get their shares of what is wanted, whatever was before.
+func TestSharesOfFlowsFollowTheirDemand(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 100/s burst 1")
+		var served [2]atomic.Int64
+		for _, part := range []struct {
+			busy [2]bool
+			want [2]int64 // in 20 s
+		}{
+			{[2]bool{true, true}, [2]int64{1500, 500}},
+			{[2]bool{false, true}, [2]int64{0, 2000}},
+			{[2]bool{true, true}, [2]int64{1500, 500}}, // the pause has saved nothing
+			{[2]bool{true, false}, [2]int64{2000, 0}},
+			{[2]bool{true, true}, [2]int64{1500, 500}},
+		} {
+			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			var callers sync.WaitGroup
+			for i, busy := range part.busy {
+				served[i].Store(0)
+				if !busy {
+					continue
+				}
+				f := mustFlow(t, q, strconv.Itoa(i), []int64{3, 1}[i])
+				for range 8 {
+					callers.Go(func() {
+						for {
+							if _, err := f.Wait(ctx, vendor.For("k", 1)); err != nil {
+								return
+							}
+							served[i].Add(1)
+						}
+					})
+				}
+			}
+			callers.Wait()
+			stop()
+			for i := range served {
+				if got := served[i].Load(); got < part.want[i]-10 || got > part.want[i]+10 {
+					t.Errorf("busy %v: flow %d has %d in 20 s, want %d", part.busy, i, got, part.want[i])
+				}
+			}
+		}
 	})
 }
 

@@ -46,3 +46,41 @@ func TestQueuesOfThreeEnginesShareOneRate(t *testing.T) {
 	}
 	t.Logf("1500 grants at %d/s took %v", perSecond, time.Since(start))
 }
+
+// The server forgets its scripts while a caller waits for a slot that another process holds.
+func TestAWaitingCallerGoesAlthoughTheServerForgotItsScripts(t *testing.T) {
+	server := redistest.Start(t)
+	engine := newEngine(t, dial(t, server), redislimit.Options{})
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: time.Hour})
+	held, err := newEngine(t, dial(t, server), redislimit.Options{}).Reserve(t.Context(), slots.For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		a, err := queue.Acquire(t.Context(), slots.For("vendor", 1))
+		if err == nil {
+			err = a.Done(t.Context())
+		}
+		got <- err
+	}()
+	for engine.Stats().Decisions < 2 { // until the caller has asked
+		time.Sleep(time.Millisecond)
+	}
+	server.Do("SCRIPT", "FLUSH")
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the slot was released, and the waiting caller did not get it")
+	}
+}
