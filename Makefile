@@ -84,7 +84,7 @@ show: ## check on the real clock that weir pace keeps its rate within 3 %
 bench: ## compare Weir with its rivals in 15 minutes; writes bench/RESULTS.md (BENCHFLAGS=-quick for a trial)
 	go run ./bench/cmd/compare $(BENCHFLAGS)
 
-bench-pairs: ## compare with the commit BASE in pairs of runs; writes bench/PAIRS.md
+bench-pairs: ## compare with the commit BASE in pairs of windows, ten minutes; writes bench/PAIRS.md
 	@test -n "$(BASE)" || { echo 'usage: make bench-pairs BASE=COMMIT'; exit 2; }
 	go run ./bench/cmd/compare -base $(BASE) $(BENCHFLAGS)
 

@@ -4,7 +4,7 @@
 //	go run ./bench/cmd/compare            everything
 //	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
 //	go run ./bench/cmd/compare -peers 'floor|tokenbucket|sethvargo' -mixes 'one key|zipf'
-//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs; writes PAIRS.md
+//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows; writes PAIRS.md
 package main
 
 import (
@@ -42,12 +42,16 @@ type options struct {
 	out                string
 	base               string
 	rounds             int
+	serve              bool
 }
 
 func run(arguments []string) error {
 	o, err := parse(arguments)
 	if err != nil {
 		return err
+	}
+	if o.serve {
+		return serve(o.config(), os.Stdin, os.Stdout)
 	}
 	if err := os.MkdirAll(o.out, 0o777); err != nil { // fails now rather than after a quarter of an hour
 		return err
@@ -63,11 +67,12 @@ func run(arguments []string) error {
 }
 
 func comparePairs(o options, arguments []string) error {
-	rounds, err := newPairs(o, arguments, progress(time.Now())).run()
+	p := pairs{options: o, flags: arguments, log: progress(time.Now())}
+	found, err := p.run()
 	if err != nil {
 		return err
 	}
-	return writePairs(o.out, o, machine("go run ./bench/cmd/compare "+strings.Join(arguments, " ")), changes(rounds))
+	return writePairs(o.out, o, machine("go run ./bench/cmd/compare "+strings.Join(arguments, " ")), changes(found))
 }
 
 func parse(arguments []string) (options, error) {
@@ -84,14 +89,18 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.keys, "keys", 1_000_000, "keys of every peer when measuring memory")
 	flags.IntVar(&o.large, "large", 10_000_000, "keys of Weir's limiters when measuring memory; 0 skips this")
 	flags.IntVar(&o.fresh, "fresh", 1<<20, "new keys in each measurement of new keys")
-	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of runs, and write PAIRS.md")
-	flags.IntVar(&o.rounds, "rounds", 4, "pairs of runs for -base")
+	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of windows, and write PAIRS.md")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds for -base")
+	flags.BoolVar(&o.serve, "serve", false, "measure windows of the cells on standard input; -base starts such processes")
 	flags.StringVar(&o.out, "out", "bench", "the folder of RESULTS.md and RESULTS.svg, or PAIRS.md")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
+	if o.base != "" {
+		o.forPairs(flags, selected)
+	}
 	if o.quick {
-		o.repetitions, o.duration = 2, 5*time.Millisecond
+		o.repetitions, o.duration, o.rounds = 2, 5*time.Millisecond, 2
 		o.keys, o.large, o.fresh = o.keys/10, o.large/10, o.fresh/4
 	}
 	if o.repetitions < 1 || o.duration <= 0 || o.keys < 1 || o.large < 0 || o.fresh < 512 || o.rounds < 1 || flags.NArg() > 0 {
@@ -105,6 +114,21 @@ func parse(arguments []string) (options, error) {
 		return o, fmt.Errorf("-mixes: %w", err)
 	}
 	return o, nil
+}
+
+// forPairs sets the defaults of flags that differ with -base: only Weir's peers, and short windows.
+func (o *options) forPairs(flags *flag.FlagSet, selected *string) {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if !given["peers"] {
+		*selected = "^weir_"
+	}
+	if !given["repetitions"] {
+		o.repetitions = 6
+	}
+	if !given["duration"] {
+		o.duration = 20 * time.Millisecond
+	}
 }
 
 func (o options) config() measure.Config {

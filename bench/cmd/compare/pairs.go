@@ -2,133 +2,140 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/weirflow/weir/bench/internal/measure"
 )
 
-// pairs compares the present checkout with an earlier commit. It builds this program in both and runs the two in turn,
-// mix by mix, so that a change of the machine's speed meets both alike. It writes the ratios to PAIRS.md.
+// pairs compares the present checkout with an earlier commit. Both builds run at the same time and take turns within
+// each cell: one decides for a window of some milliseconds while the other rests. So a change of the machine's speed
+// meets both alike. Each round starts new processes of builds whose functions lie in another order, because the places
+// of keys in memory and of code are luck that a process keeps.
 type pairs struct {
-	base   string // the earlier commit
-	mixes  []string
-	rounds int      // pairs of runs
-	flags  []string // of each run
-	folder string   // of the binaries, the worktree and the results
+	options
+	flags  []string // of both builds
+	folder string   // of the binaries and the worktree
 	log    func(string, ...any)
 }
 
-// newPairs returns the pairs of a run with the arguments. Each run measures only decisions of Weir and the floors.
-func newPairs(o options, arguments []string, log func(string, ...any)) *pairs {
-	flags := []string{"-memory=false", "-waiting=false", "-repetitions=3"}
-	if o.peers.String() == "" {
-		flags = append(flags, "-peers=^weir_")
-	}
-	return &pairs{base: o.base, mixes: o.mixNames(), rounds: o.rounds, flags: append(flags, withoutPairs(arguments)...), log: log}
-}
+// windows are the times of neighbouring windows of a cell in ns, from one round.
+type windows struct{ before, after []float64 }
 
-func (o options) mixNames() (names []string) {
-	c := o.config()
-	if len(c.Singles) > 0 {
-		names = append(names, measure.SingleMix)
-	}
-	for _, m := range c.Mixes {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
-// withoutPairs returns the arguments for one run of a pair.
-func withoutPairs(arguments []string) (kept []string) {
-	for i := 0; i < len(arguments); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(arguments[i], "-"), "=")
-		if !slices.Contains([]string{"base", "rounds", "out", "mixes"}, name) {
-			kept = append(kept, arguments[i])
-		} else if !joined {
-			i++
-		}
-	}
-	return kept
-}
-
-// run builds, measures and returns the figures of each round.
-func (p *pairs) run() (rounds []pair, err error) {
-	p.folder, err = os.MkdirTemp("", "weir-pairs-")
-	if err != nil {
+// run builds, measures and returns the windows of each cell, round by round.
+func (p *pairs) run() (map[measure.Cell][]windows, error) {
+	var err error
+	if p.folder, err = os.MkdirTemp("", "weir-pairs-"); err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(p.folder)
 	tree := filepath.Join(p.folder, "tree")
-	if err := command("", "git", "worktree", "add", "--detach", "--quiet", tree, p.base); err != nil {
+	if err := checkOut(tree, p.base); err != nil {
 		return nil, err
 	}
 	defer command("", "git", "worktree", "remove", "--force", tree)
-	if err := p.build(tree, "before"); err != nil {
-		return nil, err
-	}
-	if err := p.build(".", "after"); err != nil {
-		return nil, err
-	}
-	for i := range p.rounds {
-		round, err := p.round(i)
-		if err != nil {
+	found := map[measure.Cell][]windows{}
+	for round := range p.rounds {
+		p.log("round %d of %d: builds", round+1, p.rounds)
+		for name, tree := range map[string]string{"before": tree, "after": "."} {
+			if err := build(tree, filepath.Join(p.folder, name), round); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.round(round, found); err != nil {
 			return nil, err
 		}
-		rounds = append(rounds, round)
 	}
-	return rounds, nil
+	return found, nil
 }
 
-func (p *pairs) build(tree, name string) error {
-	return command(tree, "go", "build", "-o", filepath.Join(p.folder, name), "./bench/cmd/compare")
-}
-
-// round measures a pair. Every second pair begins with the later commit.
-func (p *pairs) round(i int) (pair, error) {
-	measured := pair{figures{}, figures{}}
-	for n, mix := range p.mixes {
-		p.log("pair %d of %d: %s", i+1, p.rounds, mix)
-		for turn := range 2 {
-			name, into := "before", measured.before
-			if (i+n+turn)%2 == 1 {
-				name, into = "after", measured.after
-			}
-			found, err := p.measure(name, mix)
-			if err != nil {
-				return measured, err
-			}
-			maps.Copy(into, found)
+func (p *pairs) round(round int, found map[measure.Cell][]windows) error {
+	c := p.config()
+	for _, lot := range measure.Lots(c) {
+		p.log("round %d of %d: %s, %s, denied %v", round+1, p.rounds, lot[0].Mix, lot[0].Peer, lot[0].Denied)
+		if err := p.lot(&c, lot, found); err != nil {
+			return err
 		}
 	}
-	return measured, nil
+	return nil
 }
 
-// measure runs one of the two builds.
-func (p *pairs) measure(name, mix string) (figures, error) {
-	out := filepath.Join(p.folder, "results")
-	flags := append(slices.Clone(p.flags), "-mixes=^"+regexp.QuoteMeta(mix)+"$", "-out="+out)
-	if err := command("", filepath.Join(p.folder, name), flags...); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(out, "RESULTS.md"))
+// lot measures the cells of a lot with a new process of each build.
+func (p *pairs) lot(c *measure.Config, cells []measure.Cell, found map[measure.Cell][]windows) error {
+	before, err := p.start("before")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return figuresIn(string(text)), nil
-}
-
-// command runs a program in a folder. Its output belongs to the error.
-func command(folder, name string, arguments ...string) error {
-	c := exec.Command(name, arguments...)
-	c.Dir = folder
-	if output, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(arguments, " "), err, output)
+	defer before.stop()
+	after, err := p.start("after")
+	if err != nil {
+		return err
+	}
+	defer after.stop()
+	for _, cell := range cells {
+		measured, err := alternate(before, after, cell, p.repetitions, c.Slices(cell))
+		if err != nil {
+			return fmt.Errorf("%+v: %w", cell, err)
+		}
+		found[cell] = append(found[cell], measured)
 	}
 	return nil
+}
+
+func (p *pairs) start(name string) (*child, error) {
+	return startChild(filepath.Join(p.folder, name), p.flags)
+}
+
+// alternate measures pairs of windows. Every second pair begins with the later commit. If a peer needs several slices
+// for its keys, the mean of all slices counts as one window.
+func alternate(before, after asker, cell measure.Cell, count, slices int) (w windows, err error) {
+	if slices == 1 {
+		if err := together(before, after, cell); err != nil {
+			return w, err
+		}
+	} else {
+		count = max(1, count/freshShare)
+	}
+	turn := 0
+	for range count {
+		var b, a float64
+		for range slices {
+			first, second := before, after
+			if turn%2 == 1 {
+				first, second = after, before
+			}
+			turn++
+			x, err := first.ask(cell)
+			if err != nil {
+				return w, err
+			}
+			y, err := second.ask(cell)
+			if err != nil {
+				return w, err
+			}
+			if first == after {
+				x, y = y, x
+			}
+			b, a = b+x, a+y
+		}
+		w.before, w.after = append(w.before, b/float64(slices)), append(w.after, a/float64(slices))
+	}
+	return w, nil
+}
+
+// freshShare is the number of windows of known keys for which fresh keys have one run through all of them.
+const freshShare = 3
+
+// together lets both builds prepare the cell, which takes them longest, at the same time. The figures do not count.
+func together(before, after asker, cell measure.Cell) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := before.ask(cell)
+		done <- err
+	}()
+	_, err := after.ask(cell)
+	if other := <-done; other != nil {
+		return other
+	}
+	return err
 }

@@ -1,77 +1,123 @@
 package main
 
 import (
-	"slices"
+	"encoding/json"
+	"errors"
+	"math"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir/bench/internal/measure"
 )
 
-const someResults = `# Results
+var someCell = measure.Cell{Peer: "weir_a", Mix: "m", Cores: 1}
 
-| what | value |
-|---|---|
-| took | 9 ±1 |
+// script answers with figures in order and notes the turns in a log that the two builds share.
+type script struct {
+	name    string
+	figures []float64
+	log     *[]string
+}
 
-## One limiter
-
-| ns (× floor) | allowed | denied | allocs |
-|---|---|---|---|
-| floor | 30.4 ±5 % | 27.7 ±23 % | 0.00 / 0 |
-| weir_a | 34.9 ±2 % (1.15) | - | 0.00 / 0 |
-
-## Memory
-
-| peer | bytes |
-|---|---|
-| weir_a | 23 ±1 |
-`
-
-func TestFiguresAreReadFromTablesOfNanoseconds(t *testing.T) {
-	got := figuresIn(someResults)
-	want := figures{{"One limiter", "floor", "allowed"}: 30.4, {"One limiter", "floor", "denied"}: 27.7, {"One limiter", "weir_a", "allowed"}: 34.9}
-	if len(got) != len(want) {
-		t.Fatalf("got %v, want %v", got, want)
+func (s *script) ask(measure.Cell) (float64, error) {
+	*s.log = append(*s.log, s.name)
+	if len(s.figures) == 0 {
+		return 0, errors.New("no answer")
 	}
-	for at, ns := range want {
-		if got[at] != ns {
-			t.Errorf("%v: got %v, want %v", at, got[at], ns)
+	next := s.figures[0]
+	s.figures = s.figures[1:]
+	return next, nil
+}
+
+func TestBuildsTakeTurnsWindowByWindow(t *testing.T) {
+	var log []string
+	before, after := &script{"old", []float64{1, 2, 3, 4}, &log}, &script{"new", []float64{10, 20, 30, 40}, &log}
+	got, err := alternate(before, after, someCell, freshShare, 4)
+	if err != nil || len(got.before) != 1 || got.before[0] != 2.5 || got.after[0] != 25 {
+		t.Errorf("four slices of new keys: %+v, error %v; want the means 2.5 and 25", got, err)
+	}
+	if turns := strings.Join(log, " "); turns != "old new new old old new new old" {
+		t.Errorf("the turns were %s", turns)
+	}
+	if _, err := alternate(before, after, someCell, freshShare, 4); err == nil {
+		t.Error("a build without an answer went unnoticed")
+	}
+}
+
+func TestTheFirstWindowOfKnownKeysDoesNotCount(t *testing.T) {
+	var oldLog, newLog []string // the first windows run at the same time
+	before, after := &script{"old", []float64{100, 1, 2}, &oldLog}, &script{"new", []float64{100, 3, 4}, &newLog}
+	got, err := alternate(before, after, someCell, 2, 1)
+	if err != nil || len(got.before) != 2 || got.before[0] != 1 || got.after[1] != 4 {
+		t.Errorf("%+v, error %v; want the windows after the first", got, err)
+	}
+}
+
+func TestRatiosAreThoseOfNeighbouringWindows(t *testing.T) {
+	got := changeOf(someCell, []windows{
+		{before: []float64{10, 20, 100}, after: []float64{11, 22, 400}},
+		{before: []float64{10, 20, 30}, after: []float64{12, 24, 36}},
+		{before: []float64{10, 20, 30}, after: []float64{10, 20, 30}},
+	})
+	want := change{someCell, 20, 22, 1.1, 1, 1.2}
+	for _, d := range []float64{got.before - want.before, got.after - want.after, got.ratio - want.ratio, got.smallest - want.smallest, got.largest - want.largest} {
+		if math.Abs(d) > 1e-9 {
+			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}
 }
 
-func TestRatiosAreThoseOfPairs(t *testing.T) {
-	at := place{"s", "weir_a", "c"}
-	rounds := []pair{
-		{figures{at: 10, {"s", "gone", "c"}: 1}, figures{at: 11}},
-		{figures{at: 100}, figures{at: 120}},
-		{figures{at: 20}, figures{at: 20, {"s", "new", "c"}: 1}},
-	}
-	got := changes(rounds)
-	want := []change{{place: at, before: 20, after: 20, ratio: 1.1, smallest: 1, largest: 1.2}}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 func TestSlowerFiguresAreListedFirst(t *testing.T) {
+	named := func(name string) measure.Cell { return measure.Cell{Peer: name, Mix: "m", Cores: 2} }
 	list := []change{
-		{place{"s", "floor", "c"}, 10, 20, 2, 2, 2},
-		{place{"s", "weir_a", "c"}, 10, 10.4, 1.04, 1, 1.2},
-		{place{"s", "weir_b", "c"}, 10, 11, 1.1, 1, 1.2},
-		{place{"s", "weir_c", "c"}, 10, 12, 1.2, 1.1, 1.3},
+		{named("floor"), 10, 20, 2, 2, 2},
+		{named("weir_a"), 10, 10.4, 1.04, 1, 1.2},
+		{named("weir_b"), 10, 11, 1.1, 1, 1.2},
+		{named("weir_c"), 10, 12, 1.2, 1.1, 1.3},
 	}
 	var out strings.Builder
 	printSlower(&out, list)
-	want := "2 of 3 figures are more than 5 % slower by their median; of these 1 in every pair.\n\n" +
-		"- weir_c, s, c: 10.0 → 12.0 (1.20 ×, 1.10 to 1.30)\n- weir_b, s, c: 10.0 → 11.0 (1.10 ×, 1.00 to 1.20)\n\n"
+	want := "2 of 3 figures are more than 5 % slower by their median; of these 1 in every round.\n\n" +
+		"- weir_c, m, allowed, 2 core(s): 10.0 → 12.0 (1.20 ×, 1.10 to 1.30)\n- weir_b, m, allowed, 2 core(s): 10.0 → 11.0 (1.10 ×, 1.00 to 1.20)\n\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
 	}
 }
 
-func TestFlagsOfPairsAreNotPassedOn(t *testing.T) {
-	got := withoutPairs([]string{"-base", "abc", "-mixes=one key", "--rounds=3", "-out", "x", "-duration", "5ms"})
-	if want := []string{"-duration", "5ms"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+func TestAChildAnswersEachCell(t *testing.T) {
+	o, err := parse([]string{"-base=x", "-quick", "-mixes=one key|never seen", "-peers=^weir_keyed_tokenbucket$", "-duration=1ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := o.config()
+	var cells strings.Builder
+	asked := 0
+	for _, lot := range measure.Lots(c) {
+		if lot[0].Peer != "weir_keyed_tokenbucket" {
+			continue
+		}
+		cells.Reset()
+		for _, cell := range append(lot, lot...) {
+			line, _ := json.Marshal(cell)
+			cells.Write(line)
+			asked++
+		}
+		var out strings.Builder
+		if err := serve(c, strings.NewReader(cells.String()), &out); err != nil {
+			t.Fatal(err)
+		}
+		for answers := json.NewDecoder(strings.NewReader(out.String())); answers.More(); asked-- {
+			var a answer
+			if err := answers.Decode(&a); err != nil || a.Ns <= 0 || a.Error != "" {
+				t.Errorf("%v: answer %+v, error %v", lot, a, err)
+			}
+		}
+	}
+	if asked != 0 {
+		t.Errorf("%d cells had no answer", asked)
+	}
+	var out strings.Builder
+	if err := serve(c, strings.NewReader(`{"Peer":"gone","Mix":"one key"}`), &out); err != nil || !strings.Contains(out.String(), "unknown cell") {
+		t.Errorf("an unknown cell: %q, error %v", out.String(), err)
 	}
 }

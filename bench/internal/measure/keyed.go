@@ -1,10 +1,12 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 
 	"github.com/weirflow/weir/bench/internal/peers"
 	"github.com/weirflow/weir/bench/internal/workload"
@@ -51,27 +53,36 @@ func (r *Results) keyed(peer peers.KeyedPeer, group []*workload.Mix, denied bool
 		}
 		return nil
 	}
-	made, err := peer.New(limitOf(group[0], denied))
+	made, err := newKeyed(peer, group[0], denied)
 	if err != nil {
 		return err
 	}
 	defer peers.Close(made)
-	if err := fill(made, 0, group[0].Keys); err != nil {
-		return err
-	}
-	if err := remembers(made, group[0].Keys); err != nil {
-		return err
-	}
-	runtime.GC()
 	for _, mix := range group {
 		for _, cores := range r.Config.Cores {
 			cell := Cell{Peer: peer.Name, Mix: mix.Name, Denied: denied, Cores: cores}
-			if err := r.known(made, peer.Info, mix, cell, repetition); err != nil {
+			sample, err := r.Config.decideKnown(made, peer.Info, mix, cell, repetition)
+			if err != nil {
 				return err
 			}
+			r.Cells[cell] = append(r.Cells[cell], sample)
 		}
 	}
 	return nil
+}
+
+// newKeyed returns a peer that knows the keys of a mix.
+func newKeyed(peer peers.KeyedPeer, mix *workload.Mix, denied bool) (peers.Keyed, error) {
+	made, err := peer.New(limitOf(mix, denied))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(fill(made, 0, mix.Keys), remembers(made, mix.Keys)); err != nil {
+		peers.Close(made)
+		return nil, err
+	}
+	runtime.GC()
+	return made, nil
 }
 
 // fill takes one unit of each key. Each key is a string of its own, so the peer alone keeps it alive.
@@ -92,10 +103,11 @@ func remembers(peer peers.Keyed, want int) error {
 	return nil
 }
 
-// known makes decisions on keys that the peer knows. Each repetition starts at another place of the sequences.
-func (r *Results) known(made peers.Keyed, info peers.Info, mix *workload.Mix, cell Cell, repetition int) error {
+// decideKnown measures decisions on keys that the peer knows, after a short run-in. Each turn starts at another place of
+// the sequences.
+func (c *Config) decideKnown(made peers.Keyed, info peers.Info, mix *workload.Mix, cell Cell, turn int) (Sample, error) {
 	sequences := mix.Sequences()
-	position := repetition * 7919 * batch
+	position := turn * 7919 * batch
 	ask := func(end until) (Sample, counts, []int) {
 		done := make([]int, cell.Cores)
 		sample, all := parallel(cell.Cores, end, func(worker int, stop func(int64) bool) counts {
@@ -105,16 +117,16 @@ func (r *Results) known(made peers.Keyed, info peers.Info, mix *workload.Mix, ce
 		})
 		return sample, all, done
 	}
-	ask(after(r.Config.Duration / 10))
-	sample, all, done := ask(after(r.Config.Duration))
+	_, _, done := ask(after(c.Duration / 4))
+	position += slices.Max(done) // the run-in has brought the keys before it into the caches
+	sample, all, done := ask(after(c.Duration))
 	if err := sample.judge(info, cell, all); err != nil {
-		return err
+		return Sample{}, err
 	}
 	if err := sample.count(mix, sequences, position, done); err != nil {
-		return err
+		return Sample{}, err
 	}
-	r.Cells[cell] = append(r.Cells[cell], sample)
-	return nil
+	return sample, nil
 }
 
 // fresh makes decisions of a new peer on keys that never repeat.

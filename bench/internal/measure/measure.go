@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/weirflow/weir/bench/internal/peers"
@@ -50,6 +51,7 @@ type Cell struct {
 // Sample is one measurement.
 type Sample struct {
 	NsPerOp, AllocsPerOp, BytesPerOp float64
+	ProcessorNsPerOp                 float64 // without the time in which other processes ran
 	Ops                              int64
 	Distinct                         int
 	Unexpected                       float64 // share of calls with an unexpected result
@@ -130,13 +132,14 @@ func parallel(cores int, end until, work func(worker int, stop func(ops int64) b
 	each := make([]counts, cores)
 	var workers sync.WaitGroup
 	runtime.ReadMemStats(&before)
-	start := time.Now()
+	start, used := time.Now(), processorTime()
 	stop := func(ops int64) bool { return end(start, ops) }
 	for worker := range cores {
 		workers.Go(func() { each[worker] = work(worker, stop) })
 	}
 	workers.Wait()
 	took := time.Since(start)
+	used = processorTime() - used
 	runtime.ReadMemStats(&after)
 	var all counts
 	for _, one := range each {
@@ -146,11 +149,21 @@ func parallel(cores int, end until, work func(worker int, stop func(ops int64) b
 	}
 	ops := float64(all.ops)
 	return Sample{
-		NsPerOp:     float64(took) / ops,
-		AllocsPerOp: float64(after.Mallocs-before.Mallocs) / ops,
-		BytesPerOp:  float64(after.TotalAlloc-before.TotalAlloc) / ops,
-		Ops:         all.ops,
+		NsPerOp:          float64(took) / ops,
+		AllocsPerOp:      float64(after.Mallocs-before.Mallocs) / ops,
+		BytesPerOp:       float64(after.TotalAlloc-before.TotalAlloc) / ops,
+		ProcessorNsPerOp: float64(used) / ops,
+		Ops:              all.ops,
 	}, all
+}
+
+// processorTime returns the time for which this process has run.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0 // cannot fail for the process itself
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // judge checks that every call had the expected result.

@@ -9,8 +9,10 @@ import (
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
+// singleMix has the limits of limiters of one subject.
+var singleMix = &workload.Mix{Keys: 1, LogPeriod: time.Microsecond}
+
 func (r *Results) singles() error {
-	mix := &workload.Mix{Keys: 1, LogPeriod: time.Microsecond}
 	for _, cores := range r.Config.Cores {
 		for _, denied := range []bool{false, true} {
 			for _, peer := range r.Config.Singles {
@@ -18,7 +20,7 @@ func (r *Results) singles() error {
 					continue
 				}
 				cell := Cell{Peer: peer.Name, Mix: SingleMix, Denied: denied, Cores: cores}
-				if err := r.single(peer, cell, limitOf(mix, denied)); err != nil {
+				if err := r.single(peer, cell, limitOf(singleMix, denied)); err != nil {
 					return err
 				}
 			}
@@ -35,23 +37,42 @@ func limitOf(mix *workload.Mix, denied bool) peers.Limit {
 }
 
 func (r *Results) single(peer peers.SinglePeer, cell Cell, limit peers.Limit) error {
-	made, err := peer.New(limit)
+	made, err := newSingle(peer, limit)
 	if err != nil {
-		return fmt.Errorf("measure: %s: %w", peer.Name, err)
+		return err
 	}
 	defer peers.Close(made)
-	if ok, err := made.Take(); err != nil || !ok {
-		return fmt.Errorf("measure: %s: the first call was refused: %v", peer.Name, err)
-	}
-	runtime.GC()
-	ask := func(_ int, stop func(int64) bool) counts { return askSingle(made, stop) }
-	parallel(cell.Cores, after(r.Config.Duration/10), ask)
-	sample, all := parallel(cell.Cores, after(r.Config.Duration), ask)
-	if err := sample.judge(peer.Info, cell, all); err != nil {
-		return fmt.Errorf("measure: %w", err)
+	sample, err := r.Config.decideSingle(made, peer.Info, cell)
+	if err != nil {
+		return err
 	}
 	r.Cells[cell] = append(r.Cells[cell], sample)
 	return nil
+}
+
+// newSingle returns a limiter that has admitted one call.
+func newSingle(peer peers.SinglePeer, limit peers.Limit) (peers.Single, error) {
+	made, err := peer.New(limit)
+	if err != nil {
+		return nil, fmt.Errorf("measure: %s: %w", peer.Name, err)
+	}
+	if ok, err := made.Take(); err != nil || !ok {
+		peers.Close(made)
+		return nil, fmt.Errorf("measure: %s: the first call was refused: %v", peer.Name, err)
+	}
+	runtime.GC()
+	return made, nil
+}
+
+// decideSingle measures decisions of a limiter after a short run-in.
+func (c *Config) decideSingle(made peers.Single, info peers.Info, cell Cell) (Sample, error) {
+	ask := func(_ int, stop func(int64) bool) counts { return askSingle(made, stop) }
+	parallel(cell.Cores, after(c.Duration/4), ask)
+	sample, all := parallel(cell.Cores, after(c.Duration), ask)
+	if err := sample.judge(info, cell, all); err != nil {
+		return Sample{}, fmt.Errorf("measure: %w", err)
+	}
+	return sample, nil
 }
 
 func askSingle(peer peers.Single, stop func(int64) bool) (c counts) {
