@@ -149,9 +149,9 @@ func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
 		args = append(args, rueidis.BinaryString(b.spent))
 	}
 	if e.sender != nil {
-		return eval(ctx, e.sender, b.keys, args)
+		return e.script.sendBy(ctx, e.sender, b.keys, args)
 	}
-	return script.Exec(ctx, e.client, b.keys, args).ToString()
+	return e.script.lua.Exec(ctx, e.client, b.keys, args).ToString()
 }
 
 func (b *batch) clear() {

@@ -28,6 +28,7 @@ import (
 type Engine struct {
 	client  rueidis.Client // nil with a sender
 	sender  Sender
+	script  sendable
 	conns   *connections // of a client that Open made; Close closes it
 	closed  atomic.Bool
 	options Options
@@ -61,7 +62,7 @@ func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, 
 		return nil, err
 	}
 	options = options.withDefaults()
-	e := &Engine{client: client, sender: sender, options: options, most: options.Batch}
+	e := &Engine{client: client, sender: sender, script: theScript(), options: options, most: options.Batch}
 	e.keys = keys{prefix: options.Prefix, lanes: uint64(options.Lanes)}
 	e.pool.New = func() any { return &submission{done: make(chan struct{}, 1)} }
 	if options.OneSlot {

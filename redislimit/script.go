@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/rueidis"
 )
@@ -52,22 +53,27 @@ var (
 	scriptIdentity string
 )
 
-// The engine calls the script by its hash, and sends the text to a server that does not know it: rueidis does so
-// itself, and eval does so for other clients. Redis names scripts by SHA-1, which protects nothing here, so FIPS 140
-// mode need not refuse it.
-var (
-	scriptSource = scriptText()
-	scriptHash   string
-	script       *rueidis.Lua
-)
-
-func init() {
-	fips140.WithoutEnforcement(func() {
-		sum := sha1.Sum([]byte(scriptSource))
-		scriptHash = hex.EncodeToString(sum[:])
-		script = rueidis.NewLuaScript(scriptSource)
-	})
+// sendable is the script as an engine sends it.
+type sendable struct {
+	source, hash string
+	lua          *rueidis.Lua
 }
+
+// theScript is made with the first engine: joining the parts takes milliseconds, and many programs that import this
+// package, such as most commands of weir, make none.
+//
+// The engine calls the script by its hash, and sends the text to a server that does not know it: rueidis does so
+// itself, and sendBy does so for other clients. Redis names scripts by SHA-1, which protects nothing here, so FIPS 140
+// mode need not refuse it.
+var theScript = sync.OnceValue(func() (c sendable) {
+	c.source = scriptText()
+	fips140.WithoutEnforcement(func() {
+		sum := sha1.Sum([]byte(c.source))
+		c.hash = hex.EncodeToString(sum[:])
+		c.lua = rueidis.NewLuaScript(c.source)
+	})
+	return c
+})
 
 // scriptText joins the parts. A part must cost nothing in a call that does not need it, not even the creation of its
 // functions. So the script creates each part only if it occurs; many is kind 0.
@@ -81,7 +87,7 @@ func scriptText() string {
 	b.WriteString(scriptLoop)
 	text := strings.NewReplacer("\nGLANCE\n", "\n"+pagedLines.ReplaceAllString(scriptGlance, ""), "\nPAGED_GLANCE\n", "\n"+pagedGlance(),
 		"\nENTRIES\n", "\n"+scriptEntries).Replace(b.String())
-	return scriptNames.ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
+	return scriptNames().ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
 }
 
 // fixed completes a kind with a state of fixed size: how it is stored, and the bytes of the head of a value that holds it
@@ -135,19 +141,21 @@ var (
 	tokenLines = regexp.MustCompile(`(?m)^.* -- TOKEN\n`)
 )
 
-// scriptValues are the values of names in the script, and scriptNames finds the names.
-var (
-	scriptValues = map[string]string{
-		"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
-		"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
-		"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
-		"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
-		"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable), "LATER": letter(replyLater[0]),
-		"MOST_UNITS": number(int64(mostUnits)), "MOST_EXTRA": number(int64(mostExtra)), "MOST_KEPT": number(int64(mostKept)), "MOST_AHEAD": number(int64(mostAhead)),
-		"MOST_WORK": number(int64(mostListed)), "MOST_LOOSENED": number(int64(mostLoosened)), "MOST_MOVED": number(int64(mostMoved)), "MOST_SMALL": number(int64(mostSmall)),
-	}
-	scriptNames = regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(scriptValues)), "|") + `)\b`)
-)
+// scriptValues are the values of names in the script.
+var scriptValues = map[string]string{
+	"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
+	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
+	"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
+	"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
+	"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable), "LATER": letter(replyLater[0]),
+	"MOST_UNITS": number(int64(mostUnits)), "MOST_EXTRA": number(int64(mostExtra)), "MOST_KEPT": number(int64(mostKept)), "MOST_AHEAD": number(int64(mostAhead)),
+	"MOST_WORK": number(int64(mostListed)), "MOST_LOOSENED": number(int64(mostLoosened)), "MOST_MOVED": number(int64(mostMoved)), "MOST_SMALL": number(int64(mostSmall)),
+}
+
+// scriptNames finds the names of scriptValues.
+func scriptNames() *regexp.Regexp {
+	return regexp.MustCompile(`\b(` + strings.Join(slices.Collect(maps.Keys(scriptValues)), "|") + `)\b`)
+}
 
 func number[N op | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 

@@ -46,7 +46,7 @@ end
 local reply = main()
 return reply .. real.struct.pack('<dd', counted, made)
 `
-	return &countingSender{server: server, source: fmt.Sprintf(count, scriptSource)}
+	return &countingSender{server: server, source: fmt.Sprintf(count, theScript().source)}
 }
 
 func (s *countingSender) Send(_ context.Context, command ...string) (string, error) {

@@ -22,14 +22,14 @@ func NewWith(sender Sender, options Options) (*Engine, error) {
 	return newEngine(nil, sender, options)
 }
 
-// eval calls the script by its hash, and by its text if the server does not know it.
-func eval(ctx context.Context, sender Sender, keys, args []string) (string, error) {
+// sendBy calls the script by its hash, and by its text if the server does not know it.
+func (s sendable) sendBy(ctx context.Context, sender Sender, keys, args []string) (string, error) {
 	words := make([]string, 0, 3+len(keys)+len(args))
-	words = append(words, "EVALSHA", scriptHash, strconv.Itoa(len(keys)))
+	words = append(words, "EVALSHA", s.hash, strconv.Itoa(len(keys)))
 	words = append(append(words, keys...), args...)
 	reply, err := sender.Send(ctx, words...)
 	if refusedFor(err, "NOSCRIPT") {
-		words[0], words[1] = "EVAL", scriptSource
+		words[0], words[1] = "EVAL", s.source
 		reply, err = sender.Send(ctx, words...)
 	}
 	return reply, err

@@ -8,6 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// A program under the race detector sleeps a second before it exits. The tests start it some hundred times.
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=50 "+os.Getenv("GORACE"))
 	testscript.Main(m, map[string]func(){"weir": func() { os.Exit(Main()) }})
 }
 
@@ -19,6 +21,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[daemonKey{}] = new(daemon)
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
