@@ -81,42 +81,6 @@ func (c *caller) askLimit(i int) {
 	}
 }
 
-// timed makes a call with a random deadline and returns when it was sent and answered. A control timer of the same
-// deadline tells how late this process is.
-func (c *caller) timed(verb string, i int, call func(ctx context.Context) error) (sent, answered int64, err error) {
-	timeout := time.Duration(20+c.random.IntN(480)) * time.Millisecond
-	if c.random.IntN(10) == 0 {
-		timeout = time.Duration(1+c.random.IntN(20)) * time.Millisecond
-	}
-	allowed := timeout + grace(verb)
-	began := time.Now()
-	beside := startControl(began, timeout)
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	sent = now()
-	err = call(ctx)
-	took := time.Since(began)
-	answered = now()
-	cancel()
-	if late, passed := beside.end(); passed && took > allowed+slack {
-		c.process.journal.write(record{Kind: recordLate, World: c.world.number, Subject: i, Process: c.process.number, What: verb,
-			Sent: sent, Answered: sent + took.Microseconds(), Deadline: allowed.Microseconds(), Control: late.Microseconds()})
-	}
-	c.process.count(verb+": "+outcome(err), 1)
-	return sent, answered, err
-}
-
-// grace is for how long a verb goes on after its context has ended: a settlement for a second.
-func grace(verb string) time.Duration {
-	switch verb {
-	case "Settle", "Done", "Done of slots", "Cancel of slots", "Cancel of a booking":
-		return time.Second
-	}
-	return 0
-}
-
-// slack is by how much a call may exceed its deadline, besides the lateness of a control timer.
-const slack = 50 * time.Millisecond
-
 func outcome(err error) string {
 	if err == nil {
 		return "answered"

@@ -22,6 +22,7 @@ type result struct {
 	closest map[string]float64 // by limit: the units between the worst window and its bound
 	took    time.Duration
 	begun   time.Time
+	commit  string // at the beginning
 }
 
 // campaign runs one campaign.
@@ -34,7 +35,7 @@ func campaign(ctx context.Context, c config) (r *result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{}
+	h := &host{patience: busyPatience}
 	defer h.close()
 	worlds := map[int]*world{}
 	if err := recovered(func() {
@@ -46,7 +47,7 @@ func campaign(ctx context.Context, c config) (r *result, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	r = &result{book: newBook(all, lanes, worlds), begun: time.Now()}
+	r = &result{book: newBook(all, lanes, worlds), begun: time.Now(), commit: output("git", "rev-parse", "--short=12", "HEAD")}
 	if err := r.run(ctx, c); err != nil {
 		return nil, err
 	}
@@ -76,18 +77,15 @@ func (r *result) run(ctx context.Context, c config) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.duration)
 	defer cancel()
-	failed := make(chan error, len(r.worlds)+len(askers))
+	failed := make(chan error, len(askers))
 	for _, a := range askers {
 		go func() { failed <- a.wait() }()
 	}
 	breakers, deliver := sync.WaitGroup{}, func(process int, o order) { askers[process].send(o) }
 	for number, w := range r.worlds {
 		b := &breaker{world: w, ctx: ctx, random: rand.New(rand.NewPCG(c.seed, uint64(number))), processes: c.processes, deliver: deliver}
-		breakers.Go(func() {
-			if err := recovered(b.run); err != nil {
-				failed <- fmt.Errorf("%s: %w", worldNames[number], err)
-			}
-		})
+		b.say = func(format string, values ...any) { c.say(worldNames[number]+": "+format, values...) }
+		breakers.Go(b.run)
 	}
 	go r.tell(ctx, c)
 	select {
@@ -178,6 +176,9 @@ func (p *asker) kill() { _ = p.cmd.Process.Kill() }
 func (r *result) leaked(longest time.Duration) (all []broken) {
 	deadline := time.Now().Add(longest)
 	for number, w := range r.worlds {
+		if w.given {
+			continue
+		}
 		engine, err := redislimit.Open(w.url, redislimit.Options{Lanes: lanes, Prefix: prefixServer})
 		if err != nil {
 			all = append(all, broken{World: number, Promise: promiseLeaked, Subject: -1, Text: err.Error()})

@@ -117,6 +117,9 @@ func (b *book) check() (all []broken, closest map[string]float64) {
 	all = append(all, b.checkLate()...)
 	all = append(all, b.checkOutcomes()...)
 	for _, r := range b.left {
+		if b.worlds[r.World].given {
+			continue
+		}
 		all = append(all, broken{World: r.World, Promise: promiseLeft, Subject: -1, From: b.to, To: b.to,
 			Text: fmt.Sprintf("%v after the last call, the engine of process %d has %d %s", settles, r.Process, r.Units, r.What)})
 	}
@@ -239,22 +242,9 @@ func (b *book) checkOutcomes() (all []broken) {
 	for what, n := range b.counts {
 		verb, result, _ := strings.Cut(what, ": ")
 		reason, _, failed := strings.Cut(result, ", ")
-		known := verb == "engine" || verb == "slots" || result == "answered" || result == "refused"
+		known := verb == "engine" || verb == "slots" || verb == "deadlines" || result == "answered" || result == "refused"
 		if !known && !(failed && slices.Contains(faultReasons, redislimit.Reason(reason))) {
 			all = append(all, broken{World: slices.Min(slices.Collect(maps.Keys(b.worlds))), Promise: promiseErrors, Subject: -1, From: b.from, To: b.to, Text: fmt.Sprintf("%s, %d times", what, n)})
-		}
-	}
-	return all
-}
-
-// checkLate compares late calls with their control timers.
-func (b *book) checkLate() (all []broken) {
-	for _, r := range b.late {
-		allowed := r.Deadline + max(r.Control, 0) + slack.Microseconds()
-		if took := r.Answered - r.Sent; took > allowed {
-			micros := func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-			all = append(all, broken{World: r.World, Promise: promiseOnTime, Subject: r.Subject, From: r.Sent, To: r.Answered,
-				Text: fmt.Sprintf("%s of process %d took %v with a deadline of %v; a control timer was late by %v", r.What, r.Process, micros(took), micros(r.Deadline), micros(r.Control))})
 		}
 	}
 	return all

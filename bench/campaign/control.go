@@ -1,6 +1,86 @@
 package main
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// timed makes a call with a random deadline and returns when it was sent and answered. Beside it, a bystander
+// waits for the same deadline without an engine: its delays are those of the machine.
+func (c *caller) timed(verb string, i int, call func(ctx context.Context) error) (sent, answered int64, err error) {
+	timeout := time.Duration(20+c.random.IntN(480)) * time.Millisecond
+	if c.random.IntN(10) == 0 {
+		timeout = time.Duration(1+c.random.IntN(20)) * time.Millisecond
+	}
+	over, idle := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(idle)
+		_ = c.punctually(bystander, i, timeout, func(ctx context.Context) error { return idly(ctx, over) })
+	}()
+	err = c.punctually(verb, i, timeout, func(ctx context.Context) error {
+		sent = now()
+		err := call(ctx)
+		answered = now()
+		return err
+	})
+	close(over)
+	<-idle
+	c.process.count(verb+": "+outcome(err), 1)
+	return sent, answered, err
+}
+
+// bystander is the verb of a bystander.
+const bystander = "nothing"
+
+// passedBy names the count of deadlines that passed before the end of a call, or of a bystander.
+func passedBy(bystanders bool) string {
+	if bystanders {
+		return "deadlines: passed by bystanders"
+	}
+	return "deadlines: passed by calls"
+}
+
+func idly(ctx context.Context, over <-chan struct{}) error {
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// punctually makes a call with a deadline and notes if it took longer. A control timer of the same deadline and the
+// kernel tell how late this process was.
+func (c *caller) punctually(verb string, i int, timeout time.Duration, call func(context.Context) error) error {
+	began := time.Now()
+	beside := startControl(began, timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	err := call(ctx)
+	took, allowed := time.Since(began), timeout+grace(verb)
+	late, passed := beside.end()
+	if passed {
+		c.process.count(passedBy(verb == bystander), 1)
+	}
+	if passed && took > allowed+slack {
+		sent := began.UnixMicro()
+		c.process.journal.write(record{Kind: recordLate, World: c.world.number, Subject: i, Process: c.process.number, What: verb,
+			Sent: sent, Answered: sent + took.Microseconds(), Deadline: allowed.Microseconds(), Control: late.Microseconds(),
+			Waited: c.process.waits.since(began.Add(timeout)).Microseconds()})
+	}
+	return err
+}
+
+// grace is for how long a verb goes on after its context has ended: a settlement for a second.
+func grace(verb string) time.Duration {
+	switch verb {
+	case "Settle", "Done", "Done of slots", "Cancel of slots", "Cancel of a booking":
+		return time.Second
+	}
+	return 0
+}
+
+// slack is by how much a call may exceed its deadline, besides the lateness of a control timer.
+const slack = 50 * time.Millisecond
 
 // control is a timer beside a call, with the deadline of its context. From then on it goes on with short sleeps
 // until the call is over, and adds up by how much it was late. A call that exceeds its deadline by more than that was

@@ -16,7 +16,9 @@ type breaker struct {
 	random    *rand.Rand
 	processes int
 	deliver   func(process int, o order)
-	failover  time.Time // when the last one ended
+	say       func(format string, values ...any)
+	failover  time.Time       // when the last one ended
+	move      *redistest.Move // of a slot, that has not ended
 }
 
 // faultKind is a fault that a breaker can cause. cause returns a detail for the report.
@@ -60,16 +62,16 @@ var faultsOfWorlds = [...][]faultKind{
 	},
 }
 
-// run causes faults until ctx ends.
+// run causes faults until ctx ends, or until the servers cannot be mended.
 func (b *breaker) run() {
 	kinds := append(append([]faultKind(nil), faultsOfProcesses...), faultsOfWorlds[b.number]...)
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
 	}
-	b.look()
-	for b.wait(b.between(300*time.Millisecond, 2*time.Second)) {
-		b.unasked(b.seen, 0)
+	b.guard("the start", func() { b.look() })
+	for b.wait(b.between(300*time.Millisecond, 2*time.Second)) && !b.given {
+		b.guard("no fault", func() { b.unasked(b.seen, 0) })
 		pick := b.random.IntN(total)
 		for _, k := range kinds {
 			if pick -= k.weight; pick < 0 {
@@ -93,15 +95,20 @@ func (b *breaker) unasked(since int64, expected uint64) {
 	}
 }
 
+// cause causes a fault and waits until the servers are well again.
 func (b *breaker) cause(k faultKind) {
 	f := fault{Kind: k.name, From: now(), Loses: k.loses}
 	if k.loses {
 		f.Lanes = allLanes
 	}
-	k.cause(b, &f)
-	f.To = now()
-	b.faults = append(b.faults, f)
-	b.unasked(f.From, f.Lanes|f.moves)
+	b.guard(k.name, func() {
+		defer func() {
+			f.To = now()
+			b.faults = append(b.faults, f)
+		}()
+		k.cause(b, &f)
+	})
+	b.guard(k.name, func() { b.unasked(f.From, f.Lanes|f.moves) })
 }
 
 // wait reports whether the campaign still goes on after d.
@@ -220,6 +227,12 @@ func (b *breaker) sentinelCommand(f *fault) {
 func (b *breaker) follow() {
 	s := b.sentinel
 	s.Master, s.Replica = s.Replica, s.Master
+	b.rejoin()
+}
+
+// rejoin makes the replica follow the master.
+func (b *breaker) rejoin() {
+	s := b.sentinel
 	s.Replica.Do("REPLICAOF", "127.0.0.1", fmt.Sprint(s.Master.Port))
 	s.AwaitReady()
 	b.failover = time.Now()
@@ -279,6 +292,7 @@ func (b *breaker) reshard(f *fault) {
 	f.moves = 1 << lane
 	f.Detail = fmt.Sprintf("lane %d from %s to %s", lane, from.Addr, to.Addr)
 	move := b.cluster.BeginMove(slot, to)
+	b.move = move
 	slowly := func() {
 		for move.Keys(1+b.random.IntN(3)) > 0 && b.wait(b.between(0, 20*time.Millisecond)) {
 		}
@@ -294,6 +308,7 @@ func (b *breaker) reshard(f *fault) {
 	if err != nil {
 		panic(hostFailure{err.Error()})
 	}
+	b.move = nil
 	b.cluster.AwaitHealth()
 }
 

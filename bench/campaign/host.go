@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 )
 
 // host owns the servers of a campaign, as a test owns those of internal/redistest. A server that does not start ends
@@ -12,12 +13,20 @@ import (
 type host struct {
 	testing.TB // nil: only the methods below are called
 
+	patience time.Duration // how long servers may take to get well
+
 	mu      sync.Mutex
 	cleanup []func()
 }
 
+// busyPatience is long, because a busy machine delays elections: a sentinel whose timer is late by two seconds takes part
+// in none for 30 seconds.
+const busyPatience = 90 * time.Second
+
 // hostFailure is the panic of a host, which [recovered] catches.
 type hostFailure struct{ text string }
+
+func (h *host) Patience() time.Duration { return h.patience }
 
 func (h *host) Helper()             {}
 func (h *host) Failed() bool        { return false }

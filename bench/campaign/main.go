@@ -8,7 +8,13 @@
 //   - a limit admitted more than its bound and what the table of docs/redis.md grants for the faults of its key,
 //   - a slot is still taken although nothing holds it, or the engine still has something to undo or to renew,
 //   - a call failed for a reason that no fault explains, such as a damaged state,
-//   - a call took longer than its deadline and 50 ms, beyond what a control timer of the same deadline was late.
+//   - a call took longer than its deadline and 50 ms, beyond what the machine explains: the lateness of a control timer
+//     with the same deadline, or the time for which threads of the process waited for a core.
+//
+// Beside each call, a bystander waits for the same deadline and needs no engine. The report compares the two.
+//
+// On a busy machine servers can take long to get well after a fault. The campaign then mends them, lists that in the
+// report, and continues.
 //
 // The exit code is 0 without a broken promise, 1 with one, and 2 if the campaign failed.
 //

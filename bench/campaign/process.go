@@ -43,7 +43,7 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := &process{number: a.Process, journal: newJournal(out), subjects: all, counts: map[string]int64{}}
+	p := &process{number: a.Process, journal: newJournal(out), subjects: all, waits: waits{read: kernelWaits}, counts: map[string]int64{}}
 	for world, url := range a.URLs {
 		if err := p.connect(world, url); err != nil {
 			return err
@@ -51,6 +51,7 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go p.waits.watch(ctx.Done())
 	var callers sync.WaitGroup
 	for number, w := range p.worlds {
 		for i := range callersOfWorld {
@@ -78,6 +79,8 @@ type process struct {
 	journal  *journal
 	subjects []subject
 	worlds   map[int]*connection
+
+	waits waits
 
 	mu     sync.Mutex
 	counts map[string]int64

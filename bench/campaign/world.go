@@ -32,6 +32,7 @@ type world struct {
 	masters  [lanes]*redistest.Server // as last seen; of the sentinels all the same
 	seen     int64                    // when they were last seen
 	faults   []fault
+	given    bool // up: the servers could not be mended
 }
 
 // fault is a fault that was caused, from its beginning until everything was well again.

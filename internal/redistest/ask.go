@@ -99,8 +99,8 @@ func readReply(r *bufio.Reader) (any, error) {
 	return list, nil
 }
 
-// eventually repeats try until it succeeds or hopeless returns true.
-func eventually(try func() error, hopeless func() bool) error {
+// eventually repeats try until it succeeds or hopeless returns true, for as long as patience allows.
+func eventually(patience time.Duration, try func() error, hopeless func() bool) error {
 	deadline := time.After(patience)
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()

@@ -81,7 +81,7 @@ func (c *Cluster) AwaitHealth() {
 
 func (c *Cluster) await(what string, try func() error) {
 	c.t.Helper()
-	if err := eventually(try, nil); err != nil {
+	if err := eventually(patienceOf(c.t), try, nil); err != nil {
 		c.t.Fatalf("redistest: cluster: waiting until %s: %v", what, err)
 	}
 }

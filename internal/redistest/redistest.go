@@ -25,6 +25,16 @@ import (
 // patience bounds the time that a server may take to get ready. It is generous, for busy machines.
 const patience = 30 * time.Second
 
+// A test that is patient sets that time itself.
+type patient interface{ Patience() time.Duration }
+
+func patienceOf(t testing.TB) time.Duration {
+	if own, ok := t.(patient); ok {
+		return own.Patience()
+	}
+	return patience
+}
+
 // Server is one redis-server process. Its methods are safe for concurrent use, except that only one of [Server.Kill],
 // [Server.Restart], [Server.Stop] and [Server.Cont] may run at a time.
 type Server struct {
@@ -90,7 +100,7 @@ func (s *Server) launch() error {
 	if err != nil {
 		return err
 	}
-	err = eventually(func() error {
+	err = eventually(patienceOf(s.t), func() error {
 		if p.Ended() {
 			return fmt.Errorf("the process ended")
 		}
@@ -137,6 +147,16 @@ func (s *Server) Restart() {
 	if err := s.launch(); err != nil {
 		s.t.Fatalf("redistest: restart: %v", err)
 	}
+}
+
+// Revive resumes a stopped server and starts a killed one again. A server that runs stays as it is.
+func (s *Server) Revive() {
+	s.t.Helper()
+	if s.process.Ended() {
+		s.Restart()
+		return
+	}
+	s.Cont()
 }
 
 // Stop makes the server hang: it keeps its connections and does not answer until [Server.Cont].

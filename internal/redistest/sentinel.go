@@ -82,7 +82,7 @@ func (s *Sentinel) Now() *Server {
 
 func (s *Sentinel) await(what string, try func() error) {
 	s.t.Helper()
-	if err := eventually(try, nil); err != nil {
+	if err := eventually(patienceOf(s.t), try, nil); err != nil {
 		s.t.Fatalf("redistest: sentinel: waiting until %s: %v", what, err)
 	}
 }
