@@ -50,8 +50,8 @@ vet: ## run go vet, also for 32-bit and ARM machines
 staticcheck: ## run staticcheck
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 
-race: ## test all modules under the race detector
-	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race work
+race: ## test all modules under the race detector; four packages at a time, because some mostly wait for servers
+	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -p 4 work
 
 test-386: ## test all modules as 32-bit programs
 	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test work

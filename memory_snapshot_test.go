@@ -308,6 +308,9 @@ func sample(t testing.TB) []byte {
 	return saved(t, m)
 }
 
+// snapshotStep is the distance of the bytes at which a snapshot is cut or damaged; race_test.go makes it larger.
+var snapshotStep = 1
+
 func TestIncompleteSnapshotsAreRefused(t *testing.T) {
 	file := sample(t)
 	version := bytes.Clone(file)
@@ -326,12 +329,12 @@ func TestIncompleteSnapshotsAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
-	for length := range file {
+	for length := 0; length < len(file); length += snapshotStep {
 		if _, err := weir.LoadMemory(bytes.NewReader(file[:length]), weir.MemoryOptions{}); !errors.Is(err, weir.ErrSnapshot) {
 			t.Fatalf("the first %d of %d bytes: got error %v, want a SnapshotError", length, len(file), err)
 		}
 	}
-	for at := range file {
+	for at := 0; at < len(file); at += snapshotStep {
 		damaged := bytes.Clone(file)
 		damaged[at] ^= 1 << (at % 8)
 		if _, err := weir.LoadMemory(bytes.NewReader(damaged), weir.MemoryOptions{}); !errors.Is(err, weir.ErrSnapshot) {
