@@ -197,7 +197,8 @@ func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (li
 	for n := 1; n <= int(s.room); n++ {
 		i := n * int(s.stride)
 		firsts[n] = dead
-		if atomic.CompareAndSwapUint64(s.tag(i), empty, frozen) {
+		tag := s.close(i)
+		if tag == frozen {
 			continue
 		}
 		e := s.entry(i)
@@ -211,7 +212,7 @@ func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (li
 		}
 		firsts[n] = first
 		live++
-		upper += SplitBit(Hash(atomic.LoadUint64(s.tag(i))), s.depth)
+		upper += SplitBit(Hash(tag), s.depth)
 	}
 	owner.used.Add(-int64(left))
 	t.dropped.Add(uint64(dropped))

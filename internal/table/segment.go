@@ -119,6 +119,18 @@ func (s *segment) take(i int, h Hash, owner *shard) (due bool, tag uint64) {
 	return atomic.AddUint64(s.used(), 1) == room-room/4, uint64(h)
 }
 
+// close freezes the entry at i if it is empty, and returns its tag. Most entries are in use, and a load is faster than a
+// compare-and-swap that fails.
+func (s *segment) close(i int) (tag uint64) {
+	if tag = atomic.LoadUint64(s.tag(i)); tag != empty {
+		return tag
+	}
+	if atomic.CompareAndSwapUint64(s.tag(i), empty, frozen) {
+		return frozen
+	}
+	return atomic.LoadUint64(s.tag(i))
+}
+
 // put inserts h into a segment that no other caller can see, and returns its words, which are zero. The segment has
 // room for h and has counted it.
 func (s *segment) put(h Hash) []uint64 {
