@@ -38,7 +38,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	if err != nil || w == nil && turn.Slots == nil {
 		return err
 	}
-	return turn.await(ctx, lines, k.jitter, o, w)
+	return await(ctx, turn, lines, k.jitter, o, w)
 }
 
 func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *line.Waiter, o keyOwner[K], err error) {

@@ -54,7 +54,7 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if w == nil && turn.Slots == nil {
 		return nil
 	}
-	return turn.await(ctx, &l.lines, l.jitter, l, w)
+	return await(ctx, turn, &l.lines, l.jitter, l, w)
 }
 
 func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*line.Waiter, error) {

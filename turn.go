@@ -48,7 +48,7 @@ type owner interface {
 
 // await waits for the turn of w, or returns at once if w is nil because the cost was taken. Without an error, it
 // records the slots that the turn acquired.
-func (t Turn) await(ctx context.Context, lines *line.Lines, jitter time.Duration, o owner, w *line.Waiter) error {
+func await[O owner](ctx context.Context, t Turn, lines *line.Lines, jitter time.Duration, o O, w *line.Waiter) error {
 	if w != nil {
 		if err := lines.Await(ctx, w, int64(t.Max)); err != nil {
 			return refusal(opWait, err)
@@ -58,7 +58,9 @@ func (t Turn) await(ctx context.Context, lines *line.Lines, jitter time.Duration
 			return refusal(opWait, err)
 		}
 	}
-	t.Slots.keep(o, t.Cost)
+	if t.Slots != nil {
+		t.Slots.keep(o, t.Cost)
+	}
 	return nil
 }
 
@@ -103,7 +105,7 @@ func (s *Slots) identity() uint64 {
 
 // keep records the slots of a granted turn of n units, if it took any.
 func (s *Slots) keep(o owner, n int64) {
-	if s == nil || !s.lease.Acquired {
+	if !s.lease.Acquired {
 		return
 	}
 	s.lease.Acquired = false

@@ -90,10 +90,10 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 		return refusal
 	}
 	b.Open, b.promisedBefore = true, s.promised
-	b.waiter = &Waiter{subject: s, n: b.Cost, arrived: now, promised: now + hold, flow: l.flowFor(Flow{})}
+	b.waiter = &Waiter{subject: s, n: b.Cost, arrived: now, promised: now + hold}
 	s.promise(now, hold)
 	s.wrote() // an older booking is no longer the newest
-	l.push(b.waiter)
+	l.push(b.waiter, Flow{}, nothingSaid)
 	a := l.refusal(now, 0)
 	a.Allowed, a.Delay = true, hold
 	return a

@@ -34,7 +34,7 @@ type line struct {
 	released *wakeUps // during a call of the timer
 	// since is the instant of the last change of the state. No waiter is due before it.
 	since int64
-	plan  plan
+	plan  *plan // nil until it is asked for
 	// lateness is how late the timer was. Newcomers to an empty line are credited with it until creditEnds.
 	lateness, creditEnds int64
 }
@@ -64,10 +64,10 @@ func (q *Lines) lineOf(s *Subject, now int64) *line {
 // full reports whether the line has no room.
 func (l *line) full() bool { return l.length >= l.owner.Capacity }
 
-// push adds w at the end. The caller has set the timer.
-func (l *line) push(w *Waiter) {
+// push adds w at the end of its flow. The caller has set the timer.
+func (l *line) push(w *Waiter, flow Flow, weight int64) {
 	l.totals.add(w)
-	l.order.push(w)
+	l.order.push(w, l.flowFor(flow), weight)
 	l.plan.extend(l, w)
 }
 
@@ -265,7 +265,7 @@ func (l *line) close(now int64) {
 // refusal returns the answer of the methods that do not wait, while callers wait.
 func (l *line) refusal(now, n int64) algorithm.Answer {
 	a := l.subject.algorithm
-	state, from := l.plan.tail(l, now)
+	state, from := l.tail(now)
 	ahead := from - now
 	answer := algorithm.Answer{
 		Limit:      a.Capacity(),

@@ -13,6 +13,7 @@ import (
 // A flow is made when its first waiter joins, and forgotten when it is indistinguishable from a new one.
 type order struct {
 	weights []int64 // of the classes
+	own     flow    // the first flow, with the line, because most lines have no other
 	only    *flow   // the first flow, while there is no other
 	flows   map[Flow]*flow
 	waiting flowHeap // the flows that have a waiter, if there are several
@@ -36,6 +37,9 @@ type flow struct {
 	start       int64 // of the first waiter, in units divided by the weight
 	finish      int64 // of the last waiter served
 	place       int   // in the heap
+	waiters     int
+	units       int64 // the costs of the waiters
+	sums        *sums // nil until they are asked for
 
 	newcomer *Waiter // behind last; only in a copy
 }
@@ -71,11 +75,12 @@ func (o *order) next() *Waiter {
 	return nil
 }
 
-// push adds w at the end of its flow.
-func (o *order) push(w *Waiter) {
-	f := o.flowOf(w)
+// push adds w at the end of its flow. The first waiter of a flow chooses its weight.
+func (o *order) push(w *Waiter, name Flow, weight int64) {
+	f := o.flowOf(name, weight)
 	o.arrived++
 	w.number, w.in = o.arrived, f
+	f.join(w)
 	if f.last != nil {
 		f.last.next, w.previous = w, f.last
 		f.last = w
@@ -87,13 +92,14 @@ func (o *order) push(w *Waiter) {
 	}
 }
 
-// flowOf returns the flow of a waiter, and makes it if needed.
-func (o *order) flowOf(w *Waiter) *flow {
+// flowOf returns the flow of a name, and makes it if needed.
+func (o *order) flowOf(name Flow, weight int64) *flow {
 	switch {
 	case o.flows == nil && o.only == nil:
-		o.only = o.newFlow(w)
+		o.own = o.newFlow(name, weight)
+		o.only = &o.own
 		return o.only
-	case o.flows == nil && o.only.Flow == w.flow:
+	case o.flows == nil && o.only.Flow == name:
 		return o.only
 	case o.flows == nil:
 		o.flows = map[Flow]*flow{o.only.Flow: o.only}
@@ -101,18 +107,18 @@ func (o *order) flowOf(w *Waiter) *flow {
 			heap.Push(&o.waiting, o.only)
 		}
 	}
-	f := o.flows[w.flow]
+	f := o.flows[name]
 	if f == nil {
 		o.forget()
-		f = o.newFlow(w)
-		o.flows[w.flow] = f
+		made := o.newFlow(name, weight)
+		f = &made
+		o.flows[name] = f
 	}
 	return f
 }
 
-// newFlow returns the flow of its first waiter, which chooses the weight.
-func (o *order) newFlow(w *Waiter) *flow {
-	f := &flow{Flow: w.flow, weight: w.weight}
+func (o *order) newFlow(name Flow, weight int64) flow {
+	f := flow{Flow: name, weight: weight}
 	if f.weight == nothingSaid {
 		f.weight = 1
 		if f.Name == "" && f.Class < len(o.weights) {
@@ -164,6 +170,7 @@ func (o *order) unlink(w *Waiter) {
 		w.next.previous = w.previous
 	}
 	w.previous, w.next = nil, nil
+	f.part(w)
 	switch {
 	case o.flows == nil:
 	case f.first == nil:
@@ -216,7 +223,7 @@ func (o *order) rebase() {
 // all yields the waiters in order of release, without newcomers.
 func (o *order) all(yield func(*Waiter) bool) {
 	if o.flows != nil {
-		o.copied(nil).all(yield)
+		o.copied(nil, Flow{}, nothingSaid).all(yield)
 		return
 	}
 	if o.only == nil {
@@ -230,30 +237,35 @@ func (o *order) all(yield func(*Waiter) bool) {
 }
 
 // copied returns the flows that have a waiter as a copy, which a loop may empty. It adds a newcomer, which may be nil.
-func (o *order) copied(newcomer *Waiter) flowHeap {
-	waiting := o.waiting
-	if o.flows == nil && o.only != nil && o.only.first != nil {
-		waiting = flowHeap{o.only}
-	}
+func (o *order) copied(newcomer *Waiter, name Flow, weight int64) flowHeap {
+	waiting := o.busy()
 	rest := make(flowHeap, 0, len(waiting)+1)
 	for _, f := range waiting {
 		own := *f
-		if newcomer != nil && f.Flow == newcomer.flow {
+		if newcomer != nil && f.Flow == name {
 			own.newcomer, newcomer = newcomer, nil
 		}
 		rest = append(rest, &own)
 	}
 	if newcomer != nil {
-		own := *o.newFlow(newcomer)
-		if known := o.known(newcomer.flow); known != nil {
+		own := o.newFlow(name, weight)
+		if known := o.known(name); known != nil {
 			own = *known
 		}
 		own.start = own.startAt(o.virtual)
-		own.first, newcomer.number = newcomer, o.arrived+1
+		own.first = newcomer
 		rest = append(rest, &own)
 	}
 	heap.Init(&rest)
 	return rest
+}
+
+// busy returns the flows that have a waiter.
+func (o *order) busy() flowHeap {
+	if o.flows == nil && o.only != nil && o.only.first != nil {
+		return flowHeap{o.only}
+	}
+	return o.waiting
 }
 
 // known returns the flow of a name, or nil.

@@ -23,11 +23,11 @@ type slowFlow struct {
 	arrived       map[*Waiter]int
 }
 
-func (o *slowOrder) push(w *Waiter) {
-	f := o.flows[w.flow]
+func (o *slowOrder) push(w *Waiter, name Flow, weight int64) {
+	f := o.flows[name]
 	if f == nil {
-		f = &slowFlow{weight: w.weight, finish: new(big.Rat), arrived: map[*Waiter]int{}}
-		o.flows[w.flow] = f
+		f = &slowFlow{weight: weight, finish: new(big.Rat), arrived: map[*Waiter]int{}}
+		o.flows[name] = f
 	}
 	o.arrived++
 	f.arrived[w] = o.arrived
@@ -68,7 +68,7 @@ func (o *slowOrder) next() *Waiter {
 }
 
 func (o *slowOrder) serve(w *Waiter) {
-	f := o.flows[w.flow]
+	f := o.flows[w.in.Flow]
 	o.virtual = f.start
 	f.finish = new(big.Rat).Add(f.start, big.NewRat(w.n, f.weight))
 	f.start = f.finish
@@ -79,7 +79,7 @@ func (o *slowOrder) serve(w *Waiter) {
 }
 
 func (o *slowOrder) remove(w *Waiter) {
-	f := o.flows[w.flow]
+	f := o.flows[w.in.Flow]
 	for i := range f.waiters {
 		if f.waiters[i] == w {
 			f.waiters = append(f.waiters[:i:i], f.waiters[i+1:]...)
@@ -102,9 +102,13 @@ func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
 			switch pick := r.IntN(10); {
 			case pick < 5:
 				i := r.IntN(flows)
-				w := &Waiter{n: 1 + r.Int64N(largest), flow: Flow{Name: fmt.Sprint(i)}, weight: weights[i]}
-				o.push(w)
-				slow.push(w)
+				w, name := &Waiter{n: 1 + r.Int64N(largest)}, Flow{Name: fmt.Sprint(i)}
+				before := o.unitsBefore(name, weights[i])
+				o.push(w, name, weights[i])
+				slow.push(w, name, weights[i])
+				if op%16 == 0 && before != unitsAhead(&o, w) {
+					t.Fatalf("seed %d op %d: a newcomer has %d units before it, want %d", seed, op, before, unitsAhead(&o, w))
+				}
 				all = append(all, w)
 			case pick == 5 && len(all) > 0:
 				i := r.IntN(len(all))
@@ -130,6 +134,17 @@ func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
 	}
 }
 
+// unitsAhead goes through the line to w.
+func unitsAhead(o *order, w *Waiter) (units int64) {
+	for v := range o.all {
+		if v == w {
+			break
+		}
+		units += v.n
+	}
+	return units
+}
+
 // checkAll compares the planned order of release with the one that happens.
 func checkAll(t *testing.T, o *order, waiting int) {
 	t.Helper()
@@ -153,7 +168,7 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 		weights, largest := [2]int64{1 + r.Int64N(20), 1 + r.Int64N(20)}, [2]int64{1 + r.Int64N(50), 1 + r.Int64N(50)}
 		o := newOrder(nil)
 		push := func(i int) {
-			o.push(&Waiter{n: 1 + r.Int64N(largest[i]), flow: Flow{Name: fmt.Sprint(i)}, weight: weights[i]})
+			o.push(&Waiter{n: 1 + r.Int64N(largest[i])}, Flow{Name: fmt.Sprint(i)}, weights[i])
 		}
 		for range 3 {
 			push(0)
@@ -164,7 +179,7 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 		bound := largest[0]*weights[1] + largest[1]*weights[0]
 		for range 5000 {
 			w := o.next()
-			i := int(w.flow.Name[0] - '0')
+			i := int(w.in.Name[0] - '0')
 			o.serve(w)
 			push(i)
 			if i == 0 {
@@ -184,8 +199,8 @@ func TestFlowsThatEndedAreForgotten(t *testing.T) {
 	o := newOrder(nil)
 	busy := Flow{Name: "busy"}
 	for i := range 100_000 {
-		o.push(&Waiter{n: 1, flow: busy})
-		o.push(&Waiter{n: 1, flow: Flow{Name: fmt.Sprint(i)}})
+		o.push(&Waiter{n: 1}, busy, 1)
+		o.push(&Waiter{n: 1}, Flow{Name: fmt.Sprint(i)}, 1)
 		for range 2 {
 			o.serve(o.next())
 		}
@@ -198,7 +213,7 @@ func TestFlowsThatEndedAreForgotten(t *testing.T) {
 func TestVirtualTimeBeginsAgainWithoutChangingTheOrder(t *testing.T) {
 	o := newOrder(nil)
 	push := func(name string, weight int64) {
-		o.push(&Waiter{n: fairUnits, flow: Flow{Name: name}, weight: weight})
+		o.push(&Waiter{n: fairUnits}, Flow{Name: name}, weight)
 	}
 	served := map[string]int{}
 	push("a", 1)
@@ -206,8 +221,8 @@ func TestVirtualTimeBeginsAgainWithoutChangingTheOrder(t *testing.T) {
 	for range 8000 {
 		w := o.next()
 		o.serve(w)
-		served[w.flow.Name]++
-		push(w.flow.Name, 0)
+		served[w.in.Name]++
+		push(w.in.Name, 0)
 	}
 	if served["a"] < 1999 || served["a"] > 2001 || o.virtual.units/o.virtual.weight > 2*farthest {
 		t.Errorf("flows of weight 1 and 3 were served %v, virtual time is %v", served, o.virtual)

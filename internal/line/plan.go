@@ -24,12 +24,17 @@ type mark struct {
 const markEvery = 64
 
 // tail returns the planned state and the instant from which it holds, which is not before now.
-func (p *plan) tail(l *line, now int64) (algorithm.State, int64) {
-	if state, at, ok := l.summed(); ok {
-		return state, max(at, now)
+func (l *line) tail(now int64) (algorithm.State, int64) {
+	if from, ok := l.summable(); ok {
+		if state, at := l.summed(from, l.units); at < algorithm.Never {
+			return state, max(at, now)
+		}
 	}
-	p.complete(l, now)
-	return p.state, max(p.at, now)
+	if l.plan == nil {
+		l.plan = new(plan)
+	}
+	l.plan.complete(l, now)
+	return l.plan.state, max(l.plan.at, now)
 }
 
 func (p *plan) begin(l *line, now int64) {
@@ -41,6 +46,9 @@ func (p *plan) begin(l *line, now int64) {
 
 // drop discards the plan.
 func (p *plan) drop() {
+	if p == nil {
+		return
+	}
 	clear(p.marks)
 	*p = plan{marks: p.marks[:0]}
 }
@@ -66,18 +74,26 @@ func (p *plan) complete(l *line, now int64) {
 
 // served updates the plan after the release of a waiter, which followed the plan.
 func (p *plan) served(l *line) {
-	if !algorithm.Planned(l.subject.algorithm) {
-		p.drop()
-	} else {
+	switch {
+	case p == nil:
+	case algorithm.Planned(l.subject.algorithm):
 		p.count = max(p.count-1, 0)
+	default:
+		p.drop()
 	}
 }
 
 // withdrawn updates the plan before w withdraws. If only the costs matter, this equals a withdrawal of the last
 // waiter of its run, so the plan of the waiters before that one stays.
 func (p *plan) withdrawn(l *line, w *Waiter) {
+	if p == nil {
+		return
+	}
 	if algorithm.Planned(l.subject.algorithm) || !l.order.single() || !l.inTurn() {
 		p.drop()
+		return
+	}
+	if p.count == 0 {
 		return
 	}
 	keep := l.length - 1 - l.behind(w.run)
@@ -98,13 +114,19 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 // planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's flow
 // comes before others.
 func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
-	newcomer := &Waiter{n: t.Cost, flow: l.flowFor(t.Flow), weight: t.Weight}
-	if l.order.single() && l.order.known(newcomer.flow) != nil {
-		return l.plan.tail(l, now)
+	flow := l.flowFor(t.Flow)
+	if l.order.single() && l.order.known(flow) != nil {
+		return l.tail(now)
 	}
+	if from, ok := l.summable(); ok {
+		if state, at := l.summed(from, l.order.unitsBefore(flow, t.Weight)); at < algorithm.Never {
+			return state, max(at, now)
+		}
+	}
+	newcomer := &Waiter{n: t.Cost, number: l.order.arrived + 1}
 	var p plan
 	p.begin(l, now)
-	for w := range l.order.copied(newcomer).all {
+	for w := range l.order.copied(newcomer, flow, t.Weight).all {
 		if w == newcomer {
 			break
 		}
@@ -116,6 +138,7 @@ func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 // extend plans a newcomer at the end, if that is its place.
 func (p *plan) extend(l *line, w *Waiter) {
 	switch {
+	case p == nil:
 	case !l.order.single():
 		p.drop()
 	case p.count > 0 && p.count == l.length-1 && !p.fromMark:

@@ -16,6 +16,7 @@ type totals struct {
 	newest   int64 // the latest arrival since the line began
 	ranBack  bool  // the time ran back behind an arrival
 	last     *run
+	own      run // with the line, because most lines have one run at a time
 }
 
 // hugeCost is a cost above which units could overflow.
@@ -39,7 +40,8 @@ func (t *totals) add(w *Waiter) {
 	t.charge(w.n, 1)
 	t.largest, t.newest = max(t.largest, w.n), max(t.newest, w.arrived)
 	if t.last == nil || t.last.n != w.n {
-		r := &run{n: w.n, previous: t.last}
+		r := t.newRun()
+		r.n, r.previous = w.n, t.last
 		if t.last != nil {
 			t.last.next = r
 		}
@@ -47,6 +49,15 @@ func (t *totals) add(w *Waiter) {
 	}
 	w.run = t.last
 	w.run.waiters++
+}
+
+// newRun returns a run without waiters.
+func (t *totals) newRun() *run {
+	if t.own.waiters > 0 {
+		return new(run)
+	}
+	t.own = run{}
+	return &t.own
 }
 
 func (t *totals) remove(w *Waiter) {
@@ -65,6 +76,7 @@ func (t *totals) remove(w *Waiter) {
 // booking.
 func (t *totals) changeCost(w *Waiter, n int64) {
 	t.charge(w.n, -1)
+	w.in.charge(w, n-w.n)
 	w.n = n
 	t.charge(n, 1)
 }
@@ -101,16 +113,22 @@ func (t *totals) behind(r *run) (waiters int) {
 // only the costs determine the releases.
 func (t *totals) inTurn() bool { return t.bookings == 0 && !t.ranBack }
 
-// summed computes plan.tail in one step, for a limit under which the costs of a line add up.
-func (l *line) summed() (state algorithm.State, at int64, ok bool) {
+// summable reports whether the costs of the line add up under its limit, as of an instant.
+func (l *line) summable() (from int64, ok bool) {
 	s, head := l.subject, l.order.next()
 	if head == nil || !l.inTurn() || l.huge > 0 || l.largest > s.algorithm.Capacity() {
-		return algorithm.State{}, 0, false
+		return 0, false
 	}
-	from := max(head.arrived, l.since)
-	if !algorithm.AddsUp(s.algorithm, s.State, from, l.units) {
-		return algorithm.State{}, 0, false
+	from = max(head.arrived, l.since)
+	return from, algorithm.AddsUp(s.algorithm, s.State, from, l.units)
+}
+
+// summed plans in one step the release of the first waiters of a summable line, whose costs are units.
+func (l *line) summed(from, units int64) (state algorithm.State, at int64) {
+	s := l.subject
+	if units == 0 {
+		return s.State, l.since
 	}
-	at = algorithm.AddSaturating(from, algorithm.Hold(s.algorithm, s.State, from, l.units))
-	return s.algorithm.Take(s.State, from, l.units), at, at < math.MaxInt64
+	at = algorithm.AddSaturating(from, algorithm.Hold(s.algorithm, s.State, from, units))
+	return s.algorithm.Take(s.State, from, units), at
 }

@@ -66,8 +66,8 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 		return nil, err
 	}
 	l := q.lineOf(s, now)
-	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), flow: l.flowFor(t.Flow), weight: t.Weight, done: make(chan error, 1), lease: t.Lease}
-	l.push(w)
+	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), done: make(chan error, 1), lease: t.Lease}
+	l.push(w, t.Flow, t.Weight)
 	if !waiting || !l.order.single() {
 		l.advance(now)
 	}
@@ -76,7 +76,7 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 
 // takeTurn takes a turn that needs no delay.
 func (s *Subject) takeTurn(now int64, t Turn) (taken bool) {
-	if algorithm.Hold(s.algorithm, s.State, now, t.Cost) > 0 || s.algorithm.Wait(s.State, now, t.Cost) > 0 {
+	if s.algorithm.Wait(s.State, now, t.Cost) > 0 || algorithm.Delays(s.algorithm) && algorithm.Hold(s.algorithm, s.State, now, t.Cost) > 0 {
 		return false
 	}
 	s.spend(now, t.Cost, t.Lease)
@@ -113,7 +113,7 @@ func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error
 func (s *Subject) turnIn(now int64, t Turn) (wait int64, room bool) {
 	state, from := s.State, now
 	if s.line != nil {
-		state, from = s.line.plan.tail(s.line, now)
+		state, from = s.line.tail(now)
 	}
 	if algorithm.Delays(s.algorithm) && s.algorithm.Wait(state, now, t.Cost) > 0 {
 		return 0, false

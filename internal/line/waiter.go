@@ -7,10 +7,9 @@ type Waiter struct {
 	subject  *Subject
 	n        int64
 	arrived  int64
-	flow     Flow
-	weight   int64
 	number   uint64 // in order of arrival
 	in       *flow
+	place    int // in the sums of its flow, if it has any
 	queued   bool
 	done     chan error // receives nil at the release; nil for a booking
 	promised int64      // the instant of a booking

@@ -153,7 +153,7 @@ func TestWaiterThatLeavesDoesNotCostAPlanOfTheWholeLine(t *testing.T) {
 func (c *crowd) fresh(n int64) algorithm.Answer {
 	l := c.subject.line
 	kept, ranBack := l.plan, l.ranBack
-	l.plan, l.ranBack = plan{}, true // which takes no shortcut
+	l.plan, l.ranBack = nil, true // which takes no shortcut
 	defer func() { l.plan, l.ranBack = kept, ranBack }()
 	return l.refusal(c.now, n)
 }

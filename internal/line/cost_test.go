@@ -1,0 +1,131 @@
+package line
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// joinFlow adds a caller of a flow with a bound on its wait, so that its turn has to be known.
+func (c *crowd) joinFlow(n int64, flow Flow, weight int64) {
+	w, err := c.lines.Join(c.t.Context(), &c.subject, c.now, Turn{Cost: n, Flow: flow, Weight: weight, Longest: algorithm.Never - 1})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if w != nil && w.queued {
+		c.waiters = append(c.waiters, w)
+	}
+}
+
+// slowPlanBefore goes through the line.
+func (l *line) slowPlanBefore(now int64, t Turn) (algorithm.State, int64) {
+	kept, ranBack := l.plan, l.ranBack
+	l.plan, l.ranBack = nil, true // which takes no shortcut
+	defer func() { l.plan, l.ranBack = kept, ranBack }()
+	return l.planBefore(now, t)
+}
+
+func TestTheTurnOfANewcomerIsThatOfAWalkThroughTheLine(t *testing.T) {
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 11))
+			c := &crowd{late: newLate(t, algorithm.NewTokenBucket(1+r.Int64N(7), second, 1+r.Int64N(9)))}
+			if r.IntN(3) == 0 {
+				c.lines.Weights = []int64{1, 3, 1000}
+			}
+			c.subject.Record(c.now, c.subject.algorithm.Capacity()+r.Int64N(50))
+			costs, flows := 1+r.Int64N(c.subject.algorithm.Capacity()), 1+r.IntN(6)
+			flow := func() (Flow, int64) {
+				if c.lines.Weights != nil {
+					return Flow{Class: r.IntN(3)}, 0
+				}
+				i := r.IntN(flows)
+				return Flow{Name: strconv.Itoa(i)}, int64(1 + i*i)
+			}
+			for range 400 {
+				switch pick := r.IntN(10); {
+				case pick < 6:
+					name, weight := flow()
+					c.joinFlow(1+r.Int64N(costs), name, weight)
+				case pick < 8 && len(c.waiters) > 0:
+					c.withdraw(r.IntN(len(c.waiters)))
+				case pick == 8:
+					c.now += r.Int64N(2 * second)
+					c.subject.advance(c.now)
+				}
+				l := c.subject.line
+				if l == nil || l.length == 0 {
+					continue
+				}
+				name, weight := flow()
+				turn := Turn{Cost: 1, Flow: name, Weight: weight}
+				got, gotAt := l.planBefore(c.now, turn)
+				if want, wantAt := l.slowPlanBefore(c.now, turn); got != want || gotAt != wantAt {
+					t.Fatalf("seed %d, %d in line, a newcomer of %v: got %+v at %d, want %+v at %d", seed, l.length, name, got, gotAt, want, wantAt)
+				}
+			}
+			c.subject.Close(c.now)
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// The number of decisions of a join with a bound, a leave and a grant does not grow with the callers of the line.
+func TestTheCostOfAJoinALeaveAndAGrantDoesNotGrowWithTheLine(t *testing.T) {
+	const most = 12 // decisions for one join, one leave and one grant
+	flows := func(n int) func(i int) (Flow, int64) {
+		return func(i int) (Flow, int64) { return Flow{Name: strconv.Itoa(i % n)}, int64(1 + i%n%3) }
+	}
+	for _, tt := range []struct {
+		name    string
+		weights []int64
+		flow    func(i int) (Flow, int64)
+	}{
+		{"in order of arrival", nil, flows(1)},
+		{"weights", []int64{1, 3}, func(i int) (Flow, int64) { return Flow{Class: i % 2}, 0 }},
+		{"100 flows", nil, flows(100)},
+		{"a flow for each caller", nil, flows(1 << 20)},
+	} {
+		for _, length := range []int{10, 1000, 20_000} {
+			t.Run(fmt.Sprintf("%s/%d", tt.name, length), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := rand.New(rand.NewPCG(1, 2))
+					c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9), tt.weights...)
+					c.lines.Capacity = 1 << 20
+					join := func(i int) {
+						name, weight := tt.flow(i)
+						w, err := c.lines.Join(t.Context(), &c.subject, c.now, Turn{Cost: 1 + r.Int64N(9), Flow: name, Weight: weight, Longest: algorithm.Never})
+						if err != nil {
+							t.Fatal(err)
+						}
+						c.waiters = append(c.waiters, w)
+					}
+					for i := range length {
+						join(i)
+					}
+					c.takes = 0
+					const rounds = 100
+					for i := range rounds {
+						name, weight := tt.flow(length + i)
+						c.joinFlow(1+r.Int64N(9), name, weight)
+						c.withdraw(r.IntN(len(c.waiters)))
+						c.now += int64(5 * time.Second)
+						c.subject.advance(c.now)
+						join(length + i)
+					}
+					if each := c.takes / rounds; each > most {
+						t.Errorf("a join, a leave and a grant take %d decisions in a line of %d, want at most %d", each, length, most)
+					}
+					c.subject.Close(c.now)
+				})
+			})
+		}
+	}
+}
