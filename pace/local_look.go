@@ -94,10 +94,13 @@ func (l *looking) isKept(line *queueLine, p *place) bool {
 	return false
 }
 
-// lacks reports whether the key does not admit a caller before p.
+// lacks reports whether the key does not admit a caller of another line that came before p. In its own line p is next.
 func (l *looking) lacks(u *localUse, p *place) bool {
 	admits := map[asked]bool{}
 	for _, line := range u.key.lines.lines {
+		if line == p.line {
+			continue
+		}
 		for _, f := range line.places.waiting {
 			for e := f.places.Front(); e != nil && e.Value.(*place).arrival < p.arrival; e = e.Next() {
 				q := onKey(e.Value.(*place).requests, u.name)

@@ -23,6 +23,8 @@ type scheduled struct {
 	comes, leaves time.Duration // leaves is 0 if it waits to the end
 	holds         time.Duration // how long it holds what it acquired; 0 if it does not acquire
 	requests      []weir.Request
+	flow          string // callers of some keys are all in flows, of others in none
+	weight        int64
 
 	waiting bool
 	went    time.Duration // -1 if it has not gone
@@ -37,6 +39,7 @@ type slowModel struct {
 	engine  *weir.Memory
 	callers []*scheduled // in order of arrival
 	soon    []int64      // instants at which a key may no longer be kept
+	fair    fairModel
 }
 
 func (m *slowModel) peek(q ...weir.Request) weir.Decision {
@@ -65,13 +68,14 @@ func (m *slowModel) kept(c *scheduled) bool {
 				break
 			}
 			own := uses(e, q)
-			if !e.waiting || own == nil {
+			if !e.waiting || own == nil || m.fair.behind(c, e) {
 				continue
 			}
 			if !m.peek(*own).Allowed {
 				return true
 			}
-			if first {
+			if first && m.fair.first(e, m.callers) {
+				first = false
 				after, err := m.engine.PeekAfter(m.Context(), q.Cost, *own)
 				if err != nil {
 					m.Fatal(err)
@@ -81,7 +85,6 @@ func (m *slowModel) kept(c *scheduled) bool {
 					return true
 				}
 			}
-			first = false
 		}
 	}
 	return false
@@ -90,10 +93,12 @@ func (m *slowModel) kept(c *scheduled) bool {
 // look lets one caller go, if one may.
 func (m *slowModel) look() bool {
 	for _, c := range m.callers {
-		if !c.waiting || !m.peek(c.requests...).Allowed || m.kept(c) {
+		if !c.waiting || !m.fair.first(c, m.callers) || !m.peek(c.requests...).Allowed || m.kept(c) {
 			continue
 		}
+		m.fair.serves(c)
 		c.waiting, c.went = false, time.Duration(m.now)
+		m.fair.leaves(c, m.callers)
 		if c.holds == 0 {
 			if d, err := m.engine.Take(m.Context(), c.requests...); err != nil || !d.Allowed {
 				m.Fatal(d, err)
@@ -116,9 +121,11 @@ func (m *slowModel) run(end time.Duration) {
 		for _, c := range m.callers {
 			switch now := time.Duration(m.now); {
 			case c.comes == now:
+				m.fair.comes(c, m.callers)
 				c.waiting = true
 			case c.waiting && c.leaves == now:
 				c.waiting = false
+				m.fair.leaves(c, m.callers)
 			case c.held != nil && c.went+c.holds == now:
 				if err := c.held.Done(m.Context()); err != nil {
 					m.Fatal(err)
@@ -169,6 +176,7 @@ func schedule(t *testing.T, random *rand.Rand) []*scheduled {
 	slots := rule(t, "slots", "concurrency 2")
 	var callers []*scheduled
 	most := 1 + random.Int64N(2)
+	flows := random.IntN(2) == 0 // callers of a host and the total are in flows
 	for range 40 {
 		c := &scheduled{comes: time.Duration(random.Int64N(int64(6 * time.Second))), went: -1}
 		if random.IntN(4) == 0 {
@@ -189,6 +197,10 @@ func schedule(t *testing.T, random *rand.Rand) []*scheduled {
 			c.holds = time.Duration(1 + random.Int64N(int64(time.Second)))
 		default:
 			c.requests = []weir.Request{host.For(key, 1), total.For("all", 1+random.Int64N(most))}
+			if flows {
+				i := random.Int64N(3)
+				c.flow, c.weight = strconv.FormatInt(i, 10), 1+2*i
+			}
 		}
 		callers = append(callers, c)
 	}
@@ -210,7 +222,11 @@ func play(t *testing.T, q *pace.Queue, callers []*scheduled) []time.Duration {
 				time.AfterFunc(c.leaves-c.comes, cancel)
 			}
 			if c.holds == 0 {
-				if _, err := q.Wait(ctx, c.requests...); err == nil {
+				wait := q.Wait
+				if c.flow != "" {
+					wait = mustFlow(t, q, c.flow, c.weight).Wait
+				}
+				if _, err := wait(ctx, c.requests...); err == nil {
 					went[i] = time.Since(start)
 				}
 				return
@@ -242,12 +258,12 @@ func checkAgainstTheModel(t *testing.T, seed uint64, rounds int) {
 			}
 			epoch := time.Now().UnixNano()
 			got := play(t, q, callers)
-			m := &slowModel{T: t, epoch: epoch, callers: callers}
+			m := &slowModel{T: t, epoch: epoch, callers: callers, fair: fairModel{}}
 			m.engine = weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return m.epoch + m.now }})
 			m.run(time.Minute)
 			for _, i := range byFirst(got, callers) {
 				if c := callers[i]; got[i] != c.went {
-					t.Fatalf("WEIR_SEED=%d round %d: caller %d of %v, which came at %v and leaves at %v, went at %v, want %v", seed, round, i, texts(c.requests), c.comes, c.leaves, got[i], c.went)
+					t.Fatalf("WEIR_SEED=%d round %d: caller %d of %v in flow %q, which came at %v and leaves at %v, went at %v, want %v", seed, round, i, texts(c.requests), c.flow, c.comes, c.leaves, got[i], c.went)
 				}
 			}
 		})
