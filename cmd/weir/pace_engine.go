@@ -15,42 +15,40 @@ import (
 // enginePatience is how long a pipe asks a failing Redis again before it ends.
 const enginePatience = 10 * time.Second
 
-// shared returns the limits on an engine: of this process, or on the Redis of --engine.
-func (o *paceOptions) shared(limits []weir.Limit) (*filter.Shared, func(), error) {
-	if o.engine == "" {
-		s, err := filter.NewShared(weir.NewMemory(weir.MemoryOptions{}), "pace", limits...)
-		if err != nil {
-			return nil, nil, paceLimitError(err)
+// open opens the Redis of --engine, if there is one, and checks that the filter can use it.
+func (o *paceOptions) open(f *paceFilter) error {
+	f.close = func() {}
+	if o.engine != "" {
+		if _, _, err := redislimit.ParseURL(o.engine); err != nil {
+			return usageWithHint(fmt.Errorf("--engine: %w", err), engineHints[1:]...)
 		}
-		return s, func() {}, nil
+		engine, err := redislimit.Open(o.engine, redislimit.Options{})
+		if err != nil {
+			return paceEngineError(err)
+		}
+		f.close = engine.Close
+		f.options.Engine, f.options.Patience = engine, enginePatience
+		f.options.Name = o.sharedName(f.options.Limits)
 	}
-	if _, _, err := redislimit.ParseURL(o.engine); err != nil {
-		return nil, nil, usageWithHint(fmt.Errorf("--engine: %w", err), engineHints[1:]...)
-	}
-	engine, err := redislimit.Open(o.engine, redislimit.Options{})
+	err := f.probe()
 	if err != nil {
-		return nil, nil, paceEngineError(err)
+		f.close()
 	}
-	s, err := o.sharedOn(engine, limits)
-	if err != nil {
-		engine.Close()
-		return nil, nil, err
-	}
-	return s, engine.Close, nil
+	return err
 }
 
-func (o *paceOptions) sharedOn(engine weir.Engine, limits []weir.Limit) (*filter.Shared, error) {
-	s, err := filter.NewShared(engine, o.sharedName(limits), limits...)
+// probe makes a filter, and a decision of its engine.
+func (f *paceFilter) probe() error {
+	probe, err := filter.New(f.options)
 	if err != nil {
-		return nil, paceLimitError(err)
+		return paceLimitError(err)
 	}
-	s.Patience = enginePatience
 	ctx, cancel := context.WithTimeout(context.Background(), redisPatience)
 	defer cancel()
-	if _, err := engine.Peek(ctx, s.Rule.For("", 0)); err != nil {
-		return nil, paceEngineError(err)
+	if err := probe.Probe(ctx); err != nil {
+		return paceEngineError(err)
 	}
-	return s, nil
+	return nil
 }
 
 // sharedName returns the name of the rule. Lines and bytes under the same limits share nothing.
@@ -64,9 +62,9 @@ func (o *paceOptions) sharedName(limits []weir.Limit) string {
 		name = strings.Join(texts, " and ")
 	}
 	if o.bytes != "" {
-		return "pace bytes " + name
+		return "bytes " + name
 	}
-	return "pace " + name
+	return name
 }
 
 // paceEngineError explains a failure of the engine.

@@ -16,13 +16,11 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 	if err := o.check(args); err != nil {
 		return f, err
 	}
-	f.close = func() {}
-	var limits []weir.Limit
 	if o.bytes != "" {
-		limits = make([]weir.Limit, 1)
-		limits[0], f.options.Chunk, err = o.byteLimit()
+		f.options.Limits = make([]weir.Limit, 1)
+		f.options.Limits[0], f.options.Chunk, err = o.byteLimit()
 	} else {
-		limits, err = o.lineLimits(args[0])
+		f.options.Limits, err = o.lineLimits(args[0])
 	}
 	if err != nil {
 		return f, err
@@ -34,16 +32,7 @@ func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
 		}
 		f.options.Fair = o.fair
 	}
-	if o.engine == "" && len(limits) == 1 && (o.bytes == "" || o.key == "") {
-		f.options.Limit = limits[0]
-	} else if f.options.Shared, f.close, err = o.shared(limits); err != nil {
-		return f, err
-	}
-	if _, err := filter.New(f.options); err != nil {
-		f.close()
-		return f, paceLimitError(err)
-	}
-	return f, nil
+	return f, o.open(&f)
 }
 
 // check refuses flags that exclude each other.

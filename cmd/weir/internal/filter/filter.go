@@ -1,8 +1,8 @@
-// Package filter copies a stream at the rate of a limit: line by line, in chunks of bytes, or line by line with a
-// limit for each key. Start with New and Filter.Run.
+// Package filter copies a stream at the pace of limits: line by line, in chunks of bytes, or line by line with limits
+// for each key. Start with New and Filter.Run.
 //
-// One goroutine reads ahead. Another decides, waits and writes. It writes all released lines before it waits, and
-// writes lines that are released together in one piece.
+// One goroutine reads ahead and one writes. For what is not admitted at once, callers wait in the library: for one limit
+// of this process with a weir.Limiter or a weir.Keyed, and otherwise with a pace.Queue.
 package filter
 
 import (
@@ -10,24 +10,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/weirflow/weir"
 )
 
 // Options configure a Filter.
 type Options struct {
-	// Limit is the limit that lines or bytes wait for. New refuses a Concurrency, because a filter never knows when
+	// Limits admit each line or byte, all at one instant. New refuses a Concurrency, because a filter never knows when
 	// the work on a line is over.
-	Limit weir.Limit
-	// Shared, instead of Limit, is a rule on an engine. Lines then stay whole, up to MaxLine.
-	Shared *Shared
-	// Chunk is the largest number of bytes written at once. With Shared and Key each line costs its bytes, and lines
-	// stay whole. Default: 0, which paces lines.
+	Limits []weir.Limit
+	// Engine keeps the limits, which pipes of the same Name share. Default: nil; they belong to this filter.
+	Engine weir.Engine
+	Name   string
+	// Patience bounds the time in which the engine fails without end before Run does. Default: 0, the first failure.
+	Patience time.Duration
+	// Chunk is the largest number of bytes written at once. With Key each line costs its bytes, and lines stay whole.
+	// Default: 0, which paces lines.
 	Chunk int
 	// Key returns the key of a line. Only lines of the same key then keep their order. Default: nil; all lines share
-	// one limit and keep their order.
+	// the limits and keep their order.
 	Key func(line []byte) []byte
-	// Fair makes all keys share the limit in turns. Default: each key has its own limit.
+	// Fair makes all keys share the limits in turns. Default: each key has its own limits.
 	Fair bool
 	// Held bounds the lines that are held back while lines of other keys pass. Default: MaxHeld.
 	Held int
@@ -46,80 +50,55 @@ const (
 // Filter copies one stream. New makes it, and Run runs it once.
 type Filter struct {
 	options Options
-	gate    *gate
+	terms   *terms
 }
 
-// New returns a Filter after checking the options. Errors of a limit are those of weir.New.
+// New returns a Filter after checking the options. Errors of a limit are those of weir.New and weir.NewRule.
 func New(o Options) (*Filter, error) {
 	switch {
 	case o.Chunk < 0 || o.Held < 0:
 		return nil, fmt.Errorf("pace: chunk %d, held %d: below 0", o.Chunk, o.Held)
-	case o.Chunk > 0 && o.Key != nil && o.Shared == nil:
-		return nil, errors.New("pace: a chunk with a key needs a shared rule")
 	case o.Fair && o.Key == nil:
 		return nil, errors.New("pace: fair requires a key")
 	}
 	if o.Held == 0 {
 		o.Held = MaxHeld
 	}
-	g, err := newGateOf(&o)
+	t, err := newTerms(&o)
 	if err != nil {
 		return nil, err
 	}
-	o.Chunk = int(min(int64(o.Chunk), g.capacity))
-	return &Filter{options: o, gate: g}, nil
+	o.Chunk = int(min(int64(o.Chunk), t.capacity))
+	return &Filter{options: o, terms: t}, nil
 }
 
-// Run copies in to out. It returns nil at the end of in, the cause of the context when the context ends, and a
-// *StreamError when in or out fails. Before it returns it writes all released lines. It leaves a pending Read behind
-// when the context ends.
-func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	clock := newClock()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop() // ends the reading goroutine once its Read returns
-	s := stream{
-		ctx:    ctx,
-		clock:  clock,
-		now:    clock.read(),
-		gate:   f.gate,
-		shared: f.options.Shared,
-		source: newSource(ctx, in, clock),
-		sink:   newSink(out, f.options.Moved),
+// Probe asks the engine whether it can decide. Without an engine it does nothing.
+func (f *Filter) Probe(ctx context.Context) error {
+	if f.options.Engine == nil {
+		return nil
 	}
-	err := s.copy(&f.options)
-	if failed := s.sink.flush(); failed != nil {
-		return failed
-	}
+	_, err := f.options.Engine.Peek(ctx, f.terms.rule.For("", 0))
 	return err
 }
 
-func (s *stream) copy(o *Options) error {
-	switch {
-	case o.Chunk > 0 && o.Key == nil:
-		return s.straight(chunks(o.Chunk))
-	case o.Shared != nil:
-		return s.queued(o)
-	case o.Key == nil:
-		return s.straight(lines())
-	case o.Fair:
-		return newKeyed(s, o, newShared(s.gate)).run()
+// Run copies in to out. It returns nil at the end of in, the cause of the context when the context ends, and a
+// *StreamError when in or out fails. Before it returns it writes all admitted lines, and gives back instants that were
+// booked for others. It leaves a pending Read behind when the context ends.
+func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	t := newTurns(ctx, f.terms, &f.options)
+	s := &stream{ctx: ctx, turns: t, source: newSource(ctx, in), sink: newSink(out, f.options.Moved)}
+	if f.options.Key == nil {
+		s.cut = (&straight{stream: s, size: f.options.Chunk}).look
+	} else {
+		s.cut = (&whole{stream: s, key: f.options.Key, bytes: f.options.Chunk > 0, most: f.options.Held}).look
 	}
-	return newKeyed(s, o, newApart(s.gate)).run()
-}
-
-// queued copies lines that wait in a queue. It returns when no caller is left in the queue, so that instants that were
-// booked for unwritten lines are given back.
-func (s *stream) queued(o *Options) error {
-	ctx, leave := context.WithCancel(s.ctx)
-	q := newQueued(ctx, o)
-	k := newKeyed(s, o, q)
-	k.queue = q
-	if k.key == nil {
-		k.key = func([]byte) []byte { return nil }
+	err := s.copy()
+	stop() // ends the callers, and the reading goroutine once its Read returns
+	t.callers.Wait()
+	if failed := s.sink.flush(); failed != nil {
+		return failed
 	}
-	err := k.run()
-	leave()
-	q.callers.Wait()
 	return err
 }
 
@@ -132,3 +111,10 @@ type StreamError struct {
 func (e *StreamError) Error() string { return fmt.Sprintf("pace: %s: %v", e.Op, e.Err) }
 
 func (e *StreamError) Unwrap() error { return e.Err }
+
+// EngineError is a failure of the engine.
+type EngineError struct{ Err error }
+
+func (e *EngineError) Error() string { return "pace: engine: " + e.Err.Error() }
+
+func (e *EngineError) Unwrap() error { return e.Err }

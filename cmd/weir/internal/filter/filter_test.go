@@ -56,6 +56,23 @@ func (r *recorder) String() string {
 	return all.String()
 }
 
+// sorted returns the lines of each instant, in order of the alphabet: lines of several keys may pass in any order.
+func (r *recorder) sorted() string {
+	merged := &recorder{}
+	for _, w := range r.writes {
+		if last := len(merged.writes) - 1; last >= 0 && merged.writes[last].at == w.at {
+			merged.writes[last].text += w.text
+		} else {
+			merged.writes = append(merged.writes, w)
+		}
+	}
+	for i, w := range merged.writes {
+		lines := slices.Sorted(strings.Lines(w.text))
+		merged.writes[i].text = strings.Join(lines, "")
+	}
+	return merged.String()
+}
+
 // slowReader delivers each text after a pause.
 type slowReader struct{ steps []written }
 
@@ -84,6 +101,8 @@ func perSecond(n, burst int64) weir.Limit {
 	return weir.TokenBucket{Rate: weir.PerSecond(n), Burst: burst}
 }
 
+func only(limit weir.Limit) []weir.Limit { return []weir.Limit{limit} }
+
 func numbers(n int) string {
 	var all strings.Builder
 	for i := range n {
@@ -105,7 +124,7 @@ func byColumn(t *testing.T, n string) func([]byte) []byte {
 func TestHundredLinesAtTwentyPerSecondGoEvery50Milliseconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
-		run(t, Options{Limit: perSecond(20, 1)}, strings.NewReader(numbers(100)), out)
+		run(t, Options{Limits: only(perSecond(20, 1))}, strings.NewReader(numbers(100)), out)
 		if len(out.writes) != 100 {
 			t.Fatalf("got %d writes, want one for each of 100 lines:\n%v", len(out.writes), out)
 		}
@@ -142,7 +161,7 @@ func TestReleasesFollowTheLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			out := newRecorder()
-			run(t, Options{Limit: limit}, strings.NewReader(numbers(test.lines)), out)
+			run(t, Options{Limits: only(limit)}, strings.NewReader(numbers(test.lines)), out)
 			var got []int64
 			for _, w := range out.writes {
 				for range strings.Count(w.text, "\n") {
@@ -159,7 +178,7 @@ func TestReleasesFollowTheLimit(t *testing.T) {
 func TestBytesGoInChunksAtTheirRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
-		run(t, Options{Limit: perSecond(100, 10), Chunk: 10}, strings.NewReader(strings.Repeat("x", 35)), out)
+		run(t, Options{Limits: only(perSecond(100, 10)), Chunk: 10}, strings.NewReader(strings.Repeat("x", 35)), out)
 		want := "0 \"xxxxxxxxxx\"\n100 \"xxxxxxxxxx\"\n200 \"xxxxxxxxxx\"\n250 \"xxxxx\"\n"
 		if out.String() != want {
 			t.Errorf("got\n%swant\n%s", out, want)
@@ -170,7 +189,7 @@ func TestBytesGoInChunksAtTheirRate(t *testing.T) {
 func TestChunkAboveTheBurstIsCutToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
-		run(t, Options{Limit: perSecond(10, 2), Chunk: 1000}, strings.NewReader("abcde"), out)
+		run(t, Options{Limits: only(perSecond(10, 2)), Chunk: 1000}, strings.NewReader("abcde"), out)
 		want := "0 \"ab\"\n200 \"cd\"\n300 \"e\"\n"
 		if out.String() != want {
 			t.Errorf("got\n%swant\n%s", out, want)
@@ -182,7 +201,7 @@ func TestALineThatComesLateGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
 		in := &slowReader{[]written{{0, "a\nb\n"}, {700 * time.Millisecond, "c\nd"}, {time.Second, "d\n"}}}
-		run(t, Options{Limit: perSecond(10, 1)}, in, out)
+		run(t, Options{Limits: only(perSecond(10, 1))}, in, out)
 		want := "0 \"a\\n\"\n100 \"b\\n\"\n700 \"c\\n\"\n800 \"d\"\n1700 \"d\\n\"\n"
 		if out.String() != want {
 			t.Errorf("got\n%swant\n%s", out, want)
@@ -196,7 +215,7 @@ func TestLinesDueTogetherAreWrittenTogetherAndTheRateIsKept(t *testing.T) {
 		in := numbers(10_000)
 		out := newRecorder()
 		out.delay = func(int) time.Duration { return time.Millisecond }
-		run(t, Options{Limit: perSecond(100_000, 1)}, strings.NewReader(in), out)
+		run(t, Options{Limits: only(perSecond(100_000, 1))}, strings.NewReader(in), out)
 		if out.text() != in {
 			t.Error("the output is not the input")
 		}
@@ -217,13 +236,33 @@ func TestTimeThatTheReaderOfTheOutputTakesIsNotMadeUpForInABurst(t *testing.T) {
 				}
 				return 0
 			}
-			run(t, Options{Limit: perSecond(10, 1), Key: key}, strings.NewReader(numbers(5)), out)
-			want := "0 \"1\\n\"\n100 \"2\\n\"\n10100 \"3\\n\"\n10180 \"4\\n\"\n10280 \"5\\n\"\n"
+			run(t, Options{Limits: only(perSecond(10, 1)), Key: key}, strings.NewReader(numbers(5)), out)
+			want := "0 \"1\\n\"\n100 \"2\\n\"\n10100 \"3\\n\"\n10200 \"4\\n\"\n10300 \"5\\n\"\n"
 			if out.String() != want {
 				t.Errorf("key %v: got\n%swant\n%s", key != nil, out, want)
 			}
 		})
 	}
+}
+
+// The writer stalls for a second, of which 20 ms return.
+func TestAStallReturnsAtMostTheLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newRecorder()
+		out.delay = func(write int) time.Duration {
+			if write == 2 {
+				return time.Second
+			}
+			return 0
+		}
+		run(t, Options{Limits: only(perSecond(1000, 1))}, strings.NewReader(numbers(2000)), out)
+		if got := strings.Count(out.writes[2].text, "\n"); got < 20 || got > 22 {
+			t.Errorf("%d lines of 1000/s went at once after a stall of a second, want those of 20 ms", got)
+		}
+		if took := out.writes[len(out.writes)-1].at; took < 2900*time.Millisecond {
+			t.Errorf("2000 lines at 1000/s with a stall of a second took %v, want 2.98s", took)
+		}
+	})
 }
 
 func TestStrictLimitCountsFromTheReleaseHoweverLateItWas(t *testing.T) {
@@ -235,7 +274,7 @@ func TestStrictLimitCountsFromTheReleaseHoweverLateItWas(t *testing.T) {
 			}
 			return 0
 		}
-		run(t, Options{Limit: weir.RateGate{Rate: weir.PerSecond(1)}}, strings.NewReader("a\nb\nc\n"), out)
+		run(t, Options{Limits: only(weir.RateGate{Rate: weir.PerSecond(1)})}, strings.NewReader("a\nb\nc\n"), out)
 		want := "0 \"a\\n\"\n1005 \"b\\n\"\n2005 \"c\\n\"\n"
 		if out.String() != want {
 			t.Errorf("got\n%swant\n%s", out, want)
@@ -249,7 +288,7 @@ func TestInterruptedFilterHasWrittenAllReleasedLines(t *testing.T) {
 			why := errors.New("interrupted")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(150*time.Millisecond, func() { cancel(why) })
-			f, err := New(Options{Limit: perSecond(10, 2), Key: key})
+			f, err := New(Options{Limits: only(perSecond(10, 2)), Key: key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +307,7 @@ func TestInterruptNeedNotWaitForTheInput(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, feed := io.Pipe()
 		defer feed.Close()
-		f, err := New(Options{Limit: perSecond(10, 2)})
+		f, err := New(Options{Limits: only(perSecond(10, 2))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +327,7 @@ func TestFailuresNameTheirSide(t *testing.T) {
 	broken := errors.New("broken")
 	for _, key := range []func([]byte) []byte{nil, byColumn(t, "1")} {
 		synctest.Test(t, func(t *testing.T) {
-			o := Options{Limit: perSecond(10, 1), Key: key}
+			o := Options{Limits: only(perSecond(10, 1)), Key: key}
 			out := newRecorder()
 			checkFailure(t, o, io.MultiReader(strings.NewReader("a\na\n"), iotest.ErrReader(broken)), out, "read", broken)
 			if got, want := out.String(), "0 \"a\\n\"\n100 \"a\\n\"\n"; got != want {
@@ -325,20 +364,19 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	key := byColumn(t, "1")
 	for _, o := range []Options{
 		{},
-		{Limit: weir.Concurrency{Slots: 1, Lease: time.Second}},
-		{Limit: perSecond(0, 1)},
-		{Limit: weir.LeakyBucket{Rate: weir.PerSecond(1), NoDelay: 1 << 62}},
-		{Limit: perSecond(1, 1), Chunk: -1},
-		{Limit: perSecond(1, 1), Held: -1, Key: key},
-		{Limit: perSecond(1, 1), Chunk: 1, Key: key},
-		{Limit: perSecond(1, 1), Fair: true},
-		{Limit: weir.WarmUp{Rate: weir.PerSecond(1), Over: time.Second}, Key: key},
+		{Limits: only(weir.Concurrency{Slots: 1, Lease: time.Second})},
+		{Limits: only(perSecond(0, 1))},
+		{Limits: only(weir.LeakyBucket{Rate: weir.PerSecond(1), NoDelay: 1 << 62})},
+		{Limits: only(perSecond(1, 1)), Chunk: -1},
+		{Limits: only(perSecond(1, 1)), Held: -1, Key: key},
+		{Limits: only(perSecond(1, 1)), Fair: true},
+		{Limits: only(weir.WarmUp{Rate: weir.PerSecond(1), Over: time.Second}), Key: key},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v: got no error", o)
 		}
 	}
-	if _, err := New(Options{Limit: weir.WarmUp{Rate: weir.PerSecond(1), Over: time.Second}, Key: key, Fair: true}); err != nil {
+	if _, err := New(Options{Limits: only(weir.WarmUp{Rate: weir.PerSecond(1), Over: time.Second}), Key: key, Fair: true}); err != nil {
 		t.Errorf("keys that share a warm-up: %v", err)
 	}
 }
@@ -348,7 +386,7 @@ func TestMovedAddsUpToAllLinesAndBytes(t *testing.T) {
 		var lines, size int64
 		in := numbers(5000) + "end"
 		run(t, Options{
-			Limit: perSecond(1e9, 1e9), Key: key,
+			Limits: only(perSecond(1e9, 1e9)), Key: key,
 			Moved: func(l, b int64) { lines += l; size += b },
 		}, strings.NewReader(in), io.Discard)
 		if lines != 5001 || size != int64(len(in)) {
@@ -370,7 +408,7 @@ func FuzzOutputIsTheInput(f *testing.F) {
 			"one key":  {Key: func([]byte) []byte { return nil }, Held: 1 + int(cut%7)},
 			"one fair": {Key: func([]byte) []byte { return nil }, Fair: true, Held: 1 + int(cut%7)},
 		} {
-			o.Limit = perSecond(1e9, 1e12)
+			o.Limits = only(perSecond(1e9, 1e12))
 			var out bytes.Buffer
 			run(t, o, &shortReader{in, int(cut) + 1}, &out)
 			if !bytes.Equal(out.Bytes(), in) {

@@ -5,14 +5,16 @@ import (
 	"io"
 )
 
-// chunkSize is the size of a read. The source reads one chunk ahead.
-const chunkSize = 64 << 10
+// chunkSize is the size of a read. The filter holds pieces of up to two chunks, and the source reads one chunk ahead.
+const (
+	chunkSize = 64 << 10
+	buffers   = 3
+)
 
-// chunk is the result of one Read and its time. A chunk with an error is the last.
+// chunk is the result of one Read. A chunk with an error is the last.
 type chunk struct {
-	data    []byte
-	arrived int64
-	err     error
+	data []byte
+	err  error
 }
 
 // source reads on a goroutine of its own, so that an interrupt or a due line does not wait for the input.
@@ -21,16 +23,16 @@ type source struct {
 	free   chan []byte // unused buffers
 }
 
-func newSource(ctx context.Context, in io.Reader, c clock) *source {
-	s := &source{chunks: make(chan chunk), free: make(chan []byte, 2)}
+func newSource(ctx context.Context, in io.Reader) *source {
+	s := &source{chunks: make(chan chunk), free: make(chan []byte, buffers)}
 	for range cap(s.free) {
 		s.free <- make([]byte, chunkSize)
 	}
-	go s.read(ctx, in, c)
+	go s.read(ctx, in)
 	return s
 }
 
-func (s *source) read(ctx context.Context, in io.Reader, c clock) {
+func (s *source) read(ctx context.Context, in io.Reader) {
 	for empty := 0; ; {
 		var buffer []byte
 		select {
@@ -45,7 +47,7 @@ func (s *source) read(ctx context.Context, in io.Reader, c clock) {
 			err = io.ErrNoProgress
 		}
 		select {
-		case s.chunks <- chunk{data: buffer[:n], arrived: c.read(), err: err}:
+		case s.chunks <- chunk{data: buffer[:n], err: err}:
 		case <-ctx.Done():
 			return
 		}
@@ -56,7 +58,7 @@ func (s *source) read(ctx context.Context, in io.Reader, c clock) {
 }
 
 // done returns the buffer of a chunk to the source.
-func (s *source) done(c chunk) { s.free <- c.data[:chunkSize] }
+func (s *source) done(buffer []byte) { s.free <- buffer[:chunkSize] }
 
 // readError returns the error of Run for an error of the input.
 func readError(err error) error {

@@ -1,151 +1,104 @@
 package filter
 
-import (
-	"bytes"
-	"context"
-	"time"
-)
+import "context"
 
-// stream is one run of a filter.
+// stream is one run of a filter. It cuts the input into pieces, holds back those whose turn has not come, and writes the
+// others.
 type stream struct {
 	ctx    context.Context
-	clock  clock
-	now    int64 // the last reading of the clock
-	gate   *gate
-	shared *Shared // instead of the gate, or nil
+	cut    func() error // cuts the chunk, as far as there is room for pieces
+	turns  *turns
 	source *source
 	sink   *sink
-	timer  *time.Timer
+
+	chunk chunk  // the current chunk; without data there is none
+	rest  []byte // the uncut part of the chunk
+	ended bool   // the input has ended
+	full  bool   // there is no room for more pieces
+	later bool   // a piece waits until all others are written
 }
 
-// straight passes the pieces in order, each when it is due.
-func (s *stream) straight(cut cutter) error {
+func (s *stream) copy() error {
 	for {
-		c, err := s.next()
-		if err != nil {
+		if err := s.cut(); err != nil {
 			return err
 		}
-		for rest := c.data; len(rest) > 0; {
-			n, cost, lines := cut(rest)
-			if err := s.turn(c.arrived, cost); err != nil {
+		if s.ended && s.turns.held == 0 && !s.later {
+			return readError(s.chunk.err)
+		}
+		if err := s.wait(); err != nil {
+			return err
+		}
+		for p, ok := s.turns.next(); ok; p, ok = s.turns.next() {
+			if err := s.sink.write(p.data, p.lines); err != nil {
 				return err
 			}
-			if err := s.sink.write(rest[:n], lines); err != nil {
-				return err
+			if p.buffer != nil {
+				s.source.done(p.buffer)
 			}
-			rest = rest[n:]
 		}
-		if c.err != nil {
-			return readError(c.err)
-		}
-		s.source.done(c)
 	}
 }
 
-// cutter returns the length of the first piece of data, its cost, and the number of lines that begin in it.
-type cutter func(data []byte) (n int, cost, lines int64)
-
-// chunks cuts pieces of up to most bytes. Each byte costs 1.
-func chunks(most int) cutter {
-	return func(data []byte) (int, int64, int64) {
-		n := min(len(data), most)
-		return n, int64(n), 0
+// pass writes a piece if its turn is now. It reports false if the piece must be held.
+func (s *stream) pass(key string, p piece) (passed bool, err error) {
+	if p.cost > 0 && !s.turns.pass(key, p.cost) {
+		return false, nil
 	}
+	return true, s.sink.write(p.data, p.lines)
 }
 
-// lines cuts lines. A line costs 1 at its beginning; its continuation in later data is free, so a line may have any
-// length.
-func lines() cutter {
-	inside := false
-	return func(data []byte) (int, int64, int64) {
-		cost := int64(1)
-		if inside {
-			cost = 0
-		}
-		end := bytes.IndexByte(data, '\n')
-		inside = end < 0
-		if inside {
-			return len(data), cost, cost
-		}
-		return end + 1, cost, cost
-	}
-}
-
-// next returns the next chunk. It writes released lines before it waits.
-func (s *stream) next() (chunk, error) {
-	if err := s.ctx.Err(); err != nil {
-		return chunk{}, context.Cause(s.ctx)
-	}
-	select {
-	case c := <-s.source.chunks:
-		return c, nil
+// finish ends the chunk, all of which is cut. Its buffer returns to the source unless held pieces are in it.
+func (s *stream) finish(free bool) {
+	switch {
+	case s.chunk.data == nil || s.ended:
+	case s.chunk.err != nil:
+		s.ended = true
 	default:
+		if free {
+			s.source.done(s.chunk.data)
+		}
+		s.chunk = chunk{}
 	}
-	if err := s.sink.flush(); err != nil {
-		return chunk{}, err
+}
+
+// wait waits for a turn, or for more input if there is room for it. It first writes what was admitted. Turns of a strict
+// limit are asked for after that, because they count from the instant at which they are granted.
+func (s *stream) wait() error {
+	var more <-chan chunk
+	if !s.ended && s.chunk.data == nil && !s.full {
+		more = s.source.chunks
+	}
+	if !s.turns.terms.strict && s.turns.ask() {
+		return nil
 	}
 	select {
-	case c := <-s.source.chunks:
-		s.now = s.clock.read()
-		return c, nil
-	case <-s.ctx.Done():
-		return chunk{}, context.Cause(s.ctx)
-	}
-}
-
-// turn waits until the cost of a piece that arrived at an instant is due, and spends it. It reads the clock only if
-// the last reading is too early, because at high rates one wake-up releases many lines.
-func (s *stream) turn(arrived, cost int64) error {
-	if cost == 0 {
-		return nil
-	}
-	if s.shared != nil {
-		if err := s.sink.flush(); err != nil {
-			return err
-		}
-		return s.shared.pay(s.ctx, "", cost)
-	}
-	if s.gate.lag == 0 || arrived > s.now {
-		s.now = s.clock.read()
-	}
-	t := s.gate.instant(arrived, s.now)
-	d := s.gate.take(time.Unix(0, t), "", cost)
-	for due, spent := after(t, d), d.Allowed; !spent; {
-		if err := s.sleep(due); err != nil {
-			return err
-		}
-		due, spent = s.gate.spend("", t, s.now, cost)
-	}
-	return nil
-}
-
-// sleep waits until an instant. It writes released lines before it waits.
-func (s *stream) sleep(until int64) error {
-	if s.now >= until {
-		return nil
-	}
-	if s.now = s.clock.read(); s.now >= until {
-		return nil
+	case c := <-more:
+		return s.take(c)
+	case <-s.turns.wake:
+		return s.turns.failed()
+	default:
 	}
 	if err := s.sink.flush(); err != nil {
 		return err
 	}
-	select {
-	case <-s.alarm(until):
-		s.now = s.clock.read()
+	if s.turns.ask() {
 		return nil
+	}
+	select {
+	case <-s.turns.wake:
+		return s.turns.failed()
+	case c := <-more:
+		return s.take(c)
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	}
 }
 
-// alarm returns a channel that is ready at an instant. Only one alarm is set at a time.
-func (s *stream) alarm(at int64) <-chan time.Time {
-	left := time.Duration(at - s.clock.read())
-	if s.timer == nil {
-		s.timer = time.NewTimer(left)
-	} else {
-		s.timer.Reset(left)
+func (s *stream) take(c chunk) error {
+	s.chunk, s.rest = c, c.data
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
 	}
-	return s.timer.C
+	return nil
 }

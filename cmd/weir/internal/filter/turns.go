@@ -1,152 +1,269 @@
 package filter
 
-import "container/heap"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
-// turns chooses the next held line. The lines of a key keep their order.
-type turns interface {
-	add(key string, l *line, now int64)
-	// due returns when the next line may pass. There must be a line.
-	due() int64
-	// next removes and returns the line that is due, or nil if the limit refuses it after all.
-	next(now int64) *line
+// turns holds pieces back. Callers wait for the turns of each key, or for those of all keys, and each turn releases the
+// next piece. The pieces of a key keep their order. A caller is a reservation with a timer, or a goroutine in a queue.
+type turns struct {
+	ctx   context.Context
+	terms *terms
+	bytes bool
+	fair  *lane // with Fair: the turns of all keys
+
+	lanes      map[string]*lane
+	ring       []*lane // with Fair: the next turn comes first
+	unasked    []*lane // may have pieces for which no caller waits
+	held, size int     // pieces and bytes
+
+	ready  []grant // that this goroutine has seen
+	paying *lane   // has units of the last one
+
+	callers sync.WaitGroup
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	granted []grant
+	err     error
 }
 
-// lane holds the lines of one key, in order. It exists while the key has lines.
+// piece is a part of the input that passes whole.
+type piece struct {
+	data   []byte
+	cost   int64  // 0 means that it passes after the piece before it
+	lines  int64  // that begin in it
+	buffer []byte // has no use after this piece
+}
+
+// lane holds the pieces of one key, in order. It exists while the key has pieces.
 type lane struct {
-	key   string
-	lines []*line
-	due   int64 // when the first line is due
+	key     string
+	pieces  []piece
+	asked   int       // pieces for which a caller waits or has paid, from the first on
+	waiting int64     // units for which callers wait
+	paid    int64     // units that were granted
+	listed  bool      // in unasked
+	late    time.Time // when it last had a turn that was late
 }
 
-func (l *lane) pop() *line {
-	first := l.lines[0]
-	l.lines[0] = nil
-	l.lines = l.lines[1:]
-	return first
+// grant is units that were granted to a lane.
+type grant struct {
+	lane *lane
+	cost int64
+	at   time.Time
 }
 
-// lanes are found by key.
-type lanes map[string]*lane
-
-// add appends a line to the lane of its key and reports whether the lane is new.
-func (m lanes) add(key string, l *line) (_ *lane, begun bool) {
-	a := m[key]
-	if a == nil {
-		a = &lane{key: key}
-		m[key] = a
+func newTurns(ctx context.Context, t *terms, o *Options) *turns {
+	all := &turns{ctx: ctx, terms: t, bytes: o.Chunk > 0, lanes: map[string]*lane{}, wake: make(chan struct{}, 1)}
+	if o.Fair {
+		all.fair = &lane{}
 	}
-	a.lines = append(a.lines, l)
-	return a, len(a.lines) == 1
+	return all
 }
 
-// apart gives each key a limit of its own. Lines that are due at the same instant pass in the order of the input.
-type apart struct {
-	gate  *gate
-	lanes lanes
-	heap  laneHeap
-	count int64
+// pass takes a turn that is now, for a key without held pieces.
+func (t *turns) pass(key string, cost int64) bool {
+	return t.fair == nil && t.lanes[key] == nil && t.terms.allow(key, cost)
 }
 
-func newApart(g *gate) *apart { return &apart{gate: g, lanes: lanes{}} }
+// add holds a piece back.
+func (t *turns) add(key string, p piece) {
+	l := t.lanes[key]
+	if l == nil {
+		l = &lane{key: key}
+		t.lanes[key] = l
+		if t.fair != nil {
+			t.ring = append(t.ring, l)
+		}
+	}
+	l.pieces = append(l.pieces, p)
+	t.held++
+	t.size += len(p.data)
+	if t.fair != nil {
+		l = t.fair
+	}
+	t.list(l)
+}
 
-func (a *apart) add(key string, l *line, now int64) {
-	l.number = a.count
-	a.count++
-	if lane, begun := a.lanes.add(key, l); begun {
-		lane.due = a.gate.due(key, l.asked, now, 1)
-		heap.Push(&a.heap, lane)
+// keep keeps the buffer of the pieces without a key that were added last, until they have passed.
+func (t *turns) keep(buffer []byte) (kept bool) {
+	l := t.lanes[""]
+	if l == nil || l.pieces[len(l.pieces)-1].buffer != nil {
+		return false
+	}
+	l.pieces[len(l.pieces)-1].buffer = buffer
+	return true
+}
+
+func (t *turns) list(l *lane) {
+	if !l.listed {
+		l.listed = true
+		t.unasked = append(t.unasked, l)
 	}
 }
 
-func (a *apart) due() int64 { return a.heap[0].due }
-
-func (a *apart) next(now int64) *line {
-	lane := a.heap[0]
-	again, spent := a.gate.spend(lane.key, lane.lines[0].asked, now, 1)
-	if !spent {
-		lane.due = again
-		heap.Fix(&a.heap, 0)
-		return nil
+// ask takes the turns of held pieces that are now, and lets callers wait for others, up to the bounds. It reports
+// whether a piece can pass.
+func (t *turns) ask() bool {
+	for _, l := range t.unasked {
+		l.listed = false
+		for cost := t.unpaid(l); cost > 0; cost = t.unpaid(l) {
+			if l.waiting == 0 && t.terms.allow(l.key, cost) {
+				l.asked++
+				t.ready = append(t.ready, grant{lane: l, cost: cost})
+			} else if l.waiting == 0 || l.waiting+cost <= t.terms.ahead {
+				t.call(l)
+			} else {
+				break
+			}
+		}
 	}
-	l := lane.pop()
-	if len(lane.lines) == 0 {
-		heap.Pop(&a.heap)
-		delete(a.lanes, lane.key)
-		return l
+	t.unasked = t.unasked[:0]
+	return len(t.ready) > 0
+}
+
+// call lets a caller wait for the first piece for which no caller waits, and for those that are due soon after it.
+func (t *turns) call(l *lane) {
+	total := int64(0)
+	for cost := t.unpaid(l); cost > 0 && (total == 0 || total+cost <= t.terms.together); cost = t.unpaid(l) {
+		total += cost
+		l.asked++
 	}
-	lane.due = a.gate.due(lane.key, lane.lines[0].asked, now, 1)
-	heap.Fix(&a.heap, 0)
-	return l
+	l.waiting += total
+	t.wait(l, total)
 }
 
-// laneHeap orders lanes by the time at which their first line is due.
-type laneHeap []*lane
-
-func (h laneHeap) Len() int { return len(h) }
-
-func (h laneHeap) Less(i, j int) bool {
-	if h[i].due != h[j].due {
-		return h[i].due < h[j].due
+// unpaid returns the cost of the first piece for which no caller waits, or 0. With Fair, which piece a turn releases is
+// known for the first one only.
+func (t *turns) unpaid(l *lane) int64 {
+	for t.fair == nil && l.asked < len(l.pieces) {
+		if cost := l.pieces[l.asked].cost; cost > 0 {
+			return cost
+		}
+		l.asked++
 	}
-	return h[i].lines[0].number < h[j].lines[0].number
+	switch {
+	case t.fair != nil && l.asked == 0 && t.held > 0:
+		return t.ring[0].pieces[0].cost
+	case t.fair != nil && !t.bytes && l.asked < t.held:
+		return 1
+	}
+	return 0
 }
 
-func (h laneHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-func (h *laneHeap) Push(x any) { *h = append(*h, x.(*lane)) }
-
-func (h *laneHeap) Pop() any {
-	last := len(*h) - 1
-	l := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return l
-}
-
-// shared gives keys turns of one line each under one limit.
-type shared struct {
-	gate  *gate
-	lanes lanes
-	ring  []*lane // the next turn comes first
-	at    int64   // when the next turn is due
-}
-
-func newShared(g *gate) *shared { return &shared{gate: g, lanes: lanes{}} }
-
-func (s *shared) add(key string, l *line, now int64) {
-	lane, begun := s.lanes.add(key, l)
-	if !begun {
+// wait waits for the turn of a cost: by a timer if it can be reserved, and otherwise by a goroutine.
+func (t *turns) wait(l *lane, cost int64) {
+	if t.terms.reserve == nil {
+		t.callers.Go(func() { t.grant(l, cost, t.terms.waitFor(t.ctx, l.key, cost)) })
 		return
 	}
-	s.ring = append(s.ring, lane)
-	if len(s.ring) == 1 {
-		s.plan(now)
+	left, err := t.terms.later(l.key, cost)
+	if err != nil {
+		t.grant(l, cost, err)
+		return
+	}
+	time.AfterFunc(left, func() { t.grant(l, cost, nil) })
+}
+
+// grant ends a wait.
+func (t *turns) grant(l *lane, cost int64, err error) {
+	t.mu.Lock()
+	if err == nil {
+		t.granted = append(t.granted, grant{l, cost, time.Now()})
+	} else if t.err == nil {
+		t.err = err
+	}
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
 	}
 }
 
-func (s *shared) plan(now int64) {
-	s.at = s.gate.due("", s.ring[0].lines[0].asked, now, 1)
+// next removes and returns the next piece whose turn has come.
+func (t *turns) next() (p piece, ok bool) {
+	for {
+		if l := t.paying; l != nil {
+			if from := t.first(l); from != nil && l.paid >= from.pieces[0].cost {
+				return t.remove(from, l), true
+			}
+		}
+		if len(t.ready) == 0 {
+			t.receive()
+		}
+		if len(t.ready) == 0 {
+			return p, false
+		}
+		t.paying = t.ready[0].lane
+		t.paying.paid += t.ready[0].cost
+		t.ready = t.ready[1:]
+		t.list(t.paying)
+	}
 }
 
-func (s *shared) due() int64 { return s.at }
+// receive makes granted turns ready. If the filter has stalled, it takes late lines as of now and waits again for spare
+// turns, so that the time of the stall does not return as a burst.
+func (t *turns) receive() {
+	t.mu.Lock()
+	granted := t.granted
+	t.granted = t.ready[:0]
+	t.mu.Unlock()
+	t.ready = granted[:0]
+	now := time.Now()
+	for _, g := range granted {
+		if t.terms.spare && now.Sub(g.at) > maxLag {
+			if g.lane.late.Equal(now) {
+				t.wait(g.lane, g.cost)
+				continue
+			}
+			g.lane.late = now
+			t.terms.allow(g.lane.key, g.cost) // unless the limit has no time to lose
+		}
+		g.lane.waiting -= g.cost
+		t.ready = append(t.ready, g)
+	}
+}
 
-func (s *shared) next(now int64) *line {
-	again, spent := s.gate.spend("", s.ring[0].lines[0].asked, now, 1)
-	if !spent {
-		s.at = again
-		return nil
+// first returns the lane whose first piece the units of l pay for, or nil.
+func (t *turns) first(l *lane) *lane {
+	switch {
+	case t.fair != nil && len(t.ring) > 0:
+		return t.ring[0]
+	case t.fair == nil && len(l.pieces) > 0:
+		return l
 	}
-	lane := s.ring[0]
-	s.ring[0] = nil
-	s.ring = s.ring[1:]
-	l := lane.pop()
-	if len(lane.lines) > 0 {
-		s.ring = append(s.ring, lane)
-	} else {
-		delete(s.lanes, lane.key)
+	return nil
+}
+
+// remove removes the first piece of a lane, for which the units of another one may pay.
+func (t *turns) remove(from, pays *lane) piece {
+	p := from.pieces[0]
+	from.pieces[0] = piece{}
+	from.pieces = from.pieces[1:]
+	pays.paid -= p.cost
+	if pays.asked > 0 { // a piece without a cost passes unasked
+		pays.asked--
 	}
-	if len(s.ring) > 0 {
-		s.plan(now)
+	t.held--
+	t.size -= len(p.data)
+	if t.fair != nil {
+		t.ring = t.ring[1:]
+		if len(from.pieces) > 0 {
+			t.ring = append(t.ring, from)
+		}
 	}
-	return l
+	if len(from.pieces) == 0 {
+		delete(t.lanes, from.key)
+	}
+	return p
+}
+
+// failed returns the error of a caller.
+func (t *turns) failed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
 }

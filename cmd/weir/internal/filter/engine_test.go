@@ -14,21 +14,15 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// onMemory returns limits on a memory engine.
-func onMemory(t *testing.T, limits ...weir.Limit) *Shared {
-	t.Helper()
-	s, err := NewShared(weir.NewMemory(weir.MemoryOptions{}), "pace", limits...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+func onMemory(limits ...weir.Limit) Options {
+	return Options{Limits: limits, Engine: weir.NewMemory(weir.MemoryOptions{})}
 }
 
 func TestALineWaitsForSeveralLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
 		in := strings.Repeat("x\n", 30)
-		run(t, Options{Shared: onMemory(t, perSecond(10, 1), weir.SlidingLog{Rate: weir.PerMinute(20)})}, strings.NewReader(in), out)
+		run(t, Options{Limits: []weir.Limit{perSecond(10, 1), weir.SlidingLog{Rate: weir.PerMinute(20)}}}, strings.NewReader(in), out)
 		if out.text() != in {
 			t.Errorf("got %q, want the input", out.text())
 		}
@@ -56,7 +50,7 @@ func TestSharedLinesGoInTheirOrderAtTheRate(t *testing.T) {
 			}
 			want := in.String()
 			out := newRecorder()
-			run(t, Options{Shared: onMemory(t, perSecond(rate, 1))}, &in, out)
+			run(t, onMemory(perSecond(rate, 1)), &in, out)
 			if out.text() != want {
 				t.Errorf("at %d/s the lines are not those of the input, in order: %q", rate, out.text())
 			}
@@ -73,7 +67,9 @@ func TestBytesOfEachKeyHaveTheirOwnPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
 		in := "a" + strings.Repeat("x", 98) + "\nb1\na2\n" // 100 bytes, 3, 3
-		run(t, Options{Shared: onMemory(t, perSecond(10, 5)), Chunk: 5, Key: letters}, strings.NewReader(in), out)
+		o := onMemory(perSecond(10, 5))
+		o.Chunk, o.Key = 5, letters
+		run(t, o, strings.NewReader(in), out)
 		want := map[string]time.Duration{"b1\n": 0, "a2\n": 9800 * time.Millisecond}
 		for _, w := range out.writes {
 			due, known := want[w.text]
@@ -93,7 +89,9 @@ func TestBytesOfEachKeyHaveTheirOwnPace(t *testing.T) {
 func TestSharedKeysTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newRecorder()
-		run(t, Options{Shared: onMemory(t, perSecond(10, 1)), Key: letters, Fair: true}, strings.NewReader("a1\na2\na3\na4\nb1\nb2\n"), out)
+		o := onMemory(perSecond(10, 1))
+		o.Key, o.Fair = letters, true
+		run(t, o, strings.NewReader("a1\na2\na3\na4\nb1\nb2\n"), out)
 		if got, want := out.text(), "a1\na2\nb1\na3\nb2\na4\n"; got != want && got != "a1\nb1\na2\nb2\na3\na4\n" {
 			t.Errorf("got %q, want keys in turn, like %q", got, want)
 		}
@@ -117,12 +115,10 @@ func (f *breaking) Take(ctx context.Context, requests ...weir.Request) (weir.Dec
 func TestAFailingEngineIsAskedAgainForAWhile(t *testing.T) {
 	for failures, ends := range map[int]bool{3: false, 1000: true} {
 		synctest.Test(t, func(t *testing.T) {
-			s, err := NewShared(&breaking{weir.NewMemory(weir.MemoryOptions{}), failures}, "pace", perSecond(10, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Patience = 10 * time.Second
-			f, err := New(Options{Shared: s})
+			f, err := New(Options{
+				Limits: only(perSecond(10, 1)), Engine: &breaking{weir.NewMemory(weir.MemoryOptions{}), failures},
+				Patience: 10 * time.Second,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,8 +138,9 @@ func TestAFailingEngineIsAskedAgainForAWhile(t *testing.T) {
 func TestAnInterruptedSharedFilterLeavesNoCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
-		s := onMemory(t, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 1})
-		f, err := New(Options{Shared: s, Key: letters})
+		o := onMemory(weir.TokenBucket{Rate: weir.PerHour(1), Burst: 1})
+		o.Key = letters
+		f, err := New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,12 +151,12 @@ func TestAnInterruptedSharedFilterLeavesNoCaller(t *testing.T) {
 			_, _ = io.WriteString(write, "a\nb\nc\n")
 		}
 		synctest.Wait()
-		if got := s.Queue.Waiting(); got != 3 {
+		if got := f.terms.queue.Waiting(); got != 3 {
 			t.Errorf("%d callers wait, want one for each of 3 keys", got)
 		}
 		interrupt()
-		if err := <-done; !errors.Is(err, context.Canceled) || s.Queue.Waiting() != 0 {
-			t.Errorf("Run ended with %v and %d waiting callers, want the interrupt and none", err, s.Queue.Waiting())
+		if err := <-done; !errors.Is(err, context.Canceled) || f.terms.queue.Waiting() != 0 {
+			t.Errorf("Run ended with %v and %d waiting callers, want the interrupt and none", err, f.terms.queue.Waiting())
 		}
 		_ = write.Close()
 	})

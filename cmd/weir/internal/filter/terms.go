@@ -1,0 +1,170 @@
+package filter
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+// terms are the limits of a filter. One limit of this process is a Limiter or a Keyed; several limits and those of an
+// engine are a rule in a Queue.
+type terms struct {
+	// allow takes the turn of a key if it is now. A Queue has no such verb.
+	allow func(key string, n int64) bool
+	// reserve takes a later turn. It is nil if the limit is strict, and for a Queue.
+	reserve func(key string, n int64) (*weir.Reservation, error)
+	// wait waits for a turn, if there is no reserve.
+	wait func(ctx context.Context, key string, n int64) error
+
+	capacity int64 // the largest cost of one turn
+	ahead    int64 // the units that callers of a key wait for at a time
+	together int64 // the units that one of them waits for
+	strict   bool  // a turn counts from the instant at which it is granted
+	spare    bool  // the units ahead are more than are due within maxLag
+
+	rule  *weir.Rule // on an engine
+	queue *pace.Queue
+}
+
+// maxLag bounds the lateness of the filter that does not delay later lines, because callers wait ahead for those that
+// are due within it. If the reader of the output stalls for longer, or the process was stopped, the lost time does not
+// return as a burst.
+const maxLag = 20 * time.Millisecond
+
+func newTerms(o *Options) (*terms, error) {
+	if len(o.Limits) == 0 {
+		return nil, errors.New("pace: no limit")
+	}
+	t := &terms{capacity: math.MaxInt64, ahead: math.MaxInt64}
+	limits := make([]weir.Limit, len(o.Limits))
+	var one *weir.Limiter
+	for i, limit := range o.Limits {
+		adapted, rate, err := forWaiting(limit)
+		if err != nil {
+			return nil, err
+		}
+		if one, err = weir.New(adapted); err != nil {
+			return nil, err
+		}
+		limits[i] = adapted
+		t.strict = t.strict || rate == weir.Rate{}
+		t.capacity = min(t.capacity, one.Peek(0).Limit)
+		t.ahead = min(t.ahead, dueWithin(maxLag, rate))
+	}
+	switch {
+	case o.Engine != nil || len(limits) > 1:
+		return t, t.onEngine(o, limits)
+	case o.Key == nil || o.Fair:
+		t.shared(one)
+		return t, nil
+	}
+	return t, t.apart(limits[0])
+}
+
+// dueWithin returns the units that are due within a time, and at least one. A limit without a rate is strict: one caller
+// waits for it, because several lines could pass together after a stall.
+func dueWithin(d time.Duration, rate weir.Rate) int64 {
+	if rate.Period == 0 {
+		return 1
+	}
+	return int64(max(float64(rate.Count)*float64(d)/float64(rate.Period), 1))
+}
+
+// shared makes all keys wait for one limit.
+func (t *terms) shared(l *weir.Limiter) {
+	t.batch()
+	t.allow = func(_ string, n int64) bool { return l.AllowN(n) }
+	t.wait = func(ctx context.Context, _ string, n int64) error { return l.WaitN(ctx, n) }
+	if !t.strict {
+		t.reserve = func(_ string, n int64) (*weir.Reservation, error) { return l.Reserve(n, weir.Never) }
+	}
+}
+
+// apart gives each key a limit of its own.
+func (t *terms) apart(limit weir.Limit) error {
+	k, err := weir.NewKeyed[string](limit)
+	if err != nil {
+		return err
+	}
+	t.batch()
+	t.allow, t.wait = k.AllowN, k.WaitN
+	if !t.strict {
+		t.reserve = func(key string, n int64) (*weir.Reservation, error) { return k.Reserve(key, n, weir.Never) }
+	}
+	return nil
+}
+
+// batch lets callers wait for all lines of a millisecond. Under a limit that is not strict they wait for a spare line, so
+// that the time between a turn and the next question is not lost.
+func (t *terms) batch() {
+	t.together = max(t.ahead/int64(maxLag/time.Millisecond), 1)
+	if !t.strict && t.ahead == 1 {
+		t.ahead, t.spare = 2, true
+	}
+}
+
+// mostBooked bounds the callers that wait ahead for an engine. If the process is killed, their instants are lost.
+const mostBooked = 64
+
+// onEngine puts the limits into a rule on the engine, or on an engine of this process.
+func (t *terms) onEngine(o *Options, limits []weir.Limit) (err error) {
+	engine := o.Engine
+	if engine == nil {
+		engine = weir.NewMemory(weir.MemoryOptions{})
+	}
+	if t.rule, err = weir.NewRule(strings.TrimSpace("pace "+o.Name), limits...); err != nil {
+		return err
+	}
+	if err := engine.Check(t.rule); err != nil {
+		return err
+	}
+	if t.queue, err = pace.NewQueue(engine, pace.QueueOptions{}); err != nil {
+		return err
+	}
+	t.together, t.ahead = 1, min(t.ahead, mostBooked)
+	t.allow = func(string, int64) bool { return false }
+	t.wait = patient{t.queue, t.rule, o.Patience}.wait
+	return nil
+}
+
+// forWaiting adapts the limit to lines that wait instead of being refused. It returns the rate of a limit under which a
+// late line does not delay others, and otherwise no rate. The input replaces the queue of a leaky bucket, which then
+// works like a token bucket. A sliding log does not count denied lines, because no line is denied.
+func forWaiting(limit weir.Limit) (_ weir.Limit, rate weir.Rate, err error) {
+	noPace := func(why string) error {
+		return &weir.LimitError{Limit: limit.String(), Field: "limit", Code: weir.CodeNoPace, Reason: "cannot pace a stream, because " + why}
+	}
+	switch l := limit.(type) {
+	case nil:
+		return nil, rate, errors.New("pace: no limit")
+	case weir.Concurrency:
+		return nil, rate, noPace("a stream never releases its slots")
+	case weir.DenyAll:
+		return nil, rate, noPace("it admits nothing")
+	case weir.LeakyBucket:
+		if err := l.Validate(); err != nil {
+			return nil, rate, err
+		}
+		return weir.TokenBucket{Rate: l.Rate, Burst: min(l.NoDelay, weir.MaxCount-1) + 1}, l.Rate, nil
+	case weir.NginxLimitReq:
+		if err := l.Validate(); err != nil {
+			return nil, rate, err
+		}
+		return forWaiting(l.LeakyBucket())
+	case weir.SlidingLog:
+		l.CountDenied = false
+		return l, rate, nil
+	case weir.TokenBucket:
+		return l, l.Rate, nil
+	case weir.Bursty:
+		return l, l.Rate, nil
+	case weir.WarmUp:
+		return l, l.Rate, nil
+	}
+	return limit, rate, nil
+}

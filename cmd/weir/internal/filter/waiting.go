@@ -1,0 +1,76 @@
+package filter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+// later reserves the turn of a cost and returns the time until it. Later lines do not depend on when the filter notices
+// that. A cost above the capacity is reserved in parts.
+func (t *terms) later(key string, cost int64) (wait time.Duration, err error) {
+	for ; cost > 0; cost -= min(cost, t.capacity) {
+		r, err := t.reserve(key, min(cost, t.capacity))
+		if err != nil {
+			return 0, err
+		}
+		if !r.Decision.Allowed {
+			return 0, fmt.Errorf("pace: reserve: cost %d of key %q has no turn: %+v", cost, key, r.Decision)
+		}
+		wait = r.Decision.Delay
+	}
+	return wait, nil
+}
+
+// waitFor waits for the turn of a cost. It waits in parts for a cost above the capacity.
+func (t *terms) waitFor(ctx context.Context, key string, cost int64) error {
+	for ; cost > 0; cost -= min(cost, t.capacity) {
+		if err := t.wait(ctx, key, min(cost, t.capacity)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patient waits in a queue. It asks a failing engine again, for a bounded time. What a failed call has counted stays
+// spent.
+type patient struct {
+	queue    *pace.Queue
+	rule     *weir.Rule
+	patience time.Duration
+}
+
+// enginePause is the pause after a failure of the engine.
+const enginePause = 250 * time.Millisecond
+
+// wait returns an *EngineError when the patience is over, or when a retry cannot help.
+func (p patient) wait(ctx context.Context, key string, cost int64) error {
+	key = key[:min(len(key), weir.MaxKey)]
+	var failing time.Time // since when
+	for {
+		began := time.Now()
+		_, err := p.queue.Wait(ctx, p.rule.For(key, cost))
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, weir.ErrRequest) || errors.Is(err, weir.ErrNever):
+			return &EngineError{err}
+		case failing.IsZero() || began.Sub(failing) > p.patience+2*enginePause: // it has waited meanwhile
+			failing = time.Now()
+		}
+		if time.Since(failing) >= p.patience {
+			return &EngineError{err}
+		}
+		select {
+		case <-time.After(enginePause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
