@@ -1,0 +1,68 @@
+package weir_test
+
+// adapterRules lists the packages that put the library behind a protocol or in front of a server.
+var adapterRules = map[string]packageRule{
+	"httplimit": {
+		imports: reasons{
+			".":                           "its engines decide on requests under its rules",
+			"pace":                        "held requests wait in its queue",
+			"httplimit/internal/announce": "its Transport reads what servers say about their limits",
+			"httplimit/internal/obey":     "its Transport obeys that",
+		},
+		testImports: reasons{
+			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
+			"internal/gatewaytest":    "real proxies pass the address of a client on",
+			"internal/testprocess":    "ports for the proxies",
+		},
+	},
+	"httplimit/internal/announce": {},
+	"httplimit/internal/obey": {
+		imports: reasons{"httplimit/internal/announce": "it learns from announcements"},
+	},
+	"httplimit/httplimittest": {
+		imports:     reasons{".": "its clock makes an engine"},
+		testImports: reasons{"httplimit": "it tests handlers that are limited"},
+	},
+	"grpclimit": {
+		imports: reasons{
+			".":                               "calls take what rules say from its engines",
+			"pace":                            "the calls of a client wait in its queue",
+			"httplimit":                       "it finds clients behind trusted proxies",
+			"google.golang.org/grpc":          "it has interceptors for it",
+			"google.golang.org/grpc/codes":    "refusals have a code",
+			"google.golang.org/grpc/status":   "refusals have details",
+			"google.golang.org/grpc/peer":     "the address of a client is a key",
+			"google.golang.org/grpc/metadata": "fields of metadata are keys",
+			"google.golang.org/genproto/googleapis/rpc/errdetails": "RetryInfo and QuotaFailure",
+			"google.golang.org/protobuf/protoadapt":                "details are messages",
+			"google.golang.org/protobuf/types/known/durationpb":    "the delay of RetryInfo",
+		},
+		testImports: reasons{
+			"httplimit/httplimittest":                     "its tests move a clock",
+			"google.golang.org/grpc/credentials/insecure": "connections on the loopback interface",
+			"google.golang.org/grpc/interop/grpc_testing": "a service with calls and streams of each kind",
+		},
+	},
+	"redislimit": {
+		imports: reasons{
+			".":                        "it is an engine",
+			"github.com/redis/rueidis": "it speaks to Redis",
+			"enginekit":                "requests, rules and answers are those of every engine",
+		},
+		testImports: reasons{
+			"httplimit":            "two web servers share a limit",
+			"limittest":            "the suite tests every engine",
+			"internal/redistest":   "tests ask real servers",
+			"internal/testprocess": "workers of several processes wait for one limit",
+			"pace":                 "callers of several processes wait for one limit",
+		},
+	},
+	"redislimit/recipes": {
+		imports: reasons{"github.com/redis/rueidis": "it speaks to Redis"},
+		testImports: reasons{
+			"internal/redistest": "tests ask real servers",
+			"redislimit":         "a benchmark compares the recipes with the engine",
+			".":                  "and makes its rules",
+		},
+	},
+}

@@ -1,0 +1,129 @@
+package weir_test
+
+// benchRules lists what measures and torments the library.
+var benchRules = map[string]packageRule{
+	"bench/cmd/compare": {
+		imports: reasons{
+			"bench/internal/peers":    "it chooses the peers",
+			"bench/internal/workload": "it chooses the mixes",
+			"bench/internal/measure":  "it runs them",
+			"bench/internal/report":   "it writes the results",
+		},
+	},
+	"bench/cliffs": {
+		imports: reasons{
+			".":                         "whose decisions it measures",
+			"bench/internal/workload":   "it draws the keys",
+			"gonum.org/v1/plot":         "the plot",
+			"gonum.org/v1/plot/plotter": "the plot",
+			"gonum.org/v1/plot/vg":      "the plot",
+		},
+	},
+	"bench/campaign": {
+		imports: reasons{
+			".":                        "rules of what it asks",
+			"redislimit":               "it checks its promises",
+			"internal/redistest":       "it breaks real servers",
+			"github.com/redis/rueidis": "it damages the connections of its clients",
+		},
+		testImports: reasons{"internal/testprocess": "without redis-server a test is skipped"},
+	},
+	"bench/large": {
+		imports: reasons{
+			".":                       "whose memory it measures",
+			"bench/internal/workload": "it makes the keys",
+		},
+	},
+	"bench/hostile": {
+		imports: reasons{
+			".":    "it loads what daemons have saved, and shows faults of the library",
+			"pace": "it shows faults of pacing",
+		},
+	},
+	"bench/histories": {
+		testImports: reasons{
+			".":                                 "whose histories are judged",
+			"github.com/anishathalye/porcupine": "it searches for an order that a model allows",
+		},
+	},
+	"bench/middleware": {
+		imports: reasons{
+			"httplimit":                                             "it is compared",
+			"grpclimit":                                             "its interceptor is measured",
+			"google.golang.org/grpc":                                "the interceptor is called as it calls it",
+			"google.golang.org/grpc/peer":                           "calls come from addresses",
+			"github.com/didip/tollbooth/v7":                         "rival",
+			"github.com/didip/tollbooth/v7/limiter":                 "rival",
+			"github.com/go-chi/httprate":                            "rival",
+			"github.com/sethvargo/go-limiter/httplimit":             "rival",
+			"github.com/sethvargo/go-limiter/memorystore":           "rival",
+			"github.com/throttled/throttled/v2":                     "rival",
+			"github.com/throttled/throttled/v2/store/memstore":      "rival",
+			"github.com/ulule/limiter/v3":                           "rival",
+			"github.com/ulule/limiter/v3/drivers/middleware/stdlib": "rival",
+			"github.com/ulule/limiter/v3/drivers/store/memory":      "rival",
+		},
+	},
+	"bench/redis": {
+		imports: reasons{
+			".":                                  "rules of what is compared",
+			"redislimit":                         "it is compared",
+			"github.com/go-redis/redis_rate/v10": "rival",
+			"github.com/redis/go-redis/v9":       "the client of the rivals, and a bare script through it",
+			"github.com/redis/rueidis":           "a bare script through it",
+			"github.com/throttled/throttled/v2":  "rival",
+			"github.com/throttled/throttled/v2/store/goredisstore.v9": "rival",
+			"github.com/ulule/limiter/v3":                             "rival",
+			"github.com/ulule/limiter/v3/drivers/store/redis":         "rival",
+		},
+		testImports: reasons{
+			"internal/redistest": "tests ask real servers",
+			"limittest":          "an engine over go-redis passes it",
+		},
+	},
+	"bench/replay": {},
+	"bench/soak": {
+		imports: reasons{".": "it drives the memory engine and keeps its own accounts"},
+	},
+	"bench/internal/peers": {
+		imports: reasons{
+			".":                                     "it is compared",
+			"github.com/RussellLuo/slidingwindow":   "rival",
+			"github.com/didip/tollbooth/v7/limiter": "rival",
+			"github.com/failsafe-go/failsafe-go/ratelimiter":   "rival",
+			"github.com/go-chi/httprate":                       "rival",
+			"github.com/juju/ratelimit":                        "rival",
+			"github.com/sethvargo/go-limiter":                  "rival",
+			"github.com/sethvargo/go-limiter/memorystore":      "rival",
+			"github.com/throttled/throttled/v2":                "rival",
+			"github.com/throttled/throttled/v2/store/memstore": "rival",
+			"github.com/ulule/limiter/v3":                      "rival",
+			"github.com/ulule/limiter/v3/drivers/store/memory": "rival",
+			"go.uber.org/ratelimit":                            "rival",
+			"golang.org/x/time/rate":                           "rival",
+		},
+	},
+	"bench/internal/workload": {
+		imports: reasons{"bench/internal/peers": "a mix says what limit its peers hold"},
+	},
+	"bench/internal/measure": {
+		imports: reasons{
+			".":                       "how long its callers wait is measured",
+			"bench/internal/peers":    "they are measured",
+			"bench/internal/workload": "they are asked for its keys",
+			"go.uber.org/ratelimit":   "how long its callers wait is measured",
+			"golang.org/x/time/rate":  "how long its callers wait is measured",
+		},
+	},
+	"bench/internal/report": {
+		imports: reasons{
+			"bench/internal/measure":    "it prints results",
+			"bench/internal/peers":      "it names them",
+			"gonum.org/v1/plot":         "the plot",
+			"gonum.org/v1/plot/plotter": "the plot",
+			"gonum.org/v1/plot/vg":      "the plot",
+			"gonum.org/v1/plot/vg/draw": "the plot",
+		},
+		testImports: reasons{"bench/internal/workload": "results are of mixes"},
+	},
+}

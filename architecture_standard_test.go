@@ -1,0 +1,137 @@
+package weir_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// forbidden lists packages of the standard library that only some packages may import. Tests may import all of them.
+// A pattern that ends in a slash covers everything below.
+var forbidden = []struct {
+	path   string
+	why    string
+	except reasons // packages that may, and why
+}{
+	{"flag", "only cmd/weir reads flags", reasons{"bench/campaign": "it is a program, too", "bench/cliffs": "it is a program, too", "bench/cmd/compare": "it is a program, too", "bench/hostile": "it is a program, too", "bench/large": "it is a program, too", "bench/middleware": "it is a program, too", "bench/redis": "it is a program, too", "bench/replay": "it is a program, too", "bench/soak": "it is a program, too"}},
+	{"os", "only cmd/weir reads the environment and files", reasons{
+		"examples/obedient/client":  "it is a program",
+		"examples/obedient/server":  "it is a program",
+		"examples/crawler":          "it is a program",
+		"examples/worker":           "it is a program",
+		"bench/campaign":            "it is a program",
+		"bench/cliffs":              "it is a program",
+		"bench/cmd/compare":         "it is a program",
+		"bench/hostile":             "it is a program",
+		"bench/large":               "it is a program",
+		"bench/redis":               "it is a program",
+		"bench/middleware":          "it is a program",
+		"bench/replay":              "it is a program",
+		"bench/soak":                "it is a program",
+		"bench/internal/measure":    "it reads how much memory the process has",
+		"cmd/weir":                  "it is the program",
+		"cmd/weir/internal/collect": "it writes pages and their journal",
+		"limittest":                 "WEIR_VECTORS names another folder of vectors",
+		"internal/redistest":        "servers of tests have a configuration file each",
+		"internal/gatewaytest":      "gateways of tests have a configuration file each",
+		"internal/testprocess":      "CI says whether a missing program fails a test",
+		"redislimit":                "a URL names where a password or certificate is",
+	}},
+	{"os/", "only cmd/weir starts and signals processes", reasons{"examples/obedient/client": "it ends when it is interrupted",
+		"bench/cmd/compare":    "it asks git for the commit",
+		"bench/campaign":       "it starts the processes that ask, and asks git for the commit",
+		"bench/hostile":        "it starts and signals daemons, and asks git for the commit",
+		"bench/redis":          "it starts the server, and asks git for the commit",
+		"bench/middleware":     "it asks git for the commit",
+		"bench/replay":         "it runs weir replay",
+		"cmd/weir":             "it is the program",
+		"internal/redistest":   "it starts the servers of tests",
+		"internal/gatewaytest": "it starts the gateways of tests",
+		"internal/testprocess": "it starts the programs of tests",
+	}},
+	{"log", "a library does not log; the program uses log/slog", reasons{}},
+	{"log/slog", "a library does not log", reasons{"bench/middleware": "an option of what it compares is a logger", "httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "cmd/weir": "it is the program", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"math/rand", "a decision is a function of its inputs", reasons{}},
+	{"math/rand/v2", "a decision is a function of its inputs", reasons{
+		"bench/replay":            "clients of a made-up log are drawn",
+		"pace":                    "callers of several processes spread their questions",
+		"httplimit":               "the identity that slots are held by, and the spread of requests after a pause",
+		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",
+		"bench/internal/workload": "keys are drawn",
+		"bench/cliffs":            "rates are drawn",
+		"bench/campaign":          "faults and calls are drawn",
+		"bench/hostile":           "attacks and honest requests are drawn",
+		"bench/redis":             "callers ask at random times",
+		"bench/soak":              "rules, keys, verbs and steps are drawn",
+		"redislimit":              "the identities of takes across lanes",
+		".":                       "jitter of waiting callers, and the identity of a lease",
+		"internal/memory":         "which decisions are samples",
+		"internal/testprocess":    "where to look for a free port",
+		"simulate":                "arrivals of made-up traffic are drawn, from a given seed",
+	}},
+	{"net/", "the core speaks no protocol", reasons{
+		"examples/obedient":           "it shows a client and a server",
+		"examples/obedient/client":    "it is a program",
+		"examples/obedient/server":    "it is a program",
+		"httplimit":                   "it is the HTTP middleware",
+		"grpclimit":                   "addresses of clients",
+		"examples/routers":            "it shows the HTTP middleware",
+		"examples/crawler":            "its transport can be replaced",
+		"examples/worker":             "it asks a vendor",
+		"fetch":                       "it sends requests over HTTP",
+		"httplimit/internal/announce": "it reads header fields",
+		"httplimit/httplimittest":     "it sends requests to handlers under test",
+		"bench/hostile":               "it asks daemons over HTTP",
+		"bench/middleware":            "it compares HTTP middlewares",
+		"cmd/weir":                    "it listens",
+		"cmd/weir/internal/api":       "it is the HTTP front",
+		"redislimit":                  "an engine can be named by a URL",
+	}},
+	{"net", "the core speaks no protocol", reasons{
+		"examples/obedient/server": "it listens",
+		"fetch":                    "it looks at the addresses that are dialed",
+		"grpclimit":                "addresses of clients",
+		"httplimit":                "a hijacked connection holds its slots",
+		"bench/campaign":           "it damages connections",
+		"bench/hostile":            "it asks daemons over connections of its own making",
+		"bench/redis":              "it looks for a free port",
+		"bench/middleware":         "requests come from addresses",
+		"cmd/weir":                 "it listens",
+		"redislimit":               "an engine can be named by a URL",
+		"internal/redistest":       "it asks the servers of tests",
+		"internal/gatewaytest":     "it waits until a gateway listens",
+		"internal/testprocess":     "it looks for a free port",
+	}},
+	{"plugin", "nothing is loaded at run time", reasons{}},
+	{"reflect", "limits and requests are plain values", reasons{}},
+	{"testing", "production code does not link the test framework", reasons{
+		"bench/campaign":          "the servers of internal/redistest belong to a test, or to what stands in for one",
+		"httplimit/httplimittest": "it is for tests only",
+		"limittest":               "it is a test suite",
+		"internal/redistest":      "it is for tests only",
+		"internal/gatewaytest":    "it is for tests only",
+		"internal/testprocess":    "it is for tests only",
+	}},
+	{"unsafe", "a package that needs it says why", reasons{"internal/memory": "the address of a stack, as a number, distinguishes the goroutines that count"}},
+}
+
+// pure lists the only standard packages that internal/algorithm may import, so that no clock, lock, context, logger
+// or I/O comes in.
+var pure = reasons{
+	"cmp":       "the order of leases",
+	"math":      "constants of the integer types",
+	"math/bits": "products and quotients of 128 bits",
+	"slices":    "the leases of a concurrency limit",
+}
+
+func standardViolation(pkg, imported string) string {
+	if pkg == "internal/algorithm" && pure[imported] == "" {
+		return fmt.Sprintf("internal/algorithm may not import %q: the four functions are pure; if it brings no clock, lock or I/O, add it to pure in architecture_standard_test.go", imported)
+	}
+	for _, rule := range forbidden {
+		matches := imported == rule.path || strings.HasSuffix(rule.path, "/") && strings.HasPrefix(imported, rule.path)
+		if matches && rule.except[pkg] == "" {
+			return fmt.Sprintf("package %q may not import %q: %s; an exception is a line with its reason in forbidden in architecture_standard_test.go", pkg, imported, rule.why)
+		}
+	}
+	return ""
+}
