@@ -149,19 +149,23 @@ func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
 // copyLive puts the live entries of a frozen segment into the new segments.
 func (t *Table) copyLive(d *directory, old *segment, firsts []uint64, l numbered) {
 	from := t.layoutOf(old)
+	stride := int(old.stride)
 	for n, first := range firsts[:1+old.room] {
 		if first == dead {
 			continue
 		}
-		i := n * int(old.stride)
+		i := n * stride
 		h := Hash(atomic.LoadUint64(old.tag(i)))
-		into, rest := d.segment(h).put(h), old.slots[i+2:i+int(old.stride)]
-		if old.layout != l.number {
-			l.Convert(from, first, rest, into)
-			continue
+		into := d.segment(h).put(h)
+		switch {
+		case old.layout != l.number:
+			l.Convert(from, first, old.slots[i+2:i+stride], into)
+		case stride == 2: // the most common width, without a call of copy
+			into[0] = first
+		default:
+			into[0] = first
+			copy(into[1:], old.slots[i+2:i+stride])
 		}
-		into[0] = first
-		copy(into[1:], rest)
 	}
 }
 
@@ -187,6 +191,14 @@ func (l numbered) halfFor(live int) int {
 	return l.roomFor(live)
 }
 
+// move makes the entry at i Moved and returns its first word. No caller holds an entry of one word.
+func (s *segment) move(i int) (first uint64) {
+	if s.stride == 2 {
+		return atomic.SwapUint64(&s.slots[i+1], Moved)
+	}
+	return s.entry(i).freeze()
+}
+
 // freeze closes every entry and collects the first words of the live ones. upper counts those that a split sends to
 // the second half, by the next bit of the hash.
 func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (live, upper int) {
@@ -194,15 +206,14 @@ func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (li
 	layout := t.layoutOf(s)
 	left, dropped := 0, 0
 	firsts[0] = dead
-	for n := 1; n <= int(s.room); n++ {
-		i := n * int(s.stride)
+	stride := int(s.stride)
+	for n, i := 1, stride; i < len(s.slots); n, i = n+1, i+stride {
 		firsts[n] = dead
 		tag := s.close(i)
 		if tag == frozen {
 			continue
 		}
-		e := s.entry(i)
-		first, rest := e.freeze(), e.Words[1:]
+		first, rest := s.move(i), s.slots[i+2:i+stride]
 		if isIdle(layout, first, rest, now) {
 			left++
 			if !isFresh(first, rest) {
