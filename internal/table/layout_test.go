@@ -2,6 +2,7 @@ package table
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -178,5 +179,41 @@ func TestAHeldEntryIsSeenByNoOtherCaller(t *testing.T) {
 	}
 	if _, held := e.Hold(true); held {
 		t.Error("an entry that has moved was held")
+	}
+}
+
+// TestGrowthWaitsForAHeldEntry grows a segment of which a caller holds an entry. The table must not copy the mark of a
+// held entry, and must copy what the caller releases.
+func TestGrowthWaitsForAHeldEntry(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the other goroutine then runs until it waits or is done
+	for width := 1; width <= 2; width++ {
+		tab := New(Options{Layout: Wide{N: width, IsIdle: neverIdle}.Layout()})
+		hash := func(i Hash) Hash { return i * 0x9e3779b97f4a7c15 << ShardBits } // of one shard
+		key := hash(1)
+		addTo(tab, key, 0, 1)
+		e := tab.Find(key)
+		first, held := e.Hold(false)
+		if !held || first != 1 {
+			t.Fatalf("width %d: the entry reads %#x, held: %v, want 1, true", width, first, held)
+		}
+		var done atomic.Bool
+		var grown sync.WaitGroup
+		grown.Go(func() {
+			defer done.Store(true)
+			for i := range Hash(100) {
+				addTo(tab, hash(i+2), 0, 1)
+			}
+		})
+		for yields := 0; yields < 1000 && !done.Load(); yields++ {
+			runtime.Gosched()
+		}
+		if done.Load() {
+			t.Errorf("width %d: the segment was replaced while a caller held an entry", width)
+		}
+		e.Release(7)
+		grown.Wait()
+		if got := tab.Find(key).First(); got != 7 {
+			t.Errorf("width %d: the entry reads %#x after growth, the caller released it with 7", width, got)
+		}
 	}
 }

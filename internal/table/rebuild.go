@@ -191,14 +191,6 @@ func (l numbered) halfFor(live int) int {
 	return l.roomFor(live)
 }
 
-// move makes the entry at i Moved and returns its first word. No caller holds an entry of one word.
-func (s *segment) move(i int) (first uint64) {
-	if s.stride == 2 {
-		return atomic.SwapUint64(&s.slots[i+1], Moved)
-	}
-	return s.entry(i).freeze()
-}
-
 // freeze closes every entry and collects the first words of the live ones. upper counts those that a split sends to
 // the second half, by the next bit of the hash.
 func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (live, upper int) {
@@ -213,7 +205,7 @@ func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (li
 		if tag == frozen {
 			continue
 		}
-		first, rest := s.move(i), s.slots[i+2:i+stride]
+		first, rest := s.entry(i).freeze(), s.slots[i+2:i+stride]
 		if isIdle(layout, first, rest, now) {
 			left++
 			if !isFresh(first, rest) {
