@@ -109,14 +109,14 @@ func (m *Memory) takeFew(ctx context.Context, requests []Request, d *Decision) (
 	if m.engine == nil || ctx.Err() != nil {
 		return false
 	}
-	f := m.engine.Few()
+	var f memory.Few
 	for i := range requests {
-		if q := &requests[i]; !q.isPlain() || !f.Add(&q.Rule.compiled, q.Key, q.Cost) {
+		if q := &requests[i]; !q.isPlain() || !f.Add(m.engine, &q.Rule.compiled, q.Key, q.Cost) {
 			return false
 		}
 	}
 	var answer algorithm.Answer
-	if !f.Take(&answer) {
+	if !f.Take(m.engine, &answer) {
 		return false
 	}
 	d.describe(&answer)

@@ -93,6 +93,7 @@ const (
 	decided result = iota
 	slow           // needs the lock: the state is not in the words, or does not fit in them
 	moved          // another caller has moved the words: look again
+	wide           // not one word for each key
 )
 
 // unsettled reports whether another caller has moved an entry of one word, or holds it. If so, it lets that caller go on.

@@ -25,6 +25,7 @@ func (t *Table) Borrow(h table.Hash, now int64) (_ Loan, ok bool) {
 		if !held {
 			continue
 		}
+		t.loans[h%table.Shards].Add(1)
 		loan := Loan{in: t, hash: h}
 		if columns := t.columnsOf(e); len(columns) > 0 {
 			loan.first = t.layoutOf(e).read(columns[0], e, first)

@@ -40,11 +40,29 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 		if p.next, ok = l.decide(words, p.place.width, now, n, &a); !ok {
 			return false
 		}
-		p.first, p.changed = words.First, a.Changed
-		p.room, p.reset, p.wait = a.Remaining, a.ResetAfter, a.RetryAfter
-		d.refused = d.refused || !a.Allowed
+		d.keep(p, words.First, &a)
 	}
 	return true
+}
+
+// decideWord decides on a limit whose state is one word.
+func (d *rowDecision) decideWord(l *Limit, word uint64, now, n int64) (ok bool) {
+	p := &d.parts[d.count]
+	d.count++
+	p.limit, p.n = l, n
+	var a algorithm.Answer
+	if p.next.First, ok = l.decideWord(word, now, n, &a); !a.Changed {
+		p.next.First = word
+	}
+	d.keep(p, word, &a)
+	return ok
+}
+
+// keep keeps the answer of a part and the first word that it is about.
+func (d *rowDecision) keep(p *rowPart, first uint64, a *algorithm.Answer) {
+	p.first, p.changed = first, a.Changed
+	p.room, p.reset, p.wait = a.Remaining, a.ResetAfter, a.RetryAfter
+	d.refused = d.refused || !a.Allowed
 }
 
 // compose writes the answer of all limits together, as algorithm.Take does. Binding is the index of a part. ok is

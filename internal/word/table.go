@@ -19,6 +19,7 @@ type Table struct {
 	columns []*Column
 	layouts [table.MaxWidth + 1]atomic.Pointer[layout] // by number; each is wider than the one before
 	newest  atomic.Pointer[layout]
+	loans   [table.Shards]atomic.Uint64 // number of loans so far
 }
 
 // idleGrace is how long an idle key stays in its table, so that a key used again soon need not be inserted again.
