@@ -56,6 +56,7 @@ func (c *committer) do(ctx context.Context, s *submission) error {
 	s.ctx = ctx
 	c.mu.Lock()
 	if c.flying >= max(c.distance.calls, 1) || c.queue.first != nil {
+		c.distance.waited = true
 		c.push(s)
 		c.mu.Unlock()
 		return c.wait(ctx, s)
@@ -78,6 +79,7 @@ func (c *committer) do(ctx context.Context, s *submission) error {
 // leaves counts a call that leaves. The caller holds the lock.
 func (c *committer) leaves() {
 	c.flying++
+	c.distance.highest = max(c.distance.highest, c.flying)
 	if c.distance.calls > 1 {
 		c.left = time.Now()
 	}
@@ -112,16 +114,11 @@ func (c *committer) send(s *submission) {
 func (c *committer) push(s *submission) {
 	c.queue.push(s)
 	switch {
-	case c.distance.calls <= 1:
-		if c.flying == 1 && c.queue.decisions >= c.worth {
-			c.leaves()
-			go c.land()
-		}
 	case c.flying == 0 || c.flying >= c.distance.most: // send, or the next call that returns
-	case c.queue.decisions >= c.most || time.Since(c.left) >= c.distance.gap:
+	case c.another():
 		c.leaves()
 		go c.land()
-	case !c.timed:
+	case c.distance.gap > 0 && !c.timed:
 		c.timed = true
 		if c.timer == nil {
 			c.timer = time.AfterFunc(c.distance.gap, c.due)
@@ -129,6 +126,18 @@ func (c *committer) push(s *submission) {
 			c.timer.Reset(c.distance.gap)
 		}
 	}
+}
+
+// another reports whether the queue justifies one more call beside those in flight. The caller holds the lock.
+func (c *committer) another() bool {
+	waiting, calls := c.queue.decisions, c.distance.calls
+	switch {
+	case c.distance.gap > 0:
+		return waiting >= c.most || time.Since(c.left) >= c.distance.gap
+	case calls > 1:
+		return waiting >= c.most || waiting >= c.worth && c.flying < calls+beyond
+	}
+	return waiting >= c.worth && c.flying == 1
 }
 
 // due sends what has been queued for the gap between two calls.

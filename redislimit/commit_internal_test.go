@@ -14,7 +14,7 @@ func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int // of the calls, in the order in which they left
 		answer := make(chan struct{})
-		c := &committer{most: 40, worth: 10}
+		c := &committer{most: 40, worth: 10, distance: distance{most: 64}}
 		var mu sync.Mutex
 		c.run = func(submissions []*submission) {
 			mu.Lock()

@@ -193,7 +193,7 @@ func TestManySlotsAreRenewedWithoutAGoroutineEach(t *testing.T) {
 	}
 	calls := engine.Stats().Calls
 	goOn(4500 * time.Millisecond)
-	if more := runtime.NumGoroutine() - before; more > 20 {
+	if more := runtime.NumGoroutine() - before; more > holders/20 { // calls in flight have some
 		t.Errorf("%d reservations have %d goroutines", holders, more)
 	}
 	for i, r := range held {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -73,7 +74,11 @@ func newAims() *aims {
 
 // printDistances compares the engine with bare EVALSHA through a link that delays, in turns of one window each. It
 // prints the best window of each, and for each distance whether the aims were reached.
-func printDistances(ctx context.Context, addr string, window time.Duration, repetitions int) error {
+func printDistances(ctx context.Context, addr string, window time.Duration, repetitions int, only *regexp.Regexp) error {
+	trips := slices.DeleteFunc(slices.Clone(trips), func(trip time.Duration) bool { return !only.MatchString(trip.String()) })
+	if len(trips) == 0 {
+		return fmt.Errorf("-only %q: no round trip matches", only)
+	}
 	fmt.Println("| round trip | load | bare p50 | engine p50 | | bare p90 | engine p90 | | bare /s | engine /s | |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
 	judged := map[time.Duration]*aims{}
@@ -153,6 +158,11 @@ type asker struct {
 	close func()
 }
 
+// patience is the context of each call, the same for both: a caller of a limiter has a deadline.
+func patience() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 10*time.Second)
+}
+
 func newClient(addr string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 }
@@ -164,7 +174,9 @@ func newBareAsker(addr string) (asker, error) {
 	}
 	script := rueidis.NewLuaScript(bareScript)
 	return asker{func(key string) {
-		if err := script.Exec(context.Background(), client, []string{"bare:" + key}, []string{"1", "1000000"}).Error(); err != nil {
+		ctx, cancel := patience()
+		defer cancel()
+		if err := script.Exec(ctx, client, []string{"bare:" + key}, []string{"1", "1000000"}).Error(); err != nil {
 			panic(err) // the comparison is void
 		}
 	}, client.Close}, nil
@@ -184,7 +196,7 @@ func newEngineAsker(addr string) (asker, error) {
 		return asker{}, err
 	}
 	return asker{func(key string) {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := patience()
 		defer cancel()
 		if _, err := engine.Take(ctx, rule.For(key, 1)); err != nil {
 			panic(err)
@@ -304,9 +316,11 @@ func (l *link) pipe(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<14)
 	go func() {
 		defer func() { _ = to.Close() }()
+		nap, awake := naps()
+		defer awake()
 		for c := range chunks {
 			if wait := time.Until(c.at); wait > 0 {
-				time.Sleep(wait)
+				nap(wait)
 			}
 			if _, err := to.Write(c.bytes); err != nil {
 				_ = from.Close() // ends the reader

@@ -6,7 +6,7 @@
 //	go run ./bench/redis -quick     a trial; prints figures that mean nothing
 //	go run ./bench/redis -only '128 callers, 10000'    prints the rows whose names match
 //	go run ./bench/redis -distance  compares with bare EVALSHA through a link that delays, five minutes; prints a table, and
-//	                                whether each aim was reached at each distance
+//	                                whether each aim was reached at each distance; with -only '^3ms$', at one of them
 package main
 
 import (
@@ -34,7 +34,7 @@ func run() error {
 		duration    = flag.Duration("d", 900*time.Millisecond, "length of each measurement")
 		scripts     = flag.Duration("scripts", 400*time.Millisecond, "length of each measurement of an algorithm's batches")
 		quick       = flag.Bool("quick", false, "a trial: one repetition of 50 ms, to standard output")
-		only        = flag.String("only", "", "measure the rows whose names match this regular expression, and print them")
+		only        = flag.String("only", "", "measure the rows, or with -distance the round trips, that match this regular expression, and print them")
 		distance    = flag.Bool("distance", false, "compare with bare EVALSHA at round trips up to 20 ms, and print the table")
 		out         = flag.String("o", "bench/REDIS.md", "the file of the report; - for standard output")
 	)
@@ -46,10 +46,6 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	cells := slices.DeleteFunc(allCells(*duration, *scripts), func(c cell) bool { return !matching.MatchString(c.id().String()) })
-	if len(cells) == 0 {
-		return fmt.Errorf("-only %q: no row matches; a row is named like %q", *only, allCells(0, 0)[0].id())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	server, err := startServer(ctx)
@@ -58,7 +54,11 @@ func run() error {
 	}
 	defer server.end()
 	if *distance {
-		return printDistances(ctx, server.addr, *duration, *repetitions)
+		return printDistances(ctx, server.addr, *duration, *repetitions, matching)
+	}
+	cells := slices.DeleteFunc(allCells(*duration, *scripts), func(c cell) bool { return !matching.MatchString(c.id().String()) })
+	if len(cells) == 0 {
+		return fmt.Errorf("-only %q: no row matches; a row is named like %q", *only, allCells(0, 0)[0].id())
 	}
 	cluster, err := startCluster(ctx)
 	if err != nil {
