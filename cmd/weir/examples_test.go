@@ -54,7 +54,8 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	}
 }
 
-// Every example in the help of pace copies its input, without the redirections and the other programs.
+// Every example in the help of pace copies its input, without the redirections and the other programs. Echo stands for a
+// command.
 func TestExamplesOfPaceWork(t *testing.T) {
 	server := redistest.Start(t)
 	examples := paceCommand().Example
@@ -65,6 +66,9 @@ func TestExamplesOfPaceWork(t *testing.T) {
 		var args []string
 		for _, w := range word.FindAllStringSubmatch(command, -1) {
 			args = append(args, w[1]+w[2])
+		}
+		if strings.Contains(example, " -- ") {
+			args = append(args, "--", "echo")
 		}
 		const line = "http://a.example/b,c\n"
 		var out, errs strings.Builder

@@ -85,7 +85,7 @@ func TestFormsCanBeRead(t *testing.T) {
 		}
 	}
 	for _, limit := range paceLimits {
-		if _, err := (&paceOptions{}).parse([]string{limit}); err != nil {
+		if _, err := (&paceOptions{atOnce: 1}).parse([]string{limit}, nil); err != nil {
 			t.Errorf("%s: %v", limit, err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestRefusedLimitsSayWhatToDo(t *testing.T) {
 		}
 	}
 	for _, limit := range []string{"bursty 5/s over 1s", "concurrency 5"} {
-		_, err := (&paceOptions{key: "host"}).parse([]string{limit})
+		_, err := (&paceOptions{key: "host", atOnce: 1}).parse([]string{limit}, nil)
 		hinted, ok := errors.AsType[*hintedError](err)
 		if want := map[bool]weir.Code{true: weir.CodeNoPace, false: weir.CodeOneSubject}[limit == "concurrency 5"]; !ok || hinted.hints[0] != limitHint(want) {
 			t.Errorf("weir pace --key host '%s': got %+v, want the hint for %q", limit, hinted, want)

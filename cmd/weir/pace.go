@@ -23,6 +23,7 @@ type paceOptions struct {
 	key       string
 	delimiter string
 	fair      bool
+	atOnce    int64
 	engine    string
 	name      string
 }
@@ -30,7 +31,7 @@ type paceOptions struct {
 func paceCommand() *cobra.Command {
 	var o paceOptions
 	cmd := &cobra.Command{
-		Use:   "pace RATE|LIMIT",
+		Use:   "pace RATE|LIMIT [-- COMMAND…]",
 		Short: "Let the lines of a pipe through at a rate",
 		Long: `Pace copies standard input to standard output and holds back each line until
 the limit admits it. The first line goes at once. The output equals the input,
@@ -49,6 +50,14 @@ order. With --fair all keys share one limit and take turns. Lines without the
 field share one key. Pace holds back up to 16384 lines or 16 MiB; then it stops
 reading until some have gone.
 
+With a COMMAND behind --, pace runs it for each line instead of writing the line,
+which replaces {} in the arguments, or comes behind them. No shell reads it. At
+most --at-once commands run at a time, default 1: a filter cannot know when the
+work on a line ends, so only commands can be counted. These slots are a limit
+beside the others, taken at the same instant. Each key has its own, unless --fair,
+and with --engine pipes of the same name share them. Pace exits with 1 if a
+command has failed.
+
 Pace shows progress if standard error is a terminal and standard output is not.
 It exits with 141 when the reader of the pipe goes away, and with 130 or 143
 when a signal interrupts it, like other filters.`,
@@ -61,10 +70,15 @@ when a signal interrupts it, like other filters.`,
   weir pace '10/s and fixed window 10000/d' < urls.txt
   weir pace --bytes 200KiB/s < backup.tar > /mnt/slow/backup.tar
   weir pace --bytes 10KiB/s --key 1 < logs.txt
-  weir pace 100/10s --engine redis://127.0.0.1:6379 --name vendor < jobs.txt`,
+  weir pace 100/10s --engine redis://127.0.0.1:6379 --name vendor < jobs.txt
+  weir pace '100/10s and fixed window 10000/d' --at-once 5 < urls.txt -- curl -sO`,
 		ValidArgsFunction: completePace,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := o.parse(args)
+			args, command, err := splitCommand(cmd, args)
+			if err != nil {
+				return err
+			}
+			f, err := o.parse(args, command)
 			if err != nil {
 				return err
 			}
@@ -84,6 +98,7 @@ when a signal interrupts it, like other filters.`,
 	flags.StringVar(&o.key, "key", "", "pace each key separately; `FIELD` is host (of a URL in the line) or a column number from 1")
 	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of white space")
 	flags.BoolVar(&o.fair, "fair", false, "let all keys share one limit and take turns")
+	flags.Int64Var(&o.atOnce, "at-once", 1, "run at most `N` commands at a time")
 	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same Redis server, a `URL` like redis://127.0.0.1:6379")
 	flags.StringVar(&o.name, "name", "", "share the pace with pipes of this `NAME`, not with those of the same limits")
 	offer(cmd, "key", "host")
@@ -95,21 +110,32 @@ when a signal interrupts it, like other filters.`,
 // paceFilter is a checked command line.
 type paceFilter struct {
 	options filter.Options
-	close   func() // ends the engine
+	command *paceCommandLine // or nil
+	close   func()           // ends the engine
 }
 
 // run copies in to out. It returns a quietExit where other filters end silently.
 func (f paceFilter) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
-	shown := newPaceProgress(in, out, errs, f.options.Chunk > 0)
-	f.options.Moved = shown.moved
+	grace := interruptGrace
+	shown := &paceProgress{}
+	if f.command != nil {
+		grace += commandGrace
+		f.options.Work = f.command.work(out, errs)
+	} else {
+		shown = newPaceProgress(in, out, errs, f.options.Chunk > 0)
+		f.options.Moved = shown.moved
+	}
 	copying, err := filter.New(f.options)
 	if err != nil {
 		return paceLimitError(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- copying.Run(ctx, in, out) }()
-	err = paceEnd(ctx, done)
+	err = paceEnd(ctx, done, grace)
 	shown.stop()
+	if err == nil && f.command != nil {
+		return f.command.result()
+	}
 	return explainPace(err)
 }
 
@@ -117,7 +143,7 @@ func (f paceFilter) run(ctx context.Context, in io.Reader, out, errs io.Writer) 
 const interruptGrace = time.Second
 
 // paceEnd waits for the filter. After an interrupt it waits for a bounded time.
-func paceEnd(ctx context.Context, done <-chan error) error {
+func paceEnd(ctx context.Context, done <-chan error, grace time.Duration) error {
 	select {
 	case err := <-done:
 		return err
@@ -126,7 +152,7 @@ func paceEnd(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(interruptGrace):
+	case <-time.After(grace):
 		return context.Cause(ctx)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,6 +112,33 @@ func TestAnInterruptedPipeGivesItsInstantsBack(t *testing.T) {
 	}
 	if got, err := pipe(t, 1, "4/h", "--name", "token bucket 1/h burst 1", "--burst", "4", "--engine", "redis://"+server.Addr).Output(); err != nil || string(got) != "1\n" {
 		t.Errorf("after the interrupt a larger limit of the same name: %q, %v", got, err)
+	}
+}
+
+// Three pipes of two commands at once each share two slots. A command takes 200 ms.
+func TestThreePipesShareTheSlotsOfTheirCommands(t *testing.T) {
+	server := redistest.Start(t)
+	const pipes, lines = 3, 4
+	began := time.Now()
+	outputs := make(chan string, pipes)
+	for range pipes {
+		cmd := pipe(t, lines, "100/s", "--burst", "10", "--at-once", "2", "--engine", "redis://"+server.Addr, "--", "sh", "-c", "sleep 0.2; echo {}")
+		go func() {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				out = append(out, err.Error()...)
+			}
+			outputs <- string(out)
+		}()
+	}
+	for range pipes {
+		got := slices.Sorted(strings.Lines(<-outputs))
+		if strings.Join(got, "") != sequence(lines) {
+			t.Errorf("a pipe's commands wrote %q, want each of its %d lines once", got, lines)
+		}
+	}
+	if took, least := time.Since(began), pipes*lines/2*200*time.Millisecond; took < least {
+		t.Errorf("%d commands of 200 ms, two at once, took %v, want %v at least", pipes*lines, took, least)
 	}
 }
 

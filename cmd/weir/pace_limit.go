@@ -12,9 +12,15 @@ import (
 )
 
 // parse reads the command line of weir pace.
-func (o *paceOptions) parse(args []string) (f paceFilter, err error) {
+func (o *paceOptions) parse(args []string, command *paceCommandLine) (f paceFilter, err error) {
 	if err := o.check(args); err != nil {
 		return f, err
+	}
+	if err := o.checkCommand(command); err != nil {
+		return f, err
+	}
+	if f.command = command; command != nil {
+		f.options.Work, f.options.AtOnce = command.work(nil, nil), o.atOnce
 	}
 	if o.bytes != "" {
 		f.options.Limits = make([]weir.Limit, 1)
@@ -61,6 +67,22 @@ func (o *paceOptions) check(args []string) error {
 		return wrong("leave one of the two out", "--warmup and --burst exclude each other")
 	case o.warmup > 0 && o.key != "" && !o.fair:
 		return wrong("add --fair, so that the keys share one rate that warms up", "--warmup with --key: a warm-up changes while its key is idle, so keys could never be evicted")
+	}
+	return nil
+}
+
+// checkCommand refuses flags that need a command, or exclude one.
+func (o *paceOptions) checkCommand(command *paceCommandLine) error {
+	switch {
+	case o.atOnce < 1:
+		return usageWithHint(fmt.Errorf("pace: --at-once %d: not a number of commands", o.atOnce), "it is 1 or more, like --at-once 5")
+	case command == nil && o.atOnce > 1:
+		return usageWithHint(errors.New("pace: --at-once without a command: a filter cannot know when the work on a line ends"),
+			"let pace run the command for each line: weir pace 5/s --at-once 5 -- curl -sO {}")
+	case command != nil && o.bytes != "":
+		return usageWithHint(errors.New("pace: --bytes with a command: a command gets a line"), "pace lines: weir pace 5/s -- curl -sO {}")
+	case command != nil && o.warmup > 0:
+		return usageWithHint(errors.New("pace: --warmup with a command: a warm-up cannot be taken together with slots"), "leave one of the two out")
 	}
 	return nil
 }

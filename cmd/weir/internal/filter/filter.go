@@ -35,6 +35,12 @@ type Options struct {
 	Fair bool
 	// Held bounds the lines that are held back while lines of other keys pass. Default: MaxHeld.
 	Held int
+	// Work, instead of a write, is called for each line without its newline, on a goroutine of its own. Its error ends
+	// Run. Default: nil.
+	Work func(ctx context.Context, line []byte) error
+	// AtOnce is the number of calls of Work at a time. Its slots are a limit beside the others: each key has its own
+	// unless Fair, and filters of the same Name share them.
+	AtOnce int64
 	// Moved receives the numbers of lines and bytes written since the last call. The goroutine of Run calls it from
 	// time to time.
 	Moved func(lines, bytes int64)
@@ -58,6 +64,8 @@ func New(o Options) (*Filter, error) {
 	switch {
 	case o.Chunk < 0 || o.Held < 0:
 		return nil, fmt.Errorf("pace: chunk %d, held %d: below 0", o.Chunk, o.Held)
+	case o.Work != nil && o.Chunk > 0:
+		return nil, errors.New("pace: a chunk is not a line to work on")
 	case o.Fair && o.Key == nil:
 		return nil, errors.New("pace: fair requires a key")
 	}
@@ -82,20 +90,24 @@ func (f *Filter) Probe(ctx context.Context) error {
 }
 
 // Run copies in to out. It returns nil at the end of in, the cause of the context when the context ends, and a
-// *StreamError when in or out fails. Before it returns it writes all admitted lines, and gives back instants that were
-// booked for others. It leaves a pending Read behind when the context ends.
+// *StreamError when in or out fails. Before it returns it writes all admitted lines, waits for Work, and gives back
+// instants that were booked for others. It leaves a pending Read behind when the context ends.
 func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	t := newTurns(ctx, f.terms, &f.options)
 	s := &stream{ctx: ctx, turns: t, source: newSource(ctx, in), sink: newSink(out, f.options.Moved)}
-	if f.options.Key == nil {
+	if f.options.Key == nil && f.options.Work == nil {
 		s.cut = (&straight{stream: s, size: f.options.Chunk}).look
 	} else {
-		s.cut = (&whole{stream: s, key: f.options.Key, bytes: f.options.Chunk > 0, most: f.options.Held}).look
+		s.cut = newWhole(s, &f.options).look
 	}
 	err := s.copy()
+	if err == nil {
+		t.works.Wait()
+		err = t.failed()
+	}
 	stop() // ends the callers, and the reading goroutine once its Read returns
-	t.callers.Wait()
+	t.leave()
 	if failed := s.sink.flush(); failed != nil {
 		return failed
 	}

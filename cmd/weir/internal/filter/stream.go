@@ -30,14 +30,24 @@ func (s *stream) copy() error {
 			return err
 		}
 		for p, ok := s.turns.next(); ok; p, ok = s.turns.next() {
-			if err := s.sink.write(p.data, p.lines); err != nil {
+			if err := s.release(p); err != nil {
 				return err
-			}
-			if p.buffer != nil {
-				s.source.done(p.buffer)
 			}
 		}
 	}
+}
+
+// release writes a piece whose turn has come, or begins the work on it.
+func (s *stream) release(p piece) error {
+	if p.slot != nil {
+		s.turns.begin(p)
+		return nil
+	}
+	err := s.sink.write(p.data, p.lines)
+	if p.buffer != nil {
+		s.source.done(p.buffer)
+	}
+	return err
 }
 
 // pass writes a piece if its turn is now. It reports false if the piece must be held.

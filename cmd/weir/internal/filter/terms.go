@@ -18,8 +18,8 @@ type terms struct {
 	allow func(key string, n int64) bool
 	// reserve takes a later turn. It is nil if the limit is strict, and for a Queue.
 	reserve func(key string, n int64) (*weir.Reservation, error)
-	// wait waits for a turn, if there is no reserve.
-	wait func(ctx context.Context, key string, n int64) error
+	// wait waits for a turn, if there is no reserve. For Work it acquires a slot, too.
+	wait func(ctx context.Context, key string, n int64) (*pace.Acquired, error)
 
 	capacity int64 // the largest cost of one turn
 	ahead    int64 // the units that callers of a key wait for at a time
@@ -57,6 +57,9 @@ func newTerms(o *Options) (*terms, error) {
 		t.ahead = min(t.ahead, dueWithin(maxLag, rate))
 	}
 	switch {
+	case o.Work != nil:
+		t.strict, t.ahead = true, 1
+		return t, t.onEngine(o, append(limits, weir.Concurrency{Slots: o.AtOnce}))
 	case o.Engine != nil || len(limits) > 1:
 		return t, t.onEngine(o, limits)
 	case o.Key == nil || o.Fair:
@@ -79,7 +82,7 @@ func dueWithin(d time.Duration, rate weir.Rate) int64 {
 func (t *terms) shared(l *weir.Limiter) {
 	t.batch()
 	t.allow = func(_ string, n int64) bool { return l.AllowN(n) }
-	t.wait = func(ctx context.Context, _ string, n int64) error { return l.WaitN(ctx, n) }
+	t.wait = func(ctx context.Context, _ string, n int64) (*pace.Acquired, error) { return nil, l.WaitN(ctx, n) }
 	if !t.strict {
 		t.reserve = func(_ string, n int64) (*weir.Reservation, error) { return l.Reserve(n, weir.Never) }
 	}
@@ -92,7 +95,10 @@ func (t *terms) apart(limit weir.Limit) error {
 		return err
 	}
 	t.batch()
-	t.allow, t.wait = k.AllowN, k.WaitN
+	t.allow = k.AllowN
+	t.wait = func(ctx context.Context, key string, n int64) (*pace.Acquired, error) {
+		return nil, k.WaitN(ctx, key, n)
+	}
 	if !t.strict {
 		t.reserve = func(key string, n int64) (*weir.Reservation, error) { return k.Reserve(key, n, weir.Never) }
 	}
@@ -128,7 +134,7 @@ func (t *terms) onEngine(o *Options, limits []weir.Limit) (err error) {
 	}
 	t.together, t.ahead = 1, min(t.ahead, mostBooked)
 	t.allow = func(string, int64) bool { return false }
-	t.wait = patient{t.queue, t.rule, o.Patience}.wait
+	t.wait = patient{t.queue, t.rule, o.Patience, o.Work != nil}.wait
 	return nil
 }
 

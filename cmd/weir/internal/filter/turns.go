@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/weirflow/weir/pace"
 )
 
 // turns holds pieces back. Callers wait for the turns of each key, or for those of all keys, and each turn releases the
@@ -12,6 +14,7 @@ type turns struct {
 	ctx   context.Context
 	terms *terms
 	bytes bool
+	work  func(ctx context.Context, line []byte) error
 	fair  *lane // with Fair: the turns of all keys
 
 	lanes      map[string]*lane
@@ -20,9 +23,10 @@ type turns struct {
 	held, size int     // pieces and bytes
 
 	ready  []grant // that this goroutine has seen
-	paying *lane   // has units of the last one
+	paying grant   // the last one
 
 	callers sync.WaitGroup
+	works   sync.WaitGroup
 	wake    chan struct{}
 
 	mu      sync.Mutex
@@ -36,6 +40,7 @@ type piece struct {
 	cost   int64  // 0 means that it passes after the piece before it
 	lines  int64  // that begin in it
 	buffer []byte // has no use after this piece
+	slot   *pace.Acquired
 }
 
 // lane holds the pieces of one key, in order. It exists while the key has pieces.
@@ -53,11 +58,12 @@ type lane struct {
 type grant struct {
 	lane *lane
 	cost int64
+	slot *pace.Acquired // for work
 	at   time.Time
 }
 
 func newTurns(ctx context.Context, t *terms, o *Options) *turns {
-	all := &turns{ctx: ctx, terms: t, bytes: o.Chunk > 0, lanes: map[string]*lane{}, wake: make(chan struct{}, 1)}
+	all := &turns{ctx: ctx, terms: t, bytes: o.Chunk > 0, work: o.Work, lanes: map[string]*lane{}, wake: make(chan struct{}, 1)}
 	if o.Fair {
 		all.fair = &lane{}
 	}
@@ -157,22 +163,25 @@ func (t *turns) unpaid(l *lane) int64 {
 // wait waits for the turn of a cost: by a timer if it can be reserved, and otherwise by a goroutine.
 func (t *turns) wait(l *lane, cost int64) {
 	if t.terms.reserve == nil {
-		t.callers.Go(func() { t.grant(l, cost, t.terms.waitFor(t.ctx, l.key, cost)) })
+		t.callers.Go(func() {
+			slot, err := t.terms.waitFor(t.ctx, l.key, cost)
+			t.grant(grant{lane: l, cost: cost, slot: slot}, err)
+		})
 		return
 	}
 	left, err := t.terms.later(l.key, cost)
 	if err != nil {
-		t.grant(l, cost, err)
+		t.grant(grant{}, err)
 		return
 	}
-	time.AfterFunc(left, func() { t.grant(l, cost, nil) })
+	time.AfterFunc(left, func() { t.grant(grant{lane: l, cost: cost}, nil) })
 }
 
 // grant ends a wait.
-func (t *turns) grant(l *lane, cost int64, err error) {
+func (t *turns) grant(g grant, err error) {
 	t.mu.Lock()
-	if err == nil {
-		t.granted = append(t.granted, grant{l, cost, time.Now()})
+	if g.at = time.Now(); err == nil {
+		t.granted = append(t.granted, g)
 	} else if t.err == nil {
 		t.err = err
 	}
@@ -186,9 +195,11 @@ func (t *turns) grant(l *lane, cost int64, err error) {
 // next removes and returns the next piece whose turn has come.
 func (t *turns) next() (p piece, ok bool) {
 	for {
-		if l := t.paying; l != nil {
+		if l := t.paying.lane; l != nil {
 			if from := t.first(l); from != nil && l.paid >= from.pieces[0].cost {
-				return t.remove(from, l), true
+				p = t.remove(from, l)
+				p.slot = t.paying.slot
+				return p, true
 			}
 		}
 		if len(t.ready) == 0 {
@@ -197,10 +208,10 @@ func (t *turns) next() (p piece, ok bool) {
 		if len(t.ready) == 0 {
 			return p, false
 		}
-		t.paying = t.ready[0].lane
-		t.paying.paid += t.ready[0].cost
+		t.paying = t.ready[0]
+		t.paying.lane.paid += t.paying.cost
 		t.ready = t.ready[1:]
-		t.list(t.paying)
+		t.list(t.paying.lane)
 	}
 }
 

@@ -27,13 +27,11 @@ func (t *terms) later(key string, cost int64) (wait time.Duration, err error) {
 }
 
 // waitFor waits for the turn of a cost. It waits in parts for a cost above the capacity.
-func (t *terms) waitFor(ctx context.Context, key string, cost int64) error {
-	for ; cost > 0; cost -= min(cost, t.capacity) {
-		if err := t.wait(ctx, key, min(cost, t.capacity)); err != nil {
-			return err
-		}
+func (t *terms) waitFor(ctx context.Context, key string, cost int64) (slot *pace.Acquired, err error) {
+	for ; cost > 0 && err == nil; cost -= min(cost, t.capacity) {
+		slot, err = t.wait(ctx, key, min(cost, t.capacity))
 	}
-	return nil
+	return slot, err
 }
 
 // patient waits in a queue. It asks a failing engine again, for a bounded time. What a failed call has counted stays
@@ -42,35 +40,44 @@ type patient struct {
 	queue    *pace.Queue
 	rule     *weir.Rule
 	patience time.Duration
+	acquires bool
 }
 
 // enginePause is the pause after a failure of the engine.
 const enginePause = 250 * time.Millisecond
 
 // wait returns an *EngineError when the patience is over, or when a retry cannot help.
-func (p patient) wait(ctx context.Context, key string, cost int64) error {
-	key = key[:min(len(key), weir.MaxKey)]
+func (p patient) wait(ctx context.Context, key string, cost int64) (*pace.Acquired, error) {
+	request := p.rule.For(key[:min(len(key), weir.MaxKey)], cost)
 	var failing time.Time // since when
 	for {
 		began := time.Now()
-		_, err := p.queue.Wait(ctx, p.rule.For(key, cost))
+		slot, err := p.ask(ctx, request)
 		switch {
 		case err == nil:
-			return nil
+			return slot, nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case errors.Is(err, weir.ErrRequest) || errors.Is(err, weir.ErrNever):
-			return &EngineError{err}
+			return nil, &EngineError{err}
 		case failing.IsZero() || began.Sub(failing) > p.patience+2*enginePause: // it has waited meanwhile
 			failing = time.Now()
 		}
 		if time.Since(failing) >= p.patience {
-			return &EngineError{err}
+			return nil, &EngineError{err}
 		}
 		select {
 		case <-time.After(enginePause):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+func (p patient) ask(ctx context.Context, request weir.Request) (*pace.Acquired, error) {
+	if p.acquires {
+		return p.queue.Acquire(ctx, request)
+	}
+	_, err := p.queue.Wait(ctx, request)
+	return nil, err
 }

@@ -1,6 +1,9 @@
 package filter
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // whole cuts whole lines, so that a line can be held back while lines of other keys pass. It reads on while the held
 // lines are within bounds.
@@ -8,6 +11,7 @@ type whole struct {
 	*stream
 	key   func(line []byte) []byte
 	bytes bool // a line costs its bytes, not 1
+	work  bool // lines are not written
 	most  int  // bound on held lines
 
 	partial []byte // the beginning of a line
@@ -16,6 +20,14 @@ type whole struct {
 	last []byte
 	// through means that the rest of the last line passes as it is read.
 	through bool
+}
+
+func newWhole(s *stream, o *Options) *whole {
+	w := &whole{stream: s, key: o.Key, bytes: o.Chunk > 0, most: o.Held, work: o.Work != nil}
+	if w.key == nil {
+		w.key = func([]byte) []byte { return nil }
+	}
+	return w
 }
 
 func (w *whole) look() error {
@@ -75,6 +87,8 @@ func (w *whole) cutPiece() error {
 	case ends:
 		line, w.partial = w.partial, nil
 		return w.hold(line)
+	case len(w.partial) > MaxLine && w.work:
+		return &StreamError{Op: "read", Err: fmt.Errorf("a line is above %d bytes, too long to work on", MaxLine)}
 	case len(w.partial) > MaxLine:
 		w.last, w.partial = w.partial, nil
 	}
