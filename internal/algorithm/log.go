@@ -200,7 +200,7 @@ func (l *log) lastTotal() *int64 {
 // grow moves the entries to a larger ring that begins with the oldest.
 func (l *log) grow(most int64) {
 	length := l.length()
-	header, ring := newRing(l.Log, max(min(int64(max(firstRing, 2*length)), most), int64(length+1+length/8)))
+	header, ring := newRing(max(min(int64(max(firstRing, 2*length)), most), int64(length+1+length/8)))
 	for i := range length {
 		ring = append(ring, l.at(i), l.total(i+1))
 	}
@@ -208,21 +208,30 @@ func (l *log) grow(most int64) {
 	*header = ring
 }
 
-// newRing returns an empty ring of a number of entries and the place of its header: that of the ring before, or nil. A
-// small first ring stands beside its header in memory, so that a decision on a key that is in no cache loads one line
-// less.
-func newRing(before *[]int64, entries int64) (header *[]int64, ring []int64) {
+// newRing returns an empty ring of a number of entries and the place of its header. Small rings stand beside their
+// header in memory, so that a decision on a key that is in no cache loads one line less.
+func newRing(entries int64) (header *[]int64, ring []int64) {
 	switch {
-	case before != nil:
-		return before, make([]int64, 0, 2*entries)
-	case entries > firstRing:
-		return new([]int64), make([]int64, 0, 2*entries)
+	case entries <= firstRing:
+		r := &struct {
+			header  []int64
+			entries [2 * firstRing]int64
+		}{}
+		return &r.header, r.entries[: 0 : 2*entries]
+	case entries <= 2*firstRing:
+		r := &struct {
+			header  []int64
+			entries [4 * firstRing]int64
+		}{}
+		return &r.header, r.entries[: 0 : 2*entries]
+	case entries <= 4*firstRing:
+		r := &struct {
+			header  []int64
+			entries [8 * firstRing]int64
+		}{}
+		return &r.header, r.entries[: 0 : 2*entries]
 	}
-	small := &struct {
-		header  []int64
-		entries [2 * firstRing]int64
-	}{}
-	return &small.header, small.entries[: 0 : 2*entries]
+	return new([]int64), make([]int64, 0, 2*entries)
 }
 
 // cut removes n units from the i-th entry on and keeps the older ones.
