@@ -111,7 +111,10 @@ var forbidden = []struct {
 		"internal/gatewaytest":    "it is for tests only",
 		"internal/testprocess":    "it is for tests only",
 	}},
-	{"unsafe", "a package that needs it says why", reasons{"internal/memory": "the address of a stack, as a number, distinguishes the goroutines that count"}},
+	{"unsafe", "a package that needs it says why", reasons{
+		"internal/memory": "the address of a stack, as a number, distinguishes the goroutines that count",
+		"internal/rule":   "the address of a value in an interface, as a number, is where to look for it first",
+	}},
 }
 
 // pure lists the only standard packages that internal/algorithm may import, so that no clock, lock, context, logger

@@ -10,6 +10,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
@@ -57,7 +58,8 @@ func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error)
 
 // NewKeyedFunc returns a Keyed that calls limit for the limit of a key at each decision, so that plans can differ by
 // tenant and change at any time. The function must be fast and safe for concurrent use, must not call the Keyed, and
-// should return few distinct limits. A key with an invalid limit is refused, and Wait and Reserve return the reason.
+// should return few distinct limits. It costs least if it returns Limit values that it keeps, from a map or a slice. A key
+// with an invalid limit is refused, and Wait and Reserve return the reason.
 //
 // When a limit changes, a key keeps the units used: a bucket that lacked 3 units lacks 3 under the new rate, and counts
 // stay. The next admission converts the state of a bucket, and so does a refusal under a faster rate. A refusal under a
@@ -69,7 +71,7 @@ func NewKeyedFunc[K comparable](limit func(key K) Limit, options Options) (*Keye
 	}
 	k, err := newKeyed[K](options)
 	if err == nil {
-		k.limits.byKey = limit
+		k.limits.byKey, k.limits.compiled = limit, rule.NewOnce(func(limit any, into *compiledLimit) { into.compile(limit) })
 	}
 	return k, err
 }

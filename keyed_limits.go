@@ -1,69 +1,57 @@
 package weir
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/word"
 )
 
 // compiledLimit is a limit ready to decide, or the reason it is not.
 type compiledLimit struct {
+	use       atomic.Pointer[word.Limit] // on the words of the last table that decided under the limit
 	limit     Limit
 	identity  string
 	algorithm algorithm.Algorithm
-	words     algorithm.Worder           // the algorithm, if its states fit in words
-	use       atomic.Pointer[word.Limit] // on the words of the last table that decided under the limit
+	words     algorithm.Worder // the algorithm, if its states fit in words
 	err       error
 }
 
 func compileLimit(limit Limit) (*compiledLimit, error) {
-	a, err := compile(limit)
-	if err == nil && limit.kind().oneSubject == yes {
-		err = &LimitError{Limit: limit.String(), Field: "keyed", Code: CodeOneSubject, Reason: whyOneSubject}
-	}
-	c := &compiledLimit{limit: limit, algorithm: a, err: err}
-	if err == nil {
-		c.identity = identity(limit)
-		if !algorithm.Stateless(a) { // a limit without state must not begin the table of words
-			c.words, _ = a.(algorithm.Worder)
-		}
-	}
-	return c, err
+	c := &compiledLimit{}
+	c.compile(limit)
+	return c, c.err
 }
 
-// limitSource returns the limit of a key: one limit for all, or the result of a function. It compiles each result
-// once.
+// compile compiles a Limit.
+func (c *compiledLimit) compile(limit any) {
+	c.limit, _ = limit.(Limit)
+	c.algorithm, c.err = compile(c.limit)
+	if c.err == nil && c.limit.kind().oneSubject == yes {
+		c.err = &LimitError{Limit: c.limit.String(), Field: "keyed", Code: CodeOneSubject, Reason: whyOneSubject}
+	}
+	if c.err == nil {
+		c.identity = identity(c.limit)
+		if !algorithm.Stateless(c.algorithm) { // a limit without state must not begin the table of words
+			c.words, _ = c.algorithm.(algorithm.Worder)
+		}
+	}
+}
+
+// limitSource returns the limit of a key: one limit for all, or the result of a function.
 type limitSource[K comparable] struct {
 	all      atomic.Pointer[compiledLimit]
 	byKey    func(K) Limit
-	compiled sync.Map // Limit to *compiledLimit
-	count    atomic.Int64
-	changes  atomic.Uint64 // number of times that waiting callers were rescheduled
+	compiled *rule.Once[compiledLimit] // the results of the function
+	changes  atomic.Uint64             // number of times that waiting callers were rescheduled
 }
-
-// maxCompiled bounds the compiled limits of a function that never returns the same limit twice. Above it, each
-// decision compiles its limit.
-const maxCompiled = 4096
 
 func (s *limitSource[K]) limitOf(key K) *compiledLimit {
 	if c := s.all.Load(); c != nil {
 		return c
 	}
-	limit := s.byKey(key)
-	if c, ok := s.compiled.Load(limit); ok {
-		return c.(*compiledLimit)
-	}
-	c, _ := compileLimit(limit)
-	if s.count.Load() < maxCompiled {
-		known, loaded := s.compiled.LoadOrStore(limit, c)
-		if !loaded {
-			s.count.Add(1)
-		}
-		c = known.(*compiledLimit)
-	}
-	return c
+	return s.compiled.Of(s.byKey(key))
 }
 
 // SetLimit gives every key another limit, and replaces the function of NewKeyedFunc. NewKeyedFunc says what a change

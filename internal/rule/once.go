@@ -1,0 +1,69 @@
+package rule
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Once makes a value for each key, and finds it again. Keys are comparable values in an interface; equal keys share a
+// value. It keeps up to MaxOnce values. Use NewOnce.
+type Once[V any] struct {
+	make   func(key any, into *V)
+	made   sync.Map // key to its *once[V]
+	count  atomic.Int64
+	recent [recentSlots]atomic.Pointer[once[V]]
+}
+
+// MaxOnce is the number of values that a Once keeps. Above it, each Of makes a value anew.
+const MaxOnce = 4096
+
+// recentSlots is a power of 2, and larger than MaxOnce so that few keys have the same slot.
+const (
+	recentBits  = 13
+	recentSlots = 1 << recentBits
+)
+
+type once[V any] struct {
+	value V
+	key   any
+}
+
+// NewOnce returns a Once without values. make must always make the same of equal keys.
+func NewOnce[V any](make func(key any, into *V)) *Once[V] { return &Once[V]{make: make} }
+
+// Of returns the value of a key. It looks first in the slot of the address at which the interface keeps the key: callers
+// mostly pass values that they keep. That costs less than a search by the key's hash.
+func (o *Once[V]) Of(key any) *V {
+	slot := &o.recent[slotOf(key)]
+	if found := slot.Load(); found != nil && found.key == key {
+		return &found.value
+	}
+	found := o.find(key)
+	slot.Store(found)
+	return &found.value
+}
+
+// slotOf returns the slot of the address in an interface. The address is only a number here: a key is compared before
+// its value is used.
+func slotOf(key any) uint64 {
+	address := (*[2]uintptr)(unsafe.Pointer(&key))[1]
+	return uint64(address) * 0x9e3779b97f4a7c15 >> (64 - recentBits)
+}
+
+// find returns the value of a key from among all, and makes it if it is new.
+func (o *Once[V]) find(key any) *once[V] {
+	if found, ok := o.made.Load(key); ok {
+		return found.(*once[V])
+	}
+	found := &once[V]{key: key}
+	o.make(key, &found.value)
+	if o.count.Load() >= MaxOnce {
+		return found
+	}
+	known, loaded := o.made.LoadOrStore(key, found)
+	if !loaded {
+		o.count.Add(1)
+	}
+	return known.(*once[V])
+}
