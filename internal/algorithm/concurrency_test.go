@@ -62,3 +62,30 @@ func TestLeasesBeyondTheBoundEndWithTheLastOfThem(t *testing.T) {
 		t.Errorf("3 recorded of 1 slot, the last for 10: got a wait of %d, want 100", wait)
 	}
 }
+
+// TestLeasesThatExpireAndFollowEachOtherAllocateNothing takes a slot at each tick, with half the slots taken.
+func TestLeasesThatExpireAndFollowEachOtherAllocateNothing(t *testing.T) {
+	for _, slots := range []int64{20, 100} {
+		c, now := algorithm.NewConcurrency(slots, slots/2), int64(0)
+		state := c.Fresh()
+		take := func() {
+			now++
+			if allowed, _ := algorithm.Allow(c, &state, now, 1); !allowed {
+				t.Fatalf("%d slots: the take at %d is refused", slots, now)
+			}
+		}
+		for range slots {
+			take()
+		}
+		if allocations := testing.AllocsPerRun(10, func() {
+			for range 10 * slots {
+				take()
+			}
+		}); allocations > 0 {
+			t.Errorf("%d slots: %v allocations in %d takes, want none", slots, allocations, 10*slots)
+		}
+		if held := len(*state.Log) / 3; int64(held) != slots/2 {
+			t.Errorf("%d slots: %d leases are held, want half", slots, held)
+		}
+	}
+}

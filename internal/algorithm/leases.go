@@ -37,12 +37,18 @@ func (l leases) set(i int, x lease) {
 	copy(l[leaseNumbers*i:], []int64{x.end, int64(x.identity), x.units})
 }
 
-// drop removes the first n leases.
+// mostMoved bounds the leases that drop moves.
+const mostMoved = 64
+
+// drop removes the first n leases. It moves a few others to the front, so that the whole buffer stays in use and no
+// later lease needs another. Many others stay where they are, because moving them takes longer than a new buffer from
+// time to time.
 func (l leases) drop(n int) leases {
-	if n == l.len() {
-		return l[:0] // makes the whole buffer reusable
+	rest := l[leaseNumbers*n:]
+	if rest.len() > mostMoved {
+		return rest
 	}
-	return l[leaseNumbers*n:]
+	return l[:copy(l, rest)]
 }
 
 // with inserts a lease at its place, or adds it to an equal one.
