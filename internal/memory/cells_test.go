@@ -214,7 +214,7 @@ func TestNewKeysOfLogsHardlyAllocate(t *testing.T) {
 }
 
 func TestCellIsSmall(t *testing.T) {
-	if size := cellBytes; size > 88 {
-		t.Errorf("a cell takes %d bytes, more than 88", size)
+	if size := cellBytes; size > 72 {
+		t.Errorf("a cell takes %d bytes, more than 72", size)
 	}
 }
