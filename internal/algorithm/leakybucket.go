@@ -6,9 +6,6 @@ package algorithm
 type LeakyBucket struct {
 	TokenBucket
 	noDelay int64
-
-	// free is how far TAT may lie ahead of now without a delay for the last unit.
-	free mixed
 }
 
 // NewLeakyBucket returns a queue whose first noDelay excess units pass at once.
@@ -91,17 +88,19 @@ func (b *LeakyBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (ne
 		next, *a, ok = takeWord(b, word, base, now, n)
 		return next, ok
 	}
-	next, ok = b.TokenBucket.DecideWord(word, base, now, n, a)
-	b.delay(ahead, n, a)
+	if next, ok = b.TokenBucket.DecideWord(word, base, now, n, a); a.Changed {
+		cost, _ := b.cost(n)
+		a.Delay = b.delay(ahead.add(cost, b.den))
+	}
 	return next, ok
 }
 
-// delay adds the delay to the answer of a bucket whose TAT lay ahead.
-func (b *LeakyBucket) delay(ahead mixed, n int64, a *Answer) {
-	cost, _ := b.cost(n)
-	if after := ahead.add(cost, b.den); a.Changed && b.free.less(after) {
-		a.Delay = after.sub(b.free, b.den).ceil()
+// delay returns the delay of a decision that leaves TAT ahead.
+func (b *LeakyBucket) delay(ahead mixed) int64 {
+	if b.free.less(ahead) {
+		return ahead.sub(b.free, b.den).ceil()
 	}
+	return 0
 }
 
 // AllowWord admits only a cost that needs no delay.

@@ -18,6 +18,7 @@ type TokenBucket struct {
 	burst int64
 
 	one, burstTime mixed // the times of one unit and of the burst
+	free           mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
 	whole          int64 // the time of the burst in ns, if units take whole ns and it fits in a word; otherwise -1
 }
 
@@ -27,6 +28,7 @@ func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	common := gcd(rate, period)
 	b := &TokenBucket{den: rate / common, unit: period / common, burst: burst}
 	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
+	b.free = b.burstTime
 	if b.whole = -1; b.den == 1 && b.burstTime.ns < 1<<wordTime {
 		b.whole = b.burstTime.ns
 	}

@@ -127,43 +127,26 @@ func takePair(p Pairer, first, second, number uint64, base, now, n int64, a *Ans
 	return p.PackPair(s, number, base)
 }
 
-// AllowPair decides like DecidePair without describing the key.
+// AllowPair decides like DecidePair without describing the key, and refuses a cost that needs a delay.
 func (b *TokenBucket) AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
-	return b.allowPair(b.burstTime, first, second, number, base, now, n)
-}
-
-// allowPair admits n units if TAT then lies at most as far ahead as most.
-func (b *TokenBucket) allowPair(most mixed, first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
 	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
 	cost, fits := b.cost(n)
 	if !ok || !fits || n == 0 {
 		return 0, 0, false, false
 	}
 	ahead = ahead.add(cost, b.den)
-	if most.less(ahead) {
+	if b.free.less(ahead) {
 		return first, second, false, true
 	}
 	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
 	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
 }
 
-// RefusesPair reports whether AllowPair refuses n units whatever the second word is, given that the own rate wrote it. It
+// RefusesPair reports whether AllowPair refuses one unit whatever the second word is, given that the own rate wrote it. It
 // is false if that is not certain.
 func (b *TokenBucket) RefusesPair(first uint64, base, now, n int64) bool {
-	return b.refusesPair(b.burstTime, first, base, now, n)
-}
-
-// RefusesPair also refuses a cost that needs a delay.
-func (b *LeakyBucket) RefusesPair(first uint64, base, now, n int64) bool {
-	return b.refusesPair(b.free, first, base, now, n)
-}
-
-func (b *TokenBucket) refusesPair(most mixed, first uint64, base, now, n int64) bool {
 	at := now - base
-	if uint64(at-1) >= 1<<wordTime-3 || now < base || n != 1 {
-		return false
-	}
-	return int64(first>>fractionBits)-at+b.one.ns > most.ns
+	return uint64(at-1) < 1<<wordTime-3 && now >= base && n == 1 && int64(first>>fractionBits)-at+b.one.ns > b.free.ns
 }
 
 // UnpackPair returns the state of two words, which also hold the newest release.
@@ -177,16 +160,15 @@ func (b *LeakyBucket) UnpackPair(first, second uint64, base int64) State {
 
 // DecidePair decides like the bucket and adds the delay.
 func (b *LeakyBucket) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
-	ahead, _, ok := b.aheadOfPair(first, second, number, base, now, n)
-	if !ok || b.burstTime.less(ahead) {
+	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
+	cost, fits := b.cost(n)
+	if !ok || !fits || b.burstTime.less(ahead) {
 		return takePair(b, first, second, number, base, now, n, a)
 	}
-	nextFirst, nextSecond, ok = b.TokenBucket.DecidePair(first, second, number, base, now, n, a)
-	b.delay(ahead, n, a)
-	return nextFirst, nextSecond, ok
-}
-
-// AllowPair admits only a cost that needs no delay.
-func (b *LeakyBucket) AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
-	return b.allowPair(b.free, first, second, number, base, now, n)
+	if ahead = b.decide(ahead, cost, n, a); !a.Changed {
+		return first, second, true
+	}
+	a.Delay = b.delay(ahead)
+	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
+	return nextFirst, nextSecond, at+ahead.ns < 1<<wordTime-2
 }

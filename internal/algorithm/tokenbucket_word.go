@@ -190,6 +190,9 @@ func (b *TokenBucket) cost(n int64) (_ mixed, ok bool) {
 	return b.costOf(n)
 }
 
+// costOf is not inlined, so that cost is.
+//
+//go:noinline
 func (b *TokenBucket) costOf(n int64) (_ mixed, ok bool) {
 	hi, lo := bits.Mul64(uint64(n), uint64(b.unit))
 	if b.den == 1 {

@@ -181,8 +181,9 @@ func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, 
 
 // DecideWord decides on the counts of the word and writes the answer to a, which must be zero.
 func (l *SlidingWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
-	w, ok := l.counted(word, base, now, n)
-	if !ok {
+	number, elapsed, ok := l.layout.at(base, now, l.period)
+	w, known := l.counted(word, number, elapsed)
+	if !ok || !known || uint64(n) > uint64(l.limit) {
 		next, *a, ok = takeWord(l, word, base, now, n)
 		return next, ok
 	}
@@ -214,17 +215,19 @@ func (l *SlidingWindow) reset(w *windowCounts) int64 {
 
 // ResetWord returns the time until no count matters.
 func (l *SlidingWindow) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
-	w, ok := l.counted(word, base, now, 0)
-	return l.reset(&w), ok
+	number, elapsed, ok := l.layout.at(base, now, l.period)
+	w, known := l.counted(word, number, elapsed)
+	return l.reset(&w), ok && known
 }
 
 // AllowWord decides on the counts of the word.
 func (l *SlidingWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	w, ok := l.counted(word, base, now, n)
+	number, elapsed, ok := l.layout.at(base, now, l.period)
+	w, known := l.counted(word, number, elapsed)
 	switch {
-	case !ok || n == 0:
+	case !ok || !known || uint64(n-1) >= uint64(l.limit):
 		return allowWord(l, word, base, now, n)
-	case !l.admits(&w, n):
+	case w.count+n > l.limit || w.before > 0 && !l.admits(&w, n): // nearly always one of both is certain without admits
 		return word, false, true
 	}
 	w.count += n
@@ -238,11 +241,9 @@ type windowCounts struct {
 	left          int64 // at least 1
 }
 
-// counted returns the counts at now. ok is false if their window is before the one of the word, or if the cost can
-// never fit.
-func (l *SlidingWindow) counted(word uint64, base, now, n int64) (w windowCounts, ok bool) {
+// counted returns the counts in the window of a number. ok is false if that window is before the one of the word.
+func (l *SlidingWindow) counted(word, number, elapsed uint64) (w windowCounts, ok bool) {
 	layout := &l.layout
-	number, elapsed, ok := layout.at(base, now, l.period)
 	w.number, w.left = number, l.period-int64(elapsed)
 	stored := word >> layout.width
 	switch stored {
@@ -251,7 +252,7 @@ func (l *SlidingWindow) counted(word uint64, base, now, n int64) (w windowCounts
 	case number - 1:
 		w.before = int64(word & layout.least)
 	}
-	return w, ok && stored <= number && uint64(n) <= uint64(l.limit)
+	return w, stored <= number
 }
 
 // admits reports whether before × left <= (limit - count - n) × period.

@@ -20,7 +20,7 @@ const (
 )
 
 // Entry is the words of one hash. Its first word is read and written by atomic operations only. An entry of one word
-// changes by compare-and-swap. The other words of a wider entry belong to the caller that holds it: that has replaced
+// changes by compare-and-swap, or by a caller that holds it together with others. The other words of a wider entry belong to the caller that holds it: that has replaced
 // the first word by Held, or by Elsewhere, which only the caller's own lock protects.
 type Entry struct {
 	Words  []uint64 // none if there is no entry
@@ -57,6 +57,13 @@ func HoldWord(at *uint64, withElsewhere bool) (first uint64, held bool) {
 			return first, true
 		}
 	}
+}
+
+// TryHold works like HoldWord for a word that no other caller holds, as most are. If held is false, HoldWord decides. The
+// compiler inlines it.
+func TryHold(at *uint64) (first uint64, held bool) {
+	first = atomic.LoadUint64(at)
+	return first, first < Held && atomic.CompareAndSwapUint64(at, first, Held)
 }
 
 // Release ends a hold with the next first word.

@@ -26,7 +26,7 @@ func (c *Column) Limit(words algorithm.Worder) *Limit {
 	l := &Limit{decider: newDecider(words, c.Base, c.in.Table), Column: c, numbered: true, oneWord: c.index == 0}
 	if l.bucket != nil {
 		l.own = *l.bucket
-		l.bucket, l.words = &l.own, &l.own
+		l.bucket, l.tokens, l.words = &l.own, &l.own, &l.own
 	}
 	l.pairs, _ = l.words.(algorithm.Pairer)
 	if l.pairs == nil {
@@ -106,13 +106,18 @@ func unsettled(first uint64) bool {
 
 // takeHeld decides while it holds the entry.
 func (l *Limit) takeHeld(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) result {
-	p, first, r := l.hold(e, h, now)
-	if r != decided {
-		return r
+	p, ok := l.placeIn(l.in.layoutOf(e))
+	if !ok {
+		return l.upgrade(h, now)
+	}
+	first, held := table.TryHold(&e.Words[0])
+	if !held {
+		if first, held = e.Hold(false); !held {
+			return unheld(first)
+		}
 	}
 	words, r := l.readable(e, p, first, now)
 	if r == decided {
-		var ok bool
 		if words, ok = l.decide(words, p.width, now, n, a); !ok {
 			*a = algorithm.Answer{}
 			r = slow
@@ -137,20 +142,25 @@ func (l *Limit) decide(w Words, width uint8, now, n int64, a *algorithm.Answer) 
 
 // allowHeld decides like takeHeld and returns only whether the cost was admitted.
 func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bool, r result) {
-	if l.refuses(e, now, n) {
+	p, ok := l.placeIn(l.in.layoutOf(e))
+	if !ok {
+		return false, l.upgrade(h, now)
+	}
+	if l.refuses(e, p, now, n) {
 		return false, decided
 	}
-	p, first, r := l.hold(e, h, now)
-	if r != decided {
-		return false, r
+	first, held := table.TryHold(&e.Words[0])
+	if !held {
+		if first, held = e.Hold(false); !held {
+			return false, unheld(first)
+		}
 	}
 	words, r := l.readable(e, p, first, now)
 	if r == decided {
-		var ok bool
 		if p.width == 1 {
 			words.First, allowed, ok = l.words.AllowWord(words.First, l.base, now, n)
 		} else {
-			words.First, words.Second, allowed, ok = l.allowPair(words.First, words.Second, l.number, now, n)
+			words.First, words.Second, allowed, ok = l.tokens.AllowPair(words.First, words.Second, l.number, l.base, now, n)
 		}
 		if !ok {
 			allowed, r = false, slow
@@ -164,29 +174,21 @@ func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bo
 
 // refuses reports whether the first word alone tells that the cost is refused, so that callers of an exhausted key do
 // not wait for each other.
-func (l *Limit) refuses(e table.Entry, now, n int64) bool {
-	if l.pairs == nil || l.index != 0 || l.rates.count() != 1 || l.in.layoutOf(e).places[0].width != 2 {
+func (l *Limit) refuses(e table.Entry, p place, now, n int64) bool {
+	if l.index != 0 || p.width != 2 || l.rates.count() != 1 {
 		return false
 	}
 	first := e.First()
-	return first < table.Held && l.refusesPair(first, now, n)
+	return first < table.Held && l.tokens.RefusesPair(first, l.base, now, n)
 }
 
-// hold holds an entry in which the limit has a place. The result is decided if the caller must release it.
-func (l *Limit) hold(e table.Entry, h table.Hash, now int64) (p place, first uint64, r result) {
-	p, ok := l.placeIn(l.in.layoutOf(e))
-	if !ok {
-		if !l.numbered {
-			return place{}, 0, slow
-		}
-		l.in.Upgrade(h, now)
-		return place{}, 0, moved
+// upgrade gives the entry of h a layout in which the limit has a place, if there is one.
+func (l *Limit) upgrade(h table.Hash, now int64) result {
+	if !l.numbered {
+		return slow
 	}
-	first, held := e.Hold(false)
-	if !held {
-		return place{}, 0, unheld(first)
-	}
-	return p, first, decided
+	l.in.Upgrade(h, now)
+	return moved
 }
 
 // unheld returns the result for the first word of an entry that could not be held.

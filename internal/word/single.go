@@ -60,14 +60,17 @@ func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 
 // allowPair decides on two words. It does not hold them for a refusal that the first word tells.
 func (s *Single) allowPair(now, n int64) (allowed, done bool) {
-	if first := atomic.LoadUint64(&s.first); first < table.Held && s.refusesPair(first, now, n) {
+	b, first := s.tokens, atomic.LoadUint64(&s.first)
+	if first < table.Held && b.RefusesPair(first, s.base, now, n) {
 		return false, true
 	}
-	first, held := table.HoldWord(&s.first, false)
+	first, held := table.TryHold(&s.first)
 	if !held {
-		return false, false
+		if first, held = table.HoldWord(&s.first, false); !held {
+			return false, false
+		}
 	}
-	next, second, allowed, done := s.decider.allowPair(first, s.second, 0, now, n)
+	next, second, allowed, done := b.AllowPair(first, s.second, 0, s.base, now, n)
 	if done && allowed {
 		first, s.second = next, second
 	}

@@ -29,13 +29,20 @@ func baseFor(words algorithm.Worder, now int64) int64 {
 type decider struct {
 	words  algorithm.Worder
 	bucket *algorithm.TokenBucket // words, if that is its type
+	tokens *algorithm.TokenBucket // of a bucket of either kind, which allows without a delay
 	base   int64                  // the origin of times in words
 	table  *table.Table           // the table of the words, or nil
 }
 
 func newDecider(words algorithm.Worder, base int64, table *table.Table) decider {
-	bucket, _ := words.(*algorithm.TokenBucket)
-	return decider{words, bucket, base, table}
+	d := decider{words: words, base: base, table: table}
+	switch l := words.(type) {
+	case *algorithm.TokenBucket:
+		d.bucket, d.tokens = l, l
+	case *algorithm.LeakyBucket:
+		d.tokens = &l.TokenBucket
+	}
+	return d
 }
 
 // take decides on one word and writes the answer to a, which must be zero. It tries again when another caller changes
@@ -107,23 +114,6 @@ func (d *decider) decidePair(first, second, number uint64, now, n int64, a *algo
 		return d.bucket.DecidePair(first, second, number, d.base, now, n, a)
 	}
 	return d.words.(*algorithm.LeakyBucket).DecidePair(first, second, number, d.base, now, n, a)
-}
-
-// allowPair decides like decidePair and returns only whether the cost was admitted.
-func (d *decider) allowPair(first, second, number uint64, now, n int64) (_, _ uint64, allowed, ok bool) {
-	if d.bucket != nil {
-		return d.bucket.AllowPair(first, second, number, d.base, now, n)
-	}
-	return d.words.(*algorithm.LeakyBucket).AllowPair(first, second, number, d.base, now, n)
-}
-
-// refusesPair reports whether allowPair refuses, if the first word alone tells.
-func (d *decider) refusesPair(first uint64, now, n int64) bool {
-	if d.bucket != nil {
-		return d.bucket.RefusesPair(first, d.base, now, n)
-	}
-	l, ok := d.words.(*algorithm.LeakyBucket)
-	return ok && l.RefusesPair(first, d.base, now, n)
 }
 
 // mayBeEvicted reports whether a key that reads Fresh at now may have been evicted after now. Then only the lock can
