@@ -16,14 +16,34 @@ import (
 
 const capacity = 10
 
-// limits are the limits of the histories, with their models. The states of the last do not fit in words.
+// limits are the limits of the histories, with their models.
 var limits = []struct {
 	limit weir.Limit
-	rules rules
+	rules []rules
 }{
-	{weir.TokenBucket{Rate: weir.Per(1, step), Burst: capacity}, bucket{capacity}},
-	{weir.FixedWindow{Rate: weir.Per(capacity, 3*step)}, window{capacity, 3}},
-	{weir.Cycle{Rate: weir.Per(capacity, 3*step)}, cycle{capacity, 3}},
+	{weir.TokenBucket{Rate: weir.Per(1, step), Burst: capacity}, []rules{bucket{capacity}}},
+	{weir.FixedWindow{Rate: weir.Per(capacity, 3*step)}, []rules{window{capacity, 3}}},
+	{weir.Cycle{Rate: weir.Per(capacity, 3*step)}, []rules{cycle{capacity, 3}}},
+}
+
+// fineUnits are those of the fine rates for each unit of the models. A unit of 100/13 ms needs two words.
+const fineUnits = 13
+
+// rows are rules of several limits, or of a fine rate, with their models.
+var rows = []struct {
+	name   string
+	limits []weir.Limit
+	units  int64 // for each unit of a call
+	rules  []rules
+}{
+	{"fine rate", []weir.Limit{weir.TokenBucket{Rate: weir.Per(fineUnits, step), Burst: fineUnits * capacity}}, fineUnits, []rules{bucket{capacity}}},
+	{"bucket and window", []weir.Limit{
+		weir.TokenBucket{Rate: weir.Per(1, step), Burst: capacity - 2}, weir.FixedWindow{Rate: weir.Per(capacity, 3*step)},
+	}, 1, []rules{bucket{capacity - 2}, window{capacity, 3}}},
+	{"fine rate, window and cycle", []weir.Limit{
+		weir.TokenBucket{Rate: weir.Per(2*fineUnits, step), Burst: fineUnits * (capacity - 1)},
+		weir.FixedWindow{Rate: weir.Per(fineUnits*capacity, 3*step)}, weir.Cycle{Rate: weir.Per(fineUnits*(capacity+1), 2*step)},
+	}, fineUnits, []rules{fastBucket{capacity - 1, 2}, window{capacity, 3}, cycle{capacity + 1, 2}}},
 }
 
 // engine makes decisions with a Memory on the test's clock.
@@ -35,6 +55,21 @@ type engine struct {
 }
 
 func newEngine(t *testing.T, limit weir.Limit) asker { return engineOf(t, limit) }
+
+// scaled asks for more units.
+type scaled struct {
+	asker
+	units int64
+}
+
+func (s scaled) ask(c call) answer {
+	c.cost *= s.units
+	a := s.asker.ask(c)
+	if a.Remaining%s.units == 0 { // otherwise no model has such an answer
+		a.Remaining /= s.units
+	}
+	return a
+}
 
 // newRow returns an engine that decides on three equal limits at once. Its answers are those of one.
 func newRow(t *testing.T, limit weir.Limit) asker { return engineOf(t, limit, limit, limit) }
@@ -162,13 +197,30 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
+// Rules of several limits and fine rates, of one key at a time and of two at once.
+func TestHistoriesOfSeveralLimitsAreLinearizable(t *testing.T) {
+	for _, r := range rows {
+		newAsker := func(t *testing.T) asker { return scaled{engineOf(t, r.limits...), r.units} }
+		t.Run(r.name, func(t *testing.T) {
+			m := model(r.rules, keys)
+			m.Partition = byKey(keys)
+			checkHistories(t, m, script{keys: keys, workers: 4, phases: 5, calls: 12}, newAsker)
+		})
+		t.Run(r.name+" of two keys", func(t *testing.T) {
+			checkHistories(t, model(r.rules, keys), script{keys: keys, workers: 3, phases: 4, calls: 8, together: true}, newAsker)
+		})
+	}
+}
+
 // One call about two keys takes both or none, and no other call sees half of it.
 func TestHistoriesOfTwoKeysAtOnceAreLinearizable(t *testing.T) {
-	for _, l := range limits {
-		t.Run(fmt.Sprint(l.limit), func(t *testing.T) {
-			s := script{keys: keys, workers: 3, phases: 4, calls: 8, together: true}
-			checkHistories(t, model(l.rules, keys), s, func(t *testing.T) asker { return newRow(t, l.limit) })
-		})
+	for name, newAsker := range map[string]func(*testing.T, weir.Limit) asker{"one limit": newEngine, "three limits": newRow} {
+		for _, l := range limits {
+			t.Run(fmt.Sprintf("%s/%v", name, l.limit), func(t *testing.T) {
+				s := script{keys: keys, workers: 3, phases: 4, calls: 8, together: true}
+				checkHistories(t, model(l.rules, keys), s, func(t *testing.T) asker { return newAsker(t, l.limit) })
+			})
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package histories
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -73,6 +74,19 @@ func (b bucket) until(u used, n int64) time.Duration {
 	return time.Duration(u.units+n-b.burst) * step
 }
 
+// fastBucket refills several units per step.
+type fastBucket struct{ burst, perStep int64 }
+
+func (b fastBucket) capacity() int64 { return b.burst }
+
+func (b fastBucket) now(u used, at int64) used {
+	return used{max(0, u.units-b.perStep*(at-u.at)), at}
+}
+
+func (b fastBucket) until(u used, n int64) time.Duration {
+	return time.Duration(u.units+n-b.burst) * step / time.Duration(b.perStep)
+}
+
 // window clears all units every few steps, including those recorded above the count.
 type window struct{ count, steps int64 }
 
@@ -104,35 +118,44 @@ func (c cycle) until(u used, n int64) time.Duration {
 	return time.Duration(cycles*c.steps-u.at) * step
 }
 
-// tell returns the answer to a call on one key and the state of the key afterwards. It counts units recorded above
-// the capacity.
-func tell(r rules, u used, c call) (answer, used) {
-	u = r.now(u, c.at)
+// tell returns the answer to a call on one key under one limit or several, and the states of the key afterwards. It
+// counts units recorded above the capacity.
+func tell(limits []rules, before []used, c call) (answer, []used) {
+	after := make([]used, len(limits))
 	if c.verb == reset {
-		return answer{}, used{at: c.at}
+		return answer{}, after
 	}
-	a := answer{Allowed: c.cost <= 0 || u.units+c.cost <= r.capacity()}
-	if c.verb == record || c.verb == take && a.Allowed {
-		u.units = max(0, u.units+c.cost)
+	a := answer{Allowed: true, Remaining: math.MaxInt64}
+	for i, r := range limits {
+		after[i] = r.now(before[i], c.at)
+		a.Allowed = a.Allowed && fits(r, after[i], c.cost)
 	}
-	switch {
-	case a.Allowed:
-	case c.cost > r.capacity():
-		a.RetryAfter = weir.Never
-	default:
-		a.RetryAfter = r.until(u, c.cost)
+	for i, r := range limits {
+		u := &after[i]
+		if c.verb == record || c.verb == take && a.Allowed {
+			u.units = max(0, u.units+c.cost)
+		}
+		switch {
+		case a.Allowed || fits(r, *u, c.cost):
+		case c.cost > r.capacity():
+			a.RetryAfter = weir.Never
+		default:
+			a.RetryAfter = max(a.RetryAfter, r.until(*u, c.cost))
+		}
+		a.Remaining = min(a.Remaining, max(0, r.capacity()-u.units))
 	}
-	a.Remaining = max(0, r.capacity()-u.units)
-	return a, u
+	return a, after
 }
 
-// model returns the porcupine model of the limit over a number of keys.
-func model(r rules, keys int) porcupine.Model {
+func fits(r rules, u used, n int64) bool { return n <= 0 || u.units+n <= r.capacity() }
+
+// model returns the porcupine model of a rule over a number of keys. Its state has a part for each key and limit.
+func model(limits []rules, keys int) porcupine.Model {
 	return porcupine.Model{
-		Init:  func() any { return make([]used, keys) },
+		Init:  func() any { return make([]used, keys*len(limits)) },
 		Equal: func(a, b any) bool { return slices.Equal(a.([]used), b.([]used)) },
 		Step: func(state, input, output any) (bool, any) {
-			want, next := tellAll(r, state.([]used), input.(call))
+			want, next := tellAll(limits, state.([]used), input.(call))
 			return output.(answer) == want, next
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
@@ -140,17 +163,15 @@ func model(r rules, keys int) porcupine.Model {
 }
 
 // tellAll applies tell to all keys of a call, or to none.
-func tellAll(r rules, state []used, c call) (answer, []used) {
+func tellAll(limits []rules, state []used, c call) (answer, []used) {
 	next := slices.Clone(state)
-	if len(c.keys) == 1 {
-		var a answer
-		a, next[c.keys[0]] = tell(r, state[c.keys[0]], c)
-		return a, next
-	}
 	allowed := true
 	for _, key := range c.keys {
-		var a answer
-		a, next[key] = tell(r, state[key], c)
+		of := next[key*len(limits):][:len(limits)]
+		a, after := tell(limits, of, c)
+		if copy(of, after); len(c.keys) == 1 {
+			return a, next
+		}
 		allowed = allowed && a.Allowed
 	}
 	if !allowed {

@@ -9,13 +9,12 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// twoKeys are rows of a limit of one word and of a rule of two limits, in two tables, both with the given bursts.
-func twoKeys(t *testing.T, now, one, other int64) (rows [2]*Row) {
-	t.Helper()
+// twoKeys are rows of a limit of one word and of a rule of some limits, in two tables, with the given bursts.
+func twoKeys(now, one, other int64, limitsOfOther int) (rows [2]*Row) {
 	for i, burst := range []int64{one, other} {
 		in := NewTable(0)
 		var limits []*Limit
-		for range 1 + i {
+		for range []int{1, limitsOfOther}[i] {
 			like := algorithm.NewTokenBucket(1, 100e9, burst) // all units together take three years, which fit in words
 			limits = append(limits, in.AddColumn(like, now).Limit(like))
 		}
@@ -26,25 +25,27 @@ func twoKeys(t *testing.T, now, one, other int64) (rows [2]*Row) {
 
 func TestTakeAllTakesFromEveryKeyOrNone(t *testing.T) {
 	const now = 1_700_000_000_000_000_000
-	rows := twoKeys(t, now, 5, 3)
-	for i, want := range []bool{true, true, true, false, false} {
+	for limits := 1; limits <= 2; limits++ {
+		rows := twoKeys(now, 5, 3, limits)
+		for i, want := range []bool{true, true, true, false, false} {
+			var a algorithm.Answer
+			if done := TakeAll([]Ask{{rows[0], 77, 1}, {rows[1], 78, 1}}, now, &a); !done || a.Allowed != want {
+				t.Fatalf("take %d: got %+v, %v, want allowed: %v", i+1, a, done, want)
+			}
+			if !want && a.Binding != 1 {
+				t.Errorf("take %d: the refusal names ask %d, want 1", i+1, a.Binding)
+			}
+		}
 		var a algorithm.Answer
-		if done := TakeAll([]Ask{{rows[0], 77, 1}, {rows[1], 78, 1}}, now, &a); !done || a.Allowed != want {
-			t.Fatalf("take %d: got %+v, %v, want allowed: %v", i+1, a, done, want)
+		if rows[0].Take(77, now, 0, &a); a.Remaining != 2 {
+			t.Errorf("beside a row of %d limits, the first key has %d units left, want 2: a refusal took some", limits, a.Remaining)
 		}
-		if !want && a.Binding != 1 {
-			t.Errorf("take %d: the refusal names ask %d, want 1", i+1, a.Binding)
-		}
-	}
-	var a algorithm.Answer
-	if rows[0].Take(77, now, 0, &a); a.Remaining != 2 {
-		t.Errorf("the first key has %d units left, want 2: a refusal took some", a.Remaining)
 	}
 }
 
 func TestTakeAllLeavesOneEntryTwiceToTheLock(t *testing.T) {
 	const now = 1_700_000_000_000_000_000
-	rows := twoKeys(t, now, 5, 3)
+	rows := twoKeys(now, 5, 3, 2)
 	var a algorithm.Answer
 	if TakeAll([]Ask{{rows[0], 77, 1}, {rows[0], 77, 1}}, now, &a) || a != (algorithm.Answer{}) {
 		t.Errorf("TakeAll decided on one entry twice: %+v", a)
@@ -54,8 +55,14 @@ func TestTakeAllLeavesOneEntryTwiceToTheLock(t *testing.T) {
 // TestCallersThatHoldKeysInOppositeOrdersBothGoOn counts every unit: callers take from the same keys in both orders,
 // others from each key alone, and segments are replaced meanwhile.
 func TestCallersThatHoldKeysInOppositeOrdersBothGoOn(t *testing.T) {
+	for limits := 1; limits <= 2; limits++ {
+		takeInOppositeOrders(t, limits)
+	}
+}
+
+func takeInOppositeOrders(t *testing.T, limits int) {
 	const now, burst, keys, rounds = 1_700_000_000_000_000_000, 1_000_000, 4, 3000
-	rows := twoKeys(t, now, burst, burst)
+	rows := twoKeys(now, burst, burst, limits)
 	var taken [2][keys]atomic.Int64
 	var workers sync.WaitGroup
 	for worker := range 6 {
