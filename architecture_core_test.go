@@ -52,7 +52,10 @@ var coreRules = map[string]packageRule{
 	},
 	"internal/table": {},
 	"pace": {
-		imports: reasons{".": "calls and streams wait for turns of its limiters"},
+		imports: reasons{
+			".":             "calls and streams wait for turns of its limiters",
+			"internal/line": "flows share a queue in the virtual time of a line",
+		},
 	},
 	"fetch": {
 		imports: reasons{

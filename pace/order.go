@@ -3,7 +3,8 @@ package pace
 import (
 	"container/heap"
 	"container/list"
-	"math/bits"
+
+	"github.com/weirflow/weir/internal/line"
 )
 
 // order is the waiting callers of a line: in order of arrival, or by weighted fairness between flows. It is start-time
@@ -13,7 +14,7 @@ import (
 type order struct {
 	flows   map[string]*flow
 	waiting flowHeap // the flows that have a caller
-	virtual tag      // the start of the caller served last
+	virtual line.Tag // the start of the caller served last
 	length  int
 }
 
@@ -26,18 +27,7 @@ type flow struct {
 	index         int       // in the heap
 }
 
-// tag is a virtual time: units divided by a weight.
-type tag struct{ units, weight int64 }
-
-// before reports whether t is before u.
-func (t tag) before(u tag) bool {
-	tHi, tLo := bits.Mul64(uint64(t.units), uint64(u.weight))
-	uHi, uLo := bits.Mul64(uint64(u.units), uint64(t.weight))
-	return tHi < uHi || tHi == uHi && tLo < uLo
-}
-
 const (
-	maxWeight = 1 << 10
 	fairUnits = 1 << 32 // larger costs count as this, so that tags fit
 	farthest  = 1 << 48 // an order begins its virtual time again beyond it
 )
@@ -47,8 +37,8 @@ type flowHeap []*flow
 func (h flowHeap) Len() int { return len(h) }
 
 func (h flowHeap) Less(i, j int) bool {
-	f, g := tag{h[i].start, h[i].weight}, tag{h[j].start, h[j].weight}
-	return f.before(g) || !g.before(f) && h[i].first().arrival < h[j].first().arrival
+	f, g := h[i].tag(h[i].start), h[j].tag(h[j].start)
+	return f.Before(g) || !g.Before(f) && h[i].first().arrival < h[j].first().arrival
 }
 
 func (h flowHeap) Swap(i, j int) {
@@ -70,6 +60,9 @@ func (h *flowHeap) Pop() any {
 	return f
 }
 
+// tag returns the virtual time of units of f.
+func (f *flow) tag(units int64) line.Tag { return line.Tag{Units: units, Weight: f.weight} }
+
 func (f *flow) first() *place { return f.places.Front().Value.(*place) }
 
 // first returns the next caller. The order has at least one.
@@ -84,7 +77,7 @@ func (o *order) push(p *place) {
 	if f == nil {
 		f = &flow{name: p.flow, weight: max(p.weight, 1)}
 		if o.flows == nil {
-			o.flows, o.virtual = map[string]*flow{}, tag{0, 1}
+			o.flows, o.virtual = map[string]*flow{}, line.Tag{Weight: 1}
 		}
 		o.forget()
 		o.flows[p.flow] = f
@@ -99,22 +92,17 @@ func (o *order) push(p *place) {
 
 // startAt returns the start of a caller that joins the empty flow: virtual time, rounded up, or the end of the flow's
 // service if that is later.
-func (f *flow) startAt(virtual tag) int64 {
-	hi, lo := bits.Mul64(uint64(virtual.units), uint64(f.weight))
-	lo, carry := bits.Add64(lo, uint64(virtual.weight-1), 0)
-	units, _ := bits.Div64(hi+carry, lo, uint64(virtual.weight))
-	return max(int64(units), f.finish)
-}
+func (f *flow) startAt(virtual line.Tag) int64 { return max(virtual.In(f.weight), f.finish) }
 
 // serve removes p, which goes, and charges its flow.
 func (o *order) serve(p *place) {
 	f := p.inFlow
-	o.virtual = tag{f.start, f.weight}
+	o.virtual = f.tag(f.start)
 	f.start += min(p.cost(), fairUnits)
 	f.finish = f.start
 	o.remove(p)
 	if f.finish > farthest*f.weight {
-		o.flows, o.virtual = map[string]*flow{}, tag{0, 1}
+		o.flows, o.virtual = map[string]*flow{}, line.Tag{Weight: 1}
 		for _, f := range o.waiting {
 			f.start, f.finish, o.flows[f.name] = 0, 0, f
 		}
@@ -140,7 +128,7 @@ func (o *order) forget() {
 		return
 	}
 	for name, f := range o.flows {
-		if f.places.Len() == 0 && !o.virtual.before(tag{f.finish, f.weight}) {
+		if f.places.Len() == 0 && !o.virtual.Before(f.tag(f.finish)) {
 			delete(o.flows, name)
 		}
 	}

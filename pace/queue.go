@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/line"
 )
 
 // Queue lets callers of this process wait for an engine: for one limit or several, of one key or several, here or on
@@ -85,7 +86,7 @@ func (q *Queue) take(ctx context.Context, p *place) (weir.Decision, error) {
 	if err := q.waitAndCount(ctx, p); err != nil {
 		return weir.Decision{}, err
 	}
-	if err := hold(ctx, p.decision.Delay); err != nil {
+	if err := line.HoldBack(ctx, p.decision.Delay); err != nil {
 		return weir.Decision{}, errors.Join(err, q.giveBack(ctx, 1, p.requests))
 	}
 	return p.decision, nil
@@ -328,21 +329,6 @@ func asksForSlots(r *weir.Request) bool { return has[weir.Concurrency](r) }
 // has reports whether a rule has a limit of type L.
 func has[L weir.Limit](r *weir.Request) bool {
 	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(L); return is })
-}
-
-// hold sleeps for the delay of a limit that admits with one.
-func hold(ctx context.Context, delay time.Duration) error {
-	if delay <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // giveBack gives back what was taken the given number of times.

@@ -1,9 +1,6 @@
 package line
 
-import (
-	"container/heap"
-	"math/bits"
-)
+import "container/heap"
 
 // flowHeap is flows by the start of their first waiters, and then by their arrival.
 type flowHeap []*flow
@@ -12,11 +9,11 @@ func (h flowHeap) Len() int { return len(h) }
 
 func (h flowHeap) Less(i, j int) bool {
 	f, g := h[i], h[j]
-	fTag, gTag := tag{f.start, f.weight}, tag{g.start, g.weight}
-	if fTag.before(gTag) {
+	fTag, gTag := Tag{f.start, f.weight}, Tag{g.start, g.weight}
+	if fTag.Before(gTag) {
 		return true
 	}
-	return !gTag.before(fTag) && f.first.number < g.first.number
+	return !gTag.Before(fTag) && f.first.number < g.first.number
 }
 
 func (h flowHeap) Swap(i, j int) {
@@ -56,11 +53,4 @@ func (h flowHeap) all(yield func(*Waiter) bool) {
 			heap.Fix(&h, 0)
 		}
 	}
-}
-
-// before reports whether t is before u.
-func (t tag) before(u tag) bool {
-	tHi, tLo := bits.Mul64(uint64(t.units), uint64(u.weight))
-	uHi, uLo := bits.Mul64(uint64(u.units), uint64(t.weight))
-	return tHi < uHi || tHi == uHi && tLo < uLo
 }

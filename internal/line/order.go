@@ -1,9 +1,6 @@
 package line
 
-import (
-	"container/heap"
-	"math/bits"
-)
+import "container/heap"
 
 // order chooses the next waiter: by arrival within a flow, and between flows by weighted fairness. It is start-time
 // fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it in its flow
@@ -17,7 +14,7 @@ type order struct {
 	only    *flow   // the first flow, while there is no other
 	flows   map[Flow]*flow
 	waiting flowHeap // the flows that have a waiter, if there are several
-	virtual tag      // the start of the waiter served last
+	virtual Tag      // the start of the waiter served last
 	arrived uint64   // waiters so far
 	sweepAt int      // the number of flows at which to look for forgettable ones
 }
@@ -44,9 +41,6 @@ type flow struct {
 	newcomer *Waiter // behind last; only in a copy
 }
 
-// tag is a virtual time: units divided by a weight.
-type tag struct{ units, weight int64 }
-
 const (
 	// MaxWeight is the largest weight.
 	MaxWeight = 1 << 10
@@ -58,7 +52,7 @@ const (
 )
 
 func newOrder(weights []int64) order {
-	return order{weights: weights, virtual: tag{0, 1}, sweepAt: firstSweep}
+	return order{weights: weights, virtual: Tag{0, 1}, sweepAt: firstSweep}
 }
 
 // single reports whether all waiters go in order of arrival.
@@ -130,17 +124,12 @@ func (o *order) newFlow(name Flow, weight int64) flow {
 
 // startAt returns the start of a waiter that joins the empty flow: virtual time, rounded up, or the end of the flow's
 // service if that is later.
-func (f *flow) startAt(virtual tag) int64 {
-	hi, lo := bits.Mul64(uint64(virtual.units), uint64(f.weight))
-	lo, carry := bits.Add64(lo, uint64(virtual.weight-1), 0)
-	units, _ := bits.Div64(hi+carry, lo, uint64(virtual.weight))
-	return max(int64(units), f.finish)
-}
+func (f *flow) startAt(virtual Tag) int64 { return max(virtual.In(f.weight), f.finish) }
 
 // serve removes w, which is next, and charges its flow.
 func (o *order) serve(w *Waiter) {
 	f := w.in
-	o.virtual = tag{f.start, f.weight}
+	o.virtual = Tag{f.start, f.weight}
 	f.finish = f.start + min(w.n, fairUnits)
 	f.start = f.finish
 	o.unlink(w)
@@ -186,7 +175,7 @@ func (o *order) forget() {
 		return
 	}
 	for name, f := range o.flows {
-		if f.first == nil && !o.virtual.before(tag{f.finish, f.weight}) {
+		if f.first == nil && !o.virtual.Before(Tag{f.finish, f.weight}) {
 			delete(o.flows, name)
 		}
 	}
@@ -207,8 +196,8 @@ func (o *order) fromEnd(n int) (w *Waiter) {
 
 // rebase moves virtual time back to less than 1, long before it overflows.
 func (o *order) rebase() {
-	whole := o.virtual.units / o.virtual.weight
-	o.virtual.units -= whole * o.virtual.weight
+	whole := o.virtual.Units / o.virtual.Weight
+	o.virtual.Units -= whole * o.virtual.Weight
 	back := func(f *flow) {
 		f.start, f.finish = max(f.start-whole*f.weight, 0), max(f.finish-whole*f.weight, 0)
 	}

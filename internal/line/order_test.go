@@ -224,7 +224,7 @@ func TestVirtualTimeBeginsAgainWithoutChangingTheOrder(t *testing.T) {
 		served[w.in.Name]++
 		push(w.in.Name, 0)
 	}
-	if served["a"] < 1999 || served["a"] > 2001 || o.virtual.units/o.virtual.weight > 2*farthest {
+	if served["a"] < 1999 || served["a"] > 2001 || o.virtual.Units/o.virtual.Weight > 2*farthest {
 		t.Errorf("flows of weight 1 and 3 were served %v, virtual time is %v", served, o.virtual)
 	}
 }

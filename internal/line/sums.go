@@ -63,9 +63,9 @@ func (o *order) unitsBefore(name Flow, weight int64) (units int64) {
 		made := o.newFlow(name, weight)
 		f = &made
 	}
-	start := tag{f.start + f.units, f.weight}
+	start := Tag{f.start + f.units, f.weight}
 	if f.first == nil {
-		start.units = f.startAt(o.virtual)
+		start.Units = f.startAt(o.virtual)
 	}
 	for _, g := range o.busy() {
 		if g == f {
@@ -78,9 +78,9 @@ func (o *order) unitsBefore(name Flow, weight int64) (units int64) {
 }
 
 // unitsTo returns the costs of the waiters of f that start at a tag or before.
-func (f *flow) unitsTo(t tag) int64 {
-	hi, lo := bits.Mul64(uint64(t.units), uint64(f.weight))
-	start, _ := bits.Div64(hi, lo, uint64(t.weight))
+func (f *flow) unitsTo(t Tag) int64 {
+	hi, lo := bits.Mul64(uint64(t.Units), uint64(f.weight))
+	start, _ := bits.Div64(hi, lo, uint64(t.Weight))
 	switch x := int64(start) - f.start; {
 	case x < 0:
 		return 0
