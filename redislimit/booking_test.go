@@ -137,3 +137,19 @@ func TestMemoryAndRedisBookAlike(t *testing.T) {
 		t.Errorf("%d bookings for a later instant: they prove little", delayed)
 	}
 }
+
+// A booking under a rule whose limits have changed places asks each limit about its own state.
+func TestABookingFindsTheStatesOfLimitsThatChangedPlaces(t *testing.T) {
+	server := redistest.Start(t)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	engine := newEngine(t, dial(t, server), redislimit.Options{Clock: func() int64 { return now.UnixNano() }})
+	bucket, cycle := weir.TokenBucket{Rate: weir.Per(1, 360*24*time.Hour), Burst: 10}, weir.Cycle{Rate: weir.Per(5, time.Hour)}
+	before, after := newRule(t, "r", cycle, bucket), newRule(t, "r", bucket, cycle)
+	if d, err := engine.Take(t.Context(), before.For("k", 1)); err != nil || !d.Allowed {
+		t.Fatalf("Take: %+v and %v", d, err)
+	}
+	r, err := weir.Book(t.Context(), engine, time.Minute, after.For("k", 1))
+	if err != nil || !r.Decision.Allowed || r.Decision.Delay != 0 {
+		t.Errorf("Book: %+v and %v, want the next unit at once", r, err)
+	}
+}

@@ -11,12 +11,13 @@
 --             of the state before it.
 local head, cw, cf, bw, bf, den, unit, sign
 local dw, df, before -- LEAKY
-local leftW, leftF, leftAt, beforeW, beforeF, beforeAt
+local leftW, leftF -- LEAKY
+local booked -- where the parameters of a WITHDRAW are: each local that functions share costs every call that creates them
 local function read(pos)
   head, cw, cf, bw, bf, den, unit, sign, pos = unpack_('<Bc0ddddddd', args, pos)
   dw, df, pos = unpack_('<dd', args, pos) -- LEAKY
   if sign == 2 then leftW, leftF, before, pos = unpack_('<ddd', args, pos) end -- LEAKY
-  if given then leftW, leftF, leftAt, beforeW, beforeF, beforeAt, pos = unpack_('<dddddd', args, pos) end
+  if given then booked, pos = pos, pos + 48 end
   return pos
 end
 LIMIT
@@ -60,24 +61,30 @@ LIMIT
     end
     local release = w - dw + (f > df and 1 or 0) -- LEAKY
     if fits and op ~= RECORD then told = max(told, release) end -- LEAKY
-  elseif op == WITHDRAW and taken > now and w == leftW and f == leftF and LAST == leftAt then
-    w, f, LAST = beforeW, beforeF, beforeAt
-    if w < now then w, f = now, 0 end
   else
-    if op == WITHDRAW and told > now then break end -- LEAKY
-    local back = cw -- by how much TAT moves back, besides cf
-    if sign == 0 or sign == 2 and (w ~= leftW or f ~= leftF) then break end -- LEAKY
-    if sign == 2 then told = before end -- LEAKY
-    if sign == 0 then break end
-    if sign == 1 then
-      back = cw - past
-      if back < 0 or at > taken then break end
+    local newest
+    if op == WITHDRAW and taken > now then
+      local tookW, tookF, tookAt, hadW, hadF, hadAt = unpack_('<dddddd', args, booked)
+      newest = w == tookW and f == tookF and LAST == tookAt
+      if newest then w, f, LAST = hadW, hadF, hadAt end
+      if w < now then w, f = now, 0 end
     end
-    w, f = w - back, f - cf
-    if f < 0 then w, f = w - 1, f + den end
-    local floor = told > now and told or now -- TOKEN
-    if w < floor then w, f = floor, 0 end -- TOKEN
-    if w < now then w, f = now, 0 end -- LEAKY
+    if not newest then
+      if op == WITHDRAW and told > now then break end -- LEAKY
+      local back = cw -- by how much TAT moves back, besides cf
+      if sign == 0 or sign == 2 and (w ~= leftW or f ~= leftF) then break end -- LEAKY
+      if sign == 2 then told = before end -- LEAKY
+      if sign == 0 then break end
+      if sign == 1 then
+        back = cw - past
+        if back < 0 or at > taken then break end
+      end
+      w, f = w - back, f - cf
+      if f < 0 then w, f = w - 1, f + den end
+      local floor = told > now and told or now -- TOKEN
+      if w < floor then w, f = floor, 0 end -- TOKEN
+      if w < now then w, f = now, 0 end -- LEAKY
+    end
   end
   d, u, need = den, unit, f > 0 and w + 1 or w
   if told > need then need = told end -- LEAKY

@@ -18,15 +18,22 @@ local function read(pos)
   return pos
 end
 
+-- several decides on a value of other states, or if not all of them change.
+local function several(s, op)
+  share = share or rarely(SEVERAL)
+  return share(s, op, head, limits)
+end
+
 -- two decides two limits of which the first has five numbers, or three.
 local function two(op, s, same, till, ...)
   local first, second = limits[1], limits[2]
-  local fits, need, also, stop, new
+  if same ~= head then return several(s, op) end
+  local fits, need, also, stop
   if widths[1] == 5 then
     local a, b, c, d, e, f, g, h, i, j = ...
     fits, need, a, b, c, d, e = first(op, a, b, c, d, e)
     also, stop, f, g, h, i, j = second(op, f, g, h, i, j)
-    if need and stop and same == head and (fits and also or op ~= TAKE) then
+    if need and stop and (fits and also or op ~= TAKE) then
       till, need = lasts(till, max(need, stop))
       return fits and also, s or NONE, pack(written, head, till, a, b, c, d, e, f, g, h, i, j), need
     end
@@ -34,16 +41,63 @@ local function two(op, s, same, till, ...)
     local a, b, c, f, g, h, i, j = ...
     fits, need, a, b, c = first(op, a, b, c)
     also, stop, f, g, h, i, j = second(op, f, g, h, i, j)
-    if need and stop and same == head and (fits and also or op ~= TAKE) then
+    if need and stop and (fits and also or op ~= TAKE) then
       till, need = lasts(till, max(need, stop))
       return fits and also, s or NONE, pack(written, head, till, a, b, c, f, g, h, i, j), need
     end
   end
-  if same ~= head or need and (not fits or op ~= TAKE) or stop and (not also or op ~= TAKE) then
-    share = share or rarely(SEVERAL)
-    return share(s, op, head, limits)
+  if op ~= TAKE and (need or stop) or need and not fits or stop and not also then
+    return several(s, op)
   end
   return fits and also, s or NONE
+end
+
+-- three decides three limits, of which each of the first two has five numbers, or three.
+local function three(op, s, same, till, ...)
+  local first, second, third = limits[1], limits[2], limits[3]
+  if same ~= head then return several(s, op) end
+  local fits, need, also, stop, too, last
+  if widths[1] == 5 and widths[2] == 5 then
+    local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o = ...
+    fits, need, a, b, c, d, e = first(op, a, b, c, d, e)
+    also, stop, f, g, h, i, j = second(op, f, g, h, i, j)
+    too, last, k, l, m, n, o = third(op, k, l, m, n, o)
+    if need and stop and last and (fits and also and too or op ~= TAKE) then
+      till, need = lasts(till, max(need, stop, last))
+      return fits and also and too, s or NONE, pack(written, head, till, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o), need
+    end
+  elseif widths[1] == 5 then
+    local a, b, c, d, e, f, g, h, k, l, m, n, o = ...
+    fits, need, a, b, c, d, e = first(op, a, b, c, d, e)
+    also, stop, f, g, h = second(op, f, g, h)
+    too, last, k, l, m, n, o = third(op, k, l, m, n, o)
+    if need and stop and last and (fits and also and too or op ~= TAKE) then
+      till, need = lasts(till, max(need, stop, last))
+      return fits and also and too, s or NONE, pack(written, head, till, a, b, c, d, e, f, g, h, k, l, m, n, o), need
+    end
+  elseif widths[2] == 5 then
+    local a, b, c, f, g, h, i, j, k, l, m, n, o = ...
+    fits, need, a, b, c = first(op, a, b, c)
+    also, stop, f, g, h, i, j = second(op, f, g, h, i, j)
+    too, last, k, l, m, n, o = third(op, k, l, m, n, o)
+    if need and stop and last and (fits and also and too or op ~= TAKE) then
+      till, need = lasts(till, max(need, stop, last))
+      return fits and also and too, s or NONE, pack(written, head, till, a, b, c, f, g, h, i, j, k, l, m, n, o), need
+    end
+  else
+    local a, b, c, f, g, h, k, l, m, n, o = ...
+    fits, need, a, b, c = first(op, a, b, c)
+    also, stop, f, g, h = second(op, f, g, h)
+    too, last, k, l, m, n, o = third(op, k, l, m, n, o)
+    if need and stop and last and (fits and also and too or op ~= TAKE) then
+      till, need = lasts(till, max(need, stop, last))
+      return fits and also and too, s or NONE, pack(written, head, till, a, b, c, f, g, h, k, l, m, n, o), need
+    end
+  end
+  if op ~= TAKE and (need or stop or last) or need and not fits or stop and not also or last and not too then
+    return several(s, op)
+  end
+  return fits and also and too, s or NONE
 end
 
 -- any decides any number of limits.
@@ -70,8 +124,7 @@ local function any(op, s, old)
     return fits, s or NONE, pack(written, unpack(out, 1, o - 1)), need
   end
   if wrote == inf or wrote > 0 and op ~= TAKE then -- not all of them change
-    share = share or rarely(SEVERAL)
-    return share(s, op, head, limits)
+    return several(s, op)
   end
   return fits, s or NONE
 end
@@ -87,15 +140,14 @@ local function fresh()
 end
 
 return read, function(s, op)
+  local decide = count == 2 and two or count == 3 and three
   if not s then
-    if count == 2 then return two(op, s, unpack(fresh())) end
+    if decide then return decide(op, s, unpack(fresh())) end
     return any(op, s, fresh())
   end
-  if #s == length then
-    if count == 2 then return two(op, s, unpack_(format, s)) end
-    local old = { unpack_(format, s) }
-    if old[1] == head then return any(op, s, old) end
-  end
-  share = share or rarely(SEVERAL)
-  return share(s, op, head, limits)
+  if #s ~= length then return several(s, op) end
+  if decide then return decide(op, s, unpack_(format, s)) end
+  local old = { unpack_(format, s) }
+  if old[1] ~= head then return several(s, op) end
+  return any(op, s, old)
 end
