@@ -242,32 +242,70 @@ func TestAWaiterUnderASlowerPlanWaitsNoLongerThanRetryAfter(t *testing.T) {
 	})
 }
 
+// bookedBy are limiters of one key that book under a limit that changes. They return the functions that peek at one unit
+// and book some.
+var bookedBy = map[string]func(t *testing.T, limit *weir.Limit) (peek func() (weir.Decision, error), book func(n int64) (*weir.Reservation, error)){
+	"Limiter": func(t *testing.T, limit *weir.Limit) (func() (weir.Decision, error), func(n int64) (*weir.Reservation, error)) {
+		lim := mustNew(t, *limit)
+		current := func() *weir.Limiter {
+			if err := lim.SetLimit(*limit); err != nil {
+				t.Fatal(err)
+			}
+			return lim
+		}
+		return func() (weir.Decision, error) { return current().Peek(1), nil },
+			func(n int64) (*weir.Reservation, error) { return current().Reserve(n, weir.Never) }
+	},
+	"Keyed": func(t *testing.T, limit *weir.Limit) (func() (weir.Decision, error), func(n int64) (*weir.Reservation, error)) {
+		k, err := weir.NewKeyedFunc(func(int) weir.Limit { return *limit }, weir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() (weir.Decision, error) { return k.Peek(1, 1), nil },
+			func(n int64) (*weir.Reservation, error) { return k.Reserve(1, n, weir.Never) }
+	},
+	"Memory": func(t *testing.T, limit *weir.Limit) (func() (weir.Decision, error), func(n int64) (*weir.Reservation, error)) {
+		m := weir.NewMemory(weir.MemoryOptions{})
+		return func() (weir.Decision, error) {
+				d, err := m.Peek(t.Context(), mustRule(t, "plan", *limit).For("k", 1))
+				d.Rule, d.Key = "", ""
+				return d, err
+			},
+			func(n int64) (*weir.Reservation, error) {
+				return weir.Book(t.Context(), m, weir.Never, mustRule(t, "plan", *limit).For("k", n))
+			}
+	},
+}
+
 // Bookings across a change: none comes before a booked instant, and the newest is
 // undone exactly.
 func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lim := mustNew(t, weir.TokenBucket{Rate: weir.PerMinute(1), Burst: 2})
-		lim.Take(2)
-		b := mustReserve(t, lim, 1)
-		if b.Decision.Delay != time.Minute {
-			t.Fatalf("booked in %v, want 1m", b.Decision.Delay)
-		}
-		if err := lim.SetLimit(weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 100}); err != nil {
-			t.Fatal(err)
-		}
-		// At the booked instant 2 units are used, of a tenth of a second from now on.
-		if d := lim.Peek(1); d.Allowed || d.RetryAfter != time.Minute || d.Remaining != 0 || d.ResetAfter != time.Minute+200*time.Millisecond {
-			t.Errorf("ahead of the booking: %+v, want a wait of 1m and a reset after 1m0.2s", d)
-		}
-		later := mustReserve(t, lim, 99)
-		if later.Decision.Delay != time.Minute+100*time.Millisecond {
-			t.Errorf("the next booking is in %v, want 1m0.1s", later.Decision.Delay)
-		}
-		later.Cancel(t.Context())
-		if again := mustReserve(t, lim, 99); again.Decision.Delay != time.Minute+100*time.Millisecond {
-			t.Errorf("after a cancelled booking the next is in %v, want 1m0.1s", again.Decision.Delay)
-		}
-	})
+	for name, limiter := range bookedBy {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limit := weir.Limit(weir.TokenBucket{Rate: weir.PerMinute(1), Burst: 2})
+				peek, book := limiter(t, &limit)
+				mustBook := func(n int64, want time.Duration) *weir.Reservation {
+					t.Helper()
+					r, err := book(n)
+					if err != nil || r.Decision.Delay != want {
+						t.Fatalf("%d units of %v: booked %+v, error %v, want them in %v", n, limit, r.Decision, err, want)
+					}
+					return r
+				}
+				mustBook(2, 0)
+				mustBook(1, time.Minute)
+				limit = weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 100}
+				// At the booked instant 2 units are used, of a tenth of a second from now on.
+				want := weir.Decision{Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond}
+				if d, err := peek(); err != nil || d != want {
+					t.Errorf("ahead of the booking: %+v, error %v, want %+v", d, err, want)
+				}
+				mustBook(99, time.Minute+100*time.Millisecond).Cancel(t.Context())
+				mustBook(99, time.Minute+100*time.Millisecond)
+			})
+		})
+	}
 }
 
 // A snapshot between two limits keeps the units used and the rate that wrote them.
