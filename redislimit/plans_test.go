@@ -292,3 +292,29 @@ func TestAnotherStoredFormatIsAnErrorThatNamesTheKey(t *testing.T) {
 		do(t, client, "FLUSHALL")
 	}
 }
+
+// Bookings across a change: none comes before a booked instant, and the newest is undone exactly.
+func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
+	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{Clock: func() int64 { return 1_700_000_000_000_000_000 }})
+	slow := newRule(t, "plan", weir.TokenBucket{Rate: weir.PerMinute(1), Burst: 2})
+	fast := newRule(t, "plan", weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 100})
+	book := func(rule *weir.Rule, n int64, want time.Duration) *weir.Reservation {
+		t.Helper()
+		r, err := weir.Book(t.Context(), engine, weir.Never, rule.For("k", n))
+		if err != nil || r.Decision.Delay != want {
+			t.Fatalf("%d units of %v: booked %+v, error %v, want them in %v", n, rule, r, err, want)
+		}
+		return r
+	}
+	book(slow, 2, 0)
+	book(slow, 1, time.Minute)
+	// At the booked instant 2 units are used, of a tenth of a second from now on.
+	want := weir.Decision{Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond, Rule: "plan", Key: "k"}
+	if d, err := engine.Peek(t.Context(), fast.For("k", 1)); err != nil || d != want {
+		t.Errorf("ahead of the booking: %+v, error %v, want %+v", d, err, want)
+	}
+	if err := book(fast, 99, time.Minute+100*time.Millisecond).Cancel(t.Context()); err != nil {
+		t.Errorf("Cancel: %v", err)
+	}
+	book(fast, 99, time.Minute+100*time.Millisecond)
+}
