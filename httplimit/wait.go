@@ -24,7 +24,7 @@ func (v *visit) decideOrWait(ctx context.Context) (weir.Decision, error) {
 	defer cancel()
 	d, err := v.await(waiting, slots)
 	if err != nil && ctx.Err() == nil && isTooLong(err) {
-		return v.refused(ctx)
+		return v.refused(ctx, err)
 	}
 	return d, err
 }
@@ -59,13 +59,17 @@ func isTooLong(err error) bool {
 	return errors.Is(err, weir.ErrWait) || errors.Is(err, weir.ErrNever) || errors.Is(err, weir.ErrQueueFull) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// refused returns the refusal of a request that has waited, or cannot wait, long enough.
-func (v *visit) refused(ctx context.Context) (weir.Decision, error) {
+// refused returns the refusal of a request that has waited, or cannot wait, long enough. The engine does not know the
+// requests ahead of it, which the reason may name.
+func (v *visit) refused(ctx context.Context, why error) (weir.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
 	defer cancel()
 	d, err := v.Engine.Peek(ctx, v.requests...)
 	if d.Allowed { // requests that have waited longer come first
 		d.Allowed, d.RetryAfter = false, time.Second
+	}
+	if ahead, ok := errors.AsType[*weir.WaitError](why); ok && ahead.Need != weir.Never {
+		d.RetryAfter = max(d.RetryAfter, ahead.Need)
 	}
 	return d, err
 }

@@ -42,8 +42,8 @@ func TestRefusedRequestsWaitTheirTurnUpToTheBound(t *testing.T) {
 			for i, got := range arrive(t, h, 5) {
 				want := arrival{200, float64(i), ""}
 				switch {
-				case i >= 3 && text != "fixed window 1/1s" && text != "rate gate 1/s": // what is ahead tells that it is too late
-					want = arrival{429, 0, "1"}
+				case i >= 3 && text != "fixed window 1/1s" && text != "rate gate 1/s": // what is ahead tells that it is too late, and for how long
+					want = arrival{429, 0, "3"}
 				case i >= 3: // refused when those before it have gone, and the engine names another second
 					want = arrival{429, 2, "1"}
 				}
