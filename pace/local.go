@@ -166,15 +166,7 @@ func (l *local) tooLate(ctx context.Context, p *place, d weir.Decision) error {
 	if d.Allowed {
 		return nil
 	}
-	slots := waitsForSlots(p.requests, d)
-	cost := costOf(p.requests, d)
-	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) {
-		return &weir.CostError{Cost: cost, Capacity: d.Limit}
-	}
-	if left, bounded := timeLeft(ctx); bounded && !slots && d.RetryAfter > left {
-		return tooLong(d.RetryAfter, left)
-	}
-	return nil
+	return hopeless(ctx, p, d)
 }
 
 // uses notes that p waits for its keys, and the line if it is new.

@@ -137,6 +137,11 @@ func (q *Queue) wait(ctx context.Context, p *place) error {
 		q.mu.Unlock()
 		return q.waitBooked(ctx, p)
 	}
+	if place := q.inEngine(p); place != nil {
+		q.waiting++
+		q.mu.Unlock()
+		return q.waitInEngine(ctx, p, place)
+	}
 	q.mu.Unlock()
 	if q.local != nil {
 		return q.local.wait(ctx, p)
@@ -255,6 +260,7 @@ func (q *Queue) passOn(p *place) {
 		l.first().turn <- lead
 		return
 	}
+	l.leaveEngine()
 	q.removeLine(l)
 }
 

@@ -21,7 +21,8 @@ type queueLine struct {
 	places order
 	// notBefore is when the engine may admit the first caller, and so any, by its last refusal.
 	notBefore time.Time
-	wake      chan struct{} // receives when slots were released
+	wake      chan struct{}  // receives when slots were released
+	inEngine  weir.LinePlace // of the caller with the lead, if it acquires slots on an engine that keeps a line; otherwise nil
 
 	// On the memory engine, see local.
 	uses             []localUse
@@ -92,11 +93,14 @@ func (l *queueLine) ask(ctx context.Context, p *place) error {
 
 // take asks once, for p and the callers behind it.
 func (l *queueLine) take(ctx context.Context, p *place) (weir.Decision, error) {
+	if !p.acquires {
+		l.leaveEngine()
+	}
 	switch {
 	case l.books(p):
 		return l.queue.book(ctx, p)
 	case p.acquires:
-		r, err := l.queue.engine.Reserve(ctx, p.requests...)
+		r, err := l.reserve(ctx, p)
 		if err != nil {
 			return weir.Decision{}, err
 		}
@@ -215,18 +219,19 @@ func (l *queueLine) first() *place { return l.places.first() }
 // than the caller's.
 func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusals int) error {
 	slots := waitsForSlots(p.requests, d)
-	cost := costOf(p.requests, d)
-	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) { // slots without a lease come back all the same
-		return &weir.CostError{Cost: cost, Capacity: d.Limit}
-	}
 	pause := d.RetryAfter
 	if slots {
 		pause = min(pause, backOff(refusals))
-	} else {
+	} else if pause != weir.Never {
 		l.setNotBefore(time.Now().Add(pause))
-		if left, bounded := timeLeft(ctx); bounded && pause > left {
-			return tooLong(pause, left)
-		}
+	}
+	if err := hopeless(ctx, p, d); err != nil {
+		return err
+	}
+	if l.inEngine != nil {
+		return l.inEngine.Wait(ctx)
+	}
+	if !slots {
 		pause += l.spread(pause, refusals)
 	}
 	timer := time.NewTimer(pause)
@@ -236,6 +241,19 @@ func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusa
 	case <-l.wake:
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	return nil
+}
+
+// hopeless refuses a caller that can never go, or not before its deadline. Slots may come back at any time.
+func hopeless(ctx context.Context, p *place, d weir.Decision) error {
+	slots := waitsForSlots(p.requests, d)
+	cost := costOf(p.requests, d)
+	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) { // slots without a lease come back all the same
+		return &weir.CostError{Cost: cost, Capacity: d.Limit}
+	}
+	if left, bounded := timeLeft(ctx); bounded && !slots && d.RetryAfter > left {
+		return tooLong(d.RetryAfter, left)
 	}
 	return nil
 }

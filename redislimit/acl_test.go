@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -9,24 +10,24 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// documentedACL is the line of docs/redis.md that makes the user.
-func documentedACL(t *testing.T) []string {
+// documentedACL is the line of docs/redis.md that makes the user, or another one that begins so.
+func documentedACL(t *testing.T, begins string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "ACL SETUSER weir ") {
+		if strings.HasPrefix(line, begins) {
 			return strings.Fields(strings.ReplaceAll(line, "PASSWORD", "secret"))
 		}
 	}
-	t.Fatal("docs/redis.md has no line that begins with ACL SETUSER weir")
+	t.Fatalf("docs/redis.md has no line that begins with %s", begins)
 	return nil
 }
 
 func TestTheDocumentedACLIsEnough(t *testing.T) {
-	acl := documentedACL(t)
+	acl := documentedACL(t, "ACL SETUSER weir on")
 	one := redistest.Start(t)
 	one.Do(acl...)
 	useAs(t, "redis://weir:secret@"+one.Addr)
@@ -66,4 +67,43 @@ func useAs(t *testing.T, url string) {
 	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) > 0 {
 		t.Errorf("%s: Warnings = %q, %v, want none", url, warnings, err)
 	}
+}
+
+// With the rights of the second line, waiting callers hear signals.
+func TestTheDocumentedACLOfSignalsIsEnough(t *testing.T) {
+	rights, signals := documentedACL(t, "ACL SETUSER weir on"), documentedACL(t, "ACL SETUSER weir &weir")
+	one := redistest.Start(t)
+	one.Do(rights...)
+	one.Do(signals...)
+	hearAs(t, "redis://weir:secret@"+one.Addr, byPublish)
+
+	cluster := redistest.StartCluster(t)
+	for _, node := range cluster.Nodes {
+		node.Do(rights...)
+		node.Do(signals...)
+	}
+	hearAs(t, "redis-cluster://weir:secret@"+cluster.Nodes[0].Addr, byShard)
+}
+
+// hearAs has a caller wait for a slot until it hears signals.
+func hearAs(t *testing.T, url string, want hearing) {
+	t.Helper()
+	engine := openFor(t, url, Options{})
+	slots := mustRule(t, "slots=concurrency 1 lease 1m")
+	if _, err := engine.Reserve(t.Context(), slots.For("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	place := engine.StandInLine(slots.For("k", 1)).(*ticket)
+	if r, err := place.Reserve(t.Context(), slots.For("k", 1)); err != nil || r.Decision.Allowed {
+		t.Fatalf("%s: Reserve of a busy slot: %+v, %v", url, r, err)
+	}
+	eventually(t, "the caller hears signals", func() error {
+		engine.standing.mu.Lock()
+		defer engine.standing.mu.Unlock()
+		if got := place.stand.hears(); got != want {
+			return fmt.Errorf("%d, want %d", got, want)
+		}
+		return nil
+	})
+	place.Leave()
 }

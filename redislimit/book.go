@@ -30,7 +30,7 @@ func (e *Engine) TakeAhead(ctx context.Context, longest time.Duration, request w
 		d, err := e.decide(ctx, opTake, requests)
 		return d, nothing, err
 	}
-	q, err := e.book(ctx, decision{op: opBook, parts: parts, longest: int64(longest / time.Microsecond)})
+	q, err := e.alone(ctx, decision{op: opBook, parts: parts, longest: int64(longest / time.Microsecond)})
 	if err != nil {
 		return weir.Decision{}, nil, cannotDecide(opBook.String(), err)
 	}
@@ -48,8 +48,8 @@ func (e *Engine) TakeAhead(ctx context.Context, longest time.Duration, request w
 
 func nothing(context.Context, int64) error { return nil }
 
-// book asks the script for one booking or withdrawal.
-func (e *Engine) book(ctx context.Context, q decision) (decision, error) {
+// alone asks the script for one decision that no other verb makes.
+func (e *Engine) alone(ctx context.Context, q decision) (decision, error) {
 	s := &submission{done: make(chan struct{}, 1)}
 	s.one[0] = q
 	s.decisions = s.one[:]
@@ -61,7 +61,7 @@ func (e *Engine) book(ctx context.Context, q decision) (decision, error) {
 
 // withdraw gives n units of a booking back.
 func (e *Engine) withdraw(ctx context.Context, booked decision, n int64) error {
-	if _, err := e.book(ctx, booked.withdrawal(n)); err != nil {
+	if _, err := e.alone(ctx, booked.withdrawal(n)); err != nil {
 		return cannotDecide(opWithdraw.String(), err)
 	}
 	return nil

@@ -169,6 +169,11 @@ func (e *Engine) late(s *submission) {
 	for i := range s.decisions {
 		d := &s.decisions[i]
 		e.stats.late.Add(1)
+		if d.line != nil && !d.admitted {
+			d.line.what = lineLeaves
+			e.leaveLine(d.parts[0], d.line)
+			continue
+		}
 		if d.op == opBook && d.admitted && d.err == nil {
 			e.stats.givenBack.Add(1)
 			e.undoLater(d.withdrawal(d.parts[0].cost))

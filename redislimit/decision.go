@@ -13,7 +13,8 @@ import (
 type decision struct {
 	op       op
 	parts    []part
-	identity string // the key of its identity; empty without one
+	identity string  // the key of its identity; empty without one
+	line     *inLine // of a caller that waits for slots; otherwise nil
 
 	times    int64     // for an opUpTo, the most times to take the costs; once answered, the times taken
 	now      int64     // us; for an undo, when the undone take was written
@@ -31,8 +32,9 @@ type part struct {
 	limit   *limit
 	key     string // in Redis
 	lane    int
-	request int  // index of its request
-	joins   bool // an earlier part of the decision has the same value in Redis
+	request int    // index of its request
+	line    string // the key of the line of its slots
+	joins   bool   // an earlier part of the decision has the same value in Redis
 	cost    int64
 	lease   uint64
 	measure enginekit.Measure

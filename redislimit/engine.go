@@ -41,6 +41,7 @@ type Engine struct {
 
 	background background
 	holds      holds
+	standing   standing
 }
 
 var (
@@ -48,6 +49,7 @@ var (
 	_ weir.UpToTaker  = (*Engine)(nil)
 	_ weir.AheadTaker = (*Engine)(nil)
 	_ weir.Holder     = (*Engine)(nil)
+	_ weir.LineKeeper = (*Engine)(nil)
 )
 
 // New returns an engine over a rueidis client of one server, of Sentinel or of a cluster. The caller keeps ownership
@@ -125,6 +127,7 @@ func (e *Engine) Close() {
 	}
 	e.background.close()
 	e.holds.lose()
+	e.standing.close()
 	if e.conns != nil {
 		e.client.Close()
 	}
@@ -288,6 +291,8 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 			}
 			if l.kind.fixed() {
 				shared = p.key
+			} else if l.kind == kindSlots {
+				p.line = e.keys.name(lane, l.line, q.Key)
 			}
 			parts = append(parts, p)
 		}

@@ -273,6 +273,9 @@ func (e *Engine) releasing(parts []part) (outcome func(error)) {
 		for _, h := range all {
 			h.released(err)
 		}
+		if err == nil {
+			e.standing.freed(parts)
+		}
 	}
 }
 

@@ -67,6 +67,7 @@ type limit struct {
 	letter   string // the name of the algorithm
 	identity string // of a state of fixed size in its value
 	state    string // the name of a key's value
+	line     string // and of the line of callers that wait for its slots
 	denied   bool   // a refusal may be written
 	weight   int    // see work
 
@@ -129,6 +130,9 @@ func (l *limit) name(long string) {
 			code += "." + fields[2]
 		}
 		l.state = fields[0] + "\x00" + code + "\x00"
+		if l.kind == kindSlots {
+			l.line = fields[0] + "\x00q" + code + "\x00"
+		}
 		return
 	}
 	l.state = fields[0] + "\x00\x00"

@@ -51,6 +51,8 @@ var (
 	scriptUpTo string
 	//go:embed script/identity.lua
 	scriptIdentity string
+	//go:embed script/line.lua
+	scriptLine string
 )
 
 // sendable is the script as an engine sends it.
@@ -80,7 +82,7 @@ var theScript = sync.OnceValue(func() (c sendable) {
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\n%send\n", scriptSeveral, scriptChange)
+	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\nif what == LINES then\n%send\n%send\n", scriptSeveral, scriptLine, scriptChange)
 	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell, scriptIdentity} {
 		fmt.Fprintf(&b, "if mask %% %d >= %d then\nlocal make = function()\n%send\nkinds[%d] = { make() }\nif mask >= %d then makers[%d] = make end\nend\n", 2<<k, 1<<k, fixed(kind(k), text), k, 1<<kindCell, k)
 	}
@@ -144,7 +146,8 @@ var (
 // scriptValues are the values of names in the script.
 var scriptValues = map[string]string{
 	"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
-	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2",
+	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "LINES": "3",
+	"LINE": number(opLine), "FREES": number(int64(lineFrees)), "LEAVES": number(int64(lineLeaves)), "MOST_TICKETS": number(int64(mostTickets)), "MOST_PARTIES": number(int64(mostParties)),
 	"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 	"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 	"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable), "LATER": letter(replyLater[0]),

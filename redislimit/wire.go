@@ -24,6 +24,7 @@ const (
 	opWhen       // of the script alone: asks a limit for the instant of a booking
 	opBook       // takes for a later instant
 	opWithdraw   // gives units of a booking back
+	opLine       // precedes a decision about slots that callers wait for
 )
 
 var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew", opBook: "book", opWithdraw: "settle"}

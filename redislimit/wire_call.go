@@ -22,6 +22,7 @@ func (b *batch) add(d *decision) {
 		b.args = append(b.args, 0, 0) // the kinds that occur
 	}
 	b.spent = doubles(b.spent, d.spent())
+	b.line(d)
 	if b.again(d) {
 		return
 	}
@@ -64,6 +65,25 @@ func (b *batch) decision(d *decision) {
 		if !d.parts[i].joins {
 			b.group(d, i)
 		}
+	}
+}
+
+// line appends what precedes a decision about slots that callers wait for.
+func (b *batch) line(d *decision) {
+	keys, what := d.freed(), lineFrees
+	if d.line != nil {
+		keys, what = d.line.keys, d.line.what
+	}
+	if len(keys) == 0 {
+		return
+	}
+	b.args = append(b.args, byte(opLine), byte(what), byte(len(keys)))
+	for _, key := range keys {
+		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.number(key)))
+	}
+	if q := d.line; q != nil {
+		b.args = append(append(b.args, q.process...), q.asks...)
+		b.args = append(doubles(b.args, q.ticket, q.oldest), byte(q.hears))
 	}
 }
 
@@ -153,7 +173,7 @@ func (b *batch) head(d *decision, i, n int) {
 // again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" {
+	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" || d.line != nil {
 		return false
 	}
 	b.last = d

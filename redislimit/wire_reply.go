@@ -61,6 +61,7 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 	if d.op == opBook {
 		d.due, d.space = int64(r.double()), r.double()
 	}
+	barred := d.line != nil && r.line(d.line)
 	flag := r.byte()
 	if d.op == opReset {
 		return
@@ -95,7 +96,9 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 	if held {
 		d.hold(r.since, now)
 	}
-	if d.op != opUndo && d.op != opRenew && d.op < opBook && !d.agrees() {
+	if barred {
+		d.bar()
+	} else if d.op != opUndo && d.op != opRenew && d.op < opBook && !d.agrees() {
 		d.err = d.misread(false)
 	}
 }

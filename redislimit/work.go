@@ -70,6 +70,9 @@ type workload struct {
 }
 
 func (w *workload) add(d *decision) {
+	if d.line != nil {
+		w.total += lineWork * len(d.line.keys)
+	}
 	for i := range d.parts {
 		p := &d.parts[i]
 		work := p.limit.weight

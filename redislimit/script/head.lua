@@ -23,6 +23,10 @@
 -- A decision with an identity follows IDENTIFIED u8; the index of its key in KEYS u16; and its own
 -- length u32. If the identity is known, the answer is the first one again. An UNDO with the identity of
 -- a take undoes it at the instant that the identity knows, or makes a later take with it UNDONE.
+-- A decision about slots that callers wait for follows LINE u8; what it does, u8; the number of lines, u8; and the
+-- indexes of their keys, u16 each. If it FREES slots, the first caller of each line is signalled. Otherwise a caller takes
+-- its turn, or LEAVES: then follow its process and what it asks for, 8 bytes each; the number of its ticket, and that of
+-- the oldest ticket of the two, as doubles; and how it hears signals, u8.
 -- A decision of one group that repeats the previous one, of one group too, for another key: AGAIN
 -- u8; index into KEYS u16; for slots the identity.
 --
@@ -30,6 +34,8 @@
 -- the server is known, and then the answer to each decision. An answer is:
 -- - with an identity, the instant of the decision as a double. If it was UNDONE, that is inf, and
 --   nothing follows.
+-- - for a turn in lines, the number of tickets before the caller's that keep it waiting, as a double: 0 if it was its
+--   turn, inf if there was no room for it; and a u8: whether its ticket was known.
 -- - for UPTO, how many times it took the costs; the rest is as for a TAKE.
 -- - for BOOK, the instant at which all limits admit the costs, and the instant from which all have
 --   space for a booking, as doubles. It is ADMITTED if the first is soon enough and the second is now.
@@ -151,3 +157,12 @@ local NONE = '\0' -- the reply for a value that does not exist
 local work = 0 -- entries read, made or moved one by one; 256 bytes of a text that is copied count as one
 local share, convert -- what rarely returns of several.lua and change.lua
 local states, tails, ends, state, change, withheld -- used by batches in loop.lua
+local wakes -- the lines whose first caller is signalled at the end
+-- spare is the room that the slots of a caller in a line have left, or -1 if they refused it; spared returns that of a
+-- reply.
+local spare = inf
+local function spared(reply)
+  if #reply == 16 then return (unpack_('<d', reply)) end
+  local ahead, _, room = unpack_('<ddd', reply)
+  return ahead > 0 and -1 or room
+end

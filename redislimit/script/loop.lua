@@ -57,12 +57,14 @@ end
 local number = 0
 function withheld() return now < since + unpack_('<d', ARGV[4], 8 * number - 7) end
 
+local enter, wake -- of line.lua
+wakes = {}
 local out, o = { pack('<d', now) }, 1
 if since then
   out[2], o = pack('<d', since), 2
 end
 while pos <= stop and (work <= MOST_WORK or number == 0) do
-  local code, key, id, answer, first, refused
+  local code, key, id, answer, first, refused, settle
   number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
   if code == IDENTIFIED then
@@ -73,12 +75,26 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     first, out[o] = o, answer or pack('<d', now)
     if answer then pos = pos + length else code, key, pos = unpack_('<BH', args, pos) end
   end
+  if code == LINE then
+    local mode, count = key % 256, floor(key / 256)
+    if mode == FREES then
+      for i = 1, count do wakes[unpack_('<H', args, pos + 2 * i - 2)] = true end
+      pos = pos + 2 * count
+    else
+      if not enter then enter, wake = rarely(LINES) end
+      o = o + 1
+      pos, refused, out[o], settle = enter(mode == LEAVES, count, pos)
+    end
+    code, key, pos = unpack_('<BH', args, pos)
+  end
   if answer then -- out has it
   elseif code == AGAIN then
     if again then pos = again(pos) end
   else
     op, parts, given = code, key, code == WITHDRAW
-    if op == BOOK then
+    if refused then
+      op = PEEK
+    elseif op == BOOK then
       local longest
       longest, pos = unpack_('<d', args, pos)
       local p = pos
@@ -139,6 +155,10 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
       out[o + 1], out[o + 2] = fits and not refused and ADMITTED or REFUSED, reply
       o = o + 2
     end
+    if settle and fits ~= nil then
+      spare = spared(reply)
+      settle(fits and asked == TAKE)
+    end
     if id and (fits and op == TAKE or fits ~= nil and op == RECORD or fits == false and kinds[LOG] and decide == kinds[LOG][2]) and (new or added) then
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
@@ -150,6 +170,7 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end
     o = o + #replies
+    if settle and #flag == 1 then settle(flag == ADMITTED and op == TAKE and not (since and withheld())) end
     if id and (flag == ADMITTED and op == TAKE and not (since and withheld()) or #flag == 1 and op == RECORD and not full) then
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
@@ -171,5 +192,11 @@ for key, new in pairs(states) do
 end
 for key, tail in pairs(tails) do
   if states[key] == nil then call('APPEND', keys[key], tail) end
+end
+for key in pairs(wakes) do
+  if state(key) then
+    if not wake then enter, wake = rarely(LINES) end
+    wake(key)
+  end
 end
 return table.concat(out)

@@ -64,10 +64,37 @@ func (e *wholeCalls) TakeUpTo(ctx context.Context, most int64, requests ...weir.
 	return weir.TakeUpTo(ctx, e.Engine, most, requests...)
 }
 
-// wholeBookings are the wholeCalls of an engine that books.
+// wholeBookings are the wholeCalls of an engine that books, and may keep lines.
 type wholeBookings struct {
 	*wholeCalls
 	weir.AheadTaker
+	lines weir.LineKeeper // or nil
+}
+
+// StandInLine returns a place in the engine's line, or nil.
+func (e *wholeBookings) StandInLine(requests ...weir.Request) weir.LinePlace {
+	if e.lines == nil {
+		return nil
+	}
+	if place := e.lines.StandInLine(requests...); place != nil {
+		return wholePlace{place, e.wholeCalls}
+	}
+	return nil
+}
+
+// wholePlace is a place whose calls are whole.
+type wholePlace struct {
+	weir.LinePlace
+	calls *wholeCalls
+}
+
+func (p wholePlace) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	ctx, cancel, err := p.calls.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	return p.LinePlace.Reserve(ctx, requests...)
 }
 
 func (e *wholeBookings) TakeAhead(ctx context.Context, longest time.Duration, request weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
@@ -86,7 +113,8 @@ func newWholeCalls(engine weir.Engine, patience time.Duration) weir.Engine {
 	}
 	calls := &wholeCalls{engine, patience}
 	if ahead, books := engine.(weir.AheadTaker); books {
-		return &wholeBookings{calls, ahead}
+		lines, _ := engine.(weir.LineKeeper)
+		return &wholeBookings{calls, ahead, lines}
 	}
 	return calls
 }

@@ -1,0 +1,384 @@
+package redislimit_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/pace"
+	"github.com/weirflow/weir/redislimit"
+)
+
+func init() { workerRoles["line"], workerRoles["held"] = standing, holding }
+
+// went is a caller that got the slot, and when, in µs.
+type went struct {
+	Caller int
+	At     int64
+}
+
+// standing starts a caller for each line of the input, its number, and says when it got the slot.
+func standing(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	rule := slotsOfWorkers(t)
+	say("started")
+	var mu sync.Mutex
+	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
+		caller := 0
+		_, _ = fmt.Sscan(input.Text(), &caller)
+		go func() {
+			a, err := queue.Acquire(context.Background(), rule.For("vendor", 1))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			say(went{caller, time.Now().UnixMicro()})
+			mu.Unlock()
+			if err := a.Done(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+}
+
+// startStanding starts workers whose callers stand in line.
+func startStanding(t *testing.T, server *redistest.Server, n int) (workers []*worker) {
+	t.Helper()
+	for range n {
+		w := startWorker(t, server, "line")
+		w.say(t)
+		w.read(t, new(string))
+		workers = append(workers, w)
+	}
+	return workers
+}
+
+// stand starts a caller of the worker, and returns when it is in line.
+func (w *worker) stand(t *testing.T, server *redistest.Server, caller int) {
+	t.Helper()
+	before := ticketsIn(t, server)
+	if _, err := io.WriteString(w.input, fmt.Sprintln(caller)); err != nil {
+		t.Fatal(err)
+	}
+	awaitTickets(t, server, before+1)
+}
+
+// order reads n callers of each worker and returns all in the order in which they went.
+func order(t *testing.T, n int, workers ...*worker) (callers []int) {
+	t.Helper()
+	var all []went
+	for _, w := range workers {
+		for range n {
+			var one went
+			w.read(t, &one)
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b went) int { return int(a.At - b.At) })
+	for _, one := range all {
+		callers = append(callers, one.Caller)
+	}
+	return callers
+}
+
+func TestCallersOfThreeProcessesGetASlotInTheOrderOfRedis(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	held, err := queue.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers := startStanding(t, server, 3)
+	for i := range 12 {
+		workers[(i+i/3)%3].stand(t, server, i)
+	}
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := order(t, 4, workers...); !slices.IsSorted(got) {
+		t.Errorf("callers went in the order %v, want that in which Redis saw their tickets", got)
+	}
+}
+
+// Processes are killed that hold the slot, that are first in line and that stand in its middle, with many callers each.
+// The others go on after one lease and one life of tickets, not one for each dead caller.
+func TestKilledProcessesLeaveTheLineTogether(t *testing.T) {
+	server := redistest.Start(t)
+	holder := startWorker(t, server, "holder")
+	holder.say(t)
+	holder.read(t, new(string))
+	workers := startStanding(t, server, 3)
+	const each = 20
+	for i := range each {
+		workers[0].stand(t, server, i)
+	}
+	workers[1].stand(t, server, each)
+	for i := range each {
+		workers[2].stand(t, server, i)
+	}
+	workers[1].stand(t, server, each+1)
+	start := time.Now()
+	for _, w := range []*worker{holder, workers[0], workers[2]} {
+		killed(t, w)
+	}
+	if got := order(t, 2, workers[1]); !slices.IsSorted(got) {
+		t.Errorf("callers went in the order %v", got)
+	}
+	took := time.Since(start)
+	t.Logf("%d callers and the holder died; the others went after %v", 2*each, took)
+	if took > 15*time.Second { // 2 s of lease, 3 s until tickets die, and a question a second
+		t.Errorf("the others went after %v", took)
+	}
+	awaitTickets(t, server, 0)
+}
+
+const slotsHeld, rateHeld, burstHeld = 2, 100, 10
+
+// interval is the time for which a caller held a slot, in µs.
+type interval struct{ From, To int64 }
+
+// holding takes slots and a rate again and again for some seconds, through all faults, and says when it held them.
+func holding(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	slots := newRule(t, "held", weir.Concurrency{Slots: slotsHeld, Lease: 2 * time.Second})
+	rate := newRule(t, "rate", weir.TokenBucket{Rate: weir.PerSecond(rateHeld), Burst: burstHeld})
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	held := []interval{}
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				a, err := queue.Acquire(ctx, slots.For("vendor", 1), rate.For("vendor", 1))
+				if err != nil {
+					time.Sleep(10 * time.Millisecond) // the server is away
+					continue
+				}
+				from := time.Now().UnixMicro()
+				time.Sleep(2 * time.Millisecond)
+				mu.Lock()
+				held = append(held, interval{from, time.Now().UnixMicro()})
+				mu.Unlock()
+				_ = a.Done(context.Background())
+			}
+		})
+	}
+	callers.Wait()
+	say(held)
+}
+
+// Redis is killed and restarted, with its memory, and so is a process, while callers of three processes wait for slots
+// and a rate. Neither limit is exceeded, and the callers go on.
+func TestARestartOfRedisAndADeadProcessExceedNoLimit(t *testing.T) {
+	server := redistest.Start(t, "appendonly yes", "appendfsync always")
+	var workers []*worker
+	for range 3 {
+		workers = append(workers, startWorker(t, server, "held"))
+	}
+	for _, w := range workers {
+		w.say(t)
+	}
+	time.Sleep(time.Second) // they work
+	killed(t, workers[0])
+	server.Kill()
+	server.Restart()
+	restarted := time.Now().UnixMicro()
+	var all []interval
+	for _, w := range workers[1:] {
+		var own []interval
+		w.read(t, &own)
+		all = append(all, own...)
+	}
+	slices.SortFunc(all, func(a, b interval) int { return int(a.From - b.From) })
+	after := 0
+	for i, one := range all {
+		at := 0
+		for _, other := range all[max(i-50, 0) : i+1] {
+			if other.From <= one.From && one.From < other.To {
+				at++
+			}
+		}
+		if at > slotsHeld {
+			t.Fatalf("%d hold a slot at once, want at most %d", at, slotsHeld)
+		}
+		if one.From > restarted {
+			after++
+		}
+		for j := range i { // units of the rate between two starts, with 20 ms for callers that were late to note theirs
+			if most := burstHeld + float64(one.From-all[j].From+20_000)*rateHeld/1e6; float64(i-j+1) > most+1 {
+				t.Fatalf("%d starts in %d µs, want at most %.0f", i-j+1, one.From-all[j].From, most)
+			}
+		}
+	}
+	t.Logf("%d holds, %d of them after the restart", len(all), after)
+	if after < 20 { // a few hundred on an idle machine; asking once a second would make 8
+		t.Errorf("%d holds after the restart, want the limits used", after)
+	}
+}
+
+// A signal that is lost delays the caller by about a second.
+func TestALostSignalIsMadeUpFor(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	other, engine := queueOn(t, server)
+	held, err := queue.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := inTurn(t, server, 3, func(int) (*pace.Acquired, error) {
+		return other.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
+	})
+	asked := decisions(engine)
+	eventually(t, "the callers hear signals, and ask once a second", func() string {
+		if decisions(engine) < asked+2 {
+			return "not yet"
+		}
+		return ""
+	})
+	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
+	server.FlushScripts()
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if order := got(); !slices.IsSorted(order) {
+		t.Errorf("callers went in the order %v", order)
+	}
+}
+
+// oneMethod is a client that cannot subscribe.
+type oneMethod struct{ client rueidis.Client }
+
+func (c oneMethod) Send(ctx context.Context, command ...string) (string, error) {
+	return c.client.Do(ctx, c.client.B().Arbitrary(command...).Build()).ToString()
+}
+
+// A user that may neither publish nor subscribe, and a client that cannot, ask with growing pauses.
+func TestCallersWaitForSlotsWithoutSignals(t *testing.T) {
+	for name, engineOf := range map[string]func(server *redistest.Server) *redislimit.Engine{
+		"an ACL": func(server *redistest.Server) *redislimit.Engine {
+			server.Do("ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all", "-@pubsub")
+			engine, err := redislimit.Open("redis://mute:secret@"+server.Addr, redislimit.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(engine.Close)
+			return engine
+		},
+		"a client": func(server *redistest.Server) *redislimit.Engine {
+			engine, err := redislimit.NewWith(oneMethod{dial(t, server)}, redislimit.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return engine
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			server := redistest.Start(t)
+			var queues []*pace.Queue
+			for range 2 {
+				queue, err := pace.NewQueue(engineOf(server), pace.QueueOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				queues = append(queues, queue)
+			}
+			slots := slotsOfWorkers(t)
+			held, err := queues[0].Acquire(t.Context(), slots.For("vendor", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := inTurn(t, server, 6, func(i int) (*pace.Acquired, error) {
+				return queues[i%2].Acquire(t.Context(), slots.For("vendor", 1))
+			})
+			if err := held.Done(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if order := got(); !slices.IsSorted(order) {
+				t.Errorf("callers went in the order %v", order)
+			}
+			if n := commandCalls(t, server, "publish"); n > 0 {
+				t.Errorf("%d signals were published", n)
+			}
+		})
+	}
+}
+
+// In a cluster a signal goes to the node of the slot alone.
+func TestSignalsOfAClusterReachOneShard(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	slots := slotsOfWorkers(t)
+	var queues []*pace.Queue
+	var engines []*redislimit.Engine
+	for range 2 {
+		engine := newEngine(t, dialCluster(t, cluster), redislimit.Options{})
+		queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues, engines = append(queues, queue), append(engines, engine)
+	}
+	held, err := queues[0].Acquire(t.Context(), slots.For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var order []int
+	var callers sync.WaitGroup
+	const n = 6
+	for i := range n {
+		asked := decisions(engines[i%2])
+		callers.Go(func() {
+			a, err := queues[i%2].Acquire(t.Context(), slots.For("vendor", 1))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			_ = a.Done(t.Context())
+		})
+		eventually(t, "the caller is in line", func() string {
+			if queues[i%2].Waiting() != i/2+1 || decisions(engines[i%2]) == asked {
+				return "not yet"
+			}
+			return ""
+		})
+	}
+	published := func(name string) (n int) {
+		for _, node := range cluster.Nodes {
+			n += commandCalls(t, node, name)
+		}
+		return n
+	}
+	eventually(t, "both engines hear signals", func() string {
+		if n := published("spublish"); n < 2 {
+			return fmt.Sprint(n, " probes")
+		}
+		return ""
+	})
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	callers.Wait()
+	if !slices.IsSorted(order) {
+		t.Errorf("callers went in the order %v", order)
+	}
+	if n := published("spublish"); n < 4 {
+		t.Errorf("%d signals, want more than the probes of both engines", n)
+	}
+	if n := published("publish"); n > 0 {
+		t.Errorf("%d signals went to all nodes", n)
+	}
+}

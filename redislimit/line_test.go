@@ -1,0 +1,299 @@
+package redislimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/pace"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// queueOn returns a queue over an engine of its own, like that of another process.
+func queueOn(t *testing.T, server *redistest.Server) (*pace.Queue, *redislimit.Engine) {
+	t.Helper()
+	engine := newEngine(t, dial(t, server), redislimit.Options{})
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue, engine
+}
+
+// ticketsIn returns the number of tickets in the only line of the server.
+func ticketsIn(t *testing.T, server *redistest.Server) int {
+	t.Helper()
+	keys, _ := server.Do("KEYS", "*\x00qn\x00*").([]any)
+	if len(keys) == 0 {
+		return 0
+	}
+	value, _ := server.Do("GET", keys[0].(string)).(string)
+	if value == "" {
+		return 0
+	}
+	return (len(value) - 2 - 36*int(value[1])) / 9
+}
+
+// awaitTickets returns when the line has n tickets.
+func awaitTickets(t *testing.T, server *redistest.Server, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d tickets are in line", n), func() string {
+		if got := ticketsIn(t, server); got != n {
+			return fmt.Sprintf("%d tickets", got)
+		}
+		return ""
+	})
+}
+
+// inTurn starts n callers, the next when Redis has the ticket of the one before, and returns the order in which they
+// got the slot. Each holds it for a moment.
+func inTurn(t *testing.T, server *redistest.Server, n int, acquire func(i int) (*pace.Acquired, error)) func() []int {
+	t.Helper()
+	before := ticketsIn(t, server)
+	var mu sync.Mutex
+	var order []int
+	var callers sync.WaitGroup
+	for i := range n {
+		callers.Go(func() {
+			a, err := acquire(i)
+			if err != nil {
+				t.Errorf("caller %d: %v", i, err)
+				return
+			}
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			if err := a.Done(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		awaitTickets(t, server, before+i+1)
+	}
+	return func() []int { callers.Wait(); return order }
+}
+
+// decisions returns how many decisions the engines have made.
+func decisions(engines ...*redislimit.Engine) (n uint64) {
+	for _, e := range engines {
+		n += e.Stats().Decisions
+	}
+	return n
+}
+
+// commandCalls returns how often the server has run a command.
+func commandCalls(t *testing.T, server *redistest.Server, name string) (n int) {
+	t.Helper()
+	stats, _ := server.Do("INFO", "commandstats").(string)
+	for line := range strings.Lines(stats) {
+		if counts, found := strings.CutPrefix(line, "cmdstat_"+name+":calls="); found {
+			_, _ = fmt.Sscan(strings.Split(counts, ",")[0], &n)
+		}
+	}
+	return n
+}
+
+func TestCallersOfAllEnginesWaitForASlotInOneLine(t *testing.T) {
+	server := redistest.Start(t)
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: time.Minute})
+	var queues []*pace.Queue
+	var engines []*redislimit.Engine
+	for range 3 {
+		queue, engine := queueOn(t, server)
+		queues, engines = append(queues, queue), append(engines, engine)
+	}
+	held, err := queues[0].Acquire(t.Context(), slots.For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 60
+	start, before := time.Now(), decisions(engines...)
+	order := inTurn(t, server, n, func(i int) (*pace.Acquired, error) {
+		return queues[i*7%3].Acquire(t.Context(), slots.For("vendor", 1))
+	})
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := order(); !slices.IsSorted(got) || len(got) != n {
+		t.Errorf("callers went in the order %v, want that of their tickets", got)
+	}
+	releases, heartbeats := n+1, 3*int(time.Since(start)/time.Second+2)
+	asked := int(decisions(engines...)-before) - releases
+	t.Logf("%d decisions and %d releases for %d grants in %v", asked, releases, n, time.Since(start))
+	if asked > 2*n+heartbeats {
+		t.Errorf("%d decisions for %d grants, want at most 2 a grant, and %d that keep tickets alive", asked, n, heartbeats)
+	}
+	if signals := commandCalls(t, server, "publish"); signals > releases+6 { // each engine probes its channel
+		t.Errorf("%d signals for %d releases, want one each", signals, releases)
+	}
+	if n := ticketsIn(t, server); n != 0 {
+		t.Errorf("%d tickets are left", n)
+	}
+}
+
+// A slot that comes back before its lease ends is found, and a deadline before that end refuses no caller in advance.
+func TestADeadlineBeforeTheEndOfALeaseRefusesNoCaller(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	other, _ := queueOn(t, server)
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: time.Hour})
+	held, err := queue.Acquire(t.Context(), slots.For("k", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := other.Acquire(short, slots.For("k", 1)); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) < 300*time.Millisecond {
+		t.Errorf("%v after %v, want DeadlineExceeded at the deadline", err, time.Since(start))
+	}
+	awaitTickets(t, server, 0)
+	long, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	order := inTurn(t, server, 1, func(int) (*pace.Acquired, error) { return other.Acquire(long, slots.For("k", 1)) })
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	order()
+}
+
+// A caller of both slots keeps those behind it waiting, is not starved by a stream of callers of one, and lets them go
+// at once if it leaves.
+func TestACallerOfAllSlotsIsNotStarved(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	other, waits := queueOn(t, server)
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 2, Lease: time.Hour})
+	for _, leaves := range []bool{false, true} {
+		var held []*pace.Acquired
+		for range 2 {
+			a, err := queue.Acquire(t.Context(), slots.For("k", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, a)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		gone := make(chan error, 1)
+		whole := func() (*pace.Acquired, error) {
+			a, err := other.Acquire(ctx, slots.For("k", 2))
+			if leaves {
+				gone <- err
+				return queue.Acquire(t.Context(), slots.For("other", 1))
+			}
+			return a, err
+		}
+		order := inTurn(t, server, 4, func(i int) (*pace.Acquired, error) {
+			if i == 0 {
+				return whole()
+			}
+			return queue.Acquire(t.Context(), slots.For("k", 1))
+		})
+		asked := decisions(waits)
+		if err := held[0].Done(t.Context()); err != nil { // one slot is free, and the first caller needs two
+			t.Fatal(err)
+		}
+		eventually(t, "the first caller asks", func() string {
+			if decisions(waits) == asked {
+				return "it did not"
+			}
+			return ""
+		})
+		if n := ticketsIn(t, server); n != 4 {
+			t.Errorf("%d callers wait, want all 4", n)
+		}
+		if leaves {
+			leave()
+			if err := <-gone; !errors.Is(err, context.Canceled) {
+				t.Errorf("the caller that left: %v", err)
+			}
+		} else if err := held[1].Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := order(); !leaves && got[0] != 0 {
+			t.Errorf("callers went in the order %v, want the caller of both slots first", got)
+		}
+		if leaves {
+			_ = held[1].Done(t.Context())
+		}
+	}
+}
+
+// A rate keeps slots only from the callers that need it too.
+func TestACallerThatLacksARateKeepsNoSlotFromOthers(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	other, engine := queueOn(t, server)
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: time.Hour})
+	rate := newRule(t, "rate", weir.FixedWindow{Rate: weir.PerDay(1)})
+	if _, err := engine.Take(t.Context(), rate.For("spent", 1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	refused := make(chan error, 2)
+	for i := range 2 {
+		go func() {
+			_, err := queue.Acquire(ctx, slots.For("k", 1), rate.For("spent", 1))
+			refused <- err
+		}()
+		awaitTickets(t, server, i+1)
+	}
+	for range 3 {
+		a, err := other.Acquire(t.Context(), slots.For("k", 1), rate.For(fmt.Sprint(fresh()), 1))
+		if err != nil || a.Done(t.Context()) != nil {
+			t.Fatalf("a caller whose rate is free: %v", err)
+		}
+	}
+	if _, err := other.Acquire(t.Context(), slots.For("k", 1)); err != nil {
+		t.Errorf("a caller without a rate: %v", err)
+	}
+	cancel()
+	for range 2 {
+		if err := <-refused; !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller without a rate left: %v", err)
+		}
+	}
+	awaitTickets(t, server, 0)
+}
+
+// A line holds 1,024 tickets, and one more for each process without one. Callers beyond wait all the same.
+func TestALineIsBounded(t *testing.T) {
+	const most = 1024
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	other, _ := queueOn(t, server)
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: time.Hour})
+	held, err := queue.Acquire(t.Context(), slots.For("k", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer cancel()
+	for range most + 20 {
+		callers.Go(func() { _, _ = queue.Acquire(ctx, slots.For("k", 1)) })
+	}
+	eventually(t, "all callers wait", func() string {
+		if n := queue.Waiting(); n != most+20 {
+			return fmt.Sprint(n)
+		}
+		return ""
+	})
+	awaitTickets(t, server, most)
+	got := inTurn(t, server, 1, func(int) (*pace.Acquired, error) { return other.Acquire(t.Context(), slots.For("k", 1)) })
+	cancel()
+	awaitTickets(t, server, 1)
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got()
+}

@@ -1,0 +1,208 @@
+-- line keeps the line of a Concurrency and key: the callers of all processes that wait for its slots, in the order in
+-- which they came. The callers of one process that ask for the same keys are a party. A party lives as long as one of
+-- its callers asks now and then; when it dies, all its tickets leave the line together.
+--
+-- State:  VERSION; the number of parties, u8; the parties; the tickets, first in line first.
+-- Party:  its number, u8; the process and what it asks for, 8 bytes each; the instant until which it lives, a double;
+--         the instant until which it sleeps, a double; how it hears signals, u8 (0 not at all, 1 by PUBLISH, 2 by
+--         SPUBLISH); the number of its tickets, u16.
+-- Ticket: the number of its party, u8; a number that grows within the party, a double.
+--
+-- A ticket has its turn if each one before it sleeps and asks for something else. A party sleeps for a second when its
+-- turn came and another limit than the slots refused. So no rate keeps slots from callers that do not need it.
+local pack, unpack_, sub, byte, concat, match = struct.pack, struct.unpack, string.sub, string.byte, table.concat, string.match
+local PARTY, TICKET, SECOND = 36, 9, 1000000
+local LIFE = 3 * SECOND
+
+-- read returns the parties and the tickets in the line of a key without those that have died, and whether some have. It
+-- returns nothing if the value is unreadable.
+local function read(key)
+  local s, parties, dead = state(key), {}, {}
+  if not s then return parties, '' end
+  if sub(s, 1, 1) ~= VERSION then return end
+  local count, died = byte(s, 2), false
+  for i = 1, count do
+    local number, who, till, sleeps, hears, held = unpack_('<Bc16ddBH', s, 3 + PARTY * (i - 1))
+    if till <= now then
+      dead[number], died = true, true
+    else -- the clock may have been set back
+      parties[#parties + 1] = { number = number, who = who, till = min(till, now + LIFE), sleeps = min(sleeps, now + SECOND), hears = hears, held = held }
+    end
+  end
+  local tickets = sub(s, 3 + PARTY * count)
+  if died then
+    local left = {}
+    for i = 1, #tickets, TICKET do
+      if not dead[byte(tickets, i)] then left[#left + 1] = sub(tickets, i, i + TICKET - 1) end
+    end
+    work = work + #tickets / TICKET
+    tickets = concat(left)
+  end
+  return parties, tickets, died
+end
+
+-- write stores a line.
+local function write(key, parties, tickets)
+  if tickets == '' then
+    if state(key) then states[key], ends[key] = false, nil end
+    return
+  end
+  local out, count, last = { '', '' }, 0, 0
+  for _, p in ipairs(parties) do
+    if p.held > 0 then
+      count, last = count + 1, max(last, p.till)
+      out[count + 1] = pack('<Bc16ddBH', p.number, p.who, p.till, p.sleeps, p.hears, p.held)
+    end
+  end
+  out[1], out[count + 2] = VERSION .. string.char(count), tickets
+  states[key], ends[key] = concat(out), last
+end
+
+-- first returns the place of the first ticket that has its turn and is not asleep, and its party.
+local function first(parties, tickets)
+  local awake, some = {}, false
+  for _, p in ipairs(parties) do
+    if p.sleeps <= now then awake[p.number], some = p, true end
+  end
+  if not some then return end
+  for i = 1, #tickets, TICKET do
+    local p = awake[byte(tickets, i)]
+    if p then return i, p end
+    work = work + 1
+  end
+end
+
+-- wake signals the first caller of a line.
+local function wake(key)
+  local parties, tickets = read(key)
+  local i, p
+  if parties then i, p = first(parties, tickets) end
+  if not p or p.hears == 0 then return end
+  local process, asks = sub(p.who, 1, 8), sub(p.who, 9)
+  local name = match(keys[key], p.hears == 1 and '^(.-):{%d+}:' or '^.-:{%d+}') .. ':wake:' .. process
+  redis.pcall(p.hears == 1 and 'PUBLISH' or 'SPUBLISH', name, asks .. sub(tickets, i + 1, i + 8))
+end
+
+-- party returns the party of a caller, and makes one if there is room.
+local function party(parties, who)
+  local used = {}
+  for _, p in ipairs(parties) do
+    if p.who == who then return p end
+    used[p.number] = p
+  end
+  if #parties >= MOST_PARTIES then return end
+  local number, asks, sleeps = 1, sub(who, 9), 0
+  for _, p in ipairs(parties) do
+    if sub(p.who, 9) == asks then sleeps = p.sleeps end
+  end
+  while used[number] do number = number + 1 end
+  local p = { number = number, who = who, till = 0, sleeps = sleeps, hears = 0, held = 0 }
+  parties[#parties + 1] = p
+  return p
+end
+
+-- find finds the caller's ticket in one line. It drops older tickets of the party if the ticket is the oldest that its process
+-- knows: their callers have left.
+local function find(a, own, oldest)
+  local p, tickets = a.party, a.tickets
+  local ticket = pack('<Bd', p.number, own)
+  if own == oldest and p.held > 0 then
+    local i = 1
+    while i <= #tickets and p.held > 0 do
+      if byte(tickets, i) == p.number and unpack_('<d', tickets, i + 1) < own then
+        tickets, p.held = sub(tickets, 1, i - 1) .. sub(tickets, i + TICKET), p.held - 1
+      elseif sub(tickets, i, i + TICKET - 1) == ticket then
+        break
+      else
+        i = i + TICKET
+      end
+      work = work + 1
+    end
+    a.changed, a.tickets = #tickets < #a.tickets, tickets
+  end
+  local from, at = 1, nil
+  repeat
+    at = string.find(tickets, ticket, from, true)
+    from = at and at + 1
+  until not at or at % TICKET == 1
+  a.ticket, a.at = ticket, at
+end
+
+-- barred reports whether an earlier ticket keeps the slots.
+local function barred(a)
+  local asks, by = sub(a.party.who, 9), {}
+  for _, p in ipairs(a.parties) do by[p.number] = p.sleeps <= now or sub(p.who, 9) == asks end
+  for i = 1, (a.at or #a.tickets + 1) - 1, TICKET do
+    if by[byte(a.tickets, i)] then return true end
+    work = work + 1
+  end
+  return false
+end
+
+-- remove takes the caller's ticket out of a line.
+local function remove(a)
+  if a.at then
+    a.tickets = sub(a.tickets, 1, a.at - 1) .. sub(a.tickets, a.at + TICKET)
+    a.party.held, a.at, a.changed = a.party.held - 1, nil, true
+  end
+end
+
+-- settle writes what a decision changed in one line.
+local function settle(a, admitted, may)
+  local p, asks = a.party, sub(a.party.who, 9)
+  local sleeps = 0
+  if admitted then
+    remove(a)
+  else
+    p.till, a.changed = now + LIFE, true
+    if not a.at and a.room then
+      a.tickets, p.held = a.tickets .. a.ticket, p.held + 1
+    end
+    if may and spare >= 0 then sleeps = now + SECOND end
+  end
+  if may then
+    for _, q in ipairs(a.parties) do
+      if sub(q.who, 9) == asks then q.sleeps = sleeps end
+    end
+    if admitted and spare > 0 or sleeps > 0 then wakes[a.key] = true end
+  end
+  if a.changed then write(a.key, a.parties, a.tickets) end
+end
+
+-- enter reads what a caller asks of count lines, from byte pos of args. It returns the position behind that; whether
+-- it is not the caller's turn; the answer; and a function that has to be called after the decision.
+local function enter(leaves, count, pos)
+  local lines, wait, known = {}, 0, 1
+  local from = pos
+  pos = pos + 2 * count
+  local who, own, oldest, hears
+  who, own, oldest, hears, pos = unpack_('<c16ddB', args, pos)
+  spare = inf
+  for i = 1, count do
+    local a = { key = unpack_('<H', args, from + 2 * i - 2) }
+    a.parties, a.tickets, a.changed = read(a.key)
+    if a.changed then wakes[a.key] = true end
+    a.party = a.parties and party(a.parties, who)
+    if a.party then
+      lines[#lines + 1], a.party.hears = a, hears
+      find(a, own, oldest)
+      a.room = a.party.held == 0 or #a.tickets < TICKET * MOST_TICKETS
+      if not a.at then known = 0 end
+      if leaves then
+        if a.at and a.at == first(a.parties, a.tickets) then wakes[a.key] = true end
+        remove(a)
+        if a.changed then write(a.key, a.parties, a.tickets) end
+      elseif barred(a) then
+        wait = max(wait, a.at and (a.at + TICKET - 1) / TICKET or #a.tickets / TICKET)
+        if not a.at and not a.room then wait = inf end
+      end
+    elseif a.parties then
+      wait = inf
+    end
+  end
+  if leaves then return pos, false, '', nil end
+  return pos, wait > 0, pack('<dB', wait, known), function(admitted)
+    for _, a in ipairs(lines) do settle(a, admitted, wait == 0) end
+  end
+end
+return enter, wake

@@ -1,0 +1,204 @@
+package redislimit
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// signals are the channels on which the script signals callers of this process that have their turn. In a cluster there
+// is one for each lane in use, otherwise one. The lock of standing guards them.
+type signals struct {
+	channels map[string]*channel
+	plain    bool // the cluster has no SPUBLISH: Redis before 7.0
+	closed   bool
+}
+
+// channel is one subscription. The engine relies on it once it has heard a message that it published itself: an ACL or a
+// proxy may deny either side.
+type channel struct {
+	engine *Engine
+	name   string
+	lane   int
+	shard  bool
+	heard  bool
+	cancel context.CancelFunc
+	idle   *time.Timer
+}
+
+const (
+	idleChannel   = time.Minute // a channel that no caller needs for so long is closed
+	againChannel  = time.Second // how soon a lost subscription is repeated
+	deniedChannel = time.Minute // and one that was denied
+	signalLength  = 16          // what a caller asks for, and the number of its ticket
+	probeSignal   = "probe"     // what the engine publishes itself
+)
+
+// hears returns how the callers of the stand hear signals now, and subscribes if they may need it.
+func (s *stand) hears() hearing {
+	e := s.engine
+	all := &e.standing.signals
+	if e.sender != nil || all.closed {
+		return deaf
+	}
+	shard := e.client.Mode() == rueidis.ClientModeCluster && !all.plain
+	name := e.keys.prefix + ":wake:" + e.standing.process
+	if shard {
+		name = e.keys.prefix + ":{" + strconv.Itoa(s.slots.lane) + "}:wake:" + e.standing.process
+	}
+	c := all.channels[name]
+	if c == nil {
+		c = all.open(s, name, shard)
+	}
+	c.idle.Reset(idleChannel)
+	switch {
+	case !c.heard:
+		return deaf
+	case shard:
+		return byShard
+	}
+	return byPublish
+}
+
+// open begins a subscription.
+func (all *signals) open(s *stand, name string, shard bool) *channel {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := s.engine
+	c := &channel{engine: e, name: name, lane: s.slots.lane, shard: shard, cancel: cancel}
+	c.idle = time.AfterFunc(idleChannel, func() {
+		e.standing.mu.Lock()
+		defer e.standing.mu.Unlock()
+		c.end()
+	})
+	if all.channels == nil {
+		all.channels = map[string]*channel{}
+	}
+	all.channels[name] = c
+	go c.listen(ctx)
+	return c
+}
+
+// end ends the subscription. The caller holds the lock.
+func (c *channel) end() {
+	if all := &c.engine.standing.signals; all.channels[c.name] == c {
+		delete(all.channels, c.name)
+	}
+	c.heard = false
+	c.idle.Stop()
+	c.cancel()
+}
+
+// work reports whether some channel works.
+func (all *signals) work() bool {
+	for _, c := range all.channels {
+		if c.heard {
+			return true
+		}
+	}
+	return false
+}
+
+func (all *signals) close() {
+	all.closed = true
+	for _, c := range all.channels {
+		c.end()
+	}
+}
+
+// listen subscribes, again and again, until the channel has ended.
+func (c *channel) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := c.receive(ctx)
+		pause := againChannel
+		if text, refused := refusal(err); refused {
+			pause = deniedChannel
+			if c.shard && strings.Contains(text, "unknown command") {
+				c.withoutShards()
+				return
+			}
+		}
+		c.lose()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// receive hears signals until the subscription ends.
+func (c *channel) receive(ctx context.Context) error {
+	b := c.engine.client.B()
+	subscribe := b.Subscribe().Channel(c.name).Build()
+	if c.shard {
+		subscribe = b.Ssubscribe().Channel(c.name).Build()
+	}
+	confirmed := func(s rueidis.PubSubSubscription) {
+		if strings.HasSuffix(s.Kind, "subscribe") && !strings.Contains(s.Kind, "un") {
+			go c.probe(ctx)
+		}
+	}
+	return c.engine.client.Receive(rueidis.WithOnSubscriptionHook(ctx, confirmed), subscribe, func(m rueidis.PubSubMessage) { c.hear(m.Message) })
+}
+
+// probe publishes a message to the own channel. If it is heard, the channel works.
+func (c *channel) probe(ctx context.Context) {
+	b := c.engine.client.B()
+	publish := b.Publish().Channel(c.name).Message(probeSignal).Build()
+	if c.shard {
+		publish = b.Spublish().Channel(c.name).Message(probeSignal).Build()
+	}
+	_ = c.engine.client.Do(ctx, publish).Error()
+}
+
+// lose notes that the channel hears nothing for now.
+func (c *channel) lose() {
+	c.engine.standing.mu.Lock()
+	defer c.engine.standing.mu.Unlock()
+	c.heard = false
+}
+
+// withoutShards uses plain channels from now on.
+func (c *channel) withoutShards() {
+	c.engine.standing.mu.Lock()
+	defer c.engine.standing.mu.Unlock()
+	c.engine.standing.signals.plain = true
+	c.end()
+}
+
+// hear calls the caller that a signal names. After the first message, the first caller of each stand asks again, because
+// it may have missed one before.
+func (c *channel) hear(message string) {
+	all := &c.engine.standing
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if message == probeSignal {
+		if !c.heard {
+			c.heard = true
+			for _, s := range all.stands {
+				if !c.shard || s.slots.lane == c.lane {
+					s.first().call()
+				}
+			}
+		}
+		return
+	}
+	if len(message) != signalLength {
+		return
+	}
+	s := all.stands[message[:8]]
+	if s == nil {
+		return
+	}
+	number := math.Float64frombits(binary.LittleEndian.Uint64([]byte(message[8:])))
+	for e := s.tickets.Front(); e != nil; e = e.Next() {
+		if t := e.Value.(*ticket); t.number == number {
+			t.call()
+			return
+		}
+	}
+}

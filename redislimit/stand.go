@@ -1,0 +1,321 @@
+package redislimit
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"crypto/rand"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// standing is the callers of this process that stand in lines.
+type standing struct {
+	mu      sync.Mutex
+	process string            // 8 bytes that name it in lines and channels
+	stands  map[string]*stand // by what they ask for
+	last    float64           // the number of the newest ticket
+	signals signals
+}
+
+// stand is the callers that ask for the same keys. The lock of standing guards it.
+type stand struct {
+	engine  *Engine
+	asks    string
+	lines   []string
+	slots   part      // some of them
+	tickets list.List // of *ticket, the oldest first
+}
+
+// ticket is the place of one caller. The lock of standing guards it.
+type ticket struct {
+	stand    *stand
+	number   float64
+	element  *list.Element // nil once the caller has gone
+	asked    bool          // Redis may know it
+	inside   bool          // it was in the line
+	refusals int
+	next     time.Time     // when to ask again, if it is the first of its stand
+	called   bool          // it has to ask now
+	wake     chan struct{} // receives when called or next has changed
+}
+
+// StandInLine returns a place for a caller that waits for slots. It returns nil if the requests take none, have an
+// identity, or are on several lanes of a cluster. weir.LineKeeper describes it.
+func (e *Engine) StandInLine(requests ...weir.Request) weir.LinePlace {
+	identity, err := enginekit.IdentityOf(enginekit.Take, requests)
+	if err != nil || identity != "" {
+		return nil
+	}
+	merged, err := enginekit.Merge(enginekit.Take, requests)
+	if err != nil {
+		return nil
+	}
+	parts, at, err := e.parts(nil, merged)
+	if err != nil || !at.oneLane {
+		return nil
+	}
+	lines, asks := linesOf(parts)
+	if len(lines) == 0 || len(lines) > mostLines {
+		return nil
+	}
+	return e.standing.enter(e, parts, lines, asks)
+}
+
+// enter returns a ticket that Redis has not seen.
+func (all *standing) enter(e *Engine, parts []part, lines []string, asks string) *ticket {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s := all.stands[asks]
+	if s == nil {
+		s = &stand{engine: e, asks: asks, lines: lines}
+		for i := range parts {
+			if parts[i].line == lines[0] {
+				s.slots = parts[i]
+			}
+		}
+		if all.stands == nil {
+			all.stands, all.process = map[string]*stand{}, rand.Text()[:8]
+		}
+		all.stands[asks] = s
+	}
+	all.last++
+	t := &ticket{stand: s, number: all.last, wake: make(chan struct{}, 1)}
+	t.element = s.tickets.PushBack(t)
+	return t
+}
+
+func (s *stand) first() *ticket { return s.tickets.Front().Value.(*ticket) }
+
+// poke makes a waiting caller look again.
+func (t *ticket) poke() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// call makes the caller ask now.
+func (t *ticket) call() {
+	t.called = true
+	t.poke()
+}
+
+// turnTaker is the engine of a caller in line.
+type turnTaker struct {
+	*Engine
+	ticket *ticket
+}
+
+func (e turnTaker) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	return e.ticket.take(ctx, requests)
+}
+
+// Reserve takes the requests if it is the caller's turn. Otherwise the caller stands in line.
+func (t *ticket) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	r, err := weir.Reserve(ctx, turnTaker{t.stand.engine, t}, requests...)
+	if err == nil && r.Decision.Allowed {
+		t.gone()
+	}
+	return r, err
+}
+
+func (t *ticket) take(ctx context.Context, requests []weir.Request) (weir.Decision, error) {
+	e := t.stand.engine
+	merged, err := enginekit.Merge(enginekit.Take, requests)
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return weir.Decision{}, cannotDecide(opTake.String(), uncounted(Cancelled, err))
+	}
+	parts, at, err := e.parts(nil, merged)
+	if err == nil {
+		err = cmp.Or(checkLeases(opTake, parts, merged), tooMuch(opTake, parts))
+	}
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	if at.refused || !at.oneLane {
+		return t.decide(ctx, requests)
+	}
+	q, err := e.alone(ctx, decision{op: opTake, parts: parts, line: t.turn()})
+	if err == errCrossing {
+		return t.decide(ctx, requests)
+	} else if err != nil {
+		return weir.Decision{}, cannotDecide(opTake.String(), err)
+	}
+	d := answer(opTake, q.parts, merged)
+	t.answered(q.line, d)
+	return d, nil
+}
+
+// decide takes without a line, which the engine can no longer keep.
+func (t *ticket) decide(ctx context.Context, requests []weir.Request) (weir.Decision, error) {
+	d, err := t.stand.engine.decide(ctx, opTake, requests)
+	t.answered(&inLine{hears: deaf, known: true}, d)
+	return d, err
+}
+
+// turn returns what the ticket asks its lines.
+func (t *ticket) turn() *inLine {
+	s := t.stand
+	all := &s.engine.standing
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	q := s.in(lineTurn, t)
+	q.hears = s.hears()
+	t.asked, t.called = true, false
+	return q
+}
+
+func (s *stand) in(what int, t *ticket) *inLine {
+	q := &inLine{what: what, keys: s.lines, process: s.engine.standing.process, asks: s.asks, ticket: t.number, oldest: t.number}
+	if s.tickets.Len() > 0 {
+		q.oldest = s.first().number
+	}
+	return q
+}
+
+// answered plans the next question of a refused caller. If Redis has lost the line, all callers of the stand enter it
+// again.
+func (t *ticket) answered(q *inLine, d weir.Decision) {
+	all := &t.stand.engine.standing
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if d.Allowed || t.element == nil {
+		return
+	}
+	lost := t.inside && !q.known
+	t.inside = !math.IsInf(q.ahead, 1)
+	t.refusals++
+	t.next = time.Now().Add(q.hears.pause(t.refusals, d.RetryAfter))
+	if !lost {
+		return
+	}
+	for e := t.stand.tickets.Front(); e != nil; e = e.Next() {
+		if other := e.Value.(*ticket); other != t && other.inside {
+			other.inside = false
+			other.call()
+		}
+	}
+}
+
+// Wait returns when the caller should ask again: when it is called, and as the first of its stand within a second.
+func (t *ticket) Wait(ctx context.Context) error {
+	timer := time.NewTimer(longestSleep)
+	defer timer.Stop()
+	for {
+		ask, pause := t.due()
+		if ask {
+			return nil
+		}
+		var due <-chan time.Time
+		if pause > 0 {
+			timer.Reset(pause)
+			due = timer.C
+		}
+		select {
+		case <-t.wake:
+		case <-due:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// due reports whether the caller should ask now, and otherwise after what time. 0 means that it is not the first of its
+// stand, which asks for it.
+func (t *ticket) due() (now bool, pause time.Duration) {
+	all := &t.stand.engine.standing
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if t.called {
+		return true, 0
+	}
+	if t.stand.first() != t {
+		return false, 0
+	}
+	pause = time.Until(t.next)
+	return pause <= 0, pause
+}
+
+// gone ends the place. The next caller of the stand then asks for those behind it.
+func (t *ticket) gone() {
+	all := &t.stand.engine.standing
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	t.remove()
+}
+
+// remove ends the place. The caller holds the lock.
+func (t *ticket) remove() {
+	s := t.stand
+	if t.element == nil {
+		return
+	}
+	first := s.first() == t
+	s.tickets.Remove(t.element)
+	t.element = nil
+	switch {
+	case s.tickets.Len() == 0:
+		delete(s.engine.standing.stands, s.asks)
+	case first:
+		next := s.first()
+		next.next = time.Now().Add(s.hears().pause(1, longestSleep))
+		next.poke()
+	}
+}
+
+// Leave gives the place up. The engine tells Redis in the background. If that fails, the next question of the stand
+// does so, or the ticket dies.
+func (t *ticket) Leave() {
+	s := t.stand
+	all := &s.engine.standing
+	all.mu.Lock()
+	stood := t.asked && t.element != nil
+	t.remove()
+	q := s.in(lineLeaves, t)
+	all.mu.Unlock()
+	if stood {
+		s.engine.leaveLine(s.slots, q)
+	}
+}
+
+// freed makes the first callers of this process ask for slots that it has freed, if they hear no signals.
+func (all *standing) freed(parts []part) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.signals.work() {
+		return
+	}
+	for _, s := range all.stands {
+		if slices.ContainsFunc(parts, func(p part) bool { return p.line != "" && p.cost < 0 && slices.Contains(s.lines, p.line) }) {
+			s.first().call()
+		}
+	}
+}
+
+// leaveLine takes a ticket out of its lines.
+func (e *Engine) leaveLine(slots part, q *inLine) {
+	sub := &submission{done: make(chan struct{}, 1), decisions: []decision{{op: opPeek, parts: []part{slots}, line: q}}}
+	sub.after = func() {}
+	e.committer(slots.lane).send(sub)
+}
+
+// close makes all waiting callers ask, and so learn that the engine is closed.
+func (all *standing) close() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.signals.close()
+	for _, s := range all.stands {
+		for e := s.tickets.Front(); e != nil; e = e.Next() {
+			e.Value.(*ticket).call()
+		}
+	}
+}
