@@ -87,9 +87,9 @@ func (m *Memory) TakeAhead(ctx context.Context, longest time.Duration, request R
 	}, nil
 }
 
-// LineKeeper is an optional interface of an Engine: callers of all processes that wait for slots stand in one line.
+// LineKeeper is an optional interface of an Engine: callers of all processes that wait for slots stand in one line. It
+// returns a place for a caller of the requests, or nil if it keeps no line for them.
 type LineKeeper interface {
-	// StandInLine returns a place for a caller of the requests, or nil if the engine keeps no line for them.
 	StandInLine(requests ...Request) LinePlace
 }
 

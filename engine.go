@@ -60,8 +60,7 @@ type WithinTaker interface {
 	TakeWithin(d time.Duration, requests ...Request) (Decision, error)
 }
 
-// TakeWithin takes the requests with at most d to decide. It calls the engine's [WithinTaker], or else Take with a
-// context.
+// TakeWithin takes the requests with at most d to decide: with the engine's [WithinTaker], or with Take and a context.
 func TakeWithin(e Engine, d time.Duration, requests ...Request) (Decision, error) {
 	if w, ok := e.(WithinTaker); ok {
 		return w.TakeWithin(d, requests...)
@@ -108,14 +107,12 @@ func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (t
 		if tries == 1 {
 			times = 1
 		}
-		if d, err = e.Take(ctx, repeated(requests, times)...); err != nil {
-			return 0, d, err
-		}
-		if d.Allowed {
+		d, err = e.Take(ctx, repeated(requests, times)...)
+		if err == nil && d.Allowed {
 			return times, d, nil
 		}
-		if times == 1 {
-			return 0, d, nil
+		if err != nil || times == 1 {
+			return 0, d, err
 		}
 	}
 }

@@ -294,9 +294,7 @@ func (m *Memory) Stats() MemoryStats {
 // KeyCount is a key with many decisions.
 type KeyCount struct {
 	Rule, Key string
-	// Count is an estimate of the key's decisions. Counts halve every ten minutes,
-	// so that they describe recent traffic.
-	//
+	// Count is an estimate of the key's decisions. Counts halve every ten minutes, so that they describe recent traffic.
 	// Overcount bounds how much of Count may belong to keys that the list has dropped. In addition, Count comes from
 	// samples, on average one decision of 128 and more of the first ones: in two cases of three it is off by less
 	// than 12√Count either way.

@@ -11,8 +11,7 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Options configure waiting and the clock. The zero value is one queue in order of arrival. A zero field has its
-// default.
+// Options configure waiting and the clock. A zero field has its default: one queue in order of arrival.
 type Options struct {
 	// Weights makes classes, which share the limit in proportion while each has a waiting caller. The others use what
 	// a class leaves unused. A caller names its class by its index. Each weight is 1 to 1024. Default: one class.

@@ -78,9 +78,8 @@ func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
 	return l, nil
 }
 
-// RateGate lets at most Rate.Count units go ahead in any interval of Rate.Period, in order of arrival. A waiting
-// caller waits for its release, and no caller overtakes it. It works like .NET's RateGate, for any period up to
-// MaxPeriod.
+// RateGate lets at most Rate.Count units go ahead in any interval of Rate.Period, in order of arrival. A waiting caller
+// waits for its release, and no caller overtakes it. It works like .NET's RateGate, for any period up to MaxPeriod.
 //
 // It is exact and stores up to Rate.Count entries of 16 bytes for each busy key, or three times as many with
 // bookings. At most twice Rate.Count units can be booked in advance.

@@ -71,8 +71,7 @@ type Slots struct {
 	back  []func() // release slots
 }
 
-// Held reports whether turns have acquired slots that are not yet released. Units of other limits are spent, not
-// held.
+// Held reports whether turns have acquired slots that are not yet released. Units of other limits are spent, not held.
 func (s *Slots) Held() bool { return len(s.back) > 0 }
 
 // Release releases the held slots. It never releases a slot of another caller, even if the lease of its own slots has

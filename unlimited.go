@@ -6,8 +6,7 @@ import "github.com/weirflow/weir/internal/algorithm"
 // key of a Keyed, or in a text. It has no state.
 type Unlimited struct{}
 
-// DenyAll admits nothing: RetryAfter is Never, and Wait returns a *CostError at once. Its Limit is 0. It has no
-// state.
+// DenyAll admits nothing: RetryAfter is Never, and Wait returns a *CostError at once. Its Limit is 0. It has no state.
 type DenyAll struct{}
 
 var _, _ Limit = Unlimited{}, DenyAll{}

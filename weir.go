@@ -2,14 +2,11 @@
 //
 // Choose the type by what you limit:
 //
-//   - [Limiter] holds one limit for one subject: an API you call, a queue, a
-//     worker. Allow and Take decide at once, Wait blocks until the caller's turn,
-//     in order of arrival, and Reserve books a later instant.
-//   - [Keyed] holds a limit for each of many keys of any comparable type, with the
-//     same verbs.
-//   - A [Rule] names one or several limits. An [Engine] decides on requests under
-//     rules, all or nothing: [Memory] in this process, package redislimit across
-//     machines. Its Reserve settles a cost that is known only afterwards.
+//   - [Limiter] holds one limit for one subject: an API you call, a queue, a worker. Allow and Take decide at once,
+//     Wait blocks until the caller's turn, in order of arrival, and Reserve books a later instant.
+//   - [Keyed] holds a limit for each of many keys of any comparable type, with the same verbs.
+//   - A [Rule] names one or several limits. An [Engine] decides on requests under rules, all or nothing: [Memory] in
+//     this process, package redislimit across machines. Its Reserve settles a cost that is known only afterwards.
 //
 // One subject:
 //
@@ -50,8 +47,7 @@ import (
 // reads the same.
 const Never time.Duration = math.MaxInt64
 
-// The bounds of a limit. A limit outside them is refused with a [*LimitError] when
-// it is made. An engine may hold less: see [Engine.Check].
+// The bounds of a limit. A limit outside them is a [*LimitError]. An engine may hold less: see [Engine.Check].
 const (
 	MaxCount  = 1 << 53        // units: counts, bursts and queues
 	MaxPeriod = rule.MaxPeriod // 366 days: the period of a rate

@@ -20,6 +20,9 @@ import (
 // grant: each caller books its instant and sleeps once. Callers of all processes go in the order in which the engine
 // saw them, as long as none leaves.
 //
+// Callers that acquire slots stand in one line with those of all processes, if the engine keeps one
+// ([weir.LineKeeper]).
+//
 // Other callers ask. Those that ask for the same keys go in order of arrival. Only the first of them asks the engine,
 // for itself and for those behind it, and it sleeps for the time that the engine names: a thousand waiting callers cost
 // about two calls a grant, and no polling. Callers that ask for different keys do not wait for each other. Callers of
@@ -93,9 +96,8 @@ func (q *Queue) take(ctx context.Context, p *place) (weir.Decision, error) {
 }
 
 // Acquire works like Wait and returns a reservation of what was taken. Its Done releases the slots of a Concurrency
-// and leaves the other units spent; Cancel gives everything back. A caller that waits for slots asks again when a
-// caller of this queue ends its Acquired, at the latest after a second; it is not refused because of a lease, which
-// may end early.
+// and leaves the other units spent; Cancel gives everything back. A caller that waits for slots asks again when they
+// are released, at the latest after a second; it is not refused because of a lease, which may end early.
 func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {
 	return q.acquire(ctx, &place{requests: requests, turn: make(chan turn, 1), acquires: true})
 }

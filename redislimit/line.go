@@ -24,7 +24,7 @@ const (
 	mostTickets = 1024
 	mostParties = 128
 	mostLines   = 16 // in which one caller stands
-	lineWork    = 16 // reading and writing a full line: see work
+	lineWork    = 8  // the reading of a full line: see work
 )
 
 // What a decision does with lines.

@@ -19,6 +19,7 @@ local LIFE = 3 * SECOND
 local function read(key)
   local s, parties, dead = state(key), {}, {}
   if not s then return parties, '' end
+  work = work + #s / 256
   if sub(s, 1, 1) ~= VERSION then return end
   local count, died = byte(s, 2), false
   for i = 1, count do
@@ -56,6 +57,7 @@ local function write(key, parties, tickets)
   end
   out[1], out[count + 2] = VERSION .. string.char(count), tickets
   states[key], ends[key] = concat(out), last
+  work = work + #states[key] / 256
 end
 
 -- first returns the place of the first ticket that has its turn and is not asleep, and its party.
@@ -101,24 +103,25 @@ local function party(parties, who)
   return p
 end
 
--- find finds the caller's ticket in one line. It drops older tickets of the party if the ticket is the oldest that its process
--- knows: their callers have left.
+-- find finds the caller's ticket in one line. It drops older tickets of the party before it if the ticket is the oldest
+-- that its process knows: their callers have left.
 local function find(a, own, oldest)
   local p, tickets = a.party, a.tickets
   local ticket = pack('<Bd', p.number, own)
   if own == oldest and p.held > 0 then
-    local i = 1
-    while i <= #tickets and p.held > 0 do
-      if byte(tickets, i) == p.number and unpack_('<d', tickets, i + 1) < own then
-        tickets, p.held = sub(tickets, 1, i - 1) .. sub(tickets, i + TICKET), p.held - 1
-      elseif sub(tickets, i, i + TICKET - 1) == ticket then
-        break
-      else
-        i = i + TICKET
+    local kept, done = {}, 1
+    for i = 1, #tickets, TICKET do
+      local number = byte(tickets, i) == p.number and unpack_('<d', tickets, i + 1)
+      if number == own then break end
+      if number and number < own then
+        kept[#kept + 1], done, p.held = sub(tickets, done, i - 1), i + TICKET, p.held - 1
       end
       work = work + 1
     end
-    a.changed, a.tickets = #tickets < #a.tickets, tickets
+    if done > 1 then
+      tickets = concat(kept) .. sub(tickets, done)
+      a.tickets, a.changed = tickets, true
+    end
   end
   local from, at = 1, nil
   repeat
