@@ -38,3 +38,37 @@ func TestASlotThatAnotherQueueReleasesIsFoundWithinASecond(t *testing.T) {
 		})
 	}
 }
+
+// On the memory engine nothing renews a lease: it bounds the time for which a slot is held. At its end the slot goes to
+// the next caller, and the late Done of the first frees no other slot.
+func TestALeaseThatEndsWhileHeldGoesToTheNextCallerOfTheMemoryEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := weir.NewMemory(weir.MemoryOptions{})
+		queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := rule(t, "slots", "concurrency 1 lease 30s")
+		start := time.Now()
+		first, err := queue.Acquire(t.Context(), slots.For("k", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := queue.Acquire(t.Context(), slots.For("k", 1))
+		if err != nil || time.Since(start) != 30*time.Second {
+			t.Fatalf("the second caller has the slot after %v (%v), want the end of the lease", time.Since(start), err)
+		}
+		select {
+		case <-first.Lost():
+			t.Error("Lost is closed, though the lease ended at its time")
+		default:
+		}
+		if err := first.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if d, err := engine.Peek(t.Context(), slots.For("k", 1)); err != nil || d.Allowed {
+			t.Errorf("after the late Done: %+v, %v; want the slot held by the second caller", d, err)
+		}
+		_ = second.Done(t.Context())
+	})
+}
