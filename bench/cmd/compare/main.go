@@ -90,7 +90,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.large, "large", 10_000_000, "keys of Weir's limiters when measuring memory; 0 skips this")
 	flags.IntVar(&o.fresh, "fresh", 1<<20, "new keys in each measurement of new keys")
 	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of windows, and write PAIRS.md")
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds for -base")
+	flags.IntVar(&o.rounds, "rounds", 4, "rounds for -base")
 	flags.BoolVar(&o.serve, "serve", false, "measure windows of the cells on standard input; -base starts such processes")
 	flags.StringVar(&o.out, "out", "bench", "the folder of RESULTS.md and RESULTS.svg, or PAIRS.md")
 	if err := flags.Parse(arguments); err != nil {
