@@ -101,6 +101,10 @@ bench-cliffs: ## the cost of a decision over the numbers in a limit, 30 minutes;
 	cd bench && go build -o "$${TMPDIR:-/tmp}/weir-cliffs" ./cliffs
 	cd bench && "$${TMPDIR:-/tmp}/weir-cliffs" -plot CLIFFS.svg && "$${TMPDIR:-/tmp}/weir-cliffs" -all -random 100 -write CLIFFS.md $(BENCHFLAGS)
 
+bench-waiting: ## the cost of a join, a leave and a grant over the waiting callers, a minute; writes bench/WAITING.svg
+	cd bench && go build -o "$${TMPDIR:-/tmp}/weir-cliffs" ./cliffs
+	cd bench && "$${TMPDIR:-/tmp}/weir-cliffs" -waiting WAITING.svg $(BENCHFLAGS)
+
 bench-large: ## ten million keys of each kind of entry, 5 minutes and 3 GB; writes bench/LARGE.md
 	cd bench && go run ./large -write LARGE.md $(BENCHFLAGS)
 
@@ -119,4 +123,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay bench-cliffs bench-large fuzz-words soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay bench-cliffs bench-waiting bench-large fuzz-words soak hostile campaign microbench

@@ -7,6 +7,7 @@
 //	go run ./cliffs -random 100          also 100 rates drawn at random
 //	go run ./cliffs -write CLIFFS.md     writes the report to a file
 //	go run ./cliffs -plot CLIFFS.svg     only draws ns over the denominator of the rate
+//	go run ./cliffs -waiting WAITING.svg only draws ns of a join, a leave and a grant over the waiting callers
 package main
 
 import (
@@ -42,16 +43,20 @@ func main() {
 	flag.IntVar(&c.windows, "windows", 40, "windows of each figure; the smallest counts")
 	write := flag.String("write", "", "write the report to this `file` instead of the standard output")
 	plot := flag.String("plot", "", "draw ns over the denominator of the rate in this SVG `file`, and measure nothing else")
+	waiting := flag.String("waiting", "", "draw ns of a join, a leave and a grant over the waiting callers in this SVG `file`, and measure nothing else")
 	flag.Parse()
-	if err := c.run(*write, *plot); err != nil {
+	if err := c.run(*write, *plot, *waiting); err != nil {
 		fmt.Fprintln(os.Stderr, "cliffs:", err)
 		os.Exit(1)
 	}
 }
 
-func (c *config) run(write, plot string) error {
-	if plot != "" {
+func (c *config) run(write, plot, waiting string) error {
+	switch {
+	case plot != "":
 		return drawDenominators(c, plot)
+	case waiting != "":
+		return drawWaiting(c, waiting)
 	}
 	var report bytes.Buffer
 	begun := time.Now()
