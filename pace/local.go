@@ -23,6 +23,7 @@ type local struct {
 	memory *weir.Memory
 	ready  lineHeap
 	later  lineHeap
+	shut   keyHeap // the keys that are shut
 	keys   map[string]*localKey
 	timer  *time.Timer
 	wake   time.Time // when the timer fires; zero if it is not set
@@ -34,6 +35,11 @@ type localKey struct {
 	asks   map[asked]int // callers by what they ask for
 	total  int64         // cost of all callers
 	closed bool          // during a look: kept from all later callers
+
+	parked lineHeap   // lines that wait for it to be open
+	deputy *queueLine // the ready line that stands for the parked ones, or nil
+	shut   time.Time  // until when it refuses all its callers alike; zero if it may admit them
+	inShut int        // the place in the heap
 }
 
 // asked is what a caller asks of a key.
@@ -41,44 +47,6 @@ type asked struct {
 	rule *weir.Rule
 	cost int64
 }
-
-// lineHeap is lines in one of their orders. at returns the place of a line's index in the heap.
-type lineHeap struct {
-	lines []*queueLine
-	less  func(a, b *queueLine) bool
-	at    func(l *queueLine) *int
-}
-
-func (h *lineHeap) Len() int           { return len(h.lines) }
-func (h *lineHeap) Less(i, j int) bool { return h.less(h.lines[i], h.lines[j]) }
-func (h *lineHeap) Swap(i, j int) {
-	h.lines[i], h.lines[j] = h.lines[j], h.lines[i]
-	*h.at(h.lines[i]), *h.at(h.lines[j]) = i, j
-}
-
-func (h *lineHeap) Push(x any) {
-	l := x.(*queueLine)
-	*h.at(l) = len(h.lines)
-	h.lines = append(h.lines, l)
-}
-
-func (h *lineHeap) Pop() any {
-	last := len(h.lines) - 1
-	l := h.lines[last]
-	h.lines[last] = nil
-	h.lines = h.lines[:last]
-	*h.at(l) = -1
-	return l
-}
-
-func (h *lineHeap) remove(l *queueLine) {
-	if i := *h.at(l); i >= 0 {
-		heap.Remove(h, i)
-	}
-}
-
-func byArrival(a, b *queueLine) bool { return a.first().arrival < b.first().arrival }
-func byInstant(a, b *queueLine) bool { return a.notBefore.Before(b.notBefore) }
 
 func newLocal(q *Queue, memory *weir.Memory) *local {
 	return &local{
@@ -104,11 +72,12 @@ func (l *local) join(ctx context.Context, p *place) error {
 		return err
 	}
 	p.deadline, _ = ctx.Deadline()
-	name := l.lineOf(p)
+	name, mixed := l.lineOf(p)
 	line := l.queue.lines[name]
 	if line == nil {
 		line = l.queue.newLine(name, p.requests)
-		line.inReady, line.inLater = -1, -1
+		line.mixed = mixed
+		line.inReady, line.inLater, line.inParked = -1, -1, -1
 	}
 	empty := line.places.length == 0
 	line.add(p)
@@ -120,19 +89,19 @@ func (l *local) join(ctx context.Context, p *place) error {
 	return nil
 }
 
-// lineOf names the line of p. Callers with the same requests are a line, and so are all callers for the same keys while
-// one of them is in a flow.
-func (l *local) lineOf(p *place) string {
+// lineOf names the line of p. Callers with the same requests are a line, and so are all callers for the same keys, with
+// mixed requests, while one of them is in a flow.
+func (l *local) lineOf(p *place) (name string, mixed bool) {
 	keys := keysOf(p.requests)
 	flows := "flows of " + keys
 	if p.flow != "" || l.queue.lines[flows] != nil {
-		return flows
+		return flows, true
 	}
 	for i := range p.requests {
 		q := &p.requests[i]
 		keys += fmt.Sprintf("\x00%p %d", q.Rule, q.Cost)
 	}
-	return keys
+	return keys, false
 }
 
 // hopeless refuses a caller that can never go, or that a single key does not admit before its deadline.
@@ -183,7 +152,7 @@ func (l *local) uses(line *queueLine, p *place, empty bool) {
 		for i := range line.uses {
 			u := &line.uses[i]
 			if u.key.lines.less == nil {
-				u.key.lines = lineHeap{less: byArrival, at: func(l *queueLine) *int { return l.placeIn(u.key) }}
+				u.key.lines = lineHeap{less: l.ready.less, at: func(l *queueLine) *int { return l.placeIn(u.key) }}
 			}
 			heap.Push(&u.key.lines, line)
 		}
@@ -193,6 +162,9 @@ func (l *local) uses(line *queueLine, p *place, empty bool) {
 		q := onKey(p.requests, u.name)
 		u.key.asks[asked{q.Rule, q.Cost}]++
 		u.key.total += q.Cost
+		if len(u.key.asks) > 1 && !u.key.shut.IsZero() { // it may admit the new caller
+			l.open(u.key)
+		}
 	}
 }
 
@@ -212,6 +184,7 @@ func (l *local) refile(line *queueLine) {
 		heap.Fix(&line.uses[i].key.lines, line.uses[i].place)
 	}
 	l.later.remove(line)
+	line.unpark()
 	if line.inReady >= 0 {
 		heap.Fix(&l.ready, line.inReady)
 	} else {
@@ -223,9 +196,12 @@ func (l *local) refile(line *queueLine) {
 func (l *local) remove(p *place) {
 	line := p.line
 	first := line.first() == p
+	var relieved []*localKey
 	if line.places.length == 1 { // before p leaves, because heaps compare first callers
 		l.ready.remove(line)
 		l.later.remove(line)
+		line.unpark()
+		relieved = line.relieve()
 		for i := range line.uses {
 			heap.Remove(&line.uses[i].key.lines, line.uses[i].place)
 		}
@@ -240,8 +216,12 @@ func (l *local) remove(p *place) {
 			delete(u.key.asks, ask)
 		}
 		if len(u.key.asks) == 0 {
+			l.unshut(u.key)
 			delete(l.keys, u.name)
 		}
+	}
+	for _, key := range relieved {
+		l.advance(key)
 	}
 	switch {
 	case line.places.length == 0:
@@ -257,6 +237,9 @@ func (l *local) look() {
 	for l.later.Len() > 0 && !l.later.lines[0].notBefore.After(now) {
 		heap.Push(&l.ready, heap.Pop(&l.later))
 	}
+	for len(l.shut) > 0 && !l.shut[0].shut.After(now) {
+		l.open(l.shut[0])
+	}
 	look := looking{local: l, now: now, next: weir.Never}
 	for l.ready.Len() > 0 && !look.over {
 		look.at(heap.Pop(&l.ready).(*queueLine))
@@ -264,11 +247,12 @@ func (l *local) look() {
 	for _, line := range look.blocked {
 		heap.Push(&l.ready, line)
 	}
-	for _, key := range look.closed {
-		key.closed = false
-	}
+	look.reopen()
 	if l.later.Len() > 0 {
 		look.next = min(look.next, l.later.lines[0].notBefore.Sub(now))
+	}
+	if len(l.shut) > 0 {
+		look.next = min(look.next, l.shut[0].shut.Sub(now))
 	}
 	l.setTimer(now, look.next)
 }
@@ -309,6 +293,7 @@ func (l *local) returned(keys []string) {
 
 // reconsider makes the lines of a key ready.
 func (l *local) reconsider(key *localKey) {
+	l.open(key)
 	for _, line := range key.lines.lines {
 		if line.inLater >= 0 {
 			l.later.remove(line)

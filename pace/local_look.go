@@ -3,8 +3,11 @@ package pace
 import (
 	"container/heap"
 	"context"
+	"iter"
 	"slices"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // looking is one look at the ready lines, in order of arrival.
@@ -20,9 +23,12 @@ type looking struct {
 
 // at looks at a line, which is in none of the heaps.
 func (l *looking) at(line *queueLine) {
+	for _, key := range line.relieve() {
+		defer l.advance(key)
+	}
 	p := line.first()
-	if line.isClosed() {
-		l.blocked = append(l.blocked, line)
+	if key := line.closedKey(); key != nil {
+		l.park(line, key)
 		return
 	}
 	d, err := l.memory.Peek(context.Background(), p.requests...)
@@ -33,11 +39,7 @@ func (l *looking) at(line *queueLine) {
 		l.grant(p, tooLong(d.RetryAfter, p.deadline.Sub(l.now)))
 	case !d.Allowed:
 		l.closeRefusing(line, p)
-		pause := d.RetryAfter
-		if waitsForSlots(p.requests, d) { // another queue, or another caller of the engine, may release them before their lease ends
-			pause = min(pause, longestPause)
-		}
-		line.notBefore = l.now.Add(pause)
+		line.notBefore = l.now.Add(pauseAfter(p.requests, d))
 		heap.Push(&l.later, line)
 	case l.isKept(line, p):
 		l.blocked = append(l.blocked, line)
@@ -46,9 +48,14 @@ func (l *looking) at(line *queueLine) {
 	}
 }
 
-// isClosed reports whether an earlier caller of this look keeps one of the keys.
-func (l *queueLine) isClosed() bool {
-	return slices.ContainsFunc(l.uses, func(u localUse) bool { return u.key.closed })
+// closedKey returns a key that is shut, or that an earlier caller of this look keeps, or nil.
+func (line *queueLine) closedKey() *localKey {
+	for i := range line.uses {
+		if key := line.uses[i].key; key.closed || !key.shut.IsZero() {
+			return key
+		}
+	}
+	return nil
 }
 
 // close keeps a key from all later callers.
@@ -60,14 +67,27 @@ func (l *looking) close(key *localKey) {
 	l.over = l.over || len(key.lines.lines) == len(l.queue.lines)
 }
 
+// pauseAfter returns the time until another look after a refusal. Another queue, or another caller of the engine, may
+// release slots before their lease ends.
+func pauseAfter(requests []weir.Request, d weir.Decision) time.Duration {
+	if waitsForSlots(requests, d) {
+		return min(d.RetryAfter, longestPause)
+	}
+	return d.RetryAfter
+}
+
 // closeRefusing closes the keys that do not admit p's cost.
 func (l *looking) closeRefusing(line *queueLine, p *place) {
 	for i := range line.uses {
 		u := &line.uses[i]
 		if d, err := l.memory.Peek(context.Background(), onKey(p.requests, u.name)); err == nil && !d.Allowed {
 			l.close(u.key)
-			if len(u.key.lines.lines) > 1 {
-				l.next = min(l.next, d.RetryAfter) // then p keeps the key no longer
+			if len(u.key.lines.lines) == 1 {
+				continue
+			}
+			l.next = min(l.next, d.RetryAfter) // then p keeps the key no longer
+			if pause := pauseAfter(p.requests, d); len(u.key.asks) == 1 && pause < weir.Never {
+				l.shutUntil(u.key, l.now.Add(pause))
 			}
 		}
 	}
@@ -79,7 +99,9 @@ func (l *looking) isKept(line *queueLine, p *place) bool {
 		u := &line.uses[i]
 		alike := len(u.key.asks) == 1 // so what admits p admits every caller
 		if !alike && l.lacks(u, p) {
-			l.close(u.key)
+			if !u.key.hasFlows() { // a later caller of a flow can be before the one that lacks
+				l.close(u.key)
+			}
 			return true
 		}
 		first := u.key.lines.lines[0].first()
@@ -94,6 +116,10 @@ func (l *looking) isKept(line *queueLine, p *place) bool {
 	return false
 }
 
+func (k *localKey) hasFlows() bool {
+	return slices.ContainsFunc(k.lines.lines, func(l *queueLine) bool { return l.mixed })
+}
+
 // lacks reports whether the key does not admit a caller of another line that came before p. In its own line p is next.
 func (l *looking) lacks(u *localUse, p *place) bool {
 	admits := map[asked]bool{}
@@ -101,22 +127,33 @@ func (l *looking) lacks(u *localUse, p *place) bool {
 		if line == p.line {
 			continue
 		}
-		for _, f := range line.places.waiting {
-			for e := f.places.Front(); e != nil && e.Value.(*place).arrival < p.arrival; e = e.Next() {
-				q := onKey(e.Value.(*place).requests, u.name)
-				ask := asked{q.Rule, q.Cost}
-				if admits[ask] {
-					continue
-				}
-				if d, err := l.memory.Peek(context.Background(), q); err == nil && !d.Allowed {
-					l.next = min(l.next, d.RetryAfter)
-					return true
-				}
-				admits[ask] = true
+		for e := range line.asking(p.arrival) {
+			q := onKey(e.requests, u.name)
+			ask := asked{q.Rule, q.Cost}
+			if admits[ask] {
+				continue
 			}
+			if d, err := l.memory.Peek(context.Background(), q); err == nil && !d.Allowed {
+				l.next = min(l.next, d.RetryAfter)
+				return true
+			}
+			admits[ask] = true
 		}
 	}
 	return false
+}
+
+// asking yields the callers that arrived before an arrival, or the first of them if the others ask for the same.
+func (line *queueLine) asking(before uint64) iter.Seq[*place] {
+	return func(yield func(*place) bool) {
+		for _, f := range line.places.waiting {
+			for e := f.places.Front(); e != nil && e.Value.(*place).arrival < before; e = e.Next() {
+				if !yield(e.Value.(*place)) || !line.mixed {
+					return
+				}
+			}
+		}
+	}
 }
 
 // putsOff reports whether a take of cost from a key would move the instant of its first caller to a later one.
@@ -181,8 +218,16 @@ func (l *looking) anew() {
 	for _, line := range l.blocked {
 		heap.Push(&l.ready, line)
 	}
-	for _, key := range l.closed {
+	l.reopen()
+	l.blocked, l.over, l.kept = nil, false, false
+}
+
+// reopen opens the keys that were closed during the look.
+func (l *looking) reopen() {
+	closed := l.closed
+	l.closed = nil
+	for _, key := range closed {
 		key.closed = false
+		l.advance(key)
 	}
-	l.blocked, l.closed, l.over, l.kept = nil, nil, false, false
 }

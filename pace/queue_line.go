@@ -25,8 +25,10 @@ type queueLine struct {
 	inEngine  weir.LinePlace // of the caller with the lead, if it acquires slots on an engine that keeps a line; otherwise nil
 
 	// On the memory engine, see local.
-	uses             []localUse
-	inReady, inLater int // the places in the heaps, or -1
+	mixed                      bool // the requests of its callers differ
+	uses                       []localUse
+	inReady, inLater, inParked int       // the places in the heaps, or -1
+	parkedAt                   *localKey // the key where it is parked, or nil
 }
 
 // place is a waiting caller.
