@@ -25,6 +25,7 @@ func Singles() []SinglePeer {
 	}
 	return append(list,
 		SinglePeer{Info{Name: OursCached, Kind: Ours}, newCached},
+		SinglePeer{Info{Name: OursLimiter + "wait", Kind: Ours}, newLimiterWait},
 		SinglePeer{rival(XTimeRate, "golang.org/x/time"), newXTimeRate},
 		SinglePeer{blocking(rival("uber_noslack", "go.uber.org/ratelimit")), newUber(uber.WithoutSlack)},
 		SinglePeer{blocking(rival("uber_slack10", "go.uber.org/ratelimit")), newUber()},
@@ -46,6 +47,7 @@ func Keyeds() []KeyedPeer {
 			list = append(list, KeyedPeer{a.info(OursKeyed), newKeyed(a.limit)})
 		}
 	}
+	list = append(list, KeyedPeer{Info{Name: OursKeyed + "wait", Kind: Ours, Compact: true}, newKeyedWait})
 	for _, a := range algorithms {
 		list = append(list, KeyedPeer{a.info(OursMemory), newMemory(a.limit)})
 	}

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,6 +61,24 @@ func newLimiter(limit func(Limit) weir.Limit) func(Limit) (Single, error) {
 	}
 }
 
+// limiterWait takes with the path of Limiter.Wait, for callers that need not wait or cannot.
+type limiterWait struct{ limiter }
+
+func (a limiterWait) Take() (bool, error) { return waited(a.l.WaitMax(context.Background(), 1, 0)) }
+
+func newLimiterWait(l Limit) (Single, error) {
+	made, err := weir.New(algorithms[0].limit(l))
+	return limiterWait{limiter{made}}, err
+}
+
+// waited converts the error of a wait.
+func waited(err error) (bool, error) {
+	if errors.Is(err, weir.ErrWait) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // cachedPrecision is the precision of the cached clock.
 const cachedPrecision = time.Millisecond
 
@@ -88,6 +107,18 @@ func (a keyed) Take(key string) (bool, error) { return a.k.Allow(key), nil }
 func (a keyed) Len() int { return a.k.Len() }
 
 func (a keyed) Close() { a.k.Close() }
+
+// keyedWait takes with the path of Keyed.Wait.
+type keyedWait struct{ keyed }
+
+func (a keyedWait) Take(key string) (bool, error) {
+	return waited(a.k.WaitMax(context.Background(), key, 1, 0))
+}
+
+func newKeyedWait(l Limit) (Keyed, error) {
+	made, err := weir.NewKeyed[string](algorithms[0].limit(l))
+	return keyedWait{keyed{made}}, err
+}
 
 func newKeyed(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
 	return func(l Limit) (Keyed, error) {
