@@ -190,6 +190,9 @@ func (l *local) refile(line *queueLine) {
 	} else {
 		heap.Push(&l.ready, line)
 	}
+	for _, key := range line.relieve() {
+		l.advance(key)
+	}
 }
 
 // remove removes p from its line.

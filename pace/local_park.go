@@ -26,9 +26,9 @@ func (line *queueLine) unpark() {
 	}
 }
 
-// advance makes the first parked line of an open key ready, unless one of them is.
+// advance makes the first parked line of an open key ready, unless an earlier one stands for it.
 func (l *local) advance(key *localKey) {
-	if key.closed || !key.shut.IsZero() || key.deputy != nil || key.parked.Len() == 0 {
+	if key.closed || !key.shut.IsZero() || key.parked.Len() == 0 || key.deputy != nil && byArrival(key.deputy, key.parked.lines[0]) {
 		return
 	}
 	line := heap.Pop(&key.parked).(*queueLine)
