@@ -13,6 +13,7 @@ var benchRules = map[string]packageRule{
 	"bench/cliffs": {
 		imports: reasons{
 			".":                         "whose decisions it measures",
+			"pace":                      "whose waiting callers it measures",
 			"bench/internal/workload":   "it draws the keys",
 			"gonum.org/v1/plot":         "the plot",
 			"gonum.org/v1/plot/plotter": "the plot",
