@@ -12,6 +12,8 @@ import (
 type Decision struct {
 	// Allowed reports whether the cost was admitted, or after Peek whether it would be.
 	Allowed bool
+	// Unrecorded reports that a Record counted nothing, because a log or gate would have too many entries.
+	Unrecorded bool
 	// Rule and Key name the binding request. After a refusal, that is the refused request with the longest wait;
 	// otherwise it is the request with the least remaining. A Limiter leaves both empty.
 	Rule, Key string
@@ -41,7 +43,7 @@ func decision(a algorithm.Answer) (d Decision) {
 
 // describe copies an answer to d.
 func (d *Decision) describe(a *algorithm.Answer) {
-	d.Allowed, d.Limit, d.Remaining = a.Allowed, a.Limit, a.Remaining
+	d.Allowed, d.Unrecorded, d.Limit, d.Remaining = a.Allowed, a.Unrecorded, a.Limit, a.Remaining
 	d.RetryAfter, d.ResetAfter = time.Duration(a.RetryAfter), time.Duration(a.ResetAfter)
 	d.Delay = time.Duration(a.Delay)
 }

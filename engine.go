@@ -18,9 +18,8 @@ import (
 // A [LeakyBucket], or a [SlidingLog] that counts denied attempts, stands alone: beside another limit in one call it
 // is a [*RequestError].
 //
-// Package enginekit helps to write an engine, and package limittest tests one.
-//
-// Methods do not keep the slices that they receive. All methods are safe for concurrent use.
+// Methods do not keep the slices that they receive. All methods are safe for concurrent use. Package enginekit helps to
+// write an engine, and package limittest tests one.
 type Engine interface {
 	// Take admits the cost of all requests now, or none.
 	Take(ctx context.Context, requests ...Request) (Decision, error)
@@ -96,7 +95,11 @@ func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (t
 	if u, ok := e.(UpToTaker); ok {
 		return u.TakeUpTo(ctx, most, requests...)
 	}
-	dearest := dearestCost(requests)
+	dearest, sums := int64(0), map[Request]int64{} // the largest total cost of one rule and key
+	for _, q := range requests {
+		sums[Request{Rule: q.Rule, Key: q.Key}] += q.Cost
+		dearest = max(dearest, sums[Request{Rule: q.Rule, Key: q.Key}])
+	}
 	for tries := 4; ; tries-- {
 		if d, err = e.Peek(ctx, repeated(requests, min(most, 1))...); err != nil || most < 1 {
 			return 0, d, err
@@ -131,18 +134,4 @@ func repeated(requests []Request, times int64) []Request {
 		copied[i].Cost *= times
 	}
 	return copied
-}
-
-// dearestCost returns the largest total cost of one rule and key.
-func dearestCost(requests []Request) (dearest int64) {
-	for _, q := range requests {
-		var sum int64
-		for _, r := range requests {
-			if r.Rule == q.Rule && r.Key == q.Key {
-				sum += r.Cost
-			}
-		}
-		dearest = max(dearest, sum)
-	}
-	return dearest
 }

@@ -59,7 +59,7 @@ type settlement struct {
 func (s *settlement) used(i int) int64 { return s.actual[min(i, len(s.actual)-1)] }
 
 // Settle reports the true cost of the work. It gives the difference back, or records it in addition. One number holds
-// for every request of the reservation; otherwise there is one for each, in order.
+// for every request of the reservation; otherwise there is one for each. If a log has no space for a cost, that is an error.
 //
 // The work may outlive its context: if ctx has ended, or ends meanwhile, Settle continues for at most a second.
 func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
@@ -103,7 +103,12 @@ func (r *Reservation) settle(ctx context.Context, s settlement) error {
 		left = now
 	}
 	if left == settled {
-		r.endLifetime()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ended = true
+		if r.expiry != nil {
+			r.expiry.Stop()
+		}
 	}
 	return err
 }
@@ -126,15 +131,6 @@ func (r *Reservation) CancelAfter(d time.Duration) {
 		r.expiry.Stop()
 	}
 	r.expiry = time.AfterFunc(d, func() { r.expire(clock.Retry) })
-}
-
-func (r *Reservation) endLifetime() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = true
-	if r.expiry != nil {
-		r.expiry.Stop()
-	}
 }
 
 // expire cancels a reservation whose lifetime has ended. It tries again later if that fails or a function of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -118,6 +119,66 @@ func TestASettlementThatWasNotCountedCanBeTriedAgain(t *testing.T) {
 			t.Errorf("%s: after the success: error %v and %d calls in all, want none after the third", limit, err, f.records)
 		}
 		f.wantLeft(t, "after a late cancel", rule, 3)
+	}
+}
+
+// A settlement that a log has no space for is an error that names the units which were not recorded. It counts nothing, so
+// it can be tried again.
+func TestASettlementThatIsNotRecordedIsAnError(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return now }})
+	for _, limit := range []weir.Limit{weir.SlidingLog{Rate: weir.PerHour(10)}, weir.RateGate{Rate: weir.PerHour(10)}} {
+		rule, slots := mustRule(t, limit.String(), limit), mustRule(t, "slots "+limit.String(), weir.Concurrency{Slots: 5})
+		r, err := engine.Reserve(t.Context(), rule.For("k", 2))
+		if err != nil || !r.Decision.Allowed {
+			t.Fatalf("%v: Reserve: %+v, %v", limit, r, err)
+		}
+		both, err := engine.Reserve(t.Context(), slots.For("k", 3), rule.For("k", 1))
+		if err != nil || !both.Decision.Allowed {
+			t.Fatalf("%v: Reserve: %+v, %v", limit, both, err)
+		}
+		lim := mustNew(t, limit, weir.Options{Clock: func() int64 { return now }})
+		inProcess, err := lim.Reserve(2, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 << 17 {
+			now++
+			lim.Record(1)
+		}
+		if err := inProcess.Settle(t.Context(), 7); !errors.Is(err, weir.ErrRequest) || !strings.Contains(err.Error(), "cost of 5 beyond") {
+			t.Errorf("%v: Settle of 7 of 2 units in process without space: got %v, want an error that names 5 units", limit, err)
+		}
+		full := false
+		for i := 0; i < 1<<17 && !full; i++ {
+			now++
+			d, err := engine.Record(t.Context(), rule.For("k", 1))
+			if full = d.Unrecorded; err != nil {
+				t.Fatal(err)
+			}
+		}
+		now++
+		err = r.Settle(t.Context(), 7)
+		if bad, ok := errors.AsType[*weir.RequestError](err); !ok || bad.Op != "settle" || bad.Rule != rule.Name() || !strings.Contains(bad.Reason, `of 5 for key "k"`) {
+			t.Errorf("%v: Settle of 7 of 2 reserved units without space: got %v, want an error that names 5 units", limit, err)
+		}
+		err = both.Settle(t.Context(), 0, 4)
+		if err == nil || weir.WasCounted(err) != weir.CountedUnknown || !strings.Contains(err.Error(), `of 3 for key "k"`) {
+			t.Errorf("%v: Settle of slots and units without space: got %v, want an error that names 3 units and counts perhaps", limit, err)
+		}
+		if err := both.Done(t.Context()); err != nil {
+			t.Errorf("%v: Done afterwards: %v", limit, err)
+		}
+		if d, err := engine.Peek(t.Context(), slots.For("k", 0)); err != nil || d.Remaining != 5 {
+			t.Errorf("%v: after Done %d of 5 slots are free (%v)", limit, d.Remaining, err)
+		}
+		now += int64(2 * time.Hour)
+		if err := r.Settle(t.Context(), 7); err != nil {
+			t.Errorf("%v: Settle after the entries have left: %v", limit, err)
+		}
+		if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != 5 {
+			t.Errorf("%v: then %d of 10 units are left (%v), want 5", limit, d.Remaining, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -17,8 +18,7 @@ type holding struct {
 	left    outcome
 	unknown bool   // a settlement may have been counted: taken holds only slots
 	release func() // ends the renewal of the slots
-	// withdraw gives units of a booking back, which a Record of negative units would not do exactly; nil if nothing is
-	// booked.
+	// withdraw gives units of a booking back exactly, which a Record would not; nil if nothing is booked.
 	withdraw func(ctx context.Context, n int64) error
 }
 
@@ -142,7 +142,20 @@ func (h *holding) record(ctx context.Context, changes []Request) error {
 	if n := changes[0].Cost; n < 0 && h.withdraw != nil {
 		return h.withdraw(ctx, -n)
 	}
-	_, err := h.engine.Record(ctx, changes...)
+	d, err := h.engine.Record(ctx, changes...)
+	if err == nil && d.Unrecorded {
+		return unrecorded(changes, d)
+	}
+	return err
+}
+
+// unrecorded returns the error of changes that were refused. With several, a cluster may have counted some of them.
+func unrecorded(changes []Request, d Decision) error {
+	i := slices.IndexFunc(changes, func(q Request) bool { return q.Rule.Name() == d.Rule && q.Key == d.Key })
+	err := &RequestError{Op: opSettle, Rule: d.Rule, Field: "cost", Reason: fmt.Sprintf("of %d for key %q beyond the reserved one is not recorded, because the limit has too many entries above it", changes[max(i, 0)].Cost, d.Key)}
+	if len(changes) > 1 {
+		return fmt.Errorf("%s; other costs of the settlement may not be recorded, either", err) // not %w, which says that nothing was counted
+	}
 	return err
 }
 

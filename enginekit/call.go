@@ -118,6 +118,7 @@ func ask(op Op, parts []algorithm.Part, now int64) algorithm.Answer {
 func decision(a *algorithm.Answer) weir.Decision {
 	return weir.Decision{
 		Allowed:    a.Allowed,
+		Unrecorded: a.Unrecorded,
 		Limit:      a.Limit,
 		Remaining:  a.Remaining,
 		RetryAfter: time.Duration(a.RetryAfter),

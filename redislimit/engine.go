@@ -194,7 +194,7 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 	}
 	if at.leased && o == opRecord {
 		settle := e.releasing(parts)
-		defer func() { settle(err) }()
+		defer func() { settle(err == nil && !d.Unrecorded) }()
 	}
 	ask := int64(1)
 	if most > 1 {

@@ -253,7 +253,7 @@ func (h *hold) stop() {
 }
 
 // releasing marks slots that a caller releases, and returns what to do with the outcome.
-func (e *Engine) releasing(parts []part) (outcome func(error)) {
+func (e *Engine) releasing(parts []part) (outcome func(succeeded bool)) {
 	var all []*hold
 	for i := range parts {
 		p := &parts[i]
@@ -269,23 +269,23 @@ func (e *Engine) releasing(parts []part) (outcome func(error)) {
 			all = append(all, h)
 		}
 	}
-	return func(err error) {
+	return func(succeeded bool) {
 		for _, h := range all {
-			h.released(err)
+			h.released(succeeded)
 		}
-		if err == nil {
+		if succeeded {
 			e.standing.freed(parts)
 		}
 	}
 }
 
 // released ends the hold, or repeats a failed release.
-func (h *hold) released(err error) {
+func (h *hold) released(succeeded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.state == over:
-	case err == nil:
+	case succeeded:
 		h.end(false)
 	default:
 		h.engine.background.at(earlier(time.Now().Add(h.part.retry()), h.ends), &h.task)

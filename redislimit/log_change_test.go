@@ -1,9 +1,11 @@
 package redislimit_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,7 +102,7 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 		rule, larger := newRule(t, name, of(limit)), newRule(t, name, of(2000))
 		for i := range limit + extra {
 			now++
-			if d, err := redis.Record(t.Context(), rule.For("k", 1)); err != nil || i > limit && d.RetryAfter == weir.Never {
+			if d, err := redis.Record(t.Context(), rule.For("k", 1)); err != nil || d.Unrecorded || i > limit && d.RetryAfter == weir.Never {
 				t.Fatalf("%s: record %d of %d: got %+v and %v", name, i+1, limit+extra, d, err)
 			}
 		}
@@ -108,7 +110,7 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 		before := redis.Stats().Unrecorded
 		for _, requests := range [][]weir.Request{{rule.For("k", 1)}, {window.For(name, 1), rule.For("k", 1)}, {rule.For("other", 1), rule.For("k", 1)}} {
 			d, err := redis.Record(t.Context(), requests...)
-			if err != nil || d.Allowed || d.RetryAfter != weir.Never || d.Rule != name || d.Key != "k" {
+			if err != nil || d.Allowed || !d.Unrecorded || d.RetryAfter != weir.Never || d.Rule != name || d.Key != "k" {
 				t.Errorf("%s: a record with %d requests above the bound: got %+v and %v, want a refusal", name, len(requests), d, err)
 			}
 		}
@@ -123,6 +125,7 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 		if got, want := redis.Stats().Unrecorded, before+3; got != want {
 			t.Errorf("%s: Stats count %d refused records, want %d", name, got, want)
 		}
+		settleWithoutSpace(t, redis, rule, func() { now++ })
 		if d, err := redis.Record(t.Context(), rule.For("k", 1<<30)); err != nil || d.RetryAfter == 0 {
 			t.Errorf("%s: a record of many units is %+v and %v", name, d, err)
 		}
@@ -130,5 +133,41 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 		if d, err := redis.Record(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
 			t.Errorf("%s: a record after the entries have left: got %+v and %v", name, d, err)
 		}
+	}
+}
+
+// settleWithoutSpace settles units above the reserved ones, alone and beside slots, when a log has no space for them. Nothing
+// is recorded, and the slots are released all the same.
+func settleWithoutSpace(t *testing.T, e *redislimit.Engine, rule *weir.Rule, tick func()) {
+	t.Helper()
+	slots := newRule(t, "slots", weir.Concurrency{Slots: 5})
+	reserve := func(requests ...weir.Request) *weir.Reservation {
+		t.Helper()
+		r, err := e.Reserve(t.Context(), requests...)
+		if err != nil || !r.Decision.Allowed {
+			t.Fatalf("Reserve under %v: %+v, %v", rule, r, err)
+		}
+		return r
+	}
+	alone, both := reserve(rule.For("s", 1)), reserve(rule.For("s", 1), slots.For(rule.Name(), 2))
+	for full := false; !full; {
+		tick()
+		d, err := e.Record(t.Context(), rule.For("s", 1))
+		if full = d.Unrecorded; err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick()
+	if err := both.Settle(t.Context(), 4, 0); err == nil || weir.WasCounted(err) != weir.CountedUnknown || !strings.Contains(err.Error(), `of 3 for key "s"`) {
+		t.Errorf("Settle of 4 of one unit of %v beside slots: got %v, want an error that names 3 units", rule, err)
+	}
+	if err := alone.Settle(t.Context(), 4); weir.WasCounted(err) != weir.CountedNo || !errors.Is(err, weir.ErrRequest) {
+		t.Errorf("Settle of 4 of one unit of %v: got %v, want an error that is not counted", rule, err)
+	}
+	for e.Stats().Held > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if d, err := e.Peek(t.Context(), slots.For(rule.Name(), 0)); err != nil || d.Remaining != 5 {
+		t.Errorf("after a settlement that %v has no space for, %d of 5 slots are free (%v)", rule, d.Remaining, err)
 	}
 }

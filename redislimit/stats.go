@@ -19,7 +19,7 @@ type Stats struct {
 	GivenBack uint64 // late admitted decisions that were undone
 	Abandoned uint64 // undos that were given up; their units stay spent
 	// Unrecorded counts records that a log or gate refused because it has too many entries; their costs are not
-	// counted. Settle and Done record what exceeds the estimate, and do not tell.
+	// counted.
 	Unrecorded uint64
 
 	Queued   int // decisions that are waiting for a call

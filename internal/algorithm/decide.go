@@ -13,6 +13,8 @@ type Part struct {
 // Answer is the result of a verb. Durations are in nanoseconds and may be Never.
 type Answer struct {
 	Allowed bool
+	// Unrecorded is true if Record wrote nothing, because a log would have too many entries.
+	Unrecorded bool
 	// Changed is true if the verb wrote states.
 	Changed bool
 	// Binding is the index of the part that a refusal names: the refusing part with the longest wait. If allowed, it
@@ -158,10 +160,12 @@ func Peek(parts []Part, now int64) Answer {
 // Record counts the cost of every part even if it does not fit. A negative cost gives units back. Allowed reports
 // whether all of it fitted. If not, RetryAfter is the wait of the same cost after it was counted.
 //
-// It refuses the record, and writes nothing, if a log would have too many entries. Then RetryAfter is Never.
+// It refuses the record, and writes nothing, if a log would have too many entries. Then Unrecorded is true and RetryAfter is Never.
 func Record(parts []Part, now int64) Answer {
 	if full := fullLog(parts, now); full >= 0 {
-		return describe(parts, now, Never, full)
+		answer := describe(parts, now, Never, full)
+		answer.Unrecorded = true
+		return answer
 	}
 	wait, binding := longestWait(parts, now)
 	changed := take(parts, now)

@@ -99,17 +99,23 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	return a
 }
 
-// Settle reports the true cost of the booking. It gives the difference back, or records it in addition. It does
-// nothing on a booking that is not open.
-func (s *Subject) Settle(b *Booking, now, actual int64) {
+// Settle reports the true cost of the booking. It gives the difference back, or records it in addition. If the work was
+// done at the booked cost, it releases slots, and other units stay spent. Settle does nothing on a booking that is not
+// open. It returns false if a log has no space for the record: then the booking stays open, and nothing is counted.
+func (s *Subject) Settle(b *Booking, now, actual int64, done bool) (recorded bool) {
 	if !b.Open {
-		return
+		return true
 	}
 	b.Open = false
 	s.advance(now)
+	if done && !algorithm.Leases(s.algorithm) {
+		actual = b.Cost
+	} else if done {
+		actual = 0
+	}
 	switch back := b.Cost - actual; {
 	case back < 0:
-		s.RecordFor(now, -back, b.Identity)
+		b.Open = s.RecordFor(now, -back, b.Identity).Unrecorded
 	case back == 0:
 	case b.waiter != nil && b.waiter.queued:
 		s.unbookInLine(b, now, actual)
@@ -119,15 +125,7 @@ func (s *Subject) Settle(b *Booking, now, actual int64) {
 		s.undo(b, actual)
 		s.replan(now)
 	}
-}
-
-// Finish reports that the work of a booking was done: it releases slots, and other units stay spent.
-func (s *Subject) Finish(b *Booking, now int64) {
-	if algorithm.Leases(s.algorithm) {
-		s.Settle(b, now, 0)
-	} else {
-		s.Settle(b, now, b.Cost)
-	}
+	return !b.Open
 }
 
 // undo undoes the newest booking except for actual units, which keep their promised instant.
