@@ -318,7 +318,10 @@ func (c *caller) book(i int, cost int64) {
 	case err != nil || !r.Decision.Allowed:
 		c.took("Book", i, false, cost, sent, answered, err)
 	case c.random.IntN(4) == 0:
-		_, _, _ = c.timed("Cancel of a booking", i, r.Cancel)
+		// Another booking may have come in between. Then units come back that were outstanding while others refilled, at
+		// the latest at the newest booked instant.
+		sent, answered, err := c.timed("Cancel of a booking", i, r.Cancel)
+		c.returned("Cancel of a booking", i, cost, sent, answered+longestBooking.Microseconds(), err)
 	default:
 		delay := r.Decision.Delay.Microseconds()
 		c.took("Book", i, true, cost, sent+delay, answered+delay, nil)
