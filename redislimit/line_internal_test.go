@@ -88,3 +88,23 @@ func TestAFullLineTakesABoundedAmountOfWork(t *testing.T) {
 		}
 	}
 }
+
+// Calls of one process can overtake one another, so that its second caller is first in line. That caller then asks again
+// in time, although it is not the first of its process.
+func TestTheFirstInLineAsksAgainThoughItCameSecond(t *testing.T) {
+	server := redistest.Start(t)
+	engine := openFor(t, "redis://"+server.Addr, Options{})
+	request := mustRule(t, "slots=concurrency 1 lease 1h").For("k", 1)
+	if _, err := engine.Reserve(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	first, second := engine.StandInLine(request).(*ticket), engine.StandInLine(request).(*ticket)
+	for _, place := range []*ticket{second, first} {
+		if _, err := place.Reserve(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now, pause := second.due(); !now && pause <= 0 {
+		t.Error("the caller that is first in line does not ask again")
+	}
+}

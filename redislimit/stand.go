@@ -38,7 +38,8 @@ type ticket struct {
 	asked    bool          // Redis may know it
 	inside   bool          // it was in the line
 	refusals int
-	next     time.Time     // when to ask again, if it is the first of its stand
+	leads    bool          // it was its turn when it asked last
+	next     time.Time     // when to ask again, if it leads or is the first of its stand
 	called   bool          // it has to ask now
 	wake     chan struct{} // receives when called or next has changed
 }
@@ -136,7 +137,7 @@ func (t *ticket) due() (now bool, pause time.Duration) {
 	if t.called {
 		return true, 0
 	}
-	if t.stand.first() != t {
+	if !t.leads && t.stand.first() != t {
 		return false, 0
 	}
 	pause = time.Until(t.next)

@@ -97,6 +97,7 @@ func (t *ticket) answered(q *inLine, d weir.Decision) {
 	}
 	lost := t.inside && !q.known
 	t.inside = !math.IsInf(q.ahead, 1)
+	t.leads = q.ahead == 0
 	t.refusals++
 	t.next = time.Now().Add(q.hears.pause(t.refusals, d.RetryAfter))
 	if !lost {

@@ -162,6 +162,10 @@ local function settle(a, admitted, may)
       a.tickets, p.held = a.tickets .. a.ticket, p.held + 1
     end
     if may and spare >= 0 then sleeps = now + SECOND end
+    if not may and a.oldest then -- calls of one process can overtake one another on their way
+      local _, leader = first(a.parties, a.tickets)
+      if leader == p then wakes[a.key] = true end
+    end
   end
   if may then
     for _, q in ipairs(a.parties) do
@@ -189,6 +193,7 @@ local function enter(leaves, count, pos)
     if a.party then
       lines[#lines + 1], a.party.hears = a, hears
       find(a, own, oldest)
+      a.oldest = own == oldest
       a.room = a.party.held == 0 or #a.tickets < TICKET * MOST_TICKETS
       if not a.at then known = 0 end
       if leaves then
