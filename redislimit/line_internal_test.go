@@ -92,8 +92,10 @@ func TestAFullLineTakesABoundedAmountOfWork(t *testing.T) {
 // Calls of one process can overtake one another, so that its second caller is first in line. That caller then asks again
 // in time, although it is not the first of its process.
 func TestTheFirstInLineAsksAgainThoughItCameSecond(t *testing.T) {
-	server := redistest.Start(t)
-	engine := openFor(t, "redis://"+server.Addr, Options{})
+	engine, err := NewWith(newCountingSender(t, redistest.Start(t)), Options{}) // hears no signals
+	if err != nil {
+		t.Fatal(err)
+	}
 	request := mustRule(t, "slots=concurrency 1 lease 1h").For("k", 1)
 	if _, err := engine.Reserve(t.Context(), request); err != nil {
 		t.Fatal(err)
