@@ -35,7 +35,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 		return refusal(opWait, err)
 	}
 	w, o, err := k.join(ctx, key, turn)
-	if err != nil || w == nil && turn.Slots == nil {
+	if err != nil {
 		return err
 	}
 	return await(ctx, turn, lines, k.jitter, o, w)
@@ -45,8 +45,10 @@ func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *line.Waiter, 
 	o = keyOwner[K]{keyed: k, key: key}
 	r := k.clock.Read()
 	if limit := k.wordsOf(key, turn.Cost); limit != nil && !k.closed.Load() {
-		if allowed, _ := limit.Allow(k.hash(key), r.At, turn.Cost); allowed {
+		if allowed, done := limit.Allow(k.hash(key), r.At, turn.Cost); done && allowed {
 			return nil, o, nil
+		} else if need, done := limit.Within(k.hash(key), r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
+			return nil, o, turn.late(need)
 		}
 	}
 	s, v, err := k.lock(opWait, r, key)

@@ -43,18 +43,17 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if err := l.lines.Check(ctx, turn.Cost, turn.Class, turn.Weight); err != nil {
 		return refusal(opWait, err)
 	}
-	r := l.clock.Read()
-	if allowed, done := l.word.Load().Allow(r.At, turn.Cost); done && allowed {
+	r, w := l.clock.Read(), l.word.Load()
+	if allowed, done := w.Allow(r.At, turn.Cost); done && allowed {
 		return nil
+	} else if need, done := w.Within(r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
+		return turn.late(need)
 	}
-	w, err := l.join(ctx, r, turn)
+	waiter, err := l.join(ctx, r, turn)
 	if err != nil {
 		return refusal(opWait, err)
 	}
-	if w == nil && turn.Slots == nil {
-		return nil
-	}
-	return await(ctx, turn, &l.lines, l.jitter, l, w)
+	return await(ctx, turn, &l.lines, l.jitter, l, waiter)
 }
 
 func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*line.Waiter, error) {

@@ -32,6 +32,14 @@ func (t Turn) longest() time.Duration {
 	return max(t.Max, 0)
 }
 
+// late returns the refusal of a turn that would come after need; 0 means that it has come.
+func (t Turn) late(need int64) error {
+	if need == 0 {
+		return nil
+	}
+	return &WaitError{Need: time.Duration(need), Bound: t.Max}
+}
+
 // inLine converts the turn to the form of a line.
 func (t Turn) inLine() line.Turn {
 	flow := line.Flow{Name: t.Flow}

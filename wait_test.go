@@ -151,3 +151,22 @@ func TestAllowDoesNotOvertakeWaiters(t *testing.T) {
 		}
 	})
 }
+
+func TestARefusedWaitAllocatesItsErrorAlone(t *testing.T) {
+	limit := weir.TokenBucket{Rate: weir.Per(1, time.Hour), Burst: 1}
+	lim, keyed := mustNew(t, limit), mustKeyed[string](t, limit)
+	lim.Allow()
+	keyed.Allow("a")
+	for name, wait := range map[string]func() error{
+		"Limiter": func() error { return lim.WaitMax(t.Context(), 1, time.Minute) },
+		"Keyed":   func() error { return keyed.WaitMax(t.Context(), "a", 1, time.Minute) },
+	} {
+		var refused *weir.WaitError
+		if err := wait(); !errors.As(err, &refused) || refused.Need <= time.Minute || refused.Need > time.Hour || refused.Bound != time.Minute {
+			t.Errorf("%s: got %v, want a wait of an hour above the bound of a minute", name, err)
+		}
+		if n := testing.AllocsPerRun(100, func() { _ = wait() }); n > 1 {
+			t.Errorf("%s: a refused wait makes %v allocations, want 1", name, n)
+		}
+	}
+}

@@ -48,6 +48,15 @@ func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) 
 	return nil
 }
 
+// Alone returns the longest wait of a turn if the context sets no bound. Otherwise it returns algorithm.Never, and Join
+// compares both.
+func Alone(ctx context.Context, longest int64) int64 {
+	if _, ok := ctx.Deadline(); ok {
+		return algorithm.Never
+	}
+	return longest
+}
+
 // Join takes the cost at once if no caller waits and the cost fits. Otherwise it adds the caller to the line of s,
 // and the caller calls Await without the lock. Without a waiter and an error, the cost was taken. The caller holds
 // the lock.

@@ -86,6 +86,15 @@ func (l *Limit) Allow(h table.Hash, now, n int64) (allowed, done bool) {
 	}
 }
 
+// Within decides like that of a Single. A limit with delays may admit what waits, so the lock tells.
+func (l *Limit) Within(h table.Hash, now, n, longest int64) (need int64, done bool) {
+	var a algorithm.Answer
+	if longest == algorithm.Never || algorithm.Delays(l.words) || !l.Take(h, now, n, &a) {
+		return 0, false
+	}
+	return a.RetryAfter, a.Allowed || tooLong(&a, longest)
+}
+
 // result is the outcome of a decision on a held entry.
 type result uint8
 

@@ -58,6 +58,21 @@ func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 	return s.take(&s.first, now, n, a)
 }
 
+// Within decides on a turn that may wait for longest and that Allow has refused. Either the cost was taken after all and
+// need is 0, or need is known to be longer than longest. done is false if the turn may wait, which needs the lock.
+func (s *Single) Within(now, n, longest int64) (need int64, done bool) {
+	var a algorithm.Answer
+	if longest == algorithm.Never || !s.Take(now, n, &a) {
+		return 0, false
+	}
+	return a.RetryAfter, a.Allowed || tooLong(&a, longest)
+}
+
+// tooLong reports that the wait of a refusal is known and above longest.
+func tooLong(a *algorithm.Answer, longest int64) bool {
+	return a.RetryAfter > longest && a.RetryAfter < algorithm.Never
+}
+
 // allowPair decides on two words. It does not hold them for a refusal that the first word tells.
 func (s *Single) allowPair(now, n int64) (allowed, done bool) {
 	b, first := s.tokens, atomic.LoadUint64(&s.first)
