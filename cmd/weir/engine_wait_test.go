@@ -62,7 +62,7 @@ func TestStartWaitsForARedisThatIsAbsentOrTakesNoWrites(t *testing.T) {
 func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 	redis := redistest.Start(t)
 	redis.Do("REPLICAOF", "127.0.0.1", "1")
-	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--engine-wait", "600ms")
+	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--engine", "redis://"+redis.Addr, "--engine-wait", "3s")
 	var log strings.Builder
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
@@ -71,7 +71,7 @@ func TestStartEndsClearlyWithARedisThatStaysReadOnly(t *testing.T) {
 	if err := waitForEnd(cmd); err == nil || cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("got %v, want exit code %d", err, exitFailed)
 	}
-	for _, want := range []string{"\nweir: serve: --engine: not ready within 600ms: ", "READONLY", "\nhint: name the master, or its Sentinels"} {
+	for _, want := range []string{"\nweir: serve: --engine: not ready within 3s: ", "READONLY", "\nhint: name the master, or its Sentinels"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("got %s, want …%q…", log.String(), want)
 		}

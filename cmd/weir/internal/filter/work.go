@@ -19,7 +19,10 @@ func (t *turns) begin(p piece) {
 func (t *turns) leave() {
 	t.callers.Wait()
 	t.works.Wait()
-	for _, g := range append(t.ready, t.granted...) {
+	t.mu.Lock() // a timer may still grant, without a slot
+	granted := t.granted
+	t.mu.Unlock()
+	for _, g := range append(t.ready, granted...) {
 		if g.slot != nil {
 			_ = g.slot.Cancel(context.WithoutCancel(t.ctx))
 		}
