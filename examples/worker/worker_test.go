@@ -63,7 +63,7 @@ func TestThreeWorkersObeyOneVendor(t *testing.T) {
 	var outputs [3]bytes.Buffer
 	var workers [3]*exec.Cmd
 	for i := range workers {
-		workers[i] = exec.Command(os.Args[0], "redis://"+redis.Addr, server.URL, "13s")
+		workers[i] = exec.Command(os.Args[0], "redis://"+redis.Addr, server.URL, "19s") // of which a busy machine may take some to start
 		workers[i].Env = append(os.Environ(), "WEIR_TEST_WORKER=1")
 		workers[i].Stdout, workers[i].Stderr = &outputs[i], os.Stderr
 		if err := workers[i].Start(); err != nil {
@@ -86,7 +86,7 @@ func TestThreeWorkersObeyOneVendor(t *testing.T) {
 	if most := v.mostIn(10 * time.Second); most > 100 || v.top > 5 {
 		t.Errorf("the vendor saw %d requests in 10 s and %d at once, want at most 100 and 5", most, v.top)
 	}
-	if all < 190 || all != len(v.starts) {
-		t.Errorf("the workers made %d requests, and the vendor saw %d; want 200 in 13 s", all, len(v.starts))
+	if all < 190 || all > 200 || all != len(v.starts) {
+		t.Errorf("the workers made %d requests, and the vendor saw %d; want 200 in 19 s", all, len(v.starts))
 	}
 }
