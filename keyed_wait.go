@@ -35,7 +35,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 		return refusal(opWait, err)
 	}
 	w, o, err := k.join(ctx, key, turn)
-	if err != nil {
+	if err != nil || w == nil && turn.Slots == nil {
 		return err
 	}
 	return await(ctx, turn, lines, k.jitter, o, w)
