@@ -7,8 +7,7 @@ import (
 	"github.com/weirflow/weir/internal/line"
 )
 
-// Decision is the answer to a call about one key or several. It describes the key right after the operation, or for
-// Peek the unchanged key.
+// Decision is the answer to a call about one key or several. It describes the key after the operation.
 type Decision struct {
 	// Allowed reports whether the cost was admitted, or after Peek whether it would be.
 	Allowed bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirflow/weir/internal/clock"
 	"github.com/weirflow/weir/internal/line"
 )
 
@@ -30,27 +31,28 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	if err := k.check(opWait, key); err != nil {
 		return err
 	}
-	lines := &k.shard(k.hash(key)).lines
+	h := k.hash(key)
+	lines := &k.shard(h).lines
 	if err := lines.Check(ctx, turn.Cost, turn.Class, turn.Weight); err != nil {
 		return refusal(opWait, err)
 	}
-	w, o, err := k.join(ctx, key, turn)
-	if err != nil || w == nil && turn.Slots == nil {
+	r := k.clock.Read()
+	if limit := k.wordsOf(key, turn.Cost); limit != nil && !k.closed.Load() {
+		if allowed, done := limit.Allow(h, r.At, turn.Cost); done && allowed {
+			return nil
+		} else if need, done := limit.Within(h, r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
+			return turn.late(need)
+		}
+	}
+	w, o, err := k.join(ctx, r, key, turn)
+	if err != nil {
 		return err
 	}
 	return await(ctx, turn, lines, k.jitter, o, w)
 }
 
-func (k *Keyed[K]) join(ctx context.Context, key K, turn Turn) (w *line.Waiter, o keyOwner[K], err error) {
+func (k *Keyed[K]) join(ctx context.Context, r clock.Reading, key K, turn Turn) (w *line.Waiter, o keyOwner[K], err error) {
 	o = keyOwner[K]{keyed: k, key: key}
-	r := k.clock.Read()
-	if limit := k.wordsOf(key, turn.Cost); limit != nil && !k.closed.Load() {
-		if allowed, done := limit.Allow(k.hash(key), r.At, turn.Cost); done && allowed {
-			return nil, o, nil
-		} else if need, done := limit.Within(k.hash(key), r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
-			return nil, o, turn.late(need)
-		}
-	}
 	s, v, err := k.lock(opWait, r, key)
 	if err != nil {
 		return nil, o, err
