@@ -115,8 +115,7 @@ func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
 	return true
 }
 
-// room reports whether the shard has room for another subject. A full shard searches for idle subjects at most once a
-// millisecond.
+// room reports whether the shard has room for another subject. A full one looks for idle ones at most once a millisecond.
 func (s *keyedShard[K]) room(now int64) bool {
 	if len(s.subjects) >= s.capacity && now >= algorithm.AddSaturating(s.searched, int64(time.Millisecond)) {
 		s.searched = now
