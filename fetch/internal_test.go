@@ -102,6 +102,7 @@ func TestFileNamesAreReadable(t *testing.T) {
 		"https://example.com/a?x=1&y=2":            `example\.com/a_x_1_y_2-[0-9a-f]{16}\.html`,
 		"https://example.com/../../etc/passwd":     `example\.com/etc_passwd-[0-9a-f]{16}\.html`,
 		"https://example.com/%2e%2e/%00x%2fy":      `example\.com/x_y-[0-9a-f]{16}\.html`,
+		"https://-x/":                              `host_-x/index-[0-9a-f]{16}\.html`,
 		"https://con/a.tar.gz":                     `host_con/a\.tar-[0-9a-f]{16}\.gz`,
 		"https://[2001:db8::1]/style.css":          `2001_db8__1/style-[0-9a-f]{16}\.css`,
 		"https://e.com/" + strings.Repeat("a", 99): `e\.com/a{80}-[0-9a-f]{16}\.html`,
@@ -119,7 +120,7 @@ func TestFileNamesAreReadable(t *testing.T) {
 var safeName = regexp.MustCompile(`^[a-z0-9_][a-z0-9._-]{0,299}/[a-z0-9_][a-z0-9._-]*$`)
 
 func FuzzFileNames(f *testing.F) {
-	for _, u := range []string{"https://example.com/", "http://a/..", "http://a/.%2e/%2e.", "http://con/nul.txt", "http://a/\x00", "http://a/x.HTML?y=/..", "http://a/é"} {
+	for _, u := range []string{"https://example.com/", "http://a/..", "http://a/.%2e/%2e.", "http://con/nul.txt", "http://-", "http://a/\x00", "http://a/x.HTML?y=/..", "http://a/é"} {
 		f.Add(u, "text/html")
 	}
 	f.Fuzz(func(t *testing.T, given, kind string) {

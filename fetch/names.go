@@ -28,8 +28,8 @@ func folder(u *url.URL) string {
 		host += "_" + safe(port)
 	}
 	host = strings.Trim(host, ".")
-	if host == "" || isDevice(host) {
-		host = "host_" + host
+	if host == "" || host[0] == '-' || isDevice(host) {
+		host = "host_" + host // a program would read "-x" as an option
 	}
 	return host
 }
