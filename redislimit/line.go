@@ -13,9 +13,9 @@ import (
 //   - A caller asks with a ticket (stand.go). If no earlier ticket is in the line, the script decides the whole request:
 //     slots and rates, all or nothing. If it is admitted, the ticket leaves the line. A refused caller stands in line.
 //     This is one round trip.
-//   - A release signals the first caller of the line, and no other (signal.go). So does a ticket that leaves, and a taker
-//     that leaves slots to the next. A signal is a hint: no caller sleeps for longer than a second without one of its
-//     process asking again.
+//   - A release signals the first caller of the line (signal.go). So does a ticket that leaves, and a taker that leaves
+//     slots to the next. If a rate does not admit that caller yet, the signal names the instant at which it will. A signal
+//     is a hint: no caller sleeps for longer than a second without one of its process asking again.
 //   - That question keeps all tickets of the process alive. A process that has not asked for three seconds leaves the line
 //     with all its tickets (script/line.lua).
 

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -108,5 +109,43 @@ func TestTheFirstInLineAsksAgainThoughItCameSecond(t *testing.T) {
 	}
 	if now, pause := second.due(); !now && pause <= 0 {
 		t.Error("the caller that is first in line does not ask again")
+	}
+}
+
+// A caller that leaves the line passes the next one the instant at which the rate admits it.
+func TestTheNextCallerKnowsWhenTheRateAdmitsIt(t *testing.T) {
+	server := redistest.Start(t)
+	slots, rate := mustRule(t, "slots=concurrency 5 lease 1h"), mustRule(t, "rate=rate gate 1/h")
+	stand := func(e *Engine, key string) *ticket {
+		place := e.StandInLine(slots.For(key, 1), rate.For(key, 1)).(*ticket)
+		if _, err := place.Reserve(t.Context(), slots.For(key, 1), rate.For(key, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return place
+	}
+	locked := func(e *Engine, what string, reports func() bool) {
+		t.Helper()
+		eventually(t, what, func() error {
+			e.standing.mu.Lock()
+			defer e.standing.mu.Unlock()
+			if !reports() {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+	}
+	engine, other := openFor(t, "redis://"+server.Addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})
+	for _, e := range []*Engine{engine, other} {
+		stand(e, "another")
+		locked(e, "the engine hears signals", e.standing.signals.work)
+	}
+	stand(engine, "k") // is admitted
+	first, second, third := stand(engine, "k"), stand(other, "k"), stand(engine, "k")
+	for _, one := range []struct{ leaves, next *ticket }{{first, second}, {second, third}} {
+		if one.next.leads {
+			t.Error("a caller behind another one asks again")
+		}
+		one.leaves.Leave()
+		locked(one.next.stand.engine, "the next caller knows when to ask", func() bool { return one.next.leads })
 	}
 }

@@ -35,7 +35,7 @@ const (
 	idleChannel   = time.Minute // a channel that no caller needs for so long is closed
 	againChannel  = time.Second // how soon a lost subscription is repeated
 	deniedChannel = time.Minute // and one that was denied
-	signalLength  = 16          // what a caller asks for, and the number of its ticket
+	signalLength  = 16          // what a caller asks for, and the number of its ticket; then perhaps when to ask
 	probeSignal   = "probe"     // what the engine publishes itself
 )
 
@@ -170,7 +170,7 @@ func (c *channel) withoutShards() {
 	c.end()
 }
 
-// hear calls the caller that a signal names. After the first message, the first caller of each stand asks again, because
+// hear calls the caller that a signal names, now or at the instant at which its rates admit it. After the first message, the first caller of each stand asks again, because
 // it may have missed one before.
 func (c *channel) hear(message string) {
 	all := &c.engine.standing
@@ -187,18 +187,26 @@ func (c *channel) hear(message string) {
 		}
 		return
 	}
-	if len(message) != signalLength {
+	if len(message) != signalLength && len(message) != signalLength+8 {
 		return
 	}
 	s := all.stands[message[:8]]
 	if s == nil {
 		return
 	}
-	number := math.Float64frombits(binary.LittleEndian.Uint64([]byte(message[8:])))
+	number := doubleAt(message, 8)
 	for e := s.tickets.Front(); e != nil; e = e.Next() {
-		if t := e.Value.(*ticket); t.number == number {
+		if t := e.Value.(*ticket); t.number != number {
+			continue
+		} else if len(message) == signalLength {
 			t.call()
-			return
+		} else {
+			t.callAfter(time.Duration(doubleAt(message, signalLength)) * time.Microsecond)
 		}
+		return
 	}
+}
+
+func doubleAt(message string, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(message[i:])))
 }

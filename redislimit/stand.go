@@ -105,6 +105,14 @@ func (t *ticket) call() {
 	t.poke()
 }
 
+// callAfter makes the caller ask after a time, unless it asks before.
+func (t *ticket) callAfter(d time.Duration) {
+	if at := time.Now().Add(min(max(d, 0), longestSleep)); !t.leads || at.Before(t.next) {
+		t.leads, t.next = true, at
+	}
+	t.poke()
+}
+
 // Wait returns when the caller should ask again: when it is called, and as the first of its stand within a second.
 func (t *ticket) Wait(ctx context.Context) error {
 	timer := time.NewTimer(longestSleep)

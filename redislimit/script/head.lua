@@ -157,7 +157,7 @@ local NONE = '\0' -- the reply for a value that does not exist
 local work = 0 -- entries read, made or moved one by one; 256 bytes of a text that is copied count as one
 local share, convert -- what rarely returns of several.lua and change.lua
 local states, tails, ends, state, change, withheld -- used by batches in loop.lua
-local wakes -- the lines whose first caller is signalled at the end
+local wakes -- the lines whose first caller is signalled at the end; true if slots were freed
 -- spare is the room that the slots of a caller in a line have left, or -1 if they refused it; spared returns that of a
 -- reply.
 local spare = inf

@@ -8,8 +8,8 @@
 --         SPUBLISH); the number of its tickets, u16.
 -- Ticket: the number of its party, u8; a number that grows within the party, a double.
 --
--- A ticket has its turn if each one before it sleeps and asks for something else. A party sleeps for a second when its
--- turn came and another limit than the slots refused. So no rate keeps slots from callers that do not need it.
+-- A ticket has its turn if each one before it sleeps and asks for something else. Parties sleep until another limit than
+-- the slots admits them again, for a second at most. So no rate keeps slots from callers that do not need it.
 local pack, unpack_, sub, byte, concat, match = struct.pack, struct.unpack, string.sub, string.byte, table.concat, string.match
 local PARTY, TICKET, SECOND = 36, 9, 1000000
 local LIFE = 3 * SECOND
@@ -60,29 +60,38 @@ local function write(key, parties, tickets)
   work = work + #states[key] / 256
 end
 
--- first returns the place of the first ticket that has its turn and is not asleep, and its party.
-local function first(parties, tickets)
-  local awake, some = {}, false
+-- first returns the place of the first ticket of a party that picks chooses, and that party.
+local function first(parties, tickets, picks)
+  local those, some = {}, false
   for _, p in ipairs(parties) do
-    if p.sleeps <= now then awake[p.number], some = p, true end
+    if picks(p) then those[p.number], some = p, true end
   end
   if not some then return end
   for i = 1, #tickets, TICKET do
-    local p = awake[byte(tickets, i)]
+    local p = those[byte(tickets, i)]
     if p then return i, p end
     work = work + 1
   end
 end
+local function awake(p) return p.sleeps <= now end
+local function asleep(p) return p.sleeps > now end
 
--- wake signals the first caller of a line.
-local function wake(key)
-  local parties, tickets = read(key)
-  local i, p
-  if parties then i, p = first(parties, tickets) end
+-- signal calls the caller of the first ticket of such a party, now or when the party has slept.
+local function signal(key, parties, tickets, picks)
+  local i, p = first(parties, tickets, picks)
   if not p or p.hears == 0 then return end
-  local process, asks = sub(p.who, 1, 8), sub(p.who, 9)
-  local name = match(keys[key], p.hears == 1 and '^(.-):{%d+}:' or '^.-:{%d+}') .. ':wake:' .. process
-  redis.pcall(p.hears == 1 and 'PUBLISH' or 'SPUBLISH', name, asks .. sub(tickets, i + 1, i + 8))
+  local name = match(keys[key], p.hears == 1 and '^(.-):{%d+}:' or '^.-:{%d+}') .. ':wake:' .. sub(p.who, 1, 8)
+  local message = sub(p.who, 9) .. sub(tickets, i + 1, i + 8)
+  if p.sleeps > now then message = message .. pack('<d', p.sleeps - now) end
+  redis.pcall(p.hears == 1 and 'PUBLISH' or 'SPUBLISH', name, message)
+end
+
+-- wake signals the first caller of a line. If slots are free, it also signals the first one that sleeps.
+local function wake(key, freed)
+  local parties, tickets = read(key)
+  if not parties then return end
+  signal(key, parties, tickets, awake)
+  if freed then signal(key, parties, tickets, asleep) end
 end
 
 -- party returns the party of a caller, and makes one if there is room.
@@ -150,10 +159,42 @@ local function remove(a)
   end
 end
 
--- settle writes what a decision changed in one line.
-local function settle(a, admitted, may)
-  local p, asks = a.party, sub(a.party.who, 9)
-  local sleeps = 0
+-- later returns when the limits besides the slots of a decision admit its costs again. It does not read long logs.
+local function later(groups, pos)
+  local kept, kept2 = due, vacant
+  due, vacant = now, now
+  for _ = 1, groups do
+    local kind, key
+    kind, key, pos = unpack_('<BH', args, pos)
+    pos = kinds[kind][1](pos)
+    local s = state(key)
+    if kind ~= SLOTS and type(s) ~= 'table' then kinds[kind][2](s, WHEN, tails[key]) end
+  end
+  local at = due
+  due, vacant = kept, kept2
+  return at
+end
+
+-- pause makes the callers that ask for the same sleep until at, and the first of them ask then. When all slots are
+-- taken and all callers ask for the same, the next release calls it instead.
+local function pause(a, admitted, at)
+  local asks, sleeps, mixed = sub(a.party.who, 9), 0, false
+  if at > now then
+    sleeps = min(at, now + SECOND)
+  elseif not admitted and spare >= 0 then
+    sleeps = now + SECOND
+  end
+  local function alike(p) return sub(p.who, 9) == asks end
+  for _, p in ipairs(a.parties) do
+    if alike(p) then p.sleeps = sleeps elseif p.held > 0 then mixed = true end
+  end
+  if admitted and spare > 0 or not admitted and spare >= 0 then wakes[a.key] = wakes[a.key] or false end
+  if admitted and sleeps > 0 and (spare > 0 or mixed) then signal(a.key, a.parties, a.tickets, alike) end
+end
+
+-- settle writes what a decision changed in one line. The limits besides the slots admit its costs again at the instant at.
+local function settle(a, admitted, may, at)
+  local p = a.party
   if admitted then
     remove(a)
   else
@@ -161,18 +202,23 @@ local function settle(a, admitted, may)
     if not a.at and a.room then
       a.tickets, p.held = a.tickets .. a.ticket, p.held + 1
     end
-    if may and spare >= 0 then sleeps = now + SECOND end
     if not may and a.oldest then -- calls of one process can overtake one another on their way
-      local _, leader = first(a.parties, a.tickets)
-      if leader == p then wakes[a.key] = true end
+      local _, leader = first(a.parties, a.tickets, awake)
+      if leader == p then wakes[a.key] = wakes[a.key] or false end
     end
   end
-  if may then
-    for _, q in ipairs(a.parties) do
-      if sub(q.who, 9) == asks then q.sleeps = sleeps end
-    end
-    if admitted and spare > 0 or sleeps > 0 then wakes[a.key] = true end
-  end
+  if may then pause(a, admitted, at) end
+  if a.changed then write(a.key, a.parties, a.tickets) end
+end
+
+-- leave takes the caller's ticket out of one line. The next caller then has its turn.
+local function leave(a)
+  local asks, was = sub(a.party.who, 9), a.at
+  local function alike(p) return sub(p.who, 9) == asks end
+  if was and was == first(a.parties, a.tickets, awake) then wakes[a.key] = wakes[a.key] or false end
+  local next = was and asleep(a.party) and was == first(a.parties, a.tickets, alike)
+  remove(a)
+  if next then signal(a.key, a.parties, a.tickets, alike) end
   if a.changed then write(a.key, a.parties, a.tickets) end
 end
 
@@ -191,15 +237,14 @@ local function enter(leaves, count, pos)
     if a.changed then wakes[a.key] = true end
     a.party = a.parties and party(a.parties, who)
     if a.party then
-      lines[#lines + 1], a.party.hears = a, hears
+      lines[#lines + 1] = a
+      if not leaves then a.party.hears = hears end
       find(a, own, oldest)
       a.oldest = own == oldest
       a.room = a.party.held == 0 or #a.tickets < TICKET * MOST_TICKETS
       if not a.at then known = 0 end
       if leaves then
-        if a.at and a.at == first(a.parties, a.tickets) then wakes[a.key] = true end
-        remove(a)
-        if a.changed then write(a.key, a.parties, a.tickets) end
+        leave(a)
       elseif barred(a) then
         wait = max(wait, a.at and (a.at + TICKET - 1) / TICKET or #a.tickets / TICKET)
         if not a.at and not a.room then wait = inf end
@@ -209,8 +254,9 @@ local function enter(leaves, count, pos)
     end
   end
   if leaves then return pos, false, '', nil end
-  return pos, wait > 0, pack('<dB', wait, known), function(admitted)
-    for _, a in ipairs(lines) do settle(a, admitted, wait == 0) end
+  return pos, wait > 0, pack('<dB', wait, known), function(admitted, groups, pos)
+    local at = groups and wait == 0 and later(groups, pos) or now
+    for _, a in ipairs(lines) do settle(a, admitted, wait == 0, at) end
   end
 end
 return enter, wake

@@ -164,13 +164,14 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     end
   else
     local flag, replies, full
+    local from = pos
     pos, flag, replies, full = kinds[0][1](pos, op, parts)
     if refused and flag == ADMITTED then flag = REFUSED end
     o = o + 1
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end
     o = o + #replies
-    if settle and #flag == 1 then settle(flag == ADMITTED and op == TAKE and not (since and withheld())) end
+    if settle and #flag == 1 then settle(flag == ADMITTED and op == TAKE and not (since and withheld()), parts, from) end
     if id and (flag == ADMITTED and op == TAKE and not (since and withheld()) or #flag == 1 and op == RECORD and not full) then
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
@@ -193,10 +194,10 @@ end
 for key, tail in pairs(tails) do
   if states[key] == nil then call('APPEND', keys[key], tail) end
 end
-for key in pairs(wakes) do
+for key, freed in pairs(wakes) do
   if state(key) then
     if not wake then enter, wake = rarely(LINES) end
-    wake(key)
+    wake(key, freed)
   end
 end
 return table.concat(out)

@@ -49,7 +49,18 @@ LIMIT
     cost = 0
   end
   fits = cost <= 0 or room >= 0 and (before <= room or atMost(before, period - elapsed, room, period))
-  if op ~= UNDO and (cost == 0 or op == PEEK or op == TAKE and not fits) then break end
+  if op ~= UNDO and (cost == 0 or op == PEEK or not fits and op ~= RECORD) then
+    if op == WHEN then -- to a few us, for callers in line
+      local till = start + period
+      if room < 0 and weighs > 0 and count > 0 then
+        till = till + max(math.ceil(period - (most - cost) * period / count), 0)
+      elseif room >= 0 then
+        till = start + math.ceil(period - room * period / before)
+      end
+      due = max(due, till)
+    end
+    break
+  end
   count = max(min(count + cost, MOST_UNITS), 0)
   need = start + period
   if count > 0 and weighs > 0 then need = need + period end
