@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/pace"
 	"github.com/weirflow/weir/redislimit"
@@ -107,43 +108,18 @@ func TestSignalsOfAClusterReachOneShard(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	slots := slotsOfWorkers(t)
 	var queues []*pace.Queue
-	var engines []*redislimit.Engine
 	for range 2 {
-		engine := newEngine(t, dialCluster(t, cluster), redislimit.Options{})
-		queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+		queue, err := pace.NewQueue(newEngine(t, dialCluster(t, cluster), redislimit.Options{}), pace.QueueOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		queues, engines = append(queues, queue), append(engines, engine)
+		queues = append(queues, queue)
 	}
 	held, err := queues[0].Acquire(t.Context(), slots.For("vendor", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	var order []int
-	var callers sync.WaitGroup
-	const n = 6
-	for i := range n {
-		asked := decisions(engines[i%2])
-		callers.Go(func() {
-			a, err := queues[i%2].Acquire(t.Context(), slots.For("vendor", 1))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			order = append(order, i)
-			mu.Unlock()
-			_ = a.Done(t.Context())
-		})
-		eventually(t, "the caller is in line", func() string {
-			if queues[i%2].Waiting() != i/2+1 || decisions(engines[i%2]) == asked {
-				return "not yet"
-			}
-			return ""
-		})
-	}
+	order := inClusterTurn(t, cluster, 6, queues, slots)
 	published := func(name string) (n int) {
 		for _, node := range cluster.Nodes {
 			n += commandCalls(t, node, name)
@@ -159,9 +135,8 @@ func TestSignalsOfAClusterReachOneShard(t *testing.T) {
 	if err := held.Done(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	callers.Wait()
-	if !slices.IsSorted(order) {
-		t.Errorf("callers went in the order %v", order)
+	if got := order(); len(got) != 6 || !slices.IsSorted(got) {
+		t.Errorf("callers went in the order %v", got)
 	}
 	if n := published("spublish"); n < 4 {
 		t.Errorf("%d signals, want more than the probes of both engines", n)
@@ -169,4 +144,37 @@ func TestSignalsOfAClusterReachOneShard(t *testing.T) {
 	if n := published("publish"); n > 0 {
 		t.Errorf("%d signals went to all nodes", n)
 	}
+}
+
+// inClusterTurn starts n callers, each when the line has the one before it, and returns the order in which they got the
+// slot.
+func inClusterTurn(t *testing.T, cluster *redistest.Cluster, n int, queues []*pace.Queue, slots *weir.Rule) func() []int {
+	t.Helper()
+	var mu sync.Mutex
+	var order []int
+	var callers sync.WaitGroup
+	for i := range n {
+		callers.Go(func() {
+			a, err := queues[i%len(queues)].Acquire(t.Context(), slots.For("vendor", 1))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, i)
+			mu.Unlock()
+			_ = a.Done(context.Background())
+		})
+		eventually(t, "the caller is in line", func() string {
+			tickets := 0
+			for _, master := range cluster.Nodes[:len(cluster.Nodes)/2] {
+				tickets += ticketsIn(t, master)
+			}
+			if tickets != i+1 {
+				return fmt.Sprintf("%d tickets, want %d", tickets, i+1)
+			}
+			return ""
+		})
+	}
+	return func() []int { callers.Wait(); return order }
 }
