@@ -16,10 +16,11 @@ type TokenBucket struct {
 	den   int64 // ticks in a nanosecond
 	unit  int64 // ticks that one unit takes
 	burst int64
+	whole int64 // the time of the burst in ns, if units take whole ns and it fits in a word; otherwise -1
 
-	one, burstTime mixed // the times of one unit and of the burst
-	free           mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
-	whole          int64 // the time of the burst in ns, if units take whole ns and it fits in a word; otherwise -1
+	one       mixed // the time of one unit
+	free      mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
+	burstTime mixed
 }
 
 // NewTokenBucket returns a bucket of burst units that refills at rate units per period. The values must be within the

@@ -22,11 +22,13 @@ const MaxOnce = 4096
 const (
 	recentBits  = 13
 	recentSlots = 1 << recentBits
+	leastSize   = 16 // of most keys, in bytes
 )
 
+// once begins with the key, so that it shares a cache line with the first fields of the value.
 type once[V any] struct {
-	value V
 	key   any
+	value V
 }
 
 // NewOnce returns a Once without values. make must always make the same of equal keys.
@@ -36,7 +38,7 @@ func NewOnce[V any](make func(key any, into *V)) *Once[V] { return &Once[V]{make
 // mostly pass values that they keep. That costs less than a search by the key's hash.
 func (o *Once[V]) Of(key any) *V {
 	slot := &o.recent[slotOf(key)]
-	if found := slot.Load(); found != nil && found.key == key {
+	if found := slot.Load(); found != nil && (sameAddress(found.key, key) || found.key == key) {
 		return &found.value
 	}
 	found := o.find(key)
@@ -44,11 +46,17 @@ func (o *Once[V]) Of(key any) *V {
 	return &found.value
 }
 
-// slotOf returns the slot of the address in an interface. The address is only a number here: a key is compared before
-// its value is used.
+// sameAddress reports whether two interfaces are of one type and keep their values at one address. As an interface never
+// changes a value that it keeps, they are then equal.
+func sameAddress(a, b any) bool {
+	return *(*[2]uintptr)(unsafe.Pointer(&a)) == *(*[2]uintptr)(unsafe.Pointer(&b))
+}
+
+// slotOf returns the slot of the address in an interface. Values that lie side by side have slots side by side, which are
+// few cache lines. The address is only a number here: a key is compared before its value is used.
 func slotOf(key any) uint64 {
-	address := (*[2]uintptr)(unsafe.Pointer(&key))[1]
-	return uint64(address) * 0x9e3779b97f4a7c15 >> (64 - recentBits)
+	at := uint64((*[2]uintptr)(unsafe.Pointer(&key))[1]) / leastSize
+	return (at + at>>recentBits*0x9e3779b97f4a7c15>>(64-recentBits)) % recentSlots
 }
 
 // find returns the value of a key from among all, and makes it if it is new.

@@ -8,22 +8,33 @@ import (
 )
 
 // Limit is one limit of a column, with what it needs to decide.
+//
+// A decision under one of many limits waits for the memory of the limit. The fields that most decisions read are
+// therefore in its first 128 bytes. A Limit must not be copied.
 type Limit struct {
 	decider
 	*Column
-	pairs algorithm.Pairer // the limit, if it is a bucket of any kind
 
-	number   uint64 // of the rate of a bucket
+	number   uint32 // of the rate of a bucket
 	numbered bool   // words of the rate can be told from others; if not, every decision needs the lock
 	fine     bool   // the states of the rate need two words
 	oneWord  bool   // entries of one word are those of the limit
 
-	own algorithm.TokenBucket // the common limit, so that a decision under one of many limits loads less memory
+	own   algorithm.TokenBucket // the common limit
+	pairs algorithm.Pairer      // the limit, if it is a bucket of any kind
 }
 
 // Limit returns a limit of the column.
 func (c *Column) Limit(words algorithm.Worder) *Limit {
-	l := &Limit{decider: newDecider(words, c.Base, c.in.Table), Column: c, numbered: true, oneWord: c.index == 0}
+	l := &Limit{}
+	l.init(c, words)
+	return l
+}
+
+// init makes a zero Limit a limit of the column.
+func (l *Limit) init(c *Column, words algorithm.Worder) {
+	l.decider, l.Column = newDecider(words, c.Base, c.in.Table), c
+	l.numbered, l.oneWord = true, c.index == 0
 	if l.bucket != nil {
 		l.own = *l.bucket
 		l.bucket, l.tokens, l.words = &l.own, &l.own, &l.own
@@ -32,16 +43,15 @@ func (c *Column) Limit(words algorithm.Worder) *Limit {
 	if l.pairs == nil {
 		l.numbered = algorithm.RateOf(words) == algorithm.RateOf(c.like)
 		l.oneWord = l.oneWord && l.numbered
-		return l
+		return
 	}
 	var number int
 	number, l.numbered = c.rates.number(l.pairs)
-	l.number, l.fine = uint64(number), algorithm.RateOf(words).NeedsPair()
+	l.number, l.fine = uint32(number), algorithm.RateOf(words).NeedsPair()
 	if number != 0 || l.fine || !l.numbered {
 		l.oneWord = false
 		l.numbered = l.numbered && c.Widen()
 	}
-	return l
 }
 
 // Words returns the limit.
@@ -144,7 +154,7 @@ func (l *Limit) decide(w Words, width uint8, now, n int64, a *algorithm.Answer) 
 	case width == 1:
 		w.First, ok = l.decideWord(w.First, now, n, a)
 	default:
-		w.First, w.Second, ok = l.decidePair(w.First, w.Second, l.number, now, n, a)
+		w.First, w.Second, ok = l.decidePair(w.First, w.Second, uint64(l.number), now, n, a)
 	}
 	return w, ok
 }
@@ -169,7 +179,7 @@ func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bo
 		if p.width == 1 {
 			words.First, allowed, ok = l.words.AllowWord(words.First, l.base, now, n)
 		} else {
-			words.First, words.Second, allowed, ok = l.tokens.AllowPair(words.First, words.Second, l.number, l.base, now, n)
+			words.First, words.Second, allowed, ok = l.tokens.AllowPair(words.First, words.Second, uint64(l.number), l.base, now, n)
 		}
 		if !ok {
 			allowed, r = false, slow

@@ -109,7 +109,7 @@ func (l *Limit) Pack(s algorithm.State, now int64) (w Words, ok bool) {
 		w.First, ok = l.words.Pack(s, c.Base)
 		return w, ok
 	}
-	w.First, w.Second, ok = l.pairs.PackPair(s, l.number, c.Base)
+	w.First, w.Second, ok = l.pairs.PackPair(s, uint64(l.number), c.Base)
 	return w, ok && (c.isWide() || c.narrows(w))
 }
 

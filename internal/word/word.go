@@ -27,11 +27,11 @@ func baseFor(words algorithm.Worder, now int64) int64 {
 // decider decides on the words of one limit. The common limit has a field of its own, because a direct call is faster
 // and keeps an answer on the stack.
 type decider struct {
-	words  algorithm.Worder
 	bucket *algorithm.TokenBucket // words, if that is its type
 	tokens *algorithm.TokenBucket // of a bucket of either kind, which allows without a delay
-	base   int64                  // the origin of times in words
-	table  *table.Table           // the table of the words, or nil
+	words  algorithm.Worder
+	base   int64        // the origin of times in words
+	table  *table.Table // the table of the words, or nil
 }
 
 func newDecider(words algorithm.Worder, base int64, table *table.Table) decider {
