@@ -31,6 +31,20 @@ func BenchmarkWaitUncontended(b *testing.B) {
 	}
 }
 
+// BenchmarkJoinAndLeave measures a caller that joins an empty line and leaves it.
+func BenchmarkJoinAndLeave(b *testing.B) {
+	for name, wait := range joinsAndLeaves(b) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if wait() == nil {
+					b.Fatal("granted")
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkWaitersReleased releases 10,000 waiting callers at 1e6/s: 10 ms if nothing falls behind. The clock runs
 // from the first release to the last return.
 func BenchmarkWaitersReleased(b *testing.B) {

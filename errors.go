@@ -178,7 +178,7 @@ func refusal(op string, err error) error {
 	case line.ErrClosed:
 		return ErrClosed
 	}
-	return fmt.Errorf("weir: %s: %w", op, err) // from the context
+	return &line.EndedError{Op: op, Err: err} // from the context
 }
 
 func cannotDecide(op string, err error) error { return rule.CannotDecide(op, err) }

@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -96,6 +97,52 @@ func TestWaitThatNeedNotBlockAllocatesNothing(t *testing.T) {
 		})
 		if allocs != 0 {
 			t.Errorf("%s: a wait that need not block allocates %v times", name, allocs)
+		}
+	}
+}
+
+// leaving is a context that ends right after the wait has begun.
+type leaving struct {
+	context.Context
+	ended chan struct{}
+	err   error
+}
+
+func newLeaving(ctx context.Context) *leaving {
+	l := &leaving{Context: ctx, ended: make(chan struct{})}
+	close(l.ended)
+	return l
+}
+
+func (l *leaving) Done() <-chan struct{} { return l.ended }
+
+// Err is nil at the first call, when the wait begins.
+func (l *leaving) Err() (err error) {
+	err, l.err = l.err, context.Canceled
+	return err
+}
+
+// joinsAndLeaves returns waits that join an empty line and leave it.
+func joinsAndLeaves(t testing.TB) map[string]func() error {
+	limit := weir.TokenBucket{Rate: weir.PerHour(1), Burst: 1}
+	lim, keyed := mustNew(t, limit), mustKeyed[int](t, limit)
+	lim.Allow()
+	keyed.Allow(7)
+	ctx := newLeaving(context.Background())
+	return map[string]func() error{
+		"Limiter": func() error { ctx.err = nil; return lim.Wait(ctx) },
+		"Keyed":   func() error { ctx.err = nil; return keyed.Wait(ctx, 7) },
+	}
+}
+
+// The objects are the line, its timer and the timer's function, the waiter and its channel, and the error.
+func TestACallerThatJoinsAnEmptyLineAndLeavesMakesSixObjects(t *testing.T) {
+	for name, wait := range joinsAndLeaves(t) {
+		if err := wait(); !errors.Is(err, context.Canceled) || err.Error() != "weir: wait: context canceled" {
+			t.Fatalf("%s: got %v, want the error of the context", name, err)
+		}
+		if n := testing.AllocsPerRun(1000, func() { _ = wait() }); n > 6 {
+			t.Errorf("%s: a caller that joins an empty line and leaves makes %v objects, want 6", name, n)
 		}
 	}
 }

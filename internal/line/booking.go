@@ -117,7 +117,7 @@ func (s *Subject) Settle(b *Booking, now, actual int64, done bool) (recorded boo
 	case back < 0:
 		b.Open = s.RecordFor(now, -back, b.Identity).Unrecorded
 	case back == 0:
-	case b.waiter != nil && b.waiter.queued:
+	case b.waiter != nil && b.waiter.queued():
 		s.unbookInLine(b, now, actual)
 	case s.promised <= now || algorithm.Leases(s.algorithm): // slots are never promised, and released by identity
 		s.RecordFor(now, -back, b.Identity)

@@ -17,7 +17,7 @@ func (c *crowd) joinFlow(n int64, flow Flow, weight int64) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if w != nil && w.queued {
+	if w != nil && w.queued() {
 		c.waiters = append(c.waiters, w)
 	}
 }

@@ -41,7 +41,7 @@ func (l *late) come(callers int) (gone int) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if w == nil || !w.queued {
+		if w == nil || !w.queued() {
 			gone++
 		}
 	}

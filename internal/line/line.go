@@ -56,7 +56,7 @@ func (q *Lines) now() (at int64, ok bool) {
 // lineOf returns the line of s, and begins one if needed.
 func (q *Lines) lineOf(s *Subject, now int64) *line {
 	if s.line == nil {
-		s.line = &line{owner: q, subject: s, order: newOrder(q.Weights), totals: newTotals(), since: now, wake: unset}
+		s.line = &line{owner: q, subject: s, order: newOrder(&q.Weights), totals: newTotals(), since: now, wake: unset}
 	}
 	return s.line
 }
@@ -85,7 +85,7 @@ func (l *line) withdraw(w *Waiter, now int64) {
 // promised.
 func (l *line) flowFor(flow Flow) Flow {
 	if l.bookings > 0 {
-		return l.order.only.Flow
+		return l.order.own.Flow
 	}
 	return flow
 }
@@ -209,7 +209,7 @@ func (l *line) spend(w *Waiter, from, at int64) {
 	case l.released != nil:
 		l.released.add(w)
 	default:
-		w.done <- nil
+		close(w.done)
 	}
 }
 
@@ -217,7 +217,8 @@ func (l *line) spend(w *Waiter, from, at int64) {
 func (l *line) release(w *Waiter, err error) {
 	l.remove(w)
 	if !w.isBooking() {
-		w.done <- err
+		w.err = err
+		close(w.done)
 	}
 }
 

@@ -9,13 +9,17 @@ import "container/heap"
 //
 // A flow is made when its first waiter joins, and forgotten when it is indistinguishable from a new one.
 type order struct {
-	weights []int64 // of the classes
-	own     flow    // the first flow, with the line, because most lines have no other
-	only    *flow   // the first flow, while there is no other
-	flows   map[Flow]*flow
-	waiting flowHeap // the flows that have a waiter, if there are several
+	weights *[]int64 // of the classes
+	own     flow     // the first flow, with the line, because most lines have no other; its weight is 0 until it is made
+	several *several // nil while there is no other flow
 	virtual Tag      // the start of the waiter served last
 	arrived uint64   // waiters so far
+}
+
+// several is the flows of an order that has had more than one, with the first.
+type several struct {
+	flows   map[Flow]*flow
+	waiting flowHeap // the flows that have a waiter
 	sweepAt int      // the number of flows at which to look for forgettable ones
 }
 
@@ -51,20 +55,18 @@ const (
 	nothingSaid = 0 // the weight of a turn that names none
 )
 
-func newOrder(weights []int64) order {
-	return order{weights: weights, virtual: Tag{0, 1}, sweepAt: firstSweep}
-}
+func newOrder(weights *[]int64) order { return order{weights: weights, virtual: Tag{0, 1}} }
 
 // single reports whether all waiters go in order of arrival.
-func (o *order) single() bool { return o.flows == nil && len(o.weights) < 2 }
+func (o *order) single() bool { return o.several == nil && len(*o.weights) < 2 }
 
 // next returns the next waiter, or nil for an empty line.
 func (o *order) next() *Waiter {
 	switch {
-	case o.flows != nil && len(o.waiting) > 0:
-		return o.waiting[0].first
-	case o.flows == nil && o.only != nil:
-		return o.only.first
+	case o.several == nil:
+		return o.own.first
+	case len(o.several.waiting) > 0:
+		return o.several.waiting[0].first
 	}
 	return nil
 }
@@ -81,33 +83,31 @@ func (o *order) push(w *Waiter, name Flow, weight int64) {
 		return
 	}
 	f.first, f.last, f.start = w, w, f.startAt(o.virtual)
-	if o.flows != nil {
-		heap.Push(&o.waiting, f)
+	if o.several != nil {
+		heap.Push(&o.several.waiting, f)
 	}
 }
 
 // flowOf returns the flow of a name, and makes it if needed.
 func (o *order) flowOf(name Flow, weight int64) *flow {
+	if f := o.known(name); f != nil {
+		return f
+	}
+	made := o.newFlow(name, weight)
 	switch {
-	case o.flows == nil && o.only == nil:
-		o.own = o.newFlow(name, weight)
-		o.only = &o.own
-		return o.only
-	case o.flows == nil && o.only.Flow == name:
-		return o.only
-	case o.flows == nil:
-		o.flows = map[Flow]*flow{o.only.Flow: o.only}
-		if o.only.first != nil {
-			heap.Push(&o.waiting, o.only)
+	case o.own.weight == 0:
+		o.own = made
+		return &o.own
+	case o.several == nil:
+		o.several = &several{flows: map[Flow]*flow{o.own.Flow: &o.own}, sweepAt: firstSweep}
+		if o.own.first != nil {
+			heap.Push(&o.several.waiting, &o.own)
 		}
 	}
-	f := o.flows[name]
-	if f == nil {
-		o.forget()
-		made := o.newFlow(name, weight)
-		f = &made
-		o.flows[name] = f
-	}
+	o.several.forget(o.virtual)
+	f := new(flow)
+	*f = made
+	o.several.flows[name] = f
 	return f
 }
 
@@ -115,8 +115,8 @@ func (o *order) newFlow(name Flow, weight int64) flow {
 	f := flow{Flow: name, weight: weight}
 	if f.weight == nothingSaid {
 		f.weight = 1
-		if f.Name == "" && f.Class < len(o.weights) {
-			f.weight = o.weights[f.Class]
+		if f.Name == "" && f.Class < len(*o.weights) {
+			f.weight = (*o.weights)[f.Class]
 		}
 	}
 	return f
@@ -161,21 +161,21 @@ func (o *order) unlink(w *Waiter) {
 	w.previous, w.next = nil, nil
 	f.part(w)
 	switch {
-	case o.flows == nil:
+	case o.several == nil:
 	case f.first == nil:
-		heap.Remove(&o.waiting, f.place)
+		heap.Remove(&o.several.waiting, f.place)
 	default:
-		heap.Fix(&o.waiting, f.place)
+		heap.Fix(&o.several.waiting, f.place)
 	}
 }
 
 // forget drops flows without a waiter whose service ended before virtual time: a new flow would start where they do.
-func (o *order) forget() {
+func (o *several) forget(virtual Tag) {
 	if len(o.flows) < o.sweepAt {
 		return
 	}
 	for name, f := range o.flows {
-		if f.first == nil && !o.virtual.Before(Tag{f.finish, f.weight}) {
+		if f.first == nil && !virtual.Before(Tag{f.finish, f.weight}) {
 			delete(o.flows, name)
 		}
 	}
@@ -186,7 +186,7 @@ func (o *order) forget() {
 func (o *order) fromEnd(n int) (w *Waiter) {
 	for ; n > 0; n-- {
 		if w == nil {
-			w = o.only.last
+			w = o.own.last
 		} else {
 			w = w.previous
 		}
@@ -201,24 +201,22 @@ func (o *order) rebase() {
 	back := func(f *flow) {
 		f.start, f.finish = max(f.start-whole*f.weight, 0), max(f.finish-whole*f.weight, 0)
 	}
-	if o.flows == nil {
-		back(o.only)
+	if o.several == nil {
+		back(&o.own)
+		return
 	}
-	for _, f := range o.flows {
+	for _, f := range o.several.flows {
 		back(f)
 	}
 }
 
 // all yields the waiters in order of release, without newcomers.
 func (o *order) all(yield func(*Waiter) bool) {
-	if o.flows != nil {
+	if o.several != nil {
 		o.copied(nil, Flow{}, nothingSaid).all(yield)
 		return
 	}
-	if o.only == nil {
-		return
-	}
-	for w := o.only.first; w != nil; w = w.next {
+	for w := o.own.first; w != nil; w = w.next {
 		if !yield(w) {
 			return
 		}
@@ -251,16 +249,22 @@ func (o *order) copied(newcomer *Waiter, name Flow, weight int64) flowHeap {
 
 // busy returns the flows that have a waiter.
 func (o *order) busy() flowHeap {
-	if o.flows == nil && o.only != nil && o.only.first != nil {
-		return flowHeap{o.only}
+	switch {
+	case o.several != nil:
+		return o.several.waiting
+	case o.own.first != nil:
+		return flowHeap{&o.own}
 	}
-	return o.waiting
+	return nil
 }
 
 // known returns the flow of a name, or nil.
 func (o *order) known(name Flow) *flow {
-	if o.flows == nil && o.only != nil && o.only.Flow == name {
-		return o.only
+	switch {
+	case o.several != nil:
+		return o.several.flows[name]
+	case o.own.weight != 0 && o.own.Flow == name:
+		return &o.own
 	}
-	return o.flows[name]
+	return nil
 }

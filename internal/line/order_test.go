@@ -91,7 +91,7 @@ func (o *slowOrder) remove(w *Waiter) {
 func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		o, slow := newOrder(nil), &slowOrder{flows: map[Flow]*slowFlow{}, virtual: new(big.Rat)}
+		o, slow := newOrder(new([]int64)), &slowOrder{flows: map[Flow]*slowFlow{}, virtual: new(big.Rat)}
 		flows, largest := 1+r.IntN(6), []int64{1, 9, 1 << 20, fairUnits}[r.IntN(4)]
 		weights := make([]int64, flows)
 		for i := range weights {
@@ -166,7 +166,7 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		weights, largest := [2]int64{1 + r.Int64N(20), 1 + r.Int64N(20)}, [2]int64{1 + r.Int64N(50), 1 + r.Int64N(50)}
-		o := newOrder(nil)
+		o := newOrder(new([]int64))
 		push := func(i int) {
 			o.push(&Waiter{n: 1 + r.Int64N(largest[i])}, Flow{Name: fmt.Sprint(i)}, weights[i])
 		}
@@ -196,7 +196,7 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 }
 
 func TestFlowsThatEndedAreForgotten(t *testing.T) {
-	o := newOrder(nil)
+	o := newOrder(new([]int64))
 	busy := Flow{Name: "busy"}
 	for i := range 100_000 {
 		o.push(&Waiter{n: 1}, busy, 1)
@@ -205,13 +205,13 @@ func TestFlowsThatEndedAreForgotten(t *testing.T) {
 			o.serve(o.next())
 		}
 	}
-	if len(o.flows) > 2*firstSweep+2 {
-		t.Errorf("%d flows are remembered after 100,000 that waited once", len(o.flows))
+	if len(o.several.flows) > 2*firstSweep+2 {
+		t.Errorf("%d flows are remembered after 100,000 that waited once", len(o.several.flows))
 	}
 }
 
 func TestVirtualTimeBeginsAgainWithoutChangingTheOrder(t *testing.T) {
-	o := newOrder(nil)
+	o := newOrder(new([]int64))
 	push := func(name string, weight int64) {
 		o.push(&Waiter{n: fairUnits}, Flow{Name: name}, weight)
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // The reasons to refuse a turn or a booking. Any other error of this package is the unchanged error of the caller's
-// context.
+// context; the owner wraps it in an EndedError.
 var (
 	// ErrFull means that the line, or the limit's own queue, has no room.
 	ErrFull = errors.New("line: full")
@@ -41,3 +41,13 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("line: %s %s", e.Fiel
 func negative(n int64) error {
 	return &InvalidError{Field: "cost", Reason: fmt.Sprintf("%d is negative", n)}
 }
+
+// EndedError is the error of a context that ended an operation. It takes less to make than a fmt.Errorf.
+type EndedError struct {
+	Op  string
+	Err error
+}
+
+func (e *EndedError) Error() string { return "weir: " + e.Op + ": " + e.Err.Error() }
+
+func (e *EndedError) Unwrap() error { return e.Err }

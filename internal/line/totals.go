@@ -32,7 +32,6 @@ type run struct {
 func newTotals() totals { return totals{newest: math.MinInt64} }
 
 func (t *totals) add(w *Waiter) {
-	w.queued = true
 	t.length++
 	if w.isBooking() {
 		t.bookings++
@@ -61,7 +60,6 @@ func (t *totals) newRun() *run {
 }
 
 func (t *totals) remove(w *Waiter) {
-	w.queued = false
 	t.length--
 	if w.isBooking() {
 		t.bookings--
@@ -70,6 +68,7 @@ func (t *totals) remove(w *Waiter) {
 	if w.run.waiters--; w.run.waiters == 0 {
 		t.unlink(w.run)
 	}
+	w.run = nil
 }
 
 // changeCost changes the cost of a booking. The booking stays in its run, which is not used while the line has a

@@ -75,7 +75,7 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 		return nil, err
 	}
 	l := q.lineOf(s, now)
-	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), done: make(chan error, 1), lease: t.Lease}
+	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), done: make(chan struct{}), lease: t.Lease}
 	l.push(w, t.Flow, t.Weight)
 	if !waiting || !l.order.single() {
 		l.advance(now)
@@ -143,8 +143,8 @@ func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
 		over = timer.C
 	}
 	select {
-	case err := <-w.done:
-		return err
+	case <-w.done:
+		return w.err
 	case <-ctx.Done():
 		return q.giveUp(w, ctx.Err())
 	case <-over:
@@ -172,12 +172,13 @@ func (q *Lines) giveUp(w *Waiter, why error) error {
 	q.Lock.Lock()
 	defer q.Lock.Unlock()
 	now, _ := q.now()
-	if w.queued {
+	if w.queued() {
 		w.subject.line.advance(now) // the turn may have come at this instant
 	}
-	if w.queued {
+	if w.queued() {
 		w.subject.line.withdraw(w, now)
 		return why
 	}
-	return <-w.done
+	<-w.done
+	return w.err
 }

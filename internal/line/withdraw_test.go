@@ -85,7 +85,7 @@ func (c *crowd) join(n int64, class int) {
 	if err != nil && !errors.Is(err, ErrFull) {
 		c.t.Fatal(err)
 	}
-	if w != nil && w.queued {
+	if w != nil && w.queued() {
 		c.waiters = append(c.waiters, w)
 	}
 }
@@ -94,7 +94,7 @@ func (c *crowd) join(n int64, class int) {
 func (c *crowd) withdraw(i int) {
 	w := c.waiters[i]
 	c.waiters = append(c.waiters[:i], c.waiters[i+1:]...)
-	if w.queued {
+	if w.queued() {
 		c.subject.line.withdraw(w, c.now)
 	}
 }
@@ -222,8 +222,8 @@ func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 		}
 		c.now += answer.Delay
 		c.subject.advance(c.now)
-		if l := c.subject.line; b.waiter.queued || l.length == 0 {
-			t.Fatalf("%d in line, the booking among them: %v", l.length, b.waiter.queued)
+		if l := c.subject.line; b.waiter.queued() || l.length == 0 {
+			t.Fatalf("%d in line, the booking among them: %v", l.length, b.waiter.queued())
 		} else if got, want := l.refusal(c.now, 1), c.fresh(1); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
