@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/duration"
 )
 
 // Concurrency bounds the units held at a time, regardless of the rate: a semaphore, nginx's limit_conn. A lease holds
@@ -37,11 +36,7 @@ func (l Concurrency) Validate() error {
 
 // String prints the limit as text: concurrency 20 lease 30s.
 func (l Concurrency) String() string {
-	text := "concurrency " + strconv.FormatInt(l.Slots, 10)
-	if l.Lease != 0 {
-		text += " lease " + duration.Text(l.Lease)
-	}
-	return text
+	return "concurrency " + strconv.FormatInt(l.Slots, 10) + durationText(" lease ", l.Lease)
 }
 
 // MarshalText returns the text of String.

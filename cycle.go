@@ -29,11 +29,7 @@ func (l Cycle) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: cycle 50/500ms origin 250ms.
 func (l Cycle) String() string {
-	text := "cycle " + l.Rate.String()
-	if l.Origin != 0 {
-		text += " origin " + duration.Text(l.Origin)
-	}
-	return text
+	return "cycle " + l.Rate.String() + durationText(" origin ", l.Origin)
 }
 
 // MarshalText returns the text of String.
@@ -58,14 +54,8 @@ func (Cycle) kind() *kind { return &cycleKind }
 
 // window returns a text that distinguishes cycles with different starts, since their numbers differ.
 func (l Cycle) window() string {
-	phase := l.Origin % l.Rate.Period
-	if phase < 0 {
-		phase += l.Rate.Period
-	}
-	if phase == 0 {
-		return duration.PeriodText(l.Rate.Period)
-	}
-	return duration.PeriodText(l.Rate.Period) + "+" + duration.Text(phase)
+	phase := (l.Origin%l.Rate.Period + l.Rate.Period) % l.Rate.Period
+	return duration.PeriodText(l.Rate.Period) + durationText("+", phase)
 }
 
 func (s *scanner) cycle(r Rate) (_ Limit, err error) {

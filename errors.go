@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,18 +66,13 @@ const (
 	CodeNoPace                     // the limit cannot pace
 )
 
-var codeNames = [...]string{
+var codeNames = map[Code]string{
 	CodeBounds: "out of bounds", CodeMissing: "missing", CodeName: "name", CodeLimitCount: "number of limits", CodeAlone: "stands alone",
 	CodeOneSubject: "one subject", CodeDialect: "dialect", CodeEngine: "engine", CodeNoPace: "cannot pace",
 }
 
 // String returns the name of the code, or "" for an unknown code.
-func (c Code) String() string {
-	if int(c) >= len(codeNames) {
-		return ""
-	}
-	return codeNames[c]
-}
+func (c Code) String() string { return codeNames[c] }
 
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("weir: %s: %s %s", e.Limit, e.Field, e.Reason)
@@ -192,15 +188,10 @@ const (
 	CountedYes                    // certainly, in every part
 )
 
-var countedNames = [...]string{CountedUnknown: "unknown", CountedNo: "no", CountedYes: "yes"}
+var countedNames = map[Counted]string{CountedNo: "no", CountedYes: "yes"}
 
 // String returns unknown, no or yes.
-func (c Counted) String() string {
-	if int(c) >= len(countedNames) {
-		return countedNames[CountedUnknown]
-	}
-	return countedNames[c]
-}
+func (c Counted) String() string { return cmp.Or(countedNames[c], "unknown") }
 
 // WasCounted reports whether a call of an engine that failed with err was counted. For example, a call whose reply
 // was lost is CountedUnknown. Only a call that is CountedNo can be repeated without counting twice.

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -109,12 +110,7 @@ func (l WarmUp) String() string {
 func (l WarmUp) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 func (l WarmUp) algorithm(*ticks) algorithm.Algorithm {
-	cold := l.Cold
-	if cold == 0 {
-		cold = defaultCold
-	}
-	micros := l.Over.Microseconds()
-	return algorithm.NewWarmUp(l.Rate.perSecond(), float64(micros), cold)
+	return algorithm.NewWarmUp(l.Rate.perSecond(), float64(l.Over.Microseconds()), cmp.Or(l.Cold, defaultCold))
 }
 
 var warmUpKind = kind{

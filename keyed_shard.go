@@ -259,15 +259,16 @@ func recovered[K comparable](limitOf func(K) *compiledLimit, key K) (limit *comp
 	return limitOf(key), nil
 }
 
-func (s *keyedShard[K]) close(now int64) {
+// each calls do with every subject that is not a word, under the lock.
+func (s *keyedShard[K]) each(do func(*line.Subject)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.subjects {
-		k.subject.Close(now)
+		do(&k.subject)
 	}
 	for _, k := range s.shared {
 		if k != nil {
-			k.subject.Close(now)
+			do(&k.subject)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-func mustKeyed[K comparable](t testing.TB, limit weir.Limit) *weir.Keyed[K] {
+func mustKeyed[K comparable](t testing.TB, limit weir.Limit, options ...weir.Options) *weir.Keyed[K] {
 	t.Helper()
-	k, err := weir.NewKeyed[K](limit)
+	k, err := weir.NewKeyedWith[K](limit, append(options, weir.Options{})[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 		if allowed, done := limit.Allow(h, r.At, turn.Cost); done && allowed {
 			return nil
 		} else if need, done := limit.Within(h, r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
-			return turn.late(need)
+			return turn.late(lines, need)
 		}
 	}
 	w, o, err := k.join(ctx, r, key, turn)
@@ -59,7 +59,7 @@ func (k *Keyed[K]) join(ctx context.Context, r clock.Reading, key K, turn Turn) 
 	}
 	defer s.unlock(key, &v)
 	if k.closed.Load() {
-		return nil, o, ErrClosed
+		return nil, o, refusal(opWait, s.lines.Refuse())
 	}
 	o.shared = v.sharedSubject()
 	if w, err = s.lines.Join(ctx, v.subject, v.now, turn.inLine()); err != nil {
@@ -84,7 +84,7 @@ func (k *Keyed[K]) Close() {
 	now := k.clock.Read().At
 	k.closed.Store(true)
 	for i := range k.shards {
-		k.shards[i].close(now)
+		k.shards[i].each(func(s *line.Subject) { s.Close(now) })
 	}
 }
 

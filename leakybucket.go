@@ -1,10 +1,6 @@
 package weir
 
-import (
-	"strconv"
-
-	"github.com/weirflow/weir/internal/algorithm"
-)
+import "github.com/weirflow/weir/internal/algorithm"
 
 // LeakyBucket releases units one by one at a constant Rate and lets up to Queue of them wait. An admitted caller gets
 // a Delay and must wait for it before it goes ahead. A unit that finds the queue full is refused. LeakyBucket shapes
@@ -30,14 +26,7 @@ func (l LeakyBucket) Validate() error {
 
 // String prints the limit as text: leaky bucket 5/s queue 10 nodelay 3.
 func (l LeakyBucket) String() string {
-	text := "leaky bucket " + l.Rate.String()
-	if l.Queue != 0 {
-		text += " queue " + strconv.FormatInt(l.Queue, 10)
-	}
-	if l.NoDelay != 0 {
-		text += " nodelay " + strconv.FormatInt(l.NoDelay, 10)
-	}
-	return text
+	return "leaky bucket " + l.Rate.String() + countText(" queue ", l.Queue) + countText(" nodelay ", l.NoDelay)
 }
 
 // MarshalText returns the text of String.

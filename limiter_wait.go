@@ -47,7 +47,7 @@ func (l *Limiter) wait(ctx context.Context, turn Turn) error {
 	if allowed, done := w.Allow(r.At, turn.Cost); done && allowed {
 		return nil
 	} else if need, done := w.Within(r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
-		return turn.late(need)
+		return turn.late(&l.lines, need)
 	}
 	waiter, err := l.join(ctx, r, turn)
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*line.W
 	s, now := l.lock(r)
 	defer l.unlock(now)
 	if l.closed {
-		return nil, line.ErrClosed
+		return nil, l.lines.Refuse()
 	}
 	return l.lines.Join(ctx, s, now, turn.inLine())
 }
@@ -100,9 +100,4 @@ func (l *Limiter) Close() {
 }
 
 // Waiting returns the number of waiting callers.
-func (l *Limiter) Waiting() int {
-	now := l.clock.Read().At
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.subject.Waiting(now)
-}
+func (l *Limiter) Waiting() int { return l.WaitStats().Waiting }

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -54,13 +53,7 @@ func (l NginxLimitReq) Validate() error {
 
 // String prints the limit as text: nginx limit_req 5/s burst 10 delay 3.
 func (l NginxLimitReq) String() string {
-	text := "nginx limit_req " + l.Rate.String()
-	if l.Burst != 0 {
-		text += " burst " + strconv.FormatInt(l.Burst, 10)
-	}
-	if l.Delay != 0 {
-		text += " delay " + strconv.FormatInt(l.Delay, 10)
-	}
+	text := "nginx limit_req " + l.Rate.String() + countText(" burst ", l.Burst) + countText(" delay ", l.Delay)
 	if l.NoDelay {
 		text += " nodelay"
 	}

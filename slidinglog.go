@@ -34,10 +34,7 @@ func (l SlidingLog) Validate() error {
 
 // String prints the limit as text: sliding log 5/10s gap 1s count denied.
 func (l SlidingLog) String() string {
-	text := "sliding log " + l.Rate.String()
-	if l.Gap != 0 {
-		text += " gap " + duration.Text(l.Gap)
-	}
+	text := "sliding log " + l.Rate.String() + durationText(" gap ", l.Gap)
 	if l.CountDenied {
 		text += " count denied"
 	}

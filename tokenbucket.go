@@ -1,7 +1,7 @@
 package weir
 
 import (
-	"strconv"
+	"cmp"
 
 	"github.com/weirflow/weir/internal/algorithm"
 )
@@ -18,12 +18,7 @@ type TokenBucket struct {
 
 var _ Limit = TokenBucket{}
 
-func (l TokenBucket) burst() int64 {
-	if l.Burst == 0 {
-		return l.Rate.Count
-	}
-	return l.Burst
-}
+func (l TokenBucket) burst() int64 { return cmp.Or(l.Burst, l.Rate.Count) }
 
 // Validate reports every field that is out of bounds.
 func (l TokenBucket) Validate() error {
@@ -32,11 +27,7 @@ func (l TokenBucket) Validate() error {
 
 // String prints the limit as text: token bucket 10/s burst 20.
 func (l TokenBucket) String() string {
-	text := "token bucket " + l.Rate.String()
-	if l.Burst != 0 {
-		text += " burst " + strconv.FormatInt(l.Burst, 10)
-	}
-	return text
+	return "token bucket " + l.Rate.String() + countText(" burst ", l.Burst)
 }
 
 // MarshalText returns the text of String.

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -25,18 +26,14 @@ type Turn struct {
 }
 
 // longest returns the maximum wait for t.Max.
-func (t Turn) longest() time.Duration {
-	if t.Max == 0 {
-		return Never
-	}
-	return max(t.Max, 0)
-}
+func (t Turn) longest() time.Duration { return max(cmp.Or(t.Max, Never), 0) }
 
 // late returns the refusal of a turn that would come after need; 0 means that it has come.
-func (t Turn) late(need int64) error {
+func (t Turn) late(lines *line.Lines, need int64) error {
 	if need == 0 {
 		return nil
 	}
+	lines.Late()
 	return &WaitError{Need: time.Duration(need), Bound: t.Max}
 }
 

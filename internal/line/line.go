@@ -45,6 +45,7 @@ type Lines struct {
 	Clock    *clock.Clock
 	Weights  []int64 // of the classes, each 1 to MaxWeight; empty means one class
 	Capacity int     // bound on the callers that wait for one subject
+	counts   counts
 }
 
 // now reads the clock, for callers through which a panic of the clock must not pass.

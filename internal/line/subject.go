@@ -210,14 +210,6 @@ func (s *Subject) replan(now int64) {
 // HasLine reports whether the subject has a line, which it keeps for a moment after the last waiting caller.
 func (s *Subject) HasLine() bool { return s.line != nil }
 
-// Waiting returns the number of waiting callers, without bookings.
-func (s *Subject) Waiting(now int64) int {
-	if !s.advance(now) {
-		return 0
-	}
-	return s.line.length - s.line.bookings
-}
-
 // Close ends the waits of all callers with ErrClosed.
 func (s *Subject) Close(now int64) {
 	if s.line != nil {

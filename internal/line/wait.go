@@ -34,7 +34,7 @@ func (l *Lease) identity() uint64 {
 // Check refuses a turn for its context, cost, class or weight alone.
 func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) error {
 	if err := ctx.Err(); err != nil {
-		return err
+		return q.count(err)
 	}
 	if cost < 0 {
 		return negative(cost)
@@ -62,7 +62,7 @@ func Alone(ctx context.Context, longest int64) int64 {
 // the lock.
 func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waiter, error) {
 	if capacity := s.algorithm.Capacity(); t.Cost > capacity {
-		return nil, &TooLargeError{Cost: t.Cost, Capacity: capacity}
+		return nil, q.count(&TooLargeError{Cost: t.Cost, Capacity: capacity})
 	}
 	waiting := s.advance(now)
 	if t.Cost == 0 || s.line == nil && s.takeTurn(now, t) {
@@ -72,7 +72,7 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 		s.refused(now, t.Cost)
 	}
 	if err := q.refuse(ctx, s, now, t); err != nil {
-		return nil, err
+		return nil, q.count(err)
 	}
 	l := q.lineOf(s, now)
 	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), done: make(chan struct{}), lease: t.Lease}
@@ -144,11 +144,11 @@ func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
 	}
 	select {
 	case <-w.done:
-		return w.err
+		return q.count(w.err)
 	case <-ctx.Done():
-		return q.giveUp(w, ctx.Err())
+		return q.count(q.giveUp(w, ctx.Err()))
 	case <-over:
-		return q.giveUp(w, &TooLongError{Need: algorithm.Never, Bound: longest})
+		return q.count(q.giveUp(w, &TooLongError{Need: algorithm.Never, Bound: longest}))
 	}
 }
 
