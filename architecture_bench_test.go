@@ -44,6 +44,7 @@ var benchRules = map[string]packageRule{
 	"bench/histories": {
 		testImports: reasons{
 			".":                                 "whose histories are judged",
+			"pace":                              "whose queue is judged",
 			"github.com/anishathalye/porcupine": "it searches for an order that a model allows",
 		},
 	},

@@ -270,10 +270,6 @@ func (q *Queue) passOn(p *place) {
 func (q *Queue) released(keys []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.local != nil {
-		q.local.returned(keys)
-		return
-	}
 	for _, key := range keys {
 		var first *queueLine
 		for _, l := range q.bySlots[key] {

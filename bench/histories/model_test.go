@@ -33,6 +33,7 @@ type call struct {
 	keys []int
 	cost int64
 	at   int64 // steps from the start
+	id   int   // of a caller that waits
 }
 
 // answer is the answer to a call, without names. For several keys only Allowed counts.

@@ -1,0 +1,101 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/weirflow/weir"
+)
+
+// waitLimits are limits with their models.
+var waitLimits = []struct {
+	limit func(capacity int64) weir.Limit
+	model func(capacity int64) rules
+}{
+	{func(n int64) weir.Limit { return weir.Concurrency{Slots: n} }, ofSlots},
+	{func(n int64) weir.Limit { return weir.TokenBucket{Rate: weir.Per(1, step), Burst: n} }, ofBucket},
+	{func(n int64) weir.Limit { return weir.FixedWindow{Rate: weir.Per(n, 3*step)} }, ofWindow},
+}
+
+func TestHistoriesOfWaitsAreLinearizable(t *testing.T) {
+	script := waitScript{workers: 3, phases: 10, calls: 3, most: room, verbs: []verb{take, leave, record, record, resize}, keys: [][]int{{0}}}
+	keyed, queue := script, script
+	// A decision of a Keyed that began before SetLimit may still use the earlier limit, so its limits stay.
+	keyed.keys, keyed.verbs = [][]int{{0}, {1}}, []verb{take, leave, record, record}
+	queue.keys, queue.verbs = [][]int{{0}, {1}, {0, 1}}, []verb{leave, record}
+	for _, l := range waitLimits {
+		t.Run(fmt.Sprintf("Limiter/%v", l.limit(room)), func(t *testing.T) {
+			checkWaits(t, waiting(l.model, 1), script, "gln", func(t *testing.T) waitedOn { return newLimiterLine(t, l.limit) })
+		})
+		t.Run(fmt.Sprintf("Keyed/%v", l.limit(room)), func(t *testing.T) {
+			checkWaits(t, waiting(l.model, 2), keyed, "gl", func(t *testing.T) waitedOn { return newKeyedLine(t, l.limit(room)) })
+		})
+		t.Run(fmt.Sprintf("Queue/%v", l.limit(room)), func(t *testing.T) {
+			checkWaits(t, waiting(l.model, 2), queue, "gl", func(t *testing.T) waitedOn { return newQueueLine(t, l.limit(room)) })
+		})
+	}
+}
+
+// checkWaits plays scripts. Some callers of these have each of the ends.
+func checkWaits(t *testing.T, m porcupine.Model, s waitScript, ends string, make func(*testing.T) waitedOn) {
+	overlaps, slept, found := 0, 0, map[end]int{}
+	for seed := range uint64(histories) {
+		s.seed = seed
+		synctest.Test(t, func(t *testing.T) {
+			history, waits := playWaits(t, make(t), s)
+			overlaps += overlapping(history)
+			slept += waits
+			for _, e := range history[len(history)-1].Output.(seen).ends {
+				found[e]++
+			}
+			if got := porcupine.CheckOperationsTimeout(m, history, time.Minute); got != porcupine.Ok {
+				t.Fatalf("history of seed %d is %s, want %s:\n%s", seed, got, porcupine.Ok, describe(history))
+			}
+		})
+	}
+	if overlaps == 0 || slept < 5*histories {
+		t.Errorf("%d histories have %d calls that overlap another and %d callers that slept, want contention", histories, overlaps, slept)
+	}
+	for _, e := range []byte(ends) {
+		if found[end(e)] == 0 {
+			t.Errorf("no caller of %d histories had the end %q", histories, e)
+		}
+	}
+}
+
+// poller asks again after each step, like a caller without a line.
+type poller struct{ limiterLine }
+
+func (p poller) wait(ctx context.Context, c call) error {
+	for !p.Take(c.cost).Allowed {
+		if c.cost > p.limit(room).(weir.Concurrency).Slots {
+			return weir.ErrNever
+		}
+		select {
+		case <-time.After(step / 3):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func TestCallersThatPollInsteadOfWaitingAreNoticed(t *testing.T) {
+	s := waitScript{workers: 3, phases: 10, calls: 3, most: room, verbs: []verb{leave, record, record}, keys: [][]int{{0}}}
+	for s.seed = range uint64(histories) {
+		illegal := false
+		synctest.Test(t, func(t *testing.T) {
+			history, _ := playWaits(t, poller{newLimiterLine(t, waitLimits[0].limit)}, s)
+			illegal = porcupine.CheckOperationsTimeout(waiting(ofSlots, 1), history, time.Minute) == porcupine.Illegal
+		})
+		if illegal {
+			return
+		}
+	}
+	t.Errorf("%d histories of callers that poll are linearizable, want one that is not", histories)
+}
