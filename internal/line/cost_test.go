@@ -129,3 +129,35 @@ func TestTheCostOfAJoinALeaveAndAGrantDoesNotGrowWithTheLine(t *testing.T) {
 		}
 	}
 }
+
+// Each grant of a strict limit is late, and a caller with a bound joins behind it.
+func TestTheCostOfAJoinBehindALateGrantDoesNotGrowWithTheLine(t *testing.T) {
+	const most = markEvery + 16 // decisions for one join and one grant
+	for name, limit := range map[string]algorithm.Algorithm{
+		"rate gate": algorithm.NewRateGate(1, second), "sliding log": algorithm.NewSlidingLog(1, second, 0, false),
+		"fixed window": algorithm.NewFixedWindow(1, second), "sliding window": algorithm.NewSlidingWindow(1, second),
+	} {
+		for _, length := range []int{10, 1000, 20_000} {
+			t.Run(fmt.Sprintf("%s/%d", name, length), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCrowd(t, limit)
+					for range length {
+						c.join(1, 0)
+					}
+					c.joinFlow(1, Flow{}, 0)
+					c.takes = 0
+					const rounds = 1000
+					for range rounds {
+						c.now += second + 1000
+						c.subject.advance(c.now)
+						c.joinFlow(1, Flow{}, 0)
+					}
+					if each := c.takes / rounds; each > most {
+						t.Errorf("a join and a grant take %d decisions in a line of %d, want at most %d", each, length, most)
+					}
+					c.subject.Close(c.now)
+				})
+			})
+		}
+	}
+}

@@ -200,9 +200,9 @@ func (l *line) due(w *Waiter, now int64) (from, at int64) {
 // spend takes the units of the head of the line and releases it.
 func (l *line) spend(w *Waiter, from, at int64) {
 	s := l.subject
+	l.plan.served(l, w, at)
 	s.spend(from, w.n, w.lease)
 	l.since = max(l.since, at)
-	l.plan.served(l)
 	l.order.serve(w)
 	l.totals.remove(w)
 	switch {

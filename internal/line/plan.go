@@ -1,11 +1,21 @@
 package line
 
-import "github.com/weirflow/weir/internal/algorithm"
+import (
+	"slices"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
 
 // plan is the state after the release of every waiter in the line, and the instant of that. It gives a newcomer its
 // wait. It is updated on demand, at the price of one decision for each waiter that it does not cover.
+//
+// A late release of a strict limit can delay the later ones. A long line keeps its plan for a while all the same. The
+// planned waits are then too short, but never too long, so no newcomer is refused wrongly. The plan begins again after
+// one late release for every markEvery waiters, so a join costs about markEvery decisions at any length of the line.
 type plan struct {
 	count int // waiters covered, from the head
+	gone  int // covered waiters that were released since the plan began
+	late  int // how many of those were late
 	state algorithm.State
 	at    int64
 	// marks are earlier plans. When a waiter withdraws, the plan goes back to a mark and does not start again.
@@ -13,7 +23,7 @@ type plan struct {
 	fromMark bool // state and at are those of the last mark
 }
 
-// mark is the plan of the first count waiters.
+// mark is the plan of the first count waiters, from the first one that the plan began with.
 type mark struct {
 	count int
 	state algorithm.State
@@ -72,14 +82,28 @@ func (p *plan) complete(l *line, now int64) {
 	}
 }
 
-// served updates the plan after the release of a waiter, which followed the plan.
-func (p *plan) served(l *line) {
-	switch {
-	case p == nil:
-	case algorithm.Planned(l.subject.algorithm):
-		p.count = max(p.count-1, 0)
-	default:
+// served updates the plan before the release of w at an instant.
+func (p *plan) served(l *line, w *Waiter, at int64) {
+	if p == nil || p.count == 0 {
+		return
+	}
+	if algorithm.Planned(l.subject.algorithm) {
+		p.count--
+		return
+	}
+	p.count, p.gone = p.count-1, p.gone+1
+	from := max(w.arrived, l.since)
+	planned := algorithm.AddSaturating(from, l.subject.algorithm.Wait(l.subject.State, from, w.n))
+	if planned < at {
+		p.late++
+	}
+	ranBack := planned > at
+	if p.count == 0 || p.late > p.count/markEvery || ranBack || w.isBooking() || !l.order.single() {
 		p.drop()
+		return
+	}
+	if len(p.marks) > 0 && p.marks[0].count < p.gone {
+		p.marks = slices.Delete(p.marks, 0, 1)
 	}
 }
 
@@ -101,8 +125,8 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 		return
 	}
 	for n := len(p.marks); n > 0; n-- {
-		if m := &p.marks[n-1]; m.count <= keep {
-			p.count, p.fromMark = m.count, true
+		if m := &p.marks[n-1]; m.count-p.gone <= keep {
+			p.count, p.fromMark = m.count-p.gone, true
 			return
 		}
 		p.marks[n-1] = mark{}
@@ -178,7 +202,7 @@ func (p *plan) mark() {
 	if n := len(p.marks); n > 0 {
 		since = p.marks[n-1].count
 	}
-	if p.count-since >= max(markEvery, p.state.Size()) {
-		p.marks = append(p.marks, mark{count: p.count, state: p.state.Clone(), at: p.at})
+	if count := p.gone + p.count; count-since >= max(markEvery, p.state.Size()) {
+		p.marks = append(p.marks, mark{count: count, state: p.state.Clone(), at: p.at})
 	}
 }

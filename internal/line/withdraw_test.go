@@ -159,7 +159,7 @@ func (c *crowd) fresh(n int64) algorithm.Answer {
 }
 
 // After any arrival, departure, booking, record or change, and any step of the clock, the answers beside a line are
-// those of a plan made from the start.
+// those of a plan made from the start. After late releases of a strict limit, the waits of a long line may be shorter.
 func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 	limits := []func(*rand.Rand) algorithm.Algorithm{
 		func(r *rand.Rand) algorithm.Algorithm {
@@ -179,6 +179,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewWarmUp(float64(3+r.Int64N(7)), 1e6, 3) },
 		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewConcurrency(3+r.Int64N(7), second) },
 	}
+	shorter := 0
 	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
@@ -193,7 +194,12 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 				c.anything(r, draw, costs)
 				if l := c.subject.line; l != nil && l.length > 0 && r.IntN(3) == 0 {
 					n := 1 + r.Int64N(3)
-					if got, want := l.refusal(c.now, n), c.fresh(n); got != want {
+					got, want := l.refusal(c.now, n), c.fresh(n)
+					if l.plan != nil && l.plan.late > 0 && got.RetryAfter <= want.RetryAfter && got.ResetAfter <= want.ResetAfter {
+						got.RetryAfter, got.ResetAfter = want.RetryAfter, want.ResetAfter
+						shorter++
+					}
+					if got != want {
 						t.Fatalf("seed %d, %T, %d in line: got %+v, want %+v", seed, draw(r), l.length, got, want)
 					}
 				}
@@ -203,6 +209,9 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+	if t.Logf("%d answers were shorter", shorter); shorter == 0 {
+		t.Error("no plan outlived a late release")
 	}
 }
 
