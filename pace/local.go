@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -29,38 +28,12 @@ type local struct {
 	wake   time.Time // when the timer fires; zero if it is not set
 }
 
-// localKey is a key that callers wait for.
-type localKey struct {
-	lines  lineHeap      // that need it, by the arrival of their next callers
-	asks   map[asked]int // callers by what they ask for
-	total  int64         // cost of all callers
-	closed bool          // during a look: kept from all later callers
-
-	parked lineHeap   // lines that wait for it to be open
-	deputy *queueLine // the ready line that stands for the parked ones, or nil
-	shut   time.Time  // until when it refuses all its callers alike; zero if it may admit them
-	inShut int        // the place in the heap
-}
-
-// asked is what a caller asks of a key.
-type asked struct {
-	rule *weir.Rule
-	cost int64
-}
-
 func newLocal(q *Queue, memory *weir.Memory) *local {
 	return &local{
 		queue: q, memory: memory, keys: map[string]*localKey{},
 		ready: lineHeap{less: byArrival, at: func(l *queueLine) *int { return &l.inReady }},
 		later: lineHeap{less: byInstant, at: func(l *queueLine) *int { return &l.inLater }},
 	}
-}
-
-// localUse is the use that a line makes of a key.
-type localUse struct {
-	key   *localKey
-	name  string
-	place int // of the line in key.lines
 }
 
 // join adds p to the line of its keys and looks whether it goes at once. It refuses p if its keys do not admit it before
@@ -136,46 +109,6 @@ func (l *local) tooLate(ctx context.Context, p *place, d weir.Decision) error {
 		return nil
 	}
 	return hopeless(ctx, p, d)
-}
-
-// uses notes that p waits for its keys, and the line if it is new.
-func (l *local) uses(line *queueLine, p *place, empty bool) {
-	if empty {
-		for _, name := range keysIn(p.requests) {
-			key := l.keys[name]
-			if key == nil {
-				key = &localKey{asks: map[asked]int{}}
-				l.keys[name] = key
-			}
-			line.uses = append(line.uses, localUse{key: key, name: name, place: -1})
-		}
-		for i := range line.uses {
-			u := &line.uses[i]
-			if u.key.lines.less == nil {
-				u.key.lines = lineHeap{less: l.ready.less, at: func(l *queueLine) *int { return l.placeIn(u.key) }}
-			}
-			heap.Push(&u.key.lines, line)
-		}
-	}
-	for i := range line.uses {
-		u := &line.uses[i]
-		q := onKey(p.requests, u.name)
-		u.key.asks[asked{q.Rule, q.Cost}]++
-		u.key.total += q.Cost
-		if len(u.key.asks) > 1 && !u.key.shut.IsZero() { // it may admit the new caller
-			l.open(u.key)
-		}
-	}
-}
-
-// placeIn returns the place of the line in the heap of a key.
-func (l *queueLine) placeIn(key *localKey) *int {
-	for i := range l.uses {
-		if l.uses[i].key == key {
-			return &l.uses[i].place
-		}
-	}
-	return new(int)
 }
 
 // refile puts a line whose first caller has changed among those to look at.
@@ -341,34 +274,4 @@ func (l *local) wait(ctx context.Context, p *place) error {
 	l.remove(p)
 	l.look()
 	return ctx.Err()
-}
-
-// keysIn returns the distinct keys of requests.
-func keysIn(requests []weir.Request) (keys []string) {
-	for i := range requests {
-		keys = append(keys, keyOf(&requests[i]))
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
-// costOn returns the cost of requests on a key.
-func costOn(requests []weir.Request, key string) (cost int64) {
-	for i := range requests {
-		if keyOf(&requests[i]) == key {
-			cost += requests[i].Cost
-		}
-	}
-	return cost
-}
-
-// onKey returns the requests of a key as one.
-func onKey(requests []weir.Request, key string) (q weir.Request) {
-	for i := range requests {
-		if keyOf(&requests[i]) == key {
-			q = requests[i]
-			q.Cost = costOn(requests, key)
-		}
-	}
-	return q
 }

@@ -11,6 +11,9 @@ import (
 // fair queueing: a caller starts, in virtual time, when the caller before it in its flow has been served its cost
 // divided by the weight. The earliest start goes first, and of equal ones the earliest arrival. A flow is made when its
 // first caller waits, and forgotten with the line, or when it is indistinguishable from a new one.
+//
+// internal/line has an order of another type, whose waiters hold their own links, and where a head that leaves passes its
+// arrival on. Here an arrival also ranks a caller among other lines, so it stays.
 type order struct {
 	flows   map[string]*flow
 	waiting flowHeap // the flows that have a caller
