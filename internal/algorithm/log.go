@@ -22,9 +22,6 @@ func (l *log) records(e, period, limit int64) bool {
 	return length == 0 || l.newest() == e || int64(length-l.before(e, period)) < limit+maxExtra
 }
 
-// firstRing is the number of entries of a new ring.
-const firstRing = 4
-
 // freshLog returns a log that was never written.
 func freshLog() State { return State{A: math.MinInt64} }
 
@@ -87,11 +84,17 @@ func (l *log) before(e, period int64) int {
 	return l.until(e - period)
 }
 
-// until returns the number of entries at or before an instant. It tries 0 first, the most likely answer.
+// until returns the number of entries at or before an instant. Few are the most likely answer, so it begins with the
+// oldest entries, which stand side by side in memory, and doubles its steps before it bisects.
 func (l *log) until(t int64) int {
 	low, high := 0, l.length()
-	if high == 0 || l.at(0) > t {
-		return 0
+	for step := 1; low < high; step *= 2 {
+		next := min(low+step, high) - 1
+		if l.at(next) > t {
+			high = next
+			break
+		}
+		low = next + 1
 	}
 	for low < high {
 		if mid := int(uint(low+high) / 2); l.at(mid) > t {
@@ -165,21 +168,32 @@ func (l *log) keepNewest(n int64) {
 // for records.
 func (l *log) push(at, n, most int64) {
 	l.A = at
-	length := l.length()
-	switch {
-	case length == 0 && l.single():
-		l.C, l.B = at, n
-	case length > 0 && l.newest() == at:
-		*l.lastTotal() += n
-	default:
-		total := l.total(length) + n
-		if l.single() || len(*l.Log) == cap(*l.Log) {
-			l.grow(most)
+	if l.single() {
+		switch {
+		case l.B == 0:
+			l.C, l.B = at, n
+			return
+		case l.C == at:
+			l.B += n
+			return
 		}
-		p, ring := l.place(length), l.ring()
-		*l.Log = ring[:2*length+2]
-		ring[p], ring[p+1] = at, total
+		l.grow(most)
 	}
+	total, used := l.B, len(*l.Log)
+	if used > 0 {
+		ring, newest := l.ring(), l.place(used/2-1)
+		if ring[newest] == at {
+			ring[newest+1] += n
+			return
+		}
+		total = ring[newest+1]
+	}
+	if used == cap(*l.Log) {
+		l.grow(most)
+	}
+	*l.Log = (*l.Log)[:used+2]
+	p, ring := l.place(used/2), l.ring()
+	ring[p], ring[p+1] = at, total+n
 }
 
 // add works like push up to full units in all.
@@ -187,51 +201,6 @@ func (l *log) add(at, n, most, full int64) {
 	if n = min(n, full-l.units()); n > 0 {
 		l.push(at, n, most)
 	}
-}
-
-// lastTotal returns the total up to the newest entry.
-func (l *log) lastTotal() *int64 {
-	if l.single() {
-		return &l.B
-	}
-	return &l.ring()[l.place(l.length()-1)+1]
-}
-
-// grow moves the entries to a larger ring that begins with the oldest.
-func (l *log) grow(most int64) {
-	length := l.length()
-	header, ring := newRing(max(min(int64(max(firstRing, 2*length)), most), int64(length+1+length/8)))
-	for i := range length {
-		ring = append(ring, l.at(i), l.total(i+1))
-	}
-	l.B, l.C, l.Log = l.total(0), 0, header
-	*header = ring
-}
-
-// newRing returns an empty ring of a number of entries and the place of its header. Small rings stand beside their
-// header in memory, so that a decision on a key that is in no cache loads one line less.
-func newRing(entries int64) (header *[]int64, ring []int64) {
-	switch {
-	case entries <= firstRing:
-		r := &struct {
-			header  []int64
-			entries [2 * firstRing]int64
-		}{}
-		return &r.header, r.entries[: 0 : 2*entries]
-	case entries <= 2*firstRing:
-		r := &struct {
-			header  []int64
-			entries [4 * firstRing]int64
-		}{}
-		return &r.header, r.entries[: 0 : 2*entries]
-	case entries <= 4*firstRing:
-		r := &struct {
-			header  []int64
-			entries [8 * firstRing]int64
-		}{}
-		return &r.header, r.entries[: 0 : 2*entries]
-	}
-	return new([]int64), make([]int64, 0, 2*entries)
 }
 
 // cut removes n units from the i-th entry on and keeps the older ones.

@@ -100,11 +100,12 @@ func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
 		return false
 	}
 	q := (*log)(s)
-	e, gone, gap := max(now, q.A), 0, int64(0)
-	if q.length() > 0 {
-		gone, gap = q.before(e, l.period), l.gapLeft(q, e, now)
+	e, gap := max(now, q.A), int64(0)
+	gone := q.before(e, l.period)
+	if l.gap > 0 && q.length() > 0 {
+		gap = l.gapLeft(q, e, now)
 	}
-	used := q.since(gone)
+	used, newest := q.since(gone), e
 	a.RetryAfter = max(gap, l.wait(q, gone, used, now, n))
 	if a.RetryAfter == 0 {
 		q.drop(gone)
@@ -112,12 +113,14 @@ func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
 		q.push(e, n, l.limit)
 		used, gap = used+n, l.gap
 		a.Allowed, a.Changed = true, true
+	} else {
+		newest = q.newest() // not empty, since it refuses
 	}
 	a.Limit = l.limit
 	if gap == 0 {
 		a.Remaining = max(l.limit-used, 0)
 	}
-	a.ResetAfter = AddSaturating(subSat(q.newest(), now), l.period) // not empty; the gap is at most the period
+	a.ResetAfter = AddSaturating(subSat(newest, now), l.period) // the gap is at most the period
 	return true
 }
 

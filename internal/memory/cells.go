@@ -3,7 +3,6 @@ package memory
 import (
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
@@ -25,41 +24,36 @@ type cells struct {
 	used      int
 	reserved  int // for calls in progress, if the states have no words
 	maxUsed   int // of used and reserved together
-	slots     int // of all segments
+	bytes     int // of all segments
 	nextSwept int // the segment to sweep next when there is no room
 	lastSweep int64
 }
 
-// cell is a state and the part of a rule that wrote it; an empty slot has no part.
-// If the states have words, those of the hash read Elsewhere.
-type cell struct {
-	hash  table.Hash
-	part  *rule.Part
-	state algorithm.State
-}
-
-const cellBytes = int(unsafe.Sizeof(cell{}))
-
 func newCells(states *limitStates, in *shard, number int) *cells {
 	c := &cells{states: states, shard: in, lastSweep: math.MinInt64, maxUsed: math.MaxInt}
 	c.Segments = []*segment{newSegment(0, 0)}
-	c.slots = len(c.Segments[0].slots)
+	c.bytes = c.Segments[0].bytes()
 	if states.maxKeys != 0 {
 		c.maxUsed = table.Part(states.maxKeys, number)
 	}
 	return c
 }
 
-// find returns the cell of a hash, or nil.
-func (c *cells) find(h table.Hash) *cell {
+// find returns the slot of a hash; its segment is nil if the hash has no cell.
+func (c *cells) find(h table.Hash) slot {
 	if c == nil {
-		return nil
+		return slot{}
 	}
 	s := c.segment(h)
-	if found := &s.slots[s.find(h)]; found.part != nil {
-		return found
+	if i := s.find(h); s.cells[i].part != nil {
+		return slot{s, i}
 	}
-	return nil
+	return slot{}
+}
+
+// set replaces the state of a cell and the part that wrote it.
+func (c *cells) set(x slot, p *rule.Part, state algorithm.State) {
+	c.bytes += x.segment.set(x.at, p, state)
 }
 
 // add adds the state of a hash that has none. It may evict idle cells. The call
@@ -70,7 +64,7 @@ func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64
 		c.rebuild(c.Index(h), now)
 		grown = true
 	}
-	c.segment(h).put(cell{h, p, state})
+	c.bytes += c.segment(h).put(h, p, state)
 	c.used++
 	if grown {
 		c.shard.tidy(now)
@@ -130,39 +124,39 @@ func (c *cells) tidy(at int, now int64) {
 }
 
 func (c *cells) countIdle(s *segment, now int64) (n int) {
-	for x := range s.all {
-		if x.idle(now) {
+	for i := range s.all {
+		if s.idle(i, now) {
 			n++
 		}
 	}
-	c.shard.scanned += len(s.slots)
+	c.shard.scanned += len(s.cells)
 	return n
 }
-
-func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.Algorithm, x.state, now) }
 
 // rebuild moves the live cells of a segment to a new segment, or to two if one would be too full. Idle cells of the
 // keys of the call stay.
 func (c *cells) rebuild(at int, now int64) {
 	old := c.Segments[at]
 	var live, upper int
-	for x := range old.all {
-		if x.idle(now) && !slices.Contains(c.shard.busy, x.hash) {
+	for i := range old.all {
+		x := &old.cells[i]
+		if old.idle(i, now) && !slices.Contains(c.shard.busy, x.hash) {
 			c.evictFrom(x, now)
 			continue
 		}
 		live++
 		upper += table.SplitBit(x.hash, old.depth)
 	}
-	c.shard.scanned += len(old.slots)
-	c.slots -= len(old.slots)
+	c.shard.scanned += len(old.cells)
+	c.bytes -= old.bytes()
 	if roomFor(live) <= fullSlots || old.depth >= table.MaxDepth(c.used, fullSlots/2) {
 		c.Replace(at, old.depth, c.newSegment(live, old.depth))
 	} else {
 		c.Split(at, old.depth, c.newSegment(live-upper, old.depth+1), c.newSegment(upper, old.depth+1))
 	}
-	for x := range old.all {
-		c.segment(x.hash).put(*x)
+	for i := range old.all {
+		x := &old.cells[i]
+		c.bytes += c.segment(x.hash).put(x.hash, x.part, old.state(i))
 	}
 	c.shard.keepSpare(old)
 }
@@ -180,21 +174,21 @@ func (c *cells) evictFrom(x *cell, now int64) {
 
 func (c *cells) segment(h table.Hash) *segment { return c.Segments[c.Index(h)] }
 
-// newSegment returns a segment for these cells and counts its slots.
+// newSegment returns a segment for these cells and counts its bytes.
 func (c *cells) newSegment(n int, depth uint8) *segment {
 	s := c.shard.newSegment(n, depth)
-	c.slots += len(s.slots)
+	c.bytes += s.bytes()
 	return s
 }
 
 // all yields each cell.
-func (c *cells) all(yield func(*cell) bool) {
+func (c *cells) all(yield func(slot) bool) {
 	for i, s := range c.Segments {
 		if !table.IsFirst(i, s.depth) {
 			continue
 		}
-		for x := range s.all {
-			if !yield(x) {
+		for j := range s.all {
+			if !yield(slot{s, j}) {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -22,6 +23,49 @@ var cellHashes = map[string]func(i uint64) table.Hash{
 	"colliding":   func(i uint64) table.Hash { return table.Hash(i>>3)<<57 | table.Hash(i&7)<<table.ShardBits },
 }
 
+// neverIdle is an algorithm for states of any content.
+type neverIdle struct{ algorithm.Algorithm }
+
+func (neverIdle) Wait(algorithm.State, int64, int64) int64 { return 1 }
+func (neverIdle) Capacity() int64                          { return 1 }
+
+// Each state has all fields of its type, or only those of a log. The segments grow, and removals move cells.
+func TestCellsKeepEveryFieldOfAState(t *testing.T) {
+	whole := func(n int64) (state algorithm.State) {
+		fields := reflect.ValueOf(&state).Elem()
+		for i := range fields.NumField() {
+			if f := fields.Field(i); f.Kind() == reflect.Int64 {
+				f.SetInt(n + int64(i))
+			} else {
+				f.Set(reflect.ValueOf(&[]int64{n}))
+			}
+		}
+		return state
+	}
+	var s shard
+	c, p, held := s.cellsOf(&limitStates{}, 0), &rule.Part{Algorithm: neverIdle{}}, map[table.Hash]algorithm.State{}
+	for i := range int64(2000) {
+		h, state := cellHashes["random"](uint64(i)), whole(1+100*i)
+		if i%3 > 0 || i < 10 {
+			state.Unit, state.Converted, state.Promised = 0, 0, 0
+		}
+		c.add(h, p, state, 0)
+		held[h] = state
+		if gone := cellHashes["random"](uint64(i / 2)); i%4 == 3 && c.find(gone).exists() {
+			c.remove(gone)
+			delete(held, gone)
+		}
+	}
+	for h, want := range held {
+		if found := c.find(h); !found.exists() || found.state() != want {
+			t.Fatalf("hash %#x: got %+v, want %+v", h, found, want)
+		}
+	}
+	if len(held) < 1000 || len(held) != c.used || len(c.Segments) < 8 {
+		t.Errorf("%d cells in %d segments are counted as %d", len(held), len(c.Segments), c.used)
+	}
+}
+
 // TestCellsHoldWhatAMapHolds adds, removes and evicts at random.
 func TestCellsHoldWhatAMapHolds(t *testing.T) {
 	const most = 900
@@ -36,12 +80,12 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 				now += random.Int64N(int64(5 * time.Millisecond))
 				h := hash(random.Uint64N(most))
 				switch found := c.find(h); {
-				case found != nil && found.state.A != held[h]:
-					t.Fatalf("op %d: hash %#x has the state of %d, want that of %d", op, h, found.state.A, held[h])
-				case found != nil && random.IntN(2) == 0:
+				case found.exists() && found.state().A != held[h]:
+					t.Fatalf("op %d: hash %#x has the state of %d, want that of %d", op, h, found.state().A, held[h])
+				case found.exists() && random.IntN(2) == 0:
 					c.remove(h)
 					delete(held, h)
-				case found == nil:
+				case !found.exists():
 					if taken, ok := held[h]; ok && now < taken+int64(time.Second) {
 						t.Fatalf("op %d: hash %#x was forgotten %d ns after it was used", op, h, now-taken)
 					}
@@ -50,20 +94,20 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 					held[h] = now
 				}
 			}
-			n, slots := 0, 0
+			n, bytes := 0, 0
 			for x := range c.all {
-				if c.find(x.hash) != x {
-					t.Errorf("hash %#x is not found where it is", x.hash)
+				if h := x.cell().hash; c.find(h) != x {
+					t.Errorf("hash %#x is not found where it is", h)
 				}
 				n++
 			}
 			for i, s := range c.Segments {
 				if i>>s.depth == 0 {
-					slots += len(s.slots)
+					bytes += s.bytes()
 				}
 			}
-			if n != c.used || slots != c.slots || n == 0 || s.evicted == 0 {
-				t.Errorf("%d cells in %d slots are counted as %d in %d; %d forgotten", n, slots, c.used, c.slots, s.evicted)
+			if n != c.used || bytes != c.bytes || n == 0 || s.evicted == 0 {
+				t.Errorf("%d cells in %d bytes are counted as %d in %d; %d forgotten", n, bytes, c.used, c.bytes, s.evicted)
 			}
 			if len(c.Segments) > 1<<10 {
 				t.Errorf("a directory of %d for %d cells", len(c.Segments), n)
@@ -214,7 +258,7 @@ func TestNewKeysOfLogsHardlyAllocate(t *testing.T) {
 }
 
 func TestCellIsSmall(t *testing.T) {
-	if size := cellBytes; size > 72 {
-		t.Errorf("a cell takes %d bytes, more than 72", size)
+	if cellBytes > 48 || rarelyBytes > 24 {
+		t.Errorf("a cell takes %d bytes and %d more for a bucket, want at most 48 and 24", cellBytes, rarelyBytes)
 	}
 }

@@ -66,7 +66,7 @@ func (s *Stats) addCells(e *Engine, states *limitStates) (n int) {
 		e.shards[i].mu.Lock()
 		if c := states.cells[i]; c != nil {
 			n += c.used
-			s.Bytes += c.slots * cellBytes
+			s.Bytes += c.bytes
 		}
 		e.shards[i].mu.Unlock()
 	}

@@ -311,29 +311,28 @@ func (l *load) cell() {
 		l.in.damaged("%v", err)
 		return
 	}
-	x := cell{hash: h, part: n.part}
-	var ok bool
-	if x.state, ok = n.part.Algorithm.(algorithm.Saver).RestoreState(numbers); !ok || h%table.Shards != table.Hash(l.shard) {
+	state, ok := n.part.Algorithm.(algorithm.Saver).RestoreState(numbers)
+	if !ok || h%table.Shards != table.Hash(l.shard) {
 		l.in.damaged("a state of hash %#x in shard %d that is none of %q", uint64(h), l.shard, n.name)
 		return
 	}
-	if x.idle(l.now) {
+	if algorithm.Idle(n.part.Algorithm, state, l.now) {
 		l.omitted = true
 		return
 	}
-	l.addCell(n, &x)
+	l.addCell(n, h, state)
 }
 
-func (l *load) addCell(n *loadedName, x *cell) {
-	c := l.engine.shards[l.shard].cellsOf(n.states, x.hash)
-	if c.find(x.hash) != nil {
-		l.in.damaged("two states of hash %#x under %q", uint64(x.hash), n.name)
+func (l *load) addCell(n *loadedName, h table.Hash, state algorithm.State) {
+	c := l.engine.shards[l.shard].cellsOf(n.states, h)
+	if c.find(h).exists() {
+		l.in.damaged("two states of hash %#x under %q", uint64(h), n.name)
 		return
 	}
-	c.add(x.hash, x.part, x.state, l.now)
+	c.add(h, n.part, state, l.now)
 	if n.states.hasWords() {
 		rows := l.rowsOf(n)
-		rows.cells = append(rows.cells, loadedCell{x.hash, n.states.column})
+		rows.cells = append(rows.cells, loadedCell{h, n.states.column})
 	}
 }
 

@@ -37,10 +37,11 @@ func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint6
 		s.newest = now
 	}
 	c := states.cells[h%table.Shards]
-	if found := c.find(h); found != nil {
-		algorithm.TakeOne(p.Algorithm, &found.state, now, cost, lease, a)
-		if a.Changed && (u.limit == nil || !c.toWords(h, u.limit, found.state, now)) {
-			found.part = p
+	if found := c.find(h); found.exists() {
+		state := found.state()
+		algorithm.TakeOne(p.Algorithm, &state, now, cost, lease, a)
+		if a.Changed && (u.limit == nil || !c.toWords(h, u.limit, state, now)) {
+			c.set(found, p, state)
 		}
 		return true
 	}
@@ -89,8 +90,8 @@ func (s *shard) newSegment(n int, depth uint8) *segment {
 
 // keepSpare empties a replaced full-size segment for reuse.
 func (s *shard) keepSpare(old *segment) {
-	if s.spare == nil && len(old.slots) == fullSlots {
-		clear(old.slots)
-		old.used, s.spare = 0, old
+	if s.spare == nil && len(old.cells) == fullSlots {
+		clear(old.cells)
+		old.used, old.rarely, s.spare = 0, nil, old
 	}
 }
