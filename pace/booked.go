@@ -21,7 +21,7 @@ type bookedLine struct {
 	timer    *time.Timer
 
 	left       []*weir.Reservation // to be cancelled, the first one first
-	cancelling bool                // a caller that has left cancels them
+	cancelling bool                // cancelLeft runs
 }
 
 // booked is a booked instant.
@@ -122,18 +122,19 @@ func (q *Queue) sleepBooked(ctx context.Context, p *place) error {
 	default:
 	}
 	l.leave(p)
-	l.cancelLeft(ctx)
+	if !l.cancelling {
+		l.cancelling = true
+		go l.cancelLeft(ctx)
+	}
 	q.mu.Unlock()
 	return ctx.Err()
 }
 
 // cancelLeft cancels the instants that callers have left, one after the other: only the newest comes back exactly, and
-// it was left first. What cannot be cancelled stays spent. The caller holds the lock, which is released meanwhile.
+// it was left first. What cannot be cancelled stays spent. ctx has ended, so each takes a second at most.
 func (l *bookedLine) cancelLeft(ctx context.Context) {
-	if l.cancelling {
-		return
-	}
-	l.cancelling = true
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
 	for len(l.left) > 0 {
 		next := l.left[0]
 		l.left = l.left[1:]

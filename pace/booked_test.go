@@ -238,6 +238,7 @@ func TestCallersThatLeaveTogetherLeaveNoBookingBehind(t *testing.T) {
 			synctest.Wait()
 			leave()
 			callers.Wait()
+			synctest.Wait() // until their bookings are cancelled
 			if d, err := engine.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > time.Second {
 				t.Errorf("%s: after 50 callers have left, the next unit comes in %v (%v), want 1s at most", limits, d.RetryAfter, err)
 			}

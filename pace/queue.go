@@ -3,7 +3,6 @@ package pace
 import (
 	"container/list"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -90,7 +89,8 @@ func (q *Queue) take(ctx context.Context, p *place) (weir.Decision, error) {
 		return weir.Decision{}, err
 	}
 	if err := line.HoldBack(ctx, p.decision.Delay); err != nil {
-		return weir.Decision{}, errors.Join(err, q.giveBack(ctx, 1, p.requests))
+		q.giveBack(ctx, 1, p.requests)
+		return weir.Decision{}, err
 	}
 	return p.decision, nil
 }
@@ -335,14 +335,16 @@ func has[L weir.Limit](r *weir.Request) bool {
 	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(L); return is })
 }
 
-// giveBack gives back what was taken the given number of times.
-func (q *Queue) giveBack(ctx context.Context, times int64, requests []weir.Request) error {
+// giveBack gives back what was taken the given number of times. No caller waits for that. If it fails, the units stay
+// spent.
+func (q *Queue) giveBack(ctx context.Context, times int64, requests []weir.Request) {
 	back := slices.Clone(requests)
 	for i := range back {
 		back[i].Cost *= -times
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_, err := q.engine.Record(ctx, back...)
-	return err
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, _ = q.engine.Record(ctx, back...)
+	}()
 }

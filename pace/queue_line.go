@@ -182,7 +182,7 @@ func (l *queueLine) grant(ctx context.Context, p *place, n int64) {
 	}
 	l.queue.mu.Unlock()
 	if n > 0 {
-		_ = l.queue.giveBack(ctx, n, p.requests)
+		l.queue.giveBack(ctx, n, p.requests)
 	}
 }
 
