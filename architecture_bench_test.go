@@ -24,6 +24,7 @@ var benchRules = map[string]packageRule{
 		imports: reasons{
 			".":                        "rules of what it asks",
 			"redislimit":               "it checks its promises",
+			"pace":                     "its callers wait",
 			"internal/redistest":       "it breaks real servers",
 			"github.com/redis/rueidis": "it damages the connections of its clients",
 		},

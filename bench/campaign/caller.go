@@ -21,14 +21,22 @@ type caller struct {
 // call makes calls until ctx ends. It finishes the last one.
 func (c *caller) call(ctx context.Context) {
 	for ctx.Err() == nil {
-		i := c.random.IntN(len(c.process.subjects))
-		s := &c.process.subjects[i]
-		if s.use == useSlots {
+		i := c.draw(func(s *subject) bool { return s.use != useLine && s.use != useRate })
+		if s := &c.process.subjects[i]; s.use == useSlots {
 			c.holdSlots(ctx, i)
 		} else {
 			c.askLimit(i)
 		}
 		pause(ctx, time.Duration(c.random.Int64N(int64(25*time.Millisecond))))
+	}
+}
+
+// draw returns the index of a random subject that fits.
+func (c *caller) draw(fits func(*subject) bool) int {
+	for {
+		if i := c.random.IntN(len(c.process.subjects)); fits(&c.process.subjects[i]) {
+			return i
+		}
 	}
 }
 
@@ -201,7 +209,7 @@ func (c *caller) together(i, n int, fits func(*subject) bool) []int {
 	for range 4 * n {
 		k := c.random.IntN(len(all))
 		other := &all[k]
-		if len(list) < n && k != i && other.use != useSlots && (other.use == useClocked) == (all[i].use == useClocked) && fits(other) && !contains(list, k) {
+		if len(list) < n && k != i && other.use.alone() && (other.use == useClocked) == (all[i].use == useClocked) && fits(other) && !contains(list, k) {
 			list = append(list, k)
 		}
 	}

@@ -53,7 +53,7 @@ func campaign(ctx context.Context, c config) (r *result, err error) {
 	}
 	c.say("checking %d accounts", len(r.accounts))
 	r.broken, r.closest = r.check()
-	r.broken = append(r.broken, r.leaked(redislimit.DefaultLease+5*time.Second)...)
+	r.broken = append(r.broken, r.leaked(redislimit.DefaultLease+5*time.Second, linesEnd)...)
 	r.took = time.Since(r.begun)
 	return r, nil
 }
@@ -172,8 +172,9 @@ func (p *asker) wait() error {
 
 func (p *asker) kill() { _ = p.cmd.Process.Kill() }
 
-// leaked waits for the longest lease and returns the slots that are taken after it, although all callers have left.
-func (r *result) leaked(longest time.Duration) (all []broken) {
+// leaked waits for the longest lease and returns the slots that are taken after it, although all callers have left. It
+// waits for lines in the same way.
+func (r *result) leaked(longest, lines time.Duration) (all []broken) {
 	deadline := time.Now().Add(longest)
 	for number, w := range r.worlds {
 		if w.given {
@@ -185,13 +186,16 @@ func (r *result) leaked(longest time.Duration) (all []broken) {
 			continue
 		}
 		for i := range r.subjects {
-			if s := &r.subjects[i]; s.use == useSlots {
+			if s := &r.subjects[i]; s.use == useSlots || s.use == useLine {
 				if taken := awaitFree(engine, s, deadline); taken != "" {
 					all = append(all, broken{World: number, Promise: promiseLeaked, Subject: i, From: r.to, To: now(), Text: taken})
 				}
 			}
 		}
 		engine.Close()
+		if text := w.awaitNoLine(time.Now().Add(lines)); text != "" {
+			all = append(all, broken{World: number, Promise: promiseTickets, Subject: -1, From: r.to, To: now(), Text: text})
+		}
 	}
 	return all
 }

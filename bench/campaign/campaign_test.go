@@ -36,7 +36,7 @@ func ledger(t *testing.T, limit string, u use, faults ...fault) *book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []subject{{rule, "k", u, boundsOf(rule)}}
+	all := []subject{{rule: rule, key: "k", use: u, bounds: boundsOf(rule)}}
 	return newBook(all, []int{3}, map[int]*world{worldCluster: {number: worldCluster, faults: faults}})
 }
 
@@ -162,7 +162,7 @@ func TestAnOverAdmissionByClocksThatAreSetIsFound(t *testing.T) {
 
 func TestSlotsHeldTwiceAreFound(t *testing.T) {
 	for from, want := range map[time.Duration]int{100 * ms: 0, 99 * ms: 1} {
-		b := ledger(t, "concurrency 2 lease 3s", useSlots)
+		b := ledger(t, "concurrency 2 lease 3s", useLine)
 		hold := func(id uint64, units int64, from, to time.Duration) {
 			b.add(record{Kind: recordHeld, World: worldCluster, Units: units, ID: id, Sent: start, Answered: start + from.Microseconds()})
 			b.add(record{Kind: recordFreed, World: worldCluster, ID: id, Sent: start + to.Microseconds()})
@@ -183,7 +183,7 @@ func TestALeakedSlotIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &result{book: newBook(all, nil, map[int]*world{worldServer: {url: "redis://" + server.Addr}})}
-	if got := r.leaked(0); len(got) > 0 {
+	if got := r.leaked(0, 0); len(got) > 0 {
 		t.Fatalf("without a slot taken: %v", got)
 	}
 	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{Lanes: lanes, Prefix: prefixServer})
@@ -195,7 +195,7 @@ func TestALeakedSlotIsFound(t *testing.T) {
 	if d, err := engine.Take(t.Context(), all[i].request(1)); err != nil || !d.Allowed {
 		t.Fatalf("Take: %+v, %v", d, err)
 	}
-	if got := r.leaked(0); len(got) != 1 || got[0].Subject != i || got[0].Promise != promiseLeaked {
+	if got := r.leaked(0, 0); len(got) != 1 || got[0].Subject != i || got[0].Promise != promiseLeaked {
 		t.Errorf("with a slot of %v taken: %+v, want it found", &all[i], got)
 	}
 }
@@ -264,8 +264,10 @@ func TestACampaignOfSecondsKeepsItsPromises(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if calls := r.counts["Take: answered"]; calls == 0 || len(r.worlds[worldServer].faults) == 0 {
-		t.Errorf("%d takes were answered and %d faults caused, want some of both", calls, len(r.worlds[worldServer].faults))
+	for _, verb := range []string{"Take", "Acquire", "Acquire with a rate", "Wait for a booking"} {
+		if calls := r.counts[verb+": answered"]; calls == 0 || len(r.worlds[worldServer].faults) == 0 {
+			t.Errorf("%s: %d were answered and %d faults caused, want some of both", verb, calls, len(r.worlds[worldServer].faults))
+		}
 	}
 	for _, one := range r.broken {
 		if one.Promise != promiseOnTime {

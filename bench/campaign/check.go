@@ -22,12 +22,14 @@ type broken struct {
 
 // The promises.
 const (
-	promiseBound  = "a limit admits at most its bound, and what the table grants"
-	promiseSlots  = "at most the slots of a limit are held"
-	promiseLeaked = "no slot stays taken"
-	promiseLeft   = "nothing stays to be undone or renewed"
-	promiseOnTime = "no call outlasts its deadline"
-	promiseErrors = "a call fails only for the reasons of its faults"
+	promiseBound   = "a limit admits at most its bound, and what the table grants"
+	promiseSlots   = "at most the slots of a limit are held"
+	promiseLeaked  = "no slot stays taken"
+	promiseTickets = "no ticket stays in line"
+	promiseLeft    = "nothing stays to be undone or renewed"
+	promiseOnTime  = "no call outlasts its deadline"
+	promiseServed  = "a caller in line goes within a second while slots are free"
+	promiseErrors  = "a call fails only for the reasons of its faults"
 )
 
 // account is what happened to one subject of one world.
@@ -35,6 +37,8 @@ type account struct {
 	used, returned, unanswered, resets []span
 	held                               []span // [answered, freed]
 	holding                            map[uint64]*span
+	waited, waitedRate                 []span // in line, for slots, and for slots and a rate
+	taken, perhapsTaken                []span // slots, in the server: longer than held
 }
 
 // book sorts records into accounts.
@@ -46,11 +50,12 @@ type book struct {
 	counts   map[string]int64
 	late     []record
 	left     []record
+	busy     busyTimes
 	from, to int64 // of the campaign
 }
 
 func newBook(subjects []subject, lanes []int, worlds map[int]*world) *book {
-	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, counts: map[string]int64{}, from: never}
+	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, busy: busyTimes{}, counts: map[string]int64{}, from: never}
 }
 
 func (b *book) account(worldNumber, i int) *account {
@@ -75,6 +80,9 @@ func (b *book) add(r record) {
 	case recordLeft:
 		b.left = append(b.left, r)
 		return
+	case recordBusy:
+		b.busy.add(r.Sent, r.Answered, r.Units)
+		return
 	}
 	b.from, b.to = min(b.from, r.Sent), max(b.to, r.Sent)
 	a, s := b.account(r.World, r.Subject), span{r.Sent, r.Answered, float64(r.Units)}
@@ -88,6 +96,14 @@ func (b *book) add(r record) {
 		a.unanswered = append(a.unanswered, s)
 	case recordReset:
 		a.resets = append(a.resets, s)
+	case recordWaited:
+		a.waited = append(a.waited, s)
+	case recordWaitedRate:
+		a.waitedRate = append(a.waitedRate, s)
+	case recordTaken:
+		a.taken = append(a.taken, s)
+	case recordPerhapsTaken:
+		a.perhapsTaken = append(a.perhapsTaken, s)
 	case recordHeld:
 		a.holding[id] = &span{r.Answered, never, float64(r.Units)}
 	case recordFreed:
@@ -115,6 +131,7 @@ func (b *book) check() (all []broken, closest map[string]float64) {
 		}
 	}
 	all = append(all, b.checkLate()...)
+	all = append(all, b.checkServed()...)
 	all = append(all, b.checkOutcomes()...)
 	for _, r := range b.left {
 		if b.worlds[r.World].given {
@@ -242,7 +259,7 @@ func (b *book) checkOutcomes() (all []broken) {
 	for what, n := range b.counts {
 		verb, result, _ := strings.Cut(what, ": ")
 		reason, _, failed := strings.Cut(result, ", ")
-		known := verb == "engine" || verb == "slots" || verb == "deadlines" || result == "answered" || result == "refused"
+		known := verb == "engine" || verb == "slots" || verb == "deadlines" || result == "answered" || result == "refused" || result == leftLine
 		if !known && !(failed && slices.Contains(faultReasons, redislimit.Reason(reason))) {
 			all = append(all, broken{World: slices.Min(slices.Collect(maps.Keys(b.worlds))), Promise: promiseErrors, Subject: -1, From: b.from, To: b.to, Text: fmt.Sprintf("%s, %d times", what, n)})
 		}

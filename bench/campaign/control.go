@@ -12,6 +12,13 @@ func (c *caller) timed(verb string, i int, call func(ctx context.Context) error)
 	if c.random.IntN(10) == 0 {
 		timeout = time.Duration(1+c.random.IntN(20)) * time.Millisecond
 	}
+	sent, answered, err = c.timedFor(verb, i, timeout, call)
+	c.process.count(verb+": "+outcome(err), 1)
+	return sent, answered, err
+}
+
+// timedFor makes a call with a deadline.
+func (c *caller) timedFor(verb string, i int, timeout time.Duration, call func(ctx context.Context) error) (sent, answered int64, err error) {
 	over, idle := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(idle)
@@ -25,7 +32,6 @@ func (c *caller) timed(verb string, i int, call func(ctx context.Context) error)
 	})
 	close(over)
 	<-idle
-	c.process.count(verb+": "+outcome(err), 1)
 	return sent, answered, err
 }
 

@@ -62,6 +62,12 @@ var faultsOfWorlds = [...][]faultKind{
 	},
 }
 
+// After some faults there is none for a while. Then each line has to move on its own.
+const (
+	calmEvery = 8
+	calm      = 10 * time.Second
+)
+
 // run causes faults until ctx ends, or until the servers cannot be mended.
 func (b *breaker) run() {
 	kinds := append(append([]faultKind(nil), faultsOfProcesses...), faultsOfWorlds[b.number]...)
@@ -70,7 +76,10 @@ func (b *breaker) run() {
 		total += k.weight
 	}
 	b.guard("the start", func() { b.look() })
-	for b.wait(b.between(300*time.Millisecond, 2*time.Second)) && !b.given {
+	for n := 1; b.wait(b.between(300*time.Millisecond, 2*time.Second)) && !b.given; n++ {
+		if n%calmEvery == 0 && !b.wait(calm) {
+			return
+		}
 		b.guard("no fault", func() { b.unasked(b.seen, 0) })
 		pick := b.random.IntN(total)
 		for _, k := range kinds {

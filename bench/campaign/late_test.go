@@ -18,6 +18,11 @@ func TestALateAnswerIsFound(t *testing.T) {
 		{"Take", 251 * ms, 100 * ms, 0, 1},
 		{"Take", 250 * ms, 20 * ms, 100 * ms, 0}, // the kernel held up other threads than the timer's
 		{"Take", 251 * ms, 99 * ms, 100 * ms, 1},
+		{"Acquire", 150 * ms, 0, 0, 0},
+		{"Acquire", 151 * ms, 0, 0, 1},
+		{"Acquire with a rate", 151 * ms, 0, 0, 1},
+		{"Wait", 151 * ms, 0, 0, 1},
+		{"Wait for a booking", 251 * ms, 100 * ms, 0, 1},
 		{bystander, 251 * ms, 0, 0, 0}, // the report counts those
 	} {
 		b := ledger(t, "token bucket 10/s", useTake)

@@ -6,10 +6,16 @@
 // determines the faults. Each process records what it was admitted. Afterwards these are broken promises:
 //
 //   - a limit admitted more than its bound and what the table of docs/redis.md grants for the faults of its key,
-//   - a slot is still taken although nothing holds it, or the engine still has something to undo or to renew,
+//   - a slot is still taken although nothing holds it, a caller has left a ticket in a line, or the engine still has
+//     something to undo or to renew,
+//   - a caller stood in line for slots while they were free, for longer than a second and what faults and the machine
+//     explain: eight times the lateness of the latest of many sleeps at that time,
 //   - a call failed for a reason that no fault explains, such as a damaged state,
-//   - a call took longer than its deadline and 50 ms, beyond what the machine explains: the lateness of a control timer
-//     with the same deadline, or the time for which threads of the process waited for a core.
+//   - a call, or a wait in a queue, took longer than its deadline and 50 ms, beyond what the machine explains: the
+//     lateness of a control timer with the same deadline, or the time for which threads of the process waited for a core.
+//
+// Some callers wait in a queue of package pace: for slots, for slots and a rate, and for rates. After every eighth fault
+// the servers are left alone for ten seconds.
 //
 // Beside each call, a bystander waits for the same deadline and needs no engine. The report compares the two.
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirflow/weir/pace"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -51,13 +52,20 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go p.waits.watch(ctx.Done())
+	over := make(chan struct{}) // the callers finish their last calls after ctx has ended
+	defer close(over)
+	go p.waits.watch(over)
+	go p.noteBusy(over)
 	var callers sync.WaitGroup
 	for number, w := range p.worlds {
-		for i := range callersOfWorld {
+		for i := range callersOfWorld + waitersOfWorld {
 			random := rand.New(rand.NewPCG(a.Seed, uint64(a.Process)<<16|uint64(number)<<8|uint64(i)))
 			c := &caller{process: p, world: w, random: random}
-			callers.Go(func() { c.call(ctx) })
+			if i < callersOfWorld {
+				callers.Go(func() { c.call(ctx) })
+			} else {
+				callers.Go(func() { c.wait(ctx) })
+			}
 		}
 	}
 	err = p.obey(lines)
@@ -70,8 +78,12 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	return p.journal.flush()
 }
 
-// callersOfWorld is the number of callers of a process for one world.
-const callersOfWorld = 6
+// The callers of a process for one world: those that ask, and those that wait in a queue. The queue has no room for all.
+const (
+	callersOfWorld = 6
+	waitersOfWorld = 7
+	queueOfWorld   = 6
+)
 
 // process asks all worlds.
 type process struct {
@@ -91,6 +103,7 @@ type connection struct {
 	number  int
 	link    *link
 	engine  *redislimit.Engine // by the server's clock
+	queue   *pace.Queue        // of that engine
 	clocked *redislimit.Engine // by the clock of this process
 	ahead   atomic.Int64       // ns by which that is ahead of the machine's
 }
@@ -110,6 +123,9 @@ func (p *process) connect(number int, url string) error {
 		return fmt.Errorf("%s: %w", url, err)
 	}
 	if w.engine, err = redislimit.New(client, redislimit.Options{Lanes: lanes, Prefix: prefixServer}); err != nil {
+		return err
+	}
+	if w.queue, err = pace.NewQueue(&noting{w.engine}, pace.QueueOptions{Queue: queueOfWorld}); err != nil {
 		return err
 	}
 	clock := func() int64 { return time.Now().UnixNano() + w.ahead.Load() }
@@ -173,6 +189,9 @@ const settles = 70 * time.Second
 func (p *process) finish() {
 	deadline := time.Now().Add(settles)
 	for number, w := range p.worlds {
+		if n := w.queue.Waiting(); n > 0 {
+			p.left(number, "waiting callers", n)
+		}
 		for _, e := range []*redislimit.Engine{w.engine, w.clocked} {
 			for s := e.Stats(); left(s) > 0 && time.Now().Before(deadline); s = e.Stats() {
 				time.Sleep(10 * time.Millisecond)
@@ -180,7 +199,7 @@ func (p *process) finish() {
 			s := e.Stats()
 			for what, n := range map[string]int{"undos": s.Undoing, "slots that are renewed or released": s.Held, "calls": s.InFlight, "queued decisions": s.Queued} {
 				if n > 0 {
-					p.journal.write(record{Kind: recordLeft, World: number, Process: p.number, What: what, Units: int64(n)})
+					p.left(number, what, n)
 				}
 			}
 			for what, n := range map[string]uint64{"calls of the script": s.Calls, "decisions": s.Decisions, "late answers": s.Late, "late takes undone": s.GivenBack, "undos given up": s.Abandoned} {
@@ -192,6 +211,10 @@ func (p *process) finish() {
 	for what, n := range p.counts {
 		p.journal.write(record{Kind: recordCount, Process: p.number, What: what, Units: n})
 	}
+}
+
+func (p *process) left(world int, what string, n int) {
+	p.journal.write(record{Kind: recordLeft, World: world, Process: p.number, What: what, Units: int64(n)})
 }
 
 func left(s redislimit.Stats) int { return s.Undoing + s.Held + s.InFlight + s.Queued }

@@ -12,15 +12,20 @@ import (
 type recordKind uint8
 
 const (
-	recordUsed       recordKind = iota // units were admitted
-	recordReturned                     // units were given back, or may have been
-	recordUnanswered                   // a take of units may have been counted, and its caller left
-	recordReset                        // the subject was reset, or may have been
-	recordHeld                         // slots are held from Answered on
-	recordFreed                        // they are held no longer, from Sent on
-	recordLate                         // a call took longer than its deadline
-	recordCount                        // Units is how often What happened
-	recordLeft                         // at the end, Units of What are left in the engine
+	recordUsed         recordKind = iota // units were admitted
+	recordReturned                       // units were given back, or may have been
+	recordUnanswered                     // a take of units may have been counted, and its caller left
+	recordReset                          // the subject was reset, or may have been
+	recordHeld                           // slots are held from Answered on
+	recordFreed                          // they are held no longer, from Sent on
+	recordLate                           // a call took longer than its deadline
+	recordCount                          // Units is how often What happened
+	recordLeft                           // at the end, Units of What are left in the engine
+	recordWaited                         // a caller stood in line for slots
+	recordWaitedRate                     // a caller stood in line for slots and a rate
+	recordTaken                          // slots were taken in the server, at most until Answered
+	recordPerhapsTaken                   // they may have been, and the engine releases them after Answered
+	recordBusy                           // a sleep of the process was late by Units us
 )
 
 // record is one line of a process's account. Instants are wall times in us since the epoch: a call left at Sent and

@@ -37,6 +37,7 @@ func (r *result) text(c config) string {
 	r.writeFaults(&b)
 	r.writeUnwell(&b)
 	r.writeBounds(&b)
+	r.writeLines(&b)
 	r.writeLate(&b)
 	r.writeCounts(&b)
 	return b.String()

@@ -18,11 +18,16 @@ const (
 	useReturn             // Reserve and its settlements, and Record of a negative cost, too
 	useReset              // Reset, too
 	useSlots              // Reserve, Done and Cancel, and Take with a lease
-	useBook               // Book and its Cancel, too
+	useBook               // Book and its Cancel, and Wait of a queue, too
 	useClocked            // as useTake, by clocks of the processes that are set back and forth
+	useLine               // Acquire of a queue: slots for which callers of all processes stand in line
+	useRate               // acquired together with slots only
 )
 
-var useNames = [...]string{"take", "return", "reset", "slots", "book", "clock"}
+var useNames = [...]string{"take", "return", "reset", "slots", "book", "clock", "line", "rate"}
+
+// alone reports whether subjects of a use can be asked without their slots or a queue.
+func (u use) alone() bool { return u != useSlots && u != useLine && u != useRate }
 
 // subject is one key under one rule. All processes have the same list, so its index names it.
 type subject struct {
@@ -30,11 +35,21 @@ type subject struct {
 	key    string
 	use    use
 	bounds []bound
+	beside int    // the index of a rate that some callers acquire together with these slots, or 0
+	at     string // the key on whose lane this one is, or ""
 }
 
 func (s *subject) String() string { return s.rule.String() + " of " + s.key }
 
-func (s *subject) request(cost int64) weir.Request { return s.rule.For(s.key, cost) }
+func (s *subject) request(cost int64) weir.Request {
+	if s.at != "" {
+		return s.rule.For(s.key, cost).Colocate(s.at)
+	}
+	return s.rule.For(s.key, cost)
+}
+
+// lease returns the lease of slots, in us.
+func (s *subject) lease() int64 { return s.bounds[0].lease }
 
 // The rules, chosen so that three processes ask for several times what each admits.
 var limitTexts = []string{
@@ -57,6 +72,16 @@ var bookedTexts = []string{
 	"token bucket 20/s burst 30",
 	"rate gate 20/s",
 	"token bucket 15/s burst 5 and rate gate 40/3s",
+	"token bucket 5/s burst 4",
+	"rate gate 8/2s",
+}
+
+// Slots for which callers wait, and the rate that some of them acquire at the same instant.
+var lineTexts = [][2]string{
+	{"concurrency 2 lease 3s", "token bucket 15/s burst 5"},
+	{"concurrency 3 lease 2500ms", "sliding log 12/1s"},
+	{"concurrency 1 lease 3s", ""},
+	{"concurrency 2 lease 5s", ""},
 }
 
 var slotTexts = []string{"concurrency 4 lease 3s", "concurrency 3", "concurrency 6 lease 2500ms"}
@@ -71,7 +96,7 @@ func subjects() (all []subject, err error) {
 			return
 		}
 		for i := range number {
-			all = append(all, subject{rule, fmt.Sprintf("k%d.%d", len(all), i), u, boundsOf(rule)})
+			all = append(all, subject{rule: rule, key: fmt.Sprintf("k%d.%d", len(all), i), use: u, bounds: boundsOf(rule)})
 		}
 	}
 	for _, text := range limitTexts {
@@ -87,6 +112,13 @@ func subjects() (all []subject, err error) {
 	}
 	for _, text := range slotTexts {
 		add(text, useSlots, 2)
+	}
+	for _, text := range lineTexts {
+		add(text[0], useLine, 1)
+		if slots := len(all) - 1; text[1] != "" {
+			add(text[1], useRate, 1)
+			all[slots].beside, all[len(all)-1].at = len(all)-1, all[slots].key
+		}
 	}
 	return all, err
 }
