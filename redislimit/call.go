@@ -176,7 +176,9 @@ func (e *Engine) late(s *submission) {
 		}
 		if d.op == opBook && d.admitted && d.err == nil {
 			e.stats.givenBack.Add(1)
-			e.undoLater(d.withdrawal(d.parts[0].cost))
+			w := d.withdrawal(d.parts[0].cost)
+			w.late, w.sent = true, d.sent
+			e.undoLater(w)
 		}
 		if d.op == opTake && d.admitted && d.err == nil && d.identity == "" { // with an identity it can be asked again
 			e.stats.givenBack.Add(1)

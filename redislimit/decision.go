@@ -24,6 +24,7 @@ type decision struct {
 
 	longest int64   // us; of an opBook
 	due     int64   // us; the instant of a booking
+	late    bool    // a withdrawal of the engine: the caller of the booking has gone
 	space   float64 // us; when all limits have space for the booking
 }
 
@@ -100,6 +101,14 @@ func (d *decision) age() float64 {
 		return 0
 	}
 	return math.Ceil(float64(time.Since(d.sent)) / float64(time.Microsecond))
+}
+
+// beyond returns for how long the booked instant of a withdrawal has passed, at least, or -1 if its caller cancels it.
+func (d *decision) beyond() float64 {
+	if !d.late {
+		return -1
+	}
+	return max(d.age()-float64(d.due-d.now), 0)
 }
 
 // measured computes what the script did not return.

@@ -55,6 +55,42 @@ func TestFaultAnAnswerThatComesLateAdmitsNothingMore(t *testing.T) {
 	}
 }
 
+// A caller of Book leaves, and the answer comes two seconds after the booked instant. What has flowed back since then does
+// not come back a second time.
+func TestFaultAnAnswerToABookingThatComesLateAdmitsNothingMore(t *testing.T) {
+	for _, limit := range []struct {
+		text string
+		rate float64
+	}{{"token bucket 10/s burst 20", 10}, {"leaky bucket 10/s queue 19", 10}, {"rate gate 20/s", 0}, {"cycle 20/s", 0}} {
+		server := redistest.Start(t)
+		proxy := startProxy(t, server.Addr)
+		far, near := openFor(t, "redis://"+proxy.addr+"?timeout=10s", Options{}), openFor(t, "redis://"+server.Addr, Options{})
+		rule := mustRule(t, "late="+limit.text)
+		for _, e := range []*Engine{far, near} {
+			warmUp(t, e)
+		}
+		proxy.stall.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if r, err := weir.Book(ctx, far, time.Minute, rule.For("k", 20)); err == nil {
+			t.Fatalf("%s: Book whose answer is late: %+v", limit.text, r.Decision)
+		}
+		cancel()
+		goOn(2 * time.Second)
+		began := time.Now()
+		if d, err := near.Take(t.Context(), rule.For("k", 19)); err != nil || !d.Allowed {
+			t.Fatalf("%s: Take of 19 after two seconds: %+v, %v", limit.text, d, err)
+		}
+		proxy.stall.Store(false)
+		eventually(t, limit.text+": the late answer was handled", func() error {
+			if s := far.Stats(); s.GivenBack != 1 || s.Undoing != 0 {
+				return fmt.Errorf("%+v", s)
+			}
+			return nil
+		})
+		checkMore(t, near, rule, 19, 20, limit.rate, began)
+	}
+}
+
 // checkMore takes all that is left, and fails if that and the units taken since began are above the bound.
 func checkMore(t *testing.T, engine *Engine, rule *weir.Rule, taken int64, burst, rate float64, began time.Time) {
 	t.Helper()

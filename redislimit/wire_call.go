@@ -59,7 +59,7 @@ func (b *batch) decision(d *decision) {
 	case opBook:
 		b.args = doubles(b.args, float64(d.longest))
 	case opWithdraw:
-		b.args = doubles(b.args, float64(d.due))
+		b.args = doubles(b.args, float64(d.due), d.beyond())
 	}
 	for i := range d.parts {
 		if !d.parts[i].joins {

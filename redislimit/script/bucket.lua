@@ -70,7 +70,7 @@ LIMIT
       if w < now then w, f = now, 0 end
     end
     if not newest then
-      if op == WITHDRAW and told > now then break end -- LEAKY
+      if op == WITHDRAW and (told > now or past and past > 0) then break end -- LEAKY
       local back = cw -- by how much TAT moves back, besides cf
       if sign == 0 or sign == 2 and (w ~= leftW or f ~= leftF) then break end -- LEAKY
       if sign == 2 then told = before end -- LEAKY
@@ -79,6 +79,10 @@ LIMIT
         back = cw - past
         if back < 0 or at > taken then break end
       end
+      if op == WITHDRAW and past and past > 0 then -- TOKEN
+        back = cw - past -- TOKEN
+        if back < 0 or at > taken + 0.5 then break end -- TOKEN
+      end -- TOKEN
       w, f = w - back, f - cf
       if f < 0 then w, f = w - 1, f + den end
       local floor = told > now and told or now -- TOKEN

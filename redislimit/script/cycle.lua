@@ -40,7 +40,7 @@ LIMIT
       used = used + n
     elseif taken > now and a == leftA and b == leftB then
       start, used = beforeA, beforeB
-    elseif used > most or start > now then
+    elseif used > most or start > now or past and start ~= taken - fmod(taken - origin, period) then
       break
     else
       used = max(used + n, 0)

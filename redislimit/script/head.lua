@@ -16,7 +16,8 @@
 -- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO, RENEW, BOOK or WITHDRAW); groups u16; for UNDO the
 -- instant at which the undone take was written, and how long ago its caller sent it at least, in us;
 -- for UPTO the most times that it takes the costs: at least 1, and at most what a fresh key admits;
--- for BOOK the longest time until the booked instant, in us; for WITHDRAW the booked instant;
+-- for BOOK the longest time until the booked instant, in us; for WITHDRAW the booked instant,
+-- and how long ago it was at least if the engine undoes the booking, in us, or -1 if its caller cancels it;
 -- then its groups. No cost of a TAKE or BOOK is above the capacity of its limit.
 -- A group: kind u8; index into KEYS u16; unless the op is RESET, for a kind of fixed size the head of
 -- the value, a u8 and that many bytes; and the parameters of its kind.
@@ -50,7 +51,8 @@
 -- it has listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.
 --
 -- BOOK and WITHDRAW are for buckets, gates and cycles alone. WITHDRAW gives units of a booking back, which come with a
--- negative cost: all of the newest, and otherwise what the limit permits.
+-- negative cost: all of the newest, and otherwise what the limit permits. Like an UNDO, the engine's own brings back
+-- nothing that flowed back after the instant.
 --
 -- RENEW is for slots alone. It gives the units of the identity a new lease, and is REFUSED if that identity no longer
 -- holds them.
@@ -85,7 +87,7 @@ end
 
 local kinds, mask = {}, unpack_('<H', args)
 local found -- the instant of an identified take
-local taken, past -- for an undo: the instant of the undone take, and how long ago it was; for WITHDRAW the booked instant
+local taken, past -- for an undo: the instant of the undone take or booking, and how long ago it was; for a cancelled booking the instant, and nil
 local due, vacant -- of a BOOK: its instant, and when there is space. Limits are asked WHEN first, and raise both.
 local given -- a WITHDRAW is being read
 local stored, behind = nil, #args -- where the decisions end

@@ -185,8 +185,10 @@ local function book(op)
   elseif newest > now then
     undo(-n)
     last = now
-  else
+  elseif not past then
     give(-n)
+  elseif not undo(-n) then
+    return true, (describe(op, ahead, ahead))
   end
   look()
   local reply, need = describe(op, 0, 0)

@@ -110,7 +110,8 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
       o = o + 1
       out[o] = pack('<dd', due, vacant)
     elseif given then
-      taken, pos = unpack_('<d', args, pos)
+      taken, past, pos = unpack_('<dd', args, pos)
+      past = past >= 0 and max(past, now - taken) or nil
     elseif op == UNDO then
       taken, past, pos = unpack_('<dd', args, pos)
       if id then taken = found end
