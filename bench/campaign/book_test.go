@@ -68,3 +68,26 @@ func TestACampaignNotesCancelledBookings(t *testing.T) {
 		t.Errorf("after a cancelled booking: %d records of its unit (%v), want one until the latest booked instant", returned, err)
 	}
 }
+
+// A booking that a queue has cancelled was not used, and its units were given back.
+func TestABookingThatAQueueCancelsIsNotUsed(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		b := ledger(t, "rate gate 4/2s", useBook)
+		at := start + (100 * ms).Microseconds()
+		b.add(record{Kind: recordUsed, World: worldCluster, Units: 2, Sent: at, Answered: at, ID: 7})
+		b.use(2, 0, 1*ms)
+		want := []string{promiseBound}
+		if cancelled {
+			b.add(record{Kind: recordCancelled, World: worldCluster, Units: 2, Sent: at, Answered: at, ID: 7})
+			want = nil
+		}
+		b.use(2, 50*ms, 200*ms)
+		if got := promises(b); !slices.Equal(got, want) {
+			t.Errorf("4 units beside a booking of 2, cancelled: %v: %v, want %v", cancelled, got, want)
+		}
+		b.use(3, 60*ms, 70*ms)
+		if got := promises(b); len(got) != 1 {
+			t.Errorf("7 units beside a booking of 2, cancelled: %v: %v, want it found", cancelled, got)
+		}
+	}
+}

@@ -37,8 +37,9 @@ type account struct {
 	used, returned, unanswered, resets []span
 	held                               []span // [answered, freed]
 	holding                            map[uint64]*span
-	waited, waitedRate                 []span // in line, for slots, and for slots and a rate
-	taken, perhapsTaken                []span // slots, in the server: longer than held
+	booked                             map[uint64]int // places of bookings in used
+	waited, waitedRate                 []span         // in line, for slots, and for slots and a rate
+	taken, perhapsTaken                []span         // slots, in the server: longer than held
 }
 
 // book sorts records into accounts.
@@ -62,7 +63,7 @@ func (b *book) account(worldNumber, i int) *account {
 	name := [2]int{worldNumber, i}
 	a := b.accounts[name]
 	if a == nil {
-		a = &account{holding: map[uint64]*span{}}
+		a = &account{holding: map[uint64]*span{}, booked: map[uint64]int{}}
 		b.accounts[name] = a
 	}
 	return a
@@ -90,6 +91,15 @@ func (b *book) add(r record) {
 	switch r.Kind {
 	case recordUsed:
 		a.used = append(a.used, s)
+		if r.ID > 0 {
+			a.booked[id] = len(a.used) - 1
+		}
+	case recordCancelled:
+		if i, known := a.booked[id]; known {
+			a.used[i].units = 0
+			delete(a.booked, id)
+		}
+		a.returned = append(a.returned, s)
 	case recordReturned:
 		a.returned = append(a.returned, s)
 	case recordUnanswered:

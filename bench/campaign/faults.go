@@ -98,9 +98,14 @@ func (b *breaker) unasked(since int64, expected uint64) {
 	if lanes == 0 {
 		return
 	}
-	b.faults = append(b.faults, fault{Kind: "failover, unasked", From: since, To: b.seen, Loses: true, Lanes: lanes})
+	defer func() {
+		b.faults = append(b.faults, fault{Kind: "failover, unasked", From: since, To: now(), Loses: true, Lanes: lanes})
+	}()
 	if s := b.sentinel; s != nil && s.Now() == s.Replica {
-		b.follow()
+		b.follow() // until then the old master may admit, too
+	}
+	if b.cluster != nil {
+		b.cluster.AwaitHealth()
 	}
 }
 

@@ -60,18 +60,30 @@ func (e *noting) Record(ctx context.Context, requests ...weir.Request) (weir.Dec
 	return d, err
 }
 
-// TakeAhead notes the booked instant, and what is given back of it as (*caller).book does.
+// TakeAhead notes the booked instant. A booking that is cancelled is not used: see (*caller).book.
 func (e *noting) TakeAhead(ctx context.Context, longest time.Duration, request weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
 	sent := now()
 	d, withdraw, err := e.Engine.TakeAhead(ctx, longest, request)
-	n, delay := notesOf(ctx), d.Delay.Microseconds()
-	n.took(d.Allowed, 1, sent+delay, now()+delay, err)
+	n := notesOf(ctx)
+	if err != nil || !d.Allowed {
+		n.took(false, 1, sent, now(), err)
+		return d, withdraw, err
+	}
+	delay, id := d.Delay.Microseconds(), newID()
+	n.booking(recordUsed, id, sent+delay, now()+delay)
 	return d, func(ctx context.Context, units int64) error {
 		sent := now()
 		err := withdraw(ctx, units)
-		n.caller.returned("Wait", n.subject, units, sent, now()+longestBooking.Microseconds(), err)
+		if err == nil || weir.MayHaveCounted(err) {
+			n.booking(recordCancelled, id, sent, now()+longestBooking.Microseconds())
+		}
 		return err
-	}, err
+	}, nil
+}
+
+func (n *notes) booking(kind recordKind, id uint64, from, to int64) {
+	c := n.caller
+	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: n.subject, Process: c.process.number, Units: n.cost, Sent: from, Answered: to, ID: id})
 }
 
 func (e *noting) StandInLine(requests ...weir.Request) weir.LinePlace {

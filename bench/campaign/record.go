@@ -14,6 +14,7 @@ type recordKind uint8
 const (
 	recordUsed         recordKind = iota // units were admitted
 	recordReturned                       // units were given back, or may have been
+	recordCancelled                      // a booking was cancelled, or may have been: its units were not used, and given back
 	recordUnanswered                     // a take of units may have been counted, and its caller left
 	recordReset                          // the subject was reset, or may have been
 	recordHeld                           // slots are held from Answered on
@@ -38,7 +39,7 @@ type record struct {
 	Units    int64
 	Sent     int64
 	Answered int64  // never if the answer is unknown
-	ID       uint64 // of slots
+	ID       uint64 // of slots, or of a booking of a queue
 	What     string // a verb, a count
 	Deadline int64  // us, of a late call
 	Control  int64  // us by which the control timer of a late call was late
