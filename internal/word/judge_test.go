@@ -15,6 +15,7 @@ type judge struct {
 	base    int64
 	now     int64
 	tables  []*judged
+	rows    map[[MaxRow]*Limit]*Row
 	keys    int
 	ops     int
 	decided int // on the words alone
@@ -37,7 +38,7 @@ type judgedColumn struct {
 
 func newJudge(seed uint64) *judge {
 	random := rand.New(rand.NewPCG(seed, 17))
-	j := &judge{random: random, keys: 1 + random.IntN(40)}
+	j := &judge{rows: map[[MaxRow]*Limit]*Row{}, random: random, keys: 1 + random.IntN(40)}
 	if random.IntN(4) == 0 {
 		j.keys = 3000 // segments split, and idle keys are evicted
 	}
@@ -124,7 +125,7 @@ func (j *judge) newAsk() (q judgedAsk) {
 			limits = append(limits, c.limits[j.random.IntN(len(c.limits))])
 		}
 	}
-	q.Row = &Row{q.in.Table, limits}
+	q.Row = j.rowOf(q.in.Table, limits)
 	q.Hash = hashOf(j.random.IntN(j.keys))
 	q.N = j.random.Int64N(4)
 	if most := limits[0].Words().Capacity(); j.random.IntN(3) == 0 {
@@ -347,4 +348,14 @@ func (j *judge) putBack(c *judgedColumn, l *Limit, loan *Loan, h table.Hash, p *
 		w = Words{First: table.Elsewhere}
 	}
 	loan.Write(c.Column, w, j.now)
+}
+
+// rowOf returns the row of limits, which callers keep.
+func (j *judge) rowOf(in *Table, limits []*Limit) *Row {
+	var key [MaxRow]*Limit
+	copy(key[:], limits)
+	if j.rows[key] == nil {
+		j.rows[key] = newRow(in, limits)
+	}
+	return j.rows[key]
 }

@@ -1,6 +1,8 @@
 package word
 
 import (
+	"sync/atomic"
+
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -9,6 +11,7 @@ import (
 type Row struct {
 	in     *Table
 	limits []*Limit
+	from   atomic.Uint32 // number of a layout with a place for each limit, as all later ones have
 }
 
 // MaxRow is the largest number of limits of a Row, and of all rows of TakeAll.
@@ -24,7 +27,13 @@ func NewRow(limits []*Limit) *Row {
 			return nil
 		}
 	}
-	return &Row{limits[0].in, limits}
+	return newRow(limits[0].in, limits)
+}
+
+func newRow(in *Table, limits []*Limit) *Row {
+	r := &Row{in: in, limits: limits}
+	r.from.Store(table.MaxWidth + 1) // of no layout
+	return r
 }
 
 // Take decides on the words of h and writes the answer to a, which must be zero. Binding is the index of a limit. done
@@ -35,12 +44,14 @@ func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) 
 		if !ok {
 			return false
 		}
-		first, held := e.Hold(false)
+		first, held := table.TryHold(&e.Words[0])
 		if !held {
-			if first == table.Moved {
-				continue
+			if first, held = e.Hold(false); !held {
+				if first == table.Moved {
+					continue
+				}
+				return false
 			}
-			return false
 		}
 		var d rowDecision
 		if done = d.decide(r, e, first, now, n) && d.compose(now, a); a.Changed {
@@ -57,18 +68,19 @@ func (r *Row) claim(h table.Hash, now int64) (e table.Entry, ok bool) {
 		if e = r.in.Claim(h, now); e.None() {
 			return e, false
 		}
-		if r.fits(r.in.layoutOf(e)) {
+		if uint32(e.Layout) >= r.from.Load() || r.fits(e) {
 			return e, true
 		}
 		r.in.Upgrade(h, now)
 	}
 }
 
-func (r *Row) fits(in *layout) bool {
+func (r *Row) fits(e table.Entry) bool {
 	for _, l := range r.limits {
-		if _, ok := l.placeIn(in); !ok {
+		if _, ok := l.placeIn(r.in.layoutOf(e)); !ok {
 			return false
 		}
 	}
+	r.from.Store(uint32(e.Layout))
 	return true
 }

@@ -31,13 +31,18 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 		p := &d.parts[d.count]
 		d.count++
 		p.limit, p.n = l, n
-		p.place, _ = l.placeIn(layout)
+		p.place = layout.places[l.index]
 		words, result := l.readable(e, p.place, first, now)
 		if result != decided {
 			return false
 		}
 		var a algorithm.Answer
-		if p.next, ok = l.decide(words, p.place.width, now, n, &a); !ok {
+		if l.bucket != nil && p.place.width == 1 { // decide, with one call instead of three
+			p.next.First, ok = l.bucket.DecideWord(words.First, l.base, now, n, &a)
+		} else {
+			p.next, ok = l.decide(words, p.place.width, now, n, &a)
+		}
+		if !ok {
 			return false
 		}
 		d.keep(p, words.First, &a)
