@@ -34,6 +34,7 @@ type call struct {
 	cost int64
 	at   int64 // steps from the start
 	id   int   // of a caller that waits
+	flow int   // of that caller
 }
 
 // answer is the answer to a call, without names. For several keys only Allowed counts.

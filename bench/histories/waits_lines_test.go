@@ -24,7 +24,13 @@ func newLimiterLine(t *testing.T, limit func(capacity int64) weir.Limit) limiter
 	return limiterLine{lim, limit}
 }
 
-func (l limiterLine) wait(ctx context.Context, c call) error { return l.WaitN(ctx, c.cost) }
+func (l limiterLine) wait(ctx context.Context, c call) error {
+	turn := weir.Turn{Cost: c.cost}
+	if c.flow > 0 {
+		turn.Flow, turn.Weight = fmt.Sprint(c.flow), weights[c.flow]
+	}
+	return l.WaitTurn(ctx, turn)
+}
 
 func (l limiterLine) do(c call) bool {
 	switch c.verb {

@@ -43,9 +43,10 @@ const (
 
 // caller is a caller in line.
 type caller struct {
-	id   int
-	keys []int
-	cost int64
+	id    int
+	keys  []int
+	cost  int64
+	place place
 }
 
 // standing is the model's state: units taken of keys, the callers in order of arrival, and the ends of the others.
@@ -55,6 +56,7 @@ type standing struct {
 	capacity int64
 	line     []caller
 	ends     map[int]end
+	flows    flows
 }
 
 func (s *standing) clone() *standing {
@@ -65,7 +67,7 @@ func (s *standing) clone() *standing {
 
 func (s *standing) equal(o *standing) bool {
 	return s.at == o.at && s.capacity == o.capacity && slices.Equal(s.keys, o.keys) && maps.Equal(s.ends, o.ends) &&
-		slices.EqualFunc(s.line, o.line, func(a, b caller) bool { return a.id == b.id })
+		slices.EqualFunc(s.line, o.line, func(a, b caller) bool { return a.id == b.id && a.place == b.place }) && s.flows == o.flows
 }
 
 // until returns the time until a key admits n after some more units were taken.
@@ -107,19 +109,21 @@ func (s *standing) wait(r rules, c caller) (wait time.Duration) {
 // look ends the waits of callers whose turn it is, each time from the first caller on.
 func (s *standing) look(r rules) {
 	for i := 0; i < len(s.line); i++ {
+		s.sort()
 		c := s.line[i]
 		switch {
 		case i == 0 && c.cost > r.capacity():
 			s.ends[c.id] = tooMuch
+			s.remove(i)
 		case s.wait(r, c) == 0 && !s.kept(r, i):
 			s.ends[c.id] = granted
 			for _, key := range c.keys {
 				s.keys[key].units += c.cost
 			}
+			s.serve(i)
 		default:
 			continue
 		}
-		s.line = slices.Delete(s.line, i, i+1)
 		i = -1
 	}
 }
@@ -140,12 +144,12 @@ func (s *standing) do(limit func(capacity int64) rules, c call) (allowed bool) {
 		case c.cost > s.capacity:
 			s.ends[c.id] = tooMuch
 		default:
-			s.line = append(s.line, caller{c.id, c.keys, c.cost})
+			s.line = append(s.line, caller{c.id, c.keys, c.cost, s.enter(c.flow)})
 		}
 	case leave:
 		i := slices.IndexFunc(s.line, func(w caller) bool { return w.id == c.id })
 		if i >= 0 {
-			s.line = slices.Delete(s.line, i, i+1)
+			s.remove(i)
 		}
 		if s.ends[c.id] == 0 {
 			s.ends[c.id] = left

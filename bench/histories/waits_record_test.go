@@ -29,6 +29,7 @@ type waitScript struct {
 	verbs                  []verb  // besides join; a record gives back what a caller took
 	keys                   [][]int // of a call
 	most                   int64   // cost
+	flows                  int     // of the callers; 0 means none
 	seed                   uint64
 }
 
@@ -88,7 +89,7 @@ func (p *waitPlayer) calls(t *testing.T) (calls []call) {
 	for i := range p.waitScript.calls {
 		c := call{verb: p.verbs[p.random.IntN(len(p.verbs))], keys: p.keys[p.random.IntN(len(p.keys))], cost: 1 + p.random.Int64N(p.most), at: p.at}
 		if i == p.waitScript.calls-1 && p.random.IntN(4) > 0 {
-			c.verb, c.id = join, len(p.waits)
+			c.verb, c.id, c.flow = join, len(p.waits), p.random.IntN(max(p.flows, 1))
 			ctx, cancel := context.WithCancel(t.Context())
 			p.waits = append(p.waits, &running{call: c, ctx: ctx, cancel: cancel})
 			return append(calls, c)

@@ -24,13 +24,17 @@ var waitLimits = []struct {
 
 func TestHistoriesOfWaitsAreLinearizable(t *testing.T) {
 	script := waitScript{workers: 3, phases: 10, calls: 3, most: room, verbs: []verb{take, leave, record, record, resize}, keys: [][]int{{0}}}
-	keyed, queue := script, script
+	keyed, queue, shared := script, script, script
+	shared.flows = len(weights)
 	// A decision of a Keyed that began before SetLimit may still use the earlier limit, so its limits stay.
 	keyed.keys, keyed.verbs = [][]int{{0}, {1}}, []verb{take, leave, record, record}
 	queue.keys, queue.verbs = [][]int{{0}, {1}, {0, 1}}, []verb{leave, record}
 	for _, l := range waitLimits {
 		t.Run(fmt.Sprintf("Limiter/%v", l.limit(room)), func(t *testing.T) {
 			checkWaits(t, waiting(l.model, 1), script, "gln", func(t *testing.T) waitedOn { return newLimiterLine(t, l.limit) })
+		})
+		t.Run(fmt.Sprintf("Limiter with flows/%v", l.limit(room)), func(t *testing.T) {
+			checkWaits(t, waiting(l.model, 1), shared, "gln", func(t *testing.T) waitedOn { return newLimiterLine(t, l.limit) })
 		})
 		t.Run(fmt.Sprintf("Keyed/%v", l.limit(room)), func(t *testing.T) {
 			checkWaits(t, waiting(l.model, 2), keyed, "gl", func(t *testing.T) waitedOn { return newKeyedLine(t, l.limit(room)) })
@@ -85,17 +89,28 @@ func (p poller) wait(ctx context.Context, c call) error {
 	return nil
 }
 
-func TestCallersThatPollInsteadOfWaitingAreNoticed(t *testing.T) {
-	s := waitScript{workers: 3, phases: 10, calls: 3, most: room, verbs: []verb{leave, record, record}, keys: [][]int{{0}}}
+// unfair does not know flows.
+type unfair struct{ limiterLine }
+
+func (u unfair) wait(ctx context.Context, c call) error { return u.WaitN(ctx, c.cost) }
+
+func TestLinesThatDoNotKeepTheOrderAreNoticed(t *testing.T) {
+	script := waitScript{workers: 3, phases: 10, calls: 3, most: room, verbs: []verb{leave, record, record}, keys: [][]int{{0}}}
+	checkNoticed(t, "callers that poll", script, func(l limiterLine) waitedOn { return poller{l} })
+	script.flows = len(weights)
+	checkNoticed(t, "callers whose flows do not count", script, func(l limiterLine) waitedOn { return unfair{l} })
+}
+
+func checkNoticed(t *testing.T, name string, s waitScript, wrong func(limiterLine) waitedOn) {
 	for s.seed = range uint64(histories) {
 		illegal := false
 		synctest.Test(t, func(t *testing.T) {
-			history, _ := playWaits(t, poller{newLimiterLine(t, waitLimits[0].limit)}, s)
+			history, _ := playWaits(t, wrong(newLimiterLine(t, waitLimits[0].limit)), s)
 			illegal = porcupine.CheckOperationsTimeout(waiting(ofSlots, 1), history, time.Minute) == porcupine.Illegal
 		})
 		if illegal {
 			return
 		}
 	}
-	t.Errorf("%d histories of callers that poll are linearizable, want one that is not", histories)
+	t.Errorf("%d histories of %s are linearizable, want one that is not", histories, name)
 }
