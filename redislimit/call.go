@@ -45,6 +45,7 @@ func (s *submission) failed(err error) error {
 // finish answers a submission.
 func (e *Engine) finish(s *submission, err error) {
 	s.err = err
+	s.compose()
 	e.stats.decisions.Add(uint64(len(s.decisions)))
 	switch {
 	case s.deliver():

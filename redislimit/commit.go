@@ -19,6 +19,8 @@ type submission struct {
 	done  chan struct{} // receives once, at the answer
 	state atomic.Int32  // the holder: open, answered or gone
 
+	composed composed
+
 	decided int // how many of the decisions, after a call that could not make all of them
 
 	one [1]decision // most submissions are one decision of one part

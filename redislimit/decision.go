@@ -155,20 +155,6 @@ func (p *part) measureState(s enginekit.State, now int64, wrote bool) {
 	m.ResetAfter = duration(f.ResetAfter(s, now))
 }
 
-// answer combines the measurements of a decision's parts with those of limits without a state.
-func answer(o op, parts []part, requests []weir.Request) weir.Decision {
-	var space [4]*enginekit.Measure
-	measures := space[:0]
-	parts = allParts(parts, requests)
-	for i := range parts {
-		measures = append(measures, &parts[i].measure)
-	}
-	d, binding := enginekit.Compose(enginekit.Op(o.String()), measures)
-	q := &requests[parts[binding].request]
-	d.Rule, d.Key = q.Rule.Name(), q.Key
-	return d
-}
-
 // refusedToRecord reports whether a log or gate has no space for what a record would add.
 func (d *decision) refusedToRecord() bool {
 	return d.err == nil && slices.ContainsFunc(d.parts, func(p part) bool { return p.measure.Full })

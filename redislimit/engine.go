@@ -200,43 +200,24 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 	if most > 1 {
 		most, ask = ofFresh(most, requests)
 	}
-	q := asking(o, ask, parts, at)
+	s.one[0] = asking(o, ask, parts, at)
+	upTo := s.one[0].op == opUpTo
 	switch {
 	case len(parts) == 0:
 		times = most
 		d, err = e.withoutState(o, requests)
 	case at.oneLane:
-		times, d, err = e.inOneCall(ctx, o, s, q, identity, requests)
+		times, d, err = e.inOneCall(ctx, o, s, identity, requests)
 	default:
-		times, d, err = e.across(ctx, o, q, identity, requests)
+		times, d, err = e.across(ctx, o, s.one[0], identity, requests)
 	}
 	switch {
 	case err != nil || !d.Allowed:
 		return 0, d, err
-	case q.op == opUpTo:
+	case upTo:
 		return times, d, nil
 	}
 	return most, d, nil
-}
-
-// inOneCall answers q, the decision of an operation, with one call of the script.
-func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, q decision, identity string, requests []weir.Request) (times int64, _ weir.Decision, err error) {
-	e.identify(&q, identity)
-	s.one[0] = q
-	s.decisions = s.one[:]
-	if err := e.ask(ctx, s); err != nil {
-		return 0, weir.Decision{}, cannotDecide(o.String(), err)
-	}
-	defer e.release(s)
-	if err := s.one[0].err; err == errCrossing {
-		return e.across(ctx, o, q, identity, requests)
-	} else if err != nil {
-		return 0, weir.Decision{}, cannotDecide(o.String(), err)
-	}
-	if o == opReset {
-		return 0, weir.Decision{}, nil
-	}
-	return s.one[0].count(), answer(o, q.parts, requests), nil
 }
 
 // ask has the committer of its keys answer s. After an error, s no longer belongs to the caller, because its answer
@@ -283,7 +264,8 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 			}
 			at.leased = at.leased || l.kind == kindSlots
 			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
-			p := part{limit: l, lane: lane, request: i, cost: q.Cost, lease: q.Lease}
+			parts = append(parts, part{limit: l, lane: lane, request: i, cost: q.Cost, lease: q.Lease})
+			p := &parts[len(parts)-1]
 			if p.joins = l.kind.fixed() && shared != ""; p.joins {
 				p.key = shared
 			} else {
@@ -294,7 +276,6 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 			} else if l.kind == kindSlots {
 				p.line = e.keys.name(lane, l.line, q.Key)
 			}
-			parts = append(parts, p)
 		}
 	}
 	return parts, at, nil
@@ -304,7 +285,7 @@ func (e *Engine) submission() *submission { return e.pool.Get().(*submission) }
 
 // release keeps an answered submission for reuse.
 func (e *Engine) release(s *submission) {
-	s.err, s.ctx, s.decided = nil, nil, 0
+	s.err, s.ctx, s.decided, s.composed.asked = nil, nil, 0, false
 	s.state.Store(open)
 	e.pool.Put(s)
 }

@@ -34,11 +34,7 @@ func (e *Engine) withoutState(o op, requests []weir.Request) (weir.Decision, err
 // allParts returns the parts that the script answered together with those without
 // a state, in the order of the requests and of their limits.
 func allParts(parts []part, requests []weir.Request) []part {
-	some := false
-	for i := range requests {
-		some = some || enginekit.Keep(requests[i].Rule, compile).stateless
-	}
-	if !some {
+	if !withoutStates(requests) {
 		return parts
 	}
 	all := make([]part, 0, len(parts)+len(requests))
@@ -54,4 +50,14 @@ func allParts(parts []part, requests []weir.Request) []part {
 		}
 	}
 	return all
+}
+
+// withoutStates reports whether some of the limits have no state.
+func withoutStates(requests []weir.Request) bool {
+	for i := range requests {
+		if enginekit.Keep(requests[i].Rule, compile).stateless {
+			return true
+		}
+	}
+	return false
 }
