@@ -78,12 +78,13 @@ local function passed()
 end
 
 -- note returns the entry of the cost, or of the part of it that the state can hold. If the state
--- cannot take a further entry, it also returns a new state to append it to.
-local function note()
+-- cannot take a further entry, or fold has moved entries of the same call into the text, it also
+-- returns a new state to append it to: a tail has one instant only.
+local function note(folded)
   local most, new, moved = kept(), nil, nil
   local count = min(n, most > 0 and most or MOST_UNITS - held)
   local tight = loosen(count, most == 0 and entries() + count > limit + MOST_EXTRA)
-  tight = tight or own ~= most or most > 0 and held + count > most * 4 / 3 or not roomy(count)
+  tight = tight or folded or own ~= most or most > 0 and held + count > most * 4 / 3 or not roomy(count)
   local stale = newest == e and not each and not tail -- the last entry is replaced by a larger one
   if tight or stale then
     last, own = e, most
@@ -168,6 +169,7 @@ end
 
 -- book decides WHEN, BOOK and WITHDRAW.
 local function book(op)
+  local folded = tail ~= nil
   fold()
   local ahead = wait()
   if op == WHEN then
@@ -176,7 +178,7 @@ local function book(op)
   elseif op == BOOK then
     last = max(due, newest)
     look()
-    local entry, new, moved = note()
+    local entry, new, moved = note(folded)
     tail = entry
     look()
     return true, (describe(op, ahead, ahead)), new, moved, entry
