@@ -3,6 +3,7 @@ package redislimit_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,14 +23,15 @@ func TestFlowsHaveOnePlaceInLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	went := make(chan string, 3)
+	var callers sync.WaitGroup
 	begin := func(name string, tickets, waiting int, acquire func(context.Context, ...weir.Request) (*pace.Acquired, error)) {
-		go func() {
+		callers.Go(func() {
 			a, err := acquire(context.Background(), slots.For("k", 1))
 			went <- name
 			if err != nil || a.Done(context.Background()) != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-		}()
+		})
 		eventually(t, name+" waits", func() string {
 			if n, w := ticketsIn(t, server), queue.Waiting()+other.Waiting(); n != tickets || w != waiting {
 				return fmt.Sprintf("%d tickets and %d callers", n, w)
@@ -55,5 +57,6 @@ func TestFlowsHaveOnePlaceInLine(t *testing.T) {
 			t.Errorf("%s went, want %s", got, want)
 		}
 	}
+	callers.Wait()
 	awaitTickets(t, server, 0)
 }

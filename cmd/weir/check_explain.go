@@ -15,8 +15,8 @@ type explanation struct{ capacity, burst, worst, memory string }
 // Memory of a key, as docs/memory.md gives it.
 const (
 	wordMemory  = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
-	cycleMemory = "20 to 28 bytes a key while it is not idle; 82 to 165 if keys of one rule have different numbers of permits."
-	cellMemory  = "82 to 165 bytes a key while it is not idle."
+	cycleMemory = "20 to 28 bytes a key while it is not idle; 55 to 110 if keys of one rule have different numbers of permits."
+	cellMemory  = "55 to 110 bytes a key while it is not idle."
 	aloneMemory = "One limiter in process for each subject. Rules cannot hold it."
 )
 
