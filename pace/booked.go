@@ -124,7 +124,7 @@ func (q *Queue) sleepBooked(ctx context.Context, p *place) error {
 	l.leave(p)
 	if !l.cancelling {
 		l.cancelling = true
-		go l.cancelLeft(ctx)
+		q.background.run(func() { l.cancelLeft(ctx) })
 	}
 	q.mu.Unlock()
 	return ctx.Err()

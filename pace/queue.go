@@ -39,6 +39,8 @@ type Queue struct {
 	booked  map[weir.Request]*bookedLine
 	local   *local // for the memory engine, otherwise nil
 
+	background background // what callers left is given back
+
 	// For Stats.
 	all     list.List // of *place: the waiting callers, oldest first
 	counts  QueueCounts
@@ -342,9 +344,9 @@ func (q *Queue) giveBack(ctx context.Context, times int64, requests []weir.Reque
 	for i := range back {
 		back[i].Cost *= -times
 	}
-	go func() {
+	q.background.run(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_, _ = q.engine.Record(ctx, back...)
-	}()
+	})
 }

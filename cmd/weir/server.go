@@ -72,6 +72,7 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed while stopping")
 	}
 	accepting.finish(ended)
+	defer s.api.Stopped()
 	return s.stop()
 }
 

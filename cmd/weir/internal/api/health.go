@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	_ "embed"
 	"net/http"
+	"time"
 )
 
 //go:embed openapi.json
@@ -41,6 +43,16 @@ func (a *API) Stopping() {
 	a.phase.Store(stopping)
 	a.waits.stop()
 }
+
+// Stopped waits until the engine has what clients that stopped waiting had taken, for longestFlush at most.
+func (a *API) Stopped() {
+	ctx, cancel := context.WithTimeout(context.Background(), longestFlush)
+	defer cancel()
+	_ = a.waits.queue.Flush(ctx)
+}
+
+// longestFlush is as long as the engine is asked to take units back.
+const longestFlush = time.Second
 
 // Ending makes each answer the last on its connection.
 func (a *API) Ending() { a.phase.Store(ending) }

@@ -108,6 +108,7 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	stop() // ends the callers, and the reading goroutine once its Read returns
 	t.leave()
+	f.terms.flush(ctx)
 	if failed := s.sink.flush(); failed != nil {
 		return failed
 	}

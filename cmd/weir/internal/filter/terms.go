@@ -138,6 +138,19 @@ func (t *terms) onEngine(o *Options, limits []weir.Limit) (err error) {
 	return nil
 }
 
+// longestFlush bounds the time that a filter takes to give back what was booked. It ends within the grace of a signal.
+const longestFlush = 900 * time.Millisecond
+
+// flush waits until what the lines that leave had booked is given back. What the engine does not take stays spent.
+func (t *terms) flush(ctx context.Context) {
+	if t.queue == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFlush)
+	defer cancel()
+	_ = t.queue.Flush(ctx)
+}
+
 // forWaiting adapts the limit to lines that wait instead of being refused. It returns the rate of a limit under which a
 // late line does not delay others, and otherwise no rate. The input replaces the queue of a leaky bucket, which then
 // works like a token bucket. A sliding log does not count denied lines, because no line is denied.

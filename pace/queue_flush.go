@@ -1,0 +1,59 @@
+package pace
+
+import (
+	"context"
+	"sync"
+)
+
+// Flush waits until all that callers have left behind, booked instants and units, has been given back to the engine, or
+// until ctx ends. Callers that leave do not wait for that themselves. A program calls Flush before it closes the engine
+// or ends.
+func (q *Queue) Flush(ctx context.Context) error {
+	idle := q.background.whenIdle()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// background counts goroutines that give back what callers have left.
+type background struct {
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when none runs; nil until it is asked for
+}
+
+func (b *background) run(work func()) {
+	b.mu.Lock()
+	b.running++
+	b.mu.Unlock()
+	go func() {
+		defer b.ended()
+		work()
+	}()
+}
+
+func (b *background) ended() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running--; b.running == 0 && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
+	}
+}
+
+func (b *background) whenIdle() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.idle == nil {
+		b.idle = make(chan struct{})
+	}
+	idle := b.idle
+	if b.running == 0 {
+		close(b.idle)
+		b.idle = nil
+	}
+	return idle
+}
