@@ -178,7 +178,7 @@ func (l *looking) putsOff(first *place, key string, cost int64) bool {
 func (l *looking) take(p *place) {
 	err := l.takeNow(p)
 	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
-		p.line.notBefore = l.now.Add(max(p.decision.RetryAfter, 1))
+		p.line.notBefore = l.now.Add(max(pauseAfter(p.requests, p.decision), 1))
 		heap.Push(&l.later, p.line)
 		return
 	}

@@ -3,6 +3,7 @@ package pace_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,6 +73,42 @@ func TestACallerGoesWithinASecondAlthoughNoReleaseIsSeen(t *testing.T) {
 					t.Errorf("the caller went after %v, want within a second of %v", took, after)
 				}
 			})
+		})
+	}
+}
+
+// Between the questions of a queue another caller of the engine takes the slot that just came back, and returns it soon.
+func TestACallerGoesWithinASecondAlthoughAnotherWasFaster(t *testing.T) {
+	for reading := range int64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			var before atomic.Int64 // readings of the clock before the other caller takes the slot
+			before.Store(math.MaxInt64)
+			slots, faster := rule(t, "slots", "concurrency 1 lease 1h"), func() {}
+			engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 {
+				if before.Add(-1) == -1 {
+					faster()
+				}
+				return time.Now().UnixNano()
+			}})
+			faster = func() {
+				if slot, err := engine.Reserve(t.Context(), slots.For("k", 1)); err == nil && slot.Decision.Allowed {
+					time.AfterFunc(time.Second, func() { _ = slot.Done(t.Context()) })
+				}
+			}
+			q := mustQueue(t, engine)
+			held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			time.AfterFunc(time.Second/2, func() {
+				_ = held.Done(t.Context())
+				before.Store(reading)
+			})
+			mustAcquire(t, q, slots.For("k", 1))
+			if took := time.Since(start); took > 3*time.Second {
+				t.Errorf("the other caller was faster at reading %d: the caller went after %v, want at most 3s", reading, took)
+			}
 		})
 	}
 }
