@@ -93,6 +93,10 @@ bench-pairs: ## compare with the commit BASE in pairs of windows, ten minutes; w
 bench-redis: ## compare the Redis engine with its rivals in 5 minutes, on servers of its own; writes bench/REDIS.md
 	go run ./bench/redis $(BENCHFLAGS)
 
+bench-redis-pairs: ## compare the Redis engine with the commit BASE in pairs of windows, 7 minutes; writes bench/REDIS_PAIRS.md
+	@test -n "$(BASE)" || { echo 'usage: make bench-redis-pairs BASE=COMMIT'; exit 2; }
+	go run ./bench/redis -base $(BASE) $(BENCHFLAGS)
+
 bench-http: ## compare the middleware for net/http with its rivals in a minute, and measure grpclimit; writes bench/HTTP.md
 	go run ./bench/middleware $(BENCHFLAGS)
 
@@ -125,4 +129,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-http bench-replay bench-cliffs bench-waiting bench-large fuzz-words soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting bench-large fuzz-words soak hostile campaign microbench

@@ -71,6 +71,7 @@ var benchRules = map[string]packageRule{
 		imports: reasons{
 			".":                                  "rules of what is compared",
 			"redislimit":                         "it is compared",
+			"bench/internal/measure":             "two builds of it take turns",
 			"github.com/go-redis/redis_rate/v10": "rival",
 			"github.com/redis/go-redis/v9":       "the client of the rivals, and a bare script through it",
 			"github.com/redis/rueidis":           "a bare script through it",

@@ -47,7 +47,7 @@ func measureAll(ctx context.Context, on servers, cells []cell, repetitions int, 
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			s, err := measure(ctx, on.of(c), c)
+			s, err := measureCell(ctx, on.of(c), c)
 			if err != nil {
 				return nil, fmt.Errorf("%v: %w", c.id(), err)
 			}
@@ -57,8 +57,8 @@ func measureAll(ctx context.Context, on servers, cells []cell, repetitions int, 
 	return all, nil
 }
 
-// measure runs one cell on empty servers with a new peer.
-func measure(ctx context.Context, addrs []string, c cell) (sample, error) {
+// measureCell runs one cell on empty servers with a new peer.
+func measureCell(ctx context.Context, addrs []string, c cell) (sample, error) {
 	var controls []*redis.Client
 	for _, addr := range addrs {
 		control, end := dialGoRedis(addr)

@@ -51,7 +51,7 @@ func run(arguments []string) error {
 		return err
 	}
 	if o.serve {
-		return serve(o.config(), os.Stdin, os.Stdout)
+		return measure.Serve(os.Stdin, os.Stdout, measure.NewWindows(o.config()).Measure)
 	}
 	if err := os.MkdirAll(o.out, 0o777); err != nil { // fails now rather than after a quarter of an hour
 		return err

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/weirflow/weir/bench/internal/measure"
 )
@@ -15,32 +13,25 @@ import (
 type pairs struct {
 	options
 	flags  []string // of both builds
-	folder string   // of the binaries and the worktree
+	builds *measure.Builds
 	log    func(string, ...any)
 }
 
-// windows are the times of neighbouring windows of a cell in ns, from one round.
-type windows struct{ before, after []float64 }
+// asker measures the next window of a cell and returns the time of a decision in ns.
+type asker = measure.Asker[measure.Cell, float64]
 
-// run builds, measures and returns the windows of each cell, round by round.
-func (p *pairs) run() (map[measure.Cell][]windows, error) {
+// run builds, measures and returns the windows of each cell, in ns and round by round.
+func (p *pairs) run() (map[measure.Cell][]measure.Paired, error) {
 	var err error
-	if p.folder, err = os.MkdirTemp("", "weir-pairs-"); err != nil {
+	if p.builds, err = measure.NewBuilds("bench/cmd/compare", p.base, "bench/internal", "bench/cmd/compare"); err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(p.folder)
-	tree := filepath.Join(p.folder, "tree")
-	if err := checkOut(tree, p.base); err != nil {
-		return nil, err
-	}
-	defer command("", "git", "worktree", "remove", "--force", tree)
-	found := map[measure.Cell][]windows{}
+	defer p.builds.Close()
+	found := map[measure.Cell][]measure.Paired{}
 	for round := range p.rounds {
 		p.log("round %d of %d: builds", round+1, p.rounds)
-		for name, tree := range map[string]string{"before": tree, "after": "."} {
-			if err := build(tree, filepath.Join(p.folder, name), round); err != nil {
-				return nil, err
-			}
+		if err := p.builds.Build(round); err != nil {
+			return nil, err
 		}
 		if err := p.round(round, found); err != nil {
 			return nil, err
@@ -49,7 +40,7 @@ func (p *pairs) run() (map[measure.Cell][]windows, error) {
 	return found, nil
 }
 
-func (p *pairs) round(round int, found map[measure.Cell][]windows) error {
+func (p *pairs) round(round int, found map[measure.Cell][]measure.Paired) error {
 	c := p.config()
 	for _, lot := range measure.Lots(c) {
 		p.log("round %d of %d: %s, %s, denied %v", round+1, p.rounds, lot[0].Mix, lot[0].Peer, lot[0].Denied)
@@ -61,17 +52,17 @@ func (p *pairs) round(round int, found map[measure.Cell][]windows) error {
 }
 
 // lot measures the cells of a lot with a new process of each build.
-func (p *pairs) lot(c *measure.Config, cells []measure.Cell, found map[measure.Cell][]windows) error {
-	before, err := p.start("before")
+func (p *pairs) lot(c *measure.Config, cells []measure.Cell, found map[measure.Cell][]measure.Paired) error {
+	before, err := p.start(p.builds.Before())
 	if err != nil {
 		return err
 	}
-	defer before.stop()
-	after, err := p.start("after")
+	defer before.Stop()
+	after, err := p.start(p.builds.After())
 	if err != nil {
 		return err
 	}
-	defer after.stop()
+	defer after.Stop()
 	for _, cell := range cells {
 		measured, err := alternate(before, after, cell, p.repetitions, c.Slices(cell))
 		if err != nil {
@@ -82,13 +73,13 @@ func (p *pairs) lot(c *measure.Config, cells []measure.Cell, found map[measure.C
 	return nil
 }
 
-func (p *pairs) start(name string) (*child, error) {
-	return startChild(filepath.Join(p.folder, name), p.flags)
+func (p *pairs) start(path string) (*measure.Child[measure.Cell, float64], error) {
+	return measure.StartChild[measure.Cell, float64](path, append([]string{"-serve"}, p.flags...)...)
 }
 
 // alternate measures pairs of windows. Every second pair begins with the later commit. If a peer needs several slices
 // for its keys, the mean of all slices counts as one window.
-func alternate(before, after asker, cell measure.Cell, count, slices int) (w windows, err error) {
+func alternate(before, after asker, cell measure.Cell, count, slices int) (w measure.Paired, err error) {
 	if slices == 1 {
 		if err := together(before, after, cell); err != nil {
 			return w, err
@@ -100,25 +91,14 @@ func alternate(before, after asker, cell measure.Cell, count, slices int) (w win
 	for range count {
 		var b, a float64
 		for range slices {
-			first, second := before, after
-			if turn%2 == 1 {
-				first, second = after, before
+			x, y, err := measure.Pair(turn, before, after, cell)
+			if err != nil {
+				return w, err
 			}
 			turn++
-			x, err := first.ask(cell)
-			if err != nil {
-				return w, err
-			}
-			y, err := second.ask(cell)
-			if err != nil {
-				return w, err
-			}
-			if first == after {
-				x, y = y, x
-			}
 			b, a = b+x, a+y
 		}
-		w.before, w.after = append(w.before, b/float64(slices)), append(w.after, a/float64(slices))
+		w.Before, w.After = append(w.Before, b/float64(slices)), append(w.After, a/float64(slices))
 	}
 	return w, nil
 }
@@ -130,10 +110,10 @@ const freshShare = 3
 func together(before, after asker, cell measure.Cell) error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := before.ask(cell)
+		_, err := before.Ask(cell)
 		done <- err
 	}()
-	_, err := after.ask(cell)
+	_, err := after.Ask(cell)
 	if other := <-done; other != nil {
 		return other
 	}

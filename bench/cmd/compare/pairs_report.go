@@ -48,10 +48,10 @@ func printPairs(w io.Writer, o options, m report.Machine, list []change) {
 
 // printSlower lists what became slower.
 func printSlower(w io.Writer, list []change) {
-	worse := slices.DeleteFunc(slices.Clone(list), func(c change) bool { return c.ratio <= slower || isFloor(c) })
+	worse := slices.DeleteFunc(slices.Clone(list), func(c change) bool { return c.Ratio <= slower || isFloor(c) })
 	measured := len(slices.DeleteFunc(slices.Clone(list), isFloor))
 	fmt.Fprintf(w, "%d of %d figures are more than 5 %% slower by their median; of these %d in every round.\n\n", len(worse), measured, inEveryRound(worse))
-	slices.SortFunc(worse, func(a, b change) int { return int(1000 * (b.ratio - a.ratio)) })
+	slices.SortFunc(worse, func(a, b change) int { return int(1000 * (b.Ratio - a.Ratio)) })
 	for _, c := range worse {
 		fmt.Fprintf(w, "- %s, %s, %s: %s\n", c.Peer, c.Mix, columnOf(c.Cell), c)
 	}
@@ -72,7 +72,7 @@ func isFloor(c change) bool { return !strings.HasPrefix(c.Peer, "weir_") }
 
 func inEveryRound(list []change) (n int) {
 	for _, c := range list {
-		if c.smallest > slower {
+		if c.Smallest > slower {
 			n++
 		}
 	}
@@ -102,7 +102,7 @@ func cellAt(list []change, row, column string) string {
 }
 
 func (c change) String() string {
-	return fmt.Sprintf("%.1f → %.1f (%.2f ×, %.2f to %.2f)", c.before, c.after, c.ratio, c.smallest, c.largest)
+	return fmt.Sprintf("%.1f → %.1f (%.2f ×, %.2f to %.2f)", c.Before, c.After, c.Ratio, c.Smallest, c.Largest)
 }
 
 // distinct returns the values in order of their first appearance.

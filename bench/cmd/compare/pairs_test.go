@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"strings"
 	"testing"
 
@@ -19,7 +18,7 @@ type script struct {
 	log     *[]string
 }
 
-func (s *script) ask(measure.Cell) (float64, error) {
+func (s *script) Ask(measure.Cell) (float64, error) {
 	*s.log = append(*s.log, s.name)
 	if len(s.figures) == 0 {
 		return 0, errors.New("no answer")
@@ -33,7 +32,7 @@ func TestBuildsTakeTurnsWindowByWindow(t *testing.T) {
 	var log []string
 	before, after := &script{"old", []float64{1, 2, 3, 4}, &log}, &script{"new", []float64{10, 20, 30, 40}, &log}
 	got, err := alternate(before, after, someCell, freshShare, 4)
-	if err != nil || len(got.before) != 1 || got.before[0] != 2.5 || got.after[0] != 25 {
+	if err != nil || len(got.Before) != 1 || got.Before[0] != 2.5 || got.After[0] != 25 {
 		t.Errorf("four slices of new keys: %+v, error %v; want the means 2.5 and 25", got, err)
 	}
 	if turns := strings.Join(log, " "); turns != "old new new old old new new old" {
@@ -48,32 +47,18 @@ func TestTheFirstWindowOfKnownKeysDoesNotCount(t *testing.T) {
 	var oldLog, newLog []string // the first windows run at the same time
 	before, after := &script{"old", []float64{100, 1, 2}, &oldLog}, &script{"new", []float64{100, 3, 4}, &newLog}
 	got, err := alternate(before, after, someCell, 2, 1)
-	if err != nil || len(got.before) != 2 || got.before[0] != 1 || got.after[1] != 4 {
+	if err != nil || len(got.Before) != 2 || got.Before[0] != 1 || got.After[1] != 4 {
 		t.Errorf("%+v, error %v; want the windows after the first", got, err)
-	}
-}
-
-func TestRatiosAreThoseOfNeighbouringWindows(t *testing.T) {
-	got := changeOf(someCell, []windows{
-		{before: []float64{10, 20, 100}, after: []float64{11, 22, 400}},
-		{before: []float64{10, 20, 30}, after: []float64{12, 24, 36}},
-		{before: []float64{10, 20, 30}, after: []float64{10, 20, 30}},
-	})
-	want := change{someCell, 20, 22, 1.1, 1, 1.2}
-	for _, d := range []float64{got.before - want.before, got.after - want.after, got.ratio - want.ratio, got.smallest - want.smallest, got.largest - want.largest} {
-		if math.Abs(d) > 1e-9 {
-			t.Fatalf("got %+v, want %+v", got, want)
-		}
 	}
 }
 
 func TestSlowerFiguresAreListedFirst(t *testing.T) {
 	named := func(name string) measure.Cell { return measure.Cell{Peer: name, Mix: "m", Cores: 2} }
 	list := []change{
-		{named("floor"), 10, 20, 2, 2, 2},
-		{named("weir_a"), 10, 10.4, 1.04, 1, 1.2},
-		{named("weir_b"), 10, 11, 1.1, 1, 1.2},
-		{named("weir_c"), 10, 12, 1.2, 1.1, 1.3},
+		{named("floor"), measure.Change{Before: 10, After: 20, Ratio: 2, Smallest: 2, Largest: 2}},
+		{named("weir_a"), measure.Change{Before: 10, After: 10.4, Ratio: 1.04, Smallest: 1, Largest: 1.2}},
+		{named("weir_b"), measure.Change{Before: 10, After: 11, Ratio: 1.1, Smallest: 1, Largest: 1.2}},
+		{named("weir_c"), measure.Change{Before: 10, After: 12, Ratio: 1.2, Smallest: 1.1, Largest: 1.3}},
 	}
 	var out strings.Builder
 	printSlower(&out, list)
@@ -103,12 +88,15 @@ func TestAChildAnswersEachCell(t *testing.T) {
 			asked++
 		}
 		var out strings.Builder
-		if err := serve(c, strings.NewReader(cells.String()), &out); err != nil {
+		if err := measure.Serve(strings.NewReader(cells.String()), &out, measure.NewWindows(c).Measure); err != nil {
 			t.Fatal(err)
 		}
 		for answers := json.NewDecoder(strings.NewReader(out.String())); answers.More(); asked-- {
-			var a answer
-			if err := answers.Decode(&a); err != nil || a.Ns <= 0 || a.Error != "" {
+			var a struct {
+				Figures float64
+				Error   string
+			}
+			if err := answers.Decode(&a); err != nil || a.Figures <= 0 || a.Error != "" {
 				t.Errorf("%v: answer %+v, error %v", lot, a, err)
 			}
 		}
@@ -117,7 +105,7 @@ func TestAChildAnswersEachCell(t *testing.T) {
 		t.Errorf("%d cells had no answer", asked)
 	}
 	var out strings.Builder
-	if err := serve(c, strings.NewReader(`{"Peer":"gone","Mix":"one key"}`), &out); err != nil || !strings.Contains(out.String(), "unknown cell") {
+	if err := measure.Serve(strings.NewReader(`{"Peer":"gone","Mix":"one key"}`), &out, measure.NewWindows(c).Measure); err != nil || !strings.Contains(out.String(), "unknown cell") {
 		t.Errorf("an unknown cell: %q, error %v", out.String(), err)
 	}
 }
