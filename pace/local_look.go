@@ -85,7 +85,7 @@ func (l *looking) closeRefusing(line *queueLine, p *place) {
 			if len(u.key.lines.lines) == 1 {
 				continue
 			}
-			l.next = min(l.next, d.RetryAfter) // then p keeps the key no longer
+			l.again(u, p, d.RetryAfter) // then p keeps the key no longer
 			if pause := pauseAfter(p.requests, d); len(u.key.asks) == 1 && pause < weir.Never {
 				l.shutUntil(u.key, l.now.Add(pause))
 			}
@@ -105,7 +105,7 @@ func (l *looking) isKept(line *queueLine, p *place) bool {
 			return true
 		}
 		first := u.key.lines.lines[0].first()
-		if first.arrival >= p.arrival || !l.putsOff(first, u.name, costOn(p.requests, u.name)) {
+		if first.arrival >= p.arrival || !l.putsOff(first, u, costOn(p.requests, u.name)) {
 			continue
 		}
 		if l.kept = true; alike {
@@ -134,7 +134,7 @@ func (l *looking) lacks(u *localUse, p *place) bool {
 				continue
 			}
 			if d, err := l.memory.Peek(context.Background(), q); err == nil && !d.Allowed {
-				l.next = min(l.next, d.RetryAfter)
+				l.again(u, e, d.RetryAfter)
 				return true
 			}
 			admits[ask] = true
@@ -157,21 +157,29 @@ func (line *queueLine) asking(before uint64) iter.Seq[*place] {
 }
 
 // putsOff reports whether a take of cost from a key would move the instant of its first caller to a later one.
-func (l *looking) putsOff(first *place, key string, cost int64) bool {
+func (l *looking) putsOff(first *place, u *localUse, cost int64) bool {
 	d, err := l.memory.Peek(context.Background(), first.requests...)
 	if err != nil {
 		return false
 	}
-	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, key))
+	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, u.name))
 	if err != nil || after.RetryAfter <= d.RetryAfter {
 		return false
 	}
 	if d.RetryAfter > 0 {
-		l.next = min(l.next, d.RetryAfter)
+		l.again(u, first, d.RetryAfter)
 	} else { // a still earlier caller keeps it from going, until there is enough for both
-		l.next = min(l.next, after.RetryAfter)
+		l.again(u, first, after.RetryAfter)
 	}
 	return true
+}
+
+// again looks again after a time, when p may no longer keep its key. Slots may come back before that.
+func (l *looking) again(u *localUse, p *place, after time.Duration) {
+	if q := onKey(p.requests, u.name); asksForSlots(&q) {
+		after = min(after, longestPause)
+	}
+	l.next = min(l.next, after)
 }
 
 // take takes p's requests, which are admitted.

@@ -72,3 +72,46 @@ func TestALeaseThatEndsWhileHeldGoesToTheNextCallerOfTheMemoryEngine(t *testing.
 		_ = second.Done(t.Context())
 	})
 }
+
+// An earlier caller, which has to wait two hours for its rate, keeps the slots from a later caller until another caller of
+// the engine returns one.
+func TestASlotThatAnEarlierCallerKeepsNoLongerIsFoundWithinASecond(t *testing.T) {
+	for name, c := range map[string]struct {
+		slots       string
+		held, other int64 // slots that a caller of the queue returns after a second, and one of the engine after five
+		earlier     int64 // slots that the earlier caller asks for
+	}{
+		"it lacks slots":                    {"concurrency 2 lease 1h", 0, 1, 2},
+		"it lacked slots at the last look":  {"concurrency 2 lease 1h", 1, 1, 2},
+		"a take would put off its instant":  {"concurrency 2 lease 3h", 0, 1, 1},
+		"a take would, and slots were busy": {"concurrency 3 lease 3h", 1, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := weir.NewMemory(weir.MemoryOptions{})
+				q := mustQueue(t, engine)
+				slots, rate := rule(t, "slots", c.slots), rule(t, "rate", "rate gate 1/2h")
+				_, err := q.Wait(t.Context(), rate.For("k", 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.held > 0 {
+					held := mustAcquire(t, q, slots.For("k", c.held))
+					time.AfterFunc(time.Second, func() { _ = held.Done(t.Context()) })
+				}
+				other, err := engine.Reserve(t.Context(), slots.For("k", c.other))
+				if err != nil || !other.Decision.Allowed {
+					t.Fatal(other.Decision, err)
+				}
+				time.AfterFunc(5*time.Second, func() { _ = other.Done(t.Context()) })
+				go q.Acquire(t.Context(), slots.For("k", c.earlier), rate.For("k", 1))
+				synctest.Wait()
+				start := time.Now()
+				mustAcquire(t, q, slots.For("k", 1))
+				if took := time.Since(start); took < 5*time.Second || took > 6*time.Second {
+					t.Errorf("the later caller has the slot after %v, want 5s to 6s", took)
+				}
+			})
+		})
+	}
+}
