@@ -41,12 +41,15 @@ func newLocal(q *Queue, memory *weir.Memory) *local {
 func (l *local) join(ctx context.Context, p *place) error {
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
-	if err := l.hopeless(ctx, p); err != nil {
+	if l.queue.waiting >= l.queue.capacity {
+		return weir.ErrQueueFull
+	}
+	name, mixed := l.lineOf(p)
+	line := l.queue.lines[name]
+	if err := l.hopeless(ctx, p, line); err != nil {
 		return err
 	}
 	p.deadline, _ = ctx.Deadline()
-	name, mixed := l.lineOf(p)
-	line := l.queue.lines[name]
 	if line == nil {
 		line = l.queue.newLine(name, p.requests)
 		line.mixed = mixed
@@ -77,8 +80,9 @@ func (l *local) lineOf(p *place) (name string, mixed bool) {
 	return keys, false
 }
 
-// hopeless refuses a caller that can never go, or that a single key does not admit before its deadline.
-func (l *local) hopeless(ctx context.Context, p *place) error {
+// hopeless refuses a caller that can never go, or that a single key does not admit before its deadline, after the callers
+// of its line. Callers of other lines may go later.
+func (l *local) hopeless(ctx context.Context, p *place, line *queueLine) error {
 	d, err := l.memory.Peek(ctx, p.requests...)
 	if err != nil {
 		return err
@@ -86,15 +90,13 @@ func (l *local) hopeless(ctx context.Context, p *place) error {
 	if err := l.tooLate(ctx, p, d); err != nil {
 		return err
 	}
-	if _, bounded := ctx.Deadline(); !bounded || len(slotKeys(p.requests)) > 0 || p.flow != "" {
+	if _, bounded := ctx.Deadline(); !bounded || line == nil || line.mixed || len(line.slots) > 0 {
 		return nil
 	}
-	for _, name := range keysIn(p.requests) {
-		key := l.keys[name]
-		if key == nil {
-			continue
-		}
-		if d, err := l.memory.PeekAfter(ctx, key.total, onKey(p.requests, name)); err == nil && !d.Allowed {
+	for i := range line.uses {
+		q := onKey(p.requests, line.uses[i].name)
+		ahead := min(int64(line.places.length), weir.MaxCount/max(q.Cost, 1)) * q.Cost
+		if d, err := l.memory.PeekAfter(ctx, ahead, q); err == nil && !d.Allowed {
 			if err := l.tooLate(ctx, p, d); err != nil {
 				return err
 			}
@@ -147,7 +149,6 @@ func (l *local) remove(p *place) {
 		u := &line.uses[i]
 		q := onKey(p.requests, u.name)
 		ask := asked{q.Rule, q.Cost}
-		u.key.total -= q.Cost
 		if u.key.asks[ask]--; u.key.asks[ask] == 0 {
 			delete(u.key.asks, ask)
 		}
@@ -247,7 +248,7 @@ func (l *local) takeFree(p *place) (done bool, err error) {
 			return false, nil
 		}
 	}
-	err = l.takeNow(p)
+	err = p.takeNow(context.Background(), l.memory)
 	return err != nil || p.decision.Allowed, err
 }
 

@@ -12,7 +12,6 @@ import (
 type localKey struct {
 	lines  lineHeap      // that need it, by the arrival of their next callers
 	asks   map[asked]int // callers by what they ask for
-	total  int64         // cost of all callers
 	closed bool          // during a look: kept from all later callers
 
 	parked lineHeap   // lines that wait for it to be open
@@ -57,7 +56,6 @@ func (l *local) uses(line *queueLine, p *place, empty bool) {
 		u := &line.uses[i]
 		q := onKey(p.requests, u.name)
 		u.key.asks[asked{q.Rule, q.Cost}]++
-		u.key.total += q.Cost
 		if len(u.key.asks) > 1 && !u.key.shut.IsZero() { // it may admit the new caller
 			l.open(u.key)
 		}

@@ -184,25 +184,13 @@ func (l *looking) again(u *localUse, p *place, after time.Duration) {
 
 // take takes p's requests, which are admitted.
 func (l *looking) take(p *place) {
-	err := l.takeNow(p)
+	err := p.takeNow(context.Background(), l.memory)
 	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
 		p.line.notBefore = l.now.Add(max(pauseAfter(p.requests, p.decision), 1))
 		heap.Push(&l.later, p.line)
 		return
 	}
 	l.grant(p, err)
-}
-
-// takeNow takes p's requests if they are admitted now.
-func (l *local) takeNow(p *place) (err error) {
-	if !p.acquires {
-		p.decision, err = l.memory.Take(context.Background(), p.requests...)
-		return err
-	}
-	if p.reservation, err = l.memory.Reserve(context.Background(), p.requests...); err == nil {
-		p.decision = p.reservation.Decision
-	}
-	return err
 }
 
 // grant lets p go, or fail. Its line is in none of the heaps.

@@ -87,11 +87,15 @@ func (q *Queue) Wait(ctx context.Context, requests ...weir.Request) (weir.Decisi
 }
 
 func (q *Queue) take(ctx context.Context, p *place) (weir.Decision, error) {
-	if err := q.waitAndCount(ctx, p); err != nil {
-		return weir.Decision{}, err
+	q.begins(p)
+	err := q.wait(ctx, p)
+	if err == nil {
+		if err = line.HoldBack(ctx, p.decision.Delay); err != nil {
+			q.giveBack(ctx, 1, p.requests)
+		}
 	}
-	if err := line.HoldBack(ctx, p.decision.Delay); err != nil {
-		q.giveBack(ctx, 1, p.requests)
+	q.ends(p, err)
+	if err != nil {
 		return weir.Decision{}, err
 	}
 	return p.decision, nil
@@ -105,7 +109,10 @@ func (q *Queue) Acquire(ctx context.Context, requests ...weir.Request) (*Acquire
 }
 
 func (q *Queue) acquire(ctx context.Context, p *place) (*Acquired, error) {
-	if err := q.waitAndCount(ctx, p); err != nil {
+	q.begins(p)
+	err := q.wait(ctx, p)
+	q.ends(p, err)
+	if err != nil {
 		return nil, err
 	}
 	return &Acquired{p.reservation, q, q.keysToReturn(p.requests)}, nil
@@ -118,16 +125,12 @@ func (q *Queue) Waiting() int {
 	return q.waiting
 }
 
-func (q *Queue) waitAndCount(ctx context.Context, p *place) error {
-	q.begins(p)
-	err := q.wait(ctx, p)
-	q.ends(p, err)
-	return err
-}
-
 func (q *Queue) wait(ctx context.Context, p *place) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if p.cost() <= 0 { // admitted, or wrong
+		return p.takeNow(ctx, q.engine)
 	}
 	q.mu.Lock()
 	if q.waiting >= q.capacity {
@@ -199,16 +202,25 @@ func (q *Queue) join(ctx context.Context, p *place) error {
 	keys := keysOf(p.requests)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.waiting >= q.capacity {
+		return weir.ErrQueueFull
+	}
 	l := q.lines[keys]
 	if l == nil {
 		l = q.newLine(keys, p.requests)
 	}
-	if err := l.tooLate(ctx); err != nil {
+	if err := l.tooLate(ctx, p); err != nil {
 		return err
 	}
-	l.add(p)
-	if l.places.length == 1 {
+	if l.places.length == 0 {
+		l.add(p)
 		p.turn <- lead
+		return nil
+	}
+	before := l.first()
+	l.add(p)
+	if l.first() == p && !slices.Equal(p.requests, before.requests) { // the engine may admit p earlier
+		l.wakeUp()
 	}
 	return nil
 }
@@ -261,6 +273,7 @@ func (q *Queue) passOn(p *place) {
 	l := p.line
 	l.leave(p)
 	if l.places.length > 0 {
+		l.notBefore = time.Time{} // the next one may ask for less
 		l.first().turn <- lead
 		return
 	}

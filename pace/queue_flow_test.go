@@ -141,3 +141,30 @@ func TestAQueueRefusesAWeightOutOfBounds(t *testing.T) {
 		}
 	}
 }
+
+// The next caller of flow a asks for a hundred units. A caller of flow b, which is before it, asks for one.
+func TestACallerOfAFlowThatIsFirstGoesWhenTheEngineAdmitsIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q := mustQueue(t, engine)
+		vendor := rule(t, "vendor", "token bucket 1/m burst 100")
+		a, b := mustFlow(t, q, "a", 1), mustFlow(t, q, "b", 1)
+		start := time.Now()
+		var callers sync.WaitGroup
+		goes := func(f pace.QueueFlow, cost int64, patience, want time.Duration) {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := f.Wait(ctx, vendor.For("k", cost)); err != nil || time.Since(start) != want {
+					t.Errorf("a caller of %d units went after %v (%v), want %v", cost, time.Since(start), err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		goes(a, 100, time.Hour, 0)
+		goes(a, 1, time.Hour, time.Minute)
+		goes(a, 100, 3*time.Hour, 102*time.Minute)
+		time.Sleep(90 * time.Second)
+		goes(b, 1, time.Minute, 2*time.Minute)
+		callers.Wait()
+	})
+}

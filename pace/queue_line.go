@@ -19,7 +19,7 @@ type queueLine struct {
 	slots  []string // the keys of requests for slots
 	joint  []string // the keys, if there are several
 	places order
-	// notBefore is when the engine may admit the first caller, and so any, by its last refusal.
+	// notBefore is when the engine may admit the first caller, by its last refusal; zero if that is not known.
 	notBefore time.Time
 	wake      chan struct{}  // receives when slots were released
 	inEngine  weir.LinePlace // of the caller with the lead, if it acquires slots on an engine that keeps a line; otherwise nil
@@ -60,6 +60,18 @@ func (p *place) cost() (most int64) {
 		most = max(most, p.requests[i].Cost)
 	}
 	return most
+}
+
+// takeNow takes the requests if they are admitted now.
+func (p *place) takeNow(ctx context.Context, engine weir.Engine) (err error) {
+	if !p.acquires {
+		p.decision, err = engine.Take(ctx, p.requests...)
+		return err
+	}
+	if p.reservation, err = engine.Reserve(ctx, p.requests...); err == nil {
+		p.decision = p.reservation.Decision
+	}
+	return err
 }
 
 // turn tells a waiting caller what to do.
@@ -222,11 +234,13 @@ func (l *queueLine) first() *place { return l.places.first() }
 func (l *queueLine) sleep(ctx context.Context, p *place, d weir.Decision, refusals int) error {
 	slots := waitsForSlots(p.requests, d)
 	pause := d.RetryAfter
+	notBefore := time.Time{}
 	if slots {
 		pause = min(pause, backOff(refusals))
 	} else if pause != weir.Never {
-		l.setNotBefore(time.Now().Add(pause))
+		notBefore = time.Now().Add(pause)
 	}
+	l.setNotBefore(notBefore)
 	if err := hopeless(ctx, p, d); err != nil {
 		return err
 	}
@@ -300,10 +314,11 @@ func (l *queueLine) setNotBefore(at time.Time) {
 	l.notBefore = at
 }
 
-// tooLate refuses a newcomer whose deadline is before the instant at which the engine may admit the first caller.
-func (l *queueLine) tooLate(ctx context.Context) error {
+// tooLate refuses a newcomer whose deadline is before the instant at which the engine may admit the first caller, behind
+// which it goes.
+func (l *queueLine) tooLate(ctx context.Context, p *place) error {
 	need := time.Until(l.notBefore)
-	if left, bounded := timeLeft(ctx); bounded && l.places.length > 0 && need > left {
+	if left, bounded := timeLeft(ctx); bounded && l.places.length > 0 && l.first().flow == p.flow && need > left {
 		return tooLong(need, left)
 	}
 	return nil

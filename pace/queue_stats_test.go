@@ -2,6 +2,7 @@ package pace_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,31 @@ func TestStatsOfAQueueCountItsCallersByRuleAndReason(t *testing.T) {
 		}
 		if last := seen[5]; last.Err != nil || last.Took != 8*time.Second {
 			t.Errorf("the last caller: got %+v, want a wait of 8 s", last)
+		}
+	})
+}
+
+func TestACallerThatLeavesDuringTheDelayOfALeakyBucketHasLeft(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		var seen []error
+		q, err := pace.NewQueue(engine, pace.QueueOptions{Observe: func(w pace.Waited) { seen = append(seen, w.Err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaky := rule(t, "leaky", "leaky bucket 1/s queue 2")
+		if _, err := q.Wait(t.Context(), leaky.For("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		go q.Wait(ctx, leaky.For("k", 1))
+		synctest.Wait()
+		if s := q.Stats(); s.Waiting != 1 || s.Granted != 1 {
+			t.Errorf("during the delay: %+v", s.QueueCounts)
+		}
+		leave()
+		synctest.Wait()
+		if s := q.Stats(); s.Waiting != 0 || s.Granted != 1 || s.Left != 1 || len(seen) != 2 || !errors.Is(seen[1], context.Canceled) {
+			t.Errorf("afterwards: %+v, observed %v", s.QueueCounts, seen)
 		}
 	})
 }

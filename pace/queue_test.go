@@ -367,3 +367,109 @@ func TestAQueueLosesNoUnits(t *testing.T) {
 		}
 	})
 }
+
+// The first caller asked for a cost that fits after half an hour, and left. The second waits for a slot, which may come
+// back at any time.
+func TestACallerIsNotRefusedForTheCostOfOneThatLeft(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q := mustQueue(t, engine)
+		rate, slots := rule(t, "rate", "token bucket 100/h burst 100"), rule(t, "slots", "concurrency 1 lease 2h")
+		if _, err := engine.Take(t.Context(), rate.For("k", 50)); err != nil {
+			t.Fatal(err)
+		}
+		big, leave := context.WithCancel(t.Context())
+		go q.Acquire(big, rate.For("k", 100), slots.For("k", 1))
+		synctest.Wait()
+		held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, leaveToo := context.WithCancel(t.Context())
+		go q.Acquire(second, rate.For("k", 1), slots.For("k", 1))
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		time.AfterFunc(1500*time.Millisecond, leaveToo)
+		time.AfterFunc(1600*time.Millisecond, func() { _ = held.Done(t.Context()) })
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := q.Acquire(ctx, rate.For("k", 1), slots.For("k", 1)); err != nil {
+			t.Errorf("with 50 units there and a slot after a second: %v", err)
+		}
+	})
+}
+
+func TestACostOf0DoesNotWait(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q, err := pace.NewQueue(engine, pace.QueueOptions{Queue: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		vendor, slots := rule(t, "vendor", "token bucket 1/h burst 1"), rule(t, "slots", "concurrency 1")
+		if _, err := q.Wait(t.Context(), vendor.For("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		go q.Wait(t.Context(), vendor.For("k", 1))
+		synctest.Wait()
+		start := time.Now()
+		d, err := q.Wait(t.Context(), vendor.For("k", 0))
+		if err != nil || !d.Allowed || time.Since(start) != 0 {
+			t.Errorf("a cost of 0 behind a waiting caller: %+v, %v after %v", d, err, time.Since(start))
+		}
+		if a, err := q.Acquire(t.Context(), vendor.For("k", 0), slots.For("k", 0)); err != nil || !a.Decision.Allowed {
+			t.Errorf("a reservation of 0: %v", err)
+		}
+	})
+}
+
+// A caller of host b does not wait for the 200 callers of host a, which use a tenth of the total.
+func TestACallerIsNotRefusedForOnesThatGoLater(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q := mustQueue(t, engine)
+		host, total := rule(t, "host", "rate gate 1/s"), rule(t, "total", "token bucket 10/s burst 1")
+		for range 200 {
+			go q.Wait(t.Context(), host.For("a", 1), total.For("", 1))
+		}
+		time.Sleep(time.Second / 2)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := q.Wait(ctx, host.For("b", 1), total.For("", 1)); err != nil || time.Since(start) != 0 {
+			t.Errorf("the caller of host b: %v after %v, want its turn at once", err, time.Since(start))
+		}
+		_, err := q.Wait(ctx, host.For("a", 1), total.For("", 1))
+		if _, memory := engine.(*weir.Memory); memory && (!errors.Is(err, weir.ErrWait) || time.Since(start) != 0) {
+			t.Errorf("one more caller of host a: %v after %v, want a refusal at once", err, time.Since(start))
+		}
+	})
+}
+
+func TestAQueueNeverHoldsMoreCallersThanItsBound(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		vendor := rule(t, "vendor", "rate gate 1/h")
+		if _, err := engine.Take(t.Context(), vendor.For("k", 1)); err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			q, err := pace.NewQueue(engine, pace.QueueOptions{Queue: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			begin := make(chan struct{})
+			for range 64 { // at once
+				go func() {
+					<-begin
+					_, _ = q.Wait(ctx, vendor.For("k", 1))
+				}()
+			}
+			close(begin)
+			synctest.Wait()
+			if n := q.Waiting(); n != 4 {
+				t.Errorf("%d callers wait, want the bound of 4", n)
+			}
+			leave()
+			synctest.Wait()
+		}
+	})
+}
