@@ -224,7 +224,14 @@ func (k *Keyed[K]) wordsOf(key K, n int64) *word.Limit {
 	if t == nil || n < 1 || k.mayBeNaN && key != key { // NaN cannot be found again
 		return nil
 	}
-	return t.limit(k.limits.limitOf(key))
+	c := k.limits.all.Load() // limitOf and limit, with fewer calls
+	if c == nil {
+		c = k.limits.limitOf(key)
+	}
+	if l := c.use.OnFirst(t.column); l != nil {
+		return l
+	}
+	return t.limit(c)
 }
 
 // lock locks the shard of the key and finds its subject. The caller ends the visit with the shard's unlock.

@@ -10,7 +10,7 @@ import (
 
 // compiledLimit is a limit ready to decide, or the reason it is not.
 type compiledLimit struct {
-	use       word.Use // on the words of the last table that decided under the limit
+	use       word.Use // on the words of a table
 	limit     Limit
 	identity  string
 	algorithm algorithm.Algorithm
@@ -107,17 +107,10 @@ func (t *keyTable) holds(limit *compiledLimit) bool {
 
 // limit returns a limit on the words of t, or nil if its states are not words of t.
 func (t *keyTable) limit(c *compiledLimit) *word.Limit {
-	if l := c.use.On(t.column); l != nil {
-		return l
-	}
-	return t.newLimit(c)
-}
-
-func (t *keyTable) newLimit(c *compiledLimit) *word.Limit {
 	if !t.holds(c) {
 		return nil
 	}
-	return c.use.Begin(t.column, c.words)
+	return c.use.On(t.column, c.words)
 }
 
 // tableFor returns the table. It replaces a missing table, or one with another identity than the limit of all keys,

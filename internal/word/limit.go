@@ -61,7 +61,7 @@ func (l *Limit) Words() algorithm.Worder { return l.words }
 // the lock.
 func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
 	for {
-		e := l.in.Claim(h, now)
+		e := l.table.Claim(h, now)
 		if e.None() {
 			return false
 		}
@@ -80,7 +80,7 @@ func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool
 // Allow decides like Take and returns only whether the cost was admitted.
 func (l *Limit) Allow(h table.Hash, now, n int64) (allowed, done bool) {
 	for {
-		e := l.in.Claim(h, now)
+		e := l.table.Claim(h, now)
 		if e.None() {
 			return false, false
 		}
