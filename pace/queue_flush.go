@@ -7,15 +7,24 @@ import (
 
 // Flush waits until all that callers have left behind, booked instants and units, has been given back to the engine, or
 // until ctx ends. Callers that leave do not wait for that themselves. A program calls Flush before it closes the engine
-// or ends.
+// or ends. If the engine has a method Flush(context.Context) error, Flush calls it, too: a caller may have left while
+// the engine decided for it.
 func (q *Queue) Flush(ctx context.Context) error {
 	idle := q.background.whenIdle()
 	select {
 	case <-idle:
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if engine, ok := q.engine.(flusher); ok {
+		return engine.Flush(ctx)
+	}
+	return nil
+}
+
+// flusher is an engine that gives back in the background what callers took that left.
+type flusher interface {
+	Flush(ctx context.Context) error
 }
 
 // background counts goroutines that give back what callers have left.

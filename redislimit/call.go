@@ -164,7 +164,11 @@ func (b *batch) clear() {
 
 // late handles answers whose caller has gone: it undoes what they took.
 func (e *Engine) late(s *submission) {
-	if s.err != nil || s.state.Load() == noCaller {
+	if s.state.Load() == noCaller {
+		return
+	}
+	defer e.stats.unheard.Add(-1) // after its undos count
+	if s.err != nil {
 		return
 	}
 	for i := range s.decisions {

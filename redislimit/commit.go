@@ -39,9 +39,10 @@ const (
 // callers of the first call are answered and ask again. If the server is far away, more calls leave before: see
 // distance.
 type committer struct {
-	run   func([]*submission) // calls the script and answers each
-	most  int                 // decisions per call
-	worth int                 // number of decisions that justify a second call
+	run     func([]*submission) // calls the script and answers each
+	most    int                 // decisions per call
+	worth   int                 // number of decisions that justify a second call
+	unheard *atomic.Int64       // submissions whose callers left before the answer
 
 	mu       sync.Mutex
 	flying   int
@@ -162,9 +163,11 @@ func (c *committer) wait(ctx context.Context, s *submission) error {
 	if c.leave(s) {
 		return uncounted(Cancelled, ctx.Err())
 	}
+	c.unheard.Add(1) // before an answer can find the caller gone
 	if s.state.CompareAndSwap(open, gone) {
 		return &Error{Reason: Cancelled, Err: ctx.Err()}
 	}
+	c.unheard.Add(-1)
 	<-s.done
 	return s.err
 }

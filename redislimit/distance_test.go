@@ -43,7 +43,7 @@ func (f *distant) serve(decisions int) {
 }
 
 func (f *distant) committer(flights int) *committer {
-	return &committer{run: f.run, most: 128, worth: 32, distance: distance{most: flights}}
+	return &committer{unheard: new(atomic.Int64), run: f.run, most: 128, worth: 32, distance: distance{most: flights}}
 }
 
 func ask(t *testing.T, c *committer) {

@@ -79,7 +79,7 @@ func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, 
 func (e *Engine) setLanes(n int) {
 	lanes := make([]committer, n)
 	for i := range lanes {
-		lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4, distance: distance{most: e.options.Flights}}
+		lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4, unheard: &e.stats.unheard, distance: distance{most: e.options.Flights}}
 	}
 	e.lanes.Store(&lanes)
 }

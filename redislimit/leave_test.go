@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // cost 32 times as much in a queue 32 times as long.
 func TestLeavingALongQueueCostsNoMoreThanLeavingAShortOne(t *testing.T) {
 	each := func(callers int) time.Duration {
-		c := &committer{most: 128, worth: 1 << 30, flying: 1}
+		c := &committer{unheard: new(atomic.Int64), most: 128, worth: 1 << 30, flying: 1}
 		waiting := make([]*submission, callers)
 		for i := range waiting {
 			waiting[i] = &submission{}

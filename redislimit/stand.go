@@ -211,7 +211,8 @@ func (all *standing) freed(parts []part) {
 // leaveLine takes a ticket out of its lines.
 func (e *Engine) leaveLine(slots part, q *inLine) {
 	sub := &submission{done: make(chan struct{}, 1), decisions: []decision{{op: opPeek, parts: []part{slots}, line: q}}}
-	sub.after = func() {}
+	e.stats.unheard.Add(1)
+	sub.after = func() { e.stats.unheard.Add(-1) }
 	e.committer(slots.lane).send(sub)
 }
 

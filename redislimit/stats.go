@@ -6,6 +6,7 @@ import "sync/atomic"
 type counters struct {
 	calls, decisions, late, givenBack, abandoned, unrecorded atomic.Uint64
 	inFlight, undoing                                        atomic.Int64
+	unheard                                                  atomic.Int64 // calls in flight whose callers have left
 }
 
 // mostUndoing bounds the undos and releases that an engine repeats.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,14 +15,16 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// pipe starts weir pace in its own process, with n lines as its input.
+// pipe returns weir pace as a process of its own, with n lines as its input. It is killed if it does not end in time.
 func pipe(t *testing.T, n int, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, exe)
 	cmd.Args = append([]string{"weir", "pace"}, args...)
 	cmd.Stdin = strings.NewReader(sequence(n))
 	return cmd
