@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
@@ -44,15 +43,9 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Damaged || failed.Counted == weir.CountedNo {
 			t.Errorf("Take of %q: got %#v, want a damaged state that may have counted", keys, err)
 		}
-		for began := time.Now(); ; time.Sleep(time.Millisecond) { // until it was given back
-			d, err := engine.Peek(t.Context(), rule.For(first.key, 0))
-			if err == nil && d.Remaining == 5 {
-				break
-			}
-			if time.Since(began) > 10*time.Second {
-				t.Fatalf("after the failed Take of %q: %+v and %v, want 5 remaining", keys, d, err)
-			}
-		}
+		eventually(t, fmt.Sprintf("the failed Take of %q is given back", keys), func() error {
+			return wantRemaining(engine, rule.For(first.key, 0), 5)
+		})
 	}
 	if failed, ok := errors.AsType[*Error](take(1, last.key)); !ok || failed.Counted != weir.CountedNo {
 		t.Errorf("Take of a damaged state alone: got %#v, want an error that counted nothing", failed)
@@ -92,19 +85,9 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 		if failed, ok := errors.AsType[*Error](err); err != nil && (!ok || failed.Reason != Cancelled || failed.Counted == weir.CountedNo) {
 			t.Fatalf("round %d: error %v, want one of a caller who left, that may have counted", round, err)
 		}
-		for began := time.Now(); ; time.Sleep(time.Millisecond) {
-			one, err1 := engine.Peek(t.Context(), rule.For(first.key, 0))
-			two, err2 := engine.Peek(t.Context(), rule.For(later.key, 0))
-			if err := cmp.Or(err1, err2); err != nil {
-				t.Fatal(err)
-			}
-			if one.Remaining == 5-times && two.Remaining == 2-times {
-				break
-			}
-			if time.Since(began) > 10*time.Second {
-				t.Fatalf("round %d: taken %d times (%v), but %d of 5 and %d of 2 remain", round, times, err, one.Remaining, two.Remaining)
-			}
-		}
+		eventually(t, fmt.Sprintf("round %d: both lanes count %d takes (%v)", round, times, err), func() error {
+			return cmp.Or(wantRemaining(engine, rule.For(first.key, 0), 5-times), wantRemaining(engine, rule.For(later.key, 0), 2-times))
+		})
 		if times > 0 {
 			engine.Record(t.Context(), rule.For(first.key, -times))
 			engine.Record(t.Context(), rule.For(later.key, -times))
