@@ -105,6 +105,9 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err == nil {
 		t.works.Wait()
 		err = t.failed()
+		if err == nil && f.options.Work != nil {
+			err = context.Cause(ctx) // it ended the work on the last lines
+		}
 	}
 	stop() // ends the callers, and the reading goroutine once its Read returns
 	t.leave()

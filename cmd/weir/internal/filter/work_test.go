@@ -58,25 +58,28 @@ func TestWorkObeysItsSlotsAndTheLimitsTogether(t *testing.T) {
 	}
 }
 
+// The interrupt comes while lines wait, or when work on the last line has begun.
 func TestAnInterruptedFilterEndsItsWorkAndReleasesTheSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var w worker
-		o := onMemory(perSecond(100, 3))
-		o.Work, o.AtOnce = w.work, 3
-		f, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if err := f.Run(ctx, strings.NewReader(numbers(10)), io.Discard); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Run ended with %v, want the interrupt", err)
-		}
-		d, err := o.Engine.Peek(t.Context(), f.terms.rule.For("", 3))
-		if w.running.Load() != 0 || err != nil || !d.Allowed {
-			t.Errorf("after the interrupt %d lines are worked on, and three slots answer %+v, %v", w.running.Load(), d, err)
-		}
-	})
+	for _, lines := range []int{10, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			var w worker
+			o := onMemory(perSecond(100, 3))
+			o.Work, o.AtOnce = w.work, 3
+			f, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			if err := f.Run(ctx, strings.NewReader(numbers(lines)), io.Discard); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%d lines: Run ended with %v, want the interrupt", lines, err)
+			}
+			d, err := o.Engine.Peek(t.Context(), f.terms.rule.For("", 3))
+			if w.running.Load() != 0 || err != nil || !d.Allowed {
+				t.Errorf("%d lines: after the interrupt %d lines are worked on, and three slots answer %+v, %v", lines, w.running.Load(), d, err)
+			}
+		})
+	}
 }
 
 func TestAnErrorOfWorkEndsRun(t *testing.T) {
