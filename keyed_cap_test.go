@@ -89,3 +89,27 @@ func TestKeysWithoutRoomWaitAndBookOnTheBudgetTheyShare(t *testing.T) {
 		}
 	})
 }
+
+// A caller waits for a state that its key shares for lack of room. SetLimit names a faster limit.
+func TestSetLimitReschedulesCallersOfSharedStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, fast := weir.SlidingLog{Rate: weir.PerHour(1)}, weir.SlidingLog{Rate: weir.PerHour(1000)}
+		k, err := weir.NewKeyedWith[int](slow, weir.Options{MaxKeys: 64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const flood = 5000
+		for key := range flood {
+			k.Allow(key)
+		}
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() {
+			if err := k.SetLimit(fast); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := k.Wait(t.Context(), flood); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("the caller went after %v (%v), want at the change after a minute", time.Since(start), err)
+		}
+	})
+}

@@ -24,7 +24,6 @@ func compileLimit(limit Limit) (*compiledLimit, error) {
 	return c, c.err
 }
 
-// compile compiles a Limit.
 func (c *compiledLimit) compile(limit any) {
 	c.limit, _ = limit.(Limit)
 	c.algorithm, c.err = compile(c.limit)
@@ -85,7 +84,7 @@ func (k *Keyed[K]) refresh(now int64) {
 	k.limits.changes.Add(1)
 	var panicked any
 	for i := range k.shards {
-		if p := k.shards[i].replan(now, k.limits.limitOf); panicked == nil {
+		if p := k.shards[i].replan(now, &k.limits); panicked == nil {
 			panicked = p
 		}
 	}

@@ -223,7 +223,6 @@ func (k *keyedSubject) drop(now int64) {
 func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 	switch {
 	case k.limit == limit:
-		return
 	case k.limit.identity == limit.identity:
 		k.subject.UseAlgorithm(now, limit.algorithm)
 	default:
@@ -233,21 +232,26 @@ func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 }
 
 // replan gives the current limit to keys with waiting callers. Keys with an invalid limit keep the earlier one. Keys
-// that share a state get that of the next caller. A panic of the caller's function affects only its own key; replan
-// returns the first one.
-func (s *keyedShard[K]) replan(now int64, limitOf func(K) *compiledLimit) (panicked any) {
+// that share a state, and have limits of their own, get that of the next caller. A panic of the caller's function
+// affects only its own key; replan returns the first one.
+func (s *keyedShard[K]) replan(now int64, limits *limitSource[K]) (panicked any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, k := range s.subjects {
 		if !k.subject.HasLine() {
 			continue
 		}
-		limit, failed := recovered(limitOf, key)
+		limit, failed := recovered(limits.limitOf, key)
 		if panicked == nil {
 			panicked = failed
 		}
 		if limit != nil && limit.err == nil {
 			k.setLimit(now, limit)
+		}
+	}
+	for _, k := range s.shared {
+		if all := limits.all.Load(); k != nil && all != nil {
+			k.setLimit(now, all)
 		}
 	}
 	return panicked
