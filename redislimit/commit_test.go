@@ -111,23 +111,23 @@ func TestACancelledCallerDoesNotAffectOthers(t *testing.T) {
 	}
 	server.Stop()
 	const impatient, patient = 12, 12 // fewer than are worth a second call
-	leave := func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		began := time.Now()
+	leave := func(ctx context.Context) {
 		d, err := engine.Take(ctx, rule.For("k", 1))
 		var failed *redislimit.Error
-		if !errors.As(err, &failed) || failed.Reason != redislimit.Cancelled || !errors.Is(err, context.DeadlineExceeded) || d.Allowed {
-			t.Errorf("Take while the server hangs: got %+v and %v, want an Error that wraps DeadlineExceeded", d, err)
-		}
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("Take with 50ms to decide took %v", took)
+		if !errors.As(err, &failed) || failed.Reason != redislimit.Cancelled || !errors.Is(err, context.Canceled) || d.Allowed {
+			t.Errorf("Take while the server hangs: got %+v and %v, want an Error that wraps Canceled", d, err)
 		}
 	}
-	leave() // nothing was under way: this one was sent, and the others wait for it
 	var left, stayed sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	left.Go(func() { leave(ctx) }) // nothing is under way: this one is sent, and the others wait for it
+	await(t, engine, func(s redislimit.Stats) bool { return s.InFlight == 1 })
+	cancel()
+	left.Wait()
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
 	for range impatient {
-		left.Go(leave)
+		left.Go(func() { leave(ctx) })
 	}
 	for range patient {
 		stayed.Go(func() {
@@ -136,6 +136,8 @@ func TestACancelledCallerDoesNotAffectOthers(t *testing.T) {
 			}
 		})
 	}
+	await(t, engine, func(s redislimit.Stats) bool { return s.Queued == impatient+patient })
+	cancel()
 	left.Wait()
 	server.Cont()
 	stayed.Wait()
@@ -151,6 +153,17 @@ func TestACancelledCallerDoesNotAffectOthers(t *testing.T) {
 	if s := engine.Stats(); s.Late != 1 || s.GivenBack != 1 {
 		t.Errorf("got stats %+v, want the first of the impatient late and given back, and no other sent", s)
 	}
+}
+
+// await waits for a state of an engine.
+func await(t *testing.T, engine *redislimit.Engine, reached func(redislimit.Stats) bool) {
+	t.Helper()
+	eventually(t, "the engine", func() string {
+		if s := engine.Stats(); !reached(s) {
+			return fmt.Sprintf("%+v", s)
+		}
+		return ""
+	})
 }
 
 // eventually asks until no error is left.
