@@ -54,15 +54,23 @@ func (l *local) join(ctx context.Context, p *place) error {
 		line = l.queue.newLine(name, p.requests)
 		line.mixed = mixed
 		line.inReady, line.inLater, line.inParked = -1, -1, -1
+		if mixed {
+			l.gather(line, p)
+		}
 	}
+	l.enter(line, p)
+	l.look()
+	return nil
+}
+
+// enter adds p to a line.
+func (l *local) enter(line *queueLine, p *place) {
 	empty := line.places.length == 0
 	line.add(p)
 	l.uses(line, p, empty)
 	if empty || line.first() == p {
 		l.refile(line)
 	}
-	l.look()
-	return nil
 }
 
 // lineOf names the line of p. Callers with the same requests are a line, and so are all callers for the same keys, with

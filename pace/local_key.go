@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"time"
@@ -59,6 +60,25 @@ func (l *local) uses(line *queueLine, p *place, empty bool) {
 		if len(u.key.asks) > 1 && !u.key.shut.IsZero() { // it may admit the new caller
 			l.open(u.key)
 		}
+	}
+}
+
+// gather moves the callers that wait for the same keys as p, the first one in a flow, to its line. They are a flow there.
+func (l *local) gather(line *queueLine, p *place) {
+	var all []*place
+	if key := l.keys[keyOf(&p.requests[0])]; key != nil {
+		for _, other := range key.lines.lines {
+			if flow := other.places.waiting[0]; keysOf(flow.first().requests) == keysOf(p.requests) {
+				for e := flow.places.Front(); e != nil; e = e.Next() {
+					all = append(all, e.Value.(*place))
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *place) int { return cmp.Compare(a.arrival, b.arrival) })
+	for _, e := range all {
+		l.remove(e)
+		l.enter(line, e)
 	}
 }
 

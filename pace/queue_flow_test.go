@@ -168,3 +168,41 @@ func TestACallerOfAFlowThatIsFirstGoesWhenTheEngineAdmitsIt(t *testing.T) {
 		callers.Wait()
 	})
 }
+
+// Callers of the queue wait when the first caller of a flow comes. They are one more flow, whatever they ask for.
+func TestCallersThatWaitedBeforeAFlowCameAreAFlow(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q := mustQueue(t, engine)
+		vendor, total := rule(t, "vendor", "token bucket 1/s burst 2"), rule(t, "total", "rate gate 100/s")
+		var mu sync.Mutex
+		served := map[string]int64{}
+		var callers sync.WaitGroup
+		come := func(flow string, wait func(context.Context, ...weir.Request) (weir.Decision, error)) {
+			for i := range 20 {
+				cost := 1 + int64(i%2)
+				callers.Go(func() {
+					if _, err := wait(t.Context(), vendor.For("k", cost), total.For("k", 1)); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					served[flow] += cost
+				})
+				synctest.Wait()
+			}
+		}
+		come("", q.Wait)
+		clear(served)
+		come("a", mustFlow(t, q, "a", 1).Wait)
+		for range 25 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			mu.Lock()
+			if apart := served[""] - served["a"]; apart > 4 || apart < -4 {
+				t.Errorf("callers of the queue have %d units, those of the flow %d", served[""], served["a"])
+			}
+			mu.Unlock()
+		}
+		callers.Wait()
+	})
+}
