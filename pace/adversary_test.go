@@ -43,7 +43,11 @@ func (a *adversary) n(n int) int {
 	return a.random.IntN(n)
 }
 
-func (a *adversary) time(most time.Duration) time.Duration { return time.Duration(a.n(int(most))) }
+func (a *adversary) time(most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Duration(a.random.Int64N(int64(most)))
+}
 
 func (a *adversary) one(of ...string) string { return of[a.n(len(of))] }
 
