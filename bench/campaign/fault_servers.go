@@ -42,6 +42,7 @@ func (b *breaker) sentinelPause(f *fault) {
 // settled lets the time between two failovers pass.
 func (b *breaker) settled(f *fault) {
 	b.wait(time.Until(b.failover.Add(betweenFailovers)))
+	b.unasked(0)
 	f.From = now()
 }
 

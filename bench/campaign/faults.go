@@ -80,7 +80,7 @@ func (b *breaker) run() {
 		if n%calmEvery == 0 && !b.wait(calm) {
 			return
 		}
-		b.guard("no fault", func() { b.unasked(b.seen, 0) })
+		b.guard("no fault", func() { b.unasked(0) })
 		pick := b.random.IntN(total)
 		for _, k := range kinds {
 			if pick -= k.weight; pick < 0 {
@@ -91,9 +91,10 @@ func (b *breaker) run() {
 	}
 }
 
-// unasked notes a failover that nothing asked for, since an instant, of other lanes than expected: on a busy machine a
+// unasked notes a failover since the last look that nothing asked for, of other lanes than expected: on a busy machine a
 // server can seem dead.
-func (b *breaker) unasked(since int64, expected uint64) {
+func (b *breaker) unasked(expected uint64) {
+	since := b.seen
 	lanes := b.look() &^ expected
 	if lanes == 0 {
 		return
@@ -122,7 +123,7 @@ func (b *breaker) cause(k faultKind) {
 		}()
 		k.cause(b, &f)
 	})
-	b.guard(k.name, func() { b.unasked(f.From, f.Lanes|f.moves) })
+	b.guard(k.name, func() { b.unasked(f.Lanes | f.moves) })
 }
 
 // wait reports whether the campaign still goes on after d.

@@ -30,7 +30,7 @@ type world struct {
 	cluster  *redistest.Cluster
 	slots    [lanes]int               // of a cluster, by lane
 	masters  [lanes]*redistest.Server // as last seen; of the sentinels all the same
-	seen     int64                    // when they were last seen
+	seen     int64                    // when the last look began
 	faults   []fault
 	given    bool // up: the servers could not be mended
 }
@@ -77,21 +77,22 @@ func (w *world) lanesOn(node *redistest.Server) (set uint64) {
 	return set
 }
 
-// look notes which servers are masters, and returns the lanes whose master has changed since the last look.
+// look notes which servers are masters, and returns the lanes whose master has changed since the last look. A change
+// during the look belongs to the next one, which goes back to the beginning of this one.
 func (w *world) look() (changed uint64) {
+	begin, master := now(), (*redistest.Server)(nil)
+	if w.sentinel != nil { // one for all lanes
+		master = w.sentinel.Now()
+	}
 	for lane := range w.masters {
-		master := w.masters[lane]
-		switch {
-		case w.cluster != nil:
+		if w.cluster != nil {
 			master = w.cluster.Master(w.slots[lane])
-		case w.sentinel != nil:
-			master = w.sentinel.Now()
 		}
 		if master != w.masters[lane] {
 			w.masters[lane], changed = master, changed|1<<lane
 		}
 	}
-	w.seen = now()
+	w.seen = begin
 	return changed
 }
 
