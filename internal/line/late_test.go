@@ -2,6 +2,7 @@ package line
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +127,28 @@ func TestLateTimerOfAStrictLimitOwesNothing(t *testing.T) {
 			if gone := l.come(1); gone != 0 {
 				t.Errorf("%d went right after another", gone)
 			}
+		}
+	})
+}
+
+// A caller waits for tomorrow's window, and the wall clock jumps to tomorrow: the machine was suspended.
+func TestACallerGoesWithinAMinuteOfAJumpOfTheWallClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var jump atomic.Int64
+		own := clock.NewOn(func() (since, wall int64) { return int64(time.Since(start)), time.Now().UnixNano() + jump.Load() })
+		var mu sync.Mutex
+		lines, subject := Lines{Lock: &mu, Clock: own, Capacity: 1}, NewSubject(algorithm.NewFixedWindow(1, day), own.Now(), 0)
+		mu.Lock()
+		subject.Take(own.Now(), 1)
+		w, err := lines.Join(t.Context(), &subject, own.Now(), Turn{Cost: 1, Longest: algorithm.Never})
+		mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Hour, func() { jump.Store(day) })
+		if err := lines.Await(t.Context(), w, algorithm.Never); err != nil || time.Since(start) > time.Hour+time.Minute {
+			t.Errorf("the caller went after %v (%v), want within a minute of the jump after an hour", time.Since(start), err)
 		}
 	})
 }

@@ -226,6 +226,8 @@ func (l *line) release(w *Waiter, err error) {
 // unset is the wake of a timer that is not set.
 const unset = math.MaxInt64
 
+const longestSleep = time.Minute
+
 // sleep makes the timer fire at a later instant or before. The timer then sets itself again, which is cheaper than
 // moving it at every change. sleep reads the clock again, because the time of the method may be old, or given by the
 // caller.
@@ -235,8 +237,11 @@ func (l *line) sleep(at int64) {
 	}
 	now, ok := l.owner.now()
 	left := time.Duration(at - now)
-	if !ok {
+	switch {
+	case !ok:
 		left = min(left, clock.Retry)
+	case at < algorithm.Never && !l.owner.Clock.Injected(): // it follows a wall clock that jumps ahead, for example after a suspend
+		left = min(left, longestSleep)
 	}
 	if l.timer == nil {
 		l.timer = time.AfterFunc(left, l.fire)
