@@ -96,12 +96,13 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done boo
 		return false
 	}
 	var answer algorithm.Answer
-	if !m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, q.Lease, &answer) {
-		return false
+	decided := m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, q.Lease, &answer)
+	if decided.Done() {
+		d.describe(&answer)
+		d.Rule, d.Key = q.Rule.compiled.Name, q.Key
+		decided.Count(m.engine, q.Key, answer.Allowed)
 	}
-	d.describe(&answer)
-	d.Rule, d.Key = q.Rule.compiled.Name, q.Key
-	return true
+	return decided.Done()
 }
 
 // takeFew takes several requests on the fast path, like takeOne.
@@ -259,13 +260,12 @@ func describe(op string, merged []rule.Request, a *algorithm.Answer, err error) 
 // MemoryStats describe the contents and the history of a Memory. They are not a snapshot of one instant, because
 // decisions continue meanwhile.
 type MemoryStats struct {
-	Keys    int    // states of keys, including idle ones that are not yet evicted
-	Shared  int    // states that keys share for lack of room
-	MaxKeys int    // the bound on the keys of each limit
-	Bytes   int    // memory of the states, without the entries of logs
-	Evicted uint64 // evicted idle states
-	// Overflow counts the requests decided on shared states.
-	Overflow uint64
+	Keys     int         // states of keys, including idle ones that are not yet evicted
+	Shared   int         // states that keys share for lack of room
+	MaxKeys  int         // the bound on the keys of each limit
+	Bytes    int         // memory of the states, without the entries of logs
+	Evicted  uint64      // evicted idle states
+	Overflow uint64      // requests decided on shared states
 	Rules    []RuleStats // by name
 }
 

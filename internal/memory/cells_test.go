@@ -133,7 +133,7 @@ func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most i
 // take takes one unit of a key, as package weir does.
 func take(e *Engine, r *rule.Compiled, key string) {
 	var a algorithm.Answer
-	if !e.TakeOne(r, key, 1, 0, &a) {
+	if !e.TakeOne(r, key, 1, 0, &a).Done() {
 		_, _ = e.Take([]rule.Request{{Rule: r, Key: key, Cost: 1}})
 	}
 }

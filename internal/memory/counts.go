@@ -114,6 +114,20 @@ func (e *Engine) countsOf(rule string) *ruleCounts {
 	return found.(*ruleCounts)
 }
 
+// Decided is a decision of TakeOne, which the caller counts. The zero Decided is none.
+type Decided struct {
+	counts *ruleCounts
+	now    int64
+}
+
+// Done reports whether there is a decision.
+func (d Decided) Done() bool { return d.counts != nil }
+
+// Count counts the decision on a key. The caller first writes its answer to where it returns it. The atomic addition
+// waits until all earlier writes are in the cache. If it came first, the copy of the answer, which reads two words at
+// once, would wait for that as well.
+func (d Decided) Count(e *Engine, key string, allowed bool) { d.counts.count(e, key, allowed, d.now) }
+
 // count counts a decision on a key.
 func (r *ruleCounts) count(e *Engine, key string, allowed bool, now int64) {
 	var here byte

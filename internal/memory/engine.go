@@ -67,32 +67,30 @@ func New(options Options) *Engine {
 	return e
 }
 
-// TakeOne takes one request on the fast path. done is true if the state is in words or a cell, or if the states of all
-// limits of the rule are in words; otherwise nothing has happened. The request must be checked, and a must be zero. The
-// Binding of the answer means nothing.
-func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64, a *algorithm.Answer) (done bool) {
+// TakeOne takes one request on the fast path. It decides if the state is in words or a cell, or if the states of all
+// limits of the rule are in words; otherwise it returns the zero Decided, and nothing has happened. The request must be
+// checked, and a must be zero. The Binding of the answer means nothing.
+func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64, a *algorithm.Answer) Decided {
 	now := e.clock.Now()
 	if len(r.Parts) != 1 {
 		return e.takeRow(r, key, cost, now, a)
 	}
+	h := e.seed.Hash(key)
 	p := &r.Parts[0]
 	u := e.useOf(p, &homeOf(r).parts[0], now)
-	h := e.seed.Hash(key)
 	if (u.limit == nil || !u.limit.Take(h, now, cost, a)) && !e.shards[h%table.Shards].take(u, p, h, cost, lease, now, a) {
-		return false
+		return Decided{}
 	}
-	u.states.counts.count(e, key, a.Allowed, now)
-	return true
+	return Decided{u.states.counts, now}
 }
 
 // takeRow takes one request under a rule of several limits, if their states are in the words of one entry.
-func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algorithm.Answer) (done bool) {
+func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algorithm.Answer) Decided {
 	u := e.rowOf(r, now)
 	if u.row == nil || !u.row.Take(e.seed.Hash(key), now, cost, a) {
-		return false
+		return Decided{}
 	}
-	u.counts.count(e, key, a.Allowed, now)
-	return true
+	return Decided{u.counts, now}
 }
 
 // Take admits the cost of all requests now, or of none. The requests must be checked and merged. The Binding of the
