@@ -321,7 +321,7 @@ func TestIncompleteSnapshotsAreRefused(t *testing.T) {
 	}{
 		"empty":    {nil, "the snapshot ends too early"},
 		"foreign":  {[]byte(strings.Repeat("PK\x03\x04", 30)), `is none: it does not begin with "weirsnap"`},
-		"later":    {sealed(version), "is of version 8, and this program reads version 7"},
+		"later":    {sealed(version), "is of version 9, and this program reads version 8"},
 		"too long": {append(bytes.Clone(file), 0), "goes on after its end"},
 	} {
 		m, err := weir.LoadMemory(bytes.NewReader(tt.file), weir.MemoryOptions{})

@@ -55,7 +55,7 @@ type use struct {
 
 // keptPath is a file that this version of the format wrote. It is never rewritten, because a change of the format
 // needs a new version.
-var keptPath = filepath.Join("testdata", "snapshot", "version7")
+var keptPath = filepath.Join("testdata", "snapshot", "version8")
 
 // TestTheKeptSnapshotCanBeLoaded holds the format: a change that cannot read the file needs a new version.
 func TestTheKeptSnapshotCanBeLoaded(t *testing.T) {

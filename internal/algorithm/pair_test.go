@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -64,9 +65,9 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 				t.Fatalf("%T %+v of %d seed %d op %d: AllowPair(%d) is %v, want %v", a, RateOf(a), a.Capacity(), seed, op, n, gotAllowed, allowed)
 			}
 			refuser := a.(interface {
-				RefusesPair(first uint64, base, now, n int64) bool
+				RefusesPair(first, number uint64, base, now, n int64) bool
 			})
-			if refuser.RefusesPair(first, base, now, n) && allowed {
+			if refuser.RefusesPair(first, testRate, base, now, n) && allowed {
 				t.Fatalf("%+v of %d seed %d op %d: RefusesPair(%#x, now %d) is true for an admitted cost", RateOf(a), a.Capacity(), seed, op, first, now-base)
 			}
 			s = parts[0].State
@@ -87,7 +88,7 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 					t.Fatalf("%T %+v op %d: DecidePair leaves %#x %#x, the state packs to %#x %#x", a, RateOf(a), op, nextFirst, nextSecond, x, y)
 				}
 			}
-			if idle := Idle(a, s, now); idle != a.IdleWord(first, base, now) && now > base {
+			if idle := Idle(a, s, now); idle != a.IdleWord(PairExpiry(first, second), base, now) && now > base {
 				t.Fatalf("%T %+v op %d: IdleWord(%#x) is %v, want %v", a, RateOf(a), op, first, !idle, idle)
 			}
 			now = max(step(random, a, now, want.RetryAfter), base-5)
@@ -120,8 +121,36 @@ func TestAPairOfAnotherRateIsNotDecided(t *testing.T) {
 	if _, _, _, ok := b.AllowPair(first, second, testRate+1, 1000, 5000, 1); ok {
 		t.Error("AllowPair decided on the words of another rate")
 	}
-	if got := RateNumber(second); got != testRate {
+	if got := RateNumber(first); got != testRate {
 		t.Errorf("the words name the rate %d, want %d", got, testRate)
+	}
+}
+
+func TestTheFirstWordProvesARefusalUnderItsOwnRateOnly(t *testing.T) {
+	for _, count := range []int64{10, 333, 999_983} {
+		b := NewTokenBucket(count, 1e9, 1)
+		first, _, _ := b.DecidePair(0, 0, testRate, 1000, 5000, 1, &Answer{})
+		if !b.RefusesPair(first, testRate, 1000, 5000, 1) {
+			t.Errorf("%d/s: the first word does not prove the refusal of a second unit at once", count)
+		}
+		if b.RefusesPair(first, testRate+1, 1000, 5000, 1) || b.RefusesPair(0, testRate, 1000, 5000, 1) {
+			t.Errorf("%d/s: the first word proves a refusal on a state of another rate, or on a new key", count)
+		}
+	}
+}
+
+// The largest words name MaxRates rates and times of nine years. The three largest words and 0 have other meanings.
+func TestNoPairHasAReservedFirstWord(t *testing.T) {
+	for _, whole := range []int64{0, 1, 31, 32, 1<<wordTime - 3} {
+		for _, number := range []uint64{0, 1, MaxRates - 1} {
+			first, second := pair(whole, 7, number)
+			if first == 0 || first >= math.MaxUint64-2 {
+				t.Errorf("%d ns under rate %d has the first word %#x", whole, number, first)
+			}
+			if again, part := unpair(first, second); again != whole || part != 7 || RateNumber(first) != int(number) {
+				t.Errorf("%d ns under rate %d reads as %d ns, fraction %d, under rate %d", whole, number, again, part, RateNumber(first))
+			}
+		}
 	}
 }
 

@@ -2,13 +2,17 @@ package algorithm
 
 import "math"
 
-// A TAT in two words holds every fraction of a nanosecond. The first word is that of the whole ns, with its lowest bit
-// set if there is a fraction, so that it orders and expires like a single word. The second is the numerator of the
-// fraction above the number of the rate that wrote the state. Its denominator is that of the rate.
-const rateBits = 11
+// A TAT in two words holds every fraction of a nanosecond. The first word is the time in steps of 32 ns, above one plus
+// the number of the rate that wrote the state. It alone proves nearly every refusal under that rate. The second is the
+// numerator of the fraction, whose denominator is that of the rate, above the rest of the whole ns.
+const (
+	rateBits = 11
+	stepBits = 5
+)
 
-// MaxRates is the number of rates that pairs of words can name.
-const MaxRates = 1 << rateBits
+// MaxRates is the number of rates that pairs of words can name. With one more, a first word could be one of the three
+// largest.
+const MaxRates = 1<<rateBits - 4
 
 // NeedsPair reports whether the fractions of the rate do not fit in one word.
 func (r Rate) NeedsPair() bool { return r.Den > maxDen }
@@ -27,8 +31,11 @@ type Pairer interface {
 	AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool)
 }
 
-// RateNumber returns the number of the rate in a second word.
-func RateNumber(second uint64) int { return int(second & (MaxRates - 1)) }
+// RateNumber returns the number of the rate in a first word, and 0 for a new key.
+func RateNumber(first uint64) int { return max(int(first&(1<<rateBits-1))-1, 0) }
+
+// hasRate reports whether the rate of a number wrote a first word.
+func hasRate(first, number uint64) bool { return first&(1<<rateBits-1) == number+1 }
 
 // PackPair returns the two words of a TAT.
 func (b *TokenBucket) PackPair(s State, number uint64, base int64) (first, second uint64, ok bool) {
@@ -51,11 +58,18 @@ func (b *TokenBucket) PackPair(s State, number uint64, base int64) (first, secon
 }
 
 func pair(whole, part int64, number uint64) (first, second uint64) {
-	first, second = uint64(whole)<<fractionBits, uint64(part)<<rateBits|number
-	if part > 0 {
-		first |= 1
-	}
-	return first, second
+	return uint64(whole)>>stepBits<<rateBits | (number + 1), uint64(part)<<stepBits | uint64(whole)&(1<<stepBits-1)
+}
+
+// unpair returns the time of two words. Both are 0 for a new key.
+func unpair(first, second uint64) (whole, part int64) {
+	return int64(first>>rateBits<<stepBits | second&(1<<stepBits-1)), int64(second >> stepBits)
+}
+
+// PairExpiry returns a word that is idle when two words are, and has their ResetWord.
+func PairExpiry(first, second uint64) (word uint64) {
+	whole, part := unpair(first, second)
+	return uint64(whole)<<fractionBits | uint64(min(part, 1))
 }
 
 // UnpackPair returns the TAT of two words.
@@ -63,8 +77,8 @@ func (b *TokenBucket) UnpackPair(first, second uint64, base int64) State {
 	if first == 0 {
 		return b.Fresh()
 	}
-	whole, part := int64(first>>fractionBits), second>>rateBits
-	return b.state(b.Fresh(), mul(base, b.den).add(mul(whole, b.den)).add(int128{lo: part}))
+	whole, part := unpair(first, second)
+	return b.state(b.Fresh(), mul(base, b.den).add(mul(whole, b.den)).add(int128{lo: uint64(part)}))
 }
 
 // WidenWord returns the two words of the TAT in one word. The rate of the bucket, with the number, wrote it.
@@ -77,14 +91,14 @@ func WidenWord(word, number uint64) (first, second uint64) {
 
 // NarrowPair returns the word of the TAT in two words, of a rate with this den. ok is false if it does not fit.
 func NarrowPair(first, second uint64, den int64) (word uint64, ok bool) {
-	part := second >> rateBits
+	whole, part := unpair(first, second)
 	if part == 0 {
-		return first, true
+		return uint64(whole) << fractionBits, true
 	}
 	if den > maxDen {
 		return 0, false
 	}
-	return first&^(1<<fractionBits-1) | uint64(fractionIndex[den][part]), true
+	return uint64(whole)<<fractionBits | uint64(fractionIndex[den][part]), true
 }
 
 // aheadOfPair returns how far TAT lies ahead of now, and now relative to the base. ok is false if the words are of
@@ -92,9 +106,9 @@ func NarrowPair(first, second uint64, den int64) (word uint64, ok bool) {
 func (b *TokenBucket) aheadOfPair(first, second, number uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
 	at = now - base
 	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n) <= uint64(b.burst) &&
-		(first == 0 || second&(MaxRates-1) == number)
-	if tat := int64(first >> fractionBits); tat >= at {
-		ahead = mixed{tat - at, int64(second >> rateBits)}
+		(first == 0 || hasRate(first, number))
+	if tat, part := unpair(first, second); tat >= at {
+		ahead = mixed{tat - at, part}
 	}
 	return ahead, at, ok
 }
@@ -115,7 +129,7 @@ func (b *TokenBucket) DecidePair(first, second, number uint64, base, now, n int6
 
 // takePair decides on the unpacked state of two words of the limit's own rate, the slow path.
 func takePair(p Pairer, first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
-	if first != 0 && second&(MaxRates-1) != number {
+	if first != 0 && !hasRate(first, number) {
 		return 0, 0, false
 	}
 	s := p.UnpackPair(first, second, base)
@@ -142,11 +156,11 @@ func (b *TokenBucket) AllowPair(first, second, number uint64, base, now, n int64
 	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
 }
 
-// RefusesPair reports whether AllowPair refuses one unit whatever the second word is, given that the own rate wrote it. It
-// is false if that is not certain.
-func (b *TokenBucket) RefusesPair(first uint64, base, now, n int64) bool {
+// RefusesPair reports whether AllowPair refuses one unit whatever the second word is. It is false if that is not certain.
+func (b *TokenBucket) RefusesPair(first, number uint64, base, now, n int64) bool {
 	at := now - base
-	return uint64(at-1) < 1<<wordTime-3 && now >= base && n == 1 && int64(first>>fractionBits)-at+b.one.ns > b.free.ns
+	return hasRate(first, number) && uint64(at-1) < 1<<wordTime-3 && now >= base && n == 1 &&
+		int64(first>>rateBits<<stepBits)-at+b.one.ns > b.free.ns
 }
 
 // UnpackPair returns the state of two words, which also hold the newest release.

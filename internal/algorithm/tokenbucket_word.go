@@ -74,7 +74,7 @@ func (b *TokenBucket) IdleWord(word uint64, base, now int64) bool {
 	return ok && word <= uint64(now)<<fractionBits
 }
 
-// ResetWord returns how far TAT is ahead of now, from one word or the first of two: both round a fraction up.
+// ResetWord returns how far TAT is ahead of now, with a fraction rounded up.
 func (b *TokenBucket) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
 	at, ok := relative(now, base)
 	tat := int64(word >> fractionBits)

@@ -15,8 +15,7 @@ type Worder interface {
 	Unpack(word uint64, base int64) State
 	// IdleWord reports whether the state of a word is idle.
 	IdleWord(word uint64, base, now int64) bool
-	// ResetWord returns the time until the state of a word, or of the first word of a pair of the limit's own rate, is
-	// idle. ok is false if the word does not tell.
+	// ResetWord returns the time until the state of a word is idle. ok is false if the word does not tell.
 	ResetWord(word uint64, base, now int64) (reset int64, ok bool)
 	// TakeWord decides like Take for one part. It returns the next word, and the answer, which says whether the word
 	// has changed.

@@ -45,11 +45,17 @@ func (l *layout) Width() int { return l.width }
 func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 	now = algorithm.AddSaturating(now, -idleGrace)
 	for i, c := range l.columns {
-		word := first
-		if at := l.places[i].at; at > 0 {
-			word = rest[at-1]
+		word, p := first, l.places[i]
+		if p.at > 0 {
+			word = rest[p.at-1]
 		}
-		if word == table.Elsewhere || !c.like.IdleWord(word, c.Base, now) {
+		if word == table.Elsewhere {
+			return false
+		}
+		if p.width == 2 {
+			word = algorithm.PairExpiry(word, rest[p.at])
+		}
+		if !c.like.IdleWord(word, c.Base, now) {
 			return false
 		}
 	}
@@ -92,7 +98,7 @@ func (c *Column) narrow(w Words) (word uint64, ok bool) {
 	if w.First == table.Elsewhere || w.First == table.Fresh || c.rates == nil {
 		return w.First, true
 	}
-	if algorithm.RateNumber(w.Second) != 0 {
+	if algorithm.RateNumber(w.First) != 0 {
 		return 0, false
 	}
 	return algorithm.NarrowPair(w.First, w.Second, algorithm.RateOf(c.rates.writer(0)).Den)

@@ -194,11 +194,11 @@ func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bo
 // refuses reports whether the first word alone tells that the cost is refused, so that callers of an exhausted key do
 // not wait for each other.
 func (l *Limit) refuses(e table.Entry, p place, now, n int64) bool {
-	if l.index != 0 || p.width != 2 || l.rates.count() != 1 {
+	if l.index != 0 || p.width != 2 {
 		return false
 	}
 	first := e.First()
-	return first < table.Held && l.tokens.RefusesPair(first, l.base, now, n)
+	return first < table.Held && l.tokens.RefusesPair(first, uint64(l.number), l.base, now, n)
 }
 
 // upgrade gives the entry of h a layout in which the limit has a place, if there is one.

@@ -40,5 +40,3 @@ func (r *rates) number(writer algorithm.Pairer) (number int, ok bool) {
 
 // writer returns a limit with the rate of a number that a state has.
 func (r *rates) writer(number int) algorithm.Pairer { return (*r.writers.Load())[number] }
-
-func (r *rates) count() int { return len(*r.writers.Load()) }

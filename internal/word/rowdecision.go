@@ -17,7 +17,7 @@ type rowPart struct {
 	limit             *Limit
 	place             place
 	changed           bool // the limit admits the cost
-	first             uint64
+	first, second     uint64
 	next              Words
 	n                 int64
 	room, reset, wait int64
@@ -45,6 +45,7 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 		if !ok {
 			return false
 		}
+		p.second = words.Second
 		d.keep(p, words.First, &a)
 	}
 	return true
@@ -103,7 +104,11 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 // of the room, which is exact: what takes units in words leaves a room of at least 0.
 func (p *rowPart) untake(now int64) (ok bool) {
 	p.room += p.n
-	p.reset, ok = p.limit.words.ResetWord(p.first, p.limit.base, now)
+	word := p.first
+	if p.place.width == 2 {
+		word = algorithm.PairExpiry(p.first, p.second)
+	}
+	p.reset, ok = p.limit.words.ResetWord(word, p.limit.base, now)
 	return ok
 }
 

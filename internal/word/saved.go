@@ -104,7 +104,7 @@ func (c *Column) Saved(words []uint64, base, now int64, numbers []uint64) (w Wor
 	} else {
 		w = widen(w.First)
 	}
-	saved := algorithm.RateNumber(w.Second)
+	saved := algorithm.RateNumber(w.First)
 	if w.First >= table.Held || saved >= len(numbers) {
 		return Words{}, false
 	}
@@ -118,7 +118,7 @@ func (c *Column) Saved(words []uint64, base, now int64, numbers []uint64) (w Wor
 	if first, second, ok := like.PackPair(state, uint64(saved), base); !ok || first != w.First || second != w.Second {
 		return Words{}, false
 	}
-	if c.idleAt(w.First, state, base, now) {
+	if c.idleAt(algorithm.PairExpiry(w.First, w.Second), state, base, now) {
 		return Words{}, true
 	}
 	w.First, w.Second, ok = like.PackPair(state, numbers[saved], c.Base)

@@ -76,7 +76,7 @@ func tooLong(a *algorithm.Answer, longest int64) bool {
 // allowPair decides on two words. It does not hold them for a refusal that the first word tells.
 func (s *Single) allowPair(now, n int64) (allowed, done bool) {
 	b, first := s.tokens, atomic.LoadUint64(&s.first)
-	if first < table.Held && b.RefusesPair(first, s.base, now, n) {
+	if first < table.Held && b.RefusesPair(first, 0, s.base, now, n) {
 		return false, true
 	}
 	first, held := table.TryHold(&s.first)

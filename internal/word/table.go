@@ -123,8 +123,5 @@ func (l *Limit) Unpack(w Words) algorithm.State {
 	if l.pairs == nil {
 		return l.words.Unpack(w.First, l.Base)
 	}
-	return l.rates.writer(algorithm.RateNumber(w.Second)).UnpackPair(w.First, w.Second, l.Base)
+	return l.rates.writer(algorithm.RateNumber(w.First)).UnpackPair(w.First, w.Second, l.Base)
 }
-
-// IsIdle reports whether the state of words is idle.
-func (c *Column) IsIdle(w Words, now int64) bool { return c.like.IdleWord(w.First, c.Base, now) }
