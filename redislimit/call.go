@@ -14,20 +14,23 @@ import (
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
 // run makes all decisions of the submissions with the script, in their order, and answers each. The script leaves
-// decisions to another call if it has worked for long enough.
-func (e *Engine) run(submissions []*submission) {
+// decisions to another call if it has worked for long enough. run reports whether each call had an answer.
+func (e *Engine) run(submissions []*submission) (answered bool) {
 	lane := submissions[0].lane()
+	answered = true
 	for len(submissions) > 0 {
 		err := e.exchange(lane, submissions)
 		if moving(err) || crossing(err) {
 			e.takeApart(submissions, err)
-			return
+			return answered
 		}
+		answered = answered && (err == nil || !lost(err))
 		for len(submissions) > 0 && (err != nil || submissions[0].decided == len(submissions[0].decisions)) {
 			e.finish(submissions[0], submissions[0].failed(err))
 			submissions = submissions[1:]
 		}
 	}
+	return answered
 }
 
 // failed returns the error of the submission after that of a call. If earlier calls have made some of its decisions,

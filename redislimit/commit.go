@@ -39,10 +39,10 @@ const (
 // callers of the first call are answered and ask again. If the server is far away, more calls leave before: see
 // distance.
 type committer struct {
-	run     func([]*submission) // calls the script and answers each
-	most    int                 // decisions per call
-	worth   int                 // number of decisions that justify a second call
-	unheard *atomic.Int64       // submissions whose callers left before the answer
+	run     func([]*submission) (answered bool) // calls the script, answers each, and says whether Redis did
+	most    int                                 // decisions per call
+	worth   int                                 // number of decisions that justify a second call
+	unheard *atomic.Int64                       // submissions whose callers left before the answer
 
 	mu       sync.Mutex
 	flying   int
@@ -58,10 +58,17 @@ type committer struct {
 func (c *committer) do(ctx context.Context, s *submission) error {
 	s.ctx = ctx
 	c.mu.Lock()
-	if c.flying >= max(c.distance.calls, 1) || c.queue.first != nil {
+	switch {
+	case c.flying >= max(c.distance.calls, 1):
 		c.distance.waited = true
 		c.push(s)
 		c.mu.Unlock()
+		return c.wait(ctx, s)
+	case c.queue.first != nil: // background work, which leaves with s
+		c.queue.push(s)
+		c.leaves()
+		c.mu.Unlock()
+		c.land()
 		return c.wait(ctx, s)
 	}
 	c.leaves()
@@ -88,13 +95,15 @@ func (c *committer) leaves() {
 	}
 }
 
-// fly makes one call and measures it.
+// fly makes one call and measures it, unless it failed without an answer: such a call ends early or late.
 func (c *committer) fly(call []*submission) {
 	began, decisions := time.Now(), 0
 	for _, s := range call {
 		decisions += len(s.decisions)
 	}
-	c.run(call)
+	if !c.run(call) {
+		return
+	}
 	ended := time.Now()
 	c.mu.Lock()
 	c.distance.measure(ended, ended.Sub(began), decisions)

@@ -17,7 +17,7 @@ func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
 		answer := make(chan struct{})
 		c := &committer{unheard: new(atomic.Int64), most: 40, worth: 10, distance: distance{most: 64}}
 		var mu sync.Mutex
-		c.run = func(submissions []*submission) {
+		c.run = func(submissions []*submission) bool {
 			mu.Lock()
 			sizes = append(sizes, len(submissions))
 			mu.Unlock()
@@ -25,6 +25,7 @@ func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
 			for _, s := range submissions {
 				s.deliver()
 			}
+			return true
 		}
 		var all sync.WaitGroup
 		out := func(callers int, want ...int) {

@@ -11,7 +11,7 @@ import (
 type distance struct {
 	most int // calls in flight at a time
 
-	calls int           // calls in flight up to which a decision leaves at once and alone; 0 and 1 nearby
+	calls int           // calls in flight up to which a decision leaves at once and alone; 1 nearby, and 0 before the second answer
 	gap   time.Duration // how long after the last call another one leaves with what came meanwhile; 0: not before a return
 
 	few, many shortest  // round trips of calls of few and of many decisions
@@ -29,7 +29,7 @@ type distance struct {
 const (
 	near           = 120 * time.Microsecond
 	far            = time.Millisecond
-	fewest         = 8 // round trips that make a distance
+	fewest         = 2 // round trips that make a distance: the first may have waited for a connection or the script
 	fewDecisions   = 8
 	eachOfFew      = 2500 * time.Nanosecond // what a decision takes at least
 	eachOfMany     = 8 * time.Microsecond   // and at most

@@ -18,12 +18,13 @@ type distant struct {
 	call    time.Duration // of the server, for each call
 	each    time.Duration // of the server, for each decision
 	busy    chan struct{} // a mutex, for virtual time
+	deaf    bool          // no call gets an answer
 	calls   atomic.Int64
 	flying  atomic.Int64
 	highest atomic.Int64
 }
 
-func (f *distant) run(call []*submission) {
+func (f *distant) run(call []*submission) (answered bool) {
 	f.calls.Add(1)
 	f.highest.Store(max(f.highest.Load(), f.flying.Add(1)))
 	f.serve(len(call))
@@ -32,6 +33,7 @@ func (f *distant) run(call []*submission) {
 	for _, s := range call {
 		s.deliver()
 	}
+	return !f.deaf
 }
 
 func (f *distant) serve(decisions int) {
