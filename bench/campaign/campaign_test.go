@@ -217,11 +217,11 @@ func TestTheWorstWindowIsThatOfASearchOfAll(t *testing.T) {
 		var used, reliefs []span
 		for range 1 + r.IntN(30) {
 			from := r.Int64N(200)
-			used = append(used, span{from, from + r.Int64N(20), float64(1 + r.IntN(5))})
+			used = append(used, span{from: from, to: from + r.Int64N(20), units: float64(1 + r.IntN(5))})
 		}
 		for range r.IntN(4) {
 			from := r.Int64N(200)
-			reliefs = append(reliefs, span{from, from + r.Int64N(40), float64(1 + r.IntN(9))})
+			reliefs = append(reliefs, span{from: from, to: from + r.Int64N(40), units: float64(1 + r.IntN(9))})
 		}
 		rate, period := []float64{0, 0.1}[r.IntN(2)], []int64{0, 50}[r.IntN(2)]
 		got, want := worstWindow(used, reliefs, 7, rate, period), slowestWindow(used, reliefs, 7, rate, period)

@@ -53,10 +53,17 @@ type book struct {
 	left     []record
 	busy     busyTimes
 	from, to int64 // of the campaign
+	origins  map[origin]string
+}
+
+// origin is a verb and the process that called it.
+type origin struct {
+	verb    string
+	process int
 }
 
 func newBook(subjects []subject, lanes []int, worlds map[int]*world) *book {
-	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, busy: busyTimes{}, counts: map[string]int64{}, from: never}
+	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, busy: busyTimes{}, counts: map[string]int64{}, from: never, origins: map[origin]string{}}
 }
 
 func (b *book) account(worldNumber, i int) *account {
@@ -86,7 +93,7 @@ func (b *book) add(r record) {
 		return
 	}
 	b.from, b.to = min(b.from, r.Sent), max(b.to, r.Sent)
-	a, s := b.account(r.World, r.Subject), span{r.Sent, r.Answered, float64(r.Units)}
+	a, s := b.account(r.World, r.Subject), span{r.Sent, r.Answered, float64(r.Units), b.by(r)}
 	id := uint64(r.Process)<<48 | r.ID
 	switch r.Kind {
 	case recordUsed:
@@ -115,13 +122,24 @@ func (b *book) add(r record) {
 	case recordPerhapsTaken:
 		a.perhapsTaken = append(a.perhapsTaken, s)
 	case recordHeld:
-		a.holding[id] = &span{r.Answered, never, float64(r.Units)}
+		a.holding[id] = &span{from: r.Answered, to: never, units: float64(r.Units)}
 	case recordFreed:
 		if h := a.holding[id]; h != nil {
-			a.held = append(a.held, span{h.from, r.Sent, h.units})
+			a.held = append(a.held, span{from: h.from, to: r.Sent, units: h.units})
 			delete(a.holding, id)
 		}
 	}
+}
+
+// by names the verb and the process of a record. Equal names share their memory.
+func (b *book) by(r record) string {
+	who := origin{r.What, r.Process}
+	name, known := b.origins[who]
+	if !known {
+		name = fmt.Sprintf("%s, process %d", r.What, r.Process)
+		b.origins[who] = name
+	}
+	return name
 }
 
 // check returns the broken promises.
@@ -200,15 +218,15 @@ func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span
 		if b.subjects[i].use == useBook { // until the last instant that was booked before
 			to += longestBooking.Microseconds()
 		}
-		reliefs = append(reliefs, span{f.From, to, limit.units})
+		reliefs = append(reliefs, span{from: f.From, to: to, units: limit.units})
 		for _, u := range a.unanswered {
 			if around := aroundFailover.Microseconds(); u.from >= f.From-around && u.from <= f.To {
-				reliefs = append(reliefs, span{u.from, f.To + around, u.units})
+				reliefs = append(reliefs, span{from: u.from, to: f.To + around, units: u.units})
 			}
 		}
 	}
 	for _, r := range a.resets {
-		reliefs = append(reliefs, span{r.from, r.to, limit.units})
+		reliefs = append(reliefs, span{from: r.from, to: r.to, units: limit.units})
 	}
 	return reliefs
 }

@@ -83,7 +83,7 @@ func (e *noting) TakeAhead(ctx context.Context, longest time.Duration, request w
 
 func (n *notes) booking(kind recordKind, id uint64, from, to int64) {
 	c := n.caller
-	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: n.subject, Process: c.process.number, Units: n.cost, Sent: from, Answered: to, ID: id})
+	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: n.subject, Process: c.process.number, Units: n.cost, Sent: from, Answered: to, ID: id, What: "Wait for a booking"})
 }
 
 func (e *noting) StandInLine(requests ...weir.Request) weir.LinePlace {

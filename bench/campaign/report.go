@@ -182,7 +182,7 @@ func (r *result) writeDetail(b *strings.Builder, one *broken) {
 		slices.SortFunc(list, func(x, y span) int { return compare(x.from, y.from) })
 		for _, s := range list {
 			if s.from <= one.To+2_000_000 && s.to >= one.From-2_000_000 {
-				fmt.Fprintf(b, "  %-9s %v to %v  %.0f units\n", what, time.Duration(s.from-r.from)*time.Microsecond, time.Duration(min(s.to, r.to+1)-r.from)*time.Microsecond, s.units)
+				fmt.Fprintf(b, "  %-9s %v to %v  %.0f units  %s\n", what, time.Duration(s.from-r.from)*time.Microsecond, time.Duration(min(s.to, r.to+1)-r.from)*time.Microsecond, s.units, s.by)
 			}
 		}
 	}

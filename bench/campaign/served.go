@@ -87,7 +87,7 @@ func (a *account) inServer(w *world, lane int, lease int64) []span {
 		if w.interrupted(lane, released) > 0 {
 			released.to = t.to + lease
 		}
-		taken = append(taken, span{t.from, released.to, t.units})
+		taken = append(taken, span{from: t.from, to: released.to, units: t.units})
 	}
 	return taken
 }

@@ -11,6 +11,7 @@ import (
 type span struct {
 	from, to int64 // us
 	units    float64
+	by       string // the verb and the process, for a report
 }
 
 // excess is the window in which most was admitted, compared with a bound.
