@@ -112,3 +112,14 @@ func (l KeyLimiter[K]) owner() *Keyed[K] {
 	}
 	return l.keyed
 }
+
+// WaitStats returns the statistics of the waiting callers of all keys. It looks at each key that has some.
+func (k *Keyed[K]) WaitStats() WaitStats {
+	var s line.Stats
+	for i := range k.shards {
+		shard := &k.shards[i]
+		shard.each(func(subject *line.Subject) { subject.AddTo(&s, k.clock.Read().At) })
+		shard.lines.AddTo(&s)
+	}
+	return WaitStats(s)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -147,4 +148,20 @@ func identity(l Limit) string {
 		return l.kind().name + "/" + window
 	}
 	return l.kind().name
+}
+
+// countText returns an optional part of a limit's text: nothing for a count of 0.
+func countText(word string, n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return word + strconv.FormatInt(n, 10)
+}
+
+// durationText is countText for a duration.
+func durationText(word string, d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return word + duration.Text(d)
 }

@@ -101,3 +101,16 @@ func (l *Limiter) Close() {
 
 // Waiting returns the number of waiting callers.
 func (l *Limiter) Waiting() int { return l.WaitStats().Waiting }
+
+// WaitStats returns the statistics of the waiting callers.
+func (l *Limiter) WaitStats() WaitStats {
+	var s line.Stats
+	if !l.unmade() {
+		now := l.clock.Read().At
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.subject.AddTo(&s, now)
+		l.lines.AddTo(&s)
+	}
+	return WaitStats(s)
+}

@@ -3,9 +3,6 @@ package weir
 import (
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/weirflow/weir/internal/duration"
 )
 
 // ParseLimit reads the text form of one limit:
@@ -126,20 +123,4 @@ func (s *scanner) wantsLimit() string {
 		}
 	}
 	return "a rate such as 10/s or a limit (" + strings.Join(names, ", ") + ")"
-}
-
-// countText returns an optional part of a limit's text: nothing for a count of 0.
-func countText(word string, n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return word + strconv.FormatInt(n, 10)
-}
-
-// durationText is countText for a duration.
-func durationText(word string, d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return word + duration.Text(d)
 }

@@ -156,3 +156,17 @@ func (b *booking) settle(_ context.Context, s settlement) (outcome, error) {
 	}
 	return settled, nil
 }
+
+// WaitStats describe the waiting callers of a Limiter or of all keys of a Keyed, and what became of the others. A
+// caller that took its cost without waiting is not counted.
+type WaitStats struct {
+	Waiting int
+	Oldest  time.Duration // how long the oldest waiting caller has waited
+	Granted uint64        // callers that waited and then took their cost
+	// Refusals by reason, at once or after a wait.
+	Late   uint64 // the turn would come after the maximum wait or the deadline, or has not come by then
+	Left   uint64 // the context was cancelled
+	Full   uint64 // the queue was full
+	Never  uint64 // the cost is above the capacity
+	Closed uint64 // the limiter was closed
+}
