@@ -112,7 +112,7 @@ var workerRoles = map[string]func(t *testing.T, engine *redislimit.Engine, queue
 	"holder":  holder,
 }
 
-const rateOfWorkers, burstOfWorkers, callersOfWorker, grantsOfCaller = 500, 10, 100, 10
+const rateOfWorkers, burstOfWorkers, callersOfWorker, grantsOfCaller = 1000, 10, 100, 20
 
 func ruleOfWorkers(t testing.TB) *weir.Rule {
 	return newRule(t, "rate", weir.TokenBucket{Rate: weir.PerSecond(rateOfWorkers), Burst: burstOfWorkers})
