@@ -2,8 +2,6 @@ package redislimit
 
 import (
 	"context"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,19 +70,7 @@ func TestCallersOfADistantServerDoNotWaitForEachOther(t *testing.T) {
 				c := f.committer(64)
 				warm(t, c)
 				n := int(min(max(perSecond/2, 200), 6000))
-				took := make([]time.Duration, n)
-				random := rand.New(rand.NewPCG(1, 2))
-				var callers sync.WaitGroup
-				for i := range n {
-					time.Sleep(time.Duration(random.ExpFloat64() / perSecond * float64(time.Second)))
-					callers.Go(func() {
-						began := time.Now()
-						ask(t, c)
-						took[i] = time.Since(began)
-					})
-				}
-				callers.Wait()
-				slices.Sort(took)
+				took := atRandom(t, c, n, perSecond)
 				p50, p90 := took[n/2], took[n*9/10]
 				t.Logf("round trip %v, %.0f/s: p50 %v, p90 %v, %d calls for %d decisions, %d in flight", trip, perSecond, p50, p90, f.calls.Load(), n, f.highest.Load())
 				if p50 > trip*110/100 || p90 > trip*130/100 || f.highest.Load() > 64 {
