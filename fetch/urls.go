@@ -74,6 +74,10 @@ func hostName(name string) (host string, err error) {
 		if host, err = idna.Lookup.ToASCII(name); err != nil {
 			return "", fmt.Errorf("host %q: %w", name, err)
 		}
+		host = strings.TrimSuffix(host, ".")
+	}
+	if strings.Contains("."+host+".", "..") {
+		return "", fmt.Errorf("host %q is not a name: nothing stands beside one of its dots", name)
 	}
 	if len(host) > maxHost {
 		return "", fmt.Errorf("the name of the host has %d bytes, the bound is %d", len(host), maxHost)
