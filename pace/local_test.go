@@ -334,12 +334,12 @@ func TestACrawlersTotalIsUsedWhole(t *testing.T) {
 			runtime.ReadMemStats(&stats)
 			return int64(stats.HeapAlloc)
 		}
-		empty, begin := heap(), make(chan struct{})
-		for i := range hosts * perHost {
+		empty, begin := heap(), make(chan int)
+		for range hosts * perHost {
 			callers.Go(func() {
-				h := i % hosts
+				var h int
 				select { // what a sleeping goroutine takes in any case
-				case begin <- struct{}{}:
+				case h = <-begin:
 				case <-t.Context().Done():
 				}
 				number := came[h]
@@ -363,8 +363,10 @@ func TestACrawlersTotalIsUsedWhole(t *testing.T) {
 		}
 		synctest.Wait()
 		asleep := heap()
-		for range hosts * perHost {
-			<-begin
+		// The hosts come in turn. In the order in which goroutines happen to start, the last two callers of one host
+		// can come together, and then one of them has to wait alone for the host's second.
+		for i := range hosts * perHost {
+			begin <- i % hosts
 			synctest.Wait()
 		}
 		synctest.Wait()
