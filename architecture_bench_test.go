@@ -123,11 +123,11 @@ var benchRules = map[string]packageRule{
 		imports: reasons{
 			"bench/internal/measure":    "it prints results",
 			"bench/internal/peers":      "it names them",
+			"bench/internal/workload":   "one mix has an aim of its own",
 			"gonum.org/v1/plot":         "the plot",
 			"gonum.org/v1/plot/plotter": "the plot",
 			"gonum.org/v1/plot/vg":      "the plot",
 			"gonum.org/v1/plot/vg/draw": "the plot",
 		},
-		testImports: reasons{"bench/internal/workload": "results are of mixes"},
 	},
 }

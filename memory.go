@@ -117,12 +117,12 @@ func (m *Memory) takeFew(ctx context.Context, requests []Request, d *Decision) (
 		}
 	}
 	var answer algorithm.Answer
-	if !f.Take(m.engine, &answer) {
-		return false
+	if done = f.Take(&answer); done {
+		d.describe(&answer)
+		d.Rule, d.Key = requests[answer.Binding].Rule.compiled.Name, requests[answer.Binding].Key
+		f.Count(m.engine, answer.Allowed, answer.Binding)
 	}
-	d.describe(&answer)
-	d.Rule, d.Key = requests[answer.Binding].Rule.compiled.Name, requests[answer.Binding].Key
-	return true
+	return done
 }
 
 // isPlain reports quickly whether a take of the request is valid and needs no identity.

@@ -42,6 +42,9 @@ func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
 	if problem := rule.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
 	}
+	if q := &requests[0]; len(requests) == 1 && rule.Of(q.Rule).TakesOne(q.Key, q.Colocation, q.Cost) {
+		return requests, nil
+	}
 	var space [4]rule.Request
 	compiled := space[:0]
 	for i := range requests {

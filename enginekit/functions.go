@@ -143,6 +143,10 @@ func (f Functions) AppendNumbers(to []int64, s State) []int64 {
 
 // FromNumbers returns the state of the numbers. ok is false if AppendNumbers cannot have written them.
 func (f Functions) FromNumbers(numbers []int64) (s State, ok bool) {
+	if b, bucket := f.algorithm.(*algorithm.TokenBucket); bucket { // most limits are one, and this call is inlined
+		s.state, ok = b.RestoreState(numbers)
+		return s, ok
+	}
 	s.state, ok = f.algorithm.(algorithm.Saver).RestoreState(numbers)
 	return s, ok
 }

@@ -1,6 +1,8 @@
 package enginekit
 
 import (
+	"math"
+	"math/bits"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -22,9 +24,78 @@ type Measure struct {
 	Full         bool // the call wrote nothing, because the state has no space for what Record would add
 }
 
+// Measure fills m in for a part whose state was s before a call at now: the engine need not measure what follows from
+// that. m has the cost, and wrote reports whether the call wrote it. The limit is one of FunctionsOf, for the same tick,
+// and not a Concurrency.
+func (f Functions) Measure(m *Measure, s *State, now int64, tick time.Duration, wrote bool) {
+	m.Capacity, m.Delay, m.Full = f.algorithm.Capacity(), 0, false
+	if b, ok := f.algorithm.(*algorithm.TokenBucket); ok && m.Cost > 0 && m.Cost <= m.Capacity {
+		if before, after, room, reset, ok := b.Measure(&s.state, now, m.Cost, wrote); ok {
+			m.Before, m.After = duration(before, tick), duration(after, tick)
+			m.Remaining, m.ResetAfter = room, duration(reset, tick)
+			return
+		}
+	}
+	f.measure(m, *s, now, tick, wrote)
+}
+
+// measure is Measure for every algorithm.
+func (f Functions) measure(m *Measure, s State, now int64, tick time.Duration, wrote bool) {
+	before := f.Wait(s, now, m.Cost)
+	m.Before = duration(before, tick)
+	taken := s
+	if m.Cost > 0 && (wrote || before == 0 && f.Delays()) {
+		taken = f.Take(s, now, m.Cost, 0)
+		m.Delay = duration(f.Delay(taken, now), tick)
+	}
+	switch {
+	case wrote && m.Cost < 0:
+		s = f.Give(s, now, -max(m.Cost, -int64(weir.Never)), 0)
+	case wrote:
+		s = taken
+	}
+	m.After = duration(f.Wait(s, now, m.Cost), tick)
+	m.Remaining = f.Room(s, now)
+	m.ResetAfter = duration(f.ResetAfter(s, now), tick)
+}
+
+// duration converts a number of ticks, and saturates.
+func duration(ticks int64, tick time.Duration) time.Duration {
+	if hi, lo := bits.Mul64(uint64(ticks), uint64(tick)); ticks > 0 && (hi > 0 || lo > math.MaxInt64) {
+		return weir.Never
+	}
+	return time.Duration(ticks) * tick
+}
+
 // Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
 // engine. binding is the index of the part for Decision.Rule and Decision.Key.
 func Compose(op Op, measures []*Measure) (d weir.Decision, binding int) {
+	if len(measures) == 1 && op == Take && measures[0].plain() {
+		return measures[0].taken(), 0
+	}
+	return compose(op, measures)
+}
+
+// plain reports whether taken answers a Take of the part alone. Most calls are such a Take, and the verbs of all
+// engines take several times as long.
+func (m *Measure) plain() bool {
+	return m.Cost > 0 && m.Cost <= m.Capacity && (m.Before == 0 || !m.CountsDenied)
+}
+
+// taken returns the answer to a plain Take.
+func (m *Measure) taken() weir.Decision {
+	d := weir.Decision{Allowed: m.Before == 0, Limit: m.Capacity, Remaining: m.Remaining, RetryAfter: m.Before, ResetAfter: max(m.ResetAfter, 0)}
+	switch {
+	case d.Allowed:
+		d.Delay = m.Delay
+	case m.Cost == m.Capacity:
+		d.ResetAfter = m.Before
+	}
+	return d
+}
+
+// compose has the verbs of all engines decide on the measurements.
+func compose(op Op, measures []*Measure) (d weir.Decision, binding int) {
 	var space [4]algorithm.Part
 	parts := space[:0]
 	for _, m := range measures {

@@ -45,6 +45,9 @@ func (c *Cycle) Unpack(word uint64, base int64) State {
 
 // IdleWord reports whether the cycle is over or none of its permits is used.
 func (c *Cycle) IdleWord(word uint64, base, now int64) bool {
+	if reset, ok := c.ResetWord(word, base, now); ok {
+		return reset == 0
+	}
 	return Idle(c, c.Unpack(word, base), now)
 }
 

@@ -66,6 +66,9 @@ func (f *FixedWindow) Unpack(word uint64, base int64) State {
 
 // IdleWord reports whether the window is over or its count is 0.
 func (f *FixedWindow) IdleWord(word uint64, base, now int64) bool {
+	if reset, ok := f.ResetWord(word, base, now); ok {
+		return reset == 0
+	}
 	return Idle(f, f.Unpack(word, base), now)
 }
 
@@ -170,6 +173,9 @@ func (l *SlidingWindow) Unpack(word uint64, base int64) State {
 
 // IdleWord reports whether no count matters any more.
 func (l *SlidingWindow) IdleWord(word uint64, base, now int64) bool {
+	if reset, ok := l.ResetWord(word, base, now); ok {
+		return reset == 0
+	}
 	return Idle(l, l.Unpack(word, base), now)
 }
 

@@ -83,8 +83,11 @@ func TestWordsDecideLikeStates(t *testing.T) {
 				if want.Changed && ok && got == want && word != next {
 					t.Fatalf("%s seed %d op %d: TakeWord leaves %#x, the state packs to %#x", name, seed, op, next, word)
 				}
-				if idle := Idle(a, s, now); idle != a.IdleWord(word, base, now) && now > base {
-					t.Fatalf("%s seed %d op %d: IdleWord(%#x) is %v, want %v", name, seed, op, word, !idle, idle)
+				earlier := now - min(now-base, a.later(random, now)-now)
+				for _, at := range []int64{earlier, now, a.later(random, now)} {
+					if idle := Idle(a, s, at); idle != a.IdleWord(word, base, at) && at > base {
+						t.Fatalf("%s seed %d op %d: IdleWord(%#x, now %d) is %v, want %v", name, seed, op, word, at-base, !idle, idle)
+					}
 				}
 			}
 		}

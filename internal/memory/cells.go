@@ -31,8 +31,8 @@ type cells struct {
 
 func newCells(states *limitStates, in *shard, number int) *cells {
 	c := &cells{states: states, shard: in, lastSweep: math.MinInt64, maxUsed: math.MaxInt}
-	c.Segments = []*segment{newSegment(0, 0)}
-	c.bytes = c.Segments[0].bytes()
+	first := newSegment(0, 0)
+	c.Directory, c.bytes = table.NewDirectory([]*segment{first}), first.bytes()
 	if states.maxKeys != 0 {
 		c.maxUsed = table.Part(states.maxKeys, number)
 	}
@@ -100,9 +100,9 @@ func (c *cells) toWords(h table.Hash, limit *word.Limit, state algorithm.State, 
 func (c *cells) reserve(now int64) bool {
 	if !c.hasRoom() && uint64(now-c.lastSweep) >= uint64(table.SweepEvery) {
 		c.lastSweep = now
-		at := c.nextSwept % len(c.Segments)
+		at := c.nextSwept % c.Places()
 		c.nextSwept = at + 1
-		if c.countIdle(c.Segments[at], now) > 0 {
+		if c.countIdle(*c.At(at), now) > 0 {
 			c.rebuild(at, now)
 		}
 	}
@@ -117,7 +117,7 @@ func (c *cells) hasRoom() bool { return c.used+c.reserved < c.maxUsed }
 
 // tidy rebuilds a segment if half of its cells are idle.
 func (c *cells) tidy(at int, now int64) {
-	s := c.Segments[at]
+	s := *c.At(at)
 	if idle := c.countIdle(s, now); idle > 0 && 2*idle >= s.used {
 		c.rebuild(at, now)
 	}
@@ -136,7 +136,7 @@ func (c *cells) countIdle(s *segment, now int64) (n int) {
 // rebuild moves the live cells of a segment to a new segment, or to two if one would be too full. Idle cells of the
 // keys of the call stay.
 func (c *cells) rebuild(at int, now int64) {
-	old := c.Segments[at]
+	old := *c.At(at)
 	var live, upper int
 	for i := range old.all {
 		x := &old.cells[i]
@@ -150,9 +150,9 @@ func (c *cells) rebuild(at int, now int64) {
 	c.shard.scanned += len(old.cells)
 	c.bytes -= old.bytes()
 	if roomFor(live) <= fullSlots || old.depth >= table.MaxDepth(c.used, fullSlots/2) {
-		c.Replace(at, old.depth, c.newSegment(live, old.depth))
+		c.Directory = c.Replace(at, old.depth, c.newSegment(live, old.depth))
 	} else {
-		c.Split(at, old.depth, c.newSegment(live-upper, old.depth+1), c.newSegment(upper, old.depth+1))
+		c.Directory = c.Split(at, old.depth, c.newSegment(live-upper, old.depth+1), c.newSegment(upper, old.depth+1))
 	}
 	for i := range old.all {
 		x := &old.cells[i]
@@ -172,7 +172,7 @@ func (c *cells) evictFrom(x *cell, now int64) {
 	c.shard.lastEviction = max(c.shard.lastEviction, now)
 }
 
-func (c *cells) segment(h table.Hash) *segment { return c.Segments[c.Index(h)] }
+func (c *cells) segment(h table.Hash) *segment { return *c.At(c.Index(h)) }
 
 // newSegment returns a segment for these cells and counts its bytes.
 func (c *cells) newSegment(n int, depth uint8) *segment {
@@ -183,7 +183,8 @@ func (c *cells) newSegment(n int, depth uint8) *segment {
 
 // all yields each cell.
 func (c *cells) all(yield func(slot) bool) {
-	for i, s := range c.Segments {
+	for i := range c.Places() {
+		s := *c.At(i)
 		if !table.IsFirst(i, s.depth) {
 			continue
 		}

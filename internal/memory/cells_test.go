@@ -61,8 +61,8 @@ func TestCellsKeepEveryFieldOfAState(t *testing.T) {
 			t.Fatalf("hash %#x: got %+v, want %+v", h, found, want)
 		}
 	}
-	if len(held) < 1000 || len(held) != c.used || len(c.Segments) < 8 {
-		t.Errorf("%d cells in %d segments are counted as %d", len(held), len(c.Segments), c.used)
+	if len(held) < 1000 || len(held) != c.used || c.Places() < 8 {
+		t.Errorf("%d cells in %d segments are counted as %d", len(held), c.Places(), c.used)
 	}
 }
 
@@ -101,7 +101,8 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 				}
 				n++
 			}
-			for i, s := range c.Segments {
+			for i := range c.Places() {
+				s := *c.At(i)
 				if i>>s.depth == 0 {
 					bytes += s.bytes()
 				}
@@ -109,8 +110,8 @@ func TestCellsHoldWhatAMapHolds(t *testing.T) {
 			if n != c.used || bytes != c.bytes || n == 0 || s.evicted == 0 {
 				t.Errorf("%d cells in %d bytes are counted as %d in %d; %d forgotten", n, bytes, c.used, c.bytes, s.evicted)
 			}
-			if len(c.Segments) > 1<<10 {
-				t.Errorf("a directory of %d for %d cells", len(c.Segments), n)
+			if c.Places() > 1<<10 {
+				t.Errorf("a directory of %d for %d cells", c.Places(), n)
 			}
 		})
 	}

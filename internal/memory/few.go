@@ -49,13 +49,13 @@ func (f *Few) hash(e *Engine, key string) table.Hash {
 	return e.seed.Hash(key)
 }
 
-// Take decides like [Engine.Take]. If done is false, nothing has happened, and the slow path decides. a must be zero.
-func (f *Few) Take(e *Engine, a *algorithm.Answer) (done bool) {
-	if !word.TakeAll(f.asks[:f.n], f.now, a) {
-		return false
-	}
+// Take decides like [Engine.Take], but leaves it to the caller to Count. If done is false, nothing has happened, and the
+// slow path decides. a must be zero.
+func (f *Few) Take(a *algorithm.Answer) (done bool) { return word.TakeAll(f.asks[:f.n], f.now, a) }
+
+// Count counts the decision, as [Decided.Count] does: after the caller has written its answer.
+func (f *Few) Count(e *Engine, allowed bool, binding int) {
 	for i := range f.n {
-		f.counts[i].count(e, f.keys[i], a.Allowed || i != a.Binding, f.now)
+		f.counts[i].count(e, f.keys[i], allowed || i != binding, f.now)
 	}
-	return true
 }

@@ -62,7 +62,7 @@ func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint6
 // tidy examines the next segment of the shard and evicts its idle cells if they are at least half of it.
 func (s *shard) tidy(now int64) {
 	s.nextSegment++
-	if s.nextSegment >= len(s.cells[s.nextCells].Segments) {
+	if s.nextSegment >= s.cells[s.nextCells].Places() {
 		s.nextSegment, s.nextCells = 0, (s.nextCells+1)%len(s.cells)
 	}
 	s.cells[s.nextCells].tidy(s.nextSegment, now)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // MasterSet is the name of the master in the sentinels' configuration.
@@ -49,6 +50,21 @@ func (s *Sentinel) Addrs() (addrs []string) {
 		addrs = append(addrs, sentinel.Addr)
 	}
 	return addrs
+}
+
+// AwaitPromotion returns when the replica says that it is a master, while the old one may still be a master, too. It returns
+// the last instant at which the replica was none.
+func (s *Sentinel) AwaitPromotion() (before time.Time) {
+	s.t.Helper()
+	s.await("the replica is promoted", func() error {
+		asked := time.Now()
+		err := s.Replica.says("role:master")
+		if err != nil || before.IsZero() {
+			before = asked
+		}
+		return err
+	})
+	return before
 }
 
 // AwaitFailover returns when the replica is the master and every sentinel reports it.

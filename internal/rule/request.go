@@ -113,7 +113,7 @@ func (q *Request) Check(op string) *Problem {
 
 // TakesOne reports quickly whether a take of one request is valid. Otherwise Check returns the problem.
 func (c *Compiled) TakesOne(key, colocation string, cost int64) bool {
-	return len(c.Parts) > 0 && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
+	return c.Made() && len(key) <= MaxKey && len(colocation) <= MaxKey && cost >= 0
 }
 
 // sameState returns the request with the rule's name and the key of q, or nil.

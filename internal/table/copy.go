@@ -37,7 +37,7 @@ func (t *Table) Copy(shard int, place uint64, into []uint64) (_ Rows, next uint6
 	if d == nil {
 		return Rows{Layout: t.newest().Layout}, 0
 	}
-	segment := &d.Segments[bits.Reverse64(place)&(1<<d.Depth-1)]
+	segment := d.At(int(bits.Reverse64(place) & uint64(d.Places()-1)))
 	into = into[:0]
 	for i := int(segment.stride); i < len(segment.slots); i += int(segment.stride) {
 		if tag := atomic.LoadUint64(segment.tag(i)); tag != empty {
@@ -109,7 +109,7 @@ func (t *Table) Fill(shard int, data []uint64, marks []Mark) error {
 
 // emptyDirectory checks the rows and marks, and returns a directory with room for them.
 func emptyDirectory(l numbered, shard int, depth uint8, rows Rows, marks []Mark) (*directory, error) {
-	d := newDirectory(depth, make([]segment, 1<<depth))
+	d := newDirectory(make([]segment, 1<<depth))
 	counts, keys := make([]int, 1<<depth), 0
 	count := func(h Hash) error {
 		if uint64(h) <= frozen || h%Shards != Hash(shard) {
@@ -136,7 +136,7 @@ func emptyDirectory(l numbered, shard int, depth uint8, rows Rows, marks []Mark)
 		if live > l.segmentRoom()*7/8 {
 			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, keys, ShardBits+depth)
 		}
-		d.Segments[i] = newSegment(l, min(l.roomFor(live), l.segmentRoom()), depth, 0)
+		*d.At(i) = newSegment(l, min(l.roomFor(live), l.segmentRoom()), depth, 0)
 	}
 	return d, nil
 }

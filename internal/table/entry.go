@@ -20,8 +20,9 @@ const (
 )
 
 // Entry is the words of one hash. Its first word is read and written by atomic operations only. An entry of one word
-// changes by compare-and-swap, or by a caller that holds it together with others. The other words of a wider entry belong to the caller that holds it: that has replaced
-// the first word by Held, or by Elsewhere, which only the caller's own lock protects.
+// changes by compare-and-swap, or by a caller that holds it together with others. Only the caller that holds a wider entry
+// writes its other words: that has replaced the first word by Held, or by Elsewhere, which only the caller's own lock
+// protects.
 type Entry struct {
 	Words  []uint64 // none if there is no entry
 	Layout uint8

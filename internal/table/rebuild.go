@@ -1,9 +1,6 @@
 package table
 
-import (
-	"slices"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // makeRoom replaces the segment of h if d is still the directory. It reports whether the caller should look again; it
 // returns false at the bound on keys.
@@ -14,14 +11,14 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 		return true
 	}
 	if d == nil {
-		s.directory.Store(newDirectory(0, []segment{newSegment(t.newest(), minSlots, 0, 0)}))
+		s.directory.Store(newDirectory([]segment{newSegment(t.newest(), minSlots, 0, 0)}))
 		return true
 	}
 	if s.used.Load() >= s.maxUsed {
 		return t.sweep(s, d, h, now)
 	}
 	at := d.Index(h)
-	if !d.Segments[at].full() {
+	if !d.At(at).full() {
 		return true // another caller replaced the segment first
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -39,8 +36,9 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 	}
 	s.sweptAt.Store(now)
 	at := s.nextToSweep(d)
-	t.touch(&d.Segments[at])
-	if idle, _ := t.idleAmong(&d.Segments[at], int(d.Segments[at].room), now); idle == 0 {
+	old := d.At(at)
+	t.touch(old)
+	if idle, _ := t.idleAmong(old, int(old.room), now); idle == 0 {
 		return false
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -49,7 +47,7 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 
 // nextToSweep returns the index of the next segment to search.
 func (s *shard) nextToSweep(d *directory) int {
-	at := s.next % len(d.Segments)
+	at := s.next % d.Places()
 	s.next = at + 1
 	return at
 }
@@ -60,7 +58,7 @@ func (t *Table) tidy(s *shard, now int64) {
 	defer s.mu.Unlock()
 	d := s.directory.Load()
 	at := s.nextToSweep(d)
-	old := &d.Segments[at]
+	old := d.At(at)
 	t.touch(old)
 	if old.room > minSlots && t.mostlyIdle(old, now) || old.layout != t.newest().number {
 		s.directory.Store(t.replace(s, d, at, now))
@@ -123,27 +121,27 @@ func (t *Table) touch(s *segment) {
 // replace freezes the segment at an index and puts its live entries into one new segment of the newest layout, or into
 // two if they would overfill one. The caller holds the shard's lock.
 func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
-	old, l := &d.Segments[at], t.newest()
+	old, l := d.At(at), t.newest()
 	var space [segmentSlots + 1]uint64
 	firsts := space[:]
 	if int(old.room) >= len(firsts) {
 		firsts = make([]uint64, 1+old.room)
 	}
 	live, upper := t.freeze(s, old, firsts, now)
-	d = newDirectory(d.Depth, slices.Clone(d.Segments))
+	var next directory
 	most := l.segmentRoom()
 	switch room := l.roomFor(live); {
 	case live <= most*2/3:
-		room = min(max(room, len(d.Segments)/4), most)
-		d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
+		room = min(max(room, d.Places()/16), most)
+		next.Directory = d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
 	case old.depth >= MaxDepth(int(s.used.Load()), most/8):
-		d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
+		next.Directory = d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
 	default:
 		lower := live - upper
-		d.Split(at, old.depth, newSegment(l, l.halfFor(lower), old.depth+1, lower), newSegment(l, l.halfFor(upper), old.depth+1, upper))
+		next.Directory = d.Split(at, old.depth, newSegment(l, l.halfFor(lower), old.depth+1, lower), newSegment(l, l.halfFor(upper), old.depth+1, upper))
 	}
-	t.copyLive(d, old, firsts, l)
-	return d
+	t.copyLive(&next, old, firsts, l)
+	return &next
 }
 
 // copyLive puts the live entries of a frozen segment into the new segments.

@@ -142,19 +142,16 @@ func (s *segment) put(h Hash) []uint64 {
 	return s.slots[i+1 : i+int(s.stride)]
 }
 
-// directory is immutable. Changes replace it.
 type directory struct{ Directory[segment] }
 
-func newDirectory(depth uint8, segments []segment) *directory {
-	return &directory{Directory[segment]{depth, segments}}
-}
+func newDirectory(segments []segment) *directory { return &directory{NewDirectory(segments)} }
 
-func (d *directory) segment(h Hash) *segment { return &d.Segments[d.Index(h)] }
+func (d *directory) segment(h Hash) *segment { return d.At(d.Index(h)) }
 
 // all yields each segment once.
 func (d *directory) all(yield func(*segment) bool) {
-	for i := range d.Segments {
-		if s := &d.Segments[i]; IsFirst(i, s.depth) && !yield(s) {
+	for i := range d.Places() {
+		if s := d.At(i); IsFirst(i, s.depth) && !yield(s) {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package word
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
@@ -123,17 +124,20 @@ func unsettled(first uint64) bool {
 	return first == table.Moved || first == table.Held
 }
 
-// takeHeld decides while it holds the entry.
+// takeHeld decides while it holds the entry, unless takePair has decided.
 func (l *Limit) takeHeld(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) result {
 	p, ok := l.placeIn(l.in.layoutOf(e))
 	if !ok {
 		return l.upgrade(h, now)
 	}
-	first, held := table.TryHold(&e.Words[0])
-	if !held {
-		if first, held = e.Hold(false); !held {
-			return unheld(first)
+	if p.at == 0 && p.width == 2 {
+		if r := l.takePair(e, l.glimpse(e, h), h, now, n, a); r != moved {
+			return r
 		}
+	}
+	first, held := e.Hold(false)
+	if !held {
+		return unheld(first)
 	}
 	words, r := l.readable(e, p, first, now)
 	if r == decided {
@@ -231,10 +235,10 @@ func (l *Limit) placeIn(in *layout) (p place, ok bool) {
 func (l *Limit) readable(e table.Entry, p place, first uint64, now int64) (w Words, r result) {
 	w.First = first
 	if p.at > 0 {
-		w.First = e.Words[p.at]
+		w.First = atomic.LoadUint64(&e.Words[p.at])
 	}
 	if p.width == 2 {
-		w.Second = e.Words[p.at+1]
+		w.Second = atomic.LoadUint64(&e.Words[p.at+1])
 	}
 	if w.First == table.Elsewhere || w.First == table.Fresh && l.mayBeEvicted(now) {
 		return w, slow
@@ -245,11 +249,11 @@ func (l *Limit) readable(e table.Entry, p place, first uint64, now int64) (w Wor
 // store writes words at a place of a held entry, and returns its first word.
 func store(e table.Entry, p place, first uint64, w Words) uint64 {
 	if p.width == 2 {
-		e.Words[p.at+1] = w.Second
+		set(&e.Words[p.at+1], w.Second)
 	}
 	if p.at == 0 {
 		return w.First
 	}
-	e.Words[p.at] = w.First
+	set(&e.Words[p.at], w.First)
 	return first
 }
