@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/weirflow/weir"
@@ -12,8 +13,8 @@ import (
 type composed struct {
 	asked   bool          // the call has to compose the answer
 	verb    op            // of the caller
+	request int           // the index of the request that has the names
 	answer  weir.Decision // without the names of its rule and key
-	request int           // the index of the request that has them
 }
 
 // inOneCall answers s, which has one decision, with one call of the script.
@@ -22,8 +23,9 @@ func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, identity st
 	e.identify(q, identity)
 	s.decisions = s.one[:]
 	s.composed.verb, s.composed.asked = o, o != opReset && !withoutStates(requests)
+	asked := cmp.Or(q.first, q.op)
 	if err := e.ask(ctx, s); err != nil {
-		return 0, weir.Decision{}, cannotDecide(o.String(), err)
+		return 0, weir.Decision{}, cannotDecide(o.String(), asked.uncounted(err))
 	}
 	switch {
 	case q.err == errCrossing:
@@ -54,6 +56,10 @@ func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 
 // compose combines the measurements of parts. It returns the index of the request that decided.
 func compose(o op, parts []part) (d weir.Decision, request int) {
+	if o == opTake && len(parts) == 1 {
+		d, _ = enginekit.Compose(enginekit.Take, []*enginekit.Measure{&parts[0].measure})
+		return d, parts[0].request
+	}
 	var space [4]*enginekit.Measure
 	measures := space[:0]
 	for i := range parts {

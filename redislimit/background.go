@@ -17,16 +17,24 @@ type background struct {
 
 // task is something to do at a time. A task is in the heap at most once.
 type task struct {
-	due   time.Time
-	run   func(now time.Time)
-	place int // in the heap, from 1; 0 if it is not there
+	due     time.Time
+	run     func(now time.Time)
+	dropped func() // called instead if close comes first; may be nil, and must not call background
+	place   int    // in the heap, from 1; 0 if it is not there
 }
 
-// at plans the task, or moves it to another time. After Close it does nothing.
+func (t *task) drop() {
+	if t.dropped != nil {
+		t.dropped()
+	}
+}
+
+// at plans the task, or moves it to another time. After close it drops the task.
 func (b *background) at(due time.Time, t *task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
+		t.drop()
 		return
 	}
 	t.due = due
@@ -82,10 +90,13 @@ func (b *background) run() {
 func (b *background) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed, b.tasks = true, nil
 	if b.timer != nil {
 		b.timer.Stop()
 	}
+	for _, t := range b.tasks {
+		t.drop()
+	}
+	b.closed, b.tasks = true, nil
 }
 
 // taskHeap is a heap.Interface, the earliest first.

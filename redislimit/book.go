@@ -81,27 +81,27 @@ func (d *decision) withdrawal(n int64) decision {
 // booked fills in the numbers of the state after the booking, and of the state in which n of its units came back.
 func (p *part) booked(now, due, n int64) {
 	l := p.limit
-	p.bookedTo = [3]float64{math.Inf(1), 0, 0} // the numbers of no state
+	q := &past{bookedTo: [3]float64{math.Inf(1), 0, 0}} // the numbers of no state
+	p.past = q
 	s, ok := p.state()
 	if !ok || l.kind.measured() {
 		return
 	}
 	s = l.functions.Book(s, now, p.cost, due-now)
-	own := math.IsInf(p.stored[0], -1) || p.stored[2] == float64(l.den) && p.stored[3] == float64(l.unit)
 	switch whole := n == p.cost; {
 	case l.kind == kindCycle:
-		cycle := l.functions.AppendNumbers(p.numbers[:0], s)
-		p.bookedTo = [3]float64{float64(cycle[0]*l.period + l.origin), float64(cycle[1])}
-		p.restored = [3]float64{p.stored[0], p.stored[1]}
+		cycle := l.functions.AppendNumbers(nil, s)
+		q.bookedTo = [3]float64{float64(cycle[0]*l.period + l.origin), float64(cycle[1])}
+		q.restored = [5]float64{p.stored[0], p.stored[1]}
 		if !whole {
-			p.restored = [3]float64{p.bookedTo[0], p.bookedTo[1] - float64(n)}
+			q.restored = [5]float64{q.bookedTo[0], q.bookedTo[1] - float64(n)}
 		}
-	case whole && own:
+	case whole:
 		tat := p.tatOf(s)
-		p.bookedTo = [3]float64{tat.whole, tat.rest, float64(due) + 0.5}
-		p.restored = [3]float64{p.stored[0], p.stored[1], p.stored[4]}
+		q.bookedTo = [3]float64{tat.whole, tat.rest, float64(due) + 0.5}
+		q.restored = [5]float64{p.stored[0], p.stored[1], p.stored[4], p.stored[2], p.stored[3]} // another rate may have written it
 		if l.kind == kindLeaky {
-			p.bookedTo[2], p.restored[2] = max(p.stored[5], float64(due)), p.stored[5]
+			q.bookedTo[2], q.restored[2] = max(p.stored[5], float64(due)), p.stored[5]
 		}
 	}
 }
@@ -122,7 +122,8 @@ func (d *decision) measureBooking(now int64, withheld bool) {
 		p.measureBooked(d, now, own)
 	}
 	fits := latest <= d.longest && d.space <= float64(now)
-	if !withheld && (fits != d.admitted || now+latest != d.due) {
+	exact := latest <= mostAhead // the script's numbers are not exact further ahead
+	if !withheld && (fits != d.admitted || exact && now+latest != d.due) {
 		d.err = d.misread(false)
 	}
 }

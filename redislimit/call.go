@@ -72,6 +72,9 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 			if e.options.Clock == nil && d.op != opUndo {
 				d.sent = began
 			}
+			if e.options.DenyNewServer {
+				b.spent = doubles(b.spent, d.spent())
+			}
 			b.add(d)
 		}
 	}
@@ -85,7 +88,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 	}
 	e.observe(ctx, began, submissions, b, len(text), err)
 	if err == nil {
-		e.read(text, submissions, b.keys)
+		e.read(text, submissions, b)
 	}
 	if err == nil || !lost(err) { // a lost call may still be read
 		b.clear()
@@ -95,8 +98,8 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 }
 
 // read reads the answers of a reply, which may leave the last decisions to another call.
-func (e *Engine) read(text string, submissions []*submission, keys []string) {
-	r := reply{left: text, since: math.Inf(-1)}
+func (e *Engine) read(text string, submissions []*submission, b *batch) {
+	r := reply{left: text, since: math.Inf(-1), space: &b.space}
 	now := int64(r.double())
 	if e.options.DenyNewServer {
 		r.since = r.double()
@@ -107,7 +110,7 @@ func (e *Engine) read(text string, submissions []*submission, keys []string) {
 				return
 			}
 			d := &s.decisions[s.decided]
-			r.read(d, now, keys)
+			r.read(d, now, b.keys)
 			if d.op == opRecord && d.refusedToRecord() {
 				e.stats.unrecorded.Add(1)
 			}
@@ -162,7 +165,7 @@ func (b *batch) clear() {
 	clear(b.keys)
 	b.keys, b.args, b.spent, b.long = b.keys[:0], b.args[:0], b.spent[:0], b.long[:0]
 	clear(b.index)
-	b.last = nil
+	b.last, b.run = nil, run{}
 }
 
 // late handles answers whose caller has gone: it undoes what they took.
@@ -201,7 +204,7 @@ func (d *decision) undos(times int64) (undos []decision) {
 	parts := d.repeated(times)
 	for i := range parts {
 		if p := &parts[i]; p.limit.kind == kindLeaky {
-			p.left, p.told = d.parts[i].after(d.now), p.stored[5]
+			p.past = &past{left: d.parts[i].after(d.now), told: p.stored[5]}
 		}
 	}
 	for i := range parts {

@@ -9,22 +9,24 @@ import (
 )
 
 // submission is the decisions of one caller in one call of the script, each on its own.
+//
+// The order of the fields keeps together what a waiting caller writes, what its call writes, and what the caller reads
+// then.
 type submission struct {
-	decisions []decision
-	err       error           // of the call as a whole
+	done      chan struct{}   // receives once, at the answer
 	ctx       context.Context // the caller's; nil without a caller
-	after     func()          // called with the answer; nil with a caller
+	decisions []decision
+	decided   int          // how many of the decisions, after a call that could not make all of them
+	state     atomic.Int32 // the holder: open, answered or gone
 
-	place place         // in the committer's queue, under its lock
-	done  chan struct{} // receives once, at the answer
-	state atomic.Int32  // the holder: open, answered or gone
-
+	place    place // in the committer's queue, under its lock
+	err      error // of the call as a whole
 	composed composed
+	one      [1]decision // most submissions are one decision of one part
 
-	decided int // how many of the decisions, after a call that could not make all of them
-
-	one [1]decision // most submissions are one decision of one part
-	few [2]part
+	name  []byte // space for the key of a single take
+	few   [2]part
+	after func() // called with the answer; nil with a caller
 }
 
 const (
@@ -56,6 +58,26 @@ type committer struct {
 // do waits until s is answered. If ctx ends first, it returns that error. A submission that was still queued was
 // never sent.
 func (c *committer) do(ctx context.Context, s *submission) error {
+	switch {
+	case !c.leavesAlone(ctx, s):
+	case ctx.Done() == nil: // nothing can end the wait, so no goroutine is needed
+		c.flyAlone(s)
+	default:
+		go c.flyAlone(s)
+	}
+	return c.wait(ctx, s)
+}
+
+// start works like do, but does not wait.
+func (c *committer) start(ctx context.Context, s *submission) {
+	if c.leavesAlone(ctx, s) {
+		go c.flyAlone(s)
+	}
+}
+
+// leavesAlone reports whether a call with s alone leaves now, which the caller then makes. Otherwise s joins the callers
+// of another call.
+func (c *committer) leavesAlone(ctx context.Context, s *submission) (alone bool) {
 	s.ctx = ctx
 	c.mu.Lock()
 	switch {
@@ -63,27 +85,23 @@ func (c *committer) do(ctx context.Context, s *submission) error {
 		c.distance.waited = true
 		c.push(s)
 		c.mu.Unlock()
-		return c.wait(ctx, s)
+		return false
 	case c.queue.first != nil: // background work, which leaves with s
 		c.queue.push(s)
 		c.leaves()
 		c.mu.Unlock()
 		c.land()
-		return c.wait(ctx, s)
+		return false
 	}
 	c.leaves()
 	c.mu.Unlock()
-	if ctx.Done() == nil { // nothing can end the wait, so no goroutine is needed
-		c.fly([]*submission{s})
-		c.land()
-		<-s.done
-		return s.err
-	}
-	go func() {
-		c.fly([]*submission{s})
-		c.land()
-	}()
-	return c.wait(ctx, s)
+	return true
+}
+
+// flyAlone makes the call of one submission.
+func (c *committer) flyAlone(s *submission) {
+	c.fly([]*submission{s})
+	c.land()
 }
 
 // leaves counts a call that leaves. The caller holds the lock.
@@ -97,16 +115,18 @@ func (c *committer) leaves() {
 
 // fly makes one call and measures it, unless it failed without an answer: such a call ends early or late.
 func (c *committer) fly(call []*submission) {
-	began, decisions := time.Now(), 0
+	decisions := 0
 	for _, s := range call {
 		decisions += len(s.decisions)
 	}
+	flight := c.distance.all.leaves(decisions)
 	if !c.run(call) {
+		c.distance.all.returns(flight)
 		return
 	}
-	ended := time.Now()
+	now := time.Now()
 	c.mu.Lock()
-	c.distance.measure(ended, ended.Sub(began), decisions)
+	c.distance.measure(now, flight)
 	c.mu.Unlock()
 }
 

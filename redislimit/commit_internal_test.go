@@ -15,7 +15,7 @@ func TestASecondCallLeavesWhenEnoughWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int // of the calls, in the order in which they left
 		answer := make(chan struct{})
-		c := &committer{unheard: new(atomic.Int64), most: 40, worth: 10, distance: distance{most: 64}}
+		c := &committer{unheard: new(atomic.Int64), most: 40, worth: 10, distance: distance{most: 64, all: new(trips)}}
 		var mu sync.Mutex
 		c.run = func(submissions []*submission) bool {
 			mu.Lock()

@@ -3,6 +3,7 @@ package redislimit
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,3 +185,54 @@ func TestAClientsOwnDeadlineMayHaveCounted(t *testing.T) {
 type ending struct{ err error }
 
 func (e ending) Send(context.Context, ...string) (string, error) { return "", e.err }
+
+// A take that a cost or an earlier lane has refused only peeks, so an answer of it that is lost has counted nothing.
+func TestALostAnswerToARefusalHasCountedNothing(t *testing.T) {
+	sender := &lastLaneIsSilent{}
+	server := redistest.Start(t)
+	sender.server = server
+	engine, err := NewWith(sender, Options{OneSlot: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := mustRule(t, "r=fixed window 5/300d")
+	first, middle, last := threeLanes(t, engine, rule)
+	sender.silent = last.stored
+	if d, err := engine.Take(t.Context(), rule.For(first.key, 5)); err != nil || !d.Allowed {
+		t.Fatalf("Take: %+v, %v", d, err)
+	}
+	for _, tt := range []struct {
+		what     string
+		requests []weir.Request
+		counted  weir.Counted
+	}{
+		{"a cost above the limit", []weir.Request{rule.For(last.key, 6)}, weir.CountedNo},
+		{"refused by an earlier lane", []weir.Request{rule.For(first.key, 1), rule.For(last.key, 1)}, weir.CountedNo},
+		{"on an earlier lane too, and a cost above the limit", []weir.Request{rule.For(middle.key, 1), rule.For(last.key, 6)}, weir.CountedNo},
+		{"taken by an earlier lane", []weir.Request{rule.For(middle.key, 1), rule.For(last.key, 1)}, weir.CountedUnknown},
+		{"taken alone", []weir.Request{rule.For(last.key, 1)}, weir.CountedUnknown},
+	} {
+		_, err := engine.Take(t.Context(), tt.requests...)
+		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Lost || failed.Counted != tt.counted {
+			t.Errorf("%s: got %v, want a lost answer and Counted %v", tt.what, err, tt.counted)
+		}
+	}
+}
+
+// lastLaneIsSilent is a client that loses the answers to calls of one key.
+type lastLaneIsSilent struct {
+	server *redistest.Server
+	silent string
+}
+
+func (s *lastLaneIsSilent) Send(_ context.Context, command ...string) (string, error) {
+	reply, err := s.server.Ask(command...)
+	switch {
+	case slices.Contains(command, s.silent):
+		return "", errors.New("the connection was cut")
+	case err != nil:
+		return "", senderError{err}
+	}
+	text, _ := reply.(string)
+	return text, nil
+}

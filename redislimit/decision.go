@@ -11,20 +11,23 @@ import (
 
 // decision is one decision of the script and its answer.
 type decision struct {
+	err      error // of this decision only
 	op       op
+	admitted bool
+	again    bool // the answer is the first one to its identity, not the first time
+	late     bool // a withdrawal of the engine: the caller of the booking has gone
 	parts    []part
-	identity string  // the key of its identity; empty without one
-	line     *inLine // of a caller that waits for slots; otherwise nil
-
-	times    int64     // for an opUpTo, the most times to take the costs; once answered, the times taken
 	now      int64     // us; for an undo, when the undone take was written
 	sent     time.Time // when the call left; for an undo, that of the undone take
-	admitted bool
-	err      error // of this decision only
+	identity string    // the key of its identity; empty without one
+	line     *inLine   // of a caller that waits for slots; otherwise nil
+
+	first op    // for the identity of a take that only peeks, because its limit has become too small: opTake or opUpTo
+	most  int64 // for the identity of an opUpTo, the most times that its caller asked for; 0 if times says it
+	times int64 // for an opUpTo, the most times to take the costs; once answered, the times taken
 
 	longest int64   // us; of an opBook
 	due     int64   // us; the instant of a booking
-	late    bool    // a withdrawal of the engine: the caller of the booking has gone
 	space   float64 // us; when all limits have space for the booking
 }
 
@@ -32,22 +35,29 @@ type decision struct {
 type part struct {
 	limit   *limit
 	key     string // in Redis
-	lane    int
-	request int    // index of its request
-	line    string // the key of the line of its slots
-	joins   bool   // an earlier part of the decision has the same value in Redis
 	cost    int64
+	lane    int
+	request int  // index of its request
+	joins   bool // an earlier part of the decision has the same value in Redis
 	lease   uint64
+	wrote   int64 // us; when an admitted take was written
 	measure enginekit.Measure
-
 	stored  [6]float64 // the numbers of the state before the decision
-	numbers [6]int64   // space for them
-	wrote   int64      // us; when an admitted take was written
-	left    span       // for the undo of a leaky bucket: TAT after the take
-	told    float64    // and the newest release before it
-
-	bookedTo, restored [3]float64 // for opWithdraw: numbers of the state after the booking, and of the one to restore
+	past    *past      // of what an undo or a withdrawal gives back; nil without an answer
 }
+
+// past is what a decision that gives units back says about the one that took them.
+type past struct {
+	left span    // for the undo of a leaky bucket: TAT after the take
+	told float64 // and the newest release before it
+
+	// for opWithdraw: numbers of the state after the booking, and of the one to restore
+	bookedTo [3]float64
+	restored [5]float64
+}
+
+// unknownPast is that of a take without an answer.
+var unknownPast past
 
 // groups returns the number of values that the decision reads.
 func (d *decision) groups() (n int) {
@@ -111,8 +121,9 @@ func (d *decision) beyond() float64 {
 	return max(d.age()-float64(d.due-d.now), 0)
 }
 
-// measured computes what the script did not return.
-func (p *part) measured(d *decision, now int64, wrote bool) {
+// measured computes what the script did not return, from the state before the decision. The answer then has one source,
+// and the script only has to decide correctly whether to admit.
+func (p *part) measured(d *decision, now int64, wrote bool, space *[6]int64) {
 	m, l := &p.measure, p.limit
 	m.Cost, m.Capacity, m.CountsDenied = p.cost, l.capacity, l.denied
 	p.wrote = now
@@ -125,34 +136,12 @@ func (p *part) measured(d *decision, now int64, wrote bool) {
 	case l.kind > kindLeaky && p.stored[0] > float64(now):
 		p.wrote = int64(p.stored[0])
 	}
-	s, ok := p.state()
+	s, ok := p.stateIn(space)
 	if !ok {
 		d.err = d.misread(false)
 		return
 	}
-	p.measureState(s, now, wrote)
-}
-
-// measureState computes what the script did not return, from the state before the decision. The answer then has one
-// source, and the script only has to decide correctly whether to admit.
-func (p *part) measureState(s enginekit.State, now int64, wrote bool) {
-	f, m := p.limit.functions, &p.measure
-	before := f.Wait(s, now, p.cost)
-	m.Before = duration(before)
-	taken := s
-	if p.cost > 0 && (wrote || before == 0 && f.Delays()) {
-		taken = f.Take(s, now, p.cost, 0)
-		m.Delay = duration(f.Delay(taken, now))
-	}
-	if wrote {
-		s = taken
-		if p.cost < 0 {
-			s = f.Give(s, now, magnitude(p.cost), 0)
-		}
-	}
-	m.After = duration(f.Wait(s, now, p.cost))
-	m.Remaining = f.Room(s, now)
-	m.ResetAfter = duration(f.ResetAfter(s, now))
+	l.functions.Measure(m, &s, now, Tick, wrote)
 }
 
 // refusedToRecord reports whether a log or gate has no space for what a record would add.

@@ -43,7 +43,7 @@ func (f *distant) serve(decisions int) {
 }
 
 func (f *distant) committer(flights int) *committer {
-	return &committer{unheard: new(atomic.Int64), run: f.run, most: 128, worth: 32, distance: distance{most: flights}}
+	return &committer{unheard: new(atomic.Int64), run: f.run, most: 128, worth: 32, distance: distance{most: flights, all: new(trips)}}
 }
 
 func ask(t *testing.T, c *committer) {
@@ -56,7 +56,7 @@ func ask(t *testing.T, c *committer) {
 
 // warm has the committer measure the distance.
 func warm(t *testing.T, c *committer) {
-	for range fewest {
+	for range 2 {
 		ask(t, c)
 	}
 }
@@ -222,6 +222,57 @@ func TestFlightsBoundsTheCallsInFlight(t *testing.T) {
 		all.Wait()
 		if f.highest.Load() > 3 {
 			t.Errorf("%d calls were in flight, want at most 3", f.highest.Load())
+		}
+	})
+}
+
+// Calls to a busy machine nearby take as long as calls to a distant server: they wait for a processor. More calls would
+// only add to that, so the callers of each lane of a cluster still share calls.
+func TestCallersOfABusyServerNearbyShareCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &distant{trip: 60 * time.Microsecond, call: 40 * time.Microsecond, each: 4 * time.Microsecond, busy: make(chan struct{}, 1)}
+		lanes, trips := make([]*committer, 16), new(trips)
+		for i := range lanes {
+			lanes[i] = f.committer(64)
+			lanes[i].distance.all = trips
+		}
+		var all sync.WaitGroup
+		for i := range 128 {
+			all.Go(func() {
+				for range 100 {
+					ask(t, lanes[i%len(lanes)])
+				}
+			})
+		}
+		all.Wait()
+		each := float64(128*100) / float64(f.calls.Load())
+		t.Logf("%.1f decisions a call of 8 callers, %d calls in flight", each, f.highest.Load())
+		if each < 5 || f.highest.Load() > 16 {
+			t.Errorf("8 callers of each of 16 lanes make %.1f decisions a call with %d calls in flight, want 5 or more and one call of each lane", each, f.highest.Load())
+		}
+	})
+}
+
+// A cluster may have a master farther away than the others: its lanes do not rely on the round trips of other lanes.
+func TestCallersOfTheFartherMasterOfAClusterDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := &distant{trip: 50 * time.Microsecond}, &distant{trip: 10 * time.Millisecond}
+		nearby, distant := near.committer(64), far.committer(64)
+		distant.distance.all = nearby.distance.all
+		var all sync.WaitGroup
+		defer all.Wait()
+		all.Go(func() {
+			for began := time.Now(); time.Since(began) < 3*distanceWindow; {
+				ask(t, nearby)
+				time.Sleep(time.Millisecond)
+			}
+		})
+		for range 1 + sure { // the first answer of an engine does not count
+			ask(t, distant)
+		}
+		took := atRandom(t, distant, 450, 500)
+		if longest := took[len(took)-1]; longest > far.trip*105/100 {
+			t.Errorf("the slowest of 450 callers at 500/s took %v, want one round trip of %v", longest, far.trip)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,32 +21,99 @@ func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results 
 	if err := ctx.Err(); err != nil {
 		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
 	}
-	byLane := e.split(requests, results)
-	if len(byLane) == 1 {
-		byLane[0].take(ctx, e, requests, results)
-		return nil
+	space := eachSpaces.Get().(*eachSpace)
+	space.split(e, requests, results)
+	if len(space.byLane) == 1 {
+		space.byLane[0].take(ctx, e, requests, results)
+	} else {
+		space.takeAll(ctx, e, requests, results)
 	}
+	space.release()
+	return nil
+}
+
+// takeAll makes the calls of all lanes concurrently. Most lanes have one call, which needs no goroutine to wait for it.
+func (h *eachSpace) takeAll(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
 	var all sync.WaitGroup
-	for _, lane := range byLane {
-		all.Go(func() { lane.take(ctx, e, requests, results) })
+	for _, l := range h.byLane {
+		if batchOf(l.decisions, e.most) < len(l.decisions) {
+			all.Go(func() { l.take(ctx, e, requests, results) })
+			continue
+		}
+		l.started, l.by = e.submission(), e.committer(l.lane)
+		l.started.decisions = l.decisions
+		l.by.start(ctx, l.started)
+	}
+	for _, l := range h.byLane {
+		if s := l.started; s != nil {
+			l.answered(e, s, 0, len(l.decisions), l.by.wait(ctx, s), requests, results)
+			l.started, l.by = nil, nil
+		}
 	}
 	all.Wait()
-	return nil
+}
+
+// eachSpace is what a TakeEach works with. The next one reuses it.
+type eachSpace struct {
+	parts  []part
+	byLane []*laneDecisions
+	index  map[int]*laneDecisions // by lane; unused while there is one lane
+}
+
+var eachSpaces = sync.Pool{New: func() any { return &eachSpace{index: map[int]*laneDecisions{}} }}
+
+// mostKeptRequests bounds the space that is kept for reuse.
+const mostKeptRequests = 1024
+
+// release keeps the space for reuse, unless a call has failed: its answer may still come.
+func (h *eachSpace) release() {
+	for _, l := range h.byLane {
+		if l.failed {
+			return
+		}
+		clear(l.decisions)
+		l.decisions, l.requests = l.decisions[:0], l.requests[:0]
+	}
+	if cap(h.parts) > mostKeptRequests {
+		return
+	}
+	clear(h.parts)
+	clear(h.index)
+	h.parts, h.byLane = h.parts[:0], h.byLane[:0]
+	eachSpaces.Put(h)
+}
+
+// of returns the decisions of a lane.
+func (h *eachSpace) of(lane, expected int) *laneDecisions {
+	l := h.index[lane]
+	if l != nil {
+		return l
+	}
+	if n := len(h.byLane); n < cap(h.byLane) && h.byLane[:n+1][n] != nil {
+		h.byLane = h.byLane[:n+1]
+		l = h.byLane[n]
+	} else {
+		l = &laneDecisions{decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
+		h.byLane = append(h.byLane, l)
+	}
+	l.lane, h.index[lane] = lane, l
+	return l
 }
 
 // laneDecisions are the decisions for one committer, each of one request.
 type laneDecisions struct {
 	lane      int
 	decisions []decision
-	requests  []int // index of the request of each decision
+	requests  []int       // index of the request of each decision
+	started   *submission // its only call
+	by        *committer  // makes that call
+	failed    bool        // a call
 }
 
 // split makes a decision of each valid request, and answers the others.
-func (e *Engine) split(requests []weir.Request, results []weir.Result) []*laneDecisions {
-	var byLane []*laneDecisions
-	var index map[int]*laneDecisions // by lane; unused while there is one lane
+func (h *eachSpace) split(e *Engine, requests []weir.Request, results []weir.Result) {
 	var last *laneDecisions
-	space, lanes := make([]part, 0, len(requests)), len(e.committers())
+	space, lanes := slices.Grow(h.parts, len(requests)), len(e.committers())
 	for i := range requests {
 		results[i] = weir.Result{}
 		one := requests[i : i+1]
@@ -72,22 +140,17 @@ func (e *Engine) split(requests []weir.Request, results []weir.Result) []*laneDe
 		}
 		lane := parts[0].lane % lanes
 		if last == nil || last.lane != lane {
-			if last = index[lane]; last == nil {
-				expected := len(requests) / lanes
-				last = &laneDecisions{lane: lane, decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
-				byLane = append(byLane, last)
-				if index == nil {
-					index = map[int]*laneDecisions{}
-				}
-				index[lane] = last
-			}
+			last = h.of(lane, len(requests)/lanes)
 		}
 		q := asking(opTake, 1, parts, at)
+		if at.refused {
+			q.first = opTake
+		}
 		e.identify(&q, one[0].Identity)
 		last.decisions = append(last.decisions, q)
 		last.requests = append(last.requests, i)
 	}
-	return byLane
+	h.parts = space
 }
 
 // hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
@@ -108,11 +171,16 @@ func (l *laneDecisions) take(ctx context.Context, e *Engine, requests []weir.Req
 				unsent = uncounted(Lost, fmt.Errorf("not sent, because the previous call was lost: %w", err))
 			}
 		}
-		l.write(from, to, err, requests, results)
-		if err == nil {
-			e.release(s)
-		}
+		l.answered(e, s, from, to, err, requests, results)
 		from = to
+	}
+}
+
+// answered writes the results of one call, and keeps its submission for reuse.
+func (l *laneDecisions) answered(e *Engine, s *submission, from, to int, err error, requests []weir.Request, results []weir.Result) {
+	l.write(from, to, err, requests, results)
+	if l.failed = l.failed || err != nil; err == nil {
+		e.release(s)
 	}
 }
 

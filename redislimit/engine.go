@@ -37,6 +37,7 @@ type Engine struct {
 	crossed atomic.Bool                 // the engine has found a cluster behind one address
 	most    int
 	pool    sync.Pool // of *submission
+	singles sync.Pool // see newSingle
 	stats   counters
 
 	background background
@@ -65,8 +66,9 @@ func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, 
 	}
 	options = options.withDefaults()
 	e := &Engine{client: client, sender: sender, script: theScript(), options: options, most: options.Batch}
-	e.keys = keys{prefix: options.Prefix, lanes: uint64(options.Lanes)}
+	e.keys = newKeys(options.Prefix, options.Lanes)
 	e.pool.New = func() any { return &submission{done: make(chan struct{}, 1)} }
+	e.singles.New = newSingle
 	if options.OneSlot {
 		e.setLanes(options.Lanes)
 	} else {
@@ -77,9 +79,9 @@ func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, 
 
 // setLanes makes the committers, each for lanes that may share a call.
 func (e *Engine) setLanes(n int) {
-	lanes := make([]committer, n)
+	lanes, all := make([]committer, n), new(trips)
 	for i := range lanes {
-		lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4, unheard: &e.stats.unheard, distance: distance{most: e.options.Flights}}
+		lanes[i] = committer{run: e.run, most: e.most, worth: (e.most + 3) / 4, unheard: &e.stats.unheard, distance: distance{most: e.options.Flights, all: all}}
 	}
 	e.lanes.Store(&lanes)
 }
@@ -134,7 +136,11 @@ func (e *Engine) Close() {
 }
 
 // Take admits the cost of all requests now, or of none.
-func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (d weir.Decision, err error) {
+	if s := e.single(ctx, requests); s != nil {
+		err = e.takeSingle(ctx, s, requests, &d)
+		return d, err
+	}
 	return e.decide(ctx, opTake, requests)
 }
 
@@ -156,7 +162,7 @@ func (e *Engine) Reset(ctx context.Context, requests ...weir.Request) error {
 
 // Reserve takes the requests and returns a reservation.
 func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, e, requests...)
+	return weir.Reserve(ctx, e, leased(requests)...)
 }
 
 // Check returns the limits of the rules that Redis cannot hold exactly.
@@ -193,15 +199,24 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 		return 0, weir.Decision{}, err
 	}
 	if at.leased && o == opRecord {
-		settle := e.releasing(parts)
+		settle, whole := e.releasing(parts)
 		defer func() { settle(err == nil && !d.Unrecorded) }()
+		if whole {
+			identity = "" // which an earlier decision may have had, whose release would be taken for this one
+		}
 	}
-	ask := int64(1)
+	ask, wanted := int64(1), most
 	if most > 1 {
 		most, ask = ofFresh(most, requests)
 	}
 	s.one[0] = asking(o, ask, parts, at)
-	upTo := s.one[0].op == opUpTo
+	if free := ask < most; identity != "" && o == opTake && !free {
+		s.one[0].takesAgain(wanted, ask)
+	}
+	upTo := cmp.Or(s.one[0].first, s.one[0].op) == opUpTo
+	if upTo {
+		s.one[0].most = wanted
+	}
 	switch {
 	case len(parts) == 0:
 		times = most
@@ -250,11 +265,7 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 		if c.err != nil {
 			return nil, layout{}, c.err
 		}
-		place := q.Colocation
-		if place == "" {
-			place = q.Key
-		}
-		lane := e.keys.lane(place)
+		lane := e.keys.laneOf(q)
 		shared := "" // the key of the states of fixed size
 		for j := range c.limits {
 			l := &c.limits[j]
@@ -273,8 +284,6 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 			}
 			if l.kind.fixed() {
 				shared = p.key
-			} else if l.kind == kindSlots {
-				p.line = e.keys.name(lane, l.line, q.Key)
 			}
 		}
 	}

@@ -36,7 +36,7 @@ const (
 	Damaged     Reason = "damaged"   // a stored state is corrupt
 	Cancelled   Reason = "cancelled" // the caller's context ended first
 	Closed      Reason = "closed"    // the engine was closed
-	Undone      Reason = "undone"    // the decision has an identity, and was undone before
+	Undone      Reason = "undone"    // the decision has an identity, and was undone before, or its slots were released
 )
 
 func (e *Error) Error() string {
@@ -113,6 +113,17 @@ func cannotOpen(addrs []string, err error) error {
 	}
 	e.Reason, e.Err = Lost, fmt.Errorf("no Redis answers at %s: %w", at, err)
 	return &e
+}
+
+// uncounted returns the error of a peek as one that has counted nothing. A take whose cost can never fit, or that an
+// earlier lane has refused, only peeks.
+func (o op) uncounted(err error) error {
+	if o != opPeek {
+		return err
+	}
+	failed := *failure(err)
+	failed.Counted = weir.CountedNo
+	return &failed
 }
 
 // cannotDecide adds the operation to a failure.

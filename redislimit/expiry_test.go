@@ -182,3 +182,27 @@ func TestADamagedStateIsAnErrorOfItsCallerAlone(t *testing.T) {
 		}
 	}
 }
+
+// A record may put a cycle into debt for longer than Redis can tell in an expiry, and for longer than the script can
+// count in microseconds.
+func TestACycleInDebtForAgesIsAnsweredLikeAnyOther(t *testing.T) {
+	client := dial(t, redistest.Start(t))
+	engine := newEngine(t, client, redislimit.Options{})
+	day := 24 * time.Hour
+	yearly, daily := newRule(t, "yearly", weir.Cycle{Rate: weir.Per(1, 366*day)}), newRule(t, "daily", weir.FixedWindow{Rate: weir.Per(9, 300*day)})
+	for _, debt := range []int64{3, 400, 1 << 40, 1 << 52} {
+		key := fmt.Sprint("owes ", debt)
+		if d, err := engine.Record(t.Context(), daily.For(key, 2), yearly.For(key, debt)); err != nil || d.Allowed {
+			t.Errorf("Record of %d a year: got %+v and %v, want it counted beyond the limit", debt, d, err)
+		}
+		if d, err := engine.Peek(t.Context(), daily.For(key, 0)); err != nil || d.Remaining != 7 {
+			t.Errorf("Record of %d a year: %d units of the other limit remain (%v), want 7 of 9", debt, d.Remaining, err)
+		}
+		if d, err := engine.Take(t.Context(), yearly.For(key, 1)); err != nil || d.Allowed || d.RetryAfter < 366*day {
+			t.Errorf("Take with a debt of %d years: got %+v and %v, want a refusal for more than a year", debt, d, err)
+		}
+		if r, err := weir.Book(t.Context(), engine, day, yearly.For(key, 1)); err != nil || r.Decision.Allowed || r.Decision.RetryAfter < 366*day {
+			t.Errorf("Book with a debt of %d years: got %+v and %v, want a refusal for more than a year", debt, r, err)
+		}
+	}
+}

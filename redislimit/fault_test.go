@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -90,6 +91,36 @@ func TestFaultAFailoverBySentinelCostsWhatWasNotReplicated(t *testing.T) {
 	tr.checkRecovery(t)
 	goOn(500 * time.Millisecond)
 	tr.check(t, 1, 1)
+}
+
+// Sentinels that are ordered to fail over promote the replica, and make the old master its replica seconds later. Callers that
+// have not heard of the new master are answered by the old one until then.
+func TestFaultTwoMastersOfAFailoverAdmitTheRateTwiceAtMost(t *testing.T) {
+	sentinel := redistest.StartSentinel(t)
+	url := "redis-sentinel://" + strings.Join(sentinel.Addrs(), ",") + "/" + redistest.MasterSet
+	moved := startTraffic(t, openFor(t, url, Options{}), faultLimit, "alice")
+	stayed := startTraffic(t, openFor(t, "redis://"+sentinel.Master.Addr, Options{}), faultLimit, "alice")
+	goOn(500 * time.Millisecond)
+	sentinel.Sentinels[0].Do("SENTINEL", "FAILOVER", redistest.MasterSet)
+	promoted := sentinel.AwaitPromotion()
+	sentinel.AwaitFailover()
+	moved.checkRecovery(t)
+	before := stayed.admitted.Load()
+	goOn(time.Second)
+	sentinel.Master.Do("REPLICAOF", "127.0.0.1", strconv.Itoa(sentinel.Replica.Port))
+	both := time.Since(promoted).Seconds()
+	moved.awaitRefusal(t)
+	stayed.stop()
+	seconds := moved.stop()
+	admitted := float64(moved.admitted.Load() + stayed.admitted.Load())
+	once := faultBurst + faultRate*seconds
+	t.Logf("%.2f s, %.2f s with two masters: %.0f admitted, where one master admits at most %.0f", seconds, both, admitted, once)
+	if most := once + faultBurst + faultRate*both; admitted > most {
+		t.Errorf("%.0f admitted, want at most %.1f", admitted, most)
+	}
+	if stayed.admitted.Load() == before {
+		t.Error("the old master admitted nothing beside the new one, want this to be the fault of this test")
+	}
 }
 
 func TestFaultASlotThatMovesCostsNothing(t *testing.T) {

@@ -21,8 +21,8 @@ const (
 	retryEvery = time.Second      // or a tenth of that
 )
 
-// hold is the slots of one reservation on one key. It renews their lease. If their release fails, it repeats that
-// until the lease ends.
+// hold is the slots of one decision on one key. It renews their lease. If their release fails, it repeats that until the
+// lease ends. Reservations of a decision that was repeated share it.
 type hold struct {
 	engine *Engine
 	part   part // the slots; its cost is their number
@@ -32,8 +32,9 @@ type hold struct {
 	ends     time.Time // by the clock of this process, at the earliest
 	state    holdState
 	asking   bool
-	releases int // successful ones that are still wanted: see releaseLost
-	lost     *signal
+	releases int       // successful ones that are still wanted: see Drop
+	partial  int       // records in flight that give some of the slots back
+	lost     []*signal // of the reservations, until they are settled
 }
 
 type holdState uint8
@@ -60,8 +61,9 @@ type holder struct {
 
 // holds are the slots that an engine renews or releases.
 type holds struct {
-	mu  sync.Mutex
-	all map[holder]*hold
+	mu     sync.Mutex
+	all    map[holder]*hold
+	closed bool
 }
 
 func (h *holds) find(p *part) *hold {
@@ -76,12 +78,12 @@ func (h *holds) number() int {
 	return len(h.all)
 }
 
-// add adds a hold, unless there are too many or there is one of the same slots.
+// add adds a hold, unless there is one of the same slots or the engine was closed.
 func (h *holds) add(x *hold) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := holder{x.part.key, x.part.lease}
-	if h.all[name] != nil {
+	if h.closed || h.all[name] != nil {
 		return false
 	}
 	if h.all == nil {
@@ -105,21 +107,32 @@ func (e *Engine) Hold(since time.Time, slots ...weir.Request) (lost <-chan struc
 	told := &signal{c: make(chan struct{})}
 	var all []*hold
 	for _, p := range e.slots(slots) {
-		h := &hold{engine: e, part: p, lost: told, ends: since.Add(p.lasts())}
+		h := &hold{engine: e, part: p, lost: []*signal{told}, ends: since.Add(p.lasts())}
 		h.task.run = h.tick
 		if e.holds.add(h) {
-			all = append(all, h)
 			e.background.at(h.next(since), &h.task)
+		} else if h = e.holds.find(&p); h == nil || !h.join(told) { // just released or lost, or the engine was closed
+			told.close()
+			continue
 		}
-	}
-	if e.closed.Load() {
-		told.close()
+		all = append(all, h)
 	}
 	return told.c, func() {
 		for _, h := range all {
-			h.stop()
+			h.stop(told)
 		}
 	}
+}
+
+// join adds a reservation of the same slots, if they are still held.
+func (h *hold) join(told *signal) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state == renewing {
+		h.lost = append(h.lost, told)
+		return true
+	}
+	return false
 }
 
 // checkLeases refuses slots that no caller could release or renew: units taken without an identity under a limit without
@@ -210,6 +223,8 @@ func (h *hold) answered(s *submission, sent time.Time) {
 			return
 		}
 		h.engine.background.at(earlier(time.Now().Add(h.part.renewal()), h.ends), &h.task)
+	case !d.admitted && h.partial > 0: // it may have come after one of them
+		h.engine.background.at(earlier(time.Now().Add(h.part.retry()), h.ends), &h.task)
 	case !d.admitted:
 		h.end(true)
 	default:
@@ -238,84 +253,14 @@ func (h *hold) end(lost bool) {
 	h.state = over
 	h.engine.holds.remove(h)
 	h.engine.background.forget(&h.task)
-	if lost && h.lost != nil {
-		h.lost.close()
+	if lost {
+		h.tell()
 	}
 }
 
-// stop ends the renewal of slots that were settled. A release that failed is still repeated.
-func (h *hold) stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state == renewing {
-		h.end(false)
-	}
-}
-
-// releasing marks slots that a caller releases, and returns what to do with the outcome.
-func (e *Engine) releasing(parts []part) (outcome func(succeeded bool)) {
-	var all []*hold
-	for i := range parts {
-		p := &parts[i]
-		if p.limit.kind != kindSlots || p.lease == 0 || p.cost >= 0 {
-			continue
-		}
-		if h := e.holds.find(p); h != nil && -p.cost >= h.part.cost {
-			h.mu.Lock()
-			if h.state == renewing {
-				h.state = releasing
-			}
-			h.mu.Unlock()
-			all = append(all, h)
-		}
-	}
-	return func(succeeded bool) {
-		for _, h := range all {
-			h.released(succeeded)
-		}
-		if succeeded {
-			e.standing.freed(parts)
-		}
-	}
-}
-
-// released ends the hold, or repeats a failed release.
-func (h *hold) released(succeeded bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.state == over:
-	case succeeded:
-		h.end(false)
-	default:
-		h.engine.background.at(earlier(time.Now().Add(h.part.retry()), h.ends), &h.task)
-	}
-}
-
-// Drop releases slots whose take had no answer. Redis may carry out a release before the take, if they came on two
-// connections, so Drop repeats the release, until the lease ends. It does not wait for the answers.
-func (e *Engine) Drop(slots ...weir.Request) {
-	const times = 3
-	for _, p := range e.slots(slots) {
-		now := time.Now()
-		h := &hold{engine: e, part: p, state: releasing, releases: times, ends: now.Add(p.lasts())}
-		h.task.run = h.tick
-		if e.holds.number() >= mostUndoing || !e.holds.add(h) {
-			continue
-		}
-		e.background.at(now, &h.task)
-	}
-}
-
-// lose tells all holders that their slots are lost, because the engine was closed.
-func (h *holds) lose() {
-	h.mu.Lock()
-	all := h.all
-	h.all = nil
-	h.mu.Unlock()
-	for _, x := range all {
-		x.mu.Lock()
-		x.end(true)
-		x.mu.Unlock()
+// tell tells all reservations that the slots are lost.
+func (h *hold) tell() {
+	for _, told := range h.lost {
+		told.close()
 	}
 }

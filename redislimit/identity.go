@@ -1,10 +1,14 @@
 package redislimit
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/weirflow/weir"
@@ -19,8 +23,8 @@ func (d *decision) fingerprint() string {
 		binary.LittleEndian.PutUint64(number[:], n)
 		_, _ = h.Write(number[:])
 	}
-	add(uint64(d.op))
-	add(uint64(d.times))
+	add(uint64(cmp.Or(d.first, d.op)))
+	add(uint64(cmp.Or(d.most, d.times)))
 	for i := range d.parts {
 		p := &d.parts[i]
 		_, _ = h.Write([]byte(p.key))
@@ -32,8 +36,48 @@ func (d *decision) fingerprint() string {
 
 // identify gives a decision that counts something the identity of its caller.
 func (e *Engine) identify(d *decision, identity string) {
-	if identity != "" && (d.op == opTake || d.op == opUpTo || d.op == opRecord) && len(d.parts) > 0 {
+	if o := cmp.Or(d.first, d.op); identity != "" && (o == opTake || o == opUpTo || o == opRecord) && len(d.parts) > 0 {
 		d.identity = e.keys.identity(d.parts[0].lane, d.fingerprint()+":"+identity)
+	}
+}
+
+// takesAgain makes a take up to wanted times, of up to fresh times now, recognise its identity whatever the limit was when
+// it was made.
+func (d *decision) takesAgain(wanted, fresh int64) {
+	switch {
+	case d.op == opPeek && wanted > 1:
+		d.first = opUpTo
+	case d.op == opPeek:
+		d.first = opTake
+	case wanted > 1:
+		d.op, d.times = opUpTo, fresh
+	}
+}
+
+// leased gives slots that Reserve takes with an identity a lease that follows from it, so that a repeated Reserve has the
+// same slots.
+func leased(requests []weir.Request) []weir.Request {
+	h, leased := sha256.New(), slices.Clone(requests)
+	for i := range leased {
+		q := &leased[i]
+		if q.Rule == nil || q.Identity == "" {
+			return requests
+		}
+		fmt.Fprintf(h, "%q %q %d %q ", q.Rule.Name(), q.Key, q.Cost, q.Identity)
+	}
+	lease := binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+	for i := range leased {
+		leased[i].Lease = cmp.Or(leased[i].Lease, lease)
+	}
+	return leased
+}
+
+// keepAnswer makes the answer to a repeated take an admission, though the limit may have become smaller since the first.
+func (d *decision) keepAnswer() {
+	for i := range d.parts {
+		if m := &d.parts[i].measure; d.admitted {
+			m.Before, m.Cost = 0, min(m.Cost, m.Capacity)
+		}
 	}
 }
 
@@ -50,4 +94,4 @@ func (d *decision) undone() {
 }
 
 // errUndone is the error of a take whose identity was undone.
-var errUndone = &Error{Reason: Undone, Counted: weir.CountedNo, Err: errors.New("a decision with this identity was undone: use a new identity")}
+var errUndone = &Error{Reason: Undone, Counted: weir.CountedNo, Err: errors.New("a decision with this identity was undone, or its slots were released: use a new identity")}

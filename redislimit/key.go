@@ -2,7 +2,8 @@ package redislimit
 
 import (
 	"strconv"
-	"strings"
+
+	"github.com/weirflow/weir"
 )
 
 // A key is PREFIX:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so {LANE} is the hash tag of a cluster.
@@ -19,8 +20,16 @@ const mostStrangers = 16
 
 // keys returns the names of what an engine stores.
 type keys struct {
-	prefix string
-	lanes  uint64
+	lanes uint64
+	heads []string // PREFIX:{LANE}: of each lane
+}
+
+func newKeys(prefix string, lanes int) keys {
+	k := keys{lanes: uint64(lanes), heads: make([]string, lanes)}
+	for lane := range k.heads {
+		k.heads[lane] = prefix + ":{" + strconv.Itoa(lane) + "}:"
+	}
+	return k
 }
 
 // lane returns the lane of a place: FNV-1a, mixed, because the low bits decide. Every process must compute the same
@@ -36,30 +45,26 @@ func (k *keys) lane(place string) int {
 	return int(h % k.lanes)
 }
 
-// name returns the key of a state.
-func (k *keys) name(lane int, state, key string) string {
-	var digits [8]byte
-	number := strconv.AppendInt(digits[:0], int64(lane), 10)
-	var b strings.Builder
-	b.Grow(len(k.prefix) + len(":{") + len(number) + len("}:") + len(state) + len(key))
-	b.WriteString(k.prefix)
-	b.WriteString(":{")
-	b.Write(number)
-	b.WriteString("}:")
-	b.WriteString(state)
-	b.WriteString(key)
-	return b.String()
+// laneOf returns the lane of a request.
+func (k *keys) laneOf(q *weir.Request) int {
+	if q.Colocation != "" {
+		return k.lane(q.Colocation)
+	}
+	return k.lane(q.Key)
 }
+
+// name returns the key of a state.
+func (k *keys) name(lane int, state, key string) string { return k.heads[lane] + state + key }
 
 // identity returns the key of a decision's identity. It has no rule, so no state has it.
 func (k *keys) identity(lane int, name string) string { return k.name(lane, "\x00", name) }
 
 // server returns the key that stores which server has the states of a lane. It contains no NUL, so no state has it.
 func (k *keys) server(lane int) string {
-	return k.prefix + ":{" + strconv.Itoa(lane) + "}:server"
+	return k.heads[lane] + "server"
 }
 
 // probe returns another key of a lane that no state has.
 func (k *keys) probe(lane int) string {
-	return k.prefix + ":{" + strconv.Itoa(lane) + "}:probe"
+	return k.heads[lane] + "probe"
 }

@@ -11,8 +11,8 @@ import (
 // across decides requests whose keys are in different lanes of a cluster, which no script can decide at once. It goes
 // lane by lane, lowest first, so that callers of the same lanes contend at the first. If a later lane refuses or fails,
 // it undoes what it took before, and what it may have taken there. If a later lane has room for fewer times, it undoes
-// the surplus. Until then other callers may be refused, and if this process dies, the units stay spent. The limit never
-// admits too much.
+// the surplus. Of several calls with one identity, the first that got the last lane's answer undoes it. Until then other
+// callers may be refused, and if this process dies, the units stay spent. The limit never admits too much.
 //
 // Each lane's take has an identity, so that an undo of it can be repeated, and can be sent for a take without an answer.
 // A caller's own identity lets the caller ask again, so after an error its takes are not undone.
@@ -20,8 +20,11 @@ func (e *Engine) across(ctx context.Context, o op, q decision, identity string, 
 	a := &laneByLane{engine: e, takes: q.op == opTake || q.op == opUpTo, identity: identity}
 	lanes := byLane(q.parts)
 	times = q.count()
-	for _, own := range lanes {
+	for i, own := range lanes {
 		ask := decision{op: q.op, times: times}
+		if i == 0 {
+			ask.most = q.most
+		}
 		if times == 0 { // refused: only completes the answer
 			ask = decision{op: opPeek}
 		}
@@ -29,6 +32,7 @@ func (e *Engine) across(ctx context.Context, o op, q decision, identity string, 
 		if err != nil {
 			return 0, weir.Decision{}, a.failed(o, err)
 		}
+		a.again = d.again
 		if d.op == opTake && !d.admitted {
 			times = 0
 		} else if times > 0 && q.op != opPeek {
@@ -72,6 +76,7 @@ type laneByLane struct {
 	identity string     // the caller's; empty without one
 	taken    []decision // by lane
 	asked    decision   // the last lane's
+	again    bool       // the last lane's answer is the first one again, so another call has undone the surplus
 }
 
 // ask makes the decision of one lane.
@@ -106,7 +111,7 @@ func (e *Engine) askLane(ctx context.Context, ask decision, parts []part) (decis
 
 // failed returns the error of the decision after that of a lane, and undoes a take.
 func (a *laneByLane) failed(o op, err error) error {
-	failed := *failure(err)
+	failed := *failure(a.asked.op.uncounted(err))
 	if a.takes && a.identity == "" {
 		for i := range a.taken {
 			a.engine.undoLater(a.taken[i].undoOf(a.taken[i].count()))
@@ -137,8 +142,11 @@ func (a *laneByLane) undoSurplus(ctx context.Context, lanes [][]part, times int6
 		d := &a.taken[i]
 		if more := d.count() - times; more > 0 {
 			undos := d.undos(more)
-			if times == 0 {
+			switch {
+			case times == 0:
 				undos = []decision{d.undoOf(d.count())}
+			case a.again:
+				undos = nil
 			}
 			back[i] = &submission{done: make(chan struct{}, 1), decisions: append(undos, decision{op: opPeek, parts: d.repeated(max(1-times, 0))})}
 		}

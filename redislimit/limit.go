@@ -51,6 +51,7 @@ const (
 	kindCell          // several limits with states of fixed size
 	scriptIdentityBit // not a kind: marks a batch with a decision that has an identity
 	longKeysBit       // not a kind: marks a batch with keys of long logs
+	scriptLinesBit    // not a kind: marks a batch with decisions about slots that callers wait for
 )
 
 // fixed reports whether the states have a fixed size. Those of one rule and key are in one value.
@@ -90,7 +91,8 @@ type span struct{ whole, rest float64 }
 // compiled is a rule in the form of the script, or the reason the engine cannot hold it.
 type compiled struct {
 	limits    []limit
-	stateless bool // some of the limits have no state
+	single    *limit // the only limit, if a take of it alone needs no lease and no other check
+	stateless bool   // some of the limits have no state
 	err       error
 }
 
@@ -111,6 +113,9 @@ func compile(r *weir.Rule) *compiled {
 	}
 	if c.err = errors.Join(problems...); c.err == nil {
 		c.err = c.checkWork(r)
+	}
+	if l := &c.limits[0]; c.err == nil && len(c.limits) == 1 && l.kind != kindNone && l.kind != kindSlots {
+		c.single = l
 	}
 	return c
 }
@@ -249,15 +254,18 @@ func (l *limit) spent() float64 {
 }
 
 // state returns the state of the part from the stored numbers. ok is false if they are not a state.
-func (p *part) state() (s enginekit.State, ok bool) {
+func (p *part) state() (s enginekit.State, ok bool) { return p.stateIn(new([6]int64)) }
+
+// stateIn is state with space to work in.
+func (p *part) stateIn(space *[6]int64) (s enginekit.State, ok bool) {
 	l, n := p.limit, &p.stored
 	if math.IsInf(n[0], -1) {
 		return l.functions.Fresh(), true
 	}
-	numbers := p.numbers[:3]
+	numbers := space[:3]
 	switch {
 	case l.kind <= kindLeaky:
-		numbers = p.numbers[:]
+		numbers = space[:]
 		numbers[2], numbers[3] = int64(n[2]), int64(n[3])
 		numbers[0], numbers[1] = instant(int64(n[0]), int64(n[1]), numbers[2])
 		numbers[4], numbers[5] = orNever(n[4]), orNever(n[5])
@@ -302,7 +310,7 @@ func (p *part) after(now int64) span {
 
 // tatOf returns the TAT of the state of a bucket.
 func (p *part) tatOf(s enginekit.State) span {
-	n := p.limit.functions.AppendNumbers(p.numbers[:0], s)
+	n := p.limit.functions.AppendNumbers(nil, s)
 	tat := new(big.Int).Lsh(big.NewInt(n[0]), 64)
 	whole, rest := tat.Or(tat, new(big.Int).SetUint64(uint64(n[1]))).DivMod(tat, big.NewInt(n[2]), new(big.Int))
 	return span{float64(whole.Int64()), float64(rest.Int64())}

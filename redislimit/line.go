@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -77,18 +78,21 @@ func (d *decision) bar() {
 	}
 }
 
+// line returns the key of the line of a part's slots, which differs from theirs in the name of the limit.
+func (p *part) line() string {
+	at := strings.IndexByte(p.key, '}') + len("}:")
+	return p.key[:at] + p.limit.line + p.key[at+len(p.limit.state):]
+}
+
 // freed returns the lines of slots that a decision may free.
 func (d *decision) freed() (lines []string) {
-	if d.identity != "" {
-		return nil
-	}
 	for i := range d.parts {
 		p := &d.parts[i]
-		if p.line == "" || len(lines) == math.MaxUint8 {
+		if p.limit.kind != kindSlots || len(lines) == math.MaxUint8 {
 			continue
 		}
 		if d.op == opReset || d.op == opUndo || d.op == opRecord && p.cost < 0 {
-			lines = append(lines, p.line)
+			lines = append(lines, p.line())
 		}
 	}
 	return lines
@@ -99,8 +103,8 @@ func linesOf(parts []part) (lines []string, asks string) {
 	var names []string
 	for i := range parts {
 		p := &parts[i]
-		if p.line != "" && p.cost > 0 {
-			lines = append(lines, p.line)
+		if p.limit.kind == kindSlots && p.cost > 0 {
+			lines = append(lines, p.line())
 		}
 		names = append(names, p.key+p.limit.identity)
 	}

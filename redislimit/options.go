@@ -41,7 +41,9 @@ type Options struct {
 	// promoted replica admits again what it had not received.
 	DenyNewServer bool
 	// Observe is called after each call of the script, for metrics and traces. It runs before the callers get their
-	// answers, so it should be fast; several calls may run concurrently. Its context has the values of the oldest
+	// answers, so it should be fast, and it must not call the engine, whose next call may wait for this one to end. It
+	// must not panic, because it runs in a goroutine of the engine: no caller can recover, and the program ends.
+	// Several calls may run concurrently. Its context has the values of the oldest
 	// caller's context, and so has the context passed to the client. Default: none.
 	Observe func(context.Context, Call)
 	// Linger is how long a key outlives its state, so that a process whose clock is behind by less still finds it.

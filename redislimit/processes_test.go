@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -246,13 +247,16 @@ func slotsOfWorkers(t testing.TB) *weir.Rule {
 	return newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: 2 * time.Second})
 }
 
-// holder acquires the slot, says so, and holds it until it is killed.
+// holder acquires the slot, says so, and holds it until it is killed or its input ends. A handle that the collector finds
+// dropped is no longer renewed.
 func holder(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
-	if _, err := queue.Acquire(context.Background(), slotsOfWorkers(t).For("vendor", 1)); err != nil {
+	held, err := queue.Acquire(context.Background(), slotsOfWorkers(t).For("vendor", 1))
+	if err != nil {
 		t.Error(err)
 	}
 	say("held")
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(held)
 }
 
 func killed(t *testing.T, w *worker) {

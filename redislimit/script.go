@@ -4,9 +4,11 @@ import (
 	"crypto/fips140"
 	"crypto/sha1"
 	_ "embed"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,6 +35,14 @@ var (
 	scriptCycle string
 	//go:embed script/fixed.lua
 	scriptFixed string
+	//go:embed script/alone.lua
+	scriptAlone string
+	//go:embed script/alone_keys.lua
+	scriptAloneKeys string
+	//go:embed script/alone_cell.lua
+	scriptAloneCell string
+	//go:embed script/alone_part.lua
+	scriptAlonePart string
 	//go:embed script/cell.lua
 	scriptCell string
 	//go:embed script/several.lua
@@ -82,38 +92,89 @@ var theScript = sync.OnceValue(func() (c sendable) {
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\nif what == LINES then\n%send\n%send\n", scriptSeveral, scriptLine, scriptChange)
-	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell, scriptIdentity} {
+	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\n%send\n", scriptSeveral, scriptChange)
+	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell, scriptIdentity, "", scriptLine} {
+		if text == "" {
+			continue // the bit of long keys has no functions
+		}
 		fmt.Fprintf(&b, "if mask %% %d >= %d then\nlocal make = function()\n%send\nkinds[%d] = { make() }\nif mask >= %d then makers[%d] = make end\nend\n", 2<<k, 1<<k, fixed(kind(k), text), k, 1<<kindCell, k)
 	}
 	b.WriteString(scriptLoop)
-	text := strings.NewReplacer("\nGLANCE\n", "\n"+pagedLines.ReplaceAllString(scriptGlance, ""), "\nPAGED_GLANCE\n", "\n"+pagedGlance(),
+	text := strings.NewReplacer("\nALONES\n", "\n"+alones(), "\nGLANCE\n", "\n"+pagedLines.ReplaceAllString(scriptGlance, ""), "\nPAGED_GLANCE\n", "\n"+pagedGlance(),
 		"\nENTRIES\n", "\n"+scriptEntries).Replace(b.String())
+	text = commentLines.ReplaceAllString(text, "")
 	return scriptNames().ReplaceAllStringFunc(text, func(name string) string { return scriptValues[name] })
 }
 
-// fixed completes a kind with a state of fixed size: how it is stored, and the bytes of the head of a value that holds it
-// alone, of all of that value, and of its numbers.
+// fixed completes a kind with a state of fixed size.
 func fixed(k kind, text string) string {
+	read, body, found := split(k, text)
+	if !found {
+		return text
+	}
+	stored := storedAs(k)
+	limited := "local fits, need = true, nil\nrepeat\n" + body + "until true\nreturn fits, need, " + stored.names + "\n"
+	return read + strings.NewReplacer("LIMITED\n", limited, "BODY\n", body, "SEVERAL_LIMITS", strconv.Itoa(1<<kindCell)).Replace(stored.in(scriptFixed))
+}
+
+// alones returns what makes a single decision on limits with states of fixed size: for each kind, and for several limits
+// with one value. It has no functions, whose creation takes longer than such a decision.
+func alones() string {
+	var one, parts string
+	for _, k := range []kind{kindBucket, kindLeaky, kindWindow, kindCycle} {
+		text := map[kind]string{kindBucket: scriptBucket, kindLeaky: scriptBucket, kindWindow: scriptWindow, kindCycle: scriptCycle}[k]
+		one += alone(k, text, scriptAlone) + alone(k, text, scriptAloneKeys)
+		if k != kindLeaky { // a queue is the only limit of its rule
+			parts += alone(k, text, scriptAlonePart)
+		}
+	}
+	return one + strings.NewReplacer("KINDS\n", parts, "CELLS_END", strconv.Itoa(1<<kindCell+1<<kindLog), "CELLS", strconv.Itoa(1<<kindCell)).Replace(scriptAloneCell)
+}
+
+// alone puts what a kind reads and decides into a frame.
+func alone(k kind, text, frame string) string {
+	read, body, _ := split(k, text)
+	parameters := strings.NewReplacer("local function read(pos)\n", "", "  return pos\nend", "").Replace(read) + "\n"
+	unchanged := "true"
+	if k == kindBucket || k == kindLeaky {
+		unchanged = "(w < now or d == den and u == unit)"
+	}
+	return strings.NewReplacer("PARAMETERS\n", parameters, "BODY\n", body, "ALONE", strconv.Itoa(1<<k), "KIND", strconv.Itoa(int(k)), "UNCHANGED", unchanged).Replace(storedAs(k).in(frame))
+}
+
+// split returns how the text of a kind reads the parameters, and how it decides. found is false for a kind whose state
+// has no fixed size.
+func split(k kind, text string) (read, body string, found bool) {
 	if k == kindLeaky {
 		text = strings.ReplaceAll(tokenLines.ReplaceAllString(text, ""), "LAST", "told")
 	} else {
 		text = strings.ReplaceAll(leakyLines.ReplaceAllString(text, ""), "LAST", "at")
 	}
-	before, body, found := strings.Cut(text, "\nLIMIT\n")
-	if !found {
-		return text
-	}
-	values := map[kind][6]string{
-		kindBucket: {"4", "44", "5", "dI4I4dd", "w, f, d, u, at", "0, 1, 1, -inf"},
-		kindLeaky:  {"4", "52", "6", "dI4I4ddd", "w, f, d, u, at, told", "0, 1, 1, -inf, -inf"},
-		kindWindow: {"12", "44", "3", "ddd", "a, b, c", "0, 0"},
-		kindCycle:  {"20", "52", "3", "ddd", "a, b, c", "0, 0"},
-	}[k]
-	limited := "local fits, need = true, nil\nrepeat\n" + body + "until true\nreturn fits, need, " + values[4] + "\n"
-	return before + strings.NewReplacer("LIMITED\n", limited, "BODY\n", body, "SEVERAL_LIMITS", strconv.Itoa(1<<kindCell),
-		"NAMED", values[0], "LENGTH", values[1], "COUNT", values[2], "NUMBERS", values[3], "NAMES", values[4], "FRESH", values[5]).Replace(scriptFixed)
+	return strings.Cut(text, "\nLIMIT\n")
 }
+
+// stored describes how a state of fixed size is stored: the bytes of the head of a value that holds it alone, and of all
+// of that value; how many numbers it has, their format and their names; and the value of a new key, without a head.
+type stored struct{ named, length, count, numbers, names, initial, fresh string }
+
+func storedAs(k kind) stored {
+	none, number := math.Inf(-1), binary.LittleEndian.AppendUint32
+	whole := number(number(doubles(nil, 0, none), 0), 1) // the expiry, w, f and d of a new bucket
+	return map[kind]stored{
+		kindBucket: {"4", "44", "5", "dI4I4dd", "w, f, d, u, at", "-inf, 0, 1, 1, -inf", literal(make([]byte, 4), doubles(whole, 1, none))},
+		kindLeaky:  {"4", "52", "6", "dI4I4ddd", "w, f, d, u, at, told", "-inf, 0, 1, 1, -inf, -inf", literal(make([]byte, 4), doubles(whole, 1, none, none))},
+		kindWindow: {"12", "44", "3", "ddd", "a, b, c", "-inf, 0, 0", literal(make([]byte, 12), doubles(nil, 0, none, 0, 0))},
+		kindCycle:  {"20", "52", "3", "ddd", "a, b, c", "-inf, 0, 0", literal(make([]byte, 20), doubles(nil, 0, none, 0, 0))},
+	}[k]
+}
+
+// in replaces the names of the description in a text.
+func (s stored) in(text string) string {
+	return strings.NewReplacer("NAMED", s.named, "LENGTH", s.length, "COUNT", s.count, "NUMBERS", s.numbers, "NAMES", s.names, "INITIAL", s.initial, "FRESH", s.fresh).Replace(text)
+}
+
+// commentLines are for readers of the parts alone: a server reads the text before its first call.
+var commentLines = regexp.MustCompile(`(?m)^ *--.*\n`)
 
 // pagedLines and wholeLines are the lines of script/glance.lua for a value that was not read, and for one that was.
 var (
@@ -146,7 +207,7 @@ var (
 // scriptValues are the values of names in the script.
 var scriptValues = map[string]string{
 	"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
-	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "LINES": "3",
+	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "LINES": number(int64(scriptLinesBit)),
 	"LINE": number(opLine), "FREES": number(int64(lineFrees)), "LEAVES": number(int64(lineLeaves)), "MOST_TICKETS": number(int64(mostTickets)), "MOST_PARTIES": number(int64(mostParties)),
 	"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 	"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
@@ -163,4 +224,13 @@ func scriptNames() *regexp.Regexp {
 func number[N op | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
 // letter returns a Lua string of one byte.
-func letter(b byte) string { return fmt.Sprintf(`'\%03d'`, b) }
+func letter(b byte) string { return literal([]byte{b}) }
+
+// literal returns a Lua string of bytes.
+func literal(parts ...[]byte) string {
+	var s strings.Builder
+	for _, b := range slices.Concat(parts...) {
+		fmt.Fprintf(&s, `\%03d`, b)
+	}
+	return "'" + s.String() + "'"
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
@@ -136,6 +137,55 @@ func TestACallDoesABoundedAmountOfWork(t *testing.T) {
 		t.Logf("%s: %.0f entries and %.0f KB in the largest of %d calls: %.0f us", tt.name, entries, bytes/1024, calls, micros)
 		if micros > most || calls == 0 {
 			t.Errorf("%s: %.0f entries and %.0f KB in a call are %.0f us, want at most %d", tt.name, entries, bytes/1024, micros, most)
+		}
+	}
+}
+
+// A TakeUpTo searches for the number that fits, in 30 steps of each limit, so a call makes few of them.
+func TestACallOfTakesUpToDoesABoundedAmountOfWork(t *testing.T) {
+	const most, callers = 1500, 128
+	counting := newCountingSender(t, redistest.Start(t))
+	engine, err := NewWith(counting, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limits := range []int{1, 3, 8} {
+		var windows []weir.Limit
+		for i := range limits {
+			windows = append(windows, weir.SlidingWindow{Rate: weir.Per(MaxCount, time.Hour+time.Duration(i)*time.Second)})
+		}
+		rule, err := weir.NewRule(fmt.Sprint("r", limits), windows...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var callersOf []*submission
+		for i := range callers {
+			q := rule.For(fmt.Sprint("k", i), 333)
+			if d, err := engine.Take(t.Context(), q); err != nil || !d.Allowed {
+				t.Fatalf("Take: %+v, %v", d, err)
+			}
+			q.Cost = 1
+			parts, at, err := engine.parts(nil, []weir.Request{q})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &submission{done: make(chan struct{}, 1)}
+			s.one[0] = asking(opTake, MaxCount, parts, at)
+			s.decisions = s.one[:]
+			callersOf = append(callersOf, s)
+		}
+		counting.most()
+		engine.run(callersOf)
+		entries, bytes, calls := counting.most()
+		micros := entries*microsOfEntry + bytes/1024*microsOfKB
+		t.Logf("%d limits: %.0f numbers and %.0f KB in the largest of %d calls: %.0f us", limits, entries, bytes/1024, calls, micros)
+		if micros > most || calls < 2 {
+			t.Errorf("%d limits: %.0f numbers and %.0f KB in the largest of %d calls are %.0f us, want at most %d in several calls", limits, entries, bytes/1024, calls, micros, most)
+		}
+		for i, s := range callersOf {
+			if d := &s.one[0]; s.err != nil || d.err != nil || d.count() != MaxCount-333 {
+				t.Fatalf("%d limits: caller %d took its cost %d times (%v, %v), want the %d that were left", limits, i, d.count(), s.err, d.err, MaxCount-333)
+			}
 		}
 	}
 }

@@ -12,7 +12,8 @@ type Sender interface {
 	// go-redis, or be a rueidis.RedisError. Every other error counts as a lost answer.
 	//
 	// A cluster client sends EVALSHA and EVAL to the node of their first key, which is word 3, and follows MOVED and
-	// ASK. It must never repeat a command whose answer was lost, because its cost may have been counted.
+	// ASK. It must never repeat a command whose answer was lost, because its cost may have been counted. It must not
+	// panic: most calls are made in a goroutine of the engine.
 	Send(ctx context.Context, command ...string) (reply string, err error)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,9 +46,9 @@ func (s *stand) hears() hearing {
 		return deaf
 	}
 	shard := e.client.Mode() == rueidis.ClientModeCluster && !all.plain
-	name := e.keys.prefix + ":wake:" + e.standing.process
+	name := e.options.Prefix + ":wake:" + e.standing.process
 	if shard {
-		name = e.keys.prefix + ":{" + strconv.Itoa(s.slots.lane) + "}:wake:" + e.standing.process
+		name = e.keys.heads[s.slots.lane] + "wake:" + e.standing.process
 	}
 	c := all.channels[name]
 	if c == nil {

@@ -74,7 +74,7 @@ func (all *standing) enter(e *Engine, parts []part, lines []string, asks string)
 	if s == nil {
 		s = &stand{engine: e, asks: asks, lines: lines}
 		for i := range parts {
-			if parts[i].line == lines[0] {
+			if p := &parts[i]; p.limit.kind == kindSlots && p.line() == lines[0] {
 				s.slots = parts[i]
 			}
 		}
@@ -202,7 +202,9 @@ func (all *standing) freed(parts []part) {
 		return
 	}
 	for _, s := range all.stands {
-		if slices.ContainsFunc(parts, func(p part) bool { return p.line != "" && p.cost < 0 && slices.Contains(s.lines, p.line) }) {
+		if slices.ContainsFunc(parts, func(p part) bool {
+			return p.limit.kind == kindSlots && p.cost < 0 && slices.Contains(s.lines, p.line())
+		}) {
 			s.first().call()
 		}
 	}

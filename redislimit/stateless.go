@@ -15,8 +15,8 @@ func stateless(f enginekit.Functions) limit {
 
 // constant returns the measured part of a request under a limit without a state.
 func constant(l *limit, request int, cost int64) part {
-	p := part{limit: l, request: request, cost: cost, measure: enginekit.Measure{Cost: cost, Capacity: l.capacity}}
-	p.measureState(l.functions.Fresh(), 0, false)
+	p, fresh := part{limit: l, request: request, cost: cost, measure: enginekit.Measure{Cost: cost}}, l.functions.Fresh()
+	l.functions.Measure(&p.measure, &fresh, 0, Tick, false)
 	return p
 }
 

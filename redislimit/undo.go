@@ -42,7 +42,7 @@ func (e *Engine) undoLater(what ...decision) {
 		effect = max(effect, duration(int64(what[i].spent())))
 	}
 	u := &undo{engine: e, what: what, until: time.Now().Add(min(effect, undoLongest)), pause: undoPause}
-	u.task.run = func(time.Time) { u.send() }
+	u.task.run, u.task.dropped = func(time.Time) { u.send() }, u.abandon
 	e.stats.undoing.Add(1)
 	u.send()
 }
@@ -75,14 +75,16 @@ func (u *undo) answered(s *submission) {
 		left = append(left, u.what[i])
 	}
 	next := time.Now().Add(u.pause)
-	if len(left) > 0 && (u.engine.closed.Load() || next.After(u.until)) {
-		u.engine.stats.abandoned.Add(uint64(len(left)))
-		left = nil
-	}
-	if len(left) == 0 {
-		u.engine.stats.undoing.Add(-1)
+	u.what, u.pause = left, min(2*u.pause, undoPauseMost)
+	if len(left) == 0 || next.After(u.until) {
+		u.abandon()
 		return
 	}
-	u.what, u.pause = left, min(2*u.pause, undoPauseMost)
 	u.engine.background.at(next, &u.task)
+}
+
+// abandon ends the undo, and gives up what is left of it.
+func (u *undo) abandon() {
+	u.engine.stats.abandoned.Add(uint64(len(u.what)))
+	u.engine.stats.undoing.Add(-1)
 }

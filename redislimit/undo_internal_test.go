@@ -2,7 +2,12 @@ package redislimit
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -175,4 +180,50 @@ func TestAnUndoCountsTheTimeOfItsCaller(t *testing.T) {
 	taken.sent = time.Now().Add(-time.Hour)
 	u.undo(&taken)
 	u.left("an undo an hour later by the caller's clock", bucket, 10)
+}
+
+// recording is a Sender that admits everything after 10 ms, and keeps the keys of its calls.
+type recording struct {
+	admitting
+	keys *[]string
+}
+
+func (r recording) Send(ctx context.Context, words ...string) (string, error) {
+	for _, key := range words[3 : len(words)-1] {
+		*r.keys = append(*r.keys, strings.Clone(key))
+	}
+	return r.admitting.Send(ctx, words...)
+}
+
+// Later takes use the memory of answered ones, but not that of a take whose caller has gone.
+func TestTheUndoOfALateTakeNamesItsKeyAfterOtherTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recording{admitting{10 * time.Millisecond}, new([]string)}
+		e, err := NewWith(r, Options{Flights: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		rule := mustRule(t, "r=token bucket 1000/h")
+		for i := range 20 {
+			*r.keys = nil
+			late := fmt.Sprint("late ", i)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if _, err := e.Take(ctx, rule.For(late, 1)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got error %v, want the deadline's", err)
+			}
+			cancel()
+			for j := range 3 {
+				if _, err := e.Take(t.Context(), rule.For(fmt.Sprint("later key of ", i, j), 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second) // in virtual time, for the undo
+			synctest.Wait()
+			isLate := func(key string) bool { return strings.HasSuffix(key, "\x00"+late) }
+			if i := slices.IndexFunc(*r.keys, isLate); i < 0 || !slices.ContainsFunc((*r.keys)[i+1:], isLate) {
+				t.Errorf("the calls have the keys %q, want that of %q in a take and in an undo", *r.keys, late)
+			}
+		}
+	})
 }

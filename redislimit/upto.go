@@ -62,7 +62,7 @@ func asking(o op, most int64, parts []part, at layout) decision {
 // tookTimes turns an answered opUpTo into a take of the number of times that the
 // script chose. It is false if the script cannot have chosen that.
 func (d *decision) tookTimes(times int64) bool {
-	if times < 1 || times > d.times {
+	if times < 1 || times > max(d.times, d.most) { // the first answer may be that of a larger limit
 		return false
 	}
 	d.op, d.times = opTake, times

@@ -126,7 +126,8 @@ func splitURL(text string) (*serverURL, error) {
 	u.authority = rest
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		u.userinfo, u.authority = rest[:i], rest[i+1:]
-	} else if strings.ContainsRune(u.path+u.query, '@') { // an error would show part of the password
+	}
+	if strings.ContainsRune(u.path+u.query, '@') { // an error would show part of the password
 		return nil, &URLError{"user", "or password has a / or ? that is not percent-encoded, or an @ after the hosts is not"}
 	}
 	return u, nil

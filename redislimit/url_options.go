@@ -53,7 +53,11 @@ func (u *serverURL) options() error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		read, known := urlOptions[name]
 		if !known {
-			return wrongOption("%q is unknown; there are %s", name, strings.Join(slices.Sorted(maps.Keys(urlOptions)), ", "))
+			what := fmt.Sprintf("%q is unknown", name)
+			if values.Has("sentinel_password") { // an & in it would make the rest of it a name
+				what = "besides sentinel_password is unknown: write an & in the password as %26"
+			}
+			return wrongOption("%s; there are %s", what, strings.Join(slices.Sorted(maps.Keys(urlOptions)), ", "))
 		}
 		if n := len(values[name]); n > 1 {
 			return wrongOption("%s is given %d times", name, n)

@@ -199,6 +199,8 @@ func TestURLErrorsNeverHoldAPassword(t *testing.T) {
 		"redis://u:hunter2@", "redis://u:hunter2@a:x", "redis://u:hunter2@a?no=1", "redis://u:hunter2/1@a/x", "redis://u:1/hunter2@a/x",
 		"redis://u:hunter2?@a", "redis://u:1?hunter2@a", "redis://u:hunter2#@a", "redis://u:hunter2%zz@a", "redis://u:hunter2@a,b",
 		"redis-sentinel://a?sentinel_password=hunter2", "redis-sentinel://a/m?sentinel_password=hunter2&x=1", "u:hunter2@a",
+		"redis-sentinel://a/m?sentinel_password=1&hunter2", "redis://u:1@hunter2/x@a", "redis://u:1@x/hunter2@a/0", "redis://u:1@x?hunter2@a",
+		"redis://u@b:hunter2/1@a", "redis://u@b:hunter2?1@a", "redis://u@b:1/hunter2@a", "redis-sentinel://u:1@x/hunter2@a/m",
 	} {
 		if _, _, err := ParseURL(url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("ParseURL(%q): error %v, want one without hunter2", url, err)

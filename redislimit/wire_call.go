@@ -14,6 +14,14 @@ type batch struct {
 	long  []byte    // the numbers of the keys of long logs
 	last  *decision // the previous one, if it can be repeated
 	asked op        // its operation when it was added
+	run   run       // the repeats of it
+	space [6]int64  // for the numbers of a state of the reply
+}
+
+// run describes repeats of a decision at the end of a batch.
+type run struct {
+	first, count, step int // the number of their first key, how many they are, and by how much the next key's number is greater
+	at, end            int // where args has the count, and the end of args when they were added
 }
 
 // add appends a decision.
@@ -21,7 +29,6 @@ func (b *batch) add(d *decision) {
 	if len(b.args) == 0 {
 		b.args = append(b.args, 0, 0) // the kinds that occur
 	}
-	b.spent = doubles(b.spent, d.spent())
 	b.line(d)
 	if b.again(d) {
 		return
@@ -77,6 +84,7 @@ func (b *batch) line(d *decision) {
 	if len(keys) == 0 {
 		return
 	}
+	b.occurs(scriptLinesBit)
 	b.args = append(b.args, byte(opLine), byte(what), byte(len(keys)))
 	for _, key := range keys {
 		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.number(key)))
@@ -182,12 +190,29 @@ func (b *batch) again(d *decision) bool {
 		return false
 	}
 	p := &d.parts[0]
-	b.args = append(b.args, byte(opAgain))
-	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
+	b.repeat(b.key(p))
 	if p.limit.kind == kindSlots {
 		b.args = binary.LittleEndian.AppendUint64(b.args, p.lease)
 	}
+	b.run.end = len(b.args)
 	return true
+}
+
+// repeat appends a repeat for a key. Repeats whose keys have the same or successive numbers are one run.
+func (b *batch) repeat(key int) {
+	r := &b.run
+	if r.end == len(b.args) && r.count == 1 && (key == r.first || key == r.first+1) {
+		r.step = key - r.first
+	}
+	if r.end != len(b.args) || key != r.first+r.count*r.step {
+		*r = run{first: key, at: len(b.args) + 3}
+		b.args = append(b.args, byte(opAgain))
+		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(key))
+		b.args = append(b.args, 0, 0, 0)
+	}
+	r.count++
+	binary.LittleEndian.PutUint16(b.args[r.at:], uint16(r.count))
+	b.args[r.at+2] = byte(r.step)
 }
 
 // key returns the number of the part's key in KEYS.

@@ -16,7 +16,7 @@ func (p *part) append(to []byte, o op) []byte {
 	case kindCycle:
 		to = doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.origin))
 		if o == opWithdraw {
-			to = doubles(to, p.bookedTo[0], p.bookedTo[1], p.restored[0], p.restored[1])
+			to = doubles(to, p.past.bookedTo[0], p.past.bookedTo[1], p.past.restored[0], p.past.restored[1])
 		}
 		return to
 	case kindLog:
@@ -28,7 +28,10 @@ func (p *part) append(to []byte, o op) []byte {
 
 // appendBucket writes the time of the cost. For a cost that can never fit it writes a time above every bound.
 func (p *part) appendBucket(to []byte, o op) []byte {
-	l := p.limit
+	l, past := p.limit, p.past
+	if past == nil {
+		past = &unknownPast
+	}
 	cost, sign := span{whole: math.Inf(1)}, 1.0
 	switch {
 	case p.cost < 0:
@@ -47,10 +50,10 @@ func (p *part) appendBucket(to []byte, o op) []byte {
 		to = doubles(to, l.early.whole, l.early.rest)
 	}
 	if sign == 2 {
-		to = doubles(to, p.left.whole, p.left.rest, p.told)
+		to = doubles(to, past.left.whole, past.left.rest, past.told)
 	}
 	if o == opWithdraw {
-		to = doubles(doubles(to, p.bookedTo[:]...), p.restored[:]...)
+		to = doubles(doubles(to, past.bookedTo[:]...), past.restored[:]...)
 	}
 	return to
 }

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ type reply struct {
 	left  string
 	short bool
 	since float64 // us; when the server was first seen; -Inf without DenyNewServer
+	space *[6]int64
 }
 
 func (r *reply) byte() byte {
@@ -48,7 +50,10 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 			d.undone()
 			return
 		}
-		now = int64(first)
+		now = int64(math.Floor(first))
+		if d.again = first > float64(now); d.again {
+			d.op = cmp.Or(d.first, d.op)
+		}
 	}
 	if d.op != opUndo {
 		d.now = now
@@ -90,8 +95,12 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 		d.measureBooking(now, held)
 	} else {
 		for i := range d.parts {
-			d.parts[i].measured(d, now, wrote)
+			d.parts[i].measured(d, now, wrote, r.space)
 		}
+	}
+	if d.again {
+		d.keepAnswer()
+		return
 	}
 	if held {
 		d.hold(r.since, now)
@@ -133,9 +142,10 @@ func (r *reply) group(d *decision, i int) {
 	}
 	for ; shared > 0; i++ {
 		if p := &d.parts[i]; p.limit.kind.fixed() {
-			p.stored = [6]float64{math.Inf(-1), 0, 1, 1, math.Inf(-1), math.Inf(-1)}
 			if exists {
 				r.state(p)
+			} else {
+				p.stored = [6]float64{math.Inf(-1), 0, 1, 1, math.Inf(-1), math.Inf(-1)}
 			}
 			shared--
 		}
@@ -146,7 +156,7 @@ func (r *reply) group(d *decision, i int) {
 func (r *reply) state(p *part) {
 	s := &p.stored
 	if p.limit.kind > kindLeaky {
-		s[0], s[1], s[2] = r.double(), r.double(), r.double()
+		*s = [6]float64{r.double(), r.double(), r.double(), 1, math.Inf(-1), math.Inf(-1)}
 		return
 	}
 	s[0] = r.double()

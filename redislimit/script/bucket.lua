@@ -8,7 +8,7 @@
 --             of the cost; for a leaky bucket also by how much the release of a unit is earlier than TAT after it,
 --             likewise; and to undo a take of a leaky bucket, with sign 2, the TAT that the take left, and the newest
 --             release before it. For a WITHDRAW also the TAT and the last instant of the state after the booking, and
---             of the state before it.
+--             of the state before it, with the den and the unit of the limit that wrote that one.
 local head, cw, cf, bw, bf, den, unit, sign
 local dw, df, before -- LEAKY
 local leftW, leftF -- LEAKY
@@ -17,7 +17,7 @@ local function read(pos)
   head, cw, cf, bw, bf, den, unit, sign, pos = unpack_('<Bc0ddddddd', args, pos)
   dw, df, pos = unpack_('<dd', args, pos) -- LEAKY
   if sign == 2 then leftW, leftF, before, pos = unpack_('<ddd', args, pos) end -- LEAKY
-  if given then booked, pos = pos, pos + 48 end
+  if special and special.given then booked, pos = pos, pos + 64 end
   return pos
 end
 LIMIT
@@ -46,13 +46,13 @@ LIMIT
       own = tw - dw + (tf > df and 1 or 0) -- LEAKY
       own = max(room, told) -- TOKEN
       if op == WHEN then
-        vacant = max(vacant, room) -- LEAKY
-        due = max(due, own)
+        special.vacant = max(special.vacant, room) -- LEAKY
+        special.due = max(special.due, own)
         break
       end
       fits = true
-      if own < due and w < due then tw, tf = due + cw, cf end -- TOKEN
-      if due > now then at = due + 0.5 end -- TOKEN
+      if own < special.due and w < special.due then tw, tf = special.due + cw, cf end -- TOKEN
+      if special.due > now then at = special.due + 0.5 end -- TOKEN
     end
     if op == PEEK or not fits and op == TAKE and not faster then break end
     if fits or op == RECORD then
@@ -62,33 +62,34 @@ LIMIT
     local release = w - dw + (f > df and 1 or 0) -- LEAKY
     if fits and op ~= RECORD then told = max(told, release) end -- LEAKY
   else
-    local newest
-    if op == WITHDRAW and taken > now then
-      local tookW, tookF, tookAt, hadW, hadF, hadAt = unpack_('<dddddd', args, booked)
-      newest = w == tookW and f == tookF and LAST == tookAt
-      if newest then w, f, LAST = hadW, hadF, hadAt end
-      if w < now then w, f = now, 0 end
-    end
-    if not newest then
-      if op == WITHDRAW and (told > now or past and past > 0) then break end -- LEAKY
-      local back = cw -- by how much TAT moves back, besides cf
-      if sign == 0 or sign == 2 and (w ~= leftW or f ~= leftF) then break end -- LEAKY
-      if sign == 2 then told = before end -- LEAKY
-      if sign == 0 then break end
-      if sign == 1 then
-        back = cw - past
-        if back < 0 or at > taken then break end
+    if op == WITHDRAW and special.taken > now then
+      local tookW, tookF, tookAt, hadW, hadF, hadAt, hadD, hadU = unpack_('<dddddddd', args, booked)
+      if w == tookW and f == tookF and LAST == tookAt then
+        w, f, LAST, d, u = hadW, hadF, hadAt, hadD, hadU
+        if w < now then w, f = now, 0 end
+        need = f > 0 and w + 1 or w
+        if told > need then need = told end -- LEAKY
+        break
       end
-      if op == WITHDRAW and past and past > 0 then -- TOKEN
-        back = cw - past -- TOKEN
-        if back < 0 or at > taken + 0.5 then break end -- TOKEN
-      end -- TOKEN
-      w, f = w - back, f - cf
-      if f < 0 then w, f = w - 1, f + den end
-      local floor = told > now and told or now -- TOKEN
-      if w < floor then w, f = floor, 0 end -- TOKEN
-      if w < now then w, f = now, 0 end -- LEAKY
     end
+    if op == WITHDRAW and (told > now or special.past and special.past > 0) then break end -- LEAKY
+    local back = cw -- by how much TAT moves back, besides cf
+    if sign == 0 or sign == 2 and (w ~= leftW or f ~= leftF) then break end -- LEAKY
+    if sign == 2 then told = before end -- LEAKY
+    if sign == 0 then break end
+    if sign == 1 then
+      back = cw - special.past
+      if back < 0 or at > special.taken then break end
+    end
+    if op == WITHDRAW and special.past and special.past > 0 then -- TOKEN
+      back = cw - special.past -- TOKEN
+      if back < 0 or at > special.taken + 0.5 then break end -- TOKEN
+    end -- TOKEN
+    w, f = w - back, f - cf
+    if f < 0 then w, f = w - 1, f + den end
+    local floor = told > now and told or now -- TOKEN
+    if w < floor then w, f = floor, 0 end -- TOKEN
+    if w < now then w, f = now, 0 end -- LEAKY
   end
   d, u, need = den, unit, f > 0 and w + 1 or w
   if told > need then need = told end -- LEAKY

@@ -1,4 +1,5 @@
 local fmod, min = math.fmod, math.min
+local CHANGE_WORK = 4 -- of one state
 
 -- times returns floor((a * b + c) / m) and the rest. The quotient is exact to 2^53. a is below 2^53, b and m are below
 -- 2^45, and c is below 2^51. It takes 7 bits of a at a time, so that no product exceeds 2^53.
@@ -31,6 +32,7 @@ end
 -- up to 1/den us. Under the rate that wrote the TAT a unit takes u/d us, and under the other unit/den us. The last
 -- result is whether the other rate is faster.
 return function(w, f, d, u, den, unit, from)
+  work = work + CHANGE_WORK
   local faster = less(unit, den, u, d)
   if w < from then
     local more

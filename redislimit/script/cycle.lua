@@ -6,7 +6,7 @@ local head, n, most, period, origin
 local leftA, leftB, beforeA, beforeB
 local function read(pos)
   head, n, most, period, origin, pos = unpack_('<Bc0dddd', args, pos)
-  if given then leftA, leftB, beforeA, beforeB, pos = unpack_('<dddd', args, pos) end
+  if special and special.given then leftA, leftB, beforeA, beforeB, pos = unpack_('<dddd', args, pos) end
   return pos
 end
 LIMIT
@@ -19,34 +19,34 @@ LIMIT
     used = max(b - (start - a) / period * most, 0)
   end
   if op == UNDO then
-    local since = fmod(taken - origin, period)
+    local since = fmod(special.taken - origin, period)
     if since < 0 then since = since + period end
-    if start ~= taken - since then break end
+    if start ~= special.taken - since then break end
     used, cost = max(used - cost, 0), 0
   end
   if op >= WHEN then
     local lacking = used + n - most
     local own = lacking > 0 and start + math.ceil(lacking / most) * period or now
     if op == WHEN then
-      due = max(due, own)
+      special.due = max(special.due, own)
       break
     elseif op == BOOK then
-      local since = fmod(due - origin, period)
+      local since = fmod(special.due - origin, period)
       if since < 0 then since = since + period end
-      if own < due and due - since > start then
-        used = max(used - (due - since - start) / period * most, 0)
-        start = due - since
+      if own < special.due and special.due - since > start then
+        used = max(used - (special.due - since - start) / period * most, 0)
+        start = special.due - since
       end
       used = used + n
-    elseif taken > now and a == leftA and b == leftB then
+    elseif special.taken > now and a == leftA and b == leftB then
       start, used = beforeA, beforeB
-    elseif used > most or start > now or past and start ~= taken - fmod(taken - origin, period) then
+    elseif used > most or start > now or special.past and start ~= special.taken - fmod(special.taken - origin, period) then
       break
     else
       used = max(used + n, 0)
     end
     need = now
-    if used > 0 then need = max(start + floor((used + most - 1) / most) * period, due or now) end
+    if used > 0 then need = max(start + floor((used + most - 1) / most) * period, special.due or now) end
     a, b, c = start, used, need
     break
   end

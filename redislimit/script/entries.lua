@@ -160,6 +160,9 @@ local function gather(instants, counts, extras, f, from, more, instant)
   while instant - from >= reach or all + more >= wrap / 2 or each and most > 1 do use(form + 1) end
   local entries, sum = {}, 0
   for k = 1, #instants do
+    if not each and EXTRA_SIZE == 0 and instants[k] == instants[k + 1] then -- one entry of an instant: see undo
+      counts[k], counts[k + 1] = 0, counts[k] + counts[k + 1]
+    end
     if counts[k] > 0 then
       sum = sum + counts[k]
       entries[#entries + 1] = written(instants[k] - from, sum, extras[k])

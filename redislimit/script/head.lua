@@ -10,8 +10,8 @@
 --          last key is then the one that remembers the server
 --
 -- A u16 comes before the decisions. Its bits are the kinds that occur; bit 0 is set if a decision
--- has several groups, bit 7 if one is UPTO, and bit 9 if some keys are of long logs. Their indexes
--- then follow the decisions, u16 each, and their number, u16.
+-- has several groups, bit 7 if one is UPTO, bit 9 if one has an identity, bit 11 if one follows LINE, and bit 10 if some
+-- keys are of long logs. Their indexes then follow the decisions, u16 each, and their number, u16.
 --
 -- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO, RENEW, BOOK or WITHDRAW); groups u16; for UNDO the
 -- instant at which the undone take was written, and how long ago its caller sent it at least, in us;
@@ -28,12 +28,15 @@
 -- indexes of their keys, u16 each. If it FREES slots, the first caller of each line is signalled. Otherwise a caller takes
 -- its turn, or LEAVES: then follow its process and what it asks for, 8 bytes each; the number of its ticket, and that of
 -- the oldest ticket of the two, as doubles; and how it hears signals, u8.
--- A decision of one group that repeats the previous one, of one group too, for another key: AGAIN
--- u8; index into KEYS u16; for slots the identity.
+-- With both, LINE comes first.
+-- Decisions of one group that repeat the previous one, of one group too, for other keys: AGAIN u8; the
+-- first one's index into KEYS u16; how many there are, u16; by how much the index grows from one to the
+-- next, u8; for slots the identity of each.
 --
 -- Reply: one string. It holds the instant as a double, with ARGV[4] also the instant since which
 -- the server is known, and then the answer to each decision. An answer is:
--- - with an identity, the instant of the decision as a double. If it was UNDONE, that is inf, and
+-- - with an identity, the instant of the decision as a double, half a us later if the answer is the
+--   first one again. If it was UNDONE, or slots that it took were given back, that is inf, and
 --   nothing follows.
 -- - for a turn in lines, the number of tickets before the caller's that keep it waiting, as a double: 0 if it was its
 --   turn, inf if there was no room for it; and a u8: whether its ticket was known.
@@ -86,12 +89,16 @@ if not now then
 end
 
 local kinds, mask = {}, unpack_('<H', args)
-local found -- the instant of an identified take
-local taken, past -- for an undo: the instant of the undone take or booking, and how long ago it was; for a cancelled booking the instant, and nil
-local due, vacant -- of a BOOK: its instant, and when there is space. Limits are asked WHEN first, and raise both.
-local given -- a WITHDRAW is being read
+-- special is what only an UNDO, BOOK or WITHDRAW needs:
+-- found       the instant of an identified take
+-- taken, past for an undo: the instant of the undone take or booking, and how long ago it was; for a cancelled
+--             booking the instant, and nil
+-- due, vacant of a BOOK: its instant, and when there is space. Limits are asked WHEN first, and raise both.
+-- given       a WITHDRAW is being read
+-- It is one table because each local that a function shares costs every call that creates the function.
+local special
 local stored, behind = nil, #args -- where the decisions end
-if mask < LONG_KEYS then
+if mask % (2 * LONG_KEYS) < LONG_KEYS then
   stored = call('MGET', unpack(keys))
 else -- of a long value, keep the name and the length
   local count, short, places = unpack_('<H', args, behind - 1), {}, {}
@@ -108,6 +115,7 @@ else -- of a long value, keep the name and the length
     for i, value in ipairs(call('MGET', unpack(short))) do stored[places[i]] = value end
   end
 end
+ALONES
 -- since is when this process of the server was first seen, if ARGV[4] asks for it. Earlier, its
 -- memory may have been lost, or may lack what was not replicated. The last key holds since, the
 -- run id of the process, and in a cluster the id of its node.
@@ -160,11 +168,3 @@ local work = 0 -- entries read, made or moved one by one; 256 bytes of a text th
 local share, convert -- what rarely returns of several.lua and change.lua
 local states, tails, ends, state, change, withheld -- used by batches in loop.lua
 local wakes -- the lines whose first caller is signalled at the end; true if slots were freed
--- spare is the room that the slots of a caller in a line have left, or -1 if they refused it; spared returns that of a
--- reply.
-local spare = inf
-local function spared(reply)
-  if #reply == 16 then return (unpack_('<d', reply)) end
-  local ahead, _, room = unpack_('<ddd', reply)
-  return ahead > 0 and -1 or room
-end

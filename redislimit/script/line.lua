@@ -13,6 +13,14 @@
 local pack, unpack_, sub, byte, concat, match = struct.pack, struct.unpack, string.sub, string.byte, table.concat, string.match
 local PARTY, TICKET, SECOND = 36, 9, 1000000
 local LIFE = 3 * SECOND
+local spare = inf -- the room that the slots of the caller have left, or -1 if they refused it
+
+-- heed notes that from the reply of a limit of slots.
+local function heed(reply)
+  local ahead, room, _ = 0, nil, nil
+  if #reply == 16 then room = unpack_('<d', reply) else ahead, _, room = unpack_('<ddd', reply) end
+  spare = min(spare, ahead > 0 and -1 or room)
+end
 
 -- read returns the parties and the tickets in the line of a key without those that have died, and whether some have. It
 -- returns nothing if the value is unreadable.
@@ -161,8 +169,8 @@ end
 
 -- later returns when the limits besides the slots of a decision admit its costs again. It does not read long logs.
 local function later(groups, pos)
-  local kept, kept2 = due, vacant
-  due, vacant = now, now
+  local kept = special
+  special = { due = now, vacant = now }
   for _ = 1, groups do
     local kind, key
     kind, key, pos = unpack_('<BH', args, pos)
@@ -170,8 +178,8 @@ local function later(groups, pos)
     local s = state(key)
     if kind ~= SLOTS and type(s) ~= 'table' then kinds[kind][2](s, WHEN, tails[key]) end
   end
-  local at = due
-  due, vacant = kept, kept2
+  local at = special.due
+  special = kept
   return at
 end
 
@@ -259,4 +267,4 @@ local function enter(leaves, count, pos)
     for _, a in ipairs(lines) do settle(a, admitted, wait == 0, at) end
   end
 end
-return enter, wake
+return enter, wake, heed

@@ -113,11 +113,11 @@ end
 -- entries would have to be moved; the units then stay.
 local function undo(n)
   fold()
-  if first == length or taken > latest or taken < at(first) then return false end
+  if first == length or special.taken > latest or special.taken < at(first) then return false end
   local i, stop = first, length
-  if at(first) < taken then i = after(taken - 1, text, head, base, first, length - 1, at(first), latest) end
-  if latest > taken then stop = after(taken, text, head, base, i, length - 1, at(i), latest) end
-  if at(i) ~= taken then return false end
+  if at(first) < special.taken then i = after(special.taken - 1, text, head, base, first, length - 1, at(first), latest) end
+  if latest > special.taken then stop = after(special.taken, text, head, base, i, length - 1, at(i), latest) end
+  if at(i) ~= special.taken then return false end
   if not each and min(i - first, length - i) > MOST_MOVED then return false end
   last = max(last, newest)
   if not each then
@@ -173,21 +173,21 @@ local function book(op)
   fold()
   local ahead = wait()
   if op == WHEN then
-    due, vacant = max(due, now + ahead), max(vacant, space())
+    special.due, special.vacant = max(special.due, now + ahead), max(special.vacant, space())
     return true, ''
   elseif op == BOOK then
-    last = max(due, newest)
+    last = max(special.due, newest)
     look()
     local entry, new, moved = note(folded)
     tail = entry
     look()
     return true, (describe(op, ahead, ahead)), new, moved, entry
-  elseif newest == -inf or newest > now and newest ~= taken then
+  elseif newest == -inf or newest > now and newest ~= special.taken then
     return true, (describe(op, ahead, ahead))
   elseif newest > now then
     undo(-n)
     last = now
-  elseif not past then
+  elseif not special.past then
     give(-n)
   elseif not undo(-n) then
     return true, (describe(op, ahead, ahead))

@@ -1,5 +1,5 @@
 -- write stores a state, or appends to it; false deletes it. Keys that expire together share one
--- text of the time.
+-- text of the time. A debt may take longer than Redis' clock can tell.
 local last, ms
 local function write(key, new, moved, added)
   if new == false then
@@ -12,7 +12,7 @@ local function write(key, new, moved, added)
     if added then new = new .. added end
     if moved == inf then return call('SET', keys[key], new) end
     if moved ~= last then
-      last, ms = moved, string.format('%.0f', max(math.ceil((moved - now) / 1000) + (ARGV[3] or 0), 1))
+      last, ms = moved, string.format('%.0f', min(max(math.ceil((moved - now) / 1000) + (ARGV[3] or 0), 1), MOST_AHEAD))
     end
     call('PSETEX', keys[key], ms, new)
   end
@@ -57,16 +57,27 @@ end
 local number = 0
 function withheld() return now < since + unpack_('<d', ARGV[4], 8 * number - 7) end
 
-local enter, wake -- of line.lua
 wakes = {}
 local out, o = { pack('<d', now) }, 1
 if since then
   out[2], o = pack('<d', since), 2
 end
+local left, step = 0, 0 -- repeats of the previous decision, and by how much their keys differ
 while pos <= stop and (work <= MOST_WORK or number == 0) do
-  local code, key, id, answer, first, refused, settle
+  local code, key, id, answer, first, refused, settle, whole, resume
   number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
+  if code == LINE then
+    local mode, count = key % 256, floor(key / 256)
+    if mode == FREES then
+      for i = 1, count do wakes[unpack_('<H', args, pos + 2 * i - 2)] = true end
+      pos = pos + 2 * count
+    else
+      o = o + 1
+      pos, refused, out[o], settle = kinds[LINES][1](mode == LEAVES, count, pos)
+    end
+    code, key, pos = unpack_('<BH', args, pos)
+  end
   if code == IDENTIFIED then
     local length
     id, length, pos = key, unpack_('<I4', args, pos)
@@ -75,51 +86,40 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     first, out[o] = o, answer or pack('<d', now)
     if answer then pos = pos + length else code, key, pos = unpack_('<BH', args, pos) end
   end
-  if code == LINE then
-    local mode, count = key % 256, floor(key / 256)
-    if mode == FREES then
-      for i = 1, count do wakes[unpack_('<H', args, pos + 2 * i - 2)] = true end
-      pos = pos + 2 * count
-    else
-      if not enter then enter, wake = rarely(LINES) end
-      o = o + 1
-      pos, refused, out[o], settle = enter(mode == LEAVES, count, pos)
-    end
-    code, key, pos = unpack_('<BH', args, pos)
-  end
   if answer then -- out has it
   elseif code == AGAIN then
-    if again then pos = again(pos) end
+    left, step, pos = unpack_('<HB', args, pos)
   else
-    op, parts, given = code, key, code == WITHDRAW
+    op, parts = code, key
+    special = op >= UNDO and { found = special and special.found, given = op == WITHDRAW } or nil
     if refused then
       op = PEEK
     elseif op == BOOK then
       local longest
       longest, pos = unpack_('<d', args, pos)
       local p = pos
-      due, vacant = now, now
+      special.due, special.vacant = now, now
       for _ = 1, parts do
         local kind, key
         kind, key, p = unpack_('<BH', args, p)
         p = kinds[kind][1](p)
-        if kinds[kind][2](state(key), WHEN, tails[key]) == nil then vacant = inf end -- the PEEK reports the value
+        if kinds[kind][2](state(key), WHEN, tails[key]) == nil then special.vacant = inf end -- the PEEK reports the value
       end
-      refused = due - now > longest or vacant > now or since and withheld()
+      refused = special.due - now > longest or special.vacant > now or since and withheld()
       if refused then op = PEEK end
       o = o + 1
-      out[o] = pack('<dd', due, vacant)
-    elseif given then
-      taken, past, pos = unpack_('<dd', args, pos)
-      past = past >= 0 and max(past, now - taken) or nil
+      out[o] = pack('<dd', special.due, special.vacant)
+    elseif op == WITHDRAW then
+      special.taken, special.past, pos = unpack_('<dd', args, pos)
+      special.past = special.past >= 0 and max(special.past, now - special.taken) or nil
     elseif op == UNDO then
-      taken, past, pos = unpack_('<dd', args, pos)
-      if id then taken = found end
-      past = max(past, now - taken)
+      special.taken, special.past, pos = unpack_('<dd', args, pos)
+      if id then special.taken = special.found end
+      special.past = max(special.past, now - special.taken)
     elseif op == UPTO then
       o = o + 1
-      out[o] = kinds[FITTING][1](pos, parts)
-      op, pos = TAKE, pos + 8
+      out[o], pos, whole, resume = kinds[FITTING][1](pos, parts)
+      op = TAKE
     end
   end
   if answer then -- nothing is left to do
@@ -136,33 +136,40 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
       kind, key, pos = unpack_('<BH', args, pos)
       local limit = kinds[kind]
       decide, again, pos = limit[2], limit[3], limit[1](pos)
+      left = 1
     end
-    local asked = op
-    if op == TAKE and since and withheld() then
-      asked = PEEK -- the engine also knows since, and refuses
-    end
-    local s = states[key]
-    if s == nil then s = stored[key] end
-    local fits, reply, new, moved, added = decide(s, asked, tails[key])
-    if new then
-      states[key] = new
-      if moved then ends[key] = moved end
-    end
-    if added or new and tails[key] then tails[key] = added end
-    if fits == nil then
-      o = o + 1
-      out[o] = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
-    else
-      out[o + 1], out[o + 2] = fits and not refused and ADMITTED or REFUSED, reply
-      o = o + 2
-    end
-    if settle and fits ~= nil then
-      spare = spared(reply)
-      settle(fits and asked == TAKE)
-    end
-    if id and (fits and op == TAKE or fits ~= nil and op == RECORD or fits == false and kinds[LOG] and decide == kinds[LOG][2]) and (new or added) then
-      kinds[IDENTITY][2](id, table.concat(out, '', first, o))
-    end
+    repeat
+      if code == AGAIN and again then pos = again(pos) end
+      local asked = op
+      if since and op == TAKE and withheld() then
+        asked = PEEK -- the engine also knows since, and refuses
+      end
+      local s = states[key]
+      if s == nil then s = stored[key] end
+      local tail = tails[key]
+      local fits, reply, new, moved, added = decide(s, asked, tail)
+      if new then
+        states[key] = new
+        if moved then ends[key] = moved end
+      end
+      if added or new and tail then tails[key] = added end
+      if fits == nil then
+        o = o + 1
+        out[o] = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
+      else
+        out[o + 1], out[o + 2] = fits and not refused and ADMITTED or REFUSED, reply
+        o = o + 2
+      end
+      if settle and fits ~= nil then
+        kinds[LINES][3](reply)
+        settle(fits and asked == TAKE)
+      end
+      if id and (fits and op == TAKE or fits ~= nil and op == RECORD or fits == false and kinds[LOG] and decide == kinds[LOG][2]) and (new or added) then
+        kinds[IDENTITY][2](id, table.concat(out, '', first, o))
+      end
+      left, key, number = left - 1, key + step, number + 1
+    until left == 0 or work > MOST_WORK
+    number = number - 1
   else
     local flag, replies, full
     local from = pos
@@ -177,9 +184,10 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
   end
+  if whole then args, pos = whole, resume end
 end
 
-if pos <= stop then
+if pos <= stop or left > 0 then
   o = o + 1
   out[o] = LATER
 end
@@ -197,8 +205,7 @@ for key, tail in pairs(tails) do
 end
 for key, freed in pairs(wakes) do
   if state(key) then
-    if not wake then enter, wake = rarely(LINES) end
-    wake(key, freed)
+    kinds[LINES][2](key, freed)
   end
 end
 return table.concat(out)

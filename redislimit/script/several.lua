@@ -6,6 +6,7 @@
 local pack, unpack_, sub, max, inf = struct.pack, struct.unpack, string.sub, math.max, math.huge
 local NAMED = { t = 2, l = 2, f = 10, w = 10, c = 18 } -- bytes of an identity
 local SIZES = { t = 32, l = 40, f = 24, w = 24, c = 24 } -- bytes of a state
+local STATE_WORK = 3 -- of each state in the value and of each limit
 local FORMATS = { t = '<dI4I4dd', l = '<dI4I4ddd', f = '<ddd', w = '<ddd', c = '<ddd' }
 
 -- identities returns the identities in a head, and the length of the head, or nothing if it is unreadable.
@@ -43,16 +44,18 @@ end
 -- strangers returns the identities of states that the caller does not know and that have not expired. There are at most
 -- STRANGERS; those that expire first give way.
 local function strangers(names, states)
-  local left, edge = {}, now - (ARGV[3] or 0) * 1000
+  local left, till, edge = {}, {}, now - (ARGV[3] or 0) * 1000
   for _, name in ipairs(names) do
-    if states[name] and ends(name, states[name]) > edge then left[#left + 1] = name end
+    local stop = states[name] and ends(name, states[name])
+    if stop and stop > edge then left[#left + 1], till[#till + 1] = name, stop end
   end
   while #left > STRANGERS do
     local first = 1
     for i = 2, #left do
-      if ends(left[i], states[left[i]]) < ends(left[first], states[left[first]]) then first = i end
+      if till[i] < till[first] then first = i end
     end
     table.remove(left, first)
+    table.remove(till, first)
   end
   return left
 end
@@ -63,6 +66,7 @@ return function(s, op, head, limits)
   local till, states = 0, {}
   if s then till, states = unpack_('<d', s, at + 1), read(s, names, at + 9) end
   if not states then return end
+  work = work + STATE_WORK * (#names + #limits)
   local value, changed, fits, own = { head, pack('<d', till) }, {}, true, identities(head)
   for j = 1, #limits do
     local name = own[j]

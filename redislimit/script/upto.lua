@@ -1,6 +1,9 @@
 -- upto turns a decision that takes its costs as many times as they fit, up to most,
--- into a TAKE: it multiplies the costs in args by that number, and returns it. The
--- number is 1 if the costs do not fit once, which the TAKE then refuses.
+-- into a TAKE. It returns that number and where the groups begin. The number is 1 if
+-- the costs do not fit once, which the TAKE then refuses. Otherwise args are now the
+-- groups of this decision alone, at that number of times their costs, and it also
+-- returns the args of the call and where the decision ends.
+local STEP_WORK = 2 -- of one limit, for each number that is tried
 
 -- multiplied returns the parameters of a limit, from byte p on and before behind, at
 -- k times its cost. The rest of a bucket's cost times k needs 60 bits, in two limbs.
@@ -18,10 +21,12 @@ end
 -- group returns the group at byte p at k times its cost, and the position behind it.
 local function group(p, k)
   local kind, out, from, count = string.byte(args, p), {}, p, 1
+  work = work + STEP_WORK
   local own = kind
   p = p + 3
   if kind == CELL then
     count, p = string.byte(args, p), p + 3
+    work = work + STEP_WORK * (count - 1)
     for _ = 1, 3 do p = p + 1 + string.byte(args, p) end
   end
   out[1] = sub(args, from, p - 1)
@@ -71,13 +76,11 @@ return function(pos, parts)
   local p = start
   for _ = 1, parts do
     if most > 1 then most = max(fitting(p, most), 1) end
-    p = select(2, group(p, 1))
+    p = kinds[string.byte(args, p)][1](p + 3)
   end
-  if most > 1 then
-    local pieces, from = { sub(args, 1, start - 1) }, start
-    for i = 1, parts do pieces[i + 1], from = group(from, most) end
-    pieces[parts + 2] = sub(args, from)
-    args = table.concat(pieces)
-  end
-  return pack('<d', most)
+  if most <= 1 then return pack('<d', most), start end
+  local pieces, from, whole = {}, start, args
+  for i = 1, parts do pieces[i], from = group(from, most) end
+  args = table.concat(pieces)
+  return pack('<d', most), 1, whole, p
 end

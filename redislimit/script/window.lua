@@ -36,9 +36,9 @@ LIMIT
   end
   local room = most - count - cost
   if op == UNDO then
-    local since = fmod(taken, period)
+    local since = fmod(special.taken, period)
     if since < 0 then since = since + period end
-    since = start - taken + since -- from the window of the take
+    since = start - special.taken + since -- from the window of the take
     if since == 0 then
       count = max(count - cost, 0)
     elseif since == period then
@@ -57,7 +57,7 @@ LIMIT
       elseif room >= 0 then
         till = start + math.ceil(period - room * period / before)
       end
-      due = max(due, till)
+      special.due = max(special.due, till)
     end
     break
   end

@@ -1,0 +1,117 @@
+package redislimit_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// asked is an engine that is asked in one of the ways that the script treats apart, and the prefix of its keys.
+type asked struct {
+	prefix string
+	engine *redislimit.Engine
+	take   func(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []string, cost int64) []weir.Result
+}
+
+// oneByOne makes a call for each key.
+func oneByOne(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []string, cost int64) (results []weir.Result) {
+	for _, key := range keys {
+		d, err := e.Take(ctx, rule.For(key, cost))
+		results = append(results, weir.Result{Decision: d, Err: err})
+	}
+	return results
+}
+
+// together makes one call for all keys.
+func together(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []string, cost int64) []weir.Result {
+	return each(ctx, e, rule, keys, cost)[:len(keys)]
+}
+
+// besideAnother makes one call for all keys and for another decision.
+func besideAnother(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []string, cost int64) []weir.Result {
+	return each(ctx, e, rule, keys, cost, rule.For("other", 0))[:len(keys)]
+}
+
+func each(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []string, cost int64, more ...weir.Request) []weir.Result {
+	var requests []weir.Request
+	for _, key := range keys {
+		requests = append(requests, rule.For(key, cost))
+	}
+	requests = append(requests, more...)
+	results := make([]weir.Result, len(requests))
+	if err := e.TakeEach(ctx, requests, results); err != nil {
+		results[0].Err = err
+	}
+	return results
+}
+
+// The script decides a single decision, and one that is repeated for other keys, without the functions that decide other
+// batches. All are made of the same text, but read and write the states in their own ways.
+func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
+	const rounds, steps = 25, 60
+	server := redistest.Start(t)
+	client := dial(t, server)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	admitted, refused := 0, 0
+	for round := range rounds {
+		now := 1_700_000_000_000_000 + random.Int64N(1e15)
+		ways := []asked{{take: besideAnother}, {take: oneByOne}, {take: together}}
+		for i := range ways {
+			ways[i].prefix = fmt.Sprint("way", i, ".", round)
+			ways[i].engine = newEngine(t, client, redislimit.Options{Prefix: ways[i].prefix, Clock: func() int64 { return now * 1000 }, Linger: time.Hour})
+		}
+		pool, periods := fixedSize, fixedPeriods
+		if round%5 == 0 {
+			pool, periods = leaky, make([]int64, len(leaky))
+		}
+		rules := []plan{versions(t, random, pool, periods), versions(t, random, pool, periods)}
+		for range steps {
+			now += random.Int64N(1 << random.IntN(36))
+			rule, cost := rules[min(random.IntN(8), 1)].redis, 1+random.Int64N(1<<random.IntN(10))
+			keys := []string{"alice", "bob", "carol", "dave"}[:1+random.IntN(4)]
+			random.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+			want := ways[0].take(t.Context(), ways[0].engine, rule, keys, cost)
+			for _, w := range ways[1:] {
+				got := w.take(t.Context(), w.engine, rule, keys, cost)
+				for i, key := range keys {
+					if got[i] != want[i] || got[i].Err != nil {
+						t.Fatalf("%s, %v of %s at %d us: got %+v, want %+v", w.prefix, cost, key, now, got[i], want[i])
+					}
+					sameValue(t, server, key, w.prefix, ways[0].prefix)
+				}
+			}
+			for _, r := range want {
+				if r.Decision.Allowed {
+					admitted++
+				} else {
+					refused++
+				}
+			}
+		}
+	}
+	if all := rounds * steps; admitted < all/10 || refused < all/10 {
+		t.Errorf("%d decisions admitted and %d refused: it proves little", admitted, refused)
+	}
+}
+
+// sameValue compares the values of a key under two prefixes, and how long they live on the server's own clock.
+func sameValue(t *testing.T, server *redistest.Server, key, prefix, other string) {
+	t.Helper()
+	const read = `local v = redis.call('KEYS', ARGV[1])
+if #v == 0 then return {'', 0} end
+return {redis.call('GET', v[1]), redis.call('PTTL', v[1])}`
+	got, _ := server.Do("EVAL", read, "0", prefix+":*\x00"+key).([]any)
+	want, _ := server.Do("EVAL", read, "0", other+":*\x00"+key).([]any)
+	lives, wanted := got[1].(int64), want[1].(int64)
+	if got[0] != want[0] || max(lives, wanted)-min(lives, wanted) > time.Minute.Milliseconds() {
+		t.Fatalf("%s, %s: stored %x for %d ms, want %x for %d ms", prefix, key, got[0], lives, want[0], wanted)
+	}
+}

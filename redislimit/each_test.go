@@ -1,0 +1,40 @@
+package redislimit
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/weirflow/weir"
+)
+
+// A batch works in the space of an earlier one, because garbage would cost it a quarter of the client's time.
+func TestTakeEachReusesItsSpace(t *testing.T) {
+	e, err := NewWith(admitting{}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	rule, err := weir.NewRule("r", weir.TokenBucket{Rate: weir.PerSecond(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, results := make([]weir.Request, 100), make([]weir.Result, 100)
+	for i := range requests {
+		requests[i] = rule.For(strconv.Itoa(i), 1)
+	}
+	const times = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		if err := e.TakeEach(t.Context(), requests, results); err != nil || results[99].Err != nil || !results[99].Decision.Allowed {
+			t.Fatalf("got error %v and result %+v", err, results[99])
+		}
+	}
+	runtime.ReadMemStats(&after)
+	bytes := (after.TotalAlloc - before.TotalAlloc) / times
+	t.Logf("%d bytes for a batch of 100", bytes)
+	if bytes > 40_000 { // 10,000 of them are names of keys
+		t.Errorf("a batch of 100 allocates %d bytes, want 40,000 at most", bytes)
+	}
+}

@@ -1,0 +1,233 @@
+package redislimit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// The reply to a Reserve is lost, and the caller asks again: it has the slot of the first answer, and nobody else does.
+func TestFaultASlotWhoseReplyWasLostCanBeReservedAgain(t *testing.T) {
+	server := redistest.Start(t)
+	proxy := startProxy(t, server.Addr)
+	engine, other := openFor(t, "redis://"+proxy.addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})
+	rule := mustRule(t, "r=concurrency 1")
+	warmUp(t, engine)
+	once := rule.For("k", 1).Identify("once")
+	proxy.cut.Store(true)
+	if _, err := engine.Reserve(t.Context(), once); !weir.MayHaveCounted(err) {
+		t.Fatalf("Reserve whose reply is cut: got %v, want an error that may have counted", err)
+	}
+	proxy.cut.Store(false)
+	var mine *weir.Reservation
+	eventually(t, "Reserve again is answered", func() (err error) {
+		mine, err = engine.Reserve(t.Context(), once)
+		return err
+	})
+	if !mine.Decision.Allowed {
+		t.Fatalf("Reserve again: %+v, want it admitted", mine.Decision)
+	}
+	for range 20 { // of which a release in the background would have time to arrive
+		if r, err := other.Reserve(t.Context(), rule.For("k", 1)); err != nil || r.Decision.Allowed {
+			t.Fatalf("Reserve of a slot that another caller holds: %+v, %v, want a refusal", r.Decision, err)
+		}
+	}
+	if err := mine.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := other.Reserve(t.Context(), rule.For("k", 1)); err != nil || !r.Decision.Allowed {
+		t.Errorf("Reserve after Done: %+v, %v, want it admitted", r.Decision, err)
+	}
+}
+
+// The identity of a decision whose slots were released admits nobody to them again.
+func TestAnIdentityWhoseSlotsWereReleasedIsRefused(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	for _, text := range []string{"a=concurrency 3 lease 1h", "b=fixed window 100/300d and concurrency 3 lease 1h"} {
+		rule := mustRule(t, text)
+		once := rule.For("k", 2).Identify("once")
+		for range 2 {
+			if r, err := engine.Reserve(t.Context(), once); err != nil || !r.Decision.Allowed {
+				t.Fatalf("%s: Reserve: %+v, %v", text, r, err)
+			}
+		}
+		if err := wantRemaining(engine, rule.For("k", 0), 1); err != nil {
+			t.Errorf("%s: after two Reserves with one identity: %v", text, err)
+		}
+		r, err := engine.Reserve(t.Context(), once)
+		if err == nil {
+			err = r.Done(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ask := range []func() error{
+			func() error { _, err := engine.Reserve(t.Context(), once); return err },
+			func() error {
+				_, _, err := engine.TakeUpTo(t.Context(), 1, leased([]weir.Request{once})...)
+				return err
+			},
+		} {
+			if failed, ok := errors.AsType[*Error](ask()); !ok || failed.Reason != Undone || failed.Counted != weir.CountedNo {
+				t.Errorf("%s: asked again after Done: got %v, want an error that the slots were released", text, failed)
+			}
+		}
+		if err := wantRemaining(engine, rule.For("k", 0), 3); err != nil {
+			t.Errorf("%s: after Done: %v", text, err)
+		}
+	}
+}
+
+// Each repetition of a TakeUpTo across lanes gets the first answer. Only the first gives the surplus of a lane back.
+func TestARepeatedTakeUpToAcrossLanesGivesItsSurplusBackOnce(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{OneSlot: true})
+	for _, limit := range everyLimit(10)[2:] {
+		rule, err := weir.NewRule(limit.String(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, later, last := threeLanes(t, engine, rule)
+		take := func(key string, n int64) {
+			if d, err := engine.Take(t.Context(), rule.For(key, n)); err != nil || !d.Allowed {
+				t.Fatalf("%s: Take of %d: %+v, %v", limit, n, d, err)
+			}
+		}
+		take(later.key, 4)
+		for i := range 3 {
+			times, d, err := engine.TakeUpTo(t.Context(), 10, rule.For(first.key, 1).Identify("x"), rule.For(later.key, 1).Identify("x"), rule.For(last.key, 1).Identify("x"))
+			if err != nil || times != 6 || !d.Allowed || d.Remaining != 0 {
+				t.Errorf("%s: TakeUpTo, attempt %d: %d times, %+v, %v, want 6 times", limit, i, times, d, err)
+			}
+			for key, want := range map[string]int64{first.key: 4, later.key: 0, last.key: 4} {
+				if err := wantRemaining(engine, rule.For(key, 0), want); err != nil {
+					t.Errorf("%s: attempt %d: %q: %v", limit, i, key, err)
+				}
+			}
+		}
+	}
+}
+
+// A limit changes between a decision and its repetition, which is the same decision nevertheless.
+func TestAnIdentityOutlivesAChangeOfTheLimit(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	for i, large := range everyLimit(10) {
+		rules := make([]*weir.Rule, 3)
+		for j, limit := range []weir.Limit{large, everyLimit(5)[i], everyLimit(20)[i]} {
+			var err error
+			if rules[j], err = weir.NewRule(fmt.Sprint("r", i), limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask := func(what string, verb func(rule *weir.Rule) (weir.Decision, error)) {
+			t.Helper()
+			first, err := verb(rules[0])
+			if err != nil || !first.Allowed {
+				t.Fatalf("%s of %s: %+v, %v", what, large, first, err)
+			}
+			for _, changed := range rules[1:] {
+				if d, err := verb(changed); err != nil || !d.Allowed {
+					t.Errorf("%s of %s, again as %s: %+v, %v, want the first answer %+v", what, large, changed, d, err, first)
+				}
+			}
+		}
+		ask("Take", func(rule *weir.Rule) (weir.Decision, error) {
+			return engine.Take(t.Context(), rule.For("k", 4).Identify("take"))
+		})
+		ask("Record", func(rule *weir.Rule) (weir.Decision, error) {
+			return engine.Record(t.Context(), rule.For("k", 3).Identify("record"))
+		})
+		ask("TakeUpTo", func(rule *weir.Rule) (d weir.Decision, err error) {
+			times, d, err := engine.TakeUpTo(t.Context(), 100, rule.For("k", 1).Identify("up to"))
+			if times != 3 {
+				t.Errorf("TakeUpTo of %s, as %s: %d times, want 3", large, rule, times)
+			}
+			return d, err
+		})
+		if err := wantRemaining(engine, rules[0].For("k", 0), 0); err != nil {
+			t.Errorf("%s: 4, 3 and the rest were taken: %v", large, err)
+		}
+	}
+}
+
+// A release with an identity signals the first caller of the line, too.
+func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	rule := mustRule(t, "r=concurrency 1 lease 1h")
+	held, err := engine.Reserve(t.Context(), rule.For("k", 1).Identify("x"))
+	if err != nil || !held.Decision.Allowed {
+		t.Fatalf("Reserve: %+v, %v", held, err)
+	}
+	place := engine.StandInLine(rule.For("k", 1))
+	defer place.Leave()
+	ask := func() {
+		t.Helper()
+		if r, err := place.Reserve(t.Context(), rule.For("k", 1)); err != nil || r.Decision.Allowed {
+			t.Fatalf("Reserve in line: %+v, %v, want a refusal", r, err)
+		}
+	}
+	ask()
+	eventually(t, "the engine hears its signals", func() error {
+		engine.standing.mu.Lock()
+		defer engine.standing.mu.Unlock()
+		if !engine.standing.signals.work() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	ask()
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the release calls the caller in line", func() error {
+		engine.standing.mu.Lock()
+		defer engine.standing.mu.Unlock()
+		if !place.(*ticket).called {
+			return errors.New("it was not called")
+		}
+		return nil
+	})
+}
+
+// A cancelled booking comes before a repeated decision in one call: the script reads each by its own parameters.
+func TestARepeatedDecisionBehindACancelledBookingKeepsItsAnswer(t *testing.T) {
+	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
+	booked := mustRule(t, "b=token bucket 1/h burst 2")
+	both := mustRule(t, "r=token bucket 10/300d and concurrency 3 lease 1h")
+	requests := leased([]weir.Request{both.For("k", 2).Identify("once")})
+	if d, err := engine.Take(t.Context(), requests...); err != nil || !d.Allowed {
+		t.Fatalf("Take: %+v, %v", d, err)
+	}
+	decisionOn := func(q weir.Request, o op) *submission {
+		parts, at, err := engine.parts(nil, []weir.Request{q})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &submission{done: make(chan struct{}, 1)}
+		s.one[0] = asking(o, 1, parts, at)
+		s.decisions = s.one[:]
+		return s
+	}
+	book := decisionOn(booked.For("k", 1), opBook)
+	if engine.run([]*submission{book}); book.err != nil || !book.one[0].admitted {
+		t.Fatalf("booking: %+v", book.one[0])
+	}
+	cancel := decisionOn(booked.For("k", 1), opTake)
+	cancel.one[0] = book.one[0].withdrawal(1)
+	again := decisionOn(requests[0], opTake)
+	engine.identify(&again.one[0], "once")
+	engine.run([]*submission{cancel, again})
+	for what, s := range map[string]*submission{"the cancelled booking": cancel, "the repeated take": again} {
+		if d := &s.one[0]; s.err != nil || d.err != nil || !d.admitted {
+			t.Errorf("%s: admitted %t, %v, %v", what, d.admitted, s.err, d.err)
+		}
+	}
+	if !again.one[0].again {
+		t.Error("the repeated take was decided anew")
+	}
+	if err := wantRemaining(engine, both.For("k", 0), 1); err != nil {
+		t.Error(err)
+	}
+}
