@@ -53,10 +53,10 @@ staticcheck: ## run staticcheck
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 
 race: ## test all modules under the race detector
-	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race $(PACKAGES)
+	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -timeout 20m $(PACKAGES)
 
 test-386: ## test all modules as 32-bit programs
-	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test $(PACKAGES)
+	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -timeout 20m $(PACKAGES)
 
 quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work

@@ -25,6 +25,9 @@ func (p *process) noteBusy(over <-chan struct{}) {
 	}
 }
 
+// busySince is how long before an instant a late sleep still explains a delay.
+const busySince = time.Second
+
 // hops is how often some process or server has to be woken, one after the other, until a caller in line knows that it
 // goes: for a release, a signal or the end of a sleep, a question and its answer, on both sides and in the link between.
 const hops = 8

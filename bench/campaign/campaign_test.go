@@ -126,6 +126,28 @@ func TestAFaultGrantsWhatTheTableSays(t *testing.T) {
 			t.Errorf("%s: %v, want %d broken promises", tt.name, got, tt.want)
 		}
 	}
+	for _, tt := range []struct {
+		name string
+		use  use
+		both int64
+		more int64
+		want int
+	}{
+		{"the rate while two masters answer", useTake, 1_000_000, 30, 0},
+		{"a unit more than that", useTake, 1_000_000, 31, 1},
+		{"one master after the other", useTake, 0, 21, 1},
+		{"what flows in until the last booking of each is due", useBook, 1_000_000, 40, 0},
+		{"a unit more than both book", useBook, 1_000_000, 41, 1},
+	} {
+		f := failover
+		f.Lanes, f.Both = allLanes, tt.both
+		b := ledger(t, "token bucket 10/s burst 20", tt.use, f)
+		b.use(20, 1000*ms, 1001*ms)
+		b.use(tt.more, 1001*ms, 1002*ms)
+		if got := promises(b); len(got) != tt.want {
+			t.Errorf("%s: %v, want %d broken promises", tt.name, got, tt.want)
+		}
+	}
 	b := ledger(t, "token bucket 10/h burst 20", useTake, fault{From: start, To: start + 1000, Loses: true, Lanes: allLanes})
 	b.use(40, 2*ms, 3*ms)
 	if got := promises(b); len(got) != 1 {
@@ -171,6 +193,34 @@ func TestSlotsHeldTwiceAreFound(t *testing.T) {
 		hold(2, 1, from, 200*ms)
 		if got := promises(b); len(got) != want {
 			t.Errorf("2 slots to 100 ms and one from %v on: %v, want %d broken promises", from, got, want)
+		}
+	}
+}
+
+// The holder of a lost slot hears of it as late as the machine is.
+func TestALostSlotIsHeldUntilItsHolderHearsOfIt(t *testing.T) {
+	for _, tt := range []struct {
+		how        string
+		late, from time.Duration
+		want       int
+	}{
+		{lost, 20 * ms, 56 * ms, 0},
+		{lost, 20 * ms, 55 * ms, 1},
+		{lost, 0, 95 * ms, 1},
+		{released, 20 * ms, 99 * ms, 1},
+	} {
+		b := ledger(t, "concurrency 1 lease 3s", useLine)
+		add := func(kind recordKind, id uint64, at time.Duration) {
+			instant := start + at.Microseconds()
+			b.add(record{Kind: kind, World: worldCluster, Units: 1, ID: id, Sent: instant, Answered: instant, What: tt.how})
+		}
+		add(recordHeld, 1, 0)
+		add(recordHeld, 2, tt.from)
+		add(recordFreed, 1, 100*ms)
+		b.add(record{Kind: recordFreed, World: worldCluster, ID: 2, Sent: start + 200_000, What: released})
+		b.add(record{Kind: recordBusy, Units: tt.late.Microseconds(), Sent: start, Answered: start})
+		if got := promises(b); len(got) != tt.want {
+			t.Errorf("%+v: %v, want %d broken promises", tt, got, tt.want)
 		}
 	}
 }

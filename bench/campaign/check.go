@@ -35,7 +35,7 @@ const (
 // account is what happened to one subject of one world.
 type account struct {
 	used, returned, unanswered, resets []span
-	held                               []span // [answered, freed]
+	held, lost                         []span // [answered, freed], and until the holder heard that the slots were lost
 	holding                            map[uint64]*span
 	booked                             map[uint64]int // places of bookings in used
 	waited, waitedRate                 []span         // in line, for slots, and for slots and a rate
@@ -125,7 +125,12 @@ func (b *book) add(r record) {
 		a.holding[id] = &span{from: r.Answered, to: never, units: float64(r.Units)}
 	case recordFreed:
 		if h := a.holding[id]; h != nil {
-			a.held = append(a.held, span{from: h.from, to: r.Sent, units: h.units})
+			s := span{from: h.from, to: r.Sent, units: h.units, by: b.by(r)}
+			if r.What == lost {
+				a.lost = append(a.lost, s)
+			} else {
+				a.held = append(a.held, s)
+			}
 			delete(a.holding, id)
 		}
 	}
@@ -189,7 +194,7 @@ func (b *book) worst(w *world, i int, limit bound, a *account) excess {
 	reliefs := append(b.granted(w, i, limit, a), a.returned...)
 	switch {
 	case limit.kind == boundHeld:
-		return worstHeld(a.held, reliefs, limit.units)
+		return worstHeld(append(b.heardOnTime(a.lost), a.held...), reliefs, limit.units)
 	case b.subjects[i].use == useClocked:
 		return b.worstOfAll(limit, a.used, reliefs)
 	case limit.kind == boundRate:
@@ -218,7 +223,7 @@ func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span
 		if b.subjects[i].use == useBook { // until the last instant that was booked before
 			to += longestBooking.Microseconds()
 		}
-		reliefs = append(reliefs, span{from: f.From, to: to, units: limit.units})
+		reliefs = append(reliefs, span{from: f.From, to: to, units: limit.units + b.twice(i, limit, f)})
 		for _, u := range a.unanswered {
 			if around := aroundFailover.Microseconds(); u.from >= f.From-around && u.from <= f.To {
 				reliefs = append(reliefs, span{from: u.from, to: f.To + around, units: u.units})
@@ -229,6 +234,19 @@ func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span
 		reliefs = append(reliefs, span{from: r.from, to: r.to, units: limit.units})
 	}
 	return reliefs
+}
+
+// twice returns what a limit's rate admits a second time while the old master still answers beside the new one. A booking
+// then takes what flows in until it is due.
+func (b *book) twice(i int, limit bound, f fault) float64 {
+	if limit.kind != boundRate || f.Both == 0 {
+		return 0
+	}
+	both := f.Both
+	if b.subjects[i].use == useBook {
+		both += longestBooking.Microseconds()
+	}
+	return limit.rate * float64(both)
 }
 
 // worstOfAll looks at the campaign as a whole, because the clocks of the processes differ: by the highest time.
@@ -246,6 +264,17 @@ func (b *book) worstOfAll(limit bound, used, reliefs []span) excess {
 		most = limit.units * (math.Floor(elapsed/float64(limit.period)) + 2)
 	}
 	return excess{sum - most, b.from, b.to}
+}
+
+// heardOnTime ends lost slots when their holders had heard of it on a machine without delay: a timer runs, and wakes the
+// holder.
+func (b *book) heardOnTime(all []span) (ended []span) {
+	for _, s := range all {
+		late := b.busy.latest(s.to-busySince.Microseconds(), s.to) + punctual.Microseconds()
+		s.to = max(s.from, s.to-2*late)
+		ended = append(ended, s)
+	}
+	return ended
 }
 
 // worstHeld returns the instant at which most slots were held, compared with the slots that there are.

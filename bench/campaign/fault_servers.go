@@ -51,8 +51,10 @@ func (b *breaker) sentinelKill(f *fault) {
 	b.sentinel.Master.Kill()
 	b.sentinel.AwaitFailover()
 	b.wait(b.between(0, time.Second))
+	since := now()
 	b.sentinel.Master.Restart()
 	b.follow()
+	f.Both = now() - since
 }
 
 func (b *breaker) sentinelHang(f *fault) {
@@ -60,8 +62,10 @@ func (b *breaker) sentinelHang(f *fault) {
 	b.sentinel.Master.Stop()
 	b.sentinel.AwaitFailover()
 	b.wait(b.between(0, time.Second))
+	since := now()
 	b.sentinel.Master.Cont()
 	b.follow()
+	f.Both = now() - since
 }
 
 func (b *breaker) sentinelCommand(f *fault) {
@@ -70,8 +74,10 @@ func (b *breaker) sentinelCommand(f *fault) {
 		f.Detail = "refused: " + err.Error()
 		return
 	}
+	since := b.sentinel.AwaitPromotion().UnixMicro()
 	b.sentinel.AwaitFailover()
 	b.follow()
+	f.Both = now() - since
 }
 
 // follow makes the old master the replica of the new one, and exchanges their names.

@@ -100,7 +100,8 @@ func (b *breaker) unasked(expected uint64) {
 		return
 	}
 	defer func() {
-		b.faults = append(b.faults, fault{Kind: "failover, unasked", From: since, To: now(), Loses: true, Lanes: lanes})
+		to := now()
+		b.faults = append(b.faults, fault{Kind: "failover, unasked", From: since, To: to, Loses: true, Lanes: lanes, Both: to - since})
 	}()
 	if s := b.sentinel; s != nil && s.Now() == s.Replica {
 		b.follow() // until then the old master may admit, too

@@ -27,6 +27,7 @@ func (b *breaker) guard(what string, do func()) {
 		b.given = failed != nil && (tries == mostMends || b.ctx.Err() != nil)
 	}
 	f.To = now()
+	f.Both = f.To - f.From
 	if b.given {
 		f.To = never
 		f.Detail += fmt.Sprintf("; given up: %v", failed)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
@@ -41,5 +42,31 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	}
 	if got := r.text(config{}); strings.Count(got, "made up: not within the patience") != 2 || !strings.Contains(got, "| the end |") {
 		t.Errorf("the report does not list both times:\n%s", got)
+	}
+}
+
+// A failover that nothing asked for, while the breaker waits until it may cause the next one, loses states, too.
+func TestAFailoverWhileTheNextOneIsWaitedForIsNoted(t *testing.T) {
+	s := redistest.StartSentinel(t)
+	b := &breaker{world: &world{number: worldSentinel, sentinel: s}, ctx: t.Context(), say: t.Logf}
+	b.look()
+	if _, err := s.Sentinels[0].Ask("SENTINEL", "FAILOVER", redistest.MasterSet); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitFailover()
+	b.cause(faultKind{name: "none", loses: true, cause: (*breaker).settled})
+	if len(b.faults) != 2 || b.faults[0].Kind != "failover, unasked" || b.faults[0].Lanes != allLanes {
+		t.Errorf("the faults are %+v, want the failover first", b.faults)
+	}
+}
+
+// The rate is granted twice only from the promotion of the new master until the old one follows it.
+func TestTheTimeWithTwoMastersIsMeasured(t *testing.T) {
+	s := redistest.StartSentinel(t)
+	b := &breaker{world: &world{number: worldSentinel, sentinel: s}, ctx: t.Context(), say: t.Logf}
+	b.look()
+	b.cause(faultKind{name: "failover by command", loses: true, cause: (*breaker).sentinelCommand})
+	if len(b.faults) != 1 || b.faults[0].Both <= 0 || b.faults[0].Both >= b.faults[0].To-b.faults[0].From {
+		t.Errorf("the faults are %+v, want one failover, with two masters for a part of its time", b.faults)
 	}
 }

@@ -172,11 +172,12 @@ func (r *result) writeDetail(b *strings.Builder, one *broken) {
 	for _, f := range r.faultsNear(one) {
 		fmt.Fprintf(b, "  fault   %v to %v  %s  %s  lanes %b\n", r.after(f.From), r.after(f.To), f.Kind, f.Detail, f.Lanes)
 	}
+	fmt.Fprintf(b, "  machine a sleep was late by up to %v\n", time.Duration(r.busy.latest(one.From-busySince.Microseconds(), one.To))*time.Microsecond)
 	if one.Subject < 0 {
 		return
 	}
 	a := r.account(one.World, one.Subject)
-	lists := map[string][]span{"used": a.used, "returned": a.returned, "perhaps": a.unanswered, "reset": a.resets, "held": a.held}
+	lists := map[string][]span{"used": a.used, "returned": a.returned, "perhaps": a.unanswered, "reset": a.resets, "held": a.held, "lost": a.lost}
 	for _, what := range slices.Sorted(maps.Keys(lists)) {
 		list := slices.Clone(lists[what])
 		slices.SortFunc(list, func(x, y span) int { return compare(x.from, y.from) })

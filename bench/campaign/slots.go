@@ -58,18 +58,27 @@ func (c *caller) keep(ctx context.Context, r *weir.Reservation, h *held, long ti
 	select {
 	case <-r.Lost():
 		c.process.count("slots: lost while held", 1)
-		h.freed(now())
+		h.ended(now(), lost)
 	case <-ctx.Done():
 	case <-time.After(long):
 	}
 }
 
-// freed notes that the slots are not held from an instant on. The first instant counts.
-func (h *held) freed(at int64) {
+// How slots end.
+const (
+	released = "released"
+	lost     = "lost"
+)
+
+// freed notes that the slots are not held from an instant on.
+func (h *held) freed(at int64) { h.ended(at, released) }
+
+// ended notes how slots ended. The first time counts.
+func (h *held) ended(at int64, how string) {
 	if h.over {
 		return
 	}
 	h.over = true
 	c := h.caller
-	c.process.journal.write(record{Kind: recordFreed, World: c.world.number, Subject: h.subject, Process: c.process.number, Sent: at, ID: h.id})
+	c.process.journal.write(record{Kind: recordFreed, World: c.world.number, Subject: h.subject, Process: c.process.number, Sent: at, ID: h.id, What: how})
 }

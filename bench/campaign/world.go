@@ -42,6 +42,7 @@ type fault struct {
 	From, To int64
 	Loses    bool   // states may be lost: the table grants another burst
 	Lanes    uint64 // a bit for each lane whose states may be lost
+	Both     int64  // us during which an old and a new master may both have admitted
 	moves    uint64 // a bit for each lane that gets another master without a loss
 }
 

@@ -225,19 +225,40 @@ func TestHistoriesOfTwoKeysAtOnceAreLinearizable(t *testing.T) {
 }
 
 func checkHistories(t *testing.T, m porcupine.Model, s script, make func(*testing.T) asker) {
-	overlaps := 0
-	for seed := range uint64(histories) {
-		s.seed = seed
-		synctest.Test(t, func(t *testing.T) {
-			history := play(make(t), s)
-			overlaps += overlapping(history)
-			if got := porcupine.CheckOperationsTimeout(m, history, 0); got != porcupine.Ok {
-				t.Fatalf("history of seed %d is %s, want %s:\n%s", seed, got, porcupine.Ok, describe(history))
-			}
-		})
+	overlaps, undecided := 0, 0
+	for s.seed = range uint64(histories) {
+		var history []porcupine.Operation
+		synctest.Test(t, func(t *testing.T) { history = play(make(t), s) })
+		overlaps += overlapping(history)
+		if !linearizable(t, m, s.seed, history) {
+			undecided++
+		}
 	}
+	mostDecided(t, undecided)
 	if overlaps == 0 {
 		t.Errorf("no call of %d histories overlapped another, want contention", histories)
+	}
+}
+
+// longestCheck bounds the search for an order of one history. The more calls overlap, the longer it takes, on a busy
+// machine for hours. It does not end in virtual time.
+const longestCheck = 5 * time.Second
+
+// linearizable fails the test if no order explains the history. It reports whether the search ended.
+func linearizable(t *testing.T, m porcupine.Model, seed uint64, history []porcupine.Operation) bool {
+	t.Helper()
+	got := porcupine.CheckOperationsTimeout(m, history, longestCheck)
+	if got == porcupine.Illegal {
+		t.Fatalf("history of seed %d is %s, want %s:\n%s", seed, got, porcupine.Ok, describe(history))
+	}
+	return got == porcupine.Ok
+}
+
+// mostDecided fails the test if too many searches did not end.
+func mostDecided(t *testing.T, undecided int) {
+	t.Helper()
+	if undecided > histories/4 {
+		t.Errorf("%d of %d histories were not decided within %v, want three quarters decided", undecided, histories, longestCheck)
 	}
 }
 
@@ -265,14 +286,13 @@ func TestALimiterThatLooksBeforeItTakesIsNoticed(t *testing.T) {
 	m := model(limits[0].rules, keys)
 	m.Partition = byKey(keys)
 	for seed := range uint64(histories) {
-		illegal := false
+		var history []porcupine.Operation
 		synctest.Test(t, func(t *testing.T) {
 			right := newKeyed(t, limits[0].limit).(*bubble)
 			wrong := &bubble{right.start, func(key int) verbs { return racy{right.of(key)} }}
-			history := play(wrong, script{keys: keys, workers: 4, phases: 5, calls: 12, seed: seed})
-			illegal = porcupine.CheckOperationsTimeout(m, history, 0) == porcupine.Illegal
+			history = play(wrong, script{keys: keys, workers: 4, phases: 5, calls: 12, seed: seed})
 		})
-		if illegal {
+		if porcupine.CheckOperationsTimeout(m, history, longestCheck) == porcupine.Illegal {
 			return
 		}
 	}

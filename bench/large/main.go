@@ -1,5 +1,5 @@
-// Command large fills the memory engine with ten million keys of each kind of entry. It measures their memory, a full
-// collection, a save, a load, and each decision while the engine grows and while it evicts idle keys. A run whose
+// Command large fills the memory engine with ten million keys of each kind of entry. It measures their memory, full
+// collections, a save, a load, and each decision while the engine grows and while it evicts idle keys. A run whose
 // workload differs from its description fails.
 //
 //	go run ./large                     prints the report

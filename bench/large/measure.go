@@ -18,12 +18,15 @@ import (
 type figure struct {
 	kind
 	bytes                float64 // of the heap, for one key
-	collection           time.Duration
+	collection           collections
 	save, load           float64 // million keys a second
 	growing, forgetting  times
 	snapshot             int // bytes
 	evicted, newWithIdle int
 }
+
+// collections are the times of full collections, and the longest time for which one stopped all goroutines.
+type collections struct{ median, longest, pause time.Duration }
 
 // times are those of single decisions, including two readings of the clock.
 type times struct{ median, p9999, longest time.Duration }
@@ -56,7 +59,7 @@ func measure(k kind, draws *workload.Sequence, keys int, space []uint32) (figure
 	}
 	f.growing = spread(taken)
 	f.bytes = (heap() - before) / float64(keys)
-	f.collection = collection()
+	f.collection = collect()
 	if got := e.engine.Stats().Keys; got != keys*len(k.limits) {
 		return f, fmt.Errorf("the engine has %d states of %d keys", got, keys)
 	}
@@ -151,14 +154,20 @@ func heap() float64 {
 	return float64(stats.HeapAlloc)
 }
 
-// collection returns the median time of a full collection.
-func collection() time.Duration {
-	var all [9]time.Duration
+// collect times full collections, one after the other.
+func collect() collections {
+	var all [31]time.Duration
 	for i := range all {
 		start := time.Now()
 		runtime.GC()
 		all[i] = time.Since(start)
 	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	pause := uint64(0)
+	for i := range uint32(len(all)) {
+		pause = max(pause, stats.PauseNs[(stats.NumGC-1-i)%uint32(len(stats.PauseNs))])
+	}
 	slices.Sort(all[:])
-	return all[len(all)/2]
+	return collections{all[len(all)/2], all[len(all)-1], time.Duration(pause)}
 }

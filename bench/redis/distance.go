@@ -308,9 +308,15 @@ func (l *link) accept() {
 
 // chunk is bytes and the time at which they arrive.
 type chunk struct {
-	at    time.Time
-	bytes []byte
+	at   time.Time
+	room *[chunkSize]byte
+	n    int
 }
+
+// Chunks are used again. Otherwise the link would have the collector run most of the time, between those that it joins.
+const chunkSize = 64 << 10
+
+var rooms = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
 func (l *link) pipe(to, from net.Conn) {
 	chunks := make(chan chunk, 1<<14)
@@ -322,17 +328,18 @@ func (l *link) pipe(to, from net.Conn) {
 			if wait := time.Until(c.at); wait > 0 {
 				nap(wait)
 			}
-			if _, err := to.Write(c.bytes); err != nil {
+			if _, err := to.Write(c.room[:c.n]); err != nil {
 				_ = from.Close() // ends the reader
 			}
+			rooms.Put(c.room)
 		}
 	}()
 	defer close(chunks)
 	for {
-		b := make([]byte, 64<<10)
-		n, err := from.Read(b)
+		room := rooms.Get().(*[chunkSize]byte)
+		n, err := from.Read(room[:])
 		if n > 0 {
-			chunks <- chunk{time.Now().Add(l.delay), b[:n]}
+			chunks <- chunk{time.Now().Add(l.delay), room, n}
 		}
 		if err != nil {
 			return

@@ -78,7 +78,7 @@ func comparePairs(o options, arguments []string) error {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
-	selected := flags.String("peers", "", "run run only peers whose name matches this regular expression; floors always run")
+	selected := flags.String("peers", "", "run only peers whose name matches this regular expression; floors always run")
 	mixes := flags.String("mixes", "", `run only mixes whose name matches this regular expression ("one limiter" selects single limiters)`)
 	flags.IntVar(&o.repetitions, "repetitions", 10, "number of measurements of everything")
 	flags.DurationVar(&o.duration, "duration", 50*time.Millisecond, "length of each measurement")

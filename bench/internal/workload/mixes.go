@@ -31,10 +31,13 @@ const (
 	drawsMost = 1 << 20
 )
 
+// OneKey is the name of the mix with a single key.
+const OneKey = "one key"
+
 // Mixes returns the mixes of keyed limiters. The last has fresh new keys.
 func Mixes(fresh int) []*Mix {
 	return []*Mix{
-		{Name: "one key", Keys: 1, LogPeriod: time.Microsecond},
+		{Name: OneKey, Keys: 1, LogPeriod: time.Microsecond},
 		{Name: "10k uniform", Keys: 10_000, LogPeriod: 10 * time.Millisecond},
 		{Name: "1M uniform", Keys: 1_000_000, LogPeriod: time.Second},
 		{Name: "1M zipf", Keys: 1_000_000, Skew: zipfSkew, LogPeriod: time.Second},
