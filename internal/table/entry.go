@@ -68,7 +68,7 @@ func TryHold(at *uint64) (first uint64, held bool) {
 }
 
 // Release ends a hold with the next first word.
-func (e Entry) Release(first uint64) { atomic.StoreUint64(&e.Words[0], first) }
+func (e Entry) Release(first uint64) { Write(&e.Words[0], first) }
 
 // pause waits a moment for a caller that holds an entry, which takes some ten nanoseconds unless its thread is
 // suspended.

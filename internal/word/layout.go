@@ -139,13 +139,13 @@ func (l *layout) read(c *Column, e table.Entry, first uint64) (w Words) {
 func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
 	p := l.places[c.index]
 	if p.width == 2 {
-		set(&e.Words[p.at+1], w.Second)
+		table.Write(&e.Words[p.at+1], w.Second)
 	} else {
 		w.First, _ = c.narrow(w)
 	}
 	if p.at == 0 {
 		return w.First
 	}
-	set(&e.Words[p.at], w.First)
+	table.Write(&e.Words[p.at], w.First)
 	return first
 }

@@ -249,11 +249,11 @@ func (l *Limit) readable(e table.Entry, p place, first uint64, now int64) (w Wor
 // store writes words at a place of a held entry, and returns its first word.
 func store(e table.Entry, p place, first uint64, w Words) uint64 {
 	if p.width == 2 {
-		set(&e.Words[p.at+1], w.Second)
+		table.Write(&e.Words[p.at+1], w.Second)
 	}
 	if p.at == 0 {
 		return w.First
 	}
-	set(&e.Words[p.at], w.First)
+	table.Write(&e.Words[p.at], w.First)
 	return first
 }

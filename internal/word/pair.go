@@ -46,11 +46,11 @@ func (l *Limit) takePair(e table.Entry, seen glimpse, h table.Hash, now, n int64
 		}
 	case atomic.CompareAndSwapUint64(&words[0], seen.First, table.Held):
 		if atomic.LoadUint64(&words[1]) == seen.Second {
-			set(&words[1], next.Second)
-			atomic.StoreUint64(&words[0], next.First)
+			table.Write(&words[1], next.Second)
+			table.Write(&words[0], next.First)
 			return decided
 		}
-		atomic.StoreUint64(&words[0], seen.First)
+		table.Write(&words[0], seen.First)
 	}
 	*a = algorithm.Answer{}
 	return moved

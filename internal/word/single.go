@@ -89,7 +89,7 @@ func (s *Single) allowPair(now, n int64) (allowed, done bool) {
 	if done && allowed {
 		first, s.second = next, second
 	}
-	atomic.StoreUint64(&s.first, first)
+	table.Write(&s.first, first)
 	return allowed && done, done
 }
 
@@ -103,7 +103,7 @@ func (s *Single) takePair(now, n int64, a *algorithm.Answer) (done bool) {
 	if done && a.Changed {
 		first, s.second = next, second
 	}
-	atomic.StoreUint64(&s.first, first)
+	table.Write(&s.first, first)
 	if !done {
 		*a = algorithm.Answer{}
 	}

@@ -95,6 +95,6 @@ func releaseWords(words []*uint64, parts []rowPart, changed bool) {
 		if changed {
 			word = parts[i].next.First
 		}
-		atomic.StoreUint64(at, word)
+		table.Write(at, word)
 	}
 }
