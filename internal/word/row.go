@@ -44,6 +44,9 @@ func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) 
 		if !ok {
 			return false
 		}
+		if r.takeUnheld(e, h, now, n, a) {
+			return true
+		}
 		first, held := table.TryHold(&e.Words[0])
 		if !held {
 			if first, held = e.Hold(false); !held {
@@ -60,6 +63,32 @@ func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) 
 		e.Release(first)
 		return done
 	}
+}
+
+// takeUnheld decides on words that it reads without a hold, like takePair. done is false if another caller holds the
+// entry or has changed it, or if the decision needs the lock. Then a hold decides.
+func (r *Row) takeUnheld(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
+	loans, first := r.in.loans[h%table.Shards].Load(), e.First()
+	if first >= table.Held {
+		return false
+	}
+	var d rowDecision
+	if !d.decide(r, e, first, now, n) || !d.compose(now, a) {
+		return false
+	}
+	switch {
+	case !a.Changed:
+		done = d.stands(e, first) && r.in.loans[h%table.Shards].Load() == loans
+	case e.Swap(first, table.Held):
+		if done = d.isOf(e); done {
+			first = d.store(e, first, 0, len(r.limits))
+		}
+		e.Release(first)
+	}
+	if !done {
+		*a = algorithm.Answer{}
+	}
+	return done
 }
 
 // claim returns the entry of h, with a place for each limit. ok is false if there is no room for it.

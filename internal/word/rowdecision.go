@@ -1,6 +1,8 @@
 package word
 
 import (
+	"sync/atomic"
+
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -110,6 +112,29 @@ func (p *rowPart) untake(now int64) (ok bool) {
 	}
 	p.reset, ok = p.limit.words.ResetWord(word, p.limit.base, now)
 	return ok
+}
+
+// stands reports whether all words on which d has decided were in the entry at one instant, if nobody has borrowed it
+// meanwhile. Each word was read before the second of three reads of the first word, and is read again behind it. Words that
+// are the same both times were there at that read, when no caller held the entry: a decision only writes words that the
+// entry has never had. The second word of a bucket may come back, but not while the first stays; so it is read between two
+// reads of the first.
+func (d *rowDecision) stands(e table.Entry, first uint64) bool {
+	return e.First() == first && d.isOf(e) && e.First() == first
+}
+
+// isOf reports whether the entry has the words on which d has decided, except for its first word.
+func (d *rowDecision) isOf(e table.Entry) bool {
+	for i := range d.count {
+		p := &d.parts[i]
+		if p.place.width == 2 && atomic.LoadUint64(&e.Words[p.place.at+1]) != p.second {
+			return false
+		}
+		if p.place.at > 0 && atomic.LoadUint64(&e.Words[p.place.at]) != p.first {
+			return false
+		}
+	}
+	return true
 }
 
 // store writes the words of count parts from one on, which are those of a held entry, and returns its first word.
