@@ -2,6 +2,7 @@ package redislimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// A signal that is lost delays the caller by about a second.
+// A signal that is lost delays the caller by a second at most.
 func TestALostSignalIsMadeUpFor(t *testing.T) {
 	server := redistest.Start(t)
 	queue, _ := queueOn(t, server)
@@ -43,6 +44,47 @@ func TestALostSignalIsMadeUpFor(t *testing.T) {
 	if order := got(); !slices.IsSorted(order) {
 		t.Errorf("callers went in the order %v", order)
 	}
+}
+
+// Each time that a subscription is cut, the first caller asks, because it may have missed a signal. It does not wait for
+// the end of its second. A question on the same connection is lost, and its caller asks again.
+func TestCallersAskWhenASubscriptionWasCut(t *testing.T) {
+	server := redistest.Start(t)
+	queue, engine := queueOn(t, server)
+	held, err := queue.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := inTurn(t, server, 3, func(int) (a *pace.Acquired, err error) {
+		for lost := true; lost; {
+			a, err = queue.Acquire(t.Context(), slotsOfWorkers(t).For("vendor", 1))
+			failed, is := errors.AsType[*redislimit.Error](err)
+			lost = is && failed.Reason == redislimit.Lost
+		}
+		return a, err
+	})
+	probed := func(times int) {
+		eventually(t, "the process subscribes and hears itself", func() string {
+			if n := commandCalls(t, server, "publish"); n < times {
+				return fmt.Sprintf("%d probes, want %d", n, times)
+			}
+			return ""
+		})
+	}
+	probed(1)
+	const cuts = 20
+	asked := decisions(engine)
+	for i := range cuts {
+		server.Do("CLIENT", "KILL", "TYPE", "pubsub")
+		probed(2 + i)
+	}
+	if n := decisions(engine) - asked; n < cuts {
+		t.Errorf("the callers asked %d times after %d cuts", n, cuts)
+	}
+	if err := held.Done(t.Context()); err != nil {
+		t.Error(err)
+	}
+	got()
 }
 
 // oneMethod is a client that cannot subscribe.

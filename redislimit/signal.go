@@ -32,8 +32,8 @@ type channel struct {
 
 const (
 	idleChannel   = time.Minute // a channel that no caller needs for so long is closed
-	againChannel  = time.Second // how soon a lost subscription is repeated
-	deniedChannel = time.Minute // and one that was denied
+	againChannel  = time.Second // between two subscriptions, if the first one is lost
+	deniedChannel = time.Minute // and if it was denied
 	signalLength  = 16          // what a caller asks for, and the number of its ticket; then perhaps when to ask
 	probeSignal   = "probe"     // what the engine publishes itself
 )
@@ -112,13 +112,16 @@ func (all *signals) close() {
 // listen subscribes, again and again, until the channel has ended.
 func (c *channel) listen(ctx context.Context) {
 	for ctx.Err() == nil {
+		began := time.Now()
 		err := c.receive(ctx)
-		pause := againChannel
+		pause := againChannel - time.Since(began)
 		if text, refused := refusal(err); refused {
-			pause = deniedChannel
 			if c.shard && strings.Contains(text, "unknown command") {
 				c.withoutShards()
 				return
+			}
+			if reason := serverReason(text); reason == Denied || reason == Refused {
+				pause = deniedChannel
 			}
 		}
 		c.lose()
@@ -138,6 +141,7 @@ func (c *channel) receive(ctx context.Context) error {
 	}
 	confirmed := func(s rueidis.PubSubSubscription) {
 		if strings.HasSuffix(s.Kind, "subscribe") && !strings.Contains(s.Kind, "un") {
+			c.lose() // the client subscribes again by itself after a cut
 			go c.probe(ctx)
 		}
 	}
@@ -154,11 +158,24 @@ func (c *channel) probe(ctx context.Context) {
 	_ = c.engine.client.Do(ctx, publish).Error()
 }
 
-// lose notes that the channel hears nothing for now.
+// lose notes that the channel hears nothing for now. The first caller of each stand asks, because it may have missed a
+// signal.
 func (c *channel) lose() {
 	c.engine.standing.mu.Lock()
 	defer c.engine.standing.mu.Unlock()
-	c.heard = false
+	if c.heard {
+		c.heard = false
+		c.callFirst()
+	}
+}
+
+// callFirst calls the first caller of each stand. The caller holds the lock.
+func (c *channel) callFirst() {
+	for _, s := range c.engine.standing.stands {
+		if !c.shard || s.slots.lane == c.lane {
+			s.first().call()
+		}
+	}
 }
 
 // withoutShards uses plain channels from now on.
@@ -169,8 +186,8 @@ func (c *channel) withoutShards() {
 	c.end()
 }
 
-// hear calls the caller that a signal names, now or at the instant at which its rates admit it. After the first message, the first caller of each stand asks again, because
-// it may have missed one before.
+// hear calls the caller that a signal names, now or at the instant at which its rates admit it. After the first message
+// of a subscription, the first caller of each stand asks again, because it may have missed one before.
 func (c *channel) hear(message string) {
 	all := &c.engine.standing
 	all.mu.Lock()
@@ -178,11 +195,7 @@ func (c *channel) hear(message string) {
 	if message == probeSignal {
 		if !c.heard {
 			c.heard = true
-			for _, s := range all.stands {
-				if !c.shard || s.slots.lane == c.lane {
-					s.first().call()
-				}
-			}
+			c.callFirst()
 		}
 		return
 	}
