@@ -11,7 +11,7 @@ type LeakyBucket struct {
 // NewLeakyBucket returns a queue whose first noDelay excess units pass at once.
 func NewLeakyBucket(rate, period, queue, noDelay int64) *LeakyBucket {
 	b := &LeakyBucket{TokenBucket: *NewTokenBucket(rate, period, queue+1), noDelay: noDelay}
-	b.free = mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den) // at most the time of the burst
+	b.setFree(mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den)) // at most the time of the burst
 	return b
 }
 

@@ -21,6 +21,7 @@ type TokenBucket struct {
 	one       mixed // the time of one unit
 	free      mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
 	burstTime mixed
+	spare     mixed // how far TAT may lie ahead of now to admit one unit without a delay
 }
 
 // NewTokenBucket returns a bucket of burst units that refills at rate units per period. The values must be within the
@@ -29,12 +30,14 @@ func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	common := gcd(rate, period)
 	b := &TokenBucket{den: rate / common, unit: period / common, burst: burst}
 	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
-	b.free = b.burstTime
+	b.setFree(b.burstTime)
 	if b.whole = -1; b.den == 1 && b.burstTime.ns < 1<<wordTime {
 		b.whole = b.burstTime.ns
 	}
 	return b
 }
+
+func (b *TokenBucket) setFree(free mixed) { b.free, b.spare = free, free.sub(b.one, b.den) }
 
 func gcd(a, b int64) int64 {
 	for b != 0 {

@@ -1,6 +1,9 @@
 package algorithm
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // A TAT in two words holds every fraction of a nanosecond. The first word is the time in steps of 32 ns, above one plus
 // the number of the rate that wrote the state. It alone proves nearly every refusal under that rate. The second is the
@@ -156,11 +159,31 @@ func (b *TokenBucket) AllowPair(first, second, number uint64, base, now, n int64
 	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
 }
 
-// RefusesPair reports whether AllowPair refuses one unit whatever the second word is. It is false if that is not certain.
-func (b *TokenBucket) RefusesPair(first, number uint64, base, now, n int64) bool {
+// PairStep is the step of a first word in ns.
+const PairStep = 1 << stepBits
+
+// Excess tells by the first word whether AllowPair refuses one unit. Above 0 it does, whatever the second word is. Up to
+// -PairStep it does not, or does not decide. In between, Exceeds tells. It knows nothing of other costs.
+func (b *TokenBucket) Excess(first, number uint64, base, now, n int64) int64 {
 	at := now - base
-	return hasRate(first, number) && uint64(at-1) < 1<<wordTime-3 && now >= base && n == 1 &&
-		int64(first>>rateBits<<stepBits)-at+b.one.ns > b.free.ns
+	if n != 1 || !hasRate(first, number) || uint64(at-1) >= 1<<wordTime-3 || now < base {
+		return math.MinInt64
+	}
+	return int64(first>>rateBits<<stepBits) - at - b.spare.ns
+}
+
+// Exceeds reports whether AllowPair refuses one unit when the first word has the excess, which is at most 0.
+func (b *TokenBucket) Exceeds(excess int64, second uint64) bool {
+	excess += int64(second & (PairStep - 1))
+	return excess > 0 || excess == 0 && int64(second>>stepBits) > b.spare.part
+}
+
+// MayRefusePair reports by the first word whether AllowPair may refuse n units. It is true for some costs that AllowPair
+// admits, because it does not divide.
+func (b *TokenBucket) MayRefusePair(first uint64, base, now, n int64) bool {
+	hi, most := bits.Mul64(uint64(n), uint64(b.one.ns)+1)
+	ahead := max(int64(first>>rateBits<<stepBits)-(now-base), 0)
+	return hi > 0 || most >= uint64(b.free.ns) || ahead >= b.free.ns-int64(most)-PairStep
 }
 
 // UnpackPair returns the state of two words, which also hold the newest release.

@@ -131,7 +131,8 @@ func (l *Limit) takeHeld(e table.Entry, h table.Hash, now, n int64, a *algorithm
 		return l.upgrade(h, now)
 	}
 	if p.at == 0 && p.width == 2 {
-		if r := l.takePair(e, l.glimpse(e, h), h, now, n, a); r != moved {
+		at := l.pairAt(e, h)
+		if r := l.takePair(at, at.glimpse(), uint64(l.number), now, n, a); r != moved {
 			return r
 		}
 	}
@@ -163,14 +164,14 @@ func (l *Limit) decide(w Words, width uint8, now, n int64, a *algorithm.Answer) 
 	return w, ok
 }
 
-// allowHeld decides like takeHeld and returns only whether the cost was admitted.
+// allowHeld decides like takeHeld, or like takePair, and returns only whether the cost was admitted.
 func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bool, r result) {
 	p, ok := l.placeIn(l.in.layoutOf(e))
 	if !ok {
 		return false, l.upgrade(h, now)
 	}
-	if l.refuses(e, p, now, n) {
-		return false, decided
+	if p.at == 0 && p.width == 2 {
+		return l.allowPair(l.pairAt(e, h), now, n)
 	}
 	first, held := table.TryHold(&e.Words[0])
 	if !held {
@@ -195,14 +196,9 @@ func (l *Limit) allowHeld(e table.Entry, h table.Hash, now, n int64) (allowed bo
 	return allowed, r
 }
 
-// refuses reports whether the first word alone tells that the cost is refused, so that callers of an exhausted key do
-// not wait for each other.
-func (l *Limit) refuses(e table.Entry, p place, now, n int64) bool {
-	if l.index != 0 || p.width != 2 {
-		return false
-	}
-	first := e.First()
-	return first < table.Held && l.tokens.RefusesPair(first, uint64(l.number), l.base, now, n)
+// pairAt returns the two words at the start of an entry.
+func (l *Limit) pairAt(e table.Entry, h table.Hash) pair {
+	return pair{(*[2]uint64)(e.Words), &l.in.loans[h%table.Shards]}
 }
 
 // upgrade gives the entry of h a layout in which the limit has a place, if there is one.

@@ -2,16 +2,17 @@ package word
 
 import (
 	"math"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
 
-// exhausted returns a limit whose states need two words, of 13 units in 100 ms, and the entry of a key that has taken burst
-// units.
-func exhausted(t *testing.T, burst int64) (*Limit, table.Entry) {
-	like := algorithm.NewTokenBucket(13, 100_000_000, burst)
+// exhausted returns a limit whose states need two words, of rate units in a period, and the entry of a key that has taken
+// burst units.
+func exhausted(t *testing.T, rate, period, burst int64) (*Limit, table.Entry) {
+	like := algorithm.NewTokenBucket(rate, period, burst)
 	l := NewTable(0).AddColumn(like, pairNow).Limit(like)
 	var a algorithm.Answer
 	if !l.Take(pairKey, pairNow, burst, &a) || !a.Allowed {
@@ -20,45 +21,81 @@ func exhausted(t *testing.T, burst int64) (*Limit, table.Entry) {
 	return l, l.in.Find(pairKey)
 }
 
+// exhaustedSingle returns a Single whose state needs two words and has taken burst units.
+func exhaustedSingle(t *testing.T, rate, period, burst int64) *Single {
+	like := algorithm.NewTokenBucket(rate, period, burst)
+	s, state := NewSingle(like, pairNow), like.Fresh()
+	s.Return(&state, pairNow)
+	if allowed, done := s.Allow(pairNow, burst); !allowed || !done {
+		t.Fatalf("the first %d units: allowed %v, done %v", burst, allowed, done)
+	}
+	return s
+}
+
 const (
 	pairNow = int64(1_700_000_000_000_000_000)
 	pairKey = table.Hash(77)
 )
 
-// A glimpse decides if the entry has not changed since, and otherwise it leaves the answer and the entry as they were.
-func TestAGlimpseOfAnEntryThatHasChangedDecidesNothing(t *testing.T) {
+// inPair is a decision on two words of a key or of a Single, and what other callers do to them.
+type inPair struct {
+	pair
+	*decider
+	take, lend func()
+}
+
+func inEntry(t *testing.T) inPair {
+	l, e := exhausted(t, 13, 100_000_000, 3)
+	return inPair{l.pairAt(e, pairKey), &l.decider, func() {
+		l.Take(pairKey, pairNow+1e9, 1, new(algorithm.Answer))
+	}, func() {
+		loan, _ := l.in.Borrow(pairKey, pairNow)
+		loan.Return(pairNow)
+	}}
+}
+
+func inSingle(t *testing.T) inPair {
+	s := exhaustedSingle(t, 13, 100_000_000, 3)
+	return inPair{s.pair(), &s.decider, func() { s.Allow(pairNow+1e9, 1) }, func() {
+		var state algorithm.State
+		s.Borrow(&state)
+		s.Return(&state, pairNow)
+	}}
+}
+
+// A glimpse decides if the words have not changed since, and otherwise it leaves the answer and the words as they were.
+func TestAGlimpseOfWordsThatHaveChangedDecidesNothing(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(l *Limit, e table.Entry)
+		change func(in inPair)
 		want   result
 	}{
-		{"nothing", func(*Limit, table.Entry) {}, decided},
-		{"another caller takes a unit", func(l *Limit, _ table.Entry) {
-			l.Take(pairKey, pairNow+1e9, 1, new(algorithm.Answer))
-		}, moved},
-		{"another caller holds the entry", func(_ *Limit, e table.Entry) { e.Hold(false) }, moved},
-		{"a loan brings the words back", func(l *Limit, _ table.Entry) {
-			loan, _ := l.in.Borrow(pairKey, pairNow)
-			loan.Return(pairNow)
-		}, moved},
+		{"nothing", func(inPair) {}, decided},
+		{"another caller takes a unit", func(in inPair) { in.take() }, moved},
+		{"another caller holds the words", func(in inPair) { table.TryHold(&in.pair.words[0]) }, moved},
+		{"a loan brings the words back", func(in inPair) { in.lend() }, moved},
 	}
 	for _, tt := range tests {
-		l, e := exhausted(t, 3)
-		seen := l.glimpse(e, pairKey)
-		tt.change(l, e)
-		before := [2]uint64{e.Words[0], e.Words[1]}
-		var a algorithm.Answer
-		if got := l.takePair(e, seen, pairKey, pairNow, 1, &a); got != tt.want {
-			t.Errorf("%s: a refusal has result %d, want %d", tt.name, got, tt.want)
+		for _, in := range []inPair{inEntry(t), inSingle(t)} {
+			seen := in.glimpse()
+			tt.change(in)
+			before := *in.pair.words
+			var a algorithm.Answer
+			if got := in.takePair(in.pair, seen, 0, pairNow, 1, &a); got != tt.want {
+				t.Errorf("%s: a refusal has result %d, want %d", tt.name, got, tt.want)
+			}
+			if stood := in.stood(seen.First, seen.loans); stood != (tt.want == decided) {
+				t.Errorf("%s: the words stood: %v", tt.name, stood)
+			}
+			checkUnchanged(t, tt.name, in.pair.words, before, tt.want, &a)
 		}
-		checkUnchanged(t, tt.name, e, before, tt.want, &a)
 	}
 }
 
-func checkUnchanged(t *testing.T, name string, e table.Entry, before [2]uint64, r result, a *algorithm.Answer) {
+func checkUnchanged(t *testing.T, name string, words *[2]uint64, before [2]uint64, r result, a *algorithm.Answer) {
 	t.Helper()
-	if after := [2]uint64{e.Words[0], e.Words[1]}; after != before {
-		t.Errorf("%s: the words %#x became %#x", name, before, after)
+	if *words != before {
+		t.Errorf("%s: the words %#x became %#x", name, before, *words)
 	}
 	if r != decided && *a != (algorithm.Answer{}) {
 		t.Errorf("%s: the answer is %+v, want none", name, *a)
@@ -72,18 +109,18 @@ func TestAnAdmissionFindsThatTheSecondWordHasChanged(t *testing.T) {
 	if l.Take(pairKey, pairNow, 1, new(algorithm.Answer)); !l.Take(pairKey, pairNow, 1, new(algorithm.Answer)) {
 		t.Fatal("the words do not decide")
 	}
-	e := l.in.Find(pairKey)
-	seen := l.glimpse(e, pairKey)
+	at := l.pairAt(l.in.Find(pairKey), pairKey)
+	seen := at.glimpse()
 	l.Take(pairKey, pairNow, 1, new(algorithm.Answer))
-	before := [2]uint64{e.Words[0], e.Words[1]}
+	before := *at.words
 	if before[0] != seen.First || before[1] == seen.Second {
 		t.Fatalf("a unit changed the words %#x to %#x, want only the second changed", seen.Words, before)
 	}
 	var a algorithm.Answer
-	if got := l.takePair(e, seen, pairKey, pairNow, 1, &a); got != moved {
+	if got := l.takePair(at, seen, 0, pairNow, 1, &a); got != moved {
 		t.Errorf("an admission has result %d, want %d", got, moved)
 	}
-	checkUnchanged(t, "an admission", e, before, moved, &a)
+	checkUnchanged(t, "an admission", at.words, before, moved, &a)
 	if l.Take(pairKey, pairNow, 0, &a); a.Remaining != 997 {
 		t.Errorf("%d units are left of 1000 after 3, want 997", a.Remaining)
 	}
@@ -113,5 +150,36 @@ func decideAny(rate [3]int64, first, second uint64, n int64) {
 	for _, now := range []int64{1, Slack, 1 << 57, math.MaxInt64} {
 		bucket.DecidePair(first, second, 0, 0, now, n, new(algorithm.Answer))
 		queue.DecidePair(first, second, 0, 0, now, n, new(algorithm.Answer))
+	}
+}
+
+// TestNoCallerIsRefusedOnWordsOfTwoStates lets one caller borrow a state and return another one, again and again, while a
+// second one takes a unit of each. Both states have units to spare, but not the first word of one with the second of the
+// other.
+func TestNoCallerIsRefusedOnWordsOfTwoStates(t *testing.T) {
+	const rounds = 300_000
+	like := algorithm.NewTokenBucket(13, 20, 1023) // a unit takes 1.5 ns
+	s, state := NewSingle(like, pairNow), like.Fresh()
+	s.Return(&state, pairNow)
+	states := [2]algorithm.State{like.Take(state, pairNow, 1019), like.Take(state, pairNow, 1020)} // 0.3 ns before a step, and 1.2 ns after
+	var round atomic.Int64
+	go func() {
+		for i := range rounds {
+			var old algorithm.State
+			s.Borrow(&old)
+			next := states[i%2]
+			s.Return(&next, pairNow)
+			round.Add(1)
+		}
+	}()
+	for last := int64(0); last < rounds; {
+		now := round.Load()
+		if now == last { // at most three units are taken of a state, two of them late
+			continue
+		}
+		last = now
+		if allowed, done := s.Allow(pairNow, 1); done && !allowed {
+			t.Fatalf("round %d: a unit is refused", now)
+		}
 	}
 }

@@ -21,12 +21,11 @@ func TestTheFirstWordTellsARefusalUnderEachOfManyRates(t *testing.T) {
 		if allowed, done := l.Allow(h, now, 1); !allowed || !done {
 			t.Fatalf("rate %d: the first unit: allowed %v, done %v", i, allowed, done)
 		}
-		e := tab.Find(h)
-		place, _ := l.placeIn(tab.layoutOf(e))
-		if !l.refuses(e, place, now, 1) {
+		first := tab.Find(h).First()
+		if l.tokens.Excess(first, uint64(l.number), l.base, now, 1) <= 0 {
 			t.Errorf("rate %d: the first word does not tell that the second unit is refused", i)
 		}
-		if limits[(i+1)%rates].refuses(e, place, now, 1) {
+		if other := limits[(i+1)%rates]; other.tokens.Excess(first, uint64(other.number), other.base, now, 1) > -algorithm.PairStep {
 			t.Errorf("rate %d: the first word tells a refusal under another rate, whose units are converted", i)
 		}
 	}

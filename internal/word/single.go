@@ -15,10 +15,9 @@ type Single struct {
 	pairs  algorithm.Pairer // the limit, if its states need two words
 	delays bool             // Take needs the lock
 	_      [64]byte         // keeps the words on a cache line of their own
-	_      [0]atomic.Uint64 // aligns the words
-	first  uint64
-	second uint64 // of the caller that has made the first word Held
-	_      [48]byte
+	loans  atomic.Uint64    // number of borrows so far; aligns the words
+	at     [2]uint64        // the state; only the caller that has made the first Held writes the second
+	_      [40]byte
 }
 
 // NewSingle returns a Single whose state is borrowed, or nil if the limit's states do not fit in words.
@@ -27,7 +26,7 @@ func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	if !ok {
 		return nil
 	}
-	s := &Single{decider: newDecider(words, baseFor(words, now), nil), delays: algorithm.Delays(a), first: table.Elsewhere}
+	s := &Single{decider: newDecider(words, baseFor(words, now), nil), delays: algorithm.Delays(a), at: [2]uint64{table.Elsewhere}}
 	if p, ok := a.(algorithm.Pairer); ok && algorithm.RateOf(p).NeedsPair() {
 		s.pairs = p
 	}
@@ -39,9 +38,12 @@ func (s *Single) Allow(now, n int64) (allowed, done bool) {
 	switch {
 	case s == nil || n < 1:
 	case s.pairs != nil:
+		if n != 1 && s.refusesCost(s.pair(), 0, now, n) {
+			return false, true
+		}
 		allowed, done = s.allowPair(now, n)
 	default:
-		allowed, done = s.allow(&s.first, now, n)
+		allowed, done = s.allow(&s.at[0], now, n)
 	}
 	return allowed, done
 }
@@ -53,9 +55,9 @@ func (s *Single) Take(now, n int64, a *algorithm.Answer) (done bool) {
 	case s == nil || n < 1 || s.delays:
 		return false
 	case s.pairs != nil:
-		return s.takePair(now, n, a)
+		return s.takeBoth(now, n, a)
 	}
-	return s.take(&s.first, now, n, a)
+	return s.take(&s.at[0], now, n, a)
 }
 
 // Within decides on a turn that may wait for longest and that Allow has refused. Either the cost was taken after all and
@@ -73,37 +75,45 @@ func tooLong(a *algorithm.Answer, longest int64) bool {
 	return a.RetryAfter > longest && a.RetryAfter < algorithm.Never
 }
 
-// allowPair decides on two words. It does not hold them for a refusal that the first word tells.
+func (s *Single) pair() pair { return pair{&s.at, &s.loans} }
+
+// allowPair decides like that of a Limit.
 func (s *Single) allowPair(now, n int64) (allowed, done bool) {
-	b, first := s.tokens, atomic.LoadUint64(&s.first)
-	if first < table.Held && b.RefusesPair(first, 0, s.base, now, n) {
+	b, loans, first := s.tokens, s.loans.Load(), atomic.LoadUint64(&s.at[0])
+	if excess := b.Excess(first, 0, s.base, now, n); excess > 0 || excess > -algorithm.PairStep &&
+		b.Exceeds(excess, atomic.LoadUint64(&s.at[1])) && s.pair().stood(first, loans) {
 		return false, true
 	}
-	first, held := table.TryHold(&s.first)
+	first, held := table.TryHold(&s.at[0])
 	if !held {
-		if first, held = table.HoldWord(&s.first, false); !held {
+		if first, held = table.HoldWord(&s.at[0], false); !held {
 			return false, false
 		}
 	}
-	next, second, allowed, done := b.AllowPair(first, s.second, 0, s.base, now, n)
+	next, second, allowed, done := b.AllowPair(first, s.at[1], 0, s.base, now, n)
 	if done && allowed {
-		first, s.second = next, second
+		first = next
+		table.Write(&s.at[1], second)
 	}
-	table.Write(&s.first, first)
+	table.Write(&s.at[0], first)
 	return allowed && done, done
 }
 
-// takePair decides like allowPair and writes the whole answer.
-func (s *Single) takePair(now, n int64, a *algorithm.Answer) (done bool) {
-	first, held := table.HoldWord(&s.first, false)
+// takeBoth decides while it holds the two words, unless takePair has decided.
+func (s *Single) takeBoth(now, n int64, a *algorithm.Answer) (done bool) {
+	if at := s.pair(); s.takePair(at, at.glimpse(), 0, now, n, a) == decided {
+		return true
+	}
+	first, held := table.HoldWord(&s.at[0], false)
 	if !held {
 		return false
 	}
-	next, second, done := s.decidePair(first, s.second, 0, now, n, a)
+	next, second, done := s.decidePair(first, s.at[1], 0, now, n, a)
 	if done && a.Changed {
-		first, s.second = next, second
+		first = next
+		table.Write(&s.at[1], second)
 	}
-	table.Write(&s.first, first)
+	table.Write(&s.at[0], first)
 	if !done {
 		*a = algorithm.Answer{}
 	}
@@ -115,12 +125,13 @@ func (s *Single) Borrow(state *algorithm.State) {
 	if s == nil {
 		return
 	}
-	first, held := table.HoldWord(&s.first, false)
+	first, held := table.HoldWord(&s.at[0], false)
 	if !held {
 		return
 	}
-	second := s.second
-	atomic.StoreUint64(&s.first, table.Elsewhere)
+	s.loans.Add(1)
+	second := s.at[1]
+	atomic.StoreUint64(&s.at[0], table.Elsewhere)
 	if s.pairs != nil {
 		*state = s.pairs.UnpackPair(first, second, s.base)
 	} else {
@@ -141,7 +152,7 @@ func (s *Single) Return(state *algorithm.State, now int64) {
 		first, ok = s.words.Pack(*state, s.base)
 	}
 	if ok {
-		s.second = second
-		atomic.StoreUint64(&s.first, first)
+		table.Write(&s.at[1], second)
+		atomic.StoreUint64(&s.at[0], first)
 	}
 }
