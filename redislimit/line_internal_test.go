@@ -1,9 +1,13 @@
 package redislimit
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
@@ -24,6 +28,19 @@ func standTwo(t *testing.T, server *redistest.Server) (engine *Engine, request w
 		}
 	}
 	return engine, request, first, second
+}
+
+// locked returns when a condition on what the callers of an engine do holds.
+func locked(t *testing.T, e *Engine, what string, reports func() bool) {
+	t.Helper()
+	eventually(t, what, func() error {
+		e.standing.mu.Lock()
+		defer e.standing.mu.Unlock()
+		if !reports() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 }
 
 // A ticket whose leaving Redis did not learn goes with the next question of its process.
@@ -56,6 +73,149 @@ func TestCallersEnterALostLineAgain(t *testing.T) {
 	}
 	if now, _ := second.due(); !now {
 		t.Error("the second caller does not have to ask after the line is lost")
+	}
+}
+
+// Callers that leave one after the other do not put the next question of their process off.
+func TestTheNextCallerOfAProcessAsksWhenTheOneThatLeftWouldHave(t *testing.T) {
+	_, request, first, second := standTwo(t, redistest.Start(t))
+	locked(t, first.stand.engine, "the engine hears signals", first.stand.engine.standing.signals.work)
+	if _, err := first.Reserve(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	due := first.next
+	first.Leave()
+	if second.next.After(due) {
+		t.Errorf("the next caller asks %v after the instant at which the first one would have", second.next.Sub(due))
+	}
+}
+
+// standIn returns a caller that has asked for the request, and is refused.
+func standIn(t *testing.T, e *Engine, request weir.Request) *ticket {
+	t.Helper()
+	place := e.StandInLine(request).(*ticket)
+	askAgain(t, place, request)
+	return place
+}
+
+func askAgain(t *testing.T, place *ticket, request weir.Request) {
+	t.Helper()
+	if r, err := place.Reserve(t.Context(), request); err != nil || r.Decision.Allowed {
+		t.Fatalf("Reserve: %+v, %v; want a refusal", r, err)
+	}
+}
+
+// awaitHearing has callers of engines stand in another line until all engines hear signals.
+func awaitHearing(t *testing.T, request weir.Request, engines ...*Engine) {
+	t.Helper()
+	request.Key += " of another line"
+	if _, err := engines[0].Reserve(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range engines {
+		standIn(t, e, request)
+		locked(t, e, "the engine hears signals", e.standing.signals.work)
+	}
+}
+
+// leaveUnseen has a caller leave and puts its ticket back in line, as if Redis had not heard of its leaving, or before its
+// question.
+func leaveUnseen(t *testing.T, server *redistest.Server, place *ticket) {
+	t.Helper()
+	key := place.stand.lines[0]
+	line, _ := server.Do("GET", key).(string)
+	place.Leave()
+	eventually(t, "the ticket leaves", func() error {
+		if now, _ := server.Do("GET", key).(string); len(now) >= len(line) {
+			return errors.New("it is in line")
+		}
+		return nil
+	})
+	server.Do("SET", key, line, "PX", "10000")
+}
+
+// A released slot goes to the next caller at once, although the line still has the ticket of one that has left.
+func TestATicketThatStayedInLineDelaysNoCaller(t *testing.T) {
+	for name, stand := range map[string]func(t *testing.T, request weir.Request, one, other *Engine) (leaves, next *ticket){
+		"the last of its process": func(t *testing.T, request weir.Request, one, other *Engine) (leaves, next *ticket) {
+			return standIn(t, one, request), standIn(t, other, request)
+		},
+		"one whose process has another caller": func(t *testing.T, request weir.Request, one, other *Engine) (leaves, next *ticket) {
+			leaves, next = standIn(t, one, request), standIn(t, other, request)
+			standIn(t, one, request)
+			return leaves, next
+		},
+		"one that came second and asked first": func(t *testing.T, request weir.Request, one, other *Engine) (leaves, next *ticket) {
+			next = one.StandInLine(request).(*ticket)
+			leaves = standIn(t, one, request)
+			askAgain(t, next, request)
+			return leaves, next
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			server := redistest.Start(t)
+			url := "redis://" + server.Addr
+			one, other := openFor(t, url, Options{}), openFor(t, url, Options{})
+			request := mustRule(t, "slots=concurrency 1 lease 1h").For("k", 1)
+			awaitHearing(t, request, one, other)
+			held, err := openFor(t, url, Options{}).Reserve(t.Context(), request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leaves, next := stand(t, request, one, other)
+			leaveUnseen(t, server, leaves)
+			askAgain(t, next, request) // and then not before a second
+			began := time.Now()
+			if err := held.Done(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			for allowed := false; !allowed; {
+				if err := next.Wait(ctx); err != nil {
+					t.Fatal(err)
+				}
+				r, err := next.Reserve(ctx, request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				allowed = r.Decision.Allowed
+			}
+			if took := time.Since(began); took > longestSleep*3/4 {
+				t.Errorf("the next caller went %v after the release", took)
+			}
+		})
+	}
+}
+
+// The first caller of a line misses its signal. The question of another process, which finds the slot free, makes up for it,
+// even if it was the one whose ticket was first.
+func TestACallerThatFindsFreeSlotsCallsTheFirstInLine(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a ticket stayed %v", stays), func(t *testing.T) {
+			server := redistest.Start(t)
+			url := "redis://" + server.Addr
+			one, other := openFor(t, url, Options{}), openFor(t, url, Options{})
+			request := mustRule(t, "slots=concurrency 1 lease 1h").For("k", 1)
+			awaitHearing(t, request, one, other)
+			if _, err := openFor(t, url, Options{}).Reserve(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			leaves, first, second := standIn(t, one, request), standIn(t, other, request), standIn(t, one, request)
+			if stays {
+				leaveUnseen(t, server, leaves)
+			} else {
+				leaves.Leave()
+				locked(t, other, "the first caller is called when one has left", func() bool { return first.called })
+			}
+			askAgain(t, first, request)
+			server.Do("DEL", first.stand.slots.key)
+			askAgain(t, second, request)
+			locked(t, other, "the first caller is called", func() bool { return first.called })
+			if now, _ := first.due(); !now {
+				t.Error("the first caller does not ask now")
+			}
+		})
 	}
 }
 
@@ -123,21 +283,10 @@ func TestTheNextCallerKnowsWhenTheRateAdmitsIt(t *testing.T) {
 		}
 		return place
 	}
-	locked := func(e *Engine, what string, reports func() bool) {
-		t.Helper()
-		eventually(t, what, func() error {
-			e.standing.mu.Lock()
-			defer e.standing.mu.Unlock()
-			if !reports() {
-				return errors.New("not yet")
-			}
-			return nil
-		})
-	}
 	engine, other := openFor(t, "redis://"+server.Addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})
 	for _, e := range []*Engine{engine, other} {
 		stand(e, "another")
-		locked(e, "the engine hears signals", e.standing.signals.work)
+		locked(t, e, "the engine hears signals", e.standing.signals.work)
 	}
 	stand(engine, "k") // is admitted
 	first, second, third := stand(engine, "k"), stand(other, "k"), stand(engine, "k")
@@ -146,6 +295,6 @@ func TestTheNextCallerKnowsWhenTheRateAdmitsIt(t *testing.T) {
 			t.Error("a caller behind another one asks again")
 		}
 		one.leaves.Leave()
-		locked(one.next.stand.engine, "the next caller knows when to ask", func() bool { return one.next.leads })
+		locked(t, one.next.stand.engine, "the next caller knows when to ask", func() bool { return one.next.leads })
 	}
 }

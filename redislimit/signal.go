@@ -202,20 +202,12 @@ func (c *channel) hear(message string) {
 	if len(message) != signalLength && len(message) != signalLength+8 {
 		return
 	}
-	s := all.stands[message[:8]]
-	if s == nil {
-		return
-	}
-	number := doubleAt(message, 8)
-	for e := s.tickets.Front(); e != nil; e = e.Next() {
-		if t := e.Value.(*ticket); t.number != number {
-			continue
-		} else if len(message) == signalLength {
-			t.call()
-		} else {
-			t.callAfter(time.Duration(doubleAt(message, signalLength)) * time.Microsecond)
-		}
-		return
+	switch t := all.signalled(message[:8], doubleAt(message, 8)); {
+	case t == nil:
+	case len(message) == signalLength:
+		t.call()
+	default:
+		t.callAfter(time.Duration(doubleAt(message, signalLength)) * time.Microsecond)
 	}
 }
 

@@ -19,7 +19,13 @@ type standing struct {
 	stands  map[string]*stand // by what they ask for
 	last    float64           // the number of the newest ticket
 	signals signals
+
+	emptied map[string]*stand // of which Redis may still have tickets: see signalled
+	oldest  []*stand          // the same, in the order in which their last caller has left
 }
+
+// ticketLife is how long a ticket stays in line without a question of its stand, with some time to spare: see line.lua.
+const ticketLife = 5 * time.Second
 
 // stand is the callers that ask for the same keys. The lock of standing guards it.
 type stand struct {
@@ -28,6 +34,9 @@ type stand struct {
 	lines   []string
 	slots   part      // some of them
 	tickets list.List // of *ticket, the oldest first
+	taken   float64   // the newest ticket that was admitted
+	stayed  bool      // a ticket may have stayed in line: its leaving may be lost, or come before its question
+	empty   time.Time // since when there is no ticket
 }
 
 // ticket is the place of one caller. The lock of standing guards it.
@@ -152,15 +161,16 @@ func (t *ticket) due() (now bool, pause time.Duration) {
 	return pause <= 0, pause
 }
 
-// gone ends the place. The next caller of the stand then asks for those behind it.
+// gone ends the place of a caller that was admitted.
 func (t *ticket) gone() {
 	all := &t.stand.engine.standing
 	all.mu.Lock()
 	defer all.mu.Unlock()
+	t.stand.taken = max(t.stand.taken, t.number)
 	t.remove()
 }
 
-// remove ends the place. The caller holds the lock.
+// remove ends the place. The next caller of the stand asks when this one would have. The caller holds the lock.
 func (t *ticket) remove() {
 	s := t.stand
 	if t.element == nil {
@@ -171,21 +181,66 @@ func (t *ticket) remove() {
 	t.element = nil
 	switch {
 	case s.tickets.Len() == 0:
-		delete(s.engine.standing.stands, s.asks)
+		s.engine.standing.end(s)
 	case first:
 		next := s.first()
 		next.next = time.Now().Add(s.hears().pause(1, longestSleep))
+		if !t.next.IsZero() {
+			next.next = earlier(next.next, t.next)
+		}
 		next.poke()
 	}
 }
 
-// Leave gives the place up. The engine tells Redis in the background. If that fails, the next question of the stand
-// does so, or the ticket dies.
+// end ends a stand whose last caller has gone. The engine knows it for some time if Redis may have a ticket of it.
+func (all *standing) end(s *stand) {
+	delete(all.stands, s.asks)
+	now := time.Now()
+	for len(all.oldest) > 0 && now.Sub(all.oldest[0].empty) > ticketLife {
+		if old := all.oldest[0]; all.emptied[old.asks] == old {
+			delete(all.emptied, old.asks)
+		}
+		all.oldest = all.oldest[1:]
+	}
+	if !s.stayed {
+		return
+	}
+	if all.emptied == nil {
+		all.emptied = map[string]*stand{}
+	}
+	s.empty = now
+	all.emptied[s.asks], all.oldest = s, append(all.oldest, s)
+}
+
+// signalled returns the ticket that a signal names. If its caller has left and Redis has not heard of it, the ticket leaves
+// now, so that the next caller has its turn. The caller holds the lock.
+func (all *standing) signalled(asks string, number float64) *ticket {
+	s := all.stands[asks]
+	if s == nil {
+		s = all.emptied[asks]
+	}
+	if s == nil {
+		return nil
+	}
+	for e := s.tickets.Front(); e != nil; e = e.Next() {
+		if t := e.Value.(*ticket); t.number == number {
+			return t
+		}
+	}
+	if number != s.taken {
+		s.engine.leaveLine(s.slots, s.in(lineLeaves, &ticket{number: number}))
+	}
+	return nil
+}
+
+// Leave gives the place up. The engine tells Redis in the background. If that fails, the ticket leaves when it is
+// signalled, or with the next question of the stand, or dies.
 func (t *ticket) Leave() {
 	s := t.stand
 	all := &s.engine.standing
 	all.mu.Lock()
 	stood := t.asked && t.element != nil
+	s.stayed = s.stayed || stood
 	t.remove()
 	q := s.in(lineLeaves, t)
 	all.mu.Unlock()

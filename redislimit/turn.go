@@ -74,7 +74,7 @@ func (t *ticket) turn() *inLine {
 	defer all.mu.Unlock()
 	q := s.in(lineTurn, t)
 	q.hears = s.hears()
-	t.asked, t.called = true, false
+	t.asked, t.called, t.next = true, false, time.Now().Add(longestSleep)
 	return q
 }
 

@@ -137,7 +137,7 @@ local function find(a, own, oldest)
     end
     if done > 1 then
       tickets = concat(kept) .. sub(tickets, done)
-      a.tickets, a.changed = tickets, true
+      a.tickets, a.changed, a.dropped = tickets, true, true
     end
   end
   local from, at = 1, nil
@@ -210,9 +210,11 @@ local function settle(a, admitted, may, at)
     if not a.at and a.room then
       a.tickets, p.held = a.tickets .. a.ticket, p.held + 1
     end
-    if not may and a.oldest then -- calls of one process can overtake one another on their way
+    if not may and a.oldest then
       local _, leader = first(a.parties, a.tickets, awake)
-      if leader == p then wakes[a.key] = wakes[a.key] or false end
+      -- Calls of one process can overtake one another on their way, a dropped ticket may have been the first, and a
+      -- signal may have been lost.
+      if leader == p or a.dropped or spare >= 0 then wakes[a.key] = wakes[a.key] or false end
     end
   end
   if may then pause(a, admitted, at) end
