@@ -177,13 +177,14 @@ func (r *result) writeDetail(b *strings.Builder, one *broken) {
 		return
 	}
 	a := r.account(one.World, one.Subject)
-	lists := map[string][]span{"used": a.used, "returned": a.returned, "perhaps": a.unanswered, "reset": a.resets, "held": a.held, "lost": a.lost}
+	lists := map[string][]span{"used": a.used, "returned": a.returned, "perhaps": a.unanswered, "reset": a.resets, "held": a.held, "lost": a.lost,
+		"waited": a.waited, "waited, rate": a.waitedRate, "taken": a.taken, "perhaps taken": a.perhapsTaken}
 	for _, what := range slices.Sorted(maps.Keys(lists)) {
 		list := slices.Clone(lists[what])
 		slices.SortFunc(list, func(x, y span) int { return compare(x.from, y.from) })
 		for _, s := range list {
 			if s.from <= one.To+2_000_000 && s.to >= one.From-2_000_000 {
-				fmt.Fprintf(b, "  %-9s %v to %v  %.0f units  %s\n", what, time.Duration(s.from-r.from)*time.Microsecond, time.Duration(min(s.to, r.to+1)-r.from)*time.Microsecond, s.units, s.by)
+				fmt.Fprintf(b, "  %-13s %v to %v  %.0f units  %s\n", what, time.Duration(s.from-r.from)*time.Microsecond, time.Duration(min(s.to, r.to+1)-r.from)*time.Microsecond, s.units, s.by)
 			}
 		}
 	}
