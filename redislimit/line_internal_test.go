@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,6 +186,73 @@ func TestATicketThatStayedInLineDelaysNoCaller(t *testing.T) {
 				t.Errorf("the next caller went %v after the release", took)
 			}
 		})
+	}
+}
+
+// failing is a client whose calls fail while a test says so.
+type failing struct {
+	Sender
+	fails atomic.Int64 // how many calls still fail
+}
+
+func (f *failing) Send(ctx context.Context, command ...string) (string, error) {
+	if f.fails.Add(-1) >= 0 {
+		return "", errors.New("the connection is lost")
+	}
+	return f.Sender.Send(ctx, command...)
+}
+
+// A caller that leaves while no call succeeds leaves as soon as one does, long before its ticket dies.
+func TestALeavingThatFailedIsRepeated(t *testing.T) {
+	server := redistest.Start(t)
+	sender := &failing{Sender: newCountingSender(t, server)}
+	engine, err := NewWith(sender, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := mustRule(t, "slots=concurrency 1 lease 1h").For("k", 1)
+	if _, err := engine.Reserve(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	place := standIn(t, engine, request)
+	sender.fails.Store(3)
+	began := time.Now()
+	place.Leave()
+	eventually(t, "the ticket leaves", func() error {
+		if line := server.Do("GET", place.stand.lines[0]); line != nil {
+			return fmt.Errorf("the line is %q", line)
+		}
+		return nil
+	})
+	if took := time.Since(began); took > 2*longestSleep {
+		t.Errorf("the ticket left after %v", took)
+	}
+	eventually(t, "nothing is left to do", func() error {
+		if n := engine.standing.leaving.Load(); n != 0 {
+			return fmt.Errorf("%d tickets leave", n)
+		}
+		return nil
+	})
+}
+
+// A question that has no answer may have put a ticket in line, so its caller leaves. One that was never sent has not.
+func TestACallerLeavesALineThatItMayBeIn(t *testing.T) {
+	server := redistest.Start(t)
+	sender := &failing{Sender: newCountingSender(t, server)}
+	engine, err := NewWith(sender, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := mustRule(t, "slots=concurrency 1 lease 1h").For("k", 1)
+	place := engine.StandInLine(request).(*ticket)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := place.Reserve(ended, request); err == nil || place.inside {
+		t.Errorf("after a question that was not sent: %v, in line: %v", err, place.inside)
+	}
+	sender.fails.Store(1)
+	if _, err := place.Reserve(t.Context(), request); err == nil || !place.inside {
+		t.Errorf("after a question without an answer: %v, in line: %v", err, place.inside)
 	}
 }
 

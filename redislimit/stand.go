@@ -1,11 +1,13 @@
 package redislimit
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"crypto/rand"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -19,6 +21,7 @@ type standing struct {
 	stands  map[string]*stand // by what they ask for
 	last    float64           // the number of the newest ticket
 	signals signals
+	leaving atomic.Int64 // tickets that leave
 
 	emptied map[string]*stand // of which Redis may still have tickets: see signalled
 	oldest  []*stand          // the same, in the order in which their last caller has left
@@ -44,8 +47,7 @@ type ticket struct {
 	stand    *stand
 	number   float64
 	element  *list.Element // nil once the caller has gone
-	asked    bool          // Redis may know it
-	inside   bool          // it was in the line
+	inside   bool          // it is in the line, or may be
 	refusals int
 	leads    bool          // it was its turn when it asked last
 	next     time.Time     // when to ask again, if it leads or is the first of its stand
@@ -233,13 +235,14 @@ func (all *standing) signalled(asks string, number float64) *ticket {
 	return nil
 }
 
-// Leave gives the place up. The engine tells Redis in the background. If that fails, the ticket leaves when it is
-// signalled, or with the next question of the stand, or dies.
+// Leave gives the place up. The engine tells Redis in the background, again and again if that fails. Redis may carry it
+// out before a question that was lost. Then the ticket leaves when it is signalled, or with the next question of the stand,
+// or dies.
 func (t *ticket) Leave() {
 	s := t.stand
 	all := &s.engine.standing
 	all.mu.Lock()
-	stood := t.asked && t.element != nil
+	stood := t.inside && t.element != nil
 	s.stayed = s.stayed || stood
 	t.remove()
 	q := s.in(lineLeaves, t)
@@ -265,13 +268,49 @@ func (all *standing) freed(parts []part) {
 	}
 }
 
+// leaving is a ticket that leaves its lines.
+type leaving struct {
+	engine *Engine
+	slots  part
+	line   *inLine
+	until  time.Time // when it dies
+	pause  time.Duration
+	task   task
+}
+
 // leaveLine takes a ticket out of its lines.
 func (e *Engine) leaveLine(slots part, q *inLine) {
-	sub := &submission{done: make(chan struct{}, 1), decisions: []decision{{op: opPeek, parts: []part{slots}, line: q}}}
-	e.stats.unheard.Add(1)
-	sub.after = func() { e.stats.unheard.Add(-1) }
-	e.committer(slots.lane).send(sub)
+	l := &leaving{engine: e, slots: slots, line: q, until: time.Now().Add(ticketLife), pause: undoPause}
+	l.task.run, l.task.dropped = func(time.Time) { l.send() }, l.end
+	if e.standing.leaving.Add(1) > mostUndoing {
+		l.until = time.Time{}
+	}
+	l.send()
 }
+
+func (l *leaving) send() {
+	s := &submission{done: make(chan struct{}, 1), decisions: []decision{{op: opPeek, parts: []part{l.slots}, line: l.line}}}
+	unheard := &l.engine.stats.unheard
+	unheard.Add(1)
+	s.after = func() {
+		l.answered(cmp.Or(s.err, s.decisions[0].err))
+		unheard.Add(-1)
+	}
+	l.engine.committer(l.slots.lane).send(s)
+}
+
+// answered plans the next try, if one is needed.
+func (l *leaving) answered(err error) {
+	next := time.Now().Add(l.pause)
+	l.pause = min(2*l.pause, longestSleep)
+	if err == nil || next.After(l.until) {
+		l.end()
+		return
+	}
+	l.engine.background.at(next, &l.task)
+}
+
+func (l *leaving) end() { l.engine.standing.leaving.Add(-1) }
 
 // close makes all waiting callers ask, and so learn that the engine is closed.
 func (all *standing) close() {

@@ -52,7 +52,7 @@ func (t *ticket) take(ctx context.Context, requests []weir.Request) (weir.Decisi
 	if err == errCrossing {
 		return t.decide(ctx, requests)
 	} else if err != nil {
-		return weir.Decision{}, cannotDecide(opTake.String(), err)
+		return weir.Decision{}, t.failed(cannotDecide(opTake.String(), err))
 	}
 	d := answer(opTake, q.parts, merged)
 	t.answered(q.line, d)
@@ -74,7 +74,7 @@ func (t *ticket) turn() *inLine {
 	defer all.mu.Unlock()
 	q := s.in(lineTurn, t)
 	q.hears = s.hears()
-	t.asked, t.called, t.next = true, false, time.Now().Add(longestSleep)
+	t.called, t.next = false, time.Now().Add(longestSleep)
 	return q
 }
 
@@ -84,6 +84,15 @@ func (s *stand) in(what int, t *ticket) *inLine {
 		q.oldest = s.first().number
 	}
 	return q
+}
+
+// failed notes that the ticket may be in line, if Redis may have made the decision.
+func (t *ticket) failed(err error) error {
+	all := &t.stand.engine.standing
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	t.inside = t.inside || weir.MayHaveCounted(err)
+	return err
 }
 
 // answered plans the next question of a refused caller. If Redis has lost the line, all callers of the stand enter it
