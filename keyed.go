@@ -101,8 +101,8 @@ func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool {
 }
 
 func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
-	if limit := k.wordsOf(key, n); limit != nil {
-		if allowed, done := limit.Allow(k.hash(key), r.At, n); done {
+	if limit, words, h := k.wordsOf(key, n); limit != nil {
+		if allowed, done := limit.AllowIn(words, h, r.At, n); done {
 			return allowed
 		}
 	}
@@ -128,9 +128,9 @@ func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) Decision {
 }
 
 func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
-	if limit := k.wordsOf(key, n); limit != nil {
+	if limit, words, h := k.wordsOf(key, n); limit != nil {
 		var a algorithm.Answer
-		if limit.Take(k.hash(key), r.At, n, &a) {
+		if limit.TakeIn(words, h, r.At, n, &a) {
 			return decision(a)
 		}
 	}
@@ -218,20 +218,21 @@ func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable
 
 func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%table.Shards] }
 
-// wordsOf returns the limit of the key on the words of the table, or nil if the key cannot have words.
-func (k *Keyed[K]) wordsOf(key K, n int64) *word.Limit {
+// wordsOf returns the limit of the key on words, their table and the key's hash. It returns nil if the key cannot have words.
+func (k *Keyed[K]) wordsOf(key K, n int64) (limit *word.Limit, words *table.Table, h table.Hash) {
 	t := k.table.Load()
 	if t == nil || n < 1 || k.mayBeNaN && key != key { // NaN cannot be found again
-		return nil
+		return nil, nil, 0
 	}
+	h = k.hash(key)
 	c := k.limits.all.Load() // limitOf and limit, with fewer calls
 	if c == nil {
 		c = k.limits.limitOf(key)
 	}
-	if l := c.use.OnFirst(t.column); l != nil {
-		return l
+	if limit = c.use.OnFirst(t.column); limit == nil {
+		limit = t.limit(c)
 	}
-	return t.limit(c)
+	return limit, t.words, h
 }
 
 // lock locks the shard of the key and finds its subject. The caller ends the visit with the shard's unlock.

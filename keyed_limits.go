@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
+	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
 
@@ -95,6 +96,7 @@ func (k *Keyed[K]) refresh(now int64) {
 
 // keyTable holds the words of keys whose limits have one identity.
 type keyTable struct {
+	words    *table.Table
 	column   *word.Column
 	identity string
 }
@@ -121,7 +123,8 @@ func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
 	}
 	var next *keyTable
 	if limit.words != nil {
-		next = &keyTable{word.NewTable(k.maxKeys).AddColumn(limit.words, now), limit.identity}
+		in := word.NewTable(k.maxKeys)
+		next = &keyTable{in.Table, in.AddColumn(limit.words, now), limit.identity}
 	}
 	k.table.CompareAndSwap(t, next)
 	return k.table.Load()

@@ -31,14 +31,17 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	if err := k.check(opWait, key); err != nil {
 		return err
 	}
-	h := k.hash(key)
+	limit, words, h := k.wordsOf(key, turn.Cost)
+	if limit == nil {
+		h = k.hash(key)
+	}
 	lines := &k.shard(h).lines
 	if err := lines.Check(ctx, turn.Cost, turn.Class, turn.Weight); err != nil {
 		return refusal(opWait, err)
 	}
 	r := k.clock.Read()
-	if limit := k.wordsOf(key, turn.Cost); limit != nil && !k.closed.Load() {
-		if allowed, done := limit.Allow(h, r.At, turn.Cost); done && allowed {
+	if limit != nil && !k.closed.Load() {
+		if allowed, done := limit.AllowIn(words, h, r.At, turn.Cost); done && allowed {
 			return nil
 		} else if need, done := limit.Within(h, r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
 			return turn.late(lines, need)

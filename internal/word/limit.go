@@ -15,7 +15,6 @@ import (
 type Limit struct {
 	decider
 	*Column
-
 	number   uint32 // of the rate of a bucket
 	numbered bool   // words of the rate can be told from others; if not, every decision needs the lock
 	fine     bool   // the states of the rate need two words
@@ -61,11 +60,13 @@ func (l *Limit) Words() algorithm.Worder { return l.words }
 // Take decides on the words of h and writes the answer to a, which must be zero. done is false if the decision needs
 // the lock.
 func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
-	for {
-		e := l.table.Claim(h, now)
-		if e.None() {
-			return false
-		}
+	return l.TakeIn(l.table, h, now, n, a)
+}
+
+// TakeIn works like Take for a caller that has the table of the words. The search for the entry then does not wait for
+// the memory of l.
+func (l *Limit) TakeIn(words *table.Table, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
+	for e := words.Claim(h, now); !e.None(); e = l.table.Claim(h, now) {
 		if len(e.Words) == 1 && l.oneWord {
 			if done = l.take(&e.Words[0], now, n, a); done || !unsettled(e.First()) {
 				return done
@@ -76,15 +77,12 @@ func (l *Limit) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool
 			return r == decided
 		}
 	}
+	return false
 }
 
-// Allow decides like Take and returns only whether the cost was admitted.
-func (l *Limit) Allow(h table.Hash, now, n int64) (allowed, done bool) {
-	for {
-		e := l.table.Claim(h, now)
-		if e.None() {
-			return false, false
-		}
+// AllowIn decides like TakeIn and returns only whether the cost was admitted.
+func (l *Limit) AllowIn(words *table.Table, h table.Hash, now, n int64) (allowed, done bool) {
+	for e := words.Claim(h, now); !e.None(); e = l.table.Claim(h, now) {
 		if len(e.Words) == 1 && l.oneWord {
 			if allowed, done = l.allow(&e.Words[0], now, n); done || !unsettled(e.First()) {
 				return allowed, done
@@ -95,6 +93,7 @@ func (l *Limit) Allow(h table.Hash, now, n int64) (allowed, done bool) {
 			return allowed, r == decided
 		}
 	}
+	return false, false
 }
 
 // Within decides like that of a Single. A limit with delays may admit what waits, so the lock tells.

@@ -18,7 +18,7 @@ func TestTheFirstWordTellsARefusalUnderEachOfManyRates(t *testing.T) {
 	}
 	for i, l := range limits {
 		h := table.Hash(uint64(i+1) * 0x9e3779b97f4a7c15)
-		if allowed, done := l.Allow(h, now, 1); !allowed || !done {
+		if allowed, done := l.AllowIn(tab.Table, h, now, 1); !allowed || !done {
 			t.Fatalf("rate %d: the first unit: allowed %v, done %v", i, allowed, done)
 		}
 		first := tab.Find(h).First()
