@@ -84,7 +84,14 @@ func (l *Limit) TakeIn(words *table.Table, h table.Hash, now, n int64, a *algori
 func (l *Limit) AllowIn(words *table.Table, h table.Hash, now, n int64) (allowed, done bool) {
 	for e := words.Claim(h, now); !e.None(); e = l.table.Claim(h, now) {
 		if len(e.Words) == 1 && l.oneWord {
-			if allowed, done = l.allow(&e.Words[0], now, n); done || !unsettled(e.First()) {
+			at := &e.Words[0]
+			if old := atomic.LoadUint64(at); l.bucket != nil && old < table.Held && old != table.Fresh {
+				next, allowed, ok := l.bucket.AllowWord(old, l.base, now, n) // as allow does, with one call less
+				if ok && (!allowed || atomic.CompareAndSwapUint64(at, old, next)) {
+					return allowed, true
+				}
+			}
+			if allowed, done = l.allow(at, now, n); done || !unsettled(e.First()) {
 				return allowed, done
 			}
 			continue
