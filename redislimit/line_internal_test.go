@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -364,5 +365,19 @@ func TestTheNextCallerKnowsWhenTheRateAdmitsIt(t *testing.T) {
 		}
 		one.leaves.Leave()
 		locked(t, one.next.stand.engine, "the next caller knows when to ask", func() bool { return one.next.leads })
+	}
+}
+
+// An engine whose callers leave the lines of many keys within seconds knows a bounded number of these lines.
+func TestEmptiedStandsAreBounded(t *testing.T) {
+	var all standing
+	for i := range mostUndoing + 100 {
+		all.end(&stand{asks: strconv.Itoa(i), stayed: true})
+	}
+	if n := max(len(all.emptied), len(all.oldest)); n != mostUndoing {
+		t.Errorf("%d stands are known, want %d", n, mostUndoing)
+	}
+	if newest := strconv.Itoa(mostUndoing + 99); all.emptied[newest] == nil {
+		t.Errorf("the newest stand is not known")
 	}
 }

@@ -198,7 +198,7 @@ func (t *ticket) remove() {
 func (all *standing) end(s *stand) {
 	delete(all.stands, s.asks)
 	now := time.Now()
-	for len(all.oldest) > 0 && now.Sub(all.oldest[0].empty) > ticketLife {
+	for len(all.oldest) > 0 && (len(all.oldest) >= mostUndoing || now.Sub(all.oldest[0].empty) > ticketLife) {
 		if old := all.oldest[0]; all.emptied[old.asks] == old {
 			delete(all.emptied, old.asks)
 		}
