@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
@@ -26,8 +27,9 @@ var (
 )
 
 const (
-	saturating  = 4096 // callers that saturate
-	leastLoad   = 500  // decisions a second of an open loop
+	saturating  = 4096 // callers that saturate, up to a round trip of saturates; beyond it as many more as it is longer
+	saturates   = 10 * time.Millisecond
+	leastLoad   = 500 // decisions a second of an open loop
 	p50Aim      = 1.1
 	p90Aim      = 1.3
 	callersAim  = 0.95
@@ -60,15 +62,19 @@ func (a *aim) String() string {
 	return fmt.Sprintf("%s: %s %s %.2f ×, at worst %.2f × (%s)", verdict, a.name, sign, a.bound, a.worst, a.row)
 }
 
-// aims are those of one distance.
-type aims struct{ p50, p90, callers, saturation aim }
+// aims are those of one distance, and what bare calls and the engine spend where callers saturate the processors.
+type aims struct {
+	p50, p90, callers, saturation aim
+	bare, engine                  spending
+}
 
-func newAims() *aims {
+func newAims(control *redis.Client) *aims {
 	return &aims{
 		aim{name: "open loops, p50 of bare", bound: p50Aim, most: true},
 		aim{name: "open loops, p90 of bare", bound: p90Aim, most: true},
 		aim{name: "fixed callers, decisions/s of bare", bound: callersAim},
 		aim{name: "saturation, decisions/s of bare", bound: saturateAim},
+		spending{control: control}, spending{control: control},
 	}
 }
 
@@ -81,42 +87,53 @@ func printDistances(ctx context.Context, addr string, window time.Duration, repe
 	}
 	fmt.Println("| round trip | load | bare p50 | engine p50 | | bare p90 | engine p90 | | bare /s | engine /s | |")
 	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
+	control, hangUp := dialGoRedis(addr)
+	defer hangUp()
 	judged := map[time.Duration]*aims{}
 	for _, trip := range trips {
-		link, err := startLink(addr, trip/2)
+		link, end, err := startLinkProcess(addr, trip/2)
 		if err != nil {
 			return err
 		}
-		judged[trip] = newAims()
+		judged[trip] = newAims(control)
 		err = printDistance(ctx, link, trip, window, repetitions, judged[trip])
-		link.close()
+		end()
 		if err != nil {
 			return err
 		}
 	}
 	for _, trip := range trips {
 		a := judged[trip]
+		if err := cmp.Or(a.bare.failed, a.engine.failed); err != nil {
+			return err
+		}
 		for _, one := range []*aim{&a.p50, &a.p90, &a.callers, &a.saturation} {
 			fmt.Printf("%v, %v\n", trip, one)
 		}
+		fmt.Printf("%v, %d callers: a decision takes %v of the processors with bare calls and %v with the engine, %.2f × as long; the link is not counted\n",
+			trip, crowdAt(trip), &a.bare, &a.engine, ratio(a.bare.each(), a.engine.each()))
 	}
 	return nil
 }
 
-func printDistance(ctx context.Context, link *link, trip, window time.Duration, repetitions int, judged *aims) error {
-	bare, err := newBareAsker(link.addr())
+// crowdAt returns how many callers saturate at a distance. Most of a crowd that is too small is always on the way.
+func crowdAt(trip time.Duration) int { return int(saturating * max(trip, saturates) / saturates) }
+
+func printDistance(ctx context.Context, link string, trip, window time.Duration, repetitions int, judged *aims) error {
+	bare, err := newBareAsker(link)
 	if err != nil {
 		return err
 	}
 	defer bare.close()
-	engine, err := newEngineAsker(link.addr())
+	engine, err := newEngineAsker(link)
 	if err != nil {
 		return err
 	}
 	defer engine.close()
+	bare.spent, engine.spent = &judged.bare, &judged.engine
 	compare := func(load string, run func(ask asker) reading) (b, e reading) {
 		if ctx.Err() != nil {
-			return reading{1, 1, 1}, reading{1, 1, 1}
+			return reading{1, 1, 1, 1}, reading{1, 1, 1, 1}
 		}
 		for range repetitions {
 			b, e = b.better(run(bare)), e.better(run(engine))
@@ -125,15 +142,18 @@ func printDistance(ctx context.Context, link *link, trip, window time.Duration, 
 			short(b.p90), short(e.p90), ratio(e.p90, b.p90), b.perSecond, e.perSecond, e.perSecond/b.perSecond)
 		return b, e
 	}
-	callers := func(n int, a *aim) (capacity float64) {
+	callers := func(n int, a *aim, run func(ask asker) reading) (capacity float64) {
 		load := fmt.Sprintf("%d callers", n)
-		b, e := compare(load, func(ask asker) reading { return closedLoop(ask, n, window) })
+		b, e := compare(load, run)
 		a.see(e.perSecond/b.perSecond, load)
 		return b.perSecond
 	}
-	capacity := callers(saturating, &judged.saturation)
+	crowd := crowdAt(trip)
+	capacity := callers(crowd, &judged.saturation, func(ask asker) reading {
+		return ask.spent.of(ctx, func() reading { return closedLoop(ask, crowd, window) })
+	})
 	for _, n := range callerRows {
-		callers(n, &judged.callers)
+		callers(n, &judged.callers, func(ask asker) reading { return closedLoop(ask, n, window) })
 	}
 	loads := []int{leastLoad}
 	for _, part := range loadParts {
@@ -154,13 +174,14 @@ func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 // asker makes one decision on a key.
 type asker struct {
-	ask   func(key string)
+	ask   func(ctx context.Context, key string)
 	close func()
+	spent *spending // where callers saturate
 }
 
-// patience is the context of each call, the same for both: a caller of a limiter has a deadline.
-func patience() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 10*time.Second)
+// patience returns the context of a caller, the same for both: a caller of a limiter has a deadline.
+func patience(window time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), window+time.Minute)
 }
 
 func newClient(addr string) (rueidis.Client, error) {
@@ -173,13 +194,11 @@ func newBareAsker(addr string) (asker, error) {
 		return asker{}, err
 	}
 	script := rueidis.NewLuaScript(bareScript)
-	return asker{func(key string) {
-		ctx, cancel := patience()
-		defer cancel()
+	return asker{ask: func(ctx context.Context, key string) {
 		if err := script.Exec(ctx, client, []string{"bare:" + key}, []string{"1", "1000000"}).Error(); err != nil {
 			panic(err) // the comparison is void
 		}
-	}, client.Close}, nil
+	}, close: client.Close}, nil
 }
 
 func newEngineAsker(addr string) (asker, error) {
@@ -195,19 +214,18 @@ func newEngineAsker(addr string) (asker, error) {
 	if err != nil {
 		return asker{}, err
 	}
-	return asker{func(key string) {
-		ctx, cancel := patience()
-		defer cancel()
+	return asker{ask: func(ctx context.Context, key string) {
 		if _, err := engine.Take(ctx, rule.For(key, 1)); err != nil {
 			panic(err)
 		}
-	}, func() { engine.Close(); client.Close() }}, nil
+	}, close: func() { engine.Close(); client.Close() }}, nil
 }
 
 // reading is what one window measured.
 type reading struct {
 	p50, p90  time.Duration
 	perSecond float64
+	decisions int
 }
 
 // better returns the better figures of two windows: on a shared machine, disturbances only make them worse.
@@ -215,13 +233,13 @@ func (r reading) better(other reading) reading {
 	if r.p50 == 0 {
 		return other
 	}
-	return reading{min(r.p50, other.p50), min(r.p90, other.p90), max(r.perSecond, other.perSecond)}
+	return reading{min(r.p50, other.p50), min(r.p90, other.p90), max(r.perSecond, other.perSecond), r.decisions + other.decisions}
 }
 
 func readingOf(took []time.Duration, window time.Duration) reading {
 	slices.Sort(took)
 	n := len(took)
-	return reading{took[n/2], took[n*9/10], float64(n) / window.Seconds()}
+	return reading{took[n/2], took[n*9/10], float64(n) / window.Seconds(), n}
 }
 
 // openLoop asks at random times, as many callers that know nothing of each other do.
@@ -239,7 +257,9 @@ func openLoop(ask asker, perSecond int, window time.Duration) reading {
 		}
 		callers.Go(func() {
 			begin := time.Now()
-			ask.ask(fmt.Sprint("k", i%distanceKey))
+			ctx, cancel := patience(0)
+			defer cancel()
+			ask.ask(ctx, fmt.Sprint("k", i%distanceKey))
 			took[i] = time.Since(begin)
 		})
 	}
@@ -247,7 +267,8 @@ func openLoop(ask asker, perSecond int, window time.Duration) reading {
 	return readingOf(took, time.Since(began))
 }
 
-// closedLoop has each caller ask again as soon as it is answered.
+// closedLoop has each caller ask again as soon as it is answered. What a caller needs for itself is made beforehand and
+// kept apart from that of others, so that its cost is not that of the decisions.
 func closedLoop(ask asker, callers int, window time.Duration) reading {
 	var all sync.WaitGroup
 	var over atomic.Bool
@@ -256,93 +277,19 @@ func closedLoop(ask asker, callers int, window time.Duration) reading {
 	for c := range callers {
 		all.Go(func() {
 			key := fmt.Sprint("c", c)
+			own := make([]time.Duration, 0, int(window.Seconds()*600_000)/callers+100)
+			ctx, cancel := patience(window)
+			defer cancel()
 			for !over.Load() {
 				begin := time.Now()
-				ask.ask(key)
-				took[c] = append(took[c], time.Since(begin))
+				ask.ask(ctx, key)
+				own = append(own, time.Since(begin))
 			}
+			took[c] = own
 		})
 	}
 	time.Sleep(window)
 	over.Store(true)
 	all.Wait()
 	return readingOf(slices.Concat(took...), time.Since(began))
-}
-
-// link passes bytes on after a delay, in each direction.
-type link struct {
-	listener net.Listener
-	server   string
-	delay    time.Duration
-}
-
-func startLink(server string, delay time.Duration) (*link, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	l := &link{listener, server, delay}
-	go l.accept()
-	return l, nil
-}
-
-func (l *link) addr() string { return l.listener.Addr().String() }
-
-func (l *link) close() { _ = l.listener.Close() }
-
-func (l *link) accept() {
-	for {
-		client, err := l.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", l.server)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		go l.pipe(server, client)
-		go l.pipe(client, server)
-	}
-}
-
-// chunk is bytes and the time at which they arrive.
-type chunk struct {
-	at   time.Time
-	room *[chunkSize]byte
-	n    int
-}
-
-// Chunks are used again. Otherwise the link would have the collector run most of the time, between those that it joins.
-const chunkSize = 64 << 10
-
-var rooms = sync.Pool{New: func() any { return new([chunkSize]byte) }}
-
-func (l *link) pipe(to, from net.Conn) {
-	chunks := make(chan chunk, 1<<14)
-	go func() {
-		defer func() { _ = to.Close() }()
-		nap, awake := naps()
-		defer awake()
-		for c := range chunks {
-			if wait := time.Until(c.at); wait > 0 {
-				nap(wait)
-			}
-			if _, err := to.Write(c.room[:c.n]); err != nil {
-				_ = from.Close() // ends the reader
-			}
-			rooms.Put(c.room)
-		}
-	}()
-	defer close(chunks)
-	for {
-		room := rooms.Get().(*[chunkSize]byte)
-		n, err := from.Read(room[:])
-		if n > 0 {
-			chunks <- chunk{time.Now().Add(l.delay), room, n}
-		}
-		if err != nil {
-			return
-		}
-	}
 }

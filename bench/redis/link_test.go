@@ -3,10 +3,20 @@ package main
 import (
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"testing"
 	"time"
 )
+
+// Links run in this program, started again.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == linkFlag {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // A link that delays by more than it says hides what is measured through it.
 func TestALinkDelaysByAsMuchAsItSays(t *testing.T) {
@@ -22,12 +32,12 @@ func TestALinkDelaysByAsMuchAsItSays(t *testing.T) {
 		}
 	}()
 	const delay = 50 * time.Microsecond
-	link, err := startLink(echo.Addr().String(), delay)
+	link, end, err := startLinkProcess(echo.Addr().String(), delay)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer link.close()
-	conn, err := net.Dial("tcp", link.addr())
+	defer end()
+	conn, err := net.Dial("tcp", link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,5 +61,9 @@ func TestALinkDelaysByAsMuchAsItSays(t *testing.T) {
 	}
 	if shortest < 2*delay || shortest >= longest {
 		t.Errorf("the shortest round trip takes %v, want at least %v and less than %v", shortest, 2*delay, longest)
+	}
+	end()
+	if _, err := net.Dial("tcp", link); err == nil {
+		t.Error("the link is still there after its end")
 	}
 }

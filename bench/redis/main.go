@@ -42,7 +42,7 @@ type options struct {
 	out               string
 	base              string
 	rounds            int
-	serve             bool
+	serve, link       bool
 }
 
 func run(arguments []string) error {
@@ -54,6 +54,9 @@ func run(arguments []string) error {
 	defer stop()
 	if o.serve {
 		return measure.Serve(os.Stdin, os.Stdout, func(w window) (figure, error) { return w.measure(ctx) })
+	}
+	if o.link {
+		return serveLinks()
 	}
 	server, err := startServer(ctx)
 	if err != nil {
@@ -95,6 +98,7 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of windows, and write bench/REDIS_PAIRS.md")
 	flags.IntVar(&o.rounds, "rounds", 4, "rounds for -base")
 	flags.BoolVar(&o.serve, "serve", false, "measure the windows of rows on standard input; -base starts such processes")
+	flags.BoolVar(&o.link, linkFlag[1:], false, "start the links that standard input asks for; -distance starts such processes")
 	flags.StringVar(&o.out, "o", "", "the file of the report; - for standard output; bench/REDIS.md or bench/REDIS_PAIRS.md unless given")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
