@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -88,6 +89,9 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 	}
 	e.observe(ctx, began, submissions, b, len(text), err)
 	if err == nil {
+		if len(submissions) > fewDecisions {
+			fetch(submissions)
+		}
 		e.read(text, submissions, b)
 	}
 	if err == nil || !lost(err) { // a lost call may still be read
@@ -95,6 +99,19 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		batches.Put(b)
 	}
 	return err
+}
+
+// fetch reads a word of each cache line that an answer changes. While thousands of callers wait, these lines leave the
+// processor's caches. Reads that do not depend on each other fetch them together, and the answers do not wait for each.
+func fetch(submissions []*submission) {
+	words := 0
+	for _, s := range submissions {
+		d, p := &s.one[0], &s.few[0]
+		words += s.decided + len(s.done) + s.composed.request + int(s.composed.answer.Limit)
+		words += int(d.op) + len(d.identity) + int(d.times)
+		words += p.lane + int(p.measure.Cost) + int(p.stored[0])
+	}
+	runtime.KeepAlive(words)
 }
 
 // read reads the answers of a reply, which may leave the last decisions to another call.
