@@ -18,6 +18,8 @@ type TokenBucket struct {
 	burst int64
 	whole int64 // the time of the burst in ns, if units take whole ns and it fits in a word; otherwise -1
 
+	perUnit reciprocal // divides by unit, unless whole is -1
+
 	one       mixed // the time of one unit
 	free      mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
 	burstTime mixed
@@ -32,7 +34,7 @@ func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
 	b.setFree(b.burstTime)
 	if b.whole = -1; b.den == 1 && b.burstTime.ns < 1<<wordTime {
-		b.whole = b.burstTime.ns
+		b.whole, b.perUnit = b.burstTime.ns, newReciprocal(b.unit)
 	}
 	return b
 }

@@ -117,7 +117,7 @@ func (b *TokenBucket) decideWhole(tat, at, n int64, a *Answer) (next uint64, ok 
 		a.RetryAfter = next - at - b.whole
 	}
 	a.ResetAfter = tat - at
-	a.Remaining = int64(uint64(b.whole-a.ResetAfter) / uint64(b.unit))
+	a.Remaining = b.perUnit.quotient(b.whole - a.ResetAfter)
 	return uint64(tat) << fractionBits, tat < 1<<wordTime-2
 }
 

@@ -53,7 +53,13 @@ func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (done bool
 		if old >= table.Held || old == table.Fresh && d.mayBeEvicted(now) {
 			return false
 		}
-		next, ok := d.decideWord(old, now, n, a)
+		var next uint64
+		var ok bool
+		if d.bucket != nil { // decideWord, with one call less
+			next, ok = d.bucket.DecideWord(old, d.base, now, n, a)
+		} else {
+			next, ok = d.decideWord(old, now, n, a)
+		}
 		if !ok {
 			*a = algorithm.Answer{}
 			return false
