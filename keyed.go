@@ -120,21 +120,21 @@ func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
 }
 
 // Take takes cost n of the key if it is admitted now.
-func (k *Keyed[K]) Take(key K, n int64) Decision { return k.take(k.clock.Read(), key, n) }
+func (k *Keyed[K]) Take(key K, n int64) (d Decision) { k.take(k.clock.Read(), key, n, &d); return d }
 
 // TakeAt works like Take at a given time.
-func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) Decision {
-	return k.take(clock.Given(t), key, n)
+func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) (d Decision) {
+	k.take(clock.Given(t), key, n, &d)
+	return d
 }
 
-func (k *Keyed[K]) take(r clock.Reading, key K, n int64) Decision {
-	if limit, words, h := k.wordsOf(key, n); limit != nil {
-		var a algorithm.Answer
-		if limit.TakeIn(words, h, r.At, n, &a) {
-			return decision(a)
-		}
+func (k *Keyed[K]) take(r clock.Reading, key K, n int64, d *Decision) {
+	var a algorithm.Answer
+	if limit, words, h := k.wordsOf(key, n); limit != nil && limit.TakeIn(words, h, r.At, n, &a) {
+		d.describe(&a)
+		return
 	}
-	return k.decide(opTake, r, key, n, (*line.Subject).Take)
+	*d = k.decide(opTake, r, key, n, (*line.Subject).Take)
 }
 
 // decide calls ask on the subject of the key, under the lock of its shard.

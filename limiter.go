@@ -98,17 +98,18 @@ func (l *Limiter) allowUnderLock(r clock.Reading, n int64) bool {
 }
 
 // Take takes cost n if it is admitted now.
-func (l *Limiter) Take(n int64) Decision { return l.take(l.clock.Read(), n) }
+func (l *Limiter) Take(n int64) (d Decision) { l.take(l.clock.Read(), n, &d); return d }
 
 // TakeAt works like Take at a given time.
-func (l *Limiter) TakeAt(t time.Time, n int64) Decision { return l.take(clock.Given(t), n) }
+func (l *Limiter) TakeAt(t time.Time, n int64) (d Decision) { l.take(clock.Given(t), n, &d); return d }
 
-func (l *Limiter) take(r clock.Reading, n int64) Decision {
+func (l *Limiter) take(r clock.Reading, n int64, d *Decision) {
 	var a algorithm.Answer
 	if l.word.Load().Take(r.At, n, &a) {
-		return decision(a)
+		d.describe(&a)
+		return
 	}
-	return l.decide(r, n, (*line.Subject).Take)
+	*d = l.decide(r, n, (*line.Subject).Take)
 }
 
 // verb is an operation of a Subject with a cost.
