@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,24 @@ func TestAFailoverWhileTheNextOneIsWaitedForIsNoted(t *testing.T) {
 	b.cause(faultKind{name: "none", loses: true, cause: (*breaker).settled})
 	if len(b.faults) != 2 || b.faults[0].Kind != "failover, unasked" || b.faults[0].Lanes != allLanes {
 		t.Errorf("the faults are %+v, want the failover first", b.faults)
+	}
+}
+
+// Two failovers between two looks, there and back, lose states although the master is the same again.
+func TestFailoversThereAndBackAreNoted(t *testing.T) {
+	s := redistest.StartSentinel(t)
+	b := &breaker{world: &world{number: worldSentinel, sentinel: s}, ctx: t.Context(), say: t.Logf}
+	b.look()
+	if b.unasked(0); len(b.faults) > 0 {
+		t.Fatalf("the faults are %+v, want none", b.faults)
+	}
+	for _, of := range [][]string{{"127.0.0.1", strconv.Itoa(s.Replica.Port)}, {"NO", "ONE"}} {
+		if reply, err := s.Master.Ask("REPLICAOF", of[0], of[1]); err != nil {
+			t.Fatal(reply, err)
+		}
+	}
+	if b.unasked(0); len(b.faults) != 1 || b.faults[0].Kind != "failover, unasked" || !b.faults[0].Loses {
+		t.Errorf("the faults are %+v, want a failover", b.faults)
 	}
 }
 

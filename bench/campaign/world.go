@@ -30,6 +30,7 @@ type world struct {
 	cluster  *redistest.Cluster
 	slots    [lanes]int               // of a cluster, by lane
 	masters  [lanes]*redistest.Server // as last seen; of the sentinels all the same
+	reigns   [lanes]string            // of these masters: see reignOf
 	seen     int64                    // when the last look began
 	faults   []fault
 	given    bool // up: the servers could not be mended
@@ -78,23 +79,47 @@ func (w *world) lanesOn(node *redistest.Server) (set uint64) {
 	return set
 }
 
-// look notes which servers are masters, and returns the lanes whose master has changed since the last look. A change
-// during the look belongs to the next one, which goes back to the beginning of this one.
+// look notes which servers are masters, and returns the lanes that had a failover since the last look. Two may have made
+// the same server the master again. A change during the look belongs to the next one, which goes back to the beginning of
+// this one.
 func (w *world) look() (changed uint64) {
 	begin, master := now(), (*redistest.Server)(nil)
 	if w.sentinel != nil { // one for all lanes
 		master = w.sentinel.Now()
 	}
+	reigns := map[*redistest.Server]string{nil: ""}
 	for lane := range w.masters {
 		if w.cluster != nil {
 			master = w.cluster.Master(w.slots[lane])
 		}
-		if master != w.masters[lane] {
-			w.masters[lane], changed = master, changed|1<<lane
+		if _, known := reigns[master]; !known {
+			reigns[master] = reignOf(master)
+		}
+		switch last, reign := w.reigns[lane], reigns[master]; {
+		case master != w.masters[lane]:
+			changed |= 1 << lane
+			w.masters[lane], w.reigns[lane] = master, reign
+		case reign != "":
+			if last != "" && reign != last {
+				changed |= 1 << lane
+			}
+			w.reigns[lane] = reign
 		}
 	}
 	w.seen = begin
 	return changed
+}
+
+var replicationID = regexp.MustCompile(`master_replid:(\w+)`)
+
+// reignOf returns a name that a master gets when it becomes one, or nothing if it does not answer.
+func reignOf(master *redistest.Server) string {
+	info, err := master.Ask("INFO", "replication")
+	text, _ := info.(string)
+	if found := replicationID.FindStringSubmatch(text); err == nil && found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // laneSpy is a client that only looks at the keys of a call.
