@@ -143,7 +143,7 @@ func FuzzFileNames(f *testing.F) {
 }
 
 func FuzzURLs(f *testing.F) {
-	for _, u := range []string{"http://a.example/x?y#z", "http://[::1%25eth0]/", "http://bücher/", "http://a:99999/", "//x", "http://a\\b/", "http://../", "http://a../", "http://a。./"} {
+	for _, u := range []string{"http://a.example/x?y#z", "http://[::1%25eth0]/", "http://bücher/", "http://a:99999/", "//x", "http://a\\b/", "http://../", "http://a../", "http://a。./", "http://[::%25\x82]", "http://a%b/"} {
 		f.Add(u)
 	}
 	f.Fuzz(func(t *testing.T, given string) {

@@ -46,10 +46,12 @@ func tidy(u *url.URL) error {
 	if host == "" {
 		return errors.New("not a URL: it has no host")
 	}
-	if _, err := netip.ParseAddr(host); err != nil {
+	if addr, err := netip.ParseAddr(host); err != nil {
 		if host, err = hostName(host); err != nil {
 			return err
 		}
+	} else if !isPlain(addr.Zone()) {
+		return fmt.Errorf("the zone of the address %q has other characters than letters, digits, dots and dashes", u.Hostname())
 	}
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
@@ -82,10 +84,15 @@ func hostName(name string) (host string, err error) {
 	if len(host) > maxHost {
 		return "", fmt.Errorf("the name of the host has %d bytes, the bound is %d", len(host), maxHost)
 	}
-	if strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789.-_") != "" {
+	if !isPlain(host) {
 		return "", fmt.Errorf("host %q is not a name or an address", name)
 	}
 	return host, nil
+}
+
+// isPlain reports whether a name in small letters needs no escapes in a URL.
+func isPlain(name string) bool {
+	return !strings.ContainsFunc(name, func(c rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789.-_", c) })
 }
 
 func defaultPort(scheme string) string {
