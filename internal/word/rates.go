@@ -11,7 +11,7 @@ import (
 type rates struct {
 	mu      sync.Mutex
 	numbers map[algorithm.Rate]int
-	writers atomic.Pointer[[]algorithm.Pairer] // by number: a limit of the rate
+	writers atomic.Pointer[[]algorithm.Pairer] // by number: a limit of the rate; earlier lists are the start of the newest
 }
 
 func newRates(first algorithm.Pairer) *rates {
@@ -32,7 +32,7 @@ func (r *rates) number(writer algorithm.Pairer) (number int, ok bool) {
 	if number = len(writers); number == algorithm.MaxRates {
 		return 0, false
 	}
-	writers = append(writers[:number:number], writer)
+	writers = append(writers, writer) // in the space of the earlier list if it has any: its readers do not look there
 	r.numbers[rate] = number
 	r.writers.Store(&writers)
 	return number, true
