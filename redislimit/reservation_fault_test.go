@@ -64,7 +64,7 @@ func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
 // A Cancel may fail for as long as its server is away. The caller does not have to try again.
 func TestFaultAFailedCancelIsRepeatedUntilTheServerReturns(t *testing.T) {
 	server := redistest.Start(t)
-	engine := openFor(t, "redis://"+server.Addr+"?timeout=200ms", Options{})
+	engine := openFor(t, "redis://"+server.Addr+"?timeout=5s", Options{})
 	slots := mustRule(t, "slots=concurrency 1")
 	held, err := engine.Reserve(t.Context(), slots.For("k", 1))
 	if err != nil {

@@ -34,3 +34,10 @@ func TestAReciprocalDividesExactly(t *testing.T) {
 		check(max(last-1, 0))
 	}
 }
+
+// An engine that counts microseconds makes the bucket of a finer rate before it refuses the rate.
+func TestABucketWithoutAUnitIsMade(t *testing.T) {
+	if b := NewTokenBucket(1, 0, 1); b.whole != -1 {
+		t.Errorf("its words would last %d", b.whole)
+	}
+}

@@ -33,7 +33,8 @@ func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	b := &TokenBucket{den: rate / common, unit: period / common, burst: burst}
 	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
 	b.setFree(b.burstTime)
-	if b.whole = -1; b.den == 1 && b.burstTime.ns < 1<<wordTime {
+	b.whole = -1
+	if b.den == 1 && b.unit > 0 && b.burstTime.ns < 1<<wordTime { // an engine that counts us refuses a unit of 0
 		b.whole, b.perUnit = b.burstTime.ns, newReciprocal(b.unit)
 	}
 	return b
