@@ -38,7 +38,8 @@ func TestALostSignalIsMadeUpFor(t *testing.T) {
 	})
 	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
 	server.FlushScripts()
-	if err := held.Done(t.Context()); err != nil {
+	err = held.Done(t.Context()) // perhaps on the same connection, and lost with it; the engine then repeats the release
+	if failed, is := errors.AsType[*redislimit.Error](err); err != nil && (!is || failed.Reason != redislimit.Lost) {
 		t.Fatal(err)
 	}
 	if order := got(); !slices.IsSorted(order) {
