@@ -160,7 +160,7 @@ func (b *breaker) reshard(f *fault) {
 		f.Detail += ", interrupted"
 		b.wait(500 * time.Millisecond)
 		b.cluster.AwaitHealth()
-		err = recovered(move.Finish)
+		err = recovered(func() { move.Resume(); move.Finish() })
 	}
 	if err != nil {
 		panic(hostFailure{err.Error()})

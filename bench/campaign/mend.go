@@ -1,6 +1,8 @@
 package main
 
-import "fmt"
+import (
+	"strings"
+)
 
 // mostMends bounds how often a breaker tries to mend its servers. Each try takes at most the patience of the host.
 const mostMends = 8
@@ -20,7 +22,7 @@ func (b *breaker) guard(what string, do func()) {
 	if failed == nil {
 		return
 	}
-	f.Detail = what + ": " + failed.Error()
+	f.Detail = what + ": " + strings.ReplaceAll(failed.Error(), "\x00", "|") // the names of keys have such bytes
 	b.say("%s; mending", f.Detail)
 	for tries := 1; failed != nil && !b.given; tries++ {
 		failed = recovered(b.revive)
@@ -30,7 +32,7 @@ func (b *breaker) guard(what string, do func()) {
 	f.Both = f.To - f.From
 	if b.given {
 		f.To = never
-		f.Detail += fmt.Sprintf("; given up: %v", failed)
+		f.Detail += "; given up: " + strings.ReplaceAll(failed.Error(), "\x00", "|")
 		b.say("given up: %v", failed)
 	}
 	b.faults = append(b.faults, f)
@@ -55,6 +57,7 @@ func (b *breaker) revive() {
 		}
 		b.cluster.AwaitHealth()
 		if b.move != nil {
+			b.move.Resume()
 			b.move.Finish()
 			b.move = nil
 			b.cluster.AwaitHealth()

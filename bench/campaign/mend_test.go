@@ -41,6 +41,10 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	if got := r.leaked(0, 0); len(got) > 0 {
 		t.Errorf("servers that were given up: %+v, want no broken promise", got)
 	}
+	r.counts["Take: refused, not counted"] = 1
+	if got := r.checkOutcomes(); len(got) > 0 {
+		t.Errorf("errors of servers that were given up: %+v, want no broken promise", got)
+	}
 	if got := r.text(config{}); strings.Count(got, "made up: not within the patience") != 2 || !strings.Contains(got, "| the end |") {
 		t.Errorf("the report does not list both times:\n%s", got)
 	}

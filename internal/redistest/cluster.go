@@ -170,6 +170,16 @@ func (c *Cluster) ReplicaOf(master *Server) *Server {
 	return nil
 }
 
+// masterOf returns the master that a node follows, or the node.
+func (c *Cluster) masterOf(node *Server) *Server {
+	for _, other := range c.Nodes {
+		if node.says("role:slave") == nil && node.says("master_port:"+strconv.Itoa(other.Port)) == nil {
+			return other
+		}
+	}
+	return node
+}
+
 // masterPort reads a reply to CLUSTER SLOTS. It returns 0 if the reply does not contain the slot.
 func masterPort(ranges any, slot int) int {
 	list, _ := ranges.([]any)

@@ -6,6 +6,7 @@ import "strconv"
 // and answers ASK for all others.
 type Move struct {
 	From, To *Server
+	number   int
 	slot     string
 	cluster  *Cluster
 }
@@ -13,13 +14,26 @@ type Move struct {
 // BeginMove begins to move a slot. Its keys stay until [Move.Keys], and the slot until [Move.Finish].
 func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	c.t.Helper()
-	m := &Move{From: c.Master(slot), To: to, slot: strconv.Itoa(slot), cluster: c}
+	m := &Move{From: c.Master(slot), To: to, number: slot, slot: strconv.Itoa(slot), cluster: c}
 	if m.From == to {
 		c.t.Fatalf("redistest: cluster: slot %d is on %s already", slot, to.Addr)
 	}
-	to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.From.id())
-	m.From.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", to.id())
+	m.begin()
 	return m
+}
+
+func (m *Move) begin() {
+	m.To.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.From.id())
+	m.From.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.To.id())
+}
+
+// Resume begins the move again after a failover of either side: a replica that became a master knows nothing of it.
+func (m *Move) Resume() {
+	m.cluster.t.Helper()
+	m.From, m.To = m.cluster.Master(m.number), m.cluster.masterOf(m.To)
+	if m.From != m.To {
+		m.begin()
+	}
 }
 
 // Keys moves up to count keys and returns the number of keys moved.
@@ -35,7 +49,7 @@ func (m *Move) Keys(count int) int {
 // Finish moves the remaining keys and gives the slot to its new master.
 func (m *Move) Finish() {
 	m.cluster.t.Helper()
-	for m.Keys(100) > 0 {
+	for m.From != m.To && m.Keys(100) > 0 {
 	}
 	id := m.To.id()
 	m.To.Do("CLUSTER", "SETSLOT", m.slot, "NODE", id)
