@@ -59,6 +59,9 @@ func output(name string, args ...string) string {
 	return strings.TrimSpace(string(text))
 }
 
+// mostNear is how many faults a broken promise names.
+const mostNear = 30
+
 func (r *result) writeBroken(b *strings.Builder) {
 	if len(r.broken) == 0 {
 		return
@@ -72,6 +75,9 @@ func (r *result) writeBroken(b *strings.Builder) {
 		var near []string
 		for _, f := range r.faultsNear(&one) {
 			near = append(near, f.Kind)
+		}
+		if len(near) > mostNear {
+			near = []string{fmt.Sprintf("%d faults", len(near))}
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", one.Promise, worldNames[one.World], r.after(one.From), one.Text, strings.Join(near, ", "))
 	}
