@@ -18,22 +18,26 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	if m.From == to {
 		c.t.Fatalf("redistest: cluster: slot %d is on %s already", slot, to.Addr)
 	}
-	m.begin()
+	to.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.From.id())
+	m.From.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", to.id())
 	return m
 }
 
-func (m *Move) begin() {
-	m.To.Do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.From.id())
-	m.From.Do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.To.id())
-}
-
-// Resume begins the move again after a failover of either side: a replica that became a master knows nothing of it.
+// Resume begins the move again after a failover of either side: a replica that became a master knows nothing of it. It
+// waits until the two masters know each other.
 func (m *Move) Resume() {
 	m.cluster.t.Helper()
-	m.From, m.To = m.cluster.Master(m.number), m.cluster.masterOf(m.To)
-	if m.From != m.To {
-		m.begin()
-	}
+	m.cluster.await("the move of a slot can go on", func() error {
+		m.From, m.To = m.cluster.Master(m.number), m.cluster.masterOf(m.To)
+		if m.From == m.To {
+			return nil
+		}
+		if _, err := m.To.Ask("CLUSTER", "SETSLOT", m.slot, "IMPORTING", m.From.id()); err != nil {
+			return err
+		}
+		_, err := m.From.Ask("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.To.id())
+		return err
+	})
 }
 
 // Keys moves up to count keys and returns the number of keys moved.
