@@ -35,7 +35,10 @@ type Decision struct {
 // invalidCost is the answer to a negative cost. Only it and a DenyAll have a Limit of 0.
 var invalidCost = decision(line.Never)
 
-func decision(a algorithm.Answer) (d Decision) { d.describe(&a); return d }
+func decision(a algorithm.Answer) (d Decision) {
+	d.describe(&a)
+	return d
+}
 
 // describe copies an answer to d, which the caller returns: one more copy would wait until all its words are in the cache.
 func (d *Decision) describe(a *algorithm.Answer) {
