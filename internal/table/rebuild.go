@@ -158,8 +158,10 @@ func (t *Table) copyLive(d *directory, old *segment, firsts []uint64, l numbered
 		switch {
 		case old.layout != l.number:
 			l.Convert(from, first, old.slots[i+2:i+stride], into)
-		case stride == 2: // the most common width, without a call of copy
+		case stride == 2: // the most common widths, without a call of copy
 			into[0] = first
+		case stride == 3:
+			into[0], into[1] = first, old.slots[i+2]
 		default:
 			into[0] = first
 			copy(into[1:], old.slots[i+2:i+stride])
