@@ -102,24 +102,40 @@ func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool
 	if measured == nil {
 		return one, false
 	}
-	neighbour := m.base(column, beside, admit)
-	windows := c.windows
 	if m.Fresh {
-		windows = max(1, windows/4)
+		one.besides, one.ns = c.measureFresh(column, beside, r, m)
+		return one, true
 	}
-	for i := range windows {
-		if m.Fresh {
-			measured, neighbour = newSubject(column, r, m, admit), newSubject(column, beside, m, admit)
-		}
+	neighbour := m.base(column, beside, admit)
+	for i := range c.windows {
 		one.besides = min(one.besides, m.window(neighbour, c.window, i))
 		one.ns = min(one.ns, m.window(measured, c.window, i))
 	}
 	return one, true
 }
 
+// stages is the number of sizes in which new keys are measured, from all keys to little more than half of them. A table
+// replaces its segments at sizes that depend on the width of its entries, so one size alone would compare two tables at
+// different stages of their growth.
+const stages = 4
+
+// measureFresh measures two rows with new keys, each time in new subjects, and returns the means of the sizes.
+func (c *config) measureFresh(column column, beside, r row, m *mix) (besides, ns float64) {
+	for stage := range stages {
+		keys := int(float64(m.Keys) * math.Exp2(-float64(stage)/stages))
+		leastBeside, least := math.Inf(1), math.Inf(1)
+		for range max(1, c.windows/10) {
+			leastBeside = min(leastBeside, m.fill(newSubject(column, beside, m, true), keys))
+			least = min(least, m.fill(newSubject(column, r, m, true), keys))
+		}
+		besides, ns = besides+leastBeside/stages, ns+least/stages
+	}
+	return besides, ns
+}
+
 // base returns the subject beside which others are measured. A large one serves all rows.
 func (m *mix) base(column column, beside row, admit bool) *subject {
-	if !m.isLarge() || m.Fresh {
+	if !m.isLarge() {
 		return newSubject(column, beside, m, admit)
 	}
 	name := fmt.Sprint(column.name, beside.plans, admit)
@@ -132,30 +148,40 @@ func (m *mix) base(column column, beside row, admit bool) *subject {
 // batch is the number of decisions between two looks at the clock.
 const batch = 500
 
-// window decides for a time, on each core a sequence of its own, and returns the ns of one decision of all. New keys
-// are decided once each.
+// window decides for a time, on each core a sequence of its own, and returns the ns of one decision of all.
 func (m *mix) window(s *subject, length time.Duration, number int) float64 {
-	sequences := m.Sequences()
+	sequences, end := m.Sequences(), time.Now().Add(length)
+	return m.onCores(func(core int) int {
+		return s.run(sequences[core%len(sequences)], number, end)
+	})
+}
+
+// fill decides each of a number of new keys once, on each core a part of them, and returns the ns of one decision of all.
+func (m *mix) fill(s *subject, keys int) float64 {
+	part, sequence := keys/m.cores, m.Sequences()[0]
+	return m.onCores(func(core int) int {
+		for at := range part {
+			s.decide(sequence, core*part+at)
+		}
+		return part
+	})
+}
+
+// onCores decides on each core, which returns the number of its decisions, and returns the ns of one decision of all.
+func (m *mix) onCores(decide func(core int) int) float64 {
 	var decisions [2]int
 	var workers sync.WaitGroup
 	start := time.Now()
 	for core := 1; core < m.cores; core++ {
-		workers.Go(func() { decisions[core] = m.run(s, sequences[core%len(sequences)], core, number, start.Add(length)) })
+		workers.Go(func() { decisions[core] = decide(core) })
 	}
-	decisions[0] = m.run(s, sequences[0], 0, number, start.Add(length))
+	decisions[0] = decide(0)
 	workers.Wait()
 	return float64(time.Since(start).Nanoseconds()) / float64(decisions[0]+decisions[1])
 }
 
-// run decides in a batch after another until the end, or on the part of a core of all new keys.
-func (m *mix) run(s *subject, keys *workload.Sequence, core, number int, end time.Time) (decisions int) {
-	if m.Fresh {
-		part := keys.Len() / m.cores
-		for at := range part {
-			s.decide(keys, core*part+at)
-		}
-		return part
-	}
+// run decides in a batch after another until the end.
+func (s *subject) run(keys *workload.Sequence, number int, end time.Time) (decisions int) {
 	at := number * 7919 * batch % keys.Len() // each window is elsewhere in the sequence
 	for time.Now().Before(end) {
 		for range batch {

@@ -16,7 +16,8 @@ func printReport(to io.Writer, c *config, results []result, command string, begu
 	fmt.Fprintf(to, "`%s` in `bench/` wrote this on %s: %s, %s/%s, %d CPUs, %.0f s.\n\n", command, begun.UTC().Format(time.DateOnly),
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Since(begun).Seconds())
 	fmt.Fprintf(to, "A cell is the ns of one decision, admitted / refused, and in brackets the ratio to 10/s, which was measured beside it in\n")
-	fmt.Fprintf(to, "%d windows of %s that alternate; the smallest counts. Refusals have a standing clock. A ratio above its aim is bold.\n", c.windows, c.window)
+	fmt.Fprintf(to, "%d windows of %s that alternate; the smallest counts. Refusals have a standing clock. New keys fill new tables of %d sizes;\n", c.windows, c.window, stages)
+	fmt.Fprintf(to, "the mean of the smallest of each size counts. A ratio above its aim is bold.\n")
 	for _, m := range mixes(c) {
 		of := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.mix != m.name() })
 		if len(of) > 0 {
