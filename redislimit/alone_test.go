@@ -115,3 +115,39 @@ return {redis.call('GET', v[1]), redis.call('PTTL', v[1])}`
 		t.Fatalf("%s, %s: stored %x for %d ms, want %x for %d ms", prefix, key, got[0], lives, want[0], wanted)
 	}
 }
+
+// Two versions of a rule, as programs of two releases or a rule whose limits change have them, may meet in one call.
+func TestVersionsOfARuleMeetInOneCall(t *testing.T) {
+	const rounds, steps = 40, 20
+	server := redistest.Start(t)
+	client := dial(t, server)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds {
+		now := 1_700_000_000_000_000 + random.Int64N(1e15)
+		var engines [2]*redislimit.Engine
+		for i := range engines {
+			engines[i] = newEngine(t, client, redislimit.Options{Prefix: fmt.Sprint("engine", i, ".", round), Clock: func() int64 { return now * 1000 }, Linger: time.Hour})
+		}
+		rules := []*weir.Rule{versions(t, random, fixedSize, fixedPeriods).redis, versions(t, random, fixedSize, fixedPeriods).redis}
+		for range steps {
+			now += random.Int64N(1 << random.IntN(36))
+			var requests []weir.Request
+			for range 2 + random.IntN(3) {
+				requests = append(requests, rules[random.IntN(2)].For("alice", 1+random.Int64N(1<<random.IntN(6))))
+			}
+			results := make([]weir.Result, len(requests))
+			if err := engines[0].TakeEach(t.Context(), requests, results); err != nil {
+				t.Fatal(err)
+			}
+			for i, q := range requests {
+				want, err := engines[1].Take(t.Context(), q)
+				if got := results[i]; got.Decision != want || got.Err != nil || err != nil {
+					t.Fatalf("request %d of %v: got %+v, want %+v, %v", i, requests, got, want, err)
+				}
+			}
+			sameValue(t, server, "alice", fmt.Sprint("engine0.", round), fmt.Sprint("engine1.", round))
+		}
+	}
+}

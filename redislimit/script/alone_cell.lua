@@ -1,8 +1,8 @@
 -- The same for one decision on several limits whose states are in one value. The functions also decide if only some of
 -- the states change.
 if mask > CELLS and mask < CELLS_END and mask % 2 == 0 and #keys == 1 then
-  local op, _, _, _, pos = unpack_('<BHBH', args, 3)
-  if op <= TAKE then
+  local op, _, kind, _, pos = unpack_('<BHBH', args, 3)
+  if op <= TAKE and kind == CELL then
     local s, till, place, all, wrote, last, numbers = stored[1], 0, 1, true, 0, -inf, ''
     local count, length, _, _, whole, pos = unpack_('<BHBc0Bc0Bc0', args, pos)
     if s and (#s ~= length or sub(s, 1, #whole) ~= whole) then count, wrote = 0, -1 end
