@@ -43,6 +43,8 @@ var (
 	scriptAloneCell string
 	//go:embed script/alone_part.lua
 	scriptAlonePart string
+	//go:embed script/alone_cell_keys.lua
+	scriptAloneCellKeys string
 	//go:embed script/cell.lua
 	scriptCell string
 	//go:embed script/several.lua
@@ -115,31 +117,6 @@ func fixed(k kind, text string) string {
 	stored := storedAs(k)
 	limited := "local fits, need = true, nil\nrepeat\n" + body + "until true\nreturn fits, need, " + stored.names + "\n"
 	return read + strings.NewReplacer("LIMITED\n", limited, "BODY\n", body, "SEVERAL_LIMITS", strconv.Itoa(1<<kindCell)).Replace(stored.in(scriptFixed))
-}
-
-// alones returns what makes a single decision on limits with states of fixed size: for each kind, and for several limits
-// with one value. It has no functions, whose creation takes longer than such a decision.
-func alones() string {
-	var one, parts string
-	for _, k := range []kind{kindBucket, kindLeaky, kindWindow, kindCycle} {
-		text := map[kind]string{kindBucket: scriptBucket, kindLeaky: scriptBucket, kindWindow: scriptWindow, kindCycle: scriptCycle}[k]
-		one += alone(k, text, scriptAlone) + alone(k, text, scriptAloneKeys)
-		if k != kindLeaky { // a queue is the only limit of its rule
-			parts += alone(k, text, scriptAlonePart)
-		}
-	}
-	return one + strings.NewReplacer("KINDS\n", parts, "CELLS_END", strconv.Itoa(1<<kindCell+1<<kindLog), "CELLS", strconv.Itoa(1<<kindCell)).Replace(scriptAloneCell)
-}
-
-// alone puts what a kind reads and decides into a frame.
-func alone(k kind, text, frame string) string {
-	read, body, _ := split(k, text)
-	parameters := strings.NewReplacer("local function read(pos)\n", "", "  return pos\nend", "").Replace(read) + "\n"
-	unchanged := "true"
-	if k == kindBucket || k == kindLeaky {
-		unchanged = "(w < now or d == den and u == unit)"
-	}
-	return strings.NewReplacer("PARAMETERS\n", parameters, "BODY\n", body, "ALONE", strconv.Itoa(1<<k), "KIND", strconv.Itoa(int(k)), "UNCHANGED", unchanged).Replace(storedAs(k).in(frame))
 }
 
 // split returns how the text of a kind reads the parameters, and how it decides. found is false for a kind whose state
