@@ -99,6 +99,9 @@ func newCached(l Limit) (Single, error) {
 	return &cached{limiter{made}, clock}, err
 }
 
+// maxKeys leaves room for the keys of the largest measurement, of which the shards of a table have unequal parts.
+const maxKeys = 20_000_000
+
 // keyed is a weir.Keyed of strings.
 type keyed struct{ k *weir.Keyed[string] }
 
@@ -116,13 +119,13 @@ func (a keyedWait) Take(key string) (bool, error) {
 }
 
 func newKeyedWait(l Limit) (Keyed, error) {
-	made, err := weir.NewKeyed[string](algorithms[0].limit(l))
+	made, err := weir.NewKeyedWith[string](algorithms[0].limit(l), weir.Options{MaxKeys: maxKeys})
 	return keyedWait{keyed{made}}, err
 }
 
 func newKeyed(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
 	return func(l Limit) (Keyed, error) {
-		made, err := weir.NewKeyed[string](limit(l))
+		made, err := weir.NewKeyedWith[string](limit(l), weir.Options{MaxKeys: maxKeys})
 		return keyed{made}, err
 	}
 }
@@ -144,6 +147,6 @@ func newMemory(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("peers: %w", err)
 		}
-		return &memory{engine: weir.NewMemory(weir.MemoryOptions{}), rule: rule}, nil
+		return &memory{engine: weir.NewMemory(weir.MemoryOptions{MaxKeys: maxKeys}), rule: rule}, nil
 	}
 }
