@@ -50,10 +50,10 @@ func TestACampaignNotesCancelledBookings(t *testing.T) {
 	}
 	defer engine.Close()
 	var out bytes.Buffer
-	p := &process{journal: newJournal(&out), subjects: all, counts: map[string]int64{}, waits: waits{read: kernelWaits}}
+	p := &process{journal: newJournal(&out), subjects: all, counts: map[tally]int64{}, waits: waits{read: kernelWaits}}
 	c := &caller{process: p, world: &connection{engine: engine}, random: rand.New(rand.NewPCG(1, 2))}
 	i := slices.IndexFunc(all, func(s subject) bool { return s.use == useBook })
-	for p.counts["Cancel of a booking: answered"] == 0 {
+	for p.counts[tally{what: "Cancel of a booking: answered"}] == 0 {
 		c.book(i, 1)
 	}
 	if err := p.journal.flush(); err != nil {

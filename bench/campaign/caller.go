@@ -100,6 +100,9 @@ func outcome(err error) string {
 	return err.Error()
 }
 
+// count counts an event for the report.
+func (c *caller) count(what string) { c.process.count(c.world.number, what, 1) }
+
 // note writes a record about a subject.
 func (c *caller) note(kind recordKind, i int, units, sent, answered int64, what string) {
 	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: i, Process: c.process.number, Units: units, Sent: sent, Answered: answered, What: what})
@@ -111,7 +114,7 @@ func (c *caller) took(verb string, i int, allowed bool, units, sent, answered in
 	case err == nil && allowed:
 		c.note(recordUsed, i, units, sent, answered, verb)
 	case err == nil:
-		c.process.count(verb+": refused", 1)
+		c.count(verb + ": refused")
 	case weir.MayHaveCounted(err):
 		c.note(recordUnanswered, i, units, sent, never, verb)
 	}

@@ -253,7 +253,7 @@ func TestALeakedSlotIsFound(t *testing.T) {
 func TestAnErrorThatNoFaultExplainsIsFound(t *testing.T) {
 	for what, want := range map[string]int{"Take: answered": 0, "Take: refused": 0, "Take: lost, perhaps counted": 0, "engine: calls": 0, "Take: damaged, counted": 1, "Take: refused, not counted": 1, "Take: a bug": 1} {
 		b := ledger(t, "token bucket 10/s", useTake)
-		b.add(record{Kind: recordCount, What: what, Units: 1})
+		b.add(record{Kind: recordCount, World: worldCluster, What: what, Units: 1})
 		if got := promises(b); len(got) != want {
 			t.Errorf("%s: %v, want %d broken promises", what, got, want)
 		}
@@ -315,7 +315,7 @@ func TestACampaignOfSecondsKeepsItsPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"Take", "Acquire", "Acquire with a rate", "Wait for a booking"} {
-		if calls := r.counts[verb+": answered"]; calls == 0 || len(r.worlds[worldServer].faults) == 0 {
+		if calls := r.count(verb + ": answered"); calls == 0 || len(r.worlds[worldServer].faults) == 0 {
 			t.Errorf("%s: %d were answered and %d faults caused, want some of both", verb, calls, len(r.worlds[worldServer].faults))
 		}
 	}

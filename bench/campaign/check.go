@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ type book struct {
 	lanes    []int
 	worlds   map[int]*world
 	accounts map[[2]int]*account // by world and subject
-	counts   map[string]int64
+	counts   map[tally]int64
 	late     []record
 	left     []record
 	busy     busyTimes
@@ -63,7 +62,7 @@ type origin struct {
 }
 
 func newBook(subjects []subject, lanes []int, worlds map[int]*world) *book {
-	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, busy: busyTimes{}, counts: map[string]int64{}, from: never, origins: map[origin]string{}}
+	return &book{subjects: subjects, lanes: lanes, worlds: worlds, accounts: map[[2]int]*account{}, busy: busyTimes{}, counts: map[tally]int64{}, from: never, origins: map[origin]string{}}
 }
 
 func (b *book) account(worldNumber, i int) *account {
@@ -80,7 +79,7 @@ func (b *book) account(worldNumber, i int) *account {
 func (b *book) add(r record) {
 	switch r.Kind {
 	case recordCount:
-		b.counts[r.What] += r.Units
+		b.counts[tally{r.World, r.What}] += r.Units
 		return
 	case recordLate:
 		b.late = append(b.late, r)
@@ -311,19 +310,27 @@ func worstHeld(held, reliefs []span, units float64) excess {
 // faultReasons are the reasons that faults give errors.
 var faultReasons = []redislimit.Reason{redislimit.ReadOnly, redislimit.Loading, redislimit.ClusterDown, redislimit.Lost, redislimit.Cancelled}
 
-// checkOutcomes looks for errors that no fault explains. Servers that were given up may answer anything.
-func (b *book) checkOutcomes() (all []broken) {
-	for _, w := range b.worlds {
-		if w.given {
-			return nil
+// count returns how often an event happened in all worlds.
+func (b *book) count(what string) (n int64) {
+	for of, times := range b.counts {
+		if of.what == what {
+			n += times
 		}
 	}
-	for what, n := range b.counts {
-		verb, result, _ := strings.Cut(what, ": ")
+	return n
+}
+
+// checkOutcomes looks for errors that no fault explains. Servers that were given up may answer anything.
+func (b *book) checkOutcomes() (all []broken) {
+	for of, n := range b.counts {
+		if b.worlds[of.world].given {
+			continue
+		}
+		verb, result, _ := strings.Cut(of.what, ": ")
 		reason, _, failed := strings.Cut(result, ", ")
 		known := verb == "engine" || verb == "slots" || verb == "deadlines" || result == "answered" || result == "refused" || result == leftLine
 		if !known && !(failed && slices.Contains(faultReasons, redislimit.Reason(reason))) {
-			all = append(all, broken{World: slices.Min(slices.Collect(maps.Keys(b.worlds))), Promise: promiseErrors, Subject: -1, From: b.from, To: b.to, Text: fmt.Sprintf("%s, %d times", what, n)})
+			all = append(all, broken{World: of.world, Promise: promiseErrors, Subject: -1, From: b.from, To: b.to, Text: fmt.Sprintf("%s, %d times", of.what, n)})
 		}
 	}
 	return all

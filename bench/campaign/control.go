@@ -13,7 +13,7 @@ func (c *caller) timed(verb string, i int, call func(ctx context.Context) error)
 		timeout = time.Duration(1+c.random.IntN(20)) * time.Millisecond
 	}
 	sent, answered, err = c.timedFor(verb, i, timeout, call)
-	c.process.count(verb+": "+outcome(err), 1)
+	c.count(verb + ": " + outcome(err))
 	return sent, answered, err
 }
 
@@ -65,7 +65,7 @@ func (c *caller) punctually(verb string, i int, timeout time.Duration, call func
 	took, allowed := time.Since(began), timeout+grace(verb)
 	late, passed := beside.end()
 	if passed {
-		c.process.count(passedBy(verb == bystander), 1)
+		c.count(passedBy(verb == bystander))
 	}
 	if passed && took > allowed+slack {
 		sent := began.UnixMicro()

@@ -57,7 +57,7 @@ func (r *result) writeLate(b *strings.Builder) {
 	b.WriteString("\n## Deadlines\n\nA bystander is beside each call: it waits for the same deadline and needs no engine, so its delays are the machine's.\n\n| | calls | bystanders |\n|---|---:|---:|\n")
 	calls, idle := r.lateTotals(false), r.lateTotals(true)
 	row := func(what string, a, b any) string { return fmt.Sprintf("| %s | %v | %v |\n", what, a, b) }
-	b.WriteString(row("went on until their deadline", r.counts[passedBy(false)], r.counts[passedBy(true)]))
+	b.WriteString(row("went on until their deadline", r.count(passedBy(false)), r.count(passedBy(true))))
 	b.WriteString(row(fmt.Sprintf("for more than %v after it", slack), calls.late, idle.late))
 	b.WriteString(row("of these: longer than the control timer was late", calls.beyondTimer, idle.beyondTimer))
 	b.WriteString(row("by at most", calls.most, idle.most))

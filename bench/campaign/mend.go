@@ -1,8 +1,6 @@
 package main
 
-import (
-	"strings"
-)
+import "strings"
 
 // mostMends bounds how often a breaker tries to mend its servers. Each try takes at most the patience of the host.
 const mostMends = 8

@@ -41,9 +41,14 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	if got := r.leaked(0, 0); len(got) > 0 {
 		t.Errorf("servers that were given up: %+v, want no broken promise", got)
 	}
-	r.counts["Take: refused, not counted"] = 1
+	r.worlds[worldSentinel] = &world{number: worldSentinel}
+	r.counts[tally{worldServer, "Take: refused, not counted"}] = 1
 	if got := r.checkOutcomes(); len(got) > 0 {
 		t.Errorf("errors of servers that were given up: %+v, want no broken promise", got)
+	}
+	r.counts[tally{worldSentinel, "Take: refused, not counted"}] = 1
+	if got := r.checkOutcomes(); len(got) != 1 || got[0].World != worldSentinel {
+		t.Errorf("the same of other servers: %+v, want it found", got)
 	}
 	if got := r.text(config{}); strings.Count(got, "made up: not within the patience") != 2 || !strings.Contains(got, "| the end |") {
 		t.Errorf("the report does not list both times:\n%s", got)

@@ -44,7 +44,7 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := &process{number: a.Process, journal: newJournal(out), subjects: all, waits: waits{read: kernelWaits}, counts: map[string]int64{}}
+	p := &process{number: a.Process, journal: newJournal(out), subjects: all, waits: waits{read: kernelWaits}, counts: map[tally]int64{}}
 	for world, url := range a.URLs {
 		if err := p.connect(world, url); err != nil {
 			return err
@@ -95,7 +95,13 @@ type process struct {
 	waits waits
 
 	mu     sync.Mutex
-	counts map[string]int64
+	counts map[tally]int64
+}
+
+// tally is an event in the servers of one world.
+type tally struct {
+	world int
+	what  string
 }
 
 // connection is the engines of one world.
@@ -176,10 +182,10 @@ func (p *process) obey(lines *json.Decoder) error {
 }
 
 // count counts an event for the report.
-func (p *process) count(what string, n int64) {
+func (p *process) count(world int, what string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.counts[what] += n
+	p.counts[tally{world, what}] += n
 }
 
 // settles bounds the time in which the engines have to finish what they do in the background.
@@ -203,13 +209,13 @@ func (p *process) finish() {
 				}
 			}
 			for what, n := range map[string]uint64{"calls of the script": s.Calls, "decisions": s.Decisions, "late answers": s.Late, "late takes undone": s.GivenBack, "undos given up": s.Abandoned} {
-				p.count("engine: "+what, int64(n))
+				p.count(number, "engine: "+what, int64(n))
 			}
 			e.Close()
 		}
 	}
-	for what, n := range p.counts {
-		p.journal.write(record{Kind: recordCount, Process: p.number, What: what, Units: n})
+	for of, n := range p.counts {
+		p.journal.write(record{Kind: recordCount, World: of.world, Process: p.number, What: of.what, Units: n})
 	}
 }
 

@@ -155,8 +155,12 @@ func (r *result) writeBounds(b *strings.Builder) {
 
 func (r *result) writeCounts(b *strings.Builder) {
 	b.WriteString("\n## Operations\n\n| | |\n|---|---:|\n")
-	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
-		fmt.Fprintf(b, "| %s | %d |\n", what, r.counts[what])
+	events := map[string]bool{}
+	for of := range r.counts {
+		events[of.what] = true
+	}
+	for _, what := range slices.Sorted(maps.Keys(events)) {
+		fmt.Fprintf(b, "| %s | %d |\n", what, r.count(what))
 	}
 }
 

@@ -22,7 +22,7 @@ func (c *caller) holdSlots(ctx context.Context, i int) {
 	})
 	if err != nil || !r.Decision.Allowed {
 		if err == nil {
-			c.process.count("Reserve of slots: refused", 1)
+			c.count("Reserve of slots: refused")
 		}
 		return
 	}
@@ -57,7 +57,7 @@ func newID() uint64 { return ids.Add(1) }
 func (c *caller) keep(ctx context.Context, r *weir.Reservation, h *held, long time.Duration) {
 	select {
 	case <-r.Lost():
-		c.process.count("slots: lost while held", 1)
+		c.count("slots: lost while held")
 		h.ended(now(), lost)
 	case <-ctx.Done():
 	case <-time.After(long):

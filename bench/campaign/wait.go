@@ -49,7 +49,7 @@ func (c *caller) waiting(verb string, i int, longest time.Duration, later time.D
 		}
 		return call(ctx)
 	})
-	c.process.count(verb+": "+waitOutcome(err), 1)
+	c.count(verb + ": " + waitOutcome(err))
 	return sent, answered, err
 }
 
