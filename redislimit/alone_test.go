@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
@@ -66,7 +68,7 @@ func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
 		ways := []asked{{take: besideAnother}, {take: oneByOne}, {take: together}}
 		for i := range ways {
 			ways[i].prefix = fmt.Sprint("way", i, ".", round)
-			ways[i].engine = newEngine(t, client, redislimit.Options{Prefix: ways[i].prefix, Clock: func() int64 { return now * 1000 }, Linger: time.Hour})
+			ways[i].engine = clockedBy(t, client, ways[i].prefix, &now)
 		}
 		pool, periods := fixedSize, fixedPeriods
 		if round%5 == 0 {
@@ -102,6 +104,11 @@ func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
 	}
 }
 
+// clockedBy returns an engine whose clock is a number of us.
+func clockedBy(t *testing.T, client rueidis.Client, prefix string, now *int64) *redislimit.Engine {
+	return newEngine(t, client, redislimit.Options{Prefix: prefix, Clock: func() int64 { return *now * 1000 }, Linger: time.Hour})
+}
+
 // sameValue compares the values of a key under two prefixes, and how long they live on the server's own clock.
 func sameValue(t *testing.T, server *redistest.Server, key, prefix, other string) {
 	t.Helper()
@@ -128,7 +135,7 @@ func TestVersionsOfARuleMeetInOneCall(t *testing.T) {
 		now := 1_700_000_000_000_000 + random.Int64N(1e15)
 		var engines [2]*redislimit.Engine
 		for i := range engines {
-			engines[i] = newEngine(t, client, redislimit.Options{Prefix: fmt.Sprint("engine", i, ".", round), Clock: func() int64 { return now * 1000 }, Linger: time.Hour})
+			engines[i] = clockedBy(t, client, fmt.Sprint("engine", i, ".", round), &now)
 		}
 		rules := []*weir.Rule{versions(t, random, fixedSize, fixedPeriods).redis, versions(t, random, fixedSize, fixedPeriods).redis}
 		for range steps {

@@ -39,6 +39,8 @@ var (
 	scriptAlone string
 	//go:embed script/alone_keys.lua
 	scriptAloneKeys string
+	//go:embed script/alone_write.lua
+	scriptAloneWrite string
 	//go:embed script/alone_cell.lua
 	scriptAloneCell string
 	//go:embed script/alone_part.lua

@@ -15,14 +15,19 @@ import (
 func alones() string {
 	var one, parts string
 	for _, k := range []kind{kindBucket, kindLeaky, kindWindow, kindCycle} {
-		one += alone(k, scriptAlone) + alone(k, scriptAloneKeys)
+		one += alone(k, scriptAlone) + alone(k, writing(scriptAloneKeys, "'0'"))
 		if k != kindLeaky { // a queue is the only limit of its rule
 			parts += alone(k, scriptAlonePart)
 		}
 	}
-	several := strings.ReplaceAll(scriptAloneCell, "KINDS\n", parts) + besideEachOther(scriptAloneCellKeys)
+	several := strings.ReplaceAll(scriptAloneCell, "KINDS\n", parts) + besideEachOther(writing(scriptAloneCellKeys, "place"))
 	cells := strings.NewReplacer("CELLS_END", strconv.Itoa(1<<kindCell+1<<kindLog), "CELLS", strconv.Itoa(1<<kindCell), "BUCKET", strconv.Itoa(int(kindBucket)))
 	return one + cells.Replace(several)
+}
+
+// writing completes a frame with the writes of all its keys. place is that of the numbers of a value that keeps its expiry.
+func writing(frame, place string) string {
+	return strings.ReplaceAll(frame, "WRITE\n", strings.ReplaceAll(scriptAloneWrite, "PLACE", place))
 }
 
 // alone puts what a kind reads and decides into a frame.
@@ -68,7 +73,7 @@ func besideEachOther(frame string) string {
 	slices.Sort(parameters)
 	fmt.Fprintf(&helpers, "\nlocal %s\n", strings.Join(slices.Compact(parameters), ", "))
 	return strings.NewReplacer(
-		"PARAMETERS\n", helpers.String()+reads.String(), "LIMITS\n", decisions.String(), "STATES", statesOf(5, 5, 5), "FRESH\n", fresh.String(),
+		"MOST", strconv.Itoa(mostBeside), "PARAMETERS\n", helpers.String()+reads.String(), "LIMITS\n", decisions.String(), "STATES", statesOf(5, 5, 5), "FRESH\n", fresh.String(),
 		"WIDE_WIDE", statesOf(5, 5, 5), "WIDE_NARROW", statesOf(5, 3, 5), "NARROW_WIDE", statesOf(3, 5, 5), "NARROW_NARROW", statesOf(3, 3, 5),
 	).Replace(frame)
 }

@@ -7,7 +7,7 @@ if mask > CELLS and mask < CELLS_END and mask % 2 == 0 and #keys > 1 and not ARG
   local again, first, others, step = unpack_('<BHHB', args, behind - 5)
   if op <= TAKE and kind == CELL and key == 1 and again == AGAIN and first == 2 and others + 1 == #keys and (others == 1 or step == 1) then
     local count, length, format, written, whole, pos = unpack_('<BHBc0Bc0Bc0', args, pos)
-    local same, out, o, news, moves = count <= 3, { pack('<d', now) }, 1, {}, {}
+    local same, out, o, news, moves = count <= MOST, { pack('<d', now) }, 1, {}, {}
     local kind1, kind2, kind3
     local fits1, fits2, fits3, need1, need2, need3 = true, true, true, true, true, true
 PARAMETERS
@@ -58,19 +58,8 @@ LIMITS
       o = o + 2
     end
     if same and o > 1 then
-      local last, ms, place = nil, nil, string.format('%.0f', #whole + 8)
-      for key = 1, #keys do
-        local new, moved = news[key], moves[key]
-        if moved then
-          if moved ~= last then
-            last, ms = moved, string.format('%.0f', max(math.ceil((moved - now) / 1000) + (ARGV[3] or 0), 1))
-          end
-          call('PSETEX', keys[key], ms, new)
-        elseif new then
-          call('SETRANGE', keys[key], place, new)
-        end
-      end
-      return table.concat(out)
+      local place = string.format('%.0f', #whole + 8)
+WRITE
     end
   end
 end

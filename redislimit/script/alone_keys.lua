@@ -27,18 +27,8 @@ BODY
       out[o + 1], out[o + 2] = fits and ADMITTED or REFUSED, s or '\0'
       o = o + 2
     end
-    local last, ms
-    for key = 1, out and #keys or 0 do
-      local new, moved = news[key], moves[key]
-      if moved then
-        if moved ~= last then
-          last, ms = moved, string.format('%.0f', max(math.ceil((moved - now) / 1000) + (ARGV[3] or 0), 1))
-        end
-        call('PSETEX', keys[key], ms, new)
-      elseif new then
-        call('SETRANGE', keys[key], '0', new)
-      end
+    if out then
+WRITE
     end
-    if out then return table.concat(out) end
   end
 end
