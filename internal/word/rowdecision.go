@@ -1,6 +1,7 @@
 package word
 
 import (
+	"math"
 	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -16,13 +17,12 @@ type rowDecision struct {
 
 // rowPart is one limit of the decision.
 type rowPart struct {
-	limit             *Limit
-	place             place
-	changed           bool // the limit admits the cost
-	first, second     uint64
-	next              Words
-	n                 int64
-	room, reset, wait int64
+	limit         *Limit
+	place         place
+	first, second uint64
+	next          Words
+	n             int64
+	answer        algorithm.Answer // of the limit alone
 }
 
 // decide decides on the limits of a row, of which the caller holds the entry. ok is false if the decision needs the
@@ -38,17 +38,16 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 		if result != decided {
 			return false
 		}
-		var a algorithm.Answer
 		if l.bucket != nil && p.place.width == 1 { // decide, with one call instead of three
-			p.next.First, ok = l.bucket.DecideWord(words.First, l.base, now, n, &a)
+			p.next.First, ok = l.bucket.DecideWord(words.First, l.base, now, n, &p.answer)
 		} else {
-			p.next, ok = l.decide(words, p.place.width, now, n, &a)
+			p.next, ok = l.decide(words, p.place.width, now, n, &p.answer)
 		}
 		if !ok {
 			return false
 		}
-		p.second = words.Second
-		d.keep(p, words.First, &a)
+		p.first, p.second = words.First, words.Second
+		d.refused = d.refused || !p.answer.Allowed
 	}
 	return true
 }
@@ -57,46 +56,36 @@ func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) 
 func (d *rowDecision) decideWord(l *Limit, word uint64, now, n int64) (ok bool) {
 	p := &d.parts[d.count]
 	d.count++
-	p.limit, p.n = l, n
-	var a algorithm.Answer
-	if p.next.First, ok = l.decideWord(word, now, n, &a); !a.Changed {
+	p.limit, p.n, p.first = l, n, word
+	if p.next.First, ok = l.decideWord(word, now, n, &p.answer); !p.answer.Changed {
 		p.next.First = word
 	}
-	d.keep(p, word, &a)
+	d.refused = d.refused || !p.answer.Allowed
 	return ok
-}
-
-// keep keeps the answer of a part and the first word that it is about.
-func (d *rowDecision) keep(p *rowPart, first uint64, a *algorithm.Answer) {
-	p.first, p.changed = first, a.Changed
-	p.room, p.reset, p.wait = a.Remaining, a.ResetAfter, a.RetryAfter
-	d.refused = d.refused || !a.Allowed
 }
 
 // compose writes the answer of all limits together, as algorithm.Take does. Binding is the index of a part. ok is
 // false if the decision needs the lock.
 func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 	tightest, binding, changed := 0, 0, false
-	for i := range d.count {
+	room, wait, reset := int64(math.MaxInt64), int64(0), int64(0)
+	for i := range d.parts[:d.count] {
 		p := &d.parts[i]
-		if p.changed && d.refused {
-			if ok := p.untake(now); !ok {
-				*a = algorithm.Answer{}
-				return false
-			}
+		if p.answer.Changed && d.refused && !p.untake(now) {
+			return false
 		}
-		changed = changed || p.changed
-		if p.room < d.parts[tightest].room {
-			tightest = i
+		changed = changed || p.answer.Changed
+		if p.answer.Remaining < room {
+			tightest, room = i, p.answer.Remaining
 		}
-		if p.wait > d.parts[binding].wait {
-			binding = i
+		if p.answer.RetryAfter > wait {
+			binding, wait = i, p.answer.RetryAfter
 		}
-		a.ResetAfter = max(a.ResetAfter, p.reset)
+		reset = max(reset, p.answer.ResetAfter)
 	}
 	a.Allowed, a.Changed = !d.refused, changed && !d.refused
-	a.Limit, a.Remaining, a.RetryAfter = d.parts[tightest].limit.words.Capacity(), d.parts[tightest].room, d.parts[binding].wait
-	if a.Binding = binding; a.RetryAfter == 0 {
+	a.Limit, a.Remaining, a.RetryAfter, a.ResetAfter = d.parts[tightest].limit.words.Capacity(), room, wait, reset
+	if a.Binding = binding; wait == 0 {
 		a.Binding = tightest
 	}
 	return true
@@ -105,12 +94,12 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 // untake describes the unchanged words of a limit that admits, because another limit refuses. The cost took its units
 // of the room, which is exact: what takes units in words leaves a room of at least 0.
 func (p *rowPart) untake(now int64) (ok bool) {
-	p.room += p.n
+	p.answer.Remaining += p.n
 	word := p.first
 	if p.place.width == 2 {
 		word = algorithm.PairExpiry(p.first, p.second)
 	}
-	p.reset, ok = p.limit.words.ResetWord(word, p.limit.base, now)
+	p.answer.ResetAfter, ok = p.limit.words.ResetWord(word, p.limit.base, now)
 	return ok
 }
 
@@ -140,7 +129,7 @@ func (d *rowDecision) isOf(e table.Entry) bool {
 // store writes the words of count parts from one on, which are those of a held entry, and returns its first word.
 func (d *rowDecision) store(e table.Entry, first uint64, from, count int) uint64 {
 	for i := from; i < from+count; i++ {
-		if p := &d.parts[i]; p.changed {
+		if p := &d.parts[i]; p.answer.Changed {
 			first = store(e, p.place, first, p.next)
 		}
 	}
