@@ -82,10 +82,10 @@ func (s *shard) countEvicted() uint64 {
 // ruleCounts count the decisions of the rules with one name. The counters are
 // striped: goroutines that decide at the same time mostly write to different ones.
 type ruleCounts struct {
+	stripes  [stripeCount]stripe // first, so that each is one cache line
 	rule     string
 	salt     uint64 // distinguishes its keys from those of other rules
 	overflow atomic.Uint64
-	stripes  [stripeCount]stripe
 }
 
 const (
