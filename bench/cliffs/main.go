@@ -1,6 +1,6 @@
 // Command cliffs measures whether the numbers in a limit change the cost of a decision. It measures each limit beside
-// 10/s, in windows of some milliseconds that alternate, and prints the smallest of each and their ratio. It panics if a
-// decision is admitted that must be refused, or refused that must be admitted.
+// 10/s, in pairs of windows of some milliseconds, and prints the median of its ns and of the ratios of the pairs. It
+// panics if a decision is admitted that must be refused, or refused that must be admitted.
 //
 //	go run ./cliffs                      10,000 known keys, one core
 //	go run ./cliffs -all                 also one key, a million keys, new keys, two cores
@@ -40,7 +40,7 @@ func main() {
 	flag.IntVar(&c.random, "random", 0, "also measure `n` rates drawn at random")
 	flag.Uint64Var(&c.seed, "seed", 1, "seed of the random rates")
 	flag.DurationVar(&c.window, "window", 3*time.Millisecond, "length of one window")
-	flag.IntVar(&c.windows, "windows", 40, "windows of each figure; the smallest counts")
+	flag.IntVar(&c.windows, "windows", 40, "pairs of windows of each figure")
 	write := flag.String("write", "", "write the report to this `file` instead of the standard output")
 	plot := flag.String("plot", "", "draw ns over the denominator of the rate in this SVG `file`, and measure nothing else")
 	waiting := flag.String("waiting", "", "draw ns of a join, a leave and a grant over the waiting callers in this SVG `file`, and measure nothing else")

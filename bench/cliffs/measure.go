@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,15 +60,27 @@ func (m *mix) rounds(admit bool) int {
 	return 3
 }
 
-// result is the ns of a decision of a row and of the row beside it, and whether an aim holds.
+// result is the ns of a decision of a row, its ratio to the row beside it, and the aim of the ratio.
 type result struct {
 	row, column, mix string
 	admit            bool
-	ns, besides, aim float64
+	ns, ratio, aim   float64
 }
 
-func (r result) ratio() float64 { return r.ns / r.besides }
-func (r result) missed() bool   { return r.aim > 0 && r.ratio() > r.aim }
+func (r result) missed() bool { return r.aim > 0 && r.ratio > r.aim }
+
+// pairs are the ns of a decision of a row, each with its ratio to the row beside it just before. A change of the machine's
+// speed meets both of a pair alike.
+type pairs struct{ ns, ratios []float64 }
+
+func (p *pairs) add(neighbour, ns float64) {
+	p.ns, p.ratios = append(p.ns, ns), append(p.ratios, ns/neighbour)
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+}
 
 func measureAll(c *config) (results []result) {
 	for _, m := range mixes(c) {
@@ -93,7 +106,7 @@ func measureAll(c *config) (results []result) {
 
 // measure measures a row beside the base in windows that alternate.
 func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool) {
-	one := result{row: r.name, column: column.name, mix: m.name(), admit: admit, ns: math.Inf(1), besides: math.Inf(1), aim: r.aims.of(column.name, m)}
+	one := result{row: r.name, column: column.name, mix: m.name(), admit: admit, aim: r.aims.of(column.name, m)}
 	beside := base
 	if r.plans > 0 {
 		beside.plans = 1
@@ -102,15 +115,19 @@ func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool
 	if measured == nil {
 		return one, false
 	}
+	var found pairs
 	if m.Fresh {
-		one.besides, one.ns = c.measureFresh(column, beside, r, m)
-		return one, true
+		found = c.measureFresh(column, beside, r, m)
+	} else {
+		neighbour := m.base(column, beside, admit)
+		for i := range c.windows {
+			if m.Keys == 1 { // before its state is further ahead than words reach
+				neighbour, measured = m.base(column, beside, admit), newSubject(column, r, m, admit)
+			}
+			found.add(m.window(neighbour, c.window, i), m.window(measured, c.window, i))
+		}
 	}
-	neighbour := m.base(column, beside, admit)
-	for i := range c.windows {
-		one.besides = min(one.besides, m.window(neighbour, c.window, i))
-		one.ns = min(one.ns, m.window(measured, c.window, i))
-	}
+	one.ns, one.ratio = median(found.ns), median(found.ratios)
 	return one, true
 }
 
@@ -119,18 +136,18 @@ func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool
 // different stages of their growth.
 const stages = 4
 
-// measureFresh measures two rows with new keys, each time in new subjects, and returns the means of the sizes.
-func (c *config) measureFresh(column column, beside, r row, m *mix) (besides, ns float64) {
-	for stage := range stages {
-		keys := int(float64(m.Keys) * math.Exp2(-float64(stage)/stages))
-		leastBeside, least := math.Inf(1), math.Inf(1)
-		for range max(1, c.windows/10) {
-			leastBeside = min(leastBeside, m.fill(newSubject(column, beside, m, true), keys))
-			least = min(least, m.fill(newSubject(column, r, m, true), keys))
+// measureFresh measures two rows with new keys, each time in new subjects. A pair is the means of all sizes.
+func (c *config) measureFresh(column column, beside, r row, m *mix) (found pairs) {
+	for range max(1, c.windows/8) {
+		var neighbour, ns float64
+		for stage := range stages {
+			keys := int(float64(m.Keys) * math.Exp2(-float64(stage)/stages))
+			neighbour += m.fill(newSubject(column, beside, m, true), keys) / stages
+			ns += m.fill(newSubject(column, r, m, true), keys) / stages
 		}
-		besides, ns = besides+leastBeside/stages, ns+least/stages
+		found.add(neighbour, ns)
 	}
-	return besides, ns
+	return found
 }
 
 // base returns the subject beside which others are measured. A large one serves all rows.

@@ -16,8 +16,8 @@ func printReport(to io.Writer, c *config, results []result, command string, begu
 	fmt.Fprintf(to, "`%s` in `bench/` wrote this on %s: %s, %s/%s, %d CPUs, %.0f s.\n\n", command, begun.UTC().Format(time.DateOnly),
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Since(begun).Seconds())
 	fmt.Fprintf(to, "A cell is the ns of one decision, admitted / refused, and in brackets the ratio to 10/s, which was measured beside it in\n")
-	fmt.Fprintf(to, "%d windows of %s that alternate; the smallest counts. Refusals have a standing clock. New keys fill new tables of %d sizes;\n", c.windows, c.window, stages)
-	fmt.Fprintf(to, "the mean of the smallest of each size counts. A ratio above its aim is bold.\n")
+	fmt.Fprintf(to, "%d pairs of windows of %s. Both are medians, the second of the ratios of the pairs. Refusals have a standing clock. For new\n", c.windows, c.window)
+	fmt.Fprintf(to, "keys, each of a pair fills new tables of %d sizes. A ratio above its aim is bold.\n", stages)
 	for _, m := range mixes(c) {
 		of := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.mix != m.name() })
 		if len(of) > 0 {
@@ -60,9 +60,9 @@ func text(results []result, row, column string) string {
 
 func (r result) ratioText() string {
 	if r.missed() {
-		return fmt.Sprintf("**%.2f ×**", r.ratio())
+		return fmt.Sprintf("**%.2f ×**", r.ratio)
 	}
-	return fmt.Sprintf("%.2f ×", r.ratio())
+	return fmt.Sprintf("%.2f ×", r.ratio)
 }
 
 // printRandom prints the random rates in one line for each column.
@@ -75,7 +75,7 @@ func printRandom(to io.Writer, results []result) {
 			if len(of) == 0 {
 				continue
 			}
-			slices.SortFunc(of, func(a, b result) int { return cmp.Compare(a.ratio(), b.ratio()) })
+			slices.SortFunc(of, func(a, b result) int { return cmp.Compare(a.ratio, b.ratio) })
 			above := 0
 			for _, r := range of {
 				if r.missed() {
@@ -84,7 +84,7 @@ func printRandom(to io.Writer, results []result) {
 			}
 			worst := of[len(of)-1]
 			fmt.Fprintf(to, "\n%d random rates, %s, %s: median %.2f ×, worst %s (%s), %d above the aim\n", len(of), column.name,
-				map[bool]string{true: "admitted", false: "refused"}[admit], of[len(of)/2].ratio(), worst.ratioText(), strings.TrimPrefix(worst.row, randomName), above)
+				map[bool]string{true: "admitted", false: "refused"}[admit], of[len(of)/2].ratio, worst.ratioText(), strings.TrimPrefix(worst.row, randomName), above)
 		}
 	}
 }

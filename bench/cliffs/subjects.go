@@ -14,11 +14,16 @@ type subject struct {
 	decide func(keys *workload.Sequence, at int)
 }
 
-// column is a kind of subject. It makes none, nil, for a row that it cannot hold.
+// column is a kind of subject. It makes no decisions for a row that it cannot hold. The first one is measured. The others
+// are on each of several keys apart, and use up all units: a key that was only asked for beside exhausted ones has not
+// been taken from.
 type column struct {
 	name string
-	make func(r row, admit bool) func(keys *workload.Sequence, at int) (allowed bool)
+	make func(r row, admit bool) []decision
 }
+
+// decision is one on the key, or keys, at a place of a sequence.
+type decision func(keys *workload.Sequence, at int) (allowed bool)
 
 var columns = []column{{"Limiter", limiter}, {"Keyed", keyed}, {"Memory", memory}}
 
@@ -30,15 +35,15 @@ func clockOf(admit bool) func() int64 {
 	return func() int64 { return 1_700_000_000_000_000_000 }
 }
 
-func limiter(r row, admit bool) func(*workload.Sequence, int) bool {
+func limiter(r row, admit bool) []decision {
 	if len(r.rules) != 1 || len(r.rules[0]) != 1 || r.plans > 0 {
 		return nil
 	}
 	l := must(weir.NewWith(r.rules[0][0](admit), weir.Options{Clock: clockOf(admit)}))
-	return func(*workload.Sequence, int) bool { return l.Allow() }
+	return []decision{func(*workload.Sequence, int) bool { return l.Allow() }}
 }
 
-func keyed(r row, admit bool) func(*workload.Sequence, int) bool {
+func keyed(r row, admit bool) []decision {
 	if len(r.rules) != 1 || len(r.rules[0]) != 1 {
 		return nil
 	}
@@ -52,7 +57,7 @@ func keyed(r row, admit bool) func(*workload.Sequence, int) bool {
 			return plans[maphash.String(seed, key)%uint64(len(plans))]
 		}, options))
 	}
-	return func(keys *workload.Sequence, at int) bool { return k.Allow(keys.Key(at)) }
+	return []decision{func(keys *workload.Sequence, at int) bool { return k.Allow(keys.Key(at)) }}
 }
 
 // planned returns the limits of the plans, each with a rate of its own.
@@ -64,7 +69,7 @@ func (r row) planned(admit bool) []weir.Limit {
 	return plans
 }
 
-func memory(r row, admit bool) func(*workload.Sequence, int) bool {
+func memory(r row, admit bool) []decision {
 	m, ctx := weir.NewMemory(weir.MemoryOptions{Clock: clockOf(admit)}), context.Background()
 	if r.plans > 0 {
 		return nil
@@ -77,29 +82,38 @@ func memory(r row, admit bool) func(*workload.Sequence, int) bool {
 		}
 		rules[i] = must(weir.NewRule(fmt.Sprint("rule ", i), all...))
 	}
-	if len(rules) == 1 {
-		return func(keys *workload.Sequence, at int) bool {
-			d, err := m.Take(ctx, rules[0].For(keys.Key(at), 1))
-			return err == nil && d.Allowed
-		}
+	first := func(keys *workload.Sequence, at int) bool {
+		d, err := m.Take(ctx, rules[0].For(keys.Key(at), 1))
+		return err == nil && d.Allowed
 	}
-	return func(keys *workload.Sequence, at int) bool {
+	if len(rules) == 1 {
+		return []decision{first}
+	}
+	second := func(keys *workload.Sequence, at int) bool {
+		d, err := m.Take(ctx, rules[1].For(keys.Key(at), 1))
+		return err == nil && d.Allowed
+	}
+	both := func(keys *workload.Sequence, at int) bool {
 		d, err := m.Take(ctx, rules[0].For(keys.Key(at), 1), rules[1].For(keys.Key(keys.Len()-1-at), 1))
 		return err == nil && d.Allowed
 	}
+	return []decision{both, first, second}
 }
 
 // newSubject returns a subject that knows all keys of a mix and has used up their units if it is to refuse. It returns
 // nil if the column cannot hold the row.
 func newSubject(c column, r row, m *mix, admit bool) *subject {
-	take := c.make(r, admit)
-	if take == nil {
+	all := c.make(r, admit)
+	if all == nil {
 		return nil
 	}
+	take := all[0]
 	for range m.rounds(admit) {
 		for _, keys := range m.Sequences() {
 			for at := range keys.Len() {
-				take(keys, at)
+				for _, decide := range all {
+					decide(keys, at)
+				}
 			}
 		}
 	}
