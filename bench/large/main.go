@@ -5,6 +5,7 @@
 //	go run ./large                     prints the report
 //	go run ./large -write LARGE.md     writes it to a file
 //	go run ./large -keys 100000        tries it out
+//	go run ./large -rounds 1           measures each kind once; otherwise a figure is the median of three rounds
 package main
 
 import (
@@ -35,30 +36,36 @@ var kinds = []kind{
 
 func main() {
 	keys := flag.Int("keys", 10_000_000, "number of keys of each kind, up to 60 million")
+	rounds := flag.Int("rounds", 3, "measure each kind `n` times")
 	write := flag.String("write", "", "write the report to this `file` instead of the standard output")
 	flag.Parse()
-	if err := run(*keys, *write); err != nil {
+	if err := run(*keys, *rounds, *write); err != nil {
 		fmt.Fprintln(os.Stderr, "large:", err)
 		os.Exit(1)
 	}
 }
 
-func run(keys int, write string) error {
+func run(keys, rounds int, write string) error {
+	if rounds < 1 {
+		return fmt.Errorf("-rounds %d is below 1", rounds)
+	}
 	begun := time.Now()
 	draws := workload.Fresh(0, keys+keys/2) // the second part is of new keys
 	times := make([]uint32, keys)
 	bare := spread(bareLoop(times))
-	var figures []figure
-	for _, k := range kinds {
-		fmt.Fprintln(os.Stderr, "large:", k.name)
-		f, err := measure(k, draws, keys, times)
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
+	measured := make([][]figure, len(kinds))
+	for round := range rounds {
+		for i, k := range kinds {
+			fmt.Fprintf(os.Stderr, "large: round %d of %d: %s\n", round+1, rounds, k.name)
+			f, err := measure(k, draws, keys, times)
+			if err != nil {
+				return fmt.Errorf("%s: %w", k.name, err)
+			}
+			measured[i] = append(measured[i], f)
 		}
-		figures = append(figures, f)
 	}
 	var report bytes.Buffer
-	printReport(&report, figures, bare, keys, begun)
+	printReport(&report, measured, bare, keys, begun)
 	if write == "" {
 		_, err := os.Stdout.Write(report.Bytes())
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -17,12 +18,46 @@ import (
 // figure is what was measured of a kind.
 type figure struct {
 	kind
-	bytes                float64 // of the heap, for one key
-	collection           collections
-	save, load           float64 // million keys a second
-	growing, forgetting  times
-	snapshot             int // bytes
-	evicted, newWithIdle int
+	bytes               float64 // of the heap, for one key
+	collection          collections
+	save, load          float64 // million keys a second
+	growing, forgetting times
+	evicted             int
+}
+
+// together returns the medians of the rounds of a kind, and the longest of what is a longest time. The counts are those
+// of the first round: only the clock differs.
+func together(rounds []figure) figure {
+	f := rounds[0]
+	f.bytes = median(rounds, func(r figure) float64 { return r.bytes })
+	f.save = median(rounds, func(r figure) float64 { return r.save })
+	f.load = median(rounds, func(r figure) float64 { return r.load })
+	f.collection.median = median(rounds, func(r figure) time.Duration { return r.collection.median })
+	f.growing = timesOf(rounds, func(r figure) times { return r.growing })
+	f.forgetting = timesOf(rounds, func(r figure) times { return r.forgetting })
+	for _, r := range rounds {
+		f.collection.longest = max(f.collection.longest, r.collection.longest)
+		f.collection.pause = max(f.collection.pause, r.collection.pause)
+	}
+	return f
+}
+
+func timesOf(rounds []figure, of func(figure) times) (t times) {
+	t.median = median(rounds, func(r figure) time.Duration { return of(r).median })
+	t.p9999 = median(rounds, func(r figure) time.Duration { return of(r).p9999 })
+	for _, r := range rounds {
+		t.longest = max(t.longest, of(r).longest)
+	}
+	return t
+}
+
+func median[T cmp.Ordered](rounds []figure, of func(figure) T) T {
+	all := make([]T, len(rounds))
+	for i, r := range rounds {
+		all[i] = of(r)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // collections are the times of full collections, and the longest time for which one stopped all goroutines.
@@ -91,7 +126,7 @@ func (f *figure) saveAndLoad(e *filled, draws *workload.Sequence, keys int) erro
 	if err := e.engine.Save(file); err != nil {
 		return err
 	}
-	f.save, f.snapshot = speed(keys, start), file.Len()
+	f.save = speed(keys, start)
 	start = time.Now()
 	loaded, err := weir.LoadMemory(bytes.NewReader(file.Bytes()), e.options(keys))
 	if err != nil {
@@ -118,7 +153,7 @@ func (f *figure) forget(e *filled, draws *workload.Sequence, keys int, space []u
 	if err != nil {
 		return err
 	}
-	f.forgetting, f.newWithIdle = spread(taken), keys/2
+	f.forgetting = spread(taken)
 	f.evicted = int(e.engine.Stats().Evicted - before)
 	if f.evicted < keys/4 {
 		return fmt.Errorf("only %d of %d idle keys were evicted", f.evicted, keys)
