@@ -32,10 +32,9 @@ type Keyed[K comparable] struct {
 	closed atomic.Bool
 
 	mayBeNaN bool // keys are compared with themselves before each decision
-
-	maxKeys int
-	jitter  time.Duration
-	shards  [table.Shards]keyedShard[K]
+	maxKeys  int
+	jitter   time.Duration
+	shards   [table.Shards]keyedShard[K]
 }
 
 // NewKeyed returns a Keyed with one limit for every key.
@@ -80,8 +79,7 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), maxKeys: keyBound(options.MaxKeys), jitter: options.Jitter}
-	k.mayBeNaN = mayBeNaN[K]()
+	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), maxKeys: keyBound(options.MaxKeys), mayBeNaN: table.MayBeNaN[K](), jitter: options.Jitter}
 	k.clock.Prime()
 	for i := range k.shards {
 		k.shards[i].init(k.clock, options)
@@ -111,6 +109,11 @@ func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 
 // allowUnderLock decides on a state that is not a word. It is a separate function because a deferred call costs time.
 func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
+	if n > 0 && !k.unmade() {
+		if h := k.hash(key); k.shard(h).refusals.Refuses(h, r.At) {
+			return false
+		}
+	}
 	s, v, err := k.lock(opTake, r, key)
 	if err != nil {
 		return false
@@ -211,8 +214,7 @@ func (k *Keyed[K]) Overflow() (n uint64) {
 	return n
 }
 
-// A method decides on the word of its key in the table, without a lock, or on a subject under the lock of the key's
-// shard.
+// A method decides on the word of its key without a lock, or on a subject under the lock of the key's shard.
 
 func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable(k.seed, key)) }
 
@@ -271,17 +273,6 @@ func (k *Keyed[K]) check(op string, key K) error {
 		return &RequestError{Op: op, Field: "key", Reason: "is or contains NaN, which does not equal itself"}
 	}
 	return nil
-}
-
-// mayBeNaN reports whether a key can hold NaN. It says no for the commonest types
-// alone, which spares them a comparison.
-func mayBeNaN[K comparable]() bool {
-	var key K
-	switch any(key).(type) {
-	case string, int, int32, int64, uint, uint32, uint64, [4]byte, [16]byte:
-		return false
-	}
-	return true
 }
 
 // unmade reports whether k is the zero Keyed.

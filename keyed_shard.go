@@ -26,7 +26,8 @@ type keyedShard[K comparable] struct {
 	searched int64  // when the full shard last searched for idle subjects
 	shared   [groupsOfShard]*keyedSubject
 	overflow uint64 // decisions on shared subjects
-	_        [56]byte
+	refusals word.KeyRefusals
+	_        [48]byte
 }
 
 // firstSweep is the number of subjects at which a shard first searches for idle ones.
@@ -40,6 +41,7 @@ type keyedSubject struct {
 	subject line.Subject
 	limit   *compiledLimit
 	hash    table.Hash
+	stamp   uint64    // of the last write before the last unlock
 	table   *keyTable // the table from which the words of the key are borrowed; nil if none are
 }
 
@@ -86,6 +88,7 @@ func (s *keyedShard[K]) find(r clock.Reading, key K, h table.Hash, limit *compil
 	if t != nil && v.found.table != t && !v.borrow(t, limit) && !v.known {
 		return s.withoutRoom(now, h, limit)
 	}
+	s.refusals.Forget(h)
 	v.found.setLimit(v.now, limit)
 	v.subject = &v.found.subject
 	return v
@@ -150,6 +153,7 @@ func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], limit *compi
 	v := visit{subject: o.shared, now: r.Latest(&s.newest), known: true, shared: o.shared != nil}
 	if known := s.subjects[o.key]; known != nil && !v.shared {
 		v.found, v.subject = known, &known.subject
+		s.refusals.Forget(known.hash)
 		if limit != nil && limit.err == nil {
 			known.setLimit(v.now, limit)
 		}
@@ -175,6 +179,9 @@ func (s *keyedShard[K]) unlock(key K, v *visit) {
 		v.found.table = nil
 		delete(s.subjects, key)
 	case v.known:
+		if v.found.limit.quiet && v.subject.AtRest(v.now) && !v.subject.WroteSince(&v.found.stamp) {
+			s.refusals.Note(v.found.hash, v.found.limit.algorithm, &v.subject.State, v.now)
+		}
 	case v.subject.Idle(v.now):
 		v.found.drop(v.now)
 	default:
@@ -237,6 +244,7 @@ func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
 func (s *keyedShard[K]) replan(now int64, limits *limitSource[K]) (panicked any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.refusals.ForgetAll()
 	for key, k := range s.subjects {
 		if !k.subject.HasLine() {
 			continue

@@ -37,6 +37,13 @@ func (s *Subject) wrote() {
 	s.stamp = s.lastStamp
 }
 
+// WroteSince reports whether the subject was written to since stamp, and updates stamp.
+func (s *Subject) WroteSince(stamp *uint64) bool {
+	wrote := s.stamp != *stamp
+	*stamp = s.stamp
+	return wrote
+}
+
 // AtRest reports whether the state is all that the subject holds: no caller waits, and no promised instant lies
 // ahead.
 func (s *Subject) AtRest(now int64) bool { return s.line == nil && s.promised <= now }

@@ -10,19 +10,27 @@ import (
 // Single holds the state of one subject under one limit, in one word or two. Allow and Take decide without a lock
 // while the state is in the words. Borrow removes the state under the owner's lock; the first word then reads
 // table.Elsewhere, which sends every other caller to that lock. A nil Single never decides.
+//
+// Of a limit whose states are lists, a Single only remembers until when it refuses: see refusals.
 type Single struct {
 	decider
 	pairs  algorithm.Pairer // the limit, if its states need two words
 	delays bool             // Take needs the lock
-	_      [64]byte         // keeps the words on a cache line of their own
-	loans  atomic.Uint64    // number of borrows so far; aligns the words
-	at     [2]uint64        // the state; only the caller that has made the first Held writes the second
-	_      [40]byte
+	refusals
+	_     [64]byte      // keeps the words on a cache line of their own
+	loans atomic.Uint64 // number of borrows so far; aligns the words
+	at    [2]uint64     // the state; only the caller that has made the first Held writes the second
+	_     [40]byte
 }
 
-// NewSingle returns a Single whose state is borrowed, or nil if the limit's states do not fit in words.
+// NewSingle returns a Single whose state is borrowed, or nil if it could not decide anything under the limit.
 func NewSingle(a algorithm.Algorithm, now int64) *Single {
 	words, ok := a.(algorithm.Worder)
+	if !ok && algorithm.RefusesQuietly(a) {
+		s := &Single{refusals: refusals{list: a}, at: [2]uint64{table.Elsewhere}}
+		s.forget()
+		return s
+	}
 	if !ok {
 		return nil
 	}
@@ -43,7 +51,9 @@ func (s *Single) Allow(now, n int64) (allowed, done bool) {
 		}
 		allowed, done = s.allowPair(now, n)
 	default:
-		allowed, done = s.allow(&s.at[0], now, n)
+		if allowed, done = s.allow(&s.at[0], now, n); !done {
+			done = s.refuses(now)
+		}
 	}
 	return allowed, done
 }
@@ -125,6 +135,7 @@ func (s *Single) Borrow(state *algorithm.State) {
 	if s == nil {
 		return
 	}
+	s.forget()
 	first, held := table.HoldWord(&s.at[0], false)
 	if !held {
 		return
@@ -141,6 +152,10 @@ func (s *Single) Borrow(state *algorithm.State) {
 
 // Return puts a borrowed state back if it fits in the words.
 func (s *Single) Return(state *algorithm.State, now int64) {
+	if s != nil && s.list != nil {
+		s.note(state, now)
+		return
+	}
 	if s == nil || !algorithm.IsSettled(s.words, *state, now) {
 		return
 	}

@@ -1,0 +1,118 @@
+package weir_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// refuser is one subject of a Limiter, or one key of a Keyed.
+type refuser struct {
+	allow    func() bool
+	reserve  func() (*weir.Reservation, error)
+	record   func(n int64) weir.Decision
+	reset    func()
+	setLimit func(weir.Limit) error
+}
+
+func refusers(t *testing.T, limit weir.Limit, clock func() int64) map[string]refuser {
+	t.Helper()
+	l, err := weir.NewWith(limit, weir.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := weir.NewKeyedWith[string](limit, weir.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]refuser{
+		"Limiter": {l.Allow, func() (*weir.Reservation, error) { return l.Reserve(1, 0) }, l.Record, l.Reset, l.SetLimit},
+		"Keyed": {
+			func() bool { return k.Allow("key") },
+			func() (*weir.Reservation, error) { return k.Reserve("key", 1, 0) },
+			func(n int64) weir.Decision { return k.Record("key", n) }, func() { k.Reset("key") }, k.SetLimit,
+		},
+	}
+}
+
+// Refusals by lists are remembered. Whatever gives units back, or the passing of time, ends that at once.
+func TestAnExhaustedListAdmitsAsSoonAsAUnitComesBack(t *testing.T) {
+	for name, of := range map[string]func(n int64) weir.Limit{
+		"sliding log": func(n int64) weir.Limit { return weir.SlidingLog{Rate: weir.PerHour(n)} },
+		"rate gate":   func(n int64) weir.Limit { return weir.RateGate{Rate: weir.PerHour(n)} },
+		"concurrency": func(n int64) weir.Limit { return weir.Concurrency{Slots: n, Lease: time.Hour} },
+	} {
+		now := int64(1_700_000_000_000_000_000)
+		for kind, r := range refusers(t, of(3), func() int64 { return now }) {
+			for step, comesBack := range map[string]func(){
+				"a unit given back": func() { r.record(-1) },
+				"a reset":           func() { r.reset() },
+				"a larger limit": func() {
+					if err := r.setLimit(of(4)); err != nil {
+						t.Fatal(err)
+					}
+				},
+				"an hour": func() { now += int64(time.Hour) },
+			} {
+				r.reset()
+				if err := r.setLimit(of(3)); err != nil {
+					t.Fatal(err)
+				}
+				for i := range 10 {
+					if got, want := r.allow(), i < 3; got != want {
+						t.Fatalf("%s, %s: unit %d: allowed %v, want %v", kind, name, i, got, want)
+					}
+				}
+				comesBack()
+				if !r.allow() {
+					t.Errorf("%s, %s: refused after %s", kind, name, step)
+				}
+			}
+		}
+	}
+}
+
+// Callers that are refused all the time see each slot that comes back, and never more than there are.
+func TestRefusalsBesideReleasesKeepTheSlots(t *testing.T) {
+	const slots, holders, rounds = 3, 6, 3000
+	for name, r := range refusers(t, weir.Concurrency{Slots: slots}, nil) {
+		var held, most atomic.Int64
+		var all sync.WaitGroup
+		for range holders {
+			all.Go(func() {
+				for range rounds {
+					reservation, err := r.reserve()
+					if err != nil || !reservation.Decision.Allowed {
+						continue
+					}
+					most.Store(max(most.Load(), held.Add(1)))
+					held.Add(-1)
+					if err := reservation.Done(t.Context()); err != nil {
+						t.Errorf("%s: Done: %v", name, err)
+					}
+				}
+			})
+		}
+		all.Go(func() {
+			for range holders * rounds {
+				if r.allow() { // a slot of nobody, who gives it back
+					most.Store(max(most.Load(), held.Add(1)))
+					held.Add(-1)
+					r.record(-1)
+				}
+			}
+		})
+		all.Wait()
+		if most.Load() > slots {
+			t.Errorf("%s: %d slots were held at once, want at most %d", name, most.Load(), slots)
+		}
+		for i := range slots {
+			if !r.allow() {
+				t.Errorf("%s: slot %d is not free although all were given back", name, i)
+			}
+		}
+	}
+}
