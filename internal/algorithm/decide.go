@@ -113,6 +113,11 @@ func neverFits(parts []Part) bool {
 // Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
 // without delay, and otherwise writes what a refused Take writes.
 func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
+	if l, ok := a.(*SlidingLog); ok {
+		if answer := (Answer{}); l.decide(s, now, n, &answer) {
+			return answer.Allowed, answer.Changed
+		}
+	}
 	switch {
 	case n <= 0:
 		return true, false
