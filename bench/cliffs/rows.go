@@ -14,7 +14,8 @@ type limit func(admit bool) weir.Limit
 type row struct {
 	name  string
 	rules [][]limit
-	plans int // of a Keyed whose keys have different limits; 0 for one limit
+	plans int  // of a Keyed whose keys have different limits; 0 for one limit
+	list  bool // a state is a list of units, of which each key holds a handful
 	aims  aims
 }
 
@@ -26,6 +27,7 @@ var (
 	twoLimits  = aims{keyed: 1.6, oneKey: 1.6}
 	several    = aims{keyed: 2.2, oneKey: 2.2}
 	likeCycle  = aims{limiter: 1.5, keyed: 1.5, oneKey: 1.5}
+	likeLists  = aims{limiter: 3, keyed: 3, oneKey: 3}
 )
 
 func (a aims) of(column string, m *mix) float64 {
@@ -101,11 +103,36 @@ func rows(c *config, m *mix) []row {
 		row{name: "two rules with a key each", rules: [][]limit{{second}, {minute}}, aims: several},
 		row{name: "1,000 limits by key", rules: [][]limit{{second}}, plans: 1000, aims: likeOthers},
 	)
+	if m.cores == 1 && !m.isLarge() && !m.Fresh {
+		all = append(all, lists(m)...)
+	}
 	random := randomRows(c)
 	if m.isLarge() || m.Fresh { // a tenth of them, because each takes long
 		random = random[:(len(random)+9)/10]
 	}
 	return append(all, random...)
+}
+
+// lists are the limits whose states are lists of units. A unit that is admitted leaves again soon enough that each key holds
+// about ten, whose number in the limit is never reached. A key that is refused holds 20.
+func lists(m *mix) []row {
+	soon, most := time.Microsecond, int64(20)
+	if m.Keys > 1 {
+		soon, most = 1500*time.Duration(m.Keys)*time.Nanosecond, 100 // keys are drawn at random
+	}
+	either := func(of func(weir.Rate) weir.Limit) [][]limit {
+		return [][]limit{{func(admit bool) weir.Limit {
+			if admit {
+				return of(weir.Per(most, soon))
+			}
+			return of(weir.PerDay(20))
+		}}}
+	}
+	return []row{
+		{name: "sliding log", list: true, aims: likeLists, rules: either(func(r weir.Rate) weir.Limit { return weir.SlidingLog{Rate: r} })},
+		{name: "rate gate", list: true, aims: likeLists, rules: either(func(r weir.Rate) weir.Limit { return weir.RateGate{Rate: r} })},
+		{name: "concurrency", list: true, aims: likeLists, rules: either(func(r weir.Rate) weir.Limit { return weir.Concurrency{Slots: r.Count, Lease: r.Period} })},
+	}
 }
 
 // randomRows are rates of all that are allowed, with numbers of any length.
