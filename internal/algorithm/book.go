@@ -173,7 +173,10 @@ func (c *Cycle) Withdraw(s State, k *Booked, now, n int64) State {
 func (c *Cycle) ahead(s State, now int64) bool { return s.A > c.at(State{A: math.MinInt64}, now).A }
 
 // BookAt logs n units at an instant.
-func (g *RateGate) BookAt(s State, now, due, n int64) State { return g.push(s, now, due, n) }
+func (g *RateGate) BookAt(s State, now, due, n int64) State {
+	g.push((*log)(&s), now, due, n)
+	return s
+}
 
 // Withdraw removes units of the newest instant. While another instant lies ahead, nothing comes back.
 func (g *RateGate) Withdraw(s State, k *Booked, now, n int64) State {

@@ -46,19 +46,37 @@ func (c *Concurrency) Take(s State, now, n int64) State { return c.TakeLease(s, 
 // TakeLease holds n units for identity. Units recorded beyond twice the slots are held without an identity, which
 // bounds the number of leases.
 func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
-	c.forget(&s, now)
+	ended, live := c.live(&s, now)
+	c.hold(&s, now, ended, live, n, identity)
+	return s
+}
+
+// allow makes the decision of Allow in one pass. done is false for a cost that can never fit.
+func (c *Concurrency) allow(s *State, now, n int64) (allowed, done bool) {
+	if uint64(n-1) >= uint64(c.slots) {
+		return false, false
+	}
+	ended, live := c.live(s, now)
+	if allowed = live+n <= c.slots; allowed {
+		c.hold(s, now, ended, live, n, 0)
+	}
+	return allowed, true
+}
+
+// hold drops leases that have ended and adds one of n units.
+func (c *Concurrency) hold(s *State, now int64, ended int, live, n int64, identity uint64) {
+	c.forget(s, now, ended, live)
 	n = min(n, maxUnits-s.B)
 	if n <= 0 {
-		return s
+		return
 	}
 	s.B += n
 	held := lease{end: c.end(s.A), identity: identity, units: n}
 	if s.B > 2*c.slots {
-		setLog(&s, leasesOf(&s).withUnnamed(held))
+		setLog(s, leasesOf(s).withUnnamed(held))
 	} else {
-		setLog(&s, leasesOf(&s).with(held))
+		setLog(s, leasesOf(s).with(held))
 	}
-	return s
 }
 
 // Give releases n units without an identity, those that expire first.
@@ -66,7 +84,8 @@ func (c *Concurrency) Give(s State, now, n int64) State { return c.GiveLease(s, 
 
 // GiveLease releases n units of identity, those that expire first. It cannot release expired units.
 func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
-	c.forget(&s, now)
+	ended, live := c.live(&s, now)
+	c.forget(&s, now, ended, live)
 	left, released := leasesOf(&s).without(n, identity)
 	s.B -= released
 	if s.Log != nil {
@@ -112,9 +131,8 @@ func (c *Concurrency) live(s *State, now int64) (ended int, units int64) {
 	return ended, units
 }
 
-// forget drops expired leases before a write.
-func (c *Concurrency) forget(s *State, now int64) {
-	ended, live := c.live(s, now)
+// forget drops the leases that have ended by now before a write. Those that live have live units.
+func (c *Concurrency) forget(s *State, now int64, ended int, live int64) {
 	s.A, s.B = max(s.A, now), live
 	if ended > 0 {
 		*s.Log = leasesOf(s).drop(ended)

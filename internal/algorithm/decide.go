@@ -113,10 +113,8 @@ func neverFits(parts []Part) bool {
 // Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
 // without delay, and otherwise writes what a refused Take writes.
 func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
-	if l, ok := a.(*SlidingLog); ok {
-		if answer := (Answer{}); l.decide(s, now, n, &answer) {
-			return answer.Allowed, answer.Changed
-		}
+	if allowed, done := allowList(a, s, now, n); done {
+		return allowed, allowed
 	}
 	switch {
 	case n <= 0:
@@ -132,6 +130,22 @@ func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
 	}
 	*s = taken
 	return true, true
+}
+
+// allowList makes the decision of Allow in one pass over a state that is a list. done is false for other limits, and where
+// one pass does not tell.
+func allowList(a Algorithm, s *State, now, n int64) (allowed, done bool) {
+	switch l := a.(type) {
+	case *SlidingLog:
+		var answer Answer
+		done = l.decide(s, now, n, &answer)
+		return answer.Allowed, done
+	case *RateGate:
+		return l.allow(s, now, n)
+	case *Concurrency:
+		return l.allow(s, now, n)
+	}
+	return false, false
 }
 
 // refuse writes what the refusal of a cost that can fit writes.

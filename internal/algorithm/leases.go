@@ -54,6 +54,9 @@ func (l leases) drop(n int) leases {
 // with inserts a lease at its place, or adds it to an equal one.
 func (l leases) with(held lease) leases {
 	at, last := 0, l.len()
+	if last > 0 && l.at(last-1).end < held.end { // the most likely answer
+		at = last
+	}
 	for at < last {
 		if mid := int(uint(at+last) / 2); l.at(mid).compare(held) < 0 {
 			at = mid + 1

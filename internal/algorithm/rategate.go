@@ -33,7 +33,24 @@ func (g *RateGate) Take(s State, now, n int64) State {
 		at = max(at, q.newest())
 		q.drop(q.before(now, g.log.period))
 	}
-	return g.push(s, now, at, n)
+	g.push(q, now, at, n)
+	return s
+}
+
+// allow makes the decision of Allow in one pass. done is false for a cost that can never fit, and at a time before the
+// newest entry.
+func (g *RateGate) allow(s *State, now, n int64) (allowed, done bool) {
+	q := (*log)(s)
+	if uint64(n-1) >= uint64(g.log.limit) || now < q.A {
+		return false, false
+	}
+	gone := q.before(now, g.log.period)
+	if q.since(gone)+n > g.log.limit {
+		return false, true
+	}
+	q.drop(gone)
+	g.push(q, now, now, n)
+	return true, true
 }
 
 // Records reports whether a record of units leaves a state of bounded size.
@@ -86,7 +103,8 @@ func (g *RateGate) Backlog(s State, now, n int64) int64 {
 
 // Book logs n units at their booked instant.
 func (g *RateGate) Book(s State, now, n int64) State {
-	return g.push(s, now, AddSaturating(now, g.Wait(s, now, n)), n)
+	g.push((*log)(&s), now, AddSaturating(now, g.Wait(s, now, n)), n)
+	return s
 }
 
 // Unbook removes the newest n units, which are in one entry.
@@ -99,13 +117,12 @@ func (g *RateGate) Unbook(_, after State, n int64) State {
 
 // push logs n units at an instant that is not before the newest. If they are many, it drops those that now has passed
 // by a period.
-func (g *RateGate) push(s State, now, at, n int64) State {
-	q, most := (*log)(&s), min(g.log.limit, maxUnits)*3
+func (g *RateGate) push(q *log, now, at, n int64) {
+	most := min(g.log.limit, maxUnits) * 3
 	if q.units() > most-min(n, most) {
 		q.drop(q.before(now, g.log.period))
 	}
 	q.add(at, n, most, max(most, maxUnits))
-	return s
 }
 
 // known returns s with the clock of the log at its newest entry.
