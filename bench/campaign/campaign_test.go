@@ -138,6 +138,8 @@ func TestAFaultGrantsWhatTheTableSays(t *testing.T) {
 		{"one master after the other", useTake, 0, 21, 1},
 		{"what flows in until the last booking of each is due", useBook, 1_000_000, 40, 0},
 		{"a unit more than both book", useBook, 1_000_000, 41, 1},
+		{"what flows in until the last booking from before a loss is due", useBook, 0, 30, 0},
+		{"a unit more than is booked", useBook, 0, 31, 1},
 	} {
 		f := failover
 		f.Lanes, f.Both = allLanes, tt.both

@@ -235,10 +235,10 @@ func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span
 	return reliefs
 }
 
-// twice returns what a limit's rate admits a second time while the old master still answers beside the new one. A booking
-// then takes what flows in until it is due.
+// twice returns what a limit's rate admits a second time: while the old master still answers beside the new one, and until
+// the last booking from before the loss is due, which takes what flows in until then.
 func (b *book) twice(i int, limit bound, f fault) float64 {
-	if limit.kind != boundRate || f.Both == 0 {
+	if limit.kind != boundRate {
 		return 0
 	}
 	both := f.Both
