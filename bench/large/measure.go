@@ -25,8 +25,8 @@ type figure struct {
 	evicted             int
 }
 
-// together returns the medians of the rounds of a kind, and the longest of what is a longest time. The counts are those
-// of the first round: only the clock differs.
+// together returns the medians of the rounds of a kind, and the longest of what is a longest time. The evicted keys are
+// those of the first round.
 func together(rounds []figure) figure {
 	f := rounds[0]
 	f.bytes = median(rounds, func(r figure) float64 { return r.bytes })

@@ -1,7 +1,6 @@
 package word
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -90,13 +89,9 @@ func TestRememberedRefusalsAreThoseOfTheState(t *testing.T) {
 			part := algorithm.Part{Algorithm: limit, State: states[key], Cost: 1 + random.Int64N(2)}
 			switch random.IntN(12) {
 			case 0:
-				part.Cost = -part.Cost
-				parts := []algorithm.Part{part}
-				algorithm.Record(parts, now)
-				states[key] = parts[0].State
-			case 1:
 				states[key] = algorithm.Start(limit, now)
-			case 2:
+			case 1, 2:
+				part.Cost -= 4 * random.Int64N(2) // or gives units back
 				parts := []algorithm.Part{part}
 				algorithm.Record(parts, now)
 				states[key] = parts[0].State
@@ -129,7 +124,7 @@ func TestOnlyQuietRefusalsAreRemembered(t *testing.T) {
 		algorithm.NewSlidingLog(2, 100, 0, true), algorithm.NewTokenBucket(1, 100, 2), algorithm.NewLeakyBucket(1, 100, 2, 0), algorithm.NewCycle(2, 100, 0),
 	} {
 		if algorithm.RefusesQuietly(limit) {
-			t.Errorf("%s: its refusals are remembered", fmt.Sprintf("%T", limit))
+			t.Errorf("%T: its refusals are remembered", limit)
 		}
 	}
 }
