@@ -21,11 +21,15 @@ func NewConcurrency(slots, lease int64) *Concurrency {
 // expire, it returns Never.
 func (c *Concurrency) Wait(s State, now, n int64) int64 {
 	ended, live := c.live(&s, now)
-	lacking := live - (c.slots - n)
+	return c.free(&s, now, ended, live, live-(c.slots-n))
+}
+
+// free returns the time until lacking units have expired of the live ones, or 0 if none are lacking.
+func (c *Concurrency) free(s *State, now int64, ended int, live, lacking int64) int64 {
 	if lacking <= 0 {
 		return 0
 	}
-	held := leasesOf(&s)
+	held := leasesOf(s)
 	last := held.len() - 1
 	if lacking < live { // the last lease answers for all of them
 		for last = ended; ; last++ {
@@ -51,16 +55,23 @@ func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
 	return s
 }
 
-// allow makes the decision of Allow in one pass. done is false for a cost that can never fit.
-func (c *Concurrency) allow(s *State, now, n int64) (allowed, done bool) {
+// decide makes the decision of Take for one part in one pass over the leases. done is false for a cost below 1 or above
+// the slots.
+func (c *Concurrency) decide(s *State, now, n int64, identity uint64, a *Answer) (done bool) {
 	if uint64(n-1) >= uint64(c.slots) {
-		return false, false
+		return false
 	}
 	ended, live := c.live(s, now)
-	if allowed = live+n <= c.slots; allowed {
-		c.hold(s, now, ended, live, n, 0)
+	if live+n <= c.slots {
+		c.hold(s, now, ended, live, n, identity)
+		live += n
+		a.Allowed, a.Changed = true, true
+	} else {
+		a.RetryAfter = c.free(s, now, ended, live, live+n-c.slots)
 	}
-	return allowed, true
+	a.Limit, a.Remaining = c.slots, max(c.slots-live, 0)
+	a.ResetAfter = c.free(s, now, ended, live, live)
+	return true
 }
 
 // hold drops leases that have ended and adds one of n units.

@@ -37,20 +37,26 @@ func (g *RateGate) Take(s State, now, n int64) State {
 	return s
 }
 
-// allow makes the decision of Allow in one pass. done is false for a cost that can never fit, and at a time before the
-// newest entry.
-func (g *RateGate) allow(s *State, now, n int64) (allowed, done bool) {
-	q := (*log)(s)
-	if uint64(n-1) >= uint64(g.log.limit) || now < q.A {
-		return false, false
+// decide makes the decision of Take for one part in one pass over the log. done is false for a cost below 1 or above
+// the limit, and before the newest unit has passed.
+func (g *RateGate) decide(s *State, now, n int64, a *Answer) (done bool) {
+	q, l := (*log)(s), &g.log
+	if uint64(n-1) >= uint64(l.limit) || now < q.A {
+		return false
 	}
-	gone := q.before(now, g.log.period)
-	if q.since(gone)+n > g.log.limit {
-		return false, true
+	gone := q.before(now, l.period)
+	used, newest := q.since(gone), now
+	if a.RetryAfter = l.wait(q, gone, used, now, n); a.RetryAfter == 0 {
+		q.drop(gone)
+		g.push(q, now, now, n)
+		used += n
+		a.Allowed, a.Changed = true, true
+	} else {
+		newest = q.newest() // not empty, since it refuses
 	}
-	q.drop(gone)
-	g.push(q, now, now, n)
-	return true, true
+	a.Limit, a.Remaining = l.limit, max(l.limit-used, 0)
+	a.ResetAfter = AddSaturating(subSat(newest, now), l.period)
+	return true
 }
 
 // Records reports whether a record of units leaves a state of bounded size.
