@@ -16,8 +16,8 @@ import (
 )
 
 // Keyed holds one limit per key, in this process. Keys have any comparable type; Keyed builds no strings and boxes
-// nothing. Its methods are those of Limiter with a key. Keys do not influence each other, and waiting callers hold no
-// lock.
+// nothing. It tells keys apart by 64-bit hashes under a secret seed, with the odds that Memory gives. Its methods are those
+// of Limiter with a key. Keys do not influence each other, and waiting callers hold no lock.
 //
 // Keyed evicts idle keys, because an idle key behaves exactly like a new one. It never evicts a key that has waiting
 // callers. Above Options.MaxKeys, new keys share 256 states by their hash, so that an attacker gains nothing by
@@ -109,16 +109,15 @@ func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 
 // allowUnderLock decides on a state that is not a word. It is a separate function because a deferred call costs time.
 func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
-	if n > 0 && !k.unmade() {
-		if h := k.hash(key); k.shard(h).refusals.Refuses(h, r.At) {
-			return false
-		}
-	}
-	s, v, err := k.lock(opTake, r, key)
-	if err != nil {
+	if k.check(opTake, key) != nil {
 		return false
 	}
-	defer s.unlock(key, &v)
+	h := k.hash(key)
+	v := visit[K]{shard: k.shard(h), hash: h}
+	if n > 0 && v.shard.refusals.Refuses(h, r.At) || k.lockHashed(&v, opTake, r, key) != nil {
+		return false
+	}
+	defer v.unlock()
 	return v.subject.Allow(v.now, n)
 }
 
@@ -142,11 +141,11 @@ func (k *Keyed[K]) take(r clock.Reading, key K, n int64, d *Decision) {
 
 // decide calls ask on the subject of the key, under the lock of its shard.
 func (k *Keyed[K]) decide(op string, r clock.Reading, key K, n int64, ask verb) (d Decision) {
-	s, v, err := k.lock(op, r, key)
-	if err != nil {
+	var v visit[K]
+	if k.lock(&v, op, r, key) != nil {
 		return invalidCost
 	}
-	defer s.unlock(key, &v)
+	defer v.unlock()
 	a := ask(v.subject, v.now, n)
 	d.describe(&a)
 	return d
@@ -183,11 +182,11 @@ func (k *Keyed[K]) RecordAt(t time.Time, key K, n int64) Decision {
 
 // Reset clears the key.
 func (k *Keyed[K]) Reset(key K) {
-	s, v, err := k.lock(opReset, k.clock.Read(), key)
-	if err != nil {
+	var v visit[K]
+	if k.lock(&v, opReset, k.clock.Read(), key) != nil {
 		return
 	}
-	defer s.unlock(key, &v)
+	defer v.unlock()
 	v.subject.Reset(v.now)
 }
 
@@ -237,31 +236,38 @@ func (k *Keyed[K]) wordsOf(key K, n int64) (limit *word.Limit, words *table.Tabl
 	return limit, t.words, h
 }
 
-// lock locks the shard of the key and finds its subject. The caller ends the visit with the shard's unlock.
-func (k *Keyed[K]) lock(op string, r clock.Reading, key K) (*keyedShard[K], visit, error) {
+// lock locks the shard of the key and finds its subject. The caller ends the visit with unlock. It returns no visit,
+// because a copy takes time.
+func (k *Keyed[K]) lock(v *visit[K], op string, r clock.Reading, key K) error {
 	if err := k.check(op, key); err != nil {
-		return nil, visit{}, err
+		return err
 	}
-	h := k.hash(key)
-	s := k.shard(h)
+	v.hash = k.hash(key)
+	v.shard = k.shard(v.hash)
+	return k.lockHashed(v, op, r, key)
+}
+
+// lockHashed works like lock for a key that is checked, whose hash and shard are in v.
+func (k *Keyed[K]) lockHashed(v *visit[K], op string, r clock.Reading, key K) error {
 	for {
 		changes := k.limits.changes.Load()
 		limit := k.limits.limitOf(key)
 		if limit.err != nil {
-			return nil, visit{}, limit.err
+			return limit.err
 		}
 		t := k.tableFor(limit, r.At)
-		s.mu.Lock()
+		v.shard.mu.Lock()
 		if changes == k.limits.changes.Load() {
-			v := s.find(r, key, h, limit, t)
-			if v.subject != nil {
-				return s, v, nil
-			}
-			s.mu.Unlock()
-			return nil, visit{}, fmt.Errorf("weir: %s: %w: all %d keys that MaxKeys allows hold slots without a lease", op, ErrNoRoom, k.maxKeys)
+			v.find(r, limit, t)
+			break
 		}
-		s.mu.Unlock() // the limit may be an old one, and no caller would check again
+		v.shard.mu.Unlock() // the limit may be an old one, and no caller would check again
 	}
+	if v.subject == nil {
+		v.shard.mu.Unlock()
+		return fmt.Errorf("weir: %s: %w: all %d keys that MaxKeys allows hold slots without a lease", op, ErrNoRoom, k.maxKeys)
+	}
+	return nil
 }
 
 // check refuses NaN, which equals nothing and so can never be found again, and every key of a zero Keyed.

@@ -3,6 +3,7 @@ package weir
 import (
 	"sync"
 	"testing"
+	"unsafe"
 )
 
 // A caller may hold the limit from before a SetLimit when it finds no table.
@@ -54,5 +55,12 @@ func TestSetLimitUnderRaceLeavesTheTableOfTheLastLimit(t *testing.T) {
 		if now := k.limits.all.Load(); !k.table.Load().holds(now) {
 			t.Fatalf("round %d: the table does not hold the states of %v", round, now.limit)
 		}
+	}
+}
+
+// A Keyed may hold millions of logs, and a decision on one waits for the memory of its subject.
+func TestASubjectOfAKeyedFillsTwoCacheLines(t *testing.T) {
+	if size := unsafe.Sizeof(keyedSubject[[100]byte]{}); size > 128 {
+		t.Errorf("%d bytes, want at most 128", size)
 	}
 }

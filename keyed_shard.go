@@ -13,10 +13,11 @@ import (
 )
 
 // keyedShard holds the subjects of its keys that are not words in the table: keys with waiting callers, and states
-// that do not fit in a word. Its mutex guards them and their lines. A waiting caller does not hold it.
+// that do not fit in a word. It finds them like words, by the hashes of their keys: a text is not compared. Its mutex
+// guards them and their lines. A waiting caller does not hold it.
 type keyedShard[K comparable] struct {
 	mu       sync.Mutex
-	subjects map[K]*keyedSubject
+	subjects map[table.Hash]*keyedSubject[K]
 	lines    line.Lines
 	sweepAt  int
 	swept    int64  // latest eviction: a missing key may have been in use before it
@@ -24,7 +25,7 @@ type keyedShard[K comparable] struct {
 	newest   int64  // reading of the clock
 	capacity int    // bound on subjects that are not words
 	searched int64  // when the full shard last searched for idle subjects
-	shared   [groupsOfShard]*keyedSubject
+	shared   [groupsOfShard]*keyedSubject[K]
 	overflow uint64 // decisions on shared subjects
 	refusals word.KeyRefusals
 	_        [48]byte
@@ -36,73 +37,63 @@ const firstSweep = 64
 // groupsOfShard is the number of states that keys without room share in a shard: 256 in all shards.
 const groupsOfShard = 256 / table.Shards
 
-// keyedSubject is a subject that is not a word in the table, and the limit of its last decision.
-type keyedSubject struct {
+// keyedSubject is a subject that is not a word in the table, and the limit of its last decision. It fills two cache lines.
+type keyedSubject[K comparable] struct {
 	subject line.Subject
 	limit   *compiledLimit
-	hash    table.Hash
-	stamp   uint64    // of the last write before the last unlock
 	table   *keyTable // the table from which the words of the key are borrowed; nil if none are
+	key     *K        // nil until a caller waits
 }
 
 // visit is one method's access to a shard: the subject of its key, and the instant of the decision.
-type visit struct {
+type visit[K comparable] struct {
+	shard   *keyedShard[K]
 	subject *line.Subject
 	now     int64
 	read    int64 // the reading of the clock; now may be ahead of it
-	found   *keyedSubject
+	found   *keyedSubject[K]
+	hash    table.Hash
+	stamp   uint64 // of the subject's last write before
 	known   bool
-	shared  bool // for lack of room
-}
-
-// sharedSubject returns the subject if other keys share it.
-func (v *visit) sharedSubject() *line.Subject {
-	if !v.shared {
-		return nil
-	}
-	return v.subject
+	shared  *line.Subject // the subject, if keys without room share it
 }
 
 func (s *keyedShard[K]) init(clock *clock.Clock, options Options) {
 	s.capacity = max(1, keyBound(options.MaxKeys)/table.Shards)
 	s.searched = math.MinInt64
-	s.subjects = map[K]*keyedSubject{}
+	s.subjects = map[table.Hash]*keyedSubject[K]{}
 	s.lines = options.lines(&s.mu, clock)
 	s.sweepAt = firstSweep
 	s.swept = math.MinInt64
 }
 
-// find finds or makes the subject of key and borrows its word. A key without room gets the subject of its group. The
+// find finds or makes the subject of a hash and borrows its word. A key without room gets the subject of its group. The
 // caller holds the lock.
-func (s *keyedShard[K]) find(r clock.Reading, key K, h table.Hash, limit *compiledLimit, t *keyTable) visit {
-	now := r.Latest(&s.newest)
-	v := visit{now: now, read: now}
-	v.found, v.known = s.subjects[key]
-	if !v.known {
-		if !s.room(now) {
-			return s.withoutRoom(now, h, limit)
-		}
-		v.found = s.newSubject(now, h, limit)
-		v.now = max(now, s.swept)
+func (v *visit[K]) find(r clock.Reading, limit *compiledLimit, t *keyTable) {
+	s := v.shard
+	v.read = r.Latest(&s.newest)
+	v.now = v.read
+	if v.found, v.known = s.subjects[v.hash]; !v.known && s.room(v.now) {
+		v.found, v.now = s.newSubject(v.now, limit), max(v.now, s.swept)
 	}
-	if t != nil && v.found.table != t && !v.borrow(t, limit) && !v.known {
-		return s.withoutRoom(now, h, limit)
+	if v.found == nil || t != nil && v.found.table != t && !v.borrow(t, limit) && !v.known {
+		v.findShared(limit)
+		return
 	}
-	s.refusals.Forget(h)
+	s.refusals.Forget(v.hash)
 	v.found.setLimit(v.now, limit)
-	v.subject = &v.found.subject
-	return v
+	v.subject, v.stamp = &v.found.subject, v.found.subject.Stamp()
 }
 
-func (s *keyedShard[K]) newSubject(now int64, h table.Hash, limit *compiledLimit) *keyedSubject {
+func (s *keyedShard[K]) newSubject(now int64, limit *compiledLimit) *keyedSubject[K] {
 	s.created++
 	stamp := s.created << 32 // each subject has a stamp of its own
-	return &keyedSubject{subject: line.NewSubject(limit.algorithm, now, stamp), limit: limit, hash: h}
+	return &keyedSubject[K]{subject: line.NewSubject(limit.algorithm, now, stamp), limit: limit}
 }
 
 // borrow takes the words of a subject out of t. It returns false if there is no room for any.
-func (v *visit) borrow(t *keyTable, limit *compiledLimit) bool {
-	loan, ok := t.column.Table().Borrow(v.found.hash, v.now)
+func (v *visit[K]) borrow(t *keyTable, limit *compiledLimit) bool {
+	loan, ok := t.column.Table().Borrow(v.hash, v.now)
 	if !ok {
 		return false
 	}
@@ -127,33 +118,29 @@ func (s *keyedShard[K]) room(now int64) bool {
 	return len(s.subjects) < s.capacity
 }
 
-// withoutRoom returns the visit of a key without room. It has no subject if the limit holds units until they are
-// released, because a key that later has room would release them elsewhere.
-func (s *keyedShard[K]) withoutRoom(now int64, h table.Hash, limit *compiledLimit) visit {
+// findShared finds the subject that a key without room shares with other keys of its group. It finds none if the limit
+// holds units until they are released, because a key that later has room would release them elsewhere.
+func (v *visit[K]) findShared(limit *compiledLimit) {
 	if algorithm.Endless(limit.algorithm) {
-		return visit{}
+		return
 	}
-	return s.findShared(now, h, limit)
-}
-
-// findShared returns the subject that a key without room shares with other keys of its group.
-func (s *keyedShard[K]) findShared(now int64, h table.Hash, limit *compiledLimit) visit {
-	s.overflow++
-	group := &s.shared[h/table.Shards%groupsOfShard]
+	v.shard.overflow++
+	v.now = v.read
+	group := &v.shard.shared[v.hash/table.Shards%groupsOfShard]
 	if *group == nil {
-		*group = s.newSubject(now, h, limit)
+		*group = v.shard.newSubject(v.now, limit)
 	}
-	(*group).setLimit(now, limit)
-	return visit{subject: &(*group).subject, now: now, read: now, found: *group, known: true, shared: true}
+	(*group).setLimit(v.now, limit)
+	v.found, v.subject, v.shared = *group, &(*group).subject, &(*group).subject
 }
 
 // withSubject calls do with a subject that is not a word, under the limit in force. A nil limit keeps the earlier one.
-func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], limit *compiledLimit, do func(s *line.Subject, now int64)) (found bool) {
+func (s *keyedShard[K]) withSubject(r clock.Reading, h table.Hash, shared *line.Subject, limit *compiledLimit, do func(s *line.Subject, now int64)) (found bool) {
 	s.mu.Lock()
-	v := visit{subject: o.shared, now: r.Latest(&s.newest), known: true, shared: o.shared != nil}
-	if known := s.subjects[o.key]; known != nil && !v.shared {
-		v.found, v.subject = known, &known.subject
-		s.refusals.Forget(known.hash)
+	v := visit[K]{shard: s, subject: shared, now: r.Latest(&s.newest), known: true, hash: h, shared: shared}
+	if known := s.subjects[h]; known != nil && shared == nil {
+		v.found, v.subject, v.stamp = known, &known.subject, known.subject.Stamp()
+		s.refusals.Forget(h)
 		if limit != nil && limit.err == nil {
 			known.setLimit(v.now, limit)
 		}
@@ -162,35 +149,36 @@ func (s *keyedShard[K]) withSubject(r clock.Reading, o keyOwner[K], limit *compi
 		s.mu.Unlock()
 		return false
 	}
-	defer s.unlock(o.key, &v)
+	defer v.unlock()
 	do(v.subject, v.now)
 	return true
 }
 
 // unlock turns the state into a word again if it fits, keeps a subject that is not fresh, and unlocks the shard.
-func (s *keyedShard[K]) unlock(key K, v *visit) {
+func (v *visit[K]) unlock() {
+	s := v.shard
 	defer s.mu.Unlock()
-	if v.shared {
+	if v.shared != nil {
 		return
 	}
 	switch words, ok := v.found.words(v.now); {
 	case ok:
-		v.found.table.column.Put(v.found.hash, words, v.now)
+		v.found.table.column.Put(v.hash, words, v.now)
 		v.found.table = nil
-		delete(s.subjects, key)
+		delete(s.subjects, v.hash)
 	case v.known:
-		if v.found.limit.quiet && v.subject.AtRest(v.now) && !v.subject.WroteSince(&v.found.stamp) {
-			s.refusals.Note(v.found.hash, v.found.limit.algorithm, &v.subject.State, v.now)
+		if v.found.limit.quiet && v.subject.AtRest(v.now) && v.subject.Stamp() == v.stamp {
+			s.refusals.Note(v.hash, v.found.limit.algorithm, &v.subject.State, v.now)
 		}
 	case v.subject.Idle(v.now):
-		v.found.drop(v.now)
+		v.found.drop(v.hash, v.now)
 	default:
-		s.keep(key, v)
+		s.keep(v)
 	}
 }
 
-func (s *keyedShard[K]) keep(key K, v *visit) {
-	s.subjects[key] = v.found
+func (s *keyedShard[K]) keep(v *visit[K]) {
+	s.subjects[v.hash] = v.found
 	if len(s.subjects) >= s.sweepAt {
 		s.forget(v.read)
 		s.sweepAt = max(firstSweep, 2*len(s.subjects))
@@ -198,17 +186,17 @@ func (s *keyedShard[K]) keep(key K, v *visit) {
 }
 
 func (s *keyedShard[K]) forget(now int64) {
-	for key, k := range s.subjects {
+	for h, k := range s.subjects {
 		if k.subject.Idle(now) {
-			k.drop(now)
-			delete(s.subjects, key)
+			k.drop(h, now)
+			delete(s.subjects, h)
 			s.swept = max(s.swept, now)
 		}
 	}
 }
 
 // words returns the state as words of its table, if they are all that the subject holds.
-func (k *keyedSubject) words(now int64) (w word.Words, ok bool) {
+func (k *keyedSubject[K]) words(now int64) (w word.Words, ok bool) {
 	if !k.subject.AtRest(now) {
 		return w, false
 	}
@@ -221,13 +209,13 @@ func (k *keyedSubject) words(now int64) (w word.Words, ok bool) {
 }
 
 // drop returns the words of an evicted subject.
-func (k *keyedSubject) drop(now int64) {
+func (k *keyedSubject[K]) drop(h table.Hash, now int64) {
 	if k.table != nil {
-		k.table.column.Put(k.hash, word.Words{}, now)
+		k.table.column.Put(h, word.Words{}, now)
 	}
 }
 
-func (k *keyedSubject) setLimit(now int64, limit *compiledLimit) {
+func (k *keyedSubject[K]) setLimit(now int64, limit *compiledLimit) {
 	switch {
 	case k.limit == limit:
 	case k.limit.identity == limit.identity:
@@ -245,11 +233,11 @@ func (s *keyedShard[K]) replan(now int64, limits *limitSource[K]) (panicked any)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refusals.ForgetAll()
-	for key, k := range s.subjects {
+	for _, k := range s.subjects {
 		if !k.subject.HasLine() {
 			continue
 		}
-		limit, failed := recovered(limits.limitOf, key)
+		limit, failed := recovered(limits.limitOf, *k.key)
 		if panicked == nil {
 			panicked = failed
 		}
@@ -311,14 +299,15 @@ func (o keyOwner[K]) withSubject(do func(s *line.Subject, now int64)) error {
 	k := o.keyed
 	r, _ := k.clock.ReadSafely()
 	limit, _ := recovered(k.limits.limitOf, o.key)
-	if k.shard(k.hash(o.key)).withSubject(r, o, limit, do) {
+	h := k.hash(o.key)
+	if k.shard(h).withSubject(r, h, o.shared, limit, do) {
 		return nil
 	}
-	s, v, err := k.lock(opSettle, r, o.key)
-	if err != nil {
+	var v visit[K]
+	if err := k.lock(&v, opSettle, r, o.key); err != nil {
 		return err
 	}
-	defer s.unlock(o.key, &v)
+	defer v.unlock()
 	do(v.subject, v.now)
 	return nil
 }

@@ -56,16 +56,21 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 
 func (k *Keyed[K]) join(ctx context.Context, r clock.Reading, key K, turn Turn) (w *line.Waiter, o keyOwner[K], err error) {
 	o = keyOwner[K]{keyed: k, key: key}
-	s, v, err := k.lock(opWait, r, key)
-	if err != nil {
+	var v visit[K]
+	if err := k.lock(&v, opWait, r, key); err != nil {
 		return nil, o, err
 	}
-	defer s.unlock(key, &v)
+	defer v.unlock()
+	lines := &v.shard.lines
 	if k.closed.Load() {
-		return nil, o, refusal(opWait, s.lines.Refuse())
+		return nil, o, refusal(opWait, lines.Refuse())
 	}
-	o.shared = v.sharedSubject()
-	if w, err = s.lines.Join(ctx, v.subject, v.now, turn.inLine()); err != nil {
+	o.shared = v.shared
+	if v.found.key == nil {
+		kept := key
+		v.found.key = &kept
+	}
+	if w, err = lines.Join(ctx, v.subject, v.now, turn.inLine()); err != nil {
 		err = refusal(opWait, err)
 	}
 	return w, o, err
@@ -73,12 +78,12 @@ func (k *Keyed[K]) join(ctx context.Context, r clock.Reading, key K, turn Turn) 
 
 // Reserve takes cost n of the key for the earliest instant within longest: see Limiter.Reserve.
 func (k *Keyed[K]) Reserve(key K, n int64, longest time.Duration) (*Reservation, error) {
-	s, v, err := k.lock(opReserve, k.clock.Read(), key)
-	if err != nil {
+	var v visit[K]
+	if err := k.lock(&v, opReserve, k.clock.Read(), key); err != nil {
 		return &Reservation{}, err
 	}
-	defer s.unlock(key, &v)
-	o := keyOwner[K]{keyed: k, key: key, shared: v.sharedSubject()}
+	defer v.unlock()
+	o := keyOwner[K]{keyed: k, key: key, shared: v.shared}
 	return newBooking(o, v.subject, v.now, n, longest)
 }
 

@@ -37,12 +37,8 @@ func (s *Subject) wrote() {
 	s.stamp = s.lastStamp
 }
 
-// WroteSince reports whether the subject was written to since stamp, and updates stamp.
-func (s *Subject) WroteSince(stamp *uint64) bool {
-	wrote := s.stamp != *stamp
-	*stamp = s.stamp
-	return wrote
-}
+// Stamp returns the number of the last write.
+func (s *Subject) Stamp() uint64 { return s.stamp }
 
 // AtRest reports whether the state is all that the subject holds: no caller waits, and no promised instant lies
 // ahead.
