@@ -139,7 +139,7 @@ func (s *keyedShard[K]) withSubject(r clock.Reading, h table.Hash, shared *line.
 	s.mu.Lock()
 	v := visit[K]{shard: s, subject: shared, now: r.Latest(&s.newest), known: true, hash: h, shared: shared}
 	if known := s.subjects[h]; known != nil && shared == nil {
-		v.found, v.subject, v.stamp = known, &known.subject, known.subject.Stamp()
+		v.found, v.subject, v.stamp = known, &known.subject, math.MaxUint64 // the limit may be an old one: note no refusal
 		s.refusals.Forget(h)
 		if limit != nil && limit.err == nil {
 			known.setLimit(v.now, limit)
