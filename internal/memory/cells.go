@@ -164,6 +164,7 @@ func (c *cells) rebuild(at int, now int64) {
 // evictFrom evicts an idle cell of a segment that is being replaced.
 func (c *cells) evictFrom(x *cell, now int64) {
 	if c.states.hasWords() {
+		c.states.column.Table().Forgotten(now)
 		c.states.column.Put(x.hash, word.Words{}, now)
 	}
 	x.part = nil

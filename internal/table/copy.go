@@ -160,6 +160,3 @@ func (s *segment) mark(m Mark) {
 	s.put(m.Hash)[m.At] = Elsewhere
 	*s.used()++
 }
-
-// Forgotten records that idle entries were dropped at an instant before the table was created.
-func (t *Table) Forgotten(at int64) { t.swept.Store(max(at, t.swept.Load())) }

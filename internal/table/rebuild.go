@@ -219,8 +219,8 @@ func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (li
 	}
 	owner.used.Add(-int64(left))
 	t.dropped.Add(uint64(dropped))
-	if dropped > 0 && now > t.swept.Load() {
-		t.swept.Store(now)
+	if dropped > 0 {
+		t.Forgotten(now)
 	}
 	return live, upper
 }

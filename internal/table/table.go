@@ -124,6 +124,13 @@ func (t *Table) Upgrade(h Hash, now int64) {
 // before it.
 func (t *Table) Swept() int64 { return t.swept.Load() }
 
+// Forgotten records that idle keys were forgotten at an instant: entries that were dropped, or states that were stored
+// elsewhere.
+func (t *Table) Forgotten(at int64) {
+	for swept := t.swept.Load(); at > swept && !t.swept.CompareAndSwap(swept, at); swept = t.swept.Load() {
+	}
+}
+
 // Dropped returns the number of idle entries that the table has dropped.
 func (t *Table) Dropped() uint64 { return t.dropped.Load() }
 
