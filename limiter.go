@@ -138,9 +138,7 @@ func (l *Limiter) TakeUpTo(n int64) (taken int64, d Decision) {
 }
 
 // Peek returns the answer that Take would give, without taking anything.
-func (l *Limiter) Peek(n int64) Decision {
-	return l.decide(l.clock.Read(), n, (*line.Subject).Peek)
-}
+func (l *Limiter) Peek(n int64) Decision { return l.decide(l.clock.Read(), n, (*line.Subject).Peek) }
 
 // PeekAt works like Peek at a given time.
 func (l *Limiter) PeekAt(t time.Time, n int64) Decision {
@@ -224,7 +222,9 @@ func (l *Limiter) withSubject(do func(s *line.Subject, now int64)) error {
 // lock takes the lock and borrows the state from the word. It returns the time of the decision.
 func (l *Limiter) lock(r clock.Reading) (*line.Subject, int64) {
 	l.mu.Lock()
-	l.word.Load().Borrow(&l.subject.State)
+	if l.word.Load().Borrow(&l.subject.State) {
+		l.subject.Restored()
+	}
 	return &l.subject, r.Latest(&l.newest)
 }
 

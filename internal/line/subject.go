@@ -37,6 +37,15 @@ func (s *Subject) wrote() {
 	s.stamp = s.lastStamp
 }
 
+// Restored notes that the State comes from elsewhere, where it has changed: no earlier booking is the newest write any more.
+// An instant that the state promises is that of a delayed Take.
+func (s *Subject) Restored() {
+	if algorithm.Delays(s.algorithm) {
+		s.promised = max(s.promised, s.State.Promised)
+	}
+	s.wrote()
+}
+
 // Stamp returns the number of the last write.
 func (s *Subject) Stamp() uint64 { return s.stamp }
 

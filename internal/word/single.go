@@ -14,8 +14,9 @@ import (
 // Of a limit whose states are lists, a Single only remembers until when it refuses: see refusals.
 type Single struct {
 	decider
-	pairs  algorithm.Pairer // the limit, if its states need two words
-	delays bool             // Take needs the lock
+	pairs    algorithm.Pairer // the limit, if its states need two words
+	delays   bool             // Take needs the lock
+	returned Words            // the words of the last Return
 	refusals
 	_     [64]byte      // keeps the words on a cache line of their own
 	loans atomic.Uint64 // number of borrows so far; aligns the words
@@ -130,15 +131,16 @@ func (s *Single) takeBoth(now, n int64, a *algorithm.Answer) (done bool) {
 	return done
 }
 
-// Borrow moves the state from the words to state. It does nothing if the state is already borrowed.
-func (s *Single) Borrow(state *algorithm.State) {
+// Borrow moves the state from the words to state, and reports whether it has changed since its Return. It does nothing if the
+// state is already borrowed.
+func (s *Single) Borrow(state *algorithm.State) (changed bool) {
 	if s == nil {
-		return
+		return false
 	}
 	s.forget()
 	first, held := table.HoldWord(&s.at[0], false)
 	if !held {
-		return
+		return false
 	}
 	s.loans.Add(1)
 	second := s.at[1]
@@ -148,6 +150,7 @@ func (s *Single) Borrow(state *algorithm.State) {
 	} else {
 		*state = s.words.Unpack(first, s.base)
 	}
+	return s.returned != Words{first, second}
 }
 
 // Return puts a borrowed state back if it fits in the words.
@@ -167,6 +170,7 @@ func (s *Single) Return(state *algorithm.State, now int64) {
 		first, ok = s.words.Pack(*state, s.base)
 	}
 	if ok {
+		s.returned = Words{first, second}
 		table.Write(&s.at[1], second)
 		atomic.StoreUint64(&s.at[0], first)
 	}
