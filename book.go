@@ -26,9 +26,7 @@ const opBook = "book"
 
 // Bookable reports whether an engine can book the rule for a later instant: whether all its limits are buckets, gates
 // and cycles. Windows, logs and slots cannot promise when units become free.
-func (r *Rule) Bookable() bool {
-	return r != nil && r.compiled.Made() && r.compiled.Bookable()
-}
+func (r *Rule) Bookable() bool { return r != nil && r.compiled.Made() && r.compiled.Bookable() }
 
 // Book reserves a request on e for the earliest instant at which it is admitted, if that is at most longest away. The
 // caller goes ahead after Decision.Delay, counted from the reply. Cancel gives the units back if the work was not done:

@@ -25,8 +25,6 @@ type Concurrency struct {
 	Lease time.Duration
 }
 
-var _ Limit = Concurrency{}
-
 // Validate reports every field that is out of bounds.
 func (l Concurrency) Validate() error {
 	return joinErrors(nil,
@@ -53,8 +51,7 @@ var concurrencyKind = kind{
 	plans:  no, delays: no, leases: yes, alone: no, oneSubject: no,
 }
 
-func (Concurrency) kind() *kind { return &concurrencyKind }
-
+func (Concurrency) kind() *kind    { return &concurrencyKind }
 func (Concurrency) window() string { return "" }
 
 func (s *scanner) concurrency() (_ Limit, err error) {

@@ -22,8 +22,6 @@ type Cycle struct {
 	Origin time.Duration
 }
 
-var _ Limit = Cycle{}
-
 // Validate reports every field that is out of bounds.
 func (l Cycle) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 

@@ -77,7 +77,6 @@ func (c Code) String() string { return codeNames[c] }
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("weir: %s: %s %s", e.Limit, e.Field, e.Reason)
 }
-
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
 // OptionError reports an option with an invalid value.
@@ -90,7 +89,6 @@ type OptionError struct {
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("weir: %s: options: %s %s", e.Op, e.Field, e.Reason)
 }
-
 func (e *OptionError) Unwrap() error { return ErrOption }
 
 // SyntaxError reports the word of a text that could not be read.
@@ -123,10 +121,9 @@ func (e *CostError) Unwrap() error { return ErrNever }
 // refused at once. If the turn came later than planned, or if the release of slots was unknown, the caller waited for
 // its bound. The error is also a context.DeadlineExceeded if a context set the bound.
 type WaitError struct {
-	Need  time.Duration // the length of the wait; Never if unknown
-	Bound time.Duration // the longest wait of the caller
-	// Deadline reports that the bound was the deadline of a context.
-	Deadline bool
+	Need     time.Duration // the length of the wait; Never if unknown
+	Bound    time.Duration // the longest wait of the caller
+	Deadline bool          // the bound was the deadline of a context
 }
 
 func (e *WaitError) Error() string {

@@ -23,8 +23,6 @@ type Bursty struct {
 	Over time.Duration // 0, which stores nothing, to MaxPeriod; Guava's default is 1 s
 }
 
-var _ Limit = Bursty{}
-
 // Validate reports every field that is out of bounds.
 func (l Bursty) Validate() error {
 	return joinErrors(l.Rate.check(l.String()), checkDuration(l.String(), "over", l.Over, 0, MaxPeriod))
@@ -48,8 +46,7 @@ var burstyKind = kind{
 	plans: yes, delays: no, leases: no, alone: yes, oneSubject: yes,
 }
 
-func (Bursty) kind() *kind { return &burstyKind }
-
+func (Bursty) kind() *kind    { return &burstyKind }
 func (Bursty) window() string { return "" }
 
 // perSecond returns the rate as Guava takes it.
@@ -80,8 +77,6 @@ type WarmUp struct {
 	// Cold is the relative cost of the first permit, 1 to 1e6. Default: 3, as in Guava.
 	Cold float64
 }
-
-var _ Limit = WarmUp{}
 
 const (
 	defaultCold = 3
@@ -119,8 +114,7 @@ var warmUpKind = kind{
 	plans: yes, delays: no, leases: no, alone: yes, oneSubject: yes,
 }
 
-func (WarmUp) kind() *kind { return &warmUpKind }
-
+func (WarmUp) kind() *kind    { return &warmUpKind }
 func (WarmUp) window() string { return "" }
 
 func (s *scanner) warmUp(r Rate) (_ Limit, err error) {

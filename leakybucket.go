@@ -15,8 +15,6 @@ type LeakyBucket struct {
 	NoDelay int64 // excess units that pass at once, 0 to MaxCount - 1; Queue or more means all
 }
 
-var _ Limit = LeakyBucket{}
-
 // Validate reports every field that is out of bounds.
 func (l LeakyBucket) Validate() error {
 	return joinErrors(l.Rate.check(l.String()),
@@ -45,8 +43,7 @@ var leakyBucketKind = kind{
 	plans: yes, delays: yes, leases: no, alone: yes, oneSubject: no,
 }
 
-func (LeakyBucket) kind() *kind { return &leakyBucketKind }
-
+func (LeakyBucket) kind() *kind    { return &leakyBucketKind }
 func (LeakyBucket) window() string { return "" }
 
 func (s *scanner) leakyBucket(r Rate) (_ Limit, err error) {

@@ -21,8 +21,6 @@ type NginxLimitReq struct {
 	NoDelay bool  // all excess requests pass without a delay; Delay must be 0
 }
 
-var _ Limit = NginxLimitReq{}
-
 // maxNginxCount keeps every delay within a Duration.
 const maxNginxCount = 100_000_000
 
@@ -80,8 +78,7 @@ var nginxKind = kind{
 	instead: func(l Limit) Limit { return l.(NginxLimitReq).LeakyBucket() },
 }
 
-func (NginxLimitReq) kind() *kind { return &nginxKind }
-
+func (NginxLimitReq) kind() *kind    { return &nginxKind }
 func (NginxLimitReq) window() string { return "" }
 
 func (s *scanner) nginxLimitReq(r Rate) (_ Limit, err error) {

@@ -21,8 +21,6 @@ type SlidingLog struct {
 	CountDenied bool
 }
 
-var _, _ Limit = SlidingLog{}, RateGate{}
-
 // Validate reports every field that is out of bounds.
 func (l SlidingLog) Validate() error {
 	var gap error
@@ -55,8 +53,7 @@ var slidingLogKind = kind{
 	plans:  no, delays: no, leases: no, alone: depends, oneSubject: no, // alone if it counts denied attempts
 }
 
-func (SlidingLog) kind() *kind { return &slidingLogKind }
-
+func (SlidingLog) kind() *kind      { return &slidingLogKind }
 func (l SlidingLog) window() string { return duration.PeriodText(l.Rate.Period) }
 
 func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
@@ -104,6 +101,5 @@ var rateGateKind = kind{
 	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (RateGate) kind() *kind { return &rateGateKind }
-
+func (RateGate) kind() *kind      { return &rateGateKind }
 func (l RateGate) window() string { return duration.PeriodText(l.Rate.Period) }

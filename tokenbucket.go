@@ -16,8 +16,6 @@ type TokenBucket struct {
 	Burst int64 // capacity in units, up to MaxCount; 0 means Rate.Count
 }
 
-var _ Limit = TokenBucket{}
-
 func (l TokenBucket) burst() int64 { return cmp.Or(l.Burst, l.Rate.Count) }
 
 // Validate reports every field that is out of bounds.
@@ -46,8 +44,7 @@ var tokenBucketKind = kind{
 	plans: yes, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (TokenBucket) kind() *kind { return &tokenBucketKind }
-
+func (TokenBucket) kind() *kind    { return &tokenBucketKind }
 func (TokenBucket) window() string { return "" }
 
 func (s *scanner) tokenBucket(r Rate) (_ Limit, err error) {

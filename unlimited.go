@@ -9,8 +9,6 @@ type Unlimited struct{}
 // DenyAll admits nothing: RetryAfter is Never, and Wait returns a *CostError at once. Its Limit is 0. It has no state.
 type DenyAll struct{}
 
-var _, _ Limit = Unlimited{}, DenyAll{}
-
 // Validate returns nil.
 func (Unlimited) Validate() error { return nil }
 
@@ -46,8 +44,7 @@ var denyAllKind = kind{
 	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (Unlimited) kind() *kind { return &unlimitedKind }
-func (DenyAll) kind() *kind   { return &denyAllKind }
-
+func (Unlimited) kind() *kind    { return &unlimitedKind }
+func (DenyAll) kind() *kind      { return &denyAllKind }
 func (Unlimited) window() string { return "" }
 func (DenyAll) window() string   { return "" }

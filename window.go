@@ -12,8 +12,6 @@ type FixedWindow struct {
 	Rate Rate
 }
 
-var _ Limit = FixedWindow{}
-
 // Validate reports every field that is out of bounds.
 func (l FixedWindow) Validate() error { return joinErrors(l.Rate.check(l.String())) }
 
@@ -34,8 +32,7 @@ var fixedWindowKind = kind{
 	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (FixedWindow) kind() *kind { return &fixedWindowKind }
-
+func (FixedWindow) kind() *kind      { return &fixedWindowKind }
 func (l FixedWindow) window() string { return duration.PeriodText(l.Rate.Period) }
 
 // SlidingWindow smooths a FixedWindow: it adds the count of the previous window in proportion to the part of it that
@@ -46,8 +43,6 @@ func (l FixedWindow) window() string { return duration.PeriodText(l.Rate.Period)
 type SlidingWindow struct {
 	Rate Rate
 }
-
-var _ Limit = SlidingWindow{}
 
 // Validate reports every field that is out of bounds.
 func (l SlidingWindow) Validate() error { return joinErrors(l.Rate.check(l.String())) }
@@ -69,6 +64,5 @@ var slidingWindowKind = kind{
 	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
-func (SlidingWindow) kind() *kind { return &slidingWindowKind }
-
+func (SlidingWindow) kind() *kind      { return &slidingWindowKind }
 func (l SlidingWindow) window() string { return duration.PeriodText(l.Rate.Period) }
