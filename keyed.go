@@ -25,12 +25,11 @@ import (
 // waiting for them returns ErrNoRoom. Keyed refuses a key that is or contains NaN. Make a Keyed with NewKeyed: the
 // zero Keyed refuses everything.
 type Keyed[K comparable] struct {
-	clock  *clock.Clock
-	limits limitSource[K]
-	table  atomic.Pointer[keyTable] // nil until a limit's states fit in words
-	seed   maphash.Seed
-	closed atomic.Bool
-
+	clock    *clock.Clock
+	limits   limitSource[K]
+	table    atomic.Pointer[keyTable] // nil until a limit's states fit in words
+	seed     maphash.Seed
+	closed   atomic.Bool
 	mayBeNaN bool // keys are compared with themselves before each decision
 	maxKeys  int
 	jitter   time.Duration
@@ -38,9 +37,7 @@ type Keyed[K comparable] struct {
 }
 
 // NewKeyed returns a Keyed with one limit for every key.
-func NewKeyed[K comparable](limit Limit) (*Keyed[K], error) {
-	return NewKeyedWith[K](limit, Options{})
-}
+func NewKeyed[K comparable](limit Limit) (*Keyed[K], error) { return NewKeyedWith[K](limit, Options{}) }
 
 // NewKeyedWith works like NewKeyed with options. Invalid options are *OptionError values.
 func NewKeyedWith[K comparable](limit Limit, options Options) (*Keyed[K], error) {
@@ -94,9 +91,7 @@ func (k *Keyed[K]) Allow(key K) bool { return k.allow(k.clock.Read(), key, 1) }
 func (k *Keyed[K]) AllowN(key K, n int64) bool { return k.allow(k.clock.Read(), key, n) }
 
 // AllowAt works like AllowN at a given time.
-func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool {
-	return k.allow(clock.Given(t), key, n)
-}
+func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool { return k.allow(clock.Given(t), key, n) }
 
 func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 	if limit, words, h := k.wordsOf(key, n); limit != nil {
@@ -255,19 +250,26 @@ func (k *Keyed[K]) lockHashed(v *visit[K], op string, r clock.Reading, key K) er
 		if limit.err != nil {
 			return limit.err
 		}
-		t := k.tableFor(limit, r.At)
-		v.shard.mu.Lock()
-		if changes == k.limits.changes.Load() {
+		if t := k.tableFor(limit, r.At); k.lockUnder(v.shard, changes, t) {
 			v.find(r, limit, t)
 			break
 		}
-		v.shard.mu.Unlock() // the limit may be an old one, and no caller would check again
 	}
 	if v.subject == nil {
 		v.shard.mu.Unlock()
 		return fmt.Errorf("weir: %s: %w: all %d keys that MaxKeys allows hold slots without a lease", op, ErrNoRoom, k.maxKeys)
 	}
 	return nil
+}
+
+// lockUnder locks a shard if the table is in force and no limit has changed since a number of changes. Otherwise the caller
+// may have found an old limit, and nobody would check again.
+func (k *Keyed[K]) lockUnder(s *keyedShard[K], changes uint64, t *keyTable) (locked bool) {
+	s.mu.Lock()
+	if locked = changes == k.limits.changes.Load() && t == k.table.Load(); !locked {
+		s.mu.Unlock()
+	}
+	return locked
 }
 
 // check refuses NaN, which equals nothing and so can never be found again, and every key of a zero Keyed.

@@ -70,7 +70,7 @@ func (k *Keyed[K]) SetLimit(limit Limit) error {
 	now := k.clock.Now()
 	k.limits.all.Store(compiled)
 	if t := k.table.Load(); t != nil && t.identity != compiled.identity {
-		k.table.CompareAndSwap(t, nil) // its words mean nothing under the new limit
+		k.replaceTable(t, nil, now) // its words mean nothing under the new limit
 	}
 	k.refresh(now)
 	return nil
@@ -128,6 +128,28 @@ func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
 		in := word.NewTable(k.maxKeys)
 		next = &keyTable{in.Table, in.AddColumn(limit.words, now), limit.identity}
 	}
-	k.table.CompareAndSwap(t, next)
+	k.replaceTable(t, next, now)
 	return k.table.Load()
+}
+
+// replaceTable replaces the table. Subjects that are not words get an entry in the new one, which would otherwise read like
+// that of a new key. All shards stand still meanwhile, so that no subject is made without one.
+func (k *Keyed[K]) replaceTable(t, next *keyTable, now int64) {
+	for i := range k.shards {
+		k.shards[i].mu.Lock()
+		defer k.shards[i].mu.Unlock()
+	}
+	if k.table.Load() != t {
+		return
+	}
+	for i := range k.shards {
+		for h, s := range k.shards[i].subjects {
+			if s.table = nil; next != nil {
+				if _, ok := next.column.Table().Borrow(h, now); ok {
+					s.table = next
+				}
+			}
+		}
+	}
+	k.table.Store(next)
 }

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
-
-	"github.com/weirflow/weir/internal/line"
 )
 
 // A caller may hold the limit from before a SetLimit when it finds no table.
@@ -64,32 +62,5 @@ func TestSetLimitUnderRaceLeavesTheTableOfTheLastLimit(t *testing.T) {
 func TestASubjectOfAKeyedFillsTwoCacheLines(t *testing.T) {
 	if size := unsafe.Sizeof(keyedSubject[[100]byte]{}); size > 128 {
 		t.Errorf("%d bytes, want at most 128", size)
-	}
-}
-
-// A settlement may hold the limit from before a SetLimit. What that limit refuses must not be remembered under the new one.
-func TestASettlementUnderTheLimitBeforeRemembersNoRefusal(t *testing.T) {
-	for _, c := range []struct{ before, after Limit }{
-		{RateGate{Rate: PerDay(1)}, RateGate{Rate: PerDay(2)}},
-		{SlidingLog{Rate: PerDay(1)}, SlidingLog{Rate: PerDay(2)}},
-		{Concurrency{Slots: 1}, Concurrency{Slots: 2}},
-	} {
-		k, err := NewKeyed[string](c.before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, late := k.hash("a"), k.limits.all.Load()
-		if !k.Allow("a") {
-			t.Fatalf("%v: the first unit is refused", c.before)
-		}
-		if err := k.SetLimit(c.after); err != nil {
-			t.Fatal(err)
-		}
-		if !k.shard(h).withSubject(k.clock.Read(), h, nil, late, func(*line.Subject, int64) {}) {
-			t.Fatalf("%v: the key has no subject", c.before)
-		}
-		if !k.Allow("a") {
-			t.Errorf("%v: the second unit is refused under %v", c.before, c.after)
-		}
 	}
 }

@@ -41,7 +41,7 @@ const groupsOfShard = 256 / table.Shards
 type keyedSubject[K comparable] struct {
 	subject line.Subject
 	limit   *compiledLimit
-	table   *keyTable // the table from which the words of the key are borrowed; nil if none are
+	table   *keyTable // the table in force, from which the words of the key are borrowed; nil if none are
 	key     *K        // nil until a caller waits
 }
 
@@ -55,6 +55,7 @@ type visit[K comparable] struct {
 	hash    table.Hash
 	stamp   uint64 // of the subject's last write before
 	known   bool
+	live    bool          // the state comes from words
 	shared  *line.Subject // the subject, if keys without room share it
 }
 
@@ -74,11 +75,14 @@ func (v *visit[K]) find(r clock.Reading, limit *compiledLimit, t *keyTable) {
 	v.read = r.Latest(&s.newest)
 	v.now = v.read
 	if v.found, v.known = s.subjects[v.hash]; !v.known && s.room(v.now) {
-		v.found, v.now = s.newSubject(v.now, limit), max(v.now, s.swept)
+		v.found = s.newSubject(v.now, limit)
 	}
 	if v.found == nil || t != nil && v.found.table != t && !v.borrow(t, limit) && !v.known {
 		v.findShared(limit)
 		return
+	}
+	if !v.known && !v.live {
+		v.now = max(v.now, s.swept)
 	}
 	s.refusals.Forget(v.hash)
 	v.found.setLimit(v.now, limit)
@@ -104,7 +108,8 @@ func (v *visit[K]) borrow(t *keyTable, limit *compiledLimit) bool {
 	case words.First == table.Fresh:
 		v.now = max(v.now, t.column.Table().Swept())
 	default:
-		v.found.subject.State = l.Unpack(words)
+		v.found.subject.State, v.live = l.Unpack(words), true
+		v.found.subject.Restored()
 	}
 	return true
 }
@@ -134,12 +139,12 @@ func (v *visit[K]) findShared(limit *compiledLimit) {
 	v.found, v.subject, v.shared = *group, &(*group).subject, &(*group).subject
 }
 
-// withSubject calls do with a subject that is not a word, under the limit in force. A nil limit keeps the earlier one.
+// withSubject calls do with a subject that is not a word, under the limit in force, and unlocks the shard. A nil limit keeps
+// the earlier one.
 func (s *keyedShard[K]) withSubject(r clock.Reading, h table.Hash, shared *line.Subject, limit *compiledLimit, do func(s *line.Subject, now int64)) (found bool) {
-	s.mu.Lock()
 	v := visit[K]{shard: s, subject: shared, now: r.Latest(&s.newest), known: true, hash: h, shared: shared}
 	if known := s.subjects[h]; known != nil && shared == nil {
-		v.found, v.subject, v.stamp = known, &known.subject, math.MaxUint64 // the limit may be an old one: note no refusal
+		v.found, v.subject, v.stamp = known, &known.subject, known.subject.Stamp()
 		s.refusals.Forget(h)
 		if limit != nil && limit.err == nil {
 			known.setLimit(v.now, limit)
@@ -170,8 +175,8 @@ func (v *visit[K]) unlock() {
 		if v.found.limit.quiet && v.subject.AtRest(v.now) && v.subject.Stamp() == v.stamp {
 			s.refusals.Note(v.hash, v.found.limit.algorithm, &v.subject.State, v.now)
 		}
-	case v.subject.Idle(v.now):
-		v.found.drop(v.hash, v.now)
+	case v.subject.Idle(v.now) && !v.live:
+		v.found.giveUp(v.hash, v.now)
 	default:
 		s.keep(v)
 	}
@@ -188,9 +193,12 @@ func (s *keyedShard[K]) keep(v *visit[K]) {
 func (s *keyedShard[K]) forget(now int64) {
 	for h, k := range s.subjects {
 		if k.subject.Idle(now) {
-			k.drop(h, now)
-			delete(s.subjects, h)
 			s.swept = max(s.swept, now)
+			if k.table != nil {
+				k.table.words.Forgotten(now)
+			}
+			k.giveUp(h, now)
+			delete(s.subjects, h)
 		}
 	}
 }
@@ -208,8 +216,8 @@ func (k *keyedSubject[K]) words(now int64) (w word.Words, ok bool) {
 	return w, false
 }
 
-// drop returns the words of an evicted subject.
-func (k *keyedSubject[K]) drop(h table.Hash, now int64) {
+// giveUp returns the words of a subject without its state.
+func (k *keyedSubject[K]) giveUp(h table.Hash, now int64) {
 	if k.table != nil {
 		k.table.column.Put(h, word.Words{}, now)
 	}
@@ -298,9 +306,15 @@ type keyOwner[K comparable] struct {
 func (o keyOwner[K]) withSubject(do func(s *line.Subject, now int64)) error {
 	k := o.keyed
 	r, _ := k.clock.ReadSafely()
-	limit, _ := recovered(k.limits.limitOf, o.key)
 	h := k.hash(o.key)
-	if k.shard(h).withSubject(r, h, o.shared, limit, do) {
+	s := k.shard(h)
+	var limit *compiledLimit
+	for locked := false; !locked; {
+		changes := k.limits.changes.Load()
+		limit, _ = recovered(k.limits.limitOf, o.key)
+		locked = k.lockUnder(s, changes, k.table.Load())
+	}
+	if s.withSubject(r, h, o.shared, limit, do) {
 		return nil
 	}
 	var v visit[K]
