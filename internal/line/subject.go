@@ -142,7 +142,7 @@ func (s *Subject) RecordFor(now, n int64, identity uint64) algorithm.Answer {
 	s.State = parts[0].State
 	s.wrote()
 	if waiting {
-		s.line.replan(now)
+		s.replan(now)
 		answer.Remaining = 0
 	}
 	return answer
@@ -215,6 +215,7 @@ func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
 // replan reschedules the waiting callers.
 func (s *Subject) replan(now int64) {
 	if s.line != nil {
+		s.line.putBookingsFirst(now)
 		s.line.replan(now)
 	}
 }

@@ -1,0 +1,136 @@
+package weir_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// goers notes when callers and the owners of bookings go ahead.
+type goers struct {
+	sync.Mutex
+	start time.Time
+	at    map[string]time.Duration
+	all   sync.WaitGroup
+}
+
+func newGoers() *goers { return &goers{start: time.Now(), at: map[string]time.Duration{}} }
+
+func (g *goers) note(name string) {
+	g.Lock()
+	defer g.Unlock()
+	g.at[name] = time.Since(g.start)
+}
+
+func (g *goers) wait(t *testing.T, l *weir.Limiter, name string) {
+	g.all.Go(func() {
+		if err := l.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		g.note(name)
+	})
+	synctest.Wait()
+}
+
+func (g *goers) book(t *testing.T, l *weir.Limiter, name string) *weir.Reservation {
+	b := mustReserve(t, l, 1)
+	if !b.Decision.Allowed {
+		t.Fatalf("the booking of %s is refused", name)
+	}
+	g.all.Go(func() {
+		time.Sleep(b.Decision.Delay)
+		g.note(name)
+	})
+	return b
+}
+
+// A booking keeps its instant when a late cost delays the waiters before it, and they go where the rate still allows it.
+func TestBookingsGoBeforeTheWaitersThatALateCostDelays(t *testing.T) {
+	for _, c := range []struct {
+		back int64
+		want string
+	}{
+		{0, "[w1 3s w2 4s w3 5s b1 6s b2 7s w4 8s w5 9s w6 10s]"},
+		{2, "[w1 1s w2 2s w3 3s w4 4s w5 5s b1 6s b2 7s w6 8s]"},
+		{4, "[w1 0s w2 1s w3 2s w4 3s w5 4s b1 6s b2 7s w6 7.999999999s]"}, // nobody overtakes a booking that came before
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
+			g := newGoers()
+			l.Allow()
+			for i := range 5 {
+				g.wait(t, l, fmt.Sprint("w", i+1))
+			}
+			for i := range 2 {
+				g.book(t, l, fmt.Sprint("b", i+1))
+			}
+			g.wait(t, l, "w6")
+			l.Record(2)
+			if c.back > 0 {
+				l.Record(-c.back)
+			}
+			g.all.Wait()
+			names := make([]string, 0, len(g.at))
+			for name := range g.at {
+				names = append(names, name)
+			}
+			slices.SortFunc(names, func(a, b string) int { return int(g.at[a] - g.at[b]) })
+			got := []string{}
+			for _, name := range names {
+				got = append(got, name, g.at[name].String())
+			}
+			if fmt.Sprint(got) != c.want {
+				t.Errorf("given back %d: %v, want %s", c.back, got, c.want)
+			}
+		})
+	}
+}
+
+// Whatever is booked, recorded, given back or changed while callers wait: once nothing changes any more, callers and bookings
+// go at the rate.
+func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
+	for _, seed := range waitSeeds(200) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 9))
+			burst := 1 + r.Int64N(4)
+			limit := weir.TokenBucket{Rate: weir.PerSecond(1), Burst: burst}
+			l := mustNew(t, limit)
+			g := newGoers()
+			l.AllowN(burst)
+			for i := range 40 {
+				switch r.IntN(8) {
+				case 0, 1, 2, 3:
+					g.wait(t, l, fmt.Sprint("w", i))
+				case 4, 5:
+					g.book(t, l, fmt.Sprint("b", i))
+				case 6:
+					l.Record(r.Int64N(5))
+				case 7:
+					time.Sleep(time.Duration(r.Int64N(3e9)))
+				}
+			}
+			quiet := time.Since(g.start)
+			g.all.Wait()
+			var at []time.Duration
+			for _, went := range g.at {
+				if went > quiet {
+					at = append(at, went)
+				}
+			}
+			slices.Sort(at)
+			for i := range at {
+				for j := i + int(burst); j < len(at); j++ {
+					if most := time.Duration(int64(j-i+1)-burst) * time.Second; at[j]-at[i] < most-time.Nanosecond {
+						t.Fatalf("%d units within %v, want no more than %d at once and one a second: %v; repeat with -wait.seed %d", j-i+1, at[j]-at[i], burst, at, seed)
+					}
+				}
+			}
+		})
+	}
+}
