@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,7 @@ func TestBookingsGoBeforeTheWaitersThatALateCostDelays(t *testing.T) {
 			for name := range g.at {
 				names = append(names, name)
 			}
-			slices.SortFunc(names, func(a, b string) int { return int(g.at[a] - g.at[b]) })
+			slices.SortFunc(names, func(a, b string) int { return cmp.Compare(g.at[a], g.at[b]) })
 			got := []string{}
 			for _, name := range names {
 				got = append(got, name, g.at[name].String())

@@ -150,7 +150,7 @@ func (s *Subject) unbookInLine(b *Booking, now, actual int64) {
 	}
 	if actual > 0 {
 		s.line.changeCost(b.waiter, actual)
-		s.line.replan(now)
+		s.replan(now)
 		return
 	}
 	s.promised = b.promisedBefore

@@ -32,6 +32,7 @@ type line struct {
 	timer    *time.Timer
 	wake     int64    // when the timer fires; unset if it is not set
 	released *wakeUps // during a call of the timer
+	moved    bool     // a booking goes before a waiter that came earlier
 	// since is the instant of the last change of the state. No waiter is due before it.
 	since int64
 	plan  *plan // nil until it is asked for
@@ -77,6 +78,11 @@ func (l *line) withdraw(w *Waiter, now int64) {
 	head := l.order.next() == w
 	l.plan.withdrawn(l, w)
 	l.remove(w)
+	if l.moved {
+		l.placeBookings(now)
+		l.plan.drop()
+		head = true
+	}
 	if head {
 		l.resume(now)
 	}

@@ -138,9 +138,10 @@ func (o *order) serve(w *Waiter) {
 	}
 }
 
-// remove removes w without charging its flow; later waiters move up. The next one takes over the place of a head.
+// remove removes w without charging its flow; later waiters move up. Beside other flows, the next one takes over the place of a
+// head.
 func (o *order) remove(w *Waiter) {
-	if w.previous == nil && w.next != nil {
+	if w.previous == nil && w.next != nil && o.several != nil {
 		w.next.number = w.number
 	}
 	o.unlink(w)

@@ -215,7 +215,7 @@ func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
 // replan reschedules the waiting callers.
 func (s *Subject) replan(now int64) {
 	if s.line != nil {
-		s.line.putBookingsFirst(now)
+		s.line.placeBookings(now)
 		s.line.replan(now)
 	}
 }
