@@ -262,8 +262,7 @@ func (k *Keyed[K]) lockHashed(v *visit[K], op string, r clock.Reading, key K) er
 	return nil
 }
 
-// lockUnder locks a shard if the table is in force and no limit has changed since a number of changes. Otherwise the caller
-// may have found an old limit, and nobody would check again.
+// lockUnder locks a shard unless the limit or the table that the caller has found may be an old one.
 func (k *Keyed[K]) lockUnder(s *keyedShard[K], changes uint64, t *keyTable) (locked bool) {
 	s.mu.Lock()
 	if locked = changes == k.limits.changes.Load() && t == k.table.Load(); !locked {

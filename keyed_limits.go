@@ -133,23 +133,15 @@ func (k *Keyed[K]) tableFor(limit *compiledLimit, now int64) *keyTable {
 }
 
 // replaceTable replaces the table. Subjects that are not words get an entry in the new one, which would otherwise read like
-// that of a new key. All shards stand still meanwhile, so that no subject is made without one.
+// that of a new key. Until all of them have one, only the locks decide on keys without words.
 func (k *Keyed[K]) replaceTable(t, next *keyTable, now int64) {
-	for i := range k.shards {
-		k.shards[i].mu.Lock()
-		defer k.shards[i].mu.Unlock()
+	if next != nil {
+		next.words.Doubt(true)
+		defer next.words.Doubt(false)
 	}
-	if k.table.Load() != t {
-		return
-	}
-	for i := range k.shards {
-		for h, s := range k.shards[i].subjects {
-			if s.table = nil; next != nil {
-				if _, ok := next.column.Table().Borrow(h, now); ok {
-					s.table = next
-				}
-			}
+	if k.table.CompareAndSwap(t, next) {
+		for i := range k.shards {
+			k.shards[i].lend(&k.table, next, now)
 		}
 	}
-	k.table.Store(next)
 }

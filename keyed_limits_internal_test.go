@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"github.com/weirflow/weir/internal/word"
 )
 
 // A caller may hold the limit from before a SetLimit when it finds no table.
@@ -62,5 +64,31 @@ func TestSetLimitUnderRaceLeavesTheTableOfTheLastLimit(t *testing.T) {
 func TestASubjectOfAKeyedFillsTwoCacheLines(t *testing.T) {
 	if size := unsafe.Sizeof(keyedSubject[[100]byte]{}); size > 128 {
 		t.Errorf("%d bytes, want at most 128", size)
+	}
+}
+
+// A table is in force before all subjects have their entries in it. Meanwhile nobody takes their keys for new ones.
+func TestATableThatBeginsDoubtsKeysWithoutWords(t *testing.T) {
+	k, err := NewKeyedWith[string](SlidingLog{Rate: PerHour(3)}, Options{Clock: func() int64 { return 1_700_000_000_000_000_000 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Allow("a")
+	if err := k.SetLimit(TokenBucket{Rate: PerHour(5), Burst: 5}); err != nil {
+		t.Fatal(err)
+	}
+	limit, in := k.limits.all.Load(), word.NewTable(k.maxKeys)
+	begun := &keyTable{in.Table, in.AddColumn(limit.words, k.clock.Now()), limit.identity}
+	begun.words.Doubt(true)
+	k.table.Store(begun)
+	admitted := 0
+	for range 20 {
+		if k.Allow("a") {
+			admitted++
+		}
+		k.Peek("a", 1)
+	}
+	if admitted != 5 {
+		t.Errorf("%d units of a burst of 5", admitted)
 	}
 }

@@ -3,6 +3,7 @@ package weir
 import (
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -114,6 +115,22 @@ func (v *visit[K]) borrow(t *keyTable, limit *compiledLimit) bool {
 	return true
 }
 
+// lend gives the subjects entries in t, if that is still in force. A nil t has none.
+func (s *keyedShard[K]) lend(inForce *atomic.Pointer[keyTable], t *keyTable, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h, k := range s.subjects {
+		if inForce.Load() != t || k.table == t {
+			continue
+		}
+		if k.table = nil; t != nil {
+			if _, ok := t.column.Table().Borrow(h, now); ok {
+				k.table = t
+			}
+		}
+	}
+}
+
 // room reports whether the shard has room for another subject. A full one looks for idle ones at most once a millisecond.
 func (s *keyedShard[K]) room(now int64) bool {
 	if len(s.subjects) >= s.capacity && now >= algorithm.AddSaturating(s.searched, int64(time.Millisecond)) {
@@ -139,24 +156,21 @@ func (v *visit[K]) findShared(limit *compiledLimit) {
 	v.found, v.subject, v.shared = *group, &(*group).subject, &(*group).subject
 }
 
-// withSubject calls do with a subject that is not a word, under the limit in force, and unlocks the shard. A nil limit keeps
-// the earlier one.
-func (s *keyedShard[K]) withSubject(r clock.Reading, h table.Hash, shared *line.Subject, limit *compiledLimit, do func(s *line.Subject, now int64)) (found bool) {
-	v := visit[K]{shard: s, subject: shared, now: r.Latest(&s.newest), known: true, hash: h, shared: shared}
-	if known := s.subjects[h]; known != nil && shared == nil {
-		v.found, v.subject, v.stamp = known, &known.subject, known.subject.Stamp()
-		s.refusals.Forget(h)
-		if limit != nil && limit.err == nil {
-			known.setLimit(v.now, limit)
-		}
+// revisit finds a subject that is not a word, or the shared one, under the limit in force; nil keeps the earlier one.
+func (v *visit[K]) revisit(r clock.Reading, limit *compiledLimit, t *keyTable) {
+	v.now = r.Latest(&v.shard.newest)
+	known := v.shard.subjects[v.hash]
+	if known == nil || v.shared != nil {
+		return
 	}
-	if v.subject == nil {
-		s.mu.Unlock()
-		return false
+	v.found, v.subject, v.stamp = known, &known.subject, known.subject.Stamp()
+	v.shard.refusals.Forget(v.hash)
+	if known.table != t {
+		known.table = nil
 	}
-	defer v.unlock()
-	do(v.subject, v.now)
-	return true
+	if limit != nil && limit.err == nil {
+		known.setLimit(v.now, limit)
+	}
 }
 
 // unlock turns the state into a word again if it fits, keeps a subject that is not fresh, and unlocks the shard.
@@ -205,10 +219,7 @@ func (s *keyedShard[K]) forget(now int64) {
 
 // words returns the state as words of its table, if they are all that the subject holds.
 func (k *keyedSubject[K]) words(now int64) (w word.Words, ok bool) {
-	if !k.subject.AtRest(now) {
-		return w, false
-	}
-	if k.table != nil {
+	if k.subject.AtRest(now) && k.table != nil {
 		if l := k.table.limit(k.limit); l != nil {
 			return l.Pack(k.subject.State, now)
 		}
@@ -285,11 +296,8 @@ func (s *keyedShard[K]) each(do func(*line.Subject)) {
 func (s *keyedShard[K]) len(t *keyTable) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t == nil {
-		return len(s.subjects)
-	}
 	for _, k := range s.subjects {
-		if k.table != t {
+		if t == nil || k.table != t {
 			n++
 		}
 	}
@@ -306,20 +314,21 @@ type keyOwner[K comparable] struct {
 func (o keyOwner[K]) withSubject(do func(s *line.Subject, now int64)) error {
 	k := o.keyed
 	r, _ := k.clock.ReadSafely()
-	h := k.hash(o.key)
-	s := k.shard(h)
-	var limit *compiledLimit
+	v := visit[K]{hash: k.hash(o.key), known: true, subject: o.shared, shared: o.shared}
+	v.shard = k.shard(v.hash)
 	for locked := false; !locked; {
-		changes := k.limits.changes.Load()
-		limit, _ = recovered(k.limits.limitOf, o.key)
-		locked = k.lockUnder(s, changes, k.table.Load())
+		changes, t := k.limits.changes.Load(), k.table.Load()
+		limit, _ := recovered(k.limits.limitOf, o.key)
+		if locked = k.lockUnder(v.shard, changes, t); locked {
+			v.revisit(r, limit, t)
+		}
 	}
-	if s.withSubject(r, h, o.shared, limit, do) {
-		return nil
-	}
-	var v visit[K]
-	if err := k.lock(&v, opSettle, r, o.key); err != nil {
-		return err
+	if v.subject == nil {
+		v.shard.mu.Unlock()
+		v = visit[K]{}
+		if err := k.lock(&v, opSettle, r, o.key); err != nil {
+			return err
+		}
 	}
 	defer v.unlock()
 	do(v.subject, v.now)

@@ -57,6 +57,7 @@ type Options struct {
 type Table struct {
 	layouts atomic.Pointer[[]Layout] // by number; only ever appended to
 	swept   atomic.Int64
+	doubted atomic.Bool
 	dropped atomic.Uint64
 	touched func(*segment) // for tests: called with every segment that is read as a whole
 	shards  [Shards]shard
@@ -130,6 +131,12 @@ func (t *Table) Forgotten(at int64) {
 	for swept := t.swept.Load(); at > swept && !t.swept.CompareAndSwap(swept, at); swept = t.swept.Load() {
 	}
 }
+
+// Doubt says whether keys without an entry may have a state elsewhere, for which their owner is still to make the entries.
+func (t *Table) Doubt(doubted bool) { t.doubted.Store(doubted) }
+
+// Doubted returns what Doubt said last.
+func (t *Table) Doubted() bool { return t.doubted.Load() }
 
 // Dropped returns the number of idle entries that the table has dropped.
 func (t *Table) Dropped() uint64 { return t.dropped.Load() }

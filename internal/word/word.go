@@ -122,6 +122,8 @@ func (d *decider) decidePair(first, second, number uint64, now, n int64, a *algo
 	return d.words.(*algorithm.LeakyBucket).DecidePair(first, second, number, d.base, now, n, a)
 }
 
-// mayBeEvicted reports whether a key that reads Fresh at now may have been evicted after now. Then only the lock can
-// decide.
-func (d *decider) mayBeEvicted(now int64) bool { return d.table != nil && now < d.table.Swept() }
+// mayBeEvicted reports whether a key that reads Fresh at now may have been evicted after now, or may have a state elsewhere. Then
+// only the lock can decide.
+func (d *decider) mayBeEvicted(now int64) bool {
+	return d.table != nil && (now < d.table.Swept() || d.table.Doubted())
+}
