@@ -78,7 +78,7 @@ func (l *line) withdraw(w *Waiter, now int64) {
 	head := l.order.next() == w
 	l.plan.withdrawn(l, w)
 	l.remove(w)
-	if l.moved {
+	if l.moved = l.moved && l.bookings > 0; l.moved {
 		l.placeBookings(now)
 		l.plan.drop()
 		head = true
