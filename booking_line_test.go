@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -134,4 +135,92 @@ func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Callers that went behind a booking go before it again as soon as others leave the time for that.
+func TestCallersMoveForwardPastABookingWhenOthersLeave(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		play func(t *testing.T, l *weir.Limiter, g *goers, leave func())
+		want string
+	}{
+		{"two callers at the head leave", func(t *testing.T, l *weir.Limiter, g *goers, leave func()) {
+			g.wait(t, l, "w3")
+			g.wait(t, l, "w4")
+			g.wait(t, l, "w5")
+			g.book(t, l, "b")
+			l.Record(2)
+			leave()
+		}, "map[b:6s w3:3s w4:4s w5:5s]"},
+		{"the last callers before the booking leave", func(t *testing.T, l *weir.Limiter, g *goers, leave func()) {
+			g.wait(t, l, "w3")
+			g.book(t, l, "b")
+			l.Record(1)
+			leave()
+		}, "map[b:4s w3:2s]"},
+		{"the late cost comes back after they left", func(t *testing.T, l *weir.Limiter, g *goers, leave func()) {
+			g.wait(t, l, "w3")
+			g.wait(t, l, "w4")
+			g.book(t, l, "b")
+			l.Record(4)
+			leave()
+			l.Record(-4)
+		}, "map[b:5s w3:1s w4:2s]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 1})
+			g := newGoers()
+			l.Allow()
+			ctx, cancel := context.WithCancel(t.Context())
+			for range 2 {
+				go l.Wait(ctx)
+				synctest.Wait()
+			}
+			c.play(t, l, g, func() {
+				cancel()
+				synctest.Wait()
+			})
+			g.all.Wait()
+			if got := fmt.Sprint(g.at); got != c.want {
+				t.Errorf("%s: %s, want %s", c.name, got, c.want)
+			}
+		})
+	}
+}
+
+func TestCallersMoveForwardPastABookingThatBecameCheaper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 5})
+		g := newGoers()
+		l.AllowN(5)
+		g.wait(t, l, "w1")
+		g.wait(t, l, "w2")
+		booked := mustReserve(t, l, 5) // for 7 s
+		l.Record(2)
+		booked.Settle(t.Context(), 1)
+		g.all.Wait()
+		if got, want := fmt.Sprint(g.at), "map[w1:3s w2:4s]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// A limit that plans nothing, such as slots, lets callers go in order of arrival: a booking may not fit there at all.
+func TestABookingHoldsUpNobodyAfterAChangeToSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustNew(t, weir.TokenBucket{Rate: weir.PerHour(1), Burst: 5})
+		g := newGoers()
+		l.AllowN(5)
+		g.wait(t, l, "w1")
+		g.wait(t, l, "w2")
+		mustReserve(t, l, 5)
+		l.Record(2) // the booking goes first
+		if err := l.SetLimit(weir.Concurrency{Slots: 2}); err != nil {
+			t.Fatal(err)
+		}
+		g.all.Wait()
+		if got, want := fmt.Sprint(g.at), "map[w1:0s w2:0s]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
 }
