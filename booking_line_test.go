@@ -152,12 +152,12 @@ func TestCallersMoveForwardPastABookingWhenOthersLeave(t *testing.T) {
 			l.Record(2)
 			leave()
 		}, "map[b:6s w3:3s w4:4s w5:5s]"},
-		{"the last callers before the booking leave", func(t *testing.T, l *weir.Limiter, g *goers, leave func()) {
+		{"the last caller before the booking leaves, and one behind it", func(t *testing.T, l *weir.Limiter, g *goers, leave func()) {
 			g.wait(t, l, "w3")
 			g.book(t, l, "b")
-			l.Record(1)
+			l.Record(2)
 			leave()
-		}, "map[b:4s w3:2s]"},
+		}, "map[b:4s w3:3s]"},
 		{"the late cost comes back after they left", func(t *testing.T, l *weir.Limiter, g *goers, leave func()) {
 			g.wait(t, l, "w3")
 			g.wait(t, l, "w4")
