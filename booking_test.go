@@ -277,3 +277,46 @@ func TestGateBooksAtMostTwiceItsUnitsAhead(t *testing.T) {
 		}
 	})
 }
+
+// A delay that a Take announced is a promise, also if the state was a word then.
+func TestACancellationBeforeAnAnnouncedReleaseGivesNothingBack(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	k, err := weir.NewKeyedWith[string](weir.LeakyBucket{Rate: weir.PerSecond(10), Queue: 9}, weir.Options{Clock: func() int64 { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	booked, err := k.Reserve("a", 1, time.Hour)
+	if err != nil || !booked.Decision.Allowed || booked.Decision.Delay != 0 {
+		t.Fatal(booked.Decision, err)
+	}
+	first := k.Take("a", 1)
+	booked.Cancel(t.Context())
+	second := k.Take("a", 1)
+	if first.Delay != 100*time.Millisecond || second.Delay != 200*time.Millisecond {
+		t.Errorf("two units leave after %v and %v, want 100ms and 200ms", first.Delay, second.Delay)
+	}
+}
+
+// What was taken after the instant of a booking stays taken, although the clock is before that instant again.
+func TestACancellationAfterAStepBackKeepsLaterTakes(t *testing.T) {
+	now := int64(1_700_000_000_000_000_000)
+	l, err := weir.NewWith(weir.TokenBucket{Rate: weir.PerSecond(1), Burst: 5}, weir.Options{Clock: func() int64 { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.AllowN(5)
+	booked, err := l.Reserve(1, weir.Never)
+	if err != nil || booked.Decision.Delay != time.Second {
+		t.Fatal(booked.Decision, err)
+	}
+	now += int64(20 * time.Second)
+	l.Peek(1) // the instant has passed, so Allow decides without the lock
+	if !l.AllowN(5) {
+		t.Fatal("the burst is refused")
+	}
+	now -= int64(19500 * time.Millisecond)
+	booked.Cancel(t.Context())
+	if now += int64(19500 * time.Millisecond); l.Allow() {
+		t.Error("a unit more than the burst at one instant")
+	}
+}
