@@ -97,13 +97,18 @@ type SyntaxError struct {
 	Offset int    // where the word starts, in bytes
 	Word   string // the offending word; empty at the end of the text
 	Want   string // the possible words
+	Meant  string // the readable text that was probably meant; empty without a guess
 }
 
 func (e *SyntaxError) Error() string {
-	if e.Word == "" {
-		return fmt.Sprintf("weir: %q ends where %s should follow", e.Text, e.Want)
+	meant := ""
+	if e.Meant != "" {
+		meant = fmt.Sprintf("; did you mean %q?", e.Meant)
 	}
-	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s", e.Text, e.Word, e.Offset+1, e.Want)
+	if e.Word == "" {
+		return fmt.Sprintf("weir: %q ends where %s should follow%s", e.Text, e.Want, meant)
+	}
+	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s%s", e.Text, e.Word, e.Offset+1, e.Want, meant)
 }
 
 func (e *SyntaxError) Unwrap() error { return ErrSyntax }

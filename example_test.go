@@ -117,7 +117,7 @@ func ExampleParseLimit() {
 	fmt.Println(err)
 	// Output:
 	// sliding log 5/10s gap 1s <nil>
-	// weir: "token bucket 10/s bust 20": unexpected "bust" at byte 19, want "burst", "and" or the end
+	// weir: "token bucket 10/s bust 20": unexpected "bust" at byte 19, want "burst", "and" or the end; did you mean "token bucket 10/s burst 20"?
 	// weir: fixed window 2/ns: rate is above 1000000000/s
 }
 

@@ -69,12 +69,12 @@ func TestGuavasLimitsOutOfBoundsAreRefused(t *testing.T) {
 func TestBadTextOfTimedLimitsIsPointedAt(t *testing.T) {
 	const number = "want a number such as 3 or 2.5"
 	for text, want := range map[string]string{
-		"bursty 5/s":                   `weir: "bursty 5/s" ends where "over" should follow`,
+		"bursty 5/s":                   `weir: "bursty 5/s" ends where "over" should follow; did you mean "bursty 5/s over 1s"?`,
 		"warm 5/s":                     `weir: "warm 5/s": unexpected "5/s" at byte 6, want "up"`,
 		"warm up 5/s over":             `weir: "warm up 5/s over" ends where a duration such as 500ms, 10s or 30d should follow`,
 		"warm up 5/s over 4s cold 3e0": `weir: "warm up 5/s over 4s cold 3e0": unexpected "3e0" at byte 26, ` + number,
 		"warm up 5/s over 4s cold Inf": `weir: "warm up 5/s over 4s cold Inf": unexpected "Inf" at byte 26, ` + number,
-		"warm up 5/s over 4s cold -3":  `weir: "warm up 5/s over 4s cold -3": unexpected "-3" at byte 26, ` + number,
+		"warm up 5/s over 4s cold -3":  `weir: "warm up 5/s over 4s cold -3": unexpected "-3" at byte 26, ` + number + `; did you mean "warm up 5/s over 4s cold 3"?`,
 		"warm up 5/s over 4s cold 0":   `weir: "warm up 5/s over 4s cold 0": unexpected "0" at byte 26, ` + number,
 		"warm up 5/s over 4s cold 0.5": "weir: warm up 5/s over 4s cold 0.5: cold 0.5 is not within 1 and 1000000",
 		"warm up 5/s over 0s":          "weir: warm up 5/s over 0s: over 0s is not within 1us and 366 days",

@@ -66,6 +66,11 @@ func (r *Rate) UnmarshalText(text []byte) (err error) {
 // ParseRate reads count/period, where the period is a unit (ns us ms s m h d w), a number of units (10s, 30d) or a Go
 // duration (1h30m). The error is a *SyntaxError. The constructor of a limit checks the bounds.
 func ParseRate(text string) (Rate, error) {
+	rate, err := parseRate(text)
+	return rate, withMeant(err, text, reads(parseRate))
+}
+
+func parseRate(text string) (Rate, error) {
 	s := scannerOf(text)
 	rate, err := s.rate()
 	if err == nil {

@@ -1,8 +1,11 @@
 package weir
 
 import (
+	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/weirflow/weir/internal/scan"
 )
 
 // ParseLimit reads the text form of one limit:
@@ -23,8 +26,13 @@ import (
 // A bare rate is a token bucket: 60/m is token bucket 60/m, which admits a burst of 60. The error is a *SyntaxError
 // that points at the word, or a *LimitError where a value is out of bounds.
 func ParseLimit(text string) (Limit, error) {
+	limit, err := parseLimit(text)
+	return limit, withMeant(err, text, reads(parseLimit))
+}
+
+func parseLimit(text string) (Limit, error) {
 	s := scannerOf(text)
-	limits, err := parseLimits(s)
+	limits, err := s.validLimits()
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +43,14 @@ func ParseLimit(text string) (Limit, error) {
 }
 
 // ParseLimits reads one limit, or several joined by "and".
-func ParseLimits(text string) ([]Limit, error) { return parseLimits(scannerOf(text)) }
+func ParseLimits(text string) ([]Limit, error) {
+	limits, err := parseLimits(text)
+	return limits, withMeant(err, text, reads(parseLimits))
+}
 
-func parseLimits(s *scanner) ([]Limit, error) {
+func parseLimits(text string) ([]Limit, error) { return scannerOf(text).validLimits() }
+
+func (s *scanner) validLimits() ([]Limit, error) {
 	limits, err := s.limits()
 	if err != nil {
 		return nil, err
@@ -52,6 +65,14 @@ func parseLimits(s *scanner) ([]Limit, error) {
 
 // ParseRule reads name=limits: login=token bucket 5/m and fixed window 100/d. Errors of the limits name the rule.
 func ParseRule(text string) (*Rule, error) {
+	rule, err := parseRule(text)
+	if syntax, ok := errors.AsType[*SyntaxError](err); ok {
+		syntax.Meant = meantRule(text)
+	}
+	return rule, err
+}
+
+func parseRule(text string) (*Rule, error) {
 	name, _, ok := strings.Cut(text, "=")
 	if !ok {
 		return nil, &SyntaxError{Text: text, Want: "'=' and a limit"}
@@ -123,4 +144,33 @@ func (s *scanner) wantsLimit() string {
 		}
 	}
 	return "a rate such as 10/s or a limit (" + strings.Join(names, ", ") + ")"
+}
+
+// reads reports whether parse accepts a text.
+func reads[T any](parse func(string) (T, error)) func(string) bool {
+	return func(text string) bool {
+		_, err := parse(text)
+		return err == nil
+	}
+}
+
+// withMeant adds the text that was probably meant to a *SyntaxError. It needs a parser that does not call it again.
+func withMeant(err error, text string, reads func(string) bool) error {
+	if syntax, ok := errors.AsType[*SyntaxError](err); ok {
+		syntax.Meant = scan.Meant(text, reads)
+	}
+	return err
+}
+
+// meantRule returns the rule that was probably meant, or "". In concurrency=20 the name of the rule is missing.
+func meantRule(text string) string {
+	name, limits, _ := strings.Cut(text, "=")
+	for _, c := range []struct{ name, limits string }{{"name", text}, {name, limits}} {
+		prefix := strings.TrimSpace(c.name) + "="
+		guess := scan.Meant(c.limits, func(guess string) bool { return reads(parseRule)(prefix + guess) })
+		if guess != "" {
+			return prefix + guess
+		}
+	}
+	return ""
 }

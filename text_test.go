@@ -77,16 +77,16 @@ var badLimits = []struct{ text, want string }{
 	{"", `weir: "" ends where ` + aLimit + ` should follow`},
 	{"   ", `weir: "   " ends where ` + aLimit + ` should follow`},
 	{"token", `weir: "token" ends where "bucket" should follow`},
-	{"token buckets 10/s", `weir: "token buckets 10/s": unexpected "buckets" at byte 7, want "bucket"`},
-	{"Token bucket 10/s", `weir: "Token bucket 10/s": unexpected "Token" at byte 1, want ` + aLimit},
+	{"token buckets 10/s", `weir: "token buckets 10/s": unexpected "buckets" at byte 7, want "bucket"; did you mean "token bucket 10/s"?`},
+	{"Token bucket 10/s", `weir: "Token bucket 10/s": unexpected "Token" at byte 1, want ` + aLimit + `; did you mean "token bucket 10/s"?`},
 	{"sliding", `weir: "sliding" ends where "window" or "log" should follow`},
 	{"sliding door 1/s", `weir: "sliding door 1/s": unexpected "door" at byte 9, want "window" or "log"`},
-	{"token bucket", `weir: "token bucket" ends where a rate such as 10/s, 5/10s or 1/1h30m should follow`},
-	{"token bucket 10", `weir: "token bucket 10": unexpected "10" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket", `weir: "token bucket" ends where a rate such as 10/s, 5/10s or 1/1h30m should follow; did you mean "token bucket 10/s"?`},
+	{"token bucket 10", `weir: "token bucket 10": unexpected "10" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m; did you mean "token bucket 10/s"?`},
 	{"token bucket 10/", `weir: "token bucket 10/": unexpected "10/" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"token bucket /s", `weir: "token bucket /s": unexpected "/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"token bucket 10/fortnight", `weir: "token bucket 10/fortnight": unexpected "10/fortnight" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
-	{"token bucket -1/s", `weir: "token bucket -1/s": unexpected "-1/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"token bucket -1/s", `weir: "token bucket -1/s": unexpected "-1/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m; did you mean "token bucket 1/s"?`},
 	{"token bucket +1/s", `weir: "token bucket +1/s": unexpected "+1/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"token bucket 1.5/s", `weir: "token bucket 1.5/s": unexpected "1.5/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"token bucket 1e3/s", `weir: "token bucket 1e3/s": unexpected "1e3/s" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
@@ -116,7 +116,7 @@ var badLimits = []struct{ text, want string }{
 	{"fixed window 1/8796h30m", `weir: fixed window 1/8796h30m: period 366 days 12h30m is not within 1ns and 366 days`},
 	{"sliding log 1/2d gap 49h", `weir: sliding log 1/2d gap 49h: gap 2 days 1h is not within 0s and the period`},
 	{"sliding log 1/12h gap 1d", `weir: sliding log 1/12h gap 1d: gap 1 day is not within 0s and the period`},
-	{"60", `weir: "60": unexpected "60" at byte 1, want ` + aLimit},
+	{"60", `weir: "60": unexpected "60" at byte 1, want ` + aLimit + `; did you mean "60/s"?`},
 	{"60/", `weir: "60/": unexpected "60/" at byte 1, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"60/fortnight", `weir: "60/fortnight": unexpected "60/fortnight" at byte 1, want a rate such as 10/s, 5/10s or 1/1h30m`},
 	{"60/m 5/s", `weir: "60/m 5/s": unexpected "5/s" at byte 6, want "burst", "and" or the end`},
@@ -129,7 +129,7 @@ var badLimits = []struct{ text, want string }{
 	{"sliding log 5/10s gap 11s", `weir: sliding log 5/10s gap 11s: gap 11s is not within 0s and the period`},
 	{"sliding log 5/10s gap -1s", `weir: sliding log 5/10s gap -1s: gap -1s is not within 0s and the period`},
 	{"fixed window 0/367d", "weir: fixed window 0/367d: rate count 0 is not within 1 and 9007199254740992\nweir: fixed window 0/367d: period 367 days is not within 1ns and 366 days"},
-	{"fixed window 10/s\x00", `weir: "fixed window 10/s\x00": unexpected "10/s\x00" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m`},
+	{"fixed window 10/s\x00", `weir: "fixed window 10/s\x00": unexpected "10/s\x00" at byte 14, want a rate such as 10/s, 5/10s or 1/1h30m; did you mean "fixed window 10/s"?`},
 }
 
 func TestBadLimitTextIsPointedAt(t *testing.T) {
@@ -163,7 +163,7 @@ func TestBadRuleTextIsPointedAt(t *testing.T) {
 		{"", `weir: "" ends where '=' and a limit should follow`},
 		{"login", `weir: "login" ends where '=' and a limit should follow`},
 		{"login=", `weir: "login=" ends where ` + ofRule + ` should follow`},
-		{"login=token bukket 5/m", `weir: "login=token bukket 5/m": unexpected "bukket" at byte 13, want "bucket"`},
+		{"login=token bukket 5/m", `weir: "login=token bukket 5/m": unexpected "bukket" at byte 13, want "bucket"; did you mean "login=token bucket 5/m"?`},
 		{"login=5/m and bukket", `weir: "login=5/m and bukket": unexpected "bukket" at byte 15, want ` + ofRule},
 		{"login=0/m", `weir: rule "login": token bucket 0/m: rate count 0 is not within 1 and 9007199254740992`},
 		{" login = 5/m and fixed window 0/367d", "weir: rule \"login\": fixed window 0/367d: rate count 0 is not within 1 and 9007199254740992\nweir: rule \"login\": fixed window 0/367d: period 367 days is not within 1ns and 366 days"},
@@ -221,6 +221,11 @@ func FuzzParseLimit(f *testing.F) {
 		if err != nil {
 			if !errors.Is(err, weir.ErrSyntax) && !errors.Is(err, weir.ErrLimit) || limit != nil {
 				t.Fatalf("ParseLimit(%q): got %v and error %#v, want nil and a *SyntaxError or a *LimitError", text, limit, err)
+			}
+			if syntax, ok := errors.AsType[*weir.SyntaxError](err); ok && syntax.Meant != "" {
+				if _, err := weir.ParseLimit(syntax.Meant); err != nil {
+					t.Fatalf("ParseLimit(%q) means %q, which cannot be read: %v", text, syntax.Meant, err)
+				}
 			}
 			return
 		}

@@ -149,7 +149,7 @@ func TestProgressEndsAtTheLastDecision(t *testing.T) {
 
 func TestBadCandidatesAreRefused(t *testing.T) {
 	for limit, want := range map[string]string{
-		"token bucket":                          `weir: "token bucket" ends where a rate such as 10/s, 5/10s or 1/1h30m should follow`,
+		"token bucket":                          `weir: "token bucket" ends where a rate such as 10/s, 5/10s or 1/1h30m should follow; did you mean "token bucket 10/s"?`,
 		"leaky bucket 1/s and fixed window 1/s": `weir: leaky bucket 1/s: rule cannot combine it with other limits`,
 	} {
 		if c, err := simulate.ParseCandidate(limit); err == nil || err.Error() != want {

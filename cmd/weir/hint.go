@@ -55,6 +55,9 @@ func limitTextError(flag string, err error, forms []string) error {
 	if syntax.Word == "" {
 		what = "the text ends where " + want + " should follow"
 	}
+	if syntax.Meant != "" {
+		forms = append([]string{"did you mean '" + printable(syntax.Meant) + "'?"}, forms...)
+	}
 	return usageWithHint(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
 }
 

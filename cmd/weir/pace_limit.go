@@ -89,6 +89,9 @@ func (o *paceOptions) checkCommand(command *paceCommandLine) error {
 
 // lineLimits returns the limits that the argument and the flags describe.
 func (o *paceOptions) lineLimits(text string) (limits []weir.Limit, err error) {
+	if _, err := weir.ParseLimits(text); errors.Is(err, weir.ErrSyntax) {
+		return nil, paceLimitError(err)
+	}
 	for one := range strings.SplitSeq(text, " and ") {
 		limit, err := o.lineLimit(one)
 		if err != nil {

@@ -1,4 +1,5 @@
-// Package scan reads a text word by word: Scanner. Scanner.Nginx reads directives of nginx.
+// Package scan reads a text word by word: Scanner. Scanner.Nginx reads directives of nginx. Meant guesses what a text that
+// cannot be read was meant to say.
 package scan
 
 import (
