@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Follows README.md in a fresh clone: runs the complete program, starts the
 # daemon, runs the loop of curl lines, waits for the retry_after of a refusal,
-# stops the daemon, replays the log, paces lines, and reads the documentation.
+# stops the daemon, replays the log, paces lines, asks a build for its commit,
+# and reads the documentation.
 # None of this may change a file of the clone. The script reads the
 # program and the commands from README.md, so it tests exactly those.
 #
@@ -191,6 +192,14 @@ pace_lines() {
 	bash -c "$command" | diff - <(seq 10) || fail "not every line came through: $command"
 }
 
+# version_names_the_commit builds the program as a person does who has cloned the repository.
+version_names_the_commit() {
+	git rev-parse --git-dir >/dev/null 2>&1 || return 0 # a copy: see fresh_clone
+	go build -buildvcs=true -o "$work/built" ./cmd/weir || fail "the clone does not build"
+	"$work/built" version | grep -q "^commit $(git rev-parse HEAD) " || fail "weir version does not name the commit: $("$work/built" version)"
+	echo "readme.sh: weir version names the commit"
+}
+
 # clone_is_unchanged reads the documentation, which makes Go load every module of
 # the workspace. It then checks that no command has changed a file of the clone.
 clone_is_unchanged() {
@@ -211,4 +220,5 @@ retry_is_admitted
 stop_daemon
 replay_log
 pace_lines
+version_names_the_commit
 clone_is_unchanged

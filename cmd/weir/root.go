@@ -93,7 +93,7 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 		PersistentPreRun:  func(*cobra.Command, []string) { *started = true },
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.Flags().BoolVar(&showVersion, "version", false, "print the version")
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serveCommand(), replayCommand(), simulateCommand(), checkCommand(), paceCommand(), fetchCommand(), versionCommand(), completionCommand())
 	return root, started
