@@ -36,7 +36,7 @@ var (
 type MemoryOptions struct {
 	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged. Default: the wall clock at
 	// the start plus the monotonic clock since. The default clock never moves back. It jumps forward to a wall clock
-	// that is ahead, and runs at 7/8 speed while it is ahead of the wall clock.
+	// that is ahead, and runs at 7/8 speed while it is ahead of the wall clock. See also MonotonicClock.
 	Clock func() int64
 	// MaxKeys bounds the keys that one limit of a rule remembers, not counting idle ones. Default, and for any value
 	// below 1: DefaultMaxKeys. Under most limits a key takes at most 28 bytes, and 12 more for each further limit of

@@ -25,8 +25,9 @@ type Options struct {
 	// MaxKeys bounds the keys that a Keyed remembers, not counting idle ones. Further keys share states. A Limiter
 	// ignores it. Default, and for any value below 1: DefaultMaxKeys.
 	MaxKeys int
-	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see CachedClock. Waiting
-	// callers sleep on the machine's clock for durations of this one. Default: as MemoryOptions.Clock.
+	// Clock returns the time in nanoseconds since the Unix epoch, and is used unchanged: see MonotonicClock and
+	// CachedClock. Waiting callers sleep on the machine's clock for durations of this one. Default: as
+	// MemoryOptions.Clock.
 	Clock func() int64
 }
 
@@ -66,6 +67,18 @@ func (o *Options) check() error {
 	}
 	return errors.Join(problems...)
 }
+
+// MonotonicClock is a clock that no step of the wall clock moves: the wall clock at the start of the program plus the
+// monotonic clock since. Pass it as the Clock of Options or MemoryOptions where a RateGate or another limit must hold in
+// elapsed time even if someone sets the wall clock. The default clock jumps forward to a wall clock that is ahead.
+//
+// While the machine is suspended, the monotonic clock of most systems stands still, so nothing refills in that time.
+// Daily windows then end late by it, until the program restarts. A program that loads a snapshot begins again at the
+// wall clock, so a step of the wall clock between the two starts shows then: after a step back, keys wait longer by the
+// step, and after a step forward they refill by it.
+func MonotonicClock() int64 { return monotonic.Now() }
+
+var monotonic = clock.Monotonic(clock.New(nil))
 
 // CachedClock is a clock that is nearly free to read: a goroutine updates a number every precision. Pass its Now as
 // the Clock of Options or MemoryOptions.

@@ -154,6 +154,18 @@ func TestClockNeverRunsBackForAnyGoroutine(t *testing.T) {
 	setter.Wait()
 }
 
+func TestAMonotonicClockIsMovedByNoStepOfTheWallClock(t *testing.T) {
+	m := &machine{}
+	c := Monotonic(NewOn(m.read))
+	for _, step := range []time.Duration{time.Hour, -3 * time.Hour, 1000 * time.Hour, -time.Second} {
+		m.set(step)
+		m.pass(time.Minute)
+		if got, want := c.Now(), machineStart+m.since.Load(); got != want {
+			t.Errorf("after a step of %v: ahead of the elapsed time by %v, want 0s", step, time.Duration(got-want))
+		}
+	}
+}
+
 func TestQuickReadingsAreThoseOfTheStretch(t *testing.T) {
 	for _, wall := range []int64{0, 7000, 7001, 7001 + 2*checkEvery} {
 		s := newStretch(500, 7000, wall)
