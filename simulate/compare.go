@@ -97,7 +97,7 @@ func (c *Comparison) offered(offers []offer) (units []int64) {
 func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonReport {
 	l := &r.ledger
 	l.sort()
-	l.droughts.endAll(max(r.now, r.start+int64(r.scenario.Length)))
+	l.droughts.endAll(max(r.now-r.start, int64(r.scenario.Length)))
 	admitted := int64(len(l.starts))
 	report := ComparisonReport{
 		Limit: c.Text, Admitted: admitted, Refused: requests - admitted, Attempts: r.attempts, Units: l.units, Most: mostOf(l.starts),

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // Driver offers requests to subjects in virtual time. In each phase it offers requests at a steady rate to a fresh
@@ -11,9 +13,10 @@ import (
 // its own instant, or as soon as the request before it is admitted, if that is later.
 type Driver struct {
 	Phases []Phase
-	// Retry is the time between two attempts of a refused caller.
+	// Retry is the time between two attempts of a refused caller, up to weir.MaxPeriod.
 	Retry time.Duration
-	// Patience is the time after which a caller gives up. The phase then ends without the remaining requests.
+	// Patience is the time after which a caller gives up, up to weir.MaxPeriod. The phase then ends without the remaining
+	// requests.
 	Patience time.Duration
 }
 
@@ -52,6 +55,9 @@ func (d Driver) Run(subjects ...Subject) ([]PhaseReport, error) {
 	}
 	reports := make([]PhaseReport, 0, len(subjects)*len(d.Phases))
 	for _, s := range subjects {
+		if s.begin == nil {
+			return nil, fmt.Errorf("simulate: drive: the subject %q decides nothing: make it with NewSubject", s.Name)
+		}
 		for _, p := range d.Phases {
 			r, err := d.drive(s, p)
 			if err != nil {
@@ -64,8 +70,8 @@ func (d Driver) Run(subjects ...Subject) ([]PhaseReport, error) {
 }
 
 func (d Driver) check() error {
-	if d.Retry <= 0 || d.Patience <= 0 {
-		return fmt.Errorf("simulate: drive: retry %v, patience %v: want more than 0", d.Retry, d.Patience)
+	if d.Retry <= 0 || d.Patience <= 0 || max(d.Retry, d.Patience) > weir.MaxPeriod {
+		return fmt.Errorf("simulate: drive: retry %v, patience %v: want more than 0 and at most %d days", d.Retry, d.Patience, weir.MaxPeriod/(24*time.Hour))
 	}
 	for _, p := range d.Phases {
 		if p.Requests < 1 || p.PerSecond < 1 || p.PerSecond > int64(time.Second) || p.Requests > maxOffered {
@@ -92,7 +98,6 @@ func (d Driver) drive(s Subject, p Phase) (r driven, err error) {
 	if err != nil {
 		return r, err
 	}
-	r.starts = make([]time.Duration, 0, p.Requests)
 	for i := range p.Requests {
 		now = max(now, virtualStart+int64(p.at(i)))
 		delay, admitted := d.retry(take, &now)

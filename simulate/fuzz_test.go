@@ -66,7 +66,7 @@ func compareJSON(t *testing.T, line []byte) {
 	if depth := slowFlatten(t, decoder, "", want); depth > maxDepth {
 		return
 	}
-	reader := newJSONLine()
+	var reader jsonLine
 	for path := range want {
 		reader.want(path)
 	}

@@ -21,12 +21,13 @@ type jsonLine struct {
 // maxDepth bounds the nesting, and with it the stack.
 const maxDepth = 64
 
-func newJSONLine() jsonLine { return jsonLine{slots: map[string]int{}} }
-
 // want returns the slot of a field and adds one if needed.
 func (j *jsonLine) want(name string) int {
 	slot, ok := j.slots[name]
 	if !ok {
+		if j.slots == nil {
+			j.slots = map[string]int{}
+		}
 		slot = len(j.values)
 		j.slots[name] = slot
 		j.values = append(j.values, nil)

@@ -17,7 +17,7 @@ type judge struct {
 func newJudge(limits []weir.Limit, perClient bool, now *int64) (judge, error) {
 	options := weir.Options{Clock: func() int64 { return *now }, MaxKeys: maxClients}
 	switch {
-	case len(limits) > 1:
+	case len(limits) != 1:
 		return ruleJudge(limits, perClient, options)
 	case !perClient:
 		l, err := weir.NewWith(limits[0], options)

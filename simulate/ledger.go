@@ -31,32 +31,36 @@ func newLedger(s *Scenario, begin int64, clients, offers int) ledger {
 	}
 	return ledger{
 		begin:  begin,
-		starts: make([]start, 0, min(offers, 1<<16)), series: newSeries(s.Length),
+		starts: make([]start, 0, min(offers, 1<<16)), series: newSeries(uint64(s.Length)),
 		admitted: make([]int64, clients), droughts: newDroughts(subjects),
 	}
 }
 
-func (l *ledger) offer(c caller) { l.series.offer(c.asked-l.begin, int64(c.cost)) }
+func (l *ledger) offer(c caller) { l.series.offer(uint64(c.asked-l.begin), int64(c.cost)) }
 
 func (l *ledger) admit(c caller, now, delay int64) {
-	l.droughts.end(c.client, now)
-	at := now + delay
-	if at > c.asked {
-		l.series.queue(c.asked-l.begin, 1)
-		l.series.queue(at-l.begin, -1)
+	l.droughts.end(c.client, now-l.begin)
+	at := later(now-l.begin, delay)
+	if asked := c.asked - l.begin; at > asked {
+		l.wait(asked, at)
 	}
-	l.series.admit(at-l.begin, int64(c.cost))
-	l.starts = append(l.starts, start{at - l.begin, at - c.first, c.client, c.cost})
+	l.series.admit(uint64(at), int64(c.cost))
+	l.starts = append(l.starts, start{at, at - (c.first - l.begin), c.client, c.cost})
 	l.units += int64(c.cost)
 	l.admitted[c.client] += int64(c.cost)
 }
 
 func (l *ledger) refuse(c caller, now int64) {
 	if now > c.asked { // it waited in line
-		l.series.queue(c.asked-l.begin, 1)
-		l.series.queue(now-l.begin, -1)
+		l.wait(c.asked-l.begin, now-l.begin)
 	}
-	l.droughts.begin(c.client, c.asked)
+	l.droughts.begin(c.client, c.asked-l.begin)
+}
+
+// wait records a request that waits for a time.
+func (l *ledger) wait(from, to int64) {
+	l.series.queue(uint64(from), 1)
+	l.series.queue(uint64(to), -1)
 }
 
 // sort orders the starts by time.

@@ -3,6 +3,7 @@ package simulate
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -38,7 +39,7 @@ func (p Pattern) UseLog(name string, traffic *Traffic) error {
 	switch {
 	case !found:
 		return fmt.Errorf("simulate: traffic %q: it has no log %s", p.text, name)
-	case traffic.events.count == 0:
+	case traffic == nil || traffic.events.count == 0:
 		return fmt.Errorf("simulate: traffic %q: no line of the log %s counts", p.text, name)
 	}
 	return nil
@@ -49,7 +50,7 @@ func (p Pattern) Length() (longest time.Duration) {
 	for _, s := range p.streams {
 		if s.log != nil && s.log.traffic != nil {
 			first, last := s.log.traffic.span()
-			longest = max(longest, nanoseconds(float64(last-first)/s.log.speed)+1)
+			longest = max(longest, time.Duration(later(int64(s.log.after(first, last)), 1)))
 		}
 	}
 	return longest
@@ -65,13 +66,21 @@ func (p Pattern) begin() int64 {
 	return first
 }
 
+// after returns when an event comes, after the start of the log. It is exact at the log's own speed.
+func (l *logStream) after(first, t int64) time.Duration {
+	if l.speed == 1 {
+		return time.Duration(min(since(first, t), math.MaxInt64))
+	}
+	return nanoseconds(float64(since(first, t)) / l.speed)
+}
+
 // offer appends the events that remain: request i comes at (tᵢ - t₀) / speed, and each remains with the probability
 // share.
 func (l *logStream) offer(all []offer, length time.Duration, client uint32, random *rand.Rand) []offer {
 	first, _ := l.traffic.span()
 	begin := len(all)
 	l.traffic.events.each(func(t int64, key, cost uint32) {
-		at := nanoseconds(float64(t-first) / l.speed)
+		at := l.after(first, t)
 		if at < length && len(all) <= maxOffered {
 			all = append(all, offer{int64(at), client + key, cost})
 		}

@@ -40,9 +40,9 @@ type minuteTally struct {
 // newOutcome begins steps of the series at the first event. They are of a second at least, because most logs have whole
 // seconds, unless that shows nothing.
 func newOutcome(first, last int64) *outcome {
-	length := time.Duration(last-first) + 1
+	length := since(first, last) + 1
 	series := newSeries(length)
-	if length > 10*time.Second && series.Every < time.Second {
+	if length > uint64(10*time.Second) && series.Every < time.Second {
 		series = seriesOf(length, time.Second)
 	}
 	return &outcome{first: first, series: series, minutes: map[int64]*tally{}}
@@ -59,9 +59,10 @@ func (t *tally) count(allowed bool) {
 func (o *outcome) count(now int64, d weir.Decision) {
 	o.key.count(d.Allowed)
 	o.minuteOf(now).count(d.Allowed)
-	o.series.offer(now-o.first, 1)
+	at := since(o.first, now)
+	o.series.offer(at, 1)
 	if d.Allowed {
-		o.series.admit(now-o.first, 1)
+		o.series.admit(at, 1)
 	}
 	if d.Delay > 0 {
 		o.delayed++
@@ -70,7 +71,7 @@ func (o *outcome) count(now int64, d weir.Decision) {
 
 // minuteOf returns the tally of the minute of an instant.
 func (o *outcome) minuteOf(now int64) *tally {
-	if o.minute != nil && now >= o.start && now-o.start < int64(time.Minute) {
+	if o.minute != nil && since(o.start, now) < uint64(time.Minute) {
 		return o.minute
 	}
 	o.start = now - ((now%int64(time.Minute))+int64(time.Minute))%int64(time.Minute)

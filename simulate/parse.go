@@ -42,7 +42,7 @@ const (
 var timeNames = []string{"timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts", "time"}
 
 func newParser(key Key) parser {
-	p := parser{fields: key.fields, json: newJSONLine()}
+	p := parser{fields: key.fields}
 	for _, name := range timeNames {
 		p.timeAt = append(p.timeAt, p.json.want(name))
 	}

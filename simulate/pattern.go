@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -45,6 +46,9 @@ const maxOffered = 10_000_000
 func (p Pattern) offers(length time.Duration, seed uint64) (all []offer, clients int, err error) {
 	if length < 1 || length > weir.MaxPeriod {
 		return nil, 0, fmt.Errorf("simulate: traffic %q: a length of %v is not within 1ns and %d days", p.text, length, weir.MaxPeriod/(24*time.Hour))
+	}
+	if len(p.streams) == 0 {
+		return nil, 0, errors.New("simulate: the traffic is empty: make it with ParsePattern")
 	}
 	for i := range p.streams {
 		s := &p.streams[i]

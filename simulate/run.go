@@ -58,7 +58,7 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 	r.lines = lines{perClient: s.PerClient, processes: r.live, waiting: map[int]*line{}}
 	r.ledger = newLedger(s, begin, clients, offers)
 	if s.Lose > 0 {
-		r.agenda.add(event{at: begin + int64(s.Lose), kind: loseProcess})
+		r.agenda.add(event{at: later(begin, int64(s.Lose)), kind: loseProcess})
 	}
 	return r, nil
 }
@@ -137,7 +137,7 @@ func (r *run) answer(c caller, d weir.Decision) {
 	}
 	r.ledger.refuse(c, r.now)
 	wait, again := r.retryOf(c.client).after(d, c.retries, r.random)
-	if at := r.now + int64(wait); again && at < r.start+int64(r.scenario.Length) {
+	if at := later(r.now, int64(wait)); again && at > r.now && at-r.start < int64(r.scenario.Length) {
 		c.retries++
 		r.agenda.add(event{at: at, caller: c})
 	}

@@ -42,7 +42,7 @@ func newSearch(t *Traffic, target Target) *search {
 // seconds counts units by second of the clock.
 type seconds map[int64]int64
 
-func (s seconds) add(at, units int64) { s[at/int64(time.Second)] += units }
+func (s seconds) add(at, units int64) { s[secondOf(at)] += units }
 
 func (s seconds) most() (most int64) {
 	for _, n := range s {
@@ -68,7 +68,7 @@ func (s *search) rates() []weir.Rate {
 		return nil
 	}
 	first, last := s.traffic.span()
-	low := float64(s.largest) / math.Max(float64(last-first), float64(time.Second))
+	low := float64(s.largest) / math.Max(float64(since(first, last)), float64(time.Second))
 	high := math.Max(float64(s.mostOfAKey())/float64(time.Second), low)
 	var all []weir.Rate
 	for _, rate := range roundRates() {
@@ -95,7 +95,7 @@ func (s *search) mostOfAKey() (most int64) {
 		}
 		times, first, sum := events.of(key), 0, int64(0)
 		for i, at := range times {
-			for at-times[first] >= int64(time.Second) {
+			for since(times[first], at) >= uint64(time.Second) {
 				sum -= events.costOf(key, first)
 				first++
 			}

@@ -13,20 +13,21 @@ type Series struct {
 // seriesSteps bounds the steps of a series.
 const seriesSteps = 240
 
-func newSeries(length time.Duration) Series { return seriesOf(length, stepOf(length)) }
+func newSeries(length uint64) Series { return seriesOf(length, stepOf(length)) }
 
-func seriesOf(length, every time.Duration) Series {
+// seriesOf takes the length in nanoseconds, above 0.
+func seriesOf(length uint64, every time.Duration) Series {
 	s := Series{Every: every}
-	n := int((length + s.Every - 1) / s.Every)
+	n := int((length-1)/uint64(every)) + 1
 	s.Offered, s.Admitted, s.Queued = make([]int64, n), make([]int64, n), make([]int64, n)
 	return s
 }
 
 // stepOf returns a step of 1, 2 or 5 times a power of ten, or of a round number of minutes, hours or days.
-func stepOf(length time.Duration) time.Duration {
+func stepOf(length uint64) time.Duration {
 	for unit := time.Duration(1); unit < time.Second; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
-			if length <= n*unit*seriesSteps {
+			if length <= uint64(n*unit*seriesSteps) {
 				return n * unit
 			}
 		}
@@ -36,20 +37,20 @@ func stepOf(length time.Duration) time.Duration {
 		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 	} {
-		if length <= step*seriesSteps {
+		if length <= uint64(step*seriesSteps) {
 			return step
 		}
 	}
 	const day = 24 * time.Hour
-	return (length/seriesSteps + day) / day * day
+	return (time.Duration(length/seriesSteps) + day) / day * day
 }
 
-func (s *Series) offer(at, units int64) { add(s.Offered, at/int64(s.Every), units) }
+func (s *Series) offer(at uint64, units int64) { s.add(s.Offered, at, units) }
 
-func (s *Series) admit(at, units int64) { add(s.Admitted, at/int64(s.Every), units) }
+func (s *Series) admit(at uint64, units int64) { s.add(s.Admitted, at, units) }
 
 // queue changes the number of waiting requests. The steps hold changes until sum.
-func (s *Series) queue(at, requests int64) { add(s.Queued, at/int64(s.Every), requests) }
+func (s *Series) queue(at uint64, requests int64) { s.add(s.Queued, at, requests) }
 
 func (s *Series) sum() {
 	for i := 1; i < len(s.Queued); i++ {
@@ -58,8 +59,8 @@ func (s *Series) sum() {
 }
 
 // add ignores what happens after the last step.
-func add(steps []int64, at, n int64) {
-	if at < int64(len(steps)) {
-		steps[at] += n
+func (s *Series) add(steps []int64, at uint64, n int64) {
+	if step := at / uint64(s.Every); step < uint64(len(steps)) {
+		steps[step] += n
 	}
 }

@@ -16,11 +16,11 @@ func serve(r weir.Rate, starts []start, series *Series) []time.Duration {
 	for i, s := range starts {
 		begin := max(free, s.at)
 		if begin > s.at {
-			series.queue(s.at, 1)
-			series.queue(begin, -1)
+			series.queue(uint64(s.at), 1)
+			series.queue(uint64(begin), -1)
 		}
-		free = begin + service(r, s.cost)
-		latencies[i] = time.Duration(free - s.at + s.waited)
+		free = later(begin, service(r, s.cost))
+		latencies[i] = time.Duration(later(free-s.at, s.waited))
 	}
 	slices.Sort(latencies)
 	return latencies

@@ -23,7 +23,10 @@ func share(limit weir.Limit, i, n int) (weir.Limit, error) {
 	if units < int64(n) && units > 0 {
 		return nil, fmt.Errorf("%w %s: it has %d units for %d processes", ErrShare, limit, units, n)
 	}
-	slower := func(r weir.Rate) weir.Rate { return weir.Rate{Count: r.Count, Period: r.Period * time.Duration(n)} }
+	longer := func(d time.Duration) time.Duration {
+		return time.Duration(instantOf(weir.Rate{Count: 1, Period: d}, int64(n)))
+	}
+	slower := func(r weir.Rate) weir.Rate { return weir.Rate{Count: r.Count, Period: longer(r.Period)} }
 	switch l := limit.(type) {
 	case weir.TokenBucket:
 		return checked(weir.TokenBucket{Rate: slower(l.Rate), Burst: part(units)})
@@ -36,7 +39,7 @@ func share(limit weir.Limit, i, n int) (weir.Limit, error) {
 		l.Rate.Count = part(units)
 		return checked(l)
 	case weir.SlidingLog:
-		l.Rate.Count, l.Gap = part(units), l.Gap*time.Duration(n)
+		l.Rate.Count, l.Gap = part(units), longer(l.Gap)
 		return checked(l)
 	case weir.RateGate:
 		l.Rate.Count = part(units)
@@ -62,7 +65,13 @@ func share(limit weir.Limit, i, n int) (weir.Limit, error) {
 	return nil, fmt.Errorf("%w %s: simulate cannot divide it", ErrShare, limit)
 }
 
-func checked(limit weir.Limit) (weir.Limit, error) { return limit, limit.Validate() }
+// checked refuses a part that is slower than limits can be.
+func checked(part weir.Limit) (weir.Limit, error) {
+	if err := part.Validate(); err != nil {
+		return nil, fmt.Errorf("%w it: a part would be out of bounds: %w", ErrShare, err)
+	}
+	return part, nil
+}
 
 // capacity returns the units that processes share, or 0 for a limit that shares a rate alone, or none.
 func capacity(limit weir.Limit) int64 {

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -47,6 +48,9 @@ type Curve struct {
 
 // Suggest finds token buckets for a target. A target that no limit can miss, or that none can meet, has no suggestions.
 func (t *Traffic) Suggest(target Target, tell func(done, of int64)) (Suggestions, error) {
+	if target.text == "" {
+		return Suggestions{}, errors.New("simulate: suggest: the target is empty: make it with ParseTarget")
+	}
 	t.events.group(len(t.keys))
 	s := newSearch(t, target)
 	result := Suggestions{Target: target.text, Requests: int64(t.events.count), Units: s.units, Keys: len(t.keys), Peak: s.peak, Limits: []Suggestion{}, Curves: []Curve{}}

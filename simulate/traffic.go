@@ -54,7 +54,7 @@ const (
 	maxSampleText = 80
 )
 
-// NewTraffic returns an empty Traffic that identifies lines by key.
+// NewTraffic returns an empty Traffic that identifies lines by key. ReadLog refuses a zero key.
 func NewTraffic(key Key) *Traffic {
 	return &Traffic{parser: newParser(key), ids: map[string]uint32{}, reasons: map[string]int64{}}
 }
@@ -67,6 +67,12 @@ func (t *Traffic) CostFrom(field string) { t.parser.costFrom(field) }
 // plain text and gzip. Several logs form one stream of traffic. The name appears in errors and in [Traffic.Samples].
 // After an error, the lines before it remain added.
 func (t *Traffic) ReadLog(name string, r io.Reader) error {
+	switch {
+	case len(t.parser.fields) == 0:
+		return fmt.Errorf("simulate: read %s: the key names no field: make the Traffic with NewTraffic and ParseKey", name)
+	case r == nil:
+		return fmt.Errorf("simulate: read %s: the reader is nil", name)
+	}
 	t.events.regroup()
 	var number int64
 	err := eachLine(r, func(line []byte, long bool) error {

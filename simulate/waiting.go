@@ -64,9 +64,10 @@ func (r *run) grant(process int, c caller) (weir.Decision, error) {
 
 // look plans the next look at a line: when the first caller may be admitted, or when it gives up.
 func (r *run) look(at int, d weir.Decision, c caller) {
-	next := min(r.now+int64(max(1, d.RetryAfter)), c.asked+int64(r.scenario.Wait))
+	end := later(c.asked, int64(r.scenario.Wait))
+	next := min(later(r.now, int64(max(1, d.RetryAfter))), end)
 	if d.RetryAfter > weir.MaxPeriod {
-		next = c.asked + int64(r.scenario.Wait)
+		next = end
 	}
 	r.agenda.add(event{at: max(next, r.now), kind: checkLine, line: at})
 }
@@ -81,7 +82,7 @@ func (r *run) advance(at int) error {
 		if err != nil {
 			return err
 		}
-		if !d.Allowed && d.RetryAfter != weir.Never && r.now < c.asked+int64(r.scenario.Wait) {
+		if !d.Allowed && d.RetryAfter != weir.Never && r.now < later(c.asked, int64(r.scenario.Wait)) {
 			r.look(at, d, c)
 			return nil
 		}
