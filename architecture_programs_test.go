@@ -26,6 +26,7 @@ var programRules = map[string]packageRule{
 		},
 		testImports: reasons{"httplimit/httplimittest": "it tests limited handlers"},
 	},
+	"cmd/weir/internal/screen": {},
 	"cmd/weir/internal/picture": {
 		imports: reasons{
 			"gonum.org/v1/plot":          "axes, legends and alignment",
@@ -35,6 +36,7 @@ var programRules = map[string]packageRule{
 			"gonum.org/v1/plot/vg/draw":  "the canvas",
 			"gonum.org/v1/plot/vg/vgimg": "PNG files",
 			"gonum.org/v1/plot/vg/vgsvg": "SVG files",
+			"cmd/weir/internal/screen":   "drawings with characters fit a terminal",
 		},
 	},
 	"cmd/weir": {
@@ -52,6 +54,7 @@ var programRules = map[string]packageRule{
 			"github.com/vbauerster/mpb/v8/decor":   "progress on a terminal",
 			"github.com/vbauerster/mpb/v8/cwriter": "the width of a terminal",
 			"cmd/weir/internal/picture":            "plots of simulations and replays",
+			"cmd/weir/internal/screen":             "tables fit a terminal",
 		},
 		testImports: reasons{
 			"github.com/rogpeppe/go-internal/testscript": "script tests run the real main",

@@ -54,6 +54,7 @@ func (l *ledger) refuse(c caller, now int64) {
 	if now > c.asked { // it waited in line
 		l.wait(c.asked-l.begin, now-l.begin)
 	}
+	l.series.refuse(uint64(c.asked-l.begin), int64(c.cost))
 	l.droughts.begin(c.client, c.asked-l.begin)
 }
 

@@ -63,6 +63,8 @@ func (o *outcome) count(now int64, d weir.Decision) {
 	o.series.offer(at, 1)
 	if d.Allowed {
 		o.series.admit(at, 1)
+	} else {
+		o.series.refuse(at, 1)
 	}
 	if d.Delay > 0 {
 		o.delayed++

@@ -7,6 +7,7 @@ type Series struct {
 	Every    time.Duration
 	Offered  []int64 // units asked for within a step, with those of requests that came back
 	Admitted []int64 // units that went ahead within a step
+	Refused  []int64 // units refused within a step, with those of requests that come back
 	Queued   []int64 // requests waiting at the end of a step: for the limit, for a delay, or for the server
 }
 
@@ -19,7 +20,7 @@ func newSeries(length uint64) Series { return seriesOf(length, stepOf(length)) }
 func seriesOf(length uint64, every time.Duration) Series {
 	s := Series{Every: every}
 	n := int((length-1)/uint64(every)) + 1
-	s.Offered, s.Admitted, s.Queued = make([]int64, n), make([]int64, n), make([]int64, n)
+	s.Offered, s.Admitted, s.Refused, s.Queued = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	return s
 }
 
@@ -48,6 +49,8 @@ func stepOf(length uint64) time.Duration {
 func (s *Series) offer(at uint64, units int64) { s.add(s.Offered, at, units) }
 
 func (s *Series) admit(at uint64, units int64) { s.add(s.Admitted, at, units) }
+
+func (s *Series) refuse(at uint64, units int64) { s.add(s.Refused, at, units) }
 
 // queue changes the number of waiting requests. The steps hold changes until sum.
 func (s *Series) queue(at uint64, requests int64) { s.add(s.Queued, at, requests) }

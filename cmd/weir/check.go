@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -59,7 +60,7 @@ func runCheck(args []string, plot *plotFlag, out io.Writer) error {
 	if err := requireOutput("check", out); err != nil {
 		return err
 	}
-	text := explain(candidate)
+	text := explain(candidate, screenOf(out))
 	if plot.where != plotNone {
 		drawn, err := limitPicture(candidate)
 		if err != nil {
@@ -68,7 +69,7 @@ func runCheck(args []string, plot *plotFlag, out io.Writer) error {
 		if err := plot.file(drawn); err != nil {
 			return err
 		}
-		text += plot.text(out, drawn)
+		text += plot.below(out, drawn)
 	}
 	if _, err := io.WriteString(out, text); err != nil {
 		return errorWithHint(fmt.Errorf("check: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
@@ -77,22 +78,21 @@ func runCheck(args []string, plot *plotFlag, out io.Writer) error {
 }
 
 // explain returns the explanation of each limit, and of their combination.
-func explain(c simulate.Candidate) string {
+func explain(c simulate.Candidate, s screen.Screen) string {
 	var b strings.Builder
 	for i, limit := range c.Limits {
 		if i > 0 {
 			b.WriteString("\n")
 		}
 		e := explanationOf(limit)
-		fmt.Fprintf(&b, "%s\n", limit)
-		fmt.Fprintf(&b, "  capacity    %s\n", e.capacity)
-		fmt.Fprintf(&b, "  burst       %s\n", e.burst)
-		fmt.Fprintf(&b, "  worst case  %s\n", e.worst)
-		fmt.Fprintf(&b, "  memory      %s\n", e.memory)
+		b.WriteString(s.Wrap(limit.String()+"\n", 2))
+		for _, line := range [][2]string{{"capacity", e.capacity}, {"burst", e.burst}, {"worst case", e.worst}, {"memory", e.memory}} {
+			b.WriteString(s.Wrap(fmt.Sprintf("  %-10s  %s\n", line[0], line[1]), 14))
+		}
 	}
 	if len(c.Limits) > 1 {
-		b.WriteString("\ntogether\n  A request is admitted only if every limit admits it, and otherwise takes nothing from any.\n" +
-			"  Each worst case holds. The memory adds up.\n")
+		b.WriteString(s.Wrap("\ntogether\n  A request is admitted only if every limit admits it, and otherwise takes nothing from any.\n"+
+			"  Each worst case holds. The memory adds up.\n", 2))
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -141,7 +142,7 @@ func TestEveryExampleOfALimitIsExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := explain(candidate)
+		got := explain(candidate, screen.Screen{})
 		if strings.Contains(got, "no bound") != (text == "unlimited") || strings.Contains(got, "\n\n") {
 			t.Errorf("%s is explained as:\n%s", text, got)
 		}

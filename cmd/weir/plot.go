@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8/cwriter"
 
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 )
@@ -54,19 +53,15 @@ func (p *plotFlag) check() error {
 
 // inText reports whether the picture belongs on out, with characters.
 func (p *plotFlag) inText(out io.Writer) bool {
-	if p.where == plotAuto {
-		file, ok := out.(*os.File)
-		return ok && isTerminal(file)
-	}
-	return p.where == plotTerminal
+	return p.where == plotTerminal || p.where == plotAuto && screenOf(out).Columns > 0
 }
 
-// text returns the picture with characters, or nothing if it does not belong on out.
-func (p *plotFlag) text(out io.Writer, drawn picture.Picture) string {
+// below returns the picture with characters, below a table, or nothing if it does not belong on out.
+func (p *plotFlag) below(out io.Writer, drawn picture.Picture) string {
 	if !p.inText(out) {
 		return ""
 	}
-	return "\n" + drawn.Terminal(columnsOf(out))
+	return "\n" + drawn.Terminal(screenOf(out))
 }
 
 // file writes the picture to the file of the flag, if it names one.
@@ -83,16 +78,4 @@ func (p *plotFlag) file(drawn picture.Picture) error {
 		return errorWithHint(fmt.Errorf("%s: --plot: %w", p.command, err), "name a file in a folder that exists and that this user may write to")
 	}
 	return nil
-}
-
-// usualColumns is the width of a terminal that does not tell.
-const usualColumns = 100
-
-func columnsOf(out io.Writer) int {
-	if file, ok := out.(*os.File); ok {
-		if columns, _, err := cwriter.GetSize(int(file.Fd())); err == nil && columns > 0 {
-			return columns
-		}
-	}
-	return usualColumns
 }

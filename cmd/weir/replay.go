@@ -192,10 +192,11 @@ func (o *replayOptions) print(out io.Writer, key simulate.Key, files []string, r
 		}
 	}
 	return writeResult("replay", out, o.format, report, func() string {
-		if report.Keys == 0 {
-			return replayTable(key, report)
+		text := replayTable(key, report, screenOf(out))
+		if report.Keys > 0 {
+			text += o.plot.below(out, drawn)
 		}
-		return replayTable(key, report) + o.plot.text(out, drawn)
+		return text
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -36,33 +37,30 @@ func (o *replayOptions) writeSuggestions(traffic *simulate.Traffic, key simulate
 			return err
 		}
 	}
-	text := func() string {
-		if len(found.Curves) == 0 {
-			return suggestionTable(o.target, key, found)
+	return writeResult("replay", out, o.format, found, func() string {
+		table := suggestionTable(o.target, key, found, screenOf(out))
+		if len(found.Curves) == 0 || !o.plot.inText(out) {
+			return table
 		}
-		return suggestionTable(o.target, key, found) + o.plot.text(out, drawn)
-	}
-	return writeResult("replay", out, o.format, found, text)
+		return drawn.Terminal(screenOf(out)) + "\n" + table
+	})
 }
 
 // suggestionTable returns the suggestions for people.
-func suggestionTable(target simulate.Target, key simulate.Key, found simulate.Suggestions) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s by %s, up to %s within a second of the clock\ntarget: %s\n\n", plural(found.Requests, "request"),
-		plural(int64(found.Keys), "key"), printable(key.String()), thousands(found.Peak), target.Meaning())
+func suggestionTable(target simulate.Target, key simulate.Key, found simulate.Suggestions, s screen.Screen) string {
+	head := s.Wrap(fmt.Sprintf("%s, %s by %s, up to %s within a second of the clock\ntarget: %s\n\n", plural(found.Requests, "request"),
+		plural(int64(found.Keys), "key"), printable(key.String()), thousands(found.Peak), target.Meaning()), 2)
 	if len(found.Limits) == 0 {
-		b.WriteString("No limit for each key meets the target: too many keys ask at once. Protect the capacity with one limit for all.\n")
-		return b.String()
+		return head + s.Wrap("No limit for each key meets the target: too many keys ask at once. Protect the capacity with one limit for all.\n", 0)
 	}
-	rows := [][]string{{"limit", "refused", "share", "keys refused", "peak", "one key in 1s", "in 1m", "in 1h"}}
-	for _, s := range found.Limits {
-		rows = append(rows, []string{s.Limit, thousands(s.Refused), percent(s.Refused, found.Requests), thousands(int64(s.KeysRefused)), thousands(s.Peak),
-			thousands(s.In1s), thousands(s.In1m), thousands(s.In1h)})
+	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "refused", Colour: screen.Refused}, {Title: "share", Rank: 4},
+		{Title: "keys refused", Rank: 3}, {Title: "peak", Rank: 5}, {Title: "one key in 1s"}, {Title: "in 1m", Rank: 2}, {Title: "in 1h", Rank: 1}}}
+	for _, l := range found.Limits {
+		t.Rows = append(t.Rows, []string{l.Limit, thousands(l.Refused), percent(l.Refused, found.Requests), thousands(int64(l.KeysRefused)), thousands(l.Peak),
+			thousands(l.In1s), thousands(l.In1m), thousands(l.In1h)})
 	}
-	writeRows(&b, "", rows)
-	b.WriteString("\nEach limit just meets the target at its rate. A lower rate gives a key less in the long run, and more at once.\n" +
-		"peak: the most admitted within a second, of all keys. one key: the most that it may take in any such time.\n")
-	return b.String()
+	return head + s.Table(t) + s.Wrap("\nEach limit just meets the target at its rate. A lower rate gives a key less in the long run, and more at once.\n"+
+		"peak: the most admitted within a second, of all keys. one key: the most that it may take in any such time.\n", 0)
 }
 
 // suggestionPicture shows what a larger burst buys at each rate, and the target.

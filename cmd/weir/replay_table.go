@@ -2,128 +2,100 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
 // replayTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
-func replayTable(key simulate.Key, report simulate.Report) string {
+func replayTable(key simulate.Key, report simulate.Report, s screen.Screen) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s by %s", plural(report.Lines, "line"), plural(int64(report.Keys), "key"), printable(key.String()))
+	head := fmt.Sprintf("%s, %s by %s", plural(report.Lines, "line"), plural(int64(report.Keys), "key"), printable(key.String()))
 	if report.Keys > 0 {
 		const layout = "2006-01-02 15:04:05"
-		fmt.Fprintf(&b, ", %s to %s UTC", report.First.Format(layout), report.Last.Format(layout))
+		head += fmt.Sprintf(", %s to %s UTC", report.First.Format(layout), report.Last.Format(layout))
 	}
-	b.WriteString("\n\n")
+	b.WriteString(s.Wrap(head+"\n", 2) + "\n")
 	if report.Unparsed > 0 {
-		writeReasons(&b, report)
+		b.WriteString(s.Table(reasonTable(report)) + "\n")
 	}
-	writeLimits(&b, report)
-	writeDifference(&b, report)
+	b.WriteString(s.Table(limitTable(report)))
+	writeDifference(&b, report, s)
 	for _, l := range report.Limits {
-		writeWorst(&b, l)
+		writeWorst(&b, l, s)
 	}
 	return b.String()
 }
 
-func writeReasons(b *strings.Builder, report simulate.Report) {
-	rows := [][]string{{"unparsed lines", ""}}
+func reasonTable(report simulate.Report) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "unparsed lines"}, {}}}
 	for _, r := range report.Reasons {
-		rows = append(rows, []string{printable(r.Reason), thousands(r.Lines)})
+		t.Rows = append(t.Rows, []string{printable(r.Reason), thousands(r.Lines)})
 	}
-	writeRows(b, "", rows)
-	b.WriteString("\n")
+	return t
 }
 
-func writeLimits(b *strings.Builder, report simulate.Report) {
-	rows := [][]string{{"limit", "admitted", "denied", "share", "keys denied"}}
-	delayed := false
-	for _, l := range report.Limits {
-		delayed = delayed || l.Delayed > 0
-		rows = append(rows, []string{printable(l.Limit), thousands(l.Admitted), thousands(l.Denied), percent(l.Denied, l.Admitted+l.Denied), thousands(int64(l.KeysDenied))})
-	}
+func limitTable(report simulate.Report) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "admitted", Colour: screen.Admitted}, {Title: "denied", Colour: screen.Refused},
+		{Title: "share", Rank: 2}, {Title: "keys denied", Rank: 1}}}
+	delayed := slices.ContainsFunc(report.Limits, func(l simulate.LimitReport) bool { return l.Delayed > 0 })
 	if delayed {
-		rows[0] = append(rows[0], "delayed")
-		for i, l := range report.Limits {
-			rows[i+1] = append(rows[i+1], thousands(l.Delayed))
-		}
+		t.Columns = append(t.Columns, screen.Column{Title: "delayed", Rank: 3})
 	}
-	writeRows(b, "", rows)
+	for _, l := range report.Limits {
+		row := []string{printable(l.Limit), thousands(l.Admitted), thousands(l.Denied), percent(l.Denied, l.Admitted+l.Denied), thousands(int64(l.KeysDenied))}
+		if delayed {
+			row = append(row, thousands(l.Delayed))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // writeDifference shows which keys would notice the change from the first of two limits to the second.
-func writeDifference(b *strings.Builder, report simulate.Report) {
+func writeDifference(b *strings.Builder, report simulate.Report, s screen.Screen) {
 	d := report.Difference
 	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nfrom the first limit to the second: %s denied no longer, %s denied newly, %s by both\n",
-		plural(int64(d.OnlyFirst), "key"), thousands(int64(d.OnlySecond)), thousands(int64(d.Both)))
+	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s denied no longer, %s denied newly, %s by both\n",
+		plural(int64(d.OnlyFirst), "key"), thousands(int64(d.OnlySecond)), thousands(int64(d.Both))), 2))
 	if len(d.Keys) == 0 {
 		return
 	}
-	rows := [][]string{{"keys that notice", "requests", "denied", "then"}}
+	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "keys that notice"}, {Title: "requests", Rank: 1},
+		{Title: "denied", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
 	for _, k := range d.Keys {
-		rows = append(rows, []string{shorten(printable(k.Key)), thousands(k.Requests), thousands(k.First), thousands(k.Second)})
+		t.Rows = append(t.Rows, []string{shorten(printable(k.Key)), thousands(k.Requests), thousands(k.First), thousands(k.Second)})
 	}
-	writeRows(b, "  ", rows)
+	b.WriteString(s.Table(t))
 }
 
-func writeWorst(b *strings.Builder, l simulate.LimitReport) {
+func writeWorst(b *strings.Builder, l simulate.LimitReport, s screen.Screen) {
 	if len(l.WorstKeys) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s\n", printable(l.Limit))
-	rows := [][]string{{"worst keys", "admitted", "denied", ""}}
+	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", printable(l.Limit)), 2))
+	keys, minutes := worstTable("worst keys"), worstTable("worst minutes (UTC)")
 	for _, k := range l.WorstKeys {
-		rows = append(rows, []string{shorten(printable(k.Key)), thousands(k.Admitted), thousands(k.Denied), bar(k.Denied, l.WorstKeys[0].Denied)})
+		keys.Rows = append(keys.Rows, []string{shorten(printable(k.Key)), thousands(k.Admitted), thousands(k.Denied), bar(k.Denied, l.WorstKeys[0].Denied)})
 	}
-	writeRows(b, "  ", rows)
-	rows = [][]string{{"worst minutes (UTC)", "admitted", "denied", ""}}
 	for _, m := range l.WorstMinutes {
-		rows = append(rows, []string{m.Minute.Format("2006-01-02 15:04"), thousands(m.Admitted), thousands(m.Denied), bar(m.Denied, l.WorstMinutes[0].Denied)})
+		minutes.Rows = append(minutes.Rows, []string{m.Minute.Format("2006-01-02 15:04"), thousands(m.Admitted), thousands(m.Denied), bar(m.Denied, l.WorstMinutes[0].Denied)})
 	}
-	b.WriteString("\n")
-	writeRows(b, "  ", rows)
+	b.WriteString(s.Table(keys) + "\n" + s.Table(minutes))
 }
 
-// writeRows aligns the columns: the first to the left, numbers to the right. It does not align a last column without
-// a title.
-func writeRows(b *strings.Builder, indent string, rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, row := range rows {
-		line := indent
-		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch {
-			case i == 0:
-				line += cell + pad
-			case i == len(row)-1 && rows[0][i] == "":
-				line += "  " + cell
-			default:
-				line += "  " + pad + cell
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
+func worstTable(title string) screen.Table {
+	return screen.Table{Indent: "  ", Columns: []screen.Column{{Title: title}, {Title: "admitted", Colour: screen.Admitted, Rank: 1},
+		{Title: "denied", Colour: screen.Refused}, {Colour: screen.Refused, Rank: 2}}}
 }
 
 // shorten truncates a key to the width of its column.
-func shorten(key string) string {
-	const most = 60
-	if utf8.RuneCountInString(key) <= most {
-		return key
-	}
-	return string([]rune(key)[:most-1]) + "…"
-}
+func shorten(key string) string { return screen.Shorten(key, 60) }
 
 // bar draws part as a fraction of most. A part above 0 is always visible.
 func bar(part, most int64) string {

@@ -128,7 +128,7 @@ func (o *simulateOptions) run(args []string, in io.Reader, out, errs io.Writer) 
 	if err != nil {
 		return errorWithHint(errors.New("simulate: "+inner(err)), "this is a bug in weir: please report it")
 	}
-	return writeResult("simulate", out, o.format, c.reports, c.table)
+	return writeResult("simulate", out, o.format, c.reports, func() string { return c.table(screenOf(out)) })
 }
 
 // classic is a run of the classic driver.

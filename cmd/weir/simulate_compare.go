@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -61,7 +62,7 @@ func (o *simulateOptions) compare(in io.Reader, out, errs io.Writer) error {
 	if err := o.plot.file(drawn); err != nil {
 		return err
 	}
-	return writeResult("simulate", out, o.format, c, func() string { return comparisonTable(c, o.scenario) + o.plot.text(out, drawn) })
+	return writeResult("simulate", out, o.format, c, func() string { return comparisonTable(c, o.scenario, screenOf(out)) + o.plot.below(out, drawn) })
 }
 
 // candidates parses the limits. With a server, the first row shows its latency without a limit.
@@ -139,22 +140,18 @@ func (o *simulateOptions) setLength(pattern simulate.Pattern) {
 }
 
 // comparisonTable returns the comparison for people.
-func comparisonTable(c simulate.Comparison, s simulate.Scenario) string {
-	var b strings.Builder
+func comparisonTable(c simulate.Comparison, scenario simulate.Scenario, s screen.Screen) string {
 	length := time.Duration(c.Seconds * float64(time.Second)).Round(time.Millisecond)
 	if length > time.Minute {
 		length = length.Round(time.Second)
 	}
-	fmt.Fprintf(&b, "%s, for %s: %s of %s\n%s\n", printable(c.Traffic), shortDuration(length), plural(c.Requests, "request"), plural(int64(c.Clients), "client"), scenarioText(c, s))
-	writeRows(&b, "", fateRows(c, s))
-	b.WriteString("\n")
-	writeRows(&b, "", windowRows(c))
-	b.WriteString("\nwait, starved, latency: seconds. starved: the longest run of refusals. most: units that go ahead within any such time;\n" +
-		"the last columns are for the limit's own window, with the multiple of its count" + ofOneClient(s) + ".\n")
+	head := fmt.Sprintf("%s, for %s: %s of %s\n%s\n", printable(c.Traffic), shortDuration(length), plural(c.Requests, "request"), plural(int64(c.Clients), "client"), scenarioText(c, scenario))
+	notes := "\nwait, starved, latency: seconds. starved: the longest run of refusals. most: units that go ahead within any such time;\n" +
+		"the last columns are for the limit's own window, with the multiple of its count" + ofOneClient(scenario) + ".\n"
 	if c.Clients > 1 {
-		b.WriteString("fairness: Jain's index of the units that each client gets, 1 if all get the same. shut out: clients never admitted.\n")
+		notes += "fairness: Jain's index of the units that each client gets, 1 if all get the same. shut out: clients never admitted.\n"
 	}
-	return b.String()
+	return s.Wrap(head, 2) + s.Table(fateTable(c, scenario)) + "\n" + s.Table(windowTable(c)) + s.Wrap(notes, 0)
 }
 
 func ofOneClient(s simulate.Scenario) string {
@@ -190,70 +187,61 @@ func scenarioText(c simulate.Comparison, s simulate.Scenario) string {
 	return strings.Join(parts, ", ") + "\n"
 }
 
-// fateRows show what became of the requests.
-func fateRows(c simulate.Comparison, s simulate.Scenario) [][]string {
-	costly, retried := c.Units != c.Requests, slices.ContainsFunc(c.Limits, func(l simulate.ComparisonReport) bool { return l.Attempts != c.Requests })
-	head, offered := []string{"limit", "admitted", "refused", "share"}, []string{"(the traffic)", "", "", ""}
-	column := func(shown bool, title, ofTraffic string) {
-		if shown {
-			head, offered = append(head, title), append(offered, ofTraffic)
+// fateTable shows what became of the requests.
+func fateTable(c simulate.Comparison, s simulate.Scenario) screen.Table {
+	type report = simulate.ComparisonReport
+	costly, served, shared := c.Units != c.Requests, s.Server.Period > 0, c.Clients > 1
+	retried := slices.ContainsFunc(c.Limits, func(l report) bool { return l.Attempts != c.Requests })
+	t := screen.Table{}
+	offered, rows := []string{}, make([][]string, len(c.Limits))
+	column := func(shown bool, column screen.Column, ofTraffic string, cell func(report) string) {
+		if !shown {
+			return
+		}
+		t.Columns, offered = append(t.Columns, column), append(offered, ofTraffic)
+		for i, l := range c.Limits {
+			rows[i] = append(rows[i], cell(l))
 		}
 	}
-	column(costly, "units", thousands(c.Units))
-	column(retried, "attempts", "")
-	column(true, "wait p50", "")
-	column(true, "p99", "")
-	column(true, "queue", "")
-	column(true, "starved", "")
-	column(s.Server.Period > 0, "latency p50", "")
-	column(s.Server.Period > 0, "p99", "")
-	column(c.Clients > 1, "fairness", fixed(c.Jain))
-	column(c.Clients > 1, "shut out", "")
-	rows := [][]string{head}
-	if costly || c.Clients > 1 {
-		rows = append(rows, offered)
+	column(true, screen.Column{Title: "limit"}, "(the traffic)", func(l report) string { return printable(l.Limit) })
+	column(true, screen.Column{Title: "admitted", Colour: screen.Admitted}, "", func(l report) string { return thousands(l.Admitted) })
+	column(true, screen.Column{Title: "refused", Colour: screen.Refused}, "", func(l report) string { return thousands(l.Refused) })
+	column(true, screen.Column{Title: "share", Rank: 5}, "", func(l report) string { return percent(l.Refused, c.Requests) })
+	column(costly, screen.Column{Title: "units", Rank: 3}, thousands(c.Units), func(l report) string { return thousands(l.Units) })
+	column(retried, screen.Column{Title: "attempts", Rank: 6}, "", func(l report) string { return thousands(l.Attempts) })
+	column(true, screen.Column{Title: "wait p50", Rank: 7}, "", func(l report) string { return fixed(l.WaitP50) })
+	column(true, screen.Column{Title: "p99", Rank: 2}, "", func(l report) string { return fixed(l.WaitP99) })
+	column(true, screen.Column{Title: "queue", Rank: 8}, "", func(l report) string { return thousands(l.Queue) })
+	column(true, screen.Column{Title: "starved", Rank: 4}, "", func(l report) string { return fixed(l.Starved) })
+	column(served, screen.Column{Title: "latency p50", Rank: 7}, "", func(l report) string { return fixed(l.LatencyP50) })
+	column(served, screen.Column{Title: "p99", Rank: 1}, "", func(l report) string { return fixed(l.LatencyP99) })
+	column(shared, screen.Column{Title: "fairness", Rank: 5}, fixed(c.Jain), func(l report) string { return fixed(l.Jain) })
+	column(shared, screen.Column{Title: "shut out", Rank: 6}, "", func(l report) string { return thousands(int64(l.ShutOut)) })
+	if costly || shared {
+		t.Rows = append(t.Rows, offered)
 	}
-	for _, l := range c.Limits {
-		row := []string{printable(l.Limit), thousands(l.Admitted), thousands(l.Refused), percent(l.Refused, c.Requests)}
-		cell := func(shown bool, text string) {
-			if shown {
-				row = append(row, text)
-			}
-		}
-		cell(costly, thousands(l.Units))
-		cell(retried, thousands(l.Attempts))
-		cell(true, fixed(l.WaitP50))
-		cell(true, fixed(l.WaitP99))
-		cell(true, thousands(l.Queue))
-		cell(true, fixed(l.Starved))
-		cell(s.Server.Period > 0, fixed(l.LatencyP50))
-		cell(s.Server.Period > 0, fixed(l.LatencyP99))
-		cell(c.Clients > 1, fixed(l.Jain))
-		cell(c.Clients > 1, thousands(int64(l.ShutOut)))
-		rows = append(rows, row)
-	}
-	return rows
+	t.Rows = append(t.Rows, rows...)
+	return t
 }
 
-// windowRows show how much goes ahead within windows of time.
-func windowRows(c simulate.Comparison) [][]string {
-	head, offered := []string{"most within any"}, []string{"(the traffic)"}
+// windowTable shows how much goes ahead within windows of time.
+func windowTable(c simulate.Comparison) screen.Table {
+	t, offered := screen.Table{Columns: []screen.Column{{Title: "most within any"}}}, []string{"(the traffic)"}
 	for i, window := range simulate.ComparisonWindows() {
-		head, offered = append(head, shortDuration(window)), append(offered, thousands(c.Most[i]))
+		t.Columns, offered = append(t.Columns, screen.Column{Title: shortDuration(window), Rank: 2 + i}), append(offered, thousands(c.Most[i]))
 	}
-	rows := [][]string{append(head, "own window", "most", "of its count"), append(offered, "", "", "")}
+	t.Columns = append(t.Columns, screen.Column{Title: "own window", Rank: 1}, screen.Column{Title: "most"}, screen.Column{Title: "of its count"})
+	t.Rows = append(t.Rows, offered)
 	for _, l := range c.Limits {
 		row := []string{printable(l.Limit)}
 		for _, most := range l.Most {
 			row = append(row, thousands(most))
 		}
-		if l.Window == 0 {
-			row = append(row, "", "", "")
-		} else {
+		if l.Window > 0 {
 			window := time.Duration(l.Window * float64(time.Second)).Round(time.Nanosecond)
 			row = append(row, shortDuration(window), thousands(l.InWindow), fixed(l.Boundary)+"×")
 		}
-		rows = append(rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	return rows
+	return t
 }

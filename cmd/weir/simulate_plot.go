@@ -13,7 +13,7 @@ func comparisonPicture(c simulate.Comparison) picture.Timeline {
 	}
 	for _, l := range c.Limits {
 		t.Every = l.Series.Every
-		t.Panels = append(t.Panels, picture.Panel{Name: printable(l.Limit), Offered: l.Series.Offered, Admitted: l.Series.Admitted, Queued: l.Series.Queued})
+		t.Panels = append(t.Panels, picture.Panel{Name: printable(l.Limit), Offered: l.Series.Offered, Admitted: l.Series.Admitted, Queued: l.Series.Queued, Refused: l.Series.Refused})
 	}
 	return t
 }

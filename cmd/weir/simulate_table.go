@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -12,35 +13,31 @@ import (
 const neverEnds = "never"
 
 // table returns the run for people: rates, seconds and bursts of each phase, then the notes.
-func (c classic) table() string {
+func (c classic) table(s screen.Screen) string {
 	var b strings.Builder
-	b.WriteString("Limits of 10/s with a burst of 10. Each column offers requests for 10 s at its rate, to a fresh state.\n" +
-		"A refused caller retries every 10 ms until admitted, for up to a minute.\n\n")
-	c.write(&b, "requests per second", func(r simulate.PhaseReport) string { return fixed(r.Rate) })
-	c.write(&b, "seconds", func(r simulate.PhaseReport) string { return fixed(r.Seconds) })
-	c.write(&b, "most in any second", func(r simulate.PhaseReport) string { return thousands(r.Most) })
-	fmt.Fprintf(&b, "%s: a caller retried for a minute and was not admitted, so the phase stopped.\n\nnotes\n", neverEnds)
-	writeNotes(&b, c.limits)
-	b.WriteString("\nbad examples\n")
-	writeNotes(&b, c.bad)
-	b.WriteString("\nrounding\n")
+	b.WriteString(s.Wrap("Limits of 10/s with a burst of 10. Each column offers requests for 10 s at its rate, to a fresh state.\n"+
+		"A refused caller retries every 10 ms until admitted, for up to a minute.\n\n", 0))
+	c.write(&b, s, "requests per second", func(r simulate.PhaseReport) string { return fixed(r.Rate) })
+	c.write(&b, s, "seconds", func(r simulate.PhaseReport) string { return fixed(r.Seconds) })
+	c.write(&b, s, "most in any second", func(r simulate.PhaseReport) string { return thousands(r.Most) })
+	notes := fmt.Sprintf("%s: a caller retried for a minute and was not admitted, so the phase stopped.\n\nnotes\n", neverEnds)
+	notes += notesOf(c.limits) + "\nbad examples\n" + notesOf(c.bad) + "\nrounding\n"
 	for _, f := range c.faults {
-		fmt.Fprintf(&b, "  %s, at %d/s, polled every %s for %s: admits %s where %s are due\n",
+		notes += fmt.Sprintf("  %s, at %d/s, polled every %s for %s: admits %s where %s are due\n",
 			f.Name, f.PerSecond, shortDuration(f.Every), shortDuration(f.Over), thousands(f.Admitted), thousands(f.Due))
 	}
-	return b.String()
+	return b.String() + s.Wrap(notes, 4)
 }
 
 // write adds one figure of all subjects in all phases.
-func (c classic) write(b *strings.Builder, title string, figure func(simulate.PhaseReport) string) {
-	head := []string{title}
-	for _, p := range c.phases {
-		head = append(head, fmt.Sprintf("%d/s", p.PerSecond))
+func (c classic) write(b *strings.Builder, s screen.Screen, title string, figure func(simulate.PhaseReport) string) {
+	t := screen.Table{Columns: []screen.Column{{Title: title}}}
+	for i, p := range c.phases {
+		t.Columns = append(t.Columns, screen.Column{Title: fmt.Sprintf("%d/s", p.PerSecond), Rank: len(c.phases) - i})
 	}
-	rows := [][]string{head}
 	for i := 0; i < len(c.reports); i += len(c.phases) {
 		if i == len(c.limits)*len(c.phases) {
-			rows = append(rows, append([]string{"bad examples:"}, make([]string, len(c.phases))...))
+			t.Rows = append(t.Rows, []string{"bad examples:"})
 		}
 		row := []string{c.reports[i].Algorithm}
 		for _, r := range c.reports[i : i+len(c.phases)] {
@@ -50,18 +47,18 @@ func (c classic) write(b *strings.Builder, title string, figure func(simulate.Ph
 			}
 			row = append(row, cell)
 		}
-		rows = append(rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	writeRows(b, "", rows)
-	b.WriteString("\n")
+	b.WriteString(s.Table(t) + "\n")
 }
 
-func writeNotes(b *strings.Builder, subjects []simulate.Subject) {
+func notesOf(subjects []simulate.Subject) (notes string) {
 	for _, s := range subjects {
 		if s.Note != "" {
-			fmt.Fprintf(b, "  %s: %s\n", s.Name, s.Note)
+			notes += fmt.Sprintf("  %s: %s\n", s.Name, s.Note)
 		}
 	}
+	return notes
 }
 
 // fixed formats a figure with two decimals.

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
 // Chart shows curves over a quantity other than the time of a run.
@@ -46,7 +48,7 @@ func (c Chart) size() (width, height vg.Length) { return pageWidth, 4.6 * inch }
 
 func (c Chart) draw(on draw.Canvas) {
 	p := newPlot()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = shorten(c.Title, 90), c.X, c.Y
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = screen.Shorten(c.Title, 90), c.X, c.Y
 	p.Title.TextStyle.Font.Size = vg.Points(14)
 	p.X.Tick.Marker, p.Y.Tick.Marker = numberTicks{}, numberTicks{}
 	if c.LogX {

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
 // Picture is a Timeline or a Chart.
@@ -22,8 +24,8 @@ type Picture interface {
 	// size returns the size of the picture in a file.
 	size() (width, height vg.Length)
 	draw(draw.Canvas)
-	// Terminal returns the picture as lines of at most that many columns.
-	Terminal(columns int) string
+	// Terminal draws the picture with characters, no wider than the screen if that has 30 columns.
+	Terminal(screen.Screen) string
 }
 
 // Formats are the endings of the files that Write knows.

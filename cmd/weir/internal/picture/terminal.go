@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
 // The rows of a panel on a terminal.
@@ -13,28 +14,52 @@ const (
 	chartRows = 12
 )
 
-// Terminal draws each panel with bars: full blocks for what is admitted, light ones for what is refused.
-func (t Timeline) Terminal(columns int) string {
-	var b strings.Builder
-	const margin = 8
-	width := max(20, min(columns, 120)-margin-1)
-	highest := 0.0
-	panels := make([][3][]float64, len(t.Panels))
-	for i, panel := range t.Panels {
-		panels[i] = [3][]float64{resample(panel.Offered, width), resample(panel.Admitted, width), resample(panel.Queued, width)}
-		for _, values := range panels[i][:2] {
-			for _, v := range values {
-				highest = math.Max(highest, v)
-			}
-		}
+// The columns of a picture with characters.
+const (
+	usualColumns = 100 // of a pipe
+	mostColumns  = 120
+	leastColumns = 30
+	margin       = 9 // of the numbers on the left
+)
+
+// widthOf returns the columns right of the margin.
+func widthOf(s screen.Screen) int {
+	columns := s.Columns
+	if columns == 0 {
+		columns = usualColumns
 	}
-	fmt.Fprintf(&b, "█ admitted  ░ asked for, but refused then; %s per %s\n", t.Unit, shortTime(t.Every))
-	for i, panel := range t.Panels {
-		fmt.Fprintf(&b, "\n%s  ·  %s\n", panel.Name, share(panel))
-		writeBars(&b, panelRows, highest, panels[i][1], panels[i][0])
-		if highestQueue := maxOf(panels[i][2]); highestQueue > 0 {
+	return max(leastColumns, min(columns, mostColumns)) - margin
+}
+
+// light is the rune of what is refused.
+const light = '░'
+
+var eighths = []rune(" ▁▂▃▄▅▆▇█")
+
+// barColours returns the colours of the runes of bars.
+func barColours() map[rune]screen.Colour {
+	colours := map[rune]screen.Colour{light: screen.Refused}
+	for _, r := range eighths[1:] {
+		colours[r] = screen.Admitted
+	}
+	return colours
+}
+
+// Terminal draws each panel with bars: full blocks for what is admitted, light ones for what is refused.
+func (t Timeline) Terminal(s screen.Screen) string {
+	var b strings.Builder
+	width := widthOf(s)
+	highest := float64(t.highest())
+	legend := fmt.Sprintf("█ admitted  ░ asked for, but refused then; %s per %s\n", t.Unit, shortTime(t.Every))
+	b.WriteString(s.PaintRunes(s.Wrap(legend, 0), barColours()))
+	for _, panel := range t.Panels {
+		admitted := "  ·  " + share(panel)
+		fmt.Fprintf(&b, "\n%s%s\n", screen.Shorten(panel.Name, max(1, width+margin-len([]rune(admitted)))), admitted)
+		bars{values: resample(panel.Admitted, width), behind: resample(panel.Offered, width), refused: resample(panel.Refused, width)}.write(&b, s, panelRows, highest)
+		queued := bars{values: resample(panel.Queued, width)}
+		if highestQueue := maxOf(queued.values); highestQueue > 0 {
 			fmt.Fprintf(&b, "%7s ┤ waiting requests, up to %s\n", "", count(highestQueue))
-			writeBars(&b, panelRows/2, highestQueue, panels[i][2], nil)
+			queued.write(&b, screen.Screen{}, panelRows/2, highestQueue)
 		}
 	}
 	b.WriteString(t.axis(width))
@@ -43,14 +68,15 @@ func (t Timeline) Terminal(columns int) string {
 
 // axis returns the line of times below the panels.
 func (t Timeline) axis(width int) string {
-	total := time.Duration(len(t.Panels[0].Offered)) * t.Every
+	seconds := t.seconds()
 	ticks := timeTicks{start: t.Start, labels: true}
-	line, next := []rune(strings.Repeat(" ", width+20)), 0
-	for _, tick := range ticks.Ticks(0, total.Seconds()) {
-		at := int(math.Round(tick.Value / total.Seconds() * float64(width)))
+	line, next := []rune(strings.Repeat(" ", width)), 0
+	for _, tick := range ticks.Ticks(0, seconds) {
+		label := []rune(tick.Label)
+		at := min(int(math.Round(tick.Value/seconds*float64(width))), width-len(label))
 		if at >= next {
-			copy(line[at:], []rune(tick.Label))
-			next = at + len([]rune(tick.Label)) + 2
+			copy(line[at:], label)
+			next = at + len(label) + 2
 		}
 	}
 	return strings.Repeat(" ", 9) + strings.TrimRight(string(line), " ") + "\n"
@@ -79,26 +105,47 @@ func maxOf(values []float64) (most float64) {
 	return most
 }
 
-var eighths = []rune(" ▁▂▃▄▅▆▇█")
+// bars has a bar for each value, and a light one up to the value behind it. A column with anything refused shows it,
+// even if it is too little to see beside the rest.
+type bars struct {
+	values, behind, refused []float64
+}
 
-// writeBars draws a bar for each value, with a light bar up to the value behind it.
-func writeBars(b *strings.Builder, rows int, highest float64, values, behind []float64) {
-	for row := rows; row > 0; row-- {
+func (v bars) write(b *strings.Builder, s screen.Screen, rows int, highest float64) {
+	cells := make([][]rune, rows) // from the bottom
+	for row := range cells {
+		cells[row] = make([]rune, len(v.values))
+	}
+	for i := range v.values {
+		v.column(cells, i, highest)
+	}
+	for row := rows - 1; row >= 0; row-- {
 		label := ""
 		switch row {
-		case rows:
+		case rows - 1:
 			label = count(round(highest))
-		case 1:
+		case 0:
 			label = "0"
 		}
-		line := make([]rune, len(values))
-		for i, v := range values {
-			line[i] = cell(v, highest, rows, row)
-			if line[i] == ' ' && behind != nil && behind[i]/highest*float64(rows) > float64(row)-0.5 {
-				line[i] = '░'
-			}
+		fmt.Fprintf(b, "%7s ┤%s\n", label, s.PaintRunes(strings.TrimRight(string(cells[row]), " "), barColours()))
+	}
+}
+
+// column fills one column of the cells.
+func (v bars) column(cells [][]rune, i int, highest float64) {
+	rows, top, lit := len(cells), 0, false
+	for row := range cells {
+		c := cell(v.values[i], highest, rows, row+1)
+		switch {
+		case c != ' ':
+			top = row + 1
+		case v.behind != nil && v.behind[i]/highest*float64(rows) > float64(row)+0.5:
+			c, lit = light, true
 		}
-		fmt.Fprintf(b, "%7s ┤%s\n", label, strings.TrimRight(string(line), " "))
+		cells[row][i] = c
+	}
+	if v.refused != nil && v.refused[i] > 0 && !lit {
+		cells[min(top, rows-1)][i] = light
 	}
 }
 
@@ -119,50 +166,4 @@ func round(v float64) float64 {
 		return math.Round(v)
 	}
 	return math.Round(v*100) / 100
-}
-
-// Terminal draws each line of the chart by itself, as bars.
-func (c Chart) Terminal(columns int) string {
-	var b strings.Builder
-	width := max(20, min(columns, 120)-9)
-	x := newBounds(c.LogX)
-	for _, line := range c.Lines {
-		for _, point := range line.Points {
-			x.see(point.X)
-		}
-	}
-	for _, line := range c.Lines {
-		if line.Dots || line.Dashed || len(line.Points) == 0 {
-			continue
-		}
-		values := line.sample(x, width)
-		fmt.Fprintf(&b, "%s: %s\n", line.Name, c.Y)
-		writeBars(&b, chartRows, maxOf(values), values, nil)
-		low, high := count(round(x.low)), count(round(x.high))
-		fmt.Fprintf(&b, "%8s %-*s%s  %s\n", "", max(1, width-len(high)), low, high, c.X)
-	}
-	for _, mark := range c.Marks {
-		fmt.Fprintf(&b, "%s: %s\n", mark.Name, count(round(mark.At)))
-	}
-	return b.String()
-}
-
-// sample returns the value of the line at each column.
-func (l Line) sample(x bounds, columns int) []float64 {
-	values, at := make([]float64, columns), 0
-	for i := range values {
-		part := (float64(i) + 0.5) / float64(columns)
-		v := x.low + part*(x.high-x.low)
-		if x.logarithmic {
-			v = x.low * math.Pow(x.high/x.low, part)
-		}
-		for at+1 < len(l.Points) && l.Points[at+1].X <= v {
-			at++
-		}
-		values[i] = l.Points[at].Y
-		if !l.Steps && at+1 < len(l.Points) && l.Points[at+1].X > l.Points[at].X {
-			values[i] += (l.Points[at+1].Y - l.Points[at].Y) * math.Max(0, v-l.Points[at].X) / (l.Points[at+1].X - l.Points[at].X)
-		}
-	}
-	return values
 }

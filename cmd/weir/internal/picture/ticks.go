@@ -50,6 +50,11 @@ type timeTicks struct {
 	labels bool
 }
 
+const (
+	day  = 24 * time.Hour
+	year = 365 * day
+)
+
 // rounds are the distances of marks.
 var rounds = []time.Duration{
 	time.Nanosecond, time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond,
@@ -57,50 +62,67 @@ var rounds = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-	24 * time.Hour, 2 * 24 * time.Hour, 7 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour,
+	day, 2 * day, 7 * day, 30 * day, 90 * day, year, 2 * year, 5 * year, 10 * year, 20 * year, 50 * year, 100 * year,
 }
 
+// Ticks marks values between low and high, which may span more seconds than a time.Duration.
 func (t timeTicks) Ticks(low, high float64) (ticks []plot.Tick) {
-	const most = 9
-	span := time.Duration((high - low) * float64(time.Second))
+	const most = 10
 	step := rounds[len(rounds)-1]
 	for _, round := range rounds {
-		if span/round <= most {
+		if high-low < most*round.Seconds() {
 			step = round
 			break
 		}
 	}
-	offset := time.Duration(0)
-	if !t.start.IsZero() {
-		offset = t.start.Truncate(step).Sub(t.start)
-	}
-	for at := offset; at.Seconds() <= high+1e-9; at += step {
-		if at.Seconds() >= low-1e-9 {
-			ticks = append(ticks, plot.Tick{Value: at.Seconds(), Label: t.label(at, step)})
+	slack := step.Seconds() / 1e6
+	for at := t.first(step); ; at = t.next(at, step) {
+		value := float64(at.Unix()-t.start.Unix()) + float64(at.Nanosecond()-t.start.Nanosecond())/1e9
+		if value > high+slack {
+			return ticks
+		}
+		if value >= low-slack {
+			ticks = append(ticks, plot.Tick{Value: value, Label: t.label(at, step)})
 		}
 	}
-	return ticks
 }
 
-func (t timeTicks) label(at, step time.Duration) string {
+// first returns the last mark before the start or at it.
+func (t timeTicks) first(step time.Duration) time.Time {
+	if years := int(step / year); years > 0 && !t.start.IsZero() {
+		return time.Date(t.start.UTC().Year()/years*years, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return t.start.Truncate(step)
+}
+
+func (t timeTicks) next(at time.Time, step time.Duration) time.Time {
+	if years := int(step / year); years > 0 && !t.start.IsZero() {
+		return at.AddDate(years, 0, 0)
+	}
+	return at.Add(step)
+}
+
+func (t timeTicks) label(at time.Time, step time.Duration) string {
+	at = at.UTC()
 	switch {
 	case !t.labels:
 		return ""
 	case t.start.IsZero():
-		return shortTime(at)
-	case step >= 24*time.Hour:
-		return t.start.Add(at).UTC().Format("2 Jan")
-	case t.start.Add(at).UTC().Truncate(24 * time.Hour).Equal(t.start.Add(at).UTC()):
-		return t.start.Add(at).UTC().Format("2 Jan")
+		return shortTime(at.Sub(time.Time{}))
+	case step >= year:
+		return at.Format("2006")
+	case step > 30*day:
+		return at.Format("Jan 2006")
+	case step >= day, at.Truncate(day).Equal(at):
+		return at.Format("2 Jan")
 	case step < time.Minute:
-		return t.start.Add(at).UTC().Format("15:04:05")
+		return at.Format("15:04:05")
 	}
-	return t.start.Add(at).UTC().Format("15:04")
+	return at.Format("15:04")
 }
 
 // shortTime writes 1m for a minute and 2d for two days.
 func shortTime(d time.Duration) string {
-	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
@@ -110,14 +132,6 @@ func shortTime(d time.Duration) string {
 	}
 	if strings.HasSuffix(text, "h0m") {
 		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// shorten cuts a text that is longer than most runes.
-func shorten(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
 	}
 	return text
 }

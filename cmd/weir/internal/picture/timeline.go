@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
 // Timeline shows over time what several limits do to the same traffic: a panel for each, and the queues below.
@@ -26,6 +28,7 @@ type Timeline struct {
 type Panel struct {
 	Name                      string
 	Offered, Admitted, Queued []int64 // without Queued, the panel has no queue
+	Refused                   []int64 // steps with anything refused are marked, however little it is
 }
 
 var _ Picture = Timeline{}
@@ -54,8 +57,9 @@ func (t Timeline) draw(c draw.Canvas) {
 	for i, panel := range t.Panels {
 		p := t.plot(i == len(t.Panels)-1 && !t.queues())
 		p.Y.Label.Text = "per " + shortTime(t.Every)
-		p.Y.Min, p.Y.Max = 0, float64(highest)
-		p.Add(filled(t.steps(panel.Offered), refused), filled(t.steps(panel.Admitted), admitted))
+		offered := panel.visible(highest / 50)
+		p.Y.Min, p.Y.Max = 0, float64(max(highest, slices.Max(offered)))
+		p.Add(filled(t.steps(offered), refused), filled(t.steps(panel.Admitted), admitted))
 		rows, names = append(rows, []*plot.Plot{p}), append(names, panel.Name+"  ·  "+share(panel))
 	}
 	if t.queues() {
@@ -69,7 +73,7 @@ func (t Timeline) draw(c draw.Canvas) {
 		p.Draw(at[0])
 		style := p.Title.TextStyle
 		style.XAlign, style.YAlign = draw.XLeft, draw.YTop
-		at[0].FillText(style, vg.Point{X: p.DataCanvas(at[0]).Min.X, Y: at[0].Max.Y - vg.Points(3)}, shorten(names[i], 90))
+		at[0].FillText(style, vg.Point{X: p.DataCanvas(at[0]).Min.X, Y: at[0].Max.Y - vg.Points(3)}, screen.Shorten(names[i], 90))
 	}
 }
 
@@ -95,7 +99,7 @@ func (t Timeline) heading(c draw.Canvas) {
 	style := p.Title.TextStyle
 	style.Font.Size, style.YAlign = vg.Points(14), draw.YTop
 	style.XAlign = draw.XLeft
-	c.FillText(style, vg.Point{X: c.Min.X + vg.Points(8), Y: c.Max.Y - vg.Points(7)}, shorten(t.Title, 90))
+	c.FillText(style, vg.Point{X: c.Min.X + vg.Points(8), Y: c.Max.Y - vg.Points(7)}, screen.Shorten(t.Title, 90))
 	style = p.Legend.TextStyle
 	style.XAlign, style.YAlign = draw.XLeft, draw.YCenter
 	x, y := c.Min.X+vg.Points(10), c.Max.Y-vg.Points(32)
@@ -111,7 +115,7 @@ func (t Timeline) heading(c draw.Canvas) {
 
 func (t Timeline) plot(last bool) *plot.Plot {
 	p := newPlot()
-	p.X.Min, p.X.Max = 0, float64(len(t.Panels[0].Offered))*t.Every.Seconds()
+	p.X.Min, p.X.Max = 0, t.seconds()
 	p.X.Tick.Marker = timeTicks{start: t.Start, labels: last}
 	p.Y.Tick.Marker = countTicks{}
 	p.Title.Text = " " // room for the name
@@ -121,11 +125,25 @@ func (t Timeline) plot(last bool) *plot.Plot {
 	return p
 }
 
+// seconds returns the length of the timeline, which may exceed a time.Duration.
+func (t Timeline) seconds() float64 { return float64(len(t.Panels[0].Offered)) * t.Every.Seconds() }
+
 func (t Timeline) highest() (n int64) {
 	for _, panel := range t.Panels {
 		n = max(n, slices.Max(panel.Offered), slices.Max(panel.Admitted))
 	}
 	return max(n, 1)
+}
+
+// visible returns what is asked for. Where something is refused, that is at least so much above what is admitted.
+func (p Panel) visible(least int64) []int64 {
+	offered := slices.Clone(p.Offered)
+	for i, n := range p.Refused {
+		if n > 0 {
+			offered[i] = max(offered[i], p.Admitted[i]+least)
+		}
+	}
+	return offered
 }
 
 // steps returns the outline of the counts.
