@@ -115,8 +115,8 @@ func sameValue(t *testing.T, server *redistest.Server, key, prefix, other string
 	const read = `local v = redis.call('KEYS', ARGV[1])
 if #v == 0 then return {'', 0} end
 return {redis.call('GET', v[1]), redis.call('PTTL', v[1])}`
-	got, _ := server.Do("EVAL", read, "0", prefix+":*\x00"+key).([]any)
-	want, _ := server.Do("EVAL", read, "0", other+":*\x00"+key).([]any)
+	got, _ := server.Do("EVAL", read, "0", prefix+":*:"+key).([]any)
+	want, _ := server.Do("EVAL", read, "0", other+":*:"+key).([]any)
 	lives, wanted := got[1].(int64), want[1].(int64)
 	if got[0] != want[0] || max(lives, wanted)-min(lives, wanted) > time.Minute.Milliseconds() {
 		t.Fatalf("%s, %s: stored %x for %d ms, want %x for %d ms", prefix, key, got[0], lives, want[0], wanted)

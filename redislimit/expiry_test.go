@@ -127,11 +127,11 @@ func TestKeysNameALaneAndARule(t *testing.T) {
 	lanes := map[string][]string{}
 	for _, key := range stored(t, client) {
 		rest, ok := strings.CutPrefix(key, "app:{")
-		lane, name, closed := strings.Cut(rest, "}:login\x00")
+		lane, name, closed := strings.Cut(rest, "}:login:")
 		if !ok || !closed {
-			t.Fatalf("got key %q, want app:{LANE}:login NUL …", key)
+			t.Fatalf("got key %q, want app:{LANE}:login:…", key)
 		}
-		_, who, _ := strings.Cut(name, "\x00")
+		_, who, _ := strings.Cut(name, ":")
 		lanes[lane] = append(lanes[lane], who)
 	}
 	if len(lanes) < 100 || len(lanes) > 128 {
@@ -140,7 +140,7 @@ func TestKeysNameALaneAndARule(t *testing.T) {
 	for lane, names := range lanes {
 		counts := map[string]int{}
 		for _, name := range names {
-			_, number, _ := strings.Cut(name, " ")
+			_, number, _ := strings.Cut(name, "%20")
 			counts[number]++
 		}
 		for number, n := range counts {

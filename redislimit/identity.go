@@ -37,7 +37,7 @@ func (d *decision) fingerprint() string {
 // identify gives a decision that counts something the identity of its caller.
 func (e *Engine) identify(d *decision, identity string) {
 	if o := cmp.Or(d.first, d.op); identity != "" && (o == opTake || o == opUpTo || o == opRecord) && len(d.parts) > 0 {
-		d.identity = e.keys.identity(d.parts[0].lane, d.fingerprint()+":"+identity)
+		d.identity = e.keys.identity(d.parts[0].lane, d.fingerprint(), identity)
 	}
 }
 

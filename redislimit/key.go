@@ -3,13 +3,18 @@ package redislimit
 import (
 	"strconv"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirflow/weir"
 )
 
-// A key is PREFIX:{LANE}:RULE NUL LIMIT NUL KEY. The prefix has no braces, so {LANE} is the hash tag of a cluster.
-// RULE and LIMIT contain no NUL, and KEY is the rest, so two keys never collide. LIMIT is empty for the value that
-// holds the states of fixed size. Each value begins with the version of the stored format in its high four bits; the
-// low four are 0, or the form of the entries of a log or of slots.
+// A key is PREFIX:{LANE}:RULE:LIMIT:KEY. The prefix has no braces, so {LANE} is the hash tag of a cluster. RULE and KEY
+// are escaped (escape.go) and LIMIT is letters, digits and points, so two keys never collide. LIMIT is empty for the value
+// that holds the states of fixed size. The format of a value may change, and its key never: other versions find every
+// value, and refuse those that they cannot read.
+//
+// Each value begins with the version of its format in the high four bits; the low four are 0, or the form of the entries
+// of a log or of slots.
 const (
 	formatVersion = 4
 	formatByte    = formatVersion << 4
@@ -54,12 +59,21 @@ func (k *keys) laneOf(q *weir.Request) int {
 }
 
 // name returns the key of a state.
-func (k *keys) name(lane int, state, key string) string { return k.heads[lane] + state + key }
+func (k *keys) name(lane int, state, key string) string {
+	name := make([]byte, 0, len(k.heads[lane])+len(state)+len(key))
+	return rueidis.BinaryString(k.append(name, lane, state, key))
+}
 
-// identity returns the key of a decision's identity. It has no rule, so no state has it.
-func (k *keys) identity(lane int, name string) string { return k.name(lane, "\x00", name) }
+func (k *keys) append(to []byte, lane int, state, key string) []byte {
+	return appendEscaped(append(append(to, k.heads[lane]...), state...), key)
+}
 
-// server returns the key that stores which server has the states of a lane. It contains no NUL, so no state has it.
+// identity returns the key of the identity of a decision with a fingerprint. It has an empty rule, so no state has it.
+func (k *keys) identity(lane int, fingerprint, name string) string {
+	return k.name(lane, ":"+fingerprint+":", name)
+}
+
+// server returns the key that stores which server has the states of a lane. It has no limit, so no state has it.
 func (k *keys) server(lane int) string {
 	return k.heads[lane] + "server"
 }

@@ -86,7 +86,7 @@ func (a *laneByLane) ask(ctx context.Context, ask decision, parts []part) (decis
 	case a.identity != "":
 		a.engine.identify(&ask, a.identity)
 	case ask.op == opTake || ask.op == opUpTo:
-		ask.identity = a.engine.keys.identity(parts[0].lane, newIdentity())
+		ask.identity = a.engine.keys.identity(parts[0].lane, "", newIdentity())
 	}
 	a.asked = ask
 	return a.engine.askLane(ctx, ask, parts)

@@ -116,7 +116,7 @@ func TestATakeThatComesAfterItsUndoIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := decision{op: opTake, parts: parts, identity: engine.keys.identity(parts[0].lane, newIdentity())}
+		take := decision{op: opTake, parts: parts, identity: engine.keys.identity(parts[0].lane, "", newIdentity())}
 		for range 2 {
 			undo := &submission{done: make(chan struct{}, 1), decisions: []decision{take.undoOf(1)}}
 			if err := engine.ask(t.Context(), undo); err != nil || undo.decisions[0].err != nil {
@@ -152,7 +152,7 @@ func TestAnUndoByIdentityHappensOnce(t *testing.T) {
 		if err != nil || !before.Allowed {
 			t.Fatalf("%s: Take: %+v, %v", limit, before, err)
 		}
-		ask := decision{op: opTake, identity: engine.keys.identity(parts[0].lane, newIdentity())}
+		ask := decision{op: opTake, identity: engine.keys.identity(parts[0].lane, "", newIdentity())}
 		taken, err := engine.askLane(t.Context(), ask, parts)
 		if err != nil || !taken.admitted {
 			t.Fatalf("%s: take with an identity: admitted %t, %v", limit, taken.admitted, err)

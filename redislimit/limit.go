@@ -122,10 +122,11 @@ func compile(r *weir.Rule) *compiled {
 
 // name names the state of a key. long is the name that enginekit gives it. A log, a gate and slots have a value of
 // their own, under the rule's name and a letter for the algorithm, with the numbers that distinguish states and the
-// ordinal if it is not the first, each followed by NUL. The others share the value under the rule's name alone, and
-// have an identity in it: the letter, the ordinal and the numbers.
+// ordinal if it is not the first. The others share the value under the rule's name alone, and have an identity in it: the
+// letter, the ordinal and the numbers.
 func (l *limit) name(long string) {
 	fields := strings.Split(long, "\x00") // the rule's name, the identity, the ordinal
+	rule := string(appendEscaped(nil, fields[0]))
 	if !l.kind.fixed() {
 		code := l.letter
 		if l.kind == kindLog {
@@ -134,13 +135,13 @@ func (l *limit) name(long string) {
 		if fields[2] != "0" {
 			code += "." + fields[2]
 		}
-		l.state = fields[0] + "\x00" + code + "\x00"
+		l.state = rule + ":" + code + ":"
 		if l.kind == kindSlots {
-			l.line = fields[0] + "\x00q" + code + "\x00"
+			l.line = rule + ":q" + code + ":"
 		}
 		return
 	}
-	l.state = fields[0] + "\x00\x00"
+	l.state = rule + "::"
 	ordinal, _ := strconv.Atoi(fields[2]) // below rule.MaxLimits
 	id := append([]byte(l.letter), byte(ordinal))
 	if l.kind > kindLeaky {

@@ -30,7 +30,7 @@ func queueOn(t *testing.T, server *redistest.Server) (*pace.Queue, *redislimit.E
 // ticketsIn returns the number of tickets in the only line of the server.
 func ticketsIn(t *testing.T, server *redistest.Server) int {
 	t.Helper()
-	keys, _ := server.Do("KEYS", "*\x00qn\x00*").([]any)
+	keys, _ := server.Do("KEYS", "*:qn:*").([]any)
 	if len(keys) == 0 {
 		return 0
 	}

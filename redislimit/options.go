@@ -13,8 +13,8 @@ import (
 
 // Options configure an Engine. The zero value is ready to use.
 type Options struct {
-	// Prefix begins every key. Engines with different prefixes share nothing. It must not contain braces. Default:
-	// weir.
+	// Prefix begins every key. Engines with different prefixes share nothing. It has ASCII letters, digits and
+	// -._~:/@+=, alone. Default: weir.
 	Prefix string
 	// Lanes is the number of hash tags over which the keys are spread, up to MaxLanes. Keys of one lane share a slot
 	// of a cluster, and calls are shared within a lane. Without a cluster every call spans all lanes. The lane is
@@ -90,14 +90,21 @@ func (o Options) over(base Options) Options {
 	return base
 }
 
+func checkPrefix(prefix string) error {
+	if strings.Trim(prefix, ":"+plainBytes) == "" {
+		return nil
+	}
+	return fmt.Errorf("%q, which has other characters than ASCII letters, digits and -._~:/@+=,", prefix)
+}
+
 // check refuses invalid options.
 func (o *Options) check() error {
 	var problems []error
 	bad := func(field, format string, values ...any) {
 		problems = append(problems, &weir.OptionError{Op: "redislimit", Field: field, Reason: fmt.Sprintf(format, values...)})
 	}
-	if strings.ContainsAny(o.Prefix, "{}") {
-		bad("prefix", "%q holds braces, which would move the hash tag", o.Prefix)
+	if err := checkPrefix(o.Prefix); err != nil {
+		bad("prefix", "%v", err)
 	}
 	if o.Lanes < 0 || o.Lanes > MaxLanes {
 		bad("lanes", "%d is not within 0 and %d", o.Lanes, MaxLanes)

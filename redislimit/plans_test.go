@@ -205,7 +205,7 @@ func TestStatesOfFixedSizeShareAKey(t *testing.T) {
 	}
 	keys := stored(t, client)
 	slices.Sort(keys)
-	if len(keys) != 3 || !strings.HasSuffix(keys[0], ":many\x00\x00k") {
+	if len(keys) != 3 || !strings.HasSuffix(keys[0], ":many::k") {
 		t.Errorf("got keys %q, want one for the states of fixed size, one for the log and one for the slots", keys)
 	}
 	if err := engine.Reset(t.Context(), rule.For("k", 0)); err != nil {

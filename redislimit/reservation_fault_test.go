@@ -31,7 +31,7 @@ func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
 	}
 	lose := func(what string, do func() error) {
 		t.Helper()
-		proxy.cutAfter.Store("rate\x00")
+		proxy.cutAfter.Store("rate:")
 		if err := do(); weir.WasCounted(err) != weir.CountedUnknown {
 			t.Errorf("%s while the reply is lost: got %v, want an error that says it may have been counted", what, err)
 		}

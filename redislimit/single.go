@@ -35,7 +35,7 @@ func (e *Engine) single(ctx context.Context, requests []weir.Request) *submissio
 		return nil
 	}
 	s, lane := e.singles.Get().(*submission), e.keys.laneOf(q)
-	s.name = append(append(append(s.name[:0], e.keys.heads[lane]...), l.state...), q.Key...)
+	s.name = e.keys.append(s.name[:0], lane, l.state, q.Key)
 	p := &s.few[0]
 	p.limit, p.key, p.lane, p.cost = l, rueidis.BinaryString(s.name), lane, q.Cost
 	return s

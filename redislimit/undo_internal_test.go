@@ -220,7 +220,7 @@ func TestTheUndoOfALateTakeNamesItsKeyAfterOtherTakes(t *testing.T) {
 			}
 			time.Sleep(time.Second) // in virtual time, for the undo
 			synctest.Wait()
-			isLate := func(key string) bool { return strings.HasSuffix(key, "\x00"+late) }
+			isLate := func(key string) bool { return strings.HasSuffix(key, ":"+string(appendEscaped(nil, late))) }
 			if i := slices.IndexFunc(*r.keys, isLate); i < 0 || !slices.ContainsFunc((*r.keys)[i+1:], isLate) {
 				t.Errorf("the calls have the keys %q, want that of %q in a take and in an undo", *r.keys, late)
 			}

@@ -187,8 +187,11 @@ func (u *serverURL) keyPair(cert, key string) error {
 }
 
 func (u *serverURL) prefix(name, value string) error {
-	if value == "" || strings.ContainsAny(value, "{}") {
-		return wrongOption("%s is %q, which is empty or holds braces", name, value)
+	if value == "" {
+		return wrongOption("%s is empty", name)
+	}
+	if err := checkPrefix(value); err != nil {
+		return wrongOption("%s is %v", name, err)
 	}
 	u.engine.Prefix = value
 	return nil

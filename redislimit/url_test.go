@@ -170,7 +170,7 @@ func TestURLErrorsNameThePart(t *testing.T) {
 		{"redis://a?sentinel_password_env=PATH", "option sentinel_password_env is for redis-sentinel"},
 		{"redis://a?lanes=0", `option lanes is "0", not a number from 1 to 16384`},
 		{"redis://a?batch=1025", `option batch is "1025", not a number from 1 to 1024`},
-		{"redis://a?prefix=a{b}", `option prefix is "a{b}", which is empty or holds braces`},
+		{"redis://a?prefix=a{b}", `option prefix is "a{b}", which has other characters than ASCII letters, digits and -._~:/@+=,`},
 		{"redis://a?linger=-1s", `option linger is "-1s", not a duration like 1m`},
 		{"redis://a?one_slot=yes", `option one_slot is "yes", not 0 or 1`},
 		{"redis://a?timeout=5", `option timeout is "5", not a duration of 100ms or more, like 2s`},

@@ -10,6 +10,7 @@ needed=(
 	"gcc   gcc       the race detector links with C"
 	"git   git       scripts/readme.sh starts from a fresh clone"
 	"pkill procps    scripts/readme.sh stops the program that go run started"
+	"redis-cli redis-tools redislimit runs the commands of docs/redis.md"
 	"redis-server redis-server the tests of redislimit run real servers"
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
 	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"

@@ -11,7 +11,7 @@ import (
 const linesEnd = 6 * time.Second
 
 // lineKeys are the keys of lines, as docs/redis.md says.
-const lineKeys = prefixServer + ":*\x00qn*\x00*"
+const lineKeys = prefixServer + ":*:qn*:*"
 
 // awaitNoLine returns "" as soon as no server has a line, and otherwise what is left at the deadline.
 func (w *world) awaitNoLine(deadline time.Time) string {

@@ -1,7 +1,5 @@
 package main
 
-import "strings"
-
 // mostMends bounds how often a breaker tries to mend its servers. Each try takes at most the patience of the host.
 const mostMends = 8
 
@@ -20,7 +18,7 @@ func (b *breaker) guard(what string, do func()) {
 	if failed == nil {
 		return
 	}
-	f.Detail = what + ": " + strings.ReplaceAll(failed.Error(), "\x00", "|") // the names of keys have such bytes
+	f.Detail = what + ": " + failed.Error()
 	b.say("%s; mending", f.Detail)
 	for tries := 1; failed != nil && !b.given; tries++ {
 		failed = recovered(b.revive)
@@ -30,7 +28,7 @@ func (b *breaker) guard(what string, do func()) {
 	f.Both = f.To - f.From
 	if b.given {
 		f.To = never
-		f.Detail += "; given up: " + strings.ReplaceAll(failed.Error(), "\x00", "|")
+		f.Detail += "; given up: " + failed.Error()
 		b.say("given up: %v", failed)
 	}
 	b.faults = append(b.faults, f)

@@ -16,7 +16,7 @@ import (
 
 // lineBytes returns the length of the only line of tickets on the server, 0 if there is none.
 func lineBytes(server *redistest.Server) (n int64) {
-	if keys, _ := server.Do("KEYS", "*\x00qn\x00*").([]any); len(keys) > 0 {
+	if keys, _ := server.Do("KEYS", "*:qn:*").([]any); len(keys) > 0 {
 		n, _ = server.Do("STRLEN", keys[0].(string)).(int64)
 	}
 	return n
