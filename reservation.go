@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,17 +50,26 @@ const (
 	lost                   // failed, and some units can no longer be settled
 )
 
-// settlement is the true cost of the work: one number for each request, or one for all.
-type settlement struct {
-	actual []int64
-	done   bool // the cost is the reserved one, and slots are released
+// settlement is the true cost of the work: one number for each request, one for all, or none if the reserved costs were
+// right. It ends slots whatever their number.
+type settlement struct{ actual []int64 }
+
+// used returns the true cost of the i-th request.
+func (s settlement) used(i int, reserved int64) int64 {
+	if len(s.actual) == 0 {
+		return reserved
+	}
+	return s.actual[min(i, len(s.actual)-1)]
 }
 
-// used returns the cost of the i-th request.
-func (s *settlement) used(i int) int64 { return s.actual[min(i, len(s.actual)-1)] }
+// cancels reports whether all of the costs are 0.
+func (s settlement) cancels() bool {
+	return len(s.actual) > 0 && !slices.ContainsFunc(s.actual, func(n int64) bool { return n != 0 })
+}
 
 // Settle reports the true cost of the work. It gives the difference back, or records it in addition. One number holds
-// for every request of the reservation; otherwise there is one for each. If a log has no space for a cost, that is an error.
+// for every request of the reservation; otherwise there is one for each. Every slot of a [Concurrency] is released, and
+// a number given for slots is ignored. If a log has no space for a cost, that is an error.
 //
 // The work may outlive its context: if ctx has ended, or ends meanwhile, Settle continues for at most a second.
 func (r *Reservation) Settle(ctx context.Context, actual ...int64) error {
@@ -87,7 +97,7 @@ func (r *Reservation) Done(ctx context.Context) error {
 	if r == nil || r.handle == nil {
 		return nil
 	}
-	return r.settle(ctx, settlement{actual: []int64{0}, done: true})
+	return r.settle(ctx, settlement{})
 }
 
 // settle continues after ctx has ended.

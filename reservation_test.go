@@ -18,9 +18,11 @@ type failing struct {
 	*weir.Memory
 	failures []failure
 	records  int
+	onRecord func() // or nil
 }
 
 type failure struct {
+	none    bool // the call does not fail
 	counted bool // the call was counted although it failed
 	certain bool // the error says whether it was
 }
@@ -40,6 +42,7 @@ var (
 	notCounted     = failure{certain: true}
 	lostBefore     = failure{}
 	lostAfterwards = failure{counted: true}
+	noFailure      = failure{none: true}
 )
 
 func newFailing() *failing { return &failing{Memory: weir.NewMemory(weir.MemoryOptions{})} }
@@ -50,7 +53,7 @@ func (f *failing) next() (failure, bool) {
 	}
 	next := f.failures[0]
 	f.failures = f.failures[1:]
-	return next, true
+	return next, !next.none
 }
 
 func (f *failing) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
@@ -67,6 +70,9 @@ func (f *failing) Take(ctx context.Context, requests ...weir.Request) (weir.Deci
 
 func (f *failing) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	f.records++
+	if f.onRecord != nil {
+		f.onRecord()
+	}
 	next, fails := f.next()
 	if fails && !next.counted {
 		return weir.Decision{}, next
@@ -103,7 +109,7 @@ func wantFailure(t *testing.T, what string, err error) {
 }
 
 func TestASettlementThatWasNotCountedCanBeTriedAgain(t *testing.T) {
-	for _, limit := range []weir.Limit{weir.Concurrency{Slots: 5}, weir.TokenBucket{Rate: weir.PerDay(5)}} {
+	for limit, want := range map[weir.Limit]int64{weir.Concurrency{Slots: 5}: 5, weir.TokenBucket{Rate: weir.PerDay(5)}: 3} {
 		rule := mustRule(t, "r", limit)
 		f := newFailing()
 		r := f.reserve(t, rule.For("k", 3))
@@ -114,11 +120,11 @@ func TestASettlementThatWasNotCountedCanBeTriedAgain(t *testing.T) {
 		if err := r.Settle(t.Context(), 2); err != nil {
 			t.Errorf("%s: the third: %v", limit, err)
 		}
-		f.wantLeft(t, "after the first success", rule, 3)
+		f.wantLeft(t, "after the first success", rule, want)
 		if err := r.Cancel(t.Context()); err != nil || f.records != 3 {
 			t.Errorf("%s: after the success: error %v and %d calls in all, want none after the third", limit, err, f.records)
 		}
-		f.wantLeft(t, "after a late cancel", rule, 3)
+		f.wantLeft(t, "after a late cancel", rule, want)
 	}
 }
 
@@ -133,7 +139,7 @@ func TestASettlementThatIsNotRecordedIsAnError(t *testing.T) {
 		if err != nil || !r.Decision.Allowed {
 			t.Fatalf("%v: Reserve: %+v, %v", limit, r, err)
 		}
-		both, err := engine.Reserve(t.Context(), slots.For("k", 3), rule.For("k", 1))
+		both, err := engine.Reserve(t.Context(), slots.For("k", 3), rule.For("k", 1), rule.For("other", 1))
 		if err != nil || !both.Decision.Allowed {
 			t.Fatalf("%v: Reserve: %+v, %v", limit, both, err)
 		}
@@ -162,15 +168,15 @@ func TestASettlementThatIsNotRecordedIsAnError(t *testing.T) {
 		if bad, ok := errors.AsType[*weir.RequestError](err); !ok || bad.Op != "settle" || bad.Rule != rule.Name() || !strings.Contains(bad.Reason, `of 5 for key "k"`) {
 			t.Errorf("%v: Settle of 7 of 2 reserved units without space: got %v, want an error that names 5 units", limit, err)
 		}
-		err = both.Settle(t.Context(), 0, 4)
+		err = both.Settle(t.Context(), 0, 4, 4)
 		if err == nil || weir.WasCounted(err) != weir.CountedUnknown || !strings.Contains(err.Error(), `of 3 for key "k"`) {
 			t.Errorf("%v: Settle of slots and units without space: got %v, want an error that names 3 units and counts perhaps", limit, err)
 		}
+		if d, err := engine.Peek(t.Context(), slots.For("k", 0)); err != nil || d.Remaining != 5 {
+			t.Errorf("%v: after the failed Settle %d of 5 slots are free (%v)", limit, d.Remaining, err)
+		}
 		if err := both.Done(t.Context()); err != nil {
 			t.Errorf("%v: Done afterwards: %v", limit, err)
-		}
-		if d, err := engine.Peek(t.Context(), slots.For("k", 0)); err != nil || d.Remaining != 5 {
-			t.Errorf("%v: after Done %d of 5 slots are free (%v)", limit, d.Remaining, err)
 		}
 		now += int64(2 * time.Hour)
 		if err := r.Settle(t.Context(), 7); err != nil {
@@ -400,6 +406,67 @@ func TestDoneOfAReservationInProcessReleasesSlotsAlone(t *testing.T) {
 			t.Errorf("%v: %d and %d left of 5 after 2 were reserved and done, want %d", c.limit, a, b, c.want)
 		}
 	}
+}
+
+func TestEverySettlementInProcessEndsEverySlot(t *testing.T) {
+	lim, keyed := mustNew(t, weir.Concurrency{Slots: 9}), mustKeyed[int](t, weir.Concurrency{Slots: 9})
+	for actual := range int64(5) {
+		ofKey, err := keyed.Reserve(7, 2, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ofLimiter, err := lim.Reserve(2, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(ofKey.Settle(t.Context(), actual), ofLimiter.Settle(t.Context(), actual)); err != nil {
+			t.Errorf("Settle(%d): %v", actual, err)
+		}
+		if a, b := lim.Peek(0).Remaining, keyed.Peek(7, 0).Remaining; a != 9 || b != 9 {
+			t.Errorf("after 2 reserved slots were settled at %d: %d and %d are free, want all 9", actual, a, b)
+		}
+	}
+}
+
+// A rule with slots and units settles them with two calls. The slots end with the first.
+func TestUnitsOfASettlementCanBeTriedAgainAfterItsSlotsHaveEnded(t *testing.T) {
+	both := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)}, weir.Concurrency{Slots: 5})
+	bucket, slots := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)}), mustRule(t, "both", weir.Concurrency{Slots: 5})
+	for again, left := range map[int64]int64{0: 9, 1: 8, 3: 6, 5: 4} {
+		f := newFailing()
+		r := f.reserve(t, both.For("k", 3))
+		f.failures = []failure{noFailure, notCounted}
+		wantFailure(t, "Settle(2)", r.Settle(t.Context(), 2))
+		f.wantLeft(t, "after the failure", slots, 5)
+		f.wantLeft(t, "after the failure", bucket, 6)
+		f.reserve(t, slots.For("k", 1)) // another caller
+		for range 2 {
+			if err := r.Settle(t.Context(), again); err != nil {
+				t.Errorf("Settle(%d): %v", again, err)
+			}
+		}
+		f.wantLeft(t, fmt.Sprintf("settled at %d of 3", again), slots, 4)
+		f.wantLeft(t, fmt.Sprintf("settled at %d of 3", again), bucket, left)
+	}
+}
+
+// If the release of slots may have been counted, units that would have changed as well cannot be settled any more.
+func TestASettlementTellsThatUnitsAreLostAlthoughItsSlotsAreReleasedAgain(t *testing.T) {
+	both := mustRule(t, "both", weir.TokenBucket{Rate: weir.PerDay(9)}, weir.Concurrency{Slots: 5})
+	slots := mustRule(t, "both", weir.Concurrency{Slots: 5})
+	ended, cancel := context.WithCancel(t.Context())
+	for actual, lostUnits := range map[int64]bool{3: false, 2: true, 5: true, 0: true} {
+		f := newFailing()
+		r := f.reserve(t, both.For("k", 3))
+		f.failures = []failure{lostBefore}
+		f.onRecord = cancel // so that Settle tries again
+		if err := r.Settle(ended, actual); (err != nil) != lostUnits {
+			t.Errorf("Settle(%d) of 3: got error %v, want one: %t", actual, err, lostUnits)
+		}
+		f.wantLeft(t, fmt.Sprintf("settled at %d of 3", actual), slots, 5)
+		ended, cancel = context.WithCancel(t.Context())
+	}
+	cancel()
 }
 
 // A lifetime also ends the reservation of an engine that fails at first.

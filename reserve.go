@@ -13,17 +13,17 @@ import (
 type holding struct {
 	Reservation
 	engine  Engine
-	taken   []Request     // the unsettled requests
+	asked   int           // the number of requests
+	taken   []Request     // what is unsettled of each request, without a rule if that is nothing
 	turn    chan struct{} // full during a settlement
 	left    outcome
-	unknown bool   // a settlement may have been counted: taken holds only slots
 	release func() // ends the renewal of the slots
 	// withdraw gives units of a booking back exactly, which a Record would not; nil if nothing is booked.
 	withdraw func(ctx context.Context, n int64) error
 }
 
 func newHolding(e Engine, taken []Request) *holding {
-	h := &holding{engine: e, taken: taken, turn: make(chan struct{}, 1), release: func() {}}
+	h := &holding{engine: e, asked: len(taken), taken: taken, turn: make(chan struct{}, 1), release: func() {}}
 	h.handle = h
 	return h
 }
@@ -43,7 +43,7 @@ func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, 
 	began := time.Now()
 	d, err := e.Take(ctx, h.taken...)
 	if err != nil {
-		if !MayHaveCounted(err) || !h.keepSlots(settlement{actual: []int64{0}}) {
+		if h.taken = slotsOf(h.taken); !MayHaveCounted(err) || len(h.slots()) == 0 {
 			return nil, err
 		}
 		if engine, ok := e.(Holder); ok {
@@ -76,13 +76,17 @@ func (h *holding) hold(since time.Time) {
 }
 
 // slots returns the requests for the slots alone.
-func (h *holding) slots() (slots []Request) {
-	for _, q := range h.taken {
-		if q.Rule = q.Rule.slots(); q.Rule != nil && q.Cost > 0 {
-			slots = append(slots, q)
-		}
+func (h *holding) slots() []Request {
+	return slices.DeleteFunc(slotsOf(h.taken), func(q Request) bool { return q.Rule == nil || q.Cost == 0 })
+}
+
+// slotsOf returns a copy of the requests in which only the slots of each rule are left.
+func slotsOf(requests []Request) []Request {
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].Rule = requests[i].Rule.slots()
 	}
-	return slots
+	return requests
 }
 
 // identified returns a copy of the requests in which units of a Concurrency have an identity.
@@ -100,7 +104,7 @@ func identified(requests []Request) []Request {
 // newIdentity returns a random identity, which is never 0.
 func newIdentity() uint64 { return rand.Uint64() | 1 }
 
-func (h *holding) requests() int { return len(h.taken) }
+func (h *holding) requests() int { return h.asked }
 
 // settle settles the rest. Only one call settles at a time.
 func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
@@ -113,27 +117,32 @@ func (h *holding) settle(ctx context.Context, s settlement) (outcome, error) {
 	case <-ctx.Done():
 		return open, cannotDecide(opSettle, ctx.Err())
 	}
-	changes := h.changes(s)
-	if len(changes) == 0 {
-		if !h.unknown {
+	for h.left != settled {
+		changes, rest := h.changes(s)
+		if len(changes) == 0 {
 			h.left = settled
-			h.release()
+			break
 		}
-		return h.left, nil
+		if err := h.record(ctx, changes); err != nil {
+			return h.failed(append(changes, rest...), err)
+		}
+		h.taken = rest
+		h.release() // the first call has ended every slot
 	}
-	err := h.record(ctx, changes)
-	if err == nil {
+	return settled, nil
+}
+
+// failed keeps what another settlement can do after one of the changes has failed with err. If changes may have been
+// counted, that is only the slots, which can be released twice.
+func (h *holding) failed(changes []Request, err error) (outcome, error) {
+	if !MayHaveCounted(err) {
+		return open, err
+	}
+	if h.taken = slotsOf(h.taken); len(h.slots()) == 0 {
 		h.left = settled
-		h.release()
-		return settled, nil
 	}
-	if MayHaveCounted(err) && !h.unknown {
-		if !h.keepSlots(s) {
-			h.left = settled
-		}
-		if slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.slots() != q.Rule }) {
-			return lost, err
-		}
+	if slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.units() != nil }) {
+		return lost, err
 	}
 	return open, err
 }
@@ -159,35 +168,32 @@ func unrecorded(changes []Request, d Decision) error {
 	return err
 }
 
-// changes returns the requests to record.
-func (h *holding) changes(s settlement) []Request {
-	if h.left == settled {
-		return nil
-	}
-	changes := make([]Request, 0, len(h.taken))
+// changes returns the requests of the next call, and what is left to settle after it. The first call ends every slot.
+// Units come in a second call if they could keep it from that: a log may have no space for more of them, and a call
+// takes only one set of limits for the key of a rule with slots and units.
+func (h *holding) changes(s settlement) (changes, rest []Request) {
+	held, cancels := len(h.slots()) > 0, s.cancels()
+	rest = make([]Request, len(h.taken))
 	for i, q := range h.taken {
-		if s.done {
-			q.Rule = q.Rule.slots()
-		}
-		used := s.used(i)
-		if q.Rule == nil || q.Cost == used || h.unknown && used != 0 {
+		slots, later := q.Rule.slots(), q
+		later.Rule = q.Rule.units()
+		q.Cost = s.used(i, q.Cost) - q.Cost
+		switch {
+		case !held:
+			q.Rule = later.Rule
+		case cancels:
+		case slots != nil:
+			if q.Cost != 0 {
+				rest[i] = later
+			}
+			q.Rule, q.Cost = slots, -later.Cost
+		case q.Cost > 0:
+			rest[i] = later
 			continue
 		}
-		q.Cost = used - q.Cost
-		changes = append(changes, q)
+		if q.Rule != nil && q.Cost != 0 {
+			changes = append(changes, q)
+		}
 	}
-	return changes
-}
-
-// keepSlots keeps only slots, which can be released again by identity when a settlement may have been counted. It
-// reports whether there are any.
-func (h *holding) keepSlots(s settlement) (some bool) {
-	h.unknown = true
-	for i := range h.taken {
-		q := &h.taken[i]
-		q.Cost = max(q.Cost, s.used(i))
-		q.Rule = q.Rule.slots()
-		some = some || q.Rule != nil
-	}
-	return some
+	return changes, rest
 }

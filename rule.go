@@ -117,21 +117,27 @@ func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // For returns a request for cost units of key under the rule.
 func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key: key, Cost: cost} }
 
-// slots returns a rule of only those limits of r whose units have an identity, or nil without any. It has the name of
-// r and so shares its state.
-func (r *Rule) slots() *Rule {
-	if r == nil || !r.compiled.Leases() {
+// slots returns a rule of only those limits of r whose units have an identity, or nil without any. units returns one of
+// the other limits. Both have the name of r and so share its state.
+func (r *Rule) slots() *Rule { return r.part(true) }
+func (r *Rule) units() *Rule { return r.part(false) }
+
+func (r *Rule) part(leases bool) *Rule {
+	if r == nil {
 		return nil
 	}
 	var limits []Limit
 	for i, l := range r.limits {
-		if r.compiled.Parts[i].Leases {
+		if r.compiled.Parts[i].Leases == leases {
 			limits = append(limits, l)
 		}
 	}
-	if len(limits) == len(r.limits) {
+	switch len(limits) {
+	case 0:
+		return nil
+	case len(r.limits):
 		return r
 	}
-	slots, _ := NewRule(r.Name(), limits...) // valid in r, so valid here
-	return slots
+	part, _ := NewRule(r.Name(), limits...) // valid in r, so valid here
+	return part
 }

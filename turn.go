@@ -144,12 +144,12 @@ func newBooking(o owner, s *line.Subject, now, n int64, longest time.Duration) (
 func (b *booking) requests() int { return 1 }
 
 func (b *booking) settle(_ context.Context, s settlement) (outcome, error) {
-	recorded := true
+	actual, recorded := s.used(0, b.booking.Cost), true
 	err := b.owner.withSubject(func(subject *line.Subject, now int64) {
-		recorded = subject.Settle(&b.booking, now, s.used(0), s.done)
+		recorded = subject.Settle(&b.booking, now, actual)
 	})
 	if err == nil && !recorded {
-		err = &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("of %d beyond the reserved one is not recorded, because the limit has too many entries above it", s.used(0)-b.booking.Cost)}
+		err = &RequestError{Op: opSettle, Field: "cost", Reason: fmt.Sprintf("of %d beyond the reserved one is not recorded, because the limit has too many entries above it", actual-b.booking.Cost)}
 	}
 	if err != nil {
 		return open, err

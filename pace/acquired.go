@@ -24,7 +24,7 @@ func (a *Acquired) Cancel(ctx context.Context) error {
 	return a.queue.settle(a.slots, func() error { return a.Reservation.Cancel(ctx) })
 }
 
-// Settle reports the true cost of the work.
+// Settle reports the true cost of the work, and releases every slot.
 func (a *Acquired) Settle(ctx context.Context, actual ...int64) error {
 	return a.queue.settle(a.slots, func() error { return a.Reservation.Settle(ctx, actual...) })
 }

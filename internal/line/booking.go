@@ -99,18 +99,16 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	return a
 }
 
-// Settle reports the true cost of the booking. It gives the difference back, or records it in addition. If the work was
-// done at the booked cost, it releases slots, and other units stay spent. Settle does nothing on a booking that is not
-// open. It returns false if a log has no space for the record: then the booking stays open, and nothing is counted.
-func (s *Subject) Settle(b *Booking, now, actual int64, done bool) (recorded bool) {
+// Settle reports the true cost of the booking. It gives the difference back, or records it in addition. It releases all
+// slots, whatever their true cost. Settle does nothing on a booking that is not open. It returns false if a log has no
+// space for the record: then the booking stays open, and nothing is counted.
+func (s *Subject) Settle(b *Booking, now, actual int64) (recorded bool) {
 	if !b.Open {
 		return true
 	}
 	b.Open = false
 	s.advance(now)
-	if done && !algorithm.Leases(s.algorithm) {
-		actual = b.Cost
-	} else if done {
+	if algorithm.Leases(s.algorithm) {
 		actual = 0
 	}
 	switch back := b.Cost - actual; {

@@ -225,7 +225,7 @@ func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 		if err != nil || b.waiter == nil {
 			t.Fatalf("booking behind a waiter: %+v, %v", answer, err)
 		}
-		c.subject.Settle(b, c.now, 2, false)
+		c.subject.Settle(b, c.now, 2)
 		for range 8 {
 			c.join(1, 0)
 		}
@@ -258,7 +258,7 @@ func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) algorithm.Algorithm
 	case pick == 38 && r.IntN(3) == 0 && algorithm.CanBook(s.algorithm):
 		b := &Booking{Cost: 1 + r.Int64N(costs)}
 		if _, err := s.Book(b, c.now, algorithm.Never); err == nil && b.waiter != nil && r.IntN(2) == 0 {
-			s.Settle(b, c.now, r.Int64N(b.Cost+1), false)
+			s.Settle(b, c.now, r.Int64N(b.Cost+1))
 		}
 	case pick == 39 && r.IntN(8) == 0:
 		s.SetAlgorithm(c.now, draw(r), true)
