@@ -58,6 +58,7 @@ var pieces = []struct {
 	{"UnlimitedAdmitsAllAndDenyAllTakesNothing", statelessLimits},
 	{"CheckAcceptsEveryLimit", checkAccepts},
 	{"SettleGivesBackOrRecordsTheDifference", settles},
+	{"EverySettlementEndsEverySlot", settlementEndsSlots},
 	{"AReservationIsSettledOnce", settledOnce},
 	{"ARefusedOrNilReservationSettlesNothing", settlesNothing},
 	{"ABadSettlementLeavesTheReservationOpen", badSettlement},

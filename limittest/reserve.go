@@ -2,7 +2,9 @@ package limittest
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -69,6 +71,39 @@ func (f *fixture) settleSeveral() {
 	f.settle(reserve(), 1)
 	f.wantRemaining("alice: one number for all", users, "alice", 4)
 	f.wantRemaining("acme: one number for all", tenants, "acme", 8)
+}
+
+// settlementEndsSlots settles reservations of slots, beside units of another rule and of the same. The numbers that are
+// given for the slots are ignored.
+func settlementEndsSlots(f *fixture) {
+	window, slots := weir.FixedWindow{Rate: weir.PerDay(50)}, weir.Concurrency{Slots: 20, Lease: time.Hour}
+	units, held, both := f.rule("units", window), f.rule("held", slots), f.rule("both", window, slots)
+	ofBoth, heldOfBoth := f.rule("both", window), f.rule("both", slots)
+	for _, c := range []struct {
+		actual    []int64
+		unitsLeft [3]int64 // of units, and of both with two keys
+	}{
+		{[]int64{7}, [3]int64{43, 43, 43}},
+		{[]int64{7, 1, 10, 12}, [3]int64{43, 40, 38}},
+		{[]int64{12, 0, 0, 10}, [3]int64{38, 50, 40}},
+		{[]int64{10, 9, 3, 0}, [3]int64{40, 47, 50}},
+		{[]int64{0}, [3]int64{50, 50, 50}},
+		{nil, [3]int64{40, 40, 40}}, // Done
+	} {
+		key := fmt.Sprint("settled at ", c.actual)
+		r := f.reserve(units.For(key, 10), held.For(key, 2), both.For(key, 10), both.For(key+" too", 10))
+		if c.actual != nil {
+			f.settle(r, c.actual...)
+		} else if err := r.Done(context.Background()); err != nil {
+			f.Errorf("Done: %v", err)
+		}
+		f.wantRemaining("slots "+key, held, key, 20)
+		f.wantRemaining("slots of a rule with units "+key, heldOfBoth, key, 20)
+		f.wantRemaining("slots of a rule with units "+key, heldOfBoth, key+" too", 20)
+		f.wantRemaining("units "+key, units, key, c.unitsLeft[0])
+		f.wantRemaining("units of a rule with slots "+key, ofBoth, key, c.unitsLeft[1])
+		f.wantRemaining("units of a rule with slots "+key, ofBoth, key+" too", c.unitsLeft[2])
+	}
 }
 
 func settledOnce(f *fixture) {

@@ -91,6 +91,20 @@ func TestASlotIsHeldUntilItsTokenIsSettled(t *testing.T) {
 	}, twoJobs)
 }
 
+func TestEverySettlementReleasesEverySlot(t *testing.T) {
+	for body, want := range map[string]string{``: "5", `,"cost":2`: "8", `,"cost":5`: "5", `,"cost":0`: "10", `,"costs":[1,4]`: "6", `,"costs":[2,9]`: "1"} {
+		inBubble(t, func(t *testing.T, a *API) {
+			token := tokenOf(t, post(a, "/v1/reserve", `{"requests":[{"rule":"slots","key":"a"},{"key":"a","cost":5}]}`))
+			checkRemaining(t, a, "slots", "a", "1")
+			if w := post(a, "/v1/settle", `{"token":"`+token+`"`+body+`}`); w.Code != 200 {
+				t.Errorf("settle %s: got %d %s", body, w.Code, w.Body)
+			}
+			checkRemaining(t, a, "slots", "a", "2")
+			checkRemaining(t, a, "default", "a", want)
+		}, slowly, "slots=concurrency 2 lease 10s")
+	}
+}
+
 // A client that dies holds its slot until its lease ends, and no longer. The units of the rate stay spent.
 func TestASlotEndsWithItsLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, a *API) {
