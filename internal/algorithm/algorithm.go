@@ -14,6 +14,8 @@ const (
 
 	// maxUnits is where counts and debts saturate.
 	maxUnits = 1 << 53
+	// maxPeriod is the longest period and the longest lease.
+	maxPeriod = 366 * 24 * 3600 * 1_000_000_000
 )
 
 // Algorithm is one limit as four functions over a small state. Callers pass costs of at least 1, and to Wait at most

@@ -155,12 +155,12 @@ func (c *Concurrency) AppendState(into []int64, s State) []int64 {
 	return append(append(into, s.A), leasesOf(&s)...)
 }
 
-// RestoreState refuses leases out of order and units above the bound.
+// RestoreState refuses leases out of order, units above the bound, and leases that no write at the last instant keeps.
 func (c *Concurrency) RestoreState(numbers []int64) (State, bool) {
 	if len(numbers) == 0 {
 		return State{}, false
 	}
-	held, units, ok := restoreLeases(numbers[1:])
+	held, units, ok := restoreLeases(numbers[1:], numbers[0])
 	s := State{A: numbers[0], B: units}
 	if len(held) > 0 {
 		setLog(&s, held)

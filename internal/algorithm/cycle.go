@@ -94,8 +94,8 @@ func (c *Cycle) Carry(before Algorithm, s State, now int64) State {
 // AppendState appends the cycle and the permits used.
 func (c *Cycle) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 2) }
 
-// RestoreState refuses a debt above the bound of Take.
+// RestoreState refuses a debt above the bound of Take, and numbers of no cycle.
 func (c *Cycle) RestoreState(numbers []int64) (s State, ok bool) {
 	s, ok = restoreNumbers(numbers, 2)
-	return s, ok && s.B >= 0 && s.B <= 2*maxUnits
+	return s, ok && s.B >= 0 && s.B <= 2*maxUnits && isWindow(s, c.period, c.origin)
 }

@@ -68,8 +68,8 @@ func until(window, elapsed, now, period int64) int64 {
 // AppendState appends the window and its count.
 func (f *FixedWindow) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 2) }
 
-// RestoreState refuses numbers that are not a count.
+// RestoreState refuses numbers that are not the count of a window.
 func (f *FixedWindow) RestoreState(numbers []int64) (s State, ok bool) {
 	s, ok = restoreNumbers(numbers, 2)
-	return s, ok && isCount(s.B)
+	return s, ok && isCount(s.B) && isWindow(s, f.period, 0)
 }

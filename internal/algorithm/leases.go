@@ -108,15 +108,16 @@ func (x lease) compare(y lease) int {
 	return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.identity, y.identity))
 }
 
-// restoreLeases checks leases and returns their units.
-func restoreLeases(numbers []int64) (l leases, units int64, ok bool) {
+// restoreLeases checks leases after a write at an instant, and returns their units. A write drops ended leases.
+func restoreLeases(numbers []int64, at int64) (l leases, units int64, ok bool) {
 	if len(numbers)%leaseNumbers != 0 {
 		return nil, 0, false
 	}
 	l = slices.Clone(leases(numbers))
 	for i := range l.len() {
 		x := l.at(i)
-		if x.units < 1 || x.units > maxUnits-units || i > 0 && l.at(i-1).compare(x) >= 0 {
+		ends := x.end == Never || x.end > at && x.end <= AddSaturating(at, maxPeriod)
+		if !ends || x.units < 1 || x.units > maxUnits-units || i > 0 && l.at(i-1).compare(x) >= 0 {
 			return nil, 0, false
 		}
 		units += x.units

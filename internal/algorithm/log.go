@@ -243,13 +243,13 @@ func (l *log) appendTo(into []int64) []int64 {
 }
 
 // restoreLog reads the numbers of appendTo. It refuses entries that are out of order or after the last instant, and
-// units that overflow.
-func restoreLog(numbers []int64) (State, bool) {
+// more units than most.
+func restoreLog(numbers []int64, most int64) (State, bool) {
 	s := freshLog()
 	if len(numbers) == 0 {
 		return s, true
 	}
-	if len(numbers)%2 != 0 || !isCount(numbers[1]) {
+	if len(numbers)%2 != 0 || !isCount(numbers[1]) || len(numbers) == 2 && numbers[0] == math.MinInt64 {
 		return State{}, false
 	}
 	s.A, s.Unit = numbers[0], numbers[1]
@@ -257,7 +257,7 @@ func restoreLog(numbers []int64) (State, bool) {
 	var total int64
 	for i := 2; i < len(numbers); i += 2 {
 		at, units := numbers[i], numbers[i+1]
-		if units < 1 || units > 3*maxUnits-total || at > s.A || i > 2 && at <= numbers[i-2] {
+		if units < 1 || units > most-total || at > s.A || i > 2 && at <= numbers[i-2] {
 			return State{}, false
 		}
 		total += units

@@ -150,4 +150,6 @@ func (g *RateGate) Rebook(_, after State, _, n, keep int64) State {
 func (g *RateGate) AppendState(into []int64, s State) []int64 { return (*log)(&s).appendTo(into) }
 
 // RestoreState refuses numbers that are not a log.
-func (g *RateGate) RestoreState(numbers []int64) (State, bool) { return restoreLog(numbers) }
+func (g *RateGate) RestoreState(numbers []int64) (State, bool) {
+	return restoreLog(numbers, 3*maxUnits)
+}

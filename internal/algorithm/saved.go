@@ -1,5 +1,7 @@
 package algorithm
 
+import "math"
+
 // Saver is an Algorithm whose states can be saved as numbers and restored. The numbers have a meaning only for the
 // algorithm that wrote them.
 type Saver interface {
@@ -27,3 +29,16 @@ func restoreNumbers(numbers []int64, count int) (s State, ok bool) {
 }
 
 func isCount(n int64) bool { return n >= 0 && n <= maxUnits }
+
+// isWindow reports whether a window of the state can exist: the windows of period that begin at a multiple of it, plus
+// origin, hold all instants. A fresh state has a number before all of them and no units.
+func isWindow(s State, period, origin int64) bool {
+	if s.A == math.MinInt64 && s.B == 0 && s.C == 0 {
+		return true
+	}
+	first, rest := floorDivMod(math.MinInt64, period)
+	if rest < origin {
+		first--
+	}
+	return s.A >= first && s.A <= math.MaxInt64/period
+}

@@ -140,4 +140,6 @@ func (l *SlidingLog) Solitary() bool { return l.countDenied }
 func (l *SlidingLog) AppendState(into []int64, s State) []int64 { return (*log)(&s).appendTo(into) }
 
 // RestoreState refuses numbers that are not a log.
-func (l *SlidingLog) RestoreState(numbers []int64) (State, bool) { return restoreLog(numbers) }
+func (l *SlidingLog) RestoreState(numbers []int64) (State, bool) {
+	return restoreLog(numbers, maxUnits)
+}

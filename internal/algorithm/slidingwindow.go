@@ -83,8 +83,8 @@ func (l *SlidingWindow) fits(before, room int64) int64 {
 // AppendState appends the window, its count, and the count before.
 func (l *SlidingWindow) AppendState(into []int64, s State) []int64 { return appendNumbers(into, s, 3) }
 
-// RestoreState refuses numbers that are not counts.
+// RestoreState refuses numbers that are not the counts of a window.
 func (l *SlidingWindow) RestoreState(numbers []int64) (s State, ok bool) {
 	s, ok = restoreNumbers(numbers, 3)
-	return s, ok && isCount(s.B) && isCount(s.C)
+	return s, ok && isCount(s.B) && isCount(s.C) && isWindow(s, l.period, 0)
 }

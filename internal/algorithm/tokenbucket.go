@@ -164,11 +164,29 @@ func (b *TokenBucket) AppendState(into []int64, s State) []int64 {
 	return append(into, s.A, s.B, s.C, s.Unit, s.Converted, s.Promised)
 }
 
-// RestoreState refuses an instant without ticks.
+// RestoreState refuses an instant without ticks, or one that no bucket writes.
 func (b *TokenBucket) RestoreState(numbers []int64) (s State, ok bool) {
 	if len(numbers) != 6 {
 		return State{}, false
 	}
 	s = State{A: numbers[0], B: numbers[1], C: numbers[2], Unit: numbers[3], Converted: numbers[4], Promised: numbers[5]}
-	return s, s.C >= 1 && s.Unit >= 1
+	return s, b.reads(&s)
+}
+
+// reads reports whether a bucket that counts time like b can have written s. TAT is no instant before all others. How
+// far it can lie ahead depends on the changes of the rate while the clock ran back, so its bound is far beyond: neither
+// TAT nor, in ticks of b, the units that s lacks come near 128 bits.
+func (b *TokenBucket) reads(s *State) bool {
+	const far = 1 << 60
+	switch {
+	case s.C < 1 || s.C > maxUnits || s.Unit < 1 || s.Unit > maxPeriod:
+		return false
+	case mul(s.Unit, maxPeriod).less(mul(s.C, b.unit)): // a rate above that of all limits
+		return false
+	case s.A == math.MinInt64:
+		return s.B == 0 && s.Converted == math.MinInt64 && s.Promised == math.MinInt64
+	case s.A > far || mul(s.Unit, far).less(mul(s.A, b.unit)):
+		return false
+	}
+	return !int128{s.A, uint64(s.B)}.less(mul(math.MinInt64, s.C))
 }
