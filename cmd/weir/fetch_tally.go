@@ -29,7 +29,7 @@ type fetchTally struct {
 
 // newFetchTally returns a tally that shows progress if standard error is a terminal.
 func newFetchTally(errs io.Writer) *fetchTally {
-	t := &fetchTally{progress: newProgress(errs)}
+	t := &fetchTally{progress: newProgress(errs, progressDelay)}
 	t.begin(time.Now())
 	return t
 }

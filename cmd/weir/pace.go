@@ -55,10 +55,13 @@ which replaces {} in the arguments, or comes behind them. No shell reads it. At
 most --at-once commands run at a time, default 1: a filter cannot know when the
 work on a line ends, so only commands can be counted. These slots are a limit
 beside the others, taken at the same instant. Each key has its own, unless --fair,
-and with --engine pipes of the same name share them. Pace exits with 1 if a
-command has failed.
+and with --engine pipes of the same name share them. The outputs of commands
+that run at a time stay apart: each comes when its command ends, or in whole
+lines above 1 MiB. At the end pace names the commands that failed, and exits
+with 1 if there are any.
 
-Pace shows progress if standard error is a terminal and standard output is not.
+Pace shows progress if standard error is a terminal and, without a COMMAND,
+standard output is not.
 It exits with 141 when the reader of the pipe goes away, and with 130 or 143
 when a signal interrupts it, like other filters.`,
 		Example: `  weir pace 5/s < urls.txt | xargs -n 1 curl -sO
@@ -117,10 +120,11 @@ type paceFilter struct {
 // run copies in to out. It returns a quietExit where other filters end silently.
 func (f paceFilter) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 	grace := interruptGrace
-	shown := &paceProgress{}
+	var shown *paceProgress
 	if f.command != nil {
 		grace += commandGrace
-		f.options.Work = f.command.work(out, errs)
+		shown = newCommandProgress(in, errs)
+		f.options.Work = f.command.work(out, errs, shown)
 	} else {
 		shown = newPaceProgress(in, out, errs, f.options.Chunk > 0)
 		f.options.Moved = shown.moved

@@ -16,12 +16,16 @@ import (
 
 // paceCommandLine is the command that weir pace runs for each line.
 type paceCommandLine struct {
-	argv []string
+	argv  []string
+	alone bool // at most one command runs at a time
 
 	mu          sync.Mutex
-	ran, failed int
-	first       error // the first failure
+	ran, failed int64
+	failures    []string // the first ones
 }
+
+// shownFailures is the number of failed commands that the summary names.
+const shownFailures = 5
 
 // commandGrace is the time that interrupted commands have to end before they are killed.
 const commandGrace = 5 * time.Second
@@ -47,24 +51,44 @@ func splitCommand(cmd *cobra.Command, args []string) (limits []string, command *
 }
 
 // work returns the work of a filter on a line: to run the command and wait for its end.
-func (c *paceCommandLine) work(out, errs io.Writer) func(ctx context.Context, line []byte) error {
+func (c *paceCommandLine) work(out, errs io.Writer, shown *paceProgress) func(ctx context.Context, line []byte) error {
+	output := &commandOutput{out: shown.above(out), errs: shown.above(errs), direct: c.alone && shown.progress == nil}
+	if !c.alone {
+		output.held = mostHeld
+	}
 	return func(ctx context.Context, line []byte) error {
 		argv := c.argvFor(string(line))
-		run := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		run.Stdout, run.Stderr = out, errs
-		run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) }
-		run.WaitDelay = commandGrace
-		err := run.Run()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.ran++
-		if err != nil {
-			c.failed++
-			if c.first == nil {
-				c.first = fmt.Errorf("%s: %w", printable(strings.Join(argv, " ")), err)
-			}
-		}
-		return nil
+		streams := output.begin()
+		err := runCommand(ctx, argv, streams)
+		c.count(argv, err)
+		shown.ended(line, err != nil)
+		return streams.end()
+	}
+}
+
+// runCommand waits for a command, and up to commandGrace for programs that it leaves behind with a held stream.
+func runCommand(ctx context.Context, argv []string, streams commandStreams) error {
+	run := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	run.Stdout, run.Stderr = streams.out, streams.errs
+	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) }
+	run.WaitDelay = commandGrace
+	if err := run.Run(); !errors.Is(err, exec.ErrWaitDelay) {
+		return err
+	}
+	return nil
+}
+
+// count counts a command that has ended.
+func (c *paceCommandLine) count(argv []string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran++
+	if err == nil {
+		return
+	}
+	c.failed++
+	if len(c.failures) < shownFailures {
+		c.failures = append(c.failures, fmt.Sprintf("%s: %v", shorten(printable(strings.Join(argv, " "))), err))
 	}
 }
 
@@ -81,13 +105,17 @@ func (c *paceCommandLine) argvFor(line string) []string {
 	return argv
 }
 
-// result returns an error if a command has failed.
+// result returns an error with a summary if a command has failed.
 func (c *paceCommandLine) result() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed == 0 {
 		return nil
 	}
-	return errorWithHint(fmt.Errorf("pace: %d of %s failed, the first: %w", c.failed, plural(int64(c.ran), "command"), c.first),
-		"the other lines were worked on")
+	summary := strings.Join(c.failures, "\n  ")
+	if more := c.failed - int64(len(c.failures)); more > 0 {
+		summary += "\n  and " + plural(more, "more command")
+	}
+	return errorWithHint(fmt.Errorf("pace: %s of %s failed:\n  %s", thousands(c.failed), plural(c.ran, "command"), summary),
+		"all other lines were worked on: mend the cause, and give the failed lines to weir pace again")
 }

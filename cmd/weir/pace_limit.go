@@ -20,7 +20,8 @@ func (o *paceOptions) parse(args []string, command *paceCommandLine) (f paceFilt
 		return f, err
 	}
 	if f.command = command; command != nil {
-		f.options.Work, f.options.AtOnce = command.work(nil, nil), o.atOnce
+		command.alone = o.atOnce == 1 && (o.key == "" || o.fair)
+		f.options.Work, f.options.AtOnce = command.work(nil, nil, &paceProgress{}), o.atOnce
 	}
 	if o.bytes != "" {
 		f.options.Limits = make([]weir.Limit, 1)

@@ -19,6 +19,7 @@ type paceProgress struct {
 	mu      sync.Mutex
 	done    int64 // lines or bytes
 	bytes   int64
+	failed  int64 // commands
 	inBytes bool
 	speed   speed
 }
@@ -27,9 +28,17 @@ type paceProgress struct {
 func newPaceProgress(in io.Reader, out, errs io.Writer, inBytes bool) *paceProgress {
 	p := &paceProgress{}
 	if file, ok := out.(*os.File); !ok || !isTerminal(file) {
-		p.progress = newProgress(errs)
+		p.progress = newProgress(errs, progressDelay)
 	}
 	p.begin(remaining(in), inBytes, time.Now())
+	return p
+}
+
+// newCommandProgress returns a display of the lines whose commands have ended, if standard error is a terminal. It begins
+// at once, because output of commands that is to appear above a bar must have one.
+func newCommandProgress(in io.Reader, errs io.Writer) *paceProgress {
+	p := &paceProgress{progress: newProgress(errs, 0)}
+	p.begin(remaining(in), false, time.Now())
 	return p
 }
 
@@ -66,6 +75,16 @@ func (p *paceProgress) moved(lines, bytes int64) {
 	}
 }
 
+// ended counts a line whose command has ended.
+func (p *paceProgress) ended(line []byte, failed bool) {
+	if failed {
+		p.mu.Lock()
+		p.failed++
+		p.mu.Unlock()
+	}
+	p.moved(1, int64(len(line)+1))
+}
+
 // count adds to the total and returns the number of bytes.
 func (p *paceProgress) count(lines, bytes int64) int64 {
 	p.mu.Lock()
@@ -84,6 +103,9 @@ func (p *paceProgress) text(now time.Time) string {
 	defer p.mu.Unlock()
 	took := max(now.Sub(p.speed.begun).Seconds(), 1e-9)
 	text := fmt.Sprintf("%s, now %s, mean %s", p.amount(float64(p.done)), p.rate(p.speed.now(now, p.done)), p.rate(float64(p.done)/took))
+	if p.failed > 0 {
+		text += fmt.Sprintf(", %s failed", thousands(p.failed))
+	}
 	if p.size > 0 && p.bytes > 0 {
 		left := float64(p.size-p.bytes) / float64(p.bytes) * took
 		text += fmt.Sprintf(", %s left", shortDuration(time.Duration(left*float64(time.Second)).Round(time.Second)))

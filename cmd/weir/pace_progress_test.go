@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/vbauerster/mpb/v8/decor"
 )
 
 func TestPaceShowsRatesTotalAndTimeLeft(t *testing.T) {
@@ -71,5 +73,32 @@ func TestPaceIsSilentWithoutATerminal(t *testing.T) {
 	p.stop()
 	if p.progress != nil || errs.Len() > 0 {
 		t.Errorf("got progress %v and %q, want none", p.progress, errs.String())
+	}
+}
+
+func TestPaceShowsFailedCommands(t *testing.T) {
+	p := &paceProgress{progress: progressOn(io.Discard, 0)}
+	defer p.stop()
+	start := time.Now()
+	p.begin(10, false, start)
+	p.ended([]byte("a"), false)
+	p.ended([]byte("b"), true)
+	const want = "2 lines, now 1/s, mean 1/s, 1 failed, 3s left"
+	if got := p.text(start.Add(2 * time.Second)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Output of commands is printed above the bar, even before the bar is drawn for the first time.
+func TestOutputAboveTheBarIsNotLost(t *testing.T) {
+	var screen, after bytes.Buffer
+	p := progressOn(&screen, 0)
+	p.next("pacing", 0, decor.Any(func(decor.Statistics) string { return "" }))
+	above := &aboveBar{p.bars, &after}
+	_, _ = above.Write([]byte("first\nlast"))
+	p.stop()
+	_, _ = above.Write([]byte("late"))
+	if !strings.Contains(screen.String(), "first\nlast\n") || after.String() != "late" {
+		t.Errorf("got %q, and %q after the progress ended, want all output", screen.String(), after.String())
 	}
 }

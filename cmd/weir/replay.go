@@ -95,7 +95,7 @@ func (o *replayOptions) run(files []string, in io.Reader, out, errs io.Writer) e
 	if o.cost != "" {
 		traffic.CostFrom(o.cost)
 	}
-	progress := newProgress(errs)
+	progress := newProgress(errs, progressDelay)
 	defer progress.stop()
 	for _, name := range files {
 		if err := readLog("replay", traffic, name, in, progress); err != nil {

@@ -15,18 +15,21 @@ const progressDelay = 2 * time.Second
 
 // progress shows how far a long command has got, one bar after another, on a terminal. A nil progress shows nothing.
 type progress struct {
-	bars  *mpb.Progress
-	bar   *mpb.Bar
-	show  *time.Timer
-	ended sync.Once
+	terminal *os.File // or nil
+	bars     *mpb.Progress
+	bar      *mpb.Bar
+	show     *time.Timer // or nil without a delay
+	ended    sync.Once
 }
 
-func newProgress(errs io.Writer) *progress {
+func newProgress(errs io.Writer, delay time.Duration) *progress {
 	file, ok := errs.(*os.File)
 	if !ok || !isTerminal(file) {
 		return nil
 	}
-	return progressOn(file, progressDelay)
+	p := progressOn(file, delay)
+	p.terminal = file
+	return p
 }
 
 // isTerminal reports whether the file is a character device other than /dev/null.
@@ -36,11 +39,15 @@ func isTerminal(file *os.File) bool {
 }
 
 func progressOn(w io.Writer, delay time.Duration) *progress {
-	begin := make(chan struct{})
-	return &progress{
-		bars: mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRenderDelay(begin)),
-		show: time.AfterFunc(delay, func() { close(begin) }),
+	p := &progress{}
+	options := []mpb.ContainerOption{mpb.WithOutput(w), mpb.WithAutoRefresh()}
+	if delay > 0 {
+		begin := make(chan struct{})
+		p.show = time.AfterFunc(delay, func() { close(begin) })
+		options = append(options, mpb.WithRenderDelay(begin))
 	}
+	p.bars = mpb.New(options...)
+	return p
 }
 
 // reading wraps r to show a bar of the bytes read: those of the file, compressed or not. For a pipe, whose length is
@@ -94,7 +101,9 @@ func (p *progress) stop() {
 			p.bar.Abort(true)
 		}
 		p.bars.Wait()
-		p.show.Stop()
+		if p.show != nil {
+			p.show.Stop()
+		}
 	})
 }
 

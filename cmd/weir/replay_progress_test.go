@@ -59,7 +59,7 @@ func TestProgressIsForTerminalsOnly(t *testing.T) {
 	}
 	defer null.Close()
 	for _, w := range []io.Writer{new(bytes.Buffer), file, null} {
-		p := newProgress(w)
+		p := newProgress(w, progressDelay)
 		if p != nil {
 			t.Fatalf("%T: got progress, want none", w)
 		}

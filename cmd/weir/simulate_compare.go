@@ -43,7 +43,7 @@ func (o *simulateOptions) compare(in io.Reader, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	progress := newProgress(errs)
+	progress := newProgress(errs, progressDelay)
 	defer progress.stop()
 	if err := o.readLogs(pattern, in, progress); err != nil {
 		return err
