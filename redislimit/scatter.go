@@ -10,8 +10,8 @@ import (
 const (
 	scatterLanes = 16     // keys, each on a lane of its own
 	scatterEnds  = "5000" // ms until they expire
-	scatterWrite = `for _, key in ipairs(KEYS) do redis.call('PSETEX', key, ARGV[1], 'probe') end return ''`
-	scatterRead  = `return redis.call('MGET', KEYS[1])[1] or ''`
+	scatterWrite = `for _, key in ipairs(KEYS) do redis.call('SET', key, 'probe', 'PX', ARGV[1], 'NX') end return ''`
+	scatterRead  = `local n = redis.pcall('STRLEN', KEYS[1]) return n == 0 and '' or 'found'`
 )
 
 // scatters reports whether keys written by one call are missing when read one by one. It returns false if that is

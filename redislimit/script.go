@@ -189,7 +189,7 @@ var scriptValues = map[string]string{
 	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "LINES": number(int64(scriptLinesBit)),
 	"LINE": number(opLine), "FREES": number(int64(lineFrees)), "LEAVES": number(int64(lineLeaves)), "MOST_TICKETS": number(int64(mostTickets)), "MOST_PARTIES": number(int64(mostParties)),
 	"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
-	"VERSION": letter(formatByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
+	"VERSION": letter(formatByte), "FOREIGN": letter(foreignByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 	"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable), "LATER": letter(replyLater[0]),
 	"MOST_UNITS": number(int64(mostUnits)), "MOST_EXTRA": number(int64(mostExtra)), "MOST_KEPT": number(int64(mostKept)), "MOST_AHEAD": number(int64(mostAhead)),
 	"MOST_WORK": number(int64(mostListed)), "MOST_LOOSENED": number(int64(mostLoosened)), "MOST_MOVED": number(int64(mostMoved)), "MOST_SMALL": number(int64(mostSmall)),

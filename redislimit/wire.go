@@ -38,6 +38,9 @@ const (
 	flagUnreadable
 )
 
+// foreignByte is, in the script, the value of a key that holds another type than a string.
+const foreignByte = 0xff
+
 // replyLater is the end of a reply that does not have all answers.
 const replyLater = "\x03"
 

@@ -68,11 +68,11 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 	}
 	barred := d.line != nil && r.line(d.line)
 	flag := r.byte()
-	if d.op == opReset {
-		return
-	}
 	if flag == flagUnreadable {
 		d.err = unreadable(keys, r)
+		return
+	}
+	if d.op == opReset {
 		return
 	}
 	d.admitted = flag == flagAdmitted
@@ -218,6 +218,9 @@ func unreadable(keys []string, r *reply) error {
 		return &Error{Reason: Damaged, Counted: weir.CountedUnknown, Err: errReply}
 	}
 	key := keys[number-1]
+	if first == foreignByte {
+		return uncounted(Damaged, fmt.Errorf("the value of key %q is of another type or another program: delete the key or use another prefix", key))
+	}
 	if version := first >> 4; version != formatVersion {
 		return uncounted(Damaged, fmt.Errorf("the value of key %q has version %d of a stored format or is not Weir's, and this program reads version %d: delete the key or use another prefix", key, version, formatVersion))
 	}

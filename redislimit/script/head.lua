@@ -44,7 +44,7 @@
 -- - for BOOK, the instant at which all limits admit the costs, and the instant from which all have
 --   space for a booking, as doubles. It is ADMITTED if the first is soon enough and the second is now.
 -- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a value is damaged and nothing was done. Then
---   follow its index in KEYS, u16, and its first byte.
+--   follow its index in KEYS, u16, and its first byte, which is that of FOREIGN if the value is not a string.
 -- - each group, unless the flag is UNREADABLE or the op is RESET. For a kind of fixed size it is the
 --   value before the decision with the states of that head, or a byte 0 if there was none. For logs,
 --   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
@@ -97,22 +97,33 @@ local kinds, mask = {}, unpack_('<H', args)
 -- given       a WITHDRAW is being read
 -- It is one table because each local that a function shares costs every call that creates the function.
 local special
-local stored, behind = nil, #args -- where the decisions end
+local stored, behind = {}, #args -- where the decisions end
 if mask % (2 * LONG_KEYS) < LONG_KEYS then
-  stored = call('MGET', unpack(keys))
+  if #keys > 1 then stored = call('MGET', unpack(keys)) end
 else -- of a long value, keep the name and the length
   local count, short, places = unpack_('<H', args, behind - 1), {}, {}
-  stored, behind = {}, behind - 2 - 2 * count
+  behind = behind - 2 - 2 * count
   for i = 1, count do
     local key = unpack_('<H', args, behind + 2 * i - 1)
-    local bytes = call('STRLEN', keys[key])
-    if bytes >= LONG_BYTES then stored[key] = { name = keys[key], bytes = bytes } end
+    local bytes = redis.pcall('STRLEN', keys[key])
+    if type(bytes) == 'number' and bytes >= LONG_BYTES then stored[key] = { name = keys[key], bytes = bytes } end
   end
   for key = 1, #keys do
     if not stored[key] then short[#short + 1], places[#places + 1] = keys[key], key end
   end
   if #short > 0 then
     for i, value in ipairs(call('MGET', unpack(short))) do stored[places[i]] = value end
+  end
+end
+-- MGET also says that a key does not exist if its value is not a string, and a write would replace that value.
+for key = 1, #keys do
+  if not stored[key] then
+    local value = redis.pcall('GET', keys[key])
+    if type(value) == 'table' then
+      if not string.find(value.err, 'WRONGTYPE', 1, true) then return value end
+      value = FOREIGN
+    end
+    stored[key] = value
   end
 end
 ALONES
@@ -123,6 +134,7 @@ local since
 if ARGV[4] then
   local id = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   local kept = stored[#keys]
+  if kept == FOREIGN then return { err = 'WRONGTYPE the value of key ' .. keys[#keys] .. ' is not a string' } end
   if kept and sub(kept, 9, 48) == id then
     since = unpack_('<d', kept)
   else

@@ -24,6 +24,9 @@ end
 -- begins at byte pos of args. For an undo, special.found is then the instant of the take.
 local function recall(id, pos)
   local known = state(id)
+  if known == FOREIGN then
+    return pack('<d', now) .. (string.byte(args, pos) == UPTO and pack('<d', 1) or '') .. UNREADABLE .. pack('<H', id) .. FOREIGN
+  end
   if string.byte(args, pos) ~= UNDO then
     if known and known ~= UNDONE and kinds[SLOTS] and released(pos) then return UNDONE end
     return known or nil

@@ -124,12 +124,17 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
   end
   if answer then -- nothing is left to do
   elseif op == RESET then
-    for _ = 1, parts do
+    local flag, cleared = ADMITTED, {}
+    for i = 1, parts do
       code, key, pos = unpack_('<BH', args, pos)
-      states[key], tails[key], ends[key] = false, nil, nil
+      cleared[i] = key
+      if stored[key] == FOREIGN then flag = UNREADABLE .. pack('<H', key) .. FOREIGN end
+    end
+    for i = 1, flag == ADMITTED and parts or 0 do
+      states[cleared[i]], tails[cleared[i]], ends[cleared[i]] = false, nil, nil
     end
     o = o + 1
-    out[o] = ADMITTED
+    out[o] = flag
   elseif parts == 1 then
     if code ~= AGAIN then
       local kind
