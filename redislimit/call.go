@@ -92,7 +92,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		if len(submissions) > fewDecisions {
 			fetch(submissions)
 		}
-		e.read(text, submissions, b)
+		e.read(text, lane, began, submissions, b)
 	}
 	if err == nil || !lost(err) { // a lost call may still be read
 		b.clear()
@@ -114,10 +114,14 @@ func fetch(submissions []*submission) {
 	runtime.KeepAlive(words)
 }
 
-// read reads the answers of a reply, which may leave the last decisions to another call.
-func (e *Engine) read(text string, submissions []*submission, b *batch) {
+// read reads the answers of a reply to a call that was sent at began. The reply may leave the last decisions to another
+// call.
+func (e *Engine) read(text string, lane int, began time.Time, submissions []*submission, b *batch) {
 	r := reply{left: text, since: math.Inf(-1), space: &b.space}
 	now := int64(r.double())
+	if !r.short {
+		e.watchClock(lane, now, began)
+	}
 	if e.options.DenyNewServer {
 		r.since = r.double()
 	}

@@ -45,6 +45,7 @@ type committer struct {
 	most    int                                 // decisions per call
 	worth   int                                 // number of decisions that justify a second call
 	unheard *atomic.Int64                       // submissions whose callers left before the answer
+	clock   serverClock
 
 	mu       sync.Mutex
 	flying   int

@@ -39,6 +39,7 @@ type Engine struct {
 	pool    sync.Pool // of *submission
 	singles sync.Pool // see newSingle
 	stats   counters
+	steps   stepLog
 
 	background background
 	holds      holds

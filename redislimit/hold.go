@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,6 +100,21 @@ func (h *holds) remove(x *hold) {
 	defer h.mu.Unlock()
 	if name := (holder{x.part.key, x.part.lease}); h.all[name] == x {
 		delete(h.all, name)
+	}
+}
+
+// renewAll renews at once the leases that are renewed anyway and that picks chooses.
+func (h *holds) renewAll(picks func(*hold) bool) {
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.all))
+	h.mu.Unlock()
+	now := time.Now()
+	for _, x := range all {
+		x.mu.Lock()
+		if x.state == renewing && picks(x) {
+			x.engine.background.at(now, &x.task)
+		}
+		x.mu.Unlock()
 	}
 }
 

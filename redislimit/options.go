@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -46,6 +47,9 @@ type Options struct {
 	// Several calls may run concurrently. Its context has the values of the oldest
 	// caller's context, and so has the context passed to the client. Default: none.
 	Observe func(context.Context, Call)
+	// Logger receives a warning when the clock of a server moves against that of this process by more than a second, at
+	// most once a minute. Default: slog.Default(). A logger with slog.DiscardHandler is silent.
+	Logger *slog.Logger
 	// Linger is how long a key outlives its state, so that a process whose clock is behind by less still finds it.
 	// Default: 0 with the server's clock, which also expires the keys, and a minute with Clock.
 	Linger time.Duration
@@ -71,6 +75,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Flights == 0 {
 		o.Flights = 64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
 	}
 	if o.Linger == 0 && o.Clock != nil {
 		o.Linger = time.Minute

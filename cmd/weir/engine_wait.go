@@ -22,7 +22,7 @@ const engineRetry = 250 * time.Millisecond
 func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
 	began := time.Now()
 	for logged := false; ; logged = true {
-		engine, err := o.tryRedis(ctx, rules)
+		engine, err := o.tryRedis(ctx, log, rules)
 		if err == nil {
 			return engine, nil
 		}
@@ -46,8 +46,8 @@ func (o *serveOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules [
 }
 
 // tryRedis opens the engine and makes one decision.
-func (o *serveOptions) tryRedis(ctx context.Context, rules []*weir.Rule) (*redislimit.Engine, error) {
-	engine, err := redislimit.Open(o.engine, redislimit.Options{})
+func (o *serveOptions) tryRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
+	engine, err := redislimit.Open(o.engine, redislimit.Options{Logger: log})
 	if err != nil {
 		return nil, err
 	}

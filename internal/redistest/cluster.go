@@ -35,7 +35,7 @@ func StartCluster(t testing.TB, config ...string) *Cluster {
 			"repl-diskless-sync-delay 0",
 			fmt.Sprintf("cluster-port %d", testprocess.FreePort(t)),
 		}
-		c.Nodes = append(c.Nodes, start(t, false, append(own, config...)))
+		c.Nodes = append(c.Nodes, start(t, &Server{}, append(own, config...)))
 	}
 	c.join()
 	return c

@@ -43,6 +43,8 @@ type Server struct {
 
 	t        testing.TB
 	sentinel bool
+	clock    string   // the file that moves its clock; empty if none does
+	env      []string // further variables of the environment
 	dir      string
 	process  *testprocess.Process
 }
@@ -51,17 +53,18 @@ type Server struct {
 // redis.conf.
 func Start(t testing.TB, config ...string) *Server {
 	t.Helper()
-	return start(t, false, config)
+	return start(t, &Server{}, config)
 }
 
-// start tries several ports, because another program can take a free port first.
-func start(t testing.TB, sentinel bool, config []string) *Server {
+// start starts a server that is like the given one. It tries several ports, because another program can take a free port
+// first.
+func start(t testing.TB, like *Server, config []string) *Server {
 	t.Helper()
 	testprocess.Require(t, "redis-server", "redis-server")
 	const attempts = 5
 	var failure error
 	for range attempts {
-		s := &Server{t: t, sentinel: sentinel, dir: t.TempDir(), Port: testprocess.FreePort(t)}
+		s := &Server{t: t, sentinel: like.sentinel, clock: like.clock, env: like.env, dir: t.TempDir(), Port: testprocess.FreePort(t)}
 		s.Addr = "127.0.0.1:" + strconv.Itoa(s.Port)
 		s.writeConfig(config)
 		if failure = s.launch(); failure == nil {
@@ -96,7 +99,9 @@ func (s *Server) launch() error {
 	if s.sentinel {
 		args = append(args, "--sentinel")
 	}
-	p, err := testprocess.Start(exec.Command("redis-server", args...))
+	command := exec.Command("redis-server", args...)
+	command.Env = append(os.Environ(), s.env...)
+	p, err := testprocess.Start(command)
 	if err != nil {
 		return err
 	}

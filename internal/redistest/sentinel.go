@@ -26,7 +26,7 @@ func StartSentinel(t testing.TB, config ...string) *Sentinel {
 	s.Replica = Start(t, append(config, fmt.Sprintf("replicaof 127.0.0.1 %d", s.Master.Port))...)
 	s.await("the replica follows", s.Replica.follows)
 	for range 3 {
-		s.Sentinels = append(s.Sentinels, start(t, true, []string{
+		s.Sentinels = append(s.Sentinels, start(t, &Server{sentinel: true}, []string{
 			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterSet, s.Master.Port),
 			fmt.Sprintf("sentinel down-after-milliseconds %s 500", MasterSet),
 			fmt.Sprintf("sentinel failover-timeout %s 3000", MasterSet),

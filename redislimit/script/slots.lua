@@ -124,6 +124,19 @@ local function keep(ends, counts, holders)
   end
 end
 
+-- recede begins the leases that began after now again at now, if the server's clock was set back. Otherwise the lease of
+-- a dead holder would last until the clock has caught up. The ends of leases of several lengths come no later than the
+-- longest of them, of which at the last write newest - last was left. recede reports whether it has changed the state.
+local function recede()
+  if tonumber(ARGV[2] or '') or last <= now and (own == 0 or newest <= now) then return end
+  local instants, counts, holders = spread()
+  local most = own > 0 and now or now + max(period, newest - last)
+  for k = 1, #instants do instants[k] = min(instants[k], most) end
+  last, till = now, 0
+  gather(instants, counts, holders, form, own > 0 and (instants[1] or now) or 0, 0, now)
+  return true
+end
+
 -- renew gives n units of the identity a new lease. It returns false if the identity no longer holds them.
 local function renew()
   local before = held
@@ -149,6 +162,7 @@ end
 
 return function(s, op, t)
   if not open(s, t) then return end
+  local receded = recede() and op ~= PEEK
   local ahead = wait()
   local fits = ahead == 0
   if n > 0 and (op == RECORD or op == TAKE and fits) then
@@ -178,8 +192,8 @@ return function(s, op, t)
     keep(release(n, -1))
   elseif op == RENEW then
     fits = renew()
-    if not fits then return fits, (describe(op, ahead, ahead)) end
-  else
+    if not fits and not receded then return fits, (describe(op, ahead, ahead)) end
+  elseif not receded then
     return fits, (describe(op, ahead, ahead))
   end
   look()

@@ -1,0 +1,169 @@
+package redislimit
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+var quiet = Options{Logger: slog.New(slog.DiscardHandler)}
+
+// A lease ends no later than its own length from now, although the clock that began it was an hour ahead. The leases of
+// live holders are renewed as ever.
+func TestAClockThatIsSetBackLengthensNoLease(t *testing.T) {
+	const lease = 900 * time.Millisecond
+	short, long := mustRule(t, "s=concurrency 3 lease 900ms"), mustRule(t, "s=concurrency 3 lease 1800ms")
+	for _, tt := range []struct {
+		what   string
+		dead   []*weir.Rule // under which the dead holder took a slot each
+		within time.Duration
+	}{
+		{"leases of one length", []*weir.Rule{short, short}, lease},
+		{"leases of another length", []*weir.Rule{long, long}, 2 * lease},
+		{"leases of two lengths", []*weir.Rule{short, long}, 2 * lease},
+	} {
+		server := redistest.StartWithClock(t)
+		server.SetClock(time.Hour)
+		live, dead := openFor(t, "redis://"+server.Addr, quiet), openFor(t, "redis://"+server.Addr, quiet)
+		held, err := live.Reserve(t.Context(), short.For("k", 1))
+		if err != nil || !held.Decision.Allowed {
+			t.Fatalf("%s: Reserve: %+v, %v", tt.what, held, err)
+		}
+		for _, rule := range tt.dead {
+			if r, err := dead.Reserve(t.Context(), rule.For("k", 1)); err != nil || !r.Decision.Allowed {
+				t.Fatalf("%s: Reserve: %+v, %v", tt.what, r, err)
+			}
+		}
+		dead.Close()
+		server.SetClock(0)
+		began := time.Now()
+		if d, err := live.Peek(t.Context(), short.For("k", 1)); err != nil || d.Allowed || d.RetryAfter > tt.within {
+			t.Errorf("%s: Peek: %+v, %v, want a retry within %v", tt.what, d, err, tt.within)
+		}
+		eventually(t, tt.what+": the slots of the dead holder are free", func() error {
+			return allowed(live.Take(t.Context(), short.For("k", 2)))
+		})
+		if took := time.Since(began); took < lease/2 || took > tt.within+5*time.Second {
+			t.Errorf("%s: the slots of the dead holder were free after %v, want %v", tt.what, took, tt.within)
+		}
+		select {
+		case <-held.Lost():
+			t.Errorf("%s: the live holder has lost its slot", tt.what)
+		default:
+		}
+		if d, err := live.Peek(t.Context(), short.For("k", 1)); err != nil || d.Allowed {
+			t.Errorf("%s: afterwards: %+v, %v, want all three slots held", tt.what, d, err)
+		}
+	}
+}
+
+// measured is a call that was sent and answered at these times of ours, and at an instant of the server's clock.
+type measured struct {
+	sent, answered, server, want time.Duration
+}
+
+func TestAServerClockThatStepsIsToldFromASlowCall(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	for _, tt := range []struct {
+		what  string
+		calls []measured
+	}{
+		{"a clock that keeps time", []measured{{0, 1 * ms, 0, 0}, {s, s + ms, s, 0}, {60 * s, 60*s + ms, 60*s + ms, 0}}},
+		{"a step forward", []measured{{0, 2 * ms, 0, 0}, {s, s + 2*ms, 61 * s, 60*s - 2*ms}, {2 * s, 2*s + ms, 62 * s, 0}}},
+		{"a step back", []measured{{0, 2 * ms, 0, 0}, {s, s + 2*ms, -59 * s, -60*s + 2*ms}, {2 * s, 2*s + ms, -58 * s, 0}}},
+		{"a step of half a second", []measured{{0, ms, 0, 0}, {s, s + ms, s + 500*ms, 0}}},
+		{"a call of five seconds", []measured{{0, ms, 0, 0}, {s, 6 * s, s, 0}, {6 * s, 6*s + ms, 6 * s, 0}, {7 * s, 12 * s, 12 * s, 0}, {12 * s, 12*s + ms, 12 * s, 0}}},
+		{"a step during a call of five seconds", []measured{{0, ms, 0, 0}, {s, 6 * s, 16 * s, 10 * s}}},
+		{"a step after a call of five seconds", []measured{{0, ms, 0, 0}, {s, 6 * s, s, 0}, {7 * s, 7*s + ms, 9 * s, 2*s - ms}}},
+		{"an answer that another one overtook", []measured{{0, ms, 0, 0}, {2 * s, 2*s + ms, 62 * s, 60*s - ms}, {s, 3 * s, s, 0}, {4 * s, 4*s + ms, 64 * s, 0}}},
+		{"a clock that gains a tenth of a second in each minute", []measured{
+			{0, ms, 0, 0}, {60 * s, 60*s + ms, 60*s + 100*ms, 0}, {120 * s, 120*s + 2*ms, 120*s + 200*ms, 0}, {900 * s, 900*s + 3*ms, 901*s - 200*ms, 0}, {1500 * s, 1500*s + ms, 1501*s + 600*ms, 0},
+		}},
+	} {
+		var c serverClock
+		for i, call := range tt.calls {
+			epoch := int64(1_700_000_000_000_000)
+			if got := c.measure(epoch+call.server.Microseconds(), clockOrigin.Add(call.sent), clockOrigin.Add(call.answered)); got != call.want {
+				t.Errorf("%s: call %d: moved by %v, want %v", tt.what, i, got, call.want)
+			}
+		}
+	}
+}
+
+// A minute has passed at most once between the steps, so there is one line or two.
+func TestAStepOfTheServersClockIsLogged(t *testing.T) {
+	server := redistest.StartWithClock(t)
+	var log bytes.Buffer
+	engine := openFor(t, "redis://"+server.Addr, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	rule := mustRule(t, "r=token bucket 10/h")
+	peek := func() {
+		if _, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	peek()
+	server.SetClock(500 * time.Millisecond)
+	if peek(); log.Len() > 0 {
+		t.Errorf("after half a second: %s", log.String())
+	}
+	for range 3 {
+		server.SetClock(time.Hour)
+		peek()
+		server.SetClock(0)
+		peek()
+	}
+	if lines := strings.Count(log.String(), "\n"); lines < 1 || lines > 2 || !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "moved=59m59.") {
+		t.Errorf("after steps of an hour: %q, want one warning that names the first", log.String())
+	}
+}
+
+// When the clock steps forward, leases are nearer to their end. The next call of any kind renews them.
+func TestAHolderKeepsItsSlotWhenTheClockStepsForwardByLessThanItsLease(t *testing.T) {
+	server := redistest.StartWithClock(t)
+	engine := openFor(t, "redis://"+server.Addr, quiet)
+	slots := mustRule(t, "s=concurrency 1 lease 5m")
+	held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+	if err != nil || !held.Decision.Allowed {
+		t.Fatalf("Reserve: %+v, %v", held, err)
+	}
+	server.SetClock(4 * time.Minute)
+	began := time.Now()
+	eventually(t, "the lease is whole again", func() error {
+		d, err := engine.Peek(t.Context(), slots.For("k", 1))
+		if err != nil || d.RetryAfter > 4*time.Minute+30*time.Second {
+			return err
+		}
+		return allowed(d, nil)
+	})
+	if took := time.Since(began); took > renewEvery/2 {
+		t.Errorf("the lease was renewed after %v, want at once", took)
+	}
+}
+
+// A holder whose lease has ended by a clock that stepped forward is told with the next call of its process.
+func TestAHolderIsToldAtOnceThatTheClockHasEndedItsLease(t *testing.T) {
+	server := redistest.StartWithClock(t)
+	engine, beside := openFor(t, "redis://"+server.Addr, quiet), openFor(t, "redis://"+server.Addr, quiet)
+	slots := mustRule(t, "s=concurrency 1 lease 5m")
+	held, err := engine.Reserve(t.Context(), slots.For("k", 1))
+	if err != nil || !held.Decision.Allowed {
+		t.Fatalf("Reserve: %+v, %v", held, err)
+	}
+	server.SetClock(time.Hour)
+	if err := allowed(beside.Take(t.Context(), slots.For("k", 1))); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := engine.Peek(t.Context(), slots.For("other", 1)); err != nil {
+		t.Fatal(err)
+	}
+	wantLost(t, held)
+	if took := time.Since(began); took > renewEvery/2 {
+		t.Errorf("the holder was told after %v, want at once", took)
+	}
+}
