@@ -214,8 +214,7 @@ func (o *serveOptions) serveAndKeep(ctx context.Context, s *server, listener net
 	return err
 }
 
-// parseRules reads the rules of the flags, or returns the default rule if there are none. A later rule replaces an
-// earlier one of the same name, in its place.
+// parseRules reads the rules of the flags, which differ in name, or returns the default rule if there are none.
 func parseRules(texts []string) ([]*weir.Rule, error) {
 	var rules []*weir.Rule
 	if len(texts) == 0 {
@@ -231,10 +230,10 @@ func parseRules(texts []string) ([]*weir.Rule, error) {
 		}
 		named := func(r *weir.Rule) bool { return r.Name() == rule.Name() }
 		if i := slices.IndexFunc(rules, named); i >= 0 {
-			rules[i] = rule
-		} else {
-			rules = append(rules, rule)
+			return nil, usageWithHint(fmt.Errorf("--rule %s and --rule %s have the same name", printable(texts[i]), printable(text)),
+				"join several limits of one rule with 'and': --rule 'login=5/m and 100/d'")
 		}
+		rules = append(rules, rule)
 	}
 	return rules, nil
 }

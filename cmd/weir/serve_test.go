@@ -6,17 +6,12 @@ import (
 	"testing"
 )
 
-func TestLaterRulesReplaceEarlierOnesInPlace(t *testing.T) {
-	rules, err := parseRules([]string{"a=token bucket 1/s", "default=fixed window 5/m", "a=sliding window 2/s"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range rules {
-		got = append(got, r.String())
-	}
-	if want := "a=sliding window 2/s, default=fixed window 5/m"; strings.Join(got, ", ") != want {
-		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+func TestTwoRulesOfOneNameAreRefused(t *testing.T) {
+	for _, again := range []string{"a=2/s", "a=1/s"} {
+		rules, err := parseRules([]string{"a=1/s", "default=fixed window 5/m", again})
+		if err == nil || exitCode(err) != 2 || !strings.Contains(err.Error(), "--rule a=1/s and --rule "+again+" have the same name") {
+			t.Errorf("a=1/s and %s: got %v and error %v, want an error that names both", again, rules, err)
+		}
 	}
 }
 
