@@ -166,7 +166,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 		if took := time.Since(start); took < readTimeout || took > 2*readTimeout {
 			t.Errorf("a body that does not come was waited for %v, want about %v", took, readTimeout)
 		}
-		if want := `"detail":"body could not be read to its end","field":"body"}`; !strings.Contains(string(answer), want) {
+		if want := `"status":408,"counted":"no","detail":"body did not arrive in time","field":"body"}`; !strings.Contains(string(answer), want) {
 			t.Errorf("got %q, want %s", answer, want)
 		}
 		s.signal()

@@ -91,12 +91,12 @@ func TestRequestsThatDoNotArriveAreGivenUpBeforeTheGraceEnds(t *testing.T) {
 		s.signal()
 		start := time.Now()
 		answers := make(chan []string)
-		go func() { answers <- statuses(body) }()
+		go func() { answers <- allStatuses(body) }()
 		if err := <-s.ended; err != nil || time.Since(start) > 3*time.Second {
 			t.Errorf("serve ended with %v after %v, want nil within the grace period of 3s", err, time.Since(start))
 		}
-		if got := <-answers; len(got) != 1 || got[0] != "400 Bad Request" {
-			t.Errorf("the body that did not arrive got %q, want 400 and the end", got)
+		if got := <-answers; len(got) != 1 || got[0] != "408 Request Timeout" {
+			t.Errorf("the body that did not arrive got %q, want 408 and the end", got)
 		}
 	})
 }

@@ -80,8 +80,8 @@ func TestAWaitOutlivesTheTimeoutsOfOtherRequests(t *testing.T) {
 		go func() {
 			_, _ = io.WriteString(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: 15\r\n\r\n{")
 		}()
-		if got := answerOver(t, r); !strings.HasPrefix(got, "400 ") || time.Since(start) != readTimeout {
-			t.Errorf("a slow body after the wait: got %s after %v, want 400 after %v", got, time.Since(start), readTimeout)
+		if got := answerOver(t, r); !strings.HasPrefix(got, "408 ") || time.Since(start) != readTimeout {
+			t.Errorf("a slow body after the wait: got %s after %v, want 408 after %v", got, time.Since(start), readTimeout)
 		}
 		s.signal()
 		<-s.ended

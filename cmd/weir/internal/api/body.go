@@ -46,10 +46,20 @@ func (a *API) receive(c *call, w http.ResponseWriter, r *http.Request) *problem 
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()
 	}
+	if late, ok := errors.AsType[timeout](err); ok && late.Timeout() {
+		w.Header().Set("Connection", "close") // the rest of the body may still come
+		return &problem{status: http.StatusRequestTimeout, field: "body", detail: "body did not arrive in time"}
+	}
 	if err != nil {
 		return badField("body", "could not be read to its end")
 	}
 	return nil
+}
+
+// timeout is the error of a read whose deadline has passed.
+type timeout interface {
+	error
+	Timeout() bool
 }
 
 func tooLarge() *problem {

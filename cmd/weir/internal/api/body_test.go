@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 
 	"github.com/weirflow/weir"
@@ -48,6 +51,20 @@ func TestSilentBodiesHoldNoMemory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The server gives a body a time to arrive, and ends its reads with this error.
+func TestABodyThatIsTooSlowGets408(t *testing.T) {
+	for _, path := range []string{"/v1/take", "/v1/reserve", "/v1/settle"} {
+		f := newFixture(t, usual)
+		late := io.MultiReader(strings.NewReader(`{"key":`), iotest.ErrReader(&net.OpError{Op: "read", Err: context.DeadlineExceeded}))
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, late))
+		checkProblem(t, path, w, fault{status: http.StatusRequestTimeout, field: "body", detail: "body did not arrive in time"})
+		if got := w.Header().Get("Connection"); got != "close" {
+			t.Errorf("%s: Connection is %q, want close", path, got)
+		}
+	}
 }
 
 func TestLargeBodiesBeyondTheMemoryAreRefusedAtOnce(t *testing.T) {
