@@ -79,5 +79,6 @@ var programRules = map[string]packageRule{
 			"pace":      "callers wait in its queue",
 			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
 		},
+		testImports: reasons{"redislimit": "what wraps its engine has each of its methods"},
 	},
 }

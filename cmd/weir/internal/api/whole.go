@@ -64,10 +64,19 @@ func (e *wholeCalls) TakeUpTo(ctx context.Context, most int64, requests ...weir.
 	return weir.TakeUpTo(ctx, e.Engine, most, requests...)
 }
 
-// wholeBookings are the wholeCalls of an engine that books, and may keep lines.
+// Flush is that of the engine, if it has one.
+func (e *wholeCalls) Flush(ctx context.Context) error {
+	if engine, ok := e.Engine.(interface{ Flush(context.Context) error }); ok {
+		return engine.Flush(ctx)
+	}
+	return nil
+}
+
+// wholeBookings are the wholeCalls of an engine that books and renews slots, and may keep lines.
 type wholeBookings struct {
 	*wholeCalls
 	weir.AheadTaker
+	weir.Holder
 	lines weir.LineKeeper // or nil
 }
 
@@ -112,9 +121,11 @@ func newWholeCalls(engine weir.Engine, patience time.Duration) weir.Engine {
 		return memory
 	}
 	calls := &wholeCalls{engine, patience}
-	if ahead, books := engine.(weir.AheadTaker); books {
-		lines, _ := engine.(weir.LineKeeper)
-		return &wholeBookings{calls, ahead, lines}
+	ahead, books := engine.(weir.AheadTaker)
+	holder, holds := engine.(weir.Holder)
+	if !books || !holds {
+		return calls
 	}
-	return calls
+	lines, _ := engine.(weir.LineKeeper)
+	return &wholeBookings{calls, ahead, holder, lines}
 }
