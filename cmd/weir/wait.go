@@ -20,7 +20,7 @@ func (o *waitOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.longest, "max-wait", api.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
 	flags.IntVar(&o.callers, "max-waiting", 0, "let at most `N` callers wait at a time (default half of --max-connections)")
-	flags.IntVar(&o.tokens, "max-tokens", api.DefaultTokens, "hold at most `N` reservations at a time")
+	flags.IntVar(&o.tokens, "max-tokens", api.DefaultTokens, "hold at most `N` reservations of 1 KiB at a time")
 }
 
 // check refuses flags that are out of bounds. A waiting caller keeps its connection, so others need some.

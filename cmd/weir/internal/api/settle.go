@@ -67,12 +67,10 @@ func (a *API) renew(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, unknownToken())
 		return
 	}
-	select {
-	case <-h.Lost():
+	if a.waits.tokens.lost(h) {
 		a.waits.tokens.end(asked.token)
-		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: "the slots of token were lost: the engine could not renew them in time; stop the work"})
+		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: "the slots of token were lost: they were reset, or the engine could not renew them in time; stop the work"})
 		return
-	default:
 	}
 	began := time.Now()
 	ctx, cancel := a.withPatience(r.Context())

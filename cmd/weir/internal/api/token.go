@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,52 +24,63 @@ type holder interface {
 // tokens are the open reservations. A token names one, and cannot be guessed. It ends when it is settled, and otherwise
 // with its life: the slots are then released, and other units stay spent.
 type tokens struct {
-	most int
+	places places
 
-	mu      sync.Mutex
-	open    map[string]*held
-	claimed int // places for reservations that are being made
+	mu   sync.Mutex
+	open map[string]*held
 }
 
 // held is one open reservation.
 type held struct {
 	holder
-	slots []weir.Request // the slots, to be renewed; nil without
-	life  time.Duration
-	ends  time.Time // the lock of tokens guards it
-	timer *time.Timer
-	turn  sync.Mutex // one settlement or renewal at a time
+	slots  []weir.Request // the slots, to be renewed; nil without
+	places int            // that the reservation takes
+	life   time.Duration
+	ends   time.Time // the lock of tokens guards it
+	reset  bool      // a reset has ended some of the slots; the lock of tokens guards it
+	timer  *time.Timer
+	turn   sync.Mutex // one settlement or renewal at a time
 }
 
-func newTokens(most int) *tokens { return &tokens{most: most, open: map[string]*held{}} }
-
-// claim keeps a place for a reservation, if there is one.
-func (t *tokens) claim() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.open)+t.claimed >= t.most {
-		return false
-	}
-	t.claimed++
-	return true
+func newTokens(most int) *tokens {
+	return &tokens{places: places{most: most}, open: map[string]*held{}}
 }
 
-func (t *tokens) unclaim() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.claimed--
-}
-
-// add opens a reservation, for which its caller has a place.
-func (t *tokens) add(h holder, life time.Duration, slots []weir.Request) string {
+// add opens a reservation.
+func (t *tokens) add(h *held) string {
 	token := rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open[token] = &held{
-		holder: h, slots: slots, life: life, ends: time.Now().Add(life),
-		timer: time.AfterFunc(life, func() { t.expire(token) }),
-	}
+	h.ends = time.Now().Add(h.life)
+	h.timer = time.AfterFunc(h.life, func() { t.expire(token) })
+	t.open[token] = h
 	return token
+}
+
+// lose marks the reservations whose slots a reset has ended.
+func (t *tokens) lose(requests []weir.Request) {
+	type state struct{ rule, key string }
+	ended := make(map[state]bool, len(requests))
+	for _, q := range requests {
+		ended[state{q.Rule.Name(), q.Key}] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, h := range t.open {
+		h.reset = h.reset || slices.ContainsFunc(h.slots, func(q weir.Request) bool { return ended[state{q.Rule.Name(), q.Key}] })
+	}
+}
+
+// lost reports whether slots of the reservation have ended before their time.
+func (t *tokens) lost(h *held) bool {
+	select {
+	case <-h.Lost():
+		return true
+	default:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return h.reset
 }
 
 // find returns an open reservation, or nil.
@@ -111,7 +123,7 @@ func (t *tokens) end(token string) {
 	defer t.mu.Unlock()
 	if h := t.open[token]; h != nil {
 		h.timer.Stop()
-		delete(t.open, token)
+		t.forget(token, h)
 	}
 }
 
@@ -124,11 +136,17 @@ func (t *tokens) expire(token string) {
 		t.mu.Unlock()
 		return
 	}
-	delete(t.open, token)
+	t.forget(token, h)
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), undoWithin)
 	defer cancel()
 	_ = h.Done(ctx)
+}
+
+// forget drops a reservation. The caller holds the lock.
+func (t *tokens) forget(token string, h *held) {
+	delete(t.open, token)
+	t.places.leave(h.places)
 }
 
 // count returns the number of open reservations.

@@ -2,7 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -161,12 +163,12 @@ func TestARenewalAtTheEndOfTheLeaseIsRefused(t *testing.T) {
 func TestOpenReservationsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), slowly)
-		a.waits.tokens.most = 3
+		a.waits.tokens.places.most = 3
 		var last string
 		for range 3 {
 			last = tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
 		}
-		const full = "too many reservations are open, and nothing was taken; settle some, or raise weir serve --max-tokens"
+		const full = "too many reservations are open, or they are too large, and nothing was taken; settle some, or raise weir serve --max-tokens"
 		if w := post(a, "/v1/reserve", `{"key":"a"}`); w.Code != 503 || !strings.Contains(w.Body.String(), full) {
 			t.Errorf("the fourth of three: got %d %s", w.Code, w.Body)
 		}
@@ -195,4 +197,101 @@ func TestTokensCannotBeGuessed(t *testing.T) {
 			t.Errorf("%d different tokens of 1000", len(seen))
 		}
 	}, slowly)
+}
+
+// askFor returns a body of several requests with long keys.
+func askFor(requests, bytes int, more string) string {
+	var all []string
+	for i := range requests {
+		all = append(all, fmt.Sprintf(`{"key":"%0*d","cost":0}`, bytes, i))
+	}
+	return `{"requests":[` + strings.Join(all, ",") + `]` + more + `}`
+}
+
+// All open reservations hold at most 1 KiB of requests for each of --max-tokens. A larger one takes the place of several.
+func TestTheMemoryOfOpenReservationsIsBounded(t *testing.T) {
+	for _, c := range []struct{ requests, bytes, want int }{{1, 100, 4096}, {2, 4096, 455}, {128, 20, 117}, {128, 4096, 7}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), slowly)
+			a.waits.tokens.places.most = 4096
+			ask, opened, last := askFor(c.requests, c.bytes, ""), 0, ""
+			before := heapInUse()
+			for {
+				w := post(a, "/v1/reserve", ask)
+				if w.Code == 503 {
+					break
+				}
+				last = tokenOf(t, w)
+				opened++
+			}
+			if used := heapInUse() - before; opened != c.want || used > 4096*1024*5/4 {
+				t.Errorf("%d requests of %d bytes: %d open reservations hold %d KiB, want %d in about 4 MiB", c.requests, c.bytes, opened, used>>10, c.want)
+			}
+			post(a, "/v1/settle", `{"token":"`+last+`"}`)
+			tokenOf(t, post(a, "/v1/reserve", ask))
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			if left := a.waits.tokens.places.taken; left != 0 {
+				t.Errorf("%d places are taken after all reservations have ended", left)
+			}
+		})
+	}
+}
+
+func heapInUse() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// The largest reservation is not refused for good, however few the tokens are.
+func TestTheLargestReservationHasPlaceAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		a.waits.tokens.places.most = 2
+		large := tokenOf(t, post(a, "/v1/reserve", askFor(128, 4096, "")))
+		if w := post(a, "/v1/reserve", `{"key":"a"}`); w.Code != 503 {
+			t.Errorf("beside it: got %d %s, want 503", w.Code, w.Body)
+		}
+		post(a, "/v1/settle", `{"token":"`+large+`"}`)
+		tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
+	}, slowly)
+}
+
+func TestARenewalAfterAResetSaysThatTheSlotsAreLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		const ask = `{"requests":[{"rule":"jobs","key":"a","cost":2},{"key":"u","cost":5}]}`
+		first, second := tokenOf(t, post(a, "/v1/reserve", ask)), tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"b"}`))
+		post(a, "/v1/reset", `{"rule":"jobs","key":"a"}`)
+		others := tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"a","cost":2}`))
+		if w := post(a, "/v1/renew", `{"token":"`+first+`"}`); w.Code != 404 || !strings.Contains(w.Body.String(), "the slots of token were lost") {
+			t.Errorf("renew after the reset: got %d %s, want 404", w.Code, w.Body)
+		}
+		for _, token := range []string{second, others} {
+			if w := post(a, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 200 {
+				t.Errorf("renew of slots that are held: got %d %s", w.Code, w.Body)
+			}
+		}
+	}, slowly, twoJobs)
+}
+
+func TestTheSameSlotsTwiceInOneReservationCountAsOneRequest(t *testing.T) {
+	for _, patience := range []string{"0", "30"} {
+		inBubble(t, func(t *testing.T, a *API) {
+			token := tokenOf(t, post(a, "/v1/reserve", `{"requests":[{"rule":"jobs","key":"a"},{"rule":"jobs","key":"a"}],"patience":`+patience+`}`))
+			checkRemaining(t, a, "jobs", "a", "0")
+			if w := post(a, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 200 {
+				t.Errorf("renew: got %d %s", w.Code, w.Body)
+			}
+			checkRemaining(t, a, "jobs", "a", "0")
+			if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,1]}`); w.Code != 200 {
+				t.Errorf("settle: got %d %s", w.Code, w.Body)
+			}
+			checkRemaining(t, a, "jobs", "a", "2")
+			if w := post(a, "/v1/wait", `{"requests":[{"key":"a"},{"key":"a"}],"patience":`+patience+`}`); w.Code != 200 {
+				t.Errorf("wait for the same twice: got %d %s", w.Code, w.Body)
+			}
+			checkRemaining(t, a, "default", "a", "8")
+		}, slowly, twoJobs)
+	}
 }

@@ -34,6 +34,7 @@ var errStopping = errors.New("the daemon is stopping")
 type waits struct {
 	queue   *pace.Queue
 	waiting *waiting
+	large   *places // of waiting callers with more than waitingBytes of requests
 	tokens  *tokens
 	longest time.Duration
 	stopped context.Context // ends when the daemon stops
@@ -47,6 +48,7 @@ func newWaits(engine weir.Engine, rules []*weir.Rule, o WaitOptions) *waits {
 	w := &waits{
 		queue:   queue,
 		waiting: newWaiting(rules),
+		large:   &places{most: callers},
 		tokens:  newTokens(orDefault(o.Tokens, DefaultTokens)),
 		longest: o.Longest,
 		slots:   slotRules(rules),
@@ -73,6 +75,7 @@ type waitCall struct {
 	r        *http.Request
 	patience time.Duration
 	visit    *visit // nil without patience
+	places   int    // claimed for a reservation that has no token yet
 }
 
 // granted is what a call took.
@@ -96,12 +99,13 @@ func (a *API) wait(w http.ResponseWriter, r *http.Request) {
 // reserve takes all requests, after a wait if the caller has patience, and answers with a token.
 func (a *API) reserve(w http.ResponseWriter, r *http.Request) {
 	a.serveWait(w, r, 0, func(c *waitCall) {
-		if !a.waits.tokens.claim() {
-			a.noTokens.warn(a.log, "refused a reservation: too many are open; --max-tokens bounds them")
-			writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many reservations are open, and nothing was taken; settle some, or raise weir serve --max-tokens"})
+		places := &a.waits.tokens.places
+		if c.places = places.claim(1 + sizeOf(c.requests)/tokenBytes); c.places == 0 {
+			a.noTokens.warn(a.log, "refused a reservation: too many are open, or they are too large; --max-tokens bounds them")
+			writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many reservations are open, or they are too large, and nothing was taken; settle some, or raise weir serve --max-tokens"})
 			return
 		}
-		defer a.waits.tokens.unclaim()
+		defer func() { places.leave(c.places) }()
 		c.answerWith(c.hold)
 	})
 }
@@ -131,7 +135,7 @@ func stoppingProblem(err error) *problem {
 func (c *waitCall) answerWith(ask func(context.Context) (granted, error)) {
 	ctx, end := c.begin()
 	defer end()
-	got, err := ask(ctx)
+	got, err := c.inMemory(ctx, ask)
 	if err == nil && got.decision.Allowed && c.r.Context().Err() != nil {
 		c.undo(got)
 		err = c.r.Context().Err()
@@ -143,6 +147,20 @@ func (c *waitCall) answerWith(ask func(context.Context) (granted, error)) {
 	c.api.health.succeeded()
 	c.finish(endOf(got.decision))
 	c.respond(got)
+}
+
+// inMemory asks for the requests, unless they may wait and there is no memory for them.
+func (c *waitCall) inMemory(ctx context.Context, ask func(context.Context) (granted, error)) (granted, error) {
+	large := c.api.waits.large
+	n := sizeOf(c.requests) / waitingBytes
+	if c.patience == 0 || n == 0 {
+		return ask(ctx)
+	}
+	if n = large.claim(n); n == 0 {
+		return granted{}, weir.ErrQueueFull
+	}
+	defer large.leave(n)
+	return ask(ctx)
 }
 
 // endOf returns the end of a wait with this decision.
@@ -197,9 +215,10 @@ func (c *waitCall) take(ctx context.Context) (granted, error) {
 
 // hold takes the requests with a reservation.
 func (c *waitCall) hold(ctx context.Context) (granted, error) {
+	lease := newLease() // one, so that requests of the same rule and key count as one
 	for i := range c.requests {
 		if q := &c.requests[i]; c.api.waits.slots[q.Rule] != nil {
-			q.Lease = newLease()
+			q.Lease = lease
 		}
 	}
 	if c.patience == 0 {
@@ -236,7 +255,8 @@ func (c *waitCall) respond(got granted) {
 		if lease == 0 {
 			lease = tokenLife
 		}
-		token = c.api.waits.tokens.add(got.hold, lease, c.slots())
+		token = c.api.waits.tokens.add(&held{holder: got.hold, slots: c.slots(), places: c.places, life: lease})
+		c.places = 0
 	}
 	if c.api.asked != nil {
 		c.api.asked(c.requests, got.decision.Allowed)
@@ -261,8 +281,8 @@ func (c *waitCall) refuse(ctx context.Context, err error) {
 	case reasonStop:
 		writeProblem(c.w, stoppingProblem(ofEngine(err)))
 	case reasonFull:
-		c.api.noRoom.warn(c.api.log, "refused a caller: too many wait; --max-waiting bounds them")
-		writeProblem(c.w, &problem{status: http.StatusServiceUnavailable, detail: "too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting"})
+		c.api.noRoom.warn(c.api.log, "refused a caller: too many wait, or their requests are too large; --max-waiting bounds them")
+		writeProblem(c.w, &problem{status: http.StatusServiceUnavailable, detail: "too many callers wait, or their requests are too large, and nothing was taken; ask again, or raise weir serve --max-waiting"})
 	case reasonNever, reasonPatience:
 		c.describe(err)
 	default:

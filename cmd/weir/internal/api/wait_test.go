@@ -110,7 +110,7 @@ func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 		const ask = `{"rule":"jobs","key":"a","patience":3600}`
 		post(a, "/v1/reserve", ask)
 		first, second := send(a, "/v1/reserve", ask), send(a, "/v1/reserve", ask)
-		if w := <-send(a, "/v1/reserve", ask).answer; w.Code != 503 || !strings.Contains(w.Body.String(), "too many callers wait, and nothing was taken") {
+		if w := <-send(a, "/v1/reserve", ask).answer; w.Code != 503 || !strings.Contains(w.Body.String(), "too many callers wait, or their requests are too large, and nothing was taken") {
 			t.Errorf("a third waiting caller of 2: got %d %s", w.Code, w.Body)
 		}
 		for _, c := range []*caller{first, second} {
@@ -119,6 +119,36 @@ func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Waiting callers with more than 16 KiB of requests hold at most that much for each of --max-waiting.
+func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		a.waits.large.most = 64
+		post(a, "/v1/take", `{"rule":"one","key":"a"}`)
+		large := `{"patience":30,"requests":[{"rule":"one","key":"a"},` + strings.TrimPrefix(askFor(100, 4096, ""), `{"requests":[`)
+		var callers []*caller
+		for range 2 { // 27 places each
+			callers = append(callers, send(a, "/v1/wait", large))
+		}
+		refused := send(a, "/v1/wait", large)
+		if w := <-refused.answer; w.Code != 503 || !strings.Contains(w.Body.String(), "their requests are too large, and nothing was taken") {
+			t.Errorf("a third large caller: got %d %s", w.Code, w.Body)
+		}
+		small := send(a, "/v1/wait", `{"rule":"one","key":"b","patience":30}`)
+		if w := <-small.answer; w.Code != 200 {
+			t.Errorf("a small caller beside them: got %d %s", w.Code, w.Body)
+		}
+		for _, c := range callers {
+			if w := <-c.answer; w.Code != 200 {
+				t.Errorf("a large caller: got %d %s", w.Code, w.Body)
+			}
+		}
+		if left := a.waits.large.taken; left != 0 {
+			t.Errorf("%d places are taken when nobody waits", left)
+		}
+		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":3,"refused":{"engine":0,"full":1,"left":0,"never":0,"patience":0,"stop":0},"tokens":0`)
+	}, slowly, "one=token bucket 1/10s burst 1")
 }
 
 func TestACostAboveTheCapacityIsNotWaitedFor(t *testing.T) {
