@@ -127,9 +127,13 @@ func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
 		a.waits.large.most = 64
 		post(a, "/v1/take", `{"rule":"one","key":"a"}`)
 		large := `{"patience":30,"requests":[{"rule":"one","key":"a"},` + strings.TrimPrefix(askFor(100, 4096, ""), `{"requests":[`)
+		before := heapInUse()
 		var callers []*caller
 		for range 2 { // 27 places each
 			callers = append(callers, send(a, "/v1/wait", large))
+		}
+		if used, most := heapInUse()-before, 3*a.waits.large.most*waitingBytes; used > most {
+			t.Errorf("two large callers hold %d KiB, want at most %d, three times their requests", used>>10, most>>10)
 		}
 		refused := send(a, "/v1/wait", large)
 		if w := <-refused.answer; w.Code != 503 || !strings.Contains(w.Body.String(), "their requests are too large, and nothing was taken") {
