@@ -24,8 +24,10 @@ func BadExamples(n int64) ([]Subject, error) {
 			fmt.Sprintf("The caller sleeps %v after each action, and the action takes %v.", gap, slowAction)),
 		spaced("fixed sleep, too fast", max(0, gap-slowAction)+fastAction,
 			fmt.Sprintf("The caller sleeps %v, because an action took %v once. Now it takes %v.", max(0, gap-slowAction), slowAction, fastAction)),
-		lossyRefill(n),
+		lossyRefill(n, true),
+		lossyRefill(n, false),
 		wholeMilliseconds(n),
+		countedRefusals(n),
 	}, nil
 }
 
@@ -72,20 +74,46 @@ func spaced(name string, gap time.Duration, note string) Subject {
 	}}
 }
 
-// lossyRefill returns a bucket of n units, refilled at n per second, that adds only whole units at each call and
-// forgets the rest.
-func lossyRefill(n int64) Subject {
-	note := fmt.Sprintf("A call before %v is over adds nothing and starts the wait again. Frequent retries stop the refill.", time.Second/time.Duration(n))
-	return Subject{Name: "lazy refill that drops fractions", Note: note, begin: func(now *int64) (take, error) {
+// lossyRefill returns a bucket of n units, refilled at n per second, that adds only whole units and forgets the rest. It
+// begins to wait for the next unit at each call, or only at a call that adds units.
+func lossyRefill(n int64, eachCall bool) Subject {
+	gap := time.Second / time.Duration(n)
+	name, note := "lazy refill that drops fractions", "A call that adds units drops the fraction of a unit, so up to half of the refill is lost. It depends on the time between calls."
+	if eachCall {
+		name, note = "lazy refill at each call", fmt.Sprintf("A call before %v is over adds nothing and starts the wait again. Frequent retries stop the refill.", gap)
+	}
+	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
 		units, last := n, *now
 		return func() (bool, time.Duration) {
-			gained := float64(n) * time.Duration(*now-last).Seconds()
-			units, last = min(n, units+int64(gained)), *now
+			gained := int64(float64(n) * time.Duration(*now-last).Seconds())
+			if eachCall || gained > 0 {
+				units, last = min(n, units+gained), *now
+			}
 			if units == 0 {
 				return false, 0
 			}
 			units--
 			return true, 0
+		}, nil
+	}}
+}
+
+// countedRefusals is a sliding window of n per second over two counters, which count every attempt before they compare.
+func countedRefusals(n int64) Subject {
+	note := "Refused attempts count in the window, so a caller that retries faster than the limit is never admitted again."
+	return Subject{Name: "sliding window that counts refusals", Note: note, begin: func(now *int64) (take, error) {
+		const length = int64(time.Second)
+		window, current, before := *now/length, int64(0), int64(0)
+		return func() (bool, time.Duration) {
+			switch at := *now / length; at - window {
+			case 0:
+			case 1:
+				window, before, current = at, current, 0
+			default:
+				window, before, current = at, 0, 0
+			}
+			current++
+			return before*(length-*now%length)+current*length <= n*length, 0
 		}, nil
 	}}
 }

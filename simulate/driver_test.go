@@ -146,7 +146,9 @@ func TestBadExamplesMissTheRate(t *testing.T) {
 		{"fixed sleep, too slow", 1000 / 120.0, true},
 		{"fixed sleep, too fast", 1000 / 90.0, true},
 		{"interval of 1000/max milliseconds", 10, true},
-		{"lazy refill that drops fractions", 0, false},
+		{"lazy refill at each call", 0, false},
+		{"lazy refill that drops fractions", 10, true}, // the retries come each 10 ms, so a unit has no fraction
+		{"sliding window that counts refusals", 0, false},
 	} {
 		r := last(t, find(t, subjects, test.name))
 		got := 0.0
@@ -157,21 +159,25 @@ func TestBadExamplesMissTheRate(t *testing.T) {
 			t.Errorf("%s: %.3f/s after the burst, ended %v, want %.3f/s, %v", test.name, got, r.Ended, test.rate, test.ended)
 		}
 	}
-	if len(subjects) != 7 {
-		t.Errorf("%d bad examples, want 7: add a row", len(subjects))
+	if len(subjects) != 9 {
+		t.Errorf("%d bad examples, want 9: add a row", len(subjects))
 	}
 	if most := last(t, find(t, subjects, "semaphore released by a thread")).Most; most < 15 {
 		t.Errorf("at most %d in a second through the semaphore, want a second burst", most)
 	}
 }
 
-// At 10/s polled every 190 ms, 0.9 of a unit is dropped each time. At 300/s an interval of 3.33 ms becomes 3 ms.
+// At 10/s polled every 190 ms, 0.9 of a unit is dropped each time. Polled every 10 ms, the refill that keeps its time
+// until a unit has come is right, and the other one never refills. At 300/s an interval of 3.33 ms becomes 3 ms.
 func TestRoundingFaultsMissWhatIsDue(t *testing.T) {
 	got, err := RoundingFaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []PollReport{
+		{"lazy refill at each call", 10, 10 * time.Millisecond, 100 * time.Second, 10, 1009},
+		{"lazy refill at each call", 10, 190 * time.Millisecond, 190 * time.Second, 1009, 1908},
+		{"lazy refill that drops fractions", 10, 10 * time.Millisecond, 100 * time.Second, 1009, 1009},
 		{"lazy refill that drops fractions", 10, 190 * time.Millisecond, 190 * time.Second, 1009, 1908},
 		{"interval of 1000/max milliseconds", 300, time.Millisecond, 9 * time.Second, 3000, 2701},
 	}

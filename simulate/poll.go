@@ -17,16 +17,20 @@ type PollReport struct {
 	Due       int64 // admitted by the token bucket
 }
 
-// RoundingFaults returns two faults that depend on the rate or on the time between polls: a refill that drops
-// fractions, and an interval of whole milliseconds.
+// RoundingFaults returns faults that depend on the rate or on the time between polls: two refills that drop fractions, and
+// an interval of whole milliseconds.
 func RoundingFaults() ([]PollReport, error) {
+	ten := weir.TokenBucket{Rate: weir.PerSecond(classicRate), Burst: classicRate}
 	faults := []struct {
 		bad   Subject
 		right weir.TokenBucket
 		every time.Duration
 		times int
 	}{
-		{lossyRefill(classicRate), weir.TokenBucket{Rate: weir.PerSecond(classicRate), Burst: classicRate}, 190 * time.Millisecond, 1000},
+		{lossyRefill(classicRate, true), ten, 10 * time.Millisecond, 10_000},
+		{lossyRefill(classicRate, true), ten, 190 * time.Millisecond, 1000},
+		{lossyRefill(classicRate, false), ten, 10 * time.Millisecond, 10_000},
+		{lossyRefill(classicRate, false), ten, 190 * time.Millisecond, 1000},
 		{wholeMilliseconds(300), weir.TokenBucket{Rate: weir.PerSecond(300), Burst: 2}, time.Millisecond, 9000},
 	}
 	reports := make([]PollReport, len(faults))
