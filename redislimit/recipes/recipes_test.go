@@ -279,15 +279,53 @@ func TestAServerThatRefusesIsAnErrorThatSaysWhy(t *testing.T) {
 	}
 }
 
-func TestShareIsExactAndRoundsUp(t *testing.T) {
+func TestShareIsExactAndRoundsAsAsked(t *testing.T) {
 	const whole = int64(MaxWindow)
-	tests := []struct{ count, part, want int64 }{
-		{0, whole, 0}, {1, 0, 0}, {1, 1, 1}, {1, whole, 1}, {3, whole / 2, 2}, {4, whole / 2, 2},
-		{1<<63 - 1, whole, 1<<63 - 1}, {1<<63 - 1, whole - 1, 9223372036854775807 - 291}, {-5, whole, 0},
+	tests := []struct{ count, part, up, down, nearest int64 }{
+		{0, whole, 0, 0, 0}, {1, 0, 0, 0, 0}, {1, 1, 1, 0, 0}, {1, whole, 1, 1, 1}, {3, whole / 2, 2, 1, 2}, {4, whole / 2, 2, 2, 2},
+		{3, whole/2 - 1, 2, 1, 1}, {1<<63 - 1, whole, 1<<63 - 1, 1<<63 - 1, 1<<63 - 1},
+		{1<<63 - 1, whole - 1, 9223372036854775807 - 291, 9223372036854775807 - 292, 9223372036854775807 - 292},
 	}
 	for _, tt := range tests {
-		if got := share(tt.count, tt.part, whole); got != tt.want {
-			t.Errorf("share(%d, %d, %d) = %d, want %d", tt.count, tt.part, whole, got, tt.want)
+		for rounding, want := range map[Rounding]int64{RoundUp: tt.up, RoundDown: tt.down, RoundNearest: tt.nearest} {
+			if got := rounding.share(tt.count, tt.part, whole); got != want {
+				t.Errorf("rounding %d of %d × %d / %d = %d, want %d", rounding, tt.count, tt.part, whole, got, want)
+			}
+		}
+	}
+}
+
+// A quarter into the next window, 3/4 of 7 units count: 5.25.
+func TestTwoWindowsRoundAsAskedAndTellTheWeightedCount(t *testing.T) {
+	client := connect(t, redistest.Start(t).Addr)
+	clock := newClock()
+	r := TwoWindows{Client: client, Window: 10 * time.Second, Now: clock.now}
+	record(t, r, alice, 7)
+	clock.advance(12500 * time.Millisecond)
+	for rounding, want := range map[Rounding]int64{RoundUp: 6, RoundDown: 5, RoundNearest: 5} {
+		r.Rounding = rounding
+		if used := fetch(t, r, alice); used != want {
+			t.Errorf("Fetch with rounding %d = %d, want %d", rounding, used, want)
+		}
+	}
+	if used, err := r.Weighted(t.Context(), alice); err != nil || used != 5.25 {
+		t.Errorf("Weighted = %v, %v, want 5.25", used, err)
+	}
+	r.Rounding = RoundDown
+	if used := record(t, r, alice, 2); used != 7 {
+		t.Errorf("Record rounded down = %d, want 7", used)
+	}
+	if used, err := r.Weighted(t.Context(), alice); err != nil || used != 7.25 {
+		t.Errorf("Weighted = %v, %v, want 7.25", used, err)
+	}
+	r.Rounding = RoundNearest + 1
+	for _, failed := range []func() error{
+		func() error { _, err := r.Record(t.Context(), alice, 1); return err },
+		func() error { _, err := r.Fetch(t.Context(), alice); return err },
+		func() error { _, err := r.Weighted(t.Context(), alice); return err },
+	} {
+		if err := failed(); err == nil || err.Error() != "recipes: two windows: rounding 3 is not RoundUp, RoundDown or RoundNearest" {
+			t.Errorf("rounding 3: error %v", err)
 		}
 	}
 }

@@ -11,17 +11,29 @@ import (
 )
 
 // TwoWindows counts like [FixedWindow] and adds the previous window, in proportion to the part of it that the last
-// Window still covers, rounded up. It stores two small keys for each subject. It treats the use of the previous
-// window as even: if that use came late, more than the limit can pass in the last Window; if early, less.
+// Window still covers. It stores two small keys for each subject. It treats the use of the previous window as even: if
+// that use came late, more than the limit can pass in the last Window; if early, less.
 type TwoWindows struct {
-	Client rueidis.Client
-	Window time.Duration
-	Now    func() time.Time // default: time.Now
+	Client   rueidis.Client
+	Window   time.Duration
+	Rounding Rounding         // of the previous window's part; default: RoundUp
+	Now      func() time.Time // default: time.Now
 }
+
+// Rounding makes whole units of the previous window's part.
+type Rounding int
+
+// The roundings of [TwoWindows]. The classic recipe rounds down or to the nearest unit, and so lets up to one unit more
+// pass.
+const (
+	RoundUp Rounding = iota
+	RoundDown
+	RoundNearest // a half counts as a unit
+)
 
 // Record counts the cost and returns the use in the last Window, including the cost.
 func (r TwoWindows) Record(ctx context.Context, key Key, cost int64) (used int64, err error) {
-	if err := checked("two windows", r.Window, cost); err != nil {
+	if err := r.checked(cost); err != nil {
 		return 0, err
 	}
 	at := now(r.Now)
@@ -33,21 +45,53 @@ func (r TwoWindows) Record(ctx context.Context, key Key, cost int64) (used int64
 	if err != nil {
 		return 0, fmt.Errorf("recipes: two windows: record: %w", err)
 	}
-	return r.used(answers[0], answers[2], at)
+	counts, err := countsOf(answers[0], answers[2])
+	if err != nil {
+		return 0, err
+	}
+	return r.used(counts, at), nil
 }
 
 // Fetch returns the use in the last Window.
 func (r TwoWindows) Fetch(ctx context.Context, key Key) (used int64, err error) {
-	if err := checked("two windows", r.Window, 1); err != nil {
+	at := now(r.Now)
+	counts, err := r.fetch(ctx, key, at)
+	if err != nil {
 		return 0, err
 	}
+	return r.used(counts, at), nil
+}
+
+// Weighted returns the use in the last Window before any rounding, and writes nothing.
+func (r TwoWindows) Weighted(ctx context.Context, key Key) (used float64, err error) {
 	at := now(r.Now)
+	counts, err := r.fetch(ctx, key, at)
+	if err != nil {
+		return 0, err
+	}
+	return float64(counts.current) + float64(counts.before)*float64(r.left(at))/float64(r.Window), nil
+}
+
+func (r TwoWindows) checked(cost int64) error {
+	if r.Rounding < RoundUp || r.Rounding > RoundNearest {
+		return fmt.Errorf("recipes: two windows: rounding %d is not RoundUp, RoundDown or RoundNearest", r.Rounding)
+	}
+	return checked("two windows", r.Window, cost)
+}
+
+// counts are the units of two windows.
+type counts struct{ current, before int64 }
+
+func (r TwoWindows) fetch(ctx context.Context, key Key, at time.Time) (counts, error) {
+	if err := r.checked(1); err != nil {
+		return counts{}, err
+	}
 	current, before := r.keys(key, at)
 	answers, err := r.Client.Do(ctx, r.Client.B().Mget().Key(current, before).Build()).ToArray()
 	if err != nil {
-		return 0, fmt.Errorf("recipes: two windows: fetch: %w", err)
+		return counts{}, fmt.Errorf("recipes: two windows: fetch: %w", err)
 	}
-	return r.used(answers[0], answers[1], at)
+	return countsOf(answers[0], answers[1])
 }
 
 // keys returns the keys of the current window and the previous one.
@@ -57,26 +101,35 @@ func (r TwoWindows) keys(key Key, at time.Time) (current, before string) {
 	return name + strconv.FormatInt(window, 10), name + strconv.FormatInt(window-1, 10)
 }
 
-// used weighs the two counts. A missing count is 0.
-func (r TwoWindows) used(current, before rueidis.RedisMessage, at time.Time) (int64, error) {
-	counts := [2]int64{}
+// countsOf reads the counts of both windows. A missing count is 0.
+func countsOf(current, before rueidis.RedisMessage) (counts, error) {
+	var units [2]int64
 	for i, message := range []rueidis.RedisMessage{current, before} {
 		count, err := message.AsInt64()
 		if err != nil && !rueidis.IsRedisNil(err) {
-			return 0, fmt.Errorf("recipes: two windows: a count that is not a number: %w", err)
+			return counts{}, fmt.Errorf("recipes: two windows: a count that is not a number: %w", err)
 		}
-		counts[i] = count
+		units[i] = count
 	}
-	passed := at.UnixNano() % int64(r.Window)
-	return counts[0] + share(counts[1], int64(r.Window)-passed, int64(r.Window)), nil
+	return counts{units[0], max(units[1], 0)}, nil
 }
 
-// share returns count × part / whole, rounded up, for 0 <= part <= whole and a count of at least 0.
-func share(count, part, whole int64) int64 {
-	high, low := bits.Mul64(uint64(max(count, 0)), uint64(part))
-	quotient, rest := bits.Div64(high, low, uint64(whole))
-	if rest > 0 {
-		quotient++
+// used weighs the counts.
+func (r TwoWindows) used(c counts, at time.Time) int64 {
+	return c.current + r.Rounding.share(c.before, r.left(at), int64(r.Window))
+}
+
+// left returns how much of the previous window the last Window covers.
+func (r TwoWindows) left(at time.Time) int64 {
+	return int64(r.Window) - at.UnixNano()%int64(r.Window)
+}
+
+// share returns count × part / whole, rounded, for 0 <= part <= whole and a count of at least 0.
+func (r Rounding) share(count, part, whole int64) int64 {
+	high, low := bits.Mul64(uint64(count), uint64(part))
+	units, rest := bits.Div64(high, low, uint64(whole))
+	if r == RoundUp && rest > 0 || r == RoundNearest && rest >= uint64(whole)-rest {
+		units++
 	}
-	return int64(quotient)
+	return int64(units)
 }
