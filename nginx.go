@@ -141,9 +141,9 @@ func (l *NginxLimiter) TakeAt(t time.Time) NginxDecision {
 //	limit_req_zone $binary_remote_addr zone=one:10m rate=5r/s;
 //	limit_req zone=one burst=10 delay=3;
 //
-// There must be one limit_req_zone, which has the rate, and there may be one limit_req. ParseNginx skips comments,
-// the key, the zone and parameters that do not change a decision. The error is a *SyntaxError that points at the
-// word, or a *LimitError for a value out of bounds.
+// There must be one limit_req_zone, which has the rate, and there may be one limit_req of that zone. ParseNginx skips
+// comments, the key, the size of the zone and sync. The error is a *SyntaxError that points at any other word, or a
+// *LimitError for a value out of bounds.
 func ParseNginx(directives string) (NginxLimitReq, error) {
 	s := scannerOf(directives)
 	read, want := s.Nginx()
