@@ -15,6 +15,7 @@ var benchRules = map[string]packageRule{
 			".":                         "whose decisions it measures",
 			"pace":                      "whose waiting callers it measures",
 			"bench/internal/workload":   "it draws the keys",
+			"bench/internal/picture":    "it saves the plot",
 			"gonum.org/v1/plot":         "the plot",
 			"gonum.org/v1/plot/plotter": "the plot",
 			"gonum.org/v1/plot/vg":      "the plot",
@@ -119,11 +120,20 @@ var benchRules = map[string]packageRule{
 			"golang.org/x/time/rate":  "how long its callers wait is measured",
 		},
 	},
+	"bench/internal/picture": {
+		imports: reasons{
+			"gonum.org/v1/plot":         "the plot",
+			"gonum.org/v1/plot/vg":      "its size",
+			"gonum.org/v1/plot/vg/draw": "the place of the legend",
+		},
+		testImports: reasons{"gonum.org/v1/plot/plotter": "a plot with a line"},
+	},
 	"bench/internal/report": {
 		imports: reasons{
 			"bench/internal/measure":    "it prints results",
 			"bench/internal/peers":      "it names them",
 			"bench/internal/workload":   "one mix has an aim of its own",
+			"bench/internal/picture":    "it saves the plot",
 			"gonum.org/v1/plot":         "the plot",
 			"gonum.org/v1/plot/plotter": "the plot",
 			"gonum.org/v1/plot/vg":      "the plot",

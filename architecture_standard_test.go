@@ -28,6 +28,7 @@ var forbidden = []struct {
 		"bench/replay":              "it is a program",
 		"bench/soak":                "it is a program",
 		"bench/internal/measure":    "it reads how much memory the process has",
+		"bench/internal/picture":    "it writes the pictures of the benchmarks",
 		"cmd/weir":                  "it is the program",
 		"cmd/weir/internal/collect": "it writes pages and their journal",
 		"limittest":                 "WEIR_VECTORS names another folder of vectors",

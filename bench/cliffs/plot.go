@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/picture"
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
@@ -40,7 +41,6 @@ func drawDenominators(c *config, path string) error {
 	p.X.Scale, p.X.Label.Text = plot.LogScale{}, "denominator"
 	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
 	p.Y.Min, p.Y.Label.Text = 0, "ns"
-	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	m := &mix{Mix: &workload.Mix{Name: "10k uniform", Keys: 10_000}, cores: 1}
 	for i, column := range columns {
@@ -68,7 +68,7 @@ func drawDenominators(c *config, path string) error {
 			p.Y.Max = max(p.Y.Max, 160)
 		}
 	}
-	if err := p.Save(10*vg.Inch, 5*vg.Inch, path); err != nil {
+	if err := picture.Save(p, 10*vg.Inch, 5*vg.Inch, path); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil

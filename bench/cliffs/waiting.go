@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/picture"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -186,7 +187,6 @@ func drawWaiting(c *config, path string) error {
 	p.Y.Scale, p.Y.Label.Text = plot.LogScale{}, "ns"
 	p.Y.Tick.Marker = plot.LogTicks{Prec: -1}
 	p.Y.Min, p.Y.Max = 100, 100_000
-	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	for kind := range linedKinds {
 		var name string
@@ -215,7 +215,7 @@ func drawWaiting(c *config, path string) error {
 			}
 		}
 	}
-	if err := p.Save(10*vg.Inch, 5*vg.Inch, path); err != nil {
+	if err := picture.Save(p, 10*vg.Inch, 5*vg.Inch, path); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/peers"
+	"github.com/weirflow/weir/bench/internal/picture"
 )
 
 // Plot draws the time of an allowed decision by mix and cores, for the floor, Weir's token buckets and the rivals,
@@ -21,7 +22,6 @@ func Plot(r *measure.Results, path string) error {
 	p.Title.Text = "ns per allowed decision (less is better)"
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
 	p.Y.Label.Text = "ns"
-	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, vg.Points(10)
 	p.Add(plotter.NewGrid())
 
 	var columns []column
@@ -43,7 +43,7 @@ func Plot(r *measure.Results, path string) error {
 		}
 		drawn++
 	}
-	if err := p.Save(13*vg.Inch, 8*vg.Inch, path); err != nil {
+	if err := picture.Save(p, 13*vg.Inch, 8*vg.Inch, path); err != nil {
 		return fmt.Errorf("report: plot: %w", err)
 	}
 	return nil
