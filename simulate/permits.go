@@ -60,9 +60,11 @@ func (c Candidate) Permits() (p Permits, ok bool, err error) {
 			return p, false, fmt.Errorf("simulate: permits: %w", err)
 		case d.Allowed:
 			total += chunk
-			if at := time.Duration(now-begin) + d.Delay; at <= p.Length {
-				p.Steps = append(p.Steps, PermitStep{at, total})
+			at := time.Duration(later(now-begin, int64(d.Delay)))
+			if at > p.Length { // and so are all later ones
+				return p, len(p.Steps) > 0, nil
 			}
+			p.Steps = append(p.Steps, PermitStep{at, total})
 		case d.RetryAfter > weir.MaxPeriod:
 			return p, len(p.Steps) > 0, nil
 		default:

@@ -77,3 +77,15 @@ func TestAWarmUpFollowsItsThrottlingCurve(t *testing.T) {
 		}
 	}
 }
+
+// A burst of which most is delayed beyond the picture is not asked for unit by unit.
+func TestPermitsEndWithTheirLength(t *testing.T) {
+	start := time.Now()
+	p, ok, err := mustCandidate(t, "nginx limit_req 1/m burst 100000000").Permits()
+	if err != nil || !ok || len(p.Steps) > 2*permitSteps || p.Steps[len(p.Steps)-1].At > p.Length {
+		t.Errorf("%d steps, %v, %v", len(p.Steps), ok, err)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

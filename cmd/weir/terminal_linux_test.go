@@ -16,6 +16,17 @@ import (
 // onTerminal runs the program on a terminal and returns what that shows.
 func onTerminal(t *testing.T, columns int, args ...string) string {
 	t.Helper()
+	return withTerminal(t, columns, func(terminal *os.File) {
+		var errs strings.Builder
+		if code := run(args, strings.NewReader(""), terminal, &errs); code != 0 {
+			t.Errorf("weir %q: exit %d, %s", args, code, errs.String())
+		}
+	})
+}
+
+// withTerminal calls f with a terminal and returns what f has shown.
+func withTerminal(t *testing.T, columns int, f func(terminal *os.File)) string {
+	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +50,9 @@ func onTerminal(t *testing.T, columns int, args ...string) string {
 		all, _ := io.ReadAll(control) // the error says that the terminal is closed
 		shown <- strings.ReplaceAll(string(all), "\r\n", "\n")
 	}()
-	var errs strings.Builder
-	code := run(args, strings.NewReader(""), terminal, &errs)
+	f(terminal)
 	_ = terminal.Close()
-	if text := <-shown; code == 0 {
-		return text
-	}
-	t.Fatalf("weir %q: exit %d, %s", args, code, errs.String())
-	return ""
+	return <-shown
 }
 
 // A log of one instant, one that spans all years with a key of control characters, and the log of the tutorial.
