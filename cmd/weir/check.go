@@ -71,10 +71,8 @@ func runCheck(args []string, plot *plotFlag, out io.Writer) error {
 		}
 		text += plot.below(out, drawn)
 	}
-	if _, err := io.WriteString(out, text); err != nil {
-		return errorWithHint(fmt.Errorf("check: standard output: %w", err), "is the disk full, or the reader of the pipe gone?")
-	}
-	return nil
+	_, err = io.WriteString(out, text)
+	return unwritable("check", err)
 }
 
 // explain returns the explanation of each limit, and of their combination.

@@ -27,11 +27,11 @@ func completionCommand() *cobra.Command {
 			root, out := cmd.Root(), cmd.OutOrStdout()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(out, true)
+				return unwritable("completion", root.GenBashCompletionV2(out, true))
 			case "zsh":
-				return root.GenZshCompletion(out)
+				return unwritable("completion", root.GenZshCompletion(out))
 			case "fish":
-				return root.GenFishCompletion(out, true)
+				return unwritable("completion", root.GenFishCompletion(out, true))
 			}
 			return usageWithHint(fmt.Errorf("completion: no such shell: %q", args[0]), "try: weir completion bash, zsh or fish")
 		},

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// Every example in the help of simulate, replay, check and fetch works, on logs of the names that it uses.
+// Every example in the help works, on logs of the names that it uses. The next tests try those of serve and pace.
 func TestExamplesOfTheHelpWork(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const line = `10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5` + "\n"
@@ -30,17 +34,11 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	}
 	root, _ := rootCommand()
 	tried := 0
-	for _, command := range root.Commands() {
-		if name := command.Name(); name != "simulate" && name != "replay" && name != "check" && name != "fetch" {
-			continue
-		}
+	for _, command := range append(root.Commands(), root) {
 		for example := range strings.Lines(command.Example) {
-			if strings.Contains(example, " | ") { // needs a shell
+			args := exampleArgs(example)
+			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "pace" || args[0] == "source" { // needs a shell, or see below
 				continue
-			}
-			var args []string
-			for _, w := range word.FindAllStringSubmatch(strings.TrimPrefix(strings.TrimSpace(example), "weir "), -1) {
-				args = append(args, w[1]+w[2])
 			}
 			var out, errs strings.Builder
 			if code := run(args, strings.NewReader(""), &out, &errs); code != 0 || out.Len() == 0 {
@@ -49,8 +47,56 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 			tried++
 		}
 	}
-	if tried < 18 {
-		t.Errorf("%d examples were tried, want 18 at least", tried)
+	if tried < 25 {
+		t.Errorf("%d examples were tried, want 25 at least", tried)
+	}
+}
+
+// exampleArgs returns the arguments of an example, without redirections.
+func exampleArgs(example string) (args []string) {
+	command, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(example), "weir "), " >")
+	for _, w := range word.FindAllStringSubmatch(command, -1) {
+		args = append(args, w[1]+w[2])
+	}
+	return args
+}
+
+// Every example in the help of serve starts a daemon, on a free port and on a Redis of the test.
+func TestExamplesOfServeWork(t *testing.T) {
+	server, dir := redistest.Start(t), t.TempDir()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for example := range strings.Lines(serveExamples) {
+		if strings.Contains(example, "rediss://") { // needs a server with TLS
+			continue
+		}
+		args := exampleArgs(strings.ReplaceAll(example, "127.0.0.1:6379", server.Addr))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		cmd := exec.CommandContext(ctx, exe)
+		cmd.Args, cmd.Dir = append(append([]string{"weir"}, args...), "--http", "127.0.0.1:0"), dir
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lines := bufio.NewScanner(out); lines.Scan() && !strings.HasPrefix(lines.Text(), "try: "); {
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v: %s", strings.TrimSpace(example), err, errs.String())
+		}
+		cancel()
+		tried++
+	}
+	if tried < 12 {
+		t.Errorf("%d examples were tried, want 12 at least", tried)
 	}
 }
 

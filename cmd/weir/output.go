@@ -35,8 +35,13 @@ func writeResult(command string, out io.Writer, format string, value any, table 
 	} else {
 		_, err = io.WriteString(out, table())
 	}
-	if err != nil {
-		return errorWithHint(fmt.Errorf("%s: standard output: %w", command, err), "is the disk full, or the reader of the pipe gone?")
+	return unwritable(command, err)
+}
+
+// unwritable explains why a command could not write its output, or returns nil for a nil error.
+func unwritable(command string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return errorWithHint(fmt.Errorf("%s: standard output: %w", command, err), "is the disk full, or the reader of the pipe gone?")
 }

@@ -69,7 +69,7 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 	select {
 	case <-time.After(s.drain):
 	case err := <-ended:
-		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed while stopping")
+		return errorWithHint(fmt.Errorf("serve: %w", err), "the listening socket failed while stopping: requests may have been cut off; start again")
 	}
 	accepting.finish(ended)
 	defer s.api.Stopped()

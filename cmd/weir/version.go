@@ -30,7 +30,7 @@ func printVersion(out io.Writer) error {
 		info = &debug.BuildInfo{}
 	}
 	_, err := io.WriteString(out, versionText(info))
-	return err
+	return unwritable("version", err)
 }
 
 // versionText names the module's version as the Go tool stamped it, a tag or one made from the commit, and the commit.
