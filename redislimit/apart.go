@@ -1,7 +1,10 @@
 package redislimit
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,10 +38,15 @@ func (e *Engine) oneByOne(s *submission) {
 	for i := s.decided; i < len(s.decisions); i++ {
 		alone := []*submission{{decisions: s.decisions[i : i+1], ctx: s.ctx}}
 		lane := alone[0].lane()
-		err := e.exchange(lane, alone)
+		exchange := func() error { return e.exchange(lane, alone) }
+		err := exchange()
+		if moving(err) && s.decisions[i].divisible() {
+			exchange = func() error { return e.keyByKey(lane, &s.decisions[i], s.ctx) }
+			err = exchange()
+		}
 		for ; moving(err) && tries > 0; tries-- {
 			time.Sleep(movingPause)
-			err = e.exchange(lane, alone)
+			err = exchange()
 		}
 		if crossing(err) {
 			err = errCrossing
@@ -47,6 +55,45 @@ func (e *Engine) oneByOne(s *submission) {
 			s.decisions[i].err = err
 		}
 	}
+}
+
+// divisible reports whether the decision comes to the same if each of its keys is decided on its own. The script signals
+// no caller in line then: the caller asks again within a second.
+func (d *decision) divisible() bool {
+	switch {
+	case d.identity != "" || d.line != nil:
+		return false
+	case d.op == opRecord:
+		return !slices.ContainsFunc(d.parts, func(p part) bool { return p.limit.kind != kindSlots || p.cost >= 0 || p.lease == 0 })
+	}
+	return d.op == opPeek || d.op == opReset || d.op == opUndo
+}
+
+// keyByKey makes a divisible decision with a call for each key. After an error a release or an undo may have been made in
+// part; Redis knows what is left of it.
+func (e *Engine) keyByKey(lane int, d *decision, ctx context.Context) error {
+	for i := range d.parts {
+		if d.parts[i].joins {
+			continue
+		}
+		var places []int
+		own := *d
+		own.parts, own.unsignalled = nil, true
+		for j := range d.parts {
+			if d.parts[j].key == d.parts[i].key {
+				places, own.parts = append(places, j), append(own.parts, d.parts[j])
+			}
+		}
+		alone := &submission{decisions: []decision{own}, ctx: ctx}
+		if err := cmp.Or(e.exchange(lane, []*submission{alone}), alone.decisions[0].err); err != nil {
+			return err
+		}
+		for k, j := range places {
+			d.parts[j] = alone.decisions[0].parts[k]
+		}
+		d.now, d.admitted = alone.decisions[0].now, alone.decisions[0].admitted
+	}
+	return nil
 }
 
 // moving reports whether a node has some of the keys and another node the others.

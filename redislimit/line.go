@@ -88,7 +88,7 @@ func (p *part) line() string {
 func (d *decision) freed() (lines []string) {
 	for i := range d.parts {
 		p := &d.parts[i]
-		if p.limit.kind != kindSlots || len(lines) == math.MaxUint8 {
+		if d.unsignalled || p.limit.kind != kindSlots || len(lines) == math.MaxUint8 {
 			continue
 		}
 		if d.op == opReset || d.op == opUndo || d.op == opRecord && p.cost < 0 {

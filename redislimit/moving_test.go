@@ -119,3 +119,48 @@ func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 		t.Errorf("after it: %+v and %v, want %d remaining", d, err, want)
 	}
 }
+
+// Releases, peeks and resets come to the same key by key, so they do not wait until the slot has moved.
+func TestWhatCanBeDecidedKeyByKeyIsDecidedWhileASlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
+	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	two, slots := mustRule(t, "two=token bucket 100/h and rate gate 100/h"), mustRule(t, "s=concurrency 9 lease 1h")
+	reserve := func(requests ...weir.Request) *weir.Reservation {
+		t.Helper()
+		r, err := engine.Reserve(t.Context(), requests...)
+		if err := allowed(r.Decision, err); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, keys := range []int{0, 1, 100} { // of five that have moved
+		held, several := reserve(slots.For("k", 2)), reserve(slots.For("k", 1), slots.For("other", 1))
+		for range 2 {
+			if err := allowed(engine.Take(t.Context(), two.For("k", 1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		move := cluster.BeginMove(slot, other(cluster, slot))
+		move.Keys(keys)
+		if d, err := engine.Peek(t.Context(), two.For("k", 1)); err != nil || d.Remaining != 98 {
+			t.Errorf("%d keys have moved: Peek: %+v, %v, want 98 remaining", keys, d, err)
+		}
+		if d, err := engine.Peek(t.Context(), two.For("new", 1)); err != nil || d.Remaining != 100 {
+			t.Errorf("%d keys have moved: Peek of a new key: %+v, %v, want 100 remaining", keys, d, err)
+		}
+		for _, r := range []*weir.Reservation{held, several} {
+			if err := r.Done(t.Context()); err != nil {
+				t.Errorf("%d keys have moved: Done: %v", keys, err)
+			}
+		}
+		if err := engine.Reset(t.Context(), two.For("k", 1), two.For("new", 1)); err != nil {
+			t.Errorf("%d keys have moved: Reset: %v", keys, err)
+		}
+		move.Finish()
+		eventually(t, "the slots are free and the limits full", func() error {
+			d, err := engine.Peek(t.Context(), slots.For("k", 9), slots.For("other", 9), two.For("k", 100))
+			return allowed(d, err)
+		})
+	}
+}
