@@ -64,8 +64,8 @@ func useAs(t *testing.T, url string) {
 			t.Errorf("%s: Reset for key %d: %v", url, i, err)
 		}
 	}
-	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) > 0 {
-		t.Errorf("%s: Warnings = %q, %v, want none", url, warnings, err)
+	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "denies signals") {
+		t.Errorf("%s: Warnings = %q, %v, want the one of the signals", url, warnings, err)
 	}
 }
 
@@ -106,4 +106,20 @@ func hearAs(t *testing.T, url string, want hearing) {
 		return nil
 	})
 	place.Leave()
+	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) > 0 {
+		t.Errorf("%s: Warnings = %q, %v, want none", url, warnings, err)
+	}
+}
+
+// Each right that is missing is found.
+func TestDeniedSignalsAreWarnedOf(t *testing.T) {
+	server := redistest.Start(t)
+	for _, rights := range []string{"-publish", "-subscribe", "resetchannels", "resetchannels &other:*"} {
+		server.Do("ACL", "SETUSER", "weir", "reset", "on", ">secret", "~*", "+@all", "allchannels")
+		server.Do(append([]string{"ACL", "SETUSER", "weir"}, strings.Fields(rights)...)...)
+		engine := openFor(t, "redis://weir:secret@"+server.Addr, Options{})
+		if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "denies signals") {
+			t.Errorf("%s: Warnings = %q, %v, want the one of the signals", rights, warnings, err)
+		}
+	}
 }

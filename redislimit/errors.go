@@ -29,7 +29,7 @@ const (
 	ReadOnly    Reason = "read only" // the server is a replica, or lacks replicas
 	Loading     Reason = "loading"   // the server is loading its data
 	OutOfMemory Reason = "no memory" // maxmemory is reached and no key may be evicted
-	TooOld      Reason = "too old"   // Redis before 6.2
+	TooOld      Reason = "too old"   // Redis before 6.0
 	Denied      Reason = "denied"    // wrong user or password, or an ACL without a needed permission
 	ClusterDown Reason = "cluster"   // slots have no owner, or keep moving
 	Lost        Reason = "lost"      // the connection failed, or timed out

@@ -3,8 +3,10 @@ package redislimit
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -36,6 +38,7 @@ const (
 	deniedChannel = time.Minute // and if it was denied
 	signalLength  = 16          // what a caller asks for, and the number of its ticket; then perhaps when to ask
 	probeSignal   = "probe"     // what the engine publishes itself
+	trySignalFor  = time.Second // how long Warnings waits for the answers
 )
 
 // hears returns how the callers of the stand hear signals now, and subscribes if they may need it.
@@ -46,10 +49,7 @@ func (s *stand) hears() hearing {
 		return deaf
 	}
 	shard := e.client.Mode() == rueidis.ClientModeCluster && !all.plain
-	name := e.options.Prefix + ":wake:" + e.standing.process
-	if shard {
-		name = e.keys.heads[s.slots.lane] + "wake:" + e.standing.process
-	}
+	name := e.channelName(s.slots.lane, shard)
 	c := all.channels[name]
 	if c == nil {
 		c = all.open(s, name, shard)
@@ -62,6 +62,14 @@ func (s *stand) hears() hearing {
 		return byShard
 	}
 	return byPublish
+}
+
+// channelName returns the channel of this process for a lane.
+func (e *Engine) channelName(lane int, shard bool) string {
+	if shard {
+		return e.keys.heads[lane] + "wake:" + e.standing.process
+	}
+	return e.options.Prefix + ":wake:" + e.standing.process
 }
 
 // open begins a subscription.
@@ -134,28 +142,80 @@ func (c *channel) listen(ctx context.Context) {
 
 // receive hears signals until the subscription ends.
 func (c *channel) receive(ctx context.Context) error {
-	b := c.engine.client.B()
-	subscribe := b.Subscribe().Channel(c.name).Build()
-	if c.shard {
-		subscribe = b.Ssubscribe().Channel(c.name).Build()
+	return c.engine.subscribe(ctx, c.name, c.shard, func() {
+		c.lose() // the client subscribes again by itself after a cut
+		// If this message is heard, the channel works.
+		go func() { _ = c.engine.publish(ctx, c.name, c.shard) }()
+	}, c.hear)
+}
+
+// subscribe hears the messages of a channel until ctx ends.
+func (e *Engine) subscribe(ctx context.Context, name string, shard bool, subscribed func(), hear func(message string)) error {
+	subscribe := e.client.B().Subscribe().Channel(name).Build()
+	if shard {
+		subscribe = e.client.B().Ssubscribe().Channel(name).Build()
 	}
 	confirmed := func(s rueidis.PubSubSubscription) {
 		if strings.HasSuffix(s.Kind, "subscribe") && !strings.Contains(s.Kind, "un") {
-			c.lose() // the client subscribes again by itself after a cut
-			go c.probe(ctx)
+			subscribed()
 		}
 	}
-	return c.engine.client.Receive(rueidis.WithOnSubscriptionHook(ctx, confirmed), subscribe, func(m rueidis.PubSubMessage) { c.hear(m.Message) })
+	return e.client.Receive(rueidis.WithOnSubscriptionHook(ctx, confirmed), subscribe, func(m rueidis.PubSubMessage) { hear(m.Message) })
 }
 
-// probe publishes a message to the own channel. If it is heard, the channel works.
-func (c *channel) probe(ctx context.Context) {
-	b := c.engine.client.B()
-	publish := b.Publish().Channel(c.name).Message(probeSignal).Build()
-	if c.shard {
-		publish = b.Spublish().Channel(c.name).Message(probeSignal).Build()
+// publish sends a probe to a channel.
+func (e *Engine) publish(ctx context.Context, name string, shard bool) error {
+	publish := e.client.B().Publish().Channel(name).Message(probeSignal).Build()
+	if shard {
+		publish = e.client.B().Spublish().Channel(name).Message(probeSignal).Build()
 	}
-	_ = c.engine.client.Do(ctx, publish).Error()
+	return e.client.Do(ctx, publish).Error()
+}
+
+// signalWarning returns a warning if the server denies the user signals to waiting callers.
+func (e *Engine) signalWarning(ctx context.Context) string {
+	if e.sender != nil {
+		return ""
+	}
+	denied := e.trySignal(ctx, e.client.Mode() == rueidis.ClientModeCluster)
+	if strings.Contains(denied, "unknown command") { // Redis before 7.0 has no SPUBLISH
+		denied = e.trySignal(ctx, false)
+	}
+	if denied == "" {
+		return ""
+	}
+	return fmt.Sprintf("redis denies signals to callers that wait for slots (%s): they ask again after up to a second instead; docs/redis.md lists the rights", denied)
+}
+
+// trySignal returns the server's refusal of a subscription, or of a message to it.
+func (e *Engine) trySignal(ctx context.Context, shard bool) (denied string) {
+	ctx, cancel := context.WithTimeout(ctx, trySignalFor)
+	defer cancel()
+	name, published := e.channelName(0, shard)+":probe", make(chan error, 1)
+	subscribed := sync.OnceFunc(func() {
+		go func() {
+			published <- e.publish(ctx, name, shard)
+			cancel()
+		}()
+	})
+	if text, refused := refusal(e.subscribe(ctx, name, shard, subscribed, func(string) {})); refused {
+		return text
+	}
+	_ = e.client.Do(context.WithoutCancel(ctx), e.unsubscribe(name, shard)).Error()
+	select {
+	case err := <-published:
+		denied, _ = refusal(err)
+	default: // neither was answered in time
+	}
+	return denied
+}
+
+// unsubscribe returns the end of a subscription, which a client keeps after subscribe.
+func (e *Engine) unsubscribe(name string, shard bool) rueidis.Completed {
+	if shard {
+		return e.client.B().Sunsubscribe().Channel(name).Build()
+	}
+	return e.client.B().Unsubscribe().Channel(name).Build()
 }
 
 // lose notes that the channel hears nothing for now. The first caller of each stand asks, because it may have missed a

@@ -8,8 +8,20 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The oldest supported version of Redis.
-const oldestMajor, oldestMinor = 6, 2
+// The oldest version of Redis that Open accepts, and the oldest that it accepts without a warning.
+const oldest, oldestKept version = 6_0000, 6_0002
+
+// version is that of a release: its major number times 10,000, and its minor number.
+type version int
+
+func (v version) String() string { return fmt.Sprintf("%d.%d", int(v)/1_0000, int(v)%1_0000) }
+
+// versionOf returns false for an unreadable version.
+func versionOf(text string) (v version, ok bool) {
+	var major, minor int
+	n, _ := fmt.Sscanf(text, "%d.%d", &major, &minor)
+	return version(1_0000*major + minor), n == 2
+}
 
 // versionTimeout bounds the request for the version.
 const versionTimeout = time.Second
@@ -29,13 +41,17 @@ func checkVersion(client rueidis.Client, addr string) error {
 }
 
 // tooOld returns nil for a supported or unreadable version.
-func tooOld(addr, version string) error {
-	var major, minor int
-	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
-		return nil
+func tooOld(addr, text string) error {
+	if v, ok := versionOf(text); ok && v < oldest {
+		return fmt.Errorf("the server at %s is Redis %s; want %v or later", addr, text, oldest)
 	}
-	if major > oldestMajor || major == oldestMajor && minor >= oldestMinor {
-		return nil
+	return nil
+}
+
+// oldWarning returns "" for a version without a warning.
+func oldWarning(addr, text string) string {
+	if v, ok := versionOf(text); ok && v >= oldest && v < oldestKept {
+		return fmt.Sprintf("the server at %s is Redis %s, of a release series that gets no more fixes; use %v or later", addr, text, oldestKept)
 	}
-	return fmt.Errorf("the server at %s is Redis %s; want %d.%d or later", addr, version, oldestMajor, oldestMinor)
+	return ""
 }

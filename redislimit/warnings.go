@@ -11,9 +11,9 @@ import (
 
 // Warnings returns problems of the servers that the operator should fix. Call it at the start of a program: it sends
 // INFO to every node that the client knows. To a server that is not a cluster, it also writes keys that expire within
-// 5 seconds. A server that is too old is an error.
+// 5 seconds. A server that is too old is an error; Redis 6.0 is a warning.
 //
-// It looks for a cluster behind one address, and for eviction. A full server that may evict keys loses spent units,
+// It looks for a cluster behind one address, for rights that signals to waiting callers need, and for eviction. A full server that may evict keys loses spent units,
 // and volatile policies may evict every key of this engine, because every key has an expiry. With noeviction a full
 // server refuses instead, which is an error and admits nothing.
 func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
@@ -23,6 +23,9 @@ func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
 		if server, err := nodes[addr](ctx, "server"); err == nil {
 			problems = append(problems, tooOld(addr, server["redis_version"]))
+			if warning := oldWarning(addr, server["redis_version"]); warning != "" {
+				warnings = append(warnings, warning)
+			}
 		}
 		memory, err := nodes[addr](ctx, "memory")
 		if err != nil {
@@ -35,6 +38,9 @@ func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 		if warning := e.slotWarning(ctx, addr, nodes[addr]); warning != "" {
 			warnings = append(warnings, warning)
 		}
+	}
+	if warning := e.signalWarning(ctx); warning != "" {
+		warnings = append(warnings, warning)
 	}
 	return warnings, errors.Join(problems...)
 }
