@@ -24,7 +24,7 @@ func TestAKeyOfAnotherTypeIsAnErrorThatNamesItAndKeepsItsValue(t *testing.T) {
 		if err := allowed(engine.Take(t.Context(), ask)); err != nil {
 			t.Fatalf("%s: %v", rule, err)
 		}
-		keys := server.Do("KEYS", fmt.Sprintf("*:r%d\x00*", i)).([]any)
+		keys := server.Do("KEYS", fmt.Sprintf("*:r%d:*", i)).([]any)
 		foreign := keys[0].(string)
 		server.Do("DEL", foreign)
 		server.Do("RPUSH", foreign, "another", "program's", "list")
@@ -71,7 +71,7 @@ func TestAKeyOfAnotherTypeFailsNoOtherDecisionOfTheCall(t *testing.T) {
 	for i := range requests {
 		requests[i] = rule.For(fmt.Sprint(i), 1)
 	}
-	foreign := engine.keys.name(engine.keys.laneOf(&requests[2]), "r\x00\x00", "2")
+	foreign := engine.keys.name(engine.keys.laneOf(&requests[2]), "r::", "2")
 	server.Do("SADD", foreign, "member")
 	for left := int64(99); left > 96; left-- {
 		if err := engine.TakeEach(t.Context(), requests, results); err != nil {
