@@ -3,11 +3,11 @@ package httplimit
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/pace"
 )
 
 // Settle states the true cost of a request under the named rule, such as the
@@ -59,48 +59,28 @@ type charge struct {
 	outer    *charge // the charge of an outer middleware
 	answer   *recorder
 	returned bool
+	slots    *slots // nil if there are none
 	mu       sync.Mutex
-	once     sync.Once
-	unhold   func() // ends the renewal of the slots
-	acquired *pace.Acquired
 }
 
+// newCharge returns the charge of an admitted request, or nil if nothing is settled when its handler returns.
 func newCharge(v *visit) *charge {
+	if !v.isCharged() {
+		return nil
+	}
 	c := &charge{
 		limiter:  v.limiter,
 		requests: append([]weir.Request(nil), v.requests...),
 		rules:    append([]*rule(nil), v.rules...),
 		sets:     append([]*policies(nil), v.sets...),
 		stated:   make([]int64, len(v.requests)),
-		unhold:   func() {},
-		acquired: v.acquired,
+		slots:    newSlots(v),
 	}
 	for i := range c.stated {
 		c.stated[i] = -1
 	}
+	c.slots.hold(time.Now()) // a little late, but nothing here waits for the end of a lease
 	return c
-}
-
-// hold has the engine renew the slots, if they expire there.
-func (c *charge) hold(since time.Time) {
-	engine, ok := c.Engine.(weir.Holder)
-	if !ok || c.acquired != nil { // the reservation renews its own
-		return
-	}
-	if slots := c.slots(1); len(slots) > 0 {
-		_, c.unhold = engine.Hold(since, slots...)
-	}
-}
-
-// slots returns the requests for the slots alone, with their costs multiplied by sign.
-func (c *charge) slots(sign int64) (slots []weir.Request) {
-	for i, q := range c.requests {
-		if c.sets[i].slots != nil && q.Cost != 0 {
-			q.Rule, q.Cost = c.sets[i].slots, sign*q.Cost
-			slots = append(slots, q)
-		}
-	}
-	return slots
 }
 
 // attach returns the handler's arguments: a writer that records its answer, and a
@@ -112,7 +92,7 @@ func (c *charge) attach(w http.ResponseWriter, r *http.Request) (http.ResponseWr
 		recorded = recorded || rule.After != nil || c.sets[i].slots != nil
 	}
 	if recorded {
-		c.answer = &recorder{ResponseWriter: w, closed: func() { c.releaseSlots(context.Background()) }}
+		c.answer = &recorder{ResponseWriter: w, slots: c.slots}
 		w = c.answer.wrapped()
 	}
 	if settled {
@@ -122,19 +102,22 @@ func (c *charge) attach(w http.ResponseWriter, r *http.Request) (http.ResponseWr
 	return w, r
 }
 
-// finish settles the charge. A hijacked connection keeps its slots until it is closed.
+// finish settles the charge. A hijacked connection keeps its slots until it is closed. If an After panics, the other
+// rules are settled nevertheless.
 func (c *charge) finish(r *http.Request) {
-	if c.answer == nil || !c.answer.isHijacked() {
-		c.releaseSlots(r.Context())
-	}
 	var changes []weir.Request
-	for i, q := range c.requests {
-		if q.Cost = c.actual(i, r) - q.Cost; q.Cost != 0 && c.sets[i].rates != nil {
-			q.Rule, q.Lease = c.sets[i].rates, 0
-			changes = append(changes, q)
-		}
+	defer func() { c.record(r.Context(), changes) }()
+	for i, q := range slices.Backward(c.requests) {
+		defer func() {
+			if q.Cost = c.actual(i, r) - q.Cost; q.Cost != 0 && c.sets[i].rates != nil {
+				q.Rule, q.Lease = c.sets[i].rates, 0
+				changes = append(changes, q)
+			}
+		}()
 	}
-	c.record(r.Context(), changes, false)
+	if c.answer == nil || !c.answer.isHijacked() {
+		c.slots.release(r.Context())
+	}
 }
 
 // actual returns the true cost under the i-th rule.
@@ -152,45 +135,15 @@ func (c *charge) actual(i int, r *http.Request) int64 {
 	return cost
 }
 
-// releaseSlots releases the slots once.
-func (c *charge) releaseSlots(ctx context.Context) {
-	c.once.Do(func() {
-		if c.acquired != nil {
-			c.done(ctx)
-			return
-		}
-		c.record(ctx, c.slots(-1), true)
-		c.unhold()
-	})
-}
-
-// done releases the slots of a reservation, which lets the next waiting request have them.
-func (c *charge) done(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
-	defer cancel()
-	err := c.acquired.Done(ctx)
-	if err != nil {
-		err = c.acquired.Done(ctx)
-	}
-	if err != nil {
-		c.watch.failed(err)
-	}
-}
-
-// settleWithin bounds a settlement, which continues after its client has left.
-const settleWithin = time.Second
-
-// record sends the difference to the engine, and retries if a retry cannot count twice.
-func (c *charge) record(ctx context.Context, changes []weir.Request, again bool) {
+// record sends the differences to the engine.
+func (c *charge) record(ctx context.Context, changes []weir.Request) {
 	if len(changes) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
-	defer cancel()
-	_, err := c.Engine.Record(ctx, changes...)
-	if err != nil && (again || !weir.MayHaveCounted(err)) {
-		_, err = c.Engine.Record(ctx, changes...)
-	}
+	err := settle(ctx, false, func(ctx context.Context) error {
+		_, err := c.Engine.Record(ctx, changes...)
+		return err
+	})
 	if err != nil {
 		c.watch.failed(err)
 	}

@@ -25,7 +25,6 @@ package httplimit
 import (
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/weirflow/weir/pace"
 )
@@ -79,12 +78,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	v := h.visit()
-	if h.admit(v, w, r) {
-		h.serve(v, w, r)
+	v, passed := h.visit(), false
+	defer func() {
+		if !passed { // refused, or the client has left, or a function of the program has panicked
+			v.letGo(r.Context())
+		}
+	}()
+	if !h.admit(v, w, r) {
 		return
 	}
+	inspected := h.watch.inspect(v, r)
+	c := v.charge
+	if c != nil {
+		w, r = c.attach(w, r)
+	}
+	passed = true
 	v.done()
+	h.serve(c, inspected, w, r)
 }
 
 // isFree reports whether a request is not limited.
@@ -95,13 +105,13 @@ func (l *limiter) isFree(r *http.Request) bool {
 // admit decides a request, and answers it unless it is admitted.
 func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
 	refusal := v.addRequests(r)
-	if refusal == nil && len(v.requests) > 0 {
+	if refusal == nil && !v.free && len(v.requests) > 0 {
 		refusal = v.take(w.Header(), r)
 	}
 	l.expose(w.Header(), r, refusal != nil && !l.DryRun)
 	switch {
 	case refusal == nil:
-		return v.delay <= 0 || hold(r.Context(), v.delay)
+		return !v.waited && v.delay <= 0 || hold(r.Context(), v.delay)
 	case r.Context().Err() != nil: // the client has left
 		return false
 	}
@@ -109,21 +119,15 @@ func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// serve calls the handler of an admitted request, and settles the charge when it
-// has returned.
-func (h *handler) serve(v *visit, w http.ResponseWriter, r *http.Request) {
-	if h.watch.looks() {
-		defer h.watch.look(v, r)()
+// serve calls the handler of an admitted request, and settles the charge, if there is one, when it has returned.
+func (h *handler) serve(c *charge, inspected func(), w http.ResponseWriter, r *http.Request) {
+	if inspected != nil {
+		defer inspected()
 	}
-	if !v.isCharged() {
-		v.done()
+	if c == nil {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	c := newCharge(v)
-	c.hold(time.Now()) // a little late, but nothing here waits for the end of a lease
-	v.done()
-	w, r = c.attach(w, r)
 	defer c.finish(r) // also when the handler panics
 	h.next.ServeHTTP(w, r)
 	c.returned = true

@@ -42,7 +42,8 @@ type Options struct {
 	// its own: otherwise it shares states with the limits in force.
 	DryRun bool
 	// Wait holds a request that the limits refuse until they admit it, in order of arrival, for at most this long. It
-	// is refused at once if the engine says that it would have to wait longer. Default: 0, which refuses it at once.
+	// is refused at once if the engine says that it would have to wait longer. A waiting request whose client leaves is
+	// not passed on. Default: 0, which refuses it at once.
 	Wait time.Duration
 	// MaxWait bounds how long a request is held by a LeakyBucket. New refuses
 	// a bucket that may take longer. Default: 10 s.
@@ -51,7 +52,7 @@ type Options struct {
 	// Undecided chooses the answer to requests while the engine fails. Default: RefuseUndecided.
 	Undecided Undecided
 	// Timeout bounds a decision of an engine that may hang. The request is then
-	// undecided. Default: 100 ms.
+	// undecided. A client that leaves does not end a decision. Default: 100 ms.
 	Timeout time.Duration
 	// Refuse writes the answer to a refused request. The header fields are set
 	// before. Default: Refusal.Write.

@@ -267,14 +267,21 @@ func (p *plans) policiesOf(l *limiter, r *weir.Rule) (*policies, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !p.remember(r, made) {
+		l.watch.say(manyPlans, "rules", maxPlans)
+	}
+	return made, nil
+}
+
+// remember keeps the policies of a rule, and reports false if there are too many.
+func (p *plans) remember(r *weir.Rule, made *policies) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.count == maxPlans {
-		l.watch.say(manyPlans, "rules", maxPlans)
-		return made, nil
+		return false
 	}
 	if _, known := p.known.LoadOrStore(r, made); !known {
 		p.count++
 	}
-	return made, nil
+	return true
 }

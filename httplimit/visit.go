@@ -17,8 +17,11 @@ type visit struct {
 	requests []weir.Request
 	rules    []*rule     // of each of the requests
 	sets     []*policies // of each of the requests
+	free     bool        // nothing was decided, so nothing was taken
+	waited   bool        // in the queue
 	delay    time.Duration
 	acquired *pace.Acquired // what a request took that waited for slots
+	charge   *charge        // what is settled later; nil if there is nothing
 	buffer   []byte         // for header fields
 }
 
@@ -33,8 +36,17 @@ func (l *limiter) visit() *visit {
 func (v *visit) done() {
 	clear(v.requests[:cap(v.requests)])
 	v.requests, v.rules, v.sets = v.requests[:0], v.rules[:0], v.sets[:0]
-	v.delay, v.acquired = 0, nil
+	v.free, v.waited, v.delay, v.acquired, v.charge = false, false, 0, nil, nil
 	v.visits.Put(v)
+}
+
+// letGo puts back the visit of a request that is not passed on. Its slots return, and its other units stay spent.
+func (v *visit) letGo(ctx context.Context) {
+	c := v.charge
+	v.done()
+	if c != nil {
+		c.slots.release(ctx)
+	}
 }
 
 // addRequests adds the engine's requests of an HTTP request. It refuses an HTTP request without a key or plan, if the
@@ -44,6 +56,9 @@ func (v *visit) addRequests(r *http.Request) *Refusal {
 	for i := range v.limiter.rules {
 		rule := &v.limiter.rules[i]
 		set, err := v.setOf(rule, r)
+		if err != nil && r.Context().Err() != nil {
+			err = errLeft // the plan may have asked a store under the request's context
+		}
 		if err != nil {
 			return v.undecided(r, err)
 		}
@@ -87,13 +102,13 @@ func (v *visit) take(h http.Header, r *http.Request) *Refusal {
 		v.releaseUnknown(r.Context(), err)
 		return v.undecided(r, err)
 	}
+	if d.Allowed {
+		v.charge = newCharge(v) // before functions of the program run, which may panic
+	}
 	if v.Observe != nil {
 		v.Observe(r, d, nil)
 	}
 	if v.DryRun {
-		if !d.Allowed {
-			v.requests = v.requests[:0]
-		}
 		return nil
 	}
 	v.delay = d.Delay
@@ -107,47 +122,52 @@ func (v *visit) take(h http.Header, r *http.Request) *Refusal {
 	return tooMany(&d, p)
 }
 
-// decide makes the decision, within Timeout. An engine that accepts a duration needs no context, which would cost more
-// than a decision in memory.
+// decide makes the decision, within Timeout. The end of the client's context does not end it, because a client could
+// otherwise make its request undecided. An engine that accepts a duration needs no context, which would cost more than a
+// decision in memory.
 func (v *visit) decide(ctx context.Context) (weir.Decision, error) {
 	if e, ok := v.Engine.(weir.WithinTaker); ok {
 		return e.TakeWithin(v.Timeout, v.requests...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.Timeout)
 	defer cancel()
 	return v.Engine.Take(ctx, v.requests...)
 }
 
-// undecided returns the refusal of an undecided request, or nil to admit it. It never admits a request that no engine
-// could decide, because the client may have made it so.
+// errLeft is the error of a request whose client has left before it was decided.
+var errLeft = errors.New("httplimit: the client has left")
+
+// undecided returns the refusal of an undecided request, or nil to admit it. It never admits a request that the client
+// may have made undecidable: one that no engine could decide, or one whose client has left.
 func (v *visit) undecided(r *http.Request, err error) *Refusal {
-	v.requests = v.requests[:0] // nothing is held
-	if r.Context().Err() == nil {
+	v.free = true
+	if err != errLeft {
 		v.watch.failed(err)
 		if v.Observe != nil {
 			v.Observe(r, weir.Decision{}, err)
 		}
 	}
-	if v.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest) || v.DryRun {
+	if v.Undecided == AdmitUndecided && err != errLeft && !errors.Is(err, weir.ErrRequest) || v.DryRun {
 		return nil
 	}
 	return notDecided(err)
 }
 
 // releaseUnknown releases slots that a failed call may have taken. The client does not wait for it, because the
-// engine may hang.
+// engine may hang. The queue releases the slots of a request that has waited, which has no identity here.
 func (v *visit) releaseUnknown(ctx context.Context, err error) {
-	for i := range v.requests {
-		if v.sets[i].slots == nil || !weir.MayHaveCounted(err) {
-			continue
-		}
-		if engine, ok := v.Engine.(weir.Holder); ok {
-			engine.Drop(newCharge(v).slots(1)...)
-		} else {
-			go newCharge(v).releaseSlots(ctx)
-		}
+	if v.waited || !weir.MayHaveCounted(err) {
 		return
 	}
+	lost := newSlots(v)
+	if lost == nil {
+		return
+	}
+	if engine, ok := v.Engine.(weir.Holder); ok {
+		engine.Drop(lost.requests...)
+		return
+	}
+	background(func() { lost.release(ctx) })
 }
 
 // isCharged reports whether there is something to settle when the handler returns.
@@ -177,6 +197,9 @@ func (v *visit) binding(d *weir.Decision) *policy {
 
 // hold waits for the delay of a decision. It reports whether the client is still connected.
 func hold(ctx context.Context, delay time.Duration) bool {
+	if delay <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	select {

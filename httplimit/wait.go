@@ -3,6 +3,7 @@ package httplimit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -20,22 +21,21 @@ func (v *visit) decideOrWait(ctx context.Context) (weir.Decision, error) {
 			return d, err
 		}
 	}
+	v.waited = true
 	waiting, cancel := context.WithTimeout(ctx, v.Wait)
 	defer cancel()
 	d, err := v.await(waiting, slots)
-	if err != nil && ctx.Err() == nil && isTooLong(err) {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return d, errLeft
+	case err != nil && isTooLong(err):
 		return v.refused(ctx, err)
 	}
 	return d, err
 }
 
 func (v *visit) wantsSlots() bool {
-	for _, s := range v.sets {
-		if s.slots != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.sets, func(s *policies) bool { return s.slots != nil })
 }
 
 // await waits in the queue. A reservation of slots lets the next request have them when it is done.
@@ -62,7 +62,7 @@ func isTooLong(err error) bool {
 // refused returns the refusal of a request that has waited, or cannot wait, long enough. The engine does not know the
 // requests ahead of it, which the reason may name.
 func (v *visit) refused(ctx context.Context, why error) (weir.Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, v.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.Timeout)
 	defer cancel()
 	d, err := v.Engine.Peek(ctx, v.requests...)
 	if d.Allowed { // requests that have waited longer come first

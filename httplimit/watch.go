@@ -60,6 +60,15 @@ func newWatch(logger *slog.Logger) *watch {
 	return w
 }
 
+// inspect looks at a decided request, if it is one of the first. It returns nil, or a function to call when the handler
+// has returned.
+func (w *watch) inspect(v *visit, r *http.Request) func() {
+	if v.free || !w.looks() {
+		return nil
+	}
+	return w.look(v, r)
+}
+
 // looks reports whether to inspect one more request.
 func (w *watch) looks() bool { return w.left.Load() > 0 && w.left.Add(-1) >= 0 }
 
@@ -78,7 +87,7 @@ func (w *watch) failed(err error) {
 }
 
 // saidMade suppresses further lines about middlewares made within requests, because each of them is a new one.
-var saidMade sync.Once
+var saidMade atomic.Bool
 
 // madeInRequest notices a middleware made by a handler.
 func (w *watch) madeInRequest() {
@@ -87,7 +96,9 @@ func (w *watch) madeInRequest() {
 	for more := true; more; {
 		var frame runtime.Frame
 		if frame, more = frames.Next(); strings.HasPrefix(frame.Function, "net/http.serverHandler.") {
-			saidMade.Do(func() { w.say(madeInRequest) })
+			if saidMade.CompareAndSwap(false, true) {
+				w.say(madeInRequest)
+			}
 			return
 		}
 	}

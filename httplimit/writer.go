@@ -15,7 +15,7 @@ type recorder struct {
 	status   int
 	bytes    int64
 	hijacked atomic.Bool
-	closed   func() // called when a hijacked connection is closed
+	slots    *slots // which a hijacked connection holds
 }
 
 // Unwrap is for http.ResponseController.
@@ -74,7 +74,10 @@ func (w *recorder) hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.hijacked.Store(true)
-	return &heldConn{Conn: conn, closed: w.closed}, buffer, nil
+	if w.slots == nil {
+		return conn, buffer, nil
+	}
+	return newHeldConn(conn, w.slots), buffer, nil
 }
 
 func (w *recorder) readFrom(r io.Reader) (int64, error) {
@@ -140,30 +143,4 @@ type http2Writer struct{ flushWriter }
 
 func (w http2Writer) Push(target string, o *http.PushOptions) error {
 	return w.ResponseWriter.(http.Pusher).Push(target, o)
-}
-
-// heldConn is a hijacked connection whose request holds slots until it is closed.
-type heldConn struct {
-	net.Conn
-	closed func()
-}
-
-// Close closes the connection and releases the slots.
-func (c *heldConn) Close() error {
-	defer c.closed()
-	return c.Conn.Close()
-}
-
-// NetConn returns the connection below, as in tls.Conn. Closing that one releases nothing.
-func (c *heldConn) NetConn() net.Conn { return c.Conn }
-
-// ReadFrom lets the connection below copy in its own way.
-func (c *heldConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
-
-// CloseWrite closes one direction, where the connection below can.
-func (c *heldConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return http.ErrNotSupported
 }
