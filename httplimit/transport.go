@@ -103,30 +103,49 @@ func (c *call) do() (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !c.shouldRetry(attempt, resp) {
+		pause, again := c.shouldRetry(attempt)
+		if !again {
 			return resp, nil
 		}
 		discard(resp)
+		c.transport.observe(c.request, TransportEvent{Kind: EventRetry, Key: c.gate.key, Status: resp.StatusCode, Attempt: attempt + 2, Wait: pause})
 	}
 }
 
 // send sends an admitted request and learns from its answer.
-func (c *call) send(r *http.Request, p *pass) (*http.Response, error) {
-	t := c.transport
+func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
+	t, passed := c.transport, false
+	defer func() {
+		if !passed { // there is no answer, or the base or a function of the program has panicked
+			c.abandon(resp, p)
+		}
+	}()
 	t.counters.sent.Add(1)
-	resp, err := t.base.RoundTrip(r)
-	if err == nil && resp == nil {
-		err = errors.New("httplimit: transport: the base returned neither an answer nor an error")
-	}
-	if err != nil {
-		c.gate.failed(t.keeper, p)
-		p.end()
+	if resp, err = t.base.RoundTrip(r); err != nil {
 		return nil, err
+	}
+	if resp == nil {
+		return nil, errors.New("httplimit: transport: the base returned neither an answer nor an error")
+	}
+	if resp.Body == nil {
+		resp.Body = http.NoBody
 	}
 	c.gate.answered(t.keeper, c.request, p, resp)
 	resp.Request = c.request
 	t.attach(c.request, resp, p)
+	passed = true
 	return resp, nil
+}
+
+// abandon ends a request whose answer the caller does not get.
+func (c *call) abandon(resp *http.Response, p *pass) {
+	if !p.answered {
+		c.gate.failed(c.transport.keeper, p)
+	}
+	p.end()
+	if resp != nil && resp.Body != nil {
+		_ = resp.Body.Close()
+	}
 }
 
 // closeBody closes the body of a request that is not sent, as an http.RoundTripper must.

@@ -16,19 +16,22 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (n int, err error) {
-	if n, err = b.reader.Read(p); err != nil {
-		b.pass.end()
-	}
+	err = io.ErrUnexpectedEOF // if the body panics
+	defer func() {
+		if err != nil {
+			b.pass.end()
+		}
+	}()
+	n, err = b.reader.Read(p)
 	return n, err
 }
 
 func (b *body) Close() error {
+	defer b.pass.end() // also if the body panics
 	if b.pass.quit != nil {
 		b.pass.quit()
 	}
-	err := b.ReadCloser.Close()
-	b.pass.end()
-	return err
+	return b.ReadCloser.Close()
 }
 
 // stream is the body of an answer that switches protocols. It can be written, too.
@@ -39,7 +42,7 @@ type stream struct {
 
 // attach makes the body of an answer end its request.
 func (t *Transport) attach(r *http.Request, resp *http.Response, p *pass) {
-	if resp.Body == nil || resp.Body == http.NoBody {
+	if resp.Body == http.NoBody {
 		p.end()
 		return
 	}

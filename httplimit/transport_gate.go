@@ -132,7 +132,7 @@ func (g *gate) answered(k *keeper, r *http.Request, p *pass, resp *http.Response
 	wait := g.state.Wait(now, 0).Wait
 	g.notify()
 	g.mu.Unlock()
-	p.kind, p.noRetry = kind, a.NoRetry
+	p.answered, p.kind, p.noRetry = true, kind, a.NoRetry
 	if kind == obey.Refused || kind == obey.Busy {
 		k.counters.refused.Add(1)
 		k.observe(r, TransportEvent{Kind: EventRefused, Key: g.key, Status: resp.StatusCode, Wait: wait})

@@ -54,7 +54,7 @@ type TransportOptions struct {
 	// MaxWaiting bounds the requests that wait. Further ones fail with weir.ErrQueueFull. Default: 65,536.
 	MaxWaiting int
 	// Observe is called when a request is held back, when it is refused by the server, and when it is sent again. It
-	// must be fast, and safe for concurrent use.
+	// must be fast, because later requests of the key may wait for it, and safe for concurrent use.
 	Observe func(*http.Request, TransportEvent)
 }
 

@@ -25,12 +25,12 @@ func (c *call) attempt(n int) (*http.Request, error) {
 	return r, nil
 }
 
-// shouldRetry reports whether a refused request is sent again. It is false if the wait would be too long, so that the
-// caller gets the refusal with its fields.
-func (c *call) shouldRetry(attempt int, resp *http.Response) bool {
+// shouldRetry reports whether a refused request is sent again, and after which pause. It is false if the wait would be
+// too long, so that the caller gets the refusal with its fields.
+func (c *call) shouldRetry(attempt int) (pause time.Duration, again bool) {
 	p := c.pass
 	if p.kind == obey.Admitted || p.noRetry || attempt >= c.transport.Retries || !isReplayable(c.request, p.kind) {
-		return false
+		return 0, false
 	}
 	w := wait{call: c, ctx: c.request.Context()}
 	v, _ := c.gate.look(0)
@@ -38,14 +38,13 @@ func (c *call) shouldRetry(attempt int, resp *http.Response) bool {
 		v.Wait = max(v.Wait, backOff(attempt))
 	}
 	if w.check(v) != nil || w.ctx.Err() != nil || !c.gate.spend() {
-		return false
+		return 0, false
 	}
 	if p.kind == obey.Busy {
 		c.notBefore = time.Now().Add(backOff(attempt) + spread(backOff(attempt)/2))
 	}
 	c.transport.counters.retries.Add(1)
-	c.transport.observe(c.request, TransportEvent{Kind: EventRetry, Key: c.gate.key, Status: resp.StatusCode, Attempt: attempt + 2, Wait: v.Wait})
-	return true
+	return v.Wait, true
 }
 
 // backOff returns the pause of one request before a retry that the server named no time for.
@@ -70,10 +69,16 @@ func isReplayable(r *http.Request, kind obey.Kind) bool {
 // discard ends an answer that the caller will not read. It reads a short body, so that the connection can be used again.
 func discard(resp *http.Response) {
 	const enough, soon = 4 << 10, 100 * time.Millisecond
-	if resp.ContentLength <= enough {
-		impatient := time.AfterFunc(soon, func() { _ = resp.Body.Close() })
-		_, _ = io.CopyN(io.Discard, resp.Body, enough)
-		impatient.Stop()
+	defer closeAnswer(resp)
+	if resp.ContentLength > enough {
+		return
 	}
-	_ = resp.Body.Close()
+	impatient := time.AfterFunc(soon, func() {
+		defer func() { _ = recover() }() // nobody else would recover a panic of the base here, which would end the program
+		closeAnswer(resp)
+	})
+	defer impatient.Stop()
+	_, _ = io.CopyN(io.Discard, resp.Body, enough)
 }
+
+func closeAnswer(resp *http.Response) { _ = resp.Body.Close() }

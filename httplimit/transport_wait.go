@@ -19,7 +19,8 @@ type pass struct {
 	gate     *gate
 	ticket   obey.Ticket
 	acquired *pace.Acquired // nil without rules
-	kind     obey.Kind
+	answered bool
+	kind     obey.Kind // of the answer
 	noRetry  bool
 
 	ended atomic.Bool
