@@ -67,6 +67,7 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 	}
 	b := batches.Get().(*batch)
 	ctx, began := traced(submissions), time.Now()
+	b.watch = e.watch.Load() > 0
 	for _, s := range submissions {
 		for i := s.decided; i < len(s.decisions); i++ {
 			d := &s.decisions[i]
@@ -80,6 +81,9 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 		}
 	}
 	b.end()
+	if b.watch {
+		e.watch.Add(-int64(len(b.keys)))
+	}
 	e.stats.calls.Add(1)
 	e.stats.inFlight.Add(1)
 	text, err := e.call(ctx, b, lane)
@@ -132,6 +136,9 @@ func (e *Engine) read(text string, lane int, began time.Time, submissions []*sub
 			}
 			d := &s.decisions[s.decided]
 			r.read(d, now, b.keys)
+			if r.earlier {
+				e.watch.Store(moreWatched)
+			}
 			if d.op == opRecord && d.refusedToRecord() {
 				e.stats.unrecorded.Add(1)
 			}
@@ -184,7 +191,7 @@ func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
 
 func (b *batch) clear() {
 	clear(b.keys)
-	b.keys, b.args, b.spent, b.long = b.keys[:0], b.args[:0], b.spent[:0], b.long[:0]
+	b.keys, b.args, b.spent, b.long, b.earlier = b.keys[:0], b.args[:0], b.spent[:0], b.long[:0], b.earlier[:0]
 	clear(b.index)
 	b.last, b.run = nil, run{}
 }

@@ -40,6 +40,7 @@ type Engine struct {
 	singles sync.Pool // see newSingle
 	stats   counters
 	steps   stepLog
+	watch   atomic.Int64 // the keys left to look for under their names in earlier versions
 
 	background background
 	holds      holds
@@ -67,6 +68,7 @@ func newEngine(client rueidis.Client, sender Sender, options Options) (*Engine, 
 	}
 	options = options.withDefaults()
 	e := &Engine{client: client, sender: sender, script: theScript(), options: options, most: options.Batch}
+	e.watch.Store(firstWatched)
 	e.keys = newKeys(options.Prefix, options.Lanes)
 	e.pool.New = func() any { return &submission{done: make(chan struct{}, 1)} }
 	e.singles.New = newSingle

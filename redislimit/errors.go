@@ -33,7 +33,7 @@ const (
 	Denied      Reason = "denied"    // wrong user or password, or an ACL without a needed permission
 	ClusterDown Reason = "cluster"   // slots have no owner, or keep moving
 	Lost        Reason = "lost"      // the connection failed, or timed out
-	Damaged     Reason = "damaged"   // a stored state is corrupt
+	Damaged     Reason = "damaged"   // a stored state is corrupt, or another version or program has written it
 	Cancelled   Reason = "cancelled" // the caller's context ended first
 	Closed      Reason = "closed"    // the engine was closed
 	Undone      Reason = "undone"    // the decision has an identity, and was undone before, or its slots were released

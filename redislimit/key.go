@@ -16,7 +16,7 @@ import (
 // Each value begins with the version of its format in the high four bits; the low four are 0, or the form of the entries
 // of a log or of slots.
 const (
-	formatVersion = 4
+	formatVersion = 5
 	formatByte    = formatVersion << 4
 )
 

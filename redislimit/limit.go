@@ -52,6 +52,7 @@ const (
 	scriptIdentityBit // not a kind: marks a batch with a decision that has an identity
 	longKeysBit       // not a kind: marks a batch with keys of long logs
 	scriptLinesBit    // not a kind: marks a batch with decisions about slots that callers wait for
+	earlierBit        // not a kind: marks a batch that names keys of earlier versions
 )
 
 // fixed reports whether the states have a fixed size. Those of one rule and key are in one value.
@@ -69,8 +70,9 @@ type limit struct {
 	identity string // of a state of fixed size in its value
 	state    string // the name of a key's value
 	line     string // and of the line of callers that wait for its slots
-	denied   bool   // a refusal may be written
-	weight   int    // see work
+	earlier  []formerKey
+	denied   bool // a refusal may be written
+	weight   int  // see work
 
 	leaseless bool // slots with DefaultLease
 
@@ -111,6 +113,7 @@ func compile(r *weir.Rule) *compiled {
 		c.limits = append(c.limits, made)
 		problems = append(problems, err)
 	}
+	c.setEarlier(states)
 	if c.err = errors.Join(problems...); c.err == nil {
 		c.err = c.checkWork(r)
 	}

@@ -266,8 +266,8 @@ func TestAnotherStoredFormatIsAnErrorThatNamesTheKey(t *testing.T) {
 		}
 		key := stored(t, client)[0]
 		value, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).ToString()
-		if err != nil || value[0]>>4 != 4 {
-			t.Fatalf("got a value that begins with %#02x and error %v, want version 4", value[0], err)
+		if err != nil || value[0]>>4 != 5 {
+			t.Fatalf("got a value that begins with %#02x and error %v, want format 5", value[0], err)
 		}
 		old := "\x20" + value[1:]
 		do(t, client, "SET", key, old)
@@ -282,8 +282,8 @@ func TestAnotherStoredFormatIsAnErrorThatNamesTheKey(t *testing.T) {
 		} {
 			err := ask()
 			failed, ok := err.(*redislimit.Error)
-			if !ok || failed.Reason != redislimit.Damaged || failed.Counted != weir.CountedNo || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) || !strings.Contains(err.Error(), "version 2") {
-				t.Errorf("%s, %s: got error %v, want one that names the key and version 2", limit, name, err)
+			if !ok || failed.Reason != redislimit.Damaged || failed.Counted != weir.CountedNo || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) || !strings.Contains(err.Error(), "format 2") {
+				t.Errorf("%s, %s: got error %v, want one that names the key and format 2", limit, name, err)
 			}
 		}
 		if got, err := client.Do(t.Context(), client.B().Get().Key(key).Build()).ToString(); err != nil || got != old {

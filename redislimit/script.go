@@ -53,6 +53,8 @@ var (
 	scriptSeveral string
 	//go:embed script/change.lua
 	scriptChange string
+	//go:embed script/broken.lua
+	scriptBroken string
 	//go:embed script/glance.lua
 	scriptGlance string
 	//go:embed script/entries.lua
@@ -96,7 +98,7 @@ var theScript = sync.OnceValue(func() (c sendable) {
 func scriptText() string {
 	var b strings.Builder
 	b.WriteString(scriptHead)
-	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\n%send\n", scriptSeveral, scriptChange)
+	fmt.Fprintf(&b, "local function rarely(what)\nif what == SEVERAL then\n%send\nif what == BROKEN then\n%send\n%send\n", scriptSeveral, scriptBroken, scriptChange)
 	for k, text := range []string{scriptMany, scriptBucket, scriptBucket, scriptWindow, scriptCycle, scriptLog, scriptSlots, scriptUpTo, scriptCell, scriptIdentity, "", scriptLine} {
 		if text == "" {
 			continue // the bit of long keys has no functions
@@ -186,9 +188,9 @@ var (
 // scriptValues are the values of names in the script.
 var scriptValues = map[string]string{
 	"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
-	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "LINES": number(int64(scriptLinesBit)),
+	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "BROKEN": "3", "LINES": number(int64(scriptLinesBit)),
 	"LINE": number(opLine), "FREES": number(int64(lineFrees)), "LEAVES": number(int64(lineLeaves)), "MOST_TICKETS": number(int64(mostTickets)), "MOST_PARTIES": number(int64(mostParties)),
-	"LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
+	"EARLIER": number(int64(1) << earlierBit), "LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 	"VERSION": letter(formatByte), "FOREIGN": letter(foreignByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 	"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable), "LATER": letter(replyLater[0]),
 	"MOST_UNITS": number(int64(mostUnits)), "MOST_EXTRA": number(int64(mostExtra)), "MOST_KEPT": number(int64(mostKept)), "MOST_AHEAD": number(int64(mostAhead)),

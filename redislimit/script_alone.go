@@ -116,7 +116,7 @@ func besideOf(k kind, j int) (b beside) {
 		return luaNames.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(places[name], name) })
 	}
 	refused := []string{"", " or not fits1", " or not (fits1 and fits2)"}[j-1]
-	decision := "same, fits, need = same and " + unchanged(k) + ", true, nil\nrepeat\nif not same" + refused + " then break end\n" + body + "until true\n"
+	decision := "same, fits, need = same and " + unchanged(k) + ", true, nil\nrepeat\nif not same" + refused + " then break end\n" + body + "until true\nif fits == nil then same = false end\n"
 	return beside{b.parameters, helpers, numbered(read), numbered(decision)}
 }
 

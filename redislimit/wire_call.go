@@ -7,15 +7,17 @@ import (
 
 // batch is one call of the script: the distinct keys and the decisions.
 type batch struct {
-	keys  []string
-	index map[string]int
-	args  []byte
-	spent []byte    // of each decision, if DenyNewServer is set
-	long  []byte    // the numbers of the keys of long logs
-	last  *decision // the previous one, if it can be repeated
-	asked op        // its operation when it was added
-	run   run       // the repeats of it
-	space [6]int64  // for the numbers of a state of the reply
+	keys    []string
+	index   map[string]int
+	args    []byte
+	spent   []byte // of each decision, if DenyNewServer is set
+	long    []byte // the numbers of the keys of long logs
+	watch   bool   // earlier has the keys of earlier versions
+	earlier []byte
+	last    *decision // the previous one, if it can be repeated
+	asked   op        // its operation when it was added
+	run     run       // the repeats of it
+	space   [6]int64  // for the numbers of a state of the reply
 }
 
 // run describes repeats of a decision at the end of a batch.
@@ -100,6 +102,10 @@ func (b *batch) occurs(k kind) { b.args[k/8] |= 1 << (k % 8) }
 
 // end appends what follows the decisions.
 func (b *batch) end() {
+	if b.watch && len(b.earlier) > 0 {
+		b.args = append(b.args, b.earlier...)
+		b.args = binary.LittleEndian.AppendUint32(b.args, uint32(len(b.earlier)))
+	}
 	if len(b.long) > 0 {
 		b.args = append(b.args, b.long...)
 		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(b.long)/2))
@@ -219,6 +225,9 @@ func (b *batch) repeat(key int) {
 func (b *batch) key(p *part) int {
 	known := len(b.keys)
 	number := b.number(p.key)
+	if number > known && b.watch {
+		b.watched(p, number)
+	}
 	if l := p.limit; number > known && l.kind == kindLog && l.weight >= heavyWork {
 		b.occurs(longKeysBit)
 		b.long = binary.LittleEndian.AppendUint16(b.long, uint16(number))

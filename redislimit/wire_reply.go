@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -13,10 +15,11 @@ import (
 
 // reply reads the answer of the script. Missing values read as 0 and set short.
 type reply struct {
-	left  string
-	short bool
-	since float64 // us; when the server was first seen; -Inf without DenyNewServer
-	space *[6]int64
+	left    string
+	short   bool
+	earlier bool    // an earlier version holds a state
+	since   float64 // us; when the server was first seen; -Inf without DenyNewServer
+	space   *[6]int64
 }
 
 func (r *reply) byte() byte {
@@ -69,10 +72,9 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 	barred := d.line != nil && r.line(d.line)
 	flag := r.byte()
 	if flag == flagUnreadable {
-		d.err = unreadable(keys, r)
-		return
+		d.err = r.unreadable(d, keys)
 	}
-	if d.op == opReset {
+	if d.op == opReset || flag == flagUnreadable {
 		return
 	}
 	d.admitted = flag == flagAdmitted
@@ -207,22 +209,37 @@ func (d *decision) misread(short bool) error {
 	case d.op == opRecord, d.op == opTake && d.admitted, d.op == opTake && d.parts[0].limit.denied:
 		counted = weir.CountedYes
 	}
-	return &Error{Reason: Damaged, Counted: counted, Err: errReply}
+	return &Error{Reason: Damaged, Counted: counted, Err: fmt.Errorf("%w: is the value of %s damaged?", errReply, d.keys())}
 }
 
-// unreadable returns the error of a stored value.
-func unreadable(keys []string, r *reply) error {
+// keys returns the keys of the decision, as an error names them.
+func (d *decision) keys() string {
+	var keys []string
+	for i := range d.parts {
+		if p := &d.parts[i]; !p.joins {
+			keys = append(keys, p.key)
+		}
+	}
+	return strings.Join(keys, " or of ")
+}
+
+// unreadable returns the error of a value that this version cannot read.
+func (r *reply) unreadable(d *decision, keys []string) error {
 	number := int(r.byte()) | int(r.byte())<<8
-	first := r.byte()
+	place, first := int(r.byte()), r.byte()
 	if r.short || number < 1 || number > len(keys) {
 		return &Error{Reason: Damaged, Counted: weir.CountedUnknown, Err: errReply}
 	}
 	key := keys[number-1]
+	if i := slices.IndexFunc(d.parts, func(p part) bool { return p.key == key }); place > 0 && i >= 0 {
+		r.earlier = true
+		return uncounted(Damaged, d.parts[i].isEarlier(place, first))
+	}
 	if first == foreignByte {
 		return uncounted(Damaged, fmt.Errorf("the value of key %q is of another type or another program: delete the key or use another prefix", key))
 	}
-	if version := first >> 4; version != formatVersion {
-		return uncounted(Damaged, fmt.Errorf("the value of key %q has version %d of a stored format or is not Weir's, and this program reads version %d: delete the key or use another prefix", key, version, formatVersion))
+	if format := first >> 4; format != formatVersion {
+		return uncounted(Damaged, fmt.Errorf("the value of key %q has format %d, or another program has written it, and this version reads format %d: see docs/upgrading.md", key, format, formatVersion))
 	}
 	return uncounted(Damaged, fmt.Errorf("the value of key %q is damaged: delete the key", key))
 }

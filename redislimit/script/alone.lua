@@ -21,7 +21,7 @@ BODY
           call('PSETEX', keys[1], ms, pack('<c0dNUMBERS', head, need, NAMES))
         end
       end
-      return pack('<d', now) .. (fits and ADMITTED or REFUSED) .. (s or '\0')
+      if fits ~= nil then return pack('<d', now) .. (fits and ADMITTED or REFUSED) .. (s or '\0') end
     end
   end
 end

@@ -17,6 +17,10 @@ PARAMETERS
       repeat
 BODY
       until true
+      if fits == nil then
+        out = nil
+        break
+      end
       if need then
         if now >= need or need > till then
           if till > 0 and need > now then need = need + floor((need - now) / 2) end

@@ -6,6 +6,7 @@ PARAMETERS
     repeat
 BODY
     until true
+    if fits == nil then wrote = -inf end
     if need then numbers = numbers .. pack('<NUMBERS', NAMES) end
   else
     wrote = -inf

@@ -22,16 +22,24 @@ local function read(pos)
 end
 LIMIT
   local faster
+  if not (told < MOST_UNITS) then w = inf end -- LEAKY
   local told = at > now and fmod(at, 1) > 0 and at - 0.5 or -inf -- TOKEN
   if w < now then
     if op == UNDO then break end
     w, f = now, 0
+  elseif not (w < MOST_UNITS) then -- no bucket has it
+    fits = nil
+    break
   elseif d ~= den or u ~= unit then
     if op == UNDO or sign == 0 then break end
     local from = now
     if told > now then from = told end
     convert = convert or rarely(CHANGE)
     w, f, faster = convert(w, f, d, u, den, unit, from)
+    if not w then
+      fits = nil
+      break
+    end
     at = now -- LEAKY
     if told <= now then at = now end -- TOKEN
   end

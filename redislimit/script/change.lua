@@ -30,8 +30,9 @@ end
 
 -- change converts the TAT w and f of a bucket to another rate. It keeps the units used beyond the instant from, rounded
 -- up to 1/den us. Under the rate that wrote the TAT a unit takes u/d us, and under the other unit/den us. The last
--- result is whether the other rate is faster.
+-- result is whether the other rate is faster. It returns nothing for numbers that no bucket has.
 return function(w, f, d, u, den, unit, from)
+  if w % 1 ~= 0 or d == 0 or f >= d or not (u >= 1 and u < MOST_AHEAD) or u % 1 ~= 0 then return end
   work = work + CHANGE_WORK
   local faster = less(unit, den, u, d)
   if w < from then

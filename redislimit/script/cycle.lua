@@ -13,7 +13,10 @@ LIMIT
   local elapsed = fmod(now - origin, period)
   if elapsed < 0 then elapsed = elapsed + period end
   local start, used, cost = now - elapsed, 0, n
-  if a >= start then
+  if not (a < MOST_UNITS) then -- no cycle has it
+    fits = nil
+    break
+  elseif a >= start then
     start, used = a, b
   elseif a > -inf then
     used = max(b - (start - a) / period * most, 0)

@@ -71,7 +71,9 @@ local function open(s, t, l)
     use(f)
   end
   length = (#s - HEAD) / size
-  if length % 1 > 0 then return false end
+  if length % 1 > 0 or not (last < MOST_UNITS and base > -MOST_UNITS and base < MOST_UNITS and dropped % 1 == 0 and own >= 0 and (own % 1 == 0 or own == inf)) then
+    return false
+  end
   look()
   return true
 end

@@ -50,6 +50,7 @@ local function after(instant, s, from, place, low, high, a, b)
     local step = (high - low) / 2
     if guesses > 0 then
       step, guesses = (high - low) * ((instant - a) / (b - a)), guesses - 1
+      if not (step < high - low) then step = (high - low) / 2 end -- entries of a damaged value
       if step < 1 then step = 1 end
     end
     local mid = low + (step - step % 1) -- whole: low + step may not hold what step does
@@ -110,7 +111,7 @@ local function glance(s)
     use(f)
   end
   local length, dropped, gone = (#s - HEAD) / size, left, 0
-  if length % 1 > 0 or own ~= mark or f == WIDE then return end
+  if length % 1 > 0 or own ~= mark or f == WIDE or not (place <= now and left % 1 == 0) then return end
   if each and n > 1 then return end -- WHOLE
   local newest, sum = unpack_(BOTH, s, #s - size + 1)
   if each then sum = left + length end

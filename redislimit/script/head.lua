@@ -11,7 +11,9 @@
 --
 -- A u16 comes before the decisions. Its bits are the kinds that occur; bit 0 is set if a decision
 -- has several groups, bit 7 if one is UPTO, bit 9 if one has an identity, bit 11 if one follows LINE, and bit 10 if some
--- keys are of long logs. Their indexes then follow the decisions, u16 each, and their number, u16.
+-- keys are of long logs. Their indexes then follow the decisions, u16 each, and their number, u16. With bit 12 the keys of
+-- earlier versions come before that: for each the index in KEYS of the key that it had to be, u16; a number, u8; and its
+-- length, u16, and bytes. Then the length of all that, u32.
 --
 -- A decision: op u8 (PEEK, TAKE, RECORD, RESET, UNDO, UPTO, RENEW, BOOK or WITHDRAW); groups u16; for UNDO the
 -- instant at which the undone take was written, and how long ago its caller sent it at least, in us;
@@ -43,8 +45,9 @@
 -- - for UPTO, how many times it took the costs; the rest is as for a TAKE.
 -- - for BOOK, the instant at which all limits admit the costs, and the instant from which all have
 --   space for a booking, as doubles. It is ADMITTED if the first is soon enough and the second is now.
--- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a value is damaged and nothing was done. Then
---   follow its index in KEYS, u16, and its first byte, which is that of FOREIGN if the value is not a string.
+-- - a flag u8: REFUSED, ADMITTED, or UNREADABLE if a value cannot be read and nothing was done. Then
+--   follow its index in KEYS, u16; 0 and its first byte, which is that of FOREIGN if the value is not a string; or if an
+--   earlier version holds the state the number of that version's key for it, u8, and the first byte of that key's value.
 -- - each group, unless the flag is UNREADABLE or the op is RESET. For a kind of fixed size it is the
 --   value before the decision with the states of that head, or a byte 0 if there was none. For logs,
 --   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
@@ -124,6 +127,16 @@ for key = 1, #keys do
       value = FOREIGN
     end
     stored[key] = value
+  end
+end
+if mask % (2 * EARLIER) >= EARLIER then
+  local p, stop = behind - 3 - unpack_('<I4', args, behind - 3), behind - 4
+  mask, behind, stored.earlier = mask - EARLIER, p - 1, {}
+  while p <= stop do
+    local key, place, name
+    key, place, name, p = unpack_('<HBHc0', args, p)
+    local old = redis.pcall('GETRANGE', name, '0', '0')
+    if type(old) == 'string' and old ~= '' then stored[key], stored.earlier[key] = '\0', pack('<BB', place, string.byte(old)) end
   end
 end
 ALONES

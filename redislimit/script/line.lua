@@ -28,7 +28,8 @@ local function read(key)
   local s, parties, dead = state(key), {}, {}
   if not s then return parties, '' end
   work = work + #s / 256
-  if sub(s, 1, 1) ~= VERSION then return end
+  local rest = #s - 2 - PARTY * (byte(s, 2) or 0)
+  if sub(s, 1, 1) ~= VERSION or rest < 0 or rest % TICKET > 0 then return end
   local count, died = byte(s, 2), false
   for i = 1, count do
     local number, who, till, sleeps, hears, held = unpack_('<Bc16ddBH', s, 3 + PARTY * (i - 1))

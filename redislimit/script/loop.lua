@@ -29,7 +29,7 @@ if #keys == 1 and mask % 2 == 0 then
   if op <= TAKE and limit[1](pos) > stop then
     local fits, reply, new, moved, added = limit[2](stored[1], op)
     if new or added then write(1, new, moved, added) end
-    if fits == nil then return pack('<d', now) .. UNREADABLE .. pack('<HB', 1, string.byte(stored[1]) or 0) end
+    if fits == nil then return pack('<d', now) .. rarely(BROKEN)(1) end
     return pack('<d', now) .. (fits and ADMITTED or REFUSED) .. reply
   end
   pos = 3
@@ -128,7 +128,7 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     for i = 1, parts do
       code, key, pos = unpack_('<BH', args, pos)
       cleared[i] = key
-      if stored[key] == FOREIGN then flag = UNREADABLE .. pack('<H', key) .. FOREIGN end
+      if stored[key] == FOREIGN or stored.earlier and stored.earlier[key] then flag = rarely(BROKEN)(key) end
     end
     for i = 1, flag == ADMITTED and parts or 0 do
       states[cleared[i]], tails[cleared[i]], ends[cleared[i]] = false, nil, nil
@@ -160,7 +160,7 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
       if added or new and tail then tails[key] = added end
       if fits == nil then
         o = o + 1
-        out[o] = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
+        out[o] = rarely(BROKEN)(key)
       else
         out[o + 1], out[o + 2] = fits and not refused and ADMITTED or REFUSED, reply
         o = o + 2

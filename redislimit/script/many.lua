@@ -18,8 +18,7 @@ return function(pos, op, parts)
     local kind = ask(i, asked)
     full = full or op == RECORD and kind == LOG and fits[i] == false and not news[i] and not added[i]
     if fits[i] == nil then
-      local key = numbers[i]
-      flag = UNREADABLE .. pack('<HB', key, string.byte(stored[key]) or 0)
+      flag = rarely(BROKEN)(numbers[i])
       replies[i] = ''
     elseif not fits[i] and flag == ADMITTED then
       flag = REFUSED

@@ -27,7 +27,10 @@ LIMIT
   local elapsed = fmod(now, period)
   if elapsed < 0 then elapsed = elapsed + period end
   local start, count, before, cost = now - elapsed, 0, 0, n
-  if a > start then
+  if not (a < MOST_UNITS) then -- no window has it
+    fits = nil
+    break
+  elseif a > start then
     start, count, before, elapsed = a, b, c, 0
   elseif a == start then
     count, before = b, c
