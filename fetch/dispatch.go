@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"net/url"
 	"time"
 )
 
@@ -13,8 +14,8 @@ func (c *crawl) dispatch(ctx context.Context) {
 		switch s := c.next(time.Now()); {
 		case s.done:
 			return
-		case s.result != nil:
-			c.report(*s.result)
+		case s.judge != nil:
+			c.working.Go(func() { c.judge(s.judge) })
 		case s.turn != nil:
 			c.working.Go(func() { c.work(ctx, s.turn) })
 		default:
@@ -75,10 +76,7 @@ func (c *crawl) answered(ctx context.Context, t *turn, e *exchange) {
 
 // redirect sends the task to where the answer says, in its turn and under the rules there.
 func (c *crawl) redirect(t *turn, e *exchange) {
-	target, err := t.url.Parse(e.response.Header.Get("Location"))
-	if err == nil {
-		err = tidy(target)
-	}
+	target, err := e.target(t.url)
 	switch {
 	case err != nil:
 		c.end(t, e, Skipped, "redirect: "+err.Error(), err)
@@ -93,6 +91,15 @@ func (c *crawl) redirect(t *turn, e *exchange) {
 	}
 }
 
+// target returns where a redirect leads.
+func (e *exchange) target(from *url.URL) (*url.URL, error) {
+	to, err := from.Parse(e.response.Header.Get("Location"))
+	if err != nil {
+		return nil, err
+	}
+	return to, tidy(to)
+}
+
 // page lets the caller read the page.
 func (c *crawl) page(ctx context.Context, t *turn, e *exchange) {
 	p := &Page{URL: t.url, Asked: t.asked, Depth: t.depth, Header: e.response.Header, Started: e.startedAt(), Body: e.body, crawl: c, task: t.task}
@@ -105,6 +112,10 @@ func (c *crawl) page(ctx context.Context, t *turn, e *exchange) {
 		c.end(t, e, Skipped, failure.Error(), failure)
 	case failure != nil:
 		c.failed(t, e, failure.Error(), failure)
+	case isOfPage(err):
+		t.fails++
+		c.worked(t)
+		c.end(t, e, Failed, err.Error(), err)
 	case err != nil:
 		c.stop(err)
 	default:

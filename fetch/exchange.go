@@ -50,9 +50,17 @@ func (c *crawl) send(ctx context.Context, t *turn) *exchange {
 	}
 	request.Header.Set("User-Agent", c.Agent)
 	if e.response, e.err = c.obedient.RoundTrip(request); e.err == nil {
-		e.body = &body{source: c.paid(e, t.site.name), bound: c.MaxBytes, length: e.response.ContentLength}
+		e.body = &body{source: c.paid(e, t.site.name), bound: c.maxBytes(t), length: e.response.ContentLength}
 	}
 	return e
+}
+
+// maxBytes bounds the answer to a request.
+func (c *crawl) maxBytes(t *turn) int64 {
+	if t.robots != nil {
+		return maxRobots
+	}
+	return c.MaxBytes
 }
 
 func (e *exchange) start() {
@@ -121,9 +129,9 @@ func (e *exchange) reason() string {
 // describe adds what is known of the answer to a result.
 func (e *exchange) describe(r *Result) {
 	r.Started = e.startedAt()
-	r.Seconds = time.Since(r.Started).Seconds()
+	r.Seconds = time.Since(r.Started).Round(time.Millisecond).Seconds()
 	if e.response != nil {
-		r.Status, r.Type, r.Bytes = e.response.StatusCode, e.response.Header.Get("Content-Type"), e.body.read
+		r.Status, r.Type, r.Bytes = e.response.StatusCode, shorten(e.response.Header.Get("Content-Type")), e.body.read
 	}
 }
 

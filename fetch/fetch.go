@@ -105,7 +105,7 @@ func (c *crawl) addSeed(link Link) {
 	if c.Known != nil && c.Known(Link{URL: u.String(), Depth: link.Depth}) {
 		return
 	}
-	c.add(&task{url: u, asked: u.String(), depth: link.Depth})
+	c.add(&task{url: u, asked: u.String(), home: siteOf(u), depth: link.Depth})
 }
 
 // report passes results on.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/fetch"
 )
 
@@ -99,6 +100,32 @@ func TestLinksOfARepeatedPageAreFollowedOnce(t *testing.T) {
 		i := slices.IndexFunc(done, func(r fetch.Result) bool { return r.URL == "http://a.example/" })
 		if r := done[i]; r.Outcome != fetch.Fetched || r.Tries != 2 || !slices.Equal(r.Links, []string{"http://a.example/x"}) {
 			t.Errorf("got %+v, want it fetched in the second try, with its link", r)
+		}
+	})
+}
+
+// The links of one page are bounded, also if each attempt to read it shows others.
+func TestLinksOfOnePageAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		n := newNetwork(t, map[string]http.Handler{"a.example": free(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/" {
+				return
+			}
+			w.Header().Set("Content-Length", "5000000") // which never come
+			fmt.Fprintf(w, "<!doctype html><base href='/%s'>", strings.Repeat("a", 8000))
+			for i := range 300 {
+				fmt.Fprintf(w, "<a href='?%d-%d'>", asked, i)
+			}
+			asked++
+		})})
+		results := crawl(t, n, fetch.Options{Depth: 1, Page: followAll, PerHost: weir.PerSecond(100), Total: weir.PerSecond(100)}, "http://a.example/")
+		bytes := 0
+		for _, link := range results["http://a.example/"].Links {
+			bytes += len(link)
+		}
+		if asked != 4 || bytes > 8<<20 || bytes < 8<<20-8192 {
+			t.Errorf("%d attempts have links of %d bytes, want 4 with nearly 8 MiB", asked, bytes)
 		}
 	})
 }

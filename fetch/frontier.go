@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -26,12 +25,14 @@ type frontier struct {
 	mu       sync.Mutex
 	room     sync.Cond // URLs of the list may be added
 	sites    map[string]*site
-	idle     []*site  // in the order in which they first became idle; some are no longer
-	due      siteHeap // may send now, least recently served first
-	later    siteHeap // by the instant at which they may
+	idle     []*site        // in the order in which they first became idle; some are no longer
+	due      ordered[*site] // may send now, least recently served first
+	later    ordered[*site] // by the instant at which they may
+	unjudged []*site        // whose first page waits for a verdict
 	seen     map[identity]struct{}
 	waiting  int // tasks in origins
 	inFlight int
+	judging  int // sites whose first page waits for a verdict, or has it soon
 	turns    uint64
 	arrived  uint64
 	followed int
@@ -41,8 +42,8 @@ type frontier struct {
 func newFrontier(o Options, total *weir.Limiter) *frontier {
 	f := &frontier{o: o, total: total, wake: make(chan struct{}, 1), sites: map[string]*site{}, seen: map[identity]struct{}{}}
 	f.room.L = &f.mu
-	f.due.less = func(a, b *site) bool { return a.served < b.served }
-	f.later.less = func(a, b *site) bool { return a.next.Before(b.next) }
+	f.due.before = func(a, b *site) bool { return a.served < b.served }
+	f.later.before = func(a, b *site) bool { return a.next.Before(b.next) }
 	return f
 }
 
@@ -72,18 +73,20 @@ func (f *frontier) fed() {
 
 // add adds a URL unless it was added before.
 func (f *frontier) add(t *task) {
+	id := identify(t.asked)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.see(t.asked) {
+	if f.see(id) {
 		f.put(t)
 	}
 }
 
 // follow adds a link of a page, unless a bound forbids it or it was added before.
 func (f *frontier) follow(t *task) bool {
+	id := identify(t.asked) // outside the lock, because a URL may be long
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.followed >= f.o.Count || !f.see(t.asked) {
+	if f.followed >= f.o.Count || !f.see(id) {
 		return false
 	}
 	f.followed++
@@ -92,8 +95,7 @@ func (f *frontier) follow(t *task) bool {
 }
 
 // see reports whether a URL is new, and remembers it.
-func (f *frontier) see(url string) bool {
-	id := identify(url)
+func (f *frontier) see(id identity) bool {
 	if _, seen := f.seen[id]; seen {
 		return false
 	}
@@ -115,11 +117,15 @@ func (f *frontier) put(t *task) {
 		t.order = f.arrived
 	}
 	s := f.siteFor(siteOf(t.url))
-	if t.robots != nil {
-		s.urgent = append(s.urgent, t)
-	} else {
+	switch {
+	case t.robots == nil:
+		t.guest = t.home != s.name
 		f.waiting++
 		s.originFor(originOf(t.url)).push(t)
+	case t.robots.site == s:
+		s.urgent = append(s.urgent, t)
+	default:
+		s.guests = append(s.guests, t)
 	}
 	f.reschedule(s)
 	f.wakeUp()
@@ -128,47 +134,63 @@ func (f *frontier) put(t *task) {
 func (f *frontier) siteFor(name string) *site {
 	s := f.sites[name]
 	if s == nil {
-		s = &site{name: name, origins: map[string]*origin{}, gap: gapOf(f.o.PerHost)}
+		s = newSite(name, gapOf(f.o.PerHost))
 		f.sites[name] = s
 	}
 	return s
 }
 
-func (s *site) originFor(name string) *origin {
-	o := s.origins[name]
-	if o == nil {
-		o = &origin{name: name, site: s}
-		s.origins[name] = o
+// homeOf returns the site that answers for a request: that of the URL that was listed or followed. A redirect may have
+// led the request to another one, whose pace does not suffer if it fails.
+func (f *frontier) homeOf(t *turn) *site {
+	page := t.task
+	if o := t.robots; o != nil {
+		if page = o.pages.first(); page == nil {
+			return o.site
+		}
 	}
-	return o
+	return f.siteFor(page.home)
 }
 
 // reschedule puts the site in the heap that its state asks for, with the lock held.
 func (f *frontier) reschedule(s *site) {
 	if s.in != nil {
-		heap.Remove(s.in, s.place)
+		s.in.remove(s)
+		s.in = nil
 	}
 	switch {
-	case s.sending != nil || s.busy >= f.o.AtOnce:
-	case len(s.urgent) == 0 && s.choose() == nil:
-		if s.waiting == 0 && s.busy == 0 {
-			f.rest(s)
-		}
-	default:
-		heap.Push(&f.later, s)
+	case s.judging || s.sending != nil:
+	case s.isUnjudged(time.Now()):
+		s.judging = true
+		f.judging++
+		f.unjudged = append(f.unjudged, s)
+	case s.busy >= f.o.AtOnce:
+	case s.hasTurn():
+		f.enter(&f.later, s)
+	case s.isIdle():
+		f.rest(s)
 	}
+}
+
+func (f *frontier) enter(heap *ordered[*site], s *site) {
+	heap.push(s)
+	s.in = heap
 }
 
 // rest remembers an idle site. It forgets those that have been idle longest if there are too many, unless they are
 // within their gap.
 func (f *frontier) rest(s *site) {
+	s.sent, s.apart = 0, 0
+	if s.rules > maxIdleRules {
+		s.forgetRules()
+	}
 	if !s.resting {
 		s.resting = true
 		f.idle = append(f.idle, s)
 	}
 	for len(f.idle) > maxIdleSites {
 		oldest := f.idle[0]
-		if oldest.waiting+oldest.busy+len(oldest.urgent) == 0 {
+		if oldest.isIdle() {
 			if time.Now().Before(oldest.next) {
 				return
 			}

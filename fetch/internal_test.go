@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/weirflow/weir"
+	"time"
 )
 
 // anyWeb answers every request with an empty page.
@@ -24,14 +23,7 @@ func (anyWeb) RoundTrip(r *http.Request) (*http.Response, error) {
 // A list of any number of hosts needs memory for maxIdleSites of them.
 func TestIdleSitesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := Options{Total: weir.PerSecond(5000), Transport: anyWeb{}}
-		if err := o.complete(); err != nil {
-			t.Fatal(err)
-		}
-		c, err := newCrawl(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newTestCrawl(t, Options{})
 		const hosts = maxIdleSites + 1000
 		for i := range hosts {
 			c.addSeed(Link{URL: fmt.Sprintf("http://h%d.example/", i)})
@@ -52,13 +44,14 @@ func TestURLsAreCanonical(t *testing.T) {
 		"http://bücher.example/ü":          "http://xn--bcher-kva.example/%C3%BC",
 		"http://[2001:DB8::1]:80/":         "http://[2001:db8::1]/",
 		"http://my_host.example/":          "http://my_host.example/",
+		"http://a.example/?q=a b&\xff\"ü":  "http://a.example/?q=a%20b&%FF%22%C3%BC",
 	} {
 		u, err := canonical(given)
 		if err != nil || u.String() != want {
 			t.Errorf("canonical(%q) = %v, %v, want %s", given, u, err, want)
 		}
 	}
-	for _, given := range []string{"", "a.example/", "http:/x", "http://" + strings.Repeat("a.", 200) + "/", "http://a.example/" + strings.Repeat("x", maxURL), "http://a%2fb/", "http://a;b/"} {
+	for _, given := range []string{"", "a.example/", "http:/x", "http://" + strings.Repeat("a.", 200) + "/", "http://a.example/" + strings.Repeat("x", maxURL), "http://a%2fb/", "http://a;b/", "http://a.example/" + strings.Repeat("ü", maxURL/3)} {
 		if u, err := canonical(given); err == nil {
 			t.Errorf("canonical(%.40q) = %v, want an error", given, u)
 		}
@@ -95,6 +88,9 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
+// longHost is the longest name of a host. With a port, it is longer than the name of a file may be.
+var longHost = "b.a" + strings.Repeat("a.aaa", 50)
+
 func TestFileNamesAreReadable(t *testing.T) {
 	for given, want := range map[string]string{
 		"https://example.com/":                     `example\.com/index-[0-9a-f]{16}\.html`,
@@ -106,6 +102,7 @@ func TestFileNamesAreReadable(t *testing.T) {
 		"https://con/a.tar.gz":                     `host_con/a\.tar-[0-9a-f]{16}\.gz`,
 		"https://[2001:db8::1]/style.css":          `2001_db8__1/style-[0-9a-f]{16}\.css`,
 		"https://e.com/" + strings.Repeat("a", 99): `e\.com/a{80}-[0-9a-f]{16}\.html`,
+		"https://" + longHost + ":65535/":          `b\.a[a.]{235}-[0-9a-f]{16}/index-[0-9a-f]{16}\.html`,
 	} {
 		u, err := canonical(given)
 		if err != nil {
@@ -117,10 +114,10 @@ func TestFileNamesAreReadable(t *testing.T) {
 	}
 }
 
-var safeName = regexp.MustCompile(`^[a-z0-9_][a-z0-9._-]{0,299}/[a-z0-9_][a-z0-9._-]*$`)
+var safeName = regexp.MustCompile(`^[a-z0-9_][a-z0-9._-]{0,254}/[a-z0-9_][a-z0-9._-]*$`)
 
 func FuzzFileNames(f *testing.F) {
-	for _, u := range []string{"https://example.com/", "http://a/..", "http://a/.%2e/%2e.", "http://con/nul.txt", "http://-", "http://a/\x00", "http://a/x.HTML?y=/..", "http://a/é"} {
+	for _, u := range []string{"https://example.com/", "http://a/..", "http://a/.%2e/%2e.", "http://con/nul.txt", "http://-", "http://a/\x00", "http://a/x.HTML?y=/..", "http://a/é", "http://" + longHost + ":65535/"} {
 		f.Add(u, "text/html")
 	}
 	f.Fuzz(func(t *testing.T, given, kind string) {
@@ -163,7 +160,7 @@ func FuzzURLs(f *testing.F) {
 
 func TestLinksAreFoundInHTML(t *testing.T) {
 	base, _ := url.Parse("http://a.example/dir/page")
-	const page = `<!doctype html><head><base href="/other/"></head>
+	const page = `<!doctype html><head><base href="/other/"><base href="/second/"></head>
 		<a href=x>1</a> <A HREF=' /y?a=1&amp;b=2 '>2</a> <area href="//b.example/z"> <iframe src="frame.html"></iframe>
 		<img src="no.png"> <link href="no.css"> <a name=no> <a href="">3</a> <a href="http://%zz/">4</a>
 		<!-- <a href="no"> --> <script>"<a href='no'>"</script> <a href="javascript:no()">5</a>`
@@ -177,6 +174,28 @@ func TestLinksAreFoundInHTML(t *testing.T) {
 	want := []string{"http://a.example/other/x", "http://a.example/y?a=1&b=2", "http://b.example/z", "http://a.example/other/frame.html", "javascript:no()"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A page of the largest size is read in a time that a person hardly notices, whatever it holds.
+func TestHostilePagesAreReadInLinearTime(t *testing.T) {
+	for name, page := range map[string]string{
+		"bases":      strings.Repeat("<base href=aaaa/>", 1<<19/17),
+		"a long one": "<base href='/" + strings.Repeat("a", 1<<19) + "'>" + strings.Repeat("<a href=x>", 1<<19/10),
+		"links":      "<base href='/" + strings.Repeat("a", 8000) + "/'>" + strings.Repeat("<a href=x>", 1<<19/10),
+		"attributes": "<a" + strings.Repeat(" href=", 1<<19/6) + ">",
+		"dots":       strings.Repeat("<a href='"+strings.Repeat("../", 10000)+"'>", 64),
+	} {
+		base, _ := url.Parse("http://a.example/dir/page")
+		began, size := time.Now(), 0
+		for link, err := range links(base, strings.NewReader(page)) {
+			if size += len(link); err != nil || len(link) > maxURL {
+				t.Errorf("%s: a link of %d bytes, %v", name, len(link), err)
+			}
+		}
+		if took := time.Since(began); took > 10*time.Second || size > maxLinks {
+			t.Errorf("%s: %d bytes of links took %v, want at most %d bytes in 10s", name, size, took, maxLinks)
+		}
 	}
 }
 

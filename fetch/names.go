@@ -9,19 +9,27 @@ import (
 	"strings"
 )
 
-// maxName bounds the readable part of a file name.
-const maxName = 80
+// maxName bounds the readable part of a file name, and maxFolder a whole name, as file systems do.
+const (
+	maxName   = 80
+	maxFolder = 255
+)
 
 // FileName returns a relative path, with a slash, for the body of a URL: the host, and a name that has the readable
 // part of the URL and a hash of all of it. Two URLs have two names, also where files differ in more than case. The
 // path holds nothing but a-z, 0-9, '.', '-' and '_', and no part of it begins with a dot or has a meaning to a system.
 func FileName(u *url.URL, contentType string) string {
 	stem, ending := split(u, contentType)
-	sum := sha256.Sum256([]byte(u.String()))
-	return folder(u) + "/" + stem + "-" + hex.EncodeToString(sum[:8]) + ending
+	return folder(u) + "/" + stem + "-" + hash(u.String()) + ending
 }
 
-// folder returns the folder of a host.
+// hash returns 16 digits.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// folder returns the folder of a host. A name that is too long ends with its hash.
 func folder(u *url.URL) string {
 	host := safe(strings.ToLower(u.Hostname()))
 	if port := u.Port(); port != "" {
@@ -30,6 +38,10 @@ func folder(u *url.URL) string {
 	host = strings.Trim(host, ".")
 	if host == "" || host[0] == '-' || isDevice(host) {
 		host = "host_" + host // a program would read "-x" as an option
+	}
+	if len(host) > maxFolder {
+		sum := hash(host)
+		host = host[:maxFolder-1-len(sum)] + "-" + sum
 	}
 	return host
 }

@@ -18,6 +18,7 @@ type network struct {
 	transport *http.Transport
 	listeners map[string]*listener
 	dialing   func(host string) time.Duration // how long a connection takes
+	resolve   func(host string) string        // the host that answers for another
 
 	mu       sync.Mutex
 	arrivals []arrival
@@ -32,7 +33,7 @@ type arrival struct {
 
 // newNetwork returns a network of hosts, which lives until the test ends.
 func newNetwork(t *testing.T, hosts map[string]http.Handler) *network {
-	n := &network{listeners: map[string]*listener{}, dialing: func(string) time.Duration { return 0 }}
+	n := &network{listeners: map[string]*listener{}, dialing: func(string) time.Duration { return 0 }, resolve: func(host string) string { return host }}
 	n.transport = &http.Transport{DialContext: n.dial, DisableCompression: true, MaxIdleConnsPerHost: 4}
 	for host, handler := range hosts {
 		l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -56,7 +57,7 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 		return nil, err
 	}
 	time.Sleep(n.dialing(host))
-	l := n.listeners[host]
+	l := n.listeners[n.resolve(host)]
 	if l == nil {
 		return nil, fmt.Errorf("no such host: %s", host)
 	}

@@ -54,10 +54,12 @@ type Options struct {
 	// Result. Known is called by several goroutines at once.
 	Known func(Link) bool
 	// Page is called for each answer with a status of 2xx, by several goroutines at once. An error ends the run, unless
-	// it comes from reading the body. If a body cannot be read to its end, Page is called again for the next attempt.
+	// it comes from reading the body or is a *PageError. If a body cannot be read to its end, Page is called again for the next attempt.
 	Page func(context.Context, *Page) error
 	// Done is called once for each URL, by one goroutine at a time.
 	Done func(Result)
+	// Progress, if set, estimates the time left while Run runs.
+	Progress *Progress
 }
 
 // complete checks the options and fills in defaults.
@@ -135,6 +137,9 @@ func newCrawl(o Options) (*crawl, error) {
 		return nil, optionError("total", "%v", err)
 	}
 	c := &crawl{Options: o, frontier: newFrontier(o, total)}
+	if o.Progress != nil {
+		o.Progress.frontier.Store(c.frontier)
+	}
 	if c.obedient, err = obedient(o.Transport); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,9 @@ func TestEveryURLHasOneResult(t *testing.T) {
 		mux.HandleFunc("/to-ftp", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "ftp://good.example/", http.StatusFound)
 		})
+		mux.HandleFunc("/to-far", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/"+strings.Repeat("é", 3000), http.StatusFound)
+		})
 		mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/round", http.StatusMovedPermanently)
 		})
@@ -53,7 +56,7 @@ func TestEveryURLHasOneResult(t *testing.T) {
 			"drip.example": free(download(100*kib, 1)),
 		})
 		results := crawl(t, n, fetch.Options{MaxBytes: 2000}, "http://good.example/ok", "http://good.example/gone", "http://good.example/missing",
-			"http://good.example/secret", "http://good.example/to-ok", "http://good.example/to-secret", "http://good.example/to-ftp",
+			"http://good.example/secret", "http://good.example/to-ok", "http://good.example/to-secret", "http://good.example/to-ftp", "http://good.example/to-far",
 			"http://good.example/round", "http://good.example/long", "http://good.example/longer", "http://lying.example/", "http://broken.example/",
 			"http://nowhere.example/", "ftp://good.example/", "mailto:me", "/relative", "http://", "http://a b/", "http://[::1")
 		for url, want := range map[string]string{
@@ -64,6 +67,7 @@ func TestEveryURLHasOneResult(t *testing.T) {
 			"http://good.example/to-ok":     "fetched: ",
 			"http://good.example/to-secret": "skipped: robots.txt of http://good.example disallows it",
 			"http://good.example/to-ftp":    `skipped: redirect: scheme "ftp" is not fetched, only http and https`,
+			"http://good.example/to-far":    "skipped: redirect: the URL has 18020 bytes, the bound is 8192",
 			"http://good.example/round":     "skipped: more redirects than the bound, 5 redirects",
 			"http://good.example/long":      "skipped: the body is longer than 2000 bytes",
 			"http://good.example/longer":    "skipped: the body is longer than 2000 bytes",
@@ -227,6 +231,41 @@ func TestAnErrorOfPageEndsTheRun(t *testing.T) {
 			Done: func(r fetch.Result) { t.Errorf("a result: %+v", r) }})
 		if !errors.Is(err, full) {
 			t.Errorf("got %v, want the error of Page", err)
+		}
+	})
+}
+
+func TestAnErrorOfOnePageFailsItsURLAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, map[string]http.Handler{"a.example": free(hello)})
+		long := errors.New("name too long")
+		results := crawl(t, n, fetch.Options{Page: func(_ context.Context, p *fetch.Page) error {
+			if p.URL.Path == "/1" {
+				return fmt.Errorf("save: %w", &fetch.PageError{Err: long})
+			}
+			return nil
+		}}, pagesOf("a.example", 3)...)
+		if r := results["http://a.example/1"]; r.Outcome != fetch.Failed || r.Reason != "save: name too long" || !errors.Is(r.Err, long) || r.Tries != 1 {
+			t.Errorf("got %+v, want it failed after one try", r)
+		}
+		if r := results["http://a.example/2"]; r.Outcome != fetch.Fetched {
+			t.Errorf("another page is %s (%s)", r.Outcome, r.Reason)
+		}
+	})
+}
+
+// Texts that a server chooses do not make results long.
+func TestTextsOfAServerAreCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, map[string]http.Handler{"a.example": free(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", strings.Repeat("é", 10_000))
+			w.Header().Set("Location", "http://a b/"+strings.Repeat("é", 10_000))
+			w.WriteHeader(map[string]int{"/0": 200, "/1": 302}[r.URL.Path])
+		})})
+		for url, r := range crawl(t, n, fetch.Options{}, pagesOf("a.example", 2)...) {
+			if len(r.Type) > 1100 || len(r.Reason) > 1100 || !strings.HasSuffix(r.Type, "é…") {
+				t.Errorf("%s: a type of %d bytes and a reason of %d, want about 1024 at most", url, len(r.Type), len(r.Reason))
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -25,26 +26,43 @@ type Page struct {
 	task  *task
 }
 
+// PageError is an error of Options.Page that concerns one page. The URL fails with its text, and the run goes on.
+type PageError struct{ Err error }
+
+func (e *PageError) Error() string { return e.Err.Error() }
+func (e *PageError) Unwrap() error { return e.Err }
+
+// isOfPage reports whether an error concerns one page.
+func isOfPage(err error) bool {
+	_, is := errors.AsType[*PageError](err)
+	return is
+}
+
+// maxLinks bounds the links of one page, by their bytes together.
+const maxLinks = 8 << 20
+
 // Follow adds a link of the page to the crawl, if it stays on the registrable domain of the page and within
-// Options.Depth and Options.Count, and was not added before. The link may be relative.
+// Options.Depth and Options.Count, and was not added before. The links of one page may have 8 MiB. A link may be
+// relative.
 func (p *Page) Follow(link string) bool {
 	target, err := p.URL.Parse(link)
 	if err != nil || p.Depth >= p.crawl.Options.Depth || tidy(target) != nil || siteOf(target) != siteOf(p.URL) {
 		return false
 	}
 	asked := target.String()
-	if len(asked) > maxURL || p.crawl.Known != nil && p.crawl.Known(Link{URL: asked, Depth: p.Depth + 1}) {
+	if p.task.linked+len(asked) > maxLinks || p.crawl.Known != nil && p.crawl.Known(Link{URL: asked, Depth: p.Depth + 1}) {
 		return false
 	}
-	if !p.crawl.follow(&task{url: target, asked: asked, depth: p.Depth + 1}) {
+	if !p.crawl.follow(&task{url: target, asked: asked, home: siteOf(target), depth: p.Depth + 1}) {
 		return false
 	}
 	p.task.links = append(p.task.links, asked)
+	p.task.linked += len(asked)
 	return true
 }
 
-// Links reads Body as HTML and returns the targets of its links, resolved. A page of another type has none; then Links
-// reads nothing. The error is that of reading Body.
+// Links reads Body as HTML and returns the targets of its links, resolved. It leaves out those above 8 KiB, and ends
+// after 8 MiB of targets. A page of another type has none; then Links reads nothing. The error is that of reading Body.
 func (p *Page) Links() iter.Seq2[string, error] {
 	if !isHTML(p.Header.Get("Content-Type")) {
 		return func(func(string, error) bool) {}
@@ -58,31 +76,51 @@ const maxToken = 1 << 20
 // links returns the targets of the links of an HTML text.
 func links(base *url.URL, text io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		hasBase, size := false, 0
+		for tag, target := range targets(text, func(err error) { yield("", err) }) {
+			isBase := tag == atom.Base
+			if isBase && hasBase {
+				continue // HTML knows one base
+			}
+			hasBase = hasBase || isBase
+			u, err := base.Parse(target)
+			if err != nil {
+				continue
+			}
+			link := u.String()
+			if size += len(link); size > maxLinks {
+				return
+			}
+			switch {
+			case len(link) > maxURL:
+			case isBase:
+				base = u
+			case !yield(link, nil):
+				return
+			}
+		}
+	}
+}
+
+// targets returns the tags that lead to another page, or set the base of the others, with their targets.
+func targets(text io.Reader, failed func(error)) iter.Seq2[atom.Atom, string] {
+	return func(yield func(atom.Atom, string) bool) {
 		tokens := html.NewTokenizer(text)
 		tokens.SetMaxBuf(maxToken)
 		for {
 			switch tokens.Next() {
 			case html.ErrorToken:
 				if err := tokens.Err(); err != io.EOF && err != html.ErrBufferExceeded {
-					yield("", err)
+					failed(err)
 				}
 				return
 			case html.StartTagToken, html.SelfClosingTagToken:
 				name, hasAttributes := tokens.TagName()
-				target := ""
-				if hasAttributes {
-					target = targetOf(tokens, atom.Lookup(name))
-				}
-				if target == "" {
+				if !hasAttributes {
 					continue
 				}
-				u, err := base.Parse(target)
-				if err != nil {
-					continue
-				}
-				if atom.Lookup(name) == atom.Base {
-					base = u
-				} else if !yield(u.String(), nil) {
+				tag := atom.Lookup(name)
+				if target := targetOf(tokens, tag); target != "" && !yield(tag, target) {
 					return
 				}
 			}

@@ -1,6 +1,9 @@
 package fetch
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Outcome says how a URL ended.
 type Outcome string
@@ -23,8 +26,8 @@ type Result struct {
 	Bytes   int64     `json:"bytes,omitempty"`  // of the body
 	Depth   int       `json:"depth,omitempty"`
 	Tries   int       `json:"tries,omitempty"`
-	Started time.Time `json:"started"` // when the last request was sent, or when the URL ended without one
-	Seconds float64   `json:"seconds,omitempty"`
+	Started time.Time `json:"started"`           // when the last request was sent, or when the URL ended without one
+	Seconds float64   `json:"seconds,omitempty"` // from Started to the end, in whole milliseconds
 	// Links are the links that Page.Follow accepted.
 	Links []string `json:"links,omitempty"`
 	// Err is the error behind the reason, if there is one.
@@ -33,9 +36,20 @@ type Result struct {
 
 // result returns a result for the task.
 func (t *task) result(outcome Outcome, reason string) Result {
-	r := Result{URL: t.asked, Outcome: outcome, Reason: reason, Depth: t.depth, Links: t.links}
+	r := Result{URL: t.asked, Outcome: outcome, Reason: shorten(reason), Depth: t.depth, Links: t.links}
 	if final := t.url.String(); final != t.asked {
 		r.Final = final
 	}
 	return r
+}
+
+// maxText bounds texts in a result that a server chooses.
+const maxText = 1 << 10
+
+// shorten cuts off a long text.
+func shorten(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }

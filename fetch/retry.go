@@ -40,19 +40,20 @@ func (f *frontier) worked(t *turn) {
 	t.site.failures = 0
 }
 
-// fail makes the site of a task pause. It returns why the task is not tried again, or nothing.
+// fail makes the home of a task pause. It returns why the task is not tried again, or nothing.
 func (f *frontier) fail(t *turn, reason string) (refusal string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, now := t.site, time.Now()
+	s, now := f.homeOf(t), time.Now()
+	defer f.reschedule(s)
 	s.failures++
 	t.fails++
 	if s.failures >= maxFailures {
-		s.shut, s.until = fmt.Sprintf("%s failed %d times in a row: %s", s.name, s.failures, reason), now.Add(shutFor)
+		s.shut, s.until = fmt.Sprintf("%s failed %d times in a row: %s", s.name, s.failures, shorten(reason)), now.Add(shutFor)
 		return s.shut
 	}
 	s.pause(now.Add(min(firstPause<<(s.failures-1), longestPause)))
-	if f.reschedule(s); t.fails >= maxTries {
+	if t.fails >= maxTries {
 		return reason
 	}
 	return ""
@@ -64,13 +65,13 @@ func (f *frontier) hold(t *turn, pause time.Duration) (refusal string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s, until := t.site, time.Now().Add(pause)
+	defer f.reschedule(s)
 	if pause > f.o.MaxPause {
 		s.shut, s.until = fmt.Sprintf("%s asks for no request before %s; the longest pause that is obeyed is %v",
 			s.name, until.UTC().Format(time.DateTime+" MST"), f.o.MaxPause), until
 		return s.shut
 	}
 	s.pause(until)
-	f.reschedule(s)
 	return ""
 }
 

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"fmt"
 	"math"
 	"net/url"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 // robots is what a robots.txt says to one program. The zero value allows everything.
 type robots struct {
 	rules []rule
+	wild  int           // of the rules, those with an asterisk
+	size  int           // about the bytes that the rules take
 	delay time.Duration // Crawl-delay; 0 if none
 }
 
@@ -29,9 +32,37 @@ func parseRobots(text, agent string) *robots {
 		}
 	}
 	if r.named {
-		return &r.own
+		return new(r.own)
 	}
-	return &r.common
+	return new(r.common) // and not a part of the reader, which would live as long
+}
+
+// ruleSize is about what a rule takes beside its pattern, with room for the slice to grow.
+const ruleSize = 48
+
+// add adds a rule.
+func (r *robots) add(rule rule) {
+	r.rules = append(r.rules, rule)
+	r.size += ruleSize + len(rule.pattern)
+	if strings.Contains(rule.pattern, "*") {
+		r.wild++
+	}
+}
+
+// maxSteps bounds the bytes that patterns with an asterisk are compared with, which takes some milliseconds.
+const maxSteps = 8 << 20
+
+// verdict says whether the rules forbid a URL of an origin.
+func (r *robots) verdict(origin string, u *url.URL) verdict {
+	path := robotsPath(u)
+	switch {
+	case r.wild*len(path) > maxSteps:
+		return verdict{outcome: Skipped, reason: fmt.Sprintf("robots.txt of %s has %d patterns with an asterisk, too many for a path of %d bytes: their product is above %d",
+			origin, r.wild, len(path), maxSteps)}
+	case !r.allows(path):
+		return verdict{outcome: Skipped, reason: "robots.txt of " + origin + " disallows it"}
+	}
+	return verdict{}
 }
 
 // allows reports whether the rules allow a path with its query: the longest pattern wins, and of two equal ones the
@@ -53,20 +84,16 @@ func (r *robots) allows(path string) bool {
 // once, so a hostile pattern takes no longer than another of its length.
 func matches(path, pattern string) bool {
 	pattern, atEnd := strings.CutSuffix(pattern, "$")
-	parts := strings.Split(pattern, "*")
-	rest, ok := strings.CutPrefix(path, parts[0])
-	if !ok {
-		return false
-	}
-	for i, part := range parts[1:] {
-		if atEnd && i == len(parts)-2 {
+	part, pattern, more := strings.Cut(pattern, "*")
+	rest, ok := strings.CutPrefix(path, part)
+	for ok && more {
+		part, pattern, more = strings.Cut(pattern, "*")
+		if atEnd && !more {
 			return strings.HasSuffix(rest, part)
 		}
-		if _, rest, ok = strings.Cut(rest, part); !ok {
-			return false
-		}
+		_, rest, ok = strings.Cut(rest, part)
 	}
-	return !atEnd || rest == ""
+	return ok && (!atEnd || rest == "")
 }
 
 // robotsPath returns what patterns are matched with. They have escapes in capitals.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -40,15 +41,30 @@ func (c *crawl) readRobots(t *turn, e *exchange) {
 // redirectRobots asks where the answer says, on behalf of the first origin. Too many redirects, and those that lead
 // nowhere, mean that there is no robots.txt.
 func (c *crawl) redirectRobots(t *turn, e *exchange) {
-	target, err := t.url.Parse(e.response.Header.Get("Location"))
-	if err == nil {
-		err = tidy(target)
-	}
+	target, err := e.target(t.url)
 	if err != nil || t.hops >= maxRobotsRedirects {
 		c.learn(t.robots, &robots{})
 		return
 	}
+	if known := c.rulesAt(target); known != nil {
+		c.learn(t.robots, known)
+		return
+	}
 	c.putBack(&task{url: target, hops: t.hops + 1, fails: t.fails, robots: t.robots})
+}
+
+// rulesAt returns the rules that a URL of a robots.txt stands for, if they are known.
+func (f *frontier) rulesAt(u *url.URL) *robots {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.sites[siteOf(u)]
+	if s == nil || u.RequestURI() != "/robots.txt" {
+		return nil
+	}
+	if o := s.origins[originOf(u)]; o != nil && o.knows(time.Now()) {
+		return o.robots
+	}
+	return nil
 }
 
 // unreachable tries a request for robots.txt again later, or forbids the origin for now.
@@ -66,7 +82,9 @@ func (c *crawl) unreachable(t *turn, e *exchange, reason string, err error) {
 func (f *frontier) learn(o *origin, r *robots) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	o.robots, o.why, o.err, o.asking, o.expires = r, "", nil, false, time.Now().Add(keepRobots)
+	o.setRules(r)
+	o.why, o.err, o.expires = "", nil, time.Now().Add(keepRobots)
+	o.ask(false)
 	if r.delay > f.o.MaxCrawlDelay {
 		o.why = fmt.Sprintf("robots.txt of %s asks for a Crawl-delay of %v, the bound is %v", o.name, r.delay, f.o.MaxCrawlDelay)
 		o.outcome = Skipped
@@ -82,7 +100,8 @@ func (f *frontier) learn(o *origin, r *robots) {
 func (f *frontier) forbid(o *origin, outcome Outcome, why string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	o.asking, o.expires = false, time.Now().Add(retryRobots)
+	o.expires = time.Now().Add(retryRobots)
+	o.ask(false)
 	if o.robots == nil {
 		o.why, o.outcome, o.err = why, outcome, err
 	}

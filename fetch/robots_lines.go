@@ -115,10 +115,10 @@ func (r *robotsReader) add(rule rule) {
 		return
 	}
 	if r.inOwn {
-		r.own.rules = append(r.own.rules, rule)
+		r.own.add(rule)
 	}
 	if r.inCommon {
-		r.common.rules = append(r.common.rules, rule)
+		r.common.add(rule)
 	}
 }
 

@@ -104,12 +104,50 @@ func TestRobotsIsReadUpTo500KiB(t *testing.T) {
 				if name == "beyond" {
 					want = fetch.Fetched
 				}
-				if r := crawl(t, n, fetch.Options{}, "http://a.example/")["http://a.example/"]; r.Outcome != want {
+				if r := crawl(t, n, fetch.Options{MaxBytes: 100}, "http://a.example/")["http://a.example/"]; r.Outcome != want {
 					t.Errorf("a rule after %d bytes: %s, want %s", size, r.Outcome, want)
 				}
 			})
 		})
 	}
+}
+
+// A site whose robots.txt redirects to that of another has its rules, without another request if they are known.
+func TestKnownRulesAreNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t, map[string]http.Handler{
+			"a.example": withRobots("user-agent: *\ndisallow: /1$\n", hello),
+			"b.example": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "http://a.example/robots.txt", http.StatusMovedPermanently)
+			}),
+		})
+		results := crawl(t, n, fetch.Options{}, append(pagesOf("a.example", 20), "http://b.example/1")...)
+		if r := results["http://b.example/1"]; r.Outcome != fetch.Skipped {
+			t.Errorf("b.example: %s (%s), want skipped by the rules of a.example", r.Outcome, r.Reason)
+		}
+		if got := len(n.of("a.example")); got != 20 { // robots.txt, and the pages except one
+			t.Errorf("a.example had %d requests, want 20", got)
+		}
+	})
+}
+
+// Two sites whose robots.txt redirect to each other wait for neither.
+func TestRobotsThatRedirectToEachOtherEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := func(host string) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/robots.txt" {
+					http.Redirect(w, r, "http://"+host+"/robots.txt", http.StatusFound)
+				}
+			})
+		}
+		n := newNetwork(t, map[string]http.Handler{"a.example": to("b.example"), "b.example": to("a.example")})
+		for url, r := range crawl(t, n, fetch.Options{}, "http://a.example/", "http://b.example/") {
+			if r.Outcome != fetch.Fetched {
+				t.Errorf("%s: %s (%s), want it fetched, because there are no rules", url, r.Outcome, r.Reason)
+			}
+		}
+	})
 }
 
 func TestRobotsIsReadAgainAfterADay(t *testing.T) {

@@ -1,37 +1,39 @@
 package fetch
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
-// step is what a dispatcher does next: send a request, report a result, or wait.
+// step is what a dispatcher does next: ask for a verdict, send a request, or wait.
 type step struct {
-	turn   *turn
-	result *Result
-	wait   time.Duration // 0 means until it is woken
-	done   bool
+	judge *site
+	turn  *turn
+	wait  time.Duration // 0 means until it is woken
+	done  bool
 }
 
-// next decides what happens at an instant. The caller must use a turn that it returns.
+// next decides what happens at an instant. The caller must use what it returns.
 func (f *frontier) next(now time.Time) step {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.later.sites) > 0 && !now.Before(f.later.sites[0].next) {
-		heap.Push(&f.due, heap.Pop(&f.later))
+	if len(f.unjudged) > 0 {
+		s := f.unjudged[0]
+		f.unjudged = f.unjudged[1:]
+		return step{judge: s}
 	}
+	for s := f.later.first(); s != nil && !now.Before(s.next); s = f.later.first() {
+		f.later.remove(s)
+		f.enter(&f.due, s)
+		if s.due.IsZero() {
+			s.due = now
+		}
+	}
+	s := f.due.first()
 	switch {
-	case f.ended && f.waiting == 0 && f.inFlight == 0 && len(f.due.sites)+len(f.later.sites) == 0:
-		return step{done: true}
-	case f.inFlight >= maxInFlight, len(f.due.sites)+len(f.later.sites) == 0:
+	case s == nil && f.later.first() == nil:
+		return step{done: f.ended && f.waiting == 0 && f.inFlight == 0 && f.judging == 0}
+	case f.inFlight >= maxInFlight:
 		return step{}
-	case len(f.due.sites) == 0:
-		return step{wait: f.later.sites[0].next.Sub(now)}
-	}
-	s := f.due.sites[0]
-	if result := f.unsent(s, now); result != nil {
-		f.reschedule(s)
-		return step{result: result}
+	case s == nil:
+		return step{wait: f.later.first().next.Sub(now)}
 	}
 	if d := f.total.TakeAt(now, 1); !d.Allowed {
 		return step{wait: d.RetryAfter}
@@ -39,39 +41,12 @@ func (f *frontier) next(now time.Time) step {
 	return step{turn: f.start(s, now)}
 }
 
-// unsent removes the first task of a site if it is not sent at all, and returns its result.
-func (f *frontier) unsent(s *site, now time.Time) *Result {
-	if len(s.urgent) > 0 {
-		return nil
-	}
-	o := s.choose()
-	outcome, reason, err := Failed, s.shut, error(nil)
-	if reason == "" || !now.Before(s.until) {
-		s.shut = ""
-		if !o.knows(now) {
-			return nil
-		}
-		if outcome, reason, err = o.verdict(o.pages[0].url); reason == "" {
-			return nil
-		}
-	}
-	f.waiting--
-	f.room.Signal()
-	result := o.pop().result(outcome, reason)
-	result.Err, result.Started = err, now
-	return &result
-}
-
-// knows reports whether the rules of the origin are known and fresh.
-func (o *origin) knows(now time.Time) bool {
-	return (o.robots != nil || o.why != "") && now.Before(o.expires)
-}
-
 // start takes the turn of a site for its first task.
 func (f *frontier) start(s *site, now time.Time) *turn {
 	t := &turn{f.take(s, now), s}
 	f.turns++
 	s.served = f.turns
+	s.count(now)
 	s.next = now.Add(s.gap)
 	s.sending = t
 	s.busy++
@@ -81,23 +56,26 @@ func (f *frontier) start(s *site, now time.Time) *turn {
 }
 
 // take removes the first task of the site, or makes one for the robots.txt of its origin.
-func (f *frontier) take(s *site, now time.Time) *task {
-	if len(s.urgent) > 0 {
-		t := s.urgent[0]
-		s.urgent = s.urgent[1:]
-		return t
-	}
-	o := s.choose()
-	if !o.knows(now) {
-		o.asking = true
-		at := *o.pages[0].url
+func (f *frontier) take(s *site, now time.Time) (t *task) {
+	o := s.ready.first()
+	switch {
+	case len(s.urgent) > 0:
+		t, s.urgent = s.urgent[0], s.urgent[1:]
+	case o == nil:
+		t, s.guests = s.guests[0], s.guests[1:]
+	case !o.knows(now):
+		at := *o.pages.first().url
 		at.Path, at.RawPath, at.RawQuery, at.ForceQuery = "/robots.txt", "", "", false
-		return &task{url: &at, robots: o}
+		t = &task{url: &at, robots: o}
+		o.ask(true)
+	default:
+		t = o.pages.first()
+		o.served = f.turns + 1
+		f.waiting--
+		f.room.Signal()
+		o.remove(t)
 	}
-	o.served = f.turns + 1
-	f.waiting--
-	f.room.Signal()
-	return o.pop()
+	return t
 }
 
 // written says that a request has been written to its connection. The next one of the site follows no sooner than a

@@ -21,7 +21,7 @@ const maxURL = 8 << 10
 func canonical(text string) (*url.URL, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxURL {
-		return nil, fmt.Errorf("the URL has %d bytes, the bound is %d", len(text), maxURL)
+		return nil, urlLength(len(text))
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -63,8 +63,38 @@ func tidy(u *url.URL) error {
 	if u.Path == "" {
 		u.Path, u.RawPath = "/", ""
 	}
+	u.RawQuery = plainQuery(u.RawQuery)
+	if n := len(u.String()); n > maxURL {
+		return urlLength(n)
+	}
 	return nil
 }
+
+// urlLength reports a URL of that many bytes.
+type urlLength int
+
+func (n urlLength) Error() string {
+	return fmt.Sprintf("the URL has %d bytes, the bound is %d", int(n), maxURL)
+}
+
+// plainQuery escapes what would break a request line, or would not survive as JSON.
+func plainQuery(query string) string {
+	if !strings.ContainsFunc(query, needsEscape) {
+		return query
+	}
+	var plain strings.Builder
+	for _, c := range []byte(query) {
+		if needsEscape(rune(c)) {
+			fmt.Fprintf(&plain, "%%%02X", c)
+		} else {
+			plain.WriteByte(c)
+		}
+	}
+	return plain.String()
+}
+
+// needsEscape reports whether a byte of a query, or any rune beyond ASCII, is escaped as browsers do.
+func needsEscape(c rune) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '<' || c == '>' }
 
 // maxHost is the longest name of a host in DNS.
 const maxHost = 253
