@@ -44,10 +44,11 @@ It obeys robots.txt and Crawl-delay, and waits when a server asks for it with
 Retry-After or announces a limit. All domains share the bandwidth. It fetches
 over http and https only, and refuses private addresses.
 
-DIR/fetch.jsonl gets a line of JSON for each URL: its outcome, the reason, the
-file. The same line goes to standard output unless that is a terminal. Run the
-same command again after an interruption: it fetches what is not done, and tries
-what failed. Empty lines and lines that begin with # are not URLs.
+DIR/fetch.jsonl begins with a line that names its version, and gets a line of
+JSON for each URL: its outcome, the reason, the file. The same line goes to
+standard output unless that is a terminal. Run the same command again after an
+interruption: it fetches what is not done, and tries what failed. Empty lines
+and lines that begin with # are not URLs.
 
 With --follow it also fetches the pages that a page links to on its own site,
 breadth first, up to --depth links away from the list and --count links in all.

@@ -30,6 +30,9 @@ func (j fetchJob) run(ctx context.Context, list io.Reader, out, errs io.Writer) 
 	if err != nil {
 		return explainFolder(j.dir, err)
 	}
+	for _, line := range folder.Ignored() {
+		fmt.Fprintf(errs, "weir: fetch: %s: line %d is too long to be read; its page is fetched again\n", j.journal(), line)
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r := &fetchRun{fetchJob: j, folder: folder, stop: stop, tally: newFetchTally(errs)}
@@ -37,7 +40,7 @@ func (j fetchJob) run(ctx context.Context, list io.Reader, out, errs io.Writer) 
 		r.lines = out
 	}
 	o := j.options
-	o.Known, o.Done, o.Page = r.known, r.done, r.page()
+	o.Known, o.Done, o.Page, o.Progress = r.known, r.done, r.page(), &r.tally.rest
 	if o.Count = j.count - folder.Followed(); o.Count < 1 {
 		o.Count, o.Depth = 1, 0
 	}
@@ -151,11 +154,14 @@ func (r *fetchRun) explain(errs io.Writer, err error) error {
 	if broken := r.broken.Load(); broken != nil {
 		return errorWithHint(fmt.Errorf("fetch: the list of URLs: %w", *broken), "a line holds one URL of at most 8 KiB; the URLs before it were fetched")
 	}
-	if text := r.tally.unfinished(); text != "" {
-		return errorWithHint(errors.New("fetch: "+text), "the reasons are in "+r.dir+string(os.PathSeparator)+collect.JournalName+"; the same command tries again what failed")
+	if text, hints := r.tally.unfinished(); text != "" {
+		return errorWithHint(errors.New("fetch: "+text), append(hints, "the reasons are in "+r.journal())...)
 	}
 	return nil
 }
+
+// journal returns the name of the journal for a person.
+func (j fetchJob) journal() string { return j.dir + string(os.PathSeparator) + collect.JournalName }
 
 // lockJournal keeps other processes from a journal. On a file system without locks it does nothing.
 func lockJournal(file *os.File) error {

@@ -22,6 +22,7 @@ type fetchTally struct {
 	expected int64 // URLs of the list so far, links included
 	earlier  int64 // of these, done by an earlier run
 	complete bool  // the list has been read to its end
+	rest     fetch.Progress
 	bytes    int64
 	pages    speed
 	traffic  speed
@@ -111,8 +112,8 @@ func (t *fetchTally) text(now time.Time) string {
 	if failed := t.outcomes[fetch.Failed] + t.outcomes[fetch.Refused]; failed > 0 {
 		text += fmt.Sprintf(", %d not fetched", failed)
 	}
-	if took := now.Sub(t.begun); t.complete && done > 0 {
-		text += fmt.Sprintf(", about %s", shortDuration((took / time.Duration(done) * time.Duration(left)).Round(time.Second)))
+	if rest := t.rest.Left(); t.complete && rest > 0 {
+		text += fmt.Sprintf(", about %s", shortDuration(max(rest.Round(time.Second), time.Second)))
 	}
 	return text
 }
@@ -147,16 +148,16 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("% .1f", decor.SizeB1024(n))
 }
 
-// unfinished says what was not fetched although it was asked for, or nothing.
-func (t *fetchTally) unfinished() string {
+// unfinished says what was not fetched although it was asked for, and what helps. It says nothing if there is no such URL.
+func (t *fetchTally) unfinished() (text string, hints []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var parts []string
 	if n := t.outcomes[fetch.Failed]; n > 0 {
-		parts = append(parts, plural(n, "URL")+" failed")
+		parts, hints = append(parts, plural(n, "URL")+" failed"), []string{"the same command tries again"}
 	}
 	if n := t.outcomes[fetch.Refused]; n > 0 {
 		parts = append(parts, plural(n, "URL")+" refused by the server")
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", "), hints
 }

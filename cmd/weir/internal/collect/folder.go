@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/weirflow/weir/fetch"
 )
@@ -21,10 +24,14 @@ type Folder struct {
 	journal *os.File
 	saved   sync.Map // the file of each URL that has been saved and not yet recorded
 
+	recording sync.Mutex
+	broken    error // of the first write to the journal that failed
+
 	// Of earlier crawls; not changed after Open.
 	done     map[identity]struct{}
 	left     []fetch.Link
 	followed int
+	ignored  []int
 }
 
 // identity is what a Folder remembers of a URL.
@@ -70,14 +77,29 @@ func (f *Folder) Left() []fetch.Link { return f.left }
 // Followed returns the number of links that earlier crawls found.
 func (f *Folder) Followed() int { return f.followed }
 
+// Ignored returns the numbers of the journal's lines that are too long to be read. Their pages are fetched again.
+func (f *Folder) Ignored() []int { return f.ignored }
+
 // Save writes the body of a page to its file. It follows the links of the page if it may. A file has its name once it
-// is whole.
+// is whole. If the page cannot have its name, the error is a *fetch.PageError.
 func (f *Folder) Save(p *fetch.Page, follow bool) error {
 	name, err := f.nameOf(p)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(f.dir, filepath.FromSlash(name))
+	if err := savePage(path, p, follow); err != nil {
+		if concernsName(err) {
+			err = &fetch.PageError{Err: err}
+		}
+		return err
+	}
+	f.saved.Store(p.Asked, name)
+	return nil
+}
+
+// savePage writes a page to its file.
+func savePage(path string, p *fetch.Page, follow bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -92,8 +114,14 @@ func (f *Folder) Save(p *fetch.Page, follow bool) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(part.Name()))
 	}
-	f.saved.Store(p.Asked, name)
 	return nil
+}
+
+// concernsName reports whether an error says that a file cannot have its name. Other errors are those of the disk.
+func concernsName(err error) bool {
+	return slices.ContainsFunc([]error{fs.ErrExist, syscall.ENAMETOOLONG, syscall.ENOTDIR, syscall.EISDIR, syscall.EINVAL, syscall.EILSEQ}, func(of error) bool {
+		return errors.Is(err, of)
+	})
 }
 
 // nameOf names a page by the URL of the list, so that two URLs that lead to one page do not share a file.

@@ -21,7 +21,7 @@ const (
 )
 
 // maxLine bounds a line of the journal. The links of a page are most of it.
-const maxLine = 256 << 20
+const maxLine = 64 << 20
 
 // Line is a line of the journal: what became of a URL, and the file of its page.
 type Line struct {
@@ -41,19 +41,36 @@ func (e *JournalError) Error() string {
 func (e *JournalError) Unwrap() error { return e.Reason }
 
 // Record appends what became of a URL to the journal, in one write, and returns the line. A page was saved before.
+// After an error it writes nothing more, so that a part of a line stays the last one, which Open cuts off.
 func (f *Folder) Record(r fetch.Result) ([]byte, error) {
 	l := Line{Result: r}
 	if name, saved := f.saved.LoadAndDelete(r.URL); saved && r.Outcome == fetch.Fetched {
 		l.File, _ = name.(string)
 	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(l); err != nil {
+	line, err := l.text()
+	if err != nil {
 		return nil, err
 	}
-	_, err := f.journal.Write(text.Bytes())
-	return text.Bytes(), err
+	f.recording.Lock()
+	defer f.recording.Unlock()
+	if f.broken == nil {
+		_, f.broken = f.journal.Write(line)
+	}
+	return line, f.broken
+}
+
+// text returns the line with its end. If the links make it longer than a line may be, it has fewer of them.
+func (l Line) text() ([]byte, error) {
+	for {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		err := encoder.Encode(l)
+		if err != nil || text.Len() <= maxLine || len(l.Links) == 0 {
+			return text.Bytes(), err
+		}
+		l.Links = l.Links[:len(l.Links)/2]
+	}
 }
 
 // load reads the journal, and cuts off a last line that was not written to its end.
@@ -74,37 +91,43 @@ func (f *Folder) load() error {
 	return err
 }
 
-// read reads whole lines, and returns their length.
+// read reads whole lines, and returns their length. It ignores a line that is longer than a line may be: its URL is not
+// done.
 func (f *Folder) read(from *bufio.Reader) (whole int64, err error) {
 	var links []fetch.Link
 	for n := 1; ; n++ {
-		line, err := readLine(from)
+		line, length, err := readLine(from)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil && n == 1 {
+		switch {
+		case err != nil:
+		case n == 1:
 			err = checkFirst(line)
-		} else if err == nil {
+		case length > maxLine:
+			f.ignored = append(f.ignored, n)
+		default:
 			links, err = f.learn(line, links)
 		}
 		if err != nil {
 			return 0, &JournalError{Line: n, Reason: err}
 		}
-		whole += int64(len(line))
+		whole += length
 	}
 	f.keep(links)
 	return whole, nil
 }
 
-// readLine returns a line with its end. The error is io.EOF if the text ends before the line does.
-func readLine(from *bufio.Reader) (line []byte, err error) {
+// readLine returns a line with its end, and its length. Of a line that is longer than maxLine it returns the beginning.
+// The error is io.EOF if the text ends before the line does.
+func readLine(from *bufio.Reader) (line []byte, length int64, err error) {
 	for {
 		part, err := from.ReadSlice('\n')
-		if line = append(line, part...); err != bufio.ErrBufferFull {
-			return line, err
+		if length += int64(len(part)); length <= maxLine {
+			line = append(line, part...)
 		}
-		if len(line) > maxLine {
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		if err != bufio.ErrBufferFull {
+			return line, length, err
 		}
 	}
 }
