@@ -2,29 +2,30 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"net/http"
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
 )
 
-// web is three hosts in memory. Their front pages link to two pages each, and one has a page that robots forbids.
-type web struct{}
-
-func (web) RoundTrip(r *http.Request) (*http.Response, error) {
-	body := "<p>a page"
-	switch {
-	case r.URL.Path == "/robots.txt" && r.URL.Host == "b.example":
-		body = "user-agent: *\ndisallow: /2\n"
-	case r.URL.Path == "/robots.txt":
-		body = ""
-	case r.URL.Path == "/":
-		body = `<a href="/1">1</a> <a href="/2">2</a> <a href="https://elsewhere.example/">away</a>`
+func TestMain(m *testing.M) {
+	if os.Getenv("WEIR_TEST_CRAWLER") != "" {
+		main()
+		return
 	}
-	return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"text/html"}}, ContentLength: int64(len(body)),
-		Body: io.NopCloser(strings.NewReader(body))}, nil
+	os.Exit(m.Run())
+}
+
+// table returns the table that the page about fetching shows.
+func table(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/table.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // The table shows a second between two requests of one host, and half a second between any two, robots.txt included.
@@ -34,12 +35,34 @@ func TestTheTableShowsPoliteness(t *testing.T) {
 		if err := crawl(t.Context(), &out, web{}, "http://a.example/", "http://b.example/", "http://c.example/"); err != nil {
 			t.Fatal(err)
 		}
-		want, err := os.ReadFile("testdata/table.txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out.String() != string(want) {
+		if want := table(t); out.String() != want {
 			t.Errorf("got the table\n%s\nwant\n%s", out.String(), want)
 		}
 	})
+}
+
+// program runs the program.
+func program(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.Command(os.Args[0], arguments...)
+	command.Env = append(os.Environ(), "WEIR_TEST_CRAWLER=1")
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// Without arguments, the program prints the table. A busy machine may be late.
+func TestTheProgramShowsWhatItDoes(t *testing.T) {
+	times := regexp.MustCompile(`(?m)^ *[\d.]+ s`)
+	if got, want := times.ReplaceAllString(program(t), ""), times.ReplaceAllString(table(t), ""); got != want {
+		t.Errorf("got, without times,\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestTheProgramSaysWhyAURLIsNotFetched(t *testing.T) {
+	if got, want := program(t, "http://127.0.0.1:1/"), "skipped  http://127.0.0.1:1/: 127.0.0.1 is a loopback address"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -21,9 +21,29 @@ import (
 var terms = []string{"slots=concurrency 5 lease 30s", "rate=sliding log 100/10200ms", "quota=fixed window 10000/d"}
 
 func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), must(time.ParseDuration(os.Args[3])))
+	if len(os.Args) != 4 {
+		exit(2, fmt.Errorf("%d arguments, want 3; usage: worker REDIS VENDOR TIME, for example worker redis://127.0.0.1:6379 http://vendor.example/ 30s", len(os.Args)-1))
+	}
+	lifetime, err := time.ParseDuration(os.Args[3])
+	if err != nil {
+		exit(2, err)
+	}
+	engine, err := redislimit.Open(os.Args[1], redislimit.Options{})
+	if err != nil {
+		exit(1, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
 	defer cancel()
-	queue := must(pace.NewQueue(must(redislimit.Open(os.Args[1], redislimit.Options{})), pace.QueueOptions{}))
+	fmt.Println(work(ctx, must(pace.NewQueue(engine, pace.QueueOptions{})), os.Args[2]))
+}
+
+func exit(code int, err error) {
+	fmt.Fprintln(os.Stderr, "worker:", err)
+	os.Exit(code)
+}
+
+// work asks the vendor until ctx ends, with ten callers, and returns the number of requests.
+func work(ctx context.Context, queue *pace.Queue, vendor string) int64 {
 	var requests []weir.Request
 	for _, text := range terms {
 		requests = append(requests, must(weir.ParseRule(text)).For("vendor", 1))
@@ -37,7 +57,7 @@ func main() {
 				if err != nil {
 					return // the time is over
 				}
-				if answer, err := http.Get(os.Args[2]); err == nil {
+				if answer, err := http.Get(vendor); err == nil {
 					_ = answer.Body.Close()
 					made.Add(1)
 				}
@@ -46,7 +66,7 @@ func main() {
 		})
 	}
 	callers.Wait()
-	fmt.Println(made.Load())
+	return made.Load()
 }
 
 func must[T any](value T, err error) T {

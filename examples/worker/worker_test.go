@@ -90,3 +90,23 @@ func TestThreeWorkersObeyOneVendor(t *testing.T) {
 		t.Errorf("the workers made %d requests, and the vendor saw %d; want 200 in 19 s", all, len(v.starts))
 	}
 }
+
+func TestAWrongCommandLineIsExplained(t *testing.T) {
+	for _, c := range []struct {
+		arguments string
+		code      int
+		said      string
+	}{
+		{"", 2, "worker: 0 arguments, want 3; usage: worker REDIS VENDOR TIME, for example worker redis://"},
+		{"redis://127.0.0.1:1 x", 2, "worker: 2 arguments, want 3; usage: "},
+		{"redis://127.0.0.1:1 x 30", 2, `worker: time: missing unit in duration "30"`},
+		{"redis://127.0.0.1:1 x 30s", 1, "worker: redislimit: open: no Redis answers at 127.0.0.1:1"},
+	} {
+		command := exec.Command(os.Args[0], strings.Fields(c.arguments)...)
+		command.Env = append(os.Environ(), "WEIR_TEST_WORKER=1")
+		out, _ := command.CombinedOutput()
+		if code := command.ProcessState.ExitCode(); code != c.code || !strings.HasPrefix(string(out), c.said) || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("worker %s: exit %d, %q; want exit %d and one line, %q", c.arguments, code, out, c.code, c.said)
+		}
+	}
+}
