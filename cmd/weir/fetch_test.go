@@ -399,6 +399,43 @@ func TestFetchShowsRates(t *testing.T) {
 	})
 }
 
+// slowHost asks for a Crawl-delay on one host, and for nothing on the others.
+type slowHost string
+
+func (slow slowHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	text := ""
+	if r.URL.Host == string(slow) {
+		text = "user-agent: *\ncrawl-delay: 30\n"
+	}
+	return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+}
+
+// Of 13 pages of one host and 39 of three others, one a second each, those of the host with a Crawl-delay take longest.
+func TestFetchShowsTheTimeOfTheSlowestDomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var urls []string
+		for i := range 13 {
+			for _, host := range []string{"slow", "a", "b", "c"} {
+				urls = append(urls, fmt.Sprintf("http://%s.example/%d", host, i))
+			}
+		}
+		tally := &fetchTally{}
+		tally.begin(time.Now())
+		tally.listed(int64(len(urls)))
+		tally.whole()
+		time.AfterFunc(40*time.Second, func() {
+			if got := tally.text(time.Now()); !strings.HasPrefix(got, "40 URLs, 12 left, ") || !strings.HasSuffix(got, ", about 5m50s") {
+				t.Errorf("350s before the last request: got %q, want 40 URLs, 12 left, about 5m50s", got)
+			}
+		})
+		began := time.Now()
+		err := fetch.Run(t.Context(), fetch.URLs(urls...), fetch.Options{Transport: slowHost("slow.example"), Progress: &tally.rest, Done: tally.add})
+		if took := time.Since(began); err != nil || took.Round(time.Second) != 390*time.Second {
+			t.Errorf("%v after %v, want 6m30s", err, took)
+		}
+	})
+}
+
 func TestFetchCompletesItsFlags(t *testing.T) {
 	var out bytes.Buffer
 	run([]string{"__complete", "fetch", "--per-host", ""}, strings.NewReader(""), &out, io.Discard)
