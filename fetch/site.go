@@ -46,7 +46,7 @@ type site struct {
 	gap      time.Duration
 	next     time.Time // the earliest start of the next request
 	served   uint64    // when it had its last turn, as a number of turns
-	wrote    time.Time // when the last request was written
+	wrote    time.Time // when the last request was written, or its turn came
 	failures int       // in a row
 	shut     string    // why nothing is sent before until
 	until    time.Time

@@ -47,7 +47,7 @@ func (f *frontier) start(s *site, now time.Time) *turn {
 	f.turns++
 	s.served = f.turns
 	s.count(now)
-	s.next = now.Add(s.gap)
+	s.next, s.wrote = now.Add(s.gap), now
 	s.sending = t
 	s.busy++
 	f.inFlight++
