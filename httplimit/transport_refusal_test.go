@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -270,6 +271,22 @@ func TestADeadlineBeforeTheEndOfAWaitFailsAtOnce(t *testing.T) {
 		var timeout interface{ Timeout() bool }
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("%v is no timeout", err)
+		}
+	})
+}
+
+func TestADelayOfCenturiesFailsAtOnceBeforeADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Delay: func(*http.Request) time.Duration { return math.MaxInt64 }})
+		if status, err := ask(transport, "http://api.example"); status != 200 || err != nil {
+			t.Fatal(status, err)
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := transport.RoundTrip(toHost(t, ctx, "api.example"))
+		if late, ok := errors.AsType[*weir.WaitError](err); !ok || late.Need < 1<<62 || time.Since(began) != 0 {
+			t.Errorf("%v after %v, want a *weir.WaitError of centuries at once", err, time.Since(began))
 		}
 	})
 }

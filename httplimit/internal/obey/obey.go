@@ -86,7 +86,7 @@ func (s *State) Wait(now time.Time, gap time.Duration) Verdict {
 	}
 	v.longer(s.slow.wait(now, s.last), Slow, "")
 	if gap > 0 && !s.last.IsZero() {
-		v.longer(s.last.Add(gap).Sub(now), Delay, "")
+		v.longer(min(s.last.Add(gap).Sub(now), Never-1), Delay, "") // no answer shortens it
 	}
 	return v
 }
