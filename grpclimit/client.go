@@ -77,8 +77,11 @@ func NewClient(o ClientOptions) (*Client, error) {
 
 // Unary makes a call when the limits admit it, and repeats it as the server says.
 func (c *Client) Unary(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	until := time.Now().Add(c.o.MaxWait)
+	until, scope := time.Now().Add(c.o.MaxWait), c.scope(ctx, method)
 	for attempt := 1; ; attempt++ {
+		if err := c.pauses.await(ctx, scope, until); err != nil {
+			return err
+		}
 		done, err := c.await(ctx, method, request, until, all)
 		if err != nil {
 			return err
@@ -87,7 +90,7 @@ func (c *Client) Unary(ctx context.Context, method string, request, reply any, c
 			defer done()
 			return invoke(ctx, method, request, reply, conn, options...)
 		}()
-		if !c.pauses.note(c.scope(ctx, method), err) || attempt == maxAttempts {
+		if !c.pauses.note(scope, err) || attempt == maxAttempts {
 			return err
 		}
 	}
@@ -99,21 +102,32 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	if c.o.EachMessage {
 		part = slotsOnly
 	}
-	done, err := c.await(ctx, method, nil, time.Now().Add(c.o.MaxWait), part)
+	until, scope := time.Now().Add(c.o.MaxWait), c.scope(ctx, method)
+	if err := c.pauses.await(ctx, scope, until); err != nil {
+		return nil, err
+	}
+	done, err := c.await(ctx, method, nil, until, part)
 	if err != nil {
 		return nil, err
 	}
+	opened := false
+	defer func() {
+		if !opened { // also when open panics
+			done()
+		}
+	}()
 	stream, err := open(ctx, desc, conn, method, options...)
 	if err != nil {
-		done()
-		c.pauses.note(c.scope(ctx, method), err)
+		c.pauses.note(scope, err)
 		return nil, err
 	}
+	opened = true
 	stop := context.AfterFunc(ctx, done)
-	return &clientStream{ClientStream: stream, client: c, ctx: ctx, method: method, one: !desc.ServerStreams, end: func() {
+	end := func() {
 		stop()
 		done()
-	}}, nil
+	}
+	return &clientStream{ClientStream: stream, client: c, ctx: ctx, method: method, scope: scope, one: !desc.ServerStreams, end: end}, nil
 }
 
 // clientStream makes messages wait, and notes what the server says when it refuses.
@@ -122,6 +136,7 @@ type clientStream struct {
 	client *Client
 	ctx    context.Context
 	method string
+	scope  string
 	one    bool // the server sends one message, which ends the stream
 	end    func()
 }
@@ -138,12 +153,17 @@ func (s *clientStream) SendMsg(message any) error {
 	return s.ClientStream.SendMsg(message)
 }
 
-// RecvMsg receives a message. An error ends the stream.
+// RecvMsg receives a message. An error or a panic ends the stream.
 func (s *clientStream) RecvMsg(message any) error {
+	ended := true
+	defer func() {
+		if ended {
+			s.end()
+		}
+	}()
 	err := s.ClientStream.RecvMsg(message)
-	if err != nil || s.one {
-		s.client.pauses.note(s.client.scope(s.ctx, s.method), err)
-		s.end()
+	if ended = err != nil || s.one; ended {
+		s.client.pauses.note(s.scope, err)
 	}
 	return err
 }
@@ -154,14 +174,15 @@ func (c *Client) scope(ctx context.Context, method string) string {
 
 func doNothing() {}
 
-// await waits for the pause that a server asked for and for the client's own limits, until an instant. The caller calls
-// done when its call has ended.
+// settle calls a function of a reservation, also after the end of the call's context. The engine may hang.
+func settle(ctx context.Context, done func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+	defer cancel()
+	_ = done(ctx)
+}
+
+// await waits for the client's own limits, until an instant. The caller calls done when its call has ended.
 func (c *Client) await(ctx context.Context, method string, message any, until time.Time, p part) (done func(), err error) {
-	if p != ratesOnly { // a message belongs to a stream that is open already
-		if err := c.pauses.await(ctx, c.scope(ctx, method), until); err != nil {
-			return nil, err
-		}
-	}
 	var v visit
 	if err := v.addRequests(&c.limits, &c.rules, ctx, method, message, p); err != nil {
 		return nil, err
@@ -186,7 +207,7 @@ func (c *Client) turn(ctx context.Context, v *visit, until time.Time) (done func
 		if err != nil {
 			return doNothing, c.failure(ctx, v, err)
 		}
-		return func() { _ = acquired.Done(context.WithoutCancel(ctx)) }, nil
+		return func() { settle(ctx, acquired.Done) }, nil
 	}
 	if _, err := c.queue.Wait(waiting, v.requests...); err != nil {
 		return doNothing, c.failure(ctx, v, err)

@@ -92,3 +92,26 @@ func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
 		wantCode(t, "a failing engine", call(t.Context(), c, "m", succeed), want)
 	}
 }
+
+// stuck is an engine whose Record does not answer until its context ends.
+type stuck struct{ weir.Engine }
+
+func (e stuck) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	return weir.Reserve(ctx, e, requests...)
+}
+
+func (stuck) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
+	<-ctx.Done()
+	return weir.Decision{}, ctx.Err()
+}
+
+func TestAnEngineThatHangsHoldsUpTheEndOfACallForASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, grpclimit.ClientOptions{Engine: stuck{weir.NewMemory(weir.MemoryOptions{})}, Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
+		began := time.Now()
+		wantCode(t, "call", call(t.Context(), c, "m", succeed), codes.OK)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the call took %v, want a second at most", took)
+		}
+	})
+}

@@ -67,9 +67,7 @@ func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerI
 	if err != nil {
 		return nil, err
 	}
-	if held != nil {
-		defer held.release(ctx) // also when the handler panics
-	}
+	defer held.release(ctx) // also when the handler panics
 	return handler(ctx, message)
 }
 
@@ -83,9 +81,7 @@ func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	if err != nil {
 		return err
 	}
-	if held != nil {
-		defer held.release(ctx)
-	}
+	defer held.release(ctx)
 	return handler(srv, stream)
 }
 

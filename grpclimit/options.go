@@ -33,7 +33,8 @@ type Options struct {
 
 	// Undecided says how calls are answered while the engine fails. Default: RefuseUndecided.
 	Undecided Undecided
-	// Timeout bounds a decision of an engine that may hang. The call is then undecided. Default: 100 ms.
+	// Timeout bounds a decision of an engine that may hang. The call is then undecided. A client that leaves does not end
+	// a decision. Default: 100 ms.
 	Timeout time.Duration
 	// Observe is called with each decision and each failure to decide, also in a dry run. It must be fast.
 	Observe func(ctx context.Context, method string, d weir.Decision, err error)

@@ -27,6 +27,9 @@ const maxPauses = 4096
 // leastPause is the shortest pause, for servers that say 0.
 const leastPause = 10 * time.Millisecond
 
+// longestPause bounds a pause, so that an instant can be computed with any delay that a server names.
+const longestPause = 366 * 24 * time.Hour
+
 // note begins a pause if err is a refusal that says when to retry, and reports whether it has.
 func (p *pauses) note(scope string, err error) bool {
 	if status.Code(err) != codes.ResourceExhausted {
@@ -36,7 +39,7 @@ func (p *pauses) note(scope string, err error) bool {
 	if !ok {
 		return false
 	}
-	until := time.Now().Add(max(delay, leastPause))
+	until := time.Now().Add(min(max(delay, leastPause), longestPause))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now == nil {

@@ -34,6 +34,9 @@ func (v *visit) addRequests(o *Options, from *rules, ctx context.Context, method
 		set, err := from.setOf(o, rule, ctx, method)
 		if err != nil {
 			v.clear()
+			if left := status.FromContextError(ctx.Err()); left != nil && !o.DryRun {
+				return left.Err() // the plan may have asked a store under the call's context
+			}
 			return o.undecided(ctx, method, err)
 		}
 		charged := set.ruleFor(p)
@@ -66,41 +69,47 @@ func (v *visit) addRequests(o *Options, from *rules, ctx context.Context, method
 func (s *Server) take(ctx context.Context, method string, v *visit) (*held, error) {
 	d, err := weir.TakeWithin(s.o.Engine, s.o.Timeout, v.requests...)
 	if err != nil {
-		if lost := v.held(&s.o); lost != nil && weir.MayHaveCounted(err) {
-			lost.drop(ctx)
+		if weir.MayHaveCounted(err) {
+			v.held(&s.o).drop(ctx)
 		}
 		return nil, s.o.undecided(ctx, method, err)
 	}
-	if s.o.Observe != nil {
-		s.o.Observe(ctx, method, d, nil)
-	}
 	if !d.Allowed {
+		s.observe(ctx, method, d)
 		if s.o.DryRun {
 			return nil, nil
 		}
 		return nil, v.refusal(&d)
 	}
-	held := v.held(&s.o)
+	held, passed := v.held(&s.o), false
 	held.renew()
+	defer func() {
+		if !passed { // the client has left, or Observe has panicked
+			held.release(ctx)
+		}
+	}()
+	s.observe(ctx, method, d)
 	if d.Delay > 0 && !s.o.DryRun {
 		if err := sleep(ctx, d.Delay); err != nil {
-			if held != nil {
-				held.release(ctx)
-			}
 			return nil, err
 		}
 	}
+	passed = true
 	return held, nil
+}
+
+func (s *Server) observe(ctx context.Context, method string, d weir.Decision) {
+	if s.o.Observe != nil {
+		s.o.Observe(ctx, method, d, nil)
+	}
 }
 
 // undecided returns the error of an undecided call, or nil to admit it. It never admits a call that no engine could
 // decide, because the client may have made it so.
 func (o *Options) undecided(ctx context.Context, method string, err error) error {
-	if ctx.Err() == nil {
-		o.failures.log(o.Logger, err)
-		if o.Observe != nil {
-			o.Observe(ctx, method, weir.Decision{}, err)
-		}
+	o.failures.log(o.Logger, err)
+	if o.Observe != nil {
+		o.Observe(ctx, method, weir.Decision{}, err)
 	}
 	if o.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest) || o.DryRun {
 		return nil
@@ -108,7 +117,7 @@ func (o *Options) undecided(ctx context.Context, method string, err error) error
 	return notDecided()
 }
 
-// held are the slots of a call.
+// held are the slots of a call. A nil *held holds nothing.
 type held struct {
 	options *Options
 	slots   []weir.Request
@@ -142,11 +151,17 @@ func (h *held) renew() {
 
 // drop releases slots that a failed call may have taken. The client does not wait for it, because the engine may hang.
 func (h *held) drop(ctx context.Context) {
+	if h == nil {
+		return
+	}
 	if engine, ok := h.options.Engine.(weir.Holder); ok {
 		engine.Drop(h.slots...)
 		return
 	}
-	go h.release(ctx)
+	go func() {
+		defer func() { _ = recover() }() // nobody else would recover a panic of the log handler, which would end the program
+		h.release(ctx)
+	}()
 }
 
 // releaseWithin bounds a release, which continues after its client has left.
@@ -154,6 +169,9 @@ const releaseWithin = time.Second
 
 // release gives the slots back. It tries twice, because slots are released by identity.
 func (h *held) release(ctx context.Context) {
+	if h == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
 	back := slices.Clone(h.slots)
