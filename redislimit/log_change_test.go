@@ -136,8 +136,8 @@ func TestARecordThatAStateHasNoSpaceForIsRefused(t *testing.T) {
 	}
 }
 
-// settleWithoutSpace settles units above the reserved ones, alone and beside slots, when a log has no space for them. Nothing
-// is recorded, and the slots are released all the same.
+// settleWithoutSpace settles units above the reserved ones when a log has no space for them: alone, beside slots, and beside
+// units of another limit. The log records nothing, and the slots are released all the same.
 func settleWithoutSpace(t *testing.T, e *redislimit.Engine, rule *weir.Rule, tick func()) {
 	t.Helper()
 	slots := newRule(t, "slots", weir.Concurrency{Slots: 5})
@@ -149,7 +149,9 @@ func settleWithoutSpace(t *testing.T, e *redislimit.Engine, rule *weir.Rule, tic
 		}
 		return r
 	}
-	alone, both := reserve(rule.For("s", 1)), reserve(rule.For("s", 1), slots.For(rule.Name(), 2))
+	window := newRule(t, "window", weir.FixedWindow{Rate: weir.PerDay(1000)})
+	alone, beside := reserve(rule.For("s", 1)), reserve(rule.For("s", 1), slots.For(rule.Name(), 2))
+	several := reserve(rule.For("s", 1), slots.For(rule.Name(), 2), window.For("s", 1))
 	for full := false; !full; {
 		tick()
 		d, err := e.Record(t.Context(), rule.For("s", 1))
@@ -158,11 +160,13 @@ func settleWithoutSpace(t *testing.T, e *redislimit.Engine, rule *weir.Rule, tic
 		}
 	}
 	tick()
-	if err := both.Settle(t.Context(), 4, 0); err == nil || weir.WasCounted(err) != weir.CountedUnknown || !strings.Contains(err.Error(), `of 3 for key "s"`) {
-		t.Errorf("Settle of 4 of one unit of %v beside slots: got %v, want an error that names 3 units", rule, err)
+	if err := several.Settle(t.Context(), 4, 0, 2); err == nil || weir.WasCounted(err) != weir.CountedUnknown || !strings.Contains(err.Error(), `of 3 for key "s"`) {
+		t.Errorf("Settle of 4 of one unit of %v beside another limit: got %v, want an error that names 3 units", rule, err)
 	}
-	if err := alone.Settle(t.Context(), 4); weir.WasCounted(err) != weir.CountedNo || !errors.Is(err, weir.ErrRequest) {
-		t.Errorf("Settle of 4 of one unit of %v: got %v, want an error that is not counted", rule, err)
+	for _, r := range []*weir.Reservation{alone, beside} {
+		if err := r.Settle(t.Context(), 4); weir.WasCounted(err) != weir.CountedNo || !errors.Is(err, weir.ErrRequest) {
+			t.Errorf("Settle of 4 of one unit of %v: got %v, want an error that is not counted", rule, err)
+		}
 	}
 	for e.Stats().Held > 0 {
 		time.Sleep(time.Millisecond)
