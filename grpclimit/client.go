@@ -174,7 +174,8 @@ func (c *Client) scope(ctx context.Context, method string) string {
 
 func doNothing() {}
 
-// settle calls a function of a reservation, also after the end of the call's context. The engine may hang.
+// settle calls a function of a reservation, also after the end of the call's context. The engine may hang: the
+// reservation then tries once more, for another second.
 func settle(ctx context.Context, done func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
