@@ -186,7 +186,14 @@ func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
 	if e.sender != nil {
 		return e.script.sendBy(ctx, e.sender, b.keys, args)
 	}
-	return e.script.lua.Exec(ctx, e.client, b.keys, args).ToString()
+	client, err := e.connected()
+	if err != nil {
+		return "", err
+	}
+	if e.crosses(client, b.keys) {
+		return "", crossed{}
+	}
+	return e.script.lua.Exec(ctx, client, b.keys, args).ToString()
 }
 
 func (b *batch) clear() {

@@ -26,7 +26,8 @@ import (
 
 // Engine is a weir.Engine over Redis. It is safe for concurrent use.
 type Engine struct {
-	client  rueidis.Client // nil with a sender
+	client  rueidis.Client // nil with a sender, and with a link
+	link    *link
 	sender  Sender
 	script  sendable
 	conns   *connections // of a client that Open made; Close closes it
@@ -97,7 +98,7 @@ func (e *Engine) keepToOneSlot() {
 }
 
 // Open returns an engine for a URL, as [ParseURL] reads it. Options in the URL override those in options. Close
-// closes its connections.
+// closes its connections. If no server answers, that is an error, unless [Options.ConnectLater] is set.
 func Open(url string, options Options) (*Engine, error) {
 	client, said, err := ParseURL(url)
 	if err != nil {
@@ -106,21 +107,45 @@ func Open(url string, options Options) (*Engine, error) {
 	options = said.over(options)
 	conns := &connections{}
 	client.DialCtxFn = conns.dial
-	connected, err := rueidis.NewClient(client)
+	e, err := openWith(client, options)
 	if err != nil {
-		return nil, cannotOpen(client.InitAddress, err)
+		return nil, err
+	}
+	e.conns = conns
+	return e, nil
+}
+
+func openWith(client rueidis.ClientOption, options Options) (*Engine, error) {
+	connected, err := connect(client)
+	if err != nil && options.ConnectLater && failure(err).Reason == Lost {
+		e, err := newEngine(nil, nil, options)
+		if err != nil {
+			return nil, err
+		}
+		e.link = &link{open: func() (rueidis.Client, error) { return connect(client) }}
+		return e, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	e, err := New(connected, options)
 	if err != nil {
 		connected.Close()
+	}
+	return e, err
+}
+
+// connect returns a client of servers that are not too old.
+func connect(option rueidis.ClientOption) (rueidis.Client, error) {
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, cannotOpen(option.InitAddress, err)
+	}
+	if err := checkVersion(client, strings.Join(option.InitAddress, ", ")); err != nil {
+		client.Close()
 		return nil, err
 	}
-	e.conns = conns
-	if err := checkVersion(connected, strings.Join(client.InitAddress, ", ")); err != nil {
-		connected.Close()
-		return nil, err
-	}
-	return e, nil
+	return client, nil
 }
 
 // Close closes the connections that Open made. Later and pending decisions fail; pending ones may have been counted.
@@ -134,7 +159,7 @@ func (e *Engine) Close() {
 	e.holds.lose()
 	e.standing.close()
 	if e.conns != nil {
-		e.client.Close()
+		e.closeClient()
 	}
 }
 

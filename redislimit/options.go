@@ -25,6 +25,9 @@ type Options struct {
 	// as a proxy or a managed service. The engine sets it when a server refuses a call with CROSSSLOT. Set it
 	// yourself for a proxy that routes each call by its first key. Default: false.
 	OneSlot bool
+	// ConnectLater makes Open return an engine while no server answers, as NewWith does. The engine connects with a later
+	// decision. Until then decisions fail with the reason Lost, and nothing is counted. Default: Open fails.
+	ConnectLater bool
 	// Batch is the largest number of decisions in a call, up to MaxBatch. Default: 128.
 	Batch int
 	// Flights is the most calls in flight at a time, in each lane of a cluster, up to MaxFlights. A server nearby gets

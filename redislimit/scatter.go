@@ -39,5 +39,9 @@ func (e *Engine) evalText(ctx context.Context, text string, keys []string, args 
 		words := append([]string{"EVAL", text, number}, keys...)
 		return e.sender.Send(ctx, append(words, args...)...)
 	}
-	return e.client.Do(ctx, e.client.B().Arbitrary("EVAL", text, number).Keys(keys...).Args(args...).Build()).ToString()
+	client, err := e.connected()
+	if err != nil {
+		return "", err
+	}
+	return client.Do(ctx, client.B().Arbitrary("EVAL", text, number).Keys(keys...).Args(args...).Build()).ToString()
 }

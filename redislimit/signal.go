@@ -45,10 +45,10 @@ const (
 func (s *stand) hears() hearing {
 	e := s.engine
 	all := &e.standing.signals
-	if e.sender != nil || all.closed {
+	if e.known() == nil || all.closed {
 		return deaf
 	}
-	shard := e.client.Mode() == rueidis.ClientModeCluster && !all.plain
+	shard := e.known().Mode() == rueidis.ClientModeCluster && !all.plain
 	name := e.channelName(s.slots.lane, shard)
 	c := all.channels[name]
 	if c == nil {
@@ -151,33 +151,33 @@ func (c *channel) receive(ctx context.Context) error {
 
 // subscribe hears the messages of a channel until ctx ends.
 func (e *Engine) subscribe(ctx context.Context, name string, shard bool, subscribed func(), hear func(message string)) error {
-	subscribe := e.client.B().Subscribe().Channel(name).Build()
+	subscribe := e.known().B().Subscribe().Channel(name).Build()
 	if shard {
-		subscribe = e.client.B().Ssubscribe().Channel(name).Build()
+		subscribe = e.known().B().Ssubscribe().Channel(name).Build()
 	}
 	confirmed := func(s rueidis.PubSubSubscription) {
 		if strings.HasSuffix(s.Kind, "subscribe") && !strings.Contains(s.Kind, "un") {
 			subscribed()
 		}
 	}
-	return e.client.Receive(rueidis.WithOnSubscriptionHook(ctx, confirmed), subscribe, func(m rueidis.PubSubMessage) { hear(m.Message) })
+	return e.known().Receive(rueidis.WithOnSubscriptionHook(ctx, confirmed), subscribe, func(m rueidis.PubSubMessage) { hear(m.Message) })
 }
 
 // publish sends a probe to a channel.
 func (e *Engine) publish(ctx context.Context, name string, shard bool) error {
-	publish := e.client.B().Publish().Channel(name).Message(probeSignal).Build()
+	publish := e.known().B().Publish().Channel(name).Message(probeSignal).Build()
 	if shard {
-		publish = e.client.B().Spublish().Channel(name).Message(probeSignal).Build()
+		publish = e.known().B().Spublish().Channel(name).Message(probeSignal).Build()
 	}
-	return e.client.Do(ctx, publish).Error()
+	return e.known().Do(ctx, publish).Error()
 }
 
 // signalWarning returns a warning if the server denies the user signals to waiting callers.
 func (e *Engine) signalWarning(ctx context.Context) string {
-	if e.sender != nil {
+	if e.known() == nil {
 		return ""
 	}
-	denied := e.trySignal(ctx, e.client.Mode() == rueidis.ClientModeCluster)
+	denied := e.trySignal(ctx, e.known().Mode() == rueidis.ClientModeCluster)
 	if strings.Contains(denied, "unknown command") { // Redis before 7.0 has no SPUBLISH
 		denied = e.trySignal(ctx, false)
 	}
@@ -201,7 +201,7 @@ func (e *Engine) trySignal(ctx context.Context, shard bool) (denied string) {
 	if text, refused := refusal(e.subscribe(ctx, name, shard, subscribed, func(string) {})); refused {
 		return text
 	}
-	_ = e.client.Do(context.WithoutCancel(ctx), e.unsubscribe(name, shard)).Error()
+	_ = e.known().Do(context.WithoutCancel(ctx), e.unsubscribe(name, shard)).Error()
 	select {
 	case err := <-published:
 		denied, _ = refusal(err)
@@ -213,9 +213,9 @@ func (e *Engine) trySignal(ctx context.Context, shard bool) (denied string) {
 // unsubscribe returns the end of a subscription, which a client keeps after subscribe.
 func (e *Engine) unsubscribe(name string, shard bool) rueidis.Completed {
 	if shard {
-		return e.client.B().Sunsubscribe().Channel(name).Build()
+		return e.known().B().Sunsubscribe().Channel(name).Build()
 	}
-	return e.client.B().Unsubscribe().Channel(name).Build()
+	return e.known().B().Unsubscribe().Channel(name).Build()
 }
 
 // lose notes that the channel hears nothing for now. The first caller of each stand asks, because it may have missed a

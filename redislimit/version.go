@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
 )
 
 // The oldest version of Redis that Open accepts, and the oldest that it accepts without a warning.
@@ -35,7 +37,7 @@ func checkVersion(client rueidis.Client, addr string) error {
 		return nil
 	}
 	if err := tooOld(addr, infoFields(text)["redis_version"]); err != nil {
-		return &Error{Op: opOpen, Reason: TooOld, Err: err}
+		return &Error{Op: opOpen, Reason: TooOld, Counted: weir.CountedNo, Err: err}
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/redis/rueidis"
 )
 
 // Warnings returns problems of the servers that the operator should fix. Call it at the start of a program: it sends
@@ -19,7 +21,10 @@ import (
 func (e *Engine) Warnings(ctx context.Context) ([]string, error) {
 	var warnings []string
 	var problems []error
-	nodes := e.nodes()
+	nodes, err := e.nodes()
+	if err != nil {
+		return nil, fmt.Errorf("redislimit: warnings: %w", err)
+	}
 	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
 		if server, err := nodes[addr](ctx, "server"); err == nil {
 			problems = append(problems, tooOld(addr, server["redis_version"]))
@@ -50,28 +55,32 @@ type info func(ctx context.Context, section string) (map[string]string, error)
 
 // nodes returns the nodes that the client knows, by address. For a client other than rueidis it returns the node that
 // answers.
-func (e *Engine) nodes() map[string]info {
+func (e *Engine) nodes() (map[string]info, error) {
 	if e.sender != nil {
 		return map[string]info{"of the client": func(ctx context.Context, section string) (map[string]string, error) {
 			text, err := e.sender.Send(ctx, "INFO", section)
 			return infoFields(text), err
-		}}
+		}}, nil
+	}
+	client, err := e.connected()
+	if err != nil {
+		return nil, err
 	}
 	nodes := map[string]info{}
-	for addr, node := range e.client.Nodes() {
+	for addr, node := range client.Nodes() {
 		nodes[addr] = func(ctx context.Context, section string) (map[string]string, error) {
 			text, err := node.Do(ctx, node.B().Info().Section(section).Build()).ToString()
 			return infoFields(text), err
 		}
 	}
-	return nodes
+	return nodes, nil
 }
 
 // slotWarning returns a warning if the address leads to a cluster and OneSlot is not set. From then on each call
 // keeps to one slot. The first refusal reveals a server that does not answer INFO cluster; a test write reveals a
 // proxy that refuses nothing.
 func (e *Engine) slotWarning(ctx context.Context, addr string, node info) string {
-	if e.options.OneSlot {
+	if client := e.known(); e.options.OneSlot || client != nil && client.Mode() == rueidis.ClientModeCluster {
 		return ""
 	}
 	if cluster, _ := node(ctx, "cluster"); cluster["cluster_enabled"] == "1" {
