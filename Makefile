@@ -55,8 +55,9 @@ staticcheck: ## run staticcheck
 race: ## test all modules under the race detector
 	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -timeout 20m $(PACKAGES)
 
-test-386: ## test all modules as 32-bit programs
-	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -timeout 20m $(PACKAGES)
+test-386: ## test what computes with words as 32-bit programs: the library, the program's rooms, and the suite on Redis
+	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -timeout 20m ./... ./cmd/weir/internal/...
+	@$(STAGE) 'test 386 on Redis' env GOARCH=386 CGO_ENABLED=0 go test -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
 
 quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work
