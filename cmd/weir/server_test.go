@@ -152,22 +152,23 @@ func TestDrainServesOnButNotReady(t *testing.T) {
 }
 
 func TestSlowBodiesAreCutOff(t *testing.T) {
+	const chunked = "Transfer-Encoding: chunked\r\n\r\nb\r\n{\"key\":\"a\"}\r\n0\r\n\r\n"
+	sent := []string{"Content-Length: 15\r\n\r\n{"}
+	for n := strings.Index(chunked, "\r\n\r\n") + 4; n < len(chunked); n++ {
+		sent = append(sent, chunked[:n])
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t, 0, time.Minute)
-		conn, err := s.listener.dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		go func() {
-			_, _ = io.WriteString(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: 15\r\n\r\n{")
-		}()
-		answer, _ := io.ReadAll(conn)
-		if took := time.Since(start); took < readTimeout || took > 2*readTimeout {
-			t.Errorf("a body that does not come was waited for %v, want about %v", took, readTimeout)
-		}
-		if want := `"status":408,"counted":"no","detail":"body did not arrive in time","field":"body"}`; !strings.Contains(string(answer), want) {
-			t.Errorf("got %q, want %s", answer, want)
+		for _, text := range sent {
+			conn, start := s.dial(t), time.Now()
+			go func() { _, _ = io.WriteString(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\n"+text) }()
+			answer, _ := io.ReadAll(conn)
+			if took := time.Since(start); took < readTimeout || took > 2*readTimeout {
+				t.Errorf("the rest of %q was waited for %v, want about %v", text, took, readTimeout)
+			}
+			if want := `"status":408,"counted":"no","detail":"body did not arrive in time","field":"body"}`; !strings.Contains(string(answer), want) {
+				t.Errorf("after %q: got %q, want %s", text, answer, want)
+			}
 		}
 		s.signal()
 		<-s.ended

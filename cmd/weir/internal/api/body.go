@@ -46,7 +46,7 @@ func (a *API) receive(c *call, w http.ResponseWriter, r *http.Request) *problem 
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()
 	}
-	if late, ok := errors.AsType[timeout](err); ok && late.Timeout() {
+	if late(err) {
 		w.Header().Set("Connection", "close") // the rest of the body may still come
 		return &problem{status: http.StatusRequestTimeout, field: "body", detail: "body did not arrive in time"}
 	}
@@ -60,6 +60,13 @@ func (a *API) receive(c *call, w http.ResponseWriter, r *http.Request) *problem 
 type timeout interface {
 	error
 	Timeout() bool
+}
+
+// late reports whether the rest of a body has not come. If only the last line of a chunked body is missing, net/http
+// hides the timeout behind an error that it does not export.
+func late(err error) bool {
+	timedOut, ok := errors.AsType[timeout](err)
+	return ok && timedOut.Timeout() || err != nil && err.Error() == "http: unexpected EOF reading trailer"
 }
 
 func tooLarge() *problem {
