@@ -24,6 +24,7 @@ const mostToken = 64
 type tokenBody struct {
 	token string
 	costs []int64 // the true costs; nil if the reserved ones were right
+	each  bool    // there has to be one for each request
 }
 
 // settle ends a reservation: with its true cost, or as it is.
@@ -36,6 +37,10 @@ func (a *API) settle(w http.ResponseWriter, r *http.Request) {
 	defer h.turn.Unlock()
 	if a.waits.tokens.find(asked.token) != h {
 		writeProblem(w, unknownToken())
+		return
+	}
+	if asked.each && len(asked.costs) != h.requests {
+		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", len(asked.costs), h.requests)))
 		return
 	}
 	ctx, cancel := a.withPatience(r.Context())
@@ -174,6 +179,7 @@ func (d *decoder) tokenMember(asked *tokenBody, withCosts bool) (p *problem) {
 		asked.costs = []int64{cost}
 		return p
 	case field == fieldCosts:
+		asked.each = true
 		asked.costs, p = d.costList(at)
 		return p
 	}

@@ -33,13 +33,14 @@ type tokens struct {
 // held is one open reservation.
 type held struct {
 	holder
-	slots  []weir.Request // the slots, to be renewed; nil without
-	places int            // that the reservation takes
-	life   time.Duration
-	ends   time.Time // the lock of tokens guards it
-	reset  bool      // a reset has ended some of the slots; the lock of tokens guards it
-	timer  *time.Timer
-	turn   sync.Mutex // one settlement or renewal at a time
+	requests int            // that were reserved
+	slots    []weir.Request // the slots, to be renewed; nil without
+	places   int            // that the reservation takes
+	life     time.Duration
+	ends     time.Time // the lock of tokens guards it
+	reset    bool      // a reset has ended some of the slots; the lock of tokens guards it
+	timer    *time.Timer
+	turn     sync.Mutex // one settlement or renewal at a time
 }
 
 func newTokens(most int) *tokens {

@@ -53,8 +53,11 @@ func TestSettleGivesBackWhatWasNotUsed(t *testing.T) {
 func TestSettleTakesACostForEachRequest(t *testing.T) {
 	inBubble(t, func(t *testing.T, a *API) {
 		token := tokenOf(t, post(a, "/v1/reserve", `{"requests":[{"key":"a","cost":5},{"key":"b","cost":5}]}`))
-		if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,2,3]}`); w.Code != 400 || !strings.Contains(w.Body.String(), "cost has 3 values for 2 requests") {
-			t.Errorf("three costs of two: got %d %s", w.Code, w.Body)
+		for costs, n := range map[string]int{"[1]": 1, "[1,2,3]": 3} {
+			want := fmt.Sprintf(`"detail":"costs has length %d, not 2: one for each request","field":"costs"`, n)
+			if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":`+costs+`}`); w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("costs %s of two requests: got %d %s, want %s", costs, w.Code, w.Body, want)
+			}
 		}
 		if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,6]}`); w.Code != 200 {
 			t.Errorf("got %d %s", w.Code, w.Body)

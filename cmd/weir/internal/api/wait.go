@@ -255,7 +255,7 @@ func (c *waitCall) respond(got granted) {
 		if lease == 0 {
 			lease = tokenLife
 		}
-		token = c.api.waits.tokens.add(&held{holder: got.hold, slots: c.slots(), places: c.places, life: lease})
+		token = c.api.waits.tokens.add(&held{holder: got.hold, requests: len(c.requests), slots: c.slots(), places: c.places, life: lease})
 		c.places = 0
 	}
 	if c.api.asked != nil {
