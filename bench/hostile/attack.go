@@ -21,7 +21,7 @@ type attack struct {
 var attacks []attack
 
 func init() { // a composite literal would be an initialization cycle
-	attacks = slices.Concat(connectionAttacks, requestAttacks, keyAttacks, processAttacks, stateAttacks)
+	attacks = slices.Concat(connectionAttacks, requestAttacks, keyAttacks, reservationAttacks, processAttacks, stateAttacks)
 }
 
 func attackNames() (names []string) {
@@ -37,7 +37,7 @@ func preyRules(engine string) []string {
 	if engine == onRedis {
 		pipe = "pipe=fixed window 1000000000/365d"
 	}
-	return []string{"prey=token bucket 100/s burst 100", pipe, "held=concurrency 3", "leased=concurrency 3 lease 2s"}
+	return []string{"prey=token bucket 100/s burst 100", pipe, "held=concurrency 3", "work=concurrency 3", "mixed=concurrency 3 and token bucket 1000000/s burst 1000000", "leased=concurrency 3 lease 2s"}
 }
 
 // memoryOnly are the attacks on the state of the memory engine and on its clock.

@@ -12,6 +12,7 @@ import (
 
 var requestAttacks = []attack{
 	{"vanish", "clients that ask and go away before the answer", (*attacker).vanish},
+	{"stall", "bodies that stall", (*attacker).stall},
 	{"pipeline", "hundreds of requests in one write, and their answers in order", (*attacker).pipeline},
 	{"rebind", "pages that reach the daemon by a name or origin of their own", (*attacker).rebind},
 	{"junk", "what is no request, or one out of bounds", (*attacker).junk},
@@ -29,6 +30,45 @@ func (a *attacker) vanish() {
 		a.did("requests", len(conns))
 		a.wait(time.Duration(a.between(10, 500)) * time.Millisecond)
 	}
+}
+
+// bodyPatience is how long the daemon waits for a body.
+const bodyPatience = 15 * time.Second
+
+// stall sends a part of a body and no more. The daemon must say 408 and count nothing.
+func (a *attacker) stall() {
+	d, key := a.current.Load(), fmt.Sprintf("stalled %d", a.random.Uint64())
+	body := bodyOf(request{"pipe", key, 1})
+	var sent []string
+	conns := a.open(a.between(10, 100), func(int) string {
+		how := style{chunked: a.random.IntN(2) == 0, large: a.random.IntN(2) == 0}
+		text := how.request("127.0.0.1", takePath, body)
+		head := strings.Index(text, "\r\n\r\n") + 4
+		sent = append(sent, text[:head+a.random.IntN(len(text)-head)])
+		return sent[len(sent)-1]
+	})
+	defer a.leave(conns)
+	a.did("requests", len(conns))
+	if a.duration < time.Minute {
+		a.wait(bodyPatience)
+		return
+	}
+	for i, conn := range conns { // even after the turn
+		_ = conn.SetReadDeadline(time.Now().Add(bodyPatience + slack))
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if d.stopping.Load() {
+			return
+		}
+		switch {
+		case err != nil:
+			a.broken(promiseAnswered, "a body that stalls: %v", err)
+		case response.StatusCode != http.StatusRequestTimeout && response.StatusCode != http.StatusServiceUnavailable:
+			said, _ := io.ReadAll(response.Body)
+			a.broken(promiseRefused, "a request that stalls after %q was answered with %d: %s", sent[i], response.StatusCode, said)
+		}
+		a.did("answers", 1)
+	}
+	a.countedWithin("pipe", key, 0, 0)
 }
 
 // pipeline sends many requests in one write. The daemon must answer each in order and count it once.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -145,6 +146,22 @@ func (d *daemon) kill() {
 func (d *daemon) terminate() {
 	d.stopping.Store(true)
 	d.signal(syscall.SIGTERM)
+}
+
+// mostMemory bounds the resident memory of an attacked daemon, in KiB.
+const mostMemory = 512 << 10
+
+// auditMemory checks the most memory that the daemon has had. Only Linux tells it.
+func (d *daemon) auditMemory(w *world) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	_, text, _ := strings.Cut(string(status), "VmHWM:")
+	kib, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if peak, err := strconv.ParseInt(kib, 10, 64); err == nil {
+		w.report.memory(peak)
+		if peak > mostMemory {
+			w.broken(promiseMemory, "daemon %d has had %d KiB of resident memory", d.number, peak)
+		}
+	}
 }
 
 // errStop is the error of a daemon that does not stop cleanly.

@@ -2,15 +2,19 @@
 // nothing.
 //
 // It builds the daemon from the checkout and starts it with a state file and a log pipe, and for the last quarter of
-// the time on a Redis server instead. Several attacks run at once: silent, slow and vanishing clients, thousands of
-// connections, floods of keys and slots, foreign hosts, signals, a stalled log, a wall clock that jumps, a second
-// daemon on the state file, overlapping restarts, and bit flips in copies of the state. A seed determines all choices. The run is bounded and stays on the loopback interface. Honest clients meanwhile record
-// every answer. These are violations:
+// the time on a Redis server instead. Several attacks run at once: silent, slow, stalling and vanishing clients,
+// thousands of connections, floods of keys and slots, reservations that are settled in every way, clients that leave
+// the line, hoards of huge keys, foreign hosts, signals, a stalled log, a wall clock that jumps, a second daemon on the
+// state file, overlapping restarts, and bit flips in copies of the state. A seed determines all choices. The run is
+// bounded and stays on the loopback interface. Honest clients meanwhile record every answer. These are violations:
 //
 //   - a request of an honest client has no answer, or was counted twice or not at all,
 //   - a limit admits more than its bound, or refuses a retry at its own retry_after,
 //   - an answer comes more than -late after the answer of an idle HTTP server in
 //     another process to the same request,
+//   - attackers hold more slots than there are, a slot stays held after all were
+//     settled or their callers left, or other units than those reported are counted,
+//   - the daemon takes more than half a gigabyte of memory,
 //   - the daemon does not stop cleanly within its grace period, or its state file
 //     differs from the answers of the honest clients.
 //

@@ -26,6 +26,7 @@ type report struct {
 	Restarts   int64            `json:"restarts"`
 	Accounts   accounts         `json:"accounts"`
 	Stop       time.Duration    `json:"stop_ns"`
+	Memory     int64            `json:"memory_kib"`
 	Violations []violation      `json:"violations"`
 
 	mu      sync.Mutex
@@ -180,7 +181,7 @@ func (r *report) print(out io.Writer) {
 		fmt.Fprintf(t, "%s\t%v\t%v\t%v\t%v\n", one.name, short(one.Median), short(one.P99), short(one.P9999), short(one.Most))
 	}
 	_ = t.Flush()
-	fmt.Fprintf(out, "the daemon was at most %v later than the idle handler: %s\nthe last stop took %v\n\n", short(r.Worst), r.WorstWhile, short(r.Stop))
+	fmt.Fprintf(out, "the daemon was at most %v later than the idle handler: %s\nthe last stop took %v, and the most memory of a daemon was %d MiB\n\n", short(r.Worst), r.WorstWhile, short(r.Stop), r.Memory>>10)
 	if len(r.Violations) == 0 {
 		fmt.Fprintln(out, "no promise was broken")
 		return
@@ -210,6 +211,13 @@ func (r *report) accounts(keys int, answered, counted int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Accounts = accounts{keys, answered, counted}
+}
+
+// memory records the resident memory of a daemon in KiB.
+func (r *report) memory(peak int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Memory = max(r.Memory, peak)
 }
 
 // restarted counts a restart.

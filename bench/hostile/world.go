@@ -69,6 +69,7 @@ const (
 	promiseStop     = "the daemon stops cleanly within its grace"
 	promiseRestart  = "the next daemon takes over"
 	promiseState    = "the state file is whole"
+	promiseMemory   = "the daemon's memory is bounded"
 	promiseRefused  = "attacks are refused in words"
 )
 
@@ -205,6 +206,7 @@ func (w *world) watchDaemon(ctx context.Context) {
 // lastStop stops the attacked daemon with a stalled log.
 func (w *world) lastStop() {
 	d := w.current.Load()
+	d.auditMemory(w)
 	if err := d.log.stall(); err != nil {
 		w.fatal(err)
 		return
