@@ -17,6 +17,7 @@ type rule struct {
 	limits   []weir.Limit
 	capacity int64
 	can      abilities
+	slots    bool // some of its units are slots, which every settlement ends
 
 	decisions, refusals       atomic.Uint64
 	admitted, recorded, given atomic.Int64
@@ -57,6 +58,9 @@ func newRule(name string, limits ...weir.Limit) (*rule, error) {
 	for _, l := range limits {
 		r.capacity = min(r.capacity, capacityOf(l))
 		r.can = r.can.and(abilitiesOf(l))
+		if _, is := l.(weir.Concurrency); is {
+			r.slots = true
+		}
 	}
 	return r, nil
 }

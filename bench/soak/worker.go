@@ -83,7 +83,10 @@ func (k *worker) reserve(a *account, cost int64) {
 	if a.rule.can.record && !k.phase.running {
 		actual = k.random.Int64N(2*cost + 1)
 	}
-	if allowed, ok := k.world.reserve(a.request(cost), actual); ok && allowed {
+	if a.rule.slots && len(a.rule.limits) > 1 {
+		actual = 0 // otherwise its limits would have different uses
+	}
+	if allowed, ok := k.world.reserve(a.request(cost), actual); ok && allowed && !a.rule.slots {
 		a.net.Add(actual)
 	}
 }

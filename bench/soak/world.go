@@ -135,6 +135,9 @@ func (w *world) reserve(q weir.Request, actual int64) (allowed, ok bool) {
 		return r.Settle(context.Background(), actual)
 	})
 	if r := w.rules[q.Rule.Name()]; ok && allowed {
+		if r.slots {
+			actual = 0
+		}
 		r.recorded.Add(max(actual-q.Cost, 0))
 		r.given.Add(max(q.Cost-actual, 0))
 	}
