@@ -84,16 +84,3 @@ func (m *Memory) TakeAhead(ctx context.Context, longest time.Duration, request R
 		return err
 	}, nil
 }
-
-// LineKeeper is an optional interface of an Engine: callers of all processes that wait for slots stand in one line. It
-// returns a place for a caller of the requests, or nil if it keeps no line for them.
-type LineKeeper interface {
-	StandInLine(requests ...Request) LinePlace
-}
-
-// LinePlace is the place of a caller in line. Until Reserve admits, the caller calls Wait and Reserve in turn, or Leave.
-type LinePlace interface {
-	Reserve(ctx context.Context, requests ...Request) (*Reservation, error) // refuses if it is not the caller's turn
-	Wait(ctx context.Context) error                                         // until the next Reserve
-	Leave()                                                                 // does not wait for an answer
-}

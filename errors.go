@@ -216,3 +216,10 @@ func WasCounted(err error) Counted {
 
 // MayHaveCounted reports whether a call that failed with err was or may have been counted: see [WasCounted].
 func MayHaveCounted(err error) bool { return WasCounted(err) != CountedNo }
+
+// Unavailable reports whether a call failed because the engine could not be reached, or could not decide for now, so that
+// the same call may succeed later. An error says so with its method Unavailable() bool.
+func Unavailable(err error) bool {
+	var said interface{ Unavailable() bool }
+	return errors.As(err, &said) && said.Unavailable()
+}

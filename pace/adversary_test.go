@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -88,7 +89,7 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 		r.state.Store(memory)
 		a.engine, a.slack = &failing{r, a}, 2*time.Second // the second is spread
 	case "books":
-		a.engine, a.slack = &booking{Memory: memory}, 2*time.Second
+		a.engine, a.slack = linetest.Over(memory).Connect(linetest.Network{}), 2*time.Second
 	}
 	for range 1 + a.n(4) {
 		q, err := pace.NewQueue(a.engine, pace.QueueOptions{Queue: []int{3, 1000}[a.n(2)]})
@@ -106,7 +107,7 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 	}
 	a.failing = a.n(4) == 0
 	if a.patient = a.n(3) == 0; a.name == "books" && !a.patient {
-		a.slack = time.Hour // a booking that is cancelled brings units back
+		a.slack = time.Hour // an instant that nobody needs brings nothing back, and the engine admits others meanwhile
 	}
 	return a
 }

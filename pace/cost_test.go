@@ -23,12 +23,8 @@ func (s *steps) queue(t *testing.T) *Queue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := func(h *lineHeap) {
-		less := h.less
-		h.less = func(a, b *queueLine) bool { s.comparisons++; return less(a, b) }
-	}
-	counted(&q.local.ready)
-	counted(&q.local.later)
+	q.exact.ready.Watch(func() { s.comparisons++ })
+	q.exact.later.Watch(func() { s.comparisons++ })
 	return q
 }
 
@@ -94,7 +90,7 @@ func costOfALine(t *testing.T, tt lined, n int) {
 		ctx, leave := context.WithCancel(stay)
 		leaves[i] = leave
 		callers.Go(func() {
-			_, _ = q.take(ctx, &place{requests: tt.requests(i), turn: make(chan turn, 1), flow: tt.flow(i)})
+			_, _ = q.take(ctx, &caller{requests: tt.requests(i), flow: tt.flow(i)})
 		})
 		synctest.Wait()
 	}

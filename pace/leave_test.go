@@ -3,23 +3,32 @@ package pace_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/pace"
 )
 
-// deafToReturns is an engine that gives no units back until the context of the call ends, as a server that hangs.
-type deafToReturns struct{ *booking }
-
-func (e *deafToReturns) TakeAhead(ctx context.Context, longest time.Duration, q weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
-	d, _, err := e.booking.TakeAhead(ctx, longest, q)
-	return d, func(ctx context.Context, _ int64) error { return hang(ctx) }, err
+// hanging is an engine whose calls hang until their contexts end.
+type hanging struct {
+	*remote
+	hangs atomic.Bool
 }
 
-func (e *deafToReturns) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
+func (e *hanging) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if e.hangs.Load() {
+		return weir.Decision{}, hang(ctx)
+	}
+	return e.remote.Take(ctx, requests...)
+}
+
+func (e *hanging) TakeUpTo(ctx context.Context, _ int64, _ ...weir.Request) (int64, weir.Decision, error) {
+	return 0, weir.Decision{}, hang(ctx)
+}
+
+func (e *hanging) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
 	return weir.Decision{}, hang(ctx)
 }
 
@@ -28,13 +37,11 @@ func hang(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func TestCallersThatLeaveDoNotWaitForTheirBookingsToBeCancelled(t *testing.T) {
+func TestCallersLeaveAtOnceAnEngineThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		queue, err := pace.NewQueue(&deafToReturns{&booking{Memory: mustMemory(t)}}, pace.QueueOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		vendor := rule(t, "vendor", "token bucket 1/m burst 1")
+		engine := &hanging{remote: newRemote(t)}
+		queue, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 1/m burst 1")
+		engine.hangs.Store(true)
 		ctx, leave := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		for range 5 {
@@ -44,13 +51,34 @@ func TestCallersThatLeaveDoNotWaitForTheirBookingsToBeCancelled(t *testing.T) {
 		left := time.Now()
 		leave()
 		callers.Wait()
-		if took := time.Since(left); took > 0 {
-			t.Errorf("callers left %v after their context had ended, want at once", took)
+		synctest.Wait() // no call is left: the test fails if a goroutine stays
+		if took := time.Since(left); took > 0 || queue.Waiting() != 0 {
+			t.Errorf("callers left %v after their context had ended, and %d wait; want at once and none", took, queue.Waiting())
 		}
-		if err := queue.Flush(t.Context()); err != nil || time.Since(left) != 4*time.Second {
-			t.Errorf("Flush ended after %v with %v, want after four calls of a second", time.Since(left), err)
+		engine.hangs.Store(false)
+		if _, err := queue.Wait(t.Context(), vendor.For("k", 1)); err != nil {
+			t.Errorf("after the engine hung: %v", err)
 		}
-		if err := queue.Flush(t.Context()); err != nil || time.Since(left) != 4*time.Second {
+	})
+}
+
+func TestFlushWaitsForWhatLeaversGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &hanging{remote: newRemote(t)}
+		queue, leaky := mustQueue(t, engine), rule(t, "leaky", "leaky bucket 1/m queue 2")
+		ctx, leave := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() { _, _ = queue.Wait(ctx, leaky.For("k", 1)) }) // the second has a delay
+		}
+		synctest.Wait()
+		left := time.Now()
+		leave()
+		callers.Wait()
+		if err := queue.Flush(t.Context()); err != nil || time.Since(left) != time.Second {
+			t.Errorf("Flush ended after %v with %v, want after the second of a call that hangs", time.Since(left), err)
+		}
+		if err := queue.Flush(t.Context()); err != nil || time.Since(left) != time.Second {
 			t.Errorf("Flush of a queue without work ended after %v with %v", time.Since(left), err)
 		}
 	})

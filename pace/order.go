@@ -25,7 +25,7 @@ type order struct {
 type flow struct {
 	name          string
 	weight        int64
-	places        list.List // of *place, in order of arrival
+	callers       list.List // of *caller, in order of arrival
 	start, finish int64     // of the first caller and of the last one served, in units; divided by the weight they are tags
 	index         int       // in the heap
 }
@@ -66,16 +66,16 @@ func (h *flowHeap) Pop() any {
 // tag returns the virtual time of units of f.
 func (f *flow) tag(units int64) line.Tag { return line.Tag{Units: units, Weight: f.weight} }
 
-func (f *flow) first() *place { return f.places.Front().Value.(*place) }
+func (f *flow) first() *caller { return f.callers.Front().Value.(*caller) }
 
 // first returns the next caller. The order has at least one.
-func (o *order) first() *place { return o.waiting[0].first() }
+func (o *order) first() *caller { return o.waiting[0].first() }
 
 // single reports whether all callers go in order of arrival.
 func (o *order) single() bool { return len(o.flows) < 2 }
 
 // push adds p to its flow.
-func (o *order) push(p *place) {
+func (o *order) push(p *caller) {
 	f := o.flows[p.flow]
 	if f == nil {
 		f = &flow{name: p.flow, weight: max(p.weight, 1)}
@@ -86,8 +86,8 @@ func (o *order) push(p *place) {
 		o.flows[p.flow] = f
 	}
 	o.length++
-	p.inFlow, p.element = f, f.places.PushBack(p)
-	if f.places.Len() == 1 {
+	p.inFlow, p.element = f, f.callers.PushBack(p)
+	if f.callers.Len() == 1 {
 		f.start = f.startAt(o.virtual)
 		heap.Push(&o.waiting, f)
 	}
@@ -98,7 +98,7 @@ func (o *order) push(p *place) {
 func (f *flow) startAt(virtual line.Tag) int64 { return max(virtual.In(f.weight), f.finish) }
 
 // serve removes p, which goes, and charges its flow.
-func (o *order) serve(p *place) {
+func (o *order) serve(p *caller) {
 	f := p.inFlow
 	o.virtual = f.tag(f.start)
 	f.start += min(p.cost(), fairUnits)
@@ -114,11 +114,11 @@ func (o *order) serve(p *place) {
 }
 
 // remove removes p without charging its flow.
-func (o *order) remove(p *place) {
+func (o *order) remove(p *caller) {
 	f := p.inFlow
-	f.places.Remove(p.element)
+	f.callers.Remove(p.element)
 	o.length--
-	if f.places.Len() == 0 {
+	if f.callers.Len() == 0 {
 		heap.Remove(&o.waiting, f.index)
 	} else {
 		heap.Fix(&o.waiting, f.index)
@@ -131,7 +131,7 @@ func (o *order) forget() {
 		return
 	}
 	for name, f := range o.flows {
-		if f.places.Len() == 0 && !o.virtual.Before(f.tag(f.finish)) {
+		if f.callers.Len() == 0 && !o.virtual.Before(f.tag(f.finish)) {
 			delete(o.flows, name)
 		}
 	}

@@ -29,10 +29,10 @@ func (q *Queue) InFlow(name string, weight int64) (QueueFlow, error) {
 
 // Wait works like [Queue.Wait].
 func (f QueueFlow) Wait(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return f.queue.take(ctx, &place{requests: requests, turn: make(chan turn, 1), flow: f.name, weight: f.weight})
+	return f.queue.take(ctx, &caller{requests: requests, flow: f.name, weight: f.weight})
 }
 
 // Acquire works like [Queue.Acquire].
 func (f QueueFlow) Acquire(ctx context.Context, requests ...weir.Request) (*Acquired, error) {
-	return f.queue.acquire(ctx, &place{requests: requests, turn: make(chan turn, 1), acquires: true, flow: f.name, weight: f.weight})
+	return f.queue.acquire(ctx, &caller{requests: requests, acquires: true, flow: f.name, weight: f.weight})
 }

@@ -52,7 +52,7 @@ func (q *Queue) Stats() QueueStats {
 		rules[name] = *counts
 	}
 	for e := q.all.Front(); e != nil; e = e.Next() {
-		p := e.Value.(*place)
+		p := e.Value.(*caller)
 		age := now.Sub(p.since)
 		all.add(age)
 		for _, name := range rulesOf(p.requests) {
@@ -94,7 +94,7 @@ func (c *QueueCounts) count(err error) {
 }
 
 // begins notes a caller that waits.
-func (q *Queue) begins(p *place) {
+func (q *Queue) begins(p *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p.since = time.Now()
@@ -102,7 +102,7 @@ func (q *Queue) begins(p *place) {
 }
 
 // ends notes what became of a caller.
-func (q *Queue) ends(p *place, err error) {
+func (q *Queue) ends(p *caller, err error) {
 	q.mu.Lock()
 	q.all.Remove(p.inAll)
 	q.counts.count(err)

@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"container/heap"
 	"context"
 	"iter"
 	"slices"
@@ -12,17 +11,17 @@ import (
 
 // looking is one look at the ready lines, in order of arrival.
 type looking struct {
-	*local
+	*exact
 	now     time.Time
 	next    time.Duration // until an instant at which a blocked caller may go
-	blocked []*queueLine  // ready lines that earlier callers keep from going
-	closed  []*localKey
+	blocked []*exactLine  // ready lines that earlier callers keep from going
+	closed  []*exactKey
 	over    bool // all lines need a key that is closed
 	kept    bool // a key was closed because a take would put an earlier caller off
 }
 
 // at looks at a line, which is in none of the heaps.
-func (l *looking) at(line *queueLine) {
+func (l *looking) at(line *exactLine) {
 	for _, key := range line.relieve() {
 		defer l.advance(key)
 	}
@@ -35,12 +34,12 @@ func (l *looking) at(line *queueLine) {
 	switch {
 	case err != nil:
 		l.grant(p, err)
-	case !d.Allowed && !p.deadline.IsZero() && d.RetryAfter > p.deadline.Sub(l.now) && !waitsForSlots(p.requests, d):
-		l.grant(p, tooLong(d.RetryAfter, p.deadline.Sub(l.now)))
+	case !d.Allowed && !waitsForSlots(p.requests, d) && p.tooLate(d.RetryAfter) != nil:
+		l.grant(p, p.tooLate(d.RetryAfter))
 	case !d.Allowed:
 		l.closeRefusing(line, p)
 		line.notBefore = l.now.Add(pauseAfter(p.requests, d))
-		heap.Push(&l.later, line)
+		l.later.Put(line)
 	case l.isKept(line, p):
 		l.blocked = append(l.blocked, line)
 	default:
@@ -49,9 +48,9 @@ func (l *looking) at(line *queueLine) {
 }
 
 // closedKey returns a key that is shut, or that an earlier caller of this look keeps, or nil.
-func (line *queueLine) closedKey() *localKey {
+func (line *exactLine) closedKey() *exactKey {
 	for i := range line.uses {
-		if key := line.uses[i].key; key.closed || !key.shut.IsZero() {
+		if key := line.uses[i].key; key.closed || !key.shutUntil.IsZero() {
 			return key
 		}
 	}
@@ -59,12 +58,12 @@ func (line *queueLine) closedKey() *localKey {
 }
 
 // close keeps a key from all later callers.
-func (l *looking) close(key *localKey) {
+func (l *looking) close(key *exactKey) {
 	if !key.closed {
 		l.closed = append(l.closed, key)
 	}
 	key.closed = true
-	l.over = l.over || len(key.lines.lines) == len(l.queue.lines)
+	l.over = l.over || key.lines.Len() == len(l.lines)
 }
 
 // pauseAfter returns the time until another look after a refusal. Another queue, or another caller of the engine, may
@@ -77,24 +76,24 @@ func pauseAfter(requests []weir.Request, d weir.Decision) time.Duration {
 }
 
 // closeRefusing closes the keys that do not admit p's cost.
-func (l *looking) closeRefusing(line *queueLine, p *place) {
+func (l *looking) closeRefusing(line *exactLine, p *caller) {
 	for i := range line.uses {
 		u := &line.uses[i]
 		if d, err := l.memory.Peek(context.Background(), onKey(p.requests, u.name)); err == nil && !d.Allowed {
 			l.close(u.key)
-			if len(u.key.lines.lines) == 1 {
+			if u.key.lines.Len() == 1 {
 				continue
 			}
 			l.again(u, p, d.RetryAfter) // then p keeps the key no longer
 			if pause := pauseAfter(p.requests, d); len(u.key.asks) == 1 && pause < weir.Never {
-				l.shutUntil(u.key, l.now.Add(pause))
+				l.shutKey(u.key, l.now.Add(pause))
 			}
 		}
 	}
 }
 
 // isKept reports whether an earlier caller keeps one of p's keys, all of which admit it.
-func (l *looking) isKept(line *queueLine, p *place) bool {
+func (l *looking) isKept(line *exactLine, p *caller) bool {
 	for i := range line.uses {
 		u := &line.uses[i]
 		alike := len(u.key.asks) == 1 // so what admits p admits every caller
@@ -104,8 +103,8 @@ func (l *looking) isKept(line *queueLine, p *place) bool {
 			}
 			return true
 		}
-		first := u.key.lines.lines[0].first()
-		if first.arrival >= p.arrival || !l.putsOff(first, u, costOn(p.requests, u.name)) {
+		first := u.key.lines.First().first()
+		if first.arrival >= p.arrival || !l.putsOff(first, u, onKey(p.requests, u.name).Cost) {
 			continue
 		}
 		if l.kept = true; alike {
@@ -116,14 +115,14 @@ func (l *looking) isKept(line *queueLine, p *place) bool {
 	return false
 }
 
-func (k *localKey) hasFlows() bool {
-	return slices.ContainsFunc(k.lines.lines, func(l *queueLine) bool { return l.mixed })
+func (k *exactKey) hasFlows() bool {
+	return slices.ContainsFunc(k.lines.All(), func(l *exactLine) bool { return l.mixed })
 }
 
 // lacks reports whether the key does not admit a caller of another line that came before p. In its own line p is next.
-func (l *looking) lacks(u *localUse, p *place) bool {
+func (l *looking) lacks(u *exactUse, p *caller) bool {
 	admits := map[asked]bool{}
-	for _, line := range u.key.lines.lines {
+	for _, line := range u.key.lines.All() {
 		if line == p.line {
 			continue
 		}
@@ -144,11 +143,11 @@ func (l *looking) lacks(u *localUse, p *place) bool {
 }
 
 // asking yields the callers that arrived before an arrival, or the first of them if the others ask for the same.
-func (line *queueLine) asking(before uint64) iter.Seq[*place] {
-	return func(yield func(*place) bool) {
-		for _, f := range line.places.waiting {
-			for e := f.places.Front(); e != nil && e.Value.(*place).arrival < before; e = e.Next() {
-				if !yield(e.Value.(*place)) || !line.mixed {
+func (line *exactLine) asking(before uint64) iter.Seq[*caller] {
+	return func(yield func(*caller) bool) {
+		for _, f := range line.callers.waiting {
+			for e := f.callers.Front(); e != nil && e.Value.(*caller).arrival < before; e = e.Next() {
+				if !yield(e.Value.(*caller)) || !line.mixed {
 					return
 				}
 			}
@@ -157,7 +156,7 @@ func (line *queueLine) asking(before uint64) iter.Seq[*place] {
 }
 
 // putsOff reports whether a take of cost from a key would move the instant of its first caller to a later one.
-func (l *looking) putsOff(first *place, u *localUse, cost int64) bool {
+func (l *looking) putsOff(first *caller, u *exactUse, cost int64) bool {
 	d, err := l.memory.Peek(context.Background(), first.requests...)
 	if err != nil {
 		return false
@@ -175,7 +174,7 @@ func (l *looking) putsOff(first *place, u *localUse, cost int64) bool {
 }
 
 // again looks again after a time, when p may no longer keep its key. Slots may come back before that.
-func (l *looking) again(u *localUse, p *place, after time.Duration) {
+func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
 	if q := onKey(p.requests, u.name); asksForSlots(&q) {
 		after = min(after, longestPause)
 	}
@@ -183,19 +182,19 @@ func (l *looking) again(u *localUse, p *place, after time.Duration) {
 }
 
 // take takes p's requests, which are admitted.
-func (l *looking) take(p *place) {
+func (l *looking) take(p *caller) {
 	err := p.takeNow(context.Background(), l.memory)
 	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
 		p.line.notBefore = l.now.Add(max(pauseAfter(p.requests, p.decision), 1))
-		heap.Push(&l.later, p.line)
+		l.later.Put(p.line)
 		return
 	}
 	l.grant(p, err)
 }
 
 // grant lets p go, or fail. Its line is in none of the heaps.
-func (l *looking) grant(p *place, err error) {
-	p.err, p.served = err, err == nil
+func (l *looking) grant(p *caller, err error) {
+	p.served = err == nil
 	for i := range p.line.uses {
 		if key := p.line.uses[i].key; len(key.asks) > 1 { // a take under another rule can convert the state to a faster rate
 			l.reconsider(key)
@@ -203,7 +202,7 @@ func (l *looking) grant(p *place, err error) {
 		}
 	}
 	l.remove(p)
-	p.turn <- granted
+	l.queue.end(p, err)
 	if l.kept { // earlier callers may go now, or the take has delayed the one that kept a key
 		l.anew()
 	}
@@ -212,7 +211,7 @@ func (l *looking) grant(p *place, err error) {
 // anew begins the look again.
 func (l *looking) anew() {
 	for _, line := range l.blocked {
-		heap.Push(&l.ready, line)
+		l.ready.Put(line)
 	}
 	l.reopen()
 	l.blocked, l.over, l.kept = nil, false, false

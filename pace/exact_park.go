@@ -1,64 +1,58 @@
 package pace
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // A line that cannot go because of a key is parked there, in order of arrival, so that a look does not go through all
 // lines that wait for one key. While the key is neither closed nor shut, the first parked line is among the ready ones:
 // it stands for the others.
 
 // park parks a line, which is in none of the heaps.
-func (l *local) park(line *queueLine, key *localKey) {
-	if key.parked.less == nil {
-		key.parked = lineHeap{less: l.ready.less, at: func(l *queueLine) *int { return &l.inParked }}
-	}
+func (l *exact) park(line *exactLine, key *exactKey) {
 	line.parkedAt = key
-	heap.Push(&key.parked, line)
+	key.parked.Put(line)
 }
 
 // unpark takes a line off its key, if it is parked.
-func (line *queueLine) unpark() {
+func (line *exactLine) unpark() {
 	if key := line.parkedAt; key != nil {
 		line.parkedAt = nil
-		key.parked.remove(line)
+		key.parked.Remove(line)
 	}
 }
 
 // advance makes the first parked line of an open key ready, unless an earlier one stands for it.
-func (l *local) advance(key *localKey) {
-	if key.closed || !key.shut.IsZero() || key.parked.Len() == 0 || key.deputy != nil && byArrival(key.deputy, key.parked.lines[0]) {
+func (l *exact) advance(key *exactKey) {
+	if key.closed || !key.shutUntil.IsZero() || key.parked.Len() == 0 || key.deputy != nil && byArrival(key.deputy, key.parked.First()) {
 		return
 	}
-	line := heap.Pop(&key.parked).(*queueLine)
+	line := key.parked.Pop()
 	line.parkedAt, key.deputy = nil, line
-	heap.Push(&l.ready, line)
+	l.ready.Put(line)
 }
 
-// shutUntil keeps a key, which refuses all its callers alike, from all of them until an instant.
-func (l *local) shutUntil(key *localKey, at time.Time) {
+// shutKey keeps a key, which refuses all its callers alike, from all of them until an instant.
+func (l *exact) shutKey(key *exactKey, at time.Time) {
 	l.unshut(key)
-	key.shut = at
-	heap.Push(&l.shut, key)
+	key.shutUntil = at
+	l.shut.Put(key)
 }
 
 // unshut ends the time of a key that is shut.
-func (l *local) unshut(key *localKey) {
-	if !key.shut.IsZero() {
-		key.shut = time.Time{}
-		heap.Remove(&l.shut, key.inShut)
+func (l *exact) unshut(key *exactKey) {
+	if !key.shutUntil.IsZero() {
+		key.shutUntil = time.Time{}
+		l.shut.Remove(key)
 	}
 }
 
 // open makes a key available to its callers.
-func (l *local) open(key *localKey) {
+func (l *exact) open(key *exactKey) {
 	l.unshut(key)
 	l.advance(key)
 }
 
 // relieve returns the keys for whose parked lines a ready line stood, which it does no longer.
-func (line *queueLine) relieve() (keys []*localKey) {
+func (line *exactLine) relieve() (keys []*exactKey) {
 	for i := range line.uses {
 		if key := line.uses[i].key; key.deputy == line {
 			key.deputy = nil

@@ -1,0 +1,425 @@
+// Package linetest is an engine that keeps lines, for tests. It follows the rules of docs/design/waiting.md step by step,
+// over a memory engine that stands for the server, and a network that can be slow or lose messages. The script of
+// redislimit follows the same rules, and a test compares both.
+package linetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// The times of a line.
+const (
+	life  = time.Second           // of an entry that is not heard of
+	theta = 20 * time.Millisecond // callers whose arrivals differ by less are of one age
+	grace = 200 * time.Millisecond
+)
+
+// Server is what the processes share.
+type Server struct {
+	Memory *weir.Memory
+	Calls  int // of scripts
+	Grants int
+
+	mu     sync.Mutex
+	keys   map[string]*key
+	leases map[uint64]bool // false once released
+}
+
+// key is the line of one key: of slots, or of a rate that callers book or ask for.
+type key struct {
+	slots   weir.Request
+	entries []*entry // by arrival
+	rates   map[*process]*waiting
+}
+
+// entry is what the server knows of the waiting callers of one process.
+type entry struct {
+	process                *process
+	token                  uint64
+	arrival, heard, called time.Time // called is zero until it is called
+	told, want, cost       int64
+	hears                  bool
+	grace                  time.Duration
+}
+
+// waiting is the oldest caller of a process that a rate refused.
+type waiting struct {
+	arrival, till time.Time
+	lease         uint64
+}
+
+// NewServer returns a server without states.
+func NewServer(options weir.MemoryOptions) *Server {
+	return Over(weir.NewMemory(options))
+}
+
+// Over returns a server with the states of a memory engine.
+func Over(memory *weir.Memory) *Server {
+	return &Server{Memory: memory, keys: map[string]*key{}, leases: map[uint64]bool{}}
+}
+
+func (s *Server) key(r weir.Request) *key {
+	name := r.Rule.Name() + "\x00" + r.Key
+	if s.keys[name] == nil {
+		r.Cost = 0
+		s.keys[name] = &key{slots: r, rates: map[*process]*waiting{}}
+	}
+	return s.keys[name]
+}
+
+func isSlots(r *weir.Request) bool {
+	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(weir.Concurrency); return is })
+}
+
+// free returns the units of a key that nobody holds.
+func (s *Server) free(k *key) int64 {
+	d, _ := s.Memory.Peek(context.Background(), k.slots)
+	return d.Remaining
+}
+
+func (e *entry) live(now time.Time) bool { return now.Sub(e.heard) <= life }
+func (e *entry) passed(now time.Time) bool {
+	return !e.called.IsZero() && now.Sub(e.called) > e.grace
+}
+func (e *entry) inWay(now time.Time) bool { return e.live(now) && !e.passed(now) }
+
+// keeps is the units that an entry keeps from younger callers. A process without signals keeps those of its first caller
+// alone.
+func (e *entry) keeps() int64 {
+	if !e.hears {
+		return e.cost
+	}
+	return max(e.want, e.cost)
+}
+
+// room is what is left for a caller of a process that came at an instant.
+func (s *Server) room(k *key, p *process, arrival, now time.Time) int64 {
+	f := s.free(k)
+	for _, e := range k.entries {
+		if !e.arrival.Before(arrival.Add(-theta)) {
+			break
+		}
+		if e.process != p && e.inWay(now) {
+			f -= e.keeps()
+		}
+	}
+	return f
+}
+
+// ask decides the callers of a process and renews its entries.
+func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Calls++
+	now := time.Now()
+	own := map[*key]*weir.LineKey{} // callers of this ask that stand
+	rest := map[*key]*weir.LineKey{}
+	for i := range ask.Keys {
+		rest[s.key(ask.Keys[i].Slots)] = &ask.Keys[i]
+	}
+	for i := range ask.Callers {
+		s.decide(p, &ask.Callers[i], now, own, rest)
+	}
+	for i := range ask.Keys {
+		k, r := s.key(ask.Keys[i].Slots), &ask.Keys[i]
+		s.renew(p, k, r, own[k], hears, now)
+		s.wake(k, p, now)
+		s.tell(p, k, r, now)
+	}
+}
+
+// decide decides one caller.
+func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest map[*key]*weir.LineKey) {
+	lease := leaseOf(c.Requests)
+	if held, known := s.leases[lease]; known {
+		c.Decision.Allowed = held
+		if !held {
+			c.Err = errors.New("linetest: the slots were released")
+		}
+		return
+	}
+	if s.rateRefuses(p, c, now) {
+		return
+	}
+	for i := range c.Requests {
+		r := &c.Requests[i]
+		if !isSlots(r) {
+			continue
+		}
+		k := s.key(*r)
+		f := s.room(k, p, c.Since, now)
+		if o := own[k]; o != nil {
+			f -= o.Want
+		}
+		if o := rest[k]; o != nil && o.Want > 0 && o.Since.Before(c.Since) {
+			f -= o.Want
+		}
+		if f < r.Cost {
+			c.Stands = append(c.Stands, i)
+		}
+	}
+	if len(c.Stands) == 0 {
+		if c.Decision, c.Err = s.Memory.Take(context.Background(), c.Requests...); c.Decision.Allowed {
+			s.leases[lease] = true
+			s.Grants++
+			s.served(p, c)
+			return
+		}
+		for i := range c.Requests { // another caller of the memory engine was faster
+			if r := &c.Requests[i]; isSlots(r) && r.Rule.Name() == c.Decision.Rule && r.Key == c.Decision.Key {
+				c.Stands = append(c.Stands, i)
+			}
+		}
+		if len(c.Stands) == 0 {
+			return
+		}
+	}
+	c.Decision, _ = s.Memory.Peek(context.Background(), c.Requests...)
+	c.Decision.Allowed = false
+	c.Decision.RetryAfter = max(c.Decision.RetryAfter, time.Millisecond)
+	for _, i := range c.Stands {
+		k := s.key(c.Requests[i])
+		if own[k] == nil {
+			own[k] = &weir.LineKey{Slots: c.Requests[i], Since: c.Since}
+		}
+		own[k].Want += c.Requests[i].Cost
+	}
+}
+
+// rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.
+func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool {
+	var refusal weir.Decision
+	for i := range c.Requests {
+		r := &c.Requests[i]
+		if isSlots(r) {
+			continue
+		}
+		d, err := s.Memory.Peek(context.Background(), *r)
+		if err != nil {
+			c.Err = err
+			return true
+		}
+		if d.Allowed {
+			d.RetryAfter = 0
+			if older := s.key(*r).older(p, c.Since, now); older != nil && older.lease != leaseOf(c.Requests) {
+				d.Allowed, d.RetryAfter = false, max(older.till.Sub(now), time.Millisecond)
+			}
+		}
+		if d.RetryAfter > refusal.RetryAfter {
+			refusal = d
+		}
+	}
+	if refusal.RetryAfter == 0 {
+		return false
+	}
+	c.Decision = refusal
+	for i := range c.Requests {
+		if isSlots(&c.Requests[i]) {
+			continue
+		}
+		k := s.key(c.Requests[i])
+		if w := k.rates[p]; w == nil || now.After(w.till) || c.Since.Before(w.arrival) || w.lease == leaseOf(c.Requests) {
+			k.rates[p] = &waiting{c.Since, now.Add(refusal.RetryAfter + grace/4), leaseOf(c.Requests)}
+		}
+	}
+	return true
+}
+
+// older returns the oldest caller of another process that a rate refused before a caller, and that is alive.
+func (k *key) older(p *process, since, now time.Time) (oldest *waiting) {
+	for q, w := range k.rates {
+		switch {
+		case now.After(w.till):
+			delete(k.rates, q)
+		case q != p && w.arrival.Before(since.Add(-theta)) && (oldest == nil || w.arrival.Before(oldest.arrival)):
+			oldest = w
+		}
+	}
+	return oldest
+}
+
+func (s *Server) served(p *process, c *weir.LineCaller) {
+	for i := range c.Requests {
+		k := s.key(c.Requests[i])
+		if w := k.rates[p]; w != nil && w.lease == leaseOf(c.Requests) {
+			delete(k.rates, p)
+		}
+	}
+}
+
+// renew makes the entry of a process that of its callers that stand: those of the ask and the rest.
+func (s *Server) renew(p *process, k *key, rest, own *weir.LineKey, hears bool, now time.Time) {
+	old := k.entry(p)
+	rest.Passed = old != nil && old.passed(now)
+	k.remove(p)
+	e := entry{process: p, token: rest.Token, heard: now, want: rest.Want, cost: rest.Slots.Cost, arrival: rest.Since, hears: hears, grace: p.grace}
+	if own != nil {
+		if rest.Want == 0 || own.Since.Before(rest.Since) {
+			e.arrival, e.cost = own.Since, own.Slots.Cost
+		}
+		e.want += own.Want
+	}
+	if e.want > 0 {
+		k.entries = append(k.entries, &e)
+		slices.SortStableFunc(k.entries, func(a, b *entry) int {
+			return cmp.Or(a.arrival.Compare(b.arrival), cmp.Compare(a.process.number, b.process.number))
+		})
+	}
+}
+
+func (k *key) entry(p *process) *entry {
+	if i := slices.IndexFunc(k.entries, func(e *entry) bool { return e.process == p }); i >= 0 {
+		return k.entries[i]
+	}
+	return nil
+}
+
+func (k *key) remove(p *process) {
+	k.entries = slices.DeleteFunc(k.entries, func(e *entry) bool { return e.process == p })
+}
+
+// tell answers what is free for a process, and when to look again.
+func (s *Server) tell(p *process, k *key, news *weir.LineKey, now time.Time) {
+	e := k.entry(p)
+	f, want, cost := s.free(k), int64(weir.MaxCount), int64(1)
+	if e != nil {
+		want, cost = max(e.want, e.cost), e.cost
+	}
+	all := f
+	for _, o := range k.entries {
+		if o.process == p || !o.inWay(now) {
+			continue
+		}
+		if e != nil && !o.arrival.Before(e.arrival) {
+			news.MinAge = max(now.Sub(o.arrival)-theta, 1)
+			break
+		}
+		if f > 0 {
+			at := o.heard
+			if !o.called.IsZero() {
+				at = o.called
+			}
+			if look := max(at.Add(o.grace).Sub(now), 0) + time.Millisecond; news.Look == 0 || look < news.Look {
+				news.Look = look
+			}
+		}
+		f -= o.keeps()
+	}
+	switch {
+	case f >= cost:
+		news.Look, news.Units = 0, min(f, want)
+		if e != nil {
+			e.called, e.told = now, news.Units
+		}
+	default:
+		if news.MinAge = 0; all < cost {
+			news.Look = 0
+		}
+	}
+}
+
+// wake calls the processes whose callers may go, the oldest first.
+func (s *Server) wake(k *key, by *process, now time.Time) {
+	k.entries = slices.DeleteFunc(k.entries, func(e *entry) bool { return !e.live(now) })
+	f := s.free(k)
+	for i, e := range k.entries {
+		if f <= 0 {
+			return
+		}
+		if e.passed(now) {
+			continue
+		}
+		if f < e.cost {
+			if e.process != by && e.called.IsZero() && now.Sub(e.heard) >= e.grace {
+				s.call(k, i, 0, now)
+			}
+			return
+		}
+		if u := min(f, max(e.want, e.cost)); e.process != by && (e.called.IsZero() || e.told < u) {
+			s.call(k, i, u, now)
+		}
+		f -= e.keeps()
+	}
+}
+
+func (s *Server) call(k *key, i int, units int64, now time.Time) {
+	e := k.entries[i]
+	if e.called.IsZero() {
+		e.called = now
+	}
+	if e.told = units; !e.hears {
+		return
+	}
+	signal := weir.LineSignal{Token: e.token, Units: units}
+	for _, o := range k.entries[i+1:] {
+		if o.inWay(now) {
+			signal.MinAge = max(now.Sub(o.arrival)-theta, 1)
+			break
+		}
+	}
+	e.process.publish(signal)
+}
+
+// released wakes the lines of slots that came back.
+func (s *Server) released(requests []weir.Request) {
+	now := time.Now()
+	for i := range requests {
+		if r := &requests[i]; isSlots(r) && r.Cost < 0 {
+			s.leases[r.Lease] = false
+			s.wake(s.key(*r), nil, now)
+		}
+	}
+}
+
+// book books instants for callers of a process, unless an older caller of another process was refused before.
+func (s *Server) book(p *process, book *weir.LineBook) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Calls++
+	now, k := time.Now(), s.key(book.Callers[0].Requests[0])
+	delete(k.rates, p)
+	for i := range book.Callers {
+		c := &book.Callers[i]
+		longest := book.Horizon
+		if k.older(p, c.Since, now) != nil {
+			longest = -1
+		}
+		d, withdraw, err := s.Memory.TakeAhead(context.Background(), max(longest, 0), c.Requests[0])
+		if longest < 0 && d.Allowed {
+			_ = withdraw(context.Background(), c.Requests[0].Cost)
+			d.Allowed, d.Delay, d.RetryAfter = false, 0, time.Millisecond
+		}
+		if c.Decision, c.Err, c.Withdraw = d, err, withdraw; err == nil && d.Allowed {
+			s.Grants++
+			continue
+		}
+		ahead := 0
+		for _, w := range k.rates {
+			if w.arrival.Before(c.Since.Add(-theta)) {
+				ahead++
+			}
+		}
+		book.Retry = max(d.RetryAfter, theta)
+		k.rates[p] = &waiting{c.Since, now.Add(book.Retry + 50*time.Millisecond + 4*p.way), 0}
+		for j := i + 1; j < len(book.Callers); j++ {
+			book.Callers[j].Decision = d
+		}
+		return
+	}
+}
+
+func leaseOf(requests []weir.Request) uint64 {
+	for i := range requests {
+		if requests[i].Lease != 0 {
+			return requests[i].Lease
+		}
+	}
+	return 0
+}

@@ -1,0 +1,106 @@
+package weir
+
+import (
+	"context"
+	"time"
+)
+
+// LineKeeper is an optional interface of an Engine that several processes share. It keeps a line for each key that
+// callers of several processes wait for, so that they go in order of arrival. [github.com/weirflow/weir/pace.Queue]
+// calls it; docs/design/waiting.md has the rules of a line.
+type LineKeeper interface {
+	// EnterLines returns the lines for one process, such as a queue. It calls hear with every signal that reaches the
+	// process. hear must not block. The process closes the lines when it needs them no longer.
+	EnterLines(hear func(LineSignal)) Lines
+}
+
+// Lines are what a process knows of the lines of an engine. A line has at most one entry for each process: the age of
+// its oldest waiting caller, and how many units its callers want. All methods are safe for concurrent use.
+type Lines interface {
+	// Keeps reports whether callers with these requests stand in line: whether they take slots that one call can decide.
+	Keeps(requests ...Request) bool
+
+	// Ask decides the callers of ask, the oldest first, and writes the answers into it. A caller is admitted if all its
+	// requests are, and if no older caller of another process wants the slots. It also tells the lines what the other
+	// callers of the process want.
+	//
+	// After an error, each caller may have been admitted. The process repeats the ask with the same leases until it has
+	// an answer: Ask recognises callers that it has admitted before.
+	Ask(ctx context.Context, ask *LineAsk) error
+
+	// Book books instants for the callers of book, the oldest first, and writes the answers into it. An error means that
+	// some may have been booked, and that their units stay spent.
+	Book(ctx context.Context, book *LineBook) error
+
+	// Hears reports whether signals reach the process now.
+	Hears() bool
+}
+
+// LineCaller is a waiting caller of a process.
+type LineCaller struct {
+	Requests []Request // their slots have leases
+	Since    time.Time // when it came
+	Stays    bool      // it keeps the units of the keys that admit it while another key refuses it
+
+	// The answer.
+
+	Decision Decision // for a refusal by a rate alone, RetryAfter is the time until that rate admits it
+	Stands   []int    // the requests whose slots refuse it; none if a rate does
+	Err      error    // the engine cannot decide these requests; nothing was taken
+	// Withdraw gives n units of a booking back.
+	Withdraw func(ctx context.Context, n int64) error
+}
+
+// LineAsk is one question of a process: see [Lines.Ask].
+type LineAsk struct {
+	Callers []LineCaller // at most MaxLineCallers, the oldest first; may be empty
+	Keys    []LineKey    // every key of which a caller takes slots, and others; none twice
+}
+
+// MaxLineCallers bounds the callers of one ask or booking.
+const MaxLineCallers = 64
+
+// LineKey is what a process says of the slots of one key in an ask: the callers that stand for it and are not in the ask.
+type LineKey struct {
+	Slots Request   // the rule and key; Cost is that of the oldest caller
+	Token uint64    // returns in signals of this key
+	Since time.Time // when the oldest came
+	Want  int64     // the units that they all want; 0 if there are none
+
+	LineNews // the answer
+}
+
+// LineNews is what a line tells a process.
+type LineNews struct {
+	Units  int64         // that are free for its callers
+	MinAge time.Duration // only for callers that have waited for so long; 0 means for all
+	Look   time.Duration // when to ask again without a signal; 0 means that the line names no time
+	Passed bool          // it was called and did not ask in time: others went before
+}
+
+// LineSignal tells a process that units of a key are free for it.
+type LineSignal struct {
+	Token  uint64
+	Units  int64 // 0 means that it should ask for its oldest caller
+	MinAge time.Duration
+}
+
+// LineBook is one booking of a process: see [Lines.Book].
+type LineBook struct {
+	Callers []LineCaller  // each with one request of the same rule and key; Decision.Delay is the time until the instant
+	Horizon time.Duration // no instant is booked that is further ahead
+
+	Retry time.Duration // the answer: when to book for the callers that were refused; 0 if none was
+}
+
+// Leased returns a copy of the requests in which slots have an identity, as [Lines.Ask] needs it.
+func Leased(requests ...Request) []Request { return identified(requests) }
+
+// Granted returns the reservation of leased requests that [Lines] admitted on e at an instant after since. withdraw gives
+// units of a booking back; otherwise it is nil.
+func Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, requests ...Request) *Reservation {
+	h := newHolding(e, requests)
+	h.Decision, h.withdraw = d, withdraw
+	h.hold(since)
+	return &h.Reservation
+}

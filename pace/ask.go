@@ -1,0 +1,140 @@
+package pace
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// asking is the strategy for every engine but the memory engine. The callers that ask for the same keys are a group. Its
+// first caller asks, for itself and those behind it. After a refusal by a rate the group sleeps until the instant that the
+// engine names. After a refusal by slots it stands for them (ask_slots.go) until some may be free.
+//
+// Callers do not call the engine themselves: a flight does (ask_flight.go). So a caller can leave at any time, and an
+// engine that hangs, panics or answers nonsense harms nobody but the callers of the flight.
+type asking struct {
+	queue  *Queue
+	lines  weir.Lines          // of the engine; nil if it keeps none
+	groups map[string]*group   // by keys
+	slots  map[string]*slotKey // that groups stand for, by key
+	tokens map[uint64]*slotKey // the same
+	joint  map[string]int      // groups that ask for several keys, by each of them
+	agenda *agenda
+	due    []*slotKey // whose time to ask has come
+	last   uint64     // token
+}
+
+func newAsking(q *Queue) *asking {
+	a := &asking{queue: q, groups: map[string]*group{}, slots: map[string]*slotKey{}, tokens: map[uint64]*slotKey{}, joint: map[string]int{}}
+	a.agenda = newAgenda(&q.mu, a.askDue)
+	return a
+}
+
+// join adds c to the group of its keys. The first of a group asks at once.
+func (a *asking) join(c *caller) error {
+	name, lined := keysOf(c.requests), a.lines != nil && c.acquires && a.lines.Keeps(c.requests...)
+	if lined {
+		name += "\x00in line"
+		c.requests = weir.Leased(c.requests...)
+	}
+	g := a.groups[name]
+	if g != nil {
+		if err := g.tooLate(c); err != nil {
+			return err
+		}
+	}
+	if err := a.queue.enter(); err != nil {
+		return err
+	}
+	if g == nil {
+		g = a.newGroup(name, lined, c.requests)
+	}
+	before := g.next()
+	g.add(c)
+	if g.flight == nil && g.next() == c {
+		a.newFirst(g, before)
+	}
+	return nil
+}
+
+// newFirst looks whether a group whose first caller has changed goes earlier.
+func (a *asking) newFirst(g *group, before *caller) {
+	switch {
+	case before == nil:
+		a.arrive(g)
+	case slices.Equal(g.next().requests, before.requests) && !g.lined:
+	case g.sleeps():
+		g.refusals = 0
+		a.arrive(g)
+	default:
+		g.newFirst()
+	}
+}
+
+// leave removes c. During a flight its place stays until the answer.
+func (a *asking) leave(c *caller) {
+	g := c.group
+	if c.flight != nil {
+		c.left = true
+		c.flight.left()
+		return
+	}
+	first := g.next() == c
+	g.remove(c)
+	switch {
+	case g.callers.length == 0:
+		a.end(g)
+	case first && g.flight == nil:
+		a.newFirst(g, c)
+	}
+}
+
+// arrive has a group ask that was not refused yet, or has slept. It stands behind groups that stand for its slots.
+func (a *asking) arrive(g *group) {
+	a.agenda.drop(&g.wake)
+	g.notBefore = time.Time{}
+	for _, u := range g.uses {
+		if u.key.taken() {
+			g.stand(func(o *use) bool { return o == u })
+			u.key.pump()
+			return
+		}
+	}
+	if g.lined {
+		g.stand(func(*use) bool { return true })
+	}
+	f := a.newFlight(nil, g.lined)
+	for range g.alike() {
+		f.take(g)
+	}
+	f.send()
+}
+
+// returned notes that slots came back. An engine whose signals reach the queue tells it itself.
+func (a *asking) returned(keys []string) {
+	for _, key := range keys {
+		for _, lined := range []bool{false, true} {
+			if k := a.slots[slotName(key, lined)]; k != nil && !k.hears() {
+				k.told = max(k.told, 1)
+				k.pump()
+			}
+		}
+	}
+}
+
+// end forgets a group without callers.
+func (a *asking) end(g *group) {
+	a.agenda.drop(&g.wake)
+	g.stand(nil)
+	delete(a.groups, g.name)
+	for _, key := range g.joint {
+		if a.joint[key]--; a.joint[key] == 0 {
+			delete(a.joint, key)
+		}
+	}
+	for _, u := range g.uses {
+		u.key.uses--
+		u.key.pump()
+	}
+}

@@ -1,0 +1,316 @@
+package pace
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// flight is one question to the engine: for callers of one group, or of several that stand for slots in the lines of the
+// engine.
+type flight struct {
+	asking  *asking
+	lined   bool
+	by      *slotKey // whose units it asks for; nil if no line told it to
+	callers []*caller
+	keys    []*slotKey // the slots of the callers, and others of which it tells the lines
+	groups  []*group
+	ask     weir.LineAsk // Callers has an answer for each caller; the rest is for lines
+
+	decision weir.Decision // of an engine without lines, and how many callers it admitted
+	times    int64
+
+	ctx     context.Context // ends when all callers have left, unless lines may have admitted them
+	cancel  context.CancelFunc
+	leavers int
+	began   time.Time
+	tries   int
+	again   appointment
+}
+
+func (a *asking) newFlight(by *slotKey, lined bool) *flight {
+	f := &flight{asking: a, by: by, lined: lined}
+	f.again = newAppointment(f.start)
+	if by != nil {
+		f.key(by)
+	}
+	return f
+}
+
+// take takes the next caller of a group along.
+func (f *flight) take(g *group) {
+	c := g.fly(f)
+	f.callers = append(f.callers, c)
+	if !slices.Contains(f.groups, g) {
+		f.groups = append(f.groups, g)
+		for _, u := range g.uses {
+			f.key(u.key)
+		}
+	}
+}
+
+// key has the flight tell about a key, which asks nothing else meanwhile.
+func (f *flight) key(k *slotKey) {
+	if !slices.Contains(f.keys, k) {
+		f.keys = append(f.keys, k)
+		k.busy++
+		f.asking.agenda.drop(&k.wake)
+	}
+}
+
+// send asks the engine.
+func (f *flight) send() {
+	f.began = time.Now()
+	for _, k := range f.keys {
+		k.lastAsk, k.told, k.changed = f.began, 0, false
+	}
+	parent := context.Background()
+	if len(f.callers) > 0 {
+		parent = context.WithoutCancel(f.callers[0].ctx)
+	}
+	f.ctx, f.cancel = context.WithCancel(parent)
+	f.start()
+}
+
+// start asks once. A question without an answer is repeated with the same leases, and with what is true by then.
+func (f *flight) start() {
+	f.tries++
+	f.ask = weir.LineAsk{Callers: make([]weir.LineCaller, len(f.callers))}
+	for i, c := range f.callers {
+		f.ask.Callers[i] = weir.LineCaller{Requests: c.requests, Since: c.since, Stays: c.again >= staysAfter}
+	}
+	for _, k := range f.keys {
+		f.ask.Keys = append(f.ask.Keys, k.rest())
+	}
+	go f.fly()
+}
+
+// staysAfter is how often a caller of several keys is called before it keeps the units of those that admit it.
+const staysAfter = 3
+
+// left notes that a caller has left during the flight.
+func (f *flight) left() {
+	if f.leavers++; f.leavers == len(f.callers) && !f.lined {
+		f.cancel()
+	}
+}
+
+// fly waits for the answer. While the engine cannot be reached, it asks the lines again and again, because they may have
+// admitted the callers.
+func (f *flight) fly() {
+	began := time.Now()
+	err := guarded(func() error {
+		if f.lined {
+			return f.asking.lines.Ask(f.ctx, &f.ask)
+		}
+		return f.plain()
+	})
+	f.asking.queue.mu.Lock()
+	defer f.asking.queue.mu.Unlock()
+	if f.lined && weir.Unavailable(err) && (len(f.callers) > 0 || time.Since(f.began) < longestPause) { // then entries die
+		f.asking.agenda.plan(&f.again, time.Now().Add(backOff(f.tries)))
+		return
+	}
+	f.cancel()
+	f.landed(began, err)
+}
+
+func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10), longestPause) }
+
+// landed gives the callers their answers. An error ends the wait of one caller; the others ask again.
+func (f *flight) landed(began time.Time, err error) {
+	outage := err != nil && weir.Unavailable(err) && !weir.MayHaveCounted(err)
+	f.share()
+	refusals := map[*group]*weir.LineCaller{} // of the first caller that stays
+	for i, c := range f.callers {
+		answer := &f.ask.Callers[i]
+		if err != nil {
+			*answer = weir.LineCaller{}
+			if !c.left && !outage {
+				answer.Err, err = err, nil
+			}
+		}
+		f.note(c, answer)
+		if f.settle(c, answer, began); c.flight == f {
+			c.group.land(c, false, false)
+			if refusals[c.group] == nil {
+				refusals[c.group] = answer
+			}
+		}
+	}
+	for _, g := range f.groups {
+		f.place(g, refusals[g], outage)
+	}
+	for i, k := range f.keys {
+		k.busy--
+		if f.lined {
+			k.inside = k.stood || f.ask.Keys[i].Want > 0
+			k.learn(f.ask.Keys[i].LineNews)
+		}
+	}
+	for _, g := range f.groups {
+		if g.callers.length > 0 && !g.sleeps() && !g.stands() && g.flight == nil {
+			f.asking.arrive(g)
+		}
+	}
+	for _, k := range f.keys {
+		k.pump()
+	}
+}
+
+// note notes what an answer says of the keys.
+func (f *flight) note(c *caller, answer *weir.LineCaller) {
+	by := false
+	for _, i := range answer.Stands {
+		for _, u := range c.group.uses {
+			if u.key.key == keyOf(&answer.Requests[i]) {
+				u.key.stood, by = true, by || u.key == f.by
+			}
+		}
+	}
+	if f.by == nil || by || answer.Decision.Allowed {
+		return
+	}
+	c.again++
+	if len(answer.Stands) == 0 {
+		f.by.dry = len(f.callers)
+	}
+}
+
+// settle ends the wait of a caller that goes, fails or has left.
+func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
+	q, g, d := f.asking.queue, c.group, answer.Decision
+	err := answer.Err
+	switch {
+	case err == nil && d.Allowed:
+		c.decision = d
+		if f.lined {
+			c.reservation = weir.Granted(q.engine, began, d, nil, c.requests...)
+		}
+		g.land(c, true, !c.left)
+		g.refusals = 0
+		if c.left {
+			q.abandon(c)
+		} else {
+			q.end(c, nil)
+		}
+		return
+	case c.left:
+		g.land(c, true, false)
+		return
+	case err == nil && d != weir.Decision{}:
+		err = c.hopeless(d, len(answer.Stands) > 0)
+	}
+	if err == nil {
+		return
+	}
+	if f.lined && answer.Err != nil && weir.MayHaveCounted(err) {
+		c.reservation = weir.Granted(q.engine, began, d, nil, c.requests...)
+		q.abandon(c)
+	}
+	g.land(c, true, false)
+	q.end(c, err)
+}
+
+// place has a group wait for what refused its first caller. A group whose callers were not decided asks again.
+func (f *flight) place(g *group, refusal *weir.LineCaller, outage bool) {
+	switch {
+	case g.callers.length == 0:
+		f.asking.end(g)
+	case outage:
+		g.sleep(backOff(g.refusals + 1))
+	case refusal == nil || refusal.Decision == weir.Decision{}:
+		g.wakeKeys()
+	case len(refusal.Stands) > 0:
+		g.standFor(refusal)
+	default:
+		g.sleep(refusal.Decision.RetryAfter)
+	}
+}
+
+// plain asks an engine without lines.
+func (f *flight) plain() error {
+	c, engine := f.callers[0], f.asking.queue.engine
+	switch {
+	case c.acquires:
+		r, err := engine.Reserve(f.ctx, c.requests...)
+		if err == nil && r == nil {
+			return errNonsense
+		}
+		if err != nil {
+			if r != nil {
+				f.asking.queue.inBackground(r.Cancel)
+			}
+			return err
+		}
+		c.reservation = r
+		f.answered(r.Decision, 1)
+	case len(c.requests) == 1 && has[weir.LeakyBucket](&c.requests[0]):
+		return f.plainDelayed()
+	case len(f.callers) == 1:
+		d, err := engine.Take(f.ctx, c.requests...)
+		if err != nil {
+			return err
+		}
+		f.answered(d, 1)
+	default:
+		times, d, err := weir.TakeUpTo(f.ctx, engine, int64(len(f.callers)), c.requests...)
+		if err != nil {
+			return err
+		}
+		f.answered(d, times)
+	}
+	return nil
+}
+
+// plainDelayed takes from a limit that admits with a delay, unless the delay ends after the caller's deadline.
+func (f *flight) plainDelayed() error {
+	c, engine := f.callers[0], f.asking.queue.engine
+	if !c.deadline.IsZero() {
+		d, err := engine.Peek(f.ctx, c.requests...)
+		if err == nil {
+			err = c.tooLate(d.Delay)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d, err := engine.Take(f.ctx, c.requests...)
+	if err == nil {
+		f.answered(d, 1)
+	}
+	return err
+}
+
+// answered notes the answer of an engine without lines.
+func (f *flight) answered(d weir.Decision, times int64) {
+	first := &f.ask.Callers[0]
+	switch {
+	case d.Allowed:
+		f.decision, f.times = d, times
+	case d.RetryAfter <= 0:
+		first.Err = errNonsense
+	default:
+		first.Decision = d
+		for i, r := range first.Requests {
+			if r.Rule.Name() == d.Rule && r.Key == d.Key && asksForSlots(&r) {
+				first.Stands = append(first.Stands, i)
+			}
+		}
+	}
+}
+
+// share gives what an engine without lines admitted to callers that are still there. The rest is given back.
+func (f *flight) share() {
+	for i, c := range f.callers {
+		if f.times > 0 && (!c.left || c.acquires) {
+			f.ask.Callers[i].Decision = f.decision
+			f.times--
+		}
+	}
+	if f.times > 0 {
+		f.asking.queue.giveBack(f.times, f.callers[0].requests)
+	}
+}

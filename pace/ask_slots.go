@@ -1,0 +1,253 @@
+package pace
+
+import (
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/fair"
+)
+
+// slotKey is the slots of one key, for which groups stand in order of arrival. Only one flight at a time asks for them.
+//
+// In the lines of an engine the queue has one entry for the key, which says how long its oldest caller has waited and how
+// many units all of them want. A signal, or the answer to a flight, tells how many units are free for them. Nothing
+// depends on a signal: the key asks for its first caller again within 400 ms, or 50 ms if it hears no signals.
+type slotKey struct {
+	asking *asking
+	name   string // in asking.slots
+	key    string
+	lined  bool
+	slots  weir.Request // with any cost
+	token  uint64
+	uses   int // groups that ask for it
+
+	standing fair.Heap[*use] // by the arrival of their next callers
+	want     int64           // the units of all callers that stand and are not in flight
+	busy     int             // flights
+
+	told    int64 // units that are free for these callers; 0 if that is not known
+	minAge  time.Duration
+	during  weir.LineSignal // what a signal told during a flight
+	dry     int             // callers of the last flight that a rate refused
+	more    int             // callers to ask for besides those that the units are for: see pick
+	polls   bool            // it was passed over, so it does not rely on signals until it hears one
+	inside  bool            // the line has an entry of the queue
+	stood   bool            // an answer of this flight said so
+	changed bool            // the line does not know the first caller
+
+	lastAsk  time.Time
+	look     time.Time // when to ask again, by the last answer; zero if it named no time
+	refusals int       // of an engine without lines
+	wake     appointment
+}
+
+// The times after which a key asks again without news.
+const (
+	heartbeat = 400 * time.Millisecond
+	poll      = 50 * time.Millisecond
+	soon      = 20 * time.Millisecond
+)
+
+func slotName(key string, lined bool) string {
+	if lined {
+		return key + "\x00in line"
+	}
+	return key
+}
+
+// slotKey returns the key of that name.
+func (a *asking) slotKey(key string, lined bool, slots weir.Request) *slotKey {
+	name := slotName(key, lined)
+	k := a.slots[name]
+	if k == nil {
+		a.last++
+		k = &slotKey{asking: a, name: name, key: key, lined: lined, slots: slots, token: a.last}
+		k.wake = newAppointment(func() { a.due = append(a.due, k) })
+		k.standing = fair.NewHeap(
+			func(a, b *use) bool { return a.group.next().arrival < b.group.next().arrival },
+			func(u *use) *int { return &u.place })
+		a.slots[name], a.tokens[k.token] = k, k
+	}
+	return k
+}
+
+func (k *slotKey) costOf(c *caller) int64 { return onKey(c.requests, k.key).Cost }
+
+// taken reports whether callers of the queue ask or stand for the slots.
+func (k *slotKey) taken() bool { return k.busy > 0 || k.standing.Len() > 0 }
+
+func (k *slotKey) hears() bool { return k.lined && k.asking.lines.Hears() }
+
+// rest describes the callers that stand and are not in flight.
+func (k *slotKey) rest() weir.LineKey {
+	r := weir.LineKey{Slots: k.slots, Token: k.token}
+	if k.standing.Len() > 0 {
+		c := k.standing.First().group.next()
+		r.Slots.Cost, r.Since, r.Want = k.costOf(c), c.since, k.want
+	}
+	return r
+}
+
+// pump asks if there is a reason to, and otherwise plans when to ask.
+func (k *slotKey) pump() {
+	switch {
+	case k.busy > 0:
+	case k.standing.Len() == 0 && k.inside:
+		k.asking.newFlight(k, true).send()
+	case k.standing.Len() == 0:
+		k.asking.agenda.drop(&k.wake)
+		if k.uses == 0 {
+			delete(k.asking.slots, k.name)
+			delete(k.asking.tokens, k.token)
+		}
+	case k.told > 0:
+		k.pick()
+	default:
+		k.asking.agenda.plan(&k.wake, k.due())
+	}
+}
+
+// pick asks for the callers that the units are for, the oldest first, and one at least. Where other limits refused
+// callers, it asks for twice as many the next time, so that a row of them costs few calls.
+func (k *slotKey) pick() {
+	f := k.asking.newFlight(k, k.lined)
+	now := time.Now()
+	for sum := int64(0); k.standing.Len() > 0 && len(f.callers) < weir.MaxLineCallers; {
+		g := k.standing.First().group
+		c := g.next()
+		n := k.costOf(c)
+		enough := !k.lined || sum+n > k.told && len(f.callers) >= k.more
+		if len(f.callers) > 0 && (enough || now.Sub(c.since) < k.minAge) {
+			break
+		}
+		f.take(g)
+		sum += n
+	}
+	f.send()
+}
+
+// due returns when to ask again without news.
+func (k *slotKey) due() time.Time {
+	if !k.lined {
+		at := k.lastAsk.Add(backOff(max(k.refusals, 1)))
+		if !k.look.IsZero() && k.look.Before(at) {
+			return k.look
+		}
+		return at
+	}
+	every := heartbeat
+	if k.polls || !k.hears() {
+		every = poll
+	}
+	at := k.lastAsk.Add(every)
+	at = at.Add(-time.Duration(at.UnixNano() % int64(every/2))) // so that keys ask together
+	next := k.lastAsk.Add(shortestPause)
+	switch {
+	case !k.inside:
+		return next
+	case k.changed:
+		at = earliest(at, k.lastAsk.Add(soon))
+	}
+	if !k.look.IsZero() {
+		at = earliest(at, k.look)
+	}
+	if at.Before(next) {
+		return next
+	}
+	return at
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// askDue asks for the first callers of the keys whose time has come, in one flight if the engine keeps lines.
+func (a *asking) askDue() {
+	due := a.due
+	a.due = nil
+	together := a.newFlight(nil, true)
+	for _, k := range due {
+		switch {
+		case k.busy > 0 || k.standing.Len() == 0:
+		case !k.lined:
+			k.told = 1
+			k.pump()
+		default:
+			if len(together.callers) == weir.MaxLineCallers {
+				together.send()
+				together = a.newFlight(nil, true)
+			}
+			together.take(k.standing.First().group)
+		}
+	}
+	if len(together.callers) > 0 {
+		together.send()
+	}
+}
+
+// learn notes what an answer tells. A signal that came meanwhile may be newer.
+func (k *slotKey) learn(news weir.LineNews) {
+	k.polls = k.polls || news.Passed
+	k.told, k.minAge = news.Units, news.MinAge
+	if k.told == 0 {
+		k.told, k.minAge = k.during.Units, k.during.MinAge
+	}
+	k.during = weir.LineSignal{}
+	k.look = time.Time{}
+	if news.Look > 0 {
+		k.look = time.Now().Add(news.Look)
+	}
+	k.more, k.dry = min(2*k.dry, weir.MaxLineCallers), 0
+	k.stood = false
+}
+
+// hear asks for the callers that a signal is for. It is called on a goroutine of the engine.
+func (a *asking) hear(signal weir.LineSignal) {
+	a.queue.mu.Lock()
+	defer a.queue.mu.Unlock()
+	k := a.tokens[signal.Token]
+	if k == nil {
+		return
+	}
+	k.polls = false
+	signal.Units = max(signal.Units, 1)
+	if k.busy > 0 {
+		k.during = signal
+		return
+	}
+	k.told, k.minAge = signal.Units, signal.MinAge
+	k.pump()
+}
+
+// standFor has the group stand for the slots that refused its first caller.
+func (g *group) standFor(refusal *weir.LineCaller) {
+	keys := map[string]bool{}
+	for _, i := range refusal.Stands {
+		keys[keyOf(&refusal.Requests[i])] = true
+	}
+	g.stand(func(u *use) bool { return keys[u.key.key] })
+	if !g.stands() { // nonsense
+		g.sleep(longestPause)
+	}
+	for _, u := range g.uses {
+		if u.stands && !g.lined {
+			u.key.refusals++
+			u.key.look = time.Now().Add(min(refusal.Decision.RetryAfter, longestPause))
+		}
+	}
+}
+
+// wakeKeys has a group ask again whose callers went or were not decided: its keys may have more units.
+func (g *group) wakeKeys() {
+	for _, u := range g.uses {
+		if !g.lined {
+			u.key.told, u.key.refusals = 1, 0
+		}
+	}
+	if len(g.uses) > 0 && !g.stands() {
+		g.stand(func(u *use) bool { return g.lined || u == g.uses[0] })
+	}
+}

@@ -1,0 +1,88 @@
+package pace
+
+import (
+	"container/list"
+	"context"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// caller is a waiting caller. The lock of the queue guards it.
+type caller struct {
+	ctx      context.Context
+	requests []weir.Request
+	acquires bool
+	flow     string
+	weight   int64
+
+	strategy strategy
+	arrival  uint64
+	since    time.Time
+	deadline time.Time     // zero means none
+	turn     chan struct{} // receives once: when the caller goes or fails
+	inAll    *list.Element
+
+	// What was taken for it, and the error of its wait, written before its turn.
+	decision    weir.Decision
+	reservation *weir.Reservation
+	err         error
+
+	// Its place in an order.
+	inFlow  *flow
+	element *list.Element
+
+	group  *group // for the strategies that ask
+	flight *flight
+	left   bool // during a flight
+	// again counts answers in which a key that called it admitted it and another limit refused it.
+	again int
+
+	line   *exactLine // for exact
+	served bool       // its flow is charged
+
+	costLine *costLine // for booking
+}
+
+// cost returns what its flow is charged: the largest cost of its requests.
+func (c *caller) cost() (most int64) {
+	for i := range c.requests {
+		most = max(most, c.requests[i].Cost)
+	}
+	return most
+}
+
+// takeNow takes the requests if they are admitted now.
+func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
+	if !c.acquires {
+		c.decision, err = engine.Take(ctx, c.requests...)
+		return err
+	}
+	if c.reservation, err = engine.Reserve(ctx, c.requests...); err == nil {
+		c.decision = c.reservation.Decision
+	}
+	return err
+}
+
+// hopeless refuses a caller that can never go, or not before its deadline. Slots may come back at any time.
+func (c *caller) hopeless(d weir.Decision, slots bool) error {
+	cost := costOf(c.requests, d)
+	if d.RetryAfter == weir.Never && (!slots || cost > d.Limit) { // slots without a lease come back all the same
+		return &weir.CostError{Cost: cost, Capacity: d.Limit}
+	}
+	if !slots {
+		return c.tooLate(d.RetryAfter)
+	}
+	return nil
+}
+
+// tooLate refuses a caller that has to wait beyond its deadline.
+func (c *caller) tooLate(need time.Duration) error {
+	if c.deadline.IsZero() {
+		return nil
+	}
+	if left := time.Until(c.deadline); need > left {
+		return &weir.WaitError{Need: need, Bound: left, Deadline: true}
+	}
+	return nil
+}

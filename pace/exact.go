@@ -1,0 +1,272 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/fair"
+)
+
+// exact is the strategy for the memory engine, whose answers cost nothing. No caller asks in turn: every event looks at
+// the callers in order of arrival. A caller goes when all its keys admit its cost and no earlier caller keeps one of them.
+// An earlier caller keeps a key that does not admit its own cost. The first caller for a key also keeps it against a take
+// that would move its own instant to a later one. So callers with the same requests go in order of arrival, the first is
+// never put off, and a key that several groups of callers share is used whole.
+//
+// The callers with the same requests are a line. Lines whose next caller may be admitted are in ready, by its arrival; the
+// others are in later, by the instant before which their keys do not admit it.
+type exact struct {
+	queue  *Queue
+	memory *weir.Memory
+	lines  map[string]*exactLine
+	ready  fair.Heap[*exactLine]
+	later  fair.Heap[*exactLine]
+	shut   fair.Heap[*exactKey] // the keys that are shut
+	keys   map[string]*exactKey
+	agenda *agenda
+	looks  appointment
+}
+
+// exactLine is the callers with the same requests, or in flows for the same keys. It has at least one.
+type exactLine struct {
+	name      string
+	slots     bool
+	callers   order
+	notBefore time.Time // when its keys may admit the first caller
+	mixed     bool      // the requests of its callers differ
+	uses      []exactUse
+	parkedAt  *exactKey // the key where it is parked, or nil
+
+	inReady, inLater, inParked int // the places in the heaps, or -1
+}
+
+func (line *exactLine) first() *caller { return line.callers.first() }
+
+func newExact(q *Queue, memory *weir.Memory) *exact {
+	l := &exact{
+		queue: q, memory: memory, lines: map[string]*exactLine{}, keys: map[string]*exactKey{},
+		ready: fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inReady }),
+		later: fair.NewHeap(
+			func(a, b *exactLine) bool { return a.notBefore.Before(b.notBefore) },
+			func(l *exactLine) *int { return &l.inLater }),
+		shut: fair.NewHeap(
+			func(a, b *exactKey) bool { return a.shutUntil.Before(b.shutUntil) },
+			func(k *exactKey) *int { return &k.inShut }),
+	}
+	l.agenda = newAgenda(&q.mu, func() {})
+	l.looks = newAppointment(l.look)
+	return l
+}
+
+func byArrival(a, b *exactLine) bool { return a.first().arrival < b.first().arrival }
+
+// join adds p to the line of its keys and looks whether it goes at once. It refuses p if its keys do not admit it before
+// its deadline.
+func (l *exact) join(p *caller) error {
+	if done, err := l.takeFree(p); done {
+		if err == nil {
+			p.turn <- struct{}{}
+		}
+		return err
+	}
+	name, mixed := l.lineOf(p)
+	line := l.lines[name]
+	if err := l.hopeless(p, line); err != nil {
+		return err
+	}
+	if err := l.queue.enter(); err != nil {
+		return err
+	}
+	if line == nil {
+		line = &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inLater: -1, inParked: -1}
+		l.lines[name] = line
+		if mixed {
+			l.gather(line, p)
+		}
+	}
+	l.enter(line, p)
+	l.look()
+	return nil
+}
+
+// takeFree takes p's requests if no caller waits for one of its keys. done is false if p has to wait.
+func (l *exact) takeFree(p *caller) (done bool, err error) {
+	for i := range p.requests {
+		if len(l.keys) > 0 && l.keys[keyOf(&p.requests[i])] != nil {
+			return false, nil
+		}
+	}
+	err = guarded(func() error { return p.takeNow(context.Background(), l.memory) })
+	return err != nil || p.decision.Allowed, err
+}
+
+// leave removes p.
+func (l *exact) leave(p *caller) {
+	l.remove(p)
+	l.look()
+}
+
+// enter adds p to a line.
+func (l *exact) enter(line *exactLine, p *caller) {
+	empty := line.callers.length == 0
+	p.line = line
+	line.callers.push(p)
+	l.uses(line, p, empty)
+	if empty || line.first() == p {
+		l.refile(line)
+	}
+}
+
+// lineOf names the line of p. Callers with the same requests are a line, and so are all callers for the same keys, with
+// mixed requests, while one of them is in a flow.
+func (l *exact) lineOf(p *caller) (name string, mixed bool) {
+	keys := keysOf(p.requests)
+	flows := "flows of " + keys
+	if p.flow != "" || l.lines[flows] != nil {
+		return flows, true
+	}
+	for i := range p.requests {
+		q := &p.requests[i]
+		keys += fmt.Sprintf("\x00%p %d", q.Rule, q.Cost)
+	}
+	return keys, false
+}
+
+// hopeless refuses a caller that can never go, or that a single key does not admit before its deadline, after the callers
+// of its line. Callers of other lines may go later.
+func (l *exact) hopeless(p *caller, line *exactLine) error {
+	d, err := l.memory.Peek(p.ctx, p.requests...)
+	if err != nil {
+		return err
+	}
+	if err := p.refusedBy(d); err != nil {
+		return err
+	}
+	if p.deadline.IsZero() || line == nil || line.mixed || line.slots {
+		return nil
+	}
+	for i := range line.uses {
+		q := onKey(p.requests, line.uses[i].name)
+		ahead := min(int64(line.callers.length), weir.MaxCount/max(q.Cost, 1)) * q.Cost
+		if d, err := l.memory.PeekAfter(p.ctx, ahead, q); err == nil {
+			if err := p.refusedBy(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refusedBy refuses a caller that a decision gives no hope.
+func (c *caller) refusedBy(d weir.Decision) error {
+	if d.Allowed {
+		return nil
+	}
+	return c.hopeless(d, waitsForSlots(c.requests, d))
+}
+
+// refile puts a line whose first caller has changed among those to look at.
+func (l *exact) refile(line *exactLine) {
+	for i := range line.uses {
+		line.uses[i].key.lines.Put(line)
+	}
+	l.later.Remove(line)
+	line.unpark()
+	l.ready.Put(line)
+	for _, key := range line.relieve() {
+		l.advance(key)
+	}
+}
+
+// remove removes p from its line.
+func (l *exact) remove(p *caller) {
+	line := p.line
+	first := line.first() == p
+	var relieved []*exactKey
+	if line.callers.length == 1 { // before p leaves, because heaps compare first callers
+		l.ready.Remove(line)
+		l.later.Remove(line)
+		line.unpark()
+		relieved = line.relieve()
+		for i := range line.uses {
+			line.uses[i].key.lines.Remove(line)
+		}
+	}
+	if p.served {
+		line.callers.serve(p)
+	} else {
+		line.callers.remove(p)
+	}
+	for i := range line.uses {
+		u := &line.uses[i]
+		q := onKey(p.requests, u.name)
+		ask := asked{q.Rule, q.Cost}
+		if u.key.asks[ask]--; u.key.asks[ask] == 0 {
+			delete(u.key.asks, ask)
+		}
+		if len(u.key.asks) == 0 {
+			l.unshut(u.key)
+			delete(l.keys, u.name)
+		}
+	}
+	for _, key := range relieved {
+		l.advance(key)
+	}
+	switch {
+	case line.callers.length == 0:
+		delete(l.lines, line.name)
+	case first:
+		l.refile(line)
+	}
+}
+
+// look lets all callers go that may, and plans the next look for the instant at which another one may.
+func (l *exact) look() {
+	now := time.Now()
+	for l.later.Len() > 0 && !l.later.First().notBefore.After(now) {
+		l.ready.Put(l.later.Pop())
+	}
+	for l.shut.Len() > 0 && !l.shut.First().shutUntil.After(now) {
+		l.open(l.shut.First())
+	}
+	look := looking{exact: l, now: now, next: weir.Never}
+	for l.ready.Len() > 0 && !look.over {
+		look.at(l.ready.Pop())
+	}
+	for _, line := range look.blocked {
+		l.ready.Put(line)
+	}
+	look.reopen()
+	if l.later.Len() > 0 {
+		look.next = min(look.next, l.later.First().notBefore.Sub(now))
+	}
+	if l.shut.Len() > 0 {
+		look.next = min(look.next, l.shut.First().shutUntil.Sub(now))
+	}
+	if at := now.Add(look.next); look.next < weir.Never && (l.looks.place < 0 || at.Before(l.looks.at)) {
+		l.agenda.plan(&l.looks, at)
+	}
+}
+
+// returned looks again at the lines of keys whose units came back.
+func (l *exact) returned(keys []string) {
+	for _, name := range keys {
+		if key := l.keys[name]; key != nil {
+			l.reconsider(key)
+		}
+	}
+	l.look()
+}
+
+// reconsider makes the lines of a key ready.
+func (l *exact) reconsider(key *exactKey) {
+	l.open(key)
+	for _, line := range key.lines.All() {
+		if line.inLater >= 0 {
+			l.later.Remove(line)
+			l.ready.Put(line)
+		}
+	}
+}

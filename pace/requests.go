@@ -1,0 +1,87 @@
+package pace
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// keysOf returns a text that is equal for requests of the same rules and keys.
+func keysOf(requests []weir.Request) string {
+	keys := make([]string, len(requests))
+	for i := range requests {
+		keys[i] = keyOf(&requests[i])
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, "\x00\x00")
+}
+
+func keyOf(r *weir.Request) string {
+	if r.Rule == nil {
+		return r.Key // the engine refuses it
+	}
+	return r.Rule.Name() + "\x00" + r.Key
+}
+
+// keysIn returns the distinct keys of requests.
+func keysIn(requests []weir.Request) (keys []string) {
+	for i := range requests {
+		keys = append(keys, keyOf(&requests[i]))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// jointKeys returns the keys of several requests.
+func jointKeys(requests []weir.Request) (keys []string) {
+	if len(requests) < 2 {
+		return nil
+	}
+	return keysIn(requests)
+}
+
+// slotKeys returns the keys that ask for slots.
+func slotKeys(requests []weir.Request) (keys []string) {
+	for i := range requests {
+		if asksForSlots(&requests[i]) {
+			keys = append(keys, keyOf(&requests[i]))
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func asksForSlots(r *weir.Request) bool { return has[weir.Concurrency](r) }
+
+// has reports whether a rule has a limit of type L.
+func has[L weir.Limit](r *weir.Request) bool {
+	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(L); return is })
+}
+
+// onKey returns the requests of a key as one.
+func onKey(requests []weir.Request, key string) (q weir.Request) {
+	for i := range requests {
+		if keyOf(&requests[i]) == key {
+			cost := q.Cost
+			q = requests[i]
+			q.Cost += cost
+		}
+	}
+	return q
+}
+
+// waitsForSlots reports whether the refusing rule has slots, which may come back before the engine's RetryAfter.
+func waitsForSlots(requests []weir.Request, d weir.Decision) bool {
+	return slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Rule.Name() == d.Rule && asksForSlots(&r) })
+}
+
+// costOf returns the cost of the key that a decision names.
+func costOf(requests []weir.Request, d weir.Decision) (cost int64) {
+	for _, r := range requests {
+		if r.Rule.Name() == d.Rule && r.Key == d.Key {
+			cost += r.Cost
+		}
+	}
+	return cost
+}
