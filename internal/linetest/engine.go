@@ -3,6 +3,7 @@ package linetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,8 @@ import (
 type Network struct {
 	Delay func() time.Duration // of a message, one way
 	Lost  func() bool          // whether a call, an answer or a signal is lost
+	Twice func() bool          // whether a call arrives twice, the second time later
+	Mute  func() bool          // whether a signal is lost
 	Deaf  func() bool          // whether the process hears no signals, and knows
 }
 
@@ -49,7 +52,7 @@ func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (d weir.D
 	err = e.call(func() {
 		e.server.mu.Lock()
 		defer e.server.mu.Unlock()
-		e.server.Calls++
+		e.server.calls++
 		d, err = e.Memory.Record(ctx, requests...)
 		e.server.released(requests)
 	})
@@ -86,31 +89,41 @@ func (p *process) Keeps(requests ...weir.Request) bool {
 // Ask asks the server.
 func (p *process) Ask(ctx context.Context, ask *weir.LineAsk) error {
 	hears := p.Hears()
-	asked := weir.LineAsk{Callers: append([]weir.LineCaller(nil), ask.Callers...), Keys: append([]weir.LineKey(nil), ask.Keys...)}
-	if err := p.engine.call(func() { p.engine.server.ask(p, &asked, hears) }); err != nil {
-		return err
+	answer := make(chan *weir.LineAsk, 2)
+	sent := *ask
+	err := p.engine.call(func() {
+		asked := weir.LineAsk{Callers: slices.Clone(sent.Callers), Keys: slices.Clone(sent.Keys)}
+		p.engine.server.ask(p, &asked, hears)
+		answer <- &asked
+	})
+	if err == nil {
+		*ask = *<-answer
 	}
-	*ask = asked
-	return nil
+	return err
 }
 
 // Book books on the server.
 func (p *process) Book(ctx context.Context, book *weir.LineBook) error {
-	asked := weir.LineBook{Callers: append([]weir.LineCaller(nil), book.Callers...), Horizon: book.Horizon}
-	if err := p.engine.call(func() { p.engine.server.book(p, &asked) }); err != nil {
-		return err
+	answer := make(chan *weir.LineBook, 2)
+	sent := *book
+	err := p.engine.call(func() {
+		asked := weir.LineBook{Callers: slices.Clone(sent.Callers), Horizon: sent.Horizon}
+		p.engine.server.book(p, &asked)
+		answer <- &asked
+	})
+	if err == nil {
+		*book = *<-answer
 	}
-	*book = asked
-	return nil
+	return err
 }
 
 // Hears reports whether signals arrive, as far as the process knows.
-func (p *process) Hears() bool { return p.engine.network.Deaf == nil || !p.engine.network.Deaf() }
+func (p *process) Hears() bool { return !says(p.engine.network.Deaf) }
 
 // publish sends a signal to the process.
 func (p *process) publish(signal weir.LineSignal) {
 	e := p.engine
-	if e.lost() || e.network.Deaf != nil && e.network.Deaf() {
+	if e.lost() || says(e.network.Mute) || says(e.network.Deaf) {
 		return
 	}
 	go func() {
@@ -125,13 +138,21 @@ type unreachable struct{ error }
 
 func (unreachable) Unavailable() bool { return true }
 
+var errKilled = errors.New("linetest: the process was killed")
+
 // call carries a call to the server, and its answer back.
 func (e *Engine) call(serve func()) error {
+	if e.down.Load() {
+		return errKilled
+	}
 	time.Sleep(e.delay())
 	lost := e.lost()
 	if !lost {
 		serve()
 		lost = e.lost()
+		if says(e.network.Twice) {
+			time.AfterFunc(e.delay(), serve)
+		}
 	}
 	if lost {
 		time.Sleep(300 * time.Millisecond)
@@ -142,8 +163,10 @@ func (e *Engine) call(serve func()) error {
 }
 
 func (e *Engine) lost() bool {
-	return e.down.Load() || e.network.Lost != nil && e.network.Lost()
+	return e.down.Load() || says(e.network.Lost)
 }
+
+func says(f func() bool) bool { return f != nil && f() }
 
 func (e *Engine) delay() time.Duration {
 	if e.network.Delay == nil {

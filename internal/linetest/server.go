@@ -24,10 +24,10 @@ const (
 // Server is what the processes share.
 type Server struct {
 	Memory *weir.Memory
-	Calls  int // of scripts
-	Grants int
 
 	mu     sync.Mutex
+	calls  int
+	grants int
 	keys   map[string]*key
 	leases map[uint64]bool // false once released
 }
@@ -63,6 +63,13 @@ func NewServer(options weir.MemoryOptions) *Server {
 // Over returns a server with the states of a memory engine.
 func Over(memory *weir.Memory) *Server {
 	return &Server{Memory: memory, keys: map[string]*key{}, leases: map[uint64]bool{}}
+}
+
+// Counts returns the number of calls of the server so far, and of grants.
+func (s *Server) Counts() (calls, grants int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls, s.grants
 }
 
 func (s *Server) key(r weir.Request) *key {
@@ -117,7 +124,7 @@ func (s *Server) room(k *key, p *process, arrival, now time.Time) int64 {
 func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Calls++
+	s.calls++
 	now := time.Now()
 	own := map[*key]*weir.LineKey{} // callers of this ask that stand
 	rest := map[*key]*weir.LineKey{}
@@ -168,7 +175,7 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 	if len(c.Stands) == 0 {
 		if c.Decision, c.Err = s.Memory.Take(context.Background(), c.Requests...); c.Decision.Allowed {
 			s.leases[lease] = true
-			s.Grants++
+			s.grants++
 			s.served(p, c)
 			return
 		}
@@ -382,7 +389,7 @@ func (s *Server) released(requests []weir.Request) {
 func (s *Server) book(p *process, book *weir.LineBook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.Calls++
+	s.calls++
 	now, k := time.Now(), s.key(book.Callers[0].Requests[0])
 	delete(k.rates, p)
 	for i := range book.Callers {
@@ -397,7 +404,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 			d.Allowed, d.Delay, d.RetryAfter = false, 0, time.Millisecond
 		}
 		if c.Decision, c.Err, c.Withdraw = d, err, withdraw; err == nil && d.Allowed {
-			s.Grants++
+			s.grants++
 			continue
 		}
 		ahead := 0
