@@ -47,6 +47,8 @@ type LineCaller struct {
 	Decision Decision // for a refusal by a rate alone, RetryAfter is the time until that rate admits it
 	Stands   []int    // the requests whose slots refuse it; none if a rate does
 	Err      error    // the engine cannot decide these requests; nothing was taken
+	// Next is the time until the rates admit the same requests again after a grant, if the engine knows that; otherwise 0.
+	Next time.Duration
 	// Withdraw gives n units of a booking back.
 	Withdraw func(ctx context.Context, n int64) error
 }
@@ -54,6 +56,7 @@ type LineCaller struct {
 // LineAsk is one question of a process: see [Lines.Ask].
 type LineAsk struct {
 	Callers []LineCaller // at most MaxLineCallers, the oldest first; may be empty
+	Repeats bool         // the answer to the same ask was lost
 	Keys    []LineKey    // every key of which a caller takes slots, and others; none twice
 }
 
@@ -66,6 +69,14 @@ type LineKey struct {
 	Token uint64    // returns in signals of this key
 	Since time.Time // when the oldest came
 	Want  int64     // the units that they all want; 0 if there are none
+
+	// Keep is a caller that stays, although the slots of this key admit it, because another key refuses it: see
+	// [LineCaller.Stays]. It is the oldest of the process that is not in the ask; Units is 0 if there is none.
+	Keep struct {
+		Lease uint64
+		Since time.Time
+		Units int64
+	}
 
 	LineNews // the answer
 }
@@ -87,7 +98,9 @@ type LineSignal struct {
 
 // LineBook is one booking of a process: see [Lines.Book].
 type LineBook struct {
-	Callers []LineCaller  // each with one request of the same rule and key; Decision.Delay is the time until the instant
+	// Callers have one request each, of the same rule and key. Decision.Delay is the time until a booked instant, and
+	// RetryAfter the time until the instant of a refused caller, at least.
+	Callers []LineCaller
 	Horizon time.Duration // no instant is booked that is further ahead
 
 	Retry time.Duration // the answer: when to book for the callers that were refused; 0 if none was

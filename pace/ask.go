@@ -14,19 +14,20 @@ import (
 // Callers do not call the engine themselves: a flight does (ask_flight.go). So a caller can leave at any time, and an
 // engine that hangs, panics or answers nonsense harms nobody but the callers of the flight.
 type asking struct {
-	queue  *Queue
-	lines  weir.Lines          // of the engine; nil if it keeps none
-	groups map[string]*group   // by keys
-	slots  map[string]*slotKey // that groups stand for, by key
-	tokens map[uint64]*slotKey // the same
-	joint  map[string]int      // groups that ask for several keys, by each of them
-	agenda *agenda
-	due    []*slotKey // whose time to ask has come
-	last   uint64     // token
+	queue   *Queue
+	lines   weir.Lines          // of the engine; nil if it keeps none
+	groups  map[string]*group   // by keys
+	slots   map[string]*slotKey // that groups stand for, by key
+	tokens  map[uint64]*slotKey // the same
+	stayers map[*group]bool     // whose first caller stays: see weir.LineCaller
+	joint   map[string]int      // groups that ask for several keys, by each of them
+	agenda  *agenda
+	due     []*slotKey // whose time to ask has come
+	last    uint64     // token
 }
 
 func newAsking(q *Queue) *asking {
-	a := &asking{queue: q, groups: map[string]*group{}, slots: map[string]*slotKey{}, tokens: map[uint64]*slotKey{}, joint: map[string]int{}}
+	a := &asking{queue: q, stayers: map[*group]bool{}, groups: map[string]*group{}, slots: map[string]*slotKey{}, tokens: map[uint64]*slotKey{}, joint: map[string]int{}}
 	a.agenda = newAgenda(&q.mu, a.askDue)
 	return a
 }
@@ -128,6 +129,7 @@ func (a *asking) end(g *group) {
 	a.agenda.drop(&g.wake)
 	g.stand(nil)
 	delete(a.groups, g.name)
+	delete(a.stayers, g)
 	for _, key := range g.joint {
 		if a.joint[key]--; a.joint[key] == 0 {
 			delete(a.joint, key)

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ type flight struct {
 	ctx     context.Context // ends when all callers have left, unless lines may have admitted them
 	cancel  context.CancelFunc
 	leavers int
+	ends    func() // of the first leaver
 	began   time.Time
 	tries   int
 	again   appointment
@@ -77,7 +79,7 @@ func (f *flight) send() {
 // start asks once. A question without an answer is repeated with the same leases, and with what is true by then.
 func (f *flight) start() {
 	f.tries++
-	f.ask = weir.LineAsk{Callers: make([]weir.LineCaller, len(f.callers))}
+	f.ask = weir.LineAsk{Callers: make([]weir.LineCaller, len(f.callers)), Repeats: f.tries > 1}
 	for i, c := range f.callers {
 		f.ask.Callers[i] = weir.LineCaller{Requests: c.requests, Since: c.since, Stays: c.again >= staysAfter}
 	}
@@ -92,7 +94,11 @@ const staysAfter = 3
 
 // left notes that a caller has left during the flight.
 func (f *flight) left() {
-	if f.leavers++; f.leavers == len(f.callers) && !f.lined {
+	f.leavers++
+	if f.leavers == 1 {
+		f.ends = f.asking.queue.background.begin() // Flush waits for the answer
+	}
+	if f.leavers == len(f.callers) && !f.lined {
 		f.cancel()
 	}
 }
@@ -142,6 +148,12 @@ func (f *flight) landed(began time.Time, err error) {
 	}
 	for _, g := range f.groups {
 		f.place(g, refusals[g], outage)
+		g.after = 0
+		if c := g.next(); c != nil && c.again >= staysAfter {
+			f.asking.stayers[g] = true
+		} else {
+			delete(f.asking.stayers, g)
+		}
 	}
 	for i, k := range f.keys {
 		k.busy--
@@ -155,8 +167,12 @@ func (f *flight) landed(began time.Time, err error) {
 			f.asking.arrive(g)
 		}
 	}
-	for _, k := range f.keys {
+	slices.SortStableFunc(f.keys, func(a, b *slotKey) int { return cmp.Compare(a.oldest(), b.oldest()) })
+	for _, k := range f.keys { // the oldest callers first: the others may name their keys
 		k.pump()
+	}
+	if f.ends != nil {
+		f.ends()
 	}
 }
 
@@ -190,7 +206,7 @@ func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
 			c.reservation = weir.Granted(q.engine, began, d, nil, c.requests...)
 		}
 		g.land(c, true, !c.left)
-		g.refusals = 0
+		g.refusals, g.after = 0, answer.Next
 		if c.left {
 			q.abandon(c)
 		} else {
@@ -221,11 +237,15 @@ func (f *flight) place(g *group, refusal *weir.LineCaller, outage bool) {
 		f.asking.end(g)
 	case outage:
 		g.sleep(backOff(g.refusals + 1))
+	case refusal == nil && g.after > 0: // the next one would be refused
+		g.sleep(g.after)
 	case refusal == nil || refusal.Decision == weir.Decision{}:
+		g.wet++
 		g.wakeKeys()
 	case len(refusal.Stands) > 0:
 		g.standFor(refusal)
 	default:
+		g.wet = 0
 		g.sleep(refusal.Decision.RetryAfter)
 	}
 }

@@ -19,12 +19,14 @@ type group struct {
 	callers order
 
 	flight *flight
+	wet    int           // flights since a rate refused a caller
 	flying int           // callers in flight
 	last   *list.Element // the last of them
 
-	wake      appointment // while it sleeps
-	notBefore time.Time   // when the engine may admit the first caller, by its last refusal; zero if that is not known
-	refusals  int         // by rates, one after the other
+	wake      appointment   // while it sleeps
+	notBefore time.Time     // when the engine may admit the first caller, by its last refusal; zero if that is not known
+	refusals  int           // by rates, one after the other
+	after     time.Duration // during the answer to a flight: until the rates admit the next caller
 }
 
 // use is the slots of one key that a group asks for.
@@ -37,7 +39,7 @@ type use struct {
 }
 
 func (a *asking) newGroup(name string, lined bool, requests []weir.Request) *group {
-	g := &group{asking: a, name: name, lined: lined, joint: jointKeys(requests)}
+	g := &group{asking: a, name: name, lined: lined, joint: jointKeys(requests), wet: 8}
 	g.wake = newAppointment(func() { a.arrive(g) })
 	for _, key := range g.joint {
 		a.joint[key]++
@@ -51,19 +53,22 @@ func (a *asking) newGroup(name string, lined bool, requests []weir.Request) *gro
 	return g
 }
 
-// next returns the first caller that is not in flight, or nil. Callers of several flows fly alone, because the order of
-// those behind depends on the answer.
+// next returns the first caller that may be asked for besides those in flight, or nil. Callers of several flows fly alone,
+// because the order of those behind depends on the answer.
 func (g *group) next() *caller {
 	switch {
 	case g.callers.length == 0:
 		return nil
 	case g.flying == 0:
 		return g.callers.first()
-	case !g.callers.single() || g.last.Next() == nil:
+	case !g.callers.single() || g.lined && g.flying >= g.most() || g.last.Next() == nil:
 		return nil
 	}
 	return g.last.Next().Value.(*caller)
 }
+
+// most returns for how many callers to ask at once: for one after a refusal by a rate, and later for twice as many each time.
+func (g *group) most() int { return 1 << min(max(g.wet-1, 0), 6) }
 
 // sleeps reports whether the group waits for an instant that the engine named.
 func (g *group) sleeps() bool { return g.wake.place >= 0 }

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"math"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -76,6 +77,14 @@ func (k *slotKey) costOf(c *caller) int64 { return onKey(c.requests, k.key).Cost
 // taken reports whether callers of the queue ask or stand for the slots.
 func (k *slotKey) taken() bool { return k.busy > 0 || k.standing.Len() > 0 }
 
+// oldest returns the arrival of the first caller.
+func (k *slotKey) oldest() uint64 {
+	if k.standing.Len() == 0 {
+		return math.MaxUint64
+	}
+	return k.standing.First().group.next().arrival
+}
+
 func (k *slotKey) hears() bool { return k.lined && k.asking.lines.Hears() }
 
 // rest describes the callers that stand and are not in flight.
@@ -84,6 +93,15 @@ func (k *slotKey) rest() weir.LineKey {
 	if k.standing.Len() > 0 {
 		c := k.standing.First().group.next()
 		r.Slots.Cost, r.Since, r.Want = k.costOf(c), c.since, k.want
+	}
+	var oldest *caller
+	for g := range k.asking.stayers {
+		for _, u := range g.uses {
+			if c := g.next(); u.key == k && !u.stands && g.stands() && c != nil && (oldest == nil || c.arrival < oldest.arrival) {
+				oldest = c
+				r.Keep.Lease, r.Keep.Since, r.Keep.Units = leaseOf(c.requests), c.since, k.costOf(c)
+			}
+		}
 	}
 	return r
 }
@@ -188,9 +206,15 @@ func (a *asking) askDue() {
 	}
 }
 
-// learn notes what an answer tells. A signal that came meanwhile may be newer.
+// learn notes what an answer tells. What came during the flight counts if the last answer tells nothing.
 func (k *slotKey) learn(news weir.LineNews) {
 	k.polls = k.polls || news.Passed
+	if k.busy > 0 { // another flight tells of the key, too
+		if news.Units > 0 {
+			k.during = weir.LineSignal{Units: news.Units, MinAge: news.MinAge}
+		}
+		return
+	}
 	k.told, k.minAge = news.Units, news.MinAge
 	if k.told == 0 {
 		k.told, k.minAge = k.during.Units, k.during.MinAge

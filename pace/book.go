@@ -35,7 +35,9 @@ type bookedKey struct {
 	costs     map[int64]*costLine
 	open      fair.Heap[*costLine] // those with a caller to book for, by its arrival
 	asked     []*caller            // for which a booking is on its way, the oldest first
+	most      int                  // callers to ask for at once: about twice as many as were booked the last time
 	notBefore time.Time            // no caller without an instant goes before it; zero if that is not known
+	left      func()               // for callers that have left during a booking: ends what Flush waits for
 	failures  int
 	retry     appointment
 }
@@ -95,6 +97,9 @@ func (b *booking) join(c *caller) error {
 
 // leave removes c. The callers behind it move up.
 func (b *booking) leave(c *caller) {
+	if c.costLine.pending > 0 && c.costLine.key.left == nil { // Flush waits for the answer
+		c.costLine.key.left = b.queue.background.begin()
+	}
 	c.costLine.remove(c)
 	c.costLine.balance()
 }
@@ -117,6 +122,13 @@ func (k *bookedKey) line(cost int64) *costLine {
 		k.costs[cost] = l
 	}
 	return l
+}
+
+// unused gives back what nobody has used, as far as the engine permits, unless too much of it is on its way.
+func (q *Queue) unused(withdraw func(ctx context.Context, n int64) error, cost int64) {
+	if withdraw != nil && q.background.number() < weir.MaxLineCallers {
+		q.inBackground(func(ctx context.Context) error { return withdraw(ctx, cost) })
+	}
 }
 
 // first returns the first caller to book for.
@@ -164,10 +176,12 @@ func (l *costLine) remove(c *caller) {
 // serve lets the first callers go at the instants that have come.
 func (l *costLine) serve() {
 	for now := time.Now(); len(l.instants) > 0 && !l.instants[0].at.After(now); l.instants = l.instants[1:] {
-		if l.covered.Len() == 0 {
-			continue // nobody is left to use it
+		at := l.instants[0]
+		if l.covered.Len() == 0 { // nobody is left to use it
+			l.key.booking.queue.unused(at.withdraw, l.cost)
+			continue
 		}
-		c, at := l.covered.Front().Value.(*caller), l.instants[0]
+		c := l.covered.Front().Value.(*caller)
 		l.remove(c)
 		c.decision = at.decision
 		c.decision.Delay = 0
@@ -185,7 +199,7 @@ func (k *bookedKey) book() {
 		return
 	}
 	book := &weir.LineBook{Horizon: horizon}
-	for k.open.Len() > 0 && len(k.asked) < weir.MaxLineCallers {
+	for k.open.Len() > 0 && len(k.asked) < max(k.most, 1) {
 		l := k.open.First()
 		c := l.first()
 		k.asked = append(k.asked, c)
@@ -219,18 +233,23 @@ func (k *bookedKey) fly(ctx context.Context, book *weir.LineBook) {
 		k.booking.agenda.plan(&k.retry, time.Now().Add(max(pause, shortestPause)))
 	}
 	for _, c := range asked {
-		c.costLine.balance()
+		c.costLine.serve()
+	}
+	if k.left != nil {
+		k.left()
+		k.left = nil
 	}
 	k.book()
 }
 
 // booked takes in the instants of a booking.
 func (k *bookedKey) booked(took time.Time, book *weir.LineBook, answered bool, asked []*caller) {
-	now := time.Now()
+	now, booked := time.Now(), 0
 	for i, c := range asked {
 		l, answer := c.costLine, &book.Callers[i]
 		l.pending--
 		if answered && answer.Err == nil && answer.Decision.Allowed {
+			booked++
 			at := len(l.instants)
 			for at > 0 && l.instants[at-1].at.After(now.Add(answer.Decision.Delay)) {
 				at--
@@ -241,6 +260,7 @@ func (k *bookedKey) booked(took time.Time, book *weir.LineBook, answered bool, a
 	for _, c := range asked {
 		c.costLine.balance()
 	}
+	k.most = min(2*booked+1, weir.MaxLineCallers)
 }
 
 // refuse ends the waits of callers that cannot be booked, or not before their deadlines.
@@ -252,10 +272,6 @@ func (k *bookedKey) refuse(book *weir.LineBook, asked []*caller) {
 		if err == nil && d.Allowed {
 			continue
 		}
-		need := weir.Never
-		if d.RetryAfter < weir.Never-book.Horizon {
-			need = d.RetryAfter + book.Horizon
-		}
 		switch {
 		case err != nil:
 		case c.requests[0].Cost > d.Limit:
@@ -263,9 +279,9 @@ func (k *bookedKey) refuse(book *weir.LineBook, asked []*caller) {
 		case d.RetryAfter <= 0:
 			err = errNonsense
 		default:
-			err = c.tooLate(need)
+			err = c.tooLate(d.RetryAfter)
 			if k.notBefore.IsZero() {
-				k.notBefore = now.Add(min(need, time.Hour))
+				k.notBefore = now.Add(min(d.RetryAfter, time.Hour))
 			}
 		}
 		if err != nil {

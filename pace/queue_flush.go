@@ -27,7 +27,7 @@ type flusher interface {
 	Flush(ctx context.Context) error
 }
 
-// background counts goroutines that give back what callers have left.
+// background counts what is under way to give back what callers have left.
 type background struct {
 	mu      sync.Mutex
 	running int
@@ -35,13 +35,25 @@ type background struct {
 }
 
 func (b *background) run(work func()) {
-	b.mu.Lock()
-	b.running++
-	b.mu.Unlock()
+	end := b.begin()
 	go func() {
-		defer b.ended()
+		defer end()
 		work()
 	}()
+}
+
+// begin counts work that another goroutine does, until end is called.
+func (b *background) begin() (end func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running++
+	return b.ended
+}
+
+func (b *background) number() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.running
 }
 
 func (b *background) ended() {

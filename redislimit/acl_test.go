@@ -93,19 +93,16 @@ func hearAs(t *testing.T, url string, want hearing) {
 	if _, err := engine.Reserve(t.Context(), slots.For("k", 1)); err != nil {
 		t.Fatal(err)
 	}
-	place := engine.StandInLine(slots.For("k", 1)).(*ticket)
-	if r, err := place.Reserve(t.Context(), slots.For("k", 1)); err != nil || r.Decision.Allowed {
-		t.Fatalf("%s: Reserve of a busy slot: %+v, %v", url, r, err)
-	}
+	in := engine.EnterLines(func(weir.LineSignal) {}).(*lines)
 	eventually(t, "the caller hears signals", func() error {
-		engine.standing.mu.Lock()
-		defer engine.standing.mu.Unlock()
-		if got := place.stand.hears(); got != want {
+		if ask := askInLine(t, in, slots.For("k", 1)); ask.Callers[0].Decision.Allowed {
+			t.Errorf("%s: a caller got a busy slot", url)
+		}
+		if got := in.hears(0); got != want || !in.Hears() {
 			return fmt.Errorf("%d, want %d", got, want)
 		}
 		return nil
 	})
-	place.Leave()
 	if warnings, err := engine.Warnings(t.Context()); err != nil || len(warnings) > 0 {
 		t.Errorf("%s: Warnings = %q, %v, want none", url, warnings, err)
 	}

@@ -215,11 +215,6 @@ func (e *Engine) late(s *submission) {
 	for i := range s.decisions {
 		d := &s.decisions[i]
 		e.stats.late.Add(1)
-		if d.line != nil && !d.admitted {
-			d.line.what = lineLeaves
-			e.leaveLine(d.parts[0], d.line)
-			continue
-		}
 		if d.op == opBook && d.admitted && d.err == nil {
 			e.stats.givenBack.Add(1)
 			w := d.withdrawal(d.parts[0].cost)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/pace"
 )
 
 // silentSender is a client whose answers are all lost.
@@ -78,17 +79,13 @@ func TestCloseLeavesNoGoroutineBehindThoughTheServerHangs(t *testing.T) {
 			}
 			held = append(held, r)
 		}
+		queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var all, impatient sync.WaitGroup
 		for i := range 10 {
-			place := engine.StandInLine(slots.For(fmt.Sprint(i), 1))
-			all.Go(func() {
-				defer place.Leave()
-				for err := error(nil); err == nil; err = place.Wait(context.Background()) {
-					if _, err := place.Reserve(context.Background(), slots.For(fmt.Sprint(i), 1)); err != nil {
-						return
-					}
-				}
-			})
+			all.Go(func() { _, _ = queue.Acquire(context.Background(), slots.For(fmt.Sprint(i), 1)) })
 		}
 		server.Stop()
 		for i := range 60 {

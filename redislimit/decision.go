@@ -19,10 +19,11 @@ type decision struct {
 
 	unsignalled bool // the call names no lines of the slots that it frees
 	parts       []part
-	now         int64     // us; for an undo, when the undone take was written
-	sent        time.Time // when the call left; for an undo, that of the undone take
-	identity    string    // the key of its identity; empty without one
-	line        *inLine   // of a caller that waits for slots; otherwise nil
+	now         int64        // us; for an undo, when the undone take was written
+	sent        time.Time    // when the call left; for an undo, that of the undone take
+	identity    string       // the key of its identity; empty without one
+	line        *lineCaller  // of a caller that waits for slots; otherwise nil
+	booking     *lineBooking // of a caller that books in line; otherwise nil
 
 	first op    // for the identity of a take that only peeks, because its limit has become too small: opTake or opUpTo
 	most  int64 // for the identity of an opUpTo, the most times that its caller asked for; 0 if times says it

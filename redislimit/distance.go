@@ -127,6 +127,14 @@ func (t *trips) trip() time.Duration {
 	return trip
 }
 
+// trip returns the shortest round trip of the last seconds.
+func (c *committer) trip() time.Duration {
+	all := c.distance.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.trip()
+}
+
 // measure notes the round trip of a call. Some lanes of a cluster see only round trips that waited for a processor, so
 // the shortest one of all lanes counts, unless the lane's master is certainly farther away.
 func (d *distance) measure(now time.Time, f flight) {

@@ -45,7 +45,7 @@ type Engine struct {
 
 	background background
 	holds      holds
-	standing   standing
+	entered    entered
 }
 
 var (
@@ -157,7 +157,7 @@ func (e *Engine) Close() {
 	}
 	e.background.close()
 	e.holds.lose()
-	e.standing.close()
+	e.entered.close()
 	if e.conns != nil {
 		e.closeClient()
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
@@ -160,35 +161,35 @@ func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
 	if err != nil || !held.Decision.Allowed {
 		t.Fatalf("Reserve: %+v, %v", held, err)
 	}
-	place := engine.StandInLine(rule.For("k", 1))
-	defer place.Leave()
-	ask := func() {
-		t.Helper()
-		if r, err := place.Reserve(t.Context(), rule.For("k", 1)); err != nil || r.Decision.Allowed {
-			t.Fatalf("Reserve in line: %+v, %v, want a refusal", r, err)
-		}
-	}
-	ask()
+	heard := make(chan weir.LineSignal, 10)
+	in := engine.EnterLines(func(s weir.LineSignal) { heard <- s }).(*lines)
 	eventually(t, "the engine hears its signals", func() error {
-		engine.standing.mu.Lock()
-		defer engine.standing.mu.Unlock()
-		if !engine.standing.signals.work() {
+		if ask := askInLine(t, in, rule.For("k", 1)); ask.Callers[0].Decision.Allowed || len(ask.Callers[0].Stands) != 1 {
+			t.Fatalf("a question in line: %+v, want a refusal by the slots", ask.Callers[0])
+		}
+		if !in.Hears() {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	ask()
+	askInLine(t, in, rule.For("k", 1))
 	if err := held.Done(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the release calls the caller in line", func() error {
-		engine.standing.mu.Lock()
-		defer engine.standing.mu.Unlock()
-		if !place.(*ticket).called {
-			return errors.New("it was not called")
-		}
-		return nil
-	})
+	if s := <-heard; s.Token != 7 || s.Units != 1 {
+		t.Errorf("the release signalled %+v, want token 7 and one unit", s)
+	}
+}
+
+// askInLine asks for one caller, whose line has the token 7.
+func askInLine(t *testing.T, in *lines, request weir.Request) weir.LineAsk {
+	t.Helper()
+	requests := weir.Leased(request)
+	ask := weir.LineAsk{Callers: []weir.LineCaller{{Requests: requests, Since: time.Now()}}, Keys: []weir.LineKey{{Slots: request, Token: 7}}}
+	if err := in.Ask(t.Context(), &ask); err != nil || ask.Callers[0].Err != nil {
+		t.Fatalf("a question in line: %v, %v", err, ask.Callers[0].Err)
+	}
+	return ask
 }
 
 // A cancelled booking comes before a repeated decision in one call: the script reads each by its own parameters.

@@ -69,7 +69,7 @@ type limit struct {
 	letter   string // the name of the algorithm
 	identity string // of a state of fixed size in its value
 	state    string // the name of a key's value
-	line     string // and of the line of callers that wait for its slots
+	line     string // and of the line of callers that wait for it
 	earlier  []formerKey
 	denied   bool // a refusal may be written
 	weight   int  // see work
@@ -138,13 +138,10 @@ func (l *limit) name(long string) {
 		if fields[2] != "0" {
 			code += "." + fields[2]
 		}
-		l.state = rule + ":" + code + ":"
-		if l.kind == kindSlots {
-			l.line = rule + ":q" + code + ":"
-		}
+		l.state, l.line = rule+":"+code+":", rule+":q"+code+":"
 		return
 	}
-	l.state = rule + "::"
+	l.state, l.line = rule+"::", rule+":q:"
 	ordinal, _ := strconv.Atoi(fields[2]) // below rule.MaxLimits
 	id := append([]byte(l.letter), byte(ordinal))
 	if l.kind > kindLeaky {

@@ -104,19 +104,19 @@ func TestCallersOfThreeProcessesGetASlotInTheOrderOfRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := order(t, 4, workers...); !slices.IsSorted(got) {
-		t.Errorf("callers went in the order %v, want that in which Redis saw their tickets", got)
+		t.Errorf("callers went in the order %v, want that of their arrival", got)
 	}
 }
 
 // Processes are killed that hold the slot, that are first in line and that stand in its middle, with many callers each.
-// The others go on after one lease and one life of tickets, not one for each dead caller.
+// The others go on after one lease and one life of entries, not one for each dead caller.
 func TestKilledProcessesLeaveTheLineTogether(t *testing.T) {
 	server := redistest.Start(t)
 	holder := startWorker(t, server, "holder")
 	holder.say(t)
 	holder.read(t, new(string))
 	workers := startStanding(t, server, 3)
-	const each = 20
+	const each = 5
 	for i := range each {
 		workers[0].stand(t, server, i)
 	}
@@ -134,7 +134,7 @@ func TestKilledProcessesLeaveTheLineTogether(t *testing.T) {
 	}
 	took := time.Since(start)
 	t.Logf("%d callers and the holder died; the others went after %v", 2*each, took)
-	if took > 15*time.Second { // 2 s of lease, 3 s until tickets die, and a question a second
+	if took > 8*time.Second { // 2 s of lease, a second until entries die, and a heartbeat
 		t.Errorf("the others went after %v", took)
 	}
 	awaitTickets(t, server, 0)

@@ -13,7 +13,8 @@ import (
 )
 
 // A caller of slots and a rate enters the line with one decision and goes with another, whichever of the two it waits for.
-func TestSlotsWithARateTakeTwoDecisionsAGrant(t *testing.T) {
+// Timers that are late cost some more.
+func TestSlotsWithARateTakeThreeDecisionsAGrantAtMost(t *testing.T) {
 	const processes, callers, each = 3, 8, 5
 	for name, c := range map[string]struct {
 		slots int64
@@ -57,11 +58,11 @@ func TestSlotsWithARateTakeTwoDecisionsAGrant(t *testing.T) {
 			}
 			all.Wait()
 			const n = processes * callers * each
-			heartbeats := processes * int(time.Since(start)/time.Second+2)
+			heartbeats := processes * 5 * int(time.Since(start)/time.Second+2)
 			asked := int(decisions(engines...)) - n // without the releases
 			t.Logf("%d decisions for %d grants in %v: %.2f a grant", asked, n, time.Since(start), float64(asked)/n)
-			if asked > 2*n+heartbeats {
-				t.Errorf("%d decisions for %d grants, want at most 2 a grant, and %d that keep tickets alive", asked, n, heartbeats)
+			if asked > 3*n+heartbeats {
+				t.Errorf("%d decisions for %d grants, want at most 3 a grant besides %d heartbeats", asked, n, heartbeats)
 			}
 		})
 	}
@@ -99,7 +100,7 @@ func TestHostsThatShareSlotsUseTheirRates(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("%d grants took %v", n, took)
 	}
-	if heartbeats := hosts * int(took/time.Second+2); asked > 3*n+heartbeats {
-		t.Errorf("%d decisions for %d grants, want at most 3 a grant, and %d that keep tickets alive", asked, n, heartbeats)
+	if heartbeats := hosts * 5 * int(took/time.Second+2); asked > 3*n+heartbeats {
+		t.Errorf("%d decisions for %d grants, want at most 3 a grant besides %d heartbeats", asked, n, heartbeats)
 	}
 }

@@ -46,9 +46,6 @@ func (e *Engine) releasing(parts []part) (outcome func(succeeded bool), whole bo
 		for _, r := range all {
 			r.ended(succeeded)
 		}
-		if succeeded {
-			e.standing.freed(parts)
-		}
 	}, whole
 }
 

@@ -189,7 +189,8 @@ var (
 var scriptValues = map[string]string{
 	"PEEK": number(opPeek), "TAKE": number(opTake), "RECORD": number(opRecord), "RESET": number(opReset), "UNDO": number(opUndo), "AGAIN": number(opAgain), "UPTO": number(opUpTo), "RENEW": number(opRenew), "WHEN": number(opWhen), "BOOK": number(opBook), "WITHDRAW": number(opWithdraw), "IDENTIFIED": number(opIdentified), "IDENTITY": number(int64(scriptIdentityBit)),
 	"LEAKY": number(int64(kindLeaky)), "FITTING": number(int64(scriptUpToBit)), "LOG": number(int64(kindLog)), "SLOTS": number(int64(kindSlots)), "CELL": number(int64(kindCell)), "SEVERAL": "1", "CHANGE": "2", "BROKEN": "3", "LINES": number(int64(scriptLinesBit)),
-	"LINE": number(opLine), "FREES": number(int64(lineFrees)), "LEAVES": number(int64(lineLeaves)), "MOST_TICKETS": number(int64(mostTickets)), "MOST_PARTIES": number(int64(mostParties)),
+	"LINE": number(opLine), "FREES": number(int64(lineFrees)), "ASKS": number(int64(lineAsks)), "CALLS": number(int64(lineCalls)), "BOOKS": number(int64(lineBooks)),
+	"TURN": number(int64(outcomeTurn)), "DRY": number(int64(outcomeDry)), "STANDS": number(int64(outcomeStands)), "HOLDS": number(int64(outcomeHolds)), "MOST_PROCESSES": number(int64(mostProcesses)),
 	"EARLIER": number(int64(1) << earlierBit), "LONG_KEYS": number(int64(1) << longKeysBit), "LONG_BYTES": number(int64(longBytes)),
 	"VERSION": letter(formatByte), "FOREIGN": letter(foreignByte), "FORM": number(int64(formatByte)), "STRANGERS": number(int64(mostStrangers)),
 	"REFUSED": letter(flagRefused), "ADMITTED": letter(flagAdmitted), "UNREADABLE": letter(flagUnreadable), "LATER": letter(replyLater[0]),

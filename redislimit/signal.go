@@ -2,6 +2,7 @@ package redislimit
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -10,22 +11,16 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
 )
 
-// signals are the channels on which the script signals callers of this process that have their turn. In a cluster there
-// is one for each lane in use, otherwise one. The lock of standing guards them.
-type signals struct {
-	channels map[string]*channel
-	plain    bool // the cluster has no SPUBLISH: Redis before 7.0
-	closed   bool
-}
-
-// channel is one subscription. The engine relies on it once it has heard a message that it published itself: an ACL or a
-// proxy may deny either side.
+// channel is one subscription of a process. In a cluster a process has one for each lane that it uses, otherwise one. The
+// engine relies on it once it has heard a message that it published itself: an ACL or a proxy may deny either side. The
+// lock of lines guards it.
 type channel struct {
-	engine *Engine
+	lines  *lines
 	name   string
-	lane   int
 	shard  bool
 	heard  bool
 	cancel context.CancelFunc
@@ -36,23 +31,36 @@ const (
 	idleChannel   = time.Minute // a channel that no caller needs for so long is closed
 	againChannel  = time.Second // between two subscriptions, if the first one is lost
 	deniedChannel = time.Minute // and if it was denied
-	signalLength  = 16          // what a caller asks for, and the number of its ticket; then perhaps when to ask
+	signalLength  = 24          // a token, the units that are free, and the least age of their callers
 	probeSignal   = "probe"     // what the engine publishes itself
 	trySignalFor  = time.Second // how long Warnings waits for the answers
 )
 
-// hears returns how the callers of the stand hear signals now, and subscribes if they may need it.
-func (s *stand) hears() hearing {
-	e := s.engine
-	all := &e.standing.signals
-	if e.known() == nil || all.closed {
+// Hears reports whether signals reach the process.
+func (l *lines) Hears() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.channels {
+		if !c.heard {
+			return false
+		}
+	}
+	return len(l.channels) > 0
+}
+
+// hears returns how the process hears signals of a lane now, and subscribes if it may need them.
+func (l *lines) hears(lane int) hearing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.engine
+	if e.known() == nil || l.closed {
 		return deaf
 	}
-	shard := e.known().Mode() == rueidis.ClientModeCluster && !all.plain
-	name := e.channelName(s.slots.lane, shard)
-	c := all.channels[name]
+	shard := e.known().Mode() == rueidis.ClientModeCluster && !l.plain
+	name := e.channelName(lane, shard, l.name)
+	c := l.channels[name]
 	if c == nil {
-		c = all.open(s, name, shard)
+		c = l.open(name, shard)
 	}
 	c.idle.Reset(idleChannel)
 	switch {
@@ -64,55 +72,43 @@ func (s *stand) hears() hearing {
 	return byPublish
 }
 
-// channelName returns the channel of this process for a lane.
-func (e *Engine) channelName(lane int, shard bool) string {
+// channelName returns the channel of a process for a lane.
+func (e *Engine) channelName(lane int, shard bool, process string) string {
 	if shard {
-		return e.keys.heads[lane] + "wake:" + e.standing.process
+		return e.keys.heads[lane] + "wake:" + process
 	}
-	return e.options.Prefix + ":wake:" + e.standing.process
+	return e.options.Prefix + ":wake:" + process
 }
 
-// open begins a subscription.
-func (all *signals) open(s *stand, name string, shard bool) *channel {
+// open begins a subscription. The caller holds the lock.
+func (l *lines) open(name string, shard bool) *channel {
 	ctx, cancel := context.WithCancel(context.Background())
-	e := s.engine
-	c := &channel{engine: e, name: name, lane: s.slots.lane, shard: shard, cancel: cancel}
+	c := &channel{lines: l, name: name, shard: shard, cancel: cancel}
 	c.idle = time.AfterFunc(idleChannel, func() {
-		e.standing.mu.Lock()
-		defer e.standing.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		c.end()
 	})
-	if all.channels == nil {
-		all.channels = map[string]*channel{}
-	}
-	all.channels[name] = c
+	l.channels[name] = c
 	go c.listen(ctx)
 	return c
 }
 
 // end ends the subscription. The caller holds the lock.
 func (c *channel) end() {
-	if all := &c.engine.standing.signals; all.channels[c.name] == c {
-		delete(all.channels, c.name)
+	if c.lines.channels[c.name] == c {
+		delete(c.lines.channels, c.name)
 	}
 	c.heard = false
 	c.idle.Stop()
 	c.cancel()
 }
 
-// work reports whether some channel works.
-func (all *signals) work() bool {
-	for _, c := range all.channels {
-		if c.heard {
-			return true
-		}
-	}
-	return false
-}
-
-func (all *signals) close() {
-	all.closed = true
-	for _, c := range all.channels {
+func (l *lines) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, c := range l.channels {
 		c.end()
 	}
 }
@@ -142,11 +138,12 @@ func (c *channel) listen(ctx context.Context) {
 
 // receive hears signals until the subscription ends.
 func (c *channel) receive(ctx context.Context) error {
-	return c.engine.subscribe(ctx, c.name, c.shard, func() {
+	e := c.lines.engine
+	return e.subscribe(ctx, c.name, c.shard, func() {
 		c.lose() // the client subscribes again by itself after a cut
 		// If this message is heard, the channel works.
-		go func() { _ = c.engine.publish(ctx, c.name, c.shard) }()
-	}, c.hear)
+		go func() { _ = e.publish(ctx, c.name, c.shard) }()
+	}, c.received)
 }
 
 // subscribe hears the messages of a channel until ctx ends.
@@ -191,7 +188,7 @@ func (e *Engine) signalWarning(ctx context.Context) string {
 func (e *Engine) trySignal(ctx context.Context, shard bool) (denied string) {
 	ctx, cancel := context.WithTimeout(ctx, trySignalFor)
 	defer cancel()
-	name, published := e.channelName(0, shard)+":probe", make(chan error, 1)
+	name, published := e.channelName(0, shard, "probe-"+rand.Text()[:8]), make(chan error, 1)
 	subscribed := sync.OnceFunc(func() {
 		go func() {
 			published <- e.publish(ctx, name, shard)
@@ -218,56 +215,35 @@ func (e *Engine) unsubscribe(name string, shard bool) rueidis.Completed {
 	return e.known().B().Unsubscribe().Channel(name).Build()
 }
 
-// lose notes that the channel hears nothing for now. The first caller of each stand asks, because it may have missed a
-// signal.
+// lose notes that the channel hears nothing for now.
 func (c *channel) lose() {
-	c.engine.standing.mu.Lock()
-	defer c.engine.standing.mu.Unlock()
-	if c.heard {
-		c.heard = false
-		c.callFirst()
-	}
-}
-
-// callFirst calls the first caller of each stand. The caller holds the lock.
-func (c *channel) callFirst() {
-	for _, s := range c.engine.standing.stands {
-		if !c.shard || s.slots.lane == c.lane {
-			s.first().call()
-		}
-	}
+	c.lines.mu.Lock()
+	defer c.lines.mu.Unlock()
+	c.heard = false
 }
 
 // withoutShards uses plain channels from now on.
 func (c *channel) withoutShards() {
-	c.engine.standing.mu.Lock()
-	defer c.engine.standing.mu.Unlock()
-	c.engine.standing.signals.plain = true
+	c.lines.mu.Lock()
+	defer c.lines.mu.Unlock()
+	c.lines.plain = true
 	c.end()
 }
 
-// hear calls the caller that a signal names, now or at the instant at which its rates admit it. After the first message
-// of a subscription, the first caller of each stand asks again, because it may have missed one before.
-func (c *channel) hear(message string) {
-	all := &c.engine.standing
-	all.mu.Lock()
-	defer all.mu.Unlock()
+// received passes a signal on to the process.
+func (c *channel) received(message string) {
 	if message == probeSignal {
-		if !c.heard {
-			c.heard = true
-			c.callFirst()
-		}
+		c.lines.mu.Lock()
+		c.heard = c.lines.channels[c.name] == c
+		c.lines.mu.Unlock()
 		return
 	}
-	if len(message) != signalLength && len(message) != signalLength+8 {
-		return
-	}
-	switch t := all.signalled(message[:8], doubleAt(message, 8)); {
-	case t == nil:
-	case len(message) == signalLength:
-		t.call()
-	default:
-		t.callAfter(time.Duration(doubleAt(message, signalLength)) * time.Microsecond)
+	if len(message) == signalLength {
+		c.lines.hear(weir.LineSignal{
+			Token:  binary.LittleEndian.Uint64([]byte(message)),
+			Units:  units(doubleAt(message, 8)),
+			MinAge: wait(doubleAt(message, 16)),
+		})
 	}
 }
 

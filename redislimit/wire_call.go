@@ -77,26 +77,6 @@ func (b *batch) decision(d *decision) {
 	}
 }
 
-// line appends what precedes a decision about slots that callers wait for.
-func (b *batch) line(d *decision) {
-	keys, what := d.freed(), lineFrees
-	if d.line != nil {
-		keys, what = d.line.keys, d.line.what
-	}
-	if len(keys) == 0 {
-		return
-	}
-	b.occurs(scriptLinesBit)
-	b.args = append(b.args, byte(opLine), byte(what), byte(len(keys)))
-	for _, key := range keys {
-		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.number(key)))
-	}
-	if q := d.line; q != nil {
-		b.args = append(append(b.args, q.process...), q.asks...)
-		b.args = append(doubles(b.args, q.ticket, q.oldest), byte(q.hears))
-	}
-}
-
 // occurs notes that the script needs the functions of a kind.
 func (b *batch) occurs(k kind) { b.args[k/8] |= 1 << (k % 8) }
 
@@ -187,7 +167,7 @@ func (b *batch) head(d *decision, i, n int) {
 // again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" || d.line != nil {
+	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" || d.line != nil || d.booking != nil {
 		return false
 	}
 	b.last = d

@@ -66,13 +66,14 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 		d.err = d.misread(true)
 		return
 	}
+	barred := d.line != nil && r.turn(d.line)
 	if d.op == opBook {
 		d.due, d.space = int64(r.double()), r.double()
 	}
-	barred := d.line != nil && r.line(d.line)
 	flag := r.byte()
 	if flag == flagUnreadable {
 		d.err = r.unreadable(d, keys)
+		r.lined(d, now)
 	}
 	if d.op == opReset || flag == flagUnreadable {
 		return
@@ -89,6 +90,7 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 			wrote = wrote && !d.parts[i].measure.Full
 		}
 	}
+	r.lined(d, now)
 	if r.short {
 		d.err = d.misread(true)
 		return
@@ -107,10 +109,20 @@ func (r *reply) read(d *decision, now int64, keys []string) {
 	if held {
 		d.hold(r.since, now)
 	}
-	if barred {
-		d.bar()
-	} else if d.op != opUndo && d.op != opRenew && d.op < opBook && !d.agrees() {
+	if !barred && d.op != opUndo && d.op != opRenew && d.op < opBook && !d.agrees() {
 		d.err = d.misread(false)
+	}
+}
+
+// lined reads what the answer to a decision of a line ends with.
+func (r *reply) lined(d *decision, now int64) {
+	switch {
+	case d.booking != nil:
+		if d.booking.retry = r.double(); !d.admitted {
+			d.longest = min(d.longest, d.due-now-1) // an older caller may have been before it
+		}
+	case d.line != nil && d.line.last != nil:
+		r.news(d.line.last)
 	}
 }
 

@@ -13,6 +13,7 @@ const (
 	mostWork  = 1000
 	mostHeavy = 660 // of heavy states, because a decision on one may also have to copy it
 	heavyWork = 16  // from here on, work is mostly the reading of the state
+	lineWork  = 8   // of a line
 	laterWork = 8   // of a further decision on a state that has been read
 
 	// mostExtra is the number of entries that a log or a gate may have above its limit before it refuses a record.
@@ -70,8 +71,8 @@ type workload struct {
 }
 
 func (w *workload) add(d *decision) {
-	if d.line != nil {
-		w.total += lineWork * len(d.line.keys)
+	if d.line != nil && d.line.header != nil {
+		w.total += lineWork * len(d.line.header.keys)
 	}
 	for i := range d.parts {
 		p := &d.parts[i]

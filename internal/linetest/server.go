@@ -16,9 +16,10 @@ import (
 
 // The times of a line.
 const (
-	life  = time.Second           // of an entry that is not heard of
-	theta = 20 * time.Millisecond // callers whose arrivals differ by less are of one age
-	grace = 200 * time.Millisecond
+	life    = time.Second           // of an entry that is not heard of
+	theta   = 20 * time.Millisecond // callers whose arrivals differ by less are of one age
+	grace   = 200 * time.Millisecond
+	soonest = 25 * time.Millisecond // between two bookings, after a refusal
 )
 
 // Server is what the processes share.
@@ -47,6 +48,7 @@ type entry struct {
 	told, want, cost       int64
 	hears                  bool
 	grace                  time.Duration
+	keep                   uint64 // the lease of a caller that stays; 0 for callers that stand
 }
 
 // waiting is the oldest caller of a process that a rate refused.
@@ -106,16 +108,21 @@ func (e *entry) keeps() int64 {
 	return max(e.want, e.cost)
 }
 
-// room is what is left for a caller of a process that came at an instant.
-func (s *Server) room(k *key, p *process, arrival, now time.Time) int64 {
-	f := s.free(k)
+// room is what is left for a caller of a process that came at an instant. A caller that stays keeps its units only while it
+// is the first in line.
+func (s *Server) room(k *key, p *process, lease uint64, arrival, now time.Time) int64 {
+	f, first := s.free(k), true
 	for _, e := range k.entries {
 		if !e.arrival.Before(arrival.Add(-theta)) {
 			break
 		}
-		if e.process != p && e.inWay(now) {
+		if !e.inWay(now) {
+			continue
+		}
+		if e.keep == 0 && e.process != p || e.keep != 0 && first && e.keep != lease {
 			f -= e.keeps()
 		}
+		first = false
 	}
 	return f
 }
@@ -126,24 +133,24 @@ func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
 	defer s.mu.Unlock()
 	s.calls++
 	now := time.Now()
-	own := map[*key]*weir.LineKey{} // callers of this ask that stand
+	own, stay := map[*key]*weir.LineKey{}, map[*key]*weir.LineKey{} // callers of this ask that stand, and that stay
 	rest := map[*key]*weir.LineKey{}
 	for i := range ask.Keys {
 		rest[s.key(ask.Keys[i].Slots)] = &ask.Keys[i]
 	}
 	for i := range ask.Callers {
-		s.decide(p, &ask.Callers[i], now, own, rest)
+		s.decide(p, &ask.Callers[i], now, own, rest, stay)
 	}
 	for i := range ask.Keys {
 		k, r := s.key(ask.Keys[i].Slots), &ask.Keys[i]
-		s.renew(p, k, r, own[k], hears, now)
+		s.renew(p, k, r, own[k], stay[k], hears, now)
 		s.wake(k, p, now)
 		s.tell(p, k, r, now)
 	}
 }
 
 // decide decides one caller.
-func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest map[*key]*weir.LineKey) {
+func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest, stay map[*key]*weir.LineKey) {
 	lease := leaseOf(c.Requests)
 	if held, known := s.leases[lease]; known {
 		c.Decision.Allowed = held
@@ -161,7 +168,7 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 			continue
 		}
 		k := s.key(*r)
-		f := s.room(k, p, c.Since, now)
+		f := s.room(k, p, lease, c.Since, now)
 		if o := own[k]; o != nil {
 			f -= o.Want
 		}
@@ -176,7 +183,15 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 		if c.Decision, c.Err = s.Memory.Take(context.Background(), c.Requests...); c.Decision.Allowed {
 			s.leases[lease] = true
 			s.grants++
-			s.served(p, c)
+			for i := range c.Requests {
+				if r := c.Requests[i]; !isSlots(&r) {
+					d, _ := s.Memory.Peek(context.Background(), r)
+					c.Next = max(c.Next, d.RetryAfter)
+				}
+			}
+			for i := range c.Requests {
+				s.key(c.Requests[i]).served(p, lease)
+			}
 			return
 		}
 		for i := range c.Requests { // another caller of the memory engine was faster
@@ -198,6 +213,17 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 		}
 		own[k].Want += c.Requests[i].Cost
 	}
+	for i := range c.Requests {
+		k := s.key(c.Requests[i])
+		switch {
+		case !isSlots(&c.Requests[i]) && c.Stays:
+			k.rates[p] = &waiting{c.Since, now.Add(life), lease}
+		case !isSlots(&c.Requests[i]):
+			k.served(p, lease)
+		case c.Stays && !slices.Contains(c.Stands, i) && stay[k] == nil:
+			stay[k] = &weir.LineKey{Since: c.Since, Token: lease, Want: c.Requests[i].Cost}
+		}
+	}
 }
 
 // rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.
@@ -215,9 +241,10 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 		}
 		if d.Allowed {
 			d.RetryAfter = 0
-			if older := s.key(*r).older(p, c.Since, now); older != nil && older.lease != leaseOf(c.Requests) {
-				d.Allowed, d.RetryAfter = false, max(older.till.Sub(now), time.Millisecond)
-			}
+		}
+		if count, till := s.key(*r).older(p, c.Since, now); count > 0 { // its turn comes later, but it looks soon
+			turn := max(d.RetryAfter, theta) + time.Duration(count)*unitOf(r)
+			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, min(turn, till.Sub(now), grace), time.Millisecond)
 		}
 		if d.RetryAfter > refusal.RetryAfter {
 			refusal = d
@@ -239,30 +266,51 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 	return true
 }
 
-// older returns the oldest caller of another process that a rate refused before a caller, and that is alive.
-func (k *key) older(p *process, since, now time.Time) (oldest *waiting) {
+// older counts the callers of other processes that a rate refused before a caller, and returns until when the place of the
+// oldest is kept.
+func (k *key) older(p *process, since, now time.Time) (count int, till time.Time) {
+	var first time.Time
 	for q, w := range k.rates {
 		switch {
 		case now.After(w.till):
 			delete(k.rates, q)
-		case q != p && w.arrival.Before(since.Add(-theta)) && (oldest == nil || w.arrival.Before(oldest.arrival)):
-			oldest = w
+		case q != p && w.arrival.Before(since.Add(-theta)):
+			if count++; count == 1 || w.arrival.Before(first) {
+				first, till = w.arrival, w.till
+			}
 		}
 	}
-	return oldest
+	return count, till
 }
 
-func (s *Server) served(p *process, c *weir.LineCaller) {
-	for i := range c.Requests {
-		k := s.key(c.Requests[i])
-		if w := k.rates[p]; w != nil && w.lease == leaseOf(c.Requests) {
-			delete(k.rates, p)
+// unitOf returns how long the cost of a request takes.
+func unitOf(r *weir.Request) (most time.Duration) {
+	for _, l := range r.Rule.Limits() {
+		rate := weir.Rate{Count: 1}
+		switch l := l.(type) {
+		case weir.TokenBucket:
+			rate = l.Rate
+		case weir.LeakyBucket:
+			rate = l.Rate
+		case weir.RateGate:
+			rate = l.Rate
+		case weir.Cycle:
+			rate = l.Rate
 		}
+		most = max(most, rate.Period/time.Duration(rate.Count)*time.Duration(r.Cost))
+	}
+	return most
+}
+
+// served forgets a caller that a rate refused.
+func (k *key) served(p *process, lease uint64) {
+	if w := k.rates[p]; w != nil && w.lease == lease {
+		delete(k.rates, p)
 	}
 }
 
 // renew makes the entry of a process that of its callers that stand: those of the ask and the rest.
-func (s *Server) renew(p *process, k *key, rest, own *weir.LineKey, hears bool, now time.Time) {
+func (s *Server) renew(p *process, k *key, rest, own, stay *weir.LineKey, hears bool, now time.Time) {
 	old := k.entry(p)
 	rest.Passed = old != nil && old.passed(now)
 	k.remove(p)
@@ -275,6 +323,14 @@ func (s *Server) renew(p *process, k *key, rest, own *weir.LineKey, hears bool, 
 	}
 	if e.want > 0 {
 		k.entries = append(k.entries, &e)
+	}
+	if keep := rest.Keep; keep.Units > 0 && (stay == nil || keep.Since.Before(stay.Since)) {
+		stay = &weir.LineKey{Token: keep.Lease, Since: keep.Since, Want: keep.Units}
+	}
+	if stay != nil {
+		k.entries = append(k.entries, &entry{process: p, arrival: stay.Since, heard: now, want: stay.Want, cost: stay.Want, hears: hears, grace: p.grace, keep: stay.Token})
+	}
+	if len(k.entries) > 0 {
 		slices.SortStableFunc(k.entries, func(a, b *entry) int {
 			return cmp.Or(a.arrival.Compare(b.arrival), cmp.Compare(a.process.number, b.process.number))
 		})
@@ -282,7 +338,7 @@ func (s *Server) renew(p *process, k *key, rest, own *weir.LineKey, hears bool, 
 }
 
 func (k *key) entry(p *process) *entry {
-	if i := slices.IndexFunc(k.entries, func(e *entry) bool { return e.process == p }); i >= 0 {
+	if i := slices.IndexFunc(k.entries, func(e *entry) bool { return e.process == p && e.keep == 0 }); i >= 0 {
 		return k.entries[i]
 	}
 	return nil
@@ -299,9 +355,19 @@ func (s *Server) tell(p *process, k *key, news *weir.LineKey, now time.Time) {
 	if e != nil {
 		want, cost = max(e.want, e.cost), e.cost
 	}
-	all := f
+	all, first := f, true
 	for _, o := range k.entries {
-		if o.process == p || !o.inWay(now) {
+		if !o.inWay(now) {
+			continue
+		}
+		was := first
+		if first = false; o.keep != 0 {
+			if was && (e == nil || o.arrival.Before(e.arrival)) {
+				f -= o.keeps()
+			}
+			continue
+		}
+		if o.process == p {
 			continue
 		}
 		if e != nil && !o.arrival.Before(e.arrival) {
@@ -335,12 +401,19 @@ func (s *Server) tell(p *process, k *key, news *weir.LineKey, now time.Time) {
 // wake calls the processes whose callers may go, the oldest first.
 func (s *Server) wake(k *key, by *process, now time.Time) {
 	k.entries = slices.DeleteFunc(k.entries, func(e *entry) bool { return !e.live(now) })
-	f := s.free(k)
+	f, first := s.free(k), true
 	for i, e := range k.entries {
 		if f <= 0 {
 			return
 		}
 		if e.passed(now) {
+			continue
+		}
+		was := first
+		if first = false; e.keep != 0 {
+			if was {
+				f -= e.keeps()
+			}
 			continue
 		}
 		if f < e.cost {
@@ -366,7 +439,7 @@ func (s *Server) call(k *key, i int, units int64, now time.Time) {
 	}
 	signal := weir.LineSignal{Token: e.token, Units: units}
 	for _, o := range k.entries[i+1:] {
-		if o.inWay(now) {
+		if o.keep == 0 && o.inWay(now) {
 			signal.MinAge = max(now.Sub(o.arrival)-theta, 1)
 			break
 		}
@@ -395,25 +468,23 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 	for i := range book.Callers {
 		c := &book.Callers[i]
 		longest := book.Horizon
-		if k.older(p, c.Since, now) != nil {
+		ahead, _ := k.older(p, c.Since, now)
+		if ahead > 0 {
 			longest = -1
 		}
 		d, withdraw, err := s.Memory.TakeAhead(context.Background(), max(longest, 0), c.Requests[0])
-		if longest < 0 && d.Allowed {
+		switch {
+		case longest < 0 && d.Allowed:
 			_ = withdraw(context.Background(), c.Requests[0].Cost)
-			d.Allowed, d.Delay, d.RetryAfter = false, 0, time.Millisecond
+			d.Allowed, d.Delay, d.RetryAfter = false, 0, max(d.Delay, 1)
+		case !d.Allowed && d.RetryAfter < weir.Never-book.Horizon:
+			d.RetryAfter += max(longest, 0)
 		}
 		if c.Decision, c.Err, c.Withdraw = d, err, withdraw; err == nil && d.Allowed {
 			s.grants++
 			continue
 		}
-		ahead := 0
-		for _, w := range k.rates {
-			if w.arrival.Before(c.Since.Add(-theta)) {
-				ahead++
-			}
-		}
-		book.Retry = max(d.RetryAfter, theta)
+		book.Retry = max(d.RetryAfter-book.Horizon, soonest) + time.Duration(ahead)*unitOf(&c.Requests[0])
 		k.rates[p] = &waiting{c.Since, now.Add(book.Retry + 50*time.Millisecond + 4*p.way), 0}
 		for j := i + 1; j < len(book.Callers); j++ {
 			book.Callers[j].Decision = d

@@ -26,10 +26,7 @@
 -- A decision with an identity follows IDENTIFIED u8; the index of its key in KEYS u16; and its own
 -- length u32. If the identity is known, the answer is the first one again. An UNDO with the identity of
 -- a take undoes it at the instant that the identity knows, or makes a later take with it UNDONE.
--- A decision about slots that callers wait for follows LINE u8; what it does, u8; the number of lines, u8; and the
--- indexes of their keys, u16 each. If it FREES slots, the first caller of each line is signalled. Otherwise a caller takes
--- its turn, or LEAVES: then follow its process and what it asks for, 8 bytes each; the number of its ticket, and that of
--- the oldest ticket of the two, as doubles; and how it hears signals, u8.
+-- A decision that concerns lines follows LINE u8; what comes before it, u8; a number, u8; and what script/line.lua reads.
 -- With both, LINE comes first.
 -- Decisions of one group that repeat the previous one, of one group too, for other keys: AGAIN u8; the
 -- first one's index into KEYS u16; how many there are, u16; by how much the index grows from one to the
@@ -40,8 +37,7 @@
 -- - with an identity, the instant of the decision as a double, half a us later if the answer is the
 --   first one again. If it was UNDONE, or slots that it took were given back, that is inf, and
 --   nothing follows.
--- - for a turn in lines, the number of tickets before the caller's that keep it waiting, as a double: 0 if it was its
---   turn, inf if there was no room for it; and a u8: whether its ticket was known.
+-- - for a caller in line, what script/line.lua says of its turn.
 -- - for UPTO, how many times it took the costs; the rest is as for a TAKE.
 -- - for BOOK, the instant at which all limits admit the costs, and the instant from which all have
 --   space for a booking, as doubles. It is ADMITTED if the first is soon enough and the second is now.
@@ -53,6 +49,7 @@
 --   gates and slots it is four doubles: the wait before, the wait after a write, the room, and the wait
 --   for the whole capacity. An admitted TAKE has only the last two, measured after it. A room of -1 says
 --   that a log is full and the RECORD has written nothing.
+-- What script/line.lua says of lines follows the answer to the last caller of an ask, and to each booking in a line.
 -- A byte LATER ends the reply if the script has stopped before the last decision, but not before the first: it stops when
 -- it has listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.
 --
@@ -192,4 +189,3 @@ local NONE = '\0' -- the reply for a value that does not exist
 local work = 0 -- entries read, made or moved one by one; 256 bytes of a text that is copied count as one
 local share, convert -- what rarely returns of several.lua and change.lua
 local states, tails, ends, state, change, withheld -- used by batches in loop.lua
-local wakes -- the lines whose first caller is signalled at the end; true if slots were freed

@@ -1,273 +1,392 @@
--- line keeps the line of a Concurrency and key: the callers of all processes that wait for its slots, in the order in
--- which they came. The callers of one process that ask for the same keys are a party. A party lives as long as one of
--- its callers asks now and then; when it dies, all its tickets leave the line together.
+-- line keeps the lines of the callers of several processes that wait for slots, and of those that book or ask for a rate.
+-- docs/design/waiting.md has the rules, and why no line can stand still.
 --
--- State:  VERSION; the number of parties, u8; the parties; the tickets, first in line first.
--- Party:  its number, u8; the process and what it asks for, 8 bytes each; the instant until which it lives, a double;
---         the instant until which it sleeps, a double; how it hears signals, u8 (0 not at all, 1 by PUBLISH, 2 by
---         SPUBLISH); the number of its tickets, u16.
--- Ticket: the number of its party, u8; a number that grows within the party, a double.
+-- State of a line of slots: VERSION, and one entry for each process, the oldest caller first.
+-- Entry: the process and its own name of the line, 8 bytes each; when its oldest caller came, when it was heard of, and
+--        when it was called, 0 if it was not; how many units it was told, how many its callers want, and how many the
+--        oldest wants; for how long a called process bars others; how it hears signals, u8 (0 not at all, 1 by PUBLISH,
+--        2 by SPUBLISH); 1 if it keeps units for a caller that stays, u8, whose lease is then its name of the line. Instants
+--        are in us; all but names and the u8 are doubles.
+-- State of a line of a rate: VERSION, and for each process of which the rate has refused a caller: the process; when that
+--        caller came; and until when its place is kept.
 --
--- A ticket has its turn if each one before it sleeps and asks for something else. Parties sleep until another limit than
--- the slots admits them again, for a second at most. So no rate keeps slots from callers that do not need it.
-local pack, unpack_, sub, byte, concat, match = struct.pack, struct.unpack, string.sub, string.byte, table.concat, string.match
-local PARTY, TICKET, SECOND = 36, 9, 1000000
-local LIFE = 3 * SECOND
-local spare = inf -- the room that the slots of the caller have left, or -1 if they refused it
+-- No line is replicated: each process tells its entry anew within a heartbeat.
+local pack, unpack_, sub, concat, insert, remove = struct.pack, struct.unpack, string.sub, table.concat, table.insert, table.remove
+local ENTRY, ENTRY_SIZE, WAIT, WAIT_SIZE = '<c8c8dddddddBB', 74, '<c8dd', 24
+local SECOND, THETA = 1000000, 20000 -- callers whose arrivals differ by less than THETA have one age
+local lines, asked = {}, nil -- the lines read so far, by key; and the ask of which decisions follow
 
--- heed notes that from the reply of a limit of slots.
-local function heed(reply)
-  local ahead, room, _ = 0, nil, nil
-  if #reply == 16 then room = unpack_('<d', reply) else ahead, _, room = unpack_('<ddd', reply) end
-  spare = min(spare, ahead > 0 and -1 or room)
-end
-
--- read returns the parties and the tickets in the line of a key without those that have died, and whether some have. It
--- returns nothing if the value is unreadable.
+-- read returns the entries in a line of slots that are alive. The clock may have been set back.
 local function read(key)
-  local s, parties, dead = state(key), {}, {}
-  if not s then return parties, '' end
-  work = work + #s / 256
-  local rest = #s - 2 - PARTY * (byte(s, 2) or 0)
-  if sub(s, 1, 1) ~= VERSION or rest < 0 or rest % TICKET > 0 then return end
-  local count, died = byte(s, 2), false
-  for i = 1, count do
-    local number, who, till, sleeps, hears, held = unpack_('<Bc16ddBH', s, 3 + PARTY * (i - 1))
-    if till <= now then
-      dead[number], died = true, true
-    else -- the clock may have been set back
-      parties[#parties + 1] = { number = number, who = who, till = min(till, now + LIFE), sleeps = min(sleeps, now + SECOND), hears = hears, held = held }
-    end
-  end
-  local tickets = sub(s, 3 + PARTY * count)
-  if died then
-    local left = {}
-    for i = 1, #tickets, TICKET do
-      if not dead[byte(tickets, i)] then left[#left + 1] = sub(tickets, i, i + TICKET - 1) end
-    end
-    work = work + #tickets / TICKET
-    tickets = concat(left)
-  end
-  return parties, tickets, died
-end
-
--- write stores a line.
-local function write(key, parties, tickets)
-  if tickets == '' then
-    if state(key) then states[key], ends[key] = false, nil end
-    return
-  end
-  local out, count, last = { '', '' }, 0, 0
-  for _, p in ipairs(parties) do
-    if p.held > 0 then
-      count, last = count + 1, max(last, p.till)
-      out[count + 1] = pack('<Bc16ddBH', p.number, p.who, p.till, p.sleeps, p.hears, p.held)
-    end
-  end
-  out[1], out[count + 2] = VERSION .. string.char(count), tickets
-  states[key], ends[key] = concat(out), last
-  work = work + #states[key] / 256
-end
-
--- first returns the place of the first ticket of a party that picks chooses, and that party.
-local function first(parties, tickets, picks)
-  local those, some = {}, false
-  for _, p in ipairs(parties) do
-    if picks(p) then those[p.number], some = p, true end
-  end
-  if not some then return end
-  for i = 1, #tickets, TICKET do
-    local p = those[byte(tickets, i)]
-    if p then return i, p end
-    work = work + 1
-  end
-end
-local function awake(p) return p.sleeps <= now end
-local function asleep(p) return p.sleeps > now end
-
--- signal calls the caller of the first ticket of such a party, now or when the party has slept.
-local function signal(key, parties, tickets, picks)
-  local i, p = first(parties, tickets, picks)
-  if not p or p.hears == 0 then return end
-  local name = match(keys[key], p.hears == 1 and '^(.-):{%d+}:' or '^.-:{%d+}') .. ':wake:' .. sub(p.who, 1, 8)
-  local message = sub(p.who, 9) .. sub(tickets, i + 1, i + 8)
-  if p.sleeps > now then message = message .. pack('<d', p.sleeps - now) end
-  redis.pcall(p.hears == 1 and 'PUBLISH' or 'SPUBLISH', name, message)
-end
-
--- wake signals the first caller of a line. If slots are free, it also signals the first one that sleeps.
-local function wake(key, freed)
-  local parties, tickets = read(key)
-  if not parties then return end
-  signal(key, parties, tickets, awake)
-  if freed then signal(key, parties, tickets, asleep) end
-end
-
--- party returns the party of a caller, and makes one if there is room.
-local function party(parties, who)
-  local used = {}
-  for _, p in ipairs(parties) do
-    if p.who == who then return p end
-    used[p.number] = p
-  end
-  if #parties >= MOST_PARTIES then return end
-  local number, asks, sleeps = 1, sub(who, 9), 0
-  for _, p in ipairs(parties) do
-    if sub(p.who, 9) == asks then sleeps = p.sleeps end
-  end
-  while used[number] do number = number + 1 end
-  local p = { number = number, who = who, till = 0, sleeps = sleeps, hears = 0, held = 0 }
-  parties[#parties + 1] = p
-  return p
-end
-
--- find finds the caller's ticket in one line. It drops older tickets of the party before it if the ticket is the oldest
--- that its process knows: their callers have left.
-local function find(a, own, oldest)
-  local p, tickets = a.party, a.tickets
-  local ticket = pack('<Bd', p.number, own)
-  if own == oldest and p.held > 0 then
-    local kept, done = {}, 1
-    for i = 1, #tickets, TICKET do
-      local number = byte(tickets, i) == p.number and unpack_('<d', tickets, i + 1)
-      if number == own then break end
-      if number and number < own then
-        kept[#kept + 1], done, p.held = sub(tickets, done, i - 1), i + TICKET, p.held - 1
-      end
+  local line, s = lines[key], state(key)
+  if line then return line end
+  line = {}
+  if s and sub(s, 1, 1) == VERSION and (#s - 1) % ENTRY_SIZE == 0 then
+    for i = 2, #s, ENTRY_SIZE do
+      local e = {}
+      e.process, e.token, e.arrival, e.heard, e.called, e.told, e.want, e.cost, e.grace, e.hears, e.stays = unpack_(ENTRY, s, i)
+      e.arrival, e.heard, e.called = min(e.arrival, now), min(e.heard, now), min(e.called, now)
+      if now - e.heard <= SECOND then line[#line + 1] = e else line.changed = true end
       work = work + 1
     end
-    if done > 1 then
-      tickets = concat(kept) .. sub(tickets, done)
-      a.tickets, a.changed, a.dropped = tickets, true, true
+  end
+  lines[key], line.foreign = line, s and sub(s, 1, 1) ~= VERSION
+  return line
+end
+
+-- waits returns the entries in a line of a rate whose places are kept.
+local function waits(key)
+  local line, s = lines[key], state(key)
+  if line then return line end
+  line = { rate = true }
+  if s and sub(s, 1, 1) == VERSION and (#s - 1) % WAIT_SIZE == 0 then
+    for i = 2, #s, WAIT_SIZE do
+      local process, arrival, till = unpack_(WAIT, s, i)
+      if till >= now and till <= now + 400 * 24 * 3600 * SECOND then line[process] = { min(arrival, now), till } end
+      work = work + 1
     end
   end
-  local from, at = 1, nil
-  repeat
-    at = string.find(tickets, ticket, from, true)
-    from = at and at + 1
-  until not at or at % TICKET == 1
-  a.ticket, a.at = ticket, at
+  lines[key], line.foreign = line, s and sub(s, 1, 1) ~= VERSION
+  return line
 end
 
--- barred reports whether an earlier ticket keeps the slots.
-local function barred(a)
-  local asks, by = sub(a.party.who, 9), {}
-  for _, p in ipairs(a.parties) do by[p.number] = p.sleeps <= now or sub(p.who, 9) == asks end
-  for i = 1, (a.at or #a.tickets + 1) - 1, TICKET do
-    if by[byte(a.tickets, i)] then return true end
-    work = work + 1
+-- older counts the callers of other processes in the line of a rate that came before an instant, and returns until when the
+-- place of the first of them is kept.
+local function older(line, process, arrival)
+  local count, first, till = 0, inf, 0
+  for other, w in pairs(line) do
+    if other ~= process and type(w) == 'table' and w[1] < arrival - THETA then
+      count = count + 1
+      if w[1] < first then first, till = w[1], w[2] end
+    end
   end
-  return false
+  return count, till
 end
 
--- remove takes the caller's ticket out of a line.
-local function remove(a)
-  if a.at then
-    a.tickets = sub(a.tickets, 1, a.at - 1) .. sub(a.tickets, a.at + TICKET)
-    a.party.held, a.at, a.changed = a.party.held - 1, nil, true
+local function keep(line, process, arrival, till)
+  line[process], line.changed = till and { arrival, till } or nil, true
+end
+
+local function passed(e) return e.called > 0 and now > e.called + e.grace end
+-- keeps returns how many units an entry keeps from younger callers.
+local function keeps(e) return e.hears > 0 and max(e.want, e.cost) or e.cost end
+
+-- slots reads a group of slots in args. It returns the position behind it, and how many slots are free.
+local function slots(pos)
+  local kind, key, fits, reply
+  kind, key, pos = unpack_('<BH', args, pos)
+  pos = kinds[SLOTS][1](pos)
+  fits, reply = kinds[SLOTS][2](state(key), PEEK, tails[key])
+  return pos, fits ~= nil and unpack_('<d', reply, 17) or 0
+end
+
+-- quietly runs a command that replicas need not know.
+local function quietly(...)
+  redis.set_repl(redis.REPL_NONE)
+  redis.pcall(...)
+  redis.set_repl(redis.REPL_ALL)
+end
+
+-- call calls the process of an entry: units are free for it.
+local function summon(key, line, at, units)
+  local e = line[at]
+  if e.called == 0 then e.called = now end
+  e.told, line.changed = units, true
+  if e.hears == 0 then return end
+  local age, shard = 0, e.hears == 2
+  for i = at + 1, #line do
+    if line[i].stays == 0 and not passed(line[i]) then
+      age = max(now - line[i].arrival - THETA, 1)
+      break
+    end
+  end
+  local name = string.match(keys[key], shard and '^.-:{%d+}' or '^(.-):{%d+}:') .. ':wake:' .. e.process
+  quietly(shard and 'SPUBLISH' or 'PUBLISH', name, e.token .. pack('<dd', units, age))
+end
+
+-- wake calls the processes whose callers may go, the oldest first, except one that hears it anyway.
+local function wake(key, line, free, but)
+  local first = true
+  for i = 1, #line do
+    local e = line[i]
+    if free <= 0 then return end
+    if passed(e) then -- others go before it
+    elseif e.stays == 1 then
+      if first then free = free - keeps(e) end
+      first = false
+    else
+      first = false
+      local silent = e.called == 0 and now - e.heard > e.grace
+      if free < e.cost then
+        if silent and e.process ~= but then summon(key, line, i, 0) end
+        return
+      end
+      local units = min(free, max(e.want, e.cost))
+      if e.process ~= but and (e.called == 0 or e.told < units) then summon(key, line, i, units) end
+      free = free - keeps(e)
+    end
   end
 end
 
--- later returns when the limits besides the slots of a decision admit its costs again. It does not read long logs.
-local function later(groups, pos)
-  local kept = special
+-- room returns how many slots are left for a caller that came at an instant. A caller that stays keeps its units only
+-- while it is the first in line.
+local function room(k, arrival, lease)
+  local free, first = k.free, true
+  for i = 1, #k.line do
+    local e = k.line[i]
+    if e.arrival >= arrival - THETA then break end
+    if not passed(e) then
+      if e.stays == 0 and e.process ~= asked.process or e.stays == 1 and first and e.token ~= lease then free = free - keeps(e) end
+      first = false
+    end
+  end
+  if k.want > 0 and k.since < arrival then free = free - k.want end
+  return free - k.own
+end
+
+local function enqueue(line, e)
+  local at = 1
+  while at <= #line and line[at].arrival <= e.arrival do at = at + 1 end
+  insert(line, at, e)
+  line.changed = true
+  return e
+end
+
+-- entry returns an entry of the process that asks.
+local function entry(token, arrival, cost, want, stays)
+  return { process = asked.process, token = token, arrival = arrival, heard = now, called = 0, told = 0, want = want, cost = cost, grace = asked.grace, hears = asked.hears, stays = stays }
+end
+
+-- renew makes the entry of a process that of its callers which stand. It returns whether the process was passed over, and
+-- whether there is no room for it.
+local function renew(k)
+  local line, want, old = k.line, k.want + k.own, nil
+  for i = #line, 1, -1 do
+    if line[i].process == asked.process then
+      local e = remove(line, i)
+      line.changed = true
+      if e.stays == 0 then old = e end
+    end
+  end
+  if (want > 0 or k.stays > 0) and #line >= MOST_PROCESSES and not old then return false, true end
+  if k.stays > 0 then enqueue(line, entry(k.lease, k.kept, k.stays, k.stays, 1)) end
+  if want > 0 then
+    local arrival, cost = k.since, k.cost
+    if k.own > 0 and (k.want == 0 or k.first < k.since) then arrival, cost = k.first, k.firstCost end
+    k.entry = enqueue(line, entry(k.token, arrival, cost, want, 0))
+  end
+  return old and passed(old)
+end
+
+-- tell returns how many units are free for the process, for callers of what age at least, and when to look again.
+local function tell(k)
+  local e, free, look, age = k.entry, k.free, 0, 0
+  local want, cost, first = e and max(e.want, e.cost) or inf, e and e.cost or 1, true
+  for i = 1, #k.line do
+    local o = k.line[i]
+    if passed(o) then -- others go before it
+    elseif o.stays == 1 then
+      if first and not (e and o.arrival >= e.arrival) then free = free - keeps(o) end
+      first = false
+    elseif o == e then
+      first = false
+    else
+      first = false
+      if e and o.arrival >= e.arrival then
+        age = max(now - o.arrival - THETA, 1)
+        break
+      end
+      local at = (o.called > 0 and o.called or o.heard) + o.grace
+      if free > 0 and (look == 0 or at < look) then look = at end
+      free = free - keeps(o)
+    end
+  end
+  if free < cost then
+    return pack('<ddd', 0, 0, look > 0 and k.free >= cost and max(look - now, 0) + 1000 or 0)
+  end
+  if e then e.called, e.told = now, min(free, want) end
+  return pack('<ddd', min(free, want), age, 0)
+end
+
+-- enter reads what comes before a decision, from byte pos of args:
+-- FREES   the lines whose slots the decision may free: for each the index of its key, u16, and a group of its slots
+-- ASKS    the process, 8 bytes; how it hears signals, u8; for how long it bars others when it was called; the number of
+--         callers; and the lines: for each the index of its key, u16; its name, 8 bytes; of the callers of the process that
+--         stand besides those asked for the age of the oldest, what that one wants and what all want; the same of one that
+--         stays: its lease, 8 bytes, its age and how many units it keeps, 0 if there is none; and a group of its slots
+-- CALLS   a caller: its lease, 8 bytes; its age; 1 if it may hold its slots already, 2 if it stays, u8; how many lines of rates, u8, and for each its index,
+--         u16, and how long the cost takes there; then the lines of its slots: for each its place in the ask, u8, and how many it takes
+-- BOOKS   the process; the index of its line, u16; the caller's age; how long a unit takes; how long an answer takes
+-- All numbers without a type are doubles. An ASKS without callers is followed by a PEEK without a CALLS.
+local function enter(mode, count, pos)
+  if mode == FREES or mode == ASKS then
+    local list = { mode = mode, callers = 0 }
+    if mode == ASKS then list.process, list.hears, list.grace, list.callers, pos = unpack_('<c8Bdd', args, pos) end
+    for i = 1, count do
+      local k = { own = 0, want = 0 }
+      k.key, pos = unpack_('<H', args, pos)
+      if mode == ASKS then
+        k.token, k.since, k.cost, k.want, k.lease, k.kept, k.stays, pos = unpack_('<c8dddc8dd', args, pos)
+        k.since, k.kept = now - k.since, now - k.kept
+      end
+      k.line, k.group = read(k.key), pos
+      pos, k.free = slots(pos)
+      list[i] = k
+    end
+    asked = list
+  elseif mode == CALLS then
+    local c, rates = {}, nil
+    c.lease, c.age, c.flags, rates, pos = unpack_('<c8dBB', args, pos)
+    for i = 1, rates do
+      local key, unit
+      key, unit, pos = unpack_('<Hd', args, pos)
+      c[i] = { key, unit }
+    end
+    c.slots = {}
+    for i = 1, count do
+      local at, cost
+      at, cost, pos = unpack_('<Bd', args, pos)
+      c.slots[i] = { asked[at], cost }
+    end
+    asked.caller = c
+  else
+    local b = { mode = mode }
+    b.process, b.key, b.age, b.unit, b.way, pos = unpack_('<c8Hddd', args, pos)
+    asked = b
+  end
+  return pos
+end
+
+-- limits asks the limits of a caller's decision. It returns the instant at which all but slots admit it, and whether it
+-- holds its slots already.
+local function limits(parts, pos, again)
+  local kept, held = special, false
   special = { due = now, vacant = now }
-  for _ = 1, groups do
+  for _ = 1, parts do
     local kind, key
     kind, key, pos = unpack_('<BH', args, pos)
     pos = kinds[kind][1](pos)
     local s = state(key)
-    if kind ~= SLOTS and type(s) ~= 'table' then kinds[kind][2](s, WHEN, tails[key]) end
+    if kind ~= SLOTS then
+      if type(s) ~= 'table' then kinds[kind][2](s, WHEN, tails[key]) end -- a long log is asked by its decision
+    elseif again then
+      local fits, _, new, moved, added = kinds[kind][2](s, RENEW, tails[key])
+      if fits then change(key, new, moved, added) end
+      held = held or fits
+    end
   end
-  local at = special.due
+  local due = special.due
   special = kept
-  return at
+  return due, held
 end
 
--- pause makes the callers that ask for the same sleep until at, and the first of them ask then. When all slots are
--- taken and all callers ask for the same, the next release calls it instead.
-local function pause(a, admitted, at)
-  local asks, sleeps, mixed = sub(a.party.who, 9), 0, false
-  if at > now then
-    sleeps = min(at, now + SECOND)
-  elseif not admitted and spare >= 0 then
-    sleeps = now + SECOND
+-- before looks whether it is a caller's turn. It returns the answer to that: what it is (TURN, DRY if a rate refuses,
+-- STANDS if slots do, or HOLDS), u8; how long a rate refuses; and which slots refuse, a bit each, u32.
+local function before(parts, pos)
+  local c = asked.caller
+  if not c then return false, '' end
+  local arrival, due, held = now - c.age, limits(parts, pos, c.flags % 2 == 1)
+  if held then return true, pack('<BdI4', HOLDS, 0, 0) end
+  local first = due
+  for _, rate in ipairs(c) do
+    local count, till = older(waits(rate[1]), asked.process, arrival)
+    if count > 0 then first = max(first, min(till, max(due, now + SECOND / 50) + count * rate[2], now + SECOND / 5)) end
   end
-  local function alike(p) return sub(p.who, 9) == asks end
-  for _, p in ipairs(a.parties) do
-    if alike(p) then p.sleeps = sleeps elseif p.held > 0 then mixed = true end
+  if first > now then
+    for _, rate in ipairs(c) do keep(waits(rate[1]), asked.process, arrival, first + SECOND / 20) end
+    return true, pack('<BdI4', DRY, first - now, 0)
   end
-  if admitted and spare > 0 or not admitted and spare >= 0 then wakes[a.key] = wakes[a.key] or false end
-  if admitted and sleeps > 0 and (spare > 0 or mixed) then signal(a.key, a.parties, a.tickets, alike) end
-end
-
--- settle writes what a decision changed in one line. The limits besides the slots admit its costs again at the instant at.
-local function settle(a, admitted, may, at)
-  local p = a.party
-  if admitted then
-    remove(a)
-  else
-    p.till, a.changed = now + LIFE, true
-    if not a.at and a.room then
-      a.tickets, p.held = a.tickets .. a.ticket, p.held + 1
+  local refusing, bit = 0, 1
+  for _, s in ipairs(c.slots) do
+    if room(s[1], arrival, c.lease) < s[2] then refusing = refusing + bit end
+    bit = 2 * bit
+  end
+  if refusing == 0 then return false, pack('<BdI4', TURN, 0, 0) end
+  bit = refusing
+  for _, s in ipairs(c.slots) do
+    local k = s[1]
+    if bit % 2 == 1 then
+      if k.own == 0 then k.first, k.firstCost = arrival, s[2] end
+      k.own = k.own + s[2]
+    elseif c.flags >= 2 and (k.stays == 0 or arrival < k.kept) then
+      k.lease, k.kept, k.stays = c.lease, arrival, s[2]
     end
-    if not may and a.oldest then
-      local _, leader = first(a.parties, a.tickets, awake)
-      -- Calls of one process can overtake one another on their way, a dropped ticket may have been the first, and a
-      -- signal may have been lost.
-      if leader == p or a.dropped or spare >= 0 then wakes[a.key] = wakes[a.key] or false end
+    bit = floor(bit / 2)
+  end
+  for _, rate in ipairs(c) do
+    local line = waits(rate[1])
+    if c.flags >= 2 then keep(line, asked.process, arrival, now + SECOND) elseif line[asked.process] then keep(line, asked.process) end
+  end
+  return true, pack('<BdI4', STANDS, 0, refusing)
+end
+
+-- booked returns how far ahead a caller may book: not at all before an older one.
+local function booked(longest)
+  local b = asked
+  b.arrival, b.longest = now - b.age, longest
+  b.ahead = older(waits(b.key), b.process, b.arrival)
+  return b.ahead > 0 and -1 or longest
+end
+
+-- after notes what became of a decision. It returns what the last caller's answer ends with: for each line the units that
+-- are free for the process, the least age of their callers, when to look again, and a u8: 1 if the process was passed
+-- over, 2 if there is no room for it in the line.
+local function after(admitted, due)
+  local a = asked
+  if a.mode == BOOKS then
+    local retry = 0
+    if not admitted then
+      retry = max(due - now - a.longest, SECOND / 40) + a.ahead * a.unit
+      keep(waits(a.key), a.process, a.arrival, now + retry + SECOND / 20 + 4 * a.way)
+    elseif waits(a.key)[a.process] then
+      keep(waits(a.key), a.process)
+    end
+    return pack('<d', retry)
+  end
+  if a.caller and admitted then
+    for _, rate in ipairs(a.caller) do
+      if waits(rate[1])[a.process] then keep(waits(rate[1]), a.process) end
     end
   end
-  if may then pause(a, admitted, at) end
-  if a.changed then write(a.key, a.parties, a.tickets) end
+  local out, _ = {}, nil
+  for i, k in ipairs(a) do
+    if admitted or a.mode == FREES then _, k.free = slots(k.group) end
+  end
+  a.callers = a.callers - 1
+  if a.callers > 0 then return '' end
+  for i, k in ipairs(a) do
+    local over, full = false, false
+    if a.mode == ASKS then over, full = renew(k) end
+    if #k.line > 0 then wake(k.key, k.line, k.free, a.process) end
+    if a.mode == ASKS then out[i] = tell(k) .. string.char((over and 1 or 0) + (full and 2 or 0)) end
+  end
+  return concat(out)
 end
 
--- leave takes the caller's ticket out of one line. The next caller then has its turn.
-local function leave(a)
-  local asks, was = sub(a.party.who, 9), a.at
-  local function alike(p) return sub(p.who, 9) == asks end
-  if was and was == first(a.parties, a.tickets, awake) then wakes[a.key] = wakes[a.key] or false end
-  local next = was and asleep(a.party) and was == first(a.parties, a.tickets, alike)
-  remove(a)
-  if next then signal(a.key, a.parties, a.tickets, alike) end
-  if a.changed then write(a.key, a.parties, a.tickets) end
-end
+-- whole reports whether no caller of an ask is missing.
+local function whole() return not asked or asked.mode ~= ASKS or asked.callers <= 0 end
 
--- enter reads what a caller asks of count lines, from byte pos of args. It returns the position behind that; whether
--- it is not the caller's turn; the answer; and a function that has to be called after the decision.
-local function enter(leaves, count, pos)
-  local lines, wait, known = {}, 0, 1
-  local from = pos
-  pos = pos + 2 * count
-  local who, own, oldest, hears
-  who, own, oldest, hears, pos = unpack_('<c16ddB', args, pos)
-  spare = inf
-  for i = 1, count do
-    local a = { key = unpack_('<H', args, from + 2 * i - 2) }
-    a.parties, a.tickets, a.changed = read(a.key)
-    if a.changed then wakes[a.key] = true end
-    a.party = a.parties and party(a.parties, who)
-    if a.party then
-      lines[#lines + 1] = a
-      if not leaves then a.party.hears = hears end
-      find(a, own, oldest)
-      a.oldest = own == oldest
-      a.room = a.party.held == 0 or #a.tickets < TICKET * MOST_TICKETS
-      if not a.at then known = 0 end
-      if leaves then
-        leave(a)
-      elseif barred(a) then
-        wait = max(wait, a.at and (a.at + TICKET - 1) / TICKET or #a.tickets / TICKET)
-        if not a.at and not a.room then wait = inf end
+-- store writes the lines that have changed.
+local function store()
+  for key, line in pairs(lines) do
+    if line.changed and not line.foreign then -- another program's value stays
+      local out, expiry = { VERSION }, 3 * SECOND
+      for i, e in ipairs(line) do
+        out[i + 1] = pack(ENTRY, e.process, e.token, e.arrival, e.heard, e.called, e.told, e.want, e.cost, e.grace, e.hears, e.stays)
       end
-    elseif a.parties then
-      wait = inf
+      if line.rate then
+        for process, w in pairs(line) do
+          if type(w) == 'table' then
+            out[#out + 1], expiry = pack(WAIT, process, w[1], w[2]), max(expiry, w[2] - now)
+          end
+        end
+      end
+      if #out > 1 then
+        quietly('SET', keys[key], concat(out), 'PX', string.format('%.0f', expiry / 1000 + 1))
+      elseif state(key) then
+        quietly('DEL', keys[key])
+      end
     end
   end
-  if leaves then return pos, false, '', nil end
-  return pos, wait > 0, pack('<dB', wait, known), function(admitted, groups, pos)
-    local at = groups and wait == 0 and later(groups, pos) or now
-    for _, a in ipairs(lines) do settle(a, admitted, wait == 0, at) end
-  end
 end
-return enter, wake, heed
+return enter, before, booked, after, whole, store

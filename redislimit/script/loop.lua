@@ -57,25 +57,17 @@ end
 local number = 0
 function withheld() return now < since + unpack_('<d', ARGV[4], 8 * number - 7) end
 
-wakes = {}
 local out, o = { pack('<d', now) }, 1
 if since then
   out[2], o = pack('<d', since), 2
 end
 local left, step = 0, 0 -- repeats of the previous decision, and by how much their keys differ
-while pos <= stop and (work <= MOST_WORK or number == 0) do
-  local code, key, id, answer, first, refused, settle, whole, resume
+while pos <= stop and (work <= MOST_WORK or number == 0 or kinds[LINES] and not kinds[LINES][5]()) do
+  local code, key, id, answer, first, refused, lined, whole, resume
   number = number + 1
   code, key, pos = unpack_('<BH', args, pos)
-  if code == LINE then
-    local mode, count = key % 256, floor(key / 256)
-    if mode == FREES then
-      for i = 1, count do wakes[unpack_('<H', args, pos + 2 * i - 2)] = true end
-      pos = pos + 2 * count
-    else
-      o = o + 1
-      pos, refused, out[o], settle = kinds[LINES][1](mode == LEAVES, count, pos)
-    end
+  while code == LINE do
+    lined, pos = key % 256, kinds[LINES][1](key % 256, floor(key / 256), pos)
     code, key, pos = unpack_('<BH', args, pos)
   end
   if code == IDENTIFIED then
@@ -92,11 +84,16 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
   else
     op, parts = code, key
     special = op >= UNDO and { found = special and special.found, given = op == WITHDRAW } or nil
+    if lined == CALLS then
+      o = o + 1
+      refused, out[o] = kinds[LINES][2](parts, pos)
+    end
     if refused then
       op = PEEK
     elseif op == BOOK then
       local longest
       longest, pos = unpack_('<d', args, pos)
+      if lined then longest = kinds[LINES][3](longest) end
       local p = pos
       special.due, special.vacant = now, now
       for _ = 1, parts do
@@ -135,6 +132,7 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     end
     o = o + 1
     out[o] = flag
+    if lined then kinds[LINES][4](flag == ADMITTED) end
   elseif parts == 1 then
     if code ~= AGAIN then
       local kind
@@ -165,9 +163,9 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
         out[o + 1], out[o + 2] = fits and not refused and ADMITTED or REFUSED, reply
         o = o + 2
       end
-      if settle and fits ~= nil then
-        kinds[LINES][3](reply)
-        settle(fits and asked == TAKE)
+      if lined then
+        o = o + 1
+        out[o] = kinds[LINES][4](fits and not refused and asked ~= PEEK, special and special.due)
       end
       if id and (fits and op == TAKE or fits ~= nil and op == RECORD or fits == false and kinds[LOG] and decide == kinds[LOG][2]) and (new or added) then
         kinds[IDENTITY][2](id, table.concat(out, '', first, o))
@@ -177,14 +175,16 @@ while pos <= stop and (work <= MOST_WORK or number == 0) do
     number = number - 1
   else
     local flag, replies, full
-    local from = pos
     pos, flag, replies, full = kinds[0][1](pos, op, parts)
     if refused and flag == ADMITTED then flag = REFUSED end
     o = o + 1
     out[o] = flag
     for i = 1, #replies do out[o + i] = replies[i] end
     o = o + #replies
-    if settle and #flag == 1 then settle(flag == ADMITTED and op == TAKE and not (since and withheld()), parts, from) end
+    if lined then
+      o = o + 1
+      out[o] = kinds[LINES][4](flag == ADMITTED and op ~= PEEK and not (since and withheld()), special and special.due)
+    end
     if id and (flag == ADMITTED and op == TAKE and not (since and withheld()) or #flag == 1 and op == RECORD and not full) then
       kinds[IDENTITY][2](id, table.concat(out, '', first, o))
     end
@@ -208,9 +208,5 @@ end
 for key, tail in pairs(tails) do
   if states[key] == nil then call('APPEND', keys[key], tail) end
 end
-for key, freed in pairs(wakes) do
-  if state(key) then
-    kinds[LINES][2](key, freed)
-  end
-end
+if kinds[LINES] then kinds[LINES][6]() end
 return table.concat(out)

@@ -10,7 +10,6 @@ return function(pos, op, parts)
     from[i + 1] = limit[1](p)
     fits[i], replies[i], news[i], moved[i], added[i] = limit[2](state(key), op, tails[key])
     numbers[i] = key
-    if kind == SLOTS and replies[i] and kinds[LINES] then kinds[LINES][3](replies[i]) end
     return kind
   end
   from[1] = pos

@@ -1,0 +1,341 @@
+package redislimit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// lines are what one process, such as a queue, asks of the lines that Redis keeps: weir.Lines. The script follows their
+// rules (script/line.lua); docs/design/waiting.md explains them.
+type lines struct {
+	engine *Engine
+	name   string // of the process: 8 bytes, also in the names of its channels
+	hear   func(weir.LineSignal)
+
+	mu       sync.Mutex
+	channels map[string]*channel
+	plain    bool // the cluster has no SPUBLISH: Redis before 7.0
+	closed   bool
+}
+
+// mostProcesses bounds the entries in one line.
+const mostProcesses = 1024
+
+// The least and the greatest time for which a process that was called bars others.
+const (
+	grace     = 200 * time.Millisecond
+	mostGrace = time.Second
+)
+
+// EnterLines returns the lines for one process: see weir.LineKeeper.
+func (e *Engine) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+	l := &lines{engine: e, name: rand.Text()[:8], hear: hear, channels: map[string]*channel{}}
+	e.entered.mu.Lock()
+	defer e.entered.mu.Unlock()
+	e.entered.all = append(e.entered.all, l)
+	return l
+}
+
+// entered are the lines of all processes of an engine.
+type entered struct {
+	mu  sync.Mutex
+	all []*lines
+}
+
+func (all *entered) close() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, l := range all.all {
+		l.close()
+	}
+}
+
+// Keeps reports whether callers of the requests stand in line: whether they take slots, or a rate beside another key, on
+// one lane and without an identity.
+func (l *lines) Keeps(requests ...weir.Request) bool {
+	parts, at, err := l.parts(requests)
+	if err != nil || at.refused || !at.oneLane || slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Identity != "" }) {
+		return false
+	}
+	slots, of := 0, map[int]bool{}
+	for i := range parts {
+		if p := &parts[i]; p.limit.kind == kindSlots {
+			if slots++; of[p.request] {
+				return false // a rule with two lines
+			}
+			of[p.request] = true
+		}
+	}
+	return slots > 0 && slots <= mostCallerSlots
+}
+
+// mostCallerSlots bounds the lines of slots in which one caller stands.
+const mostCallerSlots = 16
+
+func (l *lines) parts(requests []weir.Request) ([]part, layout, error) {
+	merged, err := enginekit.Merge(enginekit.Take, requests)
+	if err != nil {
+		return nil, layout{}, err
+	}
+	parts, at, err := l.engine.parts(nil, merged)
+	if err == nil {
+		err = cmp.Or(checkLeases(opTake, parts, merged), tooMuch(opTake, parts))
+	}
+	return parts, at, err
+}
+
+// Ask decides the callers of ask, each lane in one call: see weir.Lines.
+func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
+	if err := ctx.Err(); err != nil {
+		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
+	}
+	lanes := map[int]*laneAsk{}
+	for i := range ask.Keys {
+		if err := l.tells(lanes, &ask.Keys[i]); err != nil {
+			return err
+		}
+	}
+	for i := range ask.Callers {
+		c := &ask.Callers[i]
+		if err := l.asks(lanes, c, ask.Repeats); err != nil {
+			c.Err = err
+		}
+	}
+	failed := make(chan error, len(lanes))
+	for _, a := range lanes {
+		if len(lanes) == 1 {
+			return a.send(ctx)
+		}
+		go func() { failed <- a.send(ctx) }()
+	}
+	var err error
+	for range lanes {
+		err = cmp.Or(err, <-failed)
+	}
+	return err
+}
+
+// laneAsk is what is asked on one lane.
+type laneAsk struct {
+	lines     *lines
+	header    *lineHeader
+	keys      []*weir.LineKey
+	callers   []*weir.LineCaller
+	requests  [][]weir.Request // of each caller, merged
+	decisions []decision
+}
+
+func (l *lines) on(lanes map[int]*laneAsk, lane int) *laneAsk {
+	a := lanes[lane]
+	if a == nil {
+		hears := l.hears(lane)
+		a = &laneAsk{lines: l, header: &lineHeader{process: l.name, hears: hears, grace: l.grace(lane)}}
+		lanes[lane] = a
+	}
+	return a
+}
+
+// grace returns for how long the process bars others when it was called: longer if the server is far.
+func (l *lines) grace(lane int) time.Duration {
+	trip := l.engine.committer(lane).trip()
+	return max(grace, min(2*trip+grace/2, mostGrace))
+}
+
+// tells adds what the process says of a key.
+func (l *lines) tells(lanes map[int]*laneAsk, k *weir.LineKey) error {
+	cost := k.Slots.Cost
+	k.Slots.Cost = 0
+	parts, _, err := l.parts([]weir.Request{k.Slots})
+	k.Slots.Cost = cost
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(parts, func(p part) bool { return p.limit.kind == kindSlots })
+	if at < 0 {
+		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "rule", Reason: "has no slots, so it has no line"}
+	}
+	a := l.on(lanes, parts[at].lane)
+	a.keys = append(a.keys, k)
+	a.header.keys = append(a.header.keys, lineKey{key: parts[at].line(), slots: decision{op: opPeek, parts: parts[at : at+1]}, token: k.Token, since: k.Since, cost: cost, want: k.Want,
+		keep: lineKeep{k.Keep.Lease, k.Keep.Since, k.Keep.Units}})
+	return nil
+}
+
+// asks adds a caller.
+func (l *lines) asks(lanes map[int]*laneAsk, c *weir.LineCaller, repeats bool) error {
+	parts, at, err := l.parts(c.Requests)
+	if err != nil {
+		return err
+	}
+	if !at.oneLane || at.refused || len(parts) == 0 {
+		return &weir.RequestError{Op: opTake.String(), Field: "requests", Reason: "cannot stand in line"}
+	}
+	merged, _ := enginekit.Merge(enginekit.Take, c.Requests)
+	a := l.on(lanes, parts[0].lane)
+	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays}
+	for i := range parts {
+		p := &parts[i]
+		switch {
+		case p.limit.kind == kindSlots && p.cost > 0:
+			key := p.line()
+			at := slices.IndexFunc(a.header.keys, func(k lineKey) bool { return k.key == key })
+			if at < 0 {
+				return &weir.RequestError{Op: opTake.String(), Rule: merged[p.request].Rule.Name(), Field: "keys", Reason: "of the ask lack its slots"}
+			}
+			q.slots, q.lease = append(q.slots, lineSlots{at, p.cost, i}), p.lease
+		case !p.joins && p.limit.kind != kindSlots:
+			q.rates = append(q.rates, lineRate{p.line(), unitOf(parts[i : i+1])})
+		}
+	}
+	a.callers, a.requests = append(a.callers, c), append(a.requests, merged)
+	a.decisions = append(a.decisions, decision{op: opTake, parts: parts, line: q})
+	return nil
+}
+
+// send makes the call and hands out its answers.
+func (a *laneAsk) send(ctx context.Context) error {
+	if len(a.decisions) == 0 {
+		peek := a.header.keys[0].slots
+		peek.line = &lineCaller{nobody: true}
+		a.decisions = []decision{peek}
+	}
+	a.decisions[0].line.header, a.decisions[len(a.decisions)-1].line.last = a.header, a.header
+	a.header.callers = len(a.callers)
+	s := &submission{done: make(chan struct{}, 1), decisions: a.decisions}
+	err := a.lines.engine.ask(ctx, s)
+	if err != nil {
+		return cannotDecide(opTake.String(), err)
+	}
+	for i, c := range a.callers {
+		a.answer(i, c)
+	}
+	for i, k := range a.keys {
+		k.LineNews = a.header.keys[i].news
+	}
+	return nil
+}
+
+// answer hands out the answer to a caller.
+func (a *laneAsk) answer(i int, c *weir.LineCaller) {
+	d := &a.decisions[i]
+	if d.err != nil {
+		c.Err = cannotDecide(opTake.String(), d.err)
+		return
+	}
+	q, merged := d.line, a.requests[i]
+	switch q.outcome {
+	case outcomeHolds:
+		d.admitted = true
+	case outcomeStands:
+		for j, s := range q.slots {
+			if q.refusing&(1<<j) == 0 {
+				continue
+			}
+			p := &d.parts[s.part]
+			p.measure.Before = max(p.measure.Before, time.Millisecond)
+			c.Stands = append(c.Stands, slices.IndexFunc(c.Requests, func(r weir.Request) bool {
+				return r.Rule == merged[p.request].Rule && r.Key == merged[p.request].Key
+			}))
+			if a.header.keys[s.at].full {
+				c.Err = fmt.Errorf("redislimit: wait: %w: callers of %d processes wait for rule %q, key %q, which is the most", weir.ErrQueueFull, mostProcesses, merged[p.request].Rule.Name(), merged[p.request].Key)
+			}
+		}
+	case outcomeDry:
+		for j := range d.parts {
+			if d.parts[j].limit.kind == kindSlots {
+				d.parts[j].measure.Before = 0
+			}
+		}
+	}
+	c.Decision = answer(opTake, d.parts, merged)
+	switch q.outcome {
+	case outcomeTurn:
+		c.Next = d.next()
+	case outcomeHolds:
+		c.Decision.Allowed, c.Decision.RetryAfter = true, 0
+	case outcomeDry:
+		c.Decision.Allowed, c.Decision.RetryAfter = false, max(duration(int64(q.wait)), time.Microsecond)
+	case outcomeStands:
+		c.Decision.Allowed = false
+	}
+}
+
+// next returns the time until the rates of an admitted decision admit the same again, as far as the answer tells.
+func (d *decision) next() (wait time.Duration) {
+	for i := range d.parts {
+		p := &d.parts[i]
+		if s, ok := p.state(); ok && d.admitted && !p.limit.kind.measured() {
+			f := p.limit.functions
+			wait = max(wait, duration(f.Wait(f.Take(s, d.now, p.cost, 0), d.now, p.cost)))
+		}
+	}
+	return wait
+}
+
+// Book books instants for callers of one rule and key: see weir.Lines.
+func (l *lines) Book(ctx context.Context, book *weir.LineBook) error {
+	s := &submission{done: make(chan struct{}, 1)}
+	var asked []*weir.LineCaller
+	for i := range book.Callers {
+		c := &book.Callers[i]
+		c.Err = cmp.Or(ctx.Err(), weir.CheckBookable(c.Requests[0]))
+		if c.Err != nil {
+			continue
+		}
+		parts, at, err := l.engine.parts(nil, c.Requests)
+		switch {
+		case err != nil:
+			c.Err = err
+			continue
+		case len(parts) == 0 || at.refused:
+			c.Decision, c.Err = l.engine.decide(ctx, opTake, c.Requests)
+			continue
+		}
+		lane := parts[0].lane
+		q := &lineBooking{process: l.name, key: parts[0].line(), since: c.Since, unit: unitOf(parts), way: l.engine.committer(lane).trip() / 2}
+		s.decisions = append(s.decisions, decision{op: opBook, parts: parts, longest: int64(book.Horizon / time.Microsecond), booking: q})
+		asked = append(asked, c)
+	}
+	if len(s.decisions) == 0 {
+		return nil
+	}
+	if err := l.engine.ask(ctx, s); err != nil {
+		return cannotDecide(opBook.String(), err)
+	}
+	for i, c := range asked {
+		d := &s.decisions[i]
+		if c.Err = d.err; d.err != nil {
+			c.Err = cannotDecide(opBook.String(), d.err)
+			continue
+		}
+		c.Decision = answer(opTake, d.parts, c.Requests)
+		if d.admitted {
+			c.Decision.Delay = duration(d.due - d.now)
+			c.Withdraw = func(ctx context.Context, n int64) error { return l.engine.withdraw(ctx, *d, n) }
+			continue
+		}
+		c.Decision.Allowed = false
+		c.Decision.RetryAfter = max(duration(max(d.due, int64(min(d.space, 1<<52)))-d.now), time.Microsecond)
+		if book.Retry == 0 {
+			book.Retry = duration(int64(d.booking.retry))
+		}
+	}
+	return nil
+}
+
+// unitOf returns how long the cost of a booking takes.
+func unitOf(parts []part) (most time.Duration) {
+	for i := range parts {
+		p := &parts[i]
+		most = max(most, duration(int64(p.limit.spent()))/time.Duration(max(p.limit.capacity, 1))*time.Duration(p.cost))
+	}
+	return most
+}
