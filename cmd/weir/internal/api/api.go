@@ -80,7 +80,7 @@ func New(o Options) *API {
 		a.probed = r
 	}
 	a.checks = a.newChecks(o.Check)
-	a.waits = newWaits(newWholeCalls(o.Engine, o.Patience), o.Rules, o.Wait)
+	a.waits = newWaits(o.Engine, o.Rules, o.Wait)
 	return a
 }
 
