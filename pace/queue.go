@@ -183,8 +183,15 @@ func (q *Queue) leave(c *caller) error {
 	}
 	q.waiting--
 	c.strategy.leave(c)
-	return c.ctx.Err()
+	return leftError{c.ctx.Err()}
 }
+
+// leftError is the error of a caller that left: the queue gives back what the engine takes for it afterwards.
+type leftError struct{ err error }
+
+func (e leftError) Error() string          { return "pace: wait: " + e.err.Error() }
+func (e leftError) Unwrap() error          { return e.err }
+func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
 // enter counts a caller that a strategy adds, unless the queue is full.
 func (q *Queue) enter() error {

@@ -52,10 +52,10 @@ func (q *Queue) Stats() QueueStats {
 		rules[name] = *counts
 	}
 	for e := q.all.Front(); e != nil; e = e.Next() {
-		p := e.Value.(*caller)
-		age := now.Sub(p.since)
+		c := e.Value.(*caller)
+		age := now.Sub(c.since)
 		all.add(age)
-		for _, name := range rulesOf(p.requests) {
+		for _, name := range rulesOf(c.requests) {
 			counts := rules[name]
 			counts.add(age)
 			rules[name] = counts
@@ -94,19 +94,19 @@ func (c *QueueCounts) count(err error) {
 }
 
 // begins notes a caller that waits.
-func (q *Queue) begins(p *caller) {
+func (q *Queue) begins(c *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p.since = time.Now()
-	p.inAll = q.all.PushBack(p)
+	c.since = time.Now()
+	c.inAll = q.all.PushBack(c)
 }
 
-// ends notes what became of a caller.
-func (q *Queue) ends(p *caller, err error) {
+// ends notes what became of a caller. If Observe panics, what the caller took is given back.
+func (q *Queue) ends(c *caller, err error) {
 	q.mu.Lock()
-	q.all.Remove(p.inAll)
+	q.all.Remove(c.inAll)
 	q.counts.count(err)
-	for _, name := range rulesOf(p.requests) {
+	for _, name := range rulesOf(c.requests) {
 		counts := q.byRule[name]
 		if counts == nil {
 			counts = &QueueCounts{}
@@ -115,9 +115,17 @@ func (q *Queue) ends(p *caller, err error) {
 		counts.count(err)
 	}
 	q.mu.Unlock()
-	if q.observe != nil {
-		q.observe(Waited{p.requests, time.Since(p.since), err})
+	if q.observe == nil {
+		return
 	}
+	observed := false
+	defer func() {
+		if !observed && err == nil {
+			q.abandon(c)
+		}
+	}()
+	q.observe(Waited{c.requests, time.Since(c.since), err})
+	observed = true
 }
 
 // rulesOf returns the distinct names of the rules.

@@ -1,0 +1,209 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/linetest"
+	"github.com/weirflow/weir/pace"
+)
+
+// stranger is an engine that misbehaves once, when it is told to.
+type stranger struct {
+	*remote
+	next atomic.Pointer[func() (weir.Decision, error)]
+}
+
+func (s *stranger) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if act := s.next.Swap(nil); act != nil {
+		return (*act)()
+	}
+	return s.remote.Take(ctx, requests...)
+}
+
+func (s *stranger) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (int64, weir.Decision, error) {
+	if act := s.next.Swap(nil); act != nil {
+		d, err := (*act)()
+		return 0, d, err
+	}
+	return weir.TakeUpTo(ctx, s.remote, most, requests...)
+}
+
+func (s *stranger) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
+	return weir.Reserve(ctx, s, requests...)
+}
+
+func TestAPanicOrNonsenseOfTheEngineEndsOneWaitOnly(t *testing.T) {
+	for name, act := range map[string]func() (weir.Decision, error){
+		"a panic":                        func() (weir.Decision, error) { panic("out of order") },
+		"a refusal without a RetryAfter": func() (weir.Decision, error) { return weir.Decision{}, nil },
+		"a negative RetryAfter":          func() (weir.Decision, error) { return weir.Decision{RetryAfter: -time.Second}, nil },
+		"an error":                       func() (weir.Decision, error) { return weir.Decision{}, errBroken },
+	} {
+		for _, acquires := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { misbehaves(t, act, acquires) })
+			})
+		}
+	}
+}
+
+func misbehaves(t *testing.T, act func() (weir.Decision, error), acquires bool) {
+	engine := &stranger{remote: newRemote(t)}
+	q, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 1/s burst 1")
+	wait := func() error { _, err := q.Wait(t.Context(), vendor.For("k", 1)); return err }
+	if acquires {
+		wait = func() error { _, err := q.Acquire(t.Context(), vendor.For("k", 1)); return err }
+	}
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	start, before := time.Now(), engine.calls.Load()
+	var failed atomic.Int64
+	var callers sync.WaitGroup
+	for range 5 {
+		callers.Go(func() {
+			if wait() != nil {
+				failed.Add(1)
+			}
+		})
+		synctest.Wait()
+	}
+	engine.next.Store(&act)
+	callers.Wait()
+	if n := failed.Load(); n != 1 || q.Waiting() != 0 {
+		t.Errorf("%d of 5 callers failed and %d wait, want one and none", n, q.Waiting())
+	}
+	if took := time.Since(start); took > 6*time.Second {
+		t.Errorf("the others went after %v, want 5s", took)
+	}
+	if calls := engine.calls.Load() - before; calls > 40 {
+		t.Errorf("%d calls for 5 callers", calls)
+	}
+}
+
+// away is the error of an engine that cannot be reached.
+type away struct{}
+
+func (away) Error() string            { return "the engine is away" }
+func (away) Unavailable() bool        { return true }
+func (away) WasCounted() weir.Counted { return weir.CountedNo }
+
+// cutOff is an engine that cannot be reached for a while.
+type cutOff struct {
+	*remote
+	until time.Time
+}
+
+func (c *cutOff) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if time.Now().Before(c.until) {
+		c.calls.Add(1)
+		return weir.Decision{}, away{}
+	}
+	return c.remote.Take(ctx, requests...)
+}
+
+func (c *cutOff) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if time.Now().Before(c.until) {
+		return weir.Decision{}, away{}
+	}
+	return c.remote.Peek(ctx, requests...)
+}
+
+func TestCallersKeepTheirPlacesThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := &cutOff{remote: newRemote(t), until: time.Now().Add(20 * time.Second)}
+		q, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 10/s burst 1")
+		start := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var order []int
+		var mu sync.Mutex
+		var callers sync.WaitGroup
+		for i := range 6 {
+			ctx := t.Context()
+			if i == 2 {
+				ctx = short
+			}
+			callers.Go(func() {
+				_, err := q.Wait(ctx, vendor.For("k", 1))
+				if (err != nil) != (i == 2) {
+					t.Errorf("caller %d: %v after %v", i, err, time.Since(start))
+				}
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+			})
+			synctest.Wait()
+		}
+		callers.Wait()
+		if want := []int{2, 0, 1, 3, 4, 5}; len(order) != 6 || order[0] != want[0] || order[1] != want[1] || order[5] != want[5] {
+			t.Errorf("callers ended in the order %v, want %v", order, want)
+		}
+		if took := time.Since(start); took > 22*time.Second {
+			t.Errorf("the last caller went after %v, want a second or two after the outage of 20s", took)
+		}
+		if calls := engine.calls.Load(); calls > 60 {
+			t.Errorf("%d calls during an outage of 20s", calls)
+		}
+	})
+}
+
+func TestAPanicOfObserveLosesNoSlot(t *testing.T) {
+	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), linetest.NewServer(weir.MemoryOptions{}).Connect(linetest.Network{})} {
+		panics := true
+		q, err := pace.NewQueue(server, pace.QueueOptions{Observe: func(pace.Waited) {
+			if panics {
+				panic("observe")
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := rule(t, "slots", "concurrency 1 lease 1h")
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic of Observe did not reach the caller")
+				}
+			}()
+			_, _ = q.Acquire(t.Context(), slots.For("k", 1))
+		}()
+		panics = false
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if _, err := q.Acquire(ctx, slots.For("k", 1)); err != nil {
+			t.Errorf("%T: after a panic of Observe the slot is lost: %v", server, err)
+		}
+		cancel()
+	}
+}
+
+// A caller that leaves a line gives back only what it took.
+func TestACallerThatLeavesFreesNoSlotOfAnother(t *testing.T) {
+	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
+		q, slots := mustQueue(t, engine), rule(t, "slots", "concurrency 1")
+		if d, err := engine.Take(t.Context(), slots.For("k", 1)); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		for _, wait := range []func(ctx context.Context) error{
+			func(ctx context.Context) error { _, err := q.Wait(ctx, slots.For("k", 1)); return err },
+			func(ctx context.Context) error { _, err := q.Acquire(ctx, slots.For("k", 1)); return err },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if err := wait(ctx); !errors.Is(err, context.DeadlineExceeded) || weir.MayHaveCounted(err) {
+				t.Errorf("got %v (counted: %v), want the end of the context, and that nothing was counted", err, weir.WasCounted(err))
+			}
+			cancel()
+			synctest.Wait()
+			if d, err := engine.Peek(t.Context(), slots.For("k", 1)); err != nil || d.Allowed {
+				t.Errorf("the slot of another caller is free: %+v, %v", d, err)
+			}
+		}
+	})
+}
