@@ -37,6 +37,7 @@ func (a *asking) join(c *caller) error {
 	name, lined := keysOf(c.requests), a.lines != nil && c.acquires && a.lines.Keeps(c.requests...)
 	if lined {
 		name += "\x00in line"
+		c.unleased = c.requests
 		c.requests = weir.Leased(c.requests...)
 	}
 	g := a.groups[name]
@@ -98,6 +99,7 @@ func (a *asking) arrive(g *group) {
 	for _, u := range g.uses {
 		if u.key.taken() {
 			g.stand(func(o *use) bool { return o == u })
+			u.key.changed = u.key.changed || u.key.standing.Len() > 0 && u.key.standing.First() == u
 			u.key.pump()
 			return
 		}

@@ -128,6 +128,9 @@ func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10),
 // landed gives the callers their answers. An error ends the wait of one caller; the others ask again.
 func (f *flight) landed(began time.Time, err error) {
 	outage := err != nil && weir.Unavailable(err) && !weir.MayHaveCounted(err)
+	if f.lined && err != nil && weir.MayHaveCounted(err) {
+		f.drop(began)
+	}
 	f.share()
 	refusals := map[*group]*weir.LineCaller{} // of the first caller that stays
 	for i, c := range f.callers {
@@ -222,12 +225,17 @@ func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
 	if err == nil {
 		return
 	}
-	if f.lined && answer.Err != nil && weir.MayHaveCounted(err) {
-		c.reservation = weir.Granted(q.engine, began, d, nil, c.requests...)
-		q.abandon(c)
-	}
 	g.land(c, true, false)
 	q.end(c, err)
+}
+
+// drop gives back what the lines may have given to the callers, who get other leases for the next question.
+func (f *flight) drop(began time.Time) {
+	for _, c := range f.callers {
+		r := weir.Granted(f.asking.queue.engine, began, weir.Decision{Allowed: true}, nil, c.requests...)
+		f.asking.queue.inBackground(r.Cancel)
+		c.requests = weir.Leased(c.unleased...)
+	}
 }
 
 // place has a group wait for what refused its first caller. A group whose callers were not decided asks again.

@@ -12,6 +12,7 @@ import (
 type caller struct {
 	ctx      context.Context
 	requests []weir.Request
+	unleased []weir.Request // in line: as the caller named them
 	acquires bool
 	flow     string
 	weight   int64

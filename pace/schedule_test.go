@@ -41,6 +41,7 @@ type lineSchedule struct {
 	deafness  float64 // of signals
 	slow      time.Duration
 	longest   time.Duration // wait after the faults
+	who       string        // of which caller
 	calls     int
 	grants    int
 	ended     atomic.Bool
@@ -173,7 +174,7 @@ func (s *lineSchedule) run() {
 	s.all.Wait()
 	time.Sleep(5 * time.Second) // until nothing is left in the background
 	if s.longest > s.bound {
-		s.Errorf("seed %d: a caller waited for %v after the faults, want at most %v", s.seed, s.longest, s.bound)
+		s.Errorf("seed %d: a caller %s waited for %v after the faults, want at most %v", s.seed, s.who, s.longest, s.bound)
 	}
 }
 
@@ -213,7 +214,9 @@ func (s *lineSchedule) callers(p *member, q *pace.Queue, plan linePlan) {
 		}
 		if p.ctx.Err() == nil || s.ended.Load() {
 			s.mu.Lock()
-			s.longest = max(s.longest, time.Since(came))
+			if wait := time.Since(came); wait > s.longest {
+				s.longest, s.who = wait, fmt.Sprintf("of %v, which came at %v", texts(plan.requests), came.Sub(s.start))
+			}
 			s.mu.Unlock()
 		}
 		cancel()
@@ -221,6 +224,7 @@ func (s *lineSchedule) callers(p *member, q *pace.Queue, plan linePlan) {
 			if p.ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 				s.Errorf("seed %d: %v", s.seed, err)
 			}
+			time.Sleep(time.Millisecond) // it may have been refused at once
 			continue
 		}
 		time.Sleep(plan.hold)

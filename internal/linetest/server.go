@@ -19,7 +19,7 @@ const (
 	life    = time.Second           // of an entry that is not heard of
 	theta   = 20 * time.Millisecond // callers whose arrivals differ by less are of one age
 	grace   = 200 * time.Millisecond
-	soonest = 25 * time.Millisecond // between two bookings, after a refusal
+	soonest = 20 * time.Millisecond // between two bookings, after a refusal
 )
 
 // Server is what the processes share.

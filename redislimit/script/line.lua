@@ -336,7 +336,7 @@ local function after(admitted, due)
   if a.mode == BOOKS then
     local retry = 0
     if not admitted then
-      retry = max(due - now - a.longest, SECOND / 40) + a.ahead * a.unit
+      retry = max(due - now - a.longest, SECOND / 50) + a.ahead * a.unit
       keep(waits(a.key), a.process, a.arrival, now + retry + SECOND / 20 + 4 * a.way)
     elseif waits(a.key)[a.process] then
       keep(waits(a.key), a.process)
