@@ -6,7 +6,6 @@ package linetest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +29,7 @@ type Server struct {
 	calls  int
 	grants int
 	keys   map[string]*key
-	leases map[uint64]bool // false once released
+	leases map[uint64]bool // that are held
 }
 
 // key is the line of one key: of slots, or of a rate that callers book or ask for.
@@ -54,7 +53,7 @@ type entry struct {
 // waiting is the oldest caller of a process that a rate refused.
 type waiting struct {
 	arrival, till time.Time
-	lease         uint64
+	lease         uint64 // 0 if it books
 }
 
 // NewServer returns a server without states.
@@ -152,11 +151,8 @@ func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
 // decide decides one caller.
 func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest, stay map[*key]*weir.LineKey) {
 	lease := leaseOf(c.Requests)
-	if held, known := s.leases[lease]; known {
-		c.Decision.Allowed = held
-		if !held {
-			c.Err = errors.New("linetest: the slots were released")
-		}
+	if s.leases[lease] {
+		c.Decision.Allowed = true
 		return
 	}
 	if s.rateRefuses(p, c, now) {
@@ -217,7 +213,7 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 		k := s.key(c.Requests[i])
 		switch {
 		case !isSlots(&c.Requests[i]) && c.Stays:
-			k.rates[p] = &waiting{c.Since, now.Add(life), lease}
+			k.keep(p, waiting{c.Since, now.Add(life), lease}, now)
 		case !isSlots(&c.Requests[i]):
 			k.served(p, lease)
 		case c.Stays && !slices.Contains(c.Stands, i) && stay[k] == nil:
@@ -228,42 +224,44 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 
 // rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.
 func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool {
-	var refusal weir.Decision
+	due := time.Duration(0)
 	for i := range c.Requests {
-		r := &c.Requests[i]
-		if isSlots(r) {
-			continue
-		}
-		d, err := s.Memory.Peek(context.Background(), *r)
-		if err != nil {
-			c.Err = err
-			return true
-		}
-		if d.Allowed {
-			d.RetryAfter = 0
-		}
-		if count, till := s.key(*r).older(p, c.Since, now); count > 0 { // its turn comes later, but it looks soon
-			turn := max(d.RetryAfter, theta) + time.Duration(count)*unitOf(r)
-			d.Allowed, d.RetryAfter = false, max(d.RetryAfter, min(turn, till.Sub(now), grace), time.Millisecond)
-		}
-		if d.RetryAfter > refusal.RetryAfter {
-			refusal = d
+		if r := &c.Requests[i]; !isSlots(r) {
+			d, err := s.Memory.Peek(context.Background(), *r)
+			if err != nil {
+				c.Err = err
+				return true
+			}
+			if !d.Allowed && d.RetryAfter > due {
+				c.Decision, due = d, d.RetryAfter
+			}
 		}
 	}
-	if refusal.RetryAfter == 0 {
+	first := due
+	for i := range c.Requests {
+		if r := &c.Requests[i]; !isSlots(r) {
+			if count, till := s.key(*r).older(p, c.Since, now); count > 0 { // its turn comes later, but it looks soon
+				first = max(first, min(max(due, theta)+time.Duration(count)*unitOf(r), till.Sub(now), grace))
+			}
+		}
+	}
+	if first == 0 {
 		return false
 	}
-	c.Decision = refusal
+	c.Decision.Allowed, c.Decision.RetryAfter = false, first
 	for i := range c.Requests {
-		if isSlots(&c.Requests[i]) {
-			continue
-		}
-		k := s.key(c.Requests[i])
-		if w := k.rates[p]; w == nil || now.After(w.till) || c.Since.Before(w.arrival) || w.lease == leaseOf(c.Requests) {
-			k.rates[p] = &waiting{c.Since, now.Add(refusal.RetryAfter + grace/4), leaseOf(c.Requests)}
+		if !isSlots(&c.Requests[i]) {
+			s.key(c.Requests[i]).keep(p, waiting{c.Since, now.Add(first + grace/4), leaseOf(c.Requests)}, now)
 		}
 	}
 	return true
+}
+
+// keep keeps the place of a caller that a rate refuses, unless an older one of its process has one.
+func (k *key) keep(p *process, it waiting, now time.Time) {
+	if w := k.rates[p]; w == nil || !now.Before(w.till) || w.lease == it.lease || it.arrival.Before(w.arrival) {
+		k.rates[p] = &it
+	}
 }
 
 // older counts the callers of other processes that a rate refused before a caller, and returns until when the place of the
@@ -272,7 +270,7 @@ func (k *key) older(p *process, since, now time.Time) (count int, till time.Time
 	var first time.Time
 	for q, w := range k.rates {
 		switch {
-		case now.After(w.till):
+		case !now.Before(w.till):
 			delete(k.rates, q)
 		case q != p && w.arrival.Before(since.Add(-theta)):
 			if count++; count == 1 || w.arrival.Before(first) {
@@ -312,7 +310,7 @@ func (k *key) served(p *process, lease uint64) {
 // renew makes the entry of a process that of its callers that stand: those of the ask and the rest.
 func (s *Server) renew(p *process, k *key, rest, own, stay *weir.LineKey, hears bool, now time.Time) {
 	old := k.entry(p)
-	rest.Passed = old != nil && old.passed(now)
+	rest.Passed = old != nil && old.live(now) && old.passed(now)
 	k.remove(p)
 	e := entry{process: p, token: rest.Token, heard: now, want: rest.Want, cost: rest.Slots.Cost, arrival: rest.Since, hears: hears, grace: p.grace}
 	if own != nil {
@@ -321,14 +319,14 @@ func (s *Server) renew(p *process, k *key, rest, own, stay *weir.LineKey, hears 
 		}
 		e.want += own.Want
 	}
-	if e.want > 0 {
-		k.entries = append(k.entries, &e)
-	}
 	if keep := rest.Keep; keep.Units > 0 && (stay == nil || keep.Since.Before(stay.Since)) {
 		stay = &weir.LineKey{Token: keep.Lease, Since: keep.Since, Want: keep.Units}
 	}
 	if stay != nil {
 		k.entries = append(k.entries, &entry{process: p, arrival: stay.Since, heard: now, want: stay.Want, cost: stay.Want, hears: hears, grace: p.grace, keep: stay.Token})
+	}
+	if e.want > 0 {
+		k.entries = append(k.entries, &e)
 	}
 	if len(k.entries) > 0 {
 		slices.SortStableFunc(k.entries, func(a, b *entry) int {
@@ -371,7 +369,7 @@ func (s *Server) tell(p *process, k *key, news *weir.LineKey, now time.Time) {
 			continue
 		}
 		if e != nil && !o.arrival.Before(e.arrival) {
-			news.MinAge = max(now.Sub(o.arrival)-theta, 1)
+			news.MinAge = max(now.Sub(o.arrival)-theta, time.Microsecond)
 			break
 		}
 		if f > 0 {
@@ -417,7 +415,7 @@ func (s *Server) wake(k *key, by *process, now time.Time) {
 			continue
 		}
 		if f < e.cost {
-			if e.process != by && e.called.IsZero() && now.Sub(e.heard) >= e.grace {
+			if e.process != by && e.called.IsZero() && now.Sub(e.heard) > e.grace {
 				s.call(k, i, 0, now)
 			}
 			return
@@ -440,7 +438,7 @@ func (s *Server) call(k *key, i int, units int64, now time.Time) {
 	signal := weir.LineSignal{Token: e.token, Units: units}
 	for _, o := range k.entries[i+1:] {
 		if o.keep == 0 && o.inWay(now) {
-			signal.MinAge = max(now.Sub(o.arrival)-theta, 1)
+			signal.MinAge = max(now.Sub(o.arrival)-theta, time.Microsecond)
 			break
 		}
 	}
@@ -452,7 +450,7 @@ func (s *Server) released(requests []weir.Request) {
 	now := time.Now()
 	for i := range requests {
 		if r := &requests[i]; isSlots(r) && r.Cost < 0 {
-			s.leases[r.Lease] = false
+			delete(s.leases, r.Lease)
 			s.wake(s.key(*r), nil, now)
 		}
 	}
@@ -464,7 +462,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 	defer s.mu.Unlock()
 	s.calls++
 	now, k := time.Now(), s.key(book.Callers[0].Requests[0])
-	delete(k.rates, p)
+	k.served(p, 0)
 	for i := range book.Callers {
 		c := &book.Callers[i]
 		longest := book.Horizon
@@ -476,7 +474,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 		switch {
 		case longest < 0 && d.Allowed:
 			_ = withdraw(context.Background(), c.Requests[0].Cost)
-			d.Allowed, d.Delay, d.RetryAfter = false, 0, max(d.Delay, 1)
+			d.Allowed, d.Delay, d.RetryAfter = false, 0, max(d.Delay, time.Microsecond)
 		case !d.Allowed && d.RetryAfter < weir.Never-book.Horizon:
 			d.RetryAfter += max(longest, 0)
 		}
@@ -485,7 +483,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 			continue
 		}
 		book.Retry = max(d.RetryAfter-book.Horizon, soonest) + time.Duration(ahead)*unitOf(&c.Requests[0])
-		k.rates[p] = &waiting{c.Since, now.Add(book.Retry + 50*time.Millisecond + 4*p.way), 0}
+		k.keep(p, waiting{c.Since, now.Add(book.Retry + 50*time.Millisecond + 4*p.way), 0}, now)
 		for j := i + 1; j < len(book.Callers); j++ {
 			book.Callers[j].Decision = d
 		}

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -44,14 +43,43 @@ func (s *Server) Info(field string) string {
 	return ""
 }
 
-// ask implements the part of RESP that the tests need, so that they depend on no client.
 func ask(addr string, args ...string) (any, error) {
+	c, err := dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.Ask(args...)
+}
+
+// Conn is a connection to a server. It implements the part of RESP that the tests need, so that they depend on no client.
+type Conn struct {
+	net.Conn
+	replies *bufio.Reader
+}
+
+// Dial returns a connection, which the test closes at its end.
+func (s *Server) Dial() *Conn {
+	s.t.Helper()
+	c, err := dial(s.Addr)
+	if err != nil {
+		s.t.Fatalf("redistest: %s: %v", s.Addr, err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func dial(addr string) (*Conn, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	return &Conn{conn, bufio.NewReader(conn)}, nil
+}
+
+// Ask sends a command and returns its reply.
+func (c *Conn) Ask(args ...string) (any, error) {
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		return nil, err
 	}
 	var request strings.Builder
@@ -59,11 +87,22 @@ func ask(addr string, args ...string) (any, error) {
 	for _, arg := range args {
 		fmt.Fprintf(&request, "$%d\r\n%s\r\n", len(arg), arg)
 	}
-	if _, err := io.WriteString(conn, request.String()); err != nil {
+	if _, err := io.WriteString(c, request.String()); err != nil {
 		return nil, err
 	}
-	return readReply(bufio.NewReader(conn))
+	return c.Reply()
 }
+
+// Reply returns the next reply or message.
+func (c *Conn) Reply() (any, error) { return readReply(c.replies) }
+
+// errorReply is an error of the server.
+type errorReply string
+
+func (e errorReply) Error() string { return string(e) }
+
+// RedisError marks it as an error reply for a redislimit.Sender.
+func (errorReply) RedisError() {}
 
 func readReply(r *bufio.Reader) (any, error) {
 	line, err := r.ReadString('\n')
@@ -75,7 +114,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	case '+':
 		return rest, nil
 	case '-':
-		return nil, errors.New(rest)
+		return nil, errorReply(rest)
 	}
 	n, err := strconv.ParseInt(rest, 10, 64)
 	switch {
