@@ -7,13 +7,14 @@
 --        oldest wants; for how long a called process bars others; how it hears signals, u8 (0 not at all, 1 by PUBLISH,
 --        2 by SPUBLISH); 1 if it keeps units for a caller that stays, u8, whose lease is then its name of the line. Instants
 --        are in us; all but names and the u8 are doubles.
--- State of a line of a rate: VERSION, and for each process of which the rate has refused a caller: the process; when that
---        caller came; and until when its place is kept.
+-- State of a line of a rate: VERSION, and for each process the oldest caller that the rate has refused: the process; the
+--        caller's lease, 0 if it books; when it came, and when it was refused; and for how long its place is kept.
 --
 -- No line is replicated: each process tells its entry anew within a heartbeat.
 local pack, unpack_, sub, concat, insert, remove = struct.pack, struct.unpack, string.sub, table.concat, table.insert, table.remove
-local ENTRY, ENTRY_SIZE, WAIT, WAIT_SIZE = '<c8c8dddddddBB', 74, '<c8dd', 24
+local ENTRY, ENTRY_SIZE, WAIT, WAIT_SIZE = '<c8c8dddddddBB', 74, '<c8c8ddd', 40
 local SECOND, THETA = 1000000, 20000 -- callers whose arrivals differ by less than THETA have one age
+local BOOKER = string.rep('\0', 8)
 local lines, asked = {}, nil -- the lines read so far, by key; and the ask of which decisions follow
 
 -- read returns the entries in a line of slots that are alive. The clock may have been set back.
@@ -41,8 +42,9 @@ local function waits(key)
   line = { rate = true }
   if s and sub(s, 1, 1) == VERSION and (#s - 1) % WAIT_SIZE == 0 then
     for i = 2, #s, WAIT_SIZE do
-      local process, arrival, till = unpack_(WAIT, s, i)
-      if till >= now and till <= now + 400 * 24 * 3600 * SECOND then line[process] = { min(arrival, now), till } end
+      local process, lease, arrival, refused, lasts = unpack_(WAIT, s, i)
+      if refused > now then refused, line.changed = now, true end
+      if refused + lasts > now then line[process] = { min(arrival, now), refused + lasts, lease, refused } end
       work = work + 1
     end
   end
@@ -63,8 +65,14 @@ local function older(line, process, arrival)
   return count, till
 end
 
-local function keep(line, process, arrival, till)
-  line[process], line.changed = till and { arrival, till } or nil, true
+-- keep keeps the place of a caller that a rate refuses, unless an older one of its process has one. drop ends it.
+local function keep(line, process, lease, arrival, till)
+  local w = line[process]
+  if not w or w[3] == lease or arrival < w[1] then line[process], line.changed = { arrival, till, lease, now }, true end
+end
+local function drop(line, process, lease)
+  local w = line[process]
+  if w and w[3] == lease then line[process], line.changed = nil, true end
 end
 
 local function passed(e) return e.called > 0 and now > e.called + e.grace end
@@ -293,7 +301,7 @@ local function before(parts, pos)
     if count > 0 then first = max(first, min(till, max(due, now + SECOND / 50) + count * rate[2], now + SECOND / 5)) end
   end
   if first > now then
-    for _, rate in ipairs(c) do keep(waits(rate[1]), asked.process, arrival, first + SECOND / 20) end
+    for _, rate in ipairs(c) do keep(waits(rate[1]), asked.process, c.lease, arrival, first + SECOND / 20) end
     return true, pack('<BdI4', DRY, first - now, 0)
   end
   local refusing, bit = 0, 1
@@ -315,17 +323,17 @@ local function before(parts, pos)
   end
   for _, rate in ipairs(c) do
     local line = waits(rate[1])
-    if c.flags >= 2 then keep(line, asked.process, arrival, now + SECOND) elseif line[asked.process] then keep(line, asked.process) end
+    if c.flags >= 2 then keep(line, asked.process, c.lease, arrival, now + SECOND) else drop(line, asked.process, c.lease) end
   end
   return true, pack('<BdI4', STANDS, 0, refusing)
 end
 
--- booked returns how far ahead a caller may book: not at all before an older one.
+-- booked returns how far ahead a caller may book: not at all before an older one, of another process or of the same call.
 local function booked(longest)
-  local b = asked
+  local b, line = asked, waits(asked.key)
   b.arrival, b.longest = now - b.age, longest
-  b.ahead = older(waits(b.key), b.process, b.arrival)
-  return b.ahead > 0 and -1 or longest
+  b.ahead = older(line, b.process, b.arrival)
+  return (b.ahead > 0 or line.refused == b.process) and -1 or longest
 end
 
 -- after notes what became of a decision. It returns what the last caller's answer ends with: for each line the units that
@@ -334,18 +342,20 @@ end
 local function after(admitted, due)
   local a = asked
   if a.mode == BOOKS then
-    local retry = 0
-    if not admitted then
-      retry = max(due - now - a.longest, SECOND / 50) + a.ahead * a.unit
-      keep(waits(a.key), a.process, a.arrival, now + retry + SECOND / 20 + 4 * a.way)
-    elseif waits(a.key)[a.process] then
-      keep(waits(a.key), a.process)
+    local line, retry = waits(a.key), 0
+    if not admitted then retry = max(due - now - a.longest, SECOND / 50) + a.ahead * a.unit end
+    if line.refused ~= a.process then
+      drop(line, a.process, BOOKER)
+      if not admitted then
+        keep(line, a.process, BOOKER, a.arrival, now + retry + SECOND / 20 + 4 * a.way)
+        line.refused = a.process
+      end
     end
     return pack('<d', retry)
   end
   if a.caller and admitted then
     for _, rate in ipairs(a.caller) do
-      if waits(rate[1])[a.process] then keep(waits(rate[1]), a.process) end
+      drop(waits(rate[1]), a.process, a.caller.lease)
     end
   end
   local out, _ = {}, nil
@@ -377,7 +387,7 @@ local function store()
       if line.rate then
         for process, w in pairs(line) do
           if type(w) == 'table' then
-            out[#out + 1], expiry = pack(WAIT, process, w[1], w[2]), max(expiry, w[2] - now)
+            out[#out + 1], expiry = pack(WAIT, process, w[3], w[1], w[4], w[2] - w[4]), max(expiry, w[2] - now)
           end
         end
       end
