@@ -222,15 +222,14 @@ func (k *bookedKey) fly(ctx context.Context, book *weir.LineBook) {
 	asked := k.asked
 	k.asked, k.notBefore = nil, time.Time{}
 	k.booked(took, book, err == nil, asked)
-	pause := book.Retry
 	if err != nil {
-		pause = k.failed(err, asked)
+		book.Retry = k.failed(err, asked)
 	} else {
 		k.failures = 0
 		k.refuse(book, asked)
 	}
-	if pause > 0 {
-		k.booking.agenda.plan(&k.retry, time.Now().Add(max(pause, shortestPause)))
+	if book.Retry > 0 {
+		k.booking.agenda.plan(&k.retry, time.Now().Add(max(book.Retry, shortestPause)))
 	}
 	for _, c := range asked {
 		c.costLine.serve()
@@ -273,6 +272,8 @@ func (k *bookedKey) refuse(book *weir.LineBook, asked []*caller) {
 			continue
 		}
 		switch {
+		case err != nil && weir.Unavailable(err):
+			book.Retry, err = max(book.Retry, firstPause), nil
 		case err != nil:
 		case c.requests[0].Cost > d.Limit:
 			err = &weir.CostError{Cost: c.requests[0].Cost, Capacity: d.Limit}
@@ -290,10 +291,10 @@ func (k *bookedKey) refuse(book *weir.LineBook, asked []*caller) {
 	}
 }
 
-// failed ends the wait of one caller with an error, unless the engine could not be reached. It returns how long the others
-// wait before they book again.
+// failed returns how long the callers wait before they book again. While the engine cannot be reached all keep their places,
+// although it may have booked for them: those units stay spent. Any other error ends the wait of one caller.
 func (k *bookedKey) failed(err error, asked []*caller) (pause time.Duration) {
-	if k.failures++; weir.Unavailable(err) && !weir.MayHaveCounted(err) {
+	if k.failures++; weir.Unavailable(err) {
 		return backOff(k.failures)
 	}
 	if i := slices.IndexFunc(asked, func(c *caller) bool { return c.element != nil }); i >= 0 {
