@@ -31,12 +31,16 @@ const (
 	movingPause = 5 * time.Millisecond
 )
 
-// oneByOne makes each decision on its own, in order. While a slot moves, a decision on one key finds the key on one
-// of two nodes. A decision on several keys is repeated for a while, until all of them have moved.
+// oneByOne makes each decision on its own, in order, but those of an ask of callers in line together. While a slot moves, a
+// decision on one key finds the key on one of two nodes. A decision on several keys is repeated for a while, until all of
+// them have moved.
 func (e *Engine) oneByOne(s *submission) {
 	tries := movingTries
-	for i := s.decided; i < len(s.decisions); i++ {
-		alone := []*submission{{decisions: s.decisions[i : i+1], ctx: s.ctx}}
+	for i, end := s.decided, 0; i < len(s.decisions); i = end {
+		if end = i + 1; s.decisions[i].line != nil {
+			end = len(s.decisions)
+		}
+		alone := []*submission{{decisions: s.decisions[i:end], ctx: s.ctx}}
 		lane := alone[0].lane()
 		exchange := func() error { return e.exchange(lane, alone) }
 		err := exchange()
@@ -51,8 +55,8 @@ func (e *Engine) oneByOne(s *submission) {
 		if crossing(err) {
 			err = errCrossing
 		}
-		if err != nil {
-			s.decisions[i].err = err
+		for j := i; err != nil && j < end; j++ {
+			s.decisions[j].err = err
 		}
 	}
 }

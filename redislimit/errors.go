@@ -52,6 +52,16 @@ func (e *Error) Unwrap() error { return e.Err }
 // WasCounted returns Counted, for weir.WasCounted.
 func (e *Error) WasCounted() weir.Counted { return e.Counted }
 
+// Unavailable reports whether the same call may succeed when the server or the cluster is well again, for
+// weir.Unavailable.
+func (e *Error) Unavailable() bool {
+	switch e.Reason {
+	case Lost, Loading, ReadOnly, OutOfMemory, ClusterDown:
+		return true
+	}
+	return false
+}
+
 // uncounted returns the error of a decision that was never sent.
 func uncounted(reason Reason, err error) *Error {
 	return &Error{Reason: reason, Counted: weir.CountedNo, Err: err}

@@ -214,6 +214,9 @@ func (a *laneAsk) send(ctx context.Context) error {
 	if err != nil {
 		return cannotDecide(opTake.String(), err)
 	}
+	if err := a.decisions[0].err; err != nil && weir.Unavailable(failure(err)) { // then no caller was decided
+		return cannotDecide(opTake.String(), err)
+	}
 	for i, c := range a.callers {
 		a.answer(i, c)
 	}

@@ -1,0 +1,132 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/pace"
+)
+
+func TestErrorsOfAServerThatWillBeWellAreUnavailable(t *testing.T) {
+	for reason, want := range map[Reason]bool{
+		Lost: true, Loading: true, ReadOnly: true, OutOfMemory: true, ClusterDown: true,
+		Refused: false, TooOld: false, Denied: false, Damaged: false, Cancelled: false, Closed: false, Undone: false,
+	} {
+		if got := weir.Unavailable(fmt.Errorf("wait: %w", &Error{Reason: reason, Err: errors.New("x")})); got != want {
+			t.Errorf("Unavailable of %q is %v, want %v", reason, got, want)
+		}
+	}
+}
+
+func queueOver(t *testing.T, engine *Engine) *pace.Queue {
+	t.Helper()
+	queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue
+}
+
+// Callers of two processes wait for slots and a rate while the keys of their lane move to another node: the slots first, then
+// after a while the others. Their asks are refused meanwhile, and decided whole later. No caller hears of it.
+func TestCallersWaitWhileTheirSlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	url := "redis-cluster://" + cluster.Nodes[0].Addr
+	engines := []*Engine{openFor(t, url, Options{Lanes: 1}), openFor(t, url, Options{Lanes: 1})}
+	queues := []*pace.Queue{queueOver(t, engines[0]), queueOver(t, engines[1])}
+	slots, rate := mustRule(t, "slots=concurrency 2 lease 1m"), mustRule(t, "rate=token bucket 1000/s burst 10")
+	requests := []weir.Request{slots.For("k", 1), rate.For("k", 1), slots.For("all", 1)}
+	number := cluster.Slot(engines[0].keys.name(0, "", ""))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	served := make(chan error)
+	const callers, each = 10, 20
+	for i := range callers {
+		go func() {
+			for range each {
+				a, err := queues[i%2].Acquire(ctx, requests...)
+				if err == nil {
+					time.Sleep(10 * time.Millisecond)
+					err = a.Done(ctx)
+				}
+				served <- err
+			}
+		}()
+	}
+	wait := func(n int) {
+		t.Helper()
+		for range n {
+			if err := <-served; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wait(callers)
+	move := cluster.BeginMove(number, other(cluster, number))
+	move.Keys(1)
+	for _, e := range engines {
+		before := e.Stats().Calls
+		for e.Stats().Calls < before+movingTries { // the caller is refused
+			time.Sleep(time.Millisecond)
+		}
+	}
+	move.Finish()
+	wait(callers*each - callers)
+	for _, r := range []weir.Request{slots.For("k", 0), slots.For("all", 0)} {
+		if d, err := engines[0].Peek(t.Context(), r); err != nil || d.Remaining != 2 {
+			t.Errorf("afterwards: %+v and %v, want both slots free", d, err)
+		}
+	}
+}
+
+// A server that restarts, or is a replica for a while, ends nobody's wait: neither for slots nor for a booked rate.
+func TestCallersKeepTheirPlacesWhileTheServerIsAway(t *testing.T) {
+	server := redistest.Start(t, "appendonly yes", "appendfsync always")
+	engine := openFor(t, "redis://"+server.Addr, Options{})
+	queue := queueOver(t, engine)
+	slots, rate := mustRule(t, "slots=concurrency 1 lease 1m"), mustRule(t, "rate=token bucket 2/s burst 1")
+	held, err := queue.Acquire(t.Context(), slots.For("k", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const callers = 4
+	served := make(chan error, 2*callers)
+	for range callers {
+		go func() {
+			a, err := queue.Acquire(t.Context(), slots.For("k", 1))
+			if err == nil {
+				_ = a.Done(t.Context()) // the engine repeats a release that was lost
+			}
+			served <- err
+		}()
+		go func() {
+			_, err := queue.Wait(t.Context(), rate.For("k", 1))
+			served <- err
+		}()
+	}
+	eventually(t, "all wait", func() error {
+		if n := queue.Waiting(); n > 2*callers || n < callers+1 {
+			return fmt.Errorf("%d callers", n)
+		}
+		return nil
+	})
+	server.Do("REPLICAOF", "127.0.0.1", "1")
+	time.Sleep(time.Second)
+	server.Do("REPLICAOF", "NO", "ONE")
+	_ = held.Done(t.Context())
+	for range 2 * callers {
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a caller still waits")
+		}
+	}
+}
