@@ -54,8 +54,14 @@ var coreRules = map[string]packageRule{
 	"pace": {
 		imports: reasons{
 			".":             "calls and streams wait for turns of its limiters",
+			"internal/fair": "callers, keys and appointments are in heaps",
 			"internal/line": "flows share a queue in the virtual time of a line",
 		},
+		testImports: reasons{"internal/linetest": "queues of several processes share its server"},
+	},
+	"internal/fair": {},
+	"internal/linetest": {
+		imports: reasons{".": "its server is a memory engine"},
 	},
 	"fetch": {
 		imports: reasons{
