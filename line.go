@@ -10,14 +10,14 @@ import (
 // calls it; docs/design/waiting.md has the rules of a line.
 type LineKeeper interface {
 	// EnterLines returns the lines for one process, such as a queue. It calls hear with every signal that reaches the
-	// process. hear must not block. The process closes the lines when it needs them no longer.
+	// process. hear must not block.
 	EnterLines(hear func(LineSignal)) Lines
 }
 
 // Lines are what a process knows of the lines of an engine. A line has at most one entry for each process: the age of
 // its oldest waiting caller, and how many units its callers want. All methods are safe for concurrent use.
 type Lines interface {
-	// Keeps reports whether callers with these requests stand in line: whether they take slots that one call can decide.
+	// Keeps reports whether one call can decide callers with these requests, whose slots have leases.
 	Keeps(requests ...Request) bool
 
 	// Ask decides the callers of ask, the oldest first, and writes the answers into it. A caller is admitted if all its

@@ -34,11 +34,11 @@ func newAsking(q *Queue) *asking {
 
 // join adds c to the group of its keys. The first of a group asks at once.
 func (a *asking) join(c *caller) error {
-	name, lined := keysOf(c.requests), a.lines != nil && c.acquires && a.lines.Keeps(c.requests...)
+	name, leased := keysOf(c.requests), weir.Leased(c.requests...)
+	lined := a.lines != nil && a.competes(c) && a.lines.Keeps(leased...)
 	if lined {
 		name += "\x00in line"
-		c.unleased = c.requests
-		c.requests = weir.Leased(c.requests...)
+		c.unleased, c.requests = c.requests, leased
 	}
 	g := a.groups[name]
 	if g != nil {
@@ -58,6 +58,18 @@ func (a *asking) join(c *caller) error {
 		a.newFirst(g, before)
 	}
 	return nil
+}
+
+// competes reports whether callers of other processes have to know of c: it acquires slots, or asks for a rate that others
+// book.
+func (a *asking) competes(c *caller) bool {
+	slots, rates := false, false
+	for i := range c.requests {
+		r := &c.requests[i]
+		slots = slots || asksForSlots(r)
+		rates = rates || r.Rule.Bookable() && !has[weir.LeakyBucket](r)
+	}
+	return slots && c.acquires || !slots && rates
 }
 
 // newFirst looks whether a group whose first caller has changed goes earlier.
@@ -109,7 +121,9 @@ func (a *asking) arrive(g *group) {
 	}
 	f := a.newFlight(nil, g.lined)
 	for range g.alike() {
-		f.take(g)
+		if len(f.callers) == 0 || g.next() != nil {
+			f.take(g)
+		}
 	}
 	f.send()
 }

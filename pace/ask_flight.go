@@ -115,7 +115,8 @@ func (f *flight) fly() {
 	})
 	f.asking.queue.mu.Lock()
 	defer f.asking.queue.mu.Unlock()
-	if f.lined && weir.Unavailable(err) && (len(f.callers) > 0 || time.Since(f.began) < longestPause) { // then entries die
+	again := f.leased() || !weir.MayHaveCounted(err)                                                             // leases tell what was taken, rates do not
+	if f.lined && again && weir.Unavailable(err) && (len(f.callers) > 0 || time.Since(f.began) < longestPause) { // then entries die
 		f.asking.agenda.plan(&f.again, time.Now().Add(backOff(f.tries)))
 		return
 	}
@@ -123,12 +124,17 @@ func (f *flight) fly() {
 	f.landed(began, err)
 }
 
+// leased reports whether all callers take slots, by which the lines recognise them.
+func (f *flight) leased() bool {
+	return !slices.ContainsFunc(f.groups, func(g *group) bool { return len(g.uses) == 0 })
+}
+
 func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10), longestPause) }
 
 // landed gives the callers their answers. An error ends the wait of one caller; the others ask again.
 func (f *flight) landed(began time.Time, err error) {
 	outage := err != nil && weir.Unavailable(err) && !weir.MayHaveCounted(err)
-	if f.lined && err != nil && weir.MayHaveCounted(err) {
+	if f.lined && err != nil && weir.MayHaveCounted(err) && f.leased() {
 		f.drop(began)
 	}
 	f.share()
@@ -205,7 +211,7 @@ func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
 	switch {
 	case err == nil && d.Allowed:
 		c.decision = d
-		if f.lined {
+		if f.lined && c.acquires {
 			c.reservation = weir.Granted(q.engine, began, d, nil, c.requests...)
 		}
 		g.land(c, true, !c.left)

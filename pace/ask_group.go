@@ -168,12 +168,15 @@ func (g *group) newFirst() {
 // alike returns the number of next callers for which one call asks: those with the same requests, unless each needs a
 // reservation or a delay of its own, or the order of those behind depends on the answer.
 func (g *group) alike() (n int) {
-	first := g.next()
-	if first.acquires || len(g.uses) > 0 || !g.callers.single() || has[weir.LeakyBucket](&first.requests[0]) {
+	first, most := g.next(), maxTogether
+	if g.lined {
+		most = weir.MaxLineCallers
+	}
+	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.single() || has[weir.LeakyBucket](&first.requests[0]) {
 		return 1
 	}
-	for e := first.element; e != nil && n < maxTogether; e = e.Next() {
-		if c := e.Value.(*caller); c.acquires || !slices.Equal(c.requests, first.requests) {
+	for e := first.element; e != nil && n < most; e = e.Next() {
+		if c := e.Value.(*caller); !g.lined && (c.acquires || !slices.Equal(c.requests, first.requests)) {
 			break
 		}
 		n++

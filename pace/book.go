@@ -56,6 +56,7 @@ type costLine struct {
 // instant is a booked instant.
 type instant struct {
 	at       time.Time
+	cost     int64
 	took     time.Time // no later than the booking
 	decision weir.Decision
 	withdraw func(ctx context.Context, n int64) error
@@ -122,6 +123,33 @@ func (k *bookedKey) line(cost int64) *costLine {
 		k.costs[cost] = l
 	}
 	return l
+}
+
+// flush gives back the instants that nobody needs, the last one of each line first: only the newest comes back exactly.
+func (b *booking) flush() {
+	var unused []instant
+	for _, k := range b.keys {
+		for _, l := range k.costs {
+			for last := len(l.instants) - 1; last >= l.covered.Len(); last-- {
+				unused, l.instants = append(unused, l.instants[last]), l.instants[:last]
+			}
+		}
+	}
+	for _, k := range b.keys {
+		for _, l := range k.costs {
+			l.balance()
+		}
+	}
+	if len(unused) > 0 {
+		b.queue.inBackground(func(ctx context.Context) (err error) {
+			for _, at := range unused {
+				if at.withdraw != nil && err == nil {
+					err = at.withdraw(ctx, at.cost)
+				}
+			}
+			return err
+		})
+	}
 }
 
 // unused gives back what nobody has used, as far as the engine permits, unless too much of it is on its way.
@@ -253,7 +281,7 @@ func (k *bookedKey) booked(took time.Time, book *weir.LineBook, answered bool, a
 			for at > 0 && l.instants[at-1].at.After(now.Add(answer.Decision.Delay)) {
 				at--
 			}
-			l.instants = slices.Insert(l.instants, at, instant{now.Add(answer.Decision.Delay), took, answer.Decision, answer.Withdraw})
+			l.instants = slices.Insert(l.instants, at, instant{now.Add(answer.Decision.Delay), l.cost, took, answer.Decision, answer.Withdraw})
 		}
 	}
 	for _, c := range asked {

@@ -279,3 +279,73 @@ func TestCallersThatLeaveWasteLittleOfARate(t *testing.T) {
 		}
 	}
 }
+
+func TestFlushGivesBackTheInstantsThatNobodyNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, queues := queuesOn(t, 1)
+		vendor := rule(t, "vendor", "token bucket 20/s burst 1")
+		ctx, leave := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() { _, _ = queues[0].Wait(ctx, vendor.For("k", 1)) })
+		}
+		time.Sleep(10 * time.Millisecond)
+		leave()
+		callers.Wait()
+		if err := queues[0].Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := server.Memory.Peek(t.Context(), vendor.For("k", 1)); err != nil || d.RetryAfter > 50*time.Millisecond {
+			t.Errorf("after a flush the key refuses for %v (%v), want the 50 ms of the only unit that was used", d.RetryAfter, err)
+		}
+	})
+}
+
+// Callers that cannot be booked, because they are in a flow or ask for another key too, have a place among those that book,
+// in this process or another one.
+func TestCallersThatCannotBeBookedAreNotStarvedByBookings(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		for name, wait := range map[string]func(t *testing.T, q *pace.Queue, total, host *weir.Rule) error{
+			"of a flow": func(t *testing.T, q *pace.Queue, total, _ *weir.Rule) error {
+				flow, err := q.InFlow("f", 1)
+				if err == nil {
+					_, err = flow.Wait(t.Context(), total.For("all", 1))
+				}
+				return err
+			},
+			"of two keys": func(t *testing.T, q *pace.Queue, total, host *weir.Rule) error {
+				_, err := q.Wait(t.Context(), total.For("all", 1), host.For("h", 1))
+				return err
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				_, queues := queuesOn(t, 2)
+				total, host := rule(t, "total", "token bucket 10/s burst 1"), rule(t, "host", "token bucket 10/s burst 1")
+				ctx, stop := context.WithCancel(t.Context())
+				var callers sync.WaitGroup
+				for i := range 20 {
+					callers.Go(func() {
+						for ctx.Err() == nil {
+							_, _ = queues[i%2].Wait(ctx, total.For("all", 1))
+						}
+					})
+				}
+				time.Sleep(3 * time.Second)
+				asks := queues[1]
+				if own {
+					asks = queues[0]
+				}
+				start := time.Now()
+				if err := wait(t, asks, total, host); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(start); took > 6*time.Second {
+					t.Errorf("a caller %s beside 20 that book waited for %v (same process: %v), want about the 2 s of those before it", name, took, own)
+				}
+				stop()
+				callers.Wait()
+				time.Sleep(2 * time.Second)
+			})
+		}
+	}
+}

@@ -10,6 +10,11 @@ import (
 // or ends. If the engine has a method Flush(context.Context) error, Flush calls it, too: a caller may have left while
 // the engine decided for it.
 func (q *Queue) Flush(ctx context.Context) error {
+	q.mu.Lock()
+	if q.book != nil {
+		q.book.flush()
+	}
+	q.mu.Unlock()
 	idle := q.background.whenIdle()
 	select {
 	case <-idle:

@@ -58,8 +58,7 @@ func (all *entered) close() {
 	}
 }
 
-// Keeps reports whether callers of the requests stand in line: whether they take slots, or a rate beside another key, on
-// one lane and without an identity.
+// Keeps reports whether one call can decide callers of the requests in line: those on one lane and without an identity.
 func (l *lines) Keeps(requests ...weir.Request) bool {
 	parts, at, err := l.parts(requests)
 	if err != nil || at.refused || !at.oneLane || slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Identity != "" }) {
@@ -74,7 +73,7 @@ func (l *lines) Keeps(requests ...weir.Request) bool {
 			of[p.request] = true
 		}
 	}
-	return slots > 0 && slots <= mostCallerSlots
+	return slots <= mostCallerSlots && len(parts) > 0
 }
 
 // mostCallerSlots bounds the lines of slots in which one caller stands.

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -85,36 +84,6 @@ func TestPipesOfOtherNamesShareNothing(t *testing.T) {
 		if err != nil || string(out) != "1\n" || time.Since(began) > patience {
 			t.Errorf("--name %s: got %q, %v after %v, want its line", name, out, err, time.Since(began))
 		}
-	}
-}
-
-// An interrupted pipe gives back the instants that it has booked, so that the next pipe does not wait for them.
-func TestAnInterruptedPipeGivesItsInstantsBack(t *testing.T) {
-	server := redistest.Start(t)
-	first := pipe(t, 100, "1/h", "--engine", "redis://"+server.Addr)
-	out, err := first.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(out, make([]byte, 2)); err != nil {
-		t.Fatal(err)
-	}
-	for began := time.Now(); stateLife(server) < 90*time.Minute; {
-		if time.Since(began) > patience {
-			t.Fatal("the pipe did not book the second line, an hour ahead")
-		}
-	}
-	if err := first.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Wait(); err == nil || !strings.Contains(err.Error(), "130") {
-		t.Errorf("the interrupted pipe ended with %v, want 130", err)
-	}
-	if got, err := pipe(t, 1, "4/h", "--name", "token bucket 1/h burst 1", "--burst", "4", "--engine", "redis://"+server.Addr).Output(); err != nil || string(got) != "1\n" {
-		t.Errorf("after the interrupt a larger limit of the same name: %q, %v", got, err)
 	}
 }
 

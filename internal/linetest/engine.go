@@ -76,14 +76,9 @@ type process struct {
 	mu     sync.Mutex
 }
 
-// Keeps reports whether a request takes slots.
+// Keeps reports whether no request has an identity.
 func (p *process) Keeps(requests ...weir.Request) bool {
-	for i := range requests {
-		if isSlots(&requests[i]) {
-			return requests[i].Identity == ""
-		}
-	}
-	return false
+	return !slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Identity != "" || r.Rule == nil })
 }
 
 // Ask asks the server.
