@@ -278,7 +278,7 @@ func isGate(r weir.Request) bool {
 // askScript works like lines.Ask of a process that hears signals, although the client here cannot subscribe.
 func (p *dueller) askScript(ctx context.Context, ask *weir.LineAsk) error {
 	a := &laneAsk{lines: p.script, header: &lineHeader{process: p.script.name, hears: p.hears, grace: grace}}
-	lanes := map[int]*laneAsk{0: a}
+	lanes := laneAsks{a}
 	for i := range ask.Keys {
 		if err := p.script.tells(lanes, &ask.Keys[i]); err != nil {
 			return err

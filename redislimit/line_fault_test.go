@@ -130,3 +130,75 @@ func TestCallersKeepTheirPlacesWhileTheServerIsAway(t *testing.T) {
 		}
 	}
 }
+
+// heldSender holds back the next call while a test wants it to.
+type heldSender struct {
+	Sender
+	hold chan chan struct{}
+}
+
+func (h heldSender) Send(ctx context.Context, command ...string) (string, error) {
+	select {
+	case wait := <-h.hold:
+		<-wait
+	default:
+	}
+	return h.Sender.Send(ctx, command...)
+}
+
+func TestReleasesThatShareACallAreAllCounted(t *testing.T) {
+	server := redistest.Start(t)
+	sender := heldSender{rueidisSender{clientOf(t, server)}, make(chan chan struct{}, 1)}
+	engine, err := NewWith(sender, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	const n = 20
+	slots := mustRule(t, "s=concurrency 20 lease 1h")
+	released := make(chan error, n)
+	var held []*weir.Reservation
+	for range n {
+		r, err := engine.Reserve(t.Context(), slots.For("k", 1))
+		if err := allowed(r.Decision, err); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, r)
+	}
+	open := make(chan struct{})
+	sender.hold <- open
+	for _, r := range held {
+		go func() { released <- r.Done(t.Context()) }()
+	}
+	eventually(t, "all releases but the first wait for one call", func() error {
+		if waiting := engine.committer(0).waiting(); waiting < n-1 {
+			return fmt.Errorf("%d do", waiting)
+		}
+		return nil
+	})
+	close(open)
+	for range n {
+		if err := <-released; err != nil {
+			t.Error(err)
+		}
+	}
+	if d, err := engine.Peek(t.Context(), slots.For("k", 0)); err != nil || d.Remaining != n {
+		t.Errorf("%d slots are free (%v), want %d", d.Remaining, err, n)
+	}
+}
+
+// Without a cluster one call decides keys of all lanes, so callers of any keys stand in line, whatever they ask for first.
+func TestCallersOfKeysOfSeveralLanesStandInLine(t *testing.T) {
+	server := redistest.Start(t)
+	queue := queueOver(t, openFor(t, "redis://"+server.Addr, Options{}))
+	slots, rate := mustRule(t, "s=concurrency 1 lease 1m"), mustRule(t, "r=token bucket 1000/s burst 10")
+	requests := []weir.Request{rate.For("host", 1)}
+	for i := range 8 {
+		requests = append(requests, slots.For(fmt.Sprint(i), 1))
+	}
+	all := newLineCrowd(t)
+	all.come("all", 5, queue, time.Millisecond, requests...)
+	all.come("one", 5, queue, time.Millisecond, requests[:2]...)
+	all.wantServed(time.Second, 500*time.Millisecond, map[string]int{"all": 20, "one": 20})
+	all.end()
+}

@@ -125,22 +125,28 @@ func (d *decision) freed() (slots []decision) {
 	return slots
 }
 
-// line appends what comes before a decision that concerns lines.
-func (b *batch) line(d *decision) {
+// line appends what comes before a decision that concerns lines. It reports whether this one does.
+func (b *batch) line(d *decision) bool {
 	switch {
 	case d.booking != nil:
 		b.books(d.booking)
+		return true
 	case d.line != nil:
 		b.calls(d.line)
-	case d.op == opReset || d.op == opUndo || d.op == opRecord:
-		if freed := d.freed(); len(freed) > 0 {
-			b.lines(lineFrees, len(freed))
-			for i := range freed {
-				b.index16(freed[i].parts[0].line())
-				b.group(&freed[i], 0)
-			}
-		}
+		return true
+	case d.op != opReset && d.op != opUndo && d.op != opRecord:
+		return false
 	}
+	freed := d.freed()
+	if len(freed) == 0 {
+		return false
+	}
+	b.lines(lineFrees, len(freed))
+	for i := range freed {
+		b.index16(freed[i].parts[0].line())
+		b.group(&freed[i], 0)
+	}
+	return true
 }
 
 func (b *batch) lines(what, count int) {

@@ -96,7 +96,7 @@ func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 	if err := ctx.Err(); err != nil {
 		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
 	}
-	lanes := map[int]*laneAsk{}
+	lanes := make(laneAsks, len(l.engine.committers()))
 	for i := range ask.Keys {
 		if err := l.tells(lanes, &ask.Keys[i]); err != nil {
 			return err
@@ -108,19 +108,25 @@ func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 			c.Err = err
 		}
 	}
-	failed := make(chan error, len(lanes))
-	for _, a := range lanes {
-		if len(lanes) == 1 {
-			return a.send(ctx)
-		}
+	asked := slices.DeleteFunc(lanes, func(a *laneAsk) bool { return a == nil })
+	if len(asked) == 1 {
+		return asked[0].send(ctx)
+	}
+	failed := make(chan error, len(asked))
+	for _, a := range asked {
 		go func() { failed <- a.send(ctx) }()
 	}
 	var err error
-	for range lanes {
+	for range asked {
 		err = cmp.Or(err, <-failed)
 	}
 	return err
 }
+
+// laneAsks are the parts of an ask, by lane; nil where there is none. Without a cluster one call spans all lanes.
+type laneAsks []*laneAsk
+
+func (l laneAsks) of(lane int) **laneAsk { return &l[lane%len(l)] }
 
 // laneAsk is what is asked on one lane.
 type laneAsk struct {
@@ -132,16 +138,6 @@ type laneAsk struct {
 	decisions []decision
 }
 
-func (l *lines) on(lanes map[int]*laneAsk, lane int) *laneAsk {
-	a := lanes[lane]
-	if a == nil {
-		hears := l.hears(lane)
-		a = &laneAsk{lines: l, header: &lineHeader{process: l.name, hears: hears, grace: l.grace(lane)}}
-		lanes[lane] = a
-	}
-	return a
-}
-
 // grace returns for how long the process bars others when it was called: longer if the server is far.
 func (l *lines) grace(lane int) time.Duration {
 	trip := l.engine.committer(lane).trip()
@@ -149,7 +145,7 @@ func (l *lines) grace(lane int) time.Duration {
 }
 
 // tells adds what the process says of a key.
-func (l *lines) tells(lanes map[int]*laneAsk, k *weir.LineKey) error {
+func (l *lines) tells(lanes laneAsks, k *weir.LineKey) error {
 	cost := k.Slots.Cost
 	k.Slots.Cost = 0
 	parts, _, err := l.parts([]weir.Request{k.Slots})
@@ -161,7 +157,12 @@ func (l *lines) tells(lanes map[int]*laneAsk, k *weir.LineKey) error {
 	if at < 0 {
 		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "rule", Reason: "has no slots, so it has no line"}
 	}
-	a := l.on(lanes, parts[at].lane)
+	lane := parts[at].lane
+	of := lanes.of(lane)
+	if *of == nil {
+		*of = &laneAsk{lines: l, header: &lineHeader{process: l.name, hears: l.hears(lane), grace: l.grace(lane)}}
+	}
+	a := *of
 	a.keys = append(a.keys, k)
 	a.header.keys = append(a.header.keys, lineKey{key: parts[at].line(), slots: decision{op: opPeek, parts: parts[at : at+1]}, token: k.Token, since: k.Since, cost: cost, want: k.Want,
 		keep: lineKeep{k.Keep.Lease, k.Keep.Since, k.Keep.Units}})
@@ -169,16 +170,16 @@ func (l *lines) tells(lanes map[int]*laneAsk, k *weir.LineKey) error {
 }
 
 // asks adds a caller.
-func (l *lines) asks(lanes map[int]*laneAsk, c *weir.LineCaller, repeats bool) error {
+func (l *lines) asks(lanes laneAsks, c *weir.LineCaller, repeats bool) error {
 	parts, at, err := l.parts(c.Requests)
 	if err != nil {
 		return err
 	}
-	if !at.oneLane || at.refused || len(parts) == 0 {
+	if !at.oneLane || at.refused || len(parts) == 0 || *lanes.of(parts[0].lane) == nil {
 		return &weir.RequestError{Op: opTake.String(), Field: "requests", Reason: "cannot stand in line"}
 	}
 	merged, _ := enginekit.Merge(enginekit.Take, c.Requests)
-	a := l.on(lanes, parts[0].lane)
+	a := *lanes.of(parts[0].lane)
 	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays}
 	for i := range parts {
 		p := &parts[i]

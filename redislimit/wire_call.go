@@ -31,8 +31,9 @@ func (b *batch) add(d *decision) {
 	if len(b.args) == 0 {
 		b.args = append(b.args, 0, 0) // the kinds that occur
 	}
-	b.line(d)
-	if b.again(d) {
+	if b.line(d) { // the script reads the slots of lines in between
+		b.last = nil
+	} else if b.again(d) {
 		return
 	}
 	if d.identity == "" {
@@ -167,7 +168,7 @@ func (b *batch) head(d *decision, i, n int) {
 // again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" || d.line != nil || d.booking != nil {
+	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" {
 		return false
 	}
 	b.last = d
