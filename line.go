@@ -91,6 +91,8 @@ type LineNews struct {
 
 // LineSignal tells a process that units of a key are free for it.
 type LineSignal struct {
+	Err error // the engine was closed: all callers of the process fail with this error, and the rest means nothing
+
 	Token  uint64
 	Units  int64 // 0 means that it should ask for its oldest caller
 	MinAge time.Duration

@@ -232,6 +232,10 @@ func (k *slotKey) learn(news weir.LineNews) {
 func (a *asking) hear(signal weir.LineSignal) {
 	a.queue.mu.Lock()
 	defer a.queue.mu.Unlock()
+	if signal.Err != nil {
+		a.queue.fail(signal.Err)
+		return
+	}
 	k := a.tokens[signal.Token]
 	if k == nil {
 		return

@@ -22,6 +22,7 @@ type caller struct {
 	since    time.Time
 	deadline time.Time     // zero means none
 	turn     chan struct{} // receives once: when the caller goes or fails
+	over     bool          // its wait has ended
 	inAll    *list.Element
 
 	// What was taken for it, and the error of its wait, written before its turn.

@@ -169,7 +169,9 @@ func (q *Queue) join(c *caller) error {
 	default:
 		c.strategy = q.ask
 	}
-	return c.strategy.join(c)
+	err := c.strategy.join(c)
+	c.over = c.over || err != nil
+	return err
 }
 
 // leave removes c, whose context has ended, unless its turn has come meanwhile.
@@ -182,6 +184,7 @@ func (q *Queue) leave(c *caller) error {
 	default:
 	}
 	q.waiting--
+	c.over = true
 	c.strategy.leave(c)
 	return leftError{c.ctx.Err()}
 }
@@ -192,6 +195,16 @@ type leftError struct{ err error }
 func (e leftError) Error() string          { return "pace: wait: " + e.err.Error() }
 func (e leftError) Unwrap() error          { return e.err }
 func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
+
+// fail ends the waits of all callers with an error.
+func (q *Queue) fail(err error) {
+	for e := q.all.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*caller); c.strategy != nil && !c.over {
+			c.strategy.leave(c)
+			q.end(c, err)
+		}
+	}
+}
 
 // enter counts a caller that a strategy adds, unless the queue is full.
 func (q *Queue) enter() error {
@@ -205,7 +218,7 @@ func (q *Queue) enter() error {
 // end ends the wait of c: it goes, or fails with an error.
 func (q *Queue) end(c *caller, err error) {
 	q.waiting--
-	c.err = err
+	c.err, c.over = err, true
 	c.turn <- struct{}{}
 }
 

@@ -232,3 +232,23 @@ func TestCallersUseSlotsWholeWithoutRelyingOnSignals(t *testing.T) {
 		})
 	}
 }
+
+// book starts n callers that wait for a rate again and again.
+func (c *lineCrowd) book(name string, n int, queue *pace.Queue, request weir.Request) {
+	for range n {
+		c.all.Go(func() {
+			for c.ctx.Err() == nil {
+				since := time.Now()
+				if _, err := queue.Wait(c.ctx, request); err != nil {
+					if !errors.Is(err, context.Canceled) {
+						c.Errorf("%s: %v", name, err)
+					}
+					return
+				}
+				c.mu.Lock()
+				c.served[name] = append(c.served[name], served{since, time.Now()})
+				c.mu.Unlock()
+			}
+		})
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +19,10 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-func init() { workerRoles["line"], workerRoles["held"] = standing, holding }
+func init() {
+	workerRoles["line"], workerRoles["held"] = standing, holding
+	workerRoles["crowd"], workerRoles["whole"] = inCrowd, wholly
+}
 
 // went is a caller that got the slot, and when, in µs.
 type went struct {
@@ -221,5 +226,90 @@ func TestARestartOfRedisAndADeadProcessExceedNoLimit(t *testing.T) {
 	t.Logf("%d holds, %d of them after the restart", len(all), after)
 	if after < 20 { // a few hundred on an idle machine; asking once a second would make 8
 		t.Errorf("%d holds after the restart, want the limits used", after)
+	}
+}
+
+const slotsOfCrowd = 4
+
+func ruleOfCrowd(t testing.TB) *weir.Rule {
+	return newRule(t, "crowd", weir.Concurrency{Slots: slotsOfCrowd, Lease: 2 * time.Second})
+}
+
+// inCrowd has ten callers take a slot again and again, and says how many were served each 100 ms.
+func inCrowd(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	var served atomic.Int64
+	for range 10 {
+		go again(queue, &served, ruleOfCrowd(t).For("k", 1))
+	}
+	for range time.Tick(100 * time.Millisecond) {
+		say(served.Load())
+	}
+}
+
+// wholly has one caller take all slots again and again.
+func wholly(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any)) {
+	say("comes")
+	again(queue, new(atomic.Int64), ruleOfCrowd(t).For("k", slotsOfCrowd))
+}
+
+func again(queue *pace.Queue, served *atomic.Int64, request weir.Request) {
+	for {
+		a, err := queue.Acquire(context.Background(), request)
+		if err != nil {
+			return
+		}
+		served.Add(1)
+		time.Sleep(20 * time.Millisecond)
+		_ = a.Done(context.Background())
+	}
+}
+
+// Processes that hold slots, stand in line, or wait for all slots as the first, are killed or stopped. The slots of a dead
+// holder are missing until the lease ends, and a place in line for a second at most. A stopped process goes on.
+func TestProcessesThatDieOrStopHoldUpOthersBriefly(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	var served atomic.Int64
+	for range 10 {
+		go again(queue, &served, ruleOfCrowd(t).For("k", 1))
+	}
+	goesOn := func(after string, within time.Duration) {
+		t.Helper()
+		before, began := served.Load(), time.Now()
+		for served.Load() < before+20 {
+			if time.Sleep(time.Millisecond); time.Since(began) > within {
+				t.Fatalf("%s: %d grants in %v, want 20", after, served.Load()-before, within)
+			}
+		}
+		t.Logf("%s: 20 grants in %v", after, time.Since(began))
+	}
+	goesOn("alone", time.Second)
+	stopped := startWorker(t, server, "crowd")
+	stopped.say(t)
+	for round := range 3 {
+		whole := startWorker(t, server, "whole")
+		whole.say(t)
+		whole.read(t, new(string))
+		beside := startWorker(t, server, "crowd")
+		beside.say(t)
+		time.Sleep(200*time.Millisecond + time.Duration(round)*7*time.Millisecond)
+		killed(t, whole)
+		goesOn("a caller of all slots was killed", 5*time.Second)
+		killed(t, beside)
+		goesOn("a process with ten callers was killed", 5*time.Second)
+		if err := stopped.process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		goesOn("a process with ten callers was stopped", 5*time.Second)
+		if err := stopped.process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		goesOn("it continues", 2*time.Second)
+	}
+	went := func() (n int64) { stopped.read(t, &n); return n }
+	for before, began := went(), time.Now(); went() < before+20; {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("the process that was stopped is not served again")
+		}
 	}
 }

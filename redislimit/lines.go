@@ -55,6 +55,7 @@ func (all *entered) close() {
 	defer all.mu.Unlock()
 	for _, l := range all.all {
 		l.close()
+		l.hear(weir.LineSignal{Err: cannotDecide(opTake.String(), errClosed)})
 	}
 }
 

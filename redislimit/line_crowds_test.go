@@ -1,0 +1,292 @@
+package redislimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/pace"
+)
+
+// threeQueues returns queues over engines of their own.
+func threeQueues(t *testing.T, server *redistest.Server, options Options) (queues []*pace.Queue) {
+	t.Helper()
+	for range 3 {
+		queues = append(queues, queueOver(t, openFor(t, "redis://"+server.Addr, options)))
+	}
+	return queues
+}
+
+// The server's clock is set forward by an hour: callers of slots, of slots and a rate, and callers that book that rate, go
+// on within seconds. It is set back: callers of slots go on.
+func TestCallersGoOnWhenTheServersClockIsSet(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartWithClock(t)
+	queues := threeQueues(t, server, Options{Logger: slog.New(slog.DiscardHandler)})
+	slots, rate := mustRule(t, "s=concurrency 4 lease 30s"), mustRule(t, "r=token bucket 100/s burst 5")
+	all := newLineCrowd(t)
+	for _, queue := range queues {
+		all.come("slots", 5, queue, 10*time.Millisecond, slots.For("k", 1))
+		all.come("both", 5, queue, 10*time.Millisecond, slots.For("k", 1), rate.For("k", 1))
+		all.book("rate", 5, queue, rate.For("k", 1))
+	}
+	least := map[string]int{"slots": 40, "both": 2, "rate": 40}
+	time.Sleep(500 * time.Millisecond)
+	all.wantServed(2*time.Second, 500*time.Millisecond, least)
+	server.SetClock(time.Hour)
+	time.Sleep(2 * time.Second) // entries of before die
+	all.wantServed(2*time.Second, 500*time.Millisecond, least)
+	server.SetClock(0) // a rate waits until the clock has caught up
+	time.Sleep(2 * time.Second)
+	all.wantServed(2*time.Second, 500*time.Millisecond, map[string]int{"slots": 40})
+	all.end()
+}
+
+// delayed forwards connections to a server, and delays everything both ways.
+func delayed(t *testing.T, server *redistest.Server, way time.Duration) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	type piece struct {
+		bytes []byte
+		due   time.Time
+	}
+	forward := func(to, from net.Conn) {
+		pieces := make(chan piece, 10_000)
+		go func() {
+			for p := range pieces {
+				time.Sleep(time.Until(p.due))
+				_, _ = to.Write(p.bytes)
+			}
+			_ = to.Close()
+		}()
+		for {
+			buffer := make([]byte, 64<<10)
+			n, err := from.Read(buffer)
+			if err != nil {
+				close(pieces)
+				return
+			}
+			pieces <- piece{buffer[:n], time.Now().Add(way)}
+		}
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn, err := net.Dial("tcp", server.Addr)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go forward(conn, client)
+			go forward(client, conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// A process with a round trip of 300 ms neither starves nor stops the others.
+func TestADistantProcessWaitsInLineWithOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	slots, all := mustRule(t, "s=concurrency 4 lease 30s"), newLineCrowd(t)
+	far := queueOver(t, openFor(t, "redis://"+delayed(t, server, 150*time.Millisecond), Options{}))
+	all.come("far", 10, far, 20*time.Millisecond, slots.For("k", 1))
+	for _, queue := range threeQueues(t, server, Options{})[:2] {
+		all.come("near", 10, queue, 20*time.Millisecond, slots.For("k", 1))
+	}
+	time.Sleep(2 * time.Second)
+	all.wantServed(5*time.Second, time.Second, map[string]int{"far": 15, "near": 30})
+	all.end()
+}
+
+// Callers of a host whose slot is held do not keep slots of the total from other hosts.
+func TestABlockedHostLeavesTheTotalToOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	queues := threeQueues(t, server, Options{})
+	total, host := mustRule(t, "total=concurrency 3 lease 30s"), mustRule(t, "host=concurrency 1 lease 30s")
+	held, err := queues[0].Acquire(t.Context(), host.For("blocked", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := newLineCrowd(t)
+	for i, queue := range queues {
+		all.come("blocked", 20, queue, 20*time.Millisecond, total.For("all", 1), host.For("blocked", 1))
+		for _, name := range []string{"a", "b", "c"} {
+			all.come(name, 2, queue, 20*time.Millisecond, total.For("all", 1), host.For(name, 1))
+		}
+		all.come(fmt.Sprint("own ", i), 1, queue, 20*time.Millisecond, total.For("all", 1), host.For(fmt.Sprint("own ", i), 1))
+	}
+	time.Sleep(time.Second)
+	all.wantServed(3*time.Second, 500*time.Millisecond, map[string]int{"a": 20, "b": 20, "c": 20, "own 0": 7, "own 1": 7, "own 2": 7})
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all.wantServed(3*time.Second, 500*time.Millisecond, map[string]int{"blocked": 20, "a": 10})
+	all.end()
+}
+
+// A caller of slots and a rate is served beside many callers that book the same rate.
+func TestACallerOfSlotsAndARateIsServedBesideCallersThatBookIt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	queues := threeQueues(t, server, Options{})
+	rate, slots := mustRule(t, "r=token bucket 100/s burst 1"), mustRule(t, "s=concurrency 10 lease 30s")
+	all := newLineCrowd(t)
+	for _, queue := range queues[:2] {
+		all.book("bookers", 20, queue, rate.For("k", 1))
+	}
+	time.Sleep(500 * time.Millisecond)
+	all.come("asker", 1, queues[2], 0, rate.For("k", 1), slots.For("x", 1))
+	all.wantServed(3*time.Second, 500*time.Millisecond, map[string]int{"asker": 3, "bookers": 150})
+	all.end()
+}
+
+// Three processes with 1, 10 and 200 callers: each caller gets the same share, because all go in order of arrival.
+func TestCallersOfCrowdsOfUnequalSizeGetEqualShares(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	slots, all := mustRule(t, "s=concurrency 8 lease 30s"), newLineCrowd(t)
+	sizes := []int{1, 10, 200}
+	for i, queue := range threeQueues(t, server, Options{}) {
+		all.come(fmt.Sprint(sizes[i]), sizes[i], queue, 10*time.Millisecond, slots.For("k", 1))
+	}
+	time.Sleep(time.Second)
+	grants, _ := all.work(5 * time.Second)
+	all.end()
+	sum := 0
+	for _, n := range grants {
+		sum += n
+	}
+	fair := float64(sum) / 211
+	for _, size := range sizes {
+		each := float64(grants[fmt.Sprint(size)]) / float64(size)
+		if each < fair/2-1 || each > 2*fair+1 {
+			t.Errorf("each of %d callers was served %.1f times, want about %.1f", size, each, fair)
+		}
+	}
+}
+
+// 150 callers sleep until a rate of their own admits them, and the slots are free: others take them at once.
+func TestCallersThatSleepForARateKeepNoSlots(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	queues := threeQueues(t, server, Options{})
+	slots, rate := mustRule(t, "s=concurrency 100 lease 30s"), mustRule(t, "r=token bucket 1/h burst 1")
+	engine := openFor(t, "redis://"+server.Addr, Options{})
+	ctx, leave := context.WithCancel(t.Context())
+	all := newLineCrowd(t)
+	for i := range 150 {
+		host := fmt.Sprint(i)
+		if err := allowed(engine.Take(t.Context(), rate.For(host, 1))); err != nil {
+			t.Fatal(err)
+		}
+		all.all.Go(func() {
+			if _, err := queues[0].Acquire(ctx, slots.For("k", 1), rate.For(host, 1)); !errors.Is(err, context.Canceled) {
+				t.Errorf("a caller whose rate is spent: %v", err)
+			}
+		})
+	}
+	eventually(t, "all wait", func() error {
+		if n := queues[0].Waiting(); n != 150 {
+			return fmt.Errorf("%d callers", n)
+		}
+		return nil
+	})
+	for i, queue := range queues {
+		for _, requests := range [][]weir.Request{{slots.For("k", 1)}, {slots.For("k", 100)}, {slots.For("k", 1), rate.For(fmt.Sprint("fresh", i), 1)}} {
+			began := time.Now()
+			a, err := queue.Acquire(t.Context(), requests...)
+			if err != nil || a.Done(t.Context()) != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("queue %d: %v took %v", i, requests, took)
+			}
+		}
+	}
+	leave()
+	all.end()
+}
+
+// Close ends the waits of all callers of an engine, and the callers of others go on soon.
+func TestCloseEndsAllWaitsAndHoldsUpOthersBriefly(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	closing := openFor(t, "redis://"+server.Addr, Options{})
+	queue := queueOver(t, closing)
+	others := threeQueues(t, server, Options{})
+	slots, rate := mustRule(t, "s=concurrency 1 lease 30s"), mustRule(t, "r=token bucket 1/h burst 1")
+	held, err := others[0].Acquire(t.Context(), slots.For("k", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := others[0].Wait(t.Context(), rate.For("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 30)
+	for range 10 {
+		go func() {
+			_, err := queue.Acquire(t.Context(), slots.For("k", 1))
+			ended <- err
+		}()
+		go func() {
+			_, err := queue.Wait(t.Context(), rate.For("k", 1))
+			ended <- err
+		}()
+		go func() {
+			_, err := queue.Acquire(t.Context(), slots.For("free", 1), rate.For("k", 1))
+			ended <- err
+		}()
+	}
+	eventually(t, "all wait", func() error {
+		if n := queue.Waiting(); n != 30 {
+			return fmt.Errorf("%d callers", n)
+		}
+		return nil
+	})
+	time.Sleep(100 * time.Millisecond)
+	next := make(chan error)
+	go func() {
+		_, err := others[1].Acquire(t.Context(), slots.For("k", 1))
+		next <- err
+	}()
+	time.Sleep(100 * time.Millisecond)
+	closing.Close()
+	began := time.Now()
+	if err := held.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		select {
+		case err := <-ended:
+			if failed, is := errors.AsType[*Error](err); !is || failed.Reason != Closed {
+				t.Errorf("a caller of the closed engine: %v", err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%d of 30 callers still wait for a closed engine", 30-i)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the callers of the closed engine waited for %v more, want none", took)
+	}
+	if err := <-next; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 1500*time.Millisecond {
+		t.Errorf("the next caller went after %v, want a life of entries at most", took)
+	}
+}
