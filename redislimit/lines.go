@@ -77,6 +77,9 @@ func (l *lines) Keeps(requests ...weir.Request) bool {
 	return slots <= mostCallerSlots && len(parts) > 0
 }
 
+// asker is the lease of a caller without slots. That of a caller who books is 0.
+const asker = 1
+
 // mostCallerSlots bounds the lines of slots in which one caller stands.
 const mostCallerSlots = 16
 
@@ -181,7 +184,7 @@ func (l *lines) asks(lanes laneAsks, c *weir.LineCaller, repeats bool) error {
 	}
 	merged, _ := enginekit.Merge(enginekit.Take, c.Requests)
 	a := *lanes.of(parts[0].lane)
-	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays}
+	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays, lease: asker}
 	for i := range parts {
 		p := &parts[i]
 		switch {

@@ -177,7 +177,7 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 	}
 	if len(c.Stands) == 0 {
 		if c.Decision, c.Err = s.Memory.Take(context.Background(), c.Requests...); c.Decision.Allowed {
-			s.leases[lease] = true
+			s.leases[lease] = lease != asker
 			s.grants++
 			for i := range c.Requests {
 				if r := c.Requests[i]; !isSlots(&r) {
@@ -240,7 +240,7 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 	first := due
 	for i := range c.Requests {
 		if r := &c.Requests[i]; !isSlots(r) {
-			if count, till := s.key(*r).older(p, c.Since, now); count > 0 { // its turn comes later, but it looks soon
+			if count, till := s.key(*r).older(p, leaseOf(c.Requests), c.Since, now); count > 0 { // its turn comes later, but it looks soon
 				first = max(first, min(max(due, theta)+time.Duration(count)*unitOf(r), till.Sub(now), grace))
 			}
 		}
@@ -266,13 +266,13 @@ func (k *key) keep(p *process, it waiting, now time.Time) {
 
 // older counts the callers of other processes that a rate refused before a caller, and returns until when the place of the
 // oldest is kept.
-func (k *key) older(p *process, since, now time.Time) (count int, till time.Time) {
+func (k *key) older(p *process, lease uint64, since, now time.Time) (count int, till time.Time) {
 	var first time.Time
 	for q, w := range k.rates {
 		switch {
 		case !now.Before(w.till):
 			delete(k.rates, q)
-		case q != p && w.arrival.Before(since.Add(-theta)):
+		case (q != p || w.lease != lease) && w.arrival.Before(since.Add(-theta)):
 			if count++; count == 1 || w.arrival.Before(first) {
 				first, till = w.arrival, w.till
 			}
@@ -466,7 +466,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 	for i := range book.Callers {
 		c := &book.Callers[i]
 		longest := book.Horizon
-		ahead, _ := k.older(p, c.Since, now)
+		ahead, _ := k.older(p, booker, c.Since, now)
 		if ahead > 0 {
 			longest = -1
 		}
@@ -491,11 +491,17 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 	}
 }
 
+// The leases of callers without slots.
+const (
+	booker = 0
+	asker  = 1
+)
+
 func leaseOf(requests []weir.Request) uint64 {
 	for i := range requests {
 		if requests[i].Lease != 0 {
 			return requests[i].Lease
 		}
 	}
-	return 0
+	return asker
 }

@@ -52,12 +52,12 @@ local function waits(key)
   return line
 end
 
--- older counts the callers of other processes in the line of a rate that came before an instant, and returns until when the
--- place of the first of them is kept.
-local function older(line, process, arrival)
+-- older counts the other callers in the line of a rate that came before an instant, and returns until when the place of the
+-- first of them is kept.
+local function older(line, process, lease, arrival)
   local count, first, till = 0, inf, 0
   for other, w in pairs(line) do
-    if other ~= process and type(w) == 'table' and w[1] < arrival - THETA then
+    if type(w) == 'table' and (other ~= process or w[3] ~= lease) and w[1] < arrival - THETA then
       count = count + 1
       if w[1] < first then first, till = w[1], w[2] end
     end
@@ -297,7 +297,7 @@ local function before(parts, pos)
   if held then return true, pack('<BdI4', HOLDS, 0, 0) end
   local first = due
   for _, rate in ipairs(c) do
-    local count, till = older(waits(rate[1]), asked.process, arrival)
+    local count, till = older(waits(rate[1]), asked.process, c.lease, arrival)
     if count > 0 then first = max(first, min(till, max(due, now + SECOND / 50) + count * rate[2], now + SECOND / 5)) end
   end
   if first > now then
@@ -332,7 +332,7 @@ end
 local function booked(longest)
   local b, line = asked, waits(asked.key)
   b.arrival, b.longest = now - b.age, longest
-  b.ahead = older(line, b.process, b.arrival)
+  b.ahead = older(line, b.process, BOOKER, b.arrival)
   return (b.ahead > 0 or line.refused == b.process) and -1 or longest
 end
 
