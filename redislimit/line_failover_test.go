@@ -64,7 +64,7 @@ func TestCallersWaitThroughAFailover(t *testing.T) {
 			})
 		}
 	}
-	awaitTickets(t, sentinel.Replica, 2*each)
+	awaitTickets(t, sentinel.Master, 2*each)
 	sentinel.Master.Kill()
 	sentinel.AwaitFailover()
 	now := sentinel.Now()
