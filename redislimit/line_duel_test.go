@@ -121,7 +121,7 @@ func newLineDuel(t *testing.T, server *redistest.Server, seed uint64, counts map
 		p := &dueller{number: i, hears: hearing(min(d.random.IntN(4), 1))}
 		network := linetest.Network{Deaf: func() bool { return p.hears == deaf }}
 		p.model = shared.Connect(network).EnterLines(func(s weir.LineSignal) { p.heard = append(p.heard, signalText(p.number, s)) })
-		p.script = engine.EnterLines(nil).(*lines)
+		p.script = engine.EnterLines(func(weir.LineSignal) {}).(*lines)
 		p.script.name = fmt.Sprintf("process%d", i)
 		d.processes = append(d.processes, p)
 	}

@@ -88,7 +88,7 @@ func TestCallersWaitThroughAFailover(t *testing.T) {
 	awaitTickets(t, now, 0)
 }
 
-// In a cluster that denies publishing, or hearing, callers ask with growing pauses, in the order of the line.
+// In a cluster that denies publishing, or hearing, callers go in order of arrival.
 func TestCallersOfAClusterWaitWithoutSignals(t *testing.T) {
 	for name, rights := range map[string]string{"publishing is denied": "-publish -spublish", "hearing is denied": "-subscribe -ssubscribe"} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {

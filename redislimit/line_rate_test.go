@@ -96,7 +96,7 @@ func TestHostsThatShareSlotsUseTheirRates(t *testing.T) {
 	const n = hosts * callers * each
 	took, asked := time.Since(start), int(decisions(engines...))-n
 	t.Logf("%d decisions for %d grants in %v", asked, n, took)
-	// 60 of a host take 2.5 to 3 s. With heartbeats alone, one a second, 5 windows and more would pass unused.
+	// 60 of a host take 2.5 to 3 s. If hosts held one another up, 5 windows and more would pass unused.
 	if took > 10*time.Second {
 		t.Errorf("%d grants took %v", n, took)
 	}
