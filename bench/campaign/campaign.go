@@ -194,7 +194,7 @@ func (r *result) leaked(longest, lines time.Duration) (all []broken) {
 		}
 		engine.Close()
 		if text := w.awaitNoLine(time.Now().Add(lines)); text != "" {
-			all = append(all, broken{World: number, Promise: promiseTickets, Subject: -1, From: r.to, To: now(), Text: text})
+			all = append(all, broken{World: number, Promise: promiseLines, Subject: -1, From: r.to, To: now(), Text: text})
 		}
 	}
 	return all

@@ -21,14 +21,14 @@ type broken struct {
 
 // The promises.
 const (
-	promiseBound   = "a limit admits at most its bound, and what the table grants"
-	promiseSlots   = "at most the slots of a limit are held"
-	promiseLeaked  = "no slot stays taken"
-	promiseTickets = "no ticket stays in line"
-	promiseLeft    = "nothing stays to be undone or renewed"
-	promiseOnTime  = "no call outlasts its deadline"
-	promiseServed  = "a caller in line goes within a second while slots are free"
-	promiseErrors  = "a call fails only for the reasons of its faults"
+	promiseBound  = "a limit admits at most its bound, and what the table grants"
+	promiseSlots  = "at most the slots of a limit are held"
+	promiseLeaked = "no slot stays taken"
+	promiseLines  = "no entry stays in line"
+	promiseLeft   = "nothing stays to be undone or renewed"
+	promiseOnTime = "no call outlasts its deadline"
+	promiseServed = "a caller in line goes within a second while slots are free"
+	promiseErrors = "a call fails only for the reasons of its faults"
 )
 
 // account is what happened to one subject of one world.

@@ -8,10 +8,10 @@ import (
 )
 
 // linesEnd is how long lines may outlive the processes whose callers stood in them.
-const linesEnd = 6 * time.Second
+const linesEnd = 4 * time.Second
 
 // lineKeys are the keys of lines, as docs/redis.md says.
-const lineKeys = prefixServer + ":*:qn*:*"
+const lineKeys = prefixServer + ":{*}:[^:]*:q*:*"
 
 // awaitNoLine returns "" as soon as no server has a line, and otherwise what is left at the deadline.
 func (w *world) awaitNoLine(deadline time.Time) string {

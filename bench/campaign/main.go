@@ -6,7 +6,7 @@
 // determines the faults. Each process records what it was admitted. Afterwards these are broken promises:
 //
 //   - a limit admitted more than its bound and what the table of docs/redis.md grants for the faults of its key,
-//   - a slot is still taken although nothing holds it, a caller has left a ticket in a line, or the engine still has
+//   - a slot is still taken although nothing holds it, a line still has an entry, or the engine still has
 //     something to undo or to renew,
 //   - a caller stood in line for slots while they were free, for longer than a second and what faults and the machine
 //     explain: eight times the lateness of the latest of many sleeps at that time,

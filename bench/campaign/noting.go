@@ -1,102 +1,140 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/redislimit"
 )
 
-// noting is the engine of a queue. It notes what the queue takes and gives back, because one caller of a queue asks for
-// others, and its bookings pass from one to the next.
-type noting struct{ *redislimit.Engine }
-
-// notes says for whom a call of the engine is made. It travels in the context.
-type notes struct {
-	caller  *caller
-	subject int
-	cost    int64
-	asked   atomic.Int64 // when the last question in line was sent
+// noting is the engine of a queue. It notes what the queue takes of rates and gives back, because one call asks for many
+// callers, and what was booked for one caller passes to the next. Slots are noted by those who hold them.
+type noting struct {
+	*redislimit.Engine
+	caller   *caller        // who notes
+	subjects map[string]int // by key
+	unused   []atomic.Int64 // by subject: what the queue has taken and no caller has
 }
 
-type notesKey struct{}
-
-func noted(ctx context.Context, n *notes) context.Context {
-	return context.WithValue(ctx, notesKey{}, n)
+func newNoting(p *process, w *connection) *noting {
+	e := &noting{Engine: w.engine, caller: &caller{process: p, world: w}, subjects: map[string]int{}, unused: make([]atomic.Int64, len(p.subjects))}
+	for i := range p.subjects {
+		e.subjects[p.subjects[i].key] = i
+	}
+	return e
 }
 
-func notesOf(ctx context.Context) *notes { return ctx.Value(notesKey{}).(*notes) }
+// withoutUnits is the outcome of a caller that a queue let go without units. checkOutcomes finds it.
+const withoutUnits = "went without units"
 
-func (n *notes) took(allowed bool, times, sent, answered int64, err error) {
-	n.caller.took("Wait", n.subject, allowed, times*n.cost, sent, answered, err)
+// goes notes that a caller of the queue goes.
+func (e *noting) goes(verb string, i int, units int64) {
+	if e.unused[i].Add(-units) < 0 {
+		e.caller.count(verb + ": " + withoutUnits)
+	}
+}
+
+func (e *noting) took(i int, allowed bool, units, sent, answered int64, err error) {
+	if err == nil && allowed {
+		e.unused[i].Add(units)
+	}
+	e.caller.took("Wait", i, allowed, units, sent, answered, err)
 }
 
 func (e *noting) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	sent := now()
 	d, err := e.Engine.Take(ctx, requests...)
-	notesOf(ctx).took(d.Allowed, 1, sent, now(), err)
+	for _, r := range requests {
+		e.took(e.subjects[r.Key], d.Allowed, r.Cost, sent, now(), err)
+	}
 	return d, err
 }
 
 func (e *noting) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
 	sent := now()
 	times, d, err = e.Engine.TakeUpTo(ctx, most, requests...)
-	if n := notesOf(ctx); err != nil {
-		n.took(false, most, sent, now(), err)
-	} else {
-		n.took(times > 0, times, sent, now(), nil)
+	for _, r := range requests {
+		if units := times * r.Cost; err == nil {
+			e.took(e.subjects[r.Key], times > 0, units, sent, now(), nil)
+		} else {
+			e.took(e.subjects[r.Key], false, most*r.Cost, sent, now(), err)
+		}
 	}
 	return times, d, err
 }
 
-// Record gives units back.
+// Record gives units back, and releases slots.
 func (e *noting) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	sent := now()
 	d, err := e.Engine.Record(ctx, requests...)
-	n := notesOf(ctx)
-	n.caller.returned("Wait", n.subject, -requests[0].Cost, sent, now(), err)
+	for _, r := range requests {
+		if i := e.subjects[r.Key]; e.caller.process.subjects[i].use != useLine {
+			e.unused[i].Add(r.Cost)
+			e.caller.returned("Wait", i, -r.Cost, sent, now(), err)
+		}
+	}
 	return d, err
 }
 
-// TakeAhead notes the booked instant. A booking that is cancelled is not used: see (*caller).book.
-func (e *noting) TakeAhead(ctx context.Context, longest time.Duration, request weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
+func (e *noting) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+	return notedLines{e.Engine.EnterLines(hear), e}
+}
+
+type notedLines struct {
+	weir.Lines
+	engine *noting
+}
+
+// Ask notes the rates that callers take beside slots. A repeated question may be answered as the first was decided.
+func (l notedLines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 	sent := now()
-	d, withdraw, err := e.Engine.TakeAhead(ctx, longest, request)
-	n := notesOf(ctx)
-	if err != nil || !d.Allowed {
-		n.took(false, 1, sent, now(), err)
-		return d, withdraw, err
-	}
-	delay, id := d.Delay.Microseconds(), newID()
-	n.booking(recordUsed, id, sent+delay, now()+delay)
-	return d, func(ctx context.Context, units int64) error {
-		sent := now()
-		err := withdraw(ctx, units)
-		if err == nil || weir.MayHaveCounted(err) {
-			n.booking(recordCancelled, id, sent, now()+longestBooking.Microseconds())
+	err := l.Lines.Ask(ctx, ask)
+	for i := range ask.Callers {
+		c, from := &ask.Callers[i], sent
+		if ask.Repeats {
+			from = c.Since.UnixMicro()
 		}
-		return err
-	}, nil
-}
-
-func (n *notes) booking(kind recordKind, id uint64, from, to int64) {
-	c := n.caller
-	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: n.subject, Process: c.process.number, Units: n.cost, Sent: from, Answered: to, ID: id, What: "Wait for a booking"})
-}
-
-func (e *noting) StandInLine(requests ...weir.Request) weir.LinePlace {
-	if place := e.Engine.StandInLine(requests...); place != nil {
-		return notedPlace{place}
+		for _, r := range c.Requests {
+			if i := l.engine.subjects[r.Key]; l.engine.caller.process.subjects[i].use == useRate {
+				l.engine.took(i, c.Decision.Allowed, r.Cost, from, now(), cmp.Or(err, c.Err))
+			}
+		}
 	}
-	return nil
+	return err
 }
 
-// notedPlace notes when its caller asks.
-type notedPlace struct{ weir.LinePlace }
+// Book notes the booked instants. A booking that is withdrawn is not used: see (*caller).book.
+func (l notedLines) Book(ctx context.Context, book *weir.LineBook) error {
+	sent := now()
+	err := l.Lines.Book(ctx, book)
+	answered := now()
+	for i := range book.Callers {
+		c := &book.Callers[i]
+		r := &c.Requests[0]
+		subject := l.engine.subjects[r.Key]
+		if failed := cmp.Or(err, c.Err); failed != nil || !c.Decision.Allowed {
+			l.engine.took(subject, false, r.Cost, sent, answered, failed)
+			continue
+		}
+		delay, withdraw, id := c.Decision.Delay.Microseconds(), c.Withdraw, newID()
+		l.engine.unused[subject].Add(r.Cost)
+		l.booking(recordUsed, subject, id, r.Cost, sent+delay, answered+delay)
+		c.Withdraw = func(ctx context.Context, units int64) error {
+			sent := now()
+			l.engine.unused[subject].Add(-units)
+			err := withdraw(ctx, units)
+			if err == nil || weir.MayHaveCounted(err) {
+				l.booking(recordCancelled, subject, id, units, sent, now()+longestBooking.Microseconds())
+			}
+			return err
+		}
+	}
+	return err
+}
 
-func (p notedPlace) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	notesOf(ctx).asked.Store(now())
-	return p.LinePlace.Reserve(ctx, requests...)
+func (l notedLines) booking(kind recordKind, i int, id uint64, units, from, to int64) {
+	c := l.engine.caller
+	c.process.journal.write(record{Kind: kind, World: c.world.number, Subject: i, Process: c.process.number, Units: units, Sent: from, Answered: to, ID: id, What: "Wait for a booking"})
 }

@@ -109,7 +109,8 @@ type connection struct {
 	number  int
 	link    *link
 	engine  *redislimit.Engine // by the server's clock
-	queue   *pace.Queue        // of that engine
+	noting  *noting            // the same, for the queue
+	queue   *pace.Queue
 	clocked *redislimit.Engine // by the clock of this process
 	ahead   atomic.Int64       // ns by which that is ahead of the machine's
 }
@@ -131,7 +132,8 @@ func (p *process) connect(number int, url string) error {
 	if w.engine, err = redislimit.New(client, redislimit.Options{Lanes: lanes, Prefix: prefixServer}); err != nil {
 		return err
 	}
-	if w.queue, err = pace.NewQueue(&noting{w.engine}, pace.QueueOptions{Queue: queueOfWorld}); err != nil {
+	w.noting = newNoting(p, w)
+	if w.queue, err = pace.NewQueue(w.noting, pace.QueueOptions{Queue: queueOfWorld}); err != nil {
 		return err
 	}
 	clock := func() int64 { return time.Now().UnixNano() + w.ahead.Load() }

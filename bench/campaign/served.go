@@ -12,11 +12,11 @@ import (
 // went. A rate may refuse a caller that waits for one, too, but keeps no others waiting.
 type stretch struct{ from, to int64 }
 
-// What the documents state: a caller in line asks again within a second at the latest, and the tickets of a process that
-// does not ask, or whose leaving was lost, leave the line within three.
+// A process in line asks again within 400 ms, and bars others for up to a second after it was called or last heard of. After
+// a fault, callers ask again after pauses of up to a second, and what was taken for callers that had left comes back later.
 const (
 	longestSleep = time.Second
-	ticketsEnd   = 3 * time.Second
+	faultsEnd    = 3 * time.Second
 )
 
 // trips is for the round trips until a caller has asked and knows the answer. Faults delay each by up to 40 ms.
@@ -143,7 +143,7 @@ func (b *book) unexplained(w *world, lane int, one stretch) int64 {
 	return (one.length() - longestSleep - trips).Microseconds() - w.interrupted(lane, one) - hops*b.busy.latest(one.from-longestSleep.Microseconds(), one.to)
 }
 
-// interrupted returns how much of a stretch lies in faults of a lane, or after them while tickets may be left behind.
+// interrupted returns how much of a stretch lies in faults of a lane, or shortly after them.
 func (w *world) interrupted(lane int, one stretch) (us int64) {
 	var hit []stretch
 	for _, f := range w.faults {
@@ -162,13 +162,13 @@ func (w *world) interrupted(lane int, one stretch) (us int64) {
 	return us
 }
 
-// leaves returns how long after a fault a line may stand still. What was only late loses no ticket and no signal.
+// leaves returns how long after a fault a line may stand still. What was only late loses no signal.
 func (f *fault) leaves() time.Duration {
 	switch f.Kind {
 	case "hang", "stalled replies", "reshard":
 		return longestSleep
 	}
-	return ticketsEnd
+	return faultsEnd
 }
 
 // stops reports whether a fault can stop a line on a lane. A move of another lane cannot, nor can what costs a line no

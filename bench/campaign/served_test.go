@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -40,8 +41,8 @@ func TestALineThatDoesNotMoveIsFound(t *testing.T) {
 		{name: "a hang", until: 2*second + late + longestSleep, faults: []fault{hang}},
 		{name: "two at once", until: 2*second + late + longestSleep, faults: []fault{hang, hang}},
 		{name: "longer after a hang", until: 2*second + late + longestSleep + ms, faults: []fault{hang}, want: 1},
-		{name: "a cut", until: 2*second + late + ticketsEnd, faults: []fault{cut}},
-		{name: "longer after a cut", until: 2*second + late + ticketsEnd + ms, faults: []fault{cut}, want: 1},
+		{name: "a cut", until: 2*second + late + faultsEnd, faults: []fault{cut}},
+		{name: "longer after a cut", until: 2*second + late + faultsEnd + ms, faults: []fault{cut}, want: 1},
 		{name: "the move of another lane", until: 4 * second, faults: []fault{elsewhere}, want: 1},
 		{name: "what costs no message", until: 4 * second, faults: []fault{flush}, want: 1},
 	} {
@@ -85,8 +86,8 @@ func TestSlotsThatNoCallerKnowsOfAreTakenUntilTheirLease(t *testing.T) {
 	}
 }
 
-// A ticket that its caller forgot stays in line.
-func TestATicketLeftInLineIsFound(t *testing.T) {
+// The entry of a process that does not ask again stays in line for some seconds.
+func TestAnEntryLeftInLineIsFound(t *testing.T) {
 	server := redistest.Start(t)
 	w := &world{url: "redis://" + server.Addr, server: server}
 	if text := w.awaitNoLine(time.Now()); text != "" {
@@ -101,6 +102,7 @@ func TestATicketLeftInLineIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lines := engine.EnterLines(func(weir.LineSignal) {})
 	for i := range all {
 		s := &all[i]
 		if s.use != useLine {
@@ -110,21 +112,20 @@ func TestATicketLeftInLineIsFound(t *testing.T) {
 		if err != nil || !held.Decision.Allowed {
 			t.Fatalf("Reserve: %+v, %v", held, err)
 		}
-		place := engine.StandInLine(s.request(1))
-		if r, err := place.Reserve(t.Context(), s.request(1)); err != nil || r.Decision.Allowed {
-			t.Fatalf("%v: a caller in line: %+v, %v, want it refused", s, r, err)
+		ask := &weir.LineAsk{Keys: []weir.LineKey{{Slots: s.request(1)}}, Callers: []weir.LineCaller{{Requests: weir.Leased(s.request(1)), Since: time.Now()}}}
+		if err := lines.Ask(t.Context(), ask); err != nil || len(ask.Callers[0].Stands) == 0 {
+			t.Fatalf("%v: a caller in line: %+v, %v, want it to stand", s, ask.Callers[0], err)
 		}
 		r := &result{book: newBook(all, nil, map[int]*world{worldServer: w})}
 		got := r.leaked(0, 0)
-		if len(got) != 2 || got[0].Promise != promiseLeaked || got[1].Promise != promiseTickets {
-			t.Errorf("%v: with all slots taken and a ticket left: %+v, want both found", s, got)
+		if len(got) != 2 || got[0].Promise != promiseLeaked || got[1].Promise != promiseLines {
+			t.Errorf("%v: with all slots taken and an entry left: %+v, want both found", s, got)
 		}
-		place.Leave()
 		if err := held.Done(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if text := w.awaitNoLine(time.Now().Add(10 * time.Second)); text != "" {
-			t.Errorf("%v: after the caller has left: %s", s, text)
+			t.Errorf("%v: some seconds later: %s", s, text)
 		}
 	}
 }

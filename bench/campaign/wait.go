@@ -73,10 +73,13 @@ func waitOutcome(err error) string {
 func (c *caller) waitFor(verb string, i int) {
 	cost := 1 + c.random.Int64N(2)
 	s, longest := &c.process.subjects[i], longestBooking-100*time.Millisecond
-	_, _, _ = c.waiting(verb, i, longest, longestBooking, func(ctx context.Context) error {
-		_, err := c.world.queue.Wait(noted(ctx, &notes{caller: c, subject: i, cost: cost}), s.request(cost))
+	_, _, err := c.waiting(verb, i, longest, longestBooking, func(ctx context.Context) error {
+		_, err := c.world.queue.Wait(ctx, s.request(cost))
 		return err
 	})
+	if err == nil {
+		c.world.noting.goes(verb, i, cost)
+	}
 }
 
 // acquire waits in line for slots, or for slots and a rate, keeps them for a while and releases them.
@@ -93,9 +96,8 @@ func (c *caller) acquire(ctx context.Context, i int) {
 		requests = append(requests, c.process.subjects[rate].request(1))
 	}
 	var got *pace.Acquired
-	n := &notes{caller: c, subject: i}
 	sent, answered, err := c.waiting(verb, i, longestInLine, time.Hour, func(ctx context.Context) (err error) {
-		got, err = c.world.queue.Acquire(noted(ctx, n), requests...)
+		got, err = c.world.queue.Acquire(ctx, requests...)
 		return err
 	})
 	if rate > 0 {
@@ -106,14 +108,11 @@ func (c *caller) acquire(ctx context.Context, i int) {
 	if err != nil {
 		if _, failed := errors.AsType[*redislimit.Error](err); failed && weir.MayHaveCounted(err) {
 			c.note(recordPerhapsTaken, i, units, sent, answered, verb)
-			if rate > 0 {
-				c.note(recordUnanswered, rate, 1, sent, never, verb)
-			}
 		}
 		return
 	}
 	if rate > 0 {
-		c.note(recordUsed, rate, 1, n.asked.Load(), answered, verb)
+		c.world.noting.goes(verb, rate, 1)
 	}
 	kept, end := got.Reservation, got.Done
 	if rate == 0 && c.random.IntN(2) == 0 {
