@@ -112,6 +112,9 @@ bench-waiting: ## the cost of a join, a leave and a grant over the waiting calle
 	cd bench && go build -o "$${TMPDIR:-/tmp}/weir-cliffs" ./cliffs
 	cd bench && "$${TMPDIR:-/tmp}/weir-cliffs" -waiting WAITING.svg $(BENCHFLAGS)
 
+bench-waiting-redis: ## callers of three processes that wait for keys of one Redis, 8 minutes; writes bench/WAITING_REDIS.md (BASE=COMMIT: beside it)
+	go run ./bench/waiting $(if $(BASE),-base $(BASE)) $(BENCHFLAGS)
+
 bench-large: ## ten million keys of each kind of entry, 5 minutes and 3 GB; writes bench/LARGE.md
 	cd bench && go run ./large -write LARGE.md $(BENCHFLAGS)
 
@@ -130,4 +133,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting bench-large fuzz-words soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench

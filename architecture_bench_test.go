@@ -73,6 +73,7 @@ var benchRules = map[string]packageRule{
 			".":                                  "rules of what is compared",
 			"redislimit":                         "it is compared",
 			"bench/internal/measure":             "two builds of it take turns",
+			"bench/internal/localredis":          "it asks servers of its own",
 			"github.com/go-redis/redis_rate/v10": "rival",
 			"github.com/redis/go-redis/v9":       "the client of the rivals, and a bare script through it",
 			"github.com/redis/rueidis":           "a bare script through it",
@@ -87,6 +88,16 @@ var benchRules = map[string]packageRule{
 		},
 	},
 	"bench/replay": {},
+	"bench/waiting": {
+		imports: reasons{
+			".":                            "rules of what callers wait for",
+			"pace":                         "its queue is measured",
+			"redislimit":                   "the queue's engine",
+			"bench/internal/localredis":    "its processes share a server",
+			"bench/internal/measure":       "it runs two builds",
+			"github.com/redis/go-redis/v9": "it asks the server what it has done",
+		},
+	},
 	"bench/soak": {
 		imports: reasons{".": "it drives the memory engine and keeps its own accounts"},
 	},
@@ -118,6 +129,12 @@ var benchRules = map[string]packageRule{
 			"bench/internal/workload": "they are asked for its keys",
 			"go.uber.org/ratelimit":   "how long its callers wait is measured",
 			"golang.org/x/time/rate":  "how long its callers wait is measured",
+		},
+	},
+	"bench/internal/localredis": {
+		imports: reasons{
+			"bench/internal/measure":       "links are processes of their own",
+			"github.com/redis/go-redis/v9": "it asks whether a server has started",
 		},
 	},
 	"bench/internal/picture": {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirflow/weir/bench/internal/localredis"
 )
 
 const (
@@ -16,18 +18,18 @@ const (
 )
 
 // cluster is three masters of the bench, each with a third of the slots, without replicas.
-type cluster struct{ servers []*server }
+type cluster struct{ servers []*localredis.Server }
 
 func startCluster(ctx context.Context) (*cluster, error) {
 	c := &cluster{}
 	var buses []int
 	for range masters {
-		bus, err := freePort()
+		bus, err := localredis.FreePort()
 		if err != nil {
 			c.end()
 			return nil, err
 		}
-		s, err := startServer(ctx, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
+		s, err := localredis.Start(ctx, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
 		if err != nil {
 			c.end()
 			return nil, err
@@ -46,20 +48,20 @@ func (c *cluster) join(ctx context.Context, buses []int) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for i, s := range c.servers {
-		control, end := dialGoRedis(s.addr)
+		control, end := dialGoRedis(s.Addr)
 		defer end()
 		if err := control.ClusterAddSlotsRange(ctx, slots*i/masters, slots*(i+1)/masters-1).Err(); err != nil {
 			return err
 		}
 		for j, other := range c.servers[:i] {
-			host, port, _ := strings.Cut(other.addr, ":")
+			host, port, _ := strings.Cut(other.Addr, ":")
 			if err := control.Do(ctx, "CLUSTER", "MEET", host, port, buses[j]).Err(); err != nil {
 				return err
 			}
 		}
 	}
 	for _, s := range c.servers {
-		control, end := dialGoRedis(s.addr)
+		control, end := dialGoRedis(s.Addr)
 		defer end()
 		if err := awaitWell(ctx, control); err != nil {
 			return err
@@ -90,13 +92,13 @@ func awaitWell(ctx context.Context, control *redis.Client) error {
 
 func (c *cluster) addrs() (addrs []string) {
 	for _, s := range c.servers {
-		addrs = append(addrs, s.addr)
+		addrs = append(addrs, s.Addr)
 	}
 	return addrs
 }
 
 func (c *cluster) end() {
 	for _, s := range c.servers {
-		s.end()
+		s.End()
 	}
 }

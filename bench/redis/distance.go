@@ -15,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/localredis"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -91,7 +92,7 @@ func printDistances(ctx context.Context, addr string, window time.Duration, repe
 	defer hangUp()
 	judged := map[time.Duration]*aims{}
 	for _, trip := range trips {
-		link, end, err := startLinkProcess(addr, trip/2)
+		link, end, err := localredis.StartLink(addr, trip/2)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir/bench/internal/localredis"
 	"github.com/weirflow/weir/bench/internal/measure"
 )
 
@@ -56,15 +57,15 @@ func run(arguments []string) error {
 		return measure.Serve(os.Stdin, os.Stdout, func(w window) (figure, error) { return w.measure(ctx) })
 	}
 	if o.link {
-		return serveLinks()
+		return localredis.ServeLinks()
 	}
-	server, err := startServer(ctx)
+	server, err := localredis.Start(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.end()
+	defer server.End()
 	if o.distance {
-		return printDistances(ctx, server.addr, o.duration, o.repetitions, o.only)
+		return printDistances(ctx, server.Addr, o.duration, o.repetitions, o.only)
 	}
 	cells, err := o.cells()
 	if err != nil {
@@ -75,7 +76,7 @@ func run(arguments []string) error {
 		return err
 	}
 	defer cluster.end()
-	text, err := o.text(ctx, servers{server.addr, cluster.addrs()}, cells, "go run ./bench/redis "+strings.Join(arguments, " "))
+	text, err := o.text(ctx, servers{server.Addr, cluster.addrs()}, cells, "go run ./bench/redis "+strings.Join(arguments, " "))
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of windows, and write bench/REDIS_PAIRS.md")
 	flags.IntVar(&o.rounds, "rounds", 4, "rounds for -base")
 	flags.BoolVar(&o.serve, "serve", false, "measure the windows of rows on standard input; -base starts such processes")
-	flags.BoolVar(&o.link, linkFlag[1:], false, "start the links that standard input asks for; -distance starts such processes")
+	flags.BoolVar(&o.link, localredis.LinkFlag[1:], false, "start the links that standard input asks for; -distance starts such processes")
 	flags.StringVar(&o.out, "o", "", "the file of the report; - for standard output; bench/REDIS.md or bench/REDIS_PAIRS.md unless given")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
@@ -156,7 +157,7 @@ func (o options) cells() ([]cell, error) {
 
 // text measures, and returns the report.
 func (o options) text(ctx context.Context, on servers, cells []cell, command string) (string, error) {
-	m, began := machine(command), time.Now()
+	m, began := measure.Machine(command), time.Now()
 	if o.base != "" {
 		p := pairs{options: o, on: on, cells: cells, log: progress}
 		found, err := p.run(ctx)

@@ -64,6 +64,9 @@ func (c *Child[Row, Figures]) Stop() {
 	_ = c.process.Wait() // all its answers are read
 }
 
+// Kill kills the child, in the middle of its answer.
+func (c *Child[Row, Figures]) Kill() { _ = c.process.Process.Kill() }
+
 // Serve is the child's side: it measures the rows that it reads, until in ends.
 func Serve[Row, Figures any](in io.Reader, out io.Writer, measure func(Row) (Figures, error)) error {
 	rows, answers := json.NewDecoder(in), json.NewEncoder(out)

@@ -1,4 +1,4 @@
-package main
+package localredis
 
 import (
 	"fmt"
@@ -11,20 +11,21 @@ import (
 	"github.com/weirflow/weir/bench/internal/measure"
 )
 
-// farAway is what a process with -link reads: the server to which it leads, and how long bytes take there.
+// farAway is what a process of links reads: the server to which it leads, and how long bytes take there.
 type farAway struct {
 	Server string
 	Delay  time.Duration
 }
 
-// startLinkProcess starts a link in a process of its own and returns its address. In the process of the callers it would
+// StartLink starts a link to a server in a process of its own and returns its address. The program calls ServeLinks if LinkFlag is its
+// only argument. In the process of the callers it would
 // wait until thousands of them have run, and add that to the distance.
-func startLinkProcess(server string, delay time.Duration) (addr string, end func(), err error) {
+func StartLink(server string, delay time.Duration) (addr string, end func(), err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	child, err := measure.StartChild[farAway, string](program, linkFlag)
+	child, err := measure.StartChild[farAway, string](program, LinkFlag)
 	if err != nil {
 		return "", nil, err
 	}
@@ -36,14 +37,15 @@ func startLinkProcess(server string, delay time.Duration) (addr string, end func
 	return addr, child.Stop, nil
 }
 
-const linkFlag = "-link"
+// LinkFlag is the argument of a process of links.
+const LinkFlag = "-link"
 
-// serveLinks starts the links that its input asks for. They end with the process. A nap keeps one of Go's processors
+// ServeLinks starts the links that its input asks for. They end with the process. A nap keeps one of Go's processors
 // until the runtime notices, for up to 10 ms. So there are more of them than pipes.
-func serveLinks() error {
+func ServeLinks() error {
 	runtime.GOMAXPROCS(64)
 	return measure.Serve(os.Stdin, os.Stdout, func(f farAway) (string, error) {
-		l, err := startLink(f.Server, f.Delay)
+		l, err := newLink(f.Server, f.Delay)
 		if err != nil {
 			return "", fmt.Errorf("link to %s: %w", f.Server, err)
 		}
@@ -58,7 +60,7 @@ type link struct {
 	delay    time.Duration
 }
 
-func startLink(server string, delay time.Duration) (*link, error) {
+func newLink(server string, delay time.Duration) (*link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err

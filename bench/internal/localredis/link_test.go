@@ -1,4 +1,4 @@
-package main
+package localredis
 
 import (
 	"io"
@@ -11,8 +11,10 @@ import (
 
 // Links run in this program, started again.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == linkFlag {
-		main()
+	if len(os.Args) == 2 && os.Args[1] == LinkFlag {
+		if err := ServeLinks(); err != nil {
+			panic(err)
+		}
 		return
 	}
 	os.Exit(m.Run())
@@ -32,7 +34,7 @@ func TestALinkDelaysByAsMuchAsItSays(t *testing.T) {
 		}
 	}()
 	const delay = 50 * time.Microsecond
-	link, end, err := startLinkProcess(echo.Addr().String(), delay)
+	link, end, err := StartLink(echo.Addr().String(), delay)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// machine describes the machine and the run, in lines.
-func machine(command string) []string {
+// Machine describes the machine and the run, in lines.
+func Machine(command string) []string {
 	return []string{
 		fmt.Sprintf("%s, %d cores, %s/%s", processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
 		"Redis: " + output("redis-server", "--version"),

@@ -1,4 +1,5 @@
-package main
+// Package localredis starts servers of Redis for programs of the bench, and links that delay.
+package localredis
 
 import (
 	"context"
@@ -12,15 +13,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a redis-server of the bench, which keeps nothing on disk.
-type server struct {
-	addr string
+// Server is a redis-server of the bench, which keeps nothing on disk.
+type Server struct {
+	Addr string
 	cmd  *exec.Cmd
 	dir  string
 }
 
-func startServer(ctx context.Context, config ...string) (*server, error) {
-	port, err := freePort()
+// Start starts a redis-server with a configuration as on its command line. It returns when the server answers.
+func Start(ctx context.Context, config ...string) (*Server, error) {
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func startServer(ctx context.Context, config ...string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir}
+	s := &Server{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), dir: dir}
 	s.cmd = exec.Command("redis-server", append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 		"--save", "", "--appendonly", "no", "--loglevel", "warning"}, config...)...)
 	if err := s.cmd.Start(); err != nil {
@@ -36,13 +38,14 @@ func startServer(ctx context.Context, config ...string) (*server, error) {
 		return nil, fmt.Errorf("redis-server does not start (apt-get install redis-server installs it): %w", err)
 	}
 	if err := s.awaitReady(ctx); err != nil {
-		s.end()
+		s.End()
 		return nil, err
 	}
 	return s, nil
 }
 
-func freePort() (int, error) {
+// FreePort returns a port on which nothing listens.
+func FreePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -51,8 +54,8 @@ func freePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-func (s *server) awaitReady(ctx context.Context) error {
-	client := redis.NewClient(&redis.Options{Addr: s.addr})
+func (s *Server) awaitReady(ctx context.Context) error {
+	client := redis.NewClient(&redis.Options{Addr: s.Addr})
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -65,13 +68,14 @@ func (s *server) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("redis-server at %s does not answer: %w", s.addr, err)
+			return fmt.Errorf("redis-server at %s does not answer: %w", s.Addr, err)
 		case <-tick.C:
 		}
 	}
 }
 
-func (s *server) end() {
+// End kills the server.
+func (s *Server) End() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 	_ = os.RemoveAll(s.dir)
