@@ -22,6 +22,7 @@ var coreRules = map[string]packageRule{
 	"internal/algorithm": {},
 	"internal/clock":     {},
 	"internal/duration":  {},
+	"internal/fair":      {},
 	"internal/scan":      {},
 	"internal/rule": {
 		imports: reasons{
@@ -42,6 +43,7 @@ var coreRules = map[string]packageRule{
 		imports: reasons{
 			"internal/algorithm": "a subject has the state of one limit",
 			"internal/clock":     "a line sleeps until an instant",
+			"internal/fair":      "waiting callers queue in flows",
 		},
 	},
 	"internal/word": {
@@ -54,12 +56,11 @@ var coreRules = map[string]packageRule{
 	"pace": {
 		imports: reasons{
 			".":             "calls and streams wait for turns of its limiters",
-			"internal/fair": "callers, keys and appointments are in heaps",
-			"internal/line": "flows share a queue in the virtual time of a line",
+			"internal/fair": "callers queue in flows, and lines are in heaps",
+			"internal/line": "a delayed caller is held back by it",
 		},
 		testImports: reasons{"internal/linetest": "queues of several processes share its server"},
 	},
-	"internal/fair": {},
 	"internal/linetest": {
 		imports: reasons{".": "its server is a memory engine"},
 	},

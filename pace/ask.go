@@ -97,7 +97,7 @@ func (a *asking) leave(c *caller) {
 	first := g.next() == c
 	g.remove(c)
 	switch {
-	case g.callers.length == 0:
+	case g.callers.Len() == 0:
 		a.end(g)
 	case first && g.flight == nil:
 		a.newFirst(g, c)

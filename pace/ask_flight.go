@@ -172,7 +172,7 @@ func (f *flight) landed(began time.Time, err error) {
 		}
 	}
 	for _, g := range f.groups {
-		if g.callers.length > 0 && !g.sleeps() && !g.stands() && g.flight == nil {
+		if g.callers.Len() > 0 && !g.sleeps() && !g.stands() && g.flight == nil {
 			f.asking.arrive(g)
 		}
 	}
@@ -247,7 +247,7 @@ func (f *flight) drop(began time.Time) {
 // place has a group wait for what refused its first caller. A group whose callers were not decided asks again.
 func (f *flight) place(g *group, refusal *weir.LineCaller, outage bool) {
 	switch {
-	case g.callers.length == 0:
+	case g.callers.Len() == 0:
 		f.asking.end(g)
 	case outage:
 		g.sleep(backOff(g.refusals + 1))

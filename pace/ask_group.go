@@ -1,12 +1,12 @@
 package pace
 
 import (
-	"container/list"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/fair"
 )
 
 // group is the callers that ask for the same keys, in order. The first ones may be in flight.
@@ -16,12 +16,12 @@ type group struct {
 	lined   bool     // its callers stand in the lines of the engine
 	joint   []string // its keys, if there are several
 	uses    []*use   // of slots
-	callers order
+	callers fair.Queue[*caller]
 
 	flight *flight
-	wet    int           // flights since a rate refused a caller
-	flying int           // callers in flight
-	last   *list.Element // the last of them
+	wet    int     // flights since a rate refused a caller
+	flying int     // callers in flight
+	last   *caller // the last of them
 
 	wake      appointment   // while it sleeps
 	notBefore time.Time     // when the engine may admit the first caller, by its last refusal; zero if that is not known
@@ -57,14 +57,14 @@ func (a *asking) newGroup(name string, lined bool, requests []weir.Request) *gro
 // because the order of those behind depends on the answer.
 func (g *group) next() *caller {
 	switch {
-	case g.callers.length == 0:
+	case g.callers.Len() == 0:
 		return nil
 	case g.flying == 0:
-		return g.callers.first()
-	case !g.callers.single() || g.lined && g.flying >= g.most() || g.last.Next() == nil:
+		return g.callers.First()
+	case !g.callers.Single() || g.lined && g.flying >= g.most():
 		return nil
 	}
-	return g.last.Next().Value.(*caller)
+	return g.last.Next()
 }
 
 // most returns for how many callers to ask at once: for one after a refusal by a rate, and later for twice as many each time.
@@ -99,16 +99,16 @@ func (u *use) enter() {
 
 func (g *group) add(c *caller) {
 	c.group = g
-	g.alter(c, +1, func() { g.callers.push(c) })
+	g.alter(c, +1, func() { c.enter(&g.callers) })
 }
 
 // remove removes a caller that is not in flight.
-func (g *group) remove(c *caller) { g.alter(c, -1, func() { g.callers.remove(c) }) }
+func (g *group) remove(c *caller) { g.alter(c, -1, func() { g.callers.Remove(&c.Node) }) }
 
 // fly takes the next caller along.
 func (g *group) fly(f *flight) (c *caller) {
 	c = g.next()
-	g.alter(c, -1, func() { g.flight, g.flying, g.last = f, g.flying+1, c.element })
+	g.alter(c, -1, func() { g.flight, g.flying, g.last = f, g.flying+1, c })
 	c.flight = f
 	return c
 }
@@ -124,9 +124,9 @@ func (g *group) land(c *caller, gone, served bool) {
 		g.flight, g.flying, g.last = nil, 0, nil
 		switch {
 		case served:
-			g.callers.serve(c)
+			g.callers.Serve(&c.Node)
 		case gone:
-			g.callers.remove(c)
+			g.callers.Remove(&c.Node)
 		}
 	})
 }
@@ -172,11 +172,11 @@ func (g *group) alike() (n int) {
 	if g.lined {
 		most = weir.MaxLineCallers
 	}
-	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.single() || has[weir.LeakyBucket](&first.requests[0]) {
+	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || has[weir.LeakyBucket](&first.requests[0]) {
 		return 1
 	}
-	for e := first.element; e != nil && n < most; e = e.Next() {
-		if c := e.Value.(*caller); !g.lined && (c.acquires || !slices.Equal(c.requests, first.requests)) {
+	for c := first; c != nil && n < most; c = c.Next() {
+		if !g.lined && (c.acquires || !slices.Equal(c.requests, first.requests)) {
 			break
 		}
 		n++
@@ -224,7 +224,7 @@ func (g *group) spread(pause time.Duration) time.Duration {
 // tooLate refuses a newcomer whose deadline is before the instant at which the engine may admit the first caller, behind
 // which it goes.
 func (g *group) tooLate(c *caller) error {
-	if g.notBefore.IsZero() || g.callers.length == 0 || g.callers.first().flow != c.flow {
+	if g.notBefore.IsZero() || g.callers.Len() == 0 || g.callers.First().flow != c.flow {
 		return nil
 	}
 	return c.tooLate(time.Until(g.notBefore))

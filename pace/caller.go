@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/fair"
 )
 
 // caller is a waiting caller. The lock of the queue guards it.
@@ -30,9 +31,8 @@ type caller struct {
 	reservation *weir.Reservation
 	err         error
 
-	// Its place in an order.
-	inFlow  *flow
-	element *list.Element
+	fair.Node[*caller]               // its place among the callers that ask for the same
+	element            *list.Element // or among those for which the queue books
 
 	group  *group // for the strategies that ask
 	flight *flight
@@ -52,6 +52,12 @@ func (c *caller) cost() (most int64) {
 		most = max(most, c.requests[i].Cost)
 	}
 	return most
+}
+
+// enter adds c to its flow of a queue.
+func (c *caller) enter(q *fair.Queue[*caller]) {
+	c.Cost, c.Arrival = c.cost(), c.arrival
+	q.Push(c, &c.Node, fair.Flow{Name: c.flow}, max(c.weight, 1))
 }
 
 // takeNow takes the requests if they are admitted now.

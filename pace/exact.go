@@ -33,7 +33,7 @@ type exact struct {
 type exactLine struct {
 	name      string
 	slots     bool
-	callers   order
+	callers   fair.Queue[*caller]
 	notBefore time.Time // when its keys may admit the first caller
 	mixed     bool      // the requests of its callers differ
 	uses      []exactUse
@@ -42,7 +42,7 @@ type exactLine struct {
 	inReady, inLater, inParked int // the places in the heaps, or -1
 }
 
-func (line *exactLine) first() *caller { return line.callers.first() }
+func (line *exactLine) first() *caller { return line.callers.First() }
 
 func newExact(q *Queue, memory *weir.Memory) *exact {
 	l := &exact{
@@ -110,9 +110,9 @@ func (l *exact) leave(p *caller) {
 
 // enter adds p to a line.
 func (l *exact) enter(line *exactLine, p *caller) {
-	empty := line.callers.length == 0
+	empty := line.callers.Len() == 0
 	p.line = line
-	line.callers.push(p)
+	p.enter(&line.callers)
 	l.uses(line, p, empty)
 	if empty || line.first() == p {
 		l.refile(line)
@@ -149,7 +149,7 @@ func (l *exact) hopeless(p *caller, line *exactLine) error {
 	}
 	for i := range line.uses {
 		q := onKey(p.requests, line.uses[i].name)
-		ahead := min(int64(line.callers.length), weir.MaxCount/max(q.Cost, 1)) * q.Cost
+		ahead := min(int64(line.callers.Len()), weir.MaxCount/max(q.Cost, 1)) * q.Cost
 		if d, err := l.memory.PeekAfter(p.ctx, ahead, q); err == nil {
 			if err := p.refusedBy(d); err != nil {
 				return err
@@ -185,7 +185,7 @@ func (l *exact) remove(p *caller) {
 	line := p.line
 	first := line.first() == p
 	var relieved []*exactKey
-	if line.callers.length == 1 { // before p leaves, because heaps compare first callers
+	if line.callers.Len() == 1 { // before p leaves, because heaps compare first callers
 		l.ready.Remove(line)
 		l.later.Remove(line)
 		line.unpark()
@@ -195,9 +195,9 @@ func (l *exact) remove(p *caller) {
 		}
 	}
 	if p.served {
-		line.callers.serve(p)
+		line.callers.Serve(&p.Node)
 	} else {
-		line.callers.remove(p)
+		line.callers.Remove(&p.Node)
 	}
 	for i := range line.uses {
 		u := &line.uses[i]
@@ -215,7 +215,7 @@ func (l *exact) remove(p *caller) {
 		l.advance(key)
 	}
 	switch {
-	case line.callers.length == 0:
+	case line.callers.Len() == 0:
 		delete(l.lines, line.name)
 	case first:
 		l.refile(line)

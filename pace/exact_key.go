@@ -71,10 +71,8 @@ func (l *exact) gather(line *exactLine, p *caller) {
 	var all []*caller
 	if key := l.keys[keyOf(&p.requests[0])]; key != nil {
 		for _, other := range key.lines.All() {
-			if flow := other.callers.waiting[0]; keysOf(flow.first().requests) == keysOf(p.requests) {
-				for e := flow.callers.Front(); e != nil; e = e.Next() {
-					all = append(all, e.Value.(*caller))
-				}
+			if keysOf(other.first().requests) == keysOf(p.requests) {
+				all = slices.AppendSeq(all, other.callers.All)
 			}
 		}
 	}

@@ -145,9 +145,9 @@ func (l *looking) lacks(u *exactUse, p *caller) bool {
 // asking yields the callers that arrived before an arrival, or the first of them if the others ask for the same.
 func (line *exactLine) asking(before uint64) iter.Seq[*caller] {
 	return func(yield func(*caller) bool) {
-		for _, f := range line.callers.waiting {
-			for e := f.callers.Front(); e != nil && e.Value.(*caller).arrival < before; e = e.Next() {
-				if !yield(e.Value.(*caller)) || !line.mixed {
+		for e := range line.callers.Firsts {
+			for ; e != nil && e.arrival < before; e = e.Next() {
+				if !yield(e) || !line.mixed {
 					return
 				}
 			}

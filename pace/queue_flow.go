@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/internal/line"
+	"github.com/weirflow/weir/internal/fair"
 )
 
 // QueueFlow is the callers of a queue that share their keys with other flows by weight: see [Queue.InFlow].
@@ -21,8 +21,8 @@ type QueueFlow struct {
 // and forgotten with the line. The first waiting caller of a flow chooses its weight. The order of flows holds within the
 // process; calls of a flow are never booked.
 func (q *Queue) InFlow(name string, weight int64) (QueueFlow, error) {
-	if weight < 1 || weight > line.MaxWeight {
-		return QueueFlow{}, &weir.OptionError{Op: "queue flow", Field: "weight", Reason: fmt.Sprintf("%d is not 1 to %d", weight, line.MaxWeight)}
+	if weight < 1 || weight > fair.MaxWeight {
+		return QueueFlow{}, &weir.OptionError{Op: "queue flow", Field: "weight", Reason: fmt.Sprintf("%d is not 1 to %d", weight, fair.MaxWeight)}
 	}
 	return QueueFlow{q, name, weight}, nil
 }

@@ -82,7 +82,7 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	l := s.line
 	hold, room := s.turnIn(now, Turn{Cost: b.Cost})
 	refusal := l.refusal(now, b.Cost)
-	if !algorithm.Planned(s.algorithm) || !l.order.single() || !room || l.full() {
+	if !algorithm.Planned(s.algorithm) || !l.single() || !room || l.full() {
 		return refusal
 	}
 	if hold > longest || hold == algorithm.Never {
@@ -90,10 +90,11 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 		return refusal
 	}
 	b.Open, b.promisedBefore = true, s.promised
-	b.waiter = &Waiter{subject: s, n: b.Cost, arrived: now, promised: now + hold}
+	b.waiter = &Waiter{subject: s, arrived: now, promised: now + hold}
+	b.waiter.Cost = b.Cost
 	s.promise(now, hold)
 	s.wrote() // an older booking is no longer the newest
-	l.push(b.waiter, Flow{}, nothingSaid)
+	l.push(b.waiter, Flow{}, 0)
 	a := l.refusal(now, 0)
 	a.Allowed, a.Delay = true, hold
 	return a
@@ -139,16 +140,14 @@ func (s *Subject) undo(b *Booking, actual int64) {
 
 // unbookInLine takes b out of the line, or reduces its cost, unless a later booking has a promised instant.
 func (s *Subject) unbookInLine(b *Booking, now, actual int64) {
-	behind := false
-	for w := range s.line.order.all {
-		if behind && w.isBooking() {
+	for w := b.waiter.Next(); w != nil; w = w.Next() {
+		if w.isBooking() {
 			return
 		}
-		behind = behind || w == b.waiter
 	}
 	if actual > 0 {
-		s.line.changeCost(b.waiter, actual)
-		s.replan(now)
+		s.line.toEnd(b.waiter, actual)
+		s.replan(now) // which finds its place
 		return
 	}
 	s.promised = b.promisedBefore

@@ -14,9 +14,10 @@ import (
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
+	"github.com/weirflow/weir/internal/fair"
 )
 
-// line is the queue of a subject's waiting callers, in order of arrival or by weight (order.go). It needs no polling
+// line is the queue of a subject's waiting callers, in order of arrival or by weight. It needs no polling
 // and no goroutine: one timer stands for the head of the line and releases every caller whose turn has come. Every
 // method except fire needs the owner's lock.
 //
@@ -27,12 +28,12 @@ import (
 type line struct {
 	owner   *Lines
 	subject *Subject
-	order   order
+	queue   fair.Queue[*Waiter]
 	totals
 	timer    *time.Timer
-	wake     int64    // when the timer fires; unset if it is not set
-	released *wakeUps // during a call of the timer
-	moved    bool     // a booking goes before a waiter that came earlier
+	wake     int64               // when the timer fires; unset if it is not set
+	released *fair.List[*Waiter] // during a call of the timer: those that are still asleep
+	moved    bool                // a booking goes before a waiter that came earlier
 	// since is the instant of the last change of the state. No waiter is due before it.
 	since int64
 	plan  *plan // nil until it is asked for
@@ -58,7 +59,7 @@ func (q *Lines) now() (at int64, ok bool) {
 // lineOf returns the line of s, and begins one if needed.
 func (q *Lines) lineOf(s *Subject, now int64) *line {
 	if s.line == nil {
-		s.line = &line{owner: q, subject: s, order: newOrder(&q.Weights), totals: newTotals(), since: now, wake: unset}
+		s.line = &line{owner: q, subject: s, totals: newTotals(), since: now, wake: unset}
 	}
 	return s.line
 }
@@ -66,16 +67,19 @@ func (q *Lines) lineOf(s *Subject, now int64) *line {
 // full reports whether the line has no room.
 func (l *line) full() bool { return l.length >= l.owner.Capacity }
 
+// single reports whether all waiters go in order of arrival.
+func (l *line) single() bool { return l.queue.Single() && len(l.owner.Weights) < 2 }
+
 // push adds w at the end of its flow. The caller has set the timer.
 func (l *line) push(w *Waiter, flow Flow, weight int64) {
 	l.totals.add(w)
-	l.order.push(w, l.flowFor(flow), weight)
+	l.queue.Push(w, &w.Node, l.flowFor(flow), l.owner.weight(flow, weight))
 	l.plan.extend(l, w)
 }
 
 // withdraw removes w before its turn. If w was the head, the next waiter is due from now on at the earliest.
 func (l *line) withdraw(w *Waiter, now int64) {
-	head := l.order.next() == w
+	head := l.queue.First() == w
 	l.plan.withdrawn(l, w)
 	l.remove(w)
 	if l.moved = l.moved && l.bookings > 0; l.moved {
@@ -92,14 +96,14 @@ func (l *line) withdraw(w *Waiter, now int64) {
 // promised.
 func (l *line) flowFor(flow Flow) Flow {
 	if l.bookings > 0 {
-		return l.order.own.Flow
+		return l.queue.Own()
 	}
 	return flow
 }
 
 // remove removes w without charging its flow.
 func (l *line) remove(w *Waiter) {
-	l.order.remove(w)
+	l.queue.Withdraw(&w.Node)
 	l.totals.remove(w)
 }
 
@@ -119,7 +123,7 @@ func (l *line) resume(now int64) {
 // fire runs when the timer fires. It wakes the released waiters after it has released the lock, because each of them
 // will take it.
 func (l *line) fire() {
-	var due wakeUps
+	var due fair.List[*Waiter]
 	l.owner.Lock.Lock()
 	if l.subject.line == l {
 		l.wake = unset
@@ -130,15 +134,17 @@ func (l *line) fire() {
 		l.released = nil
 	}
 	l.owner.Lock.Unlock()
-	due.wake()
+	for w := range due.All {
+		close(w.done)
+	}
 }
 
 // advance releases every waiter whose turn has come and sets the timer for the next one. It ends an empty line,
 // unless newcomers still have credit.
 func (l *line) advance(now int64) {
-	for w := l.order.next(); w != nil; w = l.order.next() {
+	for w := l.queue.First(); w != nil; w = l.queue.First() {
 		if l.hopeless(w) {
-			l.release(w, &TooLargeError{Cost: w.n, Capacity: l.subject.algorithm.Capacity()})
+			l.release(w, &TooLargeError{Cost: w.Cost, Capacity: l.subject.algorithm.Capacity()})
 			l.plan.drop()
 			continue
 		}
@@ -161,7 +167,7 @@ func (l *line) advance(now int64) {
 // lateness, so that a late timer (on Linux often by 1 ms) costs no throughput. The credit is at most the lateness and
 // at most maxLate.
 func (l *line) noteLateness(now int64) {
-	w := l.order.next()
+	w := l.queue.First()
 	if w == nil || !algorithm.Planned(l.subject.algorithm) {
 		return
 	}
@@ -184,7 +190,7 @@ func (l *line) arrival(now int64) int64 {
 // hopeless reports whether w can never be released, after a change of the limit. A booking keeps its promised instant
 // and is released anyway.
 func (l *line) hopeless(w *Waiter) bool {
-	return !w.isBooking() && w.n > l.subject.algorithm.Capacity()
+	return !w.isBooking() && w.Cost > l.subject.algorithm.Capacity()
 }
 
 // due returns when the head of the line is released, and the instant at which its units are taken. A limit that plans
@@ -197,24 +203,24 @@ func (l *line) due(w *Waiter, now int64) (from, at int64) {
 		return w.spentAt(s.algorithm), w.promised
 	case algorithm.Planned(s.algorithm):
 		from = max(w.arrived, l.since)
-		hold := algorithm.Hold(s.algorithm, s.State, from, w.n)
+		hold := algorithm.Hold(s.algorithm, s.State, from, w.Cost)
 		return algorithm.SpendAt(s.algorithm, s.State, from, hold), algorithm.AddSaturating(from, hold)
 	}
-	return now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.n))
+	return now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.Cost))
 }
 
 // spend takes the units of the head of the line and releases it.
 func (l *line) spend(w *Waiter, from, at int64) {
 	s := l.subject
 	l.plan.served(l, w, at)
-	s.spend(from, w.n, w.lease)
+	s.spend(from, w.Cost, w.lease)
 	l.since = max(l.since, at)
-	l.order.serve(w)
+	l.queue.Serve(&w.Node)
 	l.totals.remove(w)
 	switch {
 	case w.isBooking():
 	case l.released != nil:
-		l.released.add(w)
+		l.released.Push(w, &w.Node)
 	default:
 		close(w.done)
 	}
@@ -267,7 +273,7 @@ func (l *line) end() {
 
 // close ends the waits of all callers. Bookings stay, since their instants were promised.
 func (l *line) close(now int64) {
-	for _, w := range slices.Collect(l.order.all) {
+	for _, w := range slices.Collect(l.queue.All) {
 		if !w.isBooking() {
 			l.release(w, ErrClosed)
 		}

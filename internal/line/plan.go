@@ -36,7 +36,7 @@ const markEvery = 64
 // tail returns the planned state and the instant from which it holds, which is not before now.
 func (l *line) tail(now int64) (algorithm.State, int64) {
 	if from, ok := l.summable(); ok {
-		if state, at := l.summed(from, l.units); at < algorithm.Never {
+		if state, at := l.summed(from, l.queue.Units()); at < algorithm.Never {
 			return state, max(at, now)
 		}
 	}
@@ -72,12 +72,12 @@ func (p *plan) complete(l *line, now int64) {
 	}
 	if p.count == 0 {
 		p.begin(l, now)
-		for w := range l.order.all {
+		for w := range l.queue.All {
 			p.add(l, w)
 		}
 		return
 	}
-	for w := l.order.fromEnd(l.length - p.count); w != nil; w = w.next {
+	for w := l.queue.FromEnd(l.length - p.count); w != nil; w = w.Next() {
 		p.add(l, w)
 	}
 }
@@ -93,12 +93,12 @@ func (p *plan) served(l *line, w *Waiter, at int64) {
 	}
 	p.count, p.gone = p.count-1, p.gone+1
 	from := max(w.arrived, l.since)
-	planned := algorithm.AddSaturating(from, l.subject.algorithm.Wait(l.subject.State, from, w.n))
+	planned := algorithm.AddSaturating(from, l.subject.algorithm.Wait(l.subject.State, from, w.Cost))
 	if planned < at {
 		p.late++
 	}
 	ranBack := planned > at
-	if p.count == 0 || p.late > p.count/markEvery || ranBack || w.isBooking() || !l.order.single() {
+	if p.count == 0 || p.late > p.count/markEvery || ranBack || w.isBooking() || !l.single() {
 		p.drop()
 		return
 	}
@@ -107,20 +107,23 @@ func (p *plan) served(l *line, w *Waiter, at int64) {
 	}
 }
 
-// withdrawn updates the plan before w withdraws. If only the costs matter, this equals a withdrawal of the last
-// waiter of its run, so the plan of the waiters before that one stays.
+// withdrawn updates the plan before w withdraws. If all costs are equal and only they matter, this equals a withdrawal of
+// the last waiter, so the plan of the waiters before that one stays.
 func (p *plan) withdrawn(l *line, w *Waiter) {
 	if p == nil {
 		return
 	}
-	if algorithm.Planned(l.subject.algorithm) || !l.order.single() || !l.inTurn() {
+	if algorithm.Planned(l.subject.algorithm) || !l.single() || !l.inTurn() {
 		p.drop()
 		return
 	}
 	if p.count == 0 {
 		return
 	}
-	keep := l.length - 1 - l.behind(w.run)
+	keep := l.length - 1
+	for v := w.Next(); v != nil && l.smallest < l.largest; v = v.Next() {
+		keep--
+	}
 	if p.count <= keep {
 		return
 	}
@@ -139,21 +142,18 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 // comes before others.
 func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	flow := l.flowFor(t.Flow)
-	if l.order.single() && l.order.known(flow) != nil {
+	if l.single() && l.queue.Knows(flow) {
 		return l.tail(now)
 	}
+	weight := l.owner.weight(flow, t.Weight)
 	if from, ok := l.summable(); ok {
-		if state, at := l.summed(from, l.order.unitsBefore(flow, t.Weight)); at < algorithm.Never {
+		if state, at := l.summed(from, l.queue.UnitsBefore(flow, weight)); at < algorithm.Never {
 			return state, max(at, now)
 		}
 	}
-	newcomer := &Waiter{n: t.Cost, number: l.order.arrived + 1}
 	var p plan
 	p.begin(l, now)
-	for w := range l.order.copied(newcomer, flow, t.Weight).all {
-		if w == newcomer {
-			break
-		}
+	for w := range l.queue.Before(flow, weight) {
 		p.add(l, w)
 	}
 	return p.state, max(p.at, now)
@@ -163,7 +163,7 @@ func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 func (p *plan) extend(l *line, w *Waiter) {
 	switch {
 	case p == nil:
-	case !l.order.single():
+	case !l.single():
 		p.drop()
 	case p.count > 0 && p.count == l.length-1 && !p.fromMark:
 		p.add(l, w)
@@ -182,15 +182,15 @@ func (p *plan) add(l *line, w *Waiter) {
 		p.at = max(from, w.promised)
 		from = w.spentAt(a)
 	case algorithm.Planned(a):
-		hold := algorithm.Hold(a, p.state, from, w.n)
+		hold := algorithm.Hold(a, p.state, from, w.Cost)
 		p.at = algorithm.AddSaturating(from, hold)
 		from = algorithm.SpendAt(a, p.state, from, hold)
 	default:
-		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.n))
+		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.Cost))
 		p.at = from
 	}
-	p.state = a.Take(p.state, from, w.n)
-	if !algorithm.Planned(a) && l.order.single() {
+	p.state = a.Take(p.state, from, w.Cost)
+	if !algorithm.Planned(a) && l.single() {
 		p.mark()
 	}
 }

@@ -15,7 +15,7 @@ func (l *line) placeBookings(now int64) {
 	p.begin(l, now)
 	p.at = max(p.at, now)
 	for i, booking := range bookings {
-		for len(waiters) > 0 && waiters[0].number < booking.number {
+		for len(waiters) > 0 && waiters[0].Arrival < booking.Arrival {
 			next := p
 			if next.add(l, waiters[0]); !next.leaves(l, bookings[i:min(i+lookAhead, len(bookings))]) {
 				break
@@ -25,11 +25,20 @@ func (l *line) placeBookings(now int64) {
 		p.add(l, booking)
 		ordered = append(ordered, booking)
 	}
-	l.moved = len(waiters) > 0 && waiters[0].number < bookings[len(bookings)-1].number
+	l.moved = len(waiters) > 0 && waiters[0].Arrival < bookings[len(bookings)-1].Arrival
 	for i := 1; i < len(ordered) && !l.moved; i++ {
-		l.moved = ordered[i].number < ordered[i-1].number
+		l.moved = ordered[i].Arrival < ordered[i-1].Arrival
 	}
-	l.order.arrange(append(ordered, waiters...))
+	for _, w := range append(ordered, waiters...) {
+		l.toEnd(w, w.Cost)
+	}
+}
+
+// toEnd moves a waiter of the only flow to its end, with another cost.
+func (l *line) toEnd(w *Waiter, cost int64) {
+	l.queue.Remove(&w.Node)
+	w.Cost = cost
+	l.queue.Push(w, &w.Node, l.queue.Own(), 1)
 }
 
 // lookAhead is the number of bookings that a waiter before them must leave their units. The costs of others behind these would
@@ -38,7 +47,7 @@ const lookAhead = 8
 
 // apart returns the waiters and the bookings, each in order of arrival.
 func (l *line) apart() (waiters, bookings []*Waiter) {
-	for w := range l.order.all {
+	for w := range l.queue.All {
 		if w.isBooking() {
 			bookings = append(bookings, w)
 		} else {
@@ -55,24 +64,10 @@ func (p plan) leaves(l *line, bookings []*Waiter) bool {
 		return true
 	}
 	for _, b := range bookings {
-		if algorithm.AddSaturating(p.at, algorithm.Hold(a, p.state, p.at, b.n)) > b.promised {
+		if algorithm.AddSaturating(p.at, algorithm.Hold(a, p.state, p.at, b.Cost)) > b.promised {
 			return false
 		}
 		p.add(l, b)
 	}
 	return true
-}
-
-// arrange puts the waiters of the only flow in another order.
-func (o *order) arrange(waiters []*Waiter) {
-	f := &o.own
-	f.first, f.last, f.sums = nil, nil, nil
-	for _, w := range waiters {
-		if w.previous, w.next = f.last, nil; f.last == nil {
-			f.first = w
-		} else {
-			f.last.next = w
-		}
-		f.last = w
-	}
 }

@@ -65,10 +65,9 @@ func (s *Subject) AddTo(to *Stats, now int64) {
 		return
 	}
 	to.Waiting += s.line.length - s.line.bookings
-	for _, f := range s.line.order.busy() {
-		w := f.first
+	for w := range s.line.queue.Firsts {
 		for w != nil && w.isBooking() {
-			w = w.next
+			w = w.Next()
 		}
 		if w != nil {
 			to.Oldest = max(to.Oldest, time.Duration(now-w.arrived))

@@ -6,7 +6,14 @@ import (
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
+	"github.com/weirflow/weir/internal/fair"
 )
+
+// Flow names the callers that share a limit with other flows by weight.
+type Flow = fair.Flow
+
+// MaxWeight is the largest weight of a flow or a class.
+const MaxWeight = fair.MaxWeight
 
 // Turn is a request to wait for units.
 type Turn struct {
@@ -48,6 +55,17 @@ func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) 
 	return nil
 }
 
+// weight returns the weight of a flow for a turn that names one, or 0.
+func (q *Lines) weight(flow Flow, named int64) int64 {
+	switch {
+	case named > 0:
+		return named
+	case flow.Name == "" && flow.Class < len(q.Weights):
+		return q.Weights[flow.Class]
+	}
+	return 1
+}
+
 // Alone returns the longest wait of a turn if the context sets no bound. Otherwise it returns algorithm.Never, and Join
 // compares both.
 func Alone(ctx context.Context, longest int64) int64 {
@@ -75,9 +93,10 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 		return nil, q.count(err)
 	}
 	l := q.lineOf(s, now)
-	w := &Waiter{subject: s, n: t.Cost, arrived: l.arrival(now), done: make(chan struct{}), lease: t.Lease}
+	w := &Waiter{subject: s, arrived: l.arrival(now), done: make(chan struct{}), lease: t.Lease}
+	w.Cost = t.Cost
 	l.push(w, t.Flow, t.Weight)
-	if !waiting || !l.order.single() {
+	if !waiting || !l.single() {
 		l.advance(now)
 	}
 	return w, nil

@@ -1,4 +1,4 @@
-package line
+package fair
 
 import (
 	"fmt"
@@ -8,25 +8,44 @@ import (
 	"testing"
 )
 
+// waiter is a waiter of the tests.
+type waiter struct {
+	Node[*waiter]
+	flow string
+}
+
+// line is a queue that numbers its arrivals.
+type line struct {
+	Queue[*waiter]
+	arrived uint64
+}
+
+func (l *line) push(name string, cost, weight int64) *waiter {
+	l.arrived++
+	w := &waiter{Node[*waiter]{Cost: cost, Arrival: l.arrived}, name}
+	l.Push(w, &w.Node, Flow{Name: name}, weight)
+	return w
+}
+
 // slowOrder is start-time fair queueing on fractions, without a heap.
 type slowOrder struct {
-	flows   map[Flow]*slowFlow
+	flows   map[string]*slowFlow
 	virtual *big.Rat
 	arrived int
 }
 
 type slowFlow struct {
 	weight        int64
-	waiters       []*Waiter
+	waiters       []*waiter
 	start, finish *big.Rat
 	headArrived   int
-	arrived       map[*Waiter]int
+	arrived       map[*waiter]int
 }
 
-func (o *slowOrder) push(w *Waiter, name Flow, weight int64) {
+func (o *slowOrder) push(w *waiter, name string, weight int64) {
 	f := o.flows[name]
 	if f == nil {
-		f = &slowFlow{weight: weight, finish: new(big.Rat), arrived: map[*Waiter]int{}}
+		f = &slowFlow{weight: weight, finish: new(big.Rat), arrived: map[*waiter]int{}}
 		o.flows[name] = f
 	}
 	o.arrived++
@@ -51,7 +70,7 @@ func later(x, y *big.Rat) *big.Rat {
 	return y
 }
 
-func (o *slowOrder) next() *Waiter {
+func (o *slowOrder) next() *waiter {
 	var first *slowFlow
 	for _, f := range o.flows {
 		if len(f.waiters) == 0 {
@@ -67,10 +86,10 @@ func (o *slowOrder) next() *Waiter {
 	return first.waiters[0]
 }
 
-func (o *slowOrder) serve(w *Waiter) {
-	f := o.flows[w.in.Flow]
+func (o *slowOrder) serve(w *waiter) {
+	f := o.flows[w.flow]
 	o.virtual = f.start
-	f.finish = new(big.Rat).Add(f.start, big.NewRat(w.n, f.weight))
+	f.finish = new(big.Rat).Add(f.start, big.NewRat(w.Cost, f.weight))
 	f.start = f.finish
 	f.waiters = f.waiters[1:]
 	if len(f.waiters) > 0 {
@@ -78,8 +97,8 @@ func (o *slowOrder) serve(w *Waiter) {
 	}
 }
 
-func (o *slowOrder) remove(w *Waiter) {
-	f := o.flows[w.in.Flow]
+func (o *slowOrder) remove(w *waiter) {
+	f := o.flows[w.flow]
 	for i := range f.waiters {
 		if f.waiters[i] == w {
 			f.waiters = append(f.waiters[:i:i], f.waiters[i+1:]...)
@@ -91,36 +110,39 @@ func (o *slowOrder) remove(w *Waiter) {
 func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		o, slow := newOrder(new([]int64)), &slowOrder{flows: map[Flow]*slowFlow{}, virtual: new(big.Rat)}
+		o, slow := new(line), &slowOrder{flows: map[string]*slowFlow{}, virtual: new(big.Rat)}
 		flows, largest := 1+r.IntN(6), []int64{1, 9, 1 << 20, fairUnits}[r.IntN(4)]
 		weights := make([]int64, flows)
 		for i := range weights {
 			weights[i] = 1 + r.Int64N(MaxWeight)
 		}
-		var all []*Waiter
+		var all []*waiter
 		for op := range 2000 {
 			switch pick := r.IntN(10); {
 			case pick < 5:
 				i := r.IntN(flows)
-				w, name := &Waiter{n: 1 + r.Int64N(largest)}, Flow{Name: fmt.Sprint(i)}
-				before := o.unitsBefore(name, weights[i])
-				o.push(w, name, weights[i])
+				name := fmt.Sprint(i)
+				before, walked := o.UnitsBefore(Flow{Name: name}, weights[i]), int64(0)
+				for w := range o.Before(Flow{Name: name}, weights[i]) {
+					walked += w.Cost
+				}
+				w := o.push(name, 1+r.Int64N(largest), weights[i])
 				slow.push(w, name, weights[i])
-				if op%16 == 0 && before != unitsAhead(&o, w) {
-					t.Fatalf("seed %d op %d: a newcomer has %d units before it, want %d", seed, op, before, unitsAhead(&o, w))
+				if want := unitsAhead(o, w); op%16 == 0 && (before != want || walked != want) {
+					t.Fatalf("seed %d op %d: a newcomer has %d units before it, and a walk %d, want %d", seed, op, before, walked, want)
 				}
 				all = append(all, w)
 			case pick == 5 && len(all) > 0:
 				i := r.IntN(len(all))
-				o.remove(all[i])
+				o.Withdraw(&all[i].Node)
 				slow.remove(all[i])
 				all = append(all[:i], all[i+1:]...)
 			case len(all) > 0:
-				w := o.next()
+				w := o.First()
 				if want := slow.next(); w != want {
 					t.Fatalf("seed %d op %d: next is %+v, want %+v", seed, op, w, want)
 				}
-				o.serve(w)
+				o.Serve(&w.Node)
 				slow.serve(w)
 				for i := range all {
 					if all[i] == w {
@@ -130,33 +152,33 @@ func TestWaitersOfFlowsGoInTheOrderOfTheSlowModel(t *testing.T) {
 				}
 			}
 		}
-		checkAll(t, &o, len(all))
+		checkAll(t, o, len(all))
 	}
 }
 
 // unitsAhead goes through the line to w.
-func unitsAhead(o *order, w *Waiter) (units int64) {
-	for v := range o.all {
+func unitsAhead(o *line, w *waiter) (units int64) {
+	for v := range o.All {
 		if v == w {
 			break
 		}
-		units += v.n
+		units += v.Cost
 	}
 	return units
 }
 
 // checkAll compares the planned order of release with the one that happens.
-func checkAll(t *testing.T, o *order, waiting int) {
+func checkAll(t *testing.T, o *line, waiting int) {
 	t.Helper()
-	planned := slices.Collect(o.all)
+	planned := slices.Collect(o.All)
 	if len(planned) != waiting {
 		t.Fatalf("%d waiters are planned, want %d", len(planned), waiting)
 	}
 	for i, w := range planned {
-		if got := o.next(); got != w {
+		if got := o.First(); got != w {
 			t.Fatalf("waiter %d of %d is %+v, planned was %+v", i, waiting, got, w)
 		}
-		o.serve(w)
+		o.Serve(&w.Node)
 	}
 }
 
@@ -166,9 +188,9 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		weights, largest := [2]int64{1 + r.Int64N(20), 1 + r.Int64N(20)}, [2]int64{1 + r.Int64N(50), 1 + r.Int64N(50)}
-		o := newOrder(new([]int64))
+		o := new(line)
 		push := func(i int) {
-			o.push(&Waiter{n: 1 + r.Int64N(largest[i])}, Flow{Name: fmt.Sprint(i)}, weights[i])
+			o.push(fmt.Sprint(i), 1+r.Int64N(largest[i]), weights[i])
 		}
 		for range 3 {
 			push(0)
@@ -178,14 +200,14 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 		var difference, lowest, highest int64
 		bound := largest[0]*weights[1] + largest[1]*weights[0]
 		for range 5000 {
-			w := o.next()
-			i := int(w.in.Name[0] - '0')
-			o.serve(w)
+			w := o.First()
+			i := int(w.flow[0] - '0')
+			o.Serve(&w.Node)
 			push(i)
 			if i == 0 {
-				difference += w.n * weights[1]
+				difference += w.Cost * weights[1]
 			} else {
-				difference -= w.n * weights[0]
+				difference -= w.Cost * weights[0]
 			}
 			lowest, highest = min(lowest, difference), max(highest, difference)
 		}
@@ -196,13 +218,12 @@ func TestBusyFlowsKeepTheBoundOfFairQueueing(t *testing.T) {
 }
 
 func TestFlowsThatEndedAreForgotten(t *testing.T) {
-	o := newOrder(new([]int64))
-	busy := Flow{Name: "busy"}
+	o := new(line)
 	for i := range 100_000 {
-		o.push(&Waiter{n: 1}, busy, 1)
-		o.push(&Waiter{n: 1}, Flow{Name: fmt.Sprint(i)}, 1)
+		o.push("busy", 1, 1)
+		o.push(fmt.Sprint(i), 1, 1)
 		for range 2 {
-			o.serve(o.next())
+			o.Serve(&o.First().Node)
 		}
 	}
 	if len(o.several.flows) > 2*firstSweep+2 {
@@ -211,20 +232,17 @@ func TestFlowsThatEndedAreForgotten(t *testing.T) {
 }
 
 func TestVirtualTimeBeginsAgainWithoutChangingTheOrder(t *testing.T) {
-	o := newOrder(new([]int64))
-	push := func(name string, weight int64) {
-		o.push(&Waiter{n: fairUnits}, Flow{Name: name}, weight)
-	}
+	o := new(line)
 	served := map[string]int{}
-	push("a", 1)
-	push("b", 3)
+	o.push("a", fairUnits, 1)
+	o.push("b", fairUnits, 3)
 	for range 8000 {
-		w := o.next()
-		o.serve(w)
-		served[w.in.Name]++
-		push(w.in.Name, 0)
+		w := o.First()
+		o.Serve(&w.Node)
+		served[w.flow]++
+		o.push(w.flow, fairUnits, 1)
 	}
-	if served["a"] < 1999 || served["a"] > 2001 || o.virtual.Units/o.virtual.Weight > 2*farthest {
+	if served["a"] < 1999 || served["a"] > 2001 || o.virtual.units/o.virtual.weight > 2*farthest {
 		t.Errorf("flows of weight 1 and 3 were served %v, virtual time is %v", served, o.virtual)
 	}
 }

@@ -1,0 +1,279 @@
+// Package fair orders waiting callers: a Queue lets flows share by weight, and a Heap holds what has a rank.
+package fair
+
+import "iter"
+
+// Queue chooses the next waiter: by arrival within a flow, and between flows by weighted fairness. It is start-time
+// fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it in its flow
+// has been served its cost divided by the weight; the earliest start comes first, and of equal ones the earliest
+// arrival. With one flow this is the order of arrival.
+//
+// A flow is made when its first waiter joins, and forgotten when it is indistinguishable from a new one. The zero value is
+// an empty queue.
+type Queue[W any] struct {
+	own     flow[W]     // the first flow, with the queue, because most queues have no other; its weight is 0 until it is made
+	several *several[W] // nil while there is no other flow
+	virtual tag         // the start of the waiter served last
+	length  int
+	units   int64 // the costs of the waiters
+}
+
+// several is the flows of a queue that has had more than one, with the first.
+type several[W any] struct {
+	flows   map[Flow]*flow[W]
+	waiting Heap[*flow[W]] // the flows that have a waiter
+	sweepAt int            // the number of flows at which to look for forgettable ones
+}
+
+// Flow names the waiters that share with other flows by weight: by a name, or by a class if the name is empty.
+type Flow struct {
+	Class int
+	Name  string
+}
+
+const (
+	// MaxWeight is the largest weight.
+	MaxWeight = 1 << 10
+
+	fairUnits  = 1 << 40 // larger costs count as this, so that tags fit
+	farthest   = 1 << 49 // virtual time begins again beyond it, so that tags fit for every weight
+	firstSweep = 64
+)
+
+// Len returns the number of waiters.
+func (q *Queue[W]) Len() int { return q.length }
+
+// Units returns the costs of the waiters.
+func (q *Queue[W]) Units() int64 { return q.units }
+
+// Single reports whether the queue has had one flow at most, so that all waiters go in order of arrival.
+func (q *Queue[W]) Single() bool { return q.several == nil }
+
+// Own returns the name of the first flow.
+func (q *Queue[W]) Own() Flow { return q.own.Flow }
+
+// Knows reports whether a flow is not forgotten.
+func (q *Queue[W]) Knows(name Flow) bool { return q.known(name) != nil }
+
+// First returns the next waiter, or the zero value of an empty queue.
+func (q *Queue[W]) First() (w W) {
+	switch {
+	case q.several == nil:
+		return q.own.first.get()
+	case q.several.waiting.Len() > 0:
+		return q.several.waiting.First().first.get()
+	}
+	return w
+}
+
+// FromEnd returns the k-th waiter from the end of the only flow, or the zero value for 0.
+func (q *Queue[W]) FromEnd(k int) W {
+	var n *Node[W]
+	for ; k > 0; k-- {
+		if n == nil {
+			n = q.own.last
+		} else {
+			n = n.previous
+		}
+	}
+	return n.get()
+}
+
+// Push adds a waiter at the end of a flow. n is its node, which has its cost and arrival. The first waiter of a flow chooses
+// its weight, 1 to MaxWeight.
+func (q *Queue[W]) Push(w W, n *Node[W], name Flow, weight int64) {
+	f := q.flowOf(name, weight)
+	if f.first == nil {
+		f.start = f.startAt(q.virtual)
+	}
+	f.push(w, n)
+	q.length, q.units = q.length+1, q.units+n.units()
+	q.rank(f)
+}
+
+// Serve removes the next waiter, and charges its flow.
+func (q *Queue[W]) Serve(n *Node[W]) {
+	f := n.in
+	q.virtual = f.tag(f.start)
+	f.start += n.units()
+	f.finish = f.start
+	q.Remove(n)
+	if f.finish > farthest*f.weight {
+		q.rebase()
+	}
+}
+
+// Withdraw removes a waiter without charging its flow; later waiters move up. Beside other flows, the next one takes over
+// the arrival of the first of a flow, and so its place.
+func (q *Queue[W]) Withdraw(n *Node[W]) {
+	if n.previous == nil && n.next != nil && q.several != nil {
+		n.next.Arrival = n.Arrival
+	}
+	q.Remove(n)
+}
+
+// Remove removes a waiter without charging its flow; later waiters move up and keep their arrivals.
+func (q *Queue[W]) Remove(n *Node[W]) {
+	f := n.in
+	q.length, q.units = q.length-1, q.units-n.units()
+	f.remove(n)
+	q.rank(f)
+}
+
+// rank puts f where it belongs among the flows that have a waiter.
+func (q *Queue[W]) rank(f *flow[W]) {
+	switch {
+	case q.several == nil:
+	case f.first == nil:
+		q.several.waiting.Remove(f)
+	default:
+		q.several.waiting.Put(f)
+	}
+}
+
+// flowOf returns the flow of a name, and makes it if needed.
+func (q *Queue[W]) flowOf(name Flow, weight int64) *flow[W] {
+	if f := q.known(name); f != nil {
+		return f
+	}
+	if q.own.weight == 0 {
+		q.own = flow[W]{Flow: name, weight: weight, place: -1}
+		return &q.own
+	}
+	if q.several == nil {
+		q.several = &several[W]{flows: map[Flow]*flow[W]{q.own.Flow: &q.own}, waiting: newFlows[W](), sweepAt: firstSweep}
+		if q.own.first != nil {
+			q.rank(&q.own)
+		}
+	}
+	q.several.forget(q.virtual)
+	f := &flow[W]{Flow: name, weight: weight, place: -1}
+	q.several.flows[name] = f
+	return f
+}
+
+// known returns the flow of a name, or nil.
+func (q *Queue[W]) known(name Flow) *flow[W] {
+	switch {
+	case q.several != nil:
+		return q.several.flows[name]
+	case q.own.weight != 0 && q.own.Flow == name:
+		return &q.own
+	}
+	return nil
+}
+
+// forget drops flows without a waiter whose service ended before virtual time: a new flow would start where they do.
+func (s *several[W]) forget(virtual tag) {
+	if len(s.flows) < s.sweepAt {
+		return
+	}
+	for name, f := range s.flows {
+		if f.first == nil && !virtual.before(f.tag(f.finish)) {
+			delete(s.flows, name)
+		}
+	}
+	s.sweepAt = max(firstSweep, 2*len(s.flows))
+}
+
+// rebase moves virtual time back to less than 1, long before it overflows.
+func (q *Queue[W]) rebase() {
+	whole := q.virtual.units / q.virtual.weight
+	q.virtual.units -= whole * q.virtual.weight
+	if q.several == nil {
+		q.own.back(whole)
+		return
+	}
+	for _, f := range q.several.flows {
+		f.back(whole)
+	}
+}
+
+// All yields the waiters in order of release.
+func (q *Queue[W]) All(yield func(W) bool) {
+	if q.several == nil {
+		q.own.All(yield)
+		return
+	}
+	for w := range q.starts {
+		if !yield(w) {
+			return
+		}
+	}
+}
+
+// Firsts yields the first waiter of each flow, in no particular order.
+func (q *Queue[W]) Firsts(yield func(W) bool) {
+	for _, f := range q.busy() {
+		if !yield(f.first.waiter) {
+			return
+		}
+	}
+}
+
+// Before yields, in order of release, the waiters that go before a newcomer of a flow.
+func (q *Queue[W]) Before(name Flow, weight int64) iter.Seq[W] {
+	newcomer := q.startOf(name, weight)
+	return func(yield func(W) bool) {
+		for w, start := range q.starts {
+			if newcomer.before(start) || !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// UnitsBefore returns the costs of the waiters that go before a newcomer of a flow. Together, all costs are below
+// 1<<52.
+func (q *Queue[W]) UnitsBefore(name Flow, weight int64) (units int64) {
+	newcomer := q.startOf(name, weight)
+	for _, f := range q.busy() {
+		units += f.unitsTo(newcomer)
+	}
+	return units
+}
+
+// startOf returns the start of a newcomer of a flow.
+func (q *Queue[W]) startOf(name Flow, weight int64) tag {
+	f := q.known(name)
+	switch {
+	case f == nil:
+		return tag{q.virtual.in(weight), weight}
+	case f.first == nil:
+		return f.tag(f.startAt(q.virtual))
+	}
+	return f.tag(f.start + f.units)
+}
+
+// starts yields the waiters in order of release with their starts. It empties copies of the flows.
+func (q *Queue[W]) starts(yield func(W, tag) bool) {
+	rest := newFlows[W]()
+	for _, f := range q.busy() {
+		own := *f
+		own.place = -1
+		rest.Put(&own)
+	}
+	for rest.Len() > 0 {
+		f := rest.First()
+		if !yield(f.first.waiter, f.tag(f.start)) {
+			return
+		}
+		f.start += f.first.units()
+		if f.first = f.first.next; f.first == nil {
+			rest.Pop()
+		} else {
+			rest.Put(f)
+		}
+	}
+}
+
+// busy returns the flows that have a waiter.
+func (q *Queue[W]) busy() []*flow[W] {
+	switch {
+	case q.several != nil:
+		return q.several.waiting.All()
+	case q.own.first != nil:
+		return []*flow[W]{&q.own}
+	}
+	return nil
+}
