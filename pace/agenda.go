@@ -9,11 +9,11 @@ import (
 
 // agenda runs work at its time. One timer stands for all of it. The lock guards it, and is held while work runs.
 type agenda struct {
-	lock    *sync.Mutex
-	planned fair.Heap[*appointment]
-	after   func() // runs when all work that is due has run
-	timer   *time.Timer
-	wakes   time.Time // when the timer fires; zero if it is not set
+	fair.Heap[*appointment]
+	lock  *sync.Mutex
+	after func() // runs when all work that is due has run
+	timer *time.Timer
+	wakes time.Time // when the timer fires; zero if it is not set
 }
 
 // appointment is work at an instant. It is made by newAppointment.
@@ -24,30 +24,33 @@ type appointment struct {
 }
 
 func newAgenda(lock *sync.Mutex, after func()) *agenda {
-	return &agenda{lock: lock, after: after, planned: fair.NewHeap(
+	return &agenda{lock: lock, after: after, Heap: fair.NewHeap(
 		func(a, b *appointment) bool { return a.at.Before(b.at) },
 		func(a *appointment) *int { return &a.place })}
 }
+
+// planned reports whether the work is still to be done.
+func (a *appointment) planned() bool { return a.place >= 0 }
 
 func newAppointment(run func()) appointment { return appointment{place: -1, run: run} }
 
 // plan has the work run at an instant, instead of when it was planned before.
 func (g *agenda) plan(a *appointment, at time.Time) {
 	a.at = at
-	g.planned.Put(a)
+	g.Put(a)
 	g.setTimer()
 }
 
 // drop forgets the work.
-func (g *agenda) drop(a *appointment) { g.planned.Remove(a) }
+func (g *agenda) drop(a *appointment) { g.Remove(a) }
 
 // setTimer makes the timer fire at the first instant, or before: a timer that fires too early sets itself again, which is
 // cheaper than moving it at every change.
 func (g *agenda) setTimer() {
-	if g.planned.Len() == 0 {
+	if g.Len() == 0 {
 		return
 	}
-	at := g.planned.First().at
+	at := g.First().at
 	if !g.wakes.IsZero() && !g.wakes.After(at) {
 		return
 	}
@@ -62,9 +65,14 @@ func (g *agenda) fire() {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	g.wakes = time.Time{}
-	for now := time.Now(); g.planned.Len() > 0 && !g.planned.First().at.After(now); {
-		g.planned.Pop().run()
-	}
+	g.due(time.Now())
 	g.after()
 	g.setTimer()
+}
+
+// due runs the work that is due.
+func (g *agenda) due(now time.Time) {
+	for g.Len() > 0 && !g.First().at.After(now) {
+		g.Pop().run()
+	}
 }

@@ -16,30 +16,28 @@ import (
 // never put off, and a key that several groups of callers share is used whole.
 //
 // The callers with the same requests are a line. Lines whose next caller may be admitted are in ready, by its arrival; the
-// others are in later, by the instant before which their keys do not admit it.
+// others are in later until their keys may admit it, or parked at a key that keeps all of them.
 type exact struct {
 	queue  *Queue
 	memory *weir.Memory
 	lines  map[string]*exactLine
 	ready  fair.Heap[*exactLine]
-	later  fair.Heap[*exactLine]
-	shut   fair.Heap[*exactKey] // the keys that are shut
+	later  *agenda
 	keys   map[string]*exactKey
-	agenda *agenda
 	looks  appointment
 }
 
 // exactLine is the callers with the same requests, or in flows for the same keys. It has at least one.
 type exactLine struct {
-	name      string
-	slots     bool
-	callers   fair.Queue[*caller]
-	notBefore time.Time // when its keys may admit the first caller
-	mixed     bool      // the requests of its callers differ
-	uses      []exactUse
-	parkedAt  *exactKey // the key where it is parked, or nil
+	name     string
+	slots    bool
+	callers  fair.Queue[*caller]
+	wake     appointment // when its keys may admit the first caller, while it is among the later ones
+	mixed    bool        // the requests of its callers differ
+	uses     []exactUse
+	parkedAt *exactKey // the key where it is parked, or nil
 
-	inReady, inLater, inParked int // the places in the heaps, or -1
+	inReady, inParked int // the places in the heaps, or -1
 }
 
 func (line *exactLine) first() *caller { return line.callers.First() }
@@ -48,15 +46,9 @@ func newExact(q *Queue, memory *weir.Memory) *exact {
 	l := &exact{
 		queue: q, memory: memory, lines: map[string]*exactLine{}, keys: map[string]*exactKey{},
 		ready: fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inReady }),
-		later: fair.NewHeap(
-			func(a, b *exactLine) bool { return a.notBefore.Before(b.notBefore) },
-			func(l *exactLine) *int { return &l.inLater }),
-		shut: fair.NewHeap(
-			func(a, b *exactKey) bool { return a.shutUntil.Before(b.shutUntil) },
-			func(k *exactKey) *int { return &k.inShut }),
+		looks: newAppointment(func() {}),
 	}
-	l.agenda = newAgenda(&q.mu, func() {})
-	l.looks = newAppointment(l.look)
+	l.later = newAgenda(&q.mu, l.look)
 	return l
 }
 
@@ -80,7 +72,8 @@ func (l *exact) join(p *caller) error {
 		return err
 	}
 	if line == nil {
-		line = &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inLater: -1, inParked: -1}
+		line = &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inParked: -1}
+		line.wake = newAppointment(func() { l.ready.Put(line) })
 		l.lines[name] = line
 		if mixed {
 			l.gather(line, p)
@@ -172,7 +165,7 @@ func (l *exact) refile(line *exactLine) {
 	for i := range line.uses {
 		line.uses[i].key.lines.Put(line)
 	}
-	l.later.Remove(line)
+	l.later.drop(&line.wake)
 	line.unpark()
 	l.ready.Put(line)
 	for _, key := range line.relieve() {
@@ -187,7 +180,7 @@ func (l *exact) remove(p *caller) {
 	var relieved []*exactKey
 	if line.callers.Len() == 1 { // before p leaves, because heaps compare first callers
 		l.ready.Remove(line)
-		l.later.Remove(line)
+		l.later.drop(&line.wake)
 		line.unpark()
 		relieved = line.relieve()
 		for i := range line.uses {
@@ -207,7 +200,7 @@ func (l *exact) remove(p *caller) {
 			delete(u.key.asks, ask)
 		}
 		if len(u.key.asks) == 0 {
-			l.unshut(u.key)
+			l.later.drop(&u.key.opens)
 			delete(l.keys, u.name)
 		}
 	}
@@ -225,12 +218,7 @@ func (l *exact) remove(p *caller) {
 // look lets all callers go that may, and plans the next look for the instant at which another one may.
 func (l *exact) look() {
 	now := time.Now()
-	for l.later.Len() > 0 && !l.later.First().notBefore.After(now) {
-		l.ready.Put(l.later.Pop())
-	}
-	for l.shut.Len() > 0 && !l.shut.First().shutUntil.After(now) {
-		l.open(l.shut.First())
-	}
+	l.later.due(now)
 	look := looking{exact: l, now: now, next: weir.Never}
 	for l.ready.Len() > 0 && !look.over {
 		look.at(l.ready.Pop())
@@ -239,14 +227,8 @@ func (l *exact) look() {
 		l.ready.Put(line)
 	}
 	look.reopen()
-	if l.later.Len() > 0 {
-		look.next = min(look.next, l.later.First().notBefore.Sub(now))
-	}
-	if l.shut.Len() > 0 {
-		look.next = min(look.next, l.shut.First().shutUntil.Sub(now))
-	}
-	if at := now.Add(look.next); look.next < weir.Never && (l.looks.place < 0 || at.Before(l.looks.at)) {
-		l.agenda.plan(&l.looks, at)
+	if at := now.Add(look.next); look.next < weir.Never && (!l.looks.planned() || at.Before(l.looks.at)) {
+		l.later.plan(&l.looks, at)
 	}
 }
 
@@ -264,8 +246,8 @@ func (l *exact) returned(keys []string) {
 func (l *exact) reconsider(key *exactKey) {
 	l.open(key)
 	for _, line := range key.lines.All() {
-		if line.inLater >= 0 {
-			l.later.Remove(line)
+		if line.wake.planned() {
+			l.later.drop(&line.wake)
 			l.ready.Put(line)
 		}
 	}

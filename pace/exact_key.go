@@ -3,7 +3,6 @@ package pace
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/fair"
@@ -15,14 +14,14 @@ type exactKey struct {
 	asks   map[asked]int         // callers by what they ask for
 	closed bool                  // during a look: kept from all later callers
 
-	parked    fair.Heap[*exactLine] // lines that wait for it to be open
-	deputy    *exactLine            // the ready line that stands for the parked ones, or nil
-	shutUntil time.Time             // until when it refuses all its callers alike; zero if it may admit them
-	inShut    int                   // the place in the heap, or -1
+	parked fair.Heap[*exactLine] // lines that wait for it to be open
+	deputy *exactLine            // the ready line that stands for the parked ones, or nil
+	opens  appointment           // while it is shut, because it refuses all its callers alike
 }
 
-func newExactKey() *exactKey {
-	k := &exactKey{asks: map[asked]int{}, inShut: -1}
+func (l *exact) newKey() *exactKey {
+	k := &exactKey{asks: map[asked]int{}}
+	k.opens = newAppointment(func() { l.advance(k) })
 	k.lines = fair.NewHeap(byArrival, func(l *exactLine) *int { return l.placeIn(k) })
 	k.parked = fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inParked })
 	return k
@@ -47,7 +46,7 @@ func (l *exact) uses(line *exactLine, p *caller, empty bool) {
 		for _, name := range keysIn(p.requests) {
 			key := l.keys[name]
 			if key == nil {
-				key = newExactKey()
+				key = l.newKey()
 				l.keys[name] = key
 			}
 			line.uses = append(line.uses, exactUse{key: key, name: name, place: -1})
@@ -60,7 +59,7 @@ func (l *exact) uses(line *exactLine, p *caller, empty bool) {
 		u := &line.uses[i]
 		q := onKey(p.requests, u.name)
 		u.key.asks[asked{q.Rule, q.Cost}]++
-		if len(u.key.asks) > 1 && !u.key.shutUntil.IsZero() { // it may admit the new caller
+		if len(u.key.asks) > 1 && u.key.opens.planned() { // it may admit the new caller
 			l.open(u.key)
 		}
 	}

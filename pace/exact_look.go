@@ -38,8 +38,7 @@ func (l *looking) at(line *exactLine) {
 		l.grant(p, p.tooLate(d.RetryAfter))
 	case !d.Allowed:
 		l.closeRefusing(line, p)
-		line.notBefore = l.now.Add(pauseAfter(p.requests, d))
-		l.later.Put(line)
+		l.later.plan(&line.wake, l.now.Add(pauseAfter(p.requests, d)))
 	case l.isKept(line, p):
 		l.blocked = append(l.blocked, line)
 	default:
@@ -50,7 +49,7 @@ func (l *looking) at(line *exactLine) {
 // closedKey returns a key that is shut, or that an earlier caller of this look keeps, or nil.
 func (line *exactLine) closedKey() *exactKey {
 	for i := range line.uses {
-		if key := line.uses[i].key; key.closed || !key.shutUntil.IsZero() {
+		if key := line.uses[i].key; key.closed || key.opens.planned() {
 			return key
 		}
 	}
@@ -66,13 +65,13 @@ func (l *looking) close(key *exactKey) {
 	l.over = l.over || key.lines.Len() == len(l.lines)
 }
 
-// pauseAfter returns the time until another look after a refusal. Another queue, or another caller of the engine, may
-// release slots before their lease ends.
+// pauseAfter returns the time until another look after a refusal, an hour at most. Another queue, or another caller of the
+// engine, may release slots before their lease ends.
 func pauseAfter(requests []weir.Request, d weir.Decision) time.Duration {
 	if waitsForSlots(requests, d) {
 		return min(d.RetryAfter, longestPause)
 	}
-	return d.RetryAfter
+	return min(d.RetryAfter, time.Hour)
 }
 
 // closeRefusing closes the keys that do not admit p's cost.
@@ -85,8 +84,8 @@ func (l *looking) closeRefusing(line *exactLine, p *caller) {
 				continue
 			}
 			l.again(u, p, d.RetryAfter) // then p keeps the key no longer
-			if pause := pauseAfter(p.requests, d); len(u.key.asks) == 1 && pause < weir.Never {
-				l.shutKey(u.key, l.now.Add(pause))
+			if len(u.key.asks) == 1 {
+				l.later.plan(&u.key.opens, l.now.Add(pauseAfter(p.requests, d)))
 			}
 		}
 	}
@@ -185,8 +184,7 @@ func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
 func (l *looking) take(p *caller) {
 	err := p.takeNow(context.Background(), l.memory)
 	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
-		p.line.notBefore = l.now.Add(max(pauseAfter(p.requests, p.decision), 1))
-		l.later.Put(p.line)
+		l.later.plan(&p.line.wake, l.now.Add(max(pauseAfter(p.requests, p.decision), 1)))
 		return
 	}
 	l.grant(p, err)

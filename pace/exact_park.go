@@ -1,7 +1,5 @@
 package pace
 
-import "time"
-
 // A line that cannot go because of a key is parked there, in order of arrival, so that a look does not go through all
 // lines that wait for one key. While the key is neither closed nor shut, the first parked line is among the ready ones:
 // it stands for the others.
@@ -22,7 +20,7 @@ func (line *exactLine) unpark() {
 
 // advance makes the first parked line of an open key ready, unless an earlier one stands for it.
 func (l *exact) advance(key *exactKey) {
-	if key.closed || !key.shutUntil.IsZero() || key.parked.Len() == 0 || key.deputy != nil && byArrival(key.deputy, key.parked.First()) {
+	if key.closed || key.opens.planned() || key.parked.Len() == 0 || key.deputy != nil && byArrival(key.deputy, key.parked.First()) {
 		return
 	}
 	line := key.parked.Pop()
@@ -30,24 +28,9 @@ func (l *exact) advance(key *exactKey) {
 	l.ready.Put(line)
 }
 
-// shutKey keeps a key, which refuses all its callers alike, from all of them until an instant.
-func (l *exact) shutKey(key *exactKey, at time.Time) {
-	l.unshut(key)
-	key.shutUntil = at
-	l.shut.Put(key)
-}
-
-// unshut ends the time of a key that is shut.
-func (l *exact) unshut(key *exactKey) {
-	if !key.shutUntil.IsZero() {
-		key.shutUntil = time.Time{}
-		l.shut.Remove(key)
-	}
-}
-
 // open makes a key available to its callers.
 func (l *exact) open(key *exactKey) {
-	l.unshut(key)
+	l.later.drop(&key.opens)
 	l.advance(key)
 }
 
