@@ -91,7 +91,7 @@ func (q *Queue[W]) Push(w W, n *Node[W], name Flow, weight int64) {
 	q.rank(f)
 }
 
-// Serve removes the next waiter, and charges its flow.
+// Serve removes a waiter that goes, and charges its flow.
 func (q *Queue[W]) Serve(n *Node[W]) {
 	f := n.in
 	q.virtual = f.tag(f.start)

@@ -19,8 +19,7 @@ type plan struct {
 	state algorithm.State
 	at    int64
 	// marks are earlier plans. When a waiter withdraws, the plan goes back to a mark and does not start again.
-	marks    []mark
-	fromMark bool // state and at are those of the last mark
+	marks []mark
 }
 
 // mark is the plan of the first count waiters, from the first one that the plan began with.
@@ -66,10 +65,6 @@ func (p *plan) drop() {
 // complete covers the rest of the line. A plan that covers no waiter starts again, because it does not know the units
 // taken since the line was empty.
 func (p *plan) complete(l *line, now int64) {
-	if p.fromMark {
-		m := p.marks[len(p.marks)-1]
-		p.state, p.at, p.fromMark = m.state.Clone(), m.at, false
-	}
 	if p.count == 0 {
 		p.begin(l, now)
 		for w := range l.queue.All {
@@ -129,7 +124,7 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	}
 	for n := len(p.marks); n > 0; n-- {
 		if m := &p.marks[n-1]; m.count-p.gone <= keep {
-			p.count, p.fromMark = m.count-p.gone, true
+			p.count, p.state, p.at = m.count-p.gone, m.state.Clone(), m.at
 			return
 		}
 		p.marks[n-1] = mark{}
@@ -165,7 +160,7 @@ func (p *plan) extend(l *line, w *Waiter) {
 	case p == nil:
 	case !l.single():
 		p.drop()
-	case p.count > 0 && p.count == l.length-1 && !p.fromMark:
+	case p.count > 0 && p.count == l.length-1:
 		p.add(l, w)
 	}
 }
