@@ -153,11 +153,12 @@ func (s *lineSchedule) makeUpPlan(wide, several bool) linePlan {
 
 func (s *lineSchedule) run() {
 	for i := range s.members {
-		s.processes = append(s.processes, s.begin(i))
+		p := s.begin(i)
+		s.set(func() { s.processes = append(s.processes, p) })
 	}
-	for range s.random.IntN(14) {
-		at := 200*time.Millisecond + time.Duration(s.random.Int64N(int64(faultsEnd-300*time.Millisecond)))
-		i, kind, long := s.random.IntN(len(s.members)), s.random.IntN(7), time.Duration(20+s.random.IntN(2000))*time.Millisecond
+	for range s.n(14) {
+		at := 200*time.Millisecond + time.Duration(s.n(int(faultsEnd-300*time.Millisecond)))
+		i, kind, long := s.n(len(s.members)), s.n(7), time.Duration(20+s.n(2000))*time.Millisecond
 		time.AfterFunc(at, func() { s.fault(i, kind, min(long, faultsEnd-time.Since(s.start))) })
 	}
 	time.Sleep(faultsEnd + leaseTime + time.Second)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,7 @@ type lineDuel struct {
 type dueller struct {
 	number  int
 	model   weir.Lines
+	mu      sync.Mutex
 	heard   []string // signals of the model
 	script  *lines
 	hears   hearing
@@ -120,7 +122,11 @@ func newLineDuel(t *testing.T, server *redistest.Server, seed uint64, counts map
 	for i := range 2 + d.random.IntN(3) {
 		p := &dueller{number: i, hears: hearing(min(d.random.IntN(4), 1))}
 		network := linetest.Network{Deaf: func() bool { return p.hears == deaf }}
-		p.model = shared.Connect(network).EnterLines(func(s weir.LineSignal) { p.heard = append(p.heard, signalText(p.number, s)) })
+		p.model = shared.Connect(network).EnterLines(func(s weir.LineSignal) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.heard = append(p.heard, signalText(p.number, s))
+		})
 		p.script = engine.EnterLines(func(weir.LineSignal) {}).(*lines)
 		p.script.name = fmt.Sprintf("process%d", i)
 		d.processes = append(d.processes, p)
@@ -360,7 +366,9 @@ func (d *lineDuel) compareSignals() {
 	synctest.Wait()
 	var model, script []string
 	for _, p := range d.processes {
+		p.mu.Lock()
 		model, p.heard = append(model, p.heard...), nil
+		p.mu.Unlock()
 	}
 	if _, err := d.commands.Ask("PUBLISH", d.engine.options.Prefix+":wake:end", ""); err != nil {
 		d.Fatal(err)

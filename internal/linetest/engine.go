@@ -48,15 +48,21 @@ func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.R
 }
 
 // Record counts, and calls the first callers for slots that come back.
-func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (d weir.Decision, err error) {
-	err = e.call(func() {
+func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	answer := make(chan weir.Result, 2)
+	err := e.call(func() {
 		e.server.mu.Lock()
 		defer e.server.mu.Unlock()
 		e.server.calls++
-		d, err = e.Memory.Record(ctx, requests...)
+		d, err := e.Memory.Record(ctx, requests...)
 		e.server.released(requests)
+		answer <- weir.Result{Decision: d, Err: err}
 	})
-	return d, err
+	if err != nil {
+		return weir.Decision{}, err
+	}
+	first := <-answer
+	return first.Decision, first.Err
 }
 
 // EnterLines returns the lines for one more process.
