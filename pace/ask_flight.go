@@ -89,7 +89,7 @@ func (f *flight) start() {
 	go f.fly()
 }
 
-// staysAfter is how often a caller of several keys is called before it keeps the units of those that admit it.
+// staysAfter is how often the slots for which a caller stood admit it before it keeps the units of those that do.
 const staysAfter = 3
 
 // left notes that a caller has left during the flight.
@@ -185,21 +185,21 @@ func (f *flight) landed(began time.Time, err error) {
 	}
 }
 
-// note notes what an answer says of the keys.
+// note notes what an answer says of the keys, and whether those for which the caller stood admitted it and another limit
+// refused it.
 func (f *flight) note(c *caller, answer *weir.LineCaller) {
-	by := false
-	for _, i := range answer.Stands {
-		for _, u := range c.group.uses {
-			if u.key.key == keyOf(&answer.Requests[i]) {
-				u.key.stood, by = true, by || u.key == f.by
-			}
+	stood, stands := false, false
+	for _, u := range c.group.uses {
+		stood = stood || u.stands
+		if slices.ContainsFunc(answer.Stands, func(i int) bool { return u.key.key == keyOf(&answer.Requests[i]) }) {
+			u.key.stood, stands = true, stands || u.stands
 		}
 	}
-	if f.by == nil || by || answer.Decision.Allowed {
+	if !stood || stands || answer.Decision.Allowed || answer.Decision == (weir.Decision{}) {
 		return
 	}
 	c.again++
-	if len(answer.Stands) == 0 {
+	if f.by != nil && len(answer.Stands) == 0 {
 		f.by.dry = len(f.callers)
 	}
 }

@@ -37,7 +37,7 @@ type caller struct {
 	group  *group // for the strategies that ask
 	flight *flight
 	left   bool // during a flight
-	// again counts answers in which a key that called it admitted it and another limit refused it.
+	// again counts answers in which the slots for which it stood admitted it and another limit refused it.
 	again int
 
 	line   *exactLine // for exact

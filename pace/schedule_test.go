@@ -152,14 +152,14 @@ func (s *lineSchedule) makeUpPlan(wide, several bool) linePlan {
 }
 
 func (s *lineSchedule) run() {
-	for i := range s.members {
-		p := s.begin(i)
-		s.set(func() { s.processes = append(s.processes, p) })
-	}
 	for range s.n(14) {
 		at := 200*time.Millisecond + time.Duration(s.n(int(faultsEnd-300*time.Millisecond)))
 		i, kind, long := s.n(len(s.members)), s.n(7), time.Duration(20+s.n(2000))*time.Millisecond
 		time.AfterFunc(at, func() { s.fault(i, kind, min(long, faultsEnd-time.Since(s.start))) })
+	}
+	for i := range s.members {
+		p := s.begin(i)
+		s.set(func() { s.processes = append(s.processes, p) })
 	}
 	time.Sleep(faultsEnd + leaseTime + time.Second)
 	calls, grants := s.server.Counts()
