@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +66,26 @@ func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
 	if took > most {
 		t.Errorf("a call takes %.0f us, want at most %d", took, most)
 	}
+}
+
+// An engine forgets the lines of queues that nobody uses any more.
+func TestLinesThatNobodyUsesAreForgotten(t *testing.T) {
+	engine, err := NewWith(newCountingSender(t, redistest.Start(t)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(engine.Close)
+	kept := engine.EnterLines(func(weir.LineSignal) {})
+	for range 100 {
+		engine.EnterLines(func(weir.LineSignal) {})
+	}
+	runtime.GC()
+	last := engine.EnterLines(func(weir.LineSignal) {})
+	if n := len(engine.entered.all); n != 2 {
+		t.Errorf("the engine knows the lines of %d queues, want 2", n)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(last)
 }
 
 // droppingSender loses calls while a test says so.

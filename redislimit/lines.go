@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
@@ -40,22 +41,25 @@ func (e *Engine) EnterLines(hear func(weir.LineSignal)) weir.Lines {
 	l := &lines{engine: e, name: rand.Text()[:8], hear: hear, channels: map[string]*channel{}}
 	e.entered.mu.Lock()
 	defer e.entered.mu.Unlock()
-	e.entered.all = append(e.entered.all, l)
+	e.entered.all = slices.DeleteFunc(e.entered.all, func(w weak.Pointer[lines]) bool { return w.Value() == nil })
+	e.entered.all = append(e.entered.all, weak.Make(l))
 	return l
 }
 
-// entered are the lines of all processes of an engine.
+// entered are the lines of all processes of an engine that are still in use.
 type entered struct {
 	mu  sync.Mutex
-	all []*lines
+	all []weak.Pointer[lines]
 }
 
 func (all *entered) close() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, l := range all.all {
-		l.close()
-		l.hear(weir.LineSignal{Err: cannotDecide(opTake.String(), errClosed)})
+	for _, w := range all.all {
+		if l := w.Value(); l != nil {
+			l.close()
+			l.hear(weir.LineSignal{Err: cannotDecide(opTake.String(), errClosed)})
+		}
 	}
 }
 
