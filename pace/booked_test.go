@@ -349,3 +349,49 @@ func TestCallersThatCannotBeBookedAreNotStarvedByBookings(t *testing.T) {
 		}
 	}
 }
+
+// Callers of slots and a rate have their share of the rate beside callers that book it, in this process or another one.
+func TestCallersThatAskHaveTheirShareBesideBookings(t *testing.T) {
+	for _, own := range []int{0, 1} {
+		for _, askers := range []int{1, 5, 20} {
+			synctest.Test(t, func(t *testing.T) {
+				const bookers, rate, seconds = 20, 100, 10
+				_, queues := queuesOn(t, 2)
+				vendor, slots := rule(t, "vendor", "token bucket 100/s burst 1"), rule(t, "slots", "concurrency 50 lease 30s")
+				ctx, stop := context.WithCancel(t.Context())
+				var booked, asked atomic.Int64
+				var callers sync.WaitGroup
+				for range bookers {
+					callers.Go(func() {
+						for ctx.Err() == nil {
+							if _, err := queues[0].Wait(ctx, vendor.For("k", 1)); err == nil {
+								booked.Add(1)
+							}
+						}
+					})
+				}
+				for range askers {
+					callers.Go(func() {
+						for ctx.Err() == nil {
+							if a, err := queues[own].Acquire(ctx, vendor.For("k", 1), slots.For("s", 1)); err == nil {
+								asked.Add(1)
+								_ = a.Done(context.Background())
+							}
+						}
+					})
+				}
+				time.Sleep(2 * time.Second)
+				b, a := booked.Load(), asked.Load()
+				time.Sleep(seconds * time.Second)
+				b, a = booked.Load()-b, asked.Load()-a
+				share := float64(rate*seconds) * float64(askers) / float64(askers+bookers)
+				if float64(a) < 0.8*share || float64(a) > 1.2*share || a+b < 0.95*rate*seconds {
+					t.Errorf("%d callers that ask, %d that book: %d and %d grants, want about %.0f of %d", askers, bookers, a, b, share, rate*seconds)
+				}
+				stop()
+				callers.Wait()
+				time.Sleep(2 * time.Second)
+			})
+		}
+	}
+}
