@@ -132,7 +132,7 @@ func (a *asking) arrive(g *group) {
 func (a *asking) returned(keys []string) {
 	for _, key := range keys {
 		for _, lined := range []bool{false, true} {
-			if k := a.slots[slotName(key, lined)]; k != nil && !k.hears() {
+			if k := a.slots[slotName(key, lined)]; k != nil && !k.hears {
 				k.told = max(k.told, 1)
 				k.pump()
 			}

@@ -83,7 +83,9 @@ func (f *flight) start() {
 	for i, c := range f.callers {
 		f.ask.Callers[i] = weir.LineCaller{Requests: c.requests, Since: c.since, Stays: c.again >= staysAfter}
 	}
+	hears := f.lined && f.asking.lines.Hears()
 	for _, k := range f.keys {
+		k.hears = hears
 		f.ask.Keys = append(f.ask.Keys, k.rest())
 	}
 	go f.fly()

@@ -32,6 +32,7 @@ type slotKey struct {
 	dry     int             // callers of the last flight that a rate refused
 	more    int             // callers to ask for besides those that the units are for: see pick
 	polls   bool            // it was passed over, so it does not rely on signals until it hears one
+	hears   bool            // signals reached the process when it asked the last time, and the line knows that
 	inside  bool            // the line has an entry of the queue
 	stood   bool            // an answer of this flight said so
 	changed bool            // the line does not know the first caller
@@ -84,8 +85,6 @@ func (k *slotKey) oldest() uint64 {
 	}
 	return k.standing.First().group.next().arrival
 }
-
-func (k *slotKey) hears() bool { return k.lined && k.asking.lines.Hears() }
 
 // rest describes the callers that stand and are not in flight.
 func (k *slotKey) rest() weir.LineKey {
@@ -154,7 +153,7 @@ func (k *slotKey) due() time.Time {
 		return at
 	}
 	every := heartbeat
-	if k.polls || !k.hears() {
+	if k.polls || !k.hears {
 		every = poll
 	}
 	at := k.lastAsk.Add(every)

@@ -134,8 +134,6 @@ func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 // laneAsks are the parts of an ask, by lane; nil where there is none. Without a cluster one call spans all lanes.
 type laneAsks []*laneAsk
 
-func (l laneAsks) of(lane int) **laneAsk { return &l[lane%len(l)] }
-
 // laneAsk is what is asked on one lane.
 type laneAsk struct {
 	lines     *lines
@@ -165,16 +163,20 @@ func (l *lines) tells(lanes laneAsks, k *weir.LineKey) error {
 	if at < 0 {
 		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "rule", Reason: "has no slots, so it has no line"}
 	}
-	lane := parts[at].lane
-	of := lanes.of(lane)
-	if *of == nil {
-		*of = &laneAsk{lines: l, header: &lineHeader{process: l.name, hears: l.hears(lane), grace: l.grace(lane)}}
-	}
-	a := *of
+	a := l.laneAsk(lanes, parts[at].lane)
 	a.keys = append(a.keys, k)
 	a.header.keys = append(a.header.keys, lineKey{key: parts[at].line(), slots: decision{op: opPeek, parts: parts[at : at+1]}, token: k.Token, since: k.Since, cost: cost, want: k.Want,
 		keep: lineKeep{k.Keep.Lease, k.Keep.Since, k.Keep.Units}})
 	return nil
+}
+
+// laneAsk returns what is asked on a lane.
+func (l *lines) laneAsk(lanes laneAsks, lane int) *laneAsk {
+	of := &lanes[lane%len(lanes)]
+	if *of == nil {
+		*of = &laneAsk{lines: l, header: &lineHeader{process: l.name, hears: l.hears(lane), grace: l.grace(lane)}}
+	}
+	return *of
 }
 
 // asks adds a caller.
@@ -183,11 +185,11 @@ func (l *lines) asks(lanes laneAsks, c *weir.LineCaller, repeats bool) error {
 	if err != nil {
 		return err
 	}
-	if !at.oneLane || at.refused || len(parts) == 0 || *lanes.of(parts[0].lane) == nil {
+	if !at.oneLane || at.refused || len(parts) == 0 {
 		return &weir.RequestError{Op: opTake.String(), Field: "requests", Reason: "cannot stand in line"}
 	}
 	merged, _ := enginekit.Merge(enginekit.Take, c.Requests)
-	a := *lanes.of(parts[0].lane)
+	a := l.laneAsk(lanes, parts[0].lane)
 	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays, lease: asker}
 	for i := range parts {
 		p := &parts[i]
