@@ -47,7 +47,8 @@ type LineCaller struct {
 	Decision Decision // for a refusal by a rate alone, RetryAfter is the time until that rate admits it
 	Stands   []int    // the requests whose slots refuse it; none if a rate does
 	Err      error    // the engine cannot decide these requests; nothing was taken
-	// Next is the time until the rates admit the same requests again after a grant, if the engine knows that; otherwise 0.
+	// Next is the time until the rates admit the same requests again after a grant. It is 0 if the engine does not know
+	// that, or if others wait for the rates: then the next caller asks at once, to have its place among them.
 	Next time.Duration
 	// Withdraw gives n units of a booking back.
 	Withdraw func(ctx context.Context, n int64) error

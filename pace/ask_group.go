@@ -67,9 +67,15 @@ func (g *group) next() *caller {
 	return g.last.Next()
 }
 
-// most returns for how many callers to ask at once: for two after a refusal by a rate, because the one that it refuses again
-// keeps the place of those behind it, and later for twice as many each time.
-func (g *group) most() int { return 2 << min(max(g.wet-1, 0), 5) }
+// most returns for how many callers to ask at once: for few after a refusal by a rate, and later for twice as many each time.
+// Without slots there are two at least, because the one that the rate refuses keeps the place of those behind it.
+func (g *group) most() int {
+	n := 1 << min(max(g.wet-1, 0), 6)
+	if len(g.uses) == 0 {
+		return max(n, 2)
+	}
+	return n
+}
 
 // sleeps reports whether the group waits for an instant that the engine named.
 func (g *group) sleeps() bool { return g.wake.place >= 0 }
@@ -170,13 +176,10 @@ func (g *group) newFirst() {
 // reservation or a delay of its own, or the order of those behind depends on the answer.
 func (g *group) alike() (n int) {
 	first, most := g.next(), maxTogether
-	switch {
-	case g.lined && len(g.uses) == len(first.requests):
-		return 1
-	case g.lined:
-		most = g.most()
+	if g.lined {
+		most = weir.MaxLineCallers
 	}
-	if (first.acquires || len(g.uses) > 0) && !g.lined || !g.callers.Single() || has[weir.LeakyBucket](&first.requests[0]) {
+	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || has[weir.LeakyBucket](&first.requests[0]) {
 		return 1
 	}
 	for c := first; c != nil && n < most; c = c.Next() {

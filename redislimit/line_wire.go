@@ -76,7 +76,7 @@ type lineCaller struct {
 	slots  []lineSlots
 
 	outcome  byte
-	wait     float64 // us
+	wait     float64 // us; of one whose turn it is: how many others wait for its rates
 	refusing uint32  // a bit for each of slots
 }
 

@@ -271,7 +271,9 @@ func (a *laneAsk) answer(i int, c *weir.LineCaller) {
 	c.Decision = answer(opTake, d.parts, merged)
 	switch q.outcome {
 	case outcomeTurn:
-		c.Next = d.next()
+		if q.wait == 0 { // nobody else waits for the rates
+			c.Next = d.next()
+		}
 	case outcomeHolds:
 		c.Decision.Allowed, c.Decision.RetryAfter = true, 0
 	case outcomeDry:

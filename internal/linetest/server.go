@@ -180,14 +180,9 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 			s.leases[lease] = lease != asker
 			s.grants++
 			for i := range c.Requests {
-				if r := c.Requests[i]; !isSlots(&r) {
-					d, _ := s.Memory.Peek(context.Background(), r)
-					c.Next = max(c.Next, d.RetryAfter)
-				}
-			}
-			for i := range c.Requests {
 				s.key(c.Requests[i]).served(p, lease)
 			}
+			c.Next = s.next(p, lease, c.Requests, now)
 			return
 		}
 		for i := range c.Requests { // another caller of the memory engine was faster
@@ -220,6 +215,21 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 			stay[k] = &weir.LineKey{Since: c.Since, Token: lease, Want: c.Requests[i].Cost}
 		}
 	}
+}
+
+// next returns when the rates admit the same again; 0 if others wait for them.
+func (s *Server) next(p *process, lease uint64, requests []weir.Request, now time.Time) (next time.Duration) {
+	for _, r := range requests {
+		if isSlots(&r) {
+			continue
+		}
+		if others, _ := s.key(r).older(p, lease, now.Add(2*theta), now); others > 0 {
+			return 0
+		}
+		d, _ := s.Memory.Peek(context.Background(), r)
+		next = max(next, d.RetryAfter)
+	}
+	return next
 }
 
 // rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.

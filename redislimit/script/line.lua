@@ -289,15 +289,18 @@ local function limits(parts, pos, again)
 end
 
 -- before looks whether it is a caller's turn. It returns the answer to that: what it is (TURN, DRY if a rate refuses,
--- STANDS if slots do, or HOLDS), u8; how long a rate refuses; and which slots refuse, a bit each, u32.
+-- STANDS if slots do, or HOLDS), u8; how long a rate refuses, or how many others wait for it; and which slots refuse, a
+-- bit each, u32.
 local function before(parts, pos)
   local c = asked.caller
   if not c then return false, '' end
   local arrival, due, held = now - c.age, limits(parts, pos, c.flags % 2 == 1)
   if held then return true, pack('<BdI4', HOLDS, 0, 0) end
-  local first = due
+  local first, others = due, 0
   for _, rate in ipairs(c) do
-    local count, till = older(waits(rate[1]), asked.process, c.lease, arrival)
+    local line = waits(rate[1])
+    local count, till = older(line, asked.process, c.lease, arrival)
+    others = others + older(line, asked.process, c.lease, inf)
     if count > 0 then first = max(first, min(till, max(due, now + SECOND / 50) + count * rate[2], now + SECOND / 5)) end
   end
   if first > now then
@@ -309,7 +312,7 @@ local function before(parts, pos)
     if room(s[1], arrival, c.lease) < s[2] then refusing = refusing + bit end
     bit = 2 * bit
   end
-  if refusing == 0 then return false, pack('<BdI4', TURN, 0, 0) end
+  if refusing == 0 then return false, pack('<BdI4', TURN, others, 0) end
   bit = refusing
   for _, s in ipairs(c.slots) do
     local k = s[1]
