@@ -62,7 +62,7 @@ type LineAsk struct {
 }
 
 // MaxLineCallers bounds the callers of one ask or booking.
-const MaxLineCallers = 64
+const MaxLineCallers = 128
 
 // LineKey is what a process says of the slots of one key in an ask: the callers that stand for it and are not in the ask.
 type LineKey struct {

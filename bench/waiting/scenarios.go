@@ -181,5 +181,9 @@ func leavers(ctx context.Context, s *stage, n int, trip time.Duration) ([]float6
 	if err != nil {
 		return nil, err
 	}
-	return []float64{r.perSecond(), r.callsAGrant(), max(milliseconds(r.refused.Sub(r.left())), 0)}, nil
+	free := math.NaN()
+	if !r.refused.IsZero() {
+		free = max(milliseconds(r.refused.Sub(r.left())), 0)
+	}
+	return []float64{r.perSecond(), r.callsAGrant(), free}, nil
 }

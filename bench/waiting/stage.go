@@ -189,6 +189,10 @@ func (s *stage) watch(ctx context.Context, limit string, r *played, left <-chan 
 	defer engine.Close()
 	for {
 		d, err := engine.Peek(ctx, rule.For("k0", 1))
+		if err != nil && ctx.Err() == nil { // another version wrote the key: this figure stays unknown
+			<-left
+			return nil
+		}
 		if err != nil {
 			return err
 		}
