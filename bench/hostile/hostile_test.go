@@ -146,13 +146,3 @@ func TestAViolationIsCodeOneAndAMisuseCodeTwo(t *testing.T) {
 		}
 	}
 }
-
-func TestEveryKnownFaultSaysWhatItShowed(t *testing.T) {
-	names := make(map[string]bool)
-	for _, f := range knownFaults() {
-		if f.before == "" || names[f.name] {
-			t.Errorf("%q: what it showed before is %q, and its name is used twice: %v", f.name, f.before, names[f.name])
-		}
-		names[f.name] = true
-	}
-}

@@ -25,7 +25,6 @@
 //	go run ./bench/hostile -engine memory          without Redis
 //	go run ./bench/hostile -only silent,storm      only these attacks
 //	go run ./bench/hostile -break twice            check that it detects a fault
-//	go run ./bench/hostile -repro                  a table of known faults on this build
 package main
 
 import (
@@ -61,9 +60,6 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		fmt.Fprintln(errs, "hostile:", err)
 		return 2
 	}
-	if mode.repro {
-		return printRepro(ctx, c, out, errs)
-	}
 	c.progress = func(line string) { fmt.Fprintln(errs, line) }
 	code := 0
 	for _, part := range c.parts() {
@@ -82,7 +78,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 }
 
 // modes select what the program does and how it prints the result.
-type modes struct{ json, repro bool }
+type modes struct{ json bool }
 
 func parse(args []string, errs io.Writer) (config, modes, error) {
 	c, m, only := config{lanes: 4, engine: onBoth}, modes{}, ""
@@ -97,7 +93,6 @@ func parse(args []string, errs io.Writer) (config, modes, error) {
 	flags.StringVar(&only, "only", "", "run only these `attacks`: "+strings.Join(attackNames(), ", "))
 	flags.StringVar((*string)(&c.fault), "break", "", "commit this fault deliberately: "+strings.Join(faultNames(), ", "))
 	flags.BoolVar(&m.json, "json", false, "print the report as JSON")
-	flags.BoolVar(&m.repro, "repro", false, "print a table of known faults on this build, and run no attack")
 	if err := flags.Parse(args); err != nil {
 		return c, m, err
 	}
