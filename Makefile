@@ -84,7 +84,7 @@ redis-suite: ## run the suite on the server at URL=redis://…; it writes and de
 show: ## check on the real clock that weir pace keeps its rate within 3 %
 	scripts/pace.sh
 
-bench: ## compare Weir with its rivals in 15 minutes; writes bench/RESULTS.md (BENCHFLAGS=-quick for a trial)
+bench: ## compare Weir with its rivals in 15 minutes; writes bench/RESULTS.md (BENCHFLAGS=-quick tries it out)
 	go run ./bench/cmd/compare $(BENCHFLAGS)
 
 bench-pairs: ## compare with the commit BASE in pairs of windows, ten minutes; writes bench/PAIRS.md
@@ -105,18 +105,16 @@ bench-replay: ## weir replay on a log of ten million lines, three minutes; write
 	go run ./bench/replay $(BENCHFLAGS)
 
 bench-cliffs: ## the cost of a decision over the numbers in a limit, 30 minutes; writes bench/CLIFFS.md and bench/CLIFFS.svg
-	cd bench && go build -o "$${TMPDIR:-/tmp}/weir-cliffs" ./cliffs
-	cd bench && "$${TMPDIR:-/tmp}/weir-cliffs" -plot CLIFFS.svg && "$${TMPDIR:-/tmp}/weir-cliffs" -all -random 100 -write CLIFFS.md $(BENCHFLAGS)
+	go run ./bench/cliffs -all -random 30 $(BENCHFLAGS)
 
 bench-waiting: ## the cost of a join, a leave and a grant over the waiting callers, a minute; writes bench/WAITING.svg
-	cd bench && go build -o "$${TMPDIR:-/tmp}/weir-cliffs" ./cliffs
-	cd bench && "$${TMPDIR:-/tmp}/weir-cliffs" -waiting WAITING.svg $(BENCHFLAGS)
+	go run ./bench/cliffs -waiting $(BENCHFLAGS)
 
 bench-waiting-redis: ## callers of three processes that wait for keys of one Redis, 8 minutes; writes bench/WAITING_REDIS.md (BASE=COMMIT: beside it)
 	go run ./bench/waiting $(if $(BASE),-base $(BASE)) $(BENCHFLAGS)
 
 bench-large: ## ten million keys of each kind of entry, 5 minutes and 3 GB; writes bench/LARGE.md
-	cd bench && go run ./large -write LARGE.md $(BENCHFLAGS)
+	go run ./bench/large $(BENCHFLAGS)
 
 fuzz-words: ## compare OPS (10^9) decisions on words with 128 bits, 40 minutes; SEED=n continues
 	go test -count=1 -v -timeout 0 -run 'TestWordsDecideLikeStates$$' ./internal/word -ops $(OPS) -seed $(SEED)

@@ -4,21 +4,22 @@ package weir_test
 var benchRules = map[string]packageRule{
 	"bench/cmd/compare": {
 		imports: reasons{
-			"bench/internal/peers":    "it chooses the peers",
-			"bench/internal/workload": "it chooses the mixes",
-			"bench/internal/measure":  "it runs them",
-			"bench/internal/report":   "it writes the results",
+			".":                       "how long its callers wait is measured",
+			"bench/internal/measure":  "its runner",
+			"bench/internal/peers":    "they are measured",
+			"bench/internal/workload": "peers are asked for its keys",
+			"bench/internal/picture":  "it draws the results",
+			"go.uber.org/ratelimit":   "how long its callers wait is measured",
+			"golang.org/x/time/rate":  "how long its callers wait is measured",
 		},
 	},
 	"bench/cliffs": {
 		imports: reasons{
-			".":                         "whose decisions it measures",
-			"pace":                      "whose waiting callers it measures",
-			"bench/internal/workload":   "it draws the keys",
-			"bench/internal/picture":    "it saves the plot",
-			"gonum.org/v1/plot":         "the plot",
-			"gonum.org/v1/plot/plotter": "the plot",
-			"gonum.org/v1/plot/vg":      "the plot",
+			".":                       "whose decisions it measures",
+			"pace":                    "whose waiting callers it measures",
+			"bench/internal/measure":  "its runner",
+			"bench/internal/workload": "it draws the keys",
+			"bench/internal/picture":  "it draws the results",
 		},
 	},
 	"bench/campaign": {
@@ -34,6 +35,7 @@ var benchRules = map[string]packageRule{
 	"bench/large": {
 		imports: reasons{
 			".":                       "whose memory it measures",
+			"bench/internal/measure":  "its runner",
 			"bench/internal/workload": "it makes the keys",
 		},
 	},
@@ -51,6 +53,7 @@ var benchRules = map[string]packageRule{
 	},
 	"bench/middleware": {
 		imports: reasons{
+			"bench/internal/measure":                                "its runner",
 			"httplimit":                                             "it is compared",
 			"grpclimit":                                             "its interceptor is measured",
 			"google.golang.org/grpc":                                "the interceptor is called as it calls it",
@@ -71,7 +74,7 @@ var benchRules = map[string]packageRule{
 		imports: reasons{
 			".":                                  "rules of what is compared",
 			"redislimit":                         "it is compared",
-			"bench/internal/measure":             "two builds of it take turns",
+			"bench/internal/measure":             "its runner",
 			"bench/internal/localredis":          "it asks servers of its own",
 			"github.com/go-redis/redis_rate/v10": "rival",
 			"github.com/redis/go-redis/v9":       "the client of the rivals, and a bare script through it",
@@ -86,7 +89,7 @@ var benchRules = map[string]packageRule{
 			"limittest":          "an engine over go-redis passes it",
 		},
 	},
-	"bench/replay": {},
+	"bench/replay": {imports: reasons{"bench/internal/measure": "its runner"}},
 	"bench/waiting": {
 		imports: reasons{
 			".":                            "rules of what callers wait for",
@@ -121,15 +124,7 @@ var benchRules = map[string]packageRule{
 	"bench/internal/workload": {
 		imports: reasons{"bench/internal/peers": "a mix says what limit its peers hold"},
 	},
-	"bench/internal/measure": {
-		imports: reasons{
-			".":                       "how long its callers wait is measured",
-			"bench/internal/peers":    "they are measured",
-			"bench/internal/workload": "they are asked for its keys",
-			"go.uber.org/ratelimit":   "how long its callers wait is measured",
-			"golang.org/x/time/rate":  "how long its callers wait is measured",
-		},
-	},
+	"bench/internal/measure": {},
 	"bench/internal/localredis": {
 		imports: reasons{
 			"bench/internal/measure":       "links are processes of their own",
@@ -139,21 +134,9 @@ var benchRules = map[string]packageRule{
 	"bench/internal/picture": {
 		imports: reasons{
 			"gonum.org/v1/plot":         "the plot",
+			"gonum.org/v1/plot/plotter": "its lines",
 			"gonum.org/v1/plot/vg":      "its size",
 			"gonum.org/v1/plot/vg/draw": "the place of the legend",
-		},
-		testImports: reasons{"gonum.org/v1/plot/plotter": "a plot with a line"},
-	},
-	"bench/internal/report": {
-		imports: reasons{
-			"bench/internal/measure":    "it prints results",
-			"bench/internal/peers":      "it names them",
-			"bench/internal/workload":   "one mix has an aim of its own",
-			"bench/internal/picture":    "it saves the plot",
-			"gonum.org/v1/plot":         "the plot",
-			"gonum.org/v1/plot/plotter": "the plot",
-			"gonum.org/v1/plot/vg":      "the plot",
-			"gonum.org/v1/plot/vg/draw": "the plot",
 		},
 	},
 }

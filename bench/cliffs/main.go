@@ -1,70 +1,180 @@
 // Command cliffs measures whether the numbers in a limit change the cost of a decision. It measures each limit beside
-// 10/s, in pairs of windows of some milliseconds, and prints the median of its ns and of the ratios of the pairs. It
-// panics if a decision is admitted that must be refused, or refused that must be admitted.
+// 10/s, in pairs of windows of some milliseconds. A run fails if a decision is admitted that must be refused, or refused
+// that must be admitted.
 //
-//	go run ./cliffs                      10,000 known keys, one core
-//	go run ./cliffs -all                 also one key, a million keys, new keys, two cores
-//	go run ./cliffs -random 100          also 100 rates drawn at random
-//	go run ./cliffs -write CLIFFS.md     writes the report to a file
-//	go run ./cliffs -plot CLIFFS.svg     only draws ns over the denominator of the rate
-//	go run ./cliffs -waiting WAITING.svg only draws ns of a join, a leave and a grant over the waiting callers
+//	go run ./bench/cliffs                10,000 known keys, one core
+//	go run ./bench/cliffs -all           also one key, a million keys, new keys, two cores
+//	go run ./bench/cliffs -random 100    also 100 rates drawn at random
+//	go run ./bench/cliffs -waiting       only the cost of a join, a leave and a grant over the waiting callers
 package main
 
 import (
-	"bytes"
+	"context"
 	"flag"
-	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/measure"
+	"github.com/weirflow/weir/bench/internal/picture"
+	"github.com/weirflow/weir/bench/internal/workload"
 )
 
 // config is what the flags choose.
 type config struct {
-	only    string
-	column  string
-	mix     string
-	all     bool
-	random  int
-	seed    uint64
-	window  time.Duration
-	windows int
+	all    bool
+	random int
+	seed   uint64
 }
+
+var c config
 
 func main() {
-	var c config
-	flag.StringVar(&c.only, "only", "", "measure only rows whose name contains this `text`")
-	flag.StringVar(&c.column, "column", "", "measure only columns whose name contains this `text`")
-	flag.StringVar(&c.mix, "mix", "", "measure only mixes whose name contains this `text`, of those that -all measures")
-	flag.BoolVar(&c.all, "all", false, "measure all mixes, on one core and two")
-	flag.IntVar(&c.random, "random", 0, "also measure `n` rates drawn at random")
-	flag.Uint64Var(&c.seed, "seed", 1, "seed of the random rates")
-	flag.DurationVar(&c.window, "window", 3*time.Millisecond, "length of one window")
-	flag.IntVar(&c.windows, "windows", 40, "pairs of windows of each figure")
-	write := flag.String("write", "", "write the report to this `file` instead of the standard output")
-	plot := flag.String("plot", "", "draw ns over the denominator of the rate in this SVG `file`, and measure nothing else")
-	waiting := flag.String("waiting", "", "draw ns of a join, a leave and a grant over the waiting callers in this SVG `file`, and measure nothing else")
-	flag.Parse()
-	if err := c.run(*write, *plot, *waiting); err != nil {
-		fmt.Fprintln(os.Stderr, "cliffs:", err)
-		os.Exit(1)
+	if len(os.Args) > 1 && os.Args[1] == "-waiting" {
+		os.Args = slices.Delete(os.Args, 1, 2)
+		waiting.Main()
+		return
 	}
+	cliffs.Main()
 }
 
-func (c *config) run(write, plot, waiting string) error {
-	switch {
-	case plot != "":
-		return drawDenominators(c, plot)
-	case waiting != "":
-		return drawWaiting(c, waiting)
+const (
+	ns    = "ns"
+	ratio = "×"
+)
+
+var cliffs = &measure.Bench{
+	Program: "bench/cliffs", Title: "Does the cost of a decision depend on the numbers in the limit?", Report: "bench/CLIFFS.md", Reps: 1, Window: 240 * time.Millisecond,
+	About: `A cell is the ns of one decision, and its ratio to 10/s, which was measured beside it in 40 pairs of windows. Both are medians, the
+second of the ratios of the pairs. Refusals have a standing clock. For new keys, each of a pair fills new tables of 4 sizes.`,
+	Flags: func(flags *flag.FlagSet) {
+		flags.BoolVar(&c.all, "all", false, "measure all mixes, on one core and two")
+		flags.IntVar(&c.random, "random", 0, "also measure `n` rates drawn at random")
+		flags.Uint64Var(&c.seed, "seed", 1, "seed of the random rates")
+	},
+	Rows:    measuredRows,
+	Columns: []measure.Column{{Figure: ns, Format: "%.0f"}, {Figure: ratio, Format: "%.2f ×"}},
+	Targets: func([]measure.Row) []measure.Target { return targets },
+	After:   drawDenominators,
+}
+
+// targets are those of the rows that are measured: one for each column and aim.
+var targets []measure.Target
+
+func aimAt(name string, bound float64, row measure.Row) {
+	at := slices.IndexFunc(targets, func(t measure.Target) bool { return t.Name == name && t.Bound == bound })
+	if at < 0 {
+		at = len(targets)
+		targets = append(targets, measure.Target{Name: name, Figure: ratio, Format: "%.2f ×", Bound: bound})
 	}
-	var report bytes.Buffer
-	begun := time.Now()
-	results := measureAll(c)
-	printReport(&report, c, results, strings.Join(append([]string{"go run ./cliffs"}, os.Args[1:]...), " "), begun)
-	if write == "" {
-		_, err := os.Stdout.Write(report.Bytes())
-		return err
+	targets[at].Cases = append(targets[at].Cases, measure.Case{Row: row.Name()})
+}
+
+func measuredRows(*measure.Options) (list []measure.Row, err error) {
+	for _, m := range mixes() {
+		all := rows(&c, m)
+		if m.Keys == 10_000 && m.cores == 1 {
+			all = append(all, denominatorRows()...)
+		}
+		for _, r := range all {
+			for _, column := range columns {
+				for _, admit := range []bool{true, false} {
+					skip := m.Fresh && !admit || column.name == "Limiter" && (m.Keys != 10_000) != r.list || column.make(r, admit) == nil
+					if skip {
+						continue
+					}
+					one := r.measured(column, m, admit)
+					if list = append(list, one); r.aims.of(column.name, m) > 0 {
+						aimAt(column.name+" over 10/s", r.aims.of(column.name, m), one)
+					}
+				}
+			}
+		}
 	}
-	return os.WriteFile(write, report.Bytes(), 0o644)
+	return list, nil
+}
+
+func (r row) measured(column column, m *mix, admit bool) measure.Row {
+	group := m.name()
+	if strings.HasPrefix(r.name, randomName) || strings.HasPrefix(r.name, denominatorName) {
+		group += ", " + r.name[:strings.Index(r.name, ":")]
+	}
+	one := measure.Row{Group: group, Line: r.name, Column: columnName(column, admit)}
+	one.Measure = func(_ context.Context, o *measure.Options) (measure.Figures, error) {
+		found := m.compare(column, r, admit, o.Window/(2*windows))
+		return measure.Figures{ns: found.ns.Median(), ratio: found.ratios.Median()}, nil
+	}
+	return one
+}
+
+func columnName(column column, admit bool) string {
+	if admit {
+		return column.name + ", admitted"
+	}
+	return column.name + ", refused"
+}
+
+// mixes returns those to measure. The first is the one of the table of all rows.
+func mixes() (chosen []*mix) {
+	for cores := 1; cores <= 2; cores++ {
+		for _, m := range []*workload.Mix{
+			{Name: "10k uniform", Keys: 10_000}, {Name: "one key", Keys: 1}, {Name: "1M uniform", Keys: 1_000_000},
+			{Name: "1M zipf", Keys: 1_000_000, Skew: 1.01}, {Name: "never seen", Keys: 1 << 18, Fresh: true},
+		} {
+			first, contended := m.Keys == 10_000 && cores == 1, cores > 1 && m.Keys == 1 // one key is one word, which cores pass to each other
+			if first || c.all && !contended {
+				chosen = append(chosen, &mix{m, cores, map[string]*subject{}})
+			}
+		}
+	}
+	return chosen
+}
+
+const denominatorName = "denominator: "
+
+// denominators are those of the ns that a unit takes, in lowest terms. A state with one above 10 takes two words.
+var denominators = []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 23, 37, 64, 101, 256, 333, 1009, 4096, 65_537, 1 << 20, 999_983}
+
+// denominatorRows are rates of about 10 units a second. One unit takes a fraction of ns with the denominator.
+func denominatorRows() (list []row) {
+	for _, denominator := range denominators {
+		period := denominator * 100_000_000
+		for common(period, denominator) != 1 {
+			period++
+		}
+		r := one(denominatorName+strconv.FormatInt(denominator, 10), bucket(weir.Rate{Count: denominator, Period: time.Duration(period)}))
+		r.aims = aims{}
+		list = append(list, r)
+	}
+	return list
+}
+
+func common(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// drawDenominators draws the ns of a decision over the denominator.
+func drawDenominators(r *measure.Results, o *measure.Options) error {
+	if o.Quick || o.Only.String() != "" {
+		return nil
+	}
+	p := picture.Plot{Title: "ns per decision on one of 10,000 known keys, over the denominator of the ns that a unit takes", X: "denominator", Y: ns,
+		Width: 10, Height: 5, LogX: true, Most: 160}
+	for i, column := range columns {
+		for _, admit := range []bool{true, false} {
+			line := picture.Line{Name: columnName(column, admit), Colour: i, Dashed: !admit}
+			for _, d := range denominators {
+				name := one(denominatorName+strconv.FormatInt(d, 10), nil).measured(column, mixes()[0], admit).Name()
+				line.X, line.Y = append(line.X, float64(d)), append(line.Y, r.Series(name, ns).Median())
+			}
+			p.Lines = append(p.Lines, line)
+		}
+	}
+	return p.Save("bench/CLIFFS.svg")
 }

@@ -3,11 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
@@ -21,32 +20,7 @@ type mix struct {
 // isLarge reports whether a subject of the mix takes long to make.
 func (m *mix) isLarge() bool { return m.Keys > 100_000 }
 
-// mixes returns those to measure. The first is the one of the table of all rows.
-func mixes(c *config) (chosen []*mix) {
-	for cores := 1; cores <= 2; cores++ {
-		for _, m := range []*workload.Mix{
-			{Name: "10k uniform", Keys: 10_000}, {Name: "one key", Keys: 1}, {Name: "1M uniform", Keys: 1_000_000},
-			{Name: "1M zipf", Keys: 1_000_000, Skew: 1.01}, {Name: "never seen", Keys: 1 << 18, Fresh: true},
-		} {
-			known := &mix{m, cores, map[string]*subject{}}
-			switch {
-			case c.mix != "" && !strings.Contains(known.name(), c.mix):
-			case c.mix == "" && !c.all && (m.Keys != 10_000 || cores > 1):
-			case cores > 1 && m.Keys == 1: // one key is one word, which cores pass to each other
-			default:
-				chosen = append(chosen, known)
-			}
-		}
-	}
-	return chosen
-}
-
-func (m *mix) name() string {
-	if m.cores == 1 {
-		return m.Name + ", one core"
-	}
-	return m.Name + ", two cores"
-}
+func (m *mix) name() string { return fmt.Sprintf("%s, %d core(s)", m.Name, m.cores) }
 
 // rounds returns how often a subject takes from all keys before it is measured: never if they are new, and otherwise
 // until no key has a unit left for a row that refuses.
@@ -60,75 +34,34 @@ func (m *mix) rounds(admit bool) int {
 	return 3
 }
 
-// result is the ns of a decision of a row, its ratio to the row beside it, and the aim of the ratio.
-type result struct {
-	row, column, mix string
-	admit            bool
-	ns, ratio, aim   float64
-}
-
-func (r result) missed() bool { return r.aim > 0 && r.ratio > r.aim }
-
 // pairs are the ns of a decision of a row, each with its ratio to the row beside it just before. A change of the machine's
 // speed meets both of a pair alike.
-type pairs struct{ ns, ratios []float64 }
+type pairs struct{ ns, ratios measure.Series }
 
 func (p *pairs) add(neighbour, ns float64) {
 	p.ns, p.ratios = append(p.ns, ns), append(p.ratios, ns/neighbour)
 }
 
-func median(all []float64) float64 {
-	slices.Sort(all)
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-}
+// windows are the pairs of windows of a figure.
+const windows = 40
 
-func measureAll(c *config) (results []result) {
-	for _, m := range mixes(c) {
-		for _, r := range rows(c, m) {
-			if !strings.Contains(r.name, c.only) {
-				continue
-			}
-			for _, column := range columns {
-				for _, admit := range []bool{true, false} {
-					skip := m.Fresh && !admit || column.name == "Limiter" && (m.Keys != 10_000) != r.list
-					if skip || !strings.Contains(column.name, c.column) {
-						continue
-					}
-					if one, ok := c.measure(column, r, m, admit); ok {
-						results = append(results, one)
-					}
-				}
-			}
-		}
-	}
-	return results
-}
-
-// measure measures a row beside the base in windows that alternate.
-func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool) {
-	one := result{row: r.name, column: column.name, mix: m.name(), admit: admit, aim: r.aims.of(column.name, m)}
+// compare measures a row beside the base in windows that alternate.
+func (m *mix) compare(column column, r row, admit bool, window time.Duration) (found pairs) {
 	beside := base
 	if r.plans > 0 {
 		beside.plans = 1
 	}
-	measured := newSubject(column, r, m, admit)
-	if measured == nil {
-		return one, false
-	}
-	var found pairs
 	if m.Fresh {
-		found = c.measureFresh(column, beside, r, m)
-	} else {
-		neighbour := m.base(column, beside, admit)
-		for i := range c.windows {
-			if m.Keys == 1 { // before its state is further ahead than words reach
-				neighbour, measured = m.base(column, beside, admit), newSubject(column, r, m, admit)
-			}
-			found.add(m.window(neighbour, c.window, i), m.window(measured, c.window, i))
-		}
+		return m.compareFresh(column, beside, r)
 	}
-	one.ns, one.ratio = median(found.ns), median(found.ratios)
-	return one, true
+	neighbour, measured := m.base(column, beside, admit), newSubject(column, r, m, admit)
+	for i := range windows {
+		if m.Keys == 1 && i > 0 { // before its state is further ahead than words reach
+			neighbour, measured = m.base(column, beside, admit), newSubject(column, r, m, admit)
+		}
+		found.add(m.window(neighbour, window, i), m.window(measured, window, i))
+	}
+	return found
 }
 
 // stages is the number of sizes in which new keys are measured, from all keys to little more than half of them. A table
@@ -136,9 +69,9 @@ func (c *config) measure(column column, r row, m *mix, admit bool) (result, bool
 // different stages of their growth.
 const stages = 4
 
-// measureFresh measures two rows with new keys, each time in new subjects. A pair is the means of all sizes.
-func (c *config) measureFresh(column column, beside, r row, m *mix) (found pairs) {
-	for range max(1, c.windows/8) {
+// compareFresh measures two rows with new keys, each time in new subjects. A pair is the means of all sizes.
+func (m *mix) compareFresh(column column, beside, r row) (found pairs) {
+	for range windows / 8 {
 		var neighbour, ns float64
 		for stage := range stages {
 			keys := int(float64(m.Keys) * math.Exp2(-float64(stage)/stages))

@@ -3,20 +3,32 @@ package main
 import (
 	"context"
 	"fmt"
-	"image/color"
 	"runtime"
 	"strconv"
 	"sync/atomic"
 	"time"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/picture"
 	"github.com/weirflow/weir/pace"
 )
+
+var waiting = &measure.Bench{
+	Program: "bench/cliffs -waiting", Title: "Waiting callers", Report: "-", Reps: 1, Window: time.Second,
+	About: "The least cost of a join with a leave, and of a grant, beside waiting callers.",
+	Rows: func(*measure.Options) (list []measure.Row, err error) {
+		for kind := range kinds {
+			for _, n := range lineLengths {
+				list = append(list, measure.Row{Group: kinds[kind].name, Line: fmt.Sprint(n, " waiting"), Ours: true,
+					Measure: func(context.Context, *measure.Options) (measure.Figures, error) { return measureWaiting(kind, n) }})
+			}
+		}
+		return list, nil
+	},
+	Columns: []measure.Column{{Figure: "join and leave ns", Format: "%.0f"}, {Figure: "grant ns", Format: "%.0f"}},
+	After:   drawWaiting,
+}
 
 // A waiting window joins and leaves, or grants, this number of times.
 const waitingCalls = 100
@@ -26,7 +38,6 @@ var lineLengths = []int{10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000}
 
 // lined is something that callers wait for.
 type lined struct {
-	name    string
 	wait    func(ctx context.Context, caller int) error
 	waiting func() int
 	grant   func() // lets waitingCalls callers go
@@ -57,14 +68,13 @@ const hugeBurst = 1 << 30
 // slowBucket gets a unit an hour.
 func slowBucket() weir.Limit { return weir.TokenBucket{Rate: weir.Per(1, time.Hour), Burst: hugeBurst} }
 
-func limiterLine(name string, options weir.Options, turn func(caller int) weir.Turn) (lined, error) {
+func limiterLine(options weir.Options, turn func(caller int) weir.Turn) (lined, error) {
 	lim, err := weir.NewWith(slowBucket(), options)
 	if err != nil {
 		return lined{}, err
 	}
 	lim.Record(hugeBurst)
 	return lined{
-		name:    name,
 		wait:    func(ctx context.Context, caller int) error { return lim.WaitTurn(ctx, turn(caller)) },
 		waiting: lim.Waiting,
 		grant:   func() { lim.Record(-waitingCalls) },
@@ -72,7 +82,7 @@ func limiterLine(name string, options weir.Options, turn func(caller int) weir.T
 }
 
 // queueLine makes callers wait for a key of their own and one for all, or only for that one.
-func queueLine(name string, hosts int) (lined, error) {
+func queueLine(hosts int) (lined, error) {
 	memory := weir.NewMemory(weir.MemoryOptions{})
 	queue, err := pace.NewQueue(memory, pace.QueueOptions{Queue: 1 << 20})
 	if err != nil {
@@ -105,7 +115,6 @@ func queueLine(name string, hosts int) (lined, error) {
 		return lined{}, err
 	}
 	return lined{
-		name: name,
 		wait: func(ctx context.Context, caller int) error {
 			_, err := queue.Wait(ctx, requests(caller)...)
 			return err
@@ -116,31 +125,31 @@ func queueLine(name string, hosts int) (lined, error) {
 }
 
 // maxWindows bounds the windows of one line.
-const maxWindows = 100
+const maxWindows = 40
 
-func newLined(i int) (lined, error) {
-	one := func(int) weir.Turn { return weir.Turn{Cost: 1} }
-	switch i {
-	case 0:
-		return limiterLine("Limiter", weir.Options{Queue: 1 << 20}, one)
-	case 1:
-		return limiterLine("Limiter, Weights", weir.Options{Queue: 1 << 20, Weights: []int64{1, 3}}, func(caller int) weir.Turn { return weir.Turn{Cost: 1, Class: caller % 2} })
-	case 2:
-		return limiterLine("Limiter, 100 flows", weir.Options{Queue: 1 << 20}, func(caller int) weir.Turn { return weir.Turn{Cost: 1, Flow: strconv.Itoa(caller % 100)} })
-	case 3:
-		return queueLine("Queue, one key", 0)
-	default:
-		return queueLine("Queue, 1000 hosts and a total", 1000)
-	}
+// kinds are the kinds of lines.
+var kinds = []struct {
+	name string
+	make func() (lined, error)
+}{
+	{"Limiter", func() (lined, error) {
+		return limiterLine(weir.Options{Queue: 1 << 20}, func(int) weir.Turn { return weir.Turn{Cost: 1} })
+	}},
+	{"Limiter, Weights", func() (lined, error) {
+		return limiterLine(weir.Options{Queue: 1 << 20, Weights: []int64{1, 3}}, func(caller int) weir.Turn { return weir.Turn{Cost: 1, Class: caller % 2} })
+	}},
+	{"Limiter, 100 flows", func() (lined, error) {
+		return limiterLine(weir.Options{Queue: 1 << 20}, func(caller int) weir.Turn { return weir.Turn{Cost: 1, Flow: strconv.Itoa(caller % 100)} })
+	}},
+	{"Queue, one key", func() (lined, error) { return queueLine(0) }},
+	{"Queue, 1000 hosts and a total", func() (lined, error) { return queueLine(1000) }},
 }
 
-const linedKinds = 5
-
 // measureWaiting returns the ns of a join with a leave, and of a grant, beside n waiting callers.
-func (c *config) measureWaiting(kind, n int) (name string, join, grant float64, err error) {
-	l, err := newLined(kind)
+func measureWaiting(kind, n int) (measure.Figures, error) {
+	l, err := kinds[kind].make()
 	if err != nil {
-		return "", 0, 0, err
+		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var gone, sleeping atomic.Int64
@@ -155,8 +164,8 @@ func (c *config) measureWaiting(kind, n int) (name string, join, grant float64, 
 		}
 	}
 	come(n)
-	join, grant = 1e18, 1e18
-	for range min(c.windows, maxWindows) {
+	join, grant := 1e18, 1e18
+	for range maxWindows {
 		start := time.Now()
 		for i := range waitingCalls {
 			_ = l.wait(&leaving{Context: ctx}, i)
@@ -175,48 +184,24 @@ func (c *config) measureWaiting(kind, n int) (name string, join, grant float64, 
 	for sleeping.Load() > 0 {
 		runtime.Gosched()
 	}
-	return l.name, join, grant, nil
+	return measure.Figures{"join and leave ns": join, "grant ns": grant}, nil
 }
 
 // drawWaiting draws the ns of a join with a leave, and of a grant, over the waiting callers.
-func drawWaiting(c *config, path string) error {
-	p := plot.New()
-	p.Title.Text = "ns of a join with a leave (line) and of a grant (dashed), over the waiting callers"
-	p.X.Scale, p.X.Label.Text = plot.LogScale{}, "waiting callers"
-	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
-	p.Y.Scale, p.Y.Label.Text = plot.LogScale{}, "ns"
-	p.Y.Tick.Marker = plot.LogTicks{Prec: -1}
-	p.Y.Min, p.Y.Max = 100, 100_000
-	p.Add(plotter.NewGrid())
-	for kind := range linedKinds {
-		var name string
-		var joins, grants plotter.XYs
+func drawWaiting(r *measure.Results, o *measure.Options) error {
+	if o.Quick || o.Only.String() != "" {
+		return nil
+	}
+	p := picture.Plot{Title: "ns of a join with a leave (line) and of a grant (dashed), over the waiting callers", X: "waiting callers", Y: ns,
+		Width: 10, Height: 5, LogX: true, LogY: true, Least: 100, Most: 100_000}
+	for i, kind := range kinds {
+		joins, grants := picture.Line{Name: kind.name, Colour: i}, picture.Line{Colour: i, Dashed: true}
 		for _, n := range lineLengths {
-			of, join, grant, err := c.measureWaiting(kind, n)
-			if err != nil {
-				return fmt.Errorf("waiting: %w", err)
-			}
-			fmt.Printf("%-30s %7d waiting: %6.0f ns a join with a leave, %6.0f ns a grant\n", of, n, join, grant)
-			name = of
-			joins, grants = append(joins, plotter.XY{X: float64(n), Y: join}), append(grants, plotter.XY{X: float64(n), Y: grant})
+			name := measure.Row{Group: kind.name, Line: fmt.Sprint(n, " waiting")}.Name()
+			joins.X, joins.Y = append(joins.X, float64(n)), append(joins.Y, r.Series(name, "join and leave ns").Median())
+			grants.X, grants.Y = append(grants.X, float64(n)), append(grants.Y, r.Series(name, "grant ns").Median())
 		}
-		for i, points := range []plotter.XYs{joins, grants} {
-			line, marks, err := plotter.NewLinePoints(points)
-			if err != nil {
-				return fmt.Errorf("plot: %w", err)
-			}
-			line.Color = color.RGBA{R: uint8(200 * (kind % 2)), G: uint8(60 * kind), B: uint8(220 * (kind / 2 % 2)), A: 255}
-			marks.Color, marks.Radius = line.Color, vg.Points(2)
-			p.Add(line, marks)
-			if i == 0 {
-				p.Legend.Add(name, line)
-			} else {
-				line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
-			}
-		}
+		p.Lines = append(p.Lines, joins, grants)
 	}
-	if err := picture.Save(p, 10*vg.Inch, 5*vg.Inch, path); err != nil {
-		return fmt.Errorf("plot: %w", err)
-	}
-	return nil
+	return p.Save("bench/WAITING.svg")
 }

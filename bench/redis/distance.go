@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,168 +14,171 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/bench/internal/localredis"
+	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/redislimit"
 )
 
-// The distances, the callers of closed loops, and the parts of what bare EVALSHA manages that open loops ask for.
+// The round trips, the callers of closed loops, and the parts of what bare EVALSHA manages that open loops ask for.
 var (
-	trips       = []time.Duration{100 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}
-	callerRows  = []int{16, 128, 1024}
-	loadParts   = []int{8, 4, 2}
-	distanceKey = 1000
+	trips      = []time.Duration{100 * time.Microsecond, 3 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}
+	callerRows = []int{16, 128, 1024}
+	loadParts  = []int{8, 4, 2}
 )
 
 const (
-	saturating  = 4096 // callers that saturate, up to a round trip of saturates; beyond it as many more as it is longer
-	saturates   = 10 * time.Millisecond
-	leastLoad   = 500 // decisions a second of an open loop
-	p50Aim      = 1.1
-	p90Aim      = 1.3
-	callersAim  = 0.95
-	saturateAim = 2.0
+	saturating   = 4096 // callers that saturate, up to a round trip of saturates; beyond it as many more as it is longer
+	saturates    = 10 * time.Millisecond
+	leastLoad    = 500 // decisions a second of an open loop
+	distanceKeys = 1000
 )
 
-// aim is what the engine should reach beside bare EVALSHA, and the row that comes closest to missing it.
-type aim struct {
-	name  string
-	bound float64
-	most  bool // the bound is the most, otherwise the least
-	worst float64
-	row   string
-}
-
-func (a *aim) see(value float64, row string) {
-	if a.row == "" || a.most == (value > a.worst) {
-		a.worst, a.row = value, row
-	}
-}
-
-func (a *aim) String() string {
-	sign, verdict := "≥", "reached"
-	if a.most {
-		sign = "≤"
-	}
-	if a.worst != a.bound && a.most == (a.worst > a.bound) {
-		verdict = "MISSED"
-	}
-	return fmt.Sprintf("%s: %s %s %.2f ×, at worst %.2f × (%s)", verdict, a.name, sign, a.bound, a.worst, a.row)
-}
-
-// aims are those of one distance, and what bare calls and the engine spend where callers saturate the processors.
-type aims struct {
-	p50, p90, callers, saturation aim
-	bare, engine                  spending
-}
-
-func newAims(control *redis.Client) *aims {
-	return &aims{
-		aim{name: "open loops, p50 of bare", bound: p50Aim, most: true},
-		aim{name: "open loops, p90 of bare", bound: p90Aim, most: true},
-		aim{name: "fixed callers, decisions/s of bare", bound: callersAim},
-		aim{name: "saturation, decisions/s of bare", bound: saturateAim},
-		spending{control: control}, spending{control: control},
-	}
-}
-
-// printDistances compares the engine with bare EVALSHA through a link that delays, in turns of one window each. It
-// prints the best window of each, and for each distance whether the aims were reached.
-func printDistances(ctx context.Context, addr string, window time.Duration, repetitions int, only *regexp.Regexp) error {
-	trips := slices.DeleteFunc(slices.Clone(trips), func(trip time.Duration) bool { return !only.MatchString(trip.String()) })
-	if len(trips) == 0 {
-		return fmt.Errorf("-only %q: no round trip matches", only)
-	}
-	fmt.Println("| round trip | load | bare p50 | engine p50 | | bare p90 | engine p90 | | bare /s | engine /s | |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
-	control, hangUp := dialGoRedis(addr)
-	defer hangUp()
-	judged := map[time.Duration]*aims{}
-	for _, trip := range trips {
-		link, end, err := localredis.StartLink(addr, trip/2)
+var distances = &measure.Bench{
+	Program: "bench/redis -distance", Title: "Redis at a distance", Report: "-", Reps: 3, Window: 900 * time.Millisecond,
+	About: "The engine beside bare EVALSHA through a link that delays, in neighbouring windows. Processor times are those of callers and Redis.",
+	Setup: func(ctx context.Context) (string, func(), error) {
+		server, err := localredis.Start(ctx)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
-		judged[trip] = newAims(control)
-		err = printDistance(ctx, link, trip, window, repetitions, judged[trip])
-		end()
-		if err != nil {
-			return err
-		}
-	}
-	for _, trip := range trips {
-		a := judged[trip]
-		if err := cmp.Or(a.bare.failed, a.engine.failed); err != nil {
-			return err
-		}
-		for _, one := range []*aim{&a.p50, &a.p90, &a.callers, &a.saturation} {
-			fmt.Printf("%v, %v\n", trip, one)
-		}
-		fmt.Printf("%v, %d callers: a decision takes %v of the processors with bare calls and %v with the engine, %.2f × as long; the link is not counted\n",
-			trip, crowdAt(trip), &a.bare, &a.engine, ratio(a.bare.each(), a.engine.each()))
-	}
-	return nil
+		return server.Addr, server.End, nil
+	},
+	Rows: distanceRows,
+	Columns: []measure.Column{
+		{Figure: "bare p50 ms", Format: "%.2f"}, {Figure: "engine p50 ms", Format: "%.2f"}, {Figure: "p50 ×", Format: "%.2f"}, {Figure: "p90 ×", Format: "%.2f"},
+		{Figure: "bare /s", Format: "%.0f"}, {Figure: "engine /s", Format: "%.0f"}, {Figure: "/s ×", Format: "%.2f"},
+		{Figure: "bare CPU µs", Format: "%.1f"}, {Figure: "engine CPU µs", Format: "%.1f"},
+	},
+	Targets: distanceTargets,
+}
+
+// place is a distance from the server, with a link and two askers once a row has needed them.
+type place struct {
+	trip         time.Duration
+	control      *redis.Client
+	bare, engine asker
+	end          func()  // of the link; unused, but the link ends with the last reference to it
+	capacity     float64 // decisions/s of bare calls that saturate
 }
 
 // crowdAt returns how many callers saturate at a distance. Most of a crowd that is too small is always on the way.
 func crowdAt(trip time.Duration) int { return int(saturating * max(trip, saturates) / saturates) }
 
-func printDistance(ctx context.Context, link string, trip, window time.Duration, repetitions int, judged *aims) error {
-	bare, err := newBareAsker(link)
-	if err != nil {
-		return err
-	}
-	defer bare.close()
-	engine, err := newEngineAsker(link)
-	if err != nil {
-		return err
-	}
-	defer engine.close()
-	bare.spent, engine.spent = &judged.bare, &judged.engine
-	compare := func(load string, run func(ask asker) reading) (b, e reading) {
-		if ctx.Err() != nil {
-			return reading{1, 1, 1, 1}, reading{1, 1, 1, 1}
-		}
-		for range repetitions {
-			b, e = b.better(run(bare)), e.better(run(engine))
-		}
-		fmt.Printf("| %v | %s | %v | %v | %.2f | %v | %v | %.2f | %.0f | %.0f | %.2f |\n", trip, load, short(b.p50), short(e.p50), ratio(e.p50, b.p50),
-			short(b.p90), short(e.p90), ratio(e.p90, b.p90), b.perSecond, e.perSecond, e.perSecond/b.perSecond)
-		return b, e
-	}
-	callers := func(n int, a *aim, run func(ask asker) reading) (capacity float64) {
-		load := fmt.Sprintf("%d callers", n)
-		b, e := compare(load, run)
-		a.see(e.perSecond/b.perSecond, load)
-		return b.perSecond
-	}
-	crowd := crowdAt(trip)
-	capacity := callers(crowd, &judged.saturation, func(ask asker) reading {
-		return ask.spent.of(ctx, func() reading { return closedLoop(ask, crowd, window) })
-	})
-	for _, n := range callerRows {
-		callers(n, &judged.callers, func(ask asker) reading { return closedLoop(ask, n, window) })
-	}
-	loads := []int{leastLoad}
-	for _, part := range loadParts {
-		loads = append(loads, max(int(capacity)/part, leastLoad))
-	}
-	for _, perSecond := range loads {
-		load := fmt.Sprintf("%d/s, open loop", perSecond)
-		b, e := compare(load, func(ask asker) reading { return openLoop(ask, perSecond, window) })
-		judged.p50.see(ratio(e.p50, b.p50), load)
-		judged.p90.see(ratio(e.p90, b.p90), load)
-	}
-	return ctx.Err()
+func crowdLine(trip time.Duration) string {
+	return fmt.Sprintf("%d callers, which saturate", crowdAt(trip))
 }
 
-func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+func openLine(part int) string {
+	if part == 0 {
+		return fmt.Sprintf("open loop, %d/s", leastLoad)
+	}
+	return fmt.Sprintf("open loop, 1/%d of what saturates", part)
+}
 
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+func (p *place) group() string { return fmt.Sprintf("a round trip of %v", p.trip) }
+
+func distanceRows(*measure.Options) (list []measure.Row, err error) {
+	for _, trip := range trips {
+		p := &place{trip: trip}
+		add := func(line string, run func(ask asker, window time.Duration) reading) {
+			list = append(list, measure.Row{Group: p.group(), Line: line, Ours: true, Measure: func(ctx context.Context, o *measure.Options) (measure.Figures, error) {
+				return p.measure(ctx, o, run)
+			}})
+		}
+		for _, callers := range append([]int{crowdAt(trip)}, callerRows...) {
+			line := fmt.Sprintf("%d callers", callers)
+			if callers == crowdAt(trip) {
+				line = crowdLine(trip)
+			}
+			add(line, func(ask asker, window time.Duration) reading {
+				got := closedLoop(ask, callers, window)
+				if ask.bare && callers == crowdAt(trip) {
+					p.capacity = got.perSecond
+				}
+				return got
+			})
+		}
+		for _, part := range append([]int{0}, loadParts...) {
+			add(openLine(part), func(ask asker, window time.Duration) reading {
+				load := leastLoad
+				if part > 0 {
+					load = max(load, int(p.capacity)/part)
+				}
+				return openLoop(ask, load, window)
+			})
+		}
+	}
+	return list, nil
+}
+
+func distanceTargets([]measure.Row) (list []measure.Target) {
+	for _, trip := range trips {
+		p := &place{trip: trip}
+		add := func(name, figure string, bound float64, atLeast bool, lines ...string) {
+			t := measure.Target{Name: fmt.Sprintf("%v, %s", trip, name), Figure: figure, Format: "%.2f ×", Bound: bound, AtLeast: atLeast}
+			for _, line := range lines {
+				t.Cases = append(t.Cases, measure.Case{Row: measure.Row{Group: p.group(), Line: line}.Name()})
+			}
+			list = append(list, t)
+		}
+		open, closed := []string{openLine(0)}, []string{}
+		for _, part := range loadParts {
+			open = append(open, openLine(part))
+		}
+		for _, callers := range callerRows {
+			closed = append(closed, fmt.Sprintf("%d callers", callers))
+		}
+		add("open loops, p50 of bare", "p50 ×", 1.1, false, open...)
+		add("open loops, p90 of bare", "p90 ×", 1.3, false, open...)
+		add("fixed callers, decisions/s of bare", "/s ×", 0.95, true, closed...)
+		add("saturation, decisions/s of bare", "/s ×", 2, true, crowdLine(trip))
+	}
+	return list
+}
+
+// measure compares a window of the engine with one of bare calls.
+func (p *place) measure(ctx context.Context, o *measure.Options, run func(asker, time.Duration) reading) (measure.Figures, error) {
+	if p.control == nil {
+		if err := p.open(o.Place); err != nil {
+			return nil, err
+		}
+	}
+	var got [2]reading
+	var spent [2]usage
+	for i, ask := range []asker{p.bare, p.engine} {
+		var err error
+		if spent[i], err = spend(ctx, []*redis.Client{p.control}, func() error { got[i] = run(ask, o.Window); return nil }); err != nil {
+			return nil, err
+		}
+	}
+	b, e := got[0], got[1]
+	each := func(i int) float64 { return us(spent[i].client+spent[i].redis) / float64(got[i].decisions) }
+	return measure.Figures{
+		"bare p50 ms": us(b.p50) / 1000, "engine p50 ms": us(e.p50) / 1000, "p50 ×": float64(e.p50) / float64(b.p50), "p90 ×": float64(e.p90) / float64(b.p90),
+		"bare /s": b.perSecond, "engine /s": e.perSecond, "/s ×": e.perSecond / b.perSecond, "bare CPU µs": each(0), "engine CPU µs": each(1),
+	}, nil
+}
+
+// open opens the link and the askers, which end with the program.
+func (p *place) open(server string) error {
+	link, end, err := localredis.StartLink(server, p.trip/2)
+	if err != nil {
+		return err
+	}
+	p.end = end
+	if p.bare, err = newBareAsker(link); err != nil {
+		return err
+	}
+	if p.engine, err = newEngineAsker(link); err != nil {
+		return err
+	}
+	p.control, _ = dialGoRedis(server)
+	return nil
+}
 
 // asker makes one decision on a key.
 type asker struct {
-	ask   func(ctx context.Context, key string)
-	close func()
-	spent *spending // where callers saturate
+	ask  func(ctx context.Context, key string)
+	bare bool
 }
 
 // patience returns the context of a caller, the same for both: a caller of a limiter has a deadline.
@@ -191,15 +192,12 @@ func newClient(addr string) (rueidis.Client, error) {
 
 func newBareAsker(addr string) (asker, error) {
 	client, err := newClient(addr)
-	if err != nil {
-		return asker{}, err
-	}
 	script := rueidis.NewLuaScript(bareScript)
-	return asker{ask: func(ctx context.Context, key string) {
+	return asker{bare: true, ask: func(ctx context.Context, key string) {
 		if err := script.Exec(ctx, client, []string{"bare:" + key}, []string{"1", "1000000"}).Error(); err != nil {
 			panic(err) // the comparison is void
 		}
-	}, close: client.Close}, nil
+	}}, err
 }
 
 func newEngineAsker(addr string) (asker, error) {
@@ -212,14 +210,11 @@ func newEngineAsker(addr string) (asker, error) {
 		return asker{}, err
 	}
 	rule, err := weir.NewRule("r", weir.TokenBucket{Rate: weir.PerSecond(1_000_000)})
-	if err != nil {
-		return asker{}, err
-	}
 	return asker{ask: func(ctx context.Context, key string) {
 		if _, err := engine.Take(ctx, rule.For(key, 1)); err != nil {
 			panic(err)
 		}
-	}, close: func() { engine.Close(); client.Close() }}, nil
+	}}, err
 }
 
 // reading is what one window measured.
@@ -227,14 +222,6 @@ type reading struct {
 	p50, p90  time.Duration
 	perSecond float64
 	decisions int
-}
-
-// better returns the better figures of two windows: on a shared machine, disturbances only make them worse.
-func (r reading) better(other reading) reading {
-	if r.p50 == 0 {
-		return other
-	}
-	return reading{min(r.p50, other.p50), min(r.p90, other.p90), max(r.perSecond, other.perSecond), r.decisions + other.decisions}
 }
 
 func readingOf(took []time.Duration, window time.Duration) reading {
@@ -260,7 +247,7 @@ func openLoop(ask asker, perSecond int, window time.Duration) reading {
 			begin := time.Now()
 			ctx, cancel := patience(0)
 			defer cancel()
-			ask.ask(ctx, fmt.Sprint("k", i%distanceKey))
+			ask.ask(ctx, fmt.Sprint("k", i%distanceKeys))
 			took[i] = time.Since(begin)
 		})
 	}

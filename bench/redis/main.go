@@ -1,24 +1,17 @@
 // Program redis compares the Redis engine with other limiters and with bare scripts. It starts its own redis-servers
-// on the loopback interface: a single server and a cluster of three masters. It judges the Redis targets of
-// docs/performance.md.
+// on the loopback interface: a single server and a cluster of three masters. It judges the Redis targets.
 //
 //	go run ./bench/redis            everything, five minutes; writes bench/REDIS.md
-//	go run ./bench/redis -base v1.0.0    every row before and after, in pairs of windows, seven minutes; writes
-//	                                bench/REDIS_PAIRS.md
+//	go run ./bench/redis -base v1.0.0    every row before and after, in pairs of windows; writes bench/REDIS_PAIRS.md
 //	go run ./bench/redis -quick     a trial; prints figures that mean nothing
-//	go run ./bench/redis -only '128 callers, 10000'    prints the rows whose names match
-//	go run ./bench/redis -distance  compares with bare EVALSHA through a link that delays, five minutes; prints a table, and
-//	                                whether each aim was reached at each distance; with -only '^3ms$', at one of them
+//	go run ./bench/redis -only '128 callers.*10000 keys'    prints the rows whose names match
+//	go run ./bench/redis -distance  compares with bare EVALSHA through a link that delays, five minutes; prints a table
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,152 +21,198 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "redis:", err)
-		os.Exit(1)
-	}
-}
-
-// options are the flags.
-type options struct {
-	repetitions       int
-	duration, scripts time.Duration
-	quick, distance   bool
-	only              *regexp.Regexp
-	out               string
-	base              string
-	rounds            int
-	serve, link       bool
-}
-
-func run(arguments []string) error {
-	o, err := parse(arguments)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if o.serve {
-		return measure.Serve(os.Stdin, os.Stdout, func(w window) (figure, error) { return w.measure(ctx) })
-	}
-	if o.link {
-		return localredis.ServeLinks()
-	}
-	server, err := localredis.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.End()
-	if o.distance {
-		return printDistances(ctx, server.Addr, o.duration, o.repetitions, o.only)
-	}
-	cells, err := o.cells()
-	if err != nil {
-		return err
-	}
-	cluster, err := startCluster(ctx)
-	if err != nil {
-		return err
-	}
-	defer cluster.end()
-	text, err := o.text(ctx, servers{server.Addr, cluster.addrs()}, cells, "go run ./bench/redis "+strings.Join(arguments, " "))
-	if err != nil {
-		return err
-	}
-	if o.out == "-" {
-		_, err = fmt.Print(text)
-		return err
-	}
-	return os.WriteFile(o.out, []byte(text), 0o644)
-}
-
-func parse(arguments []string) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("redis", flag.ContinueOnError)
-	flags.IntVar(&o.repetitions, "reps", 5, "number of measurements of every peer; with -base, pairs of windows of a row in each round, 2 unless given")
-	flags.DurationVar(&o.duration, "d", 900*time.Millisecond, "length of each measurement; with -base, 250 ms unless given")
-	flags.DurationVar(&o.scripts, "scripts", 400*time.Millisecond, "length of each measurement of an algorithm's batches; with -base, 150 ms unless given")
-	flags.BoolVar(&o.quick, "quick", false, "a trial: one repetition of 50 ms, to standard output")
-	only := flags.String("only", "", "measure the rows, or with -distance the round trips, that match this regular expression, and print them")
-	flags.BoolVar(&o.distance, "distance", false, "compare with bare EVALSHA at round trips up to 20 ms, and print the table")
-	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of windows, and write bench/REDIS_PAIRS.md")
-	flags.IntVar(&o.rounds, "rounds", 4, "rounds for -base")
-	flags.BoolVar(&o.serve, "serve", false, "measure the windows of rows on standard input; -base starts such processes")
-	flags.BoolVar(&o.link, localredis.LinkFlag[1:], false, "start the links that standard input asks for; -distance starts such processes")
-	flags.StringVar(&o.out, "o", "", "the file of the report; - for standard output; bench/REDIS.md or bench/REDIS_PAIRS.md unless given")
-	if err := flags.Parse(arguments); err != nil {
-		return o, err
-	}
-	o.defaults(flags, *only != "")
-	if o.repetitions < 1 || o.duration <= 0 || o.scripts <= 0 || o.rounds < 1 || flags.NArg() > 0 {
-		return o, fmt.Errorf("-reps, -rounds, -d and -scripts must be positive, and the arguments %q are not flags", flags.Args())
-	}
-	if o.base != "" && o.distance {
-		return o, errors.New("-base compares the rows of bench/REDIS.md, so it cannot go with -distance")
-	}
-	var err error
-	if o.only, err = regexp.Compile(*only); err != nil {
-		return o, fmt.Errorf("-only: %w", err)
-	}
-	return o, nil
-}
-
-// defaults sets flags that are not given and depend on others.
-func (o *options) defaults(flags *flag.FlagSet, some bool) {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if o.base != "" && !given["reps"] {
-		o.repetitions = 2
-	}
-	if o.base != "" && !given["d"] {
-		o.duration = 250 * time.Millisecond
-	}
-	if o.base != "" && !given["scripts"] {
-		o.scripts = 150 * time.Millisecond
-	}
-	if o.quick {
-		o.repetitions, o.duration, o.scripts, o.rounds = 1, 50*time.Millisecond, 50*time.Millisecond, 1
-	}
+	bench := loopback
 	switch {
-	case given["o"]:
-	case o.quick || some:
-		o.out = "-"
-	case o.base != "":
-		o.out = "bench/REDIS_PAIRS.md"
-	default:
-		o.out = "bench/REDIS.md"
-	}
-}
-
-// cells returns the selected rows.
-func (o options) cells() ([]cell, error) {
-	all := allCells(o.duration, o.scripts)
-	cells := slices.DeleteFunc(slices.Clone(all), func(c cell) bool { return !o.only.MatchString(c.id().String()) })
-	if len(cells) == 0 {
-		return nil, fmt.Errorf("-only %q: no row matches; a row is named like %q", o.only, all[0].id())
-	}
-	return cells, nil
-}
-
-// text measures, and returns the report.
-func (o options) text(ctx context.Context, on servers, cells []cell, command string) (string, error) {
-	m, began := measure.Machine(command), time.Now()
-	if o.base != "" {
-		p := pairs{options: o, on: on, cells: cells, log: progress}
-		found, err := p.run(ctx)
-		if err != nil {
-			return "", err
+	case len(os.Args) == 2 && os.Args[1] == localredis.LinkFlag:
+		if err := localredis.ServeLinks(); err != nil {
+			fmt.Fprintln(os.Stderr, "redis:", err)
+			os.Exit(1)
 		}
-		return pairsReport(m, o, changes(cells, found), time.Since(began)), nil
+		return
+	case len(os.Args) > 1 && os.Args[1] == "-distance":
+		bench, os.Args = distances, slices.Delete(os.Args, 1, 2)
 	}
-	results, err := measureAll(ctx, on, cells, o.repetitions, progress)
-	if err != nil {
-		return "", err
-	}
-	if o.only.String() != "" {
-		return rows(cells, results), nil
-	}
-	return report(m, results, o.repetitions, time.Since(began)), nil
+	bench.Main()
 }
 
-func progress(line string) { fmt.Fprintln(os.Stderr, line) }
+const about = `One redis-server on the loopback interface, and a cluster of three, with nothing on disk. Client and servers share the cores, so
+rates are of this machine, and CPU times carry over. CPU and the time in scripts (commandstats; of throttled only its second
+step) are of one decision, latencies of a call. Every decision is admitted, or refused where the row says so, and none ends in an
+error. Only those of throttled do, whose compare-and-swap from the client fails when others change the key meanwhile. The
+bare batch reads all keys by one MGET, as ours does, and writes each by a SET. Logs, gates and slots are as long as their limit
+lets them be: for each unit that comes another one leaves, or all are refused. A cluster on one machine shows what it costs,
+not what it would gain on machines of its own.`
+
+var loopback = &measure.Bench{
+	Program: "bench/redis", Title: "Redis", About: about, Report: "bench/REDIS.md", Pairs: "bench/REDIS_PAIRS.md",
+	Reps: 5, Window: 900 * time.Millisecond, Rounds: 4, PairReps: 2, PairWindow: 250 * time.Millisecond,
+	Setup: func(ctx context.Context) (string, func(), error) {
+		single, err := localredis.Start(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		cluster, err := startCluster(ctx)
+		if err != nil {
+			single.End()
+			return "", nil, err
+		}
+		return single.Addr + " " + strings.Join(cluster.addrs(), ","), func() { cluster.end(); single.End() }, nil
+	},
+	Rows: func(*measure.Options) ([]measure.Row, error) { return rows(), nil },
+	Columns: []measure.Column{
+		{Figure: perSecond, Format: "%.0f", More: true}, {Figure: p50, Format: "%.0f"}, {Figure: p99, Format: "%.0f"}, {Figure: client, Format: "%.2f"},
+		{Figure: redisCPU, Format: "%.2f"}, {Figure: inScript, Format: "%.2f"}, {Figure: "errors %", Format: "%.2g"}, {Figure: "others' CPU %", Format: "%.0f"},
+	},
+	Targets: targets,
+}
+
+// The figures.
+const (
+	perSecond = "decisions/s"
+	p50       = "p50 µs"
+	p99       = "p99 µs"
+	client    = "client CPU µs"
+	redisCPU  = "Redis CPU µs"
+	inScript  = "in script µs"
+)
+
+// cell is one peer with one workload.
+type cell struct {
+	peer    peer
+	callers int
+	keys    int
+	batch   int // keys per call
+	refused bool
+	cluster bool // on the cluster instead of the single server
+}
+
+const (
+	manyKeys = 10_000
+	fewKeys  = 2_000
+)
+
+func (c cell) group() string {
+	where := fmt.Sprintf("%d keys", c.keys)
+	switch {
+	case c.batch > 1 && c.cluster:
+		return fmt.Sprintf("batches of %d on the cluster", c.batch)
+	case c.batch > 1:
+		return fmt.Sprintf("batches of %d", c.batch)
+	case c.keys == 1:
+		where = "one key"
+	}
+	if c.cluster {
+		where += " on the cluster"
+	}
+	return "one decision a call, " + where
+}
+
+func (c cell) line() string {
+	switch {
+	case c.batch == 1:
+		return fmt.Sprintf("%s, %d callers", c.peer.name, c.callers)
+	case c.refused:
+		return fmt.Sprintf("%s, %d keys, refused", c.peer.name, c.keys)
+	}
+	return fmt.Sprintf("%s, %d keys", c.peer.name, c.keys)
+}
+
+func (c cell) name() string { return measure.Row{Group: c.group(), Line: c.line()}.Name() }
+
+// row returns the row that measures the cell.
+func (c cell) row() measure.Row {
+	ours := c.peer.name == nameWeir || c.peer.name == nameFewLanes || slices.ContainsFunc(algorithms(), func(a algorithm) bool { return a.name == c.peer.name })
+	return measure.Row{Group: c.group(), Line: c.line(), Ours: ours, Measure: func(ctx context.Context, o *measure.Options) (measure.Figures, error) {
+		single, cluster, _ := strings.Cut(o.Place, " ")
+		addrs, window := []string{single}, o.Window
+		if c.cluster {
+			addrs = strings.Split(cluster, ",")
+		}
+		if c.batch > 1 {
+			window /= 2
+		}
+		return c.measure(ctx, addrs, window)
+	}}
+}
+
+var callerCounts = []int{1, 16, 128}
+
+func rows() (list []measure.Row) {
+	for _, c := range cells() {
+		list = append(list, c.row())
+	}
+	return list
+}
+
+// cells returns all measurements. Batches come from one goroutine; that of the token bucket is compared with one caller,
+// the others with the bare script.
+func cells() (list []cell) {
+	calls := func(peers []peer, keys int, cluster bool) {
+		for _, callers := range callerCounts {
+			for _, p := range peers {
+				list = append(list, cell{peer: p, callers: callers, keys: keys, batch: 1, cluster: cluster})
+			}
+		}
+	}
+	calls(singles(), manyKeys, false)
+	calls(singles(), 1, false)
+	calls(clustered(), manyKeys, true)
+	batches := func(p peer, keys int, refused, cluster bool) {
+		list = append(list, cell{peer: p, callers: 1, keys: keys, batch: batchSize, refused: refused, cluster: cluster})
+	}
+	ours := peer{name: nameWeir, make: algorithms()[0].admitting()}
+	batches(ours, manyKeys, false, false)
+	batches(ours, manyKeys, false, true)
+	for _, keys := range []int{manyKeys, fewKeys} {
+		batches(peer{name: nameBareBatch, make: bareEach}, keys, false, false)
+	}
+	for _, a := range algorithms() {
+		batches(peer{name: a.name, make: a.admitting()}, a.keys(), false, false)
+		batches(peer{name: a.name, make: a.denying()}, a.keys(), true, false)
+	}
+	return list
+}
+
+func keysOf(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("user:%06d", i)
+	}
+	return keys
+}
+
+// targets returns the targets for one Redis server.
+func targets([]measure.Row) (list []measure.Target) {
+	add := func(name, figure string, bound float64, atLeast bool, ours, over cell) {
+		list = append(list, measure.Target{Name: name, Figure: figure, Format: "%.3g ×", Bound: bound, AtLeast: atLeast, More: figure == perSecond,
+			Cases: []measure.Case{{Row: ours.name(), Over: []string{over.name()}}}})
+	}
+	at := func(name string, callers, keys int) cell {
+		return cell{peer: peer{name: name}, callers: callers, keys: keys, batch: 1}
+	}
+	for _, keys := range []int{manyKeys, 1} {
+		for _, t := range []struct {
+			callers      int
+			figure, over string
+			bound        float64
+			atLeast      bool
+		}{
+			{128, perSecond, nameRedisRate, 4, true}, {128, perSecond, nameBareRueidis, 2, true},
+			{128, client, nameRedisRate, 1.0 / 7, false}, {128, redisCPU, nameRedisRate, 1.0 / 3, false}, {128, p99, nameBareRueidis, 1, false},
+			{16, perSecond, nameRedisRate, 1.6, true}, {1, p50, nameBareRueidis, 1.15, false},
+		} {
+			name := fmt.Sprintf("%d callers, %d key(s): %s over %s", t.callers, keys, t.figure, t.over)
+			add(name, t.figure, t.bound, t.atLeast, at(nameWeir, t.callers, keys), at(t.over, t.callers, keys))
+		}
+	}
+	batch := func(name string, keys int, refused bool) cell {
+		return cell{peer: peer{name: name}, callers: 1, keys: keys, batch: batchSize, refused: refused}
+	}
+	add("one goroutine, a batch of 100: decisions/s over redis_rate", perSecond, 17, true, batch(nameWeir, manyKeys, false), at(nameRedisRate, 1, manyKeys))
+	for _, a := range algorithms() {
+		bare := batch(nameBareBatch, a.keys(), false)
+		add(a.name+", batch of 100: time in the script over a bare one", inScript, 1.5, false, batch(a.name, a.keys(), false), bare)
+		add(a.name+", the same, all refused", inScript, 1.5, false, batch(a.name, a.keys(), true), bare)
+	}
+	return list
+}

@@ -14,23 +14,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// usage is the processor time spent up to an instant.
+// usage is the processor time spent in a window, or up to an instant.
 type usage struct {
-	client, redis, exec time.Duration
+	client, redis, exec time.Duration // exec is the time in scripts, including the commands that they call
 	busy                time.Duration // of all processors and all programs; 0 if unknown
-}
-
-func (u usage) since(before usage) usage {
-	return usage{client: u.client - before.client, redis: u.redis - before.redis, exec: u.exec - before.exec, busy: u.busy - before.busy}
+	took                time.Duration
 }
 
 // others returns the share of the processors that other programs than this process and the servers used.
-func (u usage) others(took time.Duration) float64 {
-	return max(0, float64(u.busy-u.client-u.redis)/float64(took)/float64(runtime.NumCPU()))
+func (u usage) others() float64 {
+	return max(0, float64(u.busy-u.client-u.redis)/float64(u.took)/float64(runtime.NumCPU()))
+}
+
+// spend returns what a window spends.
+func spend(ctx context.Context, controls []*redis.Client, run func() error) (usage, error) {
+	before, err := usageNow(ctx, controls)
+	if err != nil {
+		return usage{}, err
+	}
+	began := time.Now()
+	if err := run(); err != nil {
+		return usage{}, err
+	}
+	took := time.Since(began)
+	u, err := usageNow(ctx, controls)
+	return usage{u.client - before.client, u.redis - before.redis, u.exec - before.exec, u.busy - before.busy, took}, err
 }
 
 // usageNow reads the usage of this process and of all processors from the kernel, and that of each Redis from INFO.
-// exec is the time in scripts, including the commands that they call.
 func usageNow(ctx context.Context, controls []*redis.Client) (usage, error) {
 	var own syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {

@@ -1,182 +1,128 @@
-// Command compare runs Weir and its rivals with the same workload and writes the results to RESULTS.md and
-// RESULTS.svg.
+// Command compare measures decisions of Weir and its rivals with the same workload, their memory, and waiting callers.
 //
-//	go run ./bench/cmd/compare            everything
+//	go run ./bench/cmd/compare            everything; writes bench/RESULTS.md and bench/RESULTS.svg
 //	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
-//	go run ./bench/cmd/compare -peers 'floor|tokenbucket|sethvargo' -mixes 'one key|zipf'
-//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows; writes PAIRS.md
+//	go run ./bench/cmd/compare -only '^(floor|weir_keyed_tokenbucket|sethvargo).*(one key|zipf)'
+//	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows; writes bench/PAIRS.md
 package main
 
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/peers"
-	"github.com/weirflow/weir/bench/internal/report"
+	"github.com/weirflow/weir/bench/internal/picture"
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
+var all bool
+
 func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
+	bench := &measure.Bench{
+		Program: "bench/cmd/compare", Title: "Decisions in memory", About: about(),
+		Report: "bench/RESULTS.md", Pairs: "bench/PAIRS.md",
+		Reps: 10, Window: 50 * time.Millisecond, Rounds: 4, PairReps: 6, PairWindow: 20 * time.Millisecond,
+		Flags: func(flags *flag.FlagSet) {
+			flags.BoolVar(&all, "all", false, "all of Weir's algorithms with a million keys, not only the representative ones")
+		},
+		Rows: rows,
+		Columns: []measure.Column{
+			{Figure: "ns", Format: "%.1f"}, {Figure: "allocations", Format: "%.2f allocs"},
+			{Figure: bytesAKey, Format: "%.1f"}, {Figure: "resident bytes", Format: "%.1f"}, {Figure: collectionMs, Format: "%.2f"},
+			{Figure: "median ns", Format: "%.0f"}, {Figure: "p99 ns", Format: "%.0f"}, {Figure: p9999, Format: "%.1f"}, {Figure: "worst µs", Format: "%.0f"},
+			{Figure: "keys evicted", Format: "%.0f", More: true}, {Figure: "callers/s", Format: "%.0f", More: true}, {Figure: "out of order", Format: "%.0f"},
+		},
+		Targets: targets,
+		After:   draw,
 	}
+	bench.Main()
 }
 
-// options are the flags.
-type options struct {
-	peers, mixes       *regexp.Regexp
-	repetitions        int
-	duration           time.Duration
-	quick, all         bool
-	memory, waiting    bool
-	keys, large, fresh int
-	out                string
-	base               string
-	rounds             int
-	serve              bool
-}
-
-func run(arguments []string) error {
-	o, err := parse(arguments)
-	if err != nil {
-		return err
-	}
-	if o.serve {
-		return measure.Serve(os.Stdin, os.Stdout, measure.NewWindows(o.config()).Measure)
-	}
-	if err := os.MkdirAll(o.out, 0o777); err != nil { // fails now rather than after a quarter of an hour
-		return err
-	}
-	if o.base != "" {
-		return comparePairs(o, arguments)
-	}
-	results, err := measure.Run(o.config())
-	if err != nil {
-		return err
-	}
-	return write(results, o.out, "go run ./bench/cmd/compare "+strings.Join(arguments, " "))
-}
-
-func comparePairs(o options, arguments []string) error {
-	p := pairs{options: o, flags: arguments, log: progress(time.Now())}
-	found, err := p.run()
-	if err != nil {
-		return err
-	}
-	return writePairs(o.out, o, machine("go run ./bench/cmd/compare "+strings.Join(arguments, " ")), changes(found))
-}
-
-func parse(arguments []string) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
-	selected := flags.String("peers", "", "run only peers whose name matches this regular expression; floors always run")
-	mixes := flags.String("mixes", "", `run only mixes whose name matches this regular expression ("one limiter" selects single limiters)`)
-	flags.IntVar(&o.repetitions, "repetitions", 10, "number of measurements of everything")
-	flags.DurationVar(&o.duration, "duration", 50*time.Millisecond, "length of each measurement")
-	flags.BoolVar(&o.quick, "quick", false, "a trial: two repetitions of 5 ms, and a tenth of the keys for memory")
-	flags.BoolVar(&o.all, "all", false, "run all of Weir's algorithms with a million keys, not only the representative ones")
-	flags.BoolVar(&o.memory, "memory", true, "measure bytes per key, collections and worst decisions")
-	flags.BoolVar(&o.waiting, "waiting", true, "measure waiting callers")
-	flags.IntVar(&o.keys, "keys", 1_000_000, "keys of every peer when measuring memory")
-	flags.IntVar(&o.large, "large", 10_000_000, "keys of Weir's limiters when measuring memory; 0 skips this")
-	flags.IntVar(&o.fresh, "fresh", 1<<20, "new keys in each measurement of new keys")
-	flags.StringVar(&o.base, "base", "", "compare with this commit in pairs of windows, and write PAIRS.md")
-	flags.IntVar(&o.rounds, "rounds", 4, "rounds for -base")
-	flags.BoolVar(&o.serve, "serve", false, "measure windows of the cells on standard input; -base starts such processes")
-	flags.StringVar(&o.out, "out", "bench", "the folder of RESULTS.md and RESULTS.svg, or PAIRS.md")
-	if err := flags.Parse(arguments); err != nil {
-		return o, err
-	}
-	if o.base != "" {
-		o.forPairs(flags, selected)
-	}
-	if o.quick {
-		o.repetitions, o.duration, o.rounds = 2, 5*time.Millisecond, 2
-		o.keys, o.large, o.fresh = o.keys/10, o.large/10, o.fresh/4
-	}
-	if o.repetitions < 1 || o.duration <= 0 || o.keys < 1 || o.large < 0 || o.fresh < 512 || o.rounds < 1 || flags.NArg() > 0 {
-		return o, fmt.Errorf("repetitions, rounds, duration and keys must be positive, fresh at least 512, and the arguments %q are not flags", flags.Args())
-	}
-	var err error
-	if o.peers, err = regexp.Compile(*selected); err != nil {
-		return o, fmt.Errorf("-peers: %w", err)
-	}
-	if o.mixes, err = regexp.Compile(*mixes); err != nil {
-		return o, fmt.Errorf("-mixes: %w", err)
-	}
-	return o, nil
-}
-
-// forPairs sets the defaults of flags that differ with -base: only Weir's peers, and short windows.
-func (o *options) forPairs(flags *flag.FlagSet, selected *string) {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if !given["peers"] {
-		*selected = "^weir_"
-	}
-	if !given["repetitions"] {
-		o.repetitions = 6
-	}
-	if !given["duration"] {
-		o.duration = 20 * time.Millisecond
-	}
-}
-
-func (o options) config() measure.Config {
-	c := measure.Config{
-		All: o.all, Repetitions: o.repetitions, Duration: o.duration, Cores: []int{1},
-		Memory: o.memory, MemoryKeys: o.keys, LargeKeys: o.large, Waiting: o.waiting, LateTurns: 3000,
-		Progress: progress(time.Now()),
-	}
-	if runtime.NumCPU() > 1 {
-		c.Cores = append(c.Cores, 2)
-	}
-	if o.quick {
-		c.LateTurns = 300
-	}
-	if o.mixes.MatchString(measure.SingleMix) {
-		c.Singles = slices.DeleteFunc(peers.Singles(), func(p peers.SinglePeer) bool { return o.leavesOut(p.Info) })
-	}
-	c.Mixes = slices.DeleteFunc(workload.Mixes(o.fresh), func(m *workload.Mix) bool { return !o.mixes.MatchString(m.Name) })
-	c.Keyeds = slices.DeleteFunc(peers.Keyeds(), func(p peers.KeyedPeer) bool { return o.leavesOut(p.Info) })
-	return c
-}
-
-func (o options) leavesOut(p peers.Info) bool {
-	return p.Kind != peers.Floor && p.Kind != peers.Harness && !o.peers.MatchString(p.Name)
-}
-
-func progress(start time.Time) func(string, ...any) {
-	return func(format string, values ...any) {
-		fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, values...))
-	}
-}
-
-func write(r *measure.Results, folder, command string) error {
-	const document, picture = "RESULTS.md", "RESULTS.svg"
-	facts := machine(command)
-	if len(r.Config.Mixes) > 0 {
-		facts.Plot = picture
-		if err := report.Plot(r, filepath.Join(folder, picture)); err != nil {
-			return err
+func about() string {
+	text := `docs/performance.md says how decisions are measured. The time is that of the processor on one core, and the time that passed on two.
+Every call of an allowed mix was admitted, no call of a denied mix was, no call failed, and the number of distinct keys was the
+expected one. Otherwise the run fails, except that`
+	for _, p := range peers.Keyeds() {
+		if p.Kind == peers.Exact && p.Tolerated > 0 {
+			text += fmt.Sprintf(" %s %s (up to %.0f %% of the calls), and that", p.Name, p.Flaw, 100*p.Tolerated)
 		}
 	}
-	out, err := os.Create(filepath.Join(folder, document))
-	if err != nil {
-		return err
+	return text + " rate gates may refuse a call\nwhose clock reading is before that of the preceding one."
+}
+
+// rows returns all rows. Rows that share a peer follow one another.
+func rows(o *measure.Options) ([]measure.Row, error) {
+	list := singleRows()
+	fresh := 1 << 20
+	if o.Quick {
+		fresh >>= 3
 	}
-	defer out.Close()
-	if err := report.Write(out, r, facts); err != nil {
-		return err
+	for _, group := range groups(workload.Mixes(fresh)) {
+		for _, denied := range []bool{false, true} {
+			if denied && group[0].Fresh {
+				continue // every limit admits a fresh key
+			}
+			for _, peer := range peers.Keyeds() {
+				if !leavesOut(peer, group[0].Keys) {
+					list = append(list, keyedRows(peer, group, denied)...)
+				}
+			}
+		}
 	}
-	return out.Close()
+	for _, peer := range peers.Keyeds() {
+		list = append(list, memoryRows(peer, o.Quick)...)
+	}
+	return append(list, waitingRows(o.Quick)...), nil
+}
+
+const fewKeys = 100_000
+
+// leavesOut reports whether a peer is not measured with this number of keys.
+func leavesOut(peer peers.KeyedPeer, keys int) bool { return peer.Brief && !all && keys > fewKeys }
+
+// groups returns the mixes in groups; one filled peer serves the mixes of a group in turn.
+func groups(mixes []*workload.Mix) (all [][]*workload.Mix) {
+	for _, mix := range mixes {
+		last := len(all) - 1
+		if last >= 0 && !mix.Fresh && all[last][0].Keys == mix.Keys && all[last][0].LogPeriod == mix.LogPeriod {
+			all[last] = append(all[last], mix)
+			continue
+		}
+		all = append(all, []*workload.Mix{mix})
+	}
+	return all
+}
+
+// draw draws the time of an allowed decision by mix and cores, for the floor, Weir's token buckets and the rivals.
+func draw(r *measure.Results, o *measure.Options) error {
+	if o.Out == "-" {
+		return nil
+	}
+	var mixes []string
+	for _, mix := range workload.Mixes(1) {
+		mixes = append(mixes, mix.Name)
+	}
+	p := picture.Plot{Width: 13, Height: 8, Title: "ns per allowed decision (less is better)", Y: "ns", LogY: true}
+	for _, column := range []string{column(false, 1), column(false, 2)} {
+		for _, mix := range mixes {
+			p.Names = append(p.Names, mix+"\n"+column)
+		}
+	}
+	for _, peer := range peers.Keyeds() {
+		line := picture.Line{Name: peer.Name, Colour: len(p.Lines), Dashed: peer.Kind == peers.Floor || peer.Kind == peers.Harness, Thick: peer.Kind == peers.Ours}
+		if peer.Kind == peers.Ours && !strings.HasSuffix(peer.Name, "tokenbucket") {
+			continue
+		}
+		for x, name := range p.Names {
+			mix, column, _ := strings.Cut(name, "\n")
+			if s := r.Series(peer.Name+", "+mix+", "+column, "ns"); len(s) > 0 {
+				line.X, line.Y = append(line.X, float64(x)), append(line.Y, s.Median())
+			}
+		}
+		p.Lines = append(p.Lines, line)
+	}
+	return p.Save("bench/RESULTS.svg")
 }

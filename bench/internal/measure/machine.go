@@ -51,6 +51,9 @@ func commit() string {
 	return hash
 }
 
+// compared are the modules that a report names, by parts of their paths.
+var compared = []string{"redis", "rueidis", "throttled", "ulule", "tollbooth", "httprate", "go-limiter", "ratelimit", "x/time", "failsafe", "slidingwindow", "google.golang.org/grpc"}
+
 // modules returns the versions of the compared modules.
 func modules() (list []string) {
 	info, ok := debug.ReadBuildInfo()
@@ -58,7 +61,7 @@ func modules() (list []string) {
 		return []string{"modules unknown"}
 	}
 	for _, m := range info.Deps {
-		if slices.ContainsFunc([]string{"redis", "rueidis", "throttled", "ulule"}, func(part string) bool { return strings.Contains(m.Path, part) }) && !strings.Contains(m.Path, "weir") {
+		if !strings.Contains(m.Path, "weir") && slices.ContainsFunc(compared, func(part string) bool { return strings.Contains(m.Path, part) }) {
 			list = append(list, m.Path+" "+m.Version)
 		}
 	}

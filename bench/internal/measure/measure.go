@@ -1,183 +1,247 @@
-// Package measure runs the peers with the workload and collects the results. Start with Run. It returns an error, not
-// a figure, if the workload differs from its definition.
+// Package measure is the runner of all measuring programs. A program describes its rows, columns and targets in a Bench
+// and calls Main, which reads the flags, measures the rows in turn, and writes the report. With -base, the rows of an
+// earlier commit and of the present checkout take turns.
 package measure
 
 import (
+	"context"
+	"flag"
 	"fmt"
-	"runtime"
-	"sync"
-	"syscall"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
 	"time"
-
-	"github.com/weirflow/weir/bench/internal/peers"
-	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// Config selects what to run.
-type Config struct {
-	Singles     []peers.SinglePeer
-	Keyeds      []peers.KeyedPeer
-	Mixes       []*workload.Mix
-	All         bool // also run Brief peers with many keys
-	Repetitions int
-	Duration    time.Duration // of each measurement, except those of fresh keys
-	Cores       []int
-	Memory      bool // also measure bytes per key, collections and worst decisions
-	MemoryKeys  int  // keys of every peer
-	LargeKeys   int  // keys of Weir's compact peers
-	Waiting     bool // also measure waiting callers
-	LateTurns   int  // turns whose lateness is measured
-	Progress    func(format string, values ...any)
+// Bench describes a measuring program.
+type Bench struct {
+	Program string // its folder
+	Title   string
+	About   string // of the report, below the title
+	Report  string // the file of the report
+	Pairs   string // the file of the report of -base; "" if the program has no -base
+
+	Reps   int           // measurements of each row
+	Window time.Duration // of one measurement
+	Rounds int           // of -base, each with PairReps measurements of PairWindow
+	// The same for -base. Short windows that alternate meet the same changes of the machine's speed.
+	PairReps   int
+	PairWindow time.Duration
+
+	Flags   func(*flag.FlagSet)                                         // defines further flags; may be nil
+	Setup   func(context.Context) (place string, end func(), err error) // starts what all builds share, such as servers; may be nil
+	Rows    func(*Options) ([]Row, error)
+	Columns []Column
+	Targets func([]Row) []Target
+	After   func(*Results, *Options) error // draws a picture; may be nil
 }
 
-// leavesOut reports whether a peer is not measured with this number of keys.
-func (c *Config) leavesOut(peer peers.KeyedPeer, keys int) bool {
-	return peer.Brief && !c.All && keys > fewKeys
+// Row is one thing that is measured. Tables show a group, with a line for each Line.
+type Row struct {
+	Group, Line string
+	Column      string // splits a line into cells; "" if each figure has a column of its own
+	Ours        bool   // it runs code of Weir
+	Once        bool   // it takes long: once in a run, and never for -base
+	Measure     func(context.Context, *Options) (Figures, error)
 }
 
-const fewKeys = 100_000
+// Figures are the results of one measurement, by name.
+type Figures map[string]float64
 
-// SingleMix is the name of the mix for limiters of one subject.
-const SingleMix = "one limiter"
-
-// Cell identifies a figure.
-type Cell struct {
-	Peer   string
-	Mix    string
-	Denied bool
-	Cores  int
+// Name identifies a row.
+func (r Row) Name() string {
+	if r.Column == "" {
+		return r.Line + ", " + r.Group
+	}
+	return r.Line + ", " + r.Group + ", " + r.Column
 }
 
-// Sample is one measurement.
-type Sample struct {
-	NsPerOp, AllocsPerOp, BytesPerOp float64
-	ProcessorNsPerOp                 float64 // without the time in which other processes ran
-	Ops                              int64
-	Distinct                         int
-	Unexpected                       float64 // share of calls with an unexpected result
+// Column is a figure in the tables.
+type Column struct {
+	Figure, Format string
+	More           bool // more is better
 }
 
-// Results are all figures of a run.
-type Results struct {
-	Config     Config
-	Cells      map[Cell][]Sample
-	Footprints []Footprint
-	Latencies  []Latency
-	Waiting    *Waiting
-	Took       time.Duration
+// Options are the flags of a run.
+type Options struct {
+	Window       time.Duration
+	Reps, Rounds int
+	Quick        bool
+	Only         *regexp.Regexp
+	Out, Base    string
+	Place        string // what Setup returned
+	Command      string
+	serve        bool
 }
 
-// Run measures everything, repetition by repetition: each peer once, then all again.
-func Run(c Config) (*Results, error) {
-	start := time.Now()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	r := &Results{Config: c, Cells: map[Cell][]Sample{}}
-	for repetition := range c.Repetitions {
-		c.Progress("repetition %d of %d", repetition+1, c.Repetitions)
-		if err := r.singles(); err != nil {
-			return nil, err
+// Main runs the program and exits.
+func (b *Bench) Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := b.Run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", b.Program, err)
+		os.Exit(1)
+	}
+}
+
+// Run runs the program with these arguments.
+func (b *Bench) Run(ctx context.Context, arguments []string) error {
+	o, err := b.parse(arguments)
+	if err != nil {
+		return err
+	}
+	if b.Setup != nil && !o.serve {
+		var end func()
+		if o.Place, end, err = b.Setup(ctx); err != nil {
+			return err
 		}
-		if err := r.keyeds(repetition); err != nil {
-			return nil, err
+		defer end()
+	}
+	rows, err := b.rows(o)
+	if err != nil {
+		return err
+	}
+	if o.serve {
+		return Serve(os.Stdin, os.Stdout, func(name string) (Figures, error) { return measureNamed(ctx, o, rows, name) })
+	}
+	var text string
+	began := time.Now()
+	if o.Base != "" {
+		text, err = b.comparePairs(ctx, o, rows, arguments)
+	} else {
+		text, err = b.measureAll(ctx, o, rows)
+	}
+	if err != nil {
+		return err
+	}
+	text = strings.Replace(text, tookMark, time.Since(began).Round(time.Second).String(), 1)
+	if o.Out == "-" {
+		_, err = fmt.Print(text)
+		return err
+	}
+	return os.WriteFile(o.Out, []byte(text), 0o644)
+}
+
+func (b *Bench) parse(arguments []string) (*Options, error) {
+	o := &Options{Command: strings.TrimSpace("go run ./" + b.Program + " " + strings.Join(arguments, " "))}
+	flags := flag.NewFlagSet(b.Program, flag.ContinueOnError)
+	flags.IntVar(&o.Reps, "reps", 0, fmt.Sprintf("measurements of each row (default %d; with -base in each round, %d)", b.Reps, b.PairReps))
+	flags.DurationVar(&o.Window, "window", 0, fmt.Sprintf("length of a measurement (default %v; with -base, %v)", b.Window, b.PairWindow))
+	flags.BoolVar(&o.Quick, "quick", false, "a trial: one short measurement of each row, to standard output")
+	only := flags.String("only", "", "measure the rows whose names match this `regular expression`, to standard output")
+	flags.StringVar(&o.Out, "o", "", "the `file` of the report; - for standard output (default "+strings.TrimSuffix(b.Report+", "+b.Pairs, ", ")+")")
+	if b.Pairs != "" {
+		flags.StringVar(&o.Base, "base", "", "compare with this `commit`, which must compile with the present "+b.Program)
+		flags.IntVar(&o.Rounds, "rounds", b.Rounds, "rounds of -base, each with new builds and processes")
+		flags.BoolVar(&o.serve, "serve", false, "measure the rows that standard input names; -base starts such processes")
+		flags.StringVar(&o.Place, "place", "", "what the processes of -base share")
+	}
+	if b.Flags != nil {
+		b.Flags(flags)
+	}
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
+	}
+	o.defaults(b, *only != "")
+	if o.Reps < 1 || o.Window < 0 || o.Rounds < 0 || flags.NArg() > 0 {
+		return nil, fmt.Errorf("-reps, -rounds and -window must be positive, and the arguments %q are not flags", flags.Args())
+	}
+	var err error
+	if o.Only, err = regexp.Compile(*only); err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	return o, nil
+}
+
+// defaults sets what was not given.
+func (o *Options) defaults(b *Bench, some bool) {
+	reps, window, out := b.Reps, b.Window, b.Report
+	if o.Base != "" || o.serve {
+		reps, window, out = b.PairReps, b.PairWindow, b.Pairs
+	}
+	if o.Quick {
+		reps, window, o.Rounds = 1, window/20, min(o.Rounds, 1)
+	}
+	if some || o.Quick {
+		out = "-"
+	}
+	if o.Reps == 0 {
+		o.Reps = reps
+	}
+	if o.Window == 0 {
+		o.Window = window
+	}
+	if o.Out == "" {
+		o.Out = out
+	}
+}
+
+// rows returns the selected rows.
+func (b *Bench) rows(o *Options) (some []Row, err error) {
+	all, err := b.Rows(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range all {
+		if o.Only.MatchString(row.Name()) {
+			some = append(some, row)
 		}
 	}
-	runtime.GOMAXPROCS(runtime.NumCPU())
-	if c.Memory {
-		if err := r.memory(); err != nil {
-			return nil, err
+	if len(some) == 0 {
+		return nil, fmt.Errorf("-only %q: no row matches; a row is named like %q", o.Only, all[0].Name())
+	}
+	return some, nil
+}
+
+// measureAll measures each row once in each repetition, and returns the report.
+func (b *Bench) measureAll(ctx context.Context, o *Options, rows []Row) (string, error) {
+	r, began := NewResults(rows), time.Now()
+	told := began.Add(-time.Hour)
+	for rep := range o.Reps {
+		for _, row := range rows {
+			if rep > 0 && row.Once {
+				continue
+			}
+			if time.Since(told) > time.Second {
+				told = time.Now()
+				progress(began, "%d of %d: %s", rep+1, o.Reps, row.Name())
+			}
+			figures, err := measureRow(ctx, o, row)
+			if err != nil {
+				return "", err
+			}
+			r.Add(row, figures)
 		}
 	}
-	if c.Waiting {
-		if err := r.waiting(); err != nil {
-			return nil, err
+	if b.After != nil {
+		if err := b.After(r, o); err != nil {
+			return "", err
 		}
 	}
-	r.Took = time.Since(start)
-	return r, nil
+	return b.text(r, o), nil
 }
 
-// Series returns the time of a decision in ns, by repetition.
-func (r *Results) Series(c Cell) Series {
-	samples := r.Cells[c]
-	series := make(Series, len(samples))
-	for i, s := range samples {
-		series[i] = s.NsPerOp
+func measureRow(ctx context.Context, o *Options, row Row) (Figures, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	return series
+	figures, err := row.Measure(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", row.Name(), err)
+	}
+	return figures, nil
 }
 
-// counts are the calls of one worker.
-type counts struct{ ops, admitted, errors int64 }
-
-// batch is the number of decisions between two readings of the clock.
-const batch = 256
-
-// until reports whether a worker may stop after ops decisions. Workers call it after each batch.
-type until func(start time.Time, ops int64) bool
-
-// after ends a measurement after a time.
-func after(d time.Duration) until {
-	return func(start time.Time, _ int64) bool { return time.Since(start) >= d }
+func measureNamed(ctx context.Context, o *Options, rows []Row, name string) (Figures, error) {
+	for _, row := range rows {
+		if row.Name() == name {
+			return measureRow(ctx, o, row)
+		}
+	}
+	return nil, fmt.Errorf("no row is named %q", name)
 }
 
-// calls ends a measurement after most decisions of each worker.
-func calls(most int) until {
-	return func(_ time.Time, ops int64) bool { return ops+batch > int64(most) }
-}
-
-// parallel runs one worker per core until it may stop.
-func parallel(cores int, end until, work func(worker int, stop func(ops int64) bool) counts) (Sample, counts) {
-	var before, after runtime.MemStats
-	runtime.GOMAXPROCS(cores)
-	each := make([]counts, cores)
-	var workers sync.WaitGroup
-	runtime.ReadMemStats(&before)
-	start, used := time.Now(), processorTime()
-	stop := func(ops int64) bool { return end(start, ops) }
-	for worker := range cores {
-		workers.Go(func() { each[worker] = work(worker, stop) })
-	}
-	workers.Wait()
-	took := time.Since(start)
-	used = processorTime() - used
-	runtime.ReadMemStats(&after)
-	var all counts
-	for _, one := range each {
-		all.ops += one.ops
-		all.admitted += one.admitted
-		all.errors += one.errors
-	}
-	ops := float64(all.ops)
-	return Sample{
-		NsPerOp:          float64(took) / ops,
-		AllocsPerOp:      float64(after.Mallocs-before.Mallocs) / ops,
-		BytesPerOp:       float64(after.TotalAlloc-before.TotalAlloc) / ops,
-		ProcessorNsPerOp: float64(used) / ops,
-		Ops:              all.ops,
-	}, all
-}
-
-// processorTime returns the time for which this process has run.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0 // cannot fail for the process itself
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// judge checks that every call had the expected result.
-func (s *Sample) judge(info peers.Info, c Cell, all counts) error {
-	if info.Kind == peers.Harness {
-		return nil
-	}
-	unexpected := all.ops - all.admitted
-	if c.Denied {
-		unexpected = all.admitted + all.errors
-	}
-	s.Unexpected = float64(unexpected) / float64(all.ops)
-	if s.Unexpected > info.Tolerated {
-		return fmt.Errorf("%+v: %d calls, %d admitted, %d errors: the workload differs from its definition", c, all.ops, all.admitted, all.errors)
-	}
-	return nil
+func progress(began time.Time, format string, values ...any) {
+	fmt.Fprintf(os.Stderr, "%6.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, values...))
 }

@@ -1,164 +1,181 @@
 package measure
 
 import (
-	"math"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/weirflow/weir/bench/internal/peers"
-	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// small returns a configuration of some peers with few keys and a short time.
-func small(singles []peers.SinglePeer, keyeds []peers.KeyedPeer) Config {
-	return Config{
-		Singles: singles, Keyeds: keyeds,
-		Mixes: []*workload.Mix{
-			{Name: "few", Keys: 500, LogPeriod: time.Second},
-			{Name: "few, skewed", Keys: 500, Skew: 1.01, LogPeriod: time.Second},
-			{Name: "fresh", Keys: 2 * batch, Fresh: true, LogPeriod: time.Second},
+// told returns a row that answers with the given figures, one after another, and notes its name.
+func told(log *[]string, line string, ns ...float64) Row {
+	r := Row{Group: "a group", Line: line, Ours: line == "ours"}
+	r.Measure = func(context.Context, *Options) (Figures, error) {
+		*log = append(*log, line)
+		n := ns[0]
+		ns = append(ns[1:], n)
+		return Figures{"ns": n}, nil
+	}
+	return r
+}
+
+func benchOf(rows ...Row) *Bench {
+	return &Bench{
+		Program: "bench/some", Title: "Some", Reps: 3, PairReps: 2, Rounds: 1,
+		Rows:    func(*Options) ([]Row, error) { return rows, nil },
+		Columns: []Column{{Figure: "ns", Format: "%.0f"}},
+		Targets: func([]Row) []Target {
+			return []Target{{Name: "over the rival", Figure: "ns", Format: "%.1f ×", Bound: 2, Cases: []Case{{"ours, a group", []string{"rival, a group"}}}}}
 		},
-		Repetitions: 2, Duration: 200 * time.Microsecond, Cores: []int{1, 2},
-		Progress: func(string, ...any) {},
 	}
 }
 
-// singleOf and keyedOf are peers with fixed answers.
-type singleOf bool
-
-func (s singleOf) Take() (bool, error) { return bool(s), nil }
-
-type keyedOf func(key string) (bool, error)
-
-func (k keyedOf) Take(key string) (bool, error) { return k(key) }
-
-func rivalOf(answer keyedOf) []peers.KeyedPeer {
-	return []peers.KeyedPeer{{Info: peers.Info{Name: "rival", Kind: peers.Exact}, New: func(peers.Limit) (peers.Keyed, error) { return answer, nil }}}
-}
-
-func TestRunMeasuresEveryCellInEveryRepetition(t *testing.T) {
-	singles, keyeds := peers.Singles(), peers.Keyeds()
-	isNamed := func(name string) bool {
-		return name == peers.Loop || strings.HasSuffix(name, "tokenbucket") || name == "sethvargo_memorystore" || name == peers.XTimeRate
+func TestEachRepetitionMeasuresEveryRowAndTheReportHasAll(t *testing.T) {
+	var log []string
+	once := told(&log, "once", 7)
+	once.Once = true
+	out := filepath.Join(t.TempDir(), "report")
+	if err := benchOf(told(&log, "ours", 10, 30, 20), told(&log, "rival", 10), once).Run(t.Context(), []string{"-o", out}); err != nil {
+		t.Fatal(err)
 	}
-	singles = slices.DeleteFunc(singles, func(p peers.SinglePeer) bool { return !isNamed(p.Name) })
-	keyeds = slices.DeleteFunc(keyeds, func(p peers.KeyedPeer) bool { return !isNamed(p.Name) })
-	r, err := Run(small(singles, keyeds))
+	if want := []string{"ours", "rival", "once", "ours", "rival", "ours", "rival"}; !slices.Equal(log, want) {
+		t.Errorf("rows were measured in the order %q, want %q", log, want)
+	}
+	text, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Allowed and denied on one and two cores; fresh keys only allowed.
-	if got, want := len(r.Cells), len(singles)*4+len(keyeds)*(4+4+2); got != want {
-		t.Errorf("%d cells, want %d", got, want)
-	}
-	for cell, samples := range r.Cells {
-		if len(samples) != 2 {
-			t.Errorf("%+v has %d samples, want 2", cell, len(samples))
-		}
-		for _, s := range samples {
-			if s.Ops < batch || s.NsPerOp <= 0 || cell.Mix != SingleMix && s.Distinct == 0 {
-				t.Errorf("%+v: %+v, want calls, time and keys", cell, s)
-			}
+	for _, want := range []string{"| ours | 20 ±50 % |", "| once | 7 |", "over the rival | ≤ 2.0 × | 2.0 × (1.0 × to 3.0 ×) | reached |", "-o " + out, "3 repetitions"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the report has no %q:\n%s", want, text)
 		}
 	}
 }
 
-func TestAWorkloadThatIsNotWhatItHadToBeFailsTheRun(t *testing.T) {
-	calls := 0
-	tests := []struct {
-		name   string
-		config Config
+func TestOnlyRowsThatMatchAreMeasured(t *testing.T) {
+	var log []string
+	b := benchOf(told(&log, "ours", 1), told(&log, "rival", 1))
+	if err := b.Run(t.Context(), []string{"-only", "^rival", "-reps", "1"}); err != nil || !slices.Equal(log, []string{"rival"}) {
+		t.Errorf("-only ^rival measures %q, error %v", log, err)
+	}
+	for _, wrong := range [][]string{{"-only", "nothing"}, {"-only", "("}, {"-reps", "-1"}, {"word"}} {
+		if err := b.Run(t.Context(), append(wrong, "-o", "-")); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+func TestCellsOfALineStandSideBySide(t *testing.T) {
+	var log []string
+	a, b := told(&log, "ours", 1), told(&log, "ours", 2)
+	a.Column, b.Column = "allowed", "denied"
+	r := NewResults([]Row{a, b})
+	r.Add(a, Figures{"ns": 1})
+	r.Add(b, Figures{"ns": 2, "allocations": 3})
+	bench := Bench{Columns: []Column{{Figure: "ns", Format: "%.0f ns"}, {Figure: "allocations", Format: "%.0f allocs"}}}
+	text := bench.text(r, &Options{Reps: 1})
+	if want := "|  | allowed | denied |\n|---|---:|---:|\n| ours | 1 ns | 2 ns, 3 allocs |\n"; !strings.Contains(text, want) {
+		t.Errorf("got\n%s\nwant in it\n%s", text, want)
+	}
+}
+
+func TestAMissCountsOnlyOutsideTheSpread(t *testing.T) {
+	var log []string
+	ours, rival, other := told(&log, "ours", 1), told(&log, "rival", 1), told(&log, "other", 1)
+	r := NewResults([]Row{ours, rival})
+	for _, n := range []float64{2, 3, 4} {
+		r.Add(ours, Figures{"ns": n})
+		r.Add(rival, Figures{"ns": 1})
+		r.Add(other, Figures{"ns": 4})
+	}
+	both := []string{rival.Name(), other.Name()}
+	for _, tt := range []struct {
+		target Target
 		want   string
 	}{
-		{"a single limiter that refuses", small([]peers.SinglePeer{{
-			Info: peers.Info{Name: "rival", Kind: peers.Exact},
-			New:  func(peers.Limit) (peers.Single, error) { return singleOf(false), nil },
-		}}, nil), "the first call was refused"},
-		{"a single limiter that never refuses", small([]peers.SinglePeer{{
-			Info: peers.Info{Name: "rival", Kind: peers.Exact},
-			New:  func(peers.Limit) (peers.Single, error) { return singleOf(true), nil },
-		}}, nil), "the workload differs from its definition"},
-		{"a keyed limiter that refuses later", small(nil, rivalOf(func(string) (bool, error) {
-			calls++
-			return calls <= 1000, nil
-		})), "the workload differs from its definition"},
-		{"a keyed limiter that never refuses", small(nil, rivalOf(func(string) (bool, error) { return true, nil })), "the workload differs from its definition"},
-	}
-	for _, tt := range tests {
-		tt.config.Cores = []int{1}
-		if _, err := Run(tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, want %q in it", tt.name, err, tt.want)
+		{Target{Bound: 3, Cases: []Case{{ours.Name(), both[:1]}}}, "reached"},
+		{Target{Bound: 2, Cases: []Case{{ours.Name(), both[:1]}}}, "within the spread"},
+		{Target{Bound: 1.9, Cases: []Case{{ours.Name(), both[:1]}}}, "**missed**"},
+		{Target{Bound: 1, Cases: []Case{{ours.Name(), both}}}, "**missed**"}, // the faster of the two is the one to beat
+		{Target{Bound: 1, More: true, Cases: []Case{{ours.Name(), both}}}, "reached"},
+		{Target{Bound: 2, Minus: true, Cases: []Case{{ours.Name(), both[:1]}}}, "reached"},
+		{Target{Bound: 3, AtLeast: true, Cases: []Case{{ours.Name(), nil}}}, "reached"},
+		{Target{Bound: 3.5, AtLeast: true, Cases: []Case{{other.Name(), nil}, {ours.Name(), nil}}}, "within the spread"}, // the worst case counts
+		{Target{Bound: 5, AtLeast: true, Cases: []Case{{ours.Name(), nil}}}, "**missed**"},
+		{Target{Bound: 3, Cases: []Case{{"nobody", nil}}}, "not measured"},
+	} {
+		tt.target.Figure, tt.target.Format = "ns", "%.1f"
+		if measured, verdict := tt.target.Verdict(r); verdict != tt.want {
+			t.Errorf("%+v: got %s, %s, want %s", tt.target, measured, verdict, tt.want)
 		}
 	}
 }
 
-func TestKeysThatWereNotAskedAboutAreNoticed(t *testing.T) {
-	mix := &workload.Mix{Name: "few", Keys: 500}
-	onlyOne := workload.Uniform(1, 4096, 1)
-	var s Sample
-	if err := s.count(mix, []*workload.Sequence{onlyOne}, 0, []int{4096}); err == nil {
-		t.Error("4096 draws of one key were taken for draws of 500")
-	}
-	s = Sample{}
-	if err := s.count(mix, mix.Sequences(), 0, []int{4096}); err != nil || s.Distinct != 500 {
-		t.Errorf("4096 draws of 500 keys: %d keys, error %v, want 500 and none", s.Distinct, err)
-	}
+// build answers with the same figure for every row and notes the rows in a log that both builds share.
+type build struct {
+	name string
+	ns   float64
+	log  *[]string
 }
 
-func TestSeriesTellMedianRangeAndSpread(t *testing.T) {
-	s := Series{4, 1, 2, 3}
-	low, high := s.Range()
-	if s.Median() != 2.5 || low != 1 || high != 4 || s.Spread() != 0.6 {
-		t.Errorf("median %v, range %v to %v, spread %v of %v, want 2.5, 1 to 4, 0.6", s.Median(), low, high, s.Spread(), s)
-	}
-	if got := s.Over(Series{2, 2, 2}); !slices.Equal(got, Series{2, 0.5, 1}) {
-		t.Errorf("ratios by repetition are %v, want [2 0.5 1]", got)
-	}
-	if got := (Series{}).Median(); !math.IsNaN(got) {
-		t.Errorf("the median of nothing is %v, want NaN", got)
-	}
+func (b build) Ask(row string) (Figures, error) {
+	*b.log = append(*b.log, b.name+" "+row)
+	return Figures{"ns": b.ns}, nil
 }
 
-func TestLatenessIsCountedFromWhenATurnWasDue(t *testing.T) {
-	const step = 10
-	tests := []struct {
-		name   string
-		at     []time.Duration
-		strict bool
-		want   []time.Duration
-	}{
-		{"punctual", []time.Duration{0, 10, 20}, false, []time.Duration{0, 0}},
-		{"the first was late", []time.Duration{4, 10, 20}, false, []time.Duration{0, 0}},
-		{"one is late and the next keeps to the grid", []time.Duration{0, 13, 20}, false, []time.Duration{3, 0}},
-		{"a late one moves the next", []time.Duration{0, 13, 23}, true, []time.Duration{3, 0}},
-		{"one is late by more than a step", []time.Duration{0, 35, 35, 45}, false, []time.Duration{25, 0, 0}},
-	}
-	for _, tt := range tests {
-		if got := late(tt.at, step, tt.strict); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: turns at %v are late by %v, want %v", tt.name, tt.at, got, tt.want)
-		}
-	}
-}
-
-func TestMemoryAndWaitingAreMeasured(t *testing.T) {
-	c := small(nil, slices.DeleteFunc(peers.Keyeds(), func(p peers.KeyedPeer) bool { return p.Name != peers.OursKeyed+"tokenbucket" }))
-	c.Memory, c.MemoryKeys, c.LargeKeys = true, 2000, 4000
-	r := &Results{Config: c}
-	for _, keys := range []int{c.MemoryKeys, c.LargeKeys} {
-		if err := r.footprint(c.Keyeds[0], keys); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.growth(c.Keyeds[0], 2000); err != nil {
+func TestBuildsTakeTurnsWithinEachRow(t *testing.T) {
+	var log []string
+	ours, rival := told(&log, "ours", 1), told(&log, "rival", 1)
+	all := found{}
+	if err := all.round(t.Context(), build{"before", 1, &log}, build{"after", 2, &log}, []Row{ours, rival}, 2); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Footprints) != 2 || r.Footprints[0].Heap <= 0 || len(r.Latencies) != 1 || r.Latencies[0].Max <= 0 {
-		t.Errorf("footprints %+v, latencies %+v, want two that cost something and one", r.Footprints, r.Latencies)
+	want := []string{"before ours", "after ours", "after ours", "before ours", "before ours", "after ours", "after rival", "before rival", "before rival", "after rival"}
+	for i := range log {
+		log[i] = strings.TrimSuffix(log[i], ", a group")
 	}
-	line, err := releaseLine(100, linePerSec)
-	if err != nil || line.Took < 99*time.Microsecond {
-		t.Errorf("100 callers at 1e6/s: %+v, error %v, want at least 99µs and none", line, err)
+	if !slices.Equal(log, want) {
+		t.Errorf("got %q, want %q", log, want)
+	}
+	text := benchOf().pairsText(&Options{}, []Row{ours, rival}, all)
+	for _, want := range []string{"1 of 1 figures of Weir are more than 5 % worse by their median; of these 1 in every round", "- ours, a group, ns: 1 → 2 (2.00 ×, 2.00 to 2.00)", "| rival | 1 → 2"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report has no %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestRatiosAreThoseOfNeighbouringWindows(t *testing.T) {
+	got := changeOf(Row{}, Column{}, []paired{
+		{Series{10, 20, 100}, Series{11, 22, 400}},
+		{Series{10, 20, 40}, Series{12, 24, 48}},
+		{Series{10, 20, 40}, Series{10, 20, 40}},
+	})
+	if got.before != 20 || got.after != 22 || got.ratio != 1.1 || got.smallest != 1 || got.largest != 1.2 {
+		t.Errorf("got %+v, want 20 to 22, 1.1 times (1 to 1.2)", got)
+	}
+}
+
+func TestAChildAnswersRowByRow(t *testing.T) {
+	double := func(n int) (int, error) {
+		if n < 0 {
+			return n, errors.New("negative")
+		}
+		return 2 * n, nil
+	}
+	var out strings.Builder
+	if err := Serve(strings.NewReader("3 -1\n21"), &out, double); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"Figures":6}` + "\n" + `{"Figures":0,"Error":"negative"}` + "\n" + `{"Figures":42}` + "\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	if err := Serve(strings.NewReader("three"), io.Discard, double); err == nil {
+		t.Error("a row that is no number is served")
 	}
 }

@@ -29,23 +29,40 @@ func (s Series) Range() (low, high float64) {
 	return slices.Min(s), slices.Max(s)
 }
 
-// Spread returns the largest distance from the median, as a share of the median.
-func (s Series) Spread() float64 {
-	low, high := s.Range()
-	median := s.Median()
-	return max(high-median, median-low) / median
+// with combines two series, repetition by repetition.
+func (s Series) with(other Series, combine func(a, b float64) float64) Series {
+	all := make(Series, min(len(s), len(other)))
+	for i := range all {
+		all[i] = combine(s[i], other[i])
+	}
+	return all
 }
 
 // Over returns the ratio of two series, repetition by repetition.
 func (s Series) Over(other Series) Series {
-	ratios := make(Series, min(len(s), len(other)))
-	for i := range ratios {
-		ratios[i] = s[i] / other[i]
-	}
-	return ratios
+	return s.with(other, func(a, b float64) float64 { return a / b })
 }
 
-// quantile returns the smallest value that is not below a share q of the sorted values.
-func quantile[T any](sorted []T, q float64) T {
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+// Results are the figures of a run.
+type Results struct {
+	Rows   []Row
+	series map[string]map[string]Series // by row and figure
 }
+
+// NewResults returns results without figures.
+func NewResults(rows []Row) *Results { return &Results{rows, map[string]map[string]Series{}} }
+
+// Add adds the figures of one measurement.
+func (r *Results) Add(row Row, figures Figures) {
+	of := r.series[row.Name()]
+	if of == nil {
+		of = map[string]Series{}
+		r.series[row.Name()] = of
+	}
+	for name, value := range figures {
+		of[name] = append(of[name], value)
+	}
+}
+
+// Series returns a figure of a row, by repetition.
+func (r *Results) Series(row, figure string) Series { return r.series[row][figure] }
