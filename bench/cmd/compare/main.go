@@ -9,6 +9,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,11 @@ func rows(o *measure.Options) ([]measure.Row, error) {
 	for _, peer := range peers.Keyeds() {
 		list = append(list, memoryRows(peer, o.Quick)...)
 	}
-	return append(list, waitingRows(o.Quick)...), nil
+	list = append(list, waitingRows(o.Quick)...)
+	if o.Base != "" { // rivals do not change; floors show how far luck alone moves a figure
+		list = slices.DeleteFunc(list, func(r measure.Row) bool { return !r.Ours && !strings.HasPrefix(r.Line, "floor") })
+	}
+	return list, nil
 }
 
 const fewKeys = 100_000
