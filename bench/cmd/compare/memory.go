@@ -55,9 +55,8 @@ func memoryRows(peer peers.KeyedPeer, quick bool) (list []measure.Row) {
 
 // footprint compares the heap before and after. It counts the text of a key if the peer keeps it.
 func footprint(peer peers.KeyedPeer, keys int) (measure.Figures, error) {
-	if _, err := share(new(int), func() (any, error) { return nil, nil }); err != nil { // closes the peer before
-		return nil, err
-	}
+	peers.Close(current.made)
+	current = lot{}
 	heap, resident := memoryInUse()
 	made, err := peer.New(held)
 	if err != nil {
