@@ -201,8 +201,10 @@ func (f *flight) note(c *caller, answer *weir.LineCaller) {
 		return
 	}
 	c.again++
-	if f.by != nil && len(answer.Stands) == 0 {
-		f.by.dry = len(f.callers)
+	for _, u := range c.group.uses {
+		if u.stands && len(answer.Stands) == 0 {
+			u.key.dry++
+		}
 	}
 }
 

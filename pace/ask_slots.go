@@ -30,7 +30,8 @@ type slotKey struct {
 	minAge  time.Duration
 	during  weir.LineSignal // what a signal told during a flight
 	dry     int             // callers of the last flight that a rate refused
-	more    int             // callers to ask for besides those that the units are for: see pick
+	more    int             // callers to ask for at least: see pick
+	idle    bool            // it asked for lack of news the last time
 	polls   bool            // it was passed over, so it does not rely on signals until it hears one
 	hears   bool            // signals reached the process when it asked the last time, and the line knows that
 	inside  bool            // the line has an entry of the queue
@@ -124,9 +125,10 @@ func (k *slotKey) pump() {
 	}
 }
 
-// pick asks for the callers that the units are for, the oldest first, and one at least. Where other limits refused
-// callers, it asks for twice as many the next time, so that a row of them costs few calls.
+// pick asks for the callers that the units are for, the oldest first, and one at least. Where rates refused callers, it asks
+// for twice as many the next time, so that a row of them costs few calls.
 func (k *slotKey) pick() {
+	k.idle = false
 	f := k.asking.newFlight(k, k.lined)
 	now := time.Now()
 	for sum := int64(0); k.standing.Len() > 0 && len(f.callers) < weir.MaxLineCallers; {
@@ -156,11 +158,14 @@ func (k *slotKey) due() time.Time {
 	if k.polls || !k.hears {
 		every = poll
 	}
-	at := k.lastAsk.Add(every)
-	at = at.Add(-time.Duration(at.UnixNano() % int64(every/2))) // so that keys ask together
+	at, grid := k.lastAsk.Add(every), every/2
+	if k.idle {
+		grid = every
+	}
+	at = at.Add(-time.Duration(at.UnixNano() % int64(grid))) // so that keys ask together
 	next := k.lastAsk.Add(shortestPause)
 	switch {
-	case !k.inside:
+	case !k.inside || k.more > 0: // who was refused by a rate says nothing of those behind
 		return next
 	case k.changed:
 		at = earliest(at, k.lastAsk.Add(soon))
@@ -197,7 +202,12 @@ func (a *asking) askDue() {
 				together.send()
 				together = a.newFlight(nil, true)
 			}
-			together.take(k.standing.First().group)
+			k.idle = true
+			for range max(k.more, 1) {
+				if k.standing.Len() > 0 && len(together.callers) < weir.MaxLineCallers {
+					together.take(k.standing.First().group)
+				}
+			}
 		}
 	}
 	if len(together.callers) > 0 {

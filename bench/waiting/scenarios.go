@@ -181,9 +181,9 @@ func leavers(ctx context.Context, s *stage, n int, trip time.Duration) ([]float6
 	if err != nil {
 		return nil, err
 	}
-	free := math.NaN()
-	if !r.refused.IsZero() {
-		free = max(milliseconds(r.refused.Sub(r.left())), 0)
+	free := max(milliseconds(r.refused.Sub(r.left())), 0)
+	if r.unknown {
+		free = math.NaN()
 	}
 	return []float64{r.perSecond(), r.callsAGrant(), free}, nil
 }

@@ -98,6 +98,7 @@ type played struct {
 	calls, bytes float64   // of the script, and that were replicated
 	killed       time.Time // when a process was
 	refused      time.Time // when the key of a rate, watch, refused for the last time
+	unknown      bool      // whether that is
 }
 
 // forStart is how long processes may take until they begin.
@@ -189,8 +190,9 @@ func (s *stage) watch(ctx context.Context, limit string, r *played, left <-chan 
 	defer engine.Close()
 	for {
 		d, err := engine.Peek(ctx, rule.For("k0", 1))
-		if err != nil && ctx.Err() == nil { // another version wrote the key: this figure stays unknown
+		if err != nil && ctx.Err() == nil { // another version wrote the key
 			<-left
+			r.unknown = true
 			return nil
 		}
 		if err != nil {
