@@ -26,7 +26,7 @@ type flight struct {
 	ctx     context.Context // ends when all callers have left, unless lines may have admitted them
 	cancel  context.CancelFunc
 	leavers int
-	ends    func() // of the first leaver
+	ends    func() // what Flush waits for
 	began   time.Time
 	tries   int
 	again   appointment
@@ -71,6 +71,8 @@ func (f *flight) send() {
 	parent := context.Background()
 	if len(f.callers) > 0 {
 		parent = context.WithoutCancel(f.callers[0].ctx)
+	} else { // the line shall know that nobody waits any more
+		f.ends = f.asking.queue.background.begin()
 	}
 	f.ctx, f.cancel = context.WithCancel(parent)
 	f.start()
