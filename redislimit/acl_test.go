@@ -27,6 +27,7 @@ func documentedACL(t *testing.T, begins string) []string {
 }
 
 func TestTheDocumentedACLIsEnough(t *testing.T) {
+	t.Parallel()
 	acl := documentedACL(t, "ACL SETUSER weir on")
 	one := redistest.Start(t)
 	one.Do(acl...)

@@ -56,6 +56,7 @@ func each(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []str
 // The script decides a single decision, and one that is repeated for other keys, without the functions that decide other
 // batches. All are made of the same text, but read and write the states in their own ways.
 func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
+	t.Parallel()
 	const rounds, steps = 25, 60
 	server := redistest.Start(t)
 	client := dial(t, server)

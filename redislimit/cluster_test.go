@@ -29,6 +29,7 @@ func dialCluster(t testing.TB, cluster *redistest.Cluster) rueidis.Client {
 }
 
 func TestAClusterPassesTheSuiteAndItsVectors(t *testing.T) {
+	t.Parallel()
 	client := dialCluster(t, redistest.StartCluster(t))
 	limittest.RunTicks(t, time.Microsecond, 1<<52, func(clock func() int64) weir.Engine {
 		return newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})

@@ -141,6 +141,7 @@ func TestFaultErrorsOfAClosedClientTellTheTruthAboutTheCount(t *testing.T) {
 }
 
 func TestFaultErrorsOfAFailoverTellTheTruthAboutTheCount(t *testing.T) {
+	t.Parallel()
 	sentinel, rule := redistest.StartSentinel(t), mustRule(t, countedLimit)
 	url := "redis-sentinel://" + strings.Join(sentinel.Addrs(), ",") + "/" + redistest.MasterSet
 	engine := openFor(t, url, Options{})

@@ -23,6 +23,7 @@ import (
 const seedVariable, timesVariable = "WEIR_SEED", "WEIR_TIMES"
 
 func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
+	t.Parallel()
 	duels(t, dial(t, redistest.Start(t)), 400*times(t), true)
 }
 

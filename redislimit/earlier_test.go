@@ -154,6 +154,7 @@ func main() {
 
 // Programs of earlier versions, built from the history, and this one do not admit a key twice on one server.
 func TestProgramsOfEarlierVersionsAreNoticed(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds earlier versions")
 	}

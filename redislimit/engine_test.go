@@ -64,6 +64,7 @@ func newRule(t testing.TB, name string, limits ...weir.Limit) *weir.Rule {
 }
 
 func TestOneServerPassesTheSuiteAndItsVectors(t *testing.T) {
+	t.Parallel()
 	client, named := suiteServer(t)
 	limittest.RunTicks(t, time.Microsecond, 1<<52, func(clock func() int64) weir.Engine {
 		return newEngine(t, client, redislimit.Options{Prefix: fresh(), Clock: clock, Linger: time.Hour})

@@ -96,6 +96,7 @@ func TestAServerThatStaysReadOnlyIsDialledRarely(t *testing.T) {
 // The client drops a hung master when Sentinel names another. The engine stays open all the time, and the calls that
 // were sent may have been counted.
 func TestAFailoverFromAHungMasterIsNoClosedEngine(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	engine := openFor(t, "redis-sentinel://"+strings.Join(sentinel.Addrs(), ",")+"/"+redistest.MasterSet, Options{})
 	rule, err := weir.ParseRule("r=token bucket 1000000/s")

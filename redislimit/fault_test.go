@@ -41,6 +41,7 @@ func TestFaultARestartWithMemoryCostsNothing(t *testing.T) {
 }
 
 func TestFaultAServerThatHangsAdmitsNothingMore(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	tr := startTraffic(t, openFor(t, "redis://"+server.Addr, Options{}), faultLimit, "alice")
 	goOn(500 * time.Millisecond)
@@ -69,6 +70,7 @@ func TestFaultFlushedScriptsAreSentAgain(t *testing.T) {
 }
 
 func TestFaultAFailoverOfTheClusterCostsWhatWasNotReplicated(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+strings.Join(cluster.Addrs(), ","), Options{})
 	master := cluster.Master(cluster.Slot(engine.keys.name(engine.keys.lane("alice"), "", "alice")))
@@ -82,6 +84,7 @@ func TestFaultAFailoverOfTheClusterCostsWhatWasNotReplicated(t *testing.T) {
 }
 
 func TestFaultAFailoverBySentinelCostsWhatWasNotReplicated(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	engine := openFor(t, "redis-sentinel://"+strings.Join(sentinel.Addrs(), ",")+"/"+redistest.MasterSet, Options{})
 	tr := startTraffic(t, engine, faultLimit, "alice")
@@ -96,6 +99,7 @@ func TestFaultAFailoverBySentinelCostsWhatWasNotReplicated(t *testing.T) {
 // Sentinels that are ordered to fail over promote the replica, and make the old master its replica seconds later. Callers that
 // have not heard of the new master are answered by the old one until then.
 func TestFaultTwoMastersOfAFailoverAdmitTheRateTwiceAtMost(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	url := "redis-sentinel://" + strings.Join(sentinel.Addrs(), ",") + "/" + redistest.MasterSet
 	moved := startTraffic(t, openFor(t, url, Options{}), faultLimit, "alice")

@@ -98,6 +98,7 @@ func TestTheHolderOfALostSlotIsTold(t *testing.T) {
 
 // A short stop of the server costs no slot.
 func TestFaultASlotSurvivesAStopShorterThanItsLease(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=500ms", Options{})
 	slots := mustRule(t, "slots=concurrency 1 lease 3s")

@@ -32,6 +32,7 @@ func keysOn(t *testing.T, cluster *redistest.Cluster, e *Engine, masters ...*red
 // The lane of the last part does not answer, or its node is gone, after another lane refused or admitted. Nothing that
 // was taken stays.
 func TestFaultALaneThatFailsLeaksNothing(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"hangs", "is gone"} {
 		cluster := redistest.StartCluster(t, "cluster-require-full-coverage no", "cluster-replica-no-failover yes")
 		engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr+"?timeout=500ms", Options{})

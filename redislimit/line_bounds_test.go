@@ -17,6 +17,7 @@ import (
 // A line has callers of 1,024 processes at most. A call of a full line does a bounded amount of work, and one more process is
 // refused with an error that names the bound.
 func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
+	t.Parallel()
 	const most = 1000 // us
 	counting := newCountingSender(t, redistest.Start(t))
 	engine, err := NewWith(counting, Options{Clock: func() int64 { return 1e18 }}) // nobody grows old

@@ -34,6 +34,7 @@ func openQueue(t *testing.T, url string) *pace.Queue {
 // hears of the callers within a heartbeat, and hear its signals. No caller hears of it. The engine repeats a release that the
 // failover has answered with an error.
 func TestCallersWaitThroughAFailover(t *testing.T) {
+	t.Parallel()
 	sentinel := redistest.StartSentinel(t)
 	url := "redis-sentinel://" + strings.Join(sentinel.Addrs(), ",") + "/" + redistest.MasterSet
 	slots := newRule(t, "slots", weir.Concurrency{Slots: 1, Lease: time.Minute})
@@ -90,6 +91,7 @@ func TestCallersWaitThroughAFailover(t *testing.T) {
 
 // In a cluster that denies publishing, or hearing, callers go in order of arrival.
 func TestCallersOfAClusterWaitWithoutSignals(t *testing.T) {
+	t.Parallel()
 	for name, rights := range map[string]string{"publishing is denied": "-publish -spublish", "hearing is denied": "-subscribe -ssubscribe"} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			cluster := redistest.StartCluster(t)

@@ -35,6 +35,7 @@ func queueOver(t *testing.T, engine *Engine) *pace.Queue {
 // Callers of two processes wait for slots and a rate while the keys of their lane move to another node: the slots first, then
 // after a while the others. Their asks are refused meanwhile, and decided whole later. No caller hears of it.
 func TestCallersWaitWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	url := "redis-cluster://" + cluster.Nodes[0].Addr
 	engines := []*Engine{openFor(t, url, Options{Lanes: 1}), openFor(t, url, Options{Lanes: 1})}

@@ -117,6 +117,7 @@ func TestCallersOfThreeProcessesGetASlotInTheOrderOfRedis(t *testing.T) {
 // Processes are killed that hold the slot, that are first in line and that stand in its middle, with many callers each.
 // The others go on after one lease and one life of entries, not one for each dead caller.
 func TestKilledProcessesLeaveTheLineTogether(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	holder := startWorker(t, server, "holder")
 	holder.say(t)
@@ -184,6 +185,7 @@ func holding(t *testing.T, _ *redislimit.Engine, queue *pace.Queue, say func(any
 // Redis is killed and restarted, with its memory, and so is a process, while callers of three processes wait for slots
 // and a rate. Neither limit is exceeded, and the callers go on.
 func TestARestartOfRedisAndADeadProcessExceedNoLimit(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "appendonly yes", "appendfsync always")
 	var workers []*worker
 	for range 3 {
@@ -268,6 +270,7 @@ func again(queue *pace.Queue, served *atomic.Int64, request weir.Request) {
 // Processes that hold slots, stand in line, or wait for all slots as the first, are killed or stopped. The slots of a dead
 // holder are missing until the lease ends, and a place in line for a second at most. A stopped process goes on.
 func TestProcessesThatDieOrStopHoldUpOthersBriefly(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	queue, _ := queueOn(t, server)
 	var served atomic.Int64

@@ -15,6 +15,7 @@ import (
 // A caller of slots and a rate enters the line with one decision and goes with another, whichever of the two it waits for.
 // Timers that are late cost some more.
 func TestSlotsWithARateTakeThreeDecisionsAGrantAtMost(t *testing.T) {
+	t.Parallel()
 	const processes, callers, each = 3, 8, 5
 	for name, c := range map[string]struct {
 		slots int64

@@ -107,6 +107,7 @@ func TestCallersWaitForSlotsWithoutSignals(t *testing.T) {
 
 // In a cluster a signal goes to the node of the slot alone.
 func TestSignalsOfAClusterReachOneShard(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	slots := slotsOfWorkers(t)
 	var queues []*pace.Queue

@@ -183,6 +183,7 @@ func putLittle(bytes []byte, n uint64) {
 // A key's state is read under the limit of the call. Both engines read alike what another limit stored, in any of its
 // forms.
 func TestLimitsThatChangeAgreeWithMemory(t *testing.T) {
+	t.Parallel()
 	client := dial(t, redistest.Start(t))
 	for name, limit := range map[string]func(*rand.Rand) weir.Limit{
 		"log": func(r *rand.Rand) weir.Limit {

@@ -28,6 +28,7 @@ func startOneAddress(t *testing.T) *redistest.Server {
 }
 
 func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
+	t.Parallel()
 	for _, oneSlot := range []bool{false, true} {
 		server := startOneAddress(t)
 		engine := openFor(t, "redis://"+server.Addr+"?cluster=0", Options{OneSlot: oneSlot})

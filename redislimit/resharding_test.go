@@ -57,6 +57,7 @@ func TestADecisionOnTheMoveHoldsUpNoOther(t *testing.T) {
 
 // A slot moves with its states, so its new master has forgotten nothing. A promoted replica may have.
 func TestAServerThatASlotHasMovedToIsNotDenied(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	now := time.Now().UnixNano()
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1, DenyNewServer: true, Clock: func() int64 { return now }})

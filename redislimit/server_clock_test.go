@@ -16,6 +16,7 @@ var quiet = Options{Logger: slog.New(slog.DiscardHandler)}
 // A lease ends no later than its own length from now, although the clock that began it was an hour ahead. The leases of
 // live holders are renewed as ever.
 func TestAClockThatIsSetBackLengthensNoLease(t *testing.T) {
+	t.Parallel()
 	const lease = 900 * time.Millisecond
 	short, long := mustRule(t, "s=concurrency 3 lease 900ms"), mustRule(t, "s=concurrency 3 lease 1800ms")
 	for _, tt := range []struct {

@@ -53,6 +53,7 @@ func (s *movedSender) Send(_ context.Context, command ...string) (string, error)
 // A take is undone after a failover to a server that does not know it. Nothing comes back there: other callers took what
 // counts there.
 func TestAnUndoAfterAFailoverBringsBackNothing(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"token bucket 10/300d burst 10", "fixed window 10/300d", "sliding log 10/300d", "rate gate 10/300d", "concurrency 10 lease 1h"} {
 		for _, tt := range []struct {
 			name      string

@@ -25,6 +25,7 @@ var lateLimits = []struct {
 // A caller leaves, and the answer to its take comes two seconds later. The units have flowed back in the meantime, and
 // another caller has them. The undo does not bring them back a second time.
 func TestFaultAnAnswerThatComesLateAdmitsNothingMore(t *testing.T) {
+	t.Parallel()
 	for _, limit := range lateLimits {
 		server := redistest.Start(t)
 		proxy := startProxy(t, server.Addr)
@@ -58,6 +59,7 @@ func TestFaultAnAnswerThatComesLateAdmitsNothingMore(t *testing.T) {
 // A caller of Book leaves, and the answer comes two seconds after the booked instant. What has flowed back since then does
 // not come back a second time.
 func TestFaultAnAnswerToABookingThatComesLateAdmitsNothingMore(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []struct {
 		text string
 		rate float64
@@ -107,6 +109,7 @@ func checkMore(t *testing.T, engine *Engine, rule *weir.Rule, taken int64, burst
 // A take across lanes fails after three seconds, because a later lane hangs. Its first part is undone, but brings back
 // nothing that has flowed back in the meantime.
 func TestFaultALateUndoAcrossLanesAdmitsNothingMore(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, "cluster-require-full-coverage no", "cluster-replica-no-failover yes")
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr+"?timeout=10s", Options{})
 	place := keysOn(t, cluster, engine, cluster.Nodes[0], cluster.Nodes[1])
