@@ -1,4 +1,4 @@
-package weir_test
+package rules
 
 // adapterRules lists the packages that put the library behind a protocol or in front of a server.
 var adapterRules = map[string]packageRule{

@@ -1,4 +1,4 @@
-package weir_test
+package rules
 
 // coreRules lists the library without its adapters, and what its tests share.
 var coreRules = map[string]packageRule{
@@ -89,6 +89,9 @@ var coreRules = map[string]packageRule{
 	},
 	"simulate": {
 		imports: reasons{".": "replay and driver ask the same engine and limits as production does"},
+	},
+	"internal/rules": {
+		testImports: reasons{".": "limits in documents are parsed, and codes have names"},
 	},
 	"internal/testprocess": {},
 	"internal/redistest": {

@@ -1,4 +1,4 @@
-package weir_test
+package rules
 
 // programRules lists the program weir and the examples.
 var programRules = map[string]packageRule{

@@ -1,4 +1,4 @@
-package weir_test
+package rules
 
 import (
 	"fmt"

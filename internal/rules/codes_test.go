@@ -1,7 +1,6 @@
-package weir_test
+package rules
 
 import (
-	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -93,39 +92,4 @@ func TestEveryCodeHasAName(t *testing.T) {
 	if name := weir.Code(len(constants) + 1).String(); len(constants) == 0 || name != "" || weir.Code(0).String() != "" {
 		t.Errorf("%d constants, and the next code is named %q, want none", len(constants), name)
 	}
-}
-
-// Errors that a caller sees have a code, too, even if the error was copied to name its rule.
-func TestRefusedLimitsTellTheirCode(t *testing.T) {
-	_, noFunction := weir.NewKeyedFunc[int](nil, weir.Options{})
-	_, noLimit := weir.New(nil)
-	_, keyed := weir.NewKeyed[int](weir.WarmUp{Rate: weir.PerSecond(1), Over: 1e9})
-	for _, test := range []struct {
-		err  error
-		want weir.Code
-	}{
-		{noFunction, weir.CodeMissing},
-		{noLimit, weir.CodeMissing},
-		{keyed, weir.CodeOneSubject},
-		{ruleRefusal("=1/s"), weir.CodeName},
-		{ruleRefusal("r=" + strings.Repeat("1/s and ", 16) + "1/s"), weir.CodeLimitCount},
-		{ruleRefusal("r=0/s"), weir.CodeBounds},
-		{ruleRefusal("r=1/s burst 9007199254740993"), weir.CodeBounds},
-		{ruleRefusal("r=sliding log 1/s gap 2s"), weir.CodeBounds},
-		{ruleRefusal("r=bursty 1/s over 1s"), weir.CodeOneSubject},
-		{ruleRefusal("r=nginx limit_req 1/s"), weir.CodeDialect},
-		{ruleRefusal("r=leaky bucket 1/s and 1/s"), weir.CodeAlone},
-		{weir.NginxLimitReq{Rate: weir.PerHour(1)}.Validate(), weir.CodeDialect},
-		{weir.NginxLimitReq{Rate: weir.PerSecond(1), NoDelay: true, Delay: 1}.Validate(), weir.CodeDialect},
-		{weir.WarmUp{Rate: weir.PerSecond(1), Over: 1e9, Cold: 0.5}.Validate(), weir.CodeBounds},
-	} {
-		if refused, ok := errors.AsType[*weir.LimitError](test.err); !ok || refused.Code != test.want {
-			t.Errorf("%v: got %+v, want the code %q", test.err, refused, test.want)
-		}
-	}
-}
-
-func ruleRefusal(text string) error {
-	_, err := weir.ParseRule(text)
-	return err
 }

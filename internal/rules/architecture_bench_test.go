@@ -1,4 +1,4 @@
-package weir_test
+package rules
 
 // benchRules lists what measures and torments the library.
 var benchRules = map[string]packageRule{
