@@ -52,7 +52,7 @@ type attacker struct {
 }
 
 // did counts an event for the report.
-func (a *attacker) did(what string, n int) { a.report.did(a.name, what, int64(n)) }
+func (a *attacker) did(what string, n int) { a.Count(a.name, what, int64(n)) }
 
 // deck deals the attacks to the lanes: each once, then each again.
 type deck struct {
@@ -87,7 +87,7 @@ func (d *deck) over() {
 
 // startAttacks starts the lanes. The channel is closed when each attack has had a turn.
 func (w *world) startAttacks(ctx context.Context, attackers *sync.WaitGroup) <-chan struct{} {
-	d := &deck{random: rand.New(rand.NewPCG(w.seed, 0)), turns: make(chan struct{})}
+	d := &deck{random: rand.New(rand.NewPCG(w.Seed, 0)), turns: make(chan struct{})}
 	for _, a := range attacks {
 		if len(w.only) > 0 && !slices.Contains(w.only, a.name) || w.engine == onRedis && slices.Contains(memoryOnly, a.name) {
 			continue
@@ -96,7 +96,7 @@ func (w *world) startAttacks(ctx context.Context, attackers *sync.WaitGroup) <-c
 	}
 	d.missed = len(d.all)
 	for lane := range w.lanes {
-		random := rand.New(rand.NewPCG(w.seed, 1000+uint64(lane)))
+		random := rand.New(rand.NewPCG(w.Seed, 1000+uint64(lane)))
 		attackers.Go(func() {
 			for ctx.Err() == nil {
 				w.turn(ctx, d.draw(), random)
@@ -113,7 +113,7 @@ func (w *world) turn(ctx context.Context, next attack, random *rand.Rand) {
 	most := w.longTurn()
 	ctx, cancel := context.WithTimeout(ctx, most/4+time.Duration(random.Int64N(int64(most))))
 	defer cancel()
-	defer w.report.turn(next.name)()
+	defer w.begins(next.name)()
 	next.run(&attacker{ctx, w, next.name, random})
 }
 

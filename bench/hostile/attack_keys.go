@@ -60,7 +60,7 @@ func (a *attacker) floodOnce(conn net.Conn, reader *bufio.Reader, rule, prefix s
 			return false
 		}
 		if response.StatusCode >= 500 && response.StatusCode != http.StatusServiceUnavailable {
-			a.broken(promiseRefused, "a flood of keys of the rule %s was answered with %d", rule, response.StatusCode)
+			a.Break(promiseRefused, "a flood of keys of the rule %s was answered with %d", rule, response.StatusCode)
 		}
 		if _, err := io.Copy(io.Discard, response.Body); err != nil {
 			return false

@@ -73,7 +73,7 @@ func (a *attacker) second() {
 	defer a.state.Unlock()
 	d, err := launch(a.program, a.folder, a.flags()...)
 	if err != nil {
-		a.broken(promiseRestart, "a second daemon: %v", err)
+		a.Break(promiseRestart, "a second daemon: %v", err)
 		return
 	}
 	defer d.kill()
@@ -83,18 +83,18 @@ func (a *attacker) second() {
 		select {
 		case <-d.ended:
 		case <-time.After(lockPatience + slack):
-			a.broken(promiseState, "a second daemon on the state file still ran after %v; its log: %s", lockPatience+slack, d.log.tail())
+			a.Break(promiseState, "a second daemon on the state file still ran after %v; its log: %s", lockPatience+slack, d.log.tail())
 		case <-a.current.Load().ended:
 		}
 	}
 	a.did("daemons", 1)
 	if address := listensOn(d.banner()); address != "" {
-		a.broken(promiseState, "a second daemon on the state file listens, and will overwrite it")
+		a.Break(promiseState, "a second daemon on the state file listens, and will overwrite it")
 	}
 	select {
 	case <-d.ended:
 		if code := d.cmd.ProcessState.ExitCode(); code != 1 {
-			a.broken(promiseState, "a second daemon on the state file ended with %d, not 1; its log: %s", code, d.log.tail())
+			a.Break(promiseState, "a second daemon on the state file ended with %d, not 1; its log: %s", code, d.log.tail())
 		}
 	default:
 	}
@@ -111,7 +111,7 @@ func (a *attacker) restart() {
 	last := a.current.Load()
 	next, err := launch(a.program, a.folder, a.flags()...)
 	if err != nil {
-		a.broken(promiseRestart, "%v", err)
+		a.Break(promiseRestart, "%v", err)
 		return
 	}
 	time.Sleep(time.Duration(a.between(0, 120)) * time.Millisecond)
@@ -123,16 +123,16 @@ func (a *attacker) restart() {
 		stopped <- err
 	}()
 	if err := next.listens(drain + grace + slack + lockPatience); err != nil {
-		a.broken(promiseRestart, "%v", err)
+		a.Break(promiseRestart, "%v", err)
 		if next, err = startDaemon(a.program, a.folder, patience, a.flags()...); err != nil {
 			a.fatal(err)
 			return
 		}
 	}
 	a.current.Store(next)
-	a.report.restarted()
+	a.Count("daemon", "restarts", 1)
 	if err := <-stopped; err != nil {
-		a.broken(promiseStop, "daemon %d at a restart: %v", last.number, err)
+		a.Break(promiseStop, "daemon %d at a restart: %v", last.number, err)
 	}
 }
 
@@ -145,7 +145,7 @@ func (a *attacker) killed() {
 			return
 		}
 		if first.listens(patience) != nil { // it has ended and was reaped
-			a.broken(promiseState, "a daemon on the file of one that was killed: %s", first.log.tail())
+			a.Break(promiseState, "a daemon on the file of one that was killed: %s", first.log.tail())
 			return
 		}
 		second, err := launch(a.program, a.folder, "--http", "127.0.0.1:0", "--state", file, "--state-every", "0")
@@ -163,7 +163,7 @@ func (a *attacker) killed() {
 		second.kill()
 		a.did("daemons", 2)
 		if err := loadable(file); err != nil {
-			a.broken(promiseState, "two daemons on one file were killed while they saved: %v", err)
+			a.Break(promiseState, "two daemons on one file were killed while they saved: %v", err)
 			return
 		}
 	}

@@ -61,10 +61,10 @@ func (a *attacker) stall() {
 		}
 		switch {
 		case err != nil:
-			a.broken(promiseAnswered, "a body that stalls: %v", err)
+			a.Break(promiseAnswered, "a body that stalls: %v", err)
 		case response.StatusCode != http.StatusRequestTimeout && response.StatusCode != http.StatusServiceUnavailable:
 			said, _ := io.ReadAll(response.Body)
-			a.broken(promiseRefused, "a request that stalls after %q was answered with %d: %s", sent[i], response.StatusCode, said)
+			a.Break(promiseRefused, "a request that stalls after %q was answered with %d: %s", sent[i], response.StatusCode, said)
 		}
 		a.did("answers", 1)
 	}
@@ -85,7 +85,7 @@ func (a *attacker) pipeline() {
 		_ = conn.Close()
 		begun, answers = begun+int64(n), answers+int64(got)
 		if err != nil && !d.stopping.Load() && a.world.crowd.Load() == 0 {
-			a.broken(promiseAnswered, "%d of %d pipelined requests were answered: %v", got, n, err)
+			a.Break(promiseAnswered, "%d of %d pipelined requests were answered: %v", got, n, err)
 		}
 		a.did("requests", n)
 		a.wait(time.Duration(a.between(5, 50)) * time.Millisecond)
@@ -126,7 +126,7 @@ func (a *attacker) countedWithin(rule, key string, least, most int64) {
 	defer k.idle.close()
 	e, known := k.ask(peekPath, request{rule, key, 0})
 	if used := e.answer.Limit - e.answer.Remaining; known && (used < least || used > most) {
-		a.broken(promiseCounted, "%s: %d units of key %q are counted, and %d to %d were asked for", a.name, used, key, least, most)
+		a.Break(promiseCounted, "%s: %d units of key %q are counted, and %d to %d were asked for", a.name, used, key, least, most)
 	}
 }
 
@@ -145,7 +145,7 @@ func (a *attacker) rebind() {
 		_, _ = fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", host, header, len(body), body)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err == nil && !refusal(response.StatusCode) {
-			a.broken(promiseRefused, "a request for the host %s with the header %q was answered with %d", host, header, response.StatusCode)
+			a.Break(promiseRefused, "a request for the host %s with the header %q was answered with %d", host, header, response.StatusCode)
 		}
 		_ = conn.Close()
 		sent++
@@ -171,7 +171,7 @@ func (a *attacker) junk() {
 		go func() { _, _ = io.WriteString(conn, text) }()
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err == nil && !refusal(response.StatusCode) {
-			a.broken(promiseRefused, "%.100q was answered with %d", what, response.StatusCode)
+			a.Break(promiseRefused, "%.100q was answered with %d", what, response.StatusCode)
 		}
 		_ = conn.Close()
 		a.did("requests", 1)

@@ -59,10 +59,10 @@ func (t *tenant) post(path string, value, got any) (status int) {
 	}
 	if r.outcome == answered && r.status == http.StatusOK {
 		if err := json.Unmarshal(r.body, got); err != nil {
-			t.broken(promiseAnswered, "%s %s: %v", path, body, err)
+			t.Break(promiseAnswered, "%s %s: %v", path, body, err)
 		}
 	} else if calm && t.calm() && r.status != http.StatusServiceUnavailable && !(t.reset && r.status == http.StatusNotFound) {
-		t.broken(promiseAnswered, "%s %.300s was answered with %d: %.300s %v", path, body, r.status, r.body, r.err)
+		t.Break(promiseAnswered, "%s %.300s was answered with %d: %.300s %v", path, body, r.status, r.body, r.err)
 	}
 	t.did("requests", 1)
 	return r.status
@@ -163,7 +163,7 @@ func (t *tenant) work(inside map[string]*atomic.Int64) {
 		}
 	}
 	if n := held.Add(slots); n > preySlots {
-		t.broken(promiseBounds, "settle: key %q has %d slots, and clients hold %d", t.key, preySlots, n)
+		t.Break(promiseBounds, "settle: key %q has %d slots, and clients hold %d", t.key, preySlots, n)
 	}
 	time.Sleep(time.Duration(t.random.Int64N(int64(5 * time.Millisecond))))
 	if t.random.IntN(3) == 0 {
@@ -218,11 +218,11 @@ func (a *attacker) resets() {
 		t.post(resetPath, request{"work", t.key, 1}, new(struct{}))
 		next := t.reserve(0, request{"work", t.key, preySlots})
 		if !t.unsure.Load() && !next.Allowed {
-			t.broken(promiseBounds, "reset: key %q has no slot after its reset", t.key)
+			t.Break(promiseBounds, "reset: key %q has no slot after its reset", t.key)
 		}
 		if old.Allowed {
 			if t.post(renewPath, map[string]any{"token": old.Token}, new(struct{})) == http.StatusOK {
-				t.broken(promiseBounds, "reset: a token of key %q was renewed after the reset", t.key)
+				t.Break(promiseBounds, "reset: a token of key %q was renewed after the reset", t.key)
 			}
 			t.settle(old)
 		}

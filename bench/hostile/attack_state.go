@@ -20,17 +20,17 @@ func (a *attacker) flips() {
 	for n := 0; !a.done(); n++ {
 		content, err := os.ReadFile(filepath.Join(a.folder, "state"))
 		if err != nil {
-			a.broken(promiseState, "%v", err)
+			a.Break(promiseState, "%v", err)
 			return
 		}
 		if err := load(content); err != nil {
-			a.broken(promiseState, "a copy of %d bytes made while the daemon runs: %v", len(content), err)
+			a.Break(promiseState, "a copy of %d bytes made while the daemon runs: %v", len(content), err)
 		}
 		for range 20 {
 			spoilt, how := a.spoil(content)
 			err := load(spoilt)
 			if _, refused := errors.AsType[*weir.SnapshotError](err); !refused {
-				a.broken(promiseState, "a copy with %s was not refused as a snapshot: %v", how, err)
+				a.Break(promiseState, "a copy with %s was not refused as a snapshot: %v", how, err)
 			}
 			if n == 0 {
 				a.startOn(spoilt, how)
@@ -74,7 +74,7 @@ func (a *attacker) startOn(spoilt []byte, how string) {
 	d.kill()
 	left, err := os.ReadFile(file)
 	if d.cmd.ProcessState.ExitCode() != 1 || err != nil || !bytes.Equal(left, spoilt) {
-		a.broken(promiseState, "a daemon on a file with %s: %v, and the file is the same: %v", how, d.cmd.ProcessState, bytes.Equal(left, spoilt))
+		a.Break(promiseState, "a daemon on a file with %s: %v, and the file is the same: %v", how, d.cmd.ProcessState, bytes.Equal(left, spoilt))
 	}
 	a.did("daemons", 1)
 }

@@ -157,9 +157,11 @@ func (d *daemon) auditMemory(w *world) {
 	_, text, _ := strings.Cut(string(status), "VmHWM:")
 	kib, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if peak, err := strconv.ParseInt(kib, 10, 64); err == nil {
-		w.report.memory(peak)
+		w.mu.Lock()
+		w.memory = max(w.memory, peak)
+		w.mu.Unlock()
 		if peak > mostMemory {
-			w.broken(promiseMemory, "daemon %d has had %d KiB of resident memory", d.number, peak)
+			w.Break(promiseMemory, "daemon %d has had %d KiB of resident memory", d.number, peak)
 		}
 	}
 }

@@ -8,14 +8,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // subject is a rule that honest clients use with keys of their own, and the check of its answers.
 type subject struct {
 	rule, limit string
 	clients     int
-	most        int64 // largest cost of a request
-	watch       func(rounding int64) watch
+	most        int64                      // largest cost of a request
+	watch       func(rounding int64) watch // checks each answer; nil if only the bounds are checked
 }
 
 // subjects are rules at odd rates, and one with two limits.
@@ -24,10 +26,8 @@ var subjects = []subject{
 	{"seventh", "token bucket 7/m burst 7", 2, 2, func(r int64) watch { return newBucketWatch(7, 60e9, 7, r) }},
 	{"fast", "token bucket 333/s burst 50", 3, 30, func(r int64) watch { return newBucketWatch(333, 1e9, 50, r) }},
 	{"window", "fixed window 40/3s", 2, 3, func(int64) watch { return &windowWatch{count: 40, period: 3e9} }},
-	{"log", "sliding log 29/2s", 2, 2, func(int64) watch { return &logWatch{count: 29, period: 2e9} }},
-	{"two", "token bucket 7/s burst 20 and fixed window 300/1m", 2, 3, func(int64) watch {
-		return watches{&boundWatch{bound{count: 7, period: 1e9, burst: 20}}, &logWatch{count: 2 * 300, period: 60e9}}
-	}},
+	{"log", "sliding log 29/2s", 2, 2, nil},
+	{"two", "token bucket 7/s burst 20 and fixed window 300/1m", 2, 3, nil},
 }
 
 func honestRules(engine string) []string {
@@ -46,12 +46,17 @@ func (w *world) startHonest(ctx context.Context, clients *sync.WaitGroup) {
 	lane := uint64(0)
 	start := func(step func(*worker)) {
 		lane++
-		k := &worker{world: w, random: rand.New(rand.NewPCG(w.seed, lane))}
+		k := &worker{world: w, random: rand.New(rand.NewPCG(w.Seed, lane))}
 		clients.Go(func() { k.work(ctx, step) })
 	}
 	for _, s := range subjects {
 		for i := range s.clients {
-			f := &follower{subject: s, key: fmt.Sprintf("honest %d", i), watch: s.watch(w.rounding())}
+			f := &follower{subject: s, key: fmt.Sprintf("honest %d", i)}
+			f.admitted.limits = must(weir.ParseRule(s.rule + "=" + s.limit)).Limits()
+			if s.watch != nil {
+				f.watch = s.watch(w.rounding())
+			}
+			w.followers = append(w.followers, f)
 			start(f.step)
 		}
 	}
@@ -95,7 +100,7 @@ const restartLoose = int64(100 * time.Millisecond)
 // ask sends a call until it is answered or may have been counted. known is true for an answer.
 func (k *worker) ask(path string, requests ...request) (e exchange, known bool) {
 	w := k.world
-	w.report.honest("requests", 1)
+	w.honestly("requests", 1)
 	body, waited := bodyOf(requests...), time.Now()
 	k.sabotage(path, body)
 	for {
@@ -113,7 +118,7 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 			return k.read(e, d, r)
 		}
 		if w.last.Load() { // the honest clients have ended; an attack asks
-			w.report.honest("requests", -1)
+			w.honestly("requests", -1)
 			return e, false
 		}
 		if !k.mayAskAgain(d, path, r) {
@@ -123,7 +128,7 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 			d.sent.Add(-inLedger(requests))
 		}
 		if time.Since(waited) > patience {
-			w.broken(promiseAnswered, "%s %s: no daemon answered for %v, the last one, daemon %d, with %d %v", path, body, patience, d.number, r.status, r.err)
+			w.Break(promiseAnswered, "%s %s: no daemon answered for %v, the last one, daemon %d, with %d %v", path, body, patience, d.number, r.status, r.err)
 			return e, false
 		}
 		pause(context.Background(), 20*time.Millisecond)
@@ -137,15 +142,15 @@ func (k *worker) mayAskAgain(d *daemon, path string, r reply) bool {
 	case r.outcome == notSent && stopping:
 		return true // until the next daemon listens
 	case r.refusedWith(http.StatusServiceUnavailable) && crowded && r.fresh:
-		w.report.honest("refused for want of connections", 1)
+		w.honestly("refused for want of connections", 1)
 		return true
 	case r.refusedWith(http.StatusRequestTimeout) && (crowded || stopping):
-		w.report.honest("sent to another connection", 1)
+		w.honestly("sent to another connection", 1)
 		return true
 	case r.outcome == answered:
-		w.broken(promiseAnswered, "%s was answered with %d: %.300s", path, r.status, r.body)
+		w.Break(promiseAnswered, "%s was answered with %d: %.300s", path, r.status, r.body)
 	default:
-		w.broken(promiseAnswered, "%s: daemon %d (stopping: %v), a new connection: %v, after %v: %v", path, d.number, stopping, r.fresh, r.took().Round(time.Millisecond), r.err)
+		w.Break(promiseAnswered, "%s: daemon %d (stopping: %v), a new connection: %v, after %v: %v", path, d.number, stopping, r.fresh, r.took().Round(time.Millisecond), r.err)
 	}
 	return false
 }
@@ -170,13 +175,13 @@ func (k *worker) exchange(d *daemon, path, body string) reply {
 	control := <-idle
 	switch late := r.took() - control.took(); {
 	case control.outcome != answered:
-		k.world.broken(promiseOnTime, "the idle handler did not answer, so nothing can be compared: %v", control.err)
+		k.world.Break(promiseOnTime, "the idle handler did not answer, so nothing can be compared: %v", control.err)
 	case r.outcome != answered: // lost, or no daemon; not late
 	default:
 		what := fmt.Sprintf("%s took %v where an idle handler took %v, %s", path, short(r.took()), short(control.took()), how.text(r.fresh))
-		k.world.report.timed(r.took(), control.took(), what)
+		k.world.timed(r.took(), control.took(), what)
 		if late > k.world.late {
-			k.world.broken(promiseOnTime, "%s: %s", what, body)
+			k.world.Break(promiseOnTime, "%s: %s", what, body)
 		}
 	}
 	return r
@@ -185,7 +190,7 @@ func (k *worker) exchange(d *daemon, path, body string) reply {
 func (k *worker) read(e exchange, d *daemon, r reply) (exchange, bool) {
 	var err error
 	if e.answer, err = readAnswer(r.body); err != nil {
-		k.world.broken(promiseAnswered, "%v", err)
+		k.world.Break(promiseAnswered, "%v", err)
 		return e, false
 	}
 	if k.last != d && k.last != nil {
@@ -198,12 +203,12 @@ func (k *worker) read(e exchange, d *daemon, r reply) (exchange, bool) {
 	if e.answer.Allowed {
 		what = "admitted"
 	}
-	k.world.report.honest(what, 1)
+	k.world.honestly(what, 1)
 	return e, true
 }
 
 // broken reports whether to commit the fault now.
-func (k *worker) broken(f fault) bool { return k.world.fault == f && k.random.IntN(20) == 0 }
+func (k *worker) broken(f string) bool { return k.world.Fault == f && k.random.IntN(20) == 0 }
 
 // sabotage commits the faults of a second client.
 func (k *worker) sabotage(path, body string) {
@@ -227,8 +232,9 @@ const (
 // follower uses a key that no other client uses, and checks each answer against the earlier ones.
 type follower struct {
 	subject
-	key     string
-	watch   watch
+	key   string
+	watch watch // or nil
+	admitted
 	due     int64 // when the last refusal said to retry; 0 without one
 	dueCost int64
 }
@@ -250,14 +256,19 @@ func (f *follower) step(k *worker) {
 	due := f.due
 	f.due = 0
 	if !known {
-		f.watch.missed(e)
+		if f.watch != nil {
+			f.watch.missed(e)
+		}
 		return
 	}
-	if err := f.watch.check(e); err != nil {
-		k.world.broken(promiseBounds, "%s, key %q, cost %d: %v; the answer was %+v", f.rule, f.key, cost, err, e.answer)
+	f.admitted.add(e)
+	if f.watch != nil {
+		if err := f.watch.check(e); err != nil {
+			k.world.Break(promiseBounds, "%s, key %q, cost %d: %v; the answer was %+v", f.rule, f.key, cost, err, e.answer)
+		}
 	}
 	if due > 0 && e.sent >= due && e.loose == 0 && !e.answer.Allowed {
-		k.world.broken(promiseBounds, "%s, key %q, cost %d: the daemon refused a retry at its own retry_after; the answer was %+v", f.rule, f.key, cost, e.answer)
+		k.world.Break(promiseBounds, "%s, key %q, cost %d: the daemon refused a retry at its own retry_after; the answer was %+v", f.rule, f.key, cost, e.answer)
 	}
 	if !e.answer.Allowed && k.random.IntN(2) == 0 {
 		f.comeBack(k, e)
@@ -271,4 +282,11 @@ func (f *follower) comeBack(k *worker, e exchange) {
 	}
 	f.due, f.dueCost = e.received+e.answer.RetryAfter, e.cost
 	pause(k.ctx, time.Duration(f.due-k.world.now()))
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err) // rules of the program are constants
+	}
+	return value
 }

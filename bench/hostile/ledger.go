@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // Two rules that never refuse, so that their exact counts can be read.
@@ -23,20 +24,13 @@ func ledgerRules(engine string) []string {
 }
 
 // ledger is the honest clients' record of shared keys.
-type ledger struct{ accounts []*account }
-
-// account is the record of one key. The daemon must have counted at least the answered units, and at most the begun
-// ones.
-type account struct {
-	rule, key       string
-	answered, begun atomic.Int64
-}
+type ledger struct{ accounts []*trial.Account }
 
 func newLedger() *ledger {
 	l := &ledger{}
 	for i := range 4 {
 		key := fmt.Sprintf("account %d", i)
-		l.accounts = append(l.accounts, &account{rule: ledgerName, key: key}, &account{rule: creditName, key: key})
+		l.accounts = append(l.accounts, &trial.Account{Rule: ledgerName, Key: key}, &trial.Account{Rule: creditName, Key: key})
 	}
 	return l
 }
@@ -62,15 +56,15 @@ func (l *ledger) step(k *worker) {
 	case 3:
 		several, limited = 2, true
 	}
-	var touched []*account
+	var touched []*trial.Account
 	var requests []request
 	for _, i := range k.random.Perm(len(l.accounts))[:several] {
 		a := l.accounts[i]
 		touched = append(touched, a)
-		requests = append(requests, request{a.rule, a.key, 1 + k.random.Int64N(3)})
+		requests = append(requests, request{a.Rule, a.Key, 1 + k.random.Int64N(3)})
 	}
 	for i, a := range touched {
-		a.begun.Add(requests[i].Cost)
+		a.Begun.Add(requests[i].Cost)
 	}
 	call := requests
 	if limited {
@@ -83,19 +77,19 @@ func (l *ledger) step(k *worker) {
 	for i, a := range touched {
 		switch {
 		case known && e.answer.Allowed:
-			a.answered.Add(requests[i].Cost)
+			a.Answered.Add(requests[i].Cost)
 		case known:
-			a.begun.Add(-requests[i].Cost)
+			a.Begun.Add(-requests[i].Cost)
 		}
 	}
 	if known && !limited && !e.answer.Allowed {
-		k.world.broken(promiseBounds, "a limit with room for all was said to be full: %s was answered with %+v", bodyOf(requests...), e.answer)
+		k.world.Break(promiseBounds, "a limit with room for all was said to be full: %s was answered with %+v", bodyOf(requests...), e.answer)
 	}
 }
 
 // look audits one account while other clients use it.
 func (l *ledger) look(k *worker) {
-	l.accounts[k.random.IntN(len(l.accounts))].audit(k.world, k)
+	auditAccount(l.accounts[k.random.IntN(len(l.accounts))], k)
 	if k.random.IntN(10) == 0 {
 		auditStatistics(k.world)
 	}
@@ -108,31 +102,23 @@ func (l *ledger) audit(w *world) {
 	defer k.idle.close()
 	var answered, counted int64
 	for _, a := range l.accounts {
-		used, known := a.audit(w, k)
-		if least := a.answered.Load(); known && used != least {
-			w.broken(promiseCounted, "%s, %q: at the end %d units are admitted in answers and %d are counted", a.rule, a.key, least, used)
+		used, known := auditAccount(a, k)
+		if least := a.Answered.Load(); known && used != least {
+			w.Break(promiseCounted, "%s, %q: at the end %d units are admitted in answers and %d are counted", a.Rule, a.Key, least, used)
 		}
-		answered, counted = answered+a.answered.Load(), counted+used
+		answered, counted = answered+a.Answered.Load(), counted+used
 	}
-	w.report.accounts(len(l.accounts), answered, counted)
+	w.Note("on %s, %d shared keys: %d units admitted in answers, %d units counted by the daemon", w.engine, len(l.accounts), answered, counted)
 	auditStatistics(w)
 }
 
-// audit checks one account, which clients may use meanwhile.
-func (a *account) audit(w *world, k *worker) (used int64, known bool) {
-	least := a.answered.Load()
-	e, known := k.ask(peekPath, request{a.rule, a.key, 0})
-	most := a.begun.Load()
-	used = e.answer.Limit - e.answer.Remaining
-	w.report.honest("audits", 1)
-	switch {
-	case !known:
-	case used < least:
-		w.broken(promiseCounted, "%s, %q: %d units were admitted and %d are counted", a.rule, a.key, least, used)
-	case used > most:
-		w.broken(promiseCounted, "%s, %q: %d units were asked for and %d are counted", a.rule, a.key, most, used)
-	}
-	return used, known
+// auditAccount checks one account, which clients may use meanwhile.
+func auditAccount(a *trial.Account, k *worker) (used int64, known bool) {
+	k.world.honestly("audits", 1)
+	return a.Check(k.world.Trial, promiseCounted, func() (int64, bool) {
+		e, known := k.ask(peekPath, request{a.Rule, a.Key, 0})
+		return e.answer.Limit - e.answer.Remaining, known
+	})
 }
 
 // auditStatistics compares the daemon's statistics with its decisions. A daemon that stops, or has too many
@@ -148,11 +134,11 @@ func auditStatistics(w *world) {
 	reported, err := statistics(&c, d)
 	most := d.sent.Load()
 	if err != nil {
-		w.broken(promiseAnswered, "%v", err)
+		w.Break(promiseAnswered, "%v", err)
 	}
 	for _, one := range reported {
 		if one.Rule == ledgerName && (one.Decisions < least || one.Decisions > most) {
-			w.broken(promiseCounted, "the statistics of daemon %d, %v after its start, tell %d decisions of the rule ledger, and honest clients know of %d to %d", d.number, time.Since(d.begun).Round(time.Millisecond), one.Decisions, least, most)
+			w.Break(promiseCounted, "the statistics of daemon %d, %v after its start, tell %d decisions of the rule ledger, and honest clients know of %d to %d", d.number, time.Since(d.begun).Round(time.Millisecond), one.Decisions, least, most)
 		}
 	}
 }

@@ -30,13 +30,13 @@ func (s *slots) step(k *worker) {
 		return
 	}
 	if fits := s.held+cost <= ownSlots; path == takePath && e.answer.Allowed != fits {
-		k.world.broken(promiseBounds, "slots, key %q: %d of %d are held, and allowed is %v for %d more", s.key, s.held, ownSlots, e.answer.Allowed, cost)
+		k.world.Break(promiseBounds, "slots, key %q: %d of %d are held, and allowed is %v for %d more", s.key, s.held, ownSlots, e.answer.Allowed, cost)
 	}
 	if path == recordPath || e.answer.Allowed {
 		s.held += cost
 	}
 	if left := ownSlots - s.held; e.answer.Remaining != left {
-		k.world.broken(promiseCounted, "slots, key %q: %d are left after %s of %d, and the daemon says %d", s.key, left, path, cost, e.answer.Remaining)
+		k.world.Break(promiseCounted, "slots, key %q: %d are left after %s of %d, and the daemon says %d", s.key, left, path, cost, e.answer.Remaining)
 		s.held = ownSlots - e.answer.Remaining
 	}
 }
@@ -50,7 +50,7 @@ func (s *slots) look(k *worker, cost int64) {
 		}
 		held := ownSlots - e.answer.Remaining
 		if held != s.held && held != s.held+cost {
-			k.world.broken(promiseCounted, "slots, key %q: %d were held before a request for %d without an answer, and the daemon says %d", s.key, s.held, cost, held)
+			k.world.Break(promiseCounted, "slots, key %q: %d were held before a request for %d without an answer, and the daemon says %d", s.key, s.held, cost, held)
 		}
 		s.held = held
 		return
@@ -73,7 +73,7 @@ func (p *pool) step(k *worker) {
 		return
 	}
 	if n := p.inside.Add(1); n > poolSlots {
-		k.world.broken(promiseBounds, "the pool has %d slots, and %d clients hold one", poolSlots, n)
+		k.world.Break(promiseBounds, "the pool has %d slots, and %d clients hold one", poolSlots, n)
 	}
 	pause(k.ctx, honestPace)
 	p.inside.Add(-1)
@@ -93,7 +93,7 @@ func (p *pool) audit(w *world) {
 	ask.Cost = 0
 	e, known := k.ask(peekPath, ask)
 	if held := poolSlots - e.answer.Remaining; known && (held < 0 || held > p.lost.Load()) {
-		w.broken(promiseCounted, "the pool has %d slots held after all were given back, and %d requests without an answer", held, p.lost.Load())
+		w.Break(promiseCounted, "the pool has %d slots held after all were given back, and %d requests without an answer", held, p.lost.Load())
 	}
 }
 

@@ -1,6 +1,11 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/trial"
+)
 
 // exchange is an honest request and its answer. The daemon decided at some instant from sent to received, in
 // nanoseconds since the start of the run.
@@ -30,7 +35,6 @@ type bucketWatch struct {
 	sent, received       int64 // of the last answer
 	open                 int64 // units of requests without an answer since then
 	rounding             int64 // bounds the difference of two durations that were rounded up
-	bound                bound
 }
 
 // The bounds on the difference of two durations that an engine rounded up: to nanoseconds, or to microseconds.
@@ -47,7 +51,7 @@ func (w *world) rounding() int64 {
 }
 
 func newBucketWatch(count, period, burst, rounding int64) *bucketWatch {
-	return &bucketWatch{count: count, period: period, burst: burst, rounding: rounding, bound: bound{count: count, period: period, burst: burst}}
+	return &bucketWatch{count: count, period: period, burst: burst, rounding: rounding}
 }
 
 // time returns the time in which units refill.
@@ -56,7 +60,6 @@ func (b *bucketWatch) time(units int64) int64 { return units * b.period / b.coun
 func (b *bucketWatch) missed(e exchange) { b.open += e.cost }
 
 func (b *bucketWatch) check(e exchange) error {
-	b.bound.loose += e.loose
 	a := e.answer
 	before := a.ResetAfter
 	if a.Allowed {
@@ -81,34 +84,11 @@ func (b *bucketWatch) check(e exchange) error {
 		return fmt.Errorf("%d units were refused although there was room for them", e.cost)
 	case !a.Allowed && abs(a.RetryAfter-(after-room)) > b.rounding:
 		return fmt.Errorf("a refusal tells to come back after %d ns, and there is room after %d ns", a.RetryAfter, after-room)
-	case a.Allowed:
-		return b.bound.admit(e)
 	}
 	return nil
 }
 
 func abs(n int64) int64 { return max(n, -n) }
-
-// bound checks that every window admits at most burst + rate x time. The client's window is at least as long as the
-// daemon's, so the daemon has certainly broken its bound if the client's is broken.
-type bound struct {
-	count, period, burst int64
-	units                int64 // admitted in total
-	least                int64 // the smallest value of units before a request x period - count x its time
-	begun                bool
-	loose                int64 // the additional uncertainty of all exchanges so far
-}
-
-func (b *bound) admit(e exchange) error {
-	if start := b.units*b.period - b.count*(e.sent+b.loose); !b.begun || start < b.least {
-		b.least, b.begun = start, true
-	}
-	b.units += e.cost
-	if over := b.units*b.period - b.count*(e.received+b.loose) - b.least - b.burst*b.period; over > 0 {
-		return fmt.Errorf("within some window that ends here %d/%d units more were admitted than burst %d and rate %d in %d ns allow", over, b.period, b.burst, b.count, b.period)
-	}
-	return nil
-}
 
 // windowWatch checks a fixed window, whose answers say how much is left and when the window ends.
 type windowWatch struct {
@@ -141,64 +121,51 @@ func (w *windowWatch) check(e exchange) error {
 	return nil
 }
 
-// logWatch checks that every interval of a period admits at most count. It serves sliding logs and, with twice the
-// count, fixed windows.
-type logWatch struct {
-	count, period int64
-	admitted      []admission // the latest, in order
-	units         int64       // of all stored admissions
+// admitted records the units of a key for the check of its bounds at the end. What the daemon's clock was loose by is a
+// relief of each bound.
+type admitted struct {
+	limits   []weir.Limit
+	used     []trial.Span
+	loosened []trial.Span // the units are nanoseconds
+	lastSent int64
 }
 
-type admission struct{ sent, units int64 }
-
-func (l *logWatch) missed(exchange) {}
-
-func (l *logWatch) check(e exchange) error {
-	for i := range l.admitted {
-		l.admitted[i].sent -= e.loose // for the daemon they may be that much older
+func (a *admitted) add(e exchange) {
+	if e.loose > 0 {
+		a.loosened = append(a.loosened, trial.Span{From: a.lastSent, To: e.received, Units: float64(e.loose)})
 	}
-	if !e.answer.Allowed {
-		return nil
-	}
-	l.admitted = append(l.admitted, admission{e.sent, e.cost})
-	l.units += e.cost
-	for len(l.admitted) > 0 && e.received-l.admitted[0].sent >= l.period {
-		l.units -= l.admitted[0].units
-		l.admitted = l.admitted[1:]
-	}
-	if l.units > l.count {
-		return fmt.Errorf("%d units were admitted within less than %d ns, which may have %d", l.units, l.period, l.count)
-	}
-	return nil
-}
-
-// boundWatch checks a bucket beside another limit, whose answers may be the other's.
-type boundWatch struct{ bound }
-
-func (*boundWatch) missed(exchange) {}
-
-func (b *boundWatch) check(e exchange) error {
-	b.loose += e.loose
-	if !e.answer.Allowed {
-		return nil
-	}
-	return b.admit(e)
-}
-
-// watches combines the checks of a rule with several limits.
-type watches []watch
-
-func (w watches) missed(e exchange) {
-	for _, each := range w {
-		each.missed(e)
+	a.lastSent = e.sent
+	if e.answer.Allowed {
+		a.used = append(a.used, trial.Span{From: e.sent, To: e.received, Units: float64(e.cost)})
 	}
 }
 
-func (w watches) check(e exchange) error {
-	for _, each := range w {
-		if err := each.check(e); err != nil {
-			return err
+// check returns an error if some window admitted more than a bound. The client's window is at least as long as the
+// daemon's. Where it does not know when windows begin, two of them may meet in a stretch.
+func (a *admitted) check() error {
+	for i, b := range trial.Bounds(a.limits, 1) {
+		if b.Kind == trial.Window {
+			b.Kind, b.Units = trial.Stretch, 2*b.Units
+		}
+		var reliefs []trial.Span
+		for _, l := range a.loosened {
+			if l.Units *= b.Rate; b.Kind != trial.Rate {
+				l.Units = b.Units
+			}
+			reliefs = append(reliefs, l)
+		}
+		if worst := b.Worst(a.used, reliefs); worst.Over > trial.Tolerance {
+			return fmt.Errorf("%.3f units more than %s allows were admitted from %d to %d ns", worst.Over, a.limits[i], worst.From, worst.To)
 		}
 	}
 	return nil
+}
+
+// checkBounds checks the bounds of all keys that one client uses.
+func (w *world) checkBounds() {
+	for _, f := range w.followers {
+		if err := f.admitted.check(); err != nil {
+			w.Break(promiseBounds, "%s, key %q: %v", f.rule, f.key, err)
+		}
+	}
 }

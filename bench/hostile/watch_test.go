@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir"
 )
 
 // exchangeAt returns an exchange whose instant is known to within 1 ms.
@@ -47,20 +49,27 @@ func expect(t *testing.T, name string, err error, want string) {
 	}
 }
 
-func TestABoundIsKeptInEveryWindow(t *testing.T) {
-	admit := func(times ...int64) (err error) {
-		b := bound{count: 2, period: 1e9, burst: 3}
+func TestBoundsAreKeptInEveryWindow(t *testing.T) {
+	check := func(limit weir.Limit, loose int64, times ...int64) error {
+		a := admitted{limits: []weir.Limit{limit}}
 		for _, at := range times {
-			if err = b.admit(exchangeAt(at, 1, answer{Allowed: true})); err != nil {
-				return err
-			}
+			e := exchangeAt(at, 1, answer{Allowed: true})
+			e.loose = loose
+			a.add(e)
 		}
-		return nil
+		a.add(exchangeAt(1e12, 9, answer{}))
+		return a.check()
 	}
-	expect(t, "a burst, then the rate", admit(0, 0, 0, 5e8, 10e8, 15e8), "")
-	expect(t, "a second burst", admit(0, 20e8, 20e8, 20e8, 25e8), "")
-	expect(t, "one above the burst", admit(0, 0, 0, 1e6), "more were admitted")
-	expect(t, "one above the rate, much later", admit(0, 30e8, 30e8, 30e8, 35e8, 39e8), "more were admitted")
+	bucket := weir.TokenBucket{Rate: weir.PerSecond(2), Burst: 3}
+	expect(t, "a burst, then the rate", check(bucket, 0, 0, 0, 0, 5e8, 10e8, 15e8), "")
+	expect(t, "one too early", check(bucket, 0, 0, 0, 0, 5e8, 10e8, 14e8), "units more than")
+	expect(t, "the rate of a clock that was set", check(bucket, 5e8, 0, 0, 0, 5e8, 10e8, 14e8), "")
+	log := weir.SlidingLog{Rate: weir.PerSecond(3)}
+	expect(t, "the count", check(log, 0, 0, 1e8, 2e8, 10e8+2e6, 11e8+2e6), "")
+	expect(t, "one unit too early", check(log, 0, 0, 1e8, 2e8, 10e8+2e6, 11e8-4e6), "units more than")
+	window := weir.FixedWindow{Rate: weir.PerSecond(2)}
+	expect(t, "two windows meet", check(window, 0, 0, 1e6, 2e6, 3e6), "")
+	expect(t, "more than two windows", check(window, 0, 0, 1e6, 2e6, 3e6, 4e6), "units more than")
 }
 
 func TestAWindowsAnswersFollowFromOneAnother(t *testing.T) {
@@ -88,15 +97,6 @@ func TestAWindowsAnswersFollowFromOneAnother(t *testing.T) {
 		}
 		expect(t, name, w.check(tt.next), tt.want)
 	}
-}
-
-func TestALogIsHeldToItsCountInEveryPeriod(t *testing.T) {
-	l := &logWatch{count: 3, period: 1e9}
-	for _, at := range []int64{0, 1e8, 2e8, 10e8 + 2e6, 11e8 + 2e6} {
-		expect(t, "within the count", l.check(exchangeAt(at, 1, answer{Allowed: true})), "")
-	}
-	expect(t, "refused", l.check(exchangeAt(11e8+2e6, 5, answer{})), "")
-	expect(t, "one too early", l.check(exchangeAt(11e8+4e6, 1, answer{Allowed: true})), "4 units were admitted")
 }
 
 func TestSecondsAreReadToTheNanosecond(t *testing.T) {

@@ -5,27 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir/bench/internal/localredis"
 )
 
 // world is the state that attacks and honest clients share.
 type world struct {
 	config
-	report  *report
-	begun   time.Time
-	folder  string
-	program string
-	idle    *idleHandler
-	current atomic.Pointer[daemon] // the daemon that honest clients use
-	redis   *redisServer           // nil for the memory engine
-	ledger  *ledger
-	wall    wallClock
-	pool    pool
+	begun     time.Time
+	folder    string
+	program   string
+	idle      *idleHandler
+	current   atomic.Pointer[daemon] // the daemon that honest clients use
+	redis     *localredis.Server     // nil for the memory engine
+	ledger    *ledger
+	wall      wallClock
+	pool      pool
+	mu        sync.Mutex
+	worst     worst       // guarded by mu
+	memory    int64       // the most of a daemon, in KiB; guarded by mu
+	followers []*follower // whose bounds are checked at the end
 	// held counts the connections of attacks other than crowds.
 	held atomic.Int64
 	// crowd counts the attacks that use up the daemon's connections. During such an attack the daemon may refuse a
@@ -44,21 +47,6 @@ type world struct {
 // now returns the time since the start of the run.
 func (w *world) now() int64 { return int64(time.Since(w.begun)) }
 
-// broken records a broken promise.
-func (w *world) broken(promise, format string, values ...any) {
-	text := fmt.Sprintf(format, values...)
-	at := time.Since(w.begun)
-	if w.report.broken(at, promise, text) {
-		w.say("%v: %s: %s", at.Round(time.Millisecond), promise, text)
-	}
-}
-
-func (w *world) say(format string, values ...any) {
-	if w.progress != nil {
-		w.progress("hostile: " + fmt.Sprintf(format, values...))
-	}
-}
-
 // The promises that a run checks.
 const (
 	promiseAnswered = "every honest request is answered"
@@ -73,54 +61,50 @@ const (
 	promiseRefused  = "attacks are refused in words"
 )
 
-// hostile makes one run.
-func hostile(ctx context.Context, c config) (*report, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
+// hostile makes the run on one engine.
+func hostile(ctx context.Context, c config) (err error) {
 	folder, err := os.MkdirTemp("", "weir-hostile-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	w := &world{config: c, report: newReport(), folder: folder, program: c.weir, ledger: newLedger()}
-	w.report.Commit, w.report.Command = commit(), c.command()
+	w := &world{config: c, folder: folder, program: c.weir, ledger: newLedger(), worst: worst{running: map[string]int{}}}
 	w.wall.file = filepath.Join(folder, clockName)
 	if w.program == "" {
 		if w.program, err = buildDaemon(folder); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if w.program, err = filepath.Abs(w.program); err != nil {
-		return nil, err
+		return err
 	}
 	if w.idle, err = startIdle(); err != nil {
-		return nil, err
+		return err
 	}
 	defer w.idle.stop()
 	if w.engine == onRedis {
-		if w.redis, err = startRedis(folder); err != nil {
-			return nil, err
+		if w.redis, err = localredis.Start(ctx); err != nil {
+			return err
 		}
-		defer w.redis.stop()
+		defer w.redis.End()
 	}
 	d, err := startDaemon(w.program, folder, patience, w.flags()...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	w.current.Store(d)
 	w.begun = time.Now()
 	w.fight(ctx)
-	w.report.Took = time.Since(w.begun)
-	w.report.close()
-	return w.report, nil
+	w.Note("on %s, the daemon was at most %v later than the idle handler: %s", w.engine, short(w.worst.by), w.worst.text)
+	w.Note("on %s, the most memory of a daemon was %d MiB", w.engine, w.memory>>10)
+	return nil
 }
 
 // flags returns the flags of the attacked daemon.
 func (w *world) flags() []string {
 	flags := []string{"--http", "127.0.0.1:0", "--drain", drain.String(), "--grace", grace.String()}
 	if w.redis != nil {
-		flags = append(flags, "--engine", "redis://"+w.redis.address)
+		flags = append(flags, "--engine", "redis://"+w.redis.Addr)
 	} else {
 		flags = append(flags, "--state", filepath.Join(w.folder, "state"), "--state-every", "1s", "--max-keys", fmt.Sprint(mostKeys))
 	}
@@ -153,13 +137,14 @@ func (w *world) fight(ctx context.Context) {
 	if ctx.Err() == nil {
 		w.state.Lock() // prevents further restarts
 		w.ledger.audit(w)
+		w.checkBounds()
 		w.lastStop()
 		w.state.Unlock()
 	}
 	endAttacks()
 	attackers.Wait()
 	if cause := context.Cause(ctx); cause != nil {
-		w.say("the run was ended early: %v", cause)
+		w.Say("the run was ended early: %v", cause)
 		w.current.Load().kill()
 		return
 	}
@@ -180,7 +165,7 @@ func (w *world) waitForTheEnd(ctx context.Context, turns <-chan struct{}) {
 		case <-turns:
 			turns = nil
 		case <-progress.C:
-			w.say("%v", time.Since(w.begun).Round(time.Second))
+			w.Say("%v", time.Since(w.begun).Round(time.Second))
 		}
 	}
 }
@@ -194,7 +179,7 @@ func (w *world) watchDaemon(ctx context.Context) {
 		case <-d.ended:
 			if !d.stopping.Load() {
 				d.log.close()
-				w.broken(promiseRunning, "daemon %d ended without a signal, with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.log.tail())
+				w.Break(promiseRunning, "daemon %d ended without a signal, with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.log.tail())
 				w.fatal(errors.New("the daemon is gone"))
 				return
 			}
@@ -215,9 +200,9 @@ func (w *world) lastStop() {
 	w.last.Store(true)
 	d.terminate()
 	took, err := d.wait(since, drain+grace+slack)
-	w.report.Stop = took
+	w.Note("on %s, the last stop took %v", w.engine, short(took))
 	if err != nil {
-		w.broken(promiseStop, "%v", err)
+		w.Break(promiseStop, "%v", err)
 	}
 }
 
@@ -225,7 +210,7 @@ func (w *world) lastStop() {
 func (w *world) afterwards() {
 	d, err := startDaemon(w.program, w.folder, patience, w.flags()...)
 	if err != nil {
-		w.broken(promiseState, "a daemon on the file that the last one left: %v", err)
+		w.Break(promiseState, "a daemon on the file that the last one left: %v", err)
 		return
 	}
 	w.current.Store(d)
@@ -235,7 +220,7 @@ func (w *world) afterwards() {
 	since := time.Now()
 	d.terminate()
 	if _, err := d.wait(since, drain+grace+slack); err != nil {
-		w.broken(promiseStop, "a daemon that is not attacked: %v", err)
+		w.Break(promiseStop, "a daemon that is not attacked: %v", err)
 	}
 }
 
@@ -245,17 +230,4 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
-}
-
-// commit returns the commit, and notes uncommitted changes.
-func commit() string {
-	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "unknown"
-	}
-	text := strings.TrimSpace(string(hash))
-	if exec.Command("git", "diff", "--quiet", "HEAD").Run() != nil {
-		text += " with uncommitted changes"
-	}
-	return text
 }

@@ -54,7 +54,7 @@ func (f *floods) pour(w *world) {
 			if d, ok := w.take(q); ok && d.Allowed {
 				f.admitted[i].Add(q.Cost)
 			}
-			if w.config.fault == hoardedKeys {
+			if w.config.Fault == hoardedKeys {
 				w.keep(q.Key)
 			}
 		}

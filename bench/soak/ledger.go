@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // ledger is a key whose use is known exactly over the whole run, for any movement of the clock. It is touched after
@@ -78,14 +79,14 @@ func (m *bucketModel) remaining(t int64) int64 {
 type windowModel struct{ limit, period, window, used int64 }
 
 func (m *windowModel) add(t, net int64) {
-	if window := floorDiv(t, m.period); window > m.window {
+	if window := trial.FloorDiv(t, m.period); window > m.window {
 		m.window, m.used = window, 0
 	}
 	m.used += net
 }
 
 func (m *windowModel) remaining(t int64) int64 {
-	if floorDiv(t, m.period) > m.window {
+	if trial.FloorDiv(t, m.period) > m.window {
 		return m.limit
 	}
 	return max(m.limit-m.used, 0)
@@ -96,7 +97,7 @@ type slidingModel struct{ limit, period, window, used, before int64 }
 
 func (m *slidingModel) at(t int64) slidingModel {
 	s := *m
-	switch window := floorDiv(t, m.period); {
+	switch window := trial.FloorDiv(t, m.period); {
 	case window == m.window+1:
 		s.window, s.used, s.before = window, 0, m.used
 	case window > m.window:

@@ -11,45 +11,67 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// progressEvery is the time between two lines on a terminal.
-const progressEvery = 5 * time.Second
+func run(args []string, out, errs io.Writer) int {
+	c := &config{Trial: trial.Trial{Program: "bench/soak", Duration: 10 * time.Minute, Faults: faults}, workers: 4, maxKeys: leastKeys}
+	define := func(flags *flag.FlagSet) {
+		flags.IntVar(&c.workers, "workers", c.workers, "number of calling goroutines")
+		flags.IntVar(&c.maxKeys, "maxkeys", c.maxKeys, "bound on the keys of each limit")
+	}
+	return c.Main(args, out, errs, define, func() error {
+		if c.workers < 1 || c.workers > 256 || c.maxKeys < leastKeys || c.maxKeys > 1<<20 {
+			return fmt.Errorf("-workers %d -maxkeys %d: want 1 to 256 workers and %d to %d keys", c.workers, c.maxKeys, leastKeys, 1<<20)
+		}
+		return soak(c)
+	})
+}
 
-func run(args []string, out io.Writer, errs *os.File) int {
-	c := config{workers: 4, maxKeys: 4096}
-	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
-	flags.SetOutput(errs)
-	flags.DurationVar(&c.duration, "duration", 10*time.Minute, "length of the run")
-	flags.Uint64Var(&c.seed, "seed", rand.Uint64(), "seed of rules, keys, verbs and steps; random by default")
-	flags.IntVar(&c.workers, "workers", c.workers, "number of calling goroutines")
-	flags.IntVar(&c.maxKeys, "maxkeys", c.maxKeys, "bound on the keys of each limit")
-	flags.StringVar((*string)(&c.fault), "break", "", "commit this fault deliberately: "+strings.Join(faultNames(), ", "))
-	if flags.Parse(args) != nil {
-		return 2
+// config configures a run.
+type config struct {
+	trial.Trial
+	workers int
+	maxKeys int
+}
+
+// The faults.
+const (
+	lostTake     = "lost"     // the engine sometimes loses what it admitted
+	doubleRecord = "doubled"  // the engine sometimes counts twice
+	staleLoad    = "stale"    // the run loads an older file
+	roomAtCap    = "uncapped" // a flood finds more room than the bound
+	strayRoutine = "stray"    // a goroutine does not end
+	hoardedKeys  = "hoarded"  // the run keeps the keys of a flood
+)
+
+var faults = []string{lostTake, doubleRecord, staleLoad, roomAtCap, strayRoutine, hoardedKeys}
+
+// leastKeys is a bound that leaves each of 64 shards room for the keys of all rules that are not flooded.
+const leastKeys = 4096
+
+// agreement is the promise of a run.
+const agreement = "the engine agrees with the accounts"
+
+// report counts what has happened.
+func (s *soaking) report() {
+	w := s.world
+	for _, r := range w.rules {
+		for what, n := range map[string]int64{
+			"decisions": int64(r.decisions.Load()), "refusals": int64(r.refusals.Load()), "units admitted": r.admitted.Load(), "recorded": r.recorded.Load(), "given back": r.given.Load(),
+		} {
+			w.config.Count(r.String(), what, n)
+		}
 	}
-	if err := c.validate(); err != nil {
-		fmt.Fprintln(errs, "soak:", err)
-		return 2
+	for what, n := range map[string]uint64{
+		"phases": uint64(s.number), "calls": w.calls.Load(), "saves": w.saves.Load(), "loads": w.loads.Load(), "keys evicted": w.forgotten.Load(), "requests on shared budgets": w.overflow.Load(),
+	} {
+		w.config.Count("run", what, int64(n))
 	}
-	if info, err := errs.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		c.progress = func(s summary) { fmt.Fprintln(errs, s.line()) }
-	}
-	fmt.Fprintf(out, "soak: seed %d, %v, %d workers, %d keys a limit\n", c.seed, c.duration, c.workers, c.maxKeys)
-	s := soak(c)
-	s.print(out)
-	if len(s.violations) == 0 {
-		return 0
-	}
-	for _, v := range s.violations {
-		fmt.Fprintln(errs, "soak: violation:", v)
-	}
-	fmt.Fprintf(errs, "soak: repeat with: go run ./bench/soak -duration %v -seed %d -workers %d -maxkeys %d\n", c.duration, c.seed, c.workers, c.maxKeys)
-	return 1
+	w.config.Note("the clock went %v ahead; the worst call took %v", time.Duration(w.highest-firstInstant), time.Duration(w.worst.Load()))
 }

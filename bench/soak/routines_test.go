@@ -29,8 +29,9 @@ func TestAGoroutineThatIsAboutToEndIsNotLeft(t *testing.T) {
 
 // A run on a late, busy machine still has one phase, with the requested fault.
 func TestTheShortestRunHasAPhase(t *testing.T) {
-	s := soak(config{duration: time.Nanosecond, seed: 1, workers: 4, maxKeys: leastKeys, fault: strayRoutine})
-	if all := strings.Join(s.violations, "\n"); s.phases < 1 || !strings.Contains(all, "goroutines are left") {
-		t.Errorf("got %d phases and violations %q, want one and the stray goroutine", s.phases, s.violations)
+	c := shortly(time.Nanosecond, 1, strayRoutine)
+	err := soak(c)
+	if v := c.Violations(); err != nil || c.Counted("run", "phases") < 1 || len(v) != 1 || !strings.Contains(v[0].First, "goroutines are left") {
+		t.Errorf("got %d phases, violations %v and error %v, want one and the stray goroutine", c.Counted("run", "phases"), v, err)
 	}
 }

@@ -3,18 +3,19 @@ package main
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // rule is a rule with the run's own counts of its decisions.
 type rule struct {
 	*weir.Rule
 	limits   []weir.Limit
+	bounds   []trial.Bound
 	capacity int64
 	can      abilities
 	slots    bool // some of its units are slots, which every settlement ends
@@ -54,9 +55,9 @@ func newRule(name string, limits ...weir.Limit) (*rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rule{Rule: made, limits: limits, capacity: math.MaxInt64, can: abilitiesOf(limits[0])}
-	for _, l := range limits {
-		r.capacity = min(r.capacity, capacityOf(l))
+	r := &rule{Rule: made, limits: limits, bounds: trial.Bounds(limits, 1), capacity: math.MaxInt64, can: abilitiesOf(limits[0])}
+	for i, l := range limits {
+		r.capacity = min(r.capacity, int64(r.bounds[i].Units))
 		r.can = r.can.and(abilitiesOf(l))
 		if _, is := l.(weir.Concurrency); is {
 			r.slots = true
@@ -110,86 +111,12 @@ func makeRules(name string, sets [][]weir.Limit) (rules []*rule, err error) {
 	return rules, nil
 }
 
-func capacityOf(l weir.Limit) int64 {
-	switch l := l.(type) {
-	case weir.TokenBucket:
-		if l.Burst == 0 {
-			return l.Rate.Count
-		}
-		return l.Burst
-	case weir.LeakyBucket:
-		return l.Queue + 1
-	case weir.Concurrency:
-		return l.Slots
-	}
-	return rateOf(l).Count
-}
-
-// rateOf returns the rate at which units refill.
-func rateOf(l weir.Limit) weir.Rate {
-	switch l := l.(type) {
-	case weir.TokenBucket:
-		return l.Rate
-	case weir.LeakyBucket:
-		return l.Rate
-	case weir.FixedWindow:
-		return l.Rate
-	case weir.SlidingWindow:
-		return l.Rate
-	case weir.SlidingLog:
-		return l.Rate
-	case weir.RateGate:
-		return l.Rate
-	case weir.Cycle:
-		return l.Rate
-	case weir.Concurrency:
-		return weir.Rate{Count: l.Slots, Period: l.Lease}
-	}
-	return weir.Rate{}
-}
-
 // most returns the bound on net units used by decisions at clock readings from lo to hi, in any order, as in
 // docs/guarantees.md.
 func (r *rule) most(lo, hi int64) int64 {
-	least := int64(math.MaxInt64)
-	for _, l := range r.limits {
-		least = min(least, mostOf(l, lo, hi))
+	least := math.Inf(1)
+	for _, b := range r.bounds {
+		least = min(least, b.Most(lo, hi))
 	}
-	return least
-}
-
-func mostOf(l weir.Limit, lo, hi int64) int64 {
-	rate := rateOf(l)
-	period := int64(rate.Period)
-	var periods int64 // touched periods
-	switch l := l.(type) {
-	case weir.TokenBucket, weir.LeakyBucket:
-		return capacityOf(l) + flow(rate, hi-lo)
-	case weir.FixedWindow, weir.SlidingWindow:
-		periods = floorDiv(hi, period) - floorDiv(lo, period) + 1
-	case weir.Cycle:
-		origin := int64(l.Origin)
-		periods = floorDiv(hi-origin, period) - floorDiv(lo-origin, period) + 1
-	default:
-		periods = (hi-lo)/period + 1
-	}
-	return capacityOf(l) * periods
-}
-
-// flow returns the whole units that refill in a time.
-func flow(rate weir.Rate, time int64) int64 {
-	high, low := bits.Mul64(uint64(time), uint64(rate.Count))
-	if high >= uint64(rate.Period) {
-		return math.MaxInt64 / 2
-	}
-	units, _ := bits.Div64(high, low, uint64(rate.Period))
-	return int64(min(units, math.MaxInt64/2))
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
+	return int64(min(least+trial.Tolerance, math.MaxInt64/2))
 }

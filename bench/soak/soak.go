@@ -4,12 +4,11 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"time"
 )
 
 // soaking is the controller's state of a run.
 type soaking struct {
-	config config
+	config *config
 	world  *world
 	random *rand.Rand
 
@@ -24,33 +23,28 @@ type soaking struct {
 }
 
 // soak runs phases until the time is up or something is violated. It runs at least one.
-func soak(c config) summary {
+func soak(c *config) error {
 	earlier := routines()
-	start := time.Now()
 	s, err := newSoaking(c)
 	if err != nil {
-		return summary{violations: []string{err.Error()}}
+		return err
 	}
 	base := heap()
-	reported := start
-	for s.number == 0 || time.Since(start) < c.duration && !s.world.broken.Load() {
+	for s.number == 0 || c.Since() < c.Duration && !s.world.broken.Load() {
 		s.phase()
 		if s.number%64 == 0 {
 			s.bounded(base)
-		}
-		if c.progress != nil && time.Since(reported) >= progressEvery {
-			reported = time.Now()
-			c.progress(s.summary(start))
 		}
 	}
 	s.world.swap()
 	s.bounded(base)
 	s.settled(earlier)
-	return s.summary(start)
+	s.report()
+	return nil
 }
 
-func newSoaking(c config) (*soaking, error) {
-	s := &soaking{config: c, random: rand.New(rand.NewPCG(c.seed, 0))}
+func newSoaking(c *config) (*soaking, error) {
+	s := &soaking{config: c, random: rand.New(rand.NewPCG(c.Seed, 0))}
 	var err error
 	if s.steady, err = makeRules("steady", steadyLimits(s.random)); err != nil {
 		return nil, err
@@ -90,7 +84,7 @@ func (s *soaking) phase() {
 	calls := 200 + s.random.IntN(3000)
 	var workers sync.WaitGroup
 	for i := range s.config.workers {
-		k := &worker{world: s.world, phase: p, noise: s.noise, random: rand.New(rand.NewPCG(s.config.seed, uint64(s.number)<<16|uint64(i+1)))}
+		k := &worker{world: s.world, phase: p, noise: s.noise, random: rand.New(rand.NewPCG(s.config.Seed, uint64(s.number)<<16|uint64(i+1)))}
 		workers.Go(func() { k.work(calls, s.twins[i]) })
 	}
 	if p.running {
@@ -105,7 +99,7 @@ func (s *soaking) phase() {
 	case 2:
 		s.world.saveBeside()
 	}
-	if s.config.fault == strayRoutine && s.number == 1 {
+	if s.config.Fault == strayRoutine && s.number == 1 {
 		go func() { select {} }()
 	}
 	workers.Wait()

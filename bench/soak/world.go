@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,7 @@ import (
 // world is the engine under test, its clock and all counts. All calls go through it, so that the run can replace the
 // engine between calls.
 type world struct {
-	config  config
+	config  *config
 	now     atomic.Int64
 	highest int64 // reading of the clock; the controller's
 	rules   map[string]*rule
@@ -31,18 +30,14 @@ type world struct {
 	faulty                                   atomic.Uint64
 	hoard                                    [][]byte // guarded by reports; for a fault
 
-	reports    sync.Mutex
-	violations []string
-	broken     atomic.Bool
+	reports sync.Mutex
+	broken  atomic.Bool // the run ends with the first violation
 }
-
-// mostViolations bounds the stored violations of a run, which ends with the first.
-const mostViolations = 10
 
 // firstInstant is the first reading of the clock.
 const firstInstant = 1_700_000_000_123_456_789
 
-func newWorld(c config, rules []*rule) *world {
+func newWorld(c *config, rules []*rule) *world {
 	w := &world{config: c, rules: map[string]*rule{}, earlier: map[string]weir.RuleStats{}}
 	for _, r := range rules {
 		w.rules[r.Name()] = r
@@ -55,18 +50,14 @@ func newWorld(c config, rules []*rule) *world {
 
 func (w *world) options() weir.MemoryOptions {
 	o := weir.MemoryOptions{Clock: w.now.Load, MaxKeys: w.config.maxKeys}
-	if w.config.fault == roomAtCap {
+	if w.config.Fault == roomAtCap {
 		o.MaxKeys *= 8
 	}
 	return o
 }
 
 func (w *world) violated(format string, args ...any) {
-	w.reports.Lock()
-	defer w.reports.Unlock()
-	if len(w.violations) < mostViolations {
-		w.violations = append(w.violations, fmt.Sprintf("at %d: ", w.now.Load())+fmt.Sprintf(format, args...))
-	}
+	w.config.Break(agreement, "at %d: "+format, append([]any{w.now.Load()}, args...)...)
 	w.broken.Store(true)
 }
 
@@ -147,7 +138,7 @@ func (w *world) reserve(q weir.Request, actual int64) (allowed, ok bool) {
 func (w *world) record(q weir.Request) (d weir.Decision, ok bool) {
 	ok = w.ask("record", func(m *weir.Memory) (err error) {
 		d, err = m.Record(context.Background(), q)
-		if w.config.fault == doubleRecord && w.faulty.Add(1)%1000 == 0 {
+		if w.config.Fault == doubleRecord && w.faulty.Add(1)%1000 == 0 {
 			_, err = m.Record(context.Background(), q)
 		}
 		return err
@@ -175,7 +166,7 @@ func (w *world) reset(requests ...weir.Request) bool {
 
 // lose commits a fault: it removes what was admitted.
 func (w *world) lose(m *weir.Memory, d weir.Decision, requests []weir.Request) {
-	if w.config.fault == lostTake && d.Allowed && w.faulty.Add(1)%1000 == 0 {
+	if w.config.Fault == lostTake && d.Allowed && w.faulty.Add(1)%1000 == 0 {
 		q := requests[0]
 		q.Cost = -q.Cost
 		_, _ = m.Record(context.Background(), q)
@@ -218,7 +209,7 @@ func (w *world) swap() {
 	}
 	w.saves.Add(1)
 	content := file.Bytes()
-	if w.config.fault == staleLoad {
+	if w.config.Fault == staleLoad {
 		content, w.older = w.older, content
 		if content == nil {
 			content = w.older
@@ -268,7 +259,7 @@ func (w *world) tally(s weir.MemoryStats) {
 			w.violated("rule %q: the engine counts %d decisions and %d refusals, the callers %d and %d", name, got.Decisions, got.Refusals, want.decisions.Load(), want.refusals.Load())
 		}
 	}
-	if most := parts * w.config.maxKeys; s.Keys > most && w.config.fault != roomAtCap {
+	if most := parts * w.config.maxKeys; s.Keys > most && w.config.Fault != roomAtCap {
 		w.violated("%d keys are remembered, above %d limits of %d", s.Keys, parts, w.config.maxKeys)
 	}
 }

@@ -41,7 +41,9 @@ var benchRules = map[string]packageRule{
 	},
 	"bench/hostile": {
 		imports: reasons{
-			".": "it loads what daemons have saved",
+			".":                         "it loads what daemons have saved",
+			"bench/internal/localredis": "daemons share a server",
+			"bench/internal/trial":      "its report, ledger and checker",
 		},
 	},
 	"bench/histories": {
@@ -100,8 +102,14 @@ var benchRules = map[string]packageRule{
 			"github.com/redis/go-redis/v9": "it asks the server what it has done",
 		},
 	},
+	"bench/internal/trial": {
+		imports: reasons{".": "limits have bounds", "bench/internal/measure": "it names the commit"},
+	},
 	"bench/soak": {
-		imports: reasons{".": "it drives the memory engine and keeps its own accounts"},
+		imports: reasons{
+			".":                    "it drives the memory engine and keeps its own accounts",
+			"bench/internal/trial": "its report and checker",
+		},
 	},
 	"bench/internal/peers": {
 		imports: reasons{

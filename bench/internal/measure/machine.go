@@ -17,7 +17,7 @@ func Machine(command string) []string {
 		fmt.Sprintf("%s, %d cores, %s/%s", processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
 		"Redis: " + output("redis-server", "--version"),
 		"Go: " + runtime.Version() + "; " + strings.Join(modules(), ", "),
-		"commit " + commit() + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC"),
+		"commit " + Commit() + ", " + time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		"command: `" + strings.TrimSpace(command) + "`",
 	}
 }
@@ -43,7 +43,8 @@ func output(name string, args ...string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func commit() string {
+// Commit returns the commit, and notes uncommitted changes.
+func Commit() string {
 	hash := output("git", "rev-parse", "--short=12", "HEAD")
 	if err := exec.Command("git", "diff", "--quiet", "HEAD").Run(); err != nil {
 		hash += " with uncommitted changes"
