@@ -30,9 +30,11 @@ func (g *goers) note(name string) {
 	g.at[name] = time.Since(g.start)
 }
 
-func (g *goers) wait(t *testing.T, l *weir.Limiter, name string) {
+func (g *goers) wait(t *testing.T, l *weir.Limiter, name string) { g.waitN(t, l, name, 1) }
+
+func (g *goers) waitN(t *testing.T, l *weir.Limiter, name string, n int64) {
 	g.all.Go(func() {
-		if err := l.Wait(t.Context()); err != nil {
+		if err := l.WaitN(t.Context(), n); err != nil {
 			t.Error(err)
 		}
 		g.note(name)
@@ -41,7 +43,11 @@ func (g *goers) wait(t *testing.T, l *weir.Limiter, name string) {
 }
 
 func (g *goers) book(t *testing.T, l *weir.Limiter, name string) *weir.Reservation {
-	b := mustReserve(t, l, 1)
+	return g.bookN(t, l, name, 1)
+}
+
+func (g *goers) bookN(t *testing.T, l *weir.Limiter, name string, n int64) *weir.Reservation {
+	b := mustReserve(t, l, n)
 	if !b.Decision.Allowed {
 		t.Fatalf("the booking of %s is refused", name)
 	}
@@ -105,12 +111,14 @@ func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
 			l := mustNew(t, limit)
 			g := newGoers()
 			l.AllowN(burst)
+			costs := map[string]int64{}
 			for i := range 40 {
-				switch r.IntN(8) {
+				name, cost := fmt.Sprint(i), 1+r.Int64N(burst)
+				switch costs[name] = cost; r.IntN(8) {
 				case 0, 1, 2, 3:
-					g.wait(t, l, fmt.Sprint("w", i))
+					g.waitN(t, l, name, cost)
 				case 4, 5:
-					g.book(t, l, fmt.Sprint("b", i))
+					g.bookN(t, l, name, cost)
 				case 6:
 					l.Record(r.Int64N(5))
 				case 7:
@@ -120,9 +128,9 @@ func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
 			quiet := time.Since(g.start)
 			g.all.Wait()
 			var at []time.Duration
-			for _, went := range g.at {
+			for name, went := range g.at {
 				if went > quiet {
-					at = append(at, went)
+					at = append(at, slices.Repeat([]time.Duration{went}, int(costs[name]))...)
 				}
 			}
 			slices.Sort(at)

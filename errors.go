@@ -162,22 +162,31 @@ func (e *RequestError) Unwrap() error { return ErrRequest }
 
 // refusal converts the error of a line to the error of op.
 func refusal(op string, err error) error {
-	switch e := err.(type) {
-	case *line.TooLongError:
-		return &WaitError{Need: time.Duration(e.Need), Bound: time.Duration(e.Bound), Deadline: e.Deadline}
-	case *line.TooLargeError:
-		return &CostError{Cost: e.Cost, Capacity: e.Capacity}
-	case *line.InvalidError:
-		return &RequestError{Op: op, Field: e.Field, Reason: e.Reason}
-	}
-	switch err {
-	case line.ErrFull:
+	r, ok := err.(*line.Refusal)
+	switch {
+	case !ok: // from the context
+		return &endedError{op, err}
+	case r.Field != "":
+		return &RequestError{Op: op, Field: r.Field, Reason: r.Reason}
+	case r.End == line.Late:
+		return &WaitError{Need: time.Duration(r.Need), Bound: time.Duration(r.Bound), Deadline: r.Deadline}
+	case r.End == line.TooLarge:
+		return &CostError{Cost: r.Cost, Capacity: r.Capacity}
+	case r.End == line.Full:
 		return ErrQueueFull
-	case line.ErrClosed:
-		return ErrClosed
 	}
-	return &line.EndedError{Op: op, Err: err} // from the context
+	return ErrClosed
 }
+
+// endedError is the error of a context that ended an operation. It takes less to make than a fmt.Errorf.
+type endedError struct {
+	op  string
+	err error
+}
+
+func (e *endedError) Error() string { return "weir: " + e.op + ": " + e.err.Error() }
+
+func (e *endedError) Unwrap() error { return e.err }
 
 func cannotDecide(op string, err error) error { return rule.CannotDecide(op, err) }
 

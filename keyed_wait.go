@@ -63,7 +63,7 @@ func (k *Keyed[K]) join(ctx context.Context, r clock.Reading, key K, turn Turn) 
 	defer v.unlock()
 	lines := &v.shard.lines
 	if k.closed.Load() {
-		return nil, o, refusal(opWait, lines.Refuse())
+		return nil, o, refusal(opWait, lines.Count(line.ErrClosed))
 	}
 	o.shared = v.shared
 	if v.found.key == nil {
@@ -129,5 +129,5 @@ func (k *Keyed[K]) WaitStats() WaitStats {
 		shard.each(func(subject *line.Subject) { subject.AddTo(&s, k.clock.Read().At) })
 		shard.lines.AddTo(&s)
 	}
-	return WaitStats(s)
+	return waitStats(&s)
 }

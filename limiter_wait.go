@@ -16,7 +16,8 @@ func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 // caller that leaves after it, during Options.Jitter, gives the cost back.
 //
 // If the context's deadline is before the turn, WaitN returns a *WaitError at once, which is also a
-// context.DeadlineExceeded. It does not refuse a wait for slots of a Concurrency, since these may be released at any
+// context.DeadlineExceeded. If callers of other classes or flows wait, the turn may come later than WaitN assumes; then
+// the error comes at the deadline. WaitN does not refuse a wait for slots of a Concurrency, since these may be released at any
 // time. If the context ends during the wait, the caller loses its place, later callers move forward, and the error
 // wraps the context's. A cost above the capacity is a *CostError, and a negative cost a *RequestError. A full queue
 // is ErrQueueFull. After Close the error is ErrClosed.
@@ -60,7 +61,7 @@ func (l *Limiter) join(ctx context.Context, r clock.Reading, turn Turn) (*line.W
 	s, now := l.lock(r)
 	defer l.unlock(now)
 	if l.closed {
-		return nil, l.lines.Refuse()
+		return nil, l.lines.Count(line.ErrClosed)
 	}
 	return l.lines.Join(ctx, s, now, turn.inLine())
 }
@@ -112,5 +113,5 @@ func (l *Limiter) WaitStats() WaitStats {
 		l.subject.AddTo(&s, now)
 		l.lines.AddTo(&s)
 	}
-	return WaitStats(s)
+	return waitStats(&s)
 }

@@ -33,7 +33,7 @@ func (t Turn) late(lines *line.Lines, need int64) error {
 	if need == 0 {
 		return nil
 	}
-	lines.Late()
+	lines.Ends(line.Late)
 	return &WaitError{Need: time.Duration(need), Bound: t.Max}
 }
 
@@ -169,4 +169,11 @@ type WaitStats struct {
 	Full   uint64 // the queue was full
 	Never  uint64 // the cost is above the capacity
 	Closed uint64 // the limiter was closed
+}
+
+func waitStats(s *line.Stats) WaitStats {
+	return WaitStats{
+		Waiting: s.Waiting, Oldest: s.Oldest, Granted: s.Ended[line.Granted], Late: s.Ended[line.Late], Left: s.Ended[line.Left],
+		Full: s.Ended[line.Full], Never: s.Ended[line.TooLarge], Closed: s.Ended[line.Closed],
+	}
 }

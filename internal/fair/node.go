@@ -7,7 +7,6 @@ type Node[W any] struct {
 
 	waiter         W
 	in             *flow[W] // nil if it is in no queue
-	place          int      // in the sums of its flow, if it has any
 	previous, next *Node[W]
 }
 

@@ -1,8 +1,6 @@
 // Package fair orders waiting callers: a Queue lets flows share by weight, and a Heap holds what has a rank.
 package fair
 
-import "iter"
-
 // Queue chooses the next waiter: by arrival within a flow, and between flows by weighted fairness. It is start-time
 // fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it in its flow
 // has been served its cost divided by the weight; the earliest start comes first, and of equal ones the earliest
@@ -86,7 +84,9 @@ func (q *Queue[W]) Push(w W, n *Node[W], name Flow, weight int64) {
 	if f.first == nil {
 		f.start = f.startAt(q.virtual)
 	}
-	f.push(w, n)
+	f.Push(w, n)
+	n.in = f
+	f.units += n.units()
 	q.length, q.units = q.length+1, q.units+n.units()
 	q.rank(f)
 }
@@ -115,8 +115,10 @@ func (q *Queue[W]) Withdraw(n *Node[W]) {
 // Remove removes a waiter without charging its flow; later waiters move up and keep their arrivals.
 func (q *Queue[W]) Remove(n *Node[W]) {
 	f := n.in
-	q.length, q.units = q.length-1, q.units-n.units()
 	f.remove(n)
+	n.in = nil
+	f.units -= n.units()
+	q.length, q.units = q.length-1, q.units-n.units()
 	q.rank(f)
 }
 
@@ -189,15 +191,13 @@ func (q *Queue[W]) rebase() {
 	}
 }
 
-// All yields the waiters in order of release.
+// All yields the waiters, flow by flow, those of a flow in order of arrival.
 func (q *Queue[W]) All(yield func(W) bool) {
-	if q.several == nil {
-		q.own.All(yield)
-		return
-	}
-	for w := range q.starts {
-		if !yield(w) {
-			return
+	for _, f := range q.busy() {
+		for w := range f.All {
+			if !yield(w) {
+				return
+			}
 		}
 	}
 }
@@ -211,20 +211,8 @@ func (q *Queue[W]) Firsts(yield func(W) bool) {
 	}
 }
 
-// Before yields, in order of release, the waiters that go before a newcomer of a flow.
-func (q *Queue[W]) Before(name Flow, weight int64) iter.Seq[W] {
-	newcomer := q.startOf(name, weight)
-	return func(yield func(W) bool) {
-		for w, start := range q.starts {
-			if newcomer.before(start) || !yield(w) {
-				return
-			}
-		}
-	}
-}
-
-// UnitsBefore returns the costs of the waiters that go before a newcomer of a flow. Together, all costs are below
-// 1<<52.
+// UnitsBefore returns the costs of the waiters that go before a newcomer of a flow, or fewer: beside other flows, less than
+// one cost of each is missing. Together, all costs are below 1<<52.
 func (q *Queue[W]) UnitsBefore(name Flow, weight int64) (units int64) {
 	newcomer := q.startOf(name, weight)
 	for _, f := range q.busy() {
@@ -243,28 +231,6 @@ func (q *Queue[W]) startOf(name Flow, weight int64) tag {
 		return f.tag(f.startAt(q.virtual))
 	}
 	return f.tag(f.start + f.units)
-}
-
-// starts yields the waiters in order of release with their starts. It empties copies of the flows.
-func (q *Queue[W]) starts(yield func(W, tag) bool) {
-	rest := newFlows[W]()
-	for _, f := range q.busy() {
-		own := *f
-		own.place = -1
-		rest.Put(&own)
-	}
-	for rest.Len() > 0 {
-		f := rest.First()
-		if !yield(f.first.waiter, f.tag(f.start)) {
-			return
-		}
-		f.start += f.first.units()
-		if f.first = f.first.next; f.first == nil {
-			rest.Pop()
-		} else {
-			rest.Put(f)
-		}
-	}
 }
 
 // busy returns the flows that have a waiter.

@@ -15,16 +15,28 @@ type Booking struct {
 	before               algorithm.State
 	promisedBefore       int64
 	stampBefore, stampOf uint64
-	waiter               *Waiter // its place in line, or nil
+
+	inLine   bool   // it waits in line for its instant
+	arrival  uint64 // in line, or 0
+	promised int64  // the instant
+}
+
+// spentAt returns the instant at which the units of a booking in line are taken: just before the promised one, so that no
+// rounding to a nanosecond adds up.
+func (b *Booking) spentAt(a algorithm.Algorithm) int64 {
+	if algorithm.Planned(a) {
+		return b.promised - 1
+	}
+	return b.promised
 }
 
 // Book decides on b for the earliest instant within longest, and takes it.
 func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error) {
 	switch {
 	case b.Cost < 0:
-		return algorithm.Answer{}, negative(b.Cost)
+		return algorithm.Answer{}, invalid("cost", "%d is negative", b.Cost)
 	case longest > 0 && !algorithm.CanBook(s.algorithm):
-		return algorithm.Answer{}, &InvalidError{Field: "limit", Reason: "cannot be booked ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait"}
+		return algorithm.Answer{}, invalid("limit", "cannot be booked ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait")
 	case b.Cost == 0 || b.Cost > s.algorithm.Capacity():
 		return s.Peek(now, b.Cost), nil
 	case s.advance(now):
@@ -89,12 +101,13 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 		refusal.RetryAfter = max(hold-longest, 1)
 		return refusal
 	}
-	b.Open, b.promisedBefore = true, s.promised
-	b.waiter = &Waiter{subject: s, arrived: now, promised: now + hold}
-	b.waiter.Cost = b.Cost
+	b.Open, b.promisedBefore, b.inLine = true, s.promised, true
+	b.arrival, b.promised = l.arrive(b.Cost, now), now+hold
 	s.promise(now, hold)
 	s.wrote() // an older booking is no longer the newest
-	l.push(b.waiter, Flow{}, 0)
+	if l.bookings = append(l.bookings, b); l.plan.extends(l) {
+		l.plan.book(l, b)
+	}
 	a := l.refusal(now, 0)
 	a.Allowed, a.Delay = true, hold
 	return a
@@ -116,11 +129,11 @@ func (s *Subject) Settle(b *Booking, now, actual int64) (recorded bool) {
 	case back < 0:
 		b.Open = s.RecordFor(now, -back, b.Identity).Unrecorded
 	case back == 0:
-	case b.waiter != nil && b.waiter.queued():
+	case b.inLine:
 		s.unbookInLine(b, now, actual)
 	case s.promised <= now || algorithm.Leases(s.algorithm): // slots are never promised, and released by identity
 		s.RecordFor(now, -back, b.Identity)
-	case b.stampOf == s.stamp && b.waiter == nil:
+	case b.stampOf == s.stamp && b.arrival == 0:
 		s.undo(b, actual)
 		s.replan(now)
 	}
@@ -140,16 +153,13 @@ func (s *Subject) undo(b *Booking, actual int64) {
 
 // unbookInLine takes b out of the line, or reduces its cost, unless a later booking has a promised instant.
 func (s *Subject) unbookInLine(b *Booking, now, actual int64) {
-	for w := b.waiter.Next(); w != nil; w = w.Next() {
-		if w.isBooking() {
-			return
-		}
-	}
-	if actual > 0 {
-		s.line.toEnd(b.waiter, actual)
-		s.replan(now) // which finds its place
+	l := s.line
+	last := len(l.bookings) - 1
+	if l.bookings[last] != b {
 		return
 	}
-	s.promised = b.promisedBefore
-	s.line.withdraw(b.waiter, now)
+	if b.Cost = actual; actual == 0 {
+		s.promised, b.inLine, l.bookings = b.promisedBefore, false, l.bookings[:last]
+	}
+	l.replan(now)
 }

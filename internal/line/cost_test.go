@@ -17,21 +17,15 @@ func (c *crowd) joinFlow(n int64, flow Flow, weight int64) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if w != nil && w.queued() {
+	if w != nil && w.Queued() {
 		c.waiters = append(c.waiters, w)
 	}
 }
 
-// slowPlanBefore goes through the line.
-func (l *line) slowPlanBefore(now int64, t Turn) (algorithm.State, int64) {
-	kept, ranBack := l.plan, l.ranBack
-	l.plan, l.ranBack = nil, true // which takes no shortcut
-	defer func() { l.plan, l.ranBack = kept, ranBack }()
-	return l.planBefore(now, t)
-}
-
-func TestTheTurnOfANewcomerIsThatOfAWalkThroughTheLine(t *testing.T) {
-	for seed := range uint64(200) {
+// A newcomer of a flow is never refused because of a turn that would come in time. Under costs of 1 its turn is known.
+func TestTheTurnOfANewcomerIsNotLaterThanItComes(t *testing.T) {
+	known := 0
+	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			c := &crowd{late: newLate(t, algorithm.NewTokenBucket(1+r.Int64N(7), second, 1+r.Int64N(9)))}
@@ -47,7 +41,7 @@ func TestTheTurnOfANewcomerIsThatOfAWalkThroughTheLine(t *testing.T) {
 				i := r.IntN(flows)
 				return Flow{Name: strconv.Itoa(i)}, int64(1 + i*i)
 			}
-			for range 400 {
+			for range 100 + r.IntN(300) {
 				switch pick := r.IntN(10); {
 				case pick < 6:
 					name, weight := flow()
@@ -58,22 +52,38 @@ func TestTheTurnOfANewcomerIsThatOfAWalkThroughTheLine(t *testing.T) {
 					c.now += r.Int64N(2 * second)
 					c.subject.advance(c.now)
 				}
-				l := c.subject.line
-				if l == nil || l.length == 0 {
-					continue
-				}
-				name, weight := flow()
-				turn := Turn{Cost: 1, Flow: name, Weight: weight}
-				got, gotAt := l.planBefore(c.now, turn)
-				if want, wantAt := l.slowPlanBefore(c.now, turn); got != want || gotAt != wantAt {
-					t.Fatalf("seed %d, %d in line, a newcomer of %v: got %+v at %d, want %+v at %d", seed, l.length, name, got, gotAt, want, wantAt)
-				}
+			}
+			if l := c.subject.line; l == nil || l.length() == 0 {
+				return
+			}
+			name, weight := flow()
+			turn := Turn{Cost: 1, Flow: name, Weight: weight}
+			wait, _ := c.subject.turnIn(c.now, turn)
+			began, others := c.now, len(c.waiters)
+			c.joinFlow(1, name, weight)
+			if len(c.waiters) == others {
+				return
+			}
+			w := c.waiters[others]
+			for w.Queued() {
+				_, _, c.now = c.subject.line.next(c.now)
+				c.subject.advance(c.now)
+			}
+			took := c.now - began
+			if wait > took || costs == 1 && wait < took {
+				t.Fatalf("seed %d: a newcomer of %v went after %d ns, and the line said %d", seed, name, took, wait)
+			}
+			if costs == 1 {
+				known++
 			}
 			c.subject.Close(c.now)
 		})
 		if t.Failed() {
 			return
 		}
+	}
+	if known == 0 {
+		t.Error("no costs of 1 were drawn")
 	}
 }
 
@@ -159,5 +169,34 @@ func TestTheCostOfAJoinBehindALateGrantDoesNotGrowWithTheLine(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A late cost delays the callers before bookings, and callers leave: neither goes through the line.
+func TestTheCostOfARecordAndALeaveBesideBookingsDoesNotGrowWithTheLine(t *testing.T) {
+	const most = 16 // decisions for a record, a return and a leave
+	for _, length := range []int{10, 1000, 20_000} {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 3))
+			c := newCrowd(t, algorithm.NewTokenBucket(1, second, 9))
+			for i := range length {
+				if c.join(1+r.Int64N(9), 0); i%4 == 0 {
+					if answer, err := c.subject.Book(&Booking{Cost: 1 + r.Int64N(9)}, c.now, algorithm.Never); err != nil || !answer.Allowed {
+						t.Fatal(answer, err)
+					}
+				}
+			}
+			c.takes = 0
+			const rounds = 8
+			for range rounds {
+				c.subject.Record(c.now, 9)
+				c.subject.Record(c.now, -3)
+				c.withdraw(r.IntN(len(c.waiters)))
+			}
+			if each := c.takes / rounds; each > most {
+				t.Errorf("a record, a return and a leave take %d decisions in a line of %d, want at most %d", each, length, most)
+			}
+			c.subject.Close(c.now)
+		})
 	}
 }

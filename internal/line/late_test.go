@@ -42,7 +42,7 @@ func (l *late) come(callers int) (gone int) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if w == nil || !w.queued() {
+		if w == nil || !w.Queued() {
 			gone++
 		}
 	}
@@ -52,12 +52,12 @@ func (l *late) come(callers int) (gone int) {
 // fire returns the timer after d; it counts the callers that it releases.
 func (l *late) fire(d time.Duration) (gone int) {
 	l.now += int64(d)
-	before := l.subject.line.length
+	before := l.subject.line.length()
 	l.subject.line.fire()
 	if l.subject.line == nil {
 		return before
 	}
-	return before - l.subject.line.length
+	return before - l.subject.line.length()
 }
 
 // Callers that come back as soon as they are released keep up the rate although the timer is late each time. Any

@@ -3,13 +3,14 @@
 // cost for a later instant.
 //
 // The package knows algorithms and clocks. Its owner provides a lock, a clock and the weights of classes. It answers with
-// algorithm.Answer and the errors of refusal.go.
+// algorithm.Answer and, where it refuses, a *Refusal.
 package line
 
 import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -29,11 +30,18 @@ type line struct {
 	owner   *Lines
 	subject *Subject
 	queue   fair.Queue[*Waiter]
-	totals
+	// bookings are in order of arrival and of their promised instants. The first one goes before the first waiter if it came
+	// earlier, or if the waiter would not leave it its units by its instant.
+	bookings []*Booking
+
+	arrivals          uint64 // waiters and bookings so far
+	smallest, largest int64  // their costs
+	newest            int64  // their latest arrival
+	ranBack           bool   // the time ran back behind an arrival
+
 	timer    *time.Timer
 	wake     int64               // when the timer fires; unset if it is not set
 	released *fair.List[*Waiter] // during a call of the timer: those that are still asleep
-	moved    bool                // a booking goes before a waiter that came earlier
 	// since is the instant of the last change of the state. No waiter is due before it.
 	since int64
 	plan  *plan // nil until it is asked for
@@ -47,46 +55,57 @@ type Lines struct {
 	Clock    *clock.Clock
 	Weights  []int64 // of the classes, each 1 to MaxWeight; empty means one class
 	Capacity int     // bound on the callers that wait for one subject
-	counts   counts
+	counts   [ends]atomic.Uint64
 }
 
 // now reads the clock, for callers through which a panic of the clock must not pass.
-func (q *Lines) now() (at int64, ok bool) {
-	r, ok := q.Clock.ReadSafely()
-	return r.At, ok
+func (q *Lines) now() int64 {
+	r, _ := q.Clock.ReadSafely()
+	return r.At
 }
 
 // lineOf returns the line of s, and begins one if needed.
 func (q *Lines) lineOf(s *Subject, now int64) *line {
 	if s.line == nil {
-		s.line = &line{owner: q, subject: s, totals: newTotals(), since: now, wake: unset}
+		s.line = &line{owner: q, subject: s, smallest: math.MaxInt64, newest: math.MinInt64, since: now, wake: unset}
 	}
 	return s.line
 }
 
+// length returns the number of waiters and bookings.
+func (l *line) length() int { return l.queue.Len() + len(l.bookings) }
+
 // full reports whether the line has no room.
-func (l *line) full() bool { return l.length >= l.owner.Capacity }
+func (l *line) full() bool { return l.length() >= l.owner.Capacity }
+
+// arrive notes an arrival and returns its number.
+func (l *line) arrive(cost, at int64) uint64 {
+	l.arrivals++
+	l.smallest, l.largest, l.newest = min(l.smallest, cost), max(l.largest, cost), max(l.newest, at)
+	return l.arrivals
+}
+
+// inTurn reports whether all waiters arrived before the head of the line is due and none has a promised instant. Then
+// only the costs determine the releases.
+func (l *line) inTurn() bool { return len(l.bookings) == 0 && !l.ranBack }
 
 // single reports whether all waiters go in order of arrival.
 func (l *line) single() bool { return l.queue.Single() && len(l.owner.Weights) < 2 }
 
 // push adds w at the end of its flow. The caller has set the timer.
 func (l *line) push(w *Waiter, flow Flow, weight int64) {
-	l.totals.add(w)
+	w.Arrival = l.arrive(w.Cost, w.arrived)
 	l.queue.Push(w, &w.Node, l.flowFor(flow), l.owner.weight(flow, weight))
-	l.plan.extend(l, w)
+	if l.plan.extends(l) {
+		l.plan.add(l, w)
+	}
 }
 
 // withdraw removes w before its turn. If w was the head, the next waiter is due from now on at the earliest.
 func (l *line) withdraw(w *Waiter, now int64) {
 	head := l.queue.First() == w
 	l.plan.withdrawn(l, w)
-	l.remove(w)
-	if l.moved = l.moved && l.bookings > 0; l.moved {
-		l.placeBookings(now)
-		l.plan.drop()
-		head = true
-	}
+	l.queue.Withdraw(&w.Node)
 	if head {
 		l.resume(now)
 	}
@@ -95,16 +114,10 @@ func (l *line) withdraw(w *Waiter, now int64) {
 // flowFor returns the flow that a newcomer joins. Behind a booking all go in order of arrival, because its instant was
 // promised.
 func (l *line) flowFor(flow Flow) Flow {
-	if l.bookings > 0 {
+	if len(l.bookings) > 0 {
 		return l.queue.Own()
 	}
 	return flow
-}
-
-// remove removes w without charging its flow.
-func (l *line) remove(w *Waiter) {
-	l.queue.Withdraw(&w.Node)
-	l.totals.remove(w)
 }
 
 // replan reschedules the line after a change of the state or the limit.
@@ -128,7 +141,7 @@ func (l *line) fire() {
 	if l.subject.line == l {
 		l.wake = unset
 		l.released = &due
-		now, _ := l.owner.now()
+		now := l.owner.now()
 		l.noteLateness(now)
 		l.advance(now)
 		l.released = nil
@@ -142,18 +155,18 @@ func (l *line) fire() {
 // advance releases every waiter whose turn has come and sets the timer for the next one. It ends an empty line,
 // unless newcomers still have credit.
 func (l *line) advance(now int64) {
-	for w := l.queue.First(); w != nil; w = l.queue.First() {
-		if l.hopeless(w) {
-			l.release(w, &TooLargeError{Cost: w.Cost, Capacity: l.subject.algorithm.Capacity()})
+	for l.length() > 0 {
+		w, from, at := l.next(now)
+		switch {
+		case w != nil && l.hopeless(w):
+			l.release(w, &Refusal{End: TooLarge, Cost: w.Cost, Capacity: l.subject.algorithm.Capacity()})
 			l.plan.drop()
-			continue
-		}
-		from, at := l.due(w, now)
-		if at > now {
+		case at > now:
 			l.sleep(at)
 			return
+		default:
+			l.spend(w, from, at)
 		}
-		l.spend(w, from, at)
 	}
 	if now < l.creditEnds {
 		l.sleep(l.creditEnds)
@@ -167,11 +180,10 @@ func (l *line) advance(now int64) {
 // lateness, so that a late timer (on Linux often by 1 ms) costs no throughput. The credit is at most the lateness and
 // at most maxLate.
 func (l *line) noteLateness(now int64) {
-	w := l.queue.First()
-	if w == nil || !algorithm.Planned(l.subject.algorithm) {
+	if l.length() == 0 || !algorithm.Planned(l.subject.algorithm) {
 		return
 	}
-	if _, at := l.due(w, now); at < now {
+	if _, _, at := l.next(now); at < now {
 		l.lateness = min(now-at, maxLate)
 		l.creditEnds = now + l.lateness
 	}
@@ -181,58 +193,59 @@ const maxLate = int64(10 * time.Millisecond)
 
 // arrival returns the instant that counts as a newcomer's arrival.
 func (l *line) arrival(now int64) int64 {
-	if l.length == 0 && now < l.creditEnds {
+	if l.length() == 0 && now < l.creditEnds {
 		return min(now, max(l.since, now-l.lateness))
 	}
 	return now
 }
 
-// hopeless reports whether w can never be released, after a change of the limit. A booking keeps its promised instant
-// and is released anyway.
-func (l *line) hopeless(w *Waiter) bool {
-	return !w.isBooking() && w.Cost > l.subject.algorithm.Capacity()
-}
+// hopeless reports whether w can never be released, after a change of the limit.
+func (l *line) hopeless(w *Waiter) bool { return w.Cost > l.subject.algorithm.Capacity() }
 
-// due returns when the head of the line is released, and the instant at which its units are taken. A limit that plans
-// takes them as of the arrival, as a debt. Taking them at the due instant would accumulate its rounding to a
-// nanosecond. For the same reason a booking takes them just before its promised instant.
-func (l *line) due(w *Waiter, now int64) (from, at int64) {
+// next returns the head of the line, which is the first booking if w is nil, when it is released, and the instant at
+// which its units are taken. A limit that plans takes them as of the arrival, as a debt. Taking them at the due instant
+// would accumulate its rounding to a nanosecond.
+func (l *line) next(now int64) (w *Waiter, from, at int64) {
 	s := l.subject
-	switch {
-	case w.isBooking():
-		return w.spentAt(s.algorithm), w.promised
-	case algorithm.Planned(s.algorithm):
+	w = l.queue.First()
+	if len(l.bookings) > 0 {
+		b := l.bookings[0]
+		var p plan
+		if p.begin(l, now); w == nil || p.yields(l, w, b) {
+			return nil, b.spentAt(s.algorithm), b.promised
+		}
+	}
+	if algorithm.Planned(s.algorithm) {
 		from = max(w.arrived, l.since)
 		hold := algorithm.Hold(s.algorithm, s.State, from, w.Cost)
-		return algorithm.SpendAt(s.algorithm, s.State, from, hold), algorithm.AddSaturating(from, hold)
+		return w, algorithm.SpendAt(s.algorithm, s.State, from, hold), algorithm.AddSaturating(from, hold)
 	}
-	return now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.Cost))
+	return w, now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.Cost))
 }
 
 // spend takes the units of the head of the line and releases it.
 func (l *line) spend(w *Waiter, from, at int64) {
-	s := l.subject
 	l.plan.served(l, w, at)
-	s.spend(from, w.Cost, w.lease)
 	l.since = max(l.since, at)
-	l.queue.Serve(&w.Node)
-	l.totals.remove(w)
-	switch {
-	case w.isBooking():
-	case l.released != nil:
+	if w == nil {
+		b := l.bookings[0]
+		b.inLine, l.bookings[0], l.bookings = false, nil, l.bookings[1:]
+		l.subject.spend(from, b.Cost, nil)
+		return
+	}
+	l.subject.spend(from, w.Cost, w.lease)
+	if l.queue.Serve(&w.Node); l.released != nil {
 		l.released.Push(w, &w.Node)
-	default:
+	} else {
 		close(w.done)
 	}
 }
 
 // release ends the wait of w with an error.
 func (l *line) release(w *Waiter, err error) {
-	l.remove(w)
-	if !w.isBooking() {
-		w.err = err
-		close(w.done)
-	}
+	l.queue.Withdraw(&w.Node)
+	w.err = err
+	close(w.done)
 }
 
 // unset is the wake of a timer that is not set.
@@ -247,8 +260,8 @@ func (l *line) sleep(at int64) {
 	if at >= l.wake {
 		return
 	}
-	now, ok := l.owner.now()
-	left := time.Duration(at - now)
+	r, ok := l.owner.Clock.ReadSafely()
+	left := time.Duration(at - r.At)
 	switch {
 	case !ok:
 		left = min(left, clock.Retry)
@@ -274,9 +287,7 @@ func (l *line) end() {
 // close ends the waits of all callers. Bookings stay, since their instants were promised.
 func (l *line) close(now int64) {
 	for _, w := range slices.Collect(l.queue.All) {
-		if !w.isBooking() {
-			l.release(w, ErrClosed)
-		}
+		l.release(w, ErrClosed)
 	}
 	l.replan(now)
 }

@@ -65,25 +65,48 @@ func (p *plan) drop() {
 // complete covers the rest of the line. A plan that covers no waiter starts again, because it does not know the units
 // taken since the line was empty.
 func (p *plan) complete(l *line, now int64) {
-	if p.count == 0 {
-		p.begin(l, now)
-		for w := range l.queue.All {
+	if p.count > 0 {
+		for w := l.queue.FromEnd(l.length() - p.count); w != nil; w = w.Next() {
 			p.add(l, w)
 		}
 		return
 	}
-	for w := l.queue.FromEnd(l.length - p.count); w != nil; w = w.Next() {
+	p.begin(l, now)
+	bookings := l.bookings
+	for w := range l.queue.All {
+		for ; len(bookings) > 0 && p.yields(l, w, bookings[0]); bookings = bookings[1:] {
+			p.book(l, bookings[0])
+		}
 		p.add(l, w)
+	}
+	for _, b := range bookings {
+		p.book(l, b)
 	}
 }
 
-// served updates the plan before the release of w at an instant.
+// yields reports whether a waiter lets the first booking go first: one that came earlier, or to which it would not leave
+// its units by its promised instant. Later bookings then have theirs, too, because each was promised an instant behind
+// the others. Limits that do not plan keep the order of arrival.
+func (p plan) yields(l *line, w *Waiter, b *Booking) bool {
+	a := l.subject.algorithm
+	if w.Arrival > b.arrival || !algorithm.Planned(a) {
+		return w.Arrival > b.arrival
+	}
+	p.add(l, w) // to this copy
+	return algorithm.AddSaturating(p.at, algorithm.Hold(a, p.state, p.at, b.Cost)) > b.promised
+}
+
+// served updates the plan before the release of the head of the line at an instant. w is nil for a booking.
 func (p *plan) served(l *line, w *Waiter, at int64) {
 	if p == nil || p.count == 0 {
 		return
 	}
 	if algorithm.Planned(l.subject.algorithm) {
 		p.count--
+		return
+	}
+	if len(l.bookings) > 0 || !l.single() {
+		p.drop()
 		return
 	}
 	p.count, p.gone = p.count-1, p.gone+1
@@ -93,7 +116,7 @@ func (p *plan) served(l *line, w *Waiter, at int64) {
 		p.late++
 	}
 	ranBack := planned > at
-	if p.count == 0 || p.late > p.count/markEvery || ranBack || w.isBooking() || !l.single() {
+	if p.count == 0 || p.late > p.count/markEvery || ranBack {
 		p.drop()
 		return
 	}
@@ -115,7 +138,7 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	if p.count == 0 {
 		return
 	}
-	keep := l.length - 1
+	keep := l.length() - 1
 	for v := w.Next(); v != nil && l.smallest < l.largest; v = v.Next() {
 		keep--
 	}
@@ -133,8 +156,32 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	p.drop()
 }
 
+// hugeCost is a cost above which sums could overflow.
+const hugeCost = 1 << 32
+
+// summable reports whether the costs of the line add up under its limit, as of an instant.
+func (l *line) summable() (from int64, ok bool) {
+	s, head := l.subject, l.queue.First()
+	if head == nil || !l.inTurn() || l.largest > min(hugeCost, s.algorithm.Capacity()) {
+		return 0, false
+	}
+	from = max(head.arrived, l.since)
+	return from, algorithm.AddsUp(s.algorithm, s.State, from, l.queue.Units())
+}
+
+// summed plans in one step the release of the first waiters of a summable line, whose costs are units.
+func (l *line) summed(from, units int64) (state algorithm.State, at int64) {
+	s := l.subject
+	if units == 0 {
+		return s.State, l.since
+	}
+	at = algorithm.AddSaturating(from, algorithm.Hold(s.algorithm, s.State, from, units))
+	return s.algorithm.Take(s.State, from, units), at
+}
+
 // planBefore returns the planned state before the turn of a newcomer. It is not the tail if the newcomer's flow
-// comes before others.
+// comes before others. Then the turn may come later than that: the waiters before it are not known to the unit, and not
+// at all under a limit whose costs do not add up.
 func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	flow := l.flowFor(t.Flow)
 	if l.single() && l.queue.Knows(flow) {
@@ -148,21 +195,15 @@ func (l *line) planBefore(now int64, t Turn) (algorithm.State, int64) {
 	}
 	var p plan
 	p.begin(l, now)
-	for w := range l.queue.Before(flow, weight) {
-		p.add(l, w)
-	}
 	return p.state, max(p.at, now)
 }
 
-// extend plans a newcomer at the end, if that is its place.
-func (p *plan) extend(l *line, w *Waiter) {
-	switch {
-	case p == nil:
-	case !l.single():
+// extends reports whether a newcomer, which has joined, is to be added at the end of the plan.
+func (p *plan) extends(l *line) bool {
+	if !l.single() {
 		p.drop()
-	case p.count > 0 && p.count == l.length-1:
-		p.add(l, w)
 	}
+	return p != nil && p.count > 0 && p.count == l.length()-1
 }
 
 func (p *plan) add(l *line, w *Waiter) {
@@ -172,15 +213,11 @@ func (p *plan) add(l *line, w *Waiter) {
 		return
 	}
 	from := max(p.at, w.arrived)
-	switch {
-	case w.isBooking():
-		p.at = max(from, w.promised)
-		from = w.spentAt(a)
-	case algorithm.Planned(a):
+	if algorithm.Planned(a) {
 		hold := algorithm.Hold(a, p.state, from, w.Cost)
 		p.at = algorithm.AddSaturating(from, hold)
 		from = algorithm.SpendAt(a, p.state, from, hold)
-	default:
+	} else {
 		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.Cost))
 		p.at = from
 	}
@@ -188,6 +225,13 @@ func (p *plan) add(l *line, w *Waiter) {
 	if !algorithm.Planned(a) && l.single() {
 		p.mark()
 	}
+}
+
+func (p *plan) book(l *line, b *Booking) {
+	a := l.subject.algorithm
+	p.count++
+	p.at = max(p.at, b.promised)
+	p.state = a.Take(p.state, b.spentAt(a), b.Cost)
 }
 
 // mark stores the plan so far. Marks of large states are farther apart, so that all marks take a few bytes per

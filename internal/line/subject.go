@@ -64,7 +64,7 @@ func (s *Subject) advance(now int64) (waiting bool) {
 		return false
 	}
 	s.line.advance(now)
-	return s.line != nil && s.line.length > 0
+	return s.line != nil && s.line.length() > 0
 }
 
 func (s *Subject) part(n int64) algorithm.Part {
@@ -215,7 +215,6 @@ func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
 // replan reschedules the waiting callers.
 func (s *Subject) replan(now int64) {
 	if s.line != nil {
-		s.line.placeBookings(now)
 		s.line.replan(now)
 	}
 }

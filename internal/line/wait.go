@@ -2,7 +2,6 @@ package line
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -14,6 +13,17 @@ type Flow = fair.Flow
 
 // MaxWeight is the largest weight of a flow or a class.
 const MaxWeight = fair.MaxWeight
+
+// Waiter is a place in a line.
+type Waiter struct {
+	fair.Node[*Waiter]
+
+	subject *Subject
+	arrived int64
+	done    chan struct{} // closed at the release
+	err     error         // of the release
+	lease   *Lease        // of the slots that it acquires, or nil
+}
 
 // Turn is a request to wait for units.
 type Turn struct {
@@ -41,16 +51,15 @@ func (l *Lease) identity() uint64 {
 // Check refuses a turn for its context, cost, class or weight alone.
 func (q *Lines) Check(ctx context.Context, cost int64, class int, weight int64) error {
 	if err := ctx.Err(); err != nil {
-		return q.count(err)
+		return q.Count(err)
 	}
-	if cost < 0 {
-		return negative(cost)
-	}
-	if weight < 0 || weight > MaxWeight {
-		return &InvalidError{Field: "weight", Reason: fmt.Sprintf("%d is not within 1 and %d", weight, MaxWeight)}
-	}
-	if class < 0 || class >= max(1, len(q.Weights)) {
-		return &InvalidError{Field: "class", Reason: fmt.Sprintf("%d is not an index of %d weights", class, len(q.Weights))}
+	switch {
+	case cost < 0:
+		return invalid("cost", "%d is negative", cost)
+	case weight < 0 || weight > MaxWeight:
+		return invalid("weight", "%d is not within 1 and %d", weight, MaxWeight)
+	case class < 0 || class >= max(1, len(q.Weights)):
+		return invalid("class", "%d is not an index of %d weights", class, len(q.Weights))
 	}
 	return nil
 }
@@ -80,7 +89,7 @@ func Alone(ctx context.Context, longest int64) int64 {
 // the lock.
 func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waiter, error) {
 	if capacity := s.algorithm.Capacity(); t.Cost > capacity {
-		return nil, q.count(&TooLargeError{Cost: t.Cost, Capacity: capacity})
+		return nil, q.Count(&Refusal{End: TooLarge, Cost: t.Cost, Capacity: capacity})
 	}
 	waiting := s.advance(now)
 	if t.Cost == 0 || s.line == nil && s.takeTurn(now, t) {
@@ -90,7 +99,7 @@ func (q *Lines) Join(ctx context.Context, s *Subject, now int64, t Turn) (*Waite
 		s.refused(now, t.Cost)
 	}
 	if err := q.refuse(ctx, s, now, t); err != nil {
-		return nil, q.count(err)
+		return nil, q.Count(err)
 	}
 	l := q.lineOf(s, now)
 	w := &Waiter{subject: s, arrived: l.arrival(now), done: make(chan struct{}), lease: t.Lease}
@@ -132,7 +141,7 @@ func (q *Lines) refuse(ctx context.Context, s *Subject, now int64, t Turn) error
 		return ErrFull
 	}
 	if need > bound {
-		return &TooLongError{Need: need, Bound: bound, Deadline: deadline}
+		return &Refusal{End: Late, Need: need, Bound: bound, Deadline: deadline}
 	}
 	return nil
 }
@@ -163,11 +172,11 @@ func (q *Lines) Await(ctx context.Context, w *Waiter, longest int64) error {
 	}
 	select {
 	case <-w.done:
-		return q.count(w.err)
+		return q.Count(w.err)
 	case <-ctx.Done():
-		return q.count(q.giveUp(w, ctx.Err()))
+		return q.Count(q.giveUp(w, ctx.Err()))
 	case <-over:
-		return q.count(q.giveUp(w, &TooLongError{Need: algorithm.Never, Bound: longest}))
+		return q.Count(q.giveUp(w, &Refusal{End: Late, Need: algorithm.Never, Bound: longest}))
 	}
 }
 
@@ -190,11 +199,11 @@ func HoldBack(ctx context.Context, d time.Duration) error {
 func (q *Lines) giveUp(w *Waiter, why error) error {
 	q.Lock.Lock()
 	defer q.Lock.Unlock()
-	now, _ := q.now()
-	if w.queued() {
+	now := q.now()
+	if w.Queued() {
 		w.subject.line.advance(now) // the turn may have come at this instant
 	}
-	if w.queued() {
+	if w.Queued() {
 		w.subject.line.withdraw(w, now)
 		return why
 	}

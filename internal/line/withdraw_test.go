@@ -85,7 +85,7 @@ func (c *crowd) join(n int64, class int) {
 	if err != nil && !errors.Is(err, ErrFull) {
 		c.t.Fatal(err)
 	}
-	if w != nil && w.queued() {
+	if w != nil && w.Queued() {
 		c.waiters = append(c.waiters, w)
 	}
 }
@@ -94,7 +94,7 @@ func (c *crowd) join(n int64, class int) {
 func (c *crowd) withdraw(i int) {
 	w := c.waiters[i]
 	c.waiters = append(c.waiters[:i], c.waiters[i+1:]...)
-	if w.queued() {
+	if w.Queued() {
 		c.subject.line.withdraw(w, c.now)
 	}
 }
@@ -192,7 +192,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 			costs := 1 + r.Int64N(3)*r.Int64N(2)
 			for range 300 + r.IntN(600) {
 				c.anything(r, draw, costs)
-				if l := c.subject.line; l != nil && l.length > 0 && r.IntN(3) == 0 {
+				if l := c.subject.line; l != nil && l.length() > 0 && r.IntN(3) == 0 {
 					n := 1 + r.Int64N(3)
 					got, want := l.refusal(c.now, n), c.fresh(n)
 					if l.plan != nil && l.plan.late > 0 && got.RetryAfter <= want.RetryAfter && got.ResetAfter <= want.ResetAfter {
@@ -200,7 +200,7 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 						shorter++
 					}
 					if got != want {
-						t.Fatalf("seed %d, %T, %d in line: got %+v, want %+v", seed, draw(r), l.length, got, want)
+						t.Fatalf("seed %d, %T, %d in line: got %+v, want %+v", seed, draw(r), l.length(), got, want)
 					}
 				}
 			}
@@ -222,7 +222,7 @@ func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 		c.join(1, 0)
 		b := &Booking{Cost: 5}
 		answer, err := c.subject.Book(b, c.now, algorithm.Never)
-		if err != nil || b.waiter == nil {
+		if err != nil || !b.inLine {
 			t.Fatalf("booking behind a waiter: %+v, %v", answer, err)
 		}
 		c.subject.Settle(b, c.now, 2)
@@ -231,8 +231,8 @@ func TestPlanForgetsABookingThatBecameCheaper(t *testing.T) {
 		}
 		c.now += answer.Delay
 		c.subject.advance(c.now)
-		if l := c.subject.line; b.waiter.queued() || l.length == 0 {
-			t.Fatalf("%d in line, the booking among them: %v", l.length, b.waiter.queued())
+		if l := c.subject.line; b.inLine || l.length() == 0 {
+			t.Fatalf("%d in line, the booking among them: %v", l.length(), b.inLine)
 		} else if got, want := l.refusal(c.now, 1), c.fresh(1); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
@@ -257,7 +257,7 @@ func (c *crowd) anything(r *rand.Rand, draw func(*rand.Rand) algorithm.Algorithm
 		s.Record(c.now, r.Int64N(7)-3)
 	case pick == 38 && r.IntN(3) == 0 && algorithm.CanBook(s.algorithm):
 		b := &Booking{Cost: 1 + r.Int64N(costs)}
-		if _, err := s.Book(b, c.now, algorithm.Never); err == nil && b.waiter != nil && r.IntN(2) == 0 {
+		if _, err := s.Book(b, c.now, algorithm.Never); err == nil && b.inLine && r.IntN(2) == 0 {
 			s.Settle(b, c.now, r.Int64N(b.Cost+1))
 		}
 	case pick == 39 && r.IntN(8) == 0:
