@@ -154,7 +154,7 @@ func (b *booking) flush() {
 
 // unused gives back what nobody has used, as far as the engine permits, unless too much of it is on its way.
 func (q *Queue) unused(withdraw func(ctx context.Context, n int64) error, cost int64) {
-	if withdraw != nil && q.background.number() < weir.MaxLineCallers {
+	if running, _ := q.background.state(); withdraw != nil && running < weir.MaxLineCallers {
 		q.inBackground(func(ctx context.Context) error { return withdraw(ctx, cost) })
 	}
 }

@@ -24,7 +24,6 @@ type caller struct {
 	deadline time.Time     // zero means none
 	turn     chan struct{} // receives once: when the caller goes or fails
 	over     bool          // its wait has ended
-	inAll    *list.Element
 
 	// What was taken for it, and the error of its wait, written before its turn.
 	decision    weir.Decision

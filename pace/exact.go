@@ -15,14 +15,15 @@ import (
 // that would move its own instant to a later one. So callers with the same requests go in order of arrival, the first is
 // never put off, and a key that several groups of callers share is used whole.
 //
-// The callers with the same requests are a line. Lines whose next caller may be admitted are in ready, by its arrival; the
-// others are in later until their keys may admit it, or parked at a key that keeps all of them.
+// The callers with the same requests are a line. Lines whose first caller may be admitted are in ready, by its arrival. A
+// line whose first caller cannot go because of one key is parked there, so that a look does not go through all lines that
+// wait for one key. While no line shuts the key, one of those that were parked is ready in place of the others.
 type exact struct {
 	queue  *Queue
 	memory *weir.Memory
 	lines  map[string]*exactLine
 	ready  fair.Heap[*exactLine]
-	later  *agenda
+	later  *agenda // when keys open, and the next look
 	keys   map[string]*exactKey
 	looks  appointment
 }
@@ -32,8 +33,7 @@ type exactLine struct {
 	name     string
 	slots    bool
 	callers  fair.Queue[*caller]
-	wake     appointment // when its keys may admit the first caller, while it is among the later ones
-	mixed    bool        // the requests of its callers differ
+	mixed    bool // the requests of its callers differ
 	uses     []exactUse
 	parkedAt *exactKey // the key where it is parked, or nil
 
@@ -73,7 +73,6 @@ func (l *exact) join(p *caller) error {
 	}
 	if line == nil {
 		line = &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inParked: -1}
-		line.wake = newAppointment(func() { l.ready.Put(line) })
 		l.lines[name] = line
 		if mixed {
 			l.gather(line, p)
@@ -165,24 +164,18 @@ func (l *exact) refile(line *exactLine) {
 	for i := range line.uses {
 		line.uses[i].key.lines.Put(line)
 	}
-	l.later.drop(&line.wake)
-	line.unpark()
+	l.unpark(line)
 	l.ready.Put(line)
-	for _, key := range line.relieve() {
-		l.advance(key)
-	}
+	l.advanceAll(line)
 }
 
 // remove removes p from its line.
 func (l *exact) remove(p *caller) {
 	line := p.line
 	first := line.first() == p
-	var relieved []*exactKey
 	if line.callers.Len() == 1 { // before p leaves, because heaps compare first callers
 		l.ready.Remove(line)
-		l.later.drop(&line.wake)
-		line.unpark()
-		relieved = line.relieve()
+		l.unpark(line)
 		for i := range line.uses {
 			line.uses[i].key.lines.Remove(line)
 		}
@@ -204,12 +197,10 @@ func (l *exact) remove(p *caller) {
 			delete(l.keys, u.name)
 		}
 	}
-	for _, key := range relieved {
-		l.advance(key)
-	}
 	switch {
 	case line.callers.Len() == 0:
 		delete(l.lines, line.name)
+		l.advanceAll(line)
 	case first:
 		l.refile(line)
 	}
@@ -220,13 +211,10 @@ func (l *exact) look() {
 	now := time.Now()
 	l.later.due(now)
 	look := looking{exact: l, now: now, next: weir.Never}
-	for l.ready.Len() > 0 && !look.over {
+	for l.ready.Len() > 0 {
 		look.at(l.ready.Pop())
 	}
-	for _, line := range look.blocked {
-		l.ready.Put(line)
-	}
-	look.reopen()
+	look.release()
 	if at := now.Add(look.next); look.next < weir.Never && (!l.looks.planned() || at.Before(l.looks.at)) {
 		l.later.plan(&l.looks, at)
 	}
@@ -236,19 +224,8 @@ func (l *exact) look() {
 func (l *exact) returned(keys []string) {
 	for _, name := range keys {
 		if key := l.keys[name]; key != nil {
-			l.reconsider(key)
+			l.open(key)
 		}
 	}
 	l.look()
-}
-
-// reconsider makes the lines of a key ready.
-func (l *exact) reconsider(key *exactKey) {
-	l.open(key)
-	for _, line := range key.lines.All() {
-		if line.wake.planned() {
-			l.later.drop(&line.wake)
-			l.ready.Put(line)
-		}
-	}
 }

@@ -10,18 +10,17 @@ import (
 
 // exactKey is a key that callers wait for.
 type exactKey struct {
-	lines  fair.Heap[*exactLine] // that need it, by the arrival of their next callers
-	asks   map[asked]int         // callers by what they ask for
-	closed bool                  // during a look: kept from all later callers
+	lines fair.Heap[*exactLine] // that need it, by the arrival of their next callers
+	asks  map[asked]int         // callers by what they ask for
 
-	parked fair.Heap[*exactLine] // lines that wait for it to be open
-	deputy *exactLine            // the ready line that stands for the parked ones, or nil
-	opens  appointment           // while it is shut, because it refuses all its callers alike
+	parked fair.Heap[*exactLine]
+	shutBy *exactLine  // a parked line whose first caller cannot go, nor a later caller of the key; or nil
+	opens  appointment // when that caller may go
 }
 
 func (l *exact) newKey() *exactKey {
 	k := &exactKey{asks: map[asked]int{}}
-	k.opens = newAppointment(func() { l.advance(k) })
+	k.opens = newAppointment(func() { l.open(k) })
 	k.lines = fair.NewHeap(byArrival, func(l *exactLine) *int { return l.placeIn(k) })
 	k.parked = fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inParked })
 	return k
@@ -59,9 +58,6 @@ func (l *exact) uses(line *exactLine, p *caller, empty bool) {
 		u := &line.uses[i]
 		q := onKey(p.requests, u.name)
 		u.key.asks[asked{q.Rule, q.Cost}]++
-		if len(u.key.asks) > 1 && u.key.opens.planned() { // it may admit the new caller
-			l.open(u.key)
-		}
 	}
 }
 
@@ -90,4 +86,58 @@ func (l *exactLine) placeIn(key *exactKey) *int {
 		}
 	}
 	return new(int)
+}
+
+// park parks a line, which is in none of the heaps. It may shut the key.
+func (l *exact) park(line *exactLine, key *exactKey, shuts bool) {
+	line.parkedAt = key
+	key.parked.Put(line)
+	if shuts && (key.shutBy == nil || byArrival(line, key.shutBy)) {
+		key.shutBy = line
+		l.later.drop(&key.opens)
+	}
+}
+
+// unpark takes a line off its key, if it is parked.
+func (l *exact) unpark(line *exactLine) {
+	if key := line.parkedAt; key != nil {
+		line.parkedAt = nil
+		key.parked.Remove(line)
+		if key.shutBy == line {
+			l.open(key)
+		}
+	}
+}
+
+// open makes a key available to its callers.
+func (l *exact) open(key *exactKey) {
+	key.shutBy = nil
+	l.later.drop(&key.opens)
+	l.advance(key)
+}
+
+// advance makes the first parked line of an open key ready.
+func (l *exact) advance(key *exactKey) {
+	if key.shutBy == nil && key.parked.Len() > 0 {
+		line := key.parked.Pop()
+		line.parkedAt = nil
+		l.ready.Put(line)
+	}
+}
+
+// advanceAll does so for the keys of a line that was ready.
+func (l *exact) advanceAll(line *exactLine) {
+	for i := range line.uses {
+		l.advance(line.uses[i].key)
+	}
+}
+
+// shut returns a key that is shut for the first caller of the line, or nil.
+func (line *exactLine) shut() *exactKey {
+	for i := range line.uses {
+		if key := line.uses[i].key; key.shutBy != nil && byArrival(key.shutBy, line) {
+			return key
+		}
+	}
+	return nil
 }

@@ -14,20 +14,15 @@ type looking struct {
 	*exact
 	now     time.Time
 	next    time.Duration // until an instant at which a blocked caller may go
-	blocked []*exactLine  // ready lines that earlier callers keep from going
-	closed  []*exactKey
-	over    bool // all lines need a key that is closed
-	kept    bool // a key was closed because a take would put an earlier caller off
+	blocked []*exactLine  // lines that earlier callers keep from going; they are ready again in the next look
 }
 
 // at looks at a line, which is in none of the heaps.
 func (l *looking) at(line *exactLine) {
-	for _, key := range line.relieve() {
-		defer l.advance(key)
-	}
 	p := line.first()
-	if key := line.closedKey(); key != nil {
-		l.park(line, key)
+	defer l.advanceAll(line)
+	if key := line.shut(); key != nil {
+		l.park(line, key, false)
 		return
 	}
 	d, err := l.memory.Peek(context.Background(), p.requests...)
@@ -37,8 +32,7 @@ func (l *looking) at(line *exactLine) {
 	case !d.Allowed && !waitsForSlots(p.requests, d) && p.tooLate(d.RetryAfter) != nil:
 		l.grant(p, p.tooLate(d.RetryAfter))
 	case !d.Allowed:
-		l.closeRefusing(line, p)
-		l.later.plan(&line.wake, l.now.Add(pauseAfter(p.requests, d)))
+		l.refused(line, d)
 	case l.isKept(line, p):
 		l.blocked = append(l.blocked, line)
 	default:
@@ -46,23 +40,15 @@ func (l *looking) at(line *exactLine) {
 	}
 }
 
-// closedKey returns a key that is shut, or that an earlier caller of this look keeps, or nil.
-func (line *exactLine) closedKey() *exactKey {
+// refused parks a line at the key that refuses its first caller.
+func (l *looking) refused(line *exactLine, d weir.Decision) {
 	for i := range line.uses {
-		if key := line.uses[i].key; key.closed || key.opens.planned() {
-			return key
+		if u := &line.uses[i]; u.name == d.Rule+"\x00"+d.Key {
+			if l.park(line, u.key, true); u.key.shutBy == line {
+				l.later.plan(&u.key.opens, l.now.Add(pauseAfter(line.first().requests, d)))
+			}
 		}
 	}
-	return nil
-}
-
-// close keeps a key from all later callers.
-func (l *looking) close(key *exactKey) {
-	if !key.closed {
-		l.closed = append(l.closed, key)
-	}
-	key.closed = true
-	l.over = l.over || key.lines.Len() == len(l.lines)
 }
 
 // pauseAfter returns the time until another look after a refusal, an hour at most. Another queue, or another caller of the
@@ -74,23 +60,6 @@ func pauseAfter(requests []weir.Request, d weir.Decision) time.Duration {
 	return min(d.RetryAfter, time.Hour)
 }
 
-// closeRefusing closes the keys that do not admit p's cost.
-func (l *looking) closeRefusing(line *exactLine, p *caller) {
-	for i := range line.uses {
-		u := &line.uses[i]
-		if d, err := l.memory.Peek(context.Background(), onKey(p.requests, u.name)); err == nil && !d.Allowed {
-			l.close(u.key)
-			if u.key.lines.Len() == 1 {
-				continue
-			}
-			l.again(u, p, d.RetryAfter) // then p keeps the key no longer
-			if len(u.key.asks) == 1 {
-				l.later.plan(&u.key.opens, l.now.Add(pauseAfter(p.requests, d)))
-			}
-		}
-	}
-}
-
 // isKept reports whether an earlier caller keeps one of p's keys, all of which admit it.
 func (l *looking) isKept(line *exactLine, p *caller) bool {
 	for i := range line.uses {
@@ -98,7 +67,7 @@ func (l *looking) isKept(line *exactLine, p *caller) bool {
 		alike := len(u.key.asks) == 1 // so what admits p admits every caller
 		if !alike && l.lacks(u, p) {
 			if !u.key.hasFlows() { // a later caller of a flow can be before the one that lacks
-				l.close(u.key)
+				l.park(line, u.key, true)
 			}
 			return true
 		}
@@ -106,8 +75,8 @@ func (l *looking) isKept(line *exactLine, p *caller) bool {
 		if first.arrival >= p.arrival || !l.putsOff(first, u, onKey(p.requests, u.name).Cost) {
 			continue
 		}
-		if l.kept = true; alike {
-			l.close(u.key)
+		if alike {
+			l.park(line, u.key, true)
 		}
 		return true
 	}
@@ -184,43 +153,32 @@ func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
 func (l *looking) take(p *caller) {
 	err := p.takeNow(context.Background(), l.memory)
 	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
-		l.later.plan(&p.line.wake, l.now.Add(max(pauseAfter(p.requests, p.decision), 1)))
+		l.refused(p.line, p.decision)
 		return
 	}
 	l.grant(p, err)
 }
 
-// grant lets p go, or fail. Its line is in none of the heaps.
+// grant lets p go, or fail. Its line is in none of the heaps. Earlier callers may go now, or the take has delayed the one that
+// kept a key.
 func (l *looking) grant(p *caller, err error) {
 	p.served = err == nil
 	for i := range p.line.uses {
 		if key := p.line.uses[i].key; len(key.asks) > 1 { // a take under another rule can convert the state to a faster rate
-			l.reconsider(key)
-			l.kept = true
+			l.open(key)
 		}
 	}
 	l.remove(p)
 	l.queue.end(p, err)
-	if l.kept { // earlier callers may go now, or the take has delayed the one that kept a key
-		l.anew()
-	}
+	l.release()
 }
 
-// anew begins the look again.
-func (l *looking) anew() {
-	for _, line := range l.blocked {
+// release makes the blocked lines ready.
+func (l *looking) release() {
+	blocked := l.blocked
+	l.blocked = nil
+	for _, line := range blocked {
+		l.unpark(line)
 		l.ready.Put(line)
-	}
-	l.reopen()
-	l.blocked, l.over, l.kept = nil, false, false
-}
-
-// reopen opens the keys that were closed during the look.
-func (l *looking) reopen() {
-	closed := l.closed
-	l.closed = nil
-	for _, key := range closed {
-		key.closed = false
-		l.advance(key)
 	}
 }

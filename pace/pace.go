@@ -57,29 +57,22 @@ func Do[T any](ctx context.Context, p Pacer, fn func(context.Context) (T, error)
 
 // InClass returns a Pacer that takes its turns of p in one class of weir.Options.Weights. It ignores the class of a
 // turn.
-func InClass(p Pacer, class int) Pacer { return inClass{p, class} }
-
-type inClass struct {
-	Pacer
-	class int
-}
-
-func (c inClass) WaitTurn(ctx context.Context, turn weir.Turn) error {
-	turn.Class = c.class
-	return c.Pacer.WaitTurn(ctx, turn)
+func InClass(p Pacer, class int) Pacer {
+	return changed{p, func(t weir.Turn) weir.Turn { t.Class = class; return t }}
 }
 
 // InFlow returns a Pacer that takes its turns of p in a flow with a weight: see weir.Turn. Streams with flows of their own
 // share a bandwidth fairly, and leave each other what they cannot use.
-func InFlow(p Pacer, flow string, weight int64) Pacer { return inFlow{p, flow, weight} }
-
-type inFlow struct {
-	Pacer
-	flow   string
-	weight int64
+func InFlow(p Pacer, flow string, weight int64) Pacer {
+	return changed{p, func(t weir.Turn) weir.Turn { t.Flow, t.Weight = flow, weight; return t }}
 }
 
-func (f inFlow) WaitTurn(ctx context.Context, turn weir.Turn) error {
-	turn.Flow, turn.Weight = f.flow, f.weight
-	return f.Pacer.WaitTurn(ctx, turn)
+// changed is a Pacer that changes its turns.
+type changed struct {
+	Pacer
+	change func(weir.Turn) weir.Turn
+}
+
+func (c changed) WaitTurn(ctx context.Context, turn weir.Turn) error {
+	return c.Pacer.WaitTurn(ctx, c.change(turn))
 }

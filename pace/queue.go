@@ -2,7 +2,6 @@ package pace
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +40,7 @@ type Queue struct {
 	background background // what callers left is given back
 
 	// For Stats.
-	all     list.List // of *caller: the waiting callers, oldest first
+	all     map[*caller]bool // the waiting callers
 	counts  QueueCounts
 	byRule  map[string]*QueueCounts
 	observe func(Waited)
@@ -71,7 +70,7 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 	if options.Queue < 0 {
 		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
 	}
-	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), byRule: map[string]*QueueCounts{}, observe: options.Observe}
+	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), all: map[*caller]bool{}, byRule: map[string]*QueueCounts{}, observe: options.Observe}
 	if memory, ok := engine.(*weir.Memory); ok {
 		q.exact = newExact(q, memory)
 		return q, nil
@@ -198,8 +197,8 @@ func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
 
 // fail ends the waits of all callers with an error.
 func (q *Queue) fail(err error) {
-	for e := q.all.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*caller); c.strategy != nil && !c.over {
+	for c := range q.all {
+		if c.strategy != nil && !c.over {
 			c.strategy.leave(c)
 			q.end(c, err)
 		}
@@ -246,11 +245,13 @@ func (q *Queue) abandon(c *caller) {
 
 // inBackground runs a call of the engine that no caller waits for.
 func (q *Queue) inBackground(call func(ctx context.Context) error) {
-	q.background.run(func() {
+	end := q.background.begin()
+	go func() {
+		defer end()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = guarded(func() error { return call(ctx) })
-	})
+	}()
 }
 
 // guarded returns the error of a call of the engine, or an error if it panics: one caller's panic must not end the wait of

@@ -15,11 +15,12 @@ func (q *Queue) Flush(ctx context.Context) error {
 		q.book.flush()
 	}
 	q.mu.Unlock()
-	idle := q.background.whenIdle()
-	select {
-	case <-idle:
-	case <-ctx.Done():
-		return ctx.Err()
+	if running, idle := q.background.state(); running > 0 {
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if engine, ok := q.engine.(flusher); ok {
 		return engine.Flush(ctx)
@@ -36,50 +37,27 @@ type flusher interface {
 type background struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when none runs; nil until it is asked for
+	idle    chan struct{} // closed when none runs any more; made anew for the first
 }
 
-func (b *background) run(work func()) {
-	end := b.begin()
-	go func() {
-		defer end()
-		work()
-	}()
-}
-
-// begin counts work that another goroutine does, until end is called.
+// begin counts work, until end is called.
 func (b *background) begin() (end func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running++
-	return b.ended
-}
-
-func (b *background) number() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.running
-}
-
-func (b *background) ended() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.running--; b.running == 0 && b.idle != nil {
-		close(b.idle)
-		b.idle = nil
-	}
-}
-
-func (b *background) whenIdle() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.idle == nil {
+	if b.running++; b.running == 1 {
 		b.idle = make(chan struct{})
 	}
-	idle := b.idle
-	if b.running == 0 {
-		close(b.idle)
-		b.idle = nil
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.running--; b.running == 0 {
+			close(b.idle)
+		}
 	}
-	return idle
+}
+
+func (b *background) state() (running int, idle <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.running, b.idle
 }

@@ -51,8 +51,7 @@ func (q *Queue) Stats() QueueStats {
 	for name, counts := range q.byRule {
 		rules[name] = *counts
 	}
-	for e := q.all.Front(); e != nil; e = e.Next() {
-		c := e.Value.(*caller)
+	for c := range q.all {
 		age := now.Sub(c.since)
 		all.add(age)
 		for _, name := range rulesOf(c.requests) {
@@ -98,13 +97,13 @@ func (q *Queue) begins(c *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.since = time.Now()
-	c.inAll = q.all.PushBack(c)
+	q.all[c] = true
 }
 
 // ends notes what became of a caller. If Observe panics, what the caller took is given back.
 func (q *Queue) ends(c *caller, err error) {
 	q.mu.Lock()
-	q.all.Remove(c.inAll)
+	delete(q.all, c)
 	q.counts.count(err)
 	for _, name := range rulesOf(c.requests) {
 		counts := q.byRule[name]

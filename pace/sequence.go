@@ -31,18 +31,12 @@ import (
 // seconds, and the work on all of them then starts at once. If the work is done
 // by the chunk, pace the chunks.
 func Seq[T any](ctx context.Context, p Pacer, seq iter.Seq[T]) (iter.Seq[T], func() error) {
-	var why refusal
+	pairs, refused := Seq2(ctx, p, func(yield func(T, struct{}) bool) {
+		seq(func(v T) bool { return yield(v, struct{}{}) })
+	})
 	return func(yield func(T) bool) {
-		why.set(nil)
-		t := turns{pacer: p}
-		defer t.done()
-		for v := range seq {
-			if why.set(t.take(ctx, 1)) || !yield(v) {
-				return
-			}
-			t.done()
-		}
-	}, why.get
+		pairs(func(v T, _ struct{}) bool { return yield(v) })
+	}, refused
 }
 
 // Seq2 works like Seq with pairs.
