@@ -2,101 +2,107 @@
 // starts its own redis-server, and the processes, on this machine. It judges the aims of scenarios.go.
 //
 //	go run ./bench/waiting                  seven minutes; writes bench/WAITING_REDIS.md
-//	go run ./bench/waiting -base v1.0.0     the same workloads on an earlier commit beside them, in twice the time
+//	go run ./bench/waiting -base v1.0.0     the same workloads beside those of an earlier commit, in turns
 //	go run ./bench/waiting -only 'a process of one' -reps 1    prints the rows whose workloads match
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
+	"math"
 	"os"
-	"os/signal"
-	"regexp"
-	"strings"
+	"slices"
+	"time"
 
 	"github.com/weirflow/weir/bench/internal/localredis"
 	"github.com/weirflow/weir/bench/internal/measure"
 )
 
+// callersFlag is the argument of a process of callers.
+const callersFlag = "-callers"
+
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	var serve func() error
+	if len(os.Args) == 2 {
+		serve = map[string]func() error{localredis.LinkFlag: localredis.ServeLinks, callersFlag: func() error {
+			return measure.Serve(os.Stdin, os.Stdout, func(j job) (tally, error) { return j.run(context.Background()) })
+		}}[os.Args[1]]
+	}
+	if serve == nil {
+		bench.Main()
+	} else if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "waiting:", err)
 		os.Exit(1)
 	}
 }
 
-// options are the flags.
-type options struct {
-	repetitions int
-	base        string
-	only        *regexp.Regexp
-	out         string
+var bench = &measure.Bench{
+	Program: "bench/waiting", Title: "Waiting on Redis", Report: "bench/WAITING_REDIS.md", Pairs: "bench/WAITING_REDIS.md",
+	About: "Callers of several processes wait in queues for keys of one Redis, on one machine.",
+	Reps:  5, PairReps: 1, Rounds: 3, Window: 6 * time.Second, PairWindow: 6 * time.Second,
+	Rows: func(*measure.Options) (list []measure.Row, err error) {
+		for _, w := range workloads() {
+			list = append(list, measure.Row{Group: w.name, Line: "all callers", Ours: true, Measure: w.row})
+		}
+		return list, nil
+	},
+	Columns: columns(),
+	Targets: targets,
 }
 
-// callersFlag is the argument of a process of callers.
-const callersFlag = "-callers"
-
-func run(arguments []string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	switch strings.Join(arguments, " ") {
-	case callersFlag:
-		return measure.Serve(os.Stdin, os.Stdout, func(j job) (tally, error) { return j.run(ctx) })
-	case localredis.LinkFlag:
-		return localredis.ServeLinks()
-	}
-	o, err := parse(arguments)
-	if err != nil {
-		return err
-	}
+// row measures a workload on a server of its own.
+func (w workload) row(ctx context.Context, o *measure.Options) (measure.Figures, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	sides := []side{{name: "now", program: program}}
-	if o.base != "" {
-		builds, err := measure.NewBuilds("bench/waiting", o.base, "bench/internal", "bench/waiting")
-		if err != nil {
-			return err
-		}
-		defer builds.Close()
-		if err := builds.Build(0); err != nil {
-			return err
-		}
-		sides = append(sides, side{name: o.base, program: builds.Before()})
-	}
-	rows, err := measureAll(ctx, o, sides)
+	s, err := newStage(ctx, program)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o.out == "-" {
-		fmt.Print(table(rows, sides))
-		return nil
+	defer s.end()
+	s.measured = o.Window
+	got, err := w.measure(ctx, s)
+	if err != nil {
+		return nil, err
 	}
-	return os.WriteFile(o.out, []byte(report(o, rows, sides, "go run ./bench/waiting "+strings.Join(arguments, " "))), 0o644)
+	f := measure.Figures{}
+	for i, n := range got {
+		f[w.figures[i].figure()] = n
+	}
+	return f, nil
 }
 
-func parse(arguments []string) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("waiting", flag.ContinueOnError)
-	flags.IntVar(&o.repetitions, "reps", 5, "number of measurements of each workload")
-	flags.StringVar(&o.base, "base", "", "measure this commit, too; it must compile with the present bench/waiting")
-	only := flags.String("only", "", "measure the workloads that match this regular expression, and print them")
-	flags.StringVar(&o.out, "o", "", "the file of the report; - for its table on standard output; bench/WAITING_REDIS.md unless given")
-	if err := flags.Parse(arguments); err != nil {
-		return o, err
-	}
-	if o.repetitions < 1 || flags.NArg() > 0 {
-		return o, errors.New("-reps must be positive, and there are no arguments but flags")
-	}
-	if o.out == "" {
-		if o.out = "bench/WAITING_REDIS.md"; *only != "" {
-			o.out = "-"
+// columns are the figures of all workloads.
+func columns() (list []measure.Column) {
+	for _, w := range workloads() {
+		for _, a := range w.figures {
+			if !slices.ContainsFunc(list, func(c measure.Column) bool { return c.Figure == a.figure() }) {
+				list = append(list, measure.Column{Figure: a.figure(), Format: "%.2f", More: !math.IsNaN(a.least)})
+			}
 		}
 	}
-	var err error
-	o.only, err = regexp.Compile(*only)
-	return o, err
+	return list
+}
+
+func targets([]measure.Row) (list []measure.Target) {
+	for _, w := range workloads() {
+		for _, a := range w.figures {
+			t := measure.Target{Name: w.name + ": " + a.what, Figure: a.figure(), Format: "%.2f", Bound: a.most, Cases: []measure.Case{{Row: "all callers, " + w.name}}}
+			if !math.IsNaN(a.least) {
+				t.Bound, t.AtLeast = a.least, true
+			}
+			if !math.IsNaN(t.Bound) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+func (a aim) figure() string {
+	if a.unit == "" {
+		return a.what
+	}
+	return a.what + ", " + a.unit
 }

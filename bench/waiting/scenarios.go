@@ -26,15 +26,12 @@ func atLeast(what, unit string, n float64) aim { return aim{what, unit, n, math.
 func atMost(what, unit string, n float64) aim  { return aim{what, unit, math.NaN(), n} }
 func told(what, unit string) aim               { return aim{what, unit, math.NaN(), math.NaN()} }
 
-func (a aim) reached(n float64) bool { return !(n < a.least) && !(n > a.most) }
-
 const (
 	fortySlots = "concurrency 40 lease 2s" // of which callers that keep them for 200 ms can have 200 a second
 	hold       = 200 * time.Millisecond
 	perProcess = 40
 	processes  = 3
 	warm       = 2 * time.Second // before the first figure
-	measured   = 6 * time.Second
 	afterDeath = 4 * time.Second
 )
 
@@ -102,7 +99,7 @@ func unsignalled(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, err
 	}
 	s.user = "deaf:deaf@"
-	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), measured: 2 * measured})
+	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{slots(perProcess, fortySlots, hold)}, processes), measured: 2 * s.measured})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +165,7 @@ func idleKeys(ctx context.Context, s *stage) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []float64{r.calls / measured.Seconds()}, nil
+	return []float64{r.calls / s.measured.Seconds()}, nil
 }
 
 // leavers measures callers that leave again, and then until when they have spent the rate.

@@ -19,12 +19,13 @@ import (
 
 // stage is a server of its own for one measurement of a workload.
 type stage struct {
-	program string
-	server  *localredis.Server
-	control *redis.Client
-	addr    string // at which the processes find the server
-	user    string // and as whom
-	ends    []func()
+	program  string
+	server   *localredis.Server
+	control  *redis.Client
+	addr     string        // at which the processes find the server
+	user     string        // and as whom
+	measured time.Duration // of a play, unless it says otherwise
+	ends     []func()
 }
 
 func newStage(ctx context.Context, program string) (*stage, error) {
@@ -83,7 +84,7 @@ func (s *stage) info(ctx context.Context, section, pattern string) (float64, err
 // play is jobs that begin at the same time.
 type play struct {
 	jobs           []job
-	warm, measured time.Duration // constants warm and measured unless given
+	warm, measured time.Duration // the constant warm, and that of the stage, unless given
 	kill           bool          // kill the process of the last job
 	watch          string        // see played.refused
 }
@@ -110,7 +111,7 @@ func (s *stage) play(ctx context.Context, p play) (*played, error) {
 		p.warm = warm
 	}
 	if p.measured == 0 {
-		p.measured = measured
+		p.measured = s.measured
 	}
 	start := time.Now().Add(forStart)
 	r := &played{tallies: make([]tally, len(p.jobs))}
