@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -22,11 +23,11 @@ type result struct {
 	closest map[string]float64 // by limit: the units between the worst window and its bound
 	took    time.Duration
 	begun   time.Time
-	commit  string // at the beginning
+	machine []string // at the beginning
 }
 
 // campaign runs one campaign.
-func campaign(ctx context.Context, c config) (r *result, err error) {
+func campaign(ctx context.Context, c *config) (r *result, err error) {
 	all, err := subjects()
 	if err != nil {
 		return nil, err
@@ -47,11 +48,11 @@ func campaign(ctx context.Context, c config) (r *result, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	r = &result{book: newBook(all, lanes, worlds), begun: time.Now(), commit: output("git", "rev-parse", "--short=12", "HEAD")}
+	r = &result{book: newBook(all, lanes, worlds), begun: time.Now(), machine: measure.Machine(c.Command())}
 	if err := r.run(ctx, c); err != nil {
 		return nil, err
 	}
-	c.say("checking %d accounts", len(r.accounts))
+	c.Say("checking %d accounts", len(r.accounts))
 	r.broken, r.closest = r.check()
 	r.broken = append(r.broken, r.leaked(redislimit.DefaultLease+5*time.Second, linesEnd)...)
 	r.took = time.Since(r.begun)
@@ -59,7 +60,7 @@ func campaign(ctx context.Context, c config) (r *result, err error) {
 }
 
 // run starts the processes, has the breakers cause faults for the duration, and ends the processes.
-func (r *result) run(ctx context.Context, c config) error {
+func (r *result) run(ctx context.Context, c *config) error {
 	var mu sync.Mutex
 	keep := func(next record) {
 		mu.Lock()
@@ -68,14 +69,14 @@ func (r *result) run(ctx context.Context, c config) error {
 	}
 	askers := make([]*asker, c.processes)
 	for i := range askers {
-		a, err := startAsker(assignment{Seed: c.seed, Process: i, URLs: r.urls()}, keep)
+		a, err := startAsker(assignment{Seed: c.Seed, Process: i, URLs: r.urls()}, keep)
 		if err != nil {
 			return err
 		}
 		defer a.kill()
 		askers[i] = a
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.duration)
+	ctx, cancel := context.WithTimeout(ctx, c.Duration)
 	defer cancel()
 	failed := make(chan error, len(askers))
 	for _, a := range askers {
@@ -83,8 +84,8 @@ func (r *result) run(ctx context.Context, c config) error {
 	}
 	breakers, deliver := sync.WaitGroup{}, func(process int, o order) { askers[process].send(o) }
 	for number, w := range r.worlds {
-		b := &breaker{world: w, ctx: ctx, random: rand.New(rand.NewPCG(c.seed, uint64(number))), processes: c.processes, deliver: deliver}
-		b.say = func(format string, values ...any) { c.say(worldNames[number]+": "+format, values...) }
+		b := &breaker{world: w, ctx: ctx, random: rand.New(rand.NewPCG(c.Seed, uint64(number))), processes: c.processes, deliver: deliver}
+		b.say = func(format string, values ...any) { c.Say(worldNames[number]+": "+format, values...) }
 		breakers.Go(b.run)
 	}
 	go r.tell(ctx, c)
@@ -109,11 +110,11 @@ func (r *result) run(ctx context.Context, c config) error {
 }
 
 // tell says every minute how far the campaign is.
-func (r *result) tell(ctx context.Context, c config) {
+func (r *result) tell(ctx context.Context, c *config) {
 	for minute := 1; ctx.Err() == nil; minute++ {
 		pause(ctx, time.Minute)
 		if ctx.Err() == nil {
-			c.say("%d of %.0f minutes", minute, c.duration.Minutes())
+			c.Say("%d of %.0f minutes", minute, c.Duration.Minutes())
 		}
 	}
 }

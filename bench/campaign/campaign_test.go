@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +13,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/internal/testprocess"
 	"github.com/weirflow/weir/redislimit"
+
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // The processes of a campaign run the test's own program.
@@ -36,7 +36,7 @@ func ledger(t *testing.T, limit string, u use, faults ...fault) *book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []subject{{rule: rule, key: "k", use: u, bounds: boundsOf(rule)}}
+	all := []subject{{rule: rule, key: "k", use: u, bounds: trial.Bounds(rule.Limits(), time.Microsecond)}}
 	return newBook(all, []int{3}, map[int]*world{worldCluster: {number: worldCluster, faults: faults}})
 }
 
@@ -262,56 +262,10 @@ func TestAnErrorThatNoFaultExplainsIsFound(t *testing.T) {
 	}
 }
 
-// The tree finds the same windows as a search of all of them.
-func TestTheWorstWindowIsThatOfASearchOfAll(t *testing.T) {
-	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		var used, reliefs []span
-		for range 1 + r.IntN(30) {
-			from := r.Int64N(200)
-			used = append(used, span{from: from, to: from + r.Int64N(20), units: float64(1 + r.IntN(5))})
-		}
-		for range r.IntN(4) {
-			from := r.Int64N(200)
-			reliefs = append(reliefs, span{from: from, to: from + r.Int64N(40), units: float64(1 + r.IntN(9))})
-		}
-		rate, period := []float64{0, 0.1}[r.IntN(2)], []int64{0, 50}[r.IntN(2)]
-		got, want := worstWindow(used, reliefs, 7, rate, period), slowestWindow(used, reliefs, 7, rate, period)
-		if math.Abs(got.over-want) > 1e-6 {
-			t.Fatalf("seed %d: %v, want %v", seed, got, want)
-		}
-	}
-}
-
-func slowestWindow(used, reliefs []span, units, rate float64, period int64) float64 {
-	worst := math.Inf(-1)
-	for _, a := range used {
-		for _, c := range used {
-			from, to := a.from, c.to
-			if from > to || period > 0 && to-from >= period {
-				continue
-			}
-			over := -units - rate*float64(to-from+1)
-			for _, u := range used {
-				if u.from >= from && u.to <= to {
-					over += u.units
-				}
-			}
-			for _, r := range reliefs {
-				if r.from <= to && r.to >= from {
-					over -= r.units
-				}
-			}
-			worst = max(worst, over)
-		}
-	}
-	return worst
-}
-
 // A campaign of some seconds, with its processes and a real server. It checks no times, which a busy machine makes late.
 func TestACampaignOfSecondsKeepsItsPromises(t *testing.T) {
 	testprocess.Require(t, "redis-server", "redis-server")
-	c := config{duration: 4 * time.Second, seed: 5, only: "server", processes: 2, details: t.TempDir() + "/details", say: t.Logf}
+	c := &config{Trial: trial.Trial{Duration: 4 * time.Second, Seed: 5}, only: "server", processes: 2, details: t.TempDir() + "/details"}
 	r, err := campaign(context.Background(), c)
 	if err != nil {
 		t.Fatal(err)

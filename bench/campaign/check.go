@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/weirflow/weir/bench/internal/trial"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -33,12 +35,12 @@ const (
 
 // account is what happened to one subject of one world.
 type account struct {
-	used, returned, unanswered, resets []span
-	held, lost                         []span // [answered, freed], and until the holder heard that the slots were lost
-	holding                            map[uint64]*span
+	used, returned, unanswered, resets []trial.Span
+	held, lost                         []trial.Span // [answered, freed], and until the holder heard that the slots were lost
+	holding                            map[uint64]*trial.Span
 	booked                             map[uint64]int // places of bookings in used
-	waited, waitedRate                 []span         // in line, for slots, and for slots and a rate
-	taken, perhapsTaken                []span         // slots, in the server: longer than held
+	waited, waitedRate                 []trial.Span   // in line, for slots, and for slots and a rate
+	taken, perhapsTaken                []trial.Span   // slots, in the server: longer than held
 }
 
 // book sorts records into accounts.
@@ -69,7 +71,7 @@ func (b *book) account(worldNumber, i int) *account {
 	name := [2]int{worldNumber, i}
 	a := b.accounts[name]
 	if a == nil {
-		a = &account{holding: map[uint64]*span{}, booked: map[uint64]int{}}
+		a = &account{holding: map[uint64]*trial.Span{}, booked: map[uint64]int{}}
 		b.accounts[name] = a
 	}
 	return a
@@ -92,7 +94,7 @@ func (b *book) add(r record) {
 		return
 	}
 	b.from, b.to = min(b.from, r.Sent), max(b.to, r.Sent)
-	a, s := b.account(r.World, r.Subject), span{r.Sent, r.Answered, float64(r.Units), b.by(r)}
+	a, s := b.account(r.World, r.Subject), trial.Span{From: r.Sent, To: r.Answered, Units: float64(r.Units), By: b.by(r)}
 	id := uint64(r.Process)<<48 | r.ID
 	switch r.Kind {
 	case recordUsed:
@@ -102,7 +104,7 @@ func (b *book) add(r record) {
 		}
 	case recordCancelled:
 		if i, known := a.booked[id]; known {
-			a.used[i].units = 0
+			a.used[i].Units = 0
 			delete(a.booked, id)
 		}
 		a.returned = append(a.returned, s)
@@ -121,10 +123,10 @@ func (b *book) add(r record) {
 	case recordPerhapsTaken:
 		a.perhapsTaken = append(a.perhapsTaken, s)
 	case recordHeld:
-		a.holding[id] = &span{from: r.Answered, to: never, units: float64(r.Units)}
+		a.holding[id] = &trial.Span{From: r.Answered, To: never, Units: float64(r.Units)}
 	case recordFreed:
 		if h := a.holding[id]; h != nil {
-			s := span{from: h.from, to: r.Sent, units: h.units, by: b.by(r)}
+			s := trial.Span{From: h.From, To: r.Sent, Units: h.Units, By: b.by(r)}
 			if r.What == lost {
 				a.lost = append(a.lost, s)
 			} else {
@@ -154,10 +156,10 @@ func (b *book) check() (all []broken, closest map[string]float64) {
 		for _, limit := range s.bounds {
 			worst := b.worst(w, name[1], limit, a)
 			text := strings.SplitN(s.rule.String(), "=", 2)[1]
-			if over, known := closest[text]; !known || worst.over > over {
-				closest[text] = worst.over
+			if over, known := closest[text]; !known || worst.Over > over {
+				closest[text] = worst.Over
 			}
-			if worst.over > tolerance {
+			if worst.Over > trial.Tolerance {
 				all = append(all, b.brokenBound(w, name[1], limit, worst))
 			}
 		}
@@ -172,139 +174,101 @@ func (b *book) check() (all []broken, closest map[string]float64) {
 		all = append(all, broken{World: r.World, Promise: promiseLeft, Subject: -1, From: b.to, To: b.to,
 			Text: fmt.Sprintf("%v after the last call, the engine of process %d has %d %s", settles, r.Process, r.Units, r.What)})
 	}
-	slices.SortFunc(all, func(x, y broken) int { return compare(x.From, y.From) })
+	slices.SortFunc(all, func(x, y broken) int { return cmp.Compare(x.From, y.From) })
 	return all, closest
 }
 
-// tolerance is for the rounding of sums of rates.
-const tolerance = 1e-3
-
-func (b *book) brokenBound(w *world, i int, limit bound, worst excess) broken {
+func (b *book) brokenBound(w *world, i int, limit trial.Bound, worst trial.Excess) broken {
 	promise := promiseBound
-	if limit.kind == boundHeld {
+	if limit.Kind == trial.Held {
 		promise = promiseSlots
 	}
-	return broken{World: w.number, Promise: promise, Subject: i, From: worst.from, To: worst.to,
-		Text: fmt.Sprintf("%v (lane %d): %.3f units above the bound in %v", &b.subjects[i], b.lanes[i], worst.over, time.Duration(worst.to-worst.from)*time.Microsecond)}
+	return broken{World: w.number, Promise: promise, Subject: i, From: worst.From, To: worst.To,
+		Text: fmt.Sprintf("%v (lane %d): %.3f units above the bound in %v", &b.subjects[i], b.lanes[i], worst.Over, time.Duration(worst.To-worst.From)*time.Microsecond)}
 }
 
 // worst returns the window that comes closest to a limit, or exceeds it.
-func (b *book) worst(w *world, i int, limit bound, a *account) excess {
+func (b *book) worst(w *world, i int, limit trial.Bound, a *account) trial.Excess {
 	reliefs := append(b.granted(w, i, limit, a), a.returned...)
 	switch {
-	case limit.kind == boundHeld:
-		return worstHeld(append(b.heardOnTime(a.lost), a.held...), reliefs, limit.units)
+	case limit.Kind == trial.Held:
+		return trial.WorstHeld(append(b.heardOnTime(a.lost), a.held...), reliefs, limit.Units)
 	case b.subjects[i].use == useClocked:
 		return b.worstOfAll(limit, a.used, reliefs)
-	case limit.kind == boundRate:
-		return worstWindow(a.used, reliefs, limit.units, limit.rate, 0)
-	case limit.kind == boundStretch && b.subjects[i].use == useBook: // booked instants are rounded up to whole us
-		return worstWindow(a.used, reliefs, limit.units, 0, limit.period-1)
-	case limit.kind == boundStretch:
-		return worstWindow(a.used, reliefs, limit.units, 0, limit.period)
+	case limit.Kind == trial.Stretch && b.subjects[i].use == useBook: // booked instants are rounded up to whole us
+		limit.Period--
 	}
-	return worstAligned(a.used, reliefs, limit.units, limit.period)
+	return limit.Worst(a.used, reliefs)
 }
 
 // aroundFailover is how long before a failover a take may have been sent whose undo reaches the next server.
 const aroundFailover = 5 * time.Second
 
 // granted returns what the table of docs/redis.md grants for the faults of a subject, and what its resets gave.
-func (b *book) granted(w *world, i int, limit bound, a *account) (reliefs []span) {
+func (b *book) granted(w *world, i int, limit trial.Bound, a *account) (reliefs []trial.Span) {
 	for _, f := range w.faults {
 		if !f.Loses || f.Lanes>>b.lanes[i]&1 == 0 {
 			continue
 		}
 		to := f.To
-		if limit.kind == boundHeld { // until the holders of lost slots know
-			to += limit.lease
+		if limit.Kind == trial.Held { // until the holders of lost slots know
+			to += limit.Period
 		}
 		if b.subjects[i].use == useBook { // until the last instant that was booked before
 			to += longestBooking.Microseconds()
 		}
-		reliefs = append(reliefs, span{from: f.From, to: to, units: limit.units + b.twice(i, limit, f)})
+		reliefs = append(reliefs, trial.Span{From: f.From, To: to, Units: limit.Units + b.twice(i, limit, f)})
 		for _, u := range a.unanswered {
-			if around := aroundFailover.Microseconds(); u.from >= f.From-around && u.from <= f.To {
-				reliefs = append(reliefs, span{from: u.from, to: f.To + around, units: u.units})
+			if around := aroundFailover.Microseconds(); u.From >= f.From-around && u.From <= f.To {
+				reliefs = append(reliefs, trial.Span{From: u.From, To: f.To + around, Units: u.Units})
 			}
 		}
 	}
 	for _, r := range a.resets {
-		reliefs = append(reliefs, span{from: r.from, to: r.to, units: limit.units})
+		reliefs = append(reliefs, trial.Span{From: r.From, To: r.To, Units: limit.Units})
 	}
 	return reliefs
 }
 
 // twice returns what a limit's rate admits a second time: while the old master still answers beside the new one, and until
 // the last booking from before the loss is due, which takes what flows in until then.
-func (b *book) twice(i int, limit bound, f fault) float64 {
-	if limit.kind != boundRate {
+func (b *book) twice(i int, limit trial.Bound, f fault) float64 {
+	if limit.Kind != trial.Rate {
 		return 0
 	}
 	both := f.Both
 	if b.subjects[i].use == useBook {
 		both += longestBooking.Microseconds()
 	}
-	return limit.rate * float64(both)
+	return limit.Rate * float64(both)
 }
 
 // worstOfAll looks at the campaign as a whole, because the clocks of the processes differ: by the highest time.
-func (b *book) worstOfAll(limit bound, used, reliefs []span) excess {
+func (b *book) worstOfAll(limit trial.Bound, used, reliefs []trial.Span) trial.Excess {
 	sum := 0.0
 	for _, u := range used {
-		sum += u.units
+		sum += u.Units
 	}
 	for _, r := range reliefs {
-		sum -= r.units
+		sum -= r.Units
 	}
 	elapsed := float64(b.to - b.from + 2*mostAhead.Microseconds())
-	most := limit.units + limit.rate*elapsed
-	if limit.period > 0 {
-		most = limit.units * (math.Floor(elapsed/float64(limit.period)) + 2)
+	most := limit.Units + limit.Rate*elapsed
+	if limit.Period > 0 {
+		most = limit.Units * (math.Floor(elapsed/float64(limit.Period)) + 2)
 	}
-	return excess{sum - most, b.from, b.to}
+	return trial.Excess{Over: sum - most, From: b.from, To: b.to}
 }
 
 // heardOnTime ends lost slots when their holders had heard of it on a machine without delay: a timer runs, and wakes the
 // holder.
-func (b *book) heardOnTime(all []span) (ended []span) {
+func (b *book) heardOnTime(all []trial.Span) (ended []trial.Span) {
 	for _, s := range all {
-		late := b.busy.latest(s.to-busySince.Microseconds(), s.to) + punctual.Microseconds()
-		s.to = max(s.from, s.to-2*late)
+		late := b.busy.latest(s.To-busySince.Microseconds(), s.To) + punctual.Microseconds()
+		s.To = max(s.From, s.To-2*late)
 		ended = append(ended, s)
 	}
 	return ended
-}
-
-// worstHeld returns the instant at which most slots were held, compared with the slots that there are.
-func worstHeld(held, reliefs []span, units float64) excess {
-	type change struct {
-		at    int64
-		units float64
-	}
-	var changes []change
-	for _, h := range held {
-		if h.to > h.from {
-			changes = append(changes, change{h.from, h.units}, change{h.to, -h.units})
-		}
-	}
-	for _, r := range reliefs {
-		changes = append(changes, change{r.from, -r.units}, change{r.to + 1, r.units})
-	}
-	slices.SortFunc(changes, func(x, y change) int { // what ends at an instant ends first
-		if x.at != y.at {
-			return compare(x.at, y.at)
-		}
-		return compare(int64(x.units), int64(y.units))
-	})
-	worst, sum := excess{over: -units}, 0.0
-	for _, c := range changes {
-		sum += c.units
-		if over := sum - units; over > worst.over {
-			worst = excess{over, c.at, c.at}
-		}
-	}
-	return worst
 }
 
 // faultReasons are the reasons that faults give errors.

@@ -31,17 +31,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // processFlag, as the only argument, makes this program one of the processes that ask.
@@ -62,66 +62,40 @@ func main() {
 
 // config is what the flags say.
 type config struct {
-	duration  time.Duration
-	seed      uint64
+	trial.Trial
 	only      string
 	report    string
 	details   string
 	processes int
-	say       func(format string, values ...any)
 }
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	c, err := parse(args, errs)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	c := &config{Trial: trial.Trial{Program: "bench/campaign", Duration: time.Hour}}
+	var report, details string
+	define := func(flags *flag.FlagSet) {
+		flags.StringVar(&c.only, "only", "", "only these servers: "+strings.Join(worldNames, ", "))
+		flags.StringVar(&report, "o", "", "write the report to this `file`; the default prints it, and after an hour writes bench/CAMPAIGN.md too")
+		flags.StringVar(&details, "details", "", "write the events around broken promises to this `file` (default: campaign-SEED.txt in the temporary folder)")
+		flags.IntVar(&c.processes, "processes", 3, "number of processes that ask")
 	}
-	if err != nil {
-		fmt.Fprintln(errs, "campaign:", err)
-		return 2
-	}
-	c.say = func(format string, values ...any) { fmt.Fprintf(errs, "campaign: "+format+"\n", values...) }
-	c.say("seed %d, %v", c.seed, c.duration)
-	r, err := campaign(ctx, c)
-	if err != nil {
-		fmt.Fprintln(errs, "campaign:", err)
-		return 2
-	}
-	if err := r.publish(c, out); err != nil {
-		fmt.Fprintln(errs, "campaign:", err)
-		return 2
-	}
-	if len(r.broken) > 0 {
-		c.say("%d broken promises; %s has what happened to each key", len(r.broken), c.details)
-		return 1
-	}
-	return 0
-}
-
-func parse(args []string, errs io.Writer) (config, error) {
-	c := config{}
-	flags := flag.NewFlagSet("campaign", flag.ContinueOnError)
-	flags.SetOutput(errs)
-	flags.DurationVar(&c.duration, "duration", time.Hour, "how long the faults go on")
-	flags.Uint64Var(&c.seed, "seed", rand.Uint64N(1_000_000), "seed of the faults; random by default")
-	flags.StringVar(&c.only, "only", "", "only these servers: "+strings.Join(worldNames, ", "))
-	flags.StringVar(&c.report, "o", "", "write the report to this `file`; the default prints it, and after an hour writes bench/CAMPAIGN.md too")
-	flags.StringVar(&c.details, "details", "", "write the events around broken promises to this `file` (default: campaign-SEED.txt in the temporary folder)")
-	flags.IntVar(&c.processes, "processes", 3, "number of processes that ask")
-	if err := flags.Parse(args); err != nil {
-		return c, err
-	}
-	if c.only != "" && !slices.Contains(worldNames, c.only) {
-		return c, fmt.Errorf("-only %s: want one of %s", c.only, strings.Join(worldNames, ", "))
-	}
-	if c.duration <= 0 || c.processes < 1 || c.processes > 16 {
-		return c, fmt.Errorf("-duration %v -processes %d: want a positive duration and 1 to 16 processes", c.duration, c.processes)
-	}
-	if c.details == "" {
-		c.details = fmt.Sprintf("%s/campaign-%d.txt", os.TempDir(), c.seed)
-	}
-	if c.report == "" && c.duration >= time.Hour {
-		c.report = "bench/CAMPAIGN.md"
-	}
-	return c, nil
+	return c.Main(args, out, errs, define, func() error {
+		if c.only != "" && !slices.Contains(worldNames, c.only) || c.processes < 1 || c.processes > 16 {
+			return fmt.Errorf("-only %q -processes %d: want one of %s and 1 to 16 processes", c.only, c.processes, strings.Join(worldNames, ", "))
+		}
+		if c.report, c.details = report, details; details == "" {
+			c.details = fmt.Sprintf("%s/campaign-%d.txt", os.TempDir(), c.Seed)
+		}
+		if report == "" && c.Duration >= time.Hour {
+			c.report = "bench/CAMPAIGN.md"
+		}
+		r, err := campaign(ctx, c)
+		if err != nil {
+			return err
+		}
+		c.Report = func(out io.Writer) error { return r.publish(c, out) }
+		for _, b := range r.broken {
+			c.Break(b.Promise, "%s, %s; %s has what happened to each key", worldNames[b.World], b.Text, c.details)
+		}
+		return nil
+	})
 }

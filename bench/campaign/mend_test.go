@@ -50,7 +50,7 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	if got := r.checkOutcomes(); len(got) != 1 || got[0].World != worldSentinel {
 		t.Errorf("the same of other servers: %+v, want it found", got)
 	}
-	if got := r.text(config{}); strings.Count(got, "made up: not within the patience") != 2 || !strings.Contains(got, "| the end |") {
+	if got := r.text(&config{}); strings.Count(got, "made up: not within the patience") != 2 || !strings.Contains(got, "| the end |") {
 		t.Errorf("the report does not list both times:\n%s", got)
 	}
 }

@@ -1,19 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // publish writes the report, and the events around each broken promise.
-func (r *result) publish(c config, out io.Writer) error {
+func (r *result) publish(c *config, out io.Writer) error {
 	text := r.text(c)
 	if len(r.broken) > 0 {
 		if err := r.writeDetails(c); err != nil {
@@ -27,11 +28,13 @@ func (r *result) publish(c config, out io.Writer) error {
 	return os.WriteFile(c.report, []byte(text), 0o644)
 }
 
-func (r *result) text(c config) string {
+func (r *result) text(c *config) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# A campaign against Redis\n\nWritten by `%s`, which says what it breaks and checks (`go doc ./bench/campaign`).\n\n", command(c))
-	fmt.Fprintf(&b, "- seed %d, %v, %d processes\n- commit %s, %s\n- %d cores, %s/%s, %s, %s\n", c.seed, c.duration, c.processes,
-		r.commit, r.begun.UTC().Format("2006-01-02 15:04 UTC"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), output("redis-server", "--version"))
+	fmt.Fprintf(&b, "# A campaign against Redis\n\nWritten by `%s`, which says what it breaks and checks (`go doc ./bench/campaign`).\n\n", c.Command())
+	fmt.Fprintf(&b, "- seed %d, %v, %d processes, from %s\n", c.Seed, c.Duration, c.processes, r.begun.UTC().Format("2006-01-02 15:04 UTC"))
+	for _, line := range r.machine {
+		fmt.Fprintf(&b, "- %s\n", line)
+	}
 	fmt.Fprintf(&b, "- **%d broken promises**\n\n", len(r.broken))
 	r.writeBroken(&b)
 	r.writeFaults(&b)
@@ -41,22 +44,6 @@ func (r *result) text(c config) string {
 	r.writeLate(&b)
 	r.writeCounts(&b)
 	return b.String()
-}
-
-func command(c config) string {
-	text := fmt.Sprintf("go run ./bench/campaign -duration %v -seed %d", c.duration, c.seed)
-	if c.only != "" {
-		text += " -only " + c.only
-	}
-	return text
-}
-
-func output(name string, args ...string) string {
-	text, err := exec.Command(name, args...).Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(text))
 }
 
 // mostNear is how many faults a broken promise names.
@@ -147,7 +134,7 @@ func (r *result) writeBounds(b *strings.Builder) {
 	for _, a := range r.accounts {
 		admitted += len(a.used)
 		for _, u := range a.used {
-			units += u.units
+			units += u.Units
 		}
 	}
 	fmt.Fprintf(b, "\n%d keys; %d admitted calls of %.0f units.\n", len(r.accounts), admitted, units)
@@ -168,9 +155,9 @@ func (r *result) writeCounts(b *strings.Builder) {
 const mostDetails = 20
 
 // writeDetails writes what happened around each broken promise.
-func (r *result) writeDetails(c config) error {
+func (r *result) writeDetails(c *config) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\ncommit %s\n", command(c), r.commit)
+	fmt.Fprintf(&b, "%s\n", strings.Join(r.machine, "\n"))
 	for i := range r.broken[:min(len(r.broken), mostDetails)] {
 		r.writeDetail(&b, &r.broken[i])
 	}
@@ -187,14 +174,14 @@ func (r *result) writeDetail(b *strings.Builder, one *broken) {
 		return
 	}
 	a := r.account(one.World, one.Subject)
-	lists := map[string][]span{"used": a.used, "returned": a.returned, "perhaps": a.unanswered, "reset": a.resets, "held": a.held, "lost": a.lost,
+	lists := map[string][]trial.Span{"used": a.used, "returned": a.returned, "perhaps": a.unanswered, "reset": a.resets, "held": a.held, "lost": a.lost,
 		"waited": a.waited, "waited, rate": a.waitedRate, "taken": a.taken, "perhaps taken": a.perhapsTaken}
 	for _, what := range slices.Sorted(maps.Keys(lists)) {
 		list := slices.Clone(lists[what])
-		slices.SortFunc(list, func(x, y span) int { return compare(x.from, y.from) })
+		slices.SortFunc(list, func(x, y trial.Span) int { return cmp.Compare(x.From, y.From) })
 		for _, s := range list {
-			if s.from <= one.To+2_000_000 && s.to >= one.From-2_000_000 {
-				fmt.Fprintf(b, "  %-13s %v to %v  %.0f units  %s\n", what, time.Duration(s.from-r.from)*time.Microsecond, time.Duration(min(s.to, r.to+1)-r.from)*time.Microsecond, s.units, s.by)
+			if s.From <= one.To+2_000_000 && s.To >= one.From-2_000_000 {
+				fmt.Fprintf(b, "  %-13s %v to %v  %.0f units  %s\n", what, time.Duration(s.From-r.from)*time.Microsecond, time.Duration(min(s.To, r.to+1)-r.from)*time.Microsecond, s.Units, s.By)
 			}
 		}
 	}

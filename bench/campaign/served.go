@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // stretch is a time in which a caller stood in line for slots, the slots for each caller in line were free, and none
@@ -64,30 +67,30 @@ type lineChange struct {
 	went        bool
 }
 
-func (a *account) lineChanges(taken []span) (all []lineChange) {
-	for i, list := range [][]span{a.waitedRate, a.waited} {
+func (a *account) lineChanges(taken []trial.Span) (all []lineChange) {
+	for i, list := range [][]trial.Span{a.waitedRate, a.waited} {
 		for _, w := range list {
-			units := int(w.units)
-			all = append(all, lineChange{at: w.from, units: units, waiting: 1, withoutRate: i}, lineChange{at: w.to, units: units, waiting: -1, withoutRate: -i})
+			units := int(w.Units)
+			all = append(all, lineChange{at: w.From, units: units, waiting: 1, withoutRate: i}, lineChange{at: w.To, units: units, waiting: -1, withoutRate: -i})
 		}
 	}
 	for _, t := range taken {
-		all = append(all, lineChange{at: t.from, taken: t.units, went: true}, lineChange{at: t.to, taken: -t.units})
+		all = append(all, lineChange{at: t.From, taken: t.Units, went: true}, lineChange{at: t.To, taken: -t.Units})
 	}
-	slices.SortStableFunc(all, func(x, y lineChange) int { return compare(x.at, y.at) })
+	slices.SortStableFunc(all, func(x, y lineChange) int { return cmp.Compare(x.at, y.at) })
 	return all
 }
 
 // inServer returns the slots that were taken in the server, as long as they may have been. The engine releases what its
 // callers do not hold at once, and again and again after a fault, until the lease ends.
-func (a *account) inServer(w *world, lane int, lease int64) []span {
+func (a *account) inServer(w *world, lane int, lease int64) []trial.Span {
 	taken := slices.Clone(a.taken)
 	for _, t := range a.perhapsTaken {
-		released := stretch{t.from, t.to + longestSleep.Microseconds()}
+		released := stretch{t.From, t.To + longestSleep.Microseconds()}
 		if w.interrupted(lane, released) > 0 {
-			released.to = t.to + lease
+			released.to = t.To + lease
 		}
-		taken = append(taken, span{from: t.from, to: released.to, units: t.units})
+		taken = append(taken, trial.Span{From: t.From, To: released.to, Units: t.Units})
 	}
 	return taken
 }
@@ -114,7 +117,7 @@ func (b *book) lines() (byLimit map[string]*served, all []broken) {
 			byLimit[text] = of
 		}
 		w, lane := b.worlds[name[0]], b.lanes[name[1]]
-		longest, long := stretches(a.lineChanges(a.inServer(w, lane, s.lease())), s.bounds[0].units)
+		longest, long := stretches(a.lineChanges(a.inServer(w, lane, s.lease())), s.bounds[0].Units)
 		of.waits += len(a.waited) + len(a.waitedRate)
 		if longest.length() > of.longest.length() {
 			of.longest = longest
@@ -153,7 +156,7 @@ func (w *world) interrupted(lane int, one stretch) (us int64) {
 			hit = append(hit, stretch{max(f.From, one.from), min(to, one.to)})
 		}
 	}
-	slices.SortFunc(hit, func(x, y stretch) int { return compare(x.from, y.from) })
+	slices.SortFunc(hit, func(x, y stretch) int { return cmp.Compare(x.from, y.from) })
 	end := one.from
 	for _, h := range hit {
 		us += max(h.to-max(h.from, end), 0)

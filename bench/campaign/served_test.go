@@ -108,7 +108,7 @@ func TestAnEntryLeftInLineIsFound(t *testing.T) {
 		if s.use != useLine {
 			continue
 		}
-		held, err := engine.Reserve(t.Context(), s.request(int64(s.bounds[0].units)))
+		held, err := engine.Reserve(t.Context(), s.request(int64(s.bounds[0].Units)))
 		if err != nil || !held.Decision.Allowed {
 			t.Fatalf("Reserve: %+v, %v", held, err)
 		}

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/bench/internal/trial"
 )
 
 // use says which verbs a subject is asked with. Verbs that make the bound weaker have subjects of their own, so that
@@ -34,7 +34,7 @@ type subject struct {
 	rule   *weir.Rule
 	key    string
 	use    use
-	bounds []bound
+	bounds []trial.Bound
 	beside int    // the index of a rate that some callers acquire together with these slots, or 0
 	at     string // the key on whose lane this one is, or ""
 }
@@ -49,7 +49,7 @@ func (s *subject) request(cost int64) weir.Request {
 }
 
 // lease returns the lease of slots, in us.
-func (s *subject) lease() int64 { return s.bounds[0].lease }
+func (s *subject) lease() int64 { return s.bounds[0].Period }
 
 // The rules, chosen so that three processes ask for several times what each admits.
 var limitTexts = []string{
@@ -96,7 +96,7 @@ func subjects() (all []subject, err error) {
 			return
 		}
 		for i := range number {
-			all = append(all, subject{rule: rule, key: fmt.Sprintf("k%d.%d", len(all), i), use: u, bounds: boundsOf(rule)})
+			all = append(all, subject{rule: rule, key: fmt.Sprintf("k%d.%d", len(all), i), use: u, bounds: trial.Bounds(rule.Limits(), time.Microsecond)})
 		}
 	}
 	for _, text := range limitTexts {
@@ -121,55 +121,4 @@ func subjects() (all []subject, err error) {
 		}
 	}
 	return all, err
-}
-
-// bound is what one limit promises, in units and microseconds.
-type bound struct {
-	kind   boundKind
-	units  float64 // admitted in each stretch or window, or the burst
-	rate   float64 // further units a microsecond
-	period int64
-	lease  int64
-}
-
-type boundKind uint8
-
-const (
-	boundRate    boundKind = iota // units + rate × T in any stretch of time T
-	boundStretch                  // units in any stretch of a period
-	boundWindow                   // units in each window that is aligned to the epoch
-	boundHeld                     // units held at a time
-)
-
-// boundsOf returns the bounds of docs/guarantees.md.
-func boundsOf(rule *weir.Rule) (all []bound) {
-	perMicro := func(r weir.Rate) float64 { return float64(r.Count) / float64(r.Period.Microseconds()) }
-	each := func(kind boundKind, r weir.Rate) bound {
-		return bound{kind: kind, units: float64(r.Count), period: r.Period.Microseconds()}
-	}
-	for _, l := range rule.Limits() {
-		switch l := l.(type) {
-		case weir.TokenBucket:
-			all = append(all, bound{kind: boundRate, units: float64(cmp.Or(l.Burst, l.Rate.Count)), rate: perMicro(l.Rate)})
-		case weir.LeakyBucket:
-			all = append(all, bound{kind: boundRate, units: float64(l.Queue + 1), rate: perMicro(l.Rate)})
-		case weir.FixedWindow:
-			all = append(all, each(boundWindow, l.Rate))
-		case weir.SlidingWindow:
-			all = append(all, each(boundWindow, l.Rate))
-		case weir.Cycle:
-			all = append(all, each(boundWindow, l.Rate))
-		case weir.SlidingLog:
-			all = append(all, each(boundStretch, l.Rate))
-		case weir.RateGate:
-			all = append(all, each(boundStretch, l.Rate))
-		case weir.Concurrency:
-			lease := l.Lease
-			if lease == 0 {
-				lease = 30 * time.Second
-			}
-			all = append(all, bound{kind: boundHeld, units: float64(l.Slots), lease: lease.Microseconds()})
-		}
-	}
-	return all
 }

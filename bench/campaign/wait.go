@@ -86,7 +86,7 @@ func (c *caller) waitFor(verb string, i int) {
 func (c *caller) acquire(ctx context.Context, i int) {
 	s, verb := &c.process.subjects[i], "Acquire"
 	units := int64(1)
-	if s.bounds[0].units > 1 && c.random.IntN(6) == 0 {
+	if s.bounds[0].Units > 1 && c.random.IntN(6) == 0 {
 		units = 2
 	}
 	requests := []weir.Request{s.request(units)}

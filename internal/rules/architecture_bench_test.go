@@ -24,6 +24,8 @@ var benchRules = map[string]packageRule{
 	},
 	"bench/campaign": {
 		imports: reasons{
+			"bench/internal/measure":   "it names the machine",
+			"bench/internal/trial":     "its ledger, checker and flags",
 			".":                        "rules of what it asks",
 			"redislimit":               "it checks its promises",
 			"pace":                     "its callers wait",

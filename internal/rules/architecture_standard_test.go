@@ -38,7 +38,7 @@ var forbidden = []struct {
 		"redislimit":                "a URL names where a password or certificate is",
 	}},
 	{"os/", "only cmd/weir starts and signals processes", reasons{"examples/obedient/client": "it ends when it is interrupted",
-		"bench/campaign":            "it starts the processes that ask, and asks git for the commit",
+		"bench/campaign":            "it starts the processes that ask",
 		"bench/internal/measure":    "it makes and starts two builds of a bench, and asks git for the commit",
 		"bench/hostile":             "it starts and signals daemons",
 		"bench/internal/localredis": "it starts the servers",

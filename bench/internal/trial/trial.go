@@ -25,6 +25,7 @@ type Trial struct {
 	Faults   []string // that the program can commit deliberately, to show that it detects them
 	Fault    string   // the one to commit
 	Quiet    bool
+	Report   func(io.Writer) error // writes the report, instead of Write; may be nil
 
 	flags  *flag.FlagSet
 	errs   io.Writer
@@ -78,7 +79,12 @@ func (t *Trial) Main(args []string, out, errs io.Writer, define func(*flag.FlagS
 		fmt.Fprintf(errs, "%s: %v\n", t.Program, err)
 		return 2
 	}
-	t.Write(out)
+	if t.Report == nil {
+		t.Write(out)
+	} else if err := t.Report(out); err != nil {
+		fmt.Fprintf(errs, "%s: %v\n", t.Program, err)
+		return 2
+	}
 	if len(t.Violations()) > 0 {
 		fmt.Fprintln(errs, "repeat with:", t.Command())
 		return 1

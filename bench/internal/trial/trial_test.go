@@ -3,6 +3,8 @@ package trial
 import (
 	"errors"
 	"flag"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -63,4 +65,50 @@ func TestTheReportHasCountsTimesAndBrokenPromises(t *testing.T) {
 			t.Errorf("%s: got status %d, %q and %q; want %d, %q and %q", name, code, out.String(), errs.String(), tt.code, tt.out, tt.errs)
 		}
 	}
+}
+
+// The tree finds the same windows as a search of all of them.
+func TestTheWorstWindowIsThatOfASearchOfAll(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var used, reliefs []Span
+		for range 1 + r.IntN(30) {
+			from := r.Int64N(200)
+			used = append(used, Span{From: from, To: from + r.Int64N(20), Units: float64(1 + r.IntN(5))})
+		}
+		for range r.IntN(4) {
+			from := r.Int64N(200)
+			reliefs = append(reliefs, Span{From: from, To: from + r.Int64N(40), Units: float64(1 + r.IntN(9))})
+		}
+		rate, period := []float64{0, 0.1}[r.IntN(2)], []int64{0, 50}[r.IntN(2)]
+		got, want := worstWindow(used, reliefs, 7, rate, period), slowestWindow(used, reliefs, 7, rate, period)
+		if math.Abs(got.Over-want) > 1e-6 {
+			t.Fatalf("seed %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+func slowestWindow(used, reliefs []Span, units, rate float64, period int64) float64 {
+	worst := math.Inf(-1)
+	for _, a := range used {
+		for _, c := range used {
+			from, to := a.From, c.To
+			if from > to || period > 0 && to-from >= period {
+				continue
+			}
+			over := -units - rate*float64(to-from+1)
+			for _, u := range used {
+				if u.From >= from && u.To <= to {
+					over += u.Units
+				}
+			}
+			for _, r := range reliefs {
+				if r.From <= to && r.To >= from {
+					over -= r.Units
+				}
+			}
+			worst = max(worst, over)
+		}
+	}
+	return worst
 }
