@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/template"
 
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/program"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -177,7 +179,7 @@ func (tour *tour) run(command string) string {
 		args = append(args, strings.Replace(w[1]+w[2], tourPictures, tour.pictures, 1))
 	}
 	var out, errs strings.Builder
-	if code := run(args, in, &out, &errs); code != 0 {
+	if code := program.Run(args, in, &out, &errs); code != 0 {
 		tour.t.Fatalf("%s: exit %d: %s", command, code, errs.String())
 	}
 	return out.String()
@@ -237,7 +239,7 @@ func (tour *tour) field(name string) string {
 	if err := json.Unmarshal([]byte(tour.run("weir replay --limit unlimited --format json "+realLog)), &report); err != nil {
 		tour.t.Fatal(err)
 	}
-	return thousands(int64(report[name].(float64)))
+	return cli.Thousands(int64(report[name].(float64)))
 }
 
 // What others have published. Each text was read at the link.
@@ -267,7 +269,7 @@ func (tour *tour) figure(name string) string {
 	}
 	l := found.Limits[0]
 	if what == "attempts" {
-		return thousands(l.Attempts)
+		return cli.Thousands(l.Attempts)
 	}
 	perSecond, most := int(1e9/l.Series.Every), int64(0)
 	for i := 5*perSecond + 1; i+perSecond <= len(l.Series.Offered); i++ {
@@ -277,7 +279,7 @@ func (tour *tour) figure(name string) string {
 		}
 		most = max(most, sum)
 	}
-	return thousands(most)
+	return cli.Thousands(most)
 }
 
 // fault returns what a refill that drops fractions does.
@@ -289,7 +291,7 @@ func fault(name string) (string, error) {
 	f := faults[slices.IndexFunc(faults, func(f simulate.PollReport) bool {
 		return f.Name == "lazy refill that drops fractions" && f.Admitted < f.Due
 	})]
-	return map[string]string{"every": shortDuration(f.Every), "admitted": thousands(f.Admitted), "due": thousands(f.Due)}[name], nil
+	return map[string]string{"every": cli.Duration(f.Every), "admitted": cli.Thousands(f.Admitted), "due": cli.Thousands(f.Due)}[name], nil
 }
 
 // disagreement is a row of the table about sliding counters.
@@ -330,7 +332,7 @@ func (tour *tour) disagreements() (rows []disagreement) {
 			tour.t.Fatal(err)
 		}
 		share := fmt.Sprintf("%.3g%%", 100*float64(d.OnlyFirst+d.OnlySecond)/float64(d.Events))
-		rows = append(rows, disagreement{c.traffic, c.rate, thousands(d.Events), share, thousands(d.OnlyFirst), thousands(d.OnlySecond)})
+		rows = append(rows, disagreement{c.traffic, c.rate, cli.Thousands(d.Events), share, cli.Thousands(d.OnlyFirst), cli.Thousands(d.OnlySecond)})
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -83,4 +84,27 @@ func endInScript(ts *testscript.TestScript, neg bool, _ []string) {
 	if err := d.cmd.Wait(); (err != nil) != neg {
 		ts.Fatalf("weir serve ended with %v: %s", err, log)
 	}
+}
+
+// saveInScript sends the daemon a save signal and waits until the daemon logs the save.
+func saveInScript(ts *testscript.TestScript, neg bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(ts.Exec("kill", "-USR1", strconv.Itoa(d.cmd.Process.Pid)))
+	for {
+		line, err := d.log.ReadString('\n')
+		ts.Check(err)
+		switch {
+		case strings.Contains(line, "state saved") && !neg, strings.Contains(line, "not saved") && neg:
+			return
+		case strings.Contains(line, "saved\""):
+			ts.Fatalf("weir serve logged %q", line)
+		}
+	}
+}
+
+// crashInScript kills the daemon with SIGKILL.
+func crashInScript(ts *testscript.TestScript, _ bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(d.cmd.Process.Kill())
+	_ = d.cmd.Wait() // an error, because the process was killed
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir/cmd/weir/internal/program"
 )
 
 // shown matches a command of this program in a document: in backquotes, or at the start of a line of code, up to a
@@ -31,7 +33,7 @@ func TestCommandsInDocumentsHaveFlagsThatExist(t *testing.T) {
 			for _, w := range word.FindAllStringSubmatch(match[1], -1) {
 				args = append(args, w[1]+w[2])
 			}
-			root, _ := rootCommand()
+			root, _ := program.Root()
 			command, rest, err := root.Find(args)
 			if err != nil {
 				t.Errorf("%s: weir %s: %v", document, match[1], err)

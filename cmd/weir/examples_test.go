@@ -10,7 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/weirflow/weir/cmd/weir/internal/pace"
+	"github.com/weirflow/weir/cmd/weir/internal/program"
+	"github.com/weirflow/weir/cmd/weir/internal/serve"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -32,7 +36,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	root, _ := rootCommand()
+	root, _ := program.Root()
 	tried := 0
 	for _, command := range append(root.Commands(), root) {
 		for example := range strings.Lines(command.Example) {
@@ -41,7 +45,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 				continue
 			}
 			var out, errs strings.Builder
-			if code := run(args, strings.NewReader(""), &out, &errs); code != 0 || out.Len() == 0 {
+			if code := program.Run(args, strings.NewReader(""), &out, &errs); code != 0 || out.Len() == 0 {
 				t.Errorf("%s: exit %d: %s", strings.TrimSpace(example), code, errs.String())
 			}
 			tried++
@@ -69,12 +73,12 @@ func TestExamplesOfServeWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	tried := 0
-	for example := range strings.Lines(serveExamples) {
+	for example := range strings.Lines(serve.Command().Example) {
 		if strings.Contains(example, "rediss://") { // needs a server with TLS
 			continue
 		}
 		args := exampleArgs(strings.ReplaceAll(example, "127.0.0.1:6379", server.Addr))
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		cmd := exec.CommandContext(ctx, exe)
 		cmd.Args, cmd.Dir = append(append([]string{"weir"}, args...), "--http", "127.0.0.1:0"), dir
 		var errs strings.Builder
@@ -104,7 +108,7 @@ func TestExamplesOfServeWork(t *testing.T) {
 // command.
 func TestExamplesOfPaceWork(t *testing.T) {
 	server := redistest.Start(t)
-	examples := paceCommand().Example
+	examples := pace.Command().Example
 	tried := 0
 	for example := range strings.Lines(examples) {
 		command, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(example), "weir "), " <")
@@ -118,7 +122,7 @@ func TestExamplesOfPaceWork(t *testing.T) {
 		}
 		const line = "http://a.example/b,c\n"
 		var out, errs strings.Builder
-		if code := run(args, strings.NewReader(line), &out, &errs); code != 0 || out.String() != line {
+		if code := program.Run(args, strings.NewReader(line), &out, &errs); code != 0 || out.String() != line {
 			t.Errorf("weir %s: exit %d, wrote %q: %s", command, code, out.String(), errs.String())
 		}
 		tried++

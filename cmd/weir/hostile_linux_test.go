@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/program"
 )
 
 // hostileLimits are limits at the ends of their bounds.
@@ -76,7 +78,7 @@ func TestHostileLogsAndLimitsGetAnAnswer(t *testing.T) {
 		code, errs := 0, ""
 		withTerminal(t, columns, func(terminal *os.File) {
 			var b strings.Builder
-			code = run(args, strings.NewReader(""), terminal, &b)
+			code = program.Run(args, strings.NewReader(""), terminal, &b)
 			errs = b.String()
 		})
 		runtime.ReadMemStats(&after)

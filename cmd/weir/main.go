@@ -2,6 +2,10 @@
 // and replays access logs to show what limits would have decided.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(Main()) }
+	"github.com/weirflow/weir/cmd/weir/internal/program"
+)
+
+func main() { os.Exit(program.Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	// A program under the race detector sleeps a second before it exits. The tests start it some hundred times.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=50 "+os.Getenv("GORACE"))
-	testscript.Main(m, map[string]func(){"weir": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){"weir": main})
 }
 
 // TestScripts runs testdata/script against the real main. daemon_test.go adds commands to the usual ones.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirflow/weir/cmd/weir/internal/program"
 )
 
 // session matches a command of this program in a document, and what it prints.
@@ -27,7 +29,7 @@ func TestDocumentsShowWhatSimulatePrints(t *testing.T) {
 			args = append(args, w[1]+w[2])
 		}
 		var out, errs strings.Builder
-		if code := run(args, strings.NewReader(""), &out, &errs); code != 0 {
+		if code := program.Run(args, strings.NewReader(""), &out, &errs); code != 0 {
 			t.Fatalf("weir %s: exit %d, %s", s[1], code, errs.String())
 		}
 		printed := strings.Split(out.String(), "\n")

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/weirflow/weir/cmd/weir/internal/program"
 )
 
 // onTerminal runs the program on a terminal and returns what that shows.
@@ -18,7 +20,7 @@ func onTerminal(t *testing.T, columns int, args ...string) string {
 	t.Helper()
 	return withTerminal(t, columns, func(terminal *os.File) {
 		var errs strings.Builder
-		if code := run(args, strings.NewReader(""), terminal, &errs); code != 0 {
+		if code := program.Run(args, strings.NewReader(""), terminal, &errs); code != 0 {
 			t.Errorf("weir %q: exit %d, %s", args, code, errs.String())
 		}
 	})
@@ -152,7 +154,7 @@ func TestOnlyATerminalThatWantsColoursGetsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if code := run(args, strings.NewReader(""), file, io.Discard); code != 0 {
+	if code := program.Run(args, strings.NewReader(""), file, io.Discard); code != 0 {
 		t.Fatalf("exit %d", code)
 	}
 	if text, err := os.ReadFile(file.Name()); err != nil || strings.Contains(string(text), "\x1b") || !strings.Contains(string(text), "░") {

@@ -103,7 +103,7 @@ func TestBrokenArchitectureIsNoticed(t *testing.T) {
 		{"simulate", false, "flag", "only cmd/weir reads flags"},
 		{"cmd/weir/internal/api", false, modulePath + "/simulate", `may not import "simulate"`},
 		{"cmd/weir/internal/api", false, "os", "only cmd/weir reads the environment and files"},
-		{"cmd/weir", false, "os/signal", ""},
+		{"cmd/weir/internal/serve", false, "os/signal", ""},
 		{"util", false, "strings", `package "util" is unknown`},
 	}
 	for _, tt := range tests {

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "os"
-
-// wasClosed reports false, because this system gives no sign.
-func wasClosed(*os.File) bool { return false }

@@ -1,0 +1,97 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
+	"github.com/weirflow/weir/simulate"
+)
+
+func Command() *cobra.Command {
+	var plot *cli.Plot
+	cmd := &cobra.Command{
+		Use:   "check LIMIT",
+		Short: "Explain a limit in plain words",
+		Long: `Check reads a limit and explains it: its capacity, what a burst does, the most
+that it admits within any stretch of its period, and the memory of a key. It
+refuses a text that is no limit and points at the word.
+
+With --plot it draws how many units a caller gets over time that asks for as much
+as it may, after a pause. For a warm up it draws how far apart units are while the
+limit warms up, from its ceiling to its threshold.`,
+		Example: `  weir check 'token bucket 10/s burst 20'
+  weir check 'fixed window 100/1m'
+  weir check 'token bucket 5/s burst 10 and fixed window 1000/1d'
+  weir check 'fixed window 100/1m' --plot terminal
+  weir check 'warm up 5/s over 30s' --plot curve.svg`,
+		ValidArgsFunction: complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(args, plot, cmd.OutOrStdout())
+		},
+	}
+	plot = cli.AddPlot(cmd, cli.PlotNone, "the units over time")
+	return cmd
+}
+
+// complete offers limits for the argument.
+func complete(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cli.CompleteLimit(append(cli.RuleLimits[:len(cli.RuleLimits):len(cli.RuleLimits)], cli.OneSubjectLimits...))(cmd, args, text)
+}
+
+func run(args []string, plot *cli.Plot, out io.Writer) error {
+	if len(args) != 1 {
+		return cli.Misuse(fmt.Errorf("check: %s, want one limit", cli.Plural(int64(len(args)), "argument")),
+			"put the limit in quotes: weir check 'token bucket 10/s burst 20'")
+	}
+	candidate, err := simulate.ParseCandidate(args[0])
+	if err != nil {
+		return cli.LimitError("check", err, cli.LimitForms)
+	}
+	if err := plot.Check(); err != nil {
+		return err
+	}
+	if err := cli.RequireOutput("check", out); err != nil {
+		return err
+	}
+	text := explain(candidate, cli.ScreenOf(out))
+	if plot.Where != cli.PlotNone {
+		drawn, err := limitPicture(candidate)
+		if err != nil {
+			return err
+		}
+		if err := plot.File(drawn); err != nil {
+			return err
+		}
+		text += plot.Below(out, drawn)
+	}
+	_, err = io.WriteString(out, text)
+	return cli.Unwritable("check", err)
+}
+
+// explain returns the explanation of each limit, and of their combination.
+func explain(c simulate.Candidate, s screen.Screen) string {
+	var b strings.Builder
+	for i, limit := range c.Limits {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		e := explanationOf(limit)
+		b.WriteString(s.Wrap(limit.String()+"\n", 2))
+		for _, line := range [][2]string{{"capacity", e.capacity}, {"burst", e.burst}, {"worst case", e.worst}, {"memory", e.memory}} {
+			b.WriteString(s.Wrap(fmt.Sprintf("  %-10s  %s\n", line[0], line[1]), 14))
+		}
+	}
+	if len(c.Limits) > 1 {
+		b.WriteString(s.Wrap("\ntogether\n  A request is admitted only if every limit admits it, and otherwise takes nothing from any.\n"+
+			"  Each worst case holds. The memory adds up.\n", 2))
+	}
+	return b.String()
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir"
+)
+
+// RuleLimits are an example of each limit that a rule can hold.
+var RuleLimits = []string{
+	"60/m", "token bucket 10/s burst 20", "leaky bucket 5/s queue 10", "fixed window 100/1m", "sliding window 1000/h",
+	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "concurrency 20 lease 30s",
+	"unlimited", "deny all",
+}
+
+// OneSubjectLimits are examples of the limits that rules refuse. A replay uses one such limit for each key.
+var OneSubjectLimits = []string{"bursty 5/s over 1s", "warm up 5/s over 30s", "nginx limit_req 5/s burst 10 nodelay"}
+
+// limitForms show the syntax of a limit, and ruleForms that of a rule.
+var (
+	ruleLimitForms = []string{
+		"a limit looks like: " + strings.Join(RuleLimits[:5], ", "),
+		"or: " + strings.Join(RuleLimits[5:], ", ") + "; join several with 'and'",
+	}
+	LimitForms = append(ruleLimitForms[:2:2], "or, alone: "+strings.Join(OneSubjectLimits, ", "))
+	RuleForms  = append([]string{"a rule is NAME=LIMIT, like: login=token bucket 5/m burst 5"}, ruleLimitForms...)
+)
+
+// LimitError explains an error of weir.ParseRule or weir.ParseLimit in the value of a flag, and points at the
+// unreadable word. The forms show what is readable, so the message omits the names of the limits.
+func LimitError(flag string, err error, forms []string) error {
+	syntax, ok := errors.AsType[*weir.SyntaxError](err)
+	if !ok {
+		return Misuse(fmt.Errorf("%s: %s", flag, Plain(err)), LimitHints(err, forms)...)
+	}
+	want, _, _ := strings.Cut(syntax.Want, " (")
+	what := fmt.Sprintf("unexpected %q, want %s", syntax.Word, want)
+	if syntax.Word == "" {
+		what = "the text ends where " + want + " should follow"
+	}
+	if syntax.Meant != "" {
+		forms = append([]string{"did you mean '" + Printable(syntax.Meant) + "'?"}, forms...)
+	}
+	return Misuse(fmt.Errorf("%s: %s\n%s", flag, what, pointAt(syntax)), forms...)
+}
+
+// LimitHints returns the hint for a refused limit, or others for any other error.
+func LimitHints(err error, others []string) []string {
+	if refused, ok := errors.AsType[*weir.LimitError](err); ok {
+		return []string{limitHint(refused.Code)}
+	}
+	return others
+}
+
+// limitHint returns a hint for a limit that is readable but refused.
+func limitHint(code weir.Code) string {
+	switch code {
+	case weir.CodeBounds:
+		return "rates go up to 1000000000/s, periods up to 366d, counts up to 2^53"
+	case weir.CodeMissing:
+		return "give a limit, like: token bucket 5/s burst 1"
+	case weir.CodeName:
+		return RuleForms[0]
+	case weir.CodeLimitCount:
+		return "a rule holds 1 to 16 limits: move the others to a second rule"
+	case weir.CodeAlone:
+		return "a leaky bucket, or a sliding log that counts denied, stands alone: give it a rule of its own"
+	case weir.CodeOneSubject:
+		return "bursty and warm up limit one subject: use weir pace without --key or with --fair, or choose another limit, like: token bucket 5/s burst 1"
+	case weir.CodeDialect:
+		return "nginx limit_req works in weir pace and weir replay, at a rate per second or minute; elsewhere use a leaky bucket, like: leaky bucket 5/s queue 10"
+	case weir.CodeEngine:
+		return "Redis holds counts up to 1e9 and whole microseconds exactly; the memory engine holds more"
+	case weir.CodeNoPace:
+		return "choose a limit that admits at a rate, like: token bucket 5/s burst 1, rate gate 2/s"
+	}
+	return ""
+}
+
+// pointAt returns the text with a line of carets below the offending word.
+func pointAt(e *weir.SyntaxError) string {
+	at := min(max(e.Offset, 0), len(e.Text))
+	if e.Word == "" {
+		at = len(e.Text)
+	}
+	indent := strings.Repeat(" ", utf8.RuneCountInString(e.Text[:at]))
+	carets := strings.Repeat("^", max(1, utf8.RuneCountInString(e.Word)))
+	return "  " + Printable(e.Text) + "\n  " + indent + carets
+}
+
+// CompleteLimit offers the examples of limits that begin with the text. After "and" it completes another limit.
+func CompleteLimit(examples []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, text string) (texts []string, _ cobra.ShellCompDirective) {
+		const and = " and "
+		last := 0
+		if at := strings.LastIndex(text, and); at >= 0 {
+			last = at + len(and)
+		}
+		for _, example := range examples {
+			if strings.HasPrefix(example, text[last:]) {
+				texts = append(texts, text[:last]+example)
+			}
+		}
+		return texts, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/picture"
+)
+
+// The values of --plot that are no file name.
+const (
+	PlotAuto     = "auto"
+	plotTerminal = "terminal"
+	PlotNone     = "none"
+)
+
+// Plot is the flag --plot of a command.
+type Plot struct {
+	command string
+	Where   string
+}
+
+// AddPlot adds the flag to the command.
+func AddPlot(cmd *cobra.Command, usual, of string) *Plot {
+	p := &Plot{command: cmd.Name()}
+	meaning := "or 'terminal' to draw it with characters"
+	if usual == PlotAuto {
+		meaning += ", as on a terminal by default; 'none' draws nothing"
+	}
+	cmd.Flags().StringVar(&p.Where, "plot", usual, "draw "+of+" to `FILE`, a .png or .svg, "+meaning)
+	_ = cmd.RegisterFlagCompletionFunc("plot", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{plotTerminal, PlotNone, "plot.svg", "plot.png"}, cobra.ShellCompDirectiveDefault
+	})
+	return p
+}
+
+// Check refuses a value that is neither a word nor a file that can be drawn.
+func (p *Plot) Check() error {
+	switch p.Where {
+	case PlotAuto, plotTerminal, PlotNone:
+		return nil
+	}
+	if _, ok := picture.Format(p.Where); !ok {
+		return Misuse(fmt.Errorf("--plot: %q does not end in %s", p.Where, strings.Join(picture.Formats, " or ")), "name a file like plot.svg, or say: --plot terminal")
+	}
+	return nil
+}
+
+// InText reports whether the picture belongs on out, with characters.
+func (p *Plot) InText(out io.Writer) bool {
+	return p.Where == plotTerminal || p.Where == PlotAuto && ScreenOf(out).Columns > 0
+}
+
+// Below returns the picture with characters, below a table, or nothing if it does not belong on out.
+func (p *Plot) Below(out io.Writer, drawn picture.Picture) string {
+	if !p.InText(out) {
+		return ""
+	}
+	return "\n" + drawn.Terminal(ScreenOf(out))
+}
+
+// File writes the picture to the file of the flag, if it names one.
+func (p *Plot) File(drawn picture.Picture) error {
+	format, ok := picture.Format(p.Where)
+	if !ok {
+		return nil
+	}
+	file, err := os.Create(p.Where)
+	if err == nil {
+		err = errors.Join(picture.Write(file, format, drawn), file.Close())
+	}
+	if err != nil {
+		return Fail(fmt.Errorf("%s: --plot: %w", p.command, err), "name a file in a folder that exists and that this user may write to")
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package pace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+)
+
+// commandLine is the command that weir pace runs for each line.
+type commandLine struct {
+	argv  []string
+	alone bool // at most one command runs at a time
+
+	mu          sync.Mutex
+	ran, failed int64
+	failures    []string // the first ones
+}
+
+// shownFailures is the number of failed commands that the summary names.
+const shownFailures = 5
+
+// commandGrace is the time that interrupted commands have to end before they are killed.
+const commandGrace = 5 * time.Second
+
+// linePlace is replaced by the line in the arguments of a command.
+const linePlace = "{}"
+
+// splitCommand returns the arguments before -- and the command behind it, or nil without one.
+func splitCommand(cmd *cobra.Command, args []string) (limits []string, command *commandLine, err error) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		return args, nil, nil
+	}
+	const hint = "name a program behind --: weir pace 5/s -- curl -sO {}"
+	argv := args[dash:]
+	if len(argv) == 0 {
+		return nil, nil, cli.Misuse(errors.New("pace: no command after --"), hint)
+	}
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return nil, nil, cli.Misuse(fmt.Errorf("pace: the command: %w", err), hint)
+	}
+	return args[:dash], &commandLine{argv: argv}, nil
+}
+
+// work returns the work of a filter on a line: to run the command and wait for its end.
+func (c *commandLine) work(out, errs io.Writer, shown *progress) func(ctx context.Context, line []byte) error {
+	output := &commandOutput{out: shown.Above(out), errs: shown.Above(errs), direct: c.alone && shown.Progress == nil}
+	if !c.alone {
+		output.held = mostHeld
+	}
+	return func(ctx context.Context, line []byte) error {
+		argv := c.argvFor(string(line))
+		streams := output.begin()
+		err := runCommand(ctx, argv, streams)
+		c.count(argv, err)
+		shown.ended(line, err != nil)
+		return streams.end()
+	}
+}
+
+// runCommand waits for a command, and up to commandGrace for programs that it leaves behind with a held stream.
+func runCommand(ctx context.Context, argv []string, streams commandStreams) error {
+	run := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	run.Stdout, run.Stderr = streams.out, streams.errs
+	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) }
+	run.WaitDelay = commandGrace
+	if err := run.Run(); !errors.Is(err, exec.ErrWaitDelay) {
+		return err
+	}
+	return nil
+}
+
+// count counts a command that has ended.
+func (c *commandLine) count(argv []string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran++
+	if err == nil {
+		return
+	}
+	c.failed++
+	if len(c.failures) < shownFailures {
+		c.failures = append(c.failures, fmt.Sprintf("%s: %v", cli.Shorten(cli.Printable(strings.Join(argv, " "))), err))
+	}
+}
+
+// argvFor puts a line into the arguments, or behind them.
+func (c *commandLine) argvFor(line string) []string {
+	argv, placed := []string{c.argv[0]}, false
+	for _, arg := range c.argv[1:] {
+		placed = placed || strings.Contains(arg, linePlace)
+		argv = append(argv, strings.ReplaceAll(arg, linePlace, line))
+	}
+	if !placed {
+		argv = append(argv, line)
+	}
+	return argv
+}
+
+// result returns an error with a summary if a command has failed.
+func (c *commandLine) result() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed == 0 {
+		return nil
+	}
+	summary := strings.Join(c.failures, "\n  ")
+	if more := c.failed - int64(len(c.failures)); more > 0 {
+		summary += "\n  and " + cli.Plural(more, "more command")
+	}
+	return cli.Fail(fmt.Errorf("pace: %s of %s failed:\n  %s", cli.Thousands(c.failed), cli.Plural(c.ran, "command"), summary),
+		"all other lines were worked on: mend the cause, and give the failed lines to weir pace again")
+}

@@ -1,0 +1,154 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// The program's own bounds end it long before this bound.
+const patience = time.Minute
+
+// pipe returns weir pace as a process of its own, with n lines as its input. It is killed if it does not end in time.
+func pipe(t *testing.T, n int, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Args = append([]string{"weir", "pace"}, args...)
+	cmd.Stdin = strings.NewReader(sequence(n))
+	return cmd
+}
+
+func sequence(n int) string {
+	var lines strings.Builder
+	for i := range n {
+		_, _ = fmt.Fprintln(&lines, i+1)
+	}
+	return lines.String()
+}
+
+// Three pipes on one Redis share one pace, by the text of their limits or by a name. The lines of each stay in order.
+func TestThreePipesShareOnePace(t *testing.T) {
+	for name, args := range map[string][]string{
+		"by the limits": {"50/s"},
+		"by the name":   {"50/s", "--name", "vendor"},
+		"with a quota":  {"50/s and fixed window 1000/d"},
+		"by key":        {"50/s", "--key", "2"},
+		"in turns":      {"50/s", "--key", "1", "--fair"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			const pipes, lines = 3, 40
+			began := time.Now()
+			outputs := make(chan string, pipes)
+			for range pipes {
+				cmd := pipe(t, lines, append(args, "--engine", "redis://"+server.Addr)...)
+				go func() {
+					out, err := cmd.CombinedOutput()
+					if err != nil {
+						outputs <- err.Error() + ": " + string(out)
+						return
+					}
+					outputs <- string(out)
+				}()
+			}
+			for range pipes {
+				if got := <-outputs; got != sequence(lines) {
+					t.Errorf("a pipe wrote %q, want its %d lines in order", got, lines)
+				}
+			}
+			// The first line goes at once.
+			if took, least := time.Since(began), (pipes*lines-1)*time.Second/50; took < least {
+				t.Errorf("%d lines at 50/s took %v, want %v at least", pipes*lines, took, least)
+			}
+		})
+	}
+}
+
+func TestPipesOfOtherNamesShareNothing(t *testing.T) {
+	server := redistest.Start(t)
+	for _, name := range []string{"a", "b"} {
+		began := time.Now()
+		out, err := pipe(t, 1, "1/h", "--name", name, "--engine", "redis://"+server.Addr).Output()
+		if err != nil || string(out) != "1\n" || time.Since(began) > patience {
+			t.Errorf("--name %s: got %q, %v after %v, want its line", name, out, err, time.Since(began))
+		}
+	}
+}
+
+// Three pipes of two commands at once each share two slots. A command takes 200 ms.
+func TestThreePipesShareTheSlotsOfTheirCommands(t *testing.T) {
+	server := redistest.Start(t)
+	const pipes, lines = 3, 4
+	began := time.Now()
+	outputs := make(chan string, pipes)
+	for range pipes {
+		cmd := pipe(t, lines, "100/s", "--burst", "10", "--at-once", "2", "--engine", "redis://"+server.Addr, "--", "sh", "-c", "sleep 0.2; echo {}")
+		go func() {
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				out = append(out, err.Error()...)
+			}
+			outputs <- string(out)
+		}()
+	}
+	for range pipes {
+		got := slices.Sorted(strings.Lines(<-outputs))
+		if strings.Join(got, "") != sequence(lines) {
+			t.Errorf("a pipe's commands wrote %q, want each of its %d lines once", got, lines)
+		}
+	}
+	if took, least := time.Since(began), pipes*lines/2*200*time.Millisecond; took < least {
+		t.Errorf("%d commands of 200 ms, two at once, took %v, want %v at least", pipes*lines, took, least)
+	}
+}
+
+// stateLife returns how long the longest state of a server lives.
+func stateLife(server *redistest.Server) (longest time.Duration) {
+	keys, _ := server.Do("KEYS", "*").([]any)
+	for _, key := range keys {
+		if ms, ok := server.Do("PTTL", fmt.Sprint(key)).(int64); ok {
+			longest = max(longest, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	return longest
+}
+
+func TestAPipeSurvivesARestartOfRedis(t *testing.T) {
+	server := redistest.Start(t)
+	cmd := pipe(t, 60, "20/s", "--engine", "redis://"+server.Addr)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 6)
+	if _, err := io.ReadFull(out, first); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	server.Restart()
+	rest, err := io.ReadAll(out)
+	if got := string(first) + string(rest); err != nil || got != sequence(60) {
+		t.Errorf("got %q, %v, want all lines", got, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the pipe ended with %v, want nil", err)
+	}
+}

@@ -1,0 +1,179 @@
+package pace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/filter"
+)
+
+// options are the flags of weir pace.
+type options struct {
+	bytes     string
+	burst     string
+	warmup    time.Duration
+	key       string
+	delimiter string
+	fair      bool
+	atOnce    int64
+	engine    string
+	name      string
+}
+
+func Command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "pace RATE|LIMIT [-- COMMAND…]",
+		Short: "Let the lines of a pipe through at a rate",
+		Long: `Pace copies standard input to standard output and holds back each line until
+the limit admits it. The first line goes at once. The output equals the input,
+byte for byte.
+
+RATE is a count and a period: 5/s, 100/m, 1/1m30s. LIMIT is any limit except a
+concurrency and 'deny all', in quotes: 'rate gate 2/s', 'sliding window 100/m'.
+A line waits for several limits at once: '5/s and fixed window 10000/d'.
+
+With --engine all pipes that name the same Redis, on any machine, share one
+pace: those with the same --name, or without it those with the same limits.
+
+With --key each host, or each value of a column, has a limit of its own. Lines
+of one key do not hold up lines of another, and only lines of one key stay in
+order. With --fair all keys share one limit and take turns. Lines without the
+field share one key. Pace holds back up to 16384 lines or 16 MiB; then it stops
+reading until some have gone.
+
+With a COMMAND behind --, pace runs it for each line instead of writing the line,
+which replaces {} in the arguments, or comes behind them. No shell reads it. At
+most --at-once commands run at a time, default 1: a filter cannot know when the
+work on a line ends, so only commands can be counted. These slots are a limit
+beside the others, taken at the same instant. Each key has its own, unless --fair,
+and with --engine pipes of the same name share them. The outputs of commands
+that run at a time stay apart: each comes when its command ends, or in whole
+lines above 1 MiB. At the end pace names the commands that failed, and exits
+with 1 if there are any.
+
+Pace shows progress if standard error is a terminal and, without a COMMAND,
+standard output is not.
+It exits with 141 when the reader of the pipe goes away, and with 130 or 143
+when a signal interrupts it, like other filters.`,
+		Example: `  weir pace 5/s < urls.txt | xargs -n 1 curl -sO
+  weir pace 100/m --burst 10 < jobs.txt | while read -r job; do echo "$job"; done
+  weir pace 20/s --warmup 30s < urls.txt | xargs -n 1 -P 8 curl -sO
+  weir pace 1/s --key host < urls.txt | xargs -n 1 -P 8 curl -sO
+  weir pace 10/s --key 1 --delimiter , --fair < tenants.csv
+  weir pace 'rate gate 2/s' < urls.txt
+  weir pace '10/s and fixed window 10000/d' < urls.txt
+  weir pace --bytes 200KiB/s < backup.tar > /mnt/slow/backup.tar
+  weir pace --bytes 10KiB/s --key 1 < logs.txt
+  weir pace 100/10s --engine redis://127.0.0.1:6379 --name vendor < jobs.txt
+  weir pace '100/10s and fixed window 10000/d' --at-once 5 < urls.txt -- curl -sO`,
+		ValidArgsFunction: complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args, command, err := splitCommand(cmd, args)
+			if err != nil {
+				return err
+			}
+			f, err := o.parse(args, command)
+			if err != nil {
+				return err
+			}
+			defer f.close()
+			if err := cli.RequireOutput("pace", cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			ctx, stop := cli.UntilSignal(cmd.Context())
+			defer stop()
+			return f.run(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.bytes, "bytes", "", "pace bytes instead of lines at this `RATE`: 200KiB/s, 5MB/m")
+	flags.StringVar(&o.burst, "burst", "", "let up to `N` lines through at once after a pause; with --bytes a size like 64KiB")
+	flags.DurationVar(&o.warmup, "warmup", 0, "start at a third of the rate and reach the full rate in this `TIME`")
+	flags.StringVar(&o.key, "key", "", "pace each key separately; `FIELD` is host (of a URL in the line) or a column number from 1")
+	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of white space")
+	flags.BoolVar(&o.fair, "fair", false, "let all keys share one limit and take turns")
+	flags.Int64Var(&o.atOnce, "at-once", 1, "run at most `N` commands at a time")
+	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same Redis server, a `URL` like redis://127.0.0.1:6379")
+	flags.StringVar(&o.name, "name", "", "share the pace with pipes of this `NAME`, not with those of the same limits")
+	cli.Offer(cmd, "key", "host")
+	cli.Offer(cmd, "engine", "redis://127.0.0.1:6379")
+	cli.Offer(cmd, "name")
+	return cmd
+}
+
+// job is a checked command line.
+type job struct {
+	options filter.Options
+	command *commandLine // or nil
+	close   func()       // ends the engine
+}
+
+// run copies in to out. It returns a quietExit where other filters end silently.
+func (f job) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
+	grace := interruptGrace
+	var shown *progress
+	if f.command != nil {
+		grace += commandGrace
+		shown = newCommandProgress(in, errs)
+		f.options.Work = f.command.work(out, errs, shown)
+	} else {
+		shown = newProgress(in, out, errs, f.options.Chunk > 0)
+		f.options.Moved = shown.moved
+	}
+	copying, err := filter.New(f.options)
+	if err != nil {
+		return limitError(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- copying.Run(ctx, in, out) }()
+	err = await(ctx, done, grace)
+	shown.Stop()
+	if err == nil && f.command != nil {
+		return f.command.result()
+	}
+	return explain(err)
+}
+
+// interruptGrace is the time that an interrupted filter waits for a stalled reader.
+const interruptGrace = time.Second
+
+// await waits for the filter. After an interrupt it waits for a bounded time.
+func await(ctx context.Context, done <-chan error, grace time.Duration) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(grace):
+		return context.Cause(ctx)
+	}
+}
+
+func explain(err error) error {
+	var stream *filter.StreamError
+	var engine *filter.EngineError
+	switch {
+	case err == nil:
+		return nil
+	case cli.Interrupted(err) != nil:
+		return cli.Interrupted(err)
+	case errors.As(err, &stream) && stream.Op == "read":
+		return cli.Fail(fmt.Errorf("pace: standard input: %w", stream.Err), "give it a file or a pipe: weir pace 5/s < urls.txt")
+	case errors.As(err, &stream):
+		return cli.Fail(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
+	}
+	if errors.As(err, &engine) {
+		return engineError(engine.Err)
+	}
+	return cli.Fail(err, "this is a bug in weir: please report it with the command line")
+}

@@ -1,0 +1,190 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/simulate"
+)
+
+// options are the flags of weir replay.
+type options struct {
+	keys    []string
+	cost    string
+	limits  []string
+	suggest string
+	target  simulate.Target
+	plot    *cli.Plot
+	format  string
+	top     int
+}
+
+func Command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "replay {--limit LIMIT | --suggest TARGET} [FILE...]",
+		Short: "Show what limits would have done to an access log, or suggest limits",
+		Long: `Replay reads access logs and reports what each limit would have admitted and
+denied: in total, for the worst keys and in the worst minutes. It takes the time
+from the log and decides as the daemon does. Of two limits it also shows which
+keys would notice the change from the first to the second.
+
+With --suggest it searches the log for token buckets that just meet a TARGET:
+  refuse 0.1%    refuse no more than this share of the requests
+  spare 99%      refuse no client below this percentile of clients by requests
+  protect 200/s  admit no more than this within a second, of all clients together
+
+A FILE is in the combined or common format, or holds JSON lines, as plain text
+or gzip. Without a FILE, or with '-', replay reads standard input. Several files
+are one stream. The order of the lines does not matter.
+
+A key consists of one field or several: ip, method, path (without the query),
+query, uri, status, user, referer, agent, host. In JSON lines any other field
+works too; dots name a nested field. Replay counts lines without a readable time
+or key as unparsed, and shows the first of them.`,
+		Example: `  weir replay --limit 'token bucket 1/s burst 10' access.log
+  weir replay --limit 'token bucket 1/s burst 10' --limit 'sliding window 60/1m' access.log.1.gz access.log
+  weir replay --key ip,path --limit 'token bucket 1/s burst 5 and fixed window 1000/1d' access.log
+  weir replay --key request.headers.X-Api-Key.0 --limit 'fixed window 100/1m' requests.jsonl
+  weir replay --suggest 'refuse 0.1%' --plot tradeoff.svg access.log
+  weir replay --key key --cost cost --limit 'token bucket 5/s burst 20' record.jsonl
+  zcat access.log.*.gz | weir replay --limit 'sliding log 5/10s' --format json --top 3`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return o.run(files, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "limit each value of `FIELD` separately, or of several: --key ip,path; may be repeated")
+	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several joined with 'and'; repeat the flag to compare")
+	flags.StringVar(&o.suggest, "suggest", "", "suggest limits for this `TARGET` instead of trying one")
+	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
+	o.plot = cli.AddPlot(cmd, cli.PlotAuto, "what is admitted over time, or the trade-off of suggestions,")
+	cli.Offer(cmd, "suggest", targetForms...)
+	cli.Offer(cmd, "cost", "cost")
+	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
+	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
+	cli.Offer(cmd, "key", cli.LogFields...)
+	_ = cmd.RegisterFlagCompletionFunc("limit", cli.CompleteLimit(slices.Concat(cli.RuleLimits, cli.OneSubjectLimits)))
+	cli.Offer(cmd, "format", "table", "json")
+	return cmd
+}
+
+// run replays the files and writes the report to out.
+func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
+	key, candidates, err := o.parse()
+	if err != nil {
+		return err
+	}
+	if err := cli.RequireOutput("replay", out); err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	traffic := simulate.NewTraffic(key)
+	if o.cost != "" {
+		traffic.CostFrom(o.cost)
+	}
+	progress := cli.NewProgress(errs, cli.ProgressDelay)
+	defer progress.Stop()
+	for _, name := range files {
+		if err := cli.ReadLog("replay", traffic, name, in, progress); err != nil {
+			return err
+		}
+	}
+	report, err := traffic.Replay(candidates, simulate.Options{Top: o.top, Progress: progress.Stage("deciding")})
+	if err != nil {
+		return cli.Fail(err, "this is a bug in weir: please report it with the limit text")
+	}
+	if o.suggest != "" {
+		err = o.writeSuggestions(traffic, key, out, progress)
+	} else {
+		progress.Stop()
+		err = o.print(out, key, files, report)
+	}
+	if err != nil {
+		return err
+	}
+	return printUnparsed(errs, traffic, report)
+}
+
+// parse reads the flags.
+func (o *options) parse() (simulate.Key, []simulate.Candidate, error) {
+	fields := "fields: " + strings.Join(cli.LogFields, ", ") + ", or any field of JSON lines; several: --key ip,path"
+	key, err := simulate.ParseKey(o.keys...)
+	switch {
+	case err != nil:
+		return key, nil, cli.Misuse(errors.New("--"+cli.Inner(err)), fields)
+	case len(o.limits) > 0 && o.suggest != "":
+		return key, nil, cli.Misuse(errors.New("replay: --limit and --suggest exclude each other"), "first: weir replay --suggest 'refuse 0.1%' access.log; then try a suggestion with --limit")
+	case o.suggest != "":
+		if err := o.parseTarget(); err != nil {
+			return key, nil, err
+		}
+	case len(o.limits) == 0:
+		return key, nil, cli.Misuse(errors.New("replay: no --limit to try"), "for example: weir replay --limit 'token bucket 1/s burst 10' access.log")
+	case o.format != "table" && o.format != "json":
+		return key, nil, cli.Misuse(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
+	case o.top < 0:
+		return key, nil, cli.Misuse(fmt.Errorf("--top: %d is below 0", o.top), "0 shows no worst keys and minutes")
+	}
+	if err := o.plot.Check(); err != nil {
+		return key, nil, err
+	}
+	candidates := make([]simulate.Candidate, len(o.limits))
+	for i, text := range o.limits {
+		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
+			return key, nil, cli.LimitError("--limit", err, cli.LimitForms)
+		}
+	}
+	return key, candidates, nil
+}
+
+func (o *options) print(out io.Writer, key simulate.Key, files []string, report simulate.Report) error {
+	drawn := timelineOf(files, report)
+	if report.Keys > 0 {
+		if err := o.plot.File(drawn); err != nil {
+			return err
+		}
+	}
+	return cli.WriteResult("replay", out, o.format, report, func() string {
+		text := reportTable(key, report, cli.ScreenOf(out))
+		if report.Keys > 0 {
+			text += o.plot.Below(out, drawn)
+		}
+		return text
+	})
+}
+
+// printUnparsed shows the first rejected lines. It returns an error if no line counts, since then the log or the key
+// is probably not the intended one.
+func printUnparsed(errs io.Writer, traffic *simulate.Traffic, report simulate.Report) error {
+	samples := traffic.Samples()
+	for _, u := range samples {
+		text := ""
+		if u.Text != "" {
+			text = ": " + cli.Printable(u.Text)
+		}
+		fmt.Fprintf(errs, "weir: %s:%d: the line %s%s\n", cli.Printable(u.Log), u.Line, u.Reason, text)
+	}
+	switch more := report.Unparsed - int64(len(samples)); {
+	case more == 1:
+		fmt.Fprintln(errs, "weir: 1 more line is unparsed")
+	case more > 1:
+		fmt.Fprintf(errs, "weir: %s more lines are unparsed\n", cli.Thousands(more))
+	}
+	switch {
+	case report.Lines == 0:
+		return cli.Fail(errors.New("replay: the input is empty"), "name a log, or pipe one in: weir replay --limit 60/m access.log")
+	case report.Unparsed == report.Lines:
+		return cli.Fail(fmt.Errorf("replay: none of %s could be read", cli.Plural(report.Lines, "line")),
+			"a line needs a time and the fields of --key, in the combined or common format or as JSON")
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/picture"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
+	"github.com/weirflow/weir/simulate"
+)
+
+// reportTable returns the report for people: the limits side by side, then the worst keys and minutes of each.
+func reportTable(key simulate.Key, report simulate.Report, s screen.Screen) string {
+	var b strings.Builder
+	head := fmt.Sprintf("%s, %s by %s", cli.Plural(report.Lines, "line"), cli.Plural(int64(report.Keys), "key"), cli.Printable(key.String()))
+	if report.Keys > 0 {
+		const layout = "2006-01-02 15:04:05"
+		head += fmt.Sprintf(", %s to %s UTC", report.First.Format(layout), report.Last.Format(layout))
+	}
+	b.WriteString(s.Wrap(head+"\n", 2) + "\n")
+	if report.Unparsed > 0 {
+		b.WriteString(s.Table(reasonTable(report)) + "\n")
+	}
+	b.WriteString(s.Table(limitTable(report)))
+	writeDifference(&b, report, s)
+	for _, l := range report.Limits {
+		writeWorst(&b, l, s)
+	}
+	return b.String()
+}
+
+func reasonTable(report simulate.Report) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "unparsed lines"}, {}}}
+	for _, r := range report.Reasons {
+		t.Rows = append(t.Rows, []string{cli.Printable(r.Reason), cli.Thousands(r.Lines)})
+	}
+	return t
+}
+
+func limitTable(report simulate.Report) screen.Table {
+	t := screen.Table{Columns: []screen.Column{{Title: "limit"}, {Title: "admitted", Colour: screen.Admitted}, {Title: "denied", Colour: screen.Refused},
+		{Title: "share", Rank: 2}, {Title: "keys denied", Rank: 1}}}
+	delayed := slices.ContainsFunc(report.Limits, func(l simulate.LimitReport) bool { return l.Delayed > 0 })
+	if delayed {
+		t.Columns = append(t.Columns, screen.Column{Title: "delayed", Rank: 3})
+	}
+	for _, l := range report.Limits {
+		row := []string{cli.Printable(l.Limit), cli.Thousands(l.Admitted), cli.Thousands(l.Denied), cli.Percent(l.Denied, l.Admitted+l.Denied), cli.Thousands(int64(l.KeysDenied))}
+		if delayed {
+			row = append(row, cli.Thousands(l.Delayed))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// writeDifference shows which keys would notice the change from the first of two limits to the second.
+func writeDifference(b *strings.Builder, report simulate.Report, s screen.Screen) {
+	d := report.Difference
+	if d == nil || d.OnlyFirst+d.OnlySecond+d.Both == 0 {
+		return
+	}
+	b.WriteString(s.Wrap(fmt.Sprintf("\nfrom the first limit to the second: %s denied no longer, %s denied newly, %s by both\n",
+		cli.Plural(int64(d.OnlyFirst), "key"), cli.Thousands(int64(d.OnlySecond)), cli.Thousands(int64(d.Both))), 2))
+	if len(d.Keys) == 0 {
+		return
+	}
+	t := screen.Table{Indent: "  ", Columns: []screen.Column{{Title: "keys that notice"}, {Title: "requests", Rank: 1},
+		{Title: "denied", Colour: screen.Refused}, {Title: "then", Colour: screen.Refused}}}
+	for _, k := range d.Keys {
+		t.Rows = append(t.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Requests), cli.Thousands(k.First), cli.Thousands(k.Second)})
+	}
+	b.WriteString(s.Table(t))
+}
+
+func writeWorst(b *strings.Builder, l simulate.LimitReport, s screen.Screen) {
+	if len(l.WorstKeys) == 0 {
+		return
+	}
+	b.WriteString(s.Wrap(fmt.Sprintf("\n%s\n", cli.Printable(l.Limit)), 2))
+	keys, minutes := worstTable("worst keys"), worstTable("worst minutes (UTC)")
+	for _, k := range l.WorstKeys {
+		keys.Rows = append(keys.Rows, []string{cli.Shorten(cli.Printable(k.Key)), cli.Thousands(k.Admitted), cli.Thousands(k.Denied), bar(k.Denied, l.WorstKeys[0].Denied)})
+	}
+	for _, m := range l.WorstMinutes {
+		minutes.Rows = append(minutes.Rows, []string{m.Minute.Format("2006-01-02 15:04"), cli.Thousands(m.Admitted), cli.Thousands(m.Denied), bar(m.Denied, l.WorstMinutes[0].Denied)})
+	}
+	b.WriteString(s.Table(keys) + "\n" + s.Table(minutes))
+}
+
+func worstTable(title string) screen.Table {
+	return screen.Table{Indent: "  ", Columns: []screen.Column{{Title: title}, {Title: "admitted", Colour: screen.Admitted, Rank: 1},
+		{Title: "denied", Colour: screen.Refused}, {Colour: screen.Refused, Rank: 2}}}
+}
+
+// bar draws part as a fraction of most. A part above 0 is always visible.
+func bar(part, most int64) string {
+	const width = 20
+	return strings.Repeat("█", max(1, int(part*width/most)))
+}
+
+// timelineOf shows what each limit would have done over time.
+func timelineOf(names []string, report simulate.Report) picture.Timeline {
+	t := picture.Timeline{Title: cli.Printable(strings.Join(names, ", ")), Start: report.First, Unit: "requests"}
+	for _, l := range report.Limits {
+		t.Every = l.Series.Every
+		t.Panels = append(t.Panels, picture.Panel{Name: cli.Printable(l.Limit), Offered: l.Series.Offered, Admitted: l.Series.Admitted, Queued: l.Series.Queued, Refused: l.Series.Refused})
+	}
+	return t
+}

@@ -1,0 +1,147 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// memoryEngine is the name of the engine that needs no server.
+const memoryEngine = "memory"
+
+// chosenEngine is the engine of --engine.
+type chosenEngine struct {
+	weir.Engine
+	memory   *weir.Memory // the same engine, if it is the memory engine
+	close    func()
+	patience time.Duration // the bound on the time of a decision
+}
+
+// openEngine returns the engine of --engine. The engine is ready to decide by the rules.
+func (o *options) openEngine(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*chosenEngine, error) {
+	if o.engine == memoryEngine {
+		memory, err := o.state.load()
+		if err != nil {
+			return nil, err
+		}
+		return &chosenEngine{Engine: memory, memory: memory, close: func() {}}, checkRules(memory, rules)
+	}
+	if _, _, err := redislimit.ParseURL(o.engine); err != nil {
+		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
+	}
+	shared, err := o.awaitRedis(ctx, log, rules)
+	if err != nil {
+		return nil, err
+	}
+	if redislimit.HoldsPassword(o.engine) {
+		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
+	}
+	logWarnings(ctx, shared, log)
+	return &chosenEngine{Engine: shared, close: shared.Close, patience: cli.RedisPatience}, nil
+}
+
+// checkRules returns an error for a rule that the engine cannot hold.
+func checkRules(engine weir.Engine, rules []*weir.Rule) error {
+	for _, rule := range rules {
+		if err := engine.Check(rule); err != nil {
+			return cli.Misuse(fmt.Errorf("serve: --rule %s: %s", cli.Printable(rule.Name()), cli.Plain(err)), cli.LimitHints(err, nil)...)
+		}
+	}
+	return nil
+}
+
+// warningsTimeout bounds the optional checks at the start.
+const warningsTimeout = 5 * time.Second
+
+// logWarnings logs settings of the servers that can make the engine admit more than the limits.
+func logWarnings(ctx context.Context, engine *redislimit.Engine, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, warningsTimeout)
+	defer cancel()
+	warnings, err := engine.Warnings(ctx)
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+	if err != nil {
+		log.Warn("cannot tell whether the servers evict keys", "error", err)
+	}
+}
+
+// defaultEngineWait is longer than a start of Redis or a failover takes.
+const defaultEngineWait = 10 * time.Second
+
+// engineRetry is the pause between two attempts.
+const engineRetry = 250 * time.Millisecond
+
+// awaitRedis opens the Redis of --engine. It retries for up to --engine-wait while Redis is absent or refuses writes.
+func (o *options) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
+	began := time.Now()
+	for logged := false; ; logged = true {
+		engine, err := o.tryRedis(ctx, log, rules)
+		if err == nil {
+			return engine, nil
+		}
+		failed, ok := errors.AsType[*redislimit.Error](err)
+		switch {
+		case !ok: // a retry cannot help
+			return nil, err
+		case failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld || o.engineWait == 0:
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), cli.EngineHint(failed.Reason))
+		case time.Since(began) >= o.engineWait:
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: not ready within %v: %w", o.engineWait, err), cli.EngineHint(failed.Reason), "wait longer with --engine-wait")
+		case !logged:
+			log.Warn("the engine is not ready; trying again", "at_most", o.engineWait, "error", err)
+		}
+		select {
+		case <-time.After(engineRetry):
+		case <-ctx.Done():
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: stopped while waiting for Redis: %w", err), "nothing was served")
+		}
+	}
+}
+
+// tryRedis opens the engine and makes one decision.
+func (o *options) tryRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
+	engine, err := redislimit.Open(o.engine, redislimit.Options{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	err = checkRules(engine, rules)
+	if err == nil {
+		within, cancel := context.WithTimeout(ctx, cli.RedisPatience)
+		defer cancel()
+		err = api.Probe(within, engine, rules[0])
+	}
+	if err != nil {
+		engine.Close()
+		return nil, err
+	}
+	return engine, nil
+}
+
+// engineReasons describe the failures of Redis to clients, without addresses.
+var engineReasons = map[redislimit.Reason]string{
+	redislimit.ReadOnly:    "Redis refuses writes: it is a replica, or lacks replicas",
+	redislimit.Loading:     "Redis is loading its data",
+	redislimit.OutOfMemory: "Redis is out of memory",
+	redislimit.Denied:      "Redis denies this user a command that the engine needs",
+	redislimit.ClusterDown: "the Redis cluster has slots without a node, or slots that are moving",
+	redislimit.Lost:        "the connection to Redis failed, or gave no answer in time",
+}
+
+func engineReason(err error) string {
+	failed, ok := errors.AsType[*redislimit.Error](err)
+	if !ok {
+		return "the engine could not decide"
+	}
+	if words, known := engineReasons[failed.Reason]; known {
+		return words
+	}
+	return "Redis: " + string(failed.Reason)
+}

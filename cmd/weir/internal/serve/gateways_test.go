@@ -1,0 +1,220 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/gatewaytest"
+	"github.com/weirflow/weir/internal/testprocess"
+)
+
+// TestGatewaysRefuseAndAdmit runs the configurations of docs/gateways.md as they stand there, except that ports are free
+// ones of this machine. Each gateway has clients at different addresses, who all claim to be another.
+func TestGatewaysRefuseAndAdmit(t *testing.T) {
+	for _, gateway := range []struct {
+		name, block string
+		start       func(t testing.TB, addr, config string)
+		down        int // the status while the daemon is gone
+	}{
+		{"nginx", "nginx", gatewaytest.Nginx, http.StatusInternalServerError},
+		{"Caddy", "caddyfile", gatewaytest.Caddy, http.StatusBadGateway},
+	} {
+		t.Run(gateway.name, func(t *testing.T) {
+			command, config := documented(t, gateway.name, gateway.block)
+			daemon, end := serveDocumented(t, command)
+			pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/forbidden" {
+					w.WriteHeader(http.StatusForbidden)
+				}
+				sent, _ := io.Copy(io.Discard, r.Body)
+				fmt.Fprintf(w, "page %s", r.URL)
+				if sent > 0 {
+					fmt.Fprintf(w, ", %d bytes", sent)
+				}
+			}))
+			defer pages.Close()
+			port := strconv.Itoa(testprocess.FreePort(t))
+			gateway.start(t, "127.0.0.1:"+port, replaceAll(t, config, map[string]string{
+				"127.0.0.1:8080": daemon,
+				"127.0.0.1:9000": pages.Listener.Addr().String(),
+				"8000":           port,
+			}))
+			checkGateway(t, "http://127.0.0.1:"+port)
+			checkMethods(t, "http://127.0.0.1:"+port)
+			end()
+			if response, body := askFrom(t, "127.0.0.3", "http://127.0.0.1:"+port+"/"); response.StatusCode != gateway.down {
+				t.Errorf("without the daemon: %d %q, want %d", response.StatusCode, body, gateway.down)
+			}
+		})
+	}
+}
+
+// checkGateway asks as two clients. The rule of the documents admits each 60 times.
+func checkGateway(t *testing.T, url string) {
+	t.Helper()
+	for _, client := range []string{"127.0.0.1", "127.0.0.2"} {
+		refused := 0
+		for i := range 70 {
+			response, body := askFrom(t, client, url+"/x?y=1", "X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i))
+			if response.StatusCode == http.StatusTooManyRequests {
+				checkRefusal(t, client, response, body)
+				refused++
+				continue
+			}
+			if response.StatusCode != http.StatusOK || body != "page /x?y=1" {
+				t.Fatalf("client %s, request %d: %d %q, want the page", client, i+1, response.StatusCode, body)
+			}
+			if limit := response.Header.Get("RateLimit"); !strings.HasPrefix(limit, `"web";r=`) {
+				t.Errorf("client %s, request %d: RateLimit is %q, want what remains", client, i+1, limit)
+			}
+		}
+		if refused < 5 || refused > 10 { // some units come back during the test
+			t.Errorf("client %s: %d of 70 requests were refused, want about 10", client, refused)
+		}
+	}
+	// The application's own 403 is not a refusal by a limit.
+	if response, body := askFrom(t, "127.0.0.3", url+"/forbidden"); response.StatusCode != http.StatusForbidden || body != "page /forbidden" {
+		t.Errorf("a page with status 403: %d %q, want 403 and the page", response.StatusCode, body)
+	}
+	// A browser that follows a link from elsewhere, with a large cookie, is a client like any other.
+	response, body := askFrom(t, "127.0.0.3", url+"/", "Sec-Fetch-Site", "cross-site", "Cookie", strings.Repeat("c", 3<<10))
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("a browser from another site: %d %q, want the page", response.StatusCode, body)
+	}
+}
+
+// checkMethods sends requests that are not GET. The gateway asks by GET all the same, and the page gets the request.
+func checkMethods(t *testing.T, url string) {
+	t.Helper()
+	body := strings.Repeat("b", 100_000)
+	if response, got := sendFrom(t, http.MethodPost, "127.0.0.4", url+"/form", body); response.StatusCode != http.StatusOK || got != "page /form, 100000 bytes" {
+		t.Errorf("POST: %d %q, want the page with the whole body", response.StatusCode, got)
+	}
+	if response, _ := sendFrom(t, http.MethodHead, "127.0.0.4", url+"/", ""); response.StatusCode != http.StatusOK {
+		t.Errorf("HEAD: %d, want 200", response.StatusCode)
+	}
+}
+
+func checkRefusal(t *testing.T, client string, response *http.Response, body string) {
+	t.Helper()
+	retry, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if err != nil || retry != 1 {
+		t.Errorf("client %s: refused with Retry-After %q, want 1", client, response.Header.Get("Retry-After"))
+	}
+	if got := response.Header.Get("RateLimit"); got != `"web";r=0;t=1` {
+		t.Errorf("client %s: refused with RateLimit %q", client, got)
+	}
+	if got := response.Header.Get("RateLimit-Policy"); got != `"web";q=60;w=60` {
+		t.Errorf("client %s: refused with RateLimit-Policy %q", client, got)
+	}
+	if !strings.Contains(body, "Retry in 1 second") {
+		t.Errorf("client %s: refused with %q, which does not say when to retry", client, body)
+	}
+}
+
+// askFrom asks for a page from an address of the loopback interface.
+func askFrom(t *testing.T, from, url string, fields ...string) (*http.Response, string) {
+	t.Helper()
+	return sendFrom(t, http.MethodGet, from, url, "", fields...)
+}
+
+// sendFrom sends a request from an address of the loopback interface.
+func sendFrom(t *testing.T, method, from, url, content string, fields ...string) (*http.Response, string) {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	client := http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true},
+		Timeout:   time.Minute,
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+// documented returns the command line of the daemon and the configuration in a section of docs/gateways.md.
+func documented(t *testing.T, section, block string) (command []string, config string) {
+	t.Helper()
+	text, err := os.ReadFile("../../../../docs/gateways.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
+	after, _, _ = strings.Cut(after, "\n## ")
+	found := regexp.MustCompile("(?s)```" + block + "\n(.*?)```").FindStringSubmatch(after)
+	line := regexp.MustCompile(`(?m)^    weir (serve .*)$`).FindStringSubmatch(after)
+	if found == nil || line == nil {
+		t.Fatalf("docs/gateways.md: section %q has no block %s or no command line", section, block)
+	}
+	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line[1], -1) {
+		command = append(command, strings.Trim(word, "'"))
+	}
+	return command, found[1]
+}
+
+// replaceAll replaces texts that the configuration must contain.
+func replaceAll(t *testing.T, config string, texts map[string]string) string {
+	t.Helper()
+	var pairs []string
+	for from, to := range texts {
+		if !strings.Contains(config, from) {
+			t.Fatalf("the configuration does not contain %q", from)
+		}
+		pairs = append(pairs, from, to)
+	}
+	return strings.NewReplacer(pairs...).Replace(config)
+}
+
+// serveDocumented runs weir with the arguments on a free port, and returns its address.
+func serveDocumented(t *testing.T, arguments []string) (addr string, end func()) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Args = append(append([]string{"weir"}, arguments...), "--http", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		cancel()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(end)
+	if _, err := fmt.Fscanf(out, "weir listens on http://%s\n", &addr); err != nil {
+		t.Fatalf("weir %q prints no address: %v", arguments, err)
+	}
+	return addr, end
+}

@@ -1,0 +1,50 @@
+package serve
+
+const help = `Serve decides over HTTP. It keeps the state of all keys in memory or, with
+--engine, in Redis, which several daemons can share.
+
+Without --engine it needs no file and no server. Without --rule it has one rule,
+  ` + defaultRule + `
+and otherwise only the given rules. A request that names no rule uses the rule
+called default. GET /openapi.json describes requests and answers. Connections
+beyond --max-connections get 503, or 408 and their end.
+
+POST /v1/wait answers as soon as the limit admits the caller, at most after the
+patience that the request names. /v1/reserve holds slots, and units whose true
+cost is known later, under a token for /v1/settle and /v1/renew. A slot expires
+with its lease: after 1m, unless the rule has a lease of its own, like:
+concurrency 20 lease 30s
+
+On a loopback address, serve answers only requests whose Host is localhost, a
+loopback address or a --host, because a web page can make its own name resolve to
+this machine.
+
+SIGINT or SIGTERM stops it: /readyz turns 503, waiting callers get 503, and serve
+answers requests that have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
+
+Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
+The --check flags configure it; docs/gateways.md has whole configurations.
+
+With --engine, serve waits up to --engine-wait at the start for a Redis that is
+absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
+
+With --record, serve writes each take and check to a file that weir replay reads.
+
+With --state, the state outlives the daemon. Serve loads it from the file at the
+start, if the file exists, and continues as if it had been running meanwhile. It
+saves the state at the stop, every --state-every, and on SIGUSR1 or SIGHUP. A
+daemon that is killed loses the decisions after the last save.`
+
+const examples = `  weir serve
+  weir serve --http 127.0.0.1:9000
+  weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
+  weir serve --rule 'default=60/m'
+  weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
+  weir serve --http :8080 --drain 5s
+  weir serve --rule 'jobs=concurrency 5 lease 30s' --max-wait 5m
+  weir serve --host limits.example.org
+  weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
+  weir serve --state weir.state --state-every 10s
+  weir serve --record record.jsonl --record-share 10% --record-hash
+  weir serve --engine redis://127.0.0.1:6379
+  weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`

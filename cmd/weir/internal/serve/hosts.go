@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+)
+
+// hosts are the names and addresses that requests to a loopback listener may name, in addition to those of loopback.
+// A web page can make its own name resolve to 127.0.0.1 (DNS rebinding), and the browser then treats the listener as
+// the page's own origin. Its requests still carry the page's name as the Host.
+type hosts map[string]bool
+
+// parseHosts reads the values of --host. It adds the host of --http if that is a name.
+func parseHosts(names []string, listen string) (hosts, error) {
+	served := hosts{}
+	for _, name := range names {
+		host := plainHost(name)
+		_, notAddress := netip.ParseAddr(strings.Trim(name, "[]"))
+		if host == "" || notAddress != nil && strings.ContainsAny(name, ":/@[] \t") {
+			return nil, cli.Misuse(fmt.Errorf("--host %q: not the name of a host", name), "a name or an address, without a scheme or a port, like: --host limits.example.org")
+		}
+		served[host] = true
+	}
+	served[plainHost(listen)] = true
+	return served, nil
+}
+
+// serves reports whether the listener answers a request with this Host. A request without a Host does not come from a
+// browser.
+func (h hosts) serves(host string) bool {
+	host = plainHost(host)
+	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
+		return true
+	}
+	return host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || h[host]
+}
+
+// plainHost returns a Host without its port, in canonical form.
+func plainHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if address, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return address.Unmap().String()
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// servedHosts returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the
+// program cannot know the names that they use.
+func (o *options) servedHosts(named hosts, address net.Addr) (func(host string) bool, error) {
+	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return named.serves, nil
+	}
+	if len(o.hosts) > 0 {
+		return nil, cli.Misuse(fmt.Errorf("--host %s with --http %s: other machines can connect to this address, so every host is served", o.hosts[0], o.http),
+			"leave --host out, or listen on this machine alone: --http 127.0.0.1:8080")
+	}
+	return nil, nil
+}

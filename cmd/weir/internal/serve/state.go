@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+)
+
+// stateFile keeps the state of an engine in a file, so that a restart continues where the last run ended. The zero
+// value keeps nothing.
+type stateFile struct {
+	path  string
+	every time.Duration // 0 saves only on a signal and at the end
+	log   *slog.Logger
+	keys  int // bound on the keys of a limit; 0 is the engine's default
+	lock  *os.File
+}
+
+// options returns the options of the engine, new or loaded.
+func (f *stateFile) options() weir.MemoryOptions {
+	return weir.MemoryOptions{MaxKeys: f.keys, Parent: networkOf, Logger: f.log}
+}
+
+// load returns the engine in the file, or a new engine if there is no file. It does not change the file. It warns
+// about a file that others may read, because the file holds the secret that keys are hashed with.
+func (f *stateFile) load() (*weir.Memory, error) {
+	if f.path == "" {
+		return weir.NewMemory(f.options()), nil
+	}
+	info, err := os.Stat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return weir.NewMemory(f.options()), nil
+	case err != nil:
+		return nil, f.cannot("read", err)
+	case !info.Mode().IsRegular():
+		return nil, cli.Fail(fmt.Errorf("serve: --state %s: not a file", f.path), "name a file, which need not exist yet, like: --state ./weir.state")
+	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		f.log.Warn("other users may read the state file and could choose keys that share a limit; the next save makes it private", "file", f.path, "mode", info.Mode().Perm())
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, f.cannot("read", err)
+	}
+	defer func() { _ = file.Close() }()
+	engine, err := weir.LoadMemory(file, f.options())
+	if bad, ok := errors.AsType[*weir.SnapshotError](err); ok {
+		return nil, cli.Fail(fmt.Errorf("serve: --state %s: the file %s (after byte %d)", f.path, bad.Reason, bad.Offset),
+			"nothing was loaded, and the file is unchanged",
+			"to start with empty state, move the file away or name another file")
+	}
+	if err != nil {
+		return nil, f.cannot("read", err)
+	}
+	f.log.Info("state loaded", "file", f.path, "bytes", info.Size(), "saved", info.ModTime())
+	return engine, nil
+}
+
+// keep saves at every interval and at every signal until the context ends. It logs a failed save and tries again the
+// next time.
+func (f *stateFile) keep(ctx context.Context, engine *weir.Memory, asked <-chan os.Signal) {
+	var ticks <-chan time.Time
+	if f.every > 0 {
+		ticker := time.NewTicker(f.every)
+		defer ticker.Stop()
+		ticks = ticker.C
+	}
+	for {
+		level := slog.LevelDebug
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks:
+		case <-asked:
+			level = slog.LevelInfo
+		}
+		start := time.Now()
+		if err := f.save(engine); err != nil {
+			f.log.Error("the state was not saved", "err", err)
+			continue
+		}
+		f.log.Log(ctx, level, "state saved", "file", f.path, "took", time.Since(start))
+	}
+}
+
+// save replaces the file atomically. A reader finds the old file or the new file, complete, even after a crash. The
+// part file has a unique name, so that no other process writes to it on systems without locks.
+func (f *stateFile) save(engine *weir.Memory) error {
+	if f.path == "" {
+		return nil
+	}
+	folder, name := filepath.Split(f.path)
+	folder = cmp.Or(folder, ".")
+	part, err := os.CreateTemp(folder, name+".*"+partEnd) // mode 0600
+	if err != nil {
+		return f.cannot("write", err)
+	}
+	if err = write(part, engine); err == nil {
+		err = os.Rename(part.Name(), f.path)
+	}
+	if err != nil {
+		_ = os.Remove(part.Name())
+		return f.cannot("write", err)
+	}
+	if err := syncFolder(folder); err != nil {
+		return f.cannot("write", err)
+	}
+	return nil
+}
+
+// write saves the engine to a file and closes the file. It returns the first error.
+func write(file *os.File, engine *weir.Memory) error {
+	err := engine.Save(file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// syncFolder makes a rename durable where the system can sync folders.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// cannot returns an error of the state file with a hint.
+func (f *stateFile) cannot(verb string, err error) error {
+	hint := "the folder must exist, and this user must be able to read and write in it"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		hint = "the disk or this user's quota is full: make room, or name a file on another disk; the last saved file is kept"
+	}
+	return cli.Fail(fmt.Errorf("serve: --state %s: cannot %s it: %s", f.path, verb, strings.TrimPrefix(err.Error(), "weir: ")), hint)
+}
+
+// networkOf returns the network of a key that is an IP address: its /64 and then its /48 for IPv6, its /24 for IPv4.
+// When there is no room for the key alone, it shares the limit of its network. A client with many addresses therefore
+// gains nothing by using them all.
+func networkOf(key string) (network string, ok bool) {
+	if narrow, err := netip.ParsePrefix(key); err == nil {
+		wide, err := narrow.Addr().Prefix(48)
+		return wide.String(), err == nil && narrow.Bits() == 64
+	}
+	address, err := netip.ParseAddr(key)
+	if err != nil {
+		return "", false
+	}
+	bits := 64
+	if address = address.Unmap(); address.Is4() {
+		bits = 24
+	}
+	around, err := address.Prefix(bits)
+	return around.String(), err == nil
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package serve
+
+import "os"
+
+// saveSignals returns nil, because this system has no signal for a save.
+func (f *stateFile) saveSignals() (asked <-chan os.Signal) { return nil }

@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+)
+
+// waitOptions are the flags of weir serve about waiting callers and reservations.
+type waitOptions struct {
+	longest time.Duration
+	callers int // 0 is half of the connections
+	tokens  int
+}
+
+func (o *waitOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&o.longest, "max-wait", api.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
+	flags.IntVar(&o.callers, "max-waiting", 0, "let at most `N` callers wait at a time (default half of --max-connections)")
+	flags.IntVar(&o.tokens, "max-tokens", api.DefaultTokens, "hold at most `N` reservations of 1 KiB at a time")
+}
+
+// check refuses flags that are out of bounds. A waiting caller keeps its connection, so others need some.
+func (o *waitOptions) check(connections int) error {
+	wrong := func(hint, format string, values ...any) error {
+		return cli.Misuse(fmt.Errorf(format, values...), hint)
+	}
+	switch {
+	case o.longest <= 0:
+		return wrong("use a duration above 0, like 30s or 5m", "--max-wait %v: not a time to wait", o.longest)
+	case o.callers < 0:
+		return wrong("a waiting caller keeps its connection; the default is half of --max-connections", "--max-waiting %d: not a number of callers", o.callers)
+	case o.callers >= connections && connections > 1:
+		return wrong("a waiting caller keeps its connection: raise --max-connections, or leave connections for other requests",
+			"--max-waiting %d with --max-connections %d: no connection would be left", o.callers, connections)
+	case o.tokens < 1:
+		return wrong(fmt.Sprintf("a token takes about 1 KiB; the default is %d", api.DefaultTokens), "--max-tokens %d: not a number of reservations", o.tokens)
+	}
+	return nil
+}
+
+// within returns the bounds of a server with this number of connections, which may be lower than asked.
+func (o *waitOptions) within(connections int) api.WaitOptions {
+	callers := max(connections/2, 1)
+	if o.callers > 0 {
+		callers = min(o.callers, max(connections-1, 1))
+	}
+	return api.WaitOptions{Longest: o.longest, Callers: callers, Tokens: o.tokens}
+}

@@ -1,0 +1,157 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/simulate"
+)
+
+// options are the flags of weir simulate.
+type options struct {
+	classic  bool // no traffic is given
+	traffic  string
+	limits   []string
+	length   time.Duration
+	wholeLog bool // a log ends at its end
+	scenario simulate.Scenario
+	server   string
+	keys     []string
+	plot     *cli.Plot
+	format   string
+}
+
+func Command() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "simulate [--traffic TRAFFIC --limit LIMIT...]",
+		Short: "Compare limits on made-up traffic in virtual time",
+		Long: `Simulate tries limits in virtual time. It decides as the daemon does.
+
+Without flags it drives every limit at 10 requests a second with a burst of 10,
+and shows how fast each admits. It runs eight phases, from 10 requests at 1 per
+second to 1000 requests at 100 per second. Each phase begins with a fresh state.
+A refused caller retries every 10 ms until it is admitted, and gives up after a
+minute. Limiters that people write by hand stand below, each with its fault.
+
+With --traffic it compares the limits given by --limit. TRAFFIC is one of these,
+or several joined with 'and':
+
+  constant RATE                        requests at even distances
+  poisson RATE                         independent requests at an average rate
+  burst RATE for TIME every TIME       requests at the start of each cycle
+  ramp RATE to RATE over TIME          a rate that changes evenly, and then stays
+  diurnal RATE to RATE every TIME      a rate that rises and falls in each cycle
+  flash RATE to RATE at TIME for TIME  a crowd that comes at once and fades away
+  storm N at TIME                      N clients, each with a request at one instant
+  log FILE [thin 10%] [speed 60]       the requests of an access log
+
+Any of them may be followed by:
+
+  from N clients [skew S]              client k sends a share in proportion to 1/k^S
+  cost N | cost N to N | cost about N | cost N or N at 2%
+  retry obeying | retry every TIME     what refused clients do: obey Retry-After, or
+    [jitter TIME] [up to N times]      not; without retry they do not come back
+
+All clients share one limit, unless --per-client is given. docs/simulate.md has
+the formula of each traffic and the meaning of each figure.`,
+		Example: `  weir simulate
+  weir simulate --format json
+  weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --limit 'fixed window 100/10s'
+  weir simulate --traffic 'burst 200/s for 1s every 10s' --limit 'token bucket 10/s burst 20' --plot burst.svg
+  weir simulate --traffic 'poisson 9/s' --for 10m --seed 7 --limit 10/s --limit 'sliding window 10/s'
+  weir simulate --traffic 'constant 5/s and ramp 1/s to 50/s over 30s' --limit 'leaky bucket 10/s queue 20'
+  weir simulate --traffic 'poisson 50/s from 100 clients skew 1.1' --per-client --limit '1/s' --limit 'token bucket 1/s burst 10'
+  weir simulate --traffic 'storm 500 at 5s retry obeying jitter 5s' --limit '50/s' --for 30s
+  weir simulate --traffic 'constant 150/s' --server 100/s --limit 'token bucket 90/s burst 20'
+  weir simulate --traffic 'poisson 20/s' --processes 4 --lose 30s --wait 2s --limit 'token bucket 20/s burst 20'
+  weir simulate --traffic 'log access.log thin 50% speed 60' --per-client --limit 'fixed window 60/1m'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			flags := cmd.Flags()
+			for _, flag := range []string{"limit", "for", "seed", "per-client", "wait", "processes", "lose", "server", "key", "plot"} {
+				if flags.Changed(flag) && !flags.Changed("traffic") {
+					return cli.Misuse(fmt.Errorf("simulate: --%s without --traffic", flag), "add traffic, like: --traffic 'burst 200/s for 1s every 10s'")
+				}
+			}
+			o.classic = !flags.Changed("traffic")
+			o.wholeLog = !flags.Changed("for")
+			return o.run(args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.traffic, "traffic", "", "compare the limits on this `TRAFFIC`")
+	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT` on the traffic; repeat the flag to compare")
+	flags.DurationVar(&o.length, "for", usualLength, "stop the traffic after this `TIME`; a log by default at its end")
+	flags.Uint64Var(&o.scenario.Seed, "seed", 1, "draw random traffic from this seed `N`")
+	flags.BoolVar(&o.scenario.PerClient, "per-client", false, "give each client a limit of its own")
+	flags.DurationVar(&o.scenario.Wait, "wait", 0, "let callers wait in line for up to this `TIME` instead of refusing them")
+	flags.IntVar(&o.scenario.Processes, "processes", 1, "split each limit evenly among `N` processes that take requests in turn")
+	flags.DurationVar(&o.scenario.Lose, "lose", 0, "lose one of the processes after this `TIME`")
+	flags.StringVar(&o.server, "server", "", "serve admitted requests at this `RATE`, and show their latency")
+	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "in a log, the `FIELD` that names the client")
+	cli.Offer(cmd, "key", cli.LogFields...)
+	cli.Offer(cmd, "server", "100/s")
+	_ = cmd.RegisterFlagCompletionFunc("limit", cli.CompleteLimit(slices.Concat(cli.RuleLimits, cli.OneSubjectLimits)))
+	_ = cmd.RegisterFlagCompletionFunc("traffic", cli.CompleteLimit(trafficTexts))
+	o.plot = cli.AddPlot(cmd, cli.PlotAuto, "what is offered and admitted over time, for each limit,")
+	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
+	cli.Offer(cmd, "format", "table", "json")
+	return cmd
+}
+
+// usualLength is the time of traffic without a log.
+const usualLength = time.Minute
+
+// run simulates and writes the result to out.
+func (o *options) run(args []string, in io.Reader, out, errs io.Writer) error {
+	switch {
+	case len(args) > 0:
+		return cli.Misuse(fmt.Errorf("simulate: unexpected %q", args[0]), "put traffic and limits in quotes, after --traffic and --limit")
+	case o.format != "table" && o.format != "json":
+		return cli.Misuse(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
+	}
+	if err := o.plot.Check(); err != nil {
+		return err
+	}
+	if err := cli.RequireOutput("simulate", out); err != nil {
+		return err
+	}
+	if !o.classic {
+		return o.compare(in, out, errs)
+	}
+	c, err := newClassic()
+	if err != nil {
+		return cli.Fail(errors.New("simulate: "+cli.Inner(err)), "this is a bug in weir: please report it")
+	}
+	return cli.WriteResult("simulate", out, o.format, c.reports, func() string { return c.table(cli.ScreenOf(out)) })
+}
+
+// classic is a run of the classic driver.
+type classic struct {
+	limits, bad []simulate.Subject
+	phases      []simulate.Phase
+	reports     []simulate.PhaseReport // of the limits, then of the bad examples
+	faults      []simulate.PollReport
+}
+
+func newClassic() (c classic, err error) {
+	if c.limits, err = simulate.ClassicSubjects(); err != nil {
+		return c, err
+	}
+	if c.bad, err = simulate.BadExamples(10); err != nil {
+		return c, err
+	}
+	if c.faults, err = simulate.RoundingFaults(); err != nil {
+		return c, err
+	}
+	driver := simulate.ClassicDriver()
+	c.phases = driver.Phases
+	c.reports, err = driver.Run(append(c.limits[:len(c.limits):len(c.limits)], c.bad...)...)
+	return c, err
+}
