@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -16,6 +18,32 @@ import (
 // memoryEngine is the name of the engine that needs no server.
 const memoryEngine = "memory"
 
+// engineOptions are the flags of the engine.
+type engineOptions struct {
+	where string
+	wait  time.Duration
+}
+
+func (o *engineOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.where, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379")
+	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
+	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
+}
+
+// shared reports whether other daemons may use the engine.
+func (o *engineOptions) shared() bool { return o.where != memoryEngine }
+
+func (o *engineOptions) check(isSet func(flag string) bool) error {
+	switch {
+	case o.wait < 0:
+		return cli.Misusef("use a duration of 0 or more, like 10s or 1m", "--engine-wait %v: a negative duration", o.wait)
+	case !o.shared() && isSet("engine-wait"):
+		return cli.Misusef("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
+	}
+	return nil
+}
+
 // chosenEngine is the engine of --engine.
 type chosenEngine struct {
 	weir.Engine
@@ -24,23 +52,23 @@ type chosenEngine struct {
 	patience time.Duration // the bound on the time of a decision
 }
 
-// openEngine returns the engine of --engine. The engine is ready to decide by the rules.
-func (o *options) openEngine(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*chosenEngine, error) {
-	if o.engine == memoryEngine {
-		memory, err := o.state.load()
+// open returns the engine of --engine, or else one with the state. The engine is ready to decide by the rules.
+func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*weir.Rule, state *stateFile) (*chosenEngine, error) {
+	if !o.shared() {
+		memory, err := state.load()
 		if err != nil {
 			return nil, err
 		}
 		return &chosenEngine{Engine: memory, memory: memory, close: func() {}}, checkRules(memory, rules)
 	}
-	if _, _, err := redislimit.ParseURL(o.engine); err != nil {
+	if _, _, err := redislimit.ParseURL(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
 	}
 	shared, err := o.awaitRedis(ctx, log, rules)
 	if err != nil {
 		return nil, err
 	}
-	if redislimit.HoldsPassword(o.engine) {
+	if redislimit.HoldsPassword(o.where) {
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 	logWarnings(ctx, shared, log)
@@ -80,7 +108,7 @@ const defaultEngineWait = 10 * time.Second
 const engineRetry = 250 * time.Millisecond
 
 // awaitRedis opens the Redis of --engine. It retries for up to --engine-wait while Redis is absent or refuses writes.
-func (o *options) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
+func (o *engineOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
 	began := time.Now()
 	for logged := false; ; logged = true {
 		engine, err := o.tryRedis(ctx, log, rules)
@@ -91,12 +119,12 @@ func (o *options) awaitRedis(ctx context.Context, log *slog.Logger, rules []*wei
 		switch {
 		case !ok: // a retry cannot help
 			return nil, err
-		case failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld || o.engineWait == 0:
+		case failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld || o.wait == 0:
 			return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), cli.EngineHint(failed.Reason))
-		case time.Since(began) >= o.engineWait:
-			return nil, cli.Fail(fmt.Errorf("serve: --engine: not ready within %v: %w", o.engineWait, err), cli.EngineHint(failed.Reason), "wait longer with --engine-wait")
+		case time.Since(began) >= o.wait:
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: not ready within %v: %w", o.wait, err), cli.EngineHint(failed.Reason), "wait longer with --engine-wait")
 		case !logged:
-			log.Warn("the engine is not ready; trying again", "at_most", o.engineWait, "error", err)
+			log.Warn("the engine is not ready; trying again", "at_most", o.wait, "error", err)
 		}
 		select {
 		case <-time.After(engineRetry):
@@ -107,8 +135,8 @@ func (o *options) awaitRedis(ctx context.Context, log *slog.Logger, rules []*wei
 }
 
 // tryRedis opens the engine and makes one decision.
-func (o *options) tryRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
-	engine, err := redislimit.Open(o.engine, redislimit.Options{Logger: log})
+func (o *engineOptions) tryRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
+	engine, err := redislimit.Open(o.where, redislimit.Options{Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -200,8 +200,8 @@ func TestAPasswordInTheArgumentsIsWarnedOfOnce(t *testing.T) {
 		"redis://" + server.Addr + "?password_env=WEIR_TEST_PASSWORD": 0,
 	} {
 		var log strings.Builder
-		o := options{engine: url}
-		engine, err := o.openEngine(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), []*weir.Rule{slowRule(t)})
+		o := engineOptions{where: url}
+		engine, err := o.open(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), []*weir.Rule{slowRule(t)}, &stateFile{})
 		if err != nil {
 			t.Fatal(err)
 		}

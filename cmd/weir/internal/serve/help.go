@@ -7,7 +7,7 @@ Without --engine it needs no file and no server. Without --rule it has one rule,
   ` + defaultRule + `
 and otherwise only the given rules. A request that names no rule uses the rule
 called default. GET /openapi.json describes requests and answers. Connections
-beyond --max-connections get 503, or 408 and their end.
+beyond --max-connections get 503, or their end.
 
 POST /v1/wait answers as soon as the limit admits the caller, at most after the
 patience that the request names. /v1/reserve holds slots, and units whose true

@@ -50,15 +50,15 @@ func plainHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// servedHosts returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the
-// program cannot know the names that they use.
-func (o *options) servedHosts(named hosts, address net.Addr) (func(host string) bool, error) {
+// filter returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the program
+// cannot know the names that they use.
+func (h hosts) filter(names []string, listen string, address net.Addr) (func(host string) bool, error) {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-		return named.serves, nil
+		return h.serves, nil
 	}
-	if len(o.hosts) > 0 {
-		return nil, cli.Misuse(fmt.Errorf("--host %s with --http %s: other machines can connect to this address, so every host is served", o.hosts[0], o.http),
-			"leave --host out, or listen on this machine alone: --http 127.0.0.1:8080")
+	if len(names) > 0 {
+		return nil, cli.Misusef("leave --host out, or listen on this machine alone: --http 127.0.0.1:8080",
+			"--host %s with --http %s: other machines can connect to this address, so every host is served", names[0], listen)
 	}
 	return nil, nil
 }

@@ -58,11 +58,11 @@ func TestOnlyLoopbackListenersAskForTheHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		serves, err := (&options{http: address}).servedHosts(nil, tcp)
+		serves, err := (hosts{}).filter(nil, address, tcp)
 		if err != nil || (serves != nil) != asks || asks && serves("evil.example") {
 			t.Errorf("listening on %s: got %v, asks %v, want %v", address, err, serves != nil, asks)
 		}
-		if _, err := (&options{http: address, hosts: []string{"a.example"}}).servedHosts(nil, tcp); (err == nil) != asks {
+		if _, err := (hosts{}).filter([]string{"a.example"}, address, tcp); (err == nil) != asks {
 			t.Errorf("listening on %s with --host: got %v, want an error: %v", address, err, !asks)
 		}
 	}

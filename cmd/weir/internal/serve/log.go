@@ -5,99 +5,73 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// maxUnwrittenLog bounds the bytes of log that wait for a stalled reader: about two thousand lines. The buffer drops
-// and counts later lines.
-const maxUnwrittenLog = 256 << 10
+// logPatience bounds the delay that a stalled reader of the log adds to the start and to the end.
+const logPatience = time.Second
+
+// maxUnwrittenLines bounds the log that waits for a stalled reader.
+const maxUnwrittenLines = 2048
 
 // logBuffer writes a log on a goroutine of its own, so that a full pipe or a slow disk never blocks a decision, a
-// save or a stop. It takes one line per Write. All methods are safe for concurrent use.
+// save or a stop. It takes one line per Write, and drops and counts lines that find no room.
 type logBuffer struct {
-	out    io.Writer
-	report slog.Handler // writes to out directly
-	wake   chan struct{}
-	ending chan struct{}
-	ended  chan struct{}
-	lost   int // lines to report; only the writing goroutine uses it
-
-	mu      sync.Mutex
-	waiting []byte
-	dropped int // lines since waiting became full
+	lines chan []byte // nil ends the log
+	lost  atomic.Int64
+	ended chan struct{}
 }
 
 func newLogBuffer(out io.Writer) *logBuffer {
-	l := &logBuffer{
-		out:    out,
-		report: slog.NewTextHandler(out, nil),
-		wake:   make(chan struct{}, 1),
-		ending: make(chan struct{}),
-		ended:  make(chan struct{}),
-	}
-	go l.run()
+	l := &logBuffer{lines: make(chan []byte, maxUnwrittenLines), ended: make(chan struct{})}
+	go l.run(out)
 	return l
 }
 
-// Write never blocks and never fails. Once it drops a line it drops all lines until the writer catches up, so that
-// the report stands where lines are missing.
+// Write never blocks and never fails.
 func (l *logBuffer) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	if l.dropped > 0 || len(l.waiting)+len(line) > maxUnwrittenLog {
-		l.dropped++
-	} else {
-		l.waiting = append(l.waiting, line...)
-	}
-	l.mu.Unlock()
 	select {
-	case l.wake <- struct{}{}:
-	default: // the writer is awake already
+	case l.lines <- bytes.Clone(line):
+	default:
+		l.lost.Add(1)
 	}
 	return len(line), nil
 }
 
 // end writes the waiting lines, for up to within. It discards later lines.
 func (l *logBuffer) end(within time.Duration) {
-	close(l.ending)
+	timeout := time.After(within)
+	select {
+	case l.lines <- nil:
+	case <-timeout:
+		return
+	}
 	select {
 	case <-l.ended:
-	case <-time.After(within):
+	case <-timeout:
 	}
 }
 
-func (l *logBuffer) run() {
+// run writes lines. Behind the last waiting line it reports those that were lost.
+func (l *logBuffer) run(out io.Writer) {
 	defer close(l.ended)
-	var spare []byte
-	for {
-		select {
-		case <-l.wake:
-			spare = l.write(spare)
-		case <-l.ending:
-			l.write(spare)
+	report := slog.NewTextHandler(out, nil)
+	for line := range l.lines {
+		if line != nil {
+			if _, err := out.Write(line); err != nil {
+				l.lost.Add(1)
+			}
+		}
+		if lost := l.lost.Load(); lost > 0 && len(l.lines) == 0 {
+			record := slog.NewRecord(time.Now(), slog.LevelWarn, "dropped log lines, because the reader of the log stalls", 0)
+			record.Add("lines", lost)
+			if report.Handle(context.Background(), record) == nil {
+				l.lost.Add(-lost)
+			}
+		}
+		if line == nil {
 			return
 		}
 	}
-}
-
-// write writes all waiting lines to out, and then reports dropped lines. It swaps the buffer for the spare one and
-// returns the old buffer.
-func (l *logBuffer) write(spare []byte) []byte {
-	l.mu.Lock()
-	text, dropped := l.waiting, l.dropped
-	l.waiting, l.dropped = spare[:0], 0
-	l.mu.Unlock()
-	if len(text) > 0 {
-		if n, err := l.out.Write(text); err != nil {
-			l.lost += bytes.Count(text[n:], []byte("\n"))
-		}
-	}
-	if l.lost += dropped; l.lost > 0 {
-		record := slog.NewRecord(time.Now(), slog.LevelWarn, "dropped log lines, because the reader of the log stalls", 0)
-		record.Add("lines", l.lost)
-		if l.report.Handle(context.Background(), record) == nil {
-			l.lost = 0
-		}
-	}
-	return text
 }

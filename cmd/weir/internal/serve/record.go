@@ -34,7 +34,7 @@ type recordOptions struct {
 	hash  bool
 }
 
-func (o *recordOptions) flags(cmd *cobra.Command) {
+func (o *recordOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.path, "record", "", "write what is asked to `FILE`, as JSON lines that weir replay reads")
 	flags.StringVar(&o.share, "record-share", "100%", "record this `SHARE` of the keys, each of them whole")

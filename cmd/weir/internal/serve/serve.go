@@ -2,11 +2,9 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
@@ -25,17 +22,17 @@ type options struct {
 	http        string
 	hosts       []string
 	connections int
-	engine      string
-	engineWait  time.Duration
 	rules       []string
 	drain       time.Duration
 	grace       time.Duration
+	engine      engineOptions
 	state       stateFile
 	record      recordOptions
 	gateway     gatewayOptions
 	wait        waitOptions
 }
 
+// Command returns the command serve.
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
@@ -61,20 +58,14 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
 	flags.StringArrayVar(&o.hosts, "host", nil, "also answer requests for the host `NAME`; may be repeated")
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve at most `N` connections at a time")
-	flags.StringVar(&o.engine, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379")
-	flags.DurationVar(&o.engineWait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
 	flags.StringArrayVar(&o.rules, "rule", nil, "decide by this rule, `NAME=LIMIT`; may be repeated")
-	flags.IntVar(&o.state.keys, "max-keys", weir.DefaultMaxKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
 	flags.DurationVar(&o.drain, "drain", 0, "after a stop signal, serve this much longer while /readyz is 503, so that load balancers turn away")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "at a stop, give requests in flight this long to finish")
-	flags.StringVar(&o.state.path, "state", "", "load the state from `FILE` at the start, and save it there")
-	flags.DurationVar(&o.state.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
-	o.gateway.addFlags(cmd)
-	o.wait.addFlags(cmd)
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
-	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	cli.Offer(cmd, "host")
-	o.record.flags(cmd)
+	for _, add := range []func(*cobra.Command){o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags} {
+		add(cmd)
+	}
 	_ = cmd.RegisterFlagCompletionFunc("rule", completeRule)
 }
 
@@ -95,35 +86,18 @@ func (o *options) runUntilSignal(ctx context.Context, out, errs io.Writer) error
 
 // check refuses flags that are out of bounds or exclude each other.
 func (o *options) check(isSet func(flag string) bool) error {
-	wrong := func(hint, format string, values ...any) error {
-		return cli.Misuse(fmt.Errorf(format, values...), hint)
-	}
 	switch {
 	case o.drain < 0 || o.grace < 0:
-		return wrong("use a duration of 0 or more, like 500ms or 10s", "--drain %v, --grace %v: a negative duration", o.drain, o.grace)
-	case o.state.every < 0:
-		return wrong("use a duration of 0 or more, like 10s or 5m", "--state-every %v: a negative duration", o.state.every)
-	case o.state.keys < 1:
-		return wrong("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", o.state.keys)
+		return cli.Misusef("use a duration of 0 or more, like 500ms or 10s", "--drain %v, --grace %v: a negative duration", o.drain, o.grace)
 	case o.connections < 1:
-		return wrong("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
-	case o.engineWait < 0:
-		return wrong("use a duration of 0 or more, like 10s or 1m", "--engine-wait %v: a negative duration", o.engineWait)
-	case o.engine == memoryEngine && isSet("engine-wait"):
-		return wrong("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
-	case o.engine != memoryEngine && o.state.path != "":
-		return wrong("leave --state out; docs/redis.md says what Redis keeps across a restart", "--state with --engine: the state is in Redis")
-	case o.engine != memoryEngine && isSet("max-keys"):
-		return wrong("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis")
-	case o.state.path == "" && isSet("state"):
-		return wrong("name the file: --state weir.state", "--state '': not a file name")
-	case o.state.path == "" && isSet("state-every"):
-		return wrong("name the file: --state weir.state", "--state-every without --state")
+		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	if err := o.wait.check(o.connections); err != nil {
-		return err
+	for _, err := range []error{o.engine.check(isSet), o.state.check(isSet, o.engine.shared()), o.wait.check(o.connections), o.record.check(isSet)} {
+		if err != nil {
+			return err
+		}
 	}
-	return o.record.check(isSet)
+	return nil
 }
 
 // run serves until the context ends.
@@ -142,14 +116,15 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := o.boundConnections(log); err != nil {
+	most, err := boundConnections(o.connections, log)
+	if err != nil {
 		return err
 	}
 	if err := o.state.claim(ctx); err != nil {
 		return err
 	}
 	defer o.state.release()
-	engine, err := o.openEngine(ctx, log, rules)
+	engine, err := o.engine.open(ctx, log, rules, &o.state)
 	if err != nil {
 		return err
 	}
@@ -159,7 +134,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // for the returns before serve
-	serves, err := o.servedHosts(named, listener.Addr())
+	serves, err := named.filter(o.hosts, o.http, listener.Addr())
 	if err != nil {
 		return err
 	}
@@ -176,39 +151,13 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err := announce(out, log, listener.Addr(), rules); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
-	s := server{
-		api:   api.New(api.Options{Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason, Check: check, Asked: recorded, Wait: o.wait.within(o.connections)}),
-		log:   log,
-		open:  connections{most: o.connections},
-		drain: o.drain,
-		grace: o.grace,
-	}
+	s := server{log: log, open: connections{most: most}, drain: o.drain, grace: o.grace}
+	s.api = api.New(api.Options{
+		Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason,
+		Check: check, Asked: recorded, Wait: o.wait.within(most),
+	})
 	if engine.memory == nil {
 		go s.api.Watch(ctx)
 	}
-	return o.serveAndKeep(ctx, &s, listener, engine.memory, asked)
+	return o.state.keepWhile(engine.memory, asked, func() error { return s.serve(ctx, listener) })
 }
-
-// serveAndKeep serves and saves the state at intervals. It saves once more after the server has ended.
-func (o *options) serveAndKeep(ctx context.Context, s *server, listener net.Listener, engine *weir.Memory, asked <-chan os.Signal) error {
-	if o.state.path == "" {
-		return s.serve(ctx, listener)
-	}
-	serving, ended := context.WithCancel(context.Background())
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		o.state.keep(serving, engine, asked)
-	}()
-	err := s.serve(ctx, listener)
-	ended()
-	<-kept
-	if unsaved := o.state.save(engine); unsaved != nil {
-		return errors.Join(err, unsaved)
-	}
-	o.state.log.Info("state saved", "file", o.state.path)
-	return err
-}
-
-// logPatience bounds the delay that a stalled reader of the log adds to the start and to the end.
-const logPatience = time.Second

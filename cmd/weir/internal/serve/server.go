@@ -36,32 +36,47 @@ type server struct {
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
 // at once connects elsewhere. Requests that have not fully arrived are cut the second before the end of the grace
-// period, so that their clients still get an answer. The last clients have the third to read it.
+// period, so that their clients still get an answer.
 const (
-	stopQuiet  = 250 * time.Millisecond
-	stopCut    = 500 * time.Millisecond
-	stopLinger = 100 * time.Millisecond
-	stopTick   = 5 * time.Millisecond
+	stopQuiet = 250 * time.Millisecond
+	stopCut   = 500 * time.Millisecond
+	stopTick  = 5 * time.Millisecond
 )
 
-// serve answers requests on the listener, which it closes, until the context ends. It then ends readiness, refuses
+func listen(address string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, cli.Misuse(fmt.Errorf("--http: %w", err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+	}
+	plain := net.ListenConfig{KeepAlive: -1} // timeouts end dead connections, at less cost for each
+	listener, err := plain.Listen(context.Background(), "tcp", address)
+	switch {
+	case err == nil:
+		return listener, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, cli.Fail(fmt.Errorf("serve: %s is in use by another program", address), "choose another address, or any free port: weir serve --http 127.0.0.1:0")
+	case errors.Is(err, syscall.EACCES):
+		return nil, cli.Fail(fmt.Errorf("serve: this user may not listen on %s", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
+	}
+	return nil, cli.Fail(fmt.Errorf("serve: %w", err), "use an address of this machine, HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+}
+
+// serve answers requests on the listener, which it closes, until the context ends. It then ends readiness, takes no
 // new connections, and finishes requests in flight.
 func (s *server) serve(ctx context.Context, on net.Listener) error {
 	h := &http.Server{
-		Handler:           http.HandlerFunc(s.answer),
+		Handler:           s.api,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes - headerSlack,
-		ConnContext:       s.open.begin,
+		ConnContext:       s.open.mark,
 		ConnState:         s.open.changed,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	defer func() { _ = h.Close() }()
 	ended := make(chan error, 1)
-	accepting := &listener{Listener: on, connections: &s.open}
-	go func() { ended <- h.Serve(accepting) }()
+	go func() { ended <- h.Serve(&listener{on, &s.open}) }()
 	select {
 	case err := <-ended:
 		return cli.Fail(fmt.Errorf("serve: %w", err), "the listening socket failed; start again")
@@ -74,20 +89,13 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 	case err := <-ended:
 		return cli.Fail(fmt.Errorf("serve: %w", err), "the listening socket failed while stopping: requests may have been cut off; start again")
 	}
-	accepting.finish(ended)
+	_ = on.Close()
+	<-ended
 	defer s.api.Stopped()
 	return s.stop()
 }
 
-// answer answers a request unless its connection was dismissed before the request was read.
-func (s *server) answer(w http.ResponseWriter, r *http.Request) {
-	if !s.open.handle(r.Context().Value(connectionKey{}).(*connection)) {
-		panic(http.ErrAbortHandler)
-	}
-	s.api.ServeHTTP(w, r)
-}
-
-// stop finishes requests that have begun to arrive, within the grace period, and dismisses quiet connections.
+// stop finishes requests that have begun to arrive, within the grace period, and closes quiet connections.
 // [http.Server.Shutdown] waits for silent connections and drops requests that arrive meanwhile.
 func (s *server) stop() error {
 	start := time.Now()
@@ -95,14 +103,13 @@ func (s *server) stop() error {
 	tick := time.NewTicker(stopTick)
 	defer tick.Stop()
 	for cut := false; ; <-tick.C {
-		busy, dismissed := s.open.closeQuiet(quiet)
-		took := time.Since(start)
-		if busy > 0 && took >= s.grace {
-			return cli.Fail(fmt.Errorf("serve: requests took longer than the grace period of %s and were cut off", cli.Duration(s.grace)), "give them longer with --grace")
-		}
-		if busy == 0 && time.Since(dismissed) >= min(stopLinger, s.grace/8) {
+		busy, took := s.open.closeQuiet(quiet), time.Since(start)
+		switch {
+		case busy == 0:
 			s.log.Info("stopped")
 			return nil
+		case took >= s.grace:
+			return cli.Fail(fmt.Errorf("serve: requests took longer than the grace period of %s and were cut off", cli.Duration(s.grace)), "give them longer with --grace")
 		}
 		if took >= quiet {
 			s.api.Ending()
@@ -110,25 +117,7 @@ func (s *server) stop() error {
 		if took >= cutting && !cut {
 			cut = true
 			s.log.Warn("the grace period ends; requests that have not fully arrived are cut off", "connections", busy)
-			s.open.cut(start.Add((cutting + s.grace) / 2))
+			s.open.cut()
 		}
 	}
-}
-
-func listen(address string) (net.Listener, error) {
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, cli.Misuse(fmt.Errorf("--http: %w", err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
-	}
-	plain := net.ListenConfig{KeepAlive: -1} // timeouts end dead connections, at less cost for each
-	plain.SetMultipathTCP(false)             // Linux cannot refuse handshakes on its sockets
-	listener, err := plain.Listen(context.Background(), "tcp", address)
-	switch {
-	case err == nil:
-		return listener, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cli.Fail(fmt.Errorf("serve: %s is in use by another program", address), "choose another address, or any free port: weir serve --http 127.0.0.1:0")
-	case errors.Is(err, syscall.EACCES):
-		return nil, cli.Fail(fmt.Errorf("serve: this user may not listen on %s", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
-	}
-	return nil, cli.Fail(fmt.Errorf("serve: %w", err), "use an address of this machine, HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
 }

@@ -11,9 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
@@ -27,6 +31,32 @@ type stateFile struct {
 	log   *slog.Logger
 	keys  int // bound on the keys of a limit; 0 is the engine's default
 	lock  *os.File
+}
+
+func (f *stateFile) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.keys, "max-keys", weir.DefaultMaxKeys, "keep at most `N` keys of each limit in memory; further keys share limits")
+	flags.StringVar(&f.path, "state", "", "load the state from `FILE` at the start, and save it there")
+	flags.DurationVar(&f.every, "state-every", 30*time.Second, "save the state this often and at the stop; 0 saves only at the stop")
+}
+
+// check refuses flags that are out of bounds, and flags of the memory engine beside a shared engine.
+func (f *stateFile) check(isSet func(flag string) bool, shared bool) error {
+	switch {
+	case f.every < 0:
+		return cli.Misusef("use a duration of 0 or more, like 10s or 5m", "--state-every %v: a negative duration", f.every)
+	case f.keys < 1:
+		return cli.Misusef("a key takes up to 28 bytes; the default is "+strconv.Itoa(weir.DefaultMaxKeys), "--max-keys %d: not a number of keys", f.keys)
+	case shared && f.path != "":
+		return cli.Misusef("leave --state out; docs/redis.md says what Redis keeps across a restart", "--state with --engine: the state is in Redis")
+	case shared && isSet("max-keys"):
+		return cli.Misusef("leave --max-keys out; docs/redis.md says how to bound the memory of Redis", "--max-keys with --engine: the keys are in Redis")
+	case f.path == "" && isSet("state"):
+		return cli.Misusef("name the file: --state weir.state", "--state '': not a file name")
+	case f.path == "" && isSet("state-every"):
+		return cli.Misusef("name the file: --state weir.state", "--state-every without --state")
+	}
+	return nil
 }
 
 // options returns the options of the engine, new or loaded.
@@ -67,6 +97,24 @@ func (f *stateFile) load() (*weir.Memory, error) {
 	}
 	f.log.Info("state loaded", "file", f.path, "bytes", info.Size(), "saved", info.ModTime())
 	return engine, nil
+}
+
+// keepWhile saves at intervals while the daemon serves, and once more at the end.
+func (f *stateFile) keepWhile(engine *weir.Memory, asked <-chan os.Signal, serve func() error) error {
+	if f.path == "" {
+		return serve()
+	}
+	serving, ended := context.WithCancel(context.Background())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { f.keep(serving, engine, asked) })
+	err := serve()
+	ended()
+	keeping.Wait()
+	if unsaved := f.save(engine); unsaved != nil {
+		return errors.Join(err, unsaved)
+	}
+	f.log.Info("state saved", "file", f.path)
+	return err
 }
 
 // keep saves at every interval and at every signal until the context ends. It logs a failed save and tries again the

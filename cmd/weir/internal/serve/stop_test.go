@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -24,17 +23,8 @@ func send(conn net.Conn, text string) {
 	synctest.Wait()
 }
 
-// statuses returns the statuses of a connection's answers, without the closing answer.
-func statuses(conn net.Conn) []string {
-	all := allStatuses(conn)
-	if n := len(all); n > 0 && all[n-1] == "408 Request Timeout" {
-		return all[:n-1]
-	}
-	return all
-}
-
-// allStatuses reads a connection until it ends.
-func allStatuses(conn net.Conn) (all []string) {
+// statuses returns the statuses of a connection's answers.
+func statuses(conn net.Conn) (all []string) {
 	for r := bufio.NewReader(conn); ; {
 		answer, err := http.ReadResponse(r, nil)
 		if err != nil {
@@ -91,7 +81,7 @@ func TestRequestsThatDoNotArriveAreGivenUpBeforeTheGraceEnds(t *testing.T) {
 		s.signal()
 		start := time.Now()
 		answers := make(chan []string)
-		go func() { answers <- allStatuses(body) }()
+		go func() { answers <- statuses(body) }()
 		if err := <-s.ended; err != nil || time.Since(start) > 3*time.Second {
 			t.Errorf("serve ended with %v after %v, want nil within the grace period of 3s", err, time.Since(start))
 		}
@@ -166,15 +156,15 @@ func TestBusyConnectionsEndWithTheStop(t *testing.T) {
 // ending reads a connection until it ends, in the background.
 func ending(conn net.Conn) <-chan []string {
 	got := make(chan []string, 1)
-	go func() { got <- allStatuses(conn) }()
+	go func() { got <- statuses(conn) }()
 	return got
 }
 
-// wantClosingAnswer checks that a connection ends with the closing answer and no other.
-func wantClosingAnswer(t *testing.T, which string, end <-chan []string) {
+// wantEnd checks that a connection ends without an answer.
+func wantEnd(t *testing.T, which string, end <-chan []string) {
 	t.Helper()
-	if got := <-end; len(got) != 1 || got[0] != "408 Request Timeout" {
-		t.Errorf("%s got %q, want 408 and the end", which, got)
+	if got := <-end; len(got) != 0 {
+		t.Errorf("%s got %q, want its end", which, got)
 	}
 }
 
@@ -197,7 +187,7 @@ func TestQuietConnectionsMakeRoomForNewOnes(t *testing.T) {
 			}
 		}
 		for which, end := range ends {
-			wantClosingAnswer(t, which, end)
+			wantEnd(t, which, end)
 		}
 		conn := s.dial(t) // in a spare place, taken from a silent connection
 		go func() { _, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n") }()
@@ -234,65 +224,55 @@ func TestTheConnectionThatWasQuietForLongestMakesRoom(t *testing.T) {
 			if got := askOver(s.dial(t)); !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
 				t.Errorf("a new connection got %q in the place of a quiet one", got)
 			}
-			wantClosingAnswer(t, fmt.Sprintf("connection %d, which was quiet for longest,", next), end)
+			wantEnd(t, fmt.Sprintf("connection %d, which was quiet for longest,", next), end)
 		}
 		s.signal()
 		<-s.ended
 	})
 }
 
-// takesAll is a connection that takes everything and does nothing.
-type takesAll struct{ net.Conn }
-
-func (takesAll) Write(b []byte) (int, error)      { return len(b), nil }
-func (takesAll) SetReadDeadline(time.Time) error  { return nil }
-func (takesAll) SetWriteDeadline(time.Time) error { return nil }
-func (takesAll) Close() error                     { return nil }
-
-// BenchmarkConnectionBeyondTheBound measures a new connection when connections that were busy until recently take all
-// places.
-func BenchmarkConnectionBeyondTheBound(b *testing.B) {
-	c := connections{most: defaultConnections}
-	add := func() *connection {
-		tracked := c.track(takesAll{})
-		c.begin(b.Context(), tracked)
-		return tracked
-	}
-	for range defaultConnections + spareConnections {
-		add()
-	}
-	for b.Loop() {
-		c.changed(add(), http.StateClosed)
-	}
+// A request may reach a connection at the moment that the server closes it.
+func TestRequestOverAnEvictedConnectionIsNotDecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startServer(t, 0, time.Minute)
+		conn := s.dial(t)
+		synctest.Wait()
+		s.open.mu.Lock()
+		evicted := s.open.silent.Front().Value.(*connection)
+		s.open.forget(evicted) // as eviction does before it closes
+		s.open.mu.Unlock()
+		end := ending(conn)
+		_, _ = io.WriteString(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nContent-Length: 15\r\n\r\n"+peekBody) // holding would block on a decision
+		wantEnd(t, "the request", end)
+		s.signal()
+		if err := <-s.ended; err != nil {
+			t.Errorf("serve ended with %v, want nil", err)
+		}
+	})
 }
 
-// The system holds connections that the server has not accepted yet.
-func TestStopAnswersConnectionsThatWaitToBeAccepted(t *testing.T) {
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conns []net.Conn
-	for range 50 {
-		conn, err := net.Dial("tcp", on.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(conn, peekHead+peekBody); err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, conn)
-	}
-	s := newServer(t, 0, patience)
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	if err := s.serve(stopped, on); err != nil {
-		t.Errorf("serve ended with %v, want nil", err)
-	}
-	for i, conn := range conns {
-		if got := statuses(conn); len(got) != 1 || got[0] != "200 OK" {
-			t.Errorf("connection %d got %q, want 200 and the end", i, got)
-		}
-		_ = conn.Close()
+func TestConnectionsThatTakeTooLongEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent string
+		want time.Duration
+	}{
+		"nothing":           {"", headerTimeout},
+		"half a header":     {peekHead[:20], headerTimeout},
+		"an answer is read": {"GET /healthz HTTP/1.1\r\nHost: weir\r\n\r\n", idleTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := startServer(t, 0, time.Minute)
+				conn, start := s.dial(t), time.Now()
+				end := ending(conn)
+				send(conn, c.sent)
+				<-end
+				if took := time.Since(start); took != c.want {
+					t.Errorf("the connection was kept for %v, want %v", took, c.want)
+				}
+				s.signal()
+				<-s.ended
+			})
+		})
 	}
 }

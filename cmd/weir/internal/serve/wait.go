@@ -26,19 +26,16 @@ func (o *waitOptions) addFlags(cmd *cobra.Command) {
 
 // check refuses flags that are out of bounds. A waiting caller keeps its connection, so others need some.
 func (o *waitOptions) check(connections int) error {
-	wrong := func(hint, format string, values ...any) error {
-		return cli.Misuse(fmt.Errorf(format, values...), hint)
-	}
 	switch {
 	case o.longest <= 0:
-		return wrong("use a duration above 0, like 30s or 5m", "--max-wait %v: not a time to wait", o.longest)
+		return cli.Misusef("use a duration above 0, like 30s or 5m", "--max-wait %v: not a time to wait", o.longest)
 	case o.callers < 0:
-		return wrong("a waiting caller keeps its connection; the default is half of --max-connections", "--max-waiting %d: not a number of callers", o.callers)
+		return cli.Misusef("a waiting caller keeps its connection; the default is half of --max-connections", "--max-waiting %d: not a number of callers", o.callers)
 	case o.callers >= connections && connections > 1:
-		return wrong("a waiting caller keeps its connection: raise --max-connections, or leave connections for other requests",
+		return cli.Misusef("a waiting caller keeps its connection: raise --max-connections, or leave connections for other requests",
 			"--max-waiting %d with --max-connections %d: no connection would be left", o.callers, connections)
 	case o.tokens < 1:
-		return wrong(fmt.Sprintf("a token takes about 1 KiB; the default is %d", api.DefaultTokens), "--max-tokens %d: not a number of reservations", o.tokens)
+		return cli.Misusef(fmt.Sprintf("a token takes about 1 KiB; the default is %d", api.DefaultTokens), "--max-tokens %d: not a number of reservations", o.tokens)
 	}
 	return nil
 }
