@@ -2,7 +2,6 @@ package pace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -66,13 +65,4 @@ func (o *options) sharedName(limits []weir.Limit) string {
 		return "bytes " + name
 	}
 	return name
-}
-
-// engineError explains a failure of the engine.
-func engineError(err error) error {
-	hint := cli.EngineHints[1]
-	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
-		hint = cli.EngineHint(failed.Reason)
-	}
-	return cli.Fail(fmt.Errorf("pace: --engine: %w", err), hint)
 }

@@ -2,8 +2,6 @@ package pace
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -12,19 +10,6 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
 )
-
-// options are the flags of weir pace.
-type options struct {
-	bytes     string
-	burst     string
-	warmup    time.Duration
-	key       string
-	delimiter string
-	fair      bool
-	atOnce    int64
-	engine    string
-	name      string
-}
 
 func Command() *cobra.Command {
 	var o options
@@ -108,13 +93,6 @@ when a signal interrupts it, like other filters.`,
 	return cmd
 }
 
-// job is a checked command line.
-type job struct {
-	options filter.Options
-	command *commandLine // or nil
-	close   func()       // ends the engine
-}
-
 // run copies in to out. It returns a quietExit where other filters end silently.
 func (f job) run(ctx context.Context, in io.Reader, out, errs io.Writer) error {
 	grace := interruptGrace
@@ -157,23 +135,4 @@ func await(ctx context.Context, done <-chan error, grace time.Duration) error {
 	case <-time.After(grace):
 		return context.Cause(ctx)
 	}
-}
-
-func explain(err error) error {
-	var stream *filter.StreamError
-	var engine *filter.EngineError
-	switch {
-	case err == nil:
-		return nil
-	case cli.Interrupted(err) != nil:
-		return cli.Interrupted(err)
-	case errors.As(err, &stream) && stream.Op == "read":
-		return cli.Fail(fmt.Errorf("pace: standard input: %w", stream.Err), "give it a file or a pipe: weir pace 5/s < urls.txt")
-	case errors.As(err, &stream):
-		return cli.Fail(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
-	}
-	if errors.As(err, &engine) {
-		return engineError(engine.Err)
-	}
-	return cli.Fail(err, "this is a bug in weir: please report it with the command line")
 }

@@ -1,11 +1,7 @@
 package program
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,19 +30,6 @@ func Run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	return cli.Report(errs, err)
 }
-
-// commandLineError explains why no command ran.
-func commandLineError(cmd *cobra.Command, err error) error {
-	hint := fmt.Sprintf("'%s --help' shows its flags and examples", cmd.CommandPath())
-	text, meant, mistyped := strings.Cut(err.Error(), suggestionMark)
-	if !mistyped {
-		return cli.Misuse(flagError(err), hint)
-	}
-	return cli.Misuse(errors.New(text), "did you mean 'weir "+strings.Join(strings.Fields(meant), "' or 'weir ")+"'?", hint)
-}
-
-// suggestionMark is the text that cobra writes between an unknown command and similar names.
-const suggestionMark = "\n\nDid you mean this?\n"
 
 // Root returns the root command. *started is true once a command has accepted its command line.
 func Root() (root *cobra.Command, started *bool) {
@@ -83,22 +66,4 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serve.Command(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(), versionCommand(), completionCommand())
 	return root, started
-}
-
-// flagError rewrites an error of the flag parser for users who do not know Go.
-func flagError(err error) error {
-	reason, what := errors.Unwrap(err), ""
-	switch {
-	case reason == nil:
-		return err
-	case errors.Is(reason, strconv.ErrSyntax):
-		what = "not a whole number"
-	case errors.Is(reason, strconv.ErrRange):
-		what = "above 64 bits"
-	case strings.HasPrefix(reason.Error(), "time: "):
-		what = "not a duration like 500ms, 10s or 1h30m"
-	default:
-		return err
-	}
-	return errors.New(strings.Replace(err.Error(), reason.Error(), what, 1))
 }

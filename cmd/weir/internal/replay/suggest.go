@@ -12,19 +12,6 @@ import (
 	"github.com/weirflow/weir/simulate"
 )
 
-// targetForms are an example of each target.
-var targetForms = []string{"refuse 0.1%", "spare 99%", "protect 200/s"}
-
-// parseTarget reads the target of --suggest.
-func (o *options) parseTarget() error {
-	target, err := simulate.ParseTarget(o.suggest)
-	if err != nil {
-		return cli.LimitError("--suggest", err, []string{"a target is one of: " + strings.Join(targetForms, ", ")})
-	}
-	o.target = target
-	return nil
-}
-
 // writeSuggestions searches the traffic and writes what it finds.
 func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, out io.Writer, progress *cli.Progress) error {
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))

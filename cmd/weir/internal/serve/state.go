@@ -221,3 +221,6 @@ func networkOf(key string) (network string, ok bool) {
 	around, err := address.Prefix(bits)
 	return around.String(), err == nil
 }
+
+// partEnd is the suffix of part files. Their names begin with the name of the state file and digits.
+const partEnd = ".part"

@@ -97,9 +97,6 @@ func linkTarget(path string) (string, error) {
 	return "", &os.PathError{Op: "readlink", Path: path, Err: syscall.ELOOP}
 }
 
-// partEnd is the suffix of part files. Their names begin with the name of the state file and digits.
-const partEnd = ".part"
-
 // removeParts removes the part files of killed daemons. The caller holds the lock, so no daemon is writing one.
 func (f *stateFile) removeParts() {
 	folder, name := filepath.Split(f.path)

@@ -8,25 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
-
-// trafficTexts are an example of each traffic.
-var trafficTexts = []string{
-	"constant 50/s", "poisson 50/s", "burst 200/s for 1s every 10s", "ramp 1/s to 100/s over 1m", "diurnal 5/s to 50/s every 1d",
-	"flash 10/s to 500/s at 20s for 5s", "storm 500 at 5s", "log access.log thin 10% speed 60",
-	"poisson 50/s from 100 clients skew 1.1", "poisson 50/s cost 1 to 10", "constant 50/s retry every 100ms", "constant 50/s retry obeying jitter 1s",
-}
-
-// trafficForms are the hints below an unreadable traffic.
-var trafficForms = []string{
-	"traffic looks like: " + strings.Join(trafficTexts[:4], ", ") + "; join several with 'and'",
-	"or: " + strings.Join(trafficTexts[4:8], ", "),
-	"after it may follow: from 100 clients skew 1.1; cost 1 to 10; retry every 100ms; 'weir simulate --help' shows all",
-}
 
 // compare tries the limits on the traffic and writes the result to out.
 func (o *options) compare(in io.Reader, out, errs io.Writer) error {
@@ -64,80 +49,6 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 		return err
 	}
 	return cli.WriteResult("simulate", out, o.format, c, func() string { return comparisonTable(c, o.scenario, cli.ScreenOf(out)) + o.plot.Below(out, drawn) })
-}
-
-// candidates parses the limits. With a server, the first row shows its latency without a limit.
-func (o *options) candidates() ([]simulate.Candidate, error) {
-	texts := o.limits
-	if o.server != "" && !slices.Contains(texts, noLimit) {
-		texts = append([]string{noLimit}, texts...)
-	}
-	candidates := make([]simulate.Candidate, len(texts))
-	for i, text := range texts {
-		var err error
-		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
-			return nil, cli.LimitError("--limit", err, cli.LimitForms)
-		}
-	}
-	return candidates, nil
-}
-
-const noLimit = "unlimited"
-
-// checkScenario refuses flags that are out of bounds or do not fit together.
-func (o *options) checkScenario() error {
-	const durations = "it is a duration like 500ms, 10s or 1h30m"
-	wrong := func(hint, format string, values ...any) error {
-		return cli.Misuse(fmt.Errorf(format, values...), hint)
-	}
-	s := &o.scenario
-	switch {
-	case o.length <= 0 || o.length > weir.MaxPeriod:
-		return wrong(durations, "--for: %s is not above 0 and at most 366 days", cli.Duration(o.length))
-	case s.Wait < 0 || s.Wait > weir.MaxPeriod:
-		return wrong(durations, "--wait: %s is not within 0 and 366 days", cli.Duration(s.Wait))
-	case s.Processes < 1 || s.Processes > 1000:
-		return wrong("each process holds its share of a limit, so there cannot be more processes than units", "--processes: %d is not within 1 and 1000", s.Processes)
-	case s.Lose < 0:
-		return wrong(durations, "--lose: %s is below 0", cli.Duration(s.Lose))
-	case s.Lose > 0 && s.Processes < 2:
-		return wrong("add processes, like: --processes 4 --lose 30s", "--lose without --processes")
-	}
-	if o.server == "" {
-		return nil
-	}
-	rate, err := weir.ParseRate(o.server)
-	if err != nil || rate.Count < 1 || rate.Period > weir.MaxPeriod {
-		return wrong("a rate looks like 100/s or 5/10s", "--server: %q is not a rate", o.server)
-	}
-	s.Server = rate
-	return nil
-}
-
-// readLogs reads the logs that the traffic names.
-func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, progress *cli.Progress) error {
-	for _, name := range pattern.Logs() {
-		key, err := simulate.ParseKey(o.keys...)
-		if err != nil {
-			return cli.Misuse(errors.New("--"+cli.Inner(err)), "fields: "+strings.Join(cli.LogFields, ", ")+", or any field of JSON lines; several: --key ip,path")
-		}
-		traffic := simulate.NewTraffic(key)
-		if err := cli.ReadLog("simulate", traffic, name, in, progress); err != nil {
-			return err
-		}
-		if err := pattern.UseLog(name, traffic); err != nil {
-			return cli.Fail(errors.New("simulate: "+cli.Inner(err)), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
-		}
-	}
-	return nil
-}
-
-// setLength makes a log end at its end, unless --for says otherwise.
-func (o *options) setLength(pattern simulate.Pattern) {
-	o.scenario.Length = o.length
-	if logs := pattern.Length(); logs > 0 && o.wholeLog {
-		o.scenario.Length = min(logs, weir.MaxPeriod)
-	}
 }
 
 // comparisonTable returns the comparison for people.

@@ -5,27 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
-	"github.com/weirflow/weir/simulate"
 )
-
-// options are the flags of weir simulate.
-type options struct {
-	classic  bool // no traffic is given
-	traffic  string
-	limits   []string
-	length   time.Duration
-	wholeLog bool // a log ends at its end
-	scenario simulate.Scenario
-	server   string
-	keys     []string
-	plot     *cli.Plot
-	format   string
-}
 
 func Command() *cobra.Command {
 	var o options
@@ -105,9 +89,6 @@ the formula of each traffic and the meaning of each figure.`,
 	return cmd
 }
 
-// usualLength is the time of traffic without a log.
-const usualLength = time.Minute
-
 // run simulates and writes the result to out.
 func (o *options) run(args []string, in io.Reader, out, errs io.Writer) error {
 	switch {
@@ -130,28 +111,4 @@ func (o *options) run(args []string, in io.Reader, out, errs io.Writer) error {
 		return cli.Fail(errors.New("simulate: "+cli.Inner(err)), "this is a bug in weir: please report it")
 	}
 	return cli.WriteResult("simulate", out, o.format, c.reports, func() string { return c.table(cli.ScreenOf(out)) })
-}
-
-// classic is a run of the classic driver.
-type classic struct {
-	limits, bad []simulate.Subject
-	phases      []simulate.Phase
-	reports     []simulate.PhaseReport // of the limits, then of the bad examples
-	faults      []simulate.PollReport
-}
-
-func newClassic() (c classic, err error) {
-	if c.limits, err = simulate.ClassicSubjects(); err != nil {
-		return c, err
-	}
-	if c.bad, err = simulate.BadExamples(10); err != nil {
-		return c, err
-	}
-	if c.faults, err = simulate.RoundingFaults(); err != nil {
-		return c, err
-	}
-	driver := simulate.ClassicDriver()
-	c.phases = driver.Phases
-	c.reports, err = driver.Run(append(c.limits[:len(c.limits):len(c.limits)], c.bad...)...)
-	return c, err
 }

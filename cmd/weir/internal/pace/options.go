@@ -14,6 +14,26 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
 )
 
+// options are the flags of weir pace.
+type options struct {
+	bytes     string
+	burst     string
+	warmup    time.Duration
+	key       string
+	delimiter string
+	fair      bool
+	atOnce    int64
+	engine    string
+	name      string
+}
+
+// job is a checked command line.
+type job struct {
+	options filter.Options
+	command *commandLine // or nil
+	close   func()       // ends the engine
+}
+
 // parse reads the command line of weir pace.
 func (o *options) parse(args []string, command *commandLine) (f job, err error) {
 	if err := o.check(args); err != nil {
@@ -163,23 +183,6 @@ func (o *options) byteLimit() (weir.Limit, int, error) {
 	}
 	return limitOf(rate, burst, o.warmup), int(chunk), nil
 }
-
-// limits are an example of each limit that weir pace takes.
-var limits = []string{
-	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "sliding window 100/m",
-	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "bursty 5/s over 1s", "warm up 5/s over 30s",
-	"nginx limit_req 5/s burst 10 nodelay",
-}
-
-// forms show the syntax of a rate and of a limit.
-var forms = []string{
-	"a rate looks like: 5/s, 100/m or 1/1m30s",
-	"a limit, in quotes: '" + strings.Join(limits[:4], "', '") + "'",
-	"or: '" + strings.Join(limits[4:], "', '") + "'",
-}
-
-// limitError explains why weir pace cannot use a limit.
-func limitError(err error) error { return cli.LimitError("pace", err, forms) }
 
 // complete offers rates and limits for the argument of weir pace.
 func complete(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {

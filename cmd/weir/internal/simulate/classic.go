@@ -74,3 +74,27 @@ func comparisonPicture(c simulate.Comparison) picture.Timeline {
 	}
 	return t
 }
+
+// classic is a run of the classic driver.
+type classic struct {
+	limits, bad []simulate.Subject
+	phases      []simulate.Phase
+	reports     []simulate.PhaseReport // of the limits, then of the bad examples
+	faults      []simulate.PollReport
+}
+
+func newClassic() (c classic, err error) {
+	if c.limits, err = simulate.ClassicSubjects(); err != nil {
+		return c, err
+	}
+	if c.bad, err = simulate.BadExamples(10); err != nil {
+		return c, err
+	}
+	if c.faults, err = simulate.RoundingFaults(); err != nil {
+		return c, err
+	}
+	driver := simulate.ClassicDriver()
+	c.phases = driver.Phases
+	c.reports, err = driver.Run(append(c.limits[:len(c.limits):len(c.limits)], c.bad...)...)
+	return c, err
+}

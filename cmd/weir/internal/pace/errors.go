@@ -1,0 +1,56 @@
+package pace
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/filter"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// limits are an example of each limit that weir pace takes.
+var limits = []string{
+	"token bucket 5/s burst 10", "leaky bucket 5/s", "fixed window 100/m", "sliding window 100/m",
+	"sliding log 5/10s", "rate gate 2/s", "cycle 50/500ms", "bursty 5/s over 1s", "warm up 5/s over 30s",
+	"nginx limit_req 5/s burst 10 nodelay",
+}
+
+// forms show the syntax of a rate and of a limit.
+var forms = []string{
+	"a rate looks like: 5/s, 100/m or 1/1m30s",
+	"a limit, in quotes: '" + strings.Join(limits[:4], "', '") + "'",
+	"or: '" + strings.Join(limits[4:], "', '") + "'",
+}
+
+// limitError explains why weir pace cannot use a limit.
+func limitError(err error) error { return cli.LimitError("pace", err, forms) }
+
+// engineError explains a failure of the engine.
+func engineError(err error) error {
+	hint := cli.EngineHints[1]
+	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
+		hint = cli.EngineHint(failed.Reason)
+	}
+	return cli.Fail(fmt.Errorf("pace: --engine: %w", err), hint)
+}
+
+func explain(err error) error {
+	var stream *filter.StreamError
+	var engine *filter.EngineError
+	switch {
+	case err == nil:
+		return nil
+	case cli.Interrupted(err) != nil:
+		return cli.Interrupted(err)
+	case errors.As(err, &stream) && stream.Op == "read":
+		return cli.Fail(fmt.Errorf("pace: standard input: %w", stream.Err), "give it a file or a pipe: weir pace 5/s < urls.txt")
+	case errors.As(err, &stream):
+		return cli.Fail(fmt.Errorf("pace: standard output: %w", stream.Err), "is the disk full, or was the output closed?")
+	}
+	if errors.As(err, &engine) {
+		return engineError(engine.Err)
+	}
+	return cli.Fail(err, "this is a bug in weir: please report it with the command line")
+}
