@@ -70,7 +70,7 @@ func run(args []string, plot *cli.Plot, out io.Writer) error {
 		if err := plot.File(drawn); err != nil {
 			return err
 		}
-		text += plot.Below(out, drawn)
+		text += cli.Below(plot.Text(out, drawn))
 	}
 	_, err = io.WriteString(out, text)
 	return cli.Unwritable("check", err)

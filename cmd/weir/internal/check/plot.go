@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +18,7 @@ func limitPicture(c simulate.Candidate) (picture.Picture, error) {
 	permits, ok, err := c.Permits()
 	switch {
 	case err != nil:
-		return nil, cli.Fail(errors.New("check: "+cli.Inner(err)), "this is a bug in weir: please report it with the limit text")
+		return nil, cli.Fail(fmt.Errorf("check: %w", err), "this is a bug in weir: please report it with the limit text")
 	case !ok:
 		return nil, cli.Misuse(fmt.Errorf("check: --plot: %s gives no units at a rate", cli.Printable(c.Text)), "plot a limit with a rate, like: token bucket 10/s burst 20")
 	}
@@ -62,7 +61,7 @@ func unitOf(length time.Duration) (time.Duration, string) {
 func throttlePicture(l weir.WarmUp) (picture.Picture, error) {
 	t, err := simulate.ThrottleOf(l)
 	if err != nil {
-		return nil, cli.Fail(errors.New("check: "+cli.Inner(err)), "this is a bug in weir: please report it with the limit text")
+		return nil, cli.Fail(fmt.Errorf("check: %w", err), "this is a bug in weir: please report it with the limit text")
 	}
 	unit, name := unitOf(t.Cold)
 	in := func(d time.Duration) float64 { return float64(d) / float64(unit) }

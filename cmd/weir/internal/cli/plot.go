@@ -14,7 +14,7 @@ import (
 
 // The values of --plot that are no file name.
 const (
-	PlotAuto     = "auto"
+	plotAuto     = "auto"
 	plotTerminal = "terminal"
 	PlotNone     = "none"
 )
@@ -29,7 +29,7 @@ type Plot struct {
 func AddPlot(cmd *cobra.Command, usual, of string) *Plot {
 	p := &Plot{command: cmd.Name()}
 	meaning := "or 'terminal' to draw it with characters"
-	if usual == PlotAuto {
+	if usual == plotAuto {
 		meaning += ", as on a terminal by default; 'none' draws nothing"
 	}
 	cmd.Flags().StringVar(&p.Where, "plot", usual, "draw "+of+" to `FILE`, a .png or .svg, "+meaning)
@@ -42,7 +42,7 @@ func AddPlot(cmd *cobra.Command, usual, of string) *Plot {
 // Check refuses a value that is neither a word nor a file that can be drawn.
 func (p *Plot) Check() error {
 	switch p.Where {
-	case PlotAuto, plotTerminal, PlotNone:
+	case plotAuto, plotTerminal, PlotNone:
 		return nil
 	}
 	if _, ok := picture.Format(p.Where); !ok {
@@ -51,17 +51,20 @@ func (p *Plot) Check() error {
 	return nil
 }
 
-// InText reports whether the picture belongs on out, with characters.
-func (p *Plot) InText(out io.Writer) bool {
-	return p.Where == plotTerminal || p.Where == PlotAuto && ScreenOf(out).Columns > 0
-}
-
-// Below returns the picture with characters, below a table, or nothing if it does not belong on out.
-func (p *Plot) Below(out io.Writer, drawn picture.Picture) string {
-	if !p.InText(out) {
+// Text returns the picture with characters, or nothing if it does not belong on out.
+func (p *Plot) Text(out io.Writer, drawn picture.Picture) string {
+	if p.Where != plotTerminal && (p.Where != plotAuto || ScreenOf(out).Columns == 0) {
 		return ""
 	}
-	return "\n" + drawn.Terminal(ScreenOf(out))
+	return drawn.Terminal(ScreenOf(out))
+}
+
+// Below returns a picture for the end of a text.
+func Below(drawn string) string {
+	if drawn == "" {
+		return ""
+	}
+	return "\n" + drawn
 }
 
 // File writes the picture to the file of the flag, if it names one.

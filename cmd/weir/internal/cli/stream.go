@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -56,16 +55,4 @@ func RequireOutput(command string, out io.Writer) error {
 			"give it a file or a pipe; to discard the output: >/dev/null")
 	}
 	return nil
-}
-
-// WriteResult writes a value as JSON, or else the table.
-func WriteResult(command string, out io.Writer, format string, value any, table func() string) (err error) {
-	if format == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		err = encoder.Encode(value)
-	} else {
-		_, err = io.WriteString(out, table())
-	}
-	return Unwritable(command, err)
 }

@@ -3,8 +3,10 @@
 package collect
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -151,4 +153,102 @@ func copyPage(to io.Writer, p *fetch.Page, follow bool) error {
 // Page returns a function for fetch.Options.Page. It follows links if mayFollow.
 func (f *Folder) Page(mayFollow bool) func(context.Context, *fetch.Page) error {
 	return func(_ context.Context, p *fetch.Page) error { return f.Save(p, mayFollow) }
+}
+
+// Record appends what became of a URL to the journal, in one write, and returns the line. A page was saved before.
+// After an error it writes nothing more, so that a part of a line stays the last one, which Open cuts off.
+func (f *Folder) Record(r fetch.Result) ([]byte, error) {
+	l := Line{Result: r}
+	if name, saved := f.saved.LoadAndDelete(r.URL); saved && r.Outcome == fetch.Fetched {
+		l.File, _ = name.(string)
+	}
+	line, err := l.text()
+	if err != nil {
+		return nil, err
+	}
+	f.recording.Lock()
+	defer f.recording.Unlock()
+	if f.broken == nil {
+		_, f.broken = f.journal.Write(line)
+	}
+	return line, f.broken
+}
+
+// load reads the journal, and cuts off a last line that was not written to its end.
+func (f *Folder) load() error {
+	whole, err := f.read(bufio.NewReaderSize(f.journal, 64<<10))
+	if err != nil {
+		return err
+	}
+	if err := f.journal.Truncate(whole); err != nil {
+		return err
+	}
+	if _, err := f.journal.Seek(whole, io.SeekStart); err != nil {
+		return err
+	}
+	if whole == 0 {
+		_, err = io.WriteString(f.journal, firstLine)
+	}
+	return err
+}
+
+// read reads whole lines, and returns their length. It ignores a line that is longer than a line may be: its URL is not
+// done.
+func (f *Folder) read(from *bufio.Reader) (whole int64, err error) {
+	var links []fetch.Link
+	for n := 1; ; n++ {
+		line, length, err := readLine(from)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		switch {
+		case err != nil:
+		case n == 1:
+			err = checkFirst(line)
+		case length > maxLine:
+			f.ignored = append(f.ignored, n)
+		default:
+			links, err = f.learn(line, links)
+		}
+		if err != nil {
+			return 0, &JournalError{Line: n, Reason: err}
+		}
+		whole += length
+	}
+	f.keep(links)
+	return whole, nil
+}
+
+// learn takes what a line says. A URL is done unless another attempt could end otherwise: if it failed, or if it was
+// skipped before a request was sent.
+func (f *Folder) learn(line []byte, links []fetch.Link) ([]fetch.Link, error) {
+	var l Line
+	if err := json.Unmarshal(line, &l); err != nil {
+		return nil, err
+	}
+	switch l.Outcome {
+	case fetch.Fetched, fetch.Refused:
+		f.done[identify(l.URL)] = struct{}{}
+	case fetch.Skipped:
+		if l.Status != 0 {
+			f.done[identify(l.URL)] = struct{}{}
+		}
+	case fetch.Failed:
+	default:
+		return nil, fmt.Errorf("outcome %q is unknown", l.Outcome)
+	}
+	for _, link := range l.Links {
+		links = append(links, fetch.Link{URL: link, Depth: l.Depth + 1})
+	}
+	return links, nil
+}
+
+// keep keeps the links that are not done.
+func (f *Folder) keep(links []fetch.Link) {
+	f.followed = len(links)
+	for _, link := range links {
+		if _, done := f.done[identify(link.URL)]; !done {
+			f.left = append(f.left, link)
+		}
+	}
 }

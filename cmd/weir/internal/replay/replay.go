@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/picture"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 	"github.com/weirflow/weir/simulate"
 )
 
@@ -47,18 +48,13 @@ or key as unparsed, and shows the first of them.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "limit each value of `FIELD` separately, or of several: --key ip,path; may be repeated")
-	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT`, or several joined with 'and'; repeat the flag to compare")
+	o.AddFlags(cmd, "limit each value of `FIELD` separately, or of several: --key ip,path; may be repeated",
+		"try this `LIMIT`, or several joined with 'and'; repeat the flag to compare", "what is admitted over time, or the trade-off of suggestions,")
 	flags.StringVar(&o.suggest, "suggest", "", "suggest limits for this `TARGET` instead of trying one")
 	flags.StringVar(&o.cost, "cost", "", "read the cost of each line from this `FIELD` of JSON lines; without it each costs 1")
-	o.plot = cli.AddPlot(cmd, cli.PlotAuto, "what is admitted over time, or the trade-off of suggestions,")
+	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
 	cli.Offer(cmd, "suggest", targetForms...)
 	cli.Offer(cmd, "cost", "cost")
-	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
-	flags.IntVar(&o.top, "top", 10, "show the `N` worst keys and minutes")
-	cli.Offer(cmd, "key", cli.LogFields...)
-	_ = cmd.RegisterFlagCompletionFunc("limit", cli.CompleteLimit(slices.Concat(cli.RuleLimits, cli.OneSubjectLimits)))
-	cli.Offer(cmd, "format", "table", "json")
 	return cmd
 }
 
@@ -68,7 +64,7 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := cli.RequireOutput("replay", out); err != nil {
+	if err := o.Check(out); err != nil {
 		return err
 	}
 	if len(files) == 0 {
@@ -81,7 +77,7 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 	progress := cli.NewProgress(errs, cli.ProgressDelay)
 	defer progress.Stop()
 	for _, name := range files {
-		if err := cli.ReadLog("replay", traffic, name, in, progress); err != nil {
+		if err := o.ReadLog(traffic, name, in, progress); err != nil {
 			return err
 		}
 	}
@@ -102,18 +98,12 @@ func (o *options) run(files []string, in io.Reader, out, errs io.Writer) error {
 }
 
 func (o *options) print(out io.Writer, key simulate.Key, files []string, report simulate.Report) error {
-	drawn := timelineOf(files, report)
+	var drawn picture.Picture
 	if report.Keys > 0 {
-		if err := o.plot.File(drawn); err != nil {
-			return err
-		}
+		drawn = timelineOf(files, report)
 	}
-	return cli.WriteResult("replay", out, o.format, report, func() string {
-		text := reportTable(key, report, cli.ScreenOf(out))
-		if report.Keys > 0 {
-			text += o.plot.Below(out, drawn)
-		}
-		return text
+	return o.Write(out, report, drawn, func(s screen.Screen, drawn string) string {
+		return reportTable(key, report, s) + cli.Below(drawn)
 	})
 }
 

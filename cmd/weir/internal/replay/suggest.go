@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -17,20 +16,17 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))
 	progress.Stop()
 	if err != nil {
-		return cli.Fail(errors.New("replay: "+cli.Inner(err)), "this is a bug in weir: please report it with the target")
+		return o.Fail(err, "this is a bug in weir: please report it with the target")
 	}
-	drawn := o.suggestionPicture(found)
+	var drawn picture.Picture
 	if len(found.Curves) > 0 {
-		if err := o.plot.File(drawn); err != nil {
-			return err
-		}
+		drawn = o.suggestionPicture(found)
 	}
-	return cli.WriteResult("replay", out, o.format, found, func() string {
-		table := suggestionTable(o.target, key, found, cli.ScreenOf(out))
-		if len(found.Curves) == 0 || !o.plot.InText(out) {
-			return table
+	return o.Write(out, found, drawn, func(s screen.Screen, drawn string) string {
+		if drawn != "" {
+			drawn += "\n"
 		}
-		return drawn.Terminal(cli.ScreenOf(out)) + "\n" + table
+		return drawn + suggestionTable(o.target, key, found, s)
 	})
 }
 

@@ -19,7 +19,7 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	switch {
 	case err != nil:
 		return cli.LimitError("--traffic", err, trafficForms)
-	case len(o.limits) == 0:
+	case len(o.Limits) == 0:
 		return cli.Misuse(errors.New("simulate: no --limit to try"), "for example: weir simulate --traffic 'poisson 9/s' --limit 'token bucket 10/s burst 20'")
 	}
 	if err := o.checkScenario(); err != nil {
@@ -39,16 +39,14 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	c, err := pattern.Compare(candidates, o.scenario)
 	progress.Stop()
 	if errors.Is(err, simulate.ErrShare) {
-		return cli.Misuse(errors.New("simulate: "+cli.Inner(err)), "use fewer --processes, or a limit with a larger burst or count")
+		return cli.Misusef("use fewer --processes, or a limit with a larger burst or count", "%s", o.Fail(err, ""))
 	}
 	if err != nil {
-		return cli.Fail(errors.New("simulate: "+cli.Inner(err)), "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
+		return o.Fail(err, "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
 	}
-	drawn := comparisonPicture(c)
-	if err := o.plot.File(drawn); err != nil {
-		return err
-	}
-	return cli.WriteResult("simulate", out, o.format, c, func() string { return comparisonTable(c, o.scenario, cli.ScreenOf(out)) + o.plot.Below(out, drawn) })
+	return o.Write(out, c, comparisonPicture(c), func(s screen.Screen, drawn string) string {
+		return comparisonTable(c, o.scenario, s) + cli.Below(drawn)
+	})
 }
 
 // comparisonTable returns the comparison for people.

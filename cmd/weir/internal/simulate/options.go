@@ -1,8 +1,6 @@
 package simulate
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -15,16 +13,13 @@ import (
 
 // options are the flags of weir simulate.
 type options struct {
+	cli.Trial
 	classic  bool // no traffic is given
 	traffic  string
-	limits   []string
 	length   time.Duration
 	wholeLog bool // a log ends at its end
 	scenario simulate.Scenario
 	server   string
-	keys     []string
-	plot     *cli.Plot
-	format   string
 }
 
 // usualLength is the time of traffic without a log.
@@ -48,45 +43,35 @@ const noLimit = "unlimited"
 
 // candidates parses the limits. With a server, the first row shows its latency without a limit.
 func (o *options) candidates() ([]simulate.Candidate, error) {
-	texts := o.limits
+	texts := o.Limits
 	if o.server != "" && !slices.Contains(texts, noLimit) {
 		texts = append([]string{noLimit}, texts...)
 	}
-	candidates := make([]simulate.Candidate, len(texts))
-	for i, text := range texts {
-		var err error
-		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
-			return nil, cli.LimitError("--limit", err, cli.LimitForms)
-		}
-	}
-	return candidates, nil
+	return cli.Candidates(texts)
 }
 
 // checkScenario refuses flags that are out of bounds or do not fit together.
 func (o *options) checkScenario() error {
 	const durations = "it is a duration like 500ms, 10s or 1h30m"
-	wrong := func(hint, format string, values ...any) error {
-		return cli.Misuse(fmt.Errorf(format, values...), hint)
-	}
 	s := &o.scenario
 	switch {
 	case o.length <= 0 || o.length > weir.MaxPeriod:
-		return wrong(durations, "--for: %s is not above 0 and at most 366 days", cli.Duration(o.length))
+		return cli.Misusef(durations, "--for: %s is not above 0 and at most 366 days", cli.Duration(o.length))
 	case s.Wait < 0 || s.Wait > weir.MaxPeriod:
-		return wrong(durations, "--wait: %s is not within 0 and 366 days", cli.Duration(s.Wait))
+		return cli.Misusef(durations, "--wait: %s is not within 0 and 366 days", cli.Duration(s.Wait))
 	case s.Processes < 1 || s.Processes > 1000:
-		return wrong("each process holds its share of a limit, so there cannot be more processes than units", "--processes: %d is not within 1 and 1000", s.Processes)
+		return cli.Misusef("each process holds its share of a limit, so there cannot be more processes than units", "--processes: %d is not within 1 and 1000", s.Processes)
 	case s.Lose < 0:
-		return wrong(durations, "--lose: %s is below 0", cli.Duration(s.Lose))
+		return cli.Misusef(durations, "--lose: %s is below 0", cli.Duration(s.Lose))
 	case s.Lose > 0 && s.Processes < 2:
-		return wrong("add processes, like: --processes 4 --lose 30s", "--lose without --processes")
+		return cli.Misusef("add processes, like: --processes 4 --lose 30s", "--lose without --processes")
 	}
 	if o.server == "" {
 		return nil
 	}
 	rate, err := weir.ParseRate(o.server)
 	if err != nil || rate.Count < 1 || rate.Period > weir.MaxPeriod {
-		return wrong("a rate looks like 100/s or 5/10s", "--server: %q is not a rate", o.server)
+		return cli.Misusef("a rate looks like 100/s or 5/10s", "--server: %q is not a rate", o.server)
 	}
 	s.Server = rate
 	return nil
@@ -95,16 +80,16 @@ func (o *options) checkScenario() error {
 // readLogs reads the logs that the traffic names.
 func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, progress *cli.Progress) error {
 	for _, name := range pattern.Logs() {
-		key, err := simulate.ParseKey(o.keys...)
+		key, err := o.Key()
 		if err != nil {
-			return cli.Misuse(errors.New("--"+cli.Inner(err)), "fields: "+strings.Join(cli.LogFields, ", ")+", or any field of JSON lines; several: --key ip,path")
+			return err
 		}
 		traffic := simulate.NewTraffic(key)
-		if err := cli.ReadLog("simulate", traffic, name, in, progress); err != nil {
+		if err := o.ReadLog(traffic, name, in, progress); err != nil {
 			return err
 		}
 		if err := pattern.UseLog(name, traffic); err != nil {
-			return cli.Fail(errors.New("simulate: "+cli.Inner(err)), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
+			return o.Fail(err, "a line needs a time and the fields of --key, in the combined or common format or as JSON")
 		}
 	}
 	return nil

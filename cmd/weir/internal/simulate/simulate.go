@@ -1,14 +1,13 @@
 package simulate
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
 )
 
 func Command() *cobra.Command {
@@ -70,7 +69,6 @@ the formula of each traffic and the meaning of each figure.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.traffic, "traffic", "", "compare the limits on this `TRAFFIC`")
-	flags.StringArrayVar(&o.limits, "limit", nil, "try this `LIMIT` on the traffic; repeat the flag to compare")
 	flags.DurationVar(&o.length, "for", usualLength, "stop the traffic after this `TIME`; a log by default at its end")
 	flags.Uint64Var(&o.scenario.Seed, "seed", 1, "draw random traffic from this seed `N`")
 	flags.BoolVar(&o.scenario.PerClient, "per-client", false, "give each client a limit of its own")
@@ -78,29 +76,19 @@ the formula of each traffic and the meaning of each figure.`,
 	flags.IntVar(&o.scenario.Processes, "processes", 1, "split each limit evenly among `N` processes that take requests in turn")
 	flags.DurationVar(&o.scenario.Lose, "lose", 0, "lose one of the processes after this `TIME`")
 	flags.StringVar(&o.server, "server", "", "serve admitted requests at this `RATE`, and show their latency")
-	flags.StringArrayVar(&o.keys, "key", []string{"ip"}, "in a log, the `FIELD` that names the client")
-	cli.Offer(cmd, "key", cli.LogFields...)
+	o.AddFlags(cmd, "in a log, the `FIELD` that names the client", "try this `LIMIT` on the traffic; repeat the flag to compare",
+		"what is offered and admitted over time, for each limit,")
 	cli.Offer(cmd, "server", "100/s")
-	_ = cmd.RegisterFlagCompletionFunc("limit", cli.CompleteLimit(slices.Concat(cli.RuleLimits, cli.OneSubjectLimits)))
 	_ = cmd.RegisterFlagCompletionFunc("traffic", cli.CompleteLimit(trafficTexts))
-	o.plot = cli.AddPlot(cmd, cli.PlotAuto, "what is offered and admitted over time, for each limit,")
-	flags.StringVar(&o.format, "format", "table", "print a `table` or json")
-	cli.Offer(cmd, "format", "table", "json")
 	return cmd
 }
 
 // run simulates and writes the result to out.
 func (o *options) run(args []string, in io.Reader, out, errs io.Writer) error {
-	switch {
-	case len(args) > 0:
-		return cli.Misuse(fmt.Errorf("simulate: unexpected %q", args[0]), "put traffic and limits in quotes, after --traffic and --limit")
-	case o.format != "table" && o.format != "json":
-		return cli.Misuse(fmt.Errorf("--format: %q is not a format", o.format), "formats: table, json")
+	if len(args) > 0 {
+		return cli.Misusef("put traffic and limits in quotes, after --traffic and --limit", "simulate: unexpected %q", args[0])
 	}
-	if err := o.plot.Check(); err != nil {
-		return err
-	}
-	if err := cli.RequireOutput("simulate", out); err != nil {
+	if err := o.Check(out); err != nil {
 		return err
 	}
 	if !o.classic {
@@ -108,7 +96,7 @@ func (o *options) run(args []string, in io.Reader, out, errs io.Writer) error {
 	}
 	c, err := newClassic()
 	if err != nil {
-		return cli.Fail(errors.New("simulate: "+cli.Inner(err)), "this is a bug in weir: please report it")
+		return o.Fail(err, "this is a bug in weir: please report it")
 	}
-	return cli.WriteResult("simulate", out, o.format, c.reports, func() string { return c.table(cli.ScreenOf(out)) })
+	return o.Write(out, c.reports, nil, func(s screen.Screen, _ string) string { return c.table(s) })
 }

@@ -3,36 +3,11 @@ package filter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/pace"
 )
-
-// later reserves the turn of a cost and returns the time until it. Later lines do not depend on when the filter notices
-// that. A cost above the capacity is reserved in parts.
-func (t *terms) later(key string, cost int64) (wait time.Duration, err error) {
-	for ; cost > 0; cost -= min(cost, t.capacity) {
-		r, err := t.reserve(key, min(cost, t.capacity))
-		if err != nil {
-			return 0, err
-		}
-		if !r.Decision.Allowed {
-			return 0, fmt.Errorf("pace: reserve: cost %d of key %q has no turn: %+v", cost, key, r.Decision)
-		}
-		wait = r.Decision.Delay
-	}
-	return wait, nil
-}
-
-// waitFor waits for the turn of a cost. It waits in parts for a cost above the capacity.
-func (t *terms) waitFor(ctx context.Context, key string, cost int64) (slot *pace.Acquired, err error) {
-	for ; cost > 0 && err == nil; cost -= min(cost, t.capacity) {
-		slot, err = t.wait(ctx, key, min(cost, t.capacity))
-	}
-	return slot, err
-}
 
 // patient waits in a queue. It asks a failing engine again, for a bounded time. What a failed call has counted stays
 // spent.

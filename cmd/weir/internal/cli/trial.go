@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/picture"
+	"github.com/weirflow/weir/cmd/weir/internal/screen"
+	"github.com/weirflow/weir/simulate"
+)
+
+// logFields are the fields that every log format can have.
+var logFields = []string{"ip", "method", "path", "query", "uri", "status", "user", "referer", "agent", "host"}
+
+// Trial is a command that tries limits on the traffic of logs, and reports what they do as a table, as JSON and as a plot.
+type Trial struct {
+	Limits  []string
+	keys    []string
+	format  string
+	plot    *Plot
+	command string
+}
+
+// AddFlags adds the flags --key, --limit, --format and --plot, with the meanings of three of them.
+func (t *Trial) AddFlags(cmd *cobra.Command, key, limit, plot string) {
+	t.command, t.plot = cmd.Name(), AddPlot(cmd, plotAuto, plot)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&t.keys, "key", []string{"ip"}, key)
+	flags.StringArrayVar(&t.Limits, "limit", nil, limit)
+	flags.StringVar(&t.format, "format", "table", "print a `table` or json")
+	Offer(cmd, "key", logFields...)
+	Offer(cmd, "format", "table", "json")
+	_ = cmd.RegisterFlagCompletionFunc("limit", CompleteLimit(slices.Concat(RuleLimits, OneSubjectLimits)))
+}
+
+// Check refuses a report that cannot be written.
+func (t *Trial) Check(out io.Writer) error {
+	if t.format != "table" && t.format != "json" {
+		return Misusef("formats: table, json", "--format: %q is not a format", t.format)
+	}
+	if err := t.plot.Check(); err != nil {
+		return err
+	}
+	return RequireOutput(t.command, out)
+}
+
+// Candidates parses limits.
+func Candidates(limits []string) ([]simulate.Candidate, error) {
+	candidates := make([]simulate.Candidate, len(limits))
+	for i, text := range limits {
+		var err error
+		if candidates[i], err = simulate.ParseCandidate(text); err != nil {
+			return nil, LimitError("--limit", err, LimitForms)
+		}
+	}
+	return candidates, nil
+}
+
+// Key parses the key of the lines of logs.
+func (t *Trial) Key() (simulate.Key, error) {
+	key, err := simulate.ParseKey(t.keys...)
+	if err != nil {
+		return key, Misusef("fields: "+strings.Join(logFields, ", ")+", or any field of JSON lines; several: --key ip,path", "--%s", inner(err))
+	}
+	return key, nil
+}
+
+// ReadLog adds the lines of a file, or of standard input, to the traffic.
+func (t *Trial) ReadLog(traffic *simulate.Traffic, name string, in io.Reader, progress *Progress) (err error) {
+	if name == "-" {
+		name = "standard input"
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return t.explainLog(err)
+		}
+		defer file.Close()
+		in = file
+	}
+	return t.explainLog(traffic.ReadLog(name, progress.reading(name, in)))
+}
+
+// explainLog adds a hint to an error of reading a log.
+func (t *Trial) explainLog(err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := "the log may be damaged or still being written: 'gzip -t FILE' checks a compressed one"
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "check the path; '-' reads standard input"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "run it as a user who may read the log, or pipe it in: sudo cat FILE | weir replay --limit LIMIT"
+	case errors.As(err, &path):
+		hint = "name files, not directories; '-' reads standard input"
+	}
+	return t.Fail(err, hint)
+}
+
+// Fail explains an error of a simulation.
+func (t *Trial) Fail(err error, hint string) error {
+	return Fail(errors.New(t.command+": "+inner(err)), hint)
+}
+
+// inner returns the message without the prefix of the package.
+func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }
+
+// Write writes the plot to the file of --plot, and the value as JSON or as text. The text gets the plot, drawn with
+// characters, if it belongs there. Without a plot, drawn is nil.
+func (t *Trial) Write(out io.Writer, value any, drawn picture.Picture, text func(s screen.Screen, drawn string) string) (err error) {
+	inText := ""
+	if drawn != nil {
+		if err := t.plot.File(drawn); err != nil {
+			return err
+		}
+		inText = t.plot.Text(out, drawn)
+	}
+	if t.format == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		err = encoder.Encode(value)
+	} else {
+		_, err = io.WriteString(out, text(ScreenOf(out), inText))
+	}
+	return Unwritable(t.command, err)
+}
