@@ -15,24 +15,35 @@ const logPatience = time.Second
 // maxUnwrittenLines bounds the log that waits for a stalled reader.
 const maxUnwrittenLines = 2048
 
-// logBuffer writes a log on a goroutine of its own, so that a full pipe or a slow disk never blocks a decision, a
-// save or a stop. It takes one line per Write, and drops and counts lines that find no room.
-type logBuffer struct {
-	lines chan []byte // nil ends the log
+// newLog returns a log on out. Behind the last waiting line it reports those that were lost.
+func newLog(out io.Writer) *lines {
+	report := slog.NewTextHandler(out, nil)
+	return newLines(out, maxUnwrittenLines, func(lost int64) bool {
+		record := slog.NewRecord(time.Now(), slog.LevelWarn, "dropped log lines, because the reader of the log stalls", 0)
+		record.Add("lines", lost)
+		return report.Handle(context.Background(), record) == nil
+	})
+}
+
+// lines writes lines on a goroutine of its own, so that a full pipe or a slow disk never blocks a decision, a save or
+// a stop. It drops and counts lines that find no room, or cannot be written.
+type lines struct {
+	queue chan []byte // nil is the end
 	lost  atomic.Int64
 	ended chan struct{}
 }
 
-func newLogBuffer(out io.Writer) *logBuffer {
-	l := &logBuffer{lines: make(chan []byte, maxUnwrittenLines), ended: make(chan struct{})}
-	go l.run(out)
+// newLines returns a writer of lines with room for most of them. It reports lost lines until report has returned true.
+func newLines(out io.Writer, most int, report func(lost int64) bool) *lines {
+	l := &lines{queue: make(chan []byte, most), ended: make(chan struct{})}
+	go l.run(out, report)
 	return l
 }
 
-// Write never blocks and never fails.
-func (l *logBuffer) Write(line []byte) (int, error) {
+// Write takes one line. It never blocks and never fails.
+func (l *lines) Write(line []byte) (int, error) {
 	select {
-	case l.lines <- bytes.Clone(line):
+	case l.queue <- bytes.Clone(line):
 	default:
 		l.lost.Add(1)
 	}
@@ -40,10 +51,10 @@ func (l *logBuffer) Write(line []byte) (int, error) {
 }
 
 // end writes the waiting lines, for up to within. It discards later lines.
-func (l *logBuffer) end(within time.Duration) {
+func (l *lines) end(within time.Duration) {
 	timeout := time.After(within)
 	select {
-	case l.lines <- nil:
+	case l.queue <- nil:
 	case <-timeout:
 		return
 	}
@@ -53,22 +64,16 @@ func (l *logBuffer) end(within time.Duration) {
 	}
 }
 
-// run writes lines. Behind the last waiting line it reports those that were lost.
-func (l *logBuffer) run(out io.Writer) {
+func (l *lines) run(out io.Writer, report func(lost int64) bool) {
 	defer close(l.ended)
-	report := slog.NewTextHandler(out, nil)
-	for line := range l.lines {
+	for line := range l.queue {
 		if line != nil {
 			if _, err := out.Write(line); err != nil {
 				l.lost.Add(1)
 			}
 		}
-		if lost := l.lost.Load(); lost > 0 && len(l.lines) == 0 {
-			record := slog.NewRecord(time.Now(), slog.LevelWarn, "dropped log lines, because the reader of the log stalls", 0)
-			record.Add("lines", lost)
-			if report.Handle(context.Background(), record) == nil {
-				l.lost.Add(-lost)
-			}
+		if lost := l.lost.Load(); lost > 0 && len(l.queue) == 0 && report(lost) {
+			l.lost.Add(-lost)
 		}
 		if line == nil {
 			return

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bufio"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,7 +15,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,20 +66,10 @@ func (o *recordOptions) check(isSet func(flag string) bool) error {
 // recorder writes what the daemon is asked. A decision never waits for it: if the disk is too slow, requests are left
 // out and counted.
 type recorder struct {
-	recordOptions
-	bound   uint64 // keys whose hash is above are left out
-	seed    maphash.Seed
-	secret  []byte // nil: keys are written as they are
-	log     *slog.Logger
-	asked   chan recorded
-	left    atomic.Uint64 // out
-	ending  chan struct{}
-	stopped chan struct{}
-
-	file    *os.File // nil after an error
-	out     *bufio.Writer
-	written int64
-	failing bool
+	bound  uint64 // keys whose hash is above are left out
+	seed   maphash.Seed
+	secret []byte // nil: keys are written as they are
+	lines  *lines
 }
 
 // recorded is one line of the file.
@@ -94,8 +82,9 @@ type recorded struct {
 }
 
 const (
-	recordQueue = 8192
-	recordEvery = time.Second // how long a line may stay in memory
+	recordQueue    = 8192
+	recordEvery    = time.Second // between two attempts at a file that fails, and between two reports
+	recordPatience = 10 * time.Second
 )
 
 // begin starts a recorder if there is a --record. It returns what to call for each decision, and at the end.
@@ -112,17 +101,25 @@ func (o recordOptions) begin(log *slog.Logger) (asked func([]weir.Request, bool)
 
 // start opens the file, so that a wrong name fails now, and begins to write.
 func (o recordOptions) start(log *slog.Logger) (*recorder, error) {
+	file := &recordFile{recordOptions: o, log: log}
+	if err := file.open(); err != nil {
+		return nil, cli.Fail(fmt.Errorf("serve: --record: %w", err), "name a file in a folder that exists and that this user may write to")
+	}
 	share, _ := strconv.ParseFloat(strings.TrimSuffix(o.share, "%"), 64)
-	r := &recorder{recordOptions: o, seed: maphash.MakeSeed(), log: log, asked: make(chan recorded, recordQueue), ending: make(chan struct{}), stopped: make(chan struct{})}
-	r.bound = uint64(share / 100 * math.MaxUint32)
+	r := &recorder{seed: maphash.MakeSeed(), bound: uint64(share / 100 * math.MaxUint32)}
 	if o.hash {
 		r.secret = make([]byte, 32)
 		_, _ = rand.Read(r.secret) // never fails
 	}
-	if err := r.open(); err != nil {
-		return nil, cli.Fail(fmt.Errorf("serve: --record: %w", err), "name a file in a folder that exists and that this user may write to")
-	}
-	go r.write(time.NewTicker(recordEvery))
+	var reported time.Time
+	r.lines = newLines(file, recordQueue, func(lost int64) bool {
+		if time.Since(reported) < recordEvery {
+			return false
+		}
+		reported = time.Now()
+		log.Warn("requests are left out of the record", "requests", lost)
+		return true
+	})
 	return r, nil
 }
 
@@ -133,92 +130,69 @@ func (r *recorder) take(requests []weir.Request, allowed bool) {
 		if maphash.String(r.seed, q.Key)&math.MaxUint32 > r.bound {
 			continue
 		}
-		select {
-		case r.asked <- recorded{now, q.Rule.Name(), q.Key, q.Cost, allowed}:
-		default:
-			r.left.Add(1)
+		if r.secret != nil {
+			mac := hmac.New(sha256.New, r.secret)
+			_, _ = io.WriteString(mac, q.Key)
+			q.Key = hex.EncodeToString(mac.Sum(nil)[:16])
 		}
+		text, _ := json.Marshal(recorded{now, q.Rule.Name(), q.Key, q.Cost, allowed}) // fails only after the year 9999
+		_, _ = r.lines.Write(append(text, '\n'))
 	}
 }
 
 // stop writes what was noted, and ends. Later calls are left out.
-func (r *recorder) stop() {
-	close(r.ending)
-	<-r.stopped
+func (r *recorder) stop() { r.lines.end(recordPatience) }
+
+// recordFile is the file of --record, and the full ones.
+type recordFile struct {
+	recordOptions
+	log     *slog.Logger
+	file    *os.File // nil after an error
+	written int64
+	failed  time.Time // the last attempt; zero while the file can be written
 }
 
-// write runs until stop.
-func (r *recorder) write(tick *time.Ticker) {
-	defer close(r.stopped)
-	defer tick.Stop()
-	reported := uint64(0)
-	for {
-		select {
-		case one := <-r.asked:
-			r.settle(r.line(one))
-		case <-r.ending:
-			for range len(r.asked) {
-				r.settle(r.line(<-r.asked))
-			}
-			r.settle(r.flush())
-			r.close()
-			return
-		case <-tick.C:
-			r.settle(r.flush())
-			if left := r.left.Load(); left > reported {
-				r.log.Warn("requests are left out of the record", "requests", left-reported)
-				reported = left
-			}
+var errRecordFails = errors.New("the record cannot be written")
+
+// Write writes a line. It logs when the file begins to fail and when it works again.
+func (f *recordFile) Write(line []byte) (int, error) {
+	failing := !f.failed.IsZero()
+	if failing && time.Since(f.failed) < recordEvery {
+		return 0, errRecordFails
+	}
+	if err := f.write(line); err != nil {
+		if !failing {
+			f.log.Warn("the record cannot be written; requests are left out until it can", "error", err)
+		}
+		f.failed = time.Now()
+		f.close()
+		return 0, err
+	}
+	if failing {
+		f.log.Info("the record is written again", "file", f.path)
+	}
+	f.failed = time.Time{}
+	return len(line), nil
+}
+
+func (f *recordFile) write(line []byte) error {
+	if f.file != nil && f.written >= int64(f.size)*1_000_000 {
+		if err := f.rotate(); err != nil {
+			return err
 		}
 	}
-}
-
-// settle logs when the file begins to fail and when it works again.
-func (r *recorder) settle(err error) {
-	switch {
-	case err != nil && !r.failing:
-		r.log.Warn("the record cannot be written; requests are left out until it can", "error", err)
-	case err == nil && r.failing && r.file != nil:
-		r.log.Info("the record is written again", "file", r.path)
+	if f.file == nil {
+		if err := f.open(); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		r.close()
-	}
-	r.failing = err != nil || r.failing && r.file == nil
-}
-
-func (r *recorder) line(one recorded) error {
-	if r.file == nil {
-		r.left.Add(1)
-		return nil
-	}
-	if r.secret != nil {
-		mac := hmac.New(sha256.New, r.secret)
-		_, _ = io.WriteString(mac, one.Key)
-		one.Key = hex.EncodeToString(mac.Sum(nil)[:16])
-	}
-	text, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
-	n, err := r.out.Write(append(text, '\n'))
-	r.written += int64(n)
-	if err == nil && r.written >= int64(r.size)*1_000_000 {
-		return r.rotate()
-	}
+	n, err := f.file.Write(line)
+	f.written += int64(n)
 	return err
 }
 
-// flush writes to the disk, or tries to open a file that failed.
-func (r *recorder) flush() error {
-	if r.file == nil {
-		return r.open()
-	}
-	return r.out.Flush()
-}
-
-func (r *recorder) open() error {
-	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (f *recordFile) open() error {
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -226,37 +200,30 @@ func (r *recorder) open() error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	r.file, r.out, r.written = file, bufio.NewWriterSize(file, 1<<16), info.Size()
+	f.file, f.written = file, info.Size()
 	return nil
 }
 
-func (r *recorder) close() {
-	if r.file != nil {
-		_ = r.file.Close() // a flush came before, or the file has failed
-		r.file = nil
-	}
+func (f *recordFile) close() {
+	_ = f.file.Close() // it has failed, or nothing of it waits to be written
+	f.file = nil
 }
 
-// rotate renames FILE to FILE.1, FILE.1 to FILE.2 and so on, and removes the oldest.
-func (r *recorder) rotate() error {
-	err := r.out.Flush()
-	r.close()
-	if err != nil {
-		return err
-	}
+// rotate closes FILE and renames it to FILE.1, FILE.1 to FILE.2 and so on, and removes the oldest.
+func (f *recordFile) rotate() error {
+	f.close()
 	name := func(i int) string {
 		if i == 0 {
-			return r.path
+			return f.path
 		}
-		return r.path + "." + strconv.Itoa(i)
+		return f.path + "." + strconv.Itoa(i)
 	}
-	if err := os.Remove(name(r.files)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	err := os.Remove(name(f.files))
+	for i := f.files - 1; i >= 0 && (err == nil || errors.Is(err, os.ErrNotExist)); i-- {
+		err = os.Rename(name(i), name(i+1))
 	}
-	for i := r.files - 1; i >= 0; i-- {
-		if err := os.Rename(name(i), name(i+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
-	return r.open()
+	return err
 }

@@ -16,11 +16,9 @@ import (
 	"github.com/weirflow/weir"
 )
 
-func recorderOf(t *testing.T, o recordOptions, log *lockedText) *recorder {
+func recorderOf(t *testing.T, path string, o recordOptions, log *lockedText) *recorder {
 	t.Helper()
-	if o.path == "" {
-		o.path = filepath.Join(t.TempDir(), "record.jsonl")
-	}
+	o.path = path
 	if o.share == "" {
 		o.share = "100%"
 	}
@@ -70,15 +68,16 @@ func rule(t *testing.T) *weir.Rule {
 
 // Every key is recorded whole or not at all, and about the given share of them.
 func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, recordOptions{share: "25%"}, &log)
+	r := recorderOf(t, path, recordOptions{share: "25%"}, &log)
 	for range 3 {
 		for key := range 2000 {
 			r.take([]weir.Request{rule(t).For(fmt.Sprint(key), 1)}, true)
 		}
 	}
 	r.stop()
-	text, err := os.ReadFile(r.path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +98,9 @@ func TestARecordHoldsAShareOfTheKeysEachWhole(t *testing.T) {
 }
 
 func TestARecordRotates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, recordOptions{size: 1, files: 2}, &log)
+	r := recorderOf(t, path, recordOptions{size: 1, files: 2}, &log)
 	long := strings.Repeat("k", 4000)
 	const calls = 1200 // 4.9 MB: four full files, of which two are kept
 	for range calls {
@@ -108,27 +108,27 @@ func TestARecordRotates(t *testing.T) {
 	}
 	r.stop()
 	total := 0
-	for i, name := range []string{r.path, r.path + ".1", r.path + ".2"} {
+	for i, name := range []string{path, path + ".1", path + ".2"} {
 		n := linesOf(t, name)
 		total += n
 		if info, err := os.Stat(name); err != nil || info.Size() > 1_005_000 || i > 0 && info.Size() < 1_000_000 {
 			t.Errorf("%s: %v, %v, want a megabyte", name, info.Size(), err)
 		}
 	}
-	if _, err := os.Stat(r.path + ".3"); err == nil || total >= calls || total < 500 {
+	if _, err := os.Stat(path + ".3"); err == nil || total >= calls || total < 500 {
 		t.Errorf("%d lines are kept, want the last two full files and the rest", total)
 	}
 }
 
 // A disk that does not answer holds no call up: what does not fit the queue is counted as left out.
 func TestARecordNeverBlocksACall(t *testing.T) {
-	r := &recorder{recordOptions: recordOptions{path: "unused"}, bound: 1 << 32, seed: maphash.MakeSeed(), asked: make(chan recorded, recordQueue)}
+	r := &recorder{bound: 1 << 32, seed: maphash.MakeSeed(), lines: &lines{queue: make(chan []byte, recordQueue)}}
 	q := []weir.Request{rule(t).For("alice", 1)} // nothing reads the queue
 	for range recordQueue + 100 {
 		r.take(q, true)
 	}
-	if left := r.left.Load(); left != 100 || len(r.asked) != recordQueue {
-		t.Errorf("%d left out and %d in the queue, want 100 and %d", left, len(r.asked), recordQueue)
+	if left := r.lines.lost.Load(); left != 100 || len(r.lines.queue) != recordQueue {
+		t.Errorf("%d left out and %d in the queue, want 100 and %d", left, len(r.lines.queue), recordQueue)
 	}
 }
 
@@ -141,8 +141,11 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log lockedText
-		r := recorderOf(t, recordOptions{path: path}, &log)
-		_ = r.file.Close() // now every flush fails
+		r := recorderOf(t, path, recordOptions{}, &log)
+		for range 300 { // so that the next line needs a new file
+			r.take([]weir.Request{rule(t).For(strings.Repeat("k", 4000), 1)}, true)
+		}
+		synctest.Wait()
 		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 			t.Fatal(err)
 		}
@@ -173,8 +176,9 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 }
 
 func TestARecorderStopsWhileCallsGoOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.jsonl")
 	var log lockedText
-	r := recorderOf(t, recordOptions{}, &log)
+	r := recorderOf(t, path, recordOptions{}, &log)
 	q := []weir.Request{rule(t).For("alice", 1)}
 	var calls sync.WaitGroup
 	for range 4 {
@@ -186,7 +190,7 @@ func TestARecorderStopsWhileCallsGoOn(t *testing.T) {
 	}
 	r.stop()
 	calls.Wait()
-	if n := linesOf(t, r.path) + int(r.left.Load()) + len(r.asked); n != 20_000 {
+	if n := linesOf(t, path) + int(r.lines.lost.Load()) + len(r.lines.queue); n != 20_000 {
 		t.Errorf("%d calls are recorded, left out or too late, want 20000", n)
 	}
 }

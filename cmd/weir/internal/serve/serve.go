@@ -76,7 +76,7 @@ func (o *options) runUntilSignal(ctx context.Context, out, errs io.Writer) error
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
-	log := newLogBuffer(errs)
+	log := newLog(errs)
 	defer log.end(logPatience)
 	if err := o.run(ctx, out, log); err != nil {
 		return cli.Exit(cli.Report(log, err))
