@@ -1,3 +1,5 @@
+// Package cli holds what the commands of the program share: errors with hints, texts of limits, flags, streams, signals,
+// progress, plots and logs. It knows no command.
 package cli
 
 import (
@@ -5,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 )
 
 // hintedError is an error with its hints.
@@ -16,6 +17,7 @@ type hintedError struct {
 }
 
 func (e *hintedError) Error() string { return e.err.Error() }
+
 func (e *hintedError) Unwrap() error { return e.err }
 
 // Fail adds hints to err: at least one line that says what to do next. The program exits with code 1.
@@ -41,17 +43,6 @@ func Unwritable(command string, err error) error {
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
-
-// Interrupted returns the Exit of a filter that a signal or the end of its reader has ended, or nil for another error.
-func Interrupted(err error) error {
-	if s, ok := errors.AsType[*Signalled](err); ok {
-		return Exit(128 + int(s.signal))
-	}
-	if errors.Is(err, syscall.EPIPE) {
-		return Exit(128 + int(syscall.SIGPIPE))
-	}
-	return nil
-}
 
 // Report writes the error as "weir: …" and each hint as "hint: …", and returns the exit code. An error without a hint
 // gets the general one. An Exit is only a code.

@@ -2,15 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
 )
 
-// Signalled is the cancellation cause of a context that a signal ended.
-type Signalled struct{ signal syscall.Signal }
+// signalled is the cancellation cause of a context that a signal ended.
+type signalled struct{ signal syscall.Signal }
 
-func (e *Signalled) Error() string { return e.signal.String() }
+func (e *signalled) Error() string { return e.signal.String() }
 
 // UntilSignal returns a context that ends at SIGINT or SIGTERM. A second signal ends the process. It turns a broken
 // pipe into an error of Write, so that the program can clear progress from the terminal before it ends.
@@ -25,7 +26,7 @@ func UntilSignal(parent context.Context) (context.Context, func()) {
 		case s := <-signals:
 			signal.Stop(signals)
 			number, _ := s.(syscall.Signal)
-			cancel(&Signalled{number})
+			cancel(&signalled{number})
 		case <-ctx.Done():
 		}
 	}()
@@ -34,4 +35,15 @@ func UntilSignal(parent context.Context) (context.Context, func()) {
 		signal.Stop(pipes)
 		cancel(nil)
 	}
+}
+
+// Interrupted returns the Exit of a filter that a signal or the end of its reader has ended, or nil for another error.
+func Interrupted(err error) error {
+	if s, ok := errors.AsType[*signalled](err); ok {
+		return Exit(128 + int(s.signal))
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return Exit(128 + int(syscall.SIGPIPE))
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ func colourful(env func(string) string) bool {
 
 // RequireOutput returns an error if the output was closed before the start.
 func RequireOutput(command string, out io.Writer) error {
-	if file, ok := out.(*os.File); ok && wasClosed(file) {
+	if file, ok := out.(*os.File); ok && isNull(file) && wasClosed(file) {
 		return Fail(fmt.Errorf("%s: standard output is closed, or is /dev/null opened for reading too", command),
 			"give it a file or a pipe; to discard the output: >/dev/null")
 	}

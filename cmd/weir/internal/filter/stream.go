@@ -1,6 +1,10 @@
 package filter
 
-import "context"
+import (
+	"bufio"
+	"context"
+	"io"
+)
 
 // stream is one run of a filter. It cuts the input into pieces, holds back those whose turn has not come, and writes the
 // others.
@@ -111,4 +115,112 @@ func (s *stream) take(c chunk) error {
 		return context.Cause(s.ctx)
 	}
 	return nil
+}
+
+// chunkSize is the size of a read. The filter holds pieces of up to two chunks, and the source reads one chunk ahead.
+const (
+	chunkSize = 64 << 10
+	buffers   = 3
+)
+
+// chunk is the result of one Read. A chunk with an error is the last.
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// source reads on a goroutine of its own, so that an interrupt or a due line does not wait for the input.
+type source struct {
+	chunks chan chunk
+	free   chan []byte // unused buffers
+}
+
+func newSource(ctx context.Context, in io.Reader) *source {
+	s := &source{chunks: make(chan chunk), free: make(chan []byte, buffers)}
+	for range cap(s.free) {
+		s.free <- make([]byte, chunkSize)
+	}
+	go s.read(ctx, in)
+	return s
+}
+
+func (s *source) read(ctx context.Context, in io.Reader) {
+	for empty := 0; ; {
+		var buffer []byte
+		select {
+		case buffer = <-s.free:
+		case <-ctx.Done():
+			return
+		}
+		n, err := in.Read(buffer)
+		if empty++; n > 0 {
+			empty = 0
+		} else if empty > 100 && err == nil {
+			err = io.ErrNoProgress
+		}
+		select {
+		case s.chunks <- chunk{data: buffer[:n], err: err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// done returns the buffer of a chunk to the source.
+func (s *source) done(buffer []byte) { s.free <- buffer[:chunkSize] }
+
+// readError returns the error of Run for an error of the input.
+func readError(err error) error {
+	if err == nil || err == io.EOF {
+		return nil
+	}
+	return &StreamError{Op: "read", Err: err}
+}
+
+// sink buffers output and reports what it has written.
+type sink struct {
+	out          *bufio.Writer
+	moved        func(lines, bytes int64)
+	lines, bytes int64 // since the last report
+}
+
+func newSink(out io.Writer, moved func(lines, bytes int64)) *sink {
+	if moved == nil {
+		moved = func(int64, int64) {}
+	}
+	return &sink{out: bufio.NewWriterSize(out, chunkSize), moved: moved}
+}
+
+// write adds a piece that holds the beginnings of lines lines. The piece may stay in the buffer until flush.
+func (s *sink) write(piece []byte, lines int64) error {
+	s.lines += lines
+	s.bytes += int64(len(piece))
+	if s.out.Available() < len(piece) {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	_, err := s.out.Write(piece)
+	return writeError(err)
+}
+
+func (s *sink) flush() error {
+	if err := s.out.Flush(); err != nil {
+		return writeError(err)
+	}
+	if s.bytes > 0 {
+		s.moved(s.lines, s.bytes)
+		s.lines, s.bytes = 0, 0
+	}
+	return nil
+}
+
+func writeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &StreamError{Op: "write", Err: err}
 }
