@@ -32,10 +32,9 @@ const defaultRule = "default"
 func (c *call) decode(rules map[string]*weir.Rule, f form) *problem {
 	c.json.Reset(&c.body)
 	d := decoder{reader: reader{call: c}, rules: rules, form: f}
-	if p := d.document(); p != nil {
-		return p
-	}
-	return d.end()
+	d.document()
+	d.end()
+	return d.problem
 }
 
 type decoder struct {
@@ -53,86 +52,41 @@ type item struct {
 }
 
 // document reads one request or a list of requests.
-func (d *decoder) document() *problem {
+func (d *decoder) document() {
 	body := spot{index: -1}
-	if p := d.open('{', body); p != nil {
-		return p
-	}
 	var single item
 	several := false
-	for d.json.PeekKind() != '}' {
-		if p := d.string(body); p != nil {
-			return p
-		}
-		var p *problem
+	d.object(body, func() {
 		switch {
 		case string(d.text) == fieldRequests:
 			several = true
-			p = d.list()
+			d.list(body.of(fieldRequests), d.element)
 		case d.patience != nil && string(d.text) == fieldPatience:
-			*d.patience, p = d.seconds(body.of(fieldPatience))
+			*d.patience = d.seconds(body.of(fieldPatience))
 		default:
-			p = d.member(&single, body)
+			d.member(&single, body)
 		}
-		if p != nil {
-			return p
-		}
+	})
+	switch {
+	case !several:
+		d.add(single, body)
+	case single != item{}:
+		d.fail(badField(fieldRequests, "excludes rule, key and cost"))
 	}
-	if several {
-		if single != (item{}) {
-			return badField(fieldRequests, "excludes rule, key and cost")
-		}
-		return d.token()
-	}
-	if p := d.add(single, body); p != nil {
-		return p
-	}
-	return d.token()
-}
-
-// list reads the array of requests.
-func (d *decoder) list() *problem {
-	if p := d.open('[', spot{index: -1, field: fieldRequests}); p != nil {
-		return p
-	}
-	for i := 0; d.json.PeekKind() != ']'; i++ {
-		if i == weir.MaxRequests {
-			return badField(fieldRequests, fmt.Sprintf("has more than %d elements", weir.MaxRequests))
-		}
-		if p := d.element(spot{index: i}); p != nil {
-			return p
-		}
-	}
-	if len(d.requests) == 0 {
-		return badField(fieldRequests, "is empty")
-	}
-	return d.token()
 }
 
 // element reads one request of a list.
-func (d *decoder) element(at spot) *problem {
-	if p := d.open('{', at); p != nil {
-		return p
-	}
+func (d *decoder) element(i int) {
+	at := spot{index: i}
 	var one item
-	for d.json.PeekKind() != '}' {
-		if p := d.string(at); p != nil {
-			return p
-		}
-		if p := d.member(&one, at); p != nil {
-			return p
-		}
-	}
-	if p := d.add(one, at); p != nil {
-		return p
-	}
-	return d.token()
+	d.object(at, func() { d.member(&one, at) })
+	d.add(one, at)
 }
 
 // add appends an item, completed with defaults.
-func (d *decoder) add(it item, at spot) *problem {
+func (d *decoder) add(it item, at spot) {
 	if !it.hasKey {
-		return badField(at.of(fieldKey).String(), `is missing (the empty key is written "")`)
+		d.fail(badField(at.of(fieldKey).String(), `is missing (the empty key is written "")`))
 	}
 	if !it.hasCost {
 		it.cost = 1
@@ -140,25 +94,23 @@ func (d *decoder) add(it item, at spot) *problem {
 	if it.rule == nil {
 		rule, ok := d.rules[defaultRule]
 		if !ok {
-			return badField(at.of(fieldRule).String(), "is missing, and no rule is named "+strconv.Quote(defaultRule))
+			d.fail(badField(at.of(fieldRule).String(), "is missing, and no rule is named "+strconv.Quote(defaultRule)))
+			return
 		}
 		it.rule = rule
 	}
 	d.requests = append(d.requests, it.rule.For(it.key, it.cost))
-	return nil
 }
 
 // member reads the value of the field that d.text names.
-func (d *decoder) member(it *item, at spot) (p *problem) {
+func (d *decoder) member(it *item, at spot) {
 	switch string(d.text) {
 	case fieldRule:
-		it.rule, p = d.rule(at.of(fieldRule))
+		it.rule = d.rule(at.of(fieldRule))
 	case fieldKey:
-		it.hasKey = true
-		it.key, p = d.key(at.of(fieldKey))
+		it.hasKey, it.key = true, d.key(at.of(fieldKey))
 	case fieldCost:
-		it.hasCost = true
-		it.cost, p = d.cost(at.of(fieldCost))
+		it.hasCost, it.cost = true, d.cost(at.of(fieldCost))
 	default:
 		known := []string{fieldRule, fieldKey, fieldCost}
 		if at.index < 0 {
@@ -167,52 +119,36 @@ func (d *decoder) member(it *item, at spot) (p *problem) {
 				known = append(known, fieldPatience)
 			}
 		}
-		return d.unknown(at, known...)
+		d.unknown(at, known...)
 	}
-	return p
 }
 
-func (d *decoder) rule(at spot) (*weir.Rule, *problem) {
-	if p := d.string(at); p != nil {
-		return nil, p
-	}
-	rule, ok := d.rules[string(d.text)]
+func (d *decoder) rule(at spot) *weir.Rule {
+	rule, ok := d.rules[string(d.string(at))]
 	if !ok {
-		return nil, badField(at.String(), "is "+quote(string(d.text))+", and no rule has that name")
+		d.fail(badField(at.String(), "is "+quote(string(d.text))+", and no rule has that name"))
 	}
-	return rule, nil
+	return rule
 }
 
-func (d *decoder) key(at spot) (string, *problem) {
-	if p := d.string(at); p != nil {
-		return "", p
+func (d *decoder) key(at spot) string {
+	key := d.string(at)
+	if len(key) > weir.MaxKey {
+		d.fail(badField(at.String(), fmt.Sprintf("has %d bytes, more than %d", len(key), weir.MaxKey)))
 	}
-	if len(d.text) > weir.MaxKey {
-		return "", badField(at.String(), fmt.Sprintf("has %d bytes, more than %d", len(d.text), weir.MaxKey))
-	}
-	return string(d.text), nil
+	return string(key)
 }
 
-func (d *decoder) cost(at spot) (int64, *problem) {
-	if p := d.number(at); p != nil {
-		return 0, p
-	}
-	cost, err := strconv.ParseInt(string(d.text), 10, 64)
+func (d *decoder) cost(at spot) int64 {
+	digits := d.value('0', at, "a whole number")
+	cost, err := strconv.ParseInt(string(digits), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, badField(at.String(), "is "+clip(d.text)+", above 64 bits")
+		d.fail(badField(at.String(), "is "+clip(string(digits))+", above 64 bits"))
 	case err != nil:
-		return 0, badField(at.String(), "is "+clip(d.text)+", not a whole number in plain digits")
+		d.fail(badField(at.String(), "is "+clip(string(digits))+", not a whole number in plain digits"))
 	case cost < 0 && !d.negative:
-		return 0, badField(at.String(), fmt.Sprintf("is %d; only record takes a cost below 0", cost))
+		d.fail(badField(at.String(), fmt.Sprintf("is %d; only record takes a cost below 0", cost)))
 	}
-	return cost, nil
-}
-
-func clip(number []byte) string {
-	const most = 40
-	if len(number) > most {
-		return string(number[:most]) + "…"
-	}
-	return string(number)
+	return cost
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weirflow/weir"
 )
 
 // spot is a place in a request. It becomes text only in a problem.
@@ -32,78 +34,115 @@ func (s spot) String() string {
 	return fmt.Sprintf("%s[%d].%s", fieldRequests, s.index, s.field)
 }
 
-// reader reads JSON tokens and describes what is wrong with them.
-type reader struct{ *call }
+// reader reads JSON tokens and describes what is wrong with them. After the first problem it reads nothing more.
+type reader struct {
+	*call
+	problem *problem
+}
+
+func (r *reader) fail(p *problem) {
+	if r.problem == nil {
+		r.problem = p
+	}
+}
+
+// object reads an object. It calls member for each field, whose name is r.text, to read the value.
+func (r *reader) object(at spot, member func()) {
+	for r.open('{', at); r.more('}'); {
+		if r.string(at); r.problem == nil {
+			member()
+		}
+	}
+	r.token()
+}
+
+// list reads a list of up to MaxRequests elements, and one at least.
+func (r *reader) list(at spot, element func(i int)) {
+	n := 0
+	for r.open('[', at); r.more(']'); n++ {
+		if n == weir.MaxRequests {
+			r.fail(badField(at.String(), fmt.Sprintf("has more than %d elements", weir.MaxRequests)))
+			return
+		}
+		element(n)
+	}
+	if n == 0 {
+		r.fail(badField(at.String(), "is empty"))
+	}
+	r.token()
+}
 
 // open reads the opening bracket of an object or a list.
-func (r *reader) open(bracket jsontext.Kind, at spot) *problem {
-	if p := r.expect(bracket, at, kinds[bracket]); p != nil {
-		return p
+func (r *reader) open(bracket jsontext.Kind, at spot) {
+	if r.expect(bracket, at, kinds[bracket]) {
+		r.token()
 	}
-	return r.token()
+}
+
+// more reports whether something comes before the closing bracket.
+func (r *reader) more(bracket jsontext.Kind) bool {
+	return r.problem == nil && r.json.PeekKind() != bracket
 }
 
 // token reads the next token. Only its error matters.
-func (r *reader) token() *problem {
+func (r *reader) token() {
+	if r.problem != nil {
+		return
+	}
 	if _, err := r.json.ReadToken(); err != nil {
-		return notJSON(err)
+		r.fail(notJSON(err))
 	}
-	return nil
 }
 
-// string reads a string into r.text.
-func (r *reader) string(at spot) *problem {
-	if p := r.expect('"', at, kinds['"']); p != nil {
-		return p
-	}
-	raw, err := r.json.ReadValue()
-	if err != nil {
-		return notJSON(err)
-	}
-	r.text, _ = jsontext.AppendUnquote(r.text[:0], raw) // raw is a valid string, because it was just read
-	return nil
+// string reads a string into r.text, and returns it.
+func (r *reader) string(at spot) []byte {
+	r.text, _ = jsontext.AppendUnquote(r.text[:0], r.value('"', at, kinds['"'])) // a string, because it was just read
+	return r.text
 }
 
-// number reads the digits of a number into r.text.
-func (r *reader) number(at spot) *problem {
-	if p := r.expect('0', at, "a whole number"); p != nil {
-		return p
+// value reads the next value if it is of a kind. It is valid until the next read.
+func (r *reader) value(want jsontext.Kind, at spot, what string) jsontext.Value {
+	if !r.expect(want, at, what) {
+		return nil
 	}
-	raw, err := r.json.ReadValue()
+	value, err := r.json.ReadValue()
 	if err != nil {
-		return notJSON(err)
+		r.fail(notJSON(err))
 	}
-	r.text = append(r.text[:0], raw...)
-	return nil
+	return value
 }
 
 // end expects nothing after the document.
-func (r *reader) end() *problem {
-	if _, err := r.json.ReadToken(); err != io.EOF {
-		return badField("body", "continues after the document")
+func (r *reader) end() {
+	if r.problem != nil {
+		return
 	}
-	return nil
+	if _, err := r.json.ReadToken(); err != io.EOF {
+		r.fail(badField("body", "continues after the document"))
+	}
 }
 
 // unknown describes a field that r.text names and that is none of the known ones.
-func (r *reader) unknown(at spot, known ...string) *problem {
-	return badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", quote(string(r.text)), strings.Join(known, ", ")))
+func (r *reader) unknown(at spot, known ...string) {
+	r.fail(badField(at.String(), fmt.Sprintf("has the field %s, not one of %s", quote(string(r.text)), strings.Join(known, ", "))))
 }
 
 // seconds reads a number of seconds, with up to nine decimals.
-func (r *reader) seconds(at spot) (time.Duration, *problem) {
-	if p := r.expect('0', at, "a number of seconds"); p != nil {
-		return 0, p
-	}
-	raw, err := r.json.ReadValue()
-	if err != nil {
-		return 0, notJSON(err)
-	}
-	d, ok := parseSeconds(string(raw))
+func (r *reader) seconds(at spot) time.Duration {
+	text := string(r.value('0', at, "a number of seconds"))
+	d, ok := parseSeconds(text)
 	if !ok {
-		return 0, badField(at.String(), "is "+clip(raw)+", not a number of seconds of 0 or more in plain digits, with at most nine decimals, like 30 or 2.5")
+		r.fail(badField(at.String(), "is "+clip(text)+", not a number of seconds of 0 or more in plain digits, with at most nine decimals, like 30 or 2.5"))
 	}
-	return d, nil
+	return d
+}
+
+func clip(number string) string {
+	const most = 40
+	if len(number) > most {
+		return number[:most] + "…"
+	}
+	return number
 }
 
 // parseSeconds is the reverse of appendSeconds.
@@ -126,16 +165,20 @@ var kinds = map[jsontext.Kind]string{
 }
 
 // expect checks the next token without reading it.
-func (r *reader) expect(want jsontext.Kind, at spot, what string) *problem {
+func (r *reader) expect(want jsontext.Kind, at spot, what string) bool {
+	if r.problem != nil {
+		return false
+	}
 	got := r.json.PeekKind()
 	if got == want {
-		return nil
+		return true
 	}
 	if words, ok := kinds[got]; ok {
-		return badField(at.String(), "is "+words+", not "+what)
+		r.fail(badField(at.String(), "is "+words+", not "+what))
+		return false
 	}
-	_, err := r.json.ReadToken()
-	return notJSON(err)
+	r.token()
+	return false
 }
 
 // notJSON describes an error of the JSON library.

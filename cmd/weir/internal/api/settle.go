@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/weirflow/weir"
 )
 
@@ -135,74 +133,35 @@ func (a *API) decodeToken(c *call, w http.ResponseWriter, r *http.Request, withC
 	}
 	c.json.Reset(&c.body)
 	d := decoder{reader: reader{call: c}}
-	body := spot{index: -1}
-	if p := d.open('{', body); p != nil {
-		return asked, p
-	}
-	for d.json.PeekKind() != '}' {
-		if p := d.string(body); p != nil {
-			return asked, p
-		}
-		if p := d.tokenMember(&asked, withCosts); p != nil {
-			return asked, p
-		}
-	}
-	if p := d.token(); p != nil {
-		return asked, p
-	}
+	d.object(spot{index: -1}, func() { d.tokenMember(&asked, withCosts) })
 	if asked.token == "" {
-		return asked, badField(fieldToken, "is missing; /v1/reserve answers with one")
+		d.fail(badField(fieldToken, "is missing; /v1/reserve answers with one"))
 	}
-	return asked, d.end()
+	d.end()
+	return asked, d.problem
 }
 
 // tokenMember reads the value of the field that d.text names.
-func (d *decoder) tokenMember(asked *tokenBody, withCosts bool) (p *problem) {
+func (d *decoder) tokenMember(asked *tokenBody, withCosts bool) {
 	field := string(d.text)
 	at := spot{index: -1, field: field}
 	switch {
 	case field == fieldToken:
-		if p := d.string(at); p != nil {
-			return p
+		token := d.string(at)
+		if len(token) == 0 || len(token) > mostToken {
+			d.fail(badField(fieldToken, fmt.Sprintf("has %d bytes, and tokens have 1 to %d", len(token), mostToken)))
 		}
-		if len(d.text) == 0 || len(d.text) > mostToken {
-			return badField(fieldToken, fmt.Sprintf("has %d bytes, and tokens have 1 to %d", len(d.text), mostToken))
-		}
-		asked.token = string(d.text)
-		return nil
+		asked.token = string(token)
 	case !withCosts:
-		return d.unknown(spot{index: -1}, fieldToken)
+		d.unknown(spot{index: -1}, fieldToken)
 	case (field == fieldCost || field == fieldCosts) && asked.costs != nil:
-		return badField(fieldCosts, "excludes cost")
+		d.fail(badField(fieldCosts, "excludes cost"))
 	case field == fieldCost:
-		cost, p := d.cost(at)
-		asked.costs = []int64{cost}
-		return p
+		asked.costs = []int64{d.cost(at)}
 	case field == fieldCosts:
 		asked.each = true
-		asked.costs, p = d.costList(at)
-		return p
+		d.list(at, func(int) { asked.costs = append(asked.costs, d.cost(at)) })
+	default:
+		d.unknown(spot{index: -1}, fieldToken, fieldCost, fieldCosts)
 	}
-	return d.unknown(spot{index: -1}, fieldToken, fieldCost, fieldCosts)
-}
-
-// costList reads an array with one cost for each request of a reservation.
-func (d *decoder) costList(at spot) (costs []int64, p *problem) {
-	if p := d.open('[', at); p != nil {
-		return nil, p
-	}
-	for d.json.PeekKind() != jsontext.Kind(']') {
-		if len(costs) == weir.MaxRequests {
-			return nil, badField(fieldCosts, fmt.Sprintf("has more than %d elements", weir.MaxRequests))
-		}
-		cost, p := d.cost(at)
-		if p != nil {
-			return nil, p
-		}
-		costs = append(costs, cost)
-	}
-	if len(costs) == 0 {
-		return nil, badField(fieldCosts, "is empty")
-	}
-	return costs, d.reader.token()
 }
