@@ -5,13 +5,10 @@
 package api
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -34,29 +31,6 @@ type Options struct {
 	Check CheckOptions
 	// Wait bounds waiting callers and reservations.
 	Wait WaitOptions
-}
-
-// API is an http.Handler. It is ready as soon as New returns it.
-type API struct {
-	engine   weir.Engine
-	rules    map[string]*weir.Rule
-	leases   leases
-	checks   *checks
-	waits    *waits
-	log      *slog.Logger
-	serves   func(host string) bool
-	asked    func(requests []weir.Request, allowed bool)
-	patience time.Duration
-	phase    atomic.Int32
-	bodies   bodyBudget
-	origin   *http.CrossOriginProtection
-	health   engineHealth
-	probed   *weir.Rule
-	reason   func(error) string
-	failures rareLog
-	noRoom   rareLog
-	noTokens rareLog
-	misled   rareLog
 }
 
 var _ http.Handler = (*API)(nil)
@@ -95,11 +69,6 @@ var (
 	posts     = []string{http.MethodPost}
 	reads     = []string{http.MethodGet, http.MethodHead}
 	getOrPost = []string{http.MethodGet, http.MethodPost}
-)
-
-const (
-	takePath = "/v1/take"
-	peekPath = "/v1/peek" // the only path that never counts a cost
 )
 
 var routes = map[string]route{
@@ -155,94 +124,4 @@ func (a *API) refuseHost(w http.ResponseWriter, r *http.Request) {
 	host := quote(r.Host)
 	a.misled.warn(a.log, "refused a request for an unknown Host; --host NAME adds one", "host", host)
 	writeProblem(w, &problem{status: http.StatusMisdirectedRequest, field: "Host", detail: "Host " + host + " is unknown; weir serve --host NAME adds one"})
-}
-
-// operation is Take, Peek or Record of an engine.
-type operation func(weir.Engine, context.Context, ...weir.Request) (weir.Decision, error)
-
-func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *http.Request) {
-	return func(a *API, w http.ResponseWriter, r *http.Request) {
-		c := newCall()
-		defer c.free()
-		if p := a.read(c, w, r, form{negative: negative}); p != nil {
-			writeProblem(w, p)
-			return
-		}
-		ctx, cancel := a.withPatience(r.Context())
-		defer cancel()
-		d, err := op(a.engine, ctx, c.requests...)
-		if err != nil {
-			a.fail(w, r, err)
-			return
-		}
-		a.health.succeeded()
-		if a.asked != nil && r.URL.Path == takePath {
-			a.asked(c.requests, d.Allowed)
-		}
-		c.answer = appendDecision(c.answer, d, a.leases.shortest(c.requests), "")
-		writeJSON(w, c.answer)
-	}
-}
-
-func (a *API) reset(w http.ResponseWriter, r *http.Request) {
-	c := newCall()
-	defer c.free()
-	if p := a.read(c, w, r, form{negative: true}); p != nil { // reset ignores costs, so any cost is valid
-		writeProblem(w, p)
-		return
-	}
-	ctx, cancel := a.withPatience(r.Context())
-	defer cancel()
-	if err := a.engine.Reset(ctx, c.requests...); err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	a.waits.tokens.lose(c.requests)
-	a.health.succeeded()
-	writeJSON(w, append(c.answer, "{}\n"...))
-}
-
-// withPatience bounds the time of the engine.
-func (a *API) withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
-	if a.patience == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, a.patience)
-}
-
-// alsoCounted ends the description of an error of the engine.
-var alsoCounted = map[weir.Counted]string{
-	weir.CountedUnknown: ", though it may have counted this request",
-	weir.CountedYes:     ", though it has counted this request",
-}
-
-// fail answers an error of the engine, which had the usual patience.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.failWithin(w, r, err, a.patience)
-}
-
-// failWithin maps an error of the engine to a status. No other function does.
-func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, patience time.Duration) {
-	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
-		detail := bad.Field + " " + bad.Reason
-		if bad.Rule != "" {
-			detail = "rule " + quote(bad.Rule) + ": " + detail
-		}
-		writeProblem(w, &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail})
-		return
-	}
-	if r.Context().Err() == nil { // otherwise no client waits for the answer
-		a.health.failed(a.why(err))
-		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
-	}
-	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
-	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
-		p.detail = "the engine did not decide within " + patience.String()
-	}
-	p.detail += ", and admitted nothing; ask again"
-	if r.URL.Path != peekPath {
-		p.failed = err
-		p.detail += alsoCounted[weir.WasCounted(err)]
-	}
-	writeProblem(w, p)
 }

@@ -9,15 +9,6 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The fields of a request. A body is either one request or the field requests. A form may add fields beside them.
-const (
-	fieldRule     = "rule"
-	fieldKey      = "key"
-	fieldCost     = "cost"
-	fieldRequests = "requests"
-	fieldPatience = "patience"
-)
-
 // form is what the body of a path may hold beyond rules, keys and costs.
 type form struct {
 	negative bool           // costs below 0

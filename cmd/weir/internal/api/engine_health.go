@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -90,15 +89,4 @@ func Probe(ctx context.Context, engine weir.Engine, rule *weir.Rule) error {
 		return err
 	}
 	return engine.Reset(ctx, rule.For(probeKey, 1))
-}
-
-// why describes an error of the engine to clients.
-func (a *API) why(err error) string {
-	switch {
-	case a.patience > 0 && errors.Is(err, context.DeadlineExceeded):
-		return "the engine did not decide within " + a.patience.String()
-	case a.reason != nil:
-		return a.reason(err)
-	}
-	return "the engine could not decide"
 }

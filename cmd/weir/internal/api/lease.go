@@ -43,14 +43,3 @@ func slotRules(rules []*weir.Rule) map[*weir.Rule]*weir.Rule {
 	}
 	return alone
 }
-
-// slots returns the requests of a call for slots alone.
-func (c *waitCall) slots() (slots []weir.Request) {
-	for _, q := range c.requests {
-		if alone := c.api.waits.slots[q.Rule]; alone != nil && q.Cost > 0 {
-			q.Rule = alone
-			slots = append(slots, q)
-		}
-	}
-	return slots
-}

@@ -163,3 +163,6 @@ func newLease() uint64 {
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.NativeEndian.Uint64(b[:]) | 1
 }
+
+// undoWithin bounds an undo.
+const undoWithin = time.Second

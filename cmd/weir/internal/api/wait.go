@@ -245,9 +245,6 @@ func (c *waitCall) undo(got granted) {
 	}
 }
 
-// undoWithin bounds an undo.
-const undoWithin = time.Second
-
 // respond answers with a decision, and with a token if there is something to hold.
 func (c *waitCall) respond(got granted) {
 	lease, token := c.api.leases.shortest(c.requests), ""
@@ -334,4 +331,15 @@ func (c *waitCall) describe(err error) {
 		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
 	}
 	c.respond(granted{decision: d})
+}
+
+// slots returns the requests of a call for slots alone.
+func (c *waitCall) slots() (slots []weir.Request) {
+	for _, q := range c.requests {
+		if alone := c.api.waits.slots[q.Rule]; alone != nil && q.Cost > 0 {
+			q.Rule = alone
+			slots = append(slots, q)
+		}
+	}
+	return slots
 }

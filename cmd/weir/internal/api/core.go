@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// API is an http.Handler. It is ready as soon as New returns it.
+type API struct {
+	engine   weir.Engine
+	rules    map[string]*weir.Rule
+	leases   leases
+	checks   *checks
+	waits    *waits
+	log      *slog.Logger
+	serves   func(host string) bool
+	asked    func(requests []weir.Request, allowed bool)
+	patience time.Duration
+	phase    atomic.Int32
+	bodies   bodyBudget
+	origin   *http.CrossOriginProtection
+	health   engineHealth
+	probed   *weir.Rule
+	reason   func(error) string
+	failures rareLog
+	noRoom   rareLog
+	noTokens rareLog
+	misled   rareLog
+}
+
+// withPatience bounds the time of the engine.
+func (a *API) withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.patience == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, a.patience)
+}
+
+// alsoCounted ends the description of an error of the engine.
+var alsoCounted = map[weir.Counted]string{
+	weir.CountedUnknown: ", though it may have counted this request",
+	weir.CountedYes:     ", though it has counted this request",
+}
+
+// fail answers an error of the engine, which had the usual patience.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	a.failWithin(w, r, err, a.patience)
+}
+
+// failWithin maps an error of the engine to a status. No other function does.
+func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, patience time.Duration) {
+	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
+		detail := bad.Field + " " + bad.Reason
+		if bad.Rule != "" {
+			detail = "rule " + quote(bad.Rule) + ": " + detail
+		}
+		writeProblem(w, &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail})
+		return
+	}
+	if r.Context().Err() == nil { // otherwise no client waits for the answer
+		a.health.failed(a.why(err))
+		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
+	}
+	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
+	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
+		p.detail = "the engine did not decide within " + patience.String()
+	}
+	p.detail += ", and admitted nothing; ask again"
+	if r.URL.Path != peekPath {
+		p.failed = err
+		p.detail += alsoCounted[weir.WasCounted(err)]
+	}
+	writeProblem(w, p)
+}
+
+// why describes an error of the engine to clients.
+func (a *API) why(err error) string {
+	switch {
+	case a.patience > 0 && errors.Is(err, context.DeadlineExceeded):
+		return "the engine did not decide within " + a.patience.String()
+	case a.reason != nil:
+		return a.reason(err)
+	}
+	return "the engine could not decide"
+}
+
+const (
+	takePath = "/v1/take"
+	peekPath = "/v1/peek" // the only path that never counts a cost
+)
