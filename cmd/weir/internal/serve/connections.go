@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -119,7 +120,7 @@ func (conn *connection) Read(b []byte) (int, error) {
 	conn.of.mu.Lock()
 	defer conn.of.mu.Unlock()
 	if _, open := conn.of.all[conn]; n > 0 && !open {
-		return 0, net.ErrClosed
+		return 0, io.EOF
 	}
 	if n > 0 && !conn.spare {
 		conn.of.move(conn, nil)
@@ -127,8 +128,12 @@ func (conn *connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite lets net/http end its side first, so that a client that is still sending can read its answer.
+// CloseWrite lets net/http end its side first, so that a client that is still sending can read its answer. The
+// connection needs no place from then on.
 func (conn *connection) CloseWrite() error {
+	conn.of.mu.Lock()
+	conn.of.forget(conn)
+	conn.of.mu.Unlock()
 	if half, ok := conn.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

@@ -142,9 +142,7 @@ func TestARecordOutlivesAFailingFile(t *testing.T) {
 		}
 		var log lockedText
 		r := recorderOf(t, path, recordOptions{}, &log)
-		for range 300 { // so that the next line needs a new file
-			r.take([]weir.Request{rule(t).For(strings.Repeat("k", 4000), 1)}, true)
-		}
+		r.take([]weir.Request{rule(t).For(strings.Repeat("k", 1_000_000), 1)}, true) // the next line needs a new file
 		synctest.Wait()
 		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 			t.Fatal(err)

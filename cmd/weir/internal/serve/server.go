@@ -36,11 +36,12 @@ type server struct {
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
 // at once connects elsewhere. Requests that have not fully arrived are cut the second before the end of the grace
-// period, so that their clients still get an answer.
+// period, so that their clients still get an answer. The last clients have the third to read it.
 const (
-	stopQuiet = 250 * time.Millisecond
-	stopCut   = 500 * time.Millisecond
-	stopTick  = 5 * time.Millisecond
+	stopQuiet  = 250 * time.Millisecond
+	stopCut    = 500 * time.Millisecond
+	stopLinger = 100 * time.Millisecond
+	stopTick   = 5 * time.Millisecond
 )
 
 func listen(address string) (net.Listener, error) {
@@ -106,6 +107,7 @@ func (s *server) stop() error {
 		busy, took := s.open.closeQuiet(quiet), time.Since(start)
 		switch {
 		case busy == 0:
+			time.Sleep(min(stopLinger, s.grace/8))
 			s.log.Info("stopped")
 			return nil
 		case took >= s.grace:
