@@ -78,6 +78,7 @@ func TestRequestsThatDoNotArriveAreGivenUpBeforeTheGraceEnds(t *testing.T) {
 		header, body := s.dial(t), s.dial(t)
 		send(header, peekHead[:20])
 		send(body, peekHead+peekBody[:5])
+		_ = ending(header) // net/http takes half a line for a wrong one, and says so
 		s.signal()
 		start := time.Now()
 		answers := make(chan []string)
