@@ -9,8 +9,6 @@ var benchRules = map[string]packageRule{
 			"bench/internal/peers":    "they are measured",
 			"bench/internal/workload": "peers are asked for its keys",
 			"bench/internal/picture":  "it draws the results",
-			"go.uber.org/ratelimit":   "how long its callers wait is measured",
-			"golang.org/x/time/rate":  "how long its callers wait is measured",
 		},
 	},
 	"bench/cliffs": {

@@ -19,7 +19,7 @@ func TestRowsOfEveryKindAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some := regexp.MustCompile(`^(weir_limiter_tokenbucket|weir_keyed_tokenbucket, (one key|10k|never)|weir_memory_tokenbucket, (memory of 1M|single)|weir, |x_time)`)
+	some := regexp.MustCompile(`^(weir_limiter_tokenbucket|weir_keyed_tokenbucket, (one key|10k|never)|weir_memory_tokenbucket, (memory of 1M)|weir, |x_time)`)
 	names := map[string]bool{}
 	for _, row := range list {
 		if names[row.Name()] {
@@ -49,7 +49,7 @@ func (b broken) Take(string) (bool, error) { return b.err != nil, b.err }
 
 func TestAWorkloadThatIsNotWhatItHadToBeFailsTheRun(t *testing.T) {
 	mix := workload.Mixes(1)[0]
-	refuses := peers.KeyedPeer{Info: peers.Info{Name: "refuses", Kind: peers.Exact}, New: func(peers.Limit) (peers.Keyed, error) { return broken{}, nil }}
+	refuses := peers.Peer{Name: "refuses", Kind: peers.Exact, New: func(peers.Limit) (peers.Limiter, error) { return peers.Limiter{Take: broken{}.Take}, nil }}
 	if _, err := newKeyed(refuses, mix, false); err == nil {
 		t.Error("a peer that refuses the first call is measured")
 	}
@@ -67,7 +67,7 @@ func TestAWorkloadThatIsNotWhatItHadToBeFailsTheRun(t *testing.T) {
 		"an error although allowed": {ask(broken{errors.New("an error")}), 0, true, true},
 		"tolerated":                 {ask(broken{}), 1, false, false},
 	} {
-		if _, err := tt.figures(peers.Info{Kind: peers.Exact, Tolerated: tt.tolerated}, tt.denied); (err != nil) != tt.fails {
+		if _, err := tt.figures(peers.Peer{Kind: peers.Exact, Tolerated: tt.tolerated}, tt.denied); (err != nil) != tt.fails {
 			t.Errorf("%s: got %v, want an error: %v", name, err, tt.fails)
 		}
 	}
@@ -81,23 +81,5 @@ func TestKeysThatWereNotAskedAboutAreNoticed(t *testing.T) {
 	}
 	if err := checkDistinct(mix, mix.Sequences(), 0, []int64{10_000, 10_000}); err != nil {
 		t.Errorf("the keys of the mix: %v", err)
-	}
-}
-
-func TestLatenessIsCountedFromWhenATurnWasDue(t *testing.T) {
-	const ms = time.Millisecond
-	for name, tt := range map[string]struct {
-		at     []time.Duration
-		strict bool
-		want   []time.Duration
-	}{
-		"on time":                               {[]time.Duration{0, ms, 2 * ms}, false, []time.Duration{0, 0}},
-		"one late, the next on its grid":        {[]time.Duration{0, ms + 300, 2 * ms}, false, []time.Duration{300, 0}},
-		"strict: counted from the last":         {[]time.Duration{0, ms + 300, 2*ms + 300}, true, []time.Duration{300, 0}},
-		"the grid is that of the most punctual": {[]time.Duration{300, ms, 2 * ms}, false, []time.Duration{0, 0}},
-	} {
-		if got := late(tt.at, ms, tt.strict); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: got %v, want %v", name, got, tt.want)
-		}
 	}
 }

@@ -42,74 +42,33 @@ func limitOf(mix *workload.Mix, denied bool) peers.Limit {
 	return mix.Allowed()
 }
 
-func row(info peers.Info, group, column string, measured func(context.Context, *measure.Options) (measure.Figures, error)) measure.Row {
-	return measure.Row{Group: group, Line: info.Name, Column: column, Ours: info.Kind == peers.Ours, Measure: measured}
+func row(peer peers.Peer, group, column string, measured func(context.Context, *measure.Options) (measure.Figures, error)) measure.Row {
+	return measure.Row{Group: group, Line: peer.Name, Column: column, Ours: peer.Kind == peers.Ours, Measure: measured}
 }
 
-// lot is a peer that rows in succession share, because it takes long to fill.
-type lot struct {
-	owner any // the first of the rows
-	made  any
+// current is the limiter of the latest row and the first of the rows that share it, because it takes long to fill.
+var current struct {
+	owner any
+	peers.Limiter
 }
 
-// current is the lot of the latest row.
-var current lot
-
-// share returns the owner's peer. It closes that of another owner.
-func share[T any](owner any, make func() (T, error)) (T, error) {
+// share returns the owner's limiter. It stops that of another owner.
+func share(owner any, make func() (peers.Limiter, error)) (peers.Limiter, error) {
 	if current.owner != owner {
-		peers.Close(current.made)
-		current = lot{}
+		current.Stop()
+		current.owner, current.Limiter = nil, peers.Limiter{}
 		made, err := make()
 		if err != nil {
 			return made, err
 		}
 		runtime.GC()
-		current = lot{owner, made}
+		current.owner, current.Limiter = owner, made
 	}
-	return current.made.(T), nil
+	return current.Limiter, nil
 }
 
-func singleRows() (list []measure.Row) {
-	for _, cores := range cores() {
-		for _, denied := range []bool{false, true} {
-			for _, peer := range peers.Singles() {
-				if !denied || !peer.AllowedOnly {
-					list = append(list, singleRow(peer, denied, cores))
-				}
-			}
-		}
-	}
-	return list
-}
-
-func singleRow(peer peers.SinglePeer, denied bool, cores int) measure.Row {
-	return row(peer.Info, singleMix.Name, column(denied, cores), func(_ context.Context, o *measure.Options) (measure.Figures, error) {
-		made, err := share(new(int), func() (peers.Single, error) { return newSingle(peer, denied) })
-		if err != nil {
-			return nil, err
-		}
-		ask := func(_ int, stop until) counts {
-			return decide(stop, func() (bool, error) { return made.Take() })
-		}
-		parallel(cores, after(o.Window/4), ask)
-		return parallel(cores, after(o.Window), ask).figures(peer.Info, denied)
-	})
-}
-
-// newSingle returns a limiter that has admitted one call.
-func newSingle(peer peers.SinglePeer, denied bool) (peers.Single, error) {
-	made, err := peer.New(limitOf(singleMix, denied))
-	if err != nil {
-		return nil, err
-	}
-	if ok, err := made.Take(); err != nil || !ok {
-		return nil, fmt.Errorf("the first call was refused: %v", err)
-	}
-	return made, nil
-}
-
-func keyedRows(peer peers.KeyedPeer, group []*workload.Mix, denied bool) (list []measure.Row) {
+// rowsOf returns the rows of a peer that share a limiter.
+func rowsOf(peer peers.Peer, group []*workload.Mix, denied bool) (list []measure.Row) {
 	owner := new(int)
 	for _, mix := range group {
 		for _, cores := range cores() {
@@ -117,7 +76,7 @@ func keyedRows(peer peers.KeyedPeer, group []*workload.Mix, denied bool) (list [
 			if mix.Fresh {
 				measured = measureFresh(peer, mix, cores)
 			}
-			list = append(list, row(peer.Info, mix.Name, column(denied, cores), measured))
+			list = append(list, row(peer, mix.Name, column(denied, cores), measured))
 		}
 	}
 	return list
@@ -125,10 +84,10 @@ func keyedRows(peer peers.KeyedPeer, group []*workload.Mix, denied bool) (list [
 
 // measureKnown measures decisions on keys that the peer knows, after a short run-in. Each turn starts at another place of
 // the sequences.
-func measureKnown(owner any, peer peers.KeyedPeer, mix *workload.Mix, denied bool, cores int) func(context.Context, *measure.Options) (measure.Figures, error) {
+func measureKnown(owner any, peer peers.Peer, mix *workload.Mix, denied bool, cores int) func(context.Context, *measure.Options) (measure.Figures, error) {
 	turn := 0
 	return func(_ context.Context, o *measure.Options) (measure.Figures, error) {
-		made, err := share(owner, func() (peers.Keyed, error) { return newKeyed(peer, mix, denied) })
+		made, err := share(owner, func() (peers.Limiter, error) { return newKeyed(peer, mix, denied) })
 		if err != nil {
 			return nil, err
 		}
@@ -142,21 +101,21 @@ func measureKnown(owner any, peer peers.KeyedPeer, mix *workload.Mix, denied boo
 		if err := checkDistinct(mix, sequences, position, got.each); err != nil {
 			return nil, err
 		}
-		return got.figures(peer.Info, denied)
+		return got.figures(peer, denied)
 	}
 }
 
 // newKeyed returns a peer that knows the keys of a mix.
-func newKeyed(peer peers.KeyedPeer, mix *workload.Mix, denied bool) (peers.Keyed, error) {
+func newKeyed(peer peers.Peer, mix *workload.Mix, denied bool) (peers.Limiter, error) {
 	made, err := peer.New(limitOf(mix, denied))
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	return made, errors.Join(fill(made, 0, mix.Keys), remembers(made, mix.Keys))
 }
 
 // fill takes one unit of each key. Each key is a string of its own, so the peer alone keeps it alive.
-func fill(peer peers.Keyed, first, keys int) error {
+func fill(peer peers.Limiter, first, keys int) error {
 	for i := range keys {
 		if ok, err := peer.Take(workload.Key(first + i)); err != nil || !ok {
 			return fmt.Errorf("the first call of key %d was refused: %v", first+i, err)
@@ -166,17 +125,17 @@ func fill(peer peers.Keyed, first, keys int) error {
 }
 
 // remembers checks the number of keys of a peer that reports it.
-func remembers(peer peers.Keyed, want int) error {
-	if counter, ok := peer.(peers.Counter); ok && counter.Len() != want {
-		return fmt.Errorf("remembers %d keys, want %d", counter.Len(), want)
+func remembers(peer peers.Limiter, want int) error {
+	if peer.Len != nil && peer.Len() != want {
+		return fmt.Errorf("remembers %d keys, want %d", peer.Len(), want)
 	}
 	return nil
 }
 
 // measureFresh measures decisions of a new peer on keys that never repeat.
-func measureFresh(peer peers.KeyedPeer, mix *workload.Mix, cores int) func(context.Context, *measure.Options) (measure.Figures, error) {
+func measureFresh(peer peers.Peer, mix *workload.Mix, cores int) func(context.Context, *measure.Options) (measure.Figures, error) {
 	return func(context.Context, *measure.Options) (measure.Figures, error) {
-		made, err := share(new(int), func() (peers.Keyed, error) { return peer.New(mix.Allowed()) })
+		made, err := share(new(int), func() (peers.Limiter, error) { return peer.New(mix.Allowed()) })
 		if err != nil {
 			return nil, err
 		}
@@ -188,12 +147,12 @@ func measureFresh(peer peers.KeyedPeer, mix *workload.Mix, cores int) func(conte
 		if err := remembers(made, int(got.ops)); err != nil {
 			return nil, err
 		}
-		return got.figures(peer.Info, false)
+		return got.figures(peer, false)
 	}
 }
 
 // askKeyed makes decisions on the keys of a sequence from a position on.
-func askKeyed(peer peers.Keyed, s *workload.Sequence, position int, stop until) counts {
+func askKeyed(peer peers.Limiter, s *workload.Sequence, position int, stop until) counts {
 	position %= s.Len()
 	return decide(stop, func() (bool, error) {
 		key := s.Key(position)
@@ -297,12 +256,12 @@ func processorTime() time.Duration {
 const allocations = "allocations of all"
 
 // figures checks that every call had the expected result.
-func (w window) figures(info peers.Info, denied bool) (measure.Figures, error) {
+func (w window) figures(peer peers.Peer, denied bool) (measure.Figures, error) {
 	unexpected := w.ops - w.admitted
 	if denied {
 		unexpected = w.admitted + w.errors
 	}
-	if info.Kind != peers.Harness && float64(unexpected)/float64(w.ops) > info.Tolerated {
+	if peer.Kind != peers.Harness && float64(unexpected)/float64(w.ops) > peer.Tolerated {
 		return nil, fmt.Errorf("%d calls, %d admitted, %d errors: the workload differs from its definition", w.ops, w.admitted, w.errors)
 	}
 	n := float64(w.ops)

@@ -33,8 +33,7 @@ func main() {
 		Columns: []measure.Column{
 			{Figure: "ns", Format: "%.1f"}, {Figure: "allocations", Format: "%.2f allocs"},
 			{Figure: bytesAKey, Format: "%.1f"}, {Figure: "resident bytes", Format: "%.1f"}, {Figure: collectionMs, Format: "%.2f"},
-			{Figure: "median ns", Format: "%.0f"}, {Figure: "p99 ns", Format: "%.0f"}, {Figure: p9999, Format: "%.1f"}, {Figure: "worst µs", Format: "%.0f"},
-			{Figure: "keys evicted", Format: "%.0f", More: true}, {Figure: "callers/s", Format: "%.0f", More: true}, {Figure: "out of order", Format: "%.0f"},
+			{Figure: "callers/s", Format: "%.0f", More: true}, {Figure: "out of order", Format: "%.0f"},
 		},
 		Targets: targets,
 		After:   draw,
@@ -54,21 +53,22 @@ expected one. Otherwise the run fails, except that`
 	return text + " rate gates may refuse a call\nwhose clock reading is before that of the preceding one."
 }
 
-// rows returns all rows. Rows that share a peer follow one another.
-func rows(o *measure.Options) ([]measure.Row, error) {
-	list := singleRows()
+// rows returns all rows. Rows that share a limiter follow one another.
+func rows(o *measure.Options) (list []measure.Row, err error) {
 	fresh := 1 << 20
 	if o.Quick {
 		fresh >>= 3
 	}
-	for _, group := range groups(workload.Mixes(fresh)) {
+	for i, group := range append([][]*workload.Mix{{singleMix}}, groups(workload.Mixes(fresh))...) {
+		of := peers.Keyeds()
+		if i == 0 {
+			of = peers.Singles()
+		}
 		for _, denied := range []bool{false, true} {
-			if denied && group[0].Fresh {
-				continue // every limit admits a fresh key
-			}
-			for _, peer := range peers.Keyeds() {
-				if !leavesOut(peer, group[0].Keys) {
-					list = append(list, keyedRows(peer, group, denied)...)
+			for _, peer := range of {
+				cannot := denied && (group[0].Fresh || peer.AllowedOnly) // every limit admits a fresh key
+				if !cannot && !leavesOut(peer, group[0].Keys) {
+					list = append(list, rowsOf(peer, group, denied)...)
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func rows(o *measure.Options) ([]measure.Row, error) {
 	for _, peer := range peers.Keyeds() {
 		list = append(list, memoryRows(peer, o.Quick)...)
 	}
-	list = append(list, waitingRows(o.Quick)...)
+	list = append(list, measure.Row{Group: released, Line: "weir", Ours: true, Measure: releaseLine})
 	if o.Base != "" { // rivals do not change; floors show how far luck alone moves a figure
 		list = slices.DeleteFunc(list, func(r measure.Row) bool { return !r.Ours && !strings.HasPrefix(r.Line, "floor") })
 	}
@@ -86,7 +86,7 @@ func rows(o *measure.Options) ([]measure.Row, error) {
 const fewKeys = 100_000
 
 // leavesOut reports whether a peer is not measured with this number of keys.
-func leavesOut(peer peers.KeyedPeer, keys int) bool { return peer.Brief && !all && keys > fewKeys }
+func leavesOut(peer peers.Peer, keys int) bool { return peer.Brief && !all && keys > fewKeys }
 
 // groups returns the mixes in groups; one filled peer serves the mixes of a group in turn.
 func groups(mixes []*workload.Mix) (all [][]*workload.Mix) {

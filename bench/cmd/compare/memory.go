@@ -3,41 +3,33 @@ package main
 import (
 	"bytes"
 	"context"
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/peers"
-	"github.com/weirflow/weir/bench/internal/workload"
 )
 
-// Figures of memory and of single decisions, and the groups of their rows.
 const (
-	bytesAKey    = "heap bytes a key"
-	collectionMs = "full collection ms"
-	p9999        = "p99.99 µs"
-
+	bytesAKey     = "heap bytes a key"
+	collectionMs  = "full collection ms"
 	memoryOfLarge = "memory of 10M keys"
-	growth        = "single decisions, growth"
-	forgetting    = "single decisions, forgetting"
 )
 
 // held is a limit under which a key stays alive for an hour after one call.
 var held = peers.Limit{Burst: 1000, Refill: time.Hour, Window: 30 * 24 * time.Hour, LogCount: 1000, LogPeriod: time.Hour}
 
-// memoryRows measure the memory of a peer, and single decisions while it grows and while it evicts idle keys.
-func memoryRows(peer peers.KeyedPeer, quick bool) (list []measure.Row) {
+// memoryRows measure the memory of a peer.
+func memoryRows(peer peers.Peer, quick bool) (list []measure.Row) {
 	few, large := 1_000_000, 10_000_000
 	if quick {
 		few, large = few/20, large/20
 	}
 	add := func(group string, measured func() (measure.Figures, error)) {
-		one := row(peer.Info, group, "", func(context.Context, *measure.Options) (measure.Figures, error) { return measured() })
+		one := row(peer, group, "", func(context.Context, *measure.Options) (measure.Figures, error) { return measured() })
 		one.Once = true
 		list = append(list, one)
 	}
@@ -48,21 +40,19 @@ func memoryRows(peer peers.KeyedPeer, quick bool) (list []measure.Row) {
 	if peer.Compact {
 		add(memoryOfLarge, func() (measure.Figures, error) { return footprint(peer, large) })
 	}
-	add(growth, func() (measure.Figures, error) { return grow(peer, 2*few) })
-	add(forgetting, func() (measure.Figures, error) { return forget(peer, few) })
 	return list
 }
 
 // footprint compares the heap before and after. It counts the text of a key if the peer keeps it.
-func footprint(peer peers.KeyedPeer, keys int) (measure.Figures, error) {
-	peers.Close(current.made)
-	current = lot{}
+func footprint(peer peers.Peer, keys int) (measure.Figures, error) {
+	current.Stop()
+	current.owner, current.Limiter = nil, peers.Limiter{}
 	heap, resident := memoryInUse()
 	made, err := peer.New(held)
 	if err != nil {
 		return nil, err
 	}
-	defer peers.Close(made)
+	defer made.Stop()
 	if err := fill(made, 0, keys); err != nil {
 		return nil, err
 	}
@@ -95,64 +85,4 @@ func fullCollection() float64 {
 		series = append(series, time.Since(start).Seconds()*1000)
 	}
 	return series.Median()
-}
-
-// grow gives an empty peer many new keys, so that its storage doubles many times.
-func grow(peer peers.KeyedPeer, keys int) (measure.Figures, error) {
-	made, err := share(new(int), func() (peers.Keyed, error) { return peer.New(held) })
-	if err != nil {
-		return nil, err
-	}
-	f, err := timed(made, keys, workload.Key)
-	if err != nil {
-		return nil, err
-	}
-	return f, remembers(made, keys)
-}
-
-// idleAfter is the time after which a key becomes idle, in the phase of eviction.
-const idleAfter = 500 * time.Millisecond
-
-// forget fills a peer, lets all keys become idle, and then alternates between fresh keys and a few busy keys.
-func forget(peer peers.KeyedPeer, keys int) (measure.Figures, error) {
-	made, err := share(new(int), func() (peers.Keyed, error) {
-		return peer.New(peers.Limit{Burst: 2, Refill: idleAfter / 2, Window: idleAfter, LogCount: 2, LogPeriod: idleAfter, Idle: idleAfter})
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := fill(made, 0, keys); err != nil {
-		return nil, err
-	}
-	time.Sleep(2 * idleAfter) // two windows, for limits that weigh the previous one
-	const busy = 1000
-	f, err := timed(made, 2*keys, func(i int) string {
-		if i%2 == 1 {
-			return workload.Key(i / 2 % busy)
-		}
-		return workload.Key(keys + i) // fresh
-	})
-	if counter, ok := made.(peers.Counter); ok && err == nil {
-		f["keys evicted"] = float64(2*keys - counter.Len())
-	}
-	return f, err
-}
-
-// timed times decisions one by one, including two readings of the clock. The row of the loop shows the machine's own
-// delays.
-func timed(peer peers.Keyed, count int, key func(int) string) (measure.Figures, error) {
-	times := make([]uint32, count)
-	runtime.GC()
-	for i := range times {
-		text := key(i)
-		start := time.Now()
-		_, err := peer.Take(text)
-		times[i] = uint32(min(time.Since(start), math.MaxUint32))
-		if err != nil {
-			return nil, err
-		}
-	}
-	slices.Sort(times)
-	at := func(q float64) float64 { return float64(times[int(q*float64(count-1))]) }
-	return measure.Figures{"median ns": at(0.5), "p99 ns": at(0.99), p9999: at(0.9999) / 1000, "worst µs": at(1) / 1000}, nil
 }

@@ -118,7 +118,6 @@ func memoryTargets(name, peer string) (list []measure.Target) {
 		bound                 float64
 	}{
 		{memoryOfLarge, bytesAKey, "%.1f", 28}, {memoryOfLarge, collectionMs, "%.2f ms", 2},
-		{growth, p9999, "%.0f µs", 100}, {forgetting, p9999, "%.0f µs", 100},
 	} {
 		list = append(list, measure.Target{Name: fmt.Sprintf("%s%s: %s", name, t.group, t.figure), Figure: t.figure, Format: t.format, Bound: t.bound,
 			Cases: []measure.Case{{Row: peer + ", " + t.group}}})

@@ -1,26 +1,24 @@
-// Package peers puts every compared limiter behind one of two small interfaces, Single and Keyed. Start with Singles
-// and Keyeds, which list them.
+// Package peers makes every compared limiter a function that decides on a key. Start with Singles and Keyeds, which list
+// them.
 //
-// An adapter does what a user of that library would write to decide on one request, and nothing else.
+// A peer does what a user of that library would write to decide on one request, and nothing else.
 package peers
 
 import "time"
 
-// Single is a limiter of one subject.
-type Single interface {
-	Take() (admitted bool, err error)
+// Limiter is a limiter under measurement.
+type Limiter struct {
+	Take  func(key string) (admitted bool, err error) // a limiter of one subject ignores the key
+	Len   func() int                                  // the number of keys; nil if it does not tell
+	Close func()                                      // nil if there is nothing to stop
 }
 
-// Keyed is a limiter of many subjects.
-type Keyed interface {
-	Take(key string) (admitted bool, err error)
+// Stop stops a limiter that has something to stop.
+func (l Limiter) Stop() {
+	if l.Close != nil {
+		l.Close()
+	}
 }
-
-// Counter is a Keyed that reports its number of keys.
-type Counter interface{ Len() int }
-
-// Closer is a peer with something to stop.
-type Closer interface{ Close() }
 
 // Limit is the limit of a peer, in the terms of every family of algorithms, so that all peers admit or refuse the
 // same calls of a mix.
@@ -32,8 +30,6 @@ type Limit struct {
 	// these values instead.
 	LogCount  int64
 	LogPeriod time.Duration
-	// Idle is the time after which a peer that sweeps idle keys should remove them. Default: the peer's own default.
-	Idle time.Duration
 }
 
 // Kind is the role of a peer in the comparison.
@@ -47,11 +43,11 @@ const (
 	Approximate // a rival that weighs two windows
 )
 
-// Info describes a peer.
-type Info struct {
-	Name   string
-	Kind   Kind
-	Module string // the module of a rival
+// Peer makes limiters.
+type Peer struct {
+	Name string
+	Kind Kind
+	New  func(Limit) (Limiter, error)
 	// Compact marks a peer that stores so little per key that ten million keys are cheap.
 	Compact bool
 	// Brief marks a peer that runs with few keys only, because another of Weir's peers represents it with many. A run
@@ -62,23 +58,4 @@ type Info struct {
 	// Tolerated is the share of calls that may have an unexpected result, because of the known flaw Flaw.
 	Tolerated float64
 	Flaw      string
-}
-
-// SinglePeer makes limiters of one subject.
-type SinglePeer struct {
-	Info
-	New func(Limit) (Single, error)
-}
-
-// KeyedPeer makes limiters of many subjects.
-type KeyedPeer struct {
-	Info
-	New func(Limit) (Keyed, error)
-}
-
-// Close stops a peer that has something to stop.
-func Close(peer any) {
-	if c, ok := peer.(Closer); ok {
-		c.Close()
-	}
 }

@@ -13,51 +13,30 @@ var (
 	strict   = Limit{Burst: 1, Refill: 30 * day, Window: 30 * day, LogCount: 1, LogPeriod: 30 * day}
 )
 
-func TestSinglePeersAdmitAndRefuseAsTheMixesSay(t *testing.T) {
-	for _, peer := range Singles() {
-		admitAndRefuse(t, peer.Info, func(l Limit) (func() (bool, error), any, error) {
-			made, err := peer.New(l)
-			return made.Take, made, err
-		})
-	}
-}
-
-func TestKeyedPeersAdmitAndRefuseAsTheMixesSay(t *testing.T) {
-	for _, peer := range Keyeds() {
-		admitAndRefuse(t, peer.Info, func(l Limit) (func() (bool, error), any, error) {
-			made, err := peer.New(l)
-			return func() (bool, error) { return made.Take("one and only") }, made, err
-		})
-	}
-}
-
-func admitAndRefuse(t *testing.T, info Info, make func(Limit) (func() (bool, error), any, error)) {
-	t.Helper()
-	if info.Kind == Harness {
-		return
-	}
-	take, made, err := make(generous)
-	if err != nil {
-		t.Fatalf("%s: New(%+v): %v", info.Name, generous, err)
-	}
-	defer Close(made)
-	for i := range 100 {
-		if ok, err := take(); !ok || err != nil {
-			t.Errorf("%s: call %d of a limit of 1000 was admitted %v, error %v, want true and none", info.Name, i+1, ok, err)
-			break
+func TestPeersAdmitAndRefuseAsTheMixesSay(t *testing.T) {
+	for _, peer := range append(Singles(), Keyeds()...) {
+		if peer.Kind == Harness {
+			continue
+		}
+		admits(t, peer, generous, 100, 100)
+		if !peer.AllowedOnly {
+			admits(t, peer, strict, 3, 1)
 		}
 	}
-	if info.AllowedOnly {
-		return
-	}
-	take, made, err = make(strict)
+}
+
+// admits checks that the first calls are admitted, and the later ones refused.
+func admits(t *testing.T, peer Peer, limit Limit, calls, first int) {
+	t.Helper()
+	made, err := peer.New(limit)
 	if err != nil {
-		t.Fatalf("%s: New(%+v): %v", info.Name, strict, err)
+		t.Fatalf("%s: New(%+v): %v", peer.Name, limit, err)
 	}
-	defer Close(made)
-	for i := range 3 {
-		if ok, err := take(); ok != (i == 0) || err != nil {
-			t.Errorf("%s: call %d of a limit of 1 was admitted %v, error %v, want %v and none", info.Name, i+1, ok, err, i == 0)
+	defer made.Stop()
+	for i := range calls {
+		if ok, err := made.Take("one and only"); ok != (i < first) || err != nil {
+			t.Errorf("%s: call %d of %+v was admitted %v, error %v, want %v and none", peer.Name, i+1, limit, ok, err, i < first)
+			return
 		}
 	}
 }
@@ -74,10 +53,10 @@ func TestKeyedPeersTellKeysApart(t *testing.T) {
 				break
 			}
 		}
-		if counter, ok := made.(Counter); ok && counter.Len() != 100 {
-			t.Errorf("%s remembers %d keys, want 100", peer.Name, counter.Len())
+		if made.Len != nil && made.Len() != 100 {
+			t.Errorf("%s remembers %d keys, want 100", peer.Name, made.Len())
 		}
-		Close(made)
+		made.Stop()
 	}
 }
 

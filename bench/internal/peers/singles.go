@@ -7,62 +7,44 @@ import (
 	"github.com/failsafe-go/failsafe-go/ratelimiter"
 	"github.com/juju/ratelimit"
 	uber "go.uber.org/ratelimit"
-	"golang.org/x/time/rate"
 )
 
-type xTimeRate struct{ l *rate.Limiter }
-
-func newXTimeRate(l Limit) (Single, error) { return xTimeRate{newRate(l)}, nil }
-
-func (p xTimeRate) Take() (bool, error) { return p.l.Allow(), nil }
-
-// uberLimiter has only the blocking Take. At one unit per nanosecond it never sleeps.
-type uberLimiter struct{ l uber.Limiter }
-
-func newUber(options ...uber.Option) func(Limit) (Single, error) {
-	return func(Limit) (Single, error) { return &uberLimiter{uber.New(int(time.Second), options...)}, nil }
+// single makes a limiter of one subject that cannot fail.
+func single(take func() bool) (Limiter, error) {
+	return Limiter{Take: func(string) (bool, error) { return take(), nil }}, nil
 }
 
-func (p *uberLimiter) Take() (bool, error) {
-	p.l.Take()
-	return true, nil
+func newXTimeRate(l Limit) (Limiter, error) { return single(newRate(l).Allow) }
+
+// newUber has only the blocking Take. At one unit per nanosecond it never sleeps.
+func newUber(options ...uber.Option) func(Limit) (Limiter, error) {
+	return func(Limit) (Limiter, error) {
+		l := uber.New(int(time.Second), options...)
+		return single(func() bool { l.Take(); return true })
+	}
 }
 
-type jujuBucket struct{ b *ratelimit.Bucket }
-
-func newJuju(l Limit) (Single, error) { return jujuBucket{ratelimit.NewBucket(l.Refill, l.Burst)}, nil }
-
-func (p jujuBucket) Take() (bool, error) { return p.b.TakeAvailable(1) == 1, nil }
-
-type failsafe struct{ l ratelimiter.RateLimiter[any] }
+func newJuju(l Limit) (Limiter, error) {
+	b := ratelimit.NewBucket(l.Refill, l.Burst)
+	return single(func() bool { return b.TakeAvailable(1) == 1 })
+}
 
 // newFailsafeSmooth has no burst. To admit everything, it grants a permit each nanosecond.
-func newFailsafeSmooth(l Limit) (Single, error) {
+func newFailsafeSmooth(l Limit) (Limiter, error) {
 	interval := l.Refill
 	if l.Burst > 1 {
 		interval = time.Nanosecond
 	}
-	return &failsafe{ratelimiter.NewSmoothWithMaxRate[any](interval)}, nil
+	return single(ratelimiter.NewSmoothWithMaxRate[any](interval).TryAcquirePermit)
 }
 
-func newFailsafeBursty(l Limit) (Single, error) {
-	return &failsafe{ratelimiter.NewBursty[any](uint(l.Burst), l.Window)}, nil
+func newFailsafeBursty(l Limit) (Limiter, error) {
+	return single(ratelimiter.NewBursty[any](uint(l.Burst), l.Window).TryAcquirePermit)
 }
 
-func (p *failsafe) Take() (bool, error) { return p.l.TryAcquirePermit(), nil }
-
-type slidingWindow struct {
-	l    *slidingwindow.Limiter
-	stop slidingwindow.StopFunc
-}
-
-func newSlidingWindow(l Limit) (Single, error) {
+func newSlidingWindow(l Limit) (Limiter, error) {
 	made, stop := slidingwindow.NewLimiter(l.Window, l.Burst, func() (slidingwindow.Window, slidingwindow.StopFunc) {
 		return slidingwindow.NewLocalWindow()
 	})
-	return &slidingWindow{made, stop}, nil
+	return Limiter{Take: func(string) (bool, error) { return made.Allow(), nil }, Close: stop}, nil
 }
-
-func (p *slidingWindow) Take() (bool, error) { return p.l.Allow(), nil }
-
-func (p *slidingWindow) Close() { p.stop() }

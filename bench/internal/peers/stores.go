@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -10,7 +9,6 @@ import (
 
 	tollbooth "github.com/didip/tollbooth/v7/limiter"
 	"github.com/go-chi/httprate"
-	sethvargo "github.com/sethvargo/go-limiter"
 	"github.com/sethvargo/go-limiter/memorystore"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
@@ -18,96 +16,62 @@ import (
 	ululememory "github.com/ulule/limiter/v3/drivers/store/memory"
 )
 
-// memoryStore is sethvargo/go-limiter: a fixed window that starts with the first call.
-type memoryStore struct{ store sethvargo.Store }
-
-func newMemoryStore(l Limit) (Keyed, error) {
-	store, err := memorystore.New(&memorystore.Config{
-		Tokens: uint64(l.Burst), Interval: l.Window,
-		SweepInterval: l.Idle, SweepMinTTL: l.Idle,
-	})
+// newMemoryStore is sethvargo/go-limiter: a fixed window that starts with the first call.
+func newMemoryStore(l Limit) (Limiter, error) {
+	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(l.Burst), Interval: l.Window})
 	if err != nil {
-		return nil, fmt.Errorf("peers: memorystore: %w", err)
+		return Limiter{}, fmt.Errorf("peers: memorystore: %w", err)
 	}
-	return memoryStore{store}, nil
+	return Limiter{Close: func() { _ = store.Close(context.Background()) }, Take: func(key string) (bool, error) {
+		_, _, _, ok, err := store.Take(context.Background(), key)
+		return ok, err
+	}}, nil
 }
 
-func (p memoryStore) Take(key string) (bool, error) {
-	_, _, _, ok, err := p.store.Take(context.Background(), key)
-	return ok, err
+// newUlule is ulule/limiter: a fixed window that starts with the first call.
+func newUlule(l Limit) (Limiter, error) {
+	limiter := ululelimiter.New(ululememory.NewStore(), ululelimiter.Rate{Period: l.Window, Limit: l.Burst})
+	return Limiter{Take: func(key string) (bool, error) {
+		answer, err := limiter.Get(context.Background(), key)
+		return !answer.Reached, err
+	}}, nil
 }
 
-// Close ignores the error, which only a closed store returns.
-func (p memoryStore) Close() { _ = p.store.Close(context.Background()) }
-
-// ulule is ulule/limiter: a fixed window that starts with the first call.
-type ulule struct{ l *ululelimiter.Limiter }
-
-func newUlule(l Limit) (Keyed, error) {
-	store := ululememory.NewStoreWithOptions(ululelimiter.StoreOptions{
-		Prefix:          ululelimiter.DefaultPrefix,
-		CleanUpInterval: cmp.Or(l.Idle, ululelimiter.DefaultCleanUpInterval),
-	})
-	return ulule{ululelimiter.New(store, ululelimiter.Rate{Period: l.Window, Limit: l.Burst})}, nil
-}
-
-func (p ulule) Take(key string) (bool, error) {
-	answer, err := p.l.Get(context.Background(), key)
-	return !answer.Reached, err
-}
-
-// throttledStore is throttled: GCRA on a map of words.
-type throttledStore struct{ l *throttled.GCRARateLimiterCtx }
-
-func newThrottled(l Limit) (Keyed, error) {
+// newThrottled is throttled: GCRA on a map of words.
+func newThrottled(l Limit) (Limiter, error) {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
-		return nil, fmt.Errorf("peers: throttled: %w", err)
+		return Limiter{}, fmt.Errorf("peers: throttled: %w", err)
 	}
-	made, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
 		MaxRate: throttled.PerDuration(1, l.Refill), MaxBurst: int(l.Burst - 1),
 	})
-	return throttledStore{made}, err
+	return Limiter{Take: func(key string) (bool, error) {
+		limited, _, err := limiter.RateLimitCtx(context.Background(), key, 1)
+		return !limited, err
+	}}, err
 }
 
-func (p throttledStore) Take(key string) (bool, error) {
-	limited, _, err := p.l.RateLimitCtx(context.Background(), key, 1)
-	return !limited, err
+// newTollbooth is tollbooth: x/time/rate in an expiring cache.
+func newTollbooth(l Limit) (Limiter, error) {
+	limiter := tollbooth.New(&tollbooth.ExpirableOptions{})
+	limiter.SetMax(1 / l.Refill.Seconds()).SetBurst(int(l.Burst))
+	return Limiter{Take: func(key string) (bool, error) { return !limiter.LimitReached(key), nil }}, nil
 }
 
-// tollboothLimiter is tollbooth: x/time/rate in an expiring cache.
-type tollboothLimiter struct{ l *tollbooth.Limiter }
-
-func newTollbooth(l Limit) (Keyed, error) {
-	made := tollbooth.New(&tollbooth.ExpirableOptions{DefaultExpirationTTL: l.Idle})
-	made.SetMax(1 / l.Refill.Seconds()).SetBurst(int(l.Burst))
-	return tollboothLimiter{made}, nil
-}
-
-func (p tollboothLimiter) Take(key string) (bool, error) { return !p.l.LimitReached(key), nil }
-
-// httprateCounter is go-chi/httprate without HTTP: the work of its OnLimit under its mutex, on its own counter,
-// without the headers.
-type httprateCounter struct {
-	l      *httprate.RateLimiter
-	limit  float64
-	window time.Duration
-	mu     sync.Mutex
-}
-
-func newHTTPRate(l Limit) (Keyed, error) {
-	counter := httprate.NewLocalLimitCounter(l.Window)
-	made := httprate.NewRateLimiter(int(l.Burst), l.Window, httprate.WithLimitCounter(counter))
-	return &httprateCounter{l: made, limit: float64(l.Burst), window: l.Window}, nil
-}
-
-func (p *httprateCounter) Take(key string) (bool, error) {
-	window := time.Now().UTC().Truncate(p.window)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, used, err := p.l.Status(key)
-	if err != nil || math.Round(used)+1 > p.limit {
-		return false, err
-	}
-	return true, p.l.Counter().IncrementBy(key, window, 1)
+// newHTTPRate is go-chi/httprate without HTTP: the work of its OnLimit under its mutex, on its own counter, without the
+// headers.
+func newHTTPRate(l Limit) (Limiter, error) {
+	limiter := httprate.NewRateLimiter(int(l.Burst), l.Window, httprate.WithLimitCounter(httprate.NewLocalLimitCounter(l.Window)))
+	var mu sync.Mutex
+	return Limiter{Take: func(key string) (bool, error) {
+		window := time.Now().UTC().Truncate(l.Window)
+		mu.Lock()
+		defer mu.Unlock()
+		_, used, err := limiter.Status(key)
+		if err != nil || math.Round(used)+1 > float64(l.Burst) {
+			return false, err
+		}
+		return true, limiter.Counter().IncrementBy(key, window, 1)
+	}}, nil
 }

@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -47,28 +46,17 @@ func (l Limit) smooth() weir.Rate {
 	return weir.Per(1, l.Refill)
 }
 
-// limiter is a weir.Limiter.
-type limiter struct{ l *weir.Limiter }
-
-func (a limiter) Take() (bool, error) { return a.l.Allow(), nil }
-
-func (a limiter) Close() { a.l.Close() }
-
-func newLimiter(limit func(Limit) weir.Limit) func(Limit) (Single, error) {
-	return func(l Limit) (Single, error) {
+func newLimiter(limit func(Limit) weir.Limit) func(Limit) (Limiter, error) {
+	return func(l Limit) (Limiter, error) {
 		made, err := weir.New(limit(l))
-		return limiter{made}, err
+		return Limiter{Take: func(string) (bool, error) { return made.Allow(), nil }, Close: made.Close}, err
 	}
 }
 
-// limiterWait takes with the path of Limiter.Wait, for callers that need not wait or cannot.
-type limiterWait struct{ limiter }
-
-func (a limiterWait) Take() (bool, error) { return waited(a.l.WaitMax(context.Background(), 1, 0)) }
-
-func newLimiterWait(l Limit) (Single, error) {
+// newLimiterWait takes with the path of Limiter.Wait, for callers that need not wait or cannot.
+func newLimiterWait(l Limit) (Limiter, error) {
 	made, err := weir.New(algorithms[0].limit(l))
-	return limiterWait{limiter{made}}, err
+	return Limiter{Take: func(string) (bool, error) { return waited(made.WaitMax(context.Background(), 1, 0)) }, Close: made.Close}, err
 }
 
 // waited converts the error of a wait.
@@ -79,74 +67,37 @@ func waited(err error) (bool, error) {
 	return err == nil, err
 }
 
-// cachedPrecision is the precision of the cached clock.
-const cachedPrecision = time.Millisecond
-
-// cached is a limiter with a cached clock.
-type cached struct {
-	limiter
-	clock *weir.CachedClock
-}
-
-func (a *cached) Close() {
-	a.limiter.Close()
-	a.clock.Close()
-}
-
-func newCached(l Limit) (Single, error) {
-	clock := weir.NewCachedClock(cachedPrecision)
+// newCached is a limiter with a cached clock.
+func newCached(l Limit) (Limiter, error) {
+	clock := weir.NewCachedClock(time.Millisecond)
 	made, err := weir.NewWith(algorithms[0].limit(l), weir.Options{Clock: clock.Now})
-	return &cached{limiter{made}, clock}, err
+	return Limiter{Take: func(string) (bool, error) { return made.Allow(), nil }, Close: func() { made.Close(); clock.Close() }}, err
 }
 
 // maxKeys leaves room for the keys of the largest measurement, of which the shards of a table have unequal parts.
 const maxKeys = 20_000_000
 
-// keyed is a weir.Keyed of strings.
-type keyed struct{ k *weir.Keyed[string] }
-
-func (a keyed) Take(key string) (bool, error) { return a.k.Allow(key), nil }
-
-func (a keyed) Len() int { return a.k.Len() }
-
-func (a keyed) Close() { a.k.Close() }
-
-// keyedWait takes with the path of Keyed.Wait.
-type keyedWait struct{ keyed }
-
-func (a keyedWait) Take(key string) (bool, error) {
-	return waited(a.k.WaitMax(context.Background(), key, 1, 0))
-}
-
-func newKeyedWait(l Limit) (Keyed, error) {
-	made, err := weir.NewKeyedWith[string](algorithms[0].limit(l), weir.Options{MaxKeys: maxKeys})
-	return keyedWait{keyed{made}}, err
-}
-
-func newKeyed(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
-	return func(l Limit) (Keyed, error) {
-		made, err := weir.NewKeyedWith[string](limit(l), weir.Options{MaxKeys: maxKeys})
-		return keyed{made}, err
+func newKeyed(limit func(Limit) weir.Limit) func(Limit) (Limiter, error) {
+	return func(l Limit) (Limiter, error) {
+		k, err := weir.NewKeyedWith[string](limit(l), weir.Options{MaxKeys: maxKeys})
+		return Limiter{Take: func(key string) (bool, error) { return k.Allow(key), nil }, Len: k.Len, Close: k.Close}, err
 	}
 }
 
-// memory is the memory engine with one rule.
-type memory struct {
-	engine *weir.Memory
-	rule   *weir.Rule
+// newKeyedWait takes with the path of Keyed.Wait.
+func newKeyedWait(l Limit) (Limiter, error) {
+	k, err := weir.NewKeyedWith[string](algorithms[0].limit(l), weir.Options{MaxKeys: maxKeys})
+	return Limiter{Take: func(key string) (bool, error) { return waited(k.WaitMax(context.Background(), key, 1, 0)) }, Len: k.Len, Close: k.Close}, err
 }
 
-func (a *memory) Take(key string) (bool, error) {
-	d, err := a.engine.Take(context.Background(), a.rule.For(key, 1))
-	return d.Allowed, err
-}
-
-func newMemory(limit func(Limit) weir.Limit) func(Limit) (Keyed, error) {
-	return func(l Limit) (Keyed, error) {
+// newMemory is the memory engine with one rule.
+func newMemory(limit func(Limit) weir.Limit) func(Limit) (Limiter, error) {
+	return func(l Limit) (Limiter, error) {
 		rule, err := weir.NewRule("bench", limit(l))
-		if err != nil {
-			return nil, fmt.Errorf("peers: %w", err)
-		}
-		return &memory{engine: weir.NewMemory(weir.MemoryOptions{MaxKeys: maxKeys}), rule: rule}, nil
+		engine := weir.NewMemory(weir.MemoryOptions{MaxKeys: maxKeys})
+		return Limiter{Take: func(key string) (bool, error) {
+			d, err := engine.Take(context.Background(), rule.For(key, 1))
+			return d.Allowed, err
+		}}, err
 	}
 }
