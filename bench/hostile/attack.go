@@ -21,7 +21,7 @@ type attack struct {
 var attacks []attack
 
 func init() { // a composite literal would be an initialization cycle
-	attacks = slices.Concat(connectionAttacks, requestAttacks, keyAttacks, reservationAttacks, processAttacks, stateAttacks)
+	attacks = slices.Concat(connectionAttacks, requestAttacks, keyAttacks, reservationAttacks, processAttacks)
 }
 
 func attackNames() (names []string) {
@@ -40,8 +40,8 @@ func preyRules(engine string) []string {
 	return []string{"prey=token bucket 100/s burst 100", pipe, "held=concurrency 3", "work=concurrency 3", "mixed=concurrency 3 and token bucket 1000000/s burst 1000000", "leased=concurrency 3 lease 2s"}
 }
 
-// memoryOnly are the attacks on the state of the memory engine and on its clock.
-var memoryOnly = []string{"clock", "second", "killed", "flips"}
+// memoryOnly are the attacks on the state file of the memory engine and on its clock.
+var memoryOnly = []string{"clock", "second", "killed"}
 
 // attacker runs one turn of an attack.
 type attacker struct {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 var processAttacks = []attack{
@@ -182,4 +186,14 @@ func (a *attacker) populate(address string) {
 			return
 		}
 	}
+}
+
+// loadable returns the error of loading a state file.
+func loadable(file string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	_, err = weir.LoadMemory(bytes.NewReader(content), weir.MemoryOptions{})
+	return err
 }

@@ -31,7 +31,7 @@ var subjects = []subject{
 }
 
 func honestRules(engine string) []string {
-	rules := append(ledgerRules(engine), slotRule, poolRule)
+	rules := append(ledgerRules(engine), poolRule)
 	for _, s := range subjects {
 		rules = append(rules, s.rule+"="+s.limit)
 	}
@@ -64,10 +64,6 @@ func (w *world) startHonest(ctx context.Context, clients *sync.WaitGroup) {
 		start(func(k *worker) { w.ledger.step(k) })
 	}
 	start(func(k *worker) { w.ledger.look(k) })
-	for i := range 2 {
-		s := &slots{key: fmt.Sprintf("honest %d", i)}
-		start(s.step)
-	}
 	for range 4 {
 		start(w.pool.step)
 	}

@@ -5,8 +5,8 @@
 // the time on a Redis server instead. Several attacks run at once: silent, slow, stalling and vanishing clients,
 // thousands of connections, floods of keys and slots, reservations that are settled in every way, clients that leave
 // the line, hoards of huge keys, foreign hosts, signals, a stalled log, a wall clock that jumps, a second daemon on the
-// state file, overlapping restarts, and bit flips in copies of the state. A seed determines all choices. The run is
-// bounded and stays on the loopback interface. Honest clients meanwhile record every answer. These are violations:
+// state file, and overlapping restarts. A seed determines all choices. The run is bounded and stays on the loopback
+// interface. Honest clients meanwhile record every answer. These are violations:
 //
 //   - a request of an honest client has no answer, or was counted twice or not at all,
 //
