@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -212,20 +213,11 @@ func (c *caller) together(i, n int, fits func(*subject) bool) []int {
 	for range 4 * n {
 		k := c.random.IntN(len(all))
 		other := &all[k]
-		if len(list) < n && k != i && other.use.alone() && (other.use == useClocked) == (all[i].use == useClocked) && fits(other) && !contains(list, k) {
+		if len(list) < n && k != i && other.use.alone() && (other.use == useClocked) == (all[i].use == useClocked) && fits(other) && !slices.Contains(list, k) {
 			list = append(list, k)
 		}
 	}
 	return list
-}
-
-func contains(list []int, k int) bool {
-	for _, other := range list {
-		if other == k {
-			return true
-		}
-	}
-	return false
 }
 
 // combines reports whether a rule can be decided beside another one.

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// timed makes a call with a random deadline and returns when it was sent and answered. Beside it, a bystander
-// waits for the same deadline without an engine: its delays are those of the machine.
+// timed makes a call with a random deadline and returns when it was sent and answered.
 func (c *caller) timed(verb string, i int, call func(ctx context.Context) error) (sent, answered int64, err error) {
 	timeout := time.Duration(20+c.random.IntN(480)) * time.Millisecond
 	if c.random.IntN(10) == 0 {
@@ -19,40 +18,17 @@ func (c *caller) timed(verb string, i int, call func(ctx context.Context) error)
 
 // timedFor makes a call with a deadline.
 func (c *caller) timedFor(verb string, i int, timeout time.Duration, call func(ctx context.Context) error) (sent, answered int64, err error) {
-	over, idle := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(idle)
-		_ = c.punctually(bystander, i, timeout, func(ctx context.Context) error { return idly(ctx, over) })
-	}()
 	err = c.punctually(verb, i, timeout, func(ctx context.Context) error {
 		sent = now()
 		err := call(ctx)
 		answered = now()
 		return err
 	})
-	close(over)
-	<-idle
 	return sent, answered, err
 }
 
-// bystander is the verb of a bystander.
-const bystander = "nothing"
-
-// passedBy names the count of deadlines that passed before the end of a call, or of a bystander.
-func passedBy(bystanders bool) string {
-	if bystanders {
-		return "deadlines: passed by bystanders"
-	}
-	return "deadlines: passed by calls"
-}
-
-func idly(ctx context.Context, over <-chan struct{}) error {
-	select {
-	case <-over:
-	case <-ctx.Done():
-	}
-	return nil
-}
+// passedDeadlines names the count of deadlines that passed before the end of a call.
+const passedDeadlines = "deadlines: passed by calls"
 
 // punctually makes a call with a deadline and notes if it took longer. A control timer of the same deadline and the
 // kernel tell how late this process was.
@@ -65,7 +41,7 @@ func (c *caller) punctually(verb string, i int, timeout time.Duration, call func
 	took, allowed := time.Since(began), timeout+grace(verb)
 	late, passed := beside.end()
 	if passed {
-		c.count(passedBy(verb == bystander))
+		c.count(passedDeadlines)
 	}
 	if passed && took > allowed+slack {
 		sent := began.UnixMicro()

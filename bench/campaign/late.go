@@ -16,7 +16,7 @@ func (r *record) unexplained() int64 { return r.over() - max(r.Control, r.Waited
 // checkLate returns the calls that were later than the machine explains.
 func (b *book) checkLate() (all []broken) {
 	for _, r := range b.late {
-		if r.What != bystander && r.unexplained() > 0 {
+		if r.unexplained() > 0 {
 			all = append(all, broken{World: r.World, Promise: promiseOnTime, Subject: r.Subject, From: r.Sent, To: r.Answered, Text: r.lateness()})
 		}
 	}
@@ -29,37 +29,16 @@ func (r *record) lateness() string {
 		r.What, r.Process, micros(r.Answered-r.Sent), micros(r.Deadline), micros(r.Control), micros(r.Waited))
 }
 
-// lateTotals counts late calls, or bystanders.
-type lateTotals struct {
-	late, beyondTimer, beyondKernel int
-	most                            time.Duration // beyond the control timer
-}
-
-func (b *book) lateTotals(bystanders bool) (t lateTotals) {
-	for i := range b.late {
-		r := &b.late[i]
-		if (r.What == bystander) != bystanders {
-			continue
+func (r *result) writeLate(b *strings.Builder) {
+	beyondTimer, beyondKernel, most := 0, 0, int64(0)
+	for i := range r.late {
+		if beyond := r.late[i].over() - max(r.late[i].Control, 0); beyond > 0 {
+			beyondTimer, most = beyondTimer+1, max(most, beyond)
 		}
-		t.late++
-		if beyond := r.over() - max(r.Control, 0); beyond > 0 {
-			t.beyondTimer++
-			t.most = max(t.most, time.Duration(beyond)*time.Microsecond)
-		}
-		if r.unexplained() > 0 {
-			t.beyondKernel++
+		if r.late[i].unexplained() > 0 {
+			beyondKernel++
 		}
 	}
-	return t
-}
-
-func (r *result) writeLate(b *strings.Builder) {
-	b.WriteString("\n## Deadlines\n\nA bystander is beside each call: it waits for the same deadline and needs no engine, so its delays are the machine's.\n\n| | calls | bystanders |\n|---|---:|---:|\n")
-	calls, idle := r.lateTotals(false), r.lateTotals(true)
-	row := func(what string, a, b any) string { return fmt.Sprintf("| %s | %v | %v |\n", what, a, b) }
-	b.WriteString(row("went on until their deadline", r.count(passedBy(false)), r.count(passedBy(true))))
-	b.WriteString(row(fmt.Sprintf("for more than %v after it", slack), calls.late, idle.late))
-	b.WriteString(row("of these: longer than the control timer was late", calls.beyondTimer, idle.beyondTimer))
-	b.WriteString(row("by at most", calls.most, idle.most))
-	b.WriteString(row("of these: longer than threads of the process waited for a core, too", calls.beyondKernel, idle.beyondKernel))
+	fmt.Fprintf(b, "\n## Deadlines\n\n| calls that | |\n|---|---:|\n| went on until their deadline | %d |\n| for more than %v after it | %d |\n| of these: longer than the control timer was late | %d |\n"+
+		"| by at most | %v |\n| of these: longer than threads of the process waited for a core, too | %d |\n", r.count(passedDeadlines), slack, len(r.late), beyondTimer, time.Duration(most)*time.Microsecond, beyondKernel)
 }

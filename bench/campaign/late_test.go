@@ -23,7 +23,6 @@ func TestALateAnswerIsFound(t *testing.T) {
 		{"Acquire with a rate", 151 * ms, 0, 0, 1},
 		{"Wait", 151 * ms, 0, 0, 1},
 		{"Wait for a booking", 251 * ms, 100 * ms, 0, 1},
-		{bystander, 251 * ms, 0, 0, 0}, // the report counts those
 	} {
 		b := ledger(t, "token bucket 10/s", useTake)
 		b.add(record{Kind: recordLate, World: worldCluster, What: tt.verb, Sent: start, Answered: start + tt.took.Microseconds(), Deadline: (100 * ms).Microseconds(),

@@ -17,8 +17,6 @@
 // Some callers wait in a queue of package pace: for slots, for slots and a rate, and for rates. After every eighth fault
 // the servers are left alone for ten seconds.
 //
-// Beside each call, a bystander waits for the same deadline and needs no engine. The report compares the two.
-//
 // On a busy machine servers can take long to get well after a fault. The campaign then mends them, lists that in the
 // report, and continues.
 //
