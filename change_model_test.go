@@ -54,7 +54,7 @@ func (m *changedMemory) decide(verb string, key, limit int, cost int64) (d weir.
 		d, err = m.engine.Record(m.t.Context(), q)
 	case "upto":
 		q.Cost = 1
-		_, d, err = m.engine.TakeUpTo(m.t.Context(), cost, q)
+		_, d, err = weir.TakeUpTo(m.t.Context(), m.engine, cost, q)
 	}
 	if err != nil {
 		m.t.Fatal(err)

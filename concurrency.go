@@ -12,7 +12,7 @@ import (
 //
 // Take slots with [Engine.Reserve] and call Done of the reservation when the work is done. Done releases exactly
 // these slots, even late, and never another caller's. With a Limiter or Keyed run the work with package pace, which
-// does the same. A Take without an identity ([Request.Lease]) is released by a Record of the negative cost, which
+// does the same. A Take without an identity ([Call.Lease]) is released by a Record of the negative cost, which
 // releases the units without identity that expire first.
 //
 // RetryAfter and ResetAfter do not expect releases: they say when enough leases expire. Without a Lease that time is

@@ -114,18 +114,6 @@ func TestConcurrencyWithoutIdentityIsGivenBackAmongItsLike(t *testing.T) {
 	s.wantFree("after 3 were given back without identity", 2)
 }
 
-func TestConcurrencyOfOneKeyHasOneLeaseInACall(t *testing.T) {
-	s := newSlots(t, weir.Concurrency{Slots: 3})
-	one, other := s.rule.For("key", 1), s.rule.For("key", 1)
-	one.Lease, other.Lease = 1, 2
-	_, err := s.engine.Take(t.Context(), one, other)
-	var bad *weir.RequestError
-	if !errors.As(err, &bad) || bad.Field != "lease" {
-		t.Errorf("two leases of one key in a call: got error %v, want a *weir.RequestError about lease", err)
-	}
-	s.wantFree("after the refused call", 3)
-}
-
 func TestConcurrencyJoinsOtherLimitsAllOrNothing(t *testing.T) {
 	s := newSlots(t, weir.Concurrency{Slots: 2})
 	rate, err := weir.NewRule("rate", weir.TokenBucket{Rate: weir.PerMinute(1)})

@@ -145,9 +145,9 @@ func (e *WaitError) Is(target error) bool {
 
 // RequestError reports a request that no engine can decide.
 type RequestError struct {
-	Op     string // take, reserve, peek, record, reset, settle, wait, check
+	Op     string // take, each, reserve, reserve ahead, peek, record, reset, settle, wait, check
 	Rule   string // empty if the request has no rule
-	Field  string // such as rule, key, cost, class, requests
+	Field  string // such as rule, key, cost, class, requests, operation
 	Reason string // the value and its bound
 }
 
@@ -159,6 +159,11 @@ func (e *RequestError) Error() string {
 }
 
 func (e *RequestError) Unwrap() error { return ErrRequest }
+
+// Is reports whether target is errors.ErrUnsupported, and the engine cannot make such calls.
+func (e *RequestError) Is(target error) bool {
+	return target == errors.ErrUnsupported && e.Field == fieldOperation
+}
 
 // refusal converts the error of a line to the error of op.
 func refusal(op string, err error) error {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// LineKeeper is an optional interface of an Engine that several processes share. It keeps a line for each key that
+// LineKeeper is an optional ability of an Engine that several processes share. It keeps a line for each key that
 // callers of several processes wait for, so that they go in order of arrival. [github.com/weirflow/weir/pace.Queue]
 // calls it; docs/design/waiting.md has the rules of a line.
 type LineKeeper interface {
@@ -17,7 +17,7 @@ type LineKeeper interface {
 // Lines are what a process knows of the lines of an engine. A line has at most one entry for each process: the age of
 // its oldest waiting caller, and how many units its callers want. All methods are safe for concurrent use.
 type Lines interface {
-	// Keeps reports whether one call can decide callers with these requests, whose slots have leases.
+	// Keeps reports whether one call can decide callers with these requests.
 	Keeps(requests ...Request) bool
 
 	// Ask decides the callers of ask, the oldest first, and writes the answers into it. A caller is admitted if all its
@@ -38,7 +38,8 @@ type Lines interface {
 
 // LineCaller is a waiting caller of a process.
 type LineCaller struct {
-	Requests []Request // their slots have leases
+	Requests []Request
+	Lease    uint64    // that holds its slots
 	Since    time.Time // when it came
 	Stays    bool      // it keeps the units of the keys that admit it while another key refuses it
 
@@ -107,16 +108,4 @@ type LineBook struct {
 	Horizon time.Duration // no instant is booked that is further ahead
 
 	Retry time.Duration // the answer: when to book for the callers that were refused; 0 if none was
-}
-
-// Leased returns a copy of the requests in which slots have an identity, as [Lines.Ask] needs it.
-func Leased(requests ...Request) []Request { return identified(requests) }
-
-// Granted returns the reservation of leased requests that [Lines] admitted on e at an instant after since. withdraw gives
-// units of a booking back; otherwise it is nil.
-func Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, requests ...Request) *Reservation {
-	h := newHolding(e, requests)
-	h.Decision, h.withdraw = d, withdraw
-	h.hold(since)
-	return &h.Reservation
 }

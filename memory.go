@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
@@ -25,12 +24,7 @@ type Memory struct {
 	maxKeys int
 }
 
-var (
-	_ Engine      = (*Memory)(nil)
-	_ UpToTaker   = (*Memory)(nil)
-	_ WithinTaker = (*Memory)(nil)
-	_ AheadTaker  = (*Memory)(nil)
-)
+var _ Engine = (*Memory)(nil)
 
 // MemoryOptions configure a Memory. The zero value is ready to use.
 type MemoryOptions struct {
@@ -68,35 +62,74 @@ func newMemory(options MemoryOptions) (*Memory, memory.Options) {
 // refusal returns the error of a zero Memory.
 func (m *Memory) refusal(op string) error { return notMade(op, "memory", "weir.NewMemory") }
 
+// Do makes one call.
+func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
+	if c.Within > 0 { // a decision in memory takes no time
+		ctx = context.Background()
+	}
+	if c.Identity != "" {
+		return Answer{}, &RequestError{Op: c.Op.String(), Field: "identity", Reason: "is given, but this engine recognises no repeated decision; it loses no reply either"}
+	}
+	switch c.Op {
+	case OpTake:
+		err = m.take(ctx, c.Requests, c.Lease, &a.Decision)
+	case OpTakeUpTo:
+		err = m.takeUpTo(ctx, &c, &a)
+	case OpReserve:
+		return Reserve(ctx, m, c)
+	case OpReserveAhead:
+		return m.reserveAhead(ctx, c)
+	case OpPeek:
+		a.Decision, err = m.Peek(ctx, c.Requests...)
+	case OpRecord:
+		a.Decision, err = m.record(ctx, c.Requests, c.Lease)
+	case OpReset:
+		err = m.Reset(ctx, c.Requests...)
+	case OpEach:
+		if c.Each != nil {
+			err = m.Each(ctx, c.Each.Calls, c.Each.Results)
+		}
+	default:
+		err = Unsupported(c.Op, "is unknown")
+	}
+	return a, err
+}
+
 // Take admits the cost of all requests now, or of none.
 func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err error) {
+	err = m.take(ctx, requests, 0, &d)
+	return d, err
+}
+
+func (m *Memory) take(ctx context.Context, requests []Request, lease uint64, d *Decision) error {
 	switch len(requests) {
 	case 1:
-		if m.takeOne(ctx, &requests[0], &d) {
-			return d, nil
+		if m.takeOne(ctx, &requests[0], lease, d) {
+			return nil
 		}
 	case 2, 3, 4:
-		if m.takeFew(ctx, requests, &d) {
-			return d, nil
+		if m.takeFew(ctx, requests, d) {
+			return nil
 		}
 	}
 	var space requestSpace
-	merged, err := m.merge(ctx, opTake, requests, space[:0])
+	merged, err := m.merge(ctx, opTake, requests, lease, space[:0])
 	if err != nil {
-		return Decision{}, err
+		return err
 	}
 	answer, err := m.engine.Take(merged)
-	return describe(opTake, merged, &answer, err)
+	*d, err = describe(opTake, merged, &answer, err)
+	return err
 }
 
 // takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
 // returns the error.
-func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
+func (m *Memory) takeOne(ctx context.Context, q *Request, lease uint64, d *Decision) (done bool) {
 	if m.engine == nil || !q.isPlain() || ctx.Err() != nil {
 		return false
 	}
 	var answer algorithm.Answer
-	decided := m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, q.Lease, &answer)
+	decided := m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, lease, &answer)
 	if decided.Done() {
 		d.describe(&answer)
 		d.Rule, d.Key = q.Rule.compiled.Name, q.Key
@@ -125,55 +158,54 @@ func (m *Memory) takeFew(ctx context.Context, requests []Request, d *Decision) (
 	return done
 }
 
-// isPlain reports quickly whether a take of the request is valid and needs no identity.
+// isPlain reports quickly whether a take of the request is valid.
 func (q *Request) isPlain() bool {
-	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost) && q.Identity == ""
+	return q.Rule != nil && q.Rule.compiled.TakesOne(q.Key, q.Colocation, q.Cost)
 }
 
-// TakeUpTo takes the requests as many times as they fit, up to most.
-func (m *Memory) TakeUpTo(ctx context.Context, most int64, requests ...Request) (times int64, d Decision, err error) {
-	if err := checkMost(most); err != nil {
-		return 0, Decision{}, err
-	}
-	var space requestSpace
-	merged, err := m.merge(ctx, opTake, requests, space[:0])
-	if err != nil {
-		return 0, Decision{}, err
-	}
-	times, answer, err := m.engine.TakeUpTo(most, merged)
-	d, err = describe(opTake, merged, &answer, err)
-	return times, d, err
-}
-
-// TakeWithin calls Take, because a decision in memory needs no deadline.
-func (m *Memory) TakeWithin(_ time.Duration, requests ...Request) (Decision, error) {
-	return m.Take(context.Background(), requests...)
-}
-
-// TakeEach decides each request on its own, in order.
-func (m *Memory) TakeEach(ctx context.Context, requests []Request, results []Result) error {
-	if problem := rule.CheckResults(len(requests), len(results)); problem != nil {
+// takeUpTo takes the requests as many times as they fit, up to most.
+func (m *Memory) takeUpTo(ctx context.Context, c *Call, a *Answer) error {
+	if problem := rule.CheckMost(c.Most); problem != nil {
 		return requestError(opTake, problem)
 	}
-	if err := ctx.Err(); err != nil {
-		return cannotDecide(opTake, err)
+	var space requestSpace
+	merged, err := m.merge(ctx, opTake, c.Requests, c.Lease, space[:0])
+	if err != nil {
+		return err
 	}
-	for i := range requests {
-		d, err := m.Take(context.Background(), requests[i:i+1]...)
-		results[i] = Result{Decision: d, Err: err}
+	times, answer, err := m.engine.TakeUpTo(c.Most, merged)
+	a.Times = times
+	a.Decision, err = describe(opTake, merged, &answer, err)
+	return err
+}
+
+// Each makes each call on its own, in order.
+func (m *Memory) Each(ctx context.Context, calls []Call, results []Result) error {
+	if err := CheckEach(calls, results); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return cannotDecide(opEach, err)
+	}
+	for i := range calls {
+		if results[i].Err == nil {
+			a, err := m.Do(context.Background(), calls[i])
+			results[i] = Result{Decision: a.Decision, Err: err}
+		}
 	}
 	return nil
 }
 
 // Reserve takes the requests and returns a reservation.
 func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation, error) {
-	return Reserve(ctx, m, requests...)
+	a, err := Reserve(ctx, m, Call{Op: OpReserve, Requests: requests})
+	return a.Reservation, err
 }
 
 // Peek returns the answer that Take would give, without writing anything.
 func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error) {
 	var space requestSpace
-	merged, err := m.merge(ctx, opPeek, requests, space[:0])
+	merged, err := m.merge(ctx, opPeek, requests, 0, space[:0])
 	if err != nil {
 		return Decision{}, err
 	}
@@ -185,7 +217,7 @@ func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error
 // writes nothing.
 func (m *Memory) PeekAfter(ctx context.Context, taken int64, request Request) (Decision, error) {
 	var space requestSpace
-	merged, err := m.merge(ctx, opPeek, []Request{request}, space[:0])
+	merged, err := m.merge(ctx, opPeek, []Request{request}, 0, space[:0])
 	if err != nil {
 		return Decision{}, err
 	}
@@ -195,8 +227,12 @@ func (m *Memory) PeekAfter(ctx context.Context, taken int64, request Request) (D
 
 // Record counts the cost even if it does not fit. A negative cost gives units back.
 func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, error) {
+	return m.record(ctx, requests, 0)
+}
+
+func (m *Memory) record(ctx context.Context, requests []Request, lease uint64) (Decision, error) {
 	var space requestSpace
-	merged, err := m.merge(ctx, opRecord, requests, space[:0])
+	merged, err := m.merge(ctx, opRecord, requests, lease, space[:0])
 	if err != nil {
 		return Decision{}, err
 	}
@@ -207,7 +243,7 @@ func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, err
 // Reset clears the keys of the requests under their rules.
 func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 	var space requestSpace
-	merged, err := m.merge(ctx, opReset, requests, space[:0])
+	merged, err := m.merge(ctx, opReset, requests, 0, space[:0])
 	if err != nil {
 		return err
 	}
@@ -232,11 +268,11 @@ func (m *Memory) Check(rules ...*Rule) error {
 type requestSpace [4]rule.Request
 
 // merge checks and merges the requests of a call for the engine.
-func (m *Memory) merge(ctx context.Context, op string, requests []Request, space []rule.Request) ([]rule.Request, error) {
+func (m *Memory) merge(ctx context.Context, op string, requests []Request, lease uint64, space []rule.Request) ([]rule.Request, error) {
 	if m.engine == nil {
 		return nil, m.refusal(op)
 	}
-	merged, err := mergeRequests(op, requests, space)
+	merged, err := mergeRequests(op, requests, lease, space)
 	if err != nil {
 		return nil, err
 	}

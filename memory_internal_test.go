@@ -18,7 +18,7 @@ func NewSharingMemory(options MemoryOptions) SharingMemory {
 }
 
 func (m SharingMemory) Reset(ctx context.Context, requests ...Request) error {
-	merged, err := m.merge(ctx, opReset, requests, nil)
+	merged, err := m.merge(ctx, opReset, requests, 0, nil)
 	if err != nil {
 		return err
 	}

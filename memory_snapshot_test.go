@@ -85,12 +85,12 @@ func TestSnapshotsChangeNoAnswer(t *testing.T) {
 		}
 		rule := rules[random.IntN(len(rules))]
 		q := rule.For(fmt.Sprint(random.IntN(20)), random.Int64N(5))
-		q.Lease = random.Uint64N(3)
+		lease := random.Uint64N(3)
 		verb := []string{"take", "take", "peek", "record", "reset"}[random.IntN(4+random.IntN(10)/9)]
 		if verb == "record" {
 			q.Cost -= 2
 		}
-		if got, want := answer(other, verb, q), answer(kept, verb, q); got != want {
+		if got, want := answerTo(other, verb, lease, q), answerTo(kept, verb, lease, q); got != want {
 			t.Fatalf("operation %d, %s cost %d of key %s under %s at %d:\ngot  %s\nwant %s", op, verb, q.Cost, q.Key, rule, now, got, want)
 		}
 	}
@@ -105,20 +105,12 @@ func mustRule(t testing.TB, name string, limits ...weir.Limit) *weir.Rule {
 	return rule
 }
 
-func answer(m *weir.Memory, verb string, q weir.Request) string {
-	var d weir.Decision
-	var err error
-	switch ctx := context.Background(); verb {
-	case "take":
-		d, err = m.Take(ctx, q)
-	case "peek":
-		d, err = m.Peek(ctx, q)
-	case "record":
-		d, err = m.Record(ctx, q)
-	case "reset":
-		err = m.Reset(ctx, q)
-	}
-	return fmt.Sprintf("%+v %v", d, err)
+func answer(m *weir.Memory, verb string, q weir.Request) string { return answerTo(m, verb, 0, q) }
+
+func answerTo(m *weir.Memory, verb string, lease uint64, q weir.Request) string {
+	op := map[string]weir.Op{"take": weir.OpTake, "peek": weir.OpPeek, "record": weir.OpRecord, "reset": weir.OpReset}[verb]
+	a, err := m.Do(context.Background(), weir.Call{Op: op, Lease: lease, Requests: []weir.Request{q}})
+	return fmt.Sprintf("%+v %v", a.Decision, err)
 }
 
 // spend takes all units of a key, so that its later answers show the time.
@@ -301,8 +293,9 @@ func sample(t testing.TB) []byte {
 	for i, limit := range everyLimit {
 		for k := range 2 {
 			q := mustRule(t, fmt.Sprint("r", i), limit).For(fmt.Sprint("key", k), 1)
-			q.Lease = uint64(k)
-			spend(t, m, q)
+			if _, err := leased(t, m, weir.OpTake, uint64(k), q); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return saved(t, m)

@@ -48,12 +48,12 @@ func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
 				if name == "counts" && random.IntN(3) == 0 {
 					q.Cost <<= 23
 				}
-				q.Lease = random.Uint64N(3)
-				got, err := short.Take(t.Context(), q)
+				lease := random.Uint64N(3)
+				got, err := leased(t, short, weir.OpTake, lease, q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := long.Take(t.Context(), q, other)
+				want, err := leased(t, long, weir.OpTake, lease, q, other)
 				if err != nil || got.Allowed != want.Allowed || got.RetryAfter != want.RetryAfter {
 					t.Fatalf("op %d: %+v: got %+v, want %+v and %v", op, q, got, want, err)
 				}

@@ -272,7 +272,7 @@ var bookedBy = map[string]func(t *testing.T, limit *weir.Limit) (peek func() (we
 				return d, err
 			},
 			func(n int64) (*weir.Reservation, error) {
-				return weir.Book(t.Context(), m, weir.Never, mustRule(t, "plan", *limit).For("k", n))
+				return weir.ReserveAhead(t.Context(), m, weir.Never, mustRule(t, "plan", *limit).For("k", n))
 			}
 	},
 }

@@ -26,6 +26,7 @@ type Reservation struct {
 	Decision Decision
 
 	handle handle          // nil if there is nothing to settle
+	lease  uint64          // that holds its slots
 	lost   <-chan struct{} // nil if no lease can be lost before its time
 
 	mu     sync.Mutex
@@ -156,6 +157,14 @@ func (r *Reservation) expire(retryAfter time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
 	defer cancel()
 	cancelled = r.Cancel(ctx) == nil
+}
+
+// Lease returns the Call.Lease that holds the slots of the reservation, or 0 without slots on an engine.
+func (r *Reservation) Lease() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.lease
 }
 
 // Lost returns a channel that is closed if a slot of the reservation is lost before its settlement, so that the work

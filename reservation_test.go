@@ -15,7 +15,7 @@ import (
 
 // failing is a memory engine whose next calls fail, either before or after they are counted.
 type failing struct {
-	*weir.Memory
+	weir.Engine
 	failures []failure
 	records  int
 	onRecord func() // or nil
@@ -45,7 +45,22 @@ var (
 	noFailure      = failure{none: true}
 )
 
-func newFailing() *failing { return &failing{Memory: weir.NewMemory(weir.MemoryOptions{})} }
+func newFailing() *failing {
+	f := &failing{}
+	f.Engine = around(weir.NewMemory(weir.MemoryOptions{}), f.do)
+	return f
+}
+
+// around returns an engine whose calls do makes with memory, and whose reservations are takes of do.
+func around(memory *weir.Memory, do func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)) (e weir.Engine) {
+	e = weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		if c.Op == weir.OpReserve {
+			return weir.Reserve(ctx, e, c)
+		}
+		return do(ctx, c, memory.Do)
+	}, memory.Check)
+	return e
+}
 
 func (f *failing) next() (failure, bool) {
 	if len(f.failures) == 0 {
@@ -56,37 +71,30 @@ func (f *failing) next() (failure, bool) {
 	return next, !next.none
 }
 
-func (f *failing) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	next, fails := f.next()
-	if fails && !next.counted {
-		return weir.Decision{}, next
+func (f *failing) do(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+	if c.Op == weir.OpPeek {
+		return next(ctx, c)
 	}
-	d, err := f.Memory.Take(ctx, requests...)
+	if c.Op != weir.OpTake {
+		f.records++
+		if f.onRecord != nil {
+			f.onRecord()
+		}
+	}
+	failure, fails := f.next()
+	if fails && !failure.counted {
+		return weir.Answer{}, failure
+	}
+	a, err := next(ctx, c)
 	if fails {
-		return weir.Decision{}, next
+		return weir.Answer{}, failure
 	}
-	return d, err
-}
-
-func (f *failing) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	f.records++
-	if f.onRecord != nil {
-		f.onRecord()
-	}
-	next, fails := f.next()
-	if fails && !next.counted {
-		return weir.Decision{}, next
-	}
-	d, err := f.Memory.Record(ctx, requests...)
-	if fails {
-		return weir.Decision{}, next
-	}
-	return d, err
+	return a, err
 }
 
 func (f *failing) reserve(t *testing.T, requests ...weir.Request) *weir.Reservation {
 	t.Helper()
-	r, err := weir.Reserve(t.Context(), f, requests...)
+	r, err := f.Reserve(t.Context(), requests...)
 	if err != nil || !r.Decision.Allowed {
 		t.Fatalf("Reserve: got %+v and error %v, want it allowed", r, err)
 	}
@@ -236,7 +244,7 @@ func TestSlotsOfAReservationWhoseReplyWasLostAreReleased(t *testing.T) {
 	for _, lost := range []failure{lostBefore, lostAfterwards} {
 		f := newFailing()
 		f.failures = []failure{lost}
-		r, err := weir.Reserve(t.Context(), f, slots.For("k", 1), rate.For("k", 2))
+		r, err := f.Reserve(t.Context(), slots.For("k", 1), rate.For("k", 2))
 		wantFailure(t, "Reserve", err)
 		if err := r.Cancel(t.Context()); err != nil {
 			t.Errorf("Cancel: %v", err)
@@ -246,32 +254,25 @@ func TestSlotsOfAReservationWhoseReplyWasLostAreReleased(t *testing.T) {
 	}
 	f := newFailing()
 	f.failures = []failure{lostAfterwards, notCounted}
-	if r, err := weir.Reserve(t.Context(), f, rate.For("k", 2)); err == nil || r != nil {
+	if r, err := f.Reserve(t.Context(), rate.For("k", 2)); err == nil || r != nil {
 		t.Errorf("Reserve without slots: got %v and error %v, want no handle", r, err)
 	}
-	if r, err := weir.Reserve(t.Context(), f, slots.For("k", 1)); err == nil || r != nil {
+	if r, err := f.Reserve(t.Context(), slots.For("k", 1)); err == nil || r != nil {
 		t.Errorf("Reserve that was not counted: got %v and error %v, want no handle", r, err)
 	}
-}
-
-// hanging is an engine that does not answer until the context ends, and that counts nothing.
-type hanging struct {
-	*weir.Memory
-	hangs bool
-}
-
-func (h *hanging) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if h.hangs {
-		<-ctx.Done()
-	}
-	return h.Memory.Record(ctx, requests...)
 }
 
 func TestASettlementAfterItsContextTakesASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := mustRule(t, "r", weir.Concurrency{Slots: 1})
-		h := &hanging{Memory: weir.NewMemory(weir.MemoryOptions{}), hangs: true}
-		r, err := weir.Reserve(t.Context(), h, rule.For("k", 1))
+		hangs := true
+		h := around(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			if hangs && c.Op != weir.OpTake && c.Op != weir.OpPeek {
+				<-ctx.Done()
+			}
+			return next(ctx, c)
+		})
+		r, err := h.Reserve(t.Context(), rule.For("k", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +285,7 @@ func TestASettlementAfterItsContextTakesASecondAtMost(t *testing.T) {
 		if err := r.Cancel(ctx); err == nil || time.Since(start) != time.Minute+2*time.Second {
 			t.Errorf("Cancel after the context has ended: %v after %v, want an error a second later", err, time.Since(start))
 		}
-		h.hangs = false
+		hangs = false
 		if err := r.Cancel(ctx); err != nil {
 			t.Errorf("Cancel when the engine answers again: %v", err)
 		}

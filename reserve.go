@@ -22,56 +22,72 @@ type holding struct {
 	withdraw func(ctx context.Context, n int64) error
 }
 
-func newHolding(e Engine, taken []Request) *holding {
-	h := &holding{engine: e, asked: len(taken), taken: taken, turn: make(chan struct{}, 1), release: func() {}}
-	h.handle = h
+func newHolding(e Engine, c *Call) *holding {
+	h := &holding{engine: e, asked: len(c.Requests), taken: slices.Clone(c.Requests), turn: make(chan struct{}, 1), release: func() {}}
+	h.handle, h.lease = h, c.Lease
 	return h
 }
 
-// Reserve takes requests on e and returns their reservation. An Engine implements its Reserve with it. A LeakyBucket
-// cannot be reserved. The units of a Concurrency get an identity, so that the reservation releases exactly these.
+// Reserve makes an OpReserve on e by a take: an Engine implements it so. A LeakyBucket cannot be reserved. The units of a
+// Concurrency get a lease, so that the reservation releases exactly these.
 //
 // If Reserve fails and slots may have been taken, it returns a reservation beside the error, and Cancel releases the
 // slots.
-func Reserve(ctx context.Context, e Engine, requests ...Request) (*Reservation, error) {
-	for _, q := range requests {
+func Reserve(ctx context.Context, e Engine, call Call) (Answer, error) {
+	for _, q := range call.Requests {
 		if q.Rule != nil && q.Rule.compiled.Delays() {
-			return nil, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
+			return Answer{}, &RequestError{Op: opReserve, Rule: q.Rule.Name(), Field: "rule", Reason: "is a leaky bucket, whose delay a reservation cannot tell"}
 		}
 	}
-	h := newHolding(e, identified(requests))
+	if call.Op = OpTake; call.Lease == 0 {
+		call.Lease = NewLease()
+	}
+	h := newHolding(e, &call)
 	began := time.Now()
-	d, err := e.Take(ctx, h.taken...)
+	a, err := e.Do(ctx, call)
 	if err != nil {
 		if h.taken = slotsOf(h.taken); !MayHaveCounted(err) || len(h.slots()) == 0 {
-			return nil, err
+			return Answer{}, err
 		}
-		if engine, ok := e.(Holder); ok {
-			engine.Drop(h.slots()...)
+		if engine, ok := Find[Holder](e); ok && call.Identity == "" { // with an identity it can be asked again
+			engine.Drop(h.held())
 		}
-		return &h.Reservation, err
+		return Answer{Reservation: &h.Reservation}, err
 	}
-	h.Decision = d
-	if !d.Allowed {
+	h.admit(began, a.Decision)
+	return Answer{Decision: a.Decision, Reservation: &h.Reservation}, nil
+}
+
+// Granted returns the reservation of a call that was decided on e at an instant after since, with the call's lease.
+// withdraw gives units of a booking back; otherwise it is nil.
+func Granted(e Engine, since time.Time, d Decision, withdraw func(ctx context.Context, n int64) error, call Call) *Reservation {
+	h := newHolding(e, &call)
+	h.withdraw = withdraw
+	h.admit(since, d)
+	return &h.Reservation
+}
+
+// admit takes in the decision. A refusal leaves nothing to settle.
+func (h *holding) admit(since time.Time, d Decision) {
+	if h.Decision = d; d.Allowed {
+		h.hold(since)
+	} else {
 		h.left = settled
-		return &h.Reservation, nil
 	}
-	h.hold(began)
-	return &h.Reservation, nil
 }
 
 // hold has the engine renew the slots, if slots expire there. It stops when the reservation is settled, or dropped
 // and collected: a forgotten slot then expires.
 func (h *holding) hold(since time.Time) {
-	engine, ok := h.engine.(Holder)
+	engine, ok := Find[Holder](h.engine)
 	if !ok {
 		return
 	}
-	slots := h.slots()
-	if len(slots) == 0 {
+	slots := h.held()
+	if len(slots.Requests) == 0 {
 		return
 	}
-	h.lost, h.release = engine.Hold(since, slots...)
+	h.lost, h.release = engine.Hold(since, slots)
 	runtime.AddCleanup(h, func(release func()) { release() }, h.release)
 }
 
@@ -79,6 +95,9 @@ func (h *holding) hold(since time.Time) {
 func (h *holding) slots() []Request {
 	return slices.DeleteFunc(slotsOf(h.taken), func(q Request) bool { return q.Rule == nil || q.Cost == 0 })
 }
+
+// held returns the slots as Holder takes them.
+func (h *holding) held() Call { return Call{Requests: h.slots(), Lease: h.lease} }
 
 // slotsOf returns a copy of the requests in which only the slots of each rule are left.
 func slotsOf(requests []Request) []Request {
@@ -89,20 +108,8 @@ func slotsOf(requests []Request) []Request {
 	return requests
 }
 
-// identified returns a copy of the requests in which units of a Concurrency have an identity.
-func identified(requests []Request) []Request {
-	requests = slices.Clone(requests)
-	lease := newIdentity()
-	for i := range requests {
-		if q := &requests[i]; q.Rule != nil && q.Lease == 0 && q.Rule.compiled.Leases() {
-			q.Lease = lease
-		}
-	}
-	return requests
-}
-
-// newIdentity returns a random identity, which is never 0.
-func newIdentity() uint64 { return rand.Uint64() | 1 }
+// NewLease returns a random Call.Lease, which is never 0.
+func NewLease() uint64 { return rand.Uint64() | 1 }
 
 func (h *holding) requests() int { return h.asked }
 
@@ -151,9 +158,9 @@ func (h *holding) record(ctx context.Context, changes []Request) error {
 	if n := changes[0].Cost; n < 0 && h.withdraw != nil {
 		return h.withdraw(ctx, -n)
 	}
-	d, err := h.engine.Record(ctx, changes...)
-	if err == nil && d.Unrecorded {
-		return unrecorded(changes, d)
+	a, err := h.engine.Do(ctx, Call{Op: OpRecord, Requests: changes, Lease: h.lease})
+	if err == nil && a.Decision.Unrecorded {
+		return unrecorded(changes, a.Decision)
 	}
 	return err
 }

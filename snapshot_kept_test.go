@@ -80,10 +80,16 @@ func TestTheKeptSnapshotCanBeLoaded(t *testing.T) {
 	}
 	leases := kept[len(kept)-1]
 	q := mustRule(t, leases.name, leases.limit).For("k", -2)
-	q.Lease = 7
-	if d, err := m.Record(t.Context(), q); err != nil || d.Remaining != 2 {
+	if d, err := leased(t, m, weir.OpRecord, 7, q); err != nil || d.Remaining != 2 {
 		t.Errorf("releasing lease 7: got %+v and error %v, want 2 remaining", d, err)
 	}
+}
+
+// leased makes a call with a lease.
+func leased(t testing.TB, e weir.Engine, op weir.Op, lease uint64, requests ...weir.Request) (weir.Decision, error) {
+	t.Helper()
+	a, err := e.Do(t.Context(), weir.Call{Op: op, Lease: lease, Requests: requests})
+	return a.Decision, err
 }
 
 func writeKept(t *testing.T, path string) []byte {
@@ -93,10 +99,11 @@ func writeKept(t *testing.T, path string) []byte {
 		for _, use := range k.taken {
 			now = keptAt - int64(use.before)
 			q := mustRule(t, k.name, k.limit).For("k", use.cost)
-			q.Lease = use.lease
+			op := weir.OpTake
 			if use.cost > 7 {
-				_, _ = m.Record(t.Context(), q) // a debt
-			} else if _, err := m.Take(t.Context(), q); err != nil {
+				op = weir.OpRecord // a debt
+			}
+			if _, err := leased(t, m, op, use.lease, q); err != nil {
 				t.Fatal(err)
 			}
 		}

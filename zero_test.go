@@ -16,7 +16,8 @@ func argument(t *testing.T, of reflect.Type) reflect.Value {
 	t.Helper()
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	for _, value := range []any{int64(1), 1, time.Second, time.Now(), weir.Turn{Cost: 1}, &bytes.Buffer{}, t.Context(),
-		weir.TokenBucket{Rate: weir.PerDay(1)}, []weir.Request{rule.For("k", 1)}, rule.For("k", 1), make([]weir.Result, 1), []*weir.Rule{rule}} {
+		weir.TokenBucket{Rate: weir.PerDay(1)}, []weir.Request{rule.For("k", 1)}, rule.For("k", 1), make([]weir.Result, 1), []*weir.Rule{rule},
+		weir.Call{Requests: []weir.Request{rule.For("k", 1)}}, weir.Calls(weir.OpTake, rule.For("k", 1))} {
 		if v := reflect.ValueOf(value); v.Type().AssignableTo(of) {
 			return v
 		}
@@ -78,12 +79,12 @@ func refusal(result any) bool {
 	return result == nil || reflect.ValueOf(result).IsZero()
 }
 
-// The results of a TakeEach are errors, too.
+// The results of an Each are errors, too.
 func TestAZeroMemoryRefusesEachRequest(t *testing.T) {
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	results := make([]weir.Result, 1)
-	err := new(weir.Memory).TakeEach(context.Background(), []weir.Request{rule.For("k", 1)}, results)
+	err := new(weir.Memory).Each(context.Background(), weir.Calls(weir.OpTake, rule.For("k", 1)), results)
 	if err != nil || results[0].Err == nil || results[0].Decision.Allowed {
-		t.Errorf("TakeEach of a zero Memory: %+v and %v, want an error for the request", results[0], err)
+		t.Errorf("Each of a zero Memory: %+v and %v, want an error for the request", results[0], err)
 	}
 }

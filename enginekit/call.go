@@ -12,9 +12,10 @@ import (
 
 // Call is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
 type Call struct {
-	Op    Op
+	Op    weir.Op // a take, peek, record or reset
+	Lease uint64
 	Parts []Part
-	Most  int64 // the most times that a Take may take the requests: 1, or more in a TakeUpTo
+	Most  int64 // the most times that a take may take the requests: 1, or more in a weir.OpTakeUpTo
 	Times int64 // the times that it took them; Decide sets it
 }
 
@@ -34,28 +35,41 @@ func (p *Part) StateKey() string { return p.Name + "\x00" + p.Request.Key }
 
 // NewCall checks and merges the requests of a call and makes its parts. The error is a *weir.RequestError, or that of
 // ctx.
-func NewCall(ctx context.Context, op Op, requests []weir.Request) (*Call, error) {
-	merged, err := Merge(op, requests)
+func NewCall(ctx context.Context, call weir.Call) (*Call, error) {
+	op := call.Op
+	if op == weir.OpTakeUpTo {
+		op = weir.OpTake
+	}
+	if err := CheckMost(call.Most); err != nil {
+		return nil, err
+	}
+	merged, err := Merge(op, call.Requests)
 	if err != nil {
 		return nil, err
 	}
-	if identity, err := IdentityOf(op, requests); err != nil {
-		return nil, err
-	} else if identity != "" {
+	if call.Identity != "" {
 		return nil, requestError(op, &rule.Problem{Field: "identity", Reason: "is given, but this engine recognises no repeated decision"})
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, CannotDecide(op, err)
 	}
-	c := &Call{Op: op, Most: 1, Parts: make([]Part, 0, len(merged))}
+	return newCall(op, merged, &call), nil
+}
+
+func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
+	c := &Call{Op: op, Lease: call.Lease, Most: 1, Parts: make([]Part, 0, len(merged))}
 	for _, q := range merged {
+		if call.Op == weir.OpTakeUpTo {
+			c.Most = max(call.Most, 1)
+			q.Cost *= min(call.Most, 1)
+		}
 		limits := rule.Of(q.Rule).Parts
 		for i := range limits {
 			f := Functions{limits[i].Algorithm}
 			c.Parts = append(c.Parts, Part{Functions: f, Request: q, Limit: i, Name: limits[i].State, State: f.Fresh()})
 		}
 	}
-	return c, nil
+	return c
 }
 
 // Decide decides the call at an instant, in nanoseconds since the Unix epoch. The
@@ -64,7 +78,7 @@ func NewCall(ctx context.Context, op Op, requests []weir.Request) (*Call, error)
 //
 // No other call may load these states until the changed ones are stored.
 func (c *Call) Decide(now int64) weir.Decision {
-	if c.Op == Reset {
+	if c.Op == weir.OpReset {
 		for i := range c.Parts {
 			p := &c.Parts[i]
 			p.State, p.Changed = p.Fresh(), !p.Stateless()
@@ -74,7 +88,7 @@ func (c *Call) Decide(now int64) weir.Decision {
 	parts := make([]algorithm.Part, len(c.Parts))
 	for i := range parts {
 		p := &c.Parts[i]
-		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: p.Request.Lease}
+		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: c.Lease}
 	}
 	answer := c.ask(parts, now)
 	for i := range parts {
@@ -89,12 +103,12 @@ func (c *Call) Decide(now int64) weir.Decision {
 
 // ask decides the parts by the verb of the call, and sets Times.
 func (c *Call) ask(parts []algorithm.Part, now int64) (answer algorithm.Answer) {
-	if c.Op == Take && c.Most > 1 {
+	if c.Op == weir.OpTake && c.Most > 1 {
 		c.Times, answer = algorithm.TakeUpTo(parts, now, c.Most)
 		return answer
 	}
 	answer = ask(c.Op, parts, now)
-	if c.Times = 0; c.Op == Take && answer.Allowed {
+	if c.Times = 0; c.Op == weir.OpTake && answer.Allowed {
 		c.Times = 1
 	}
 	return answer
@@ -105,11 +119,11 @@ func (c *Call) stateless() bool {
 	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !p.Stateless() })
 }
 
-func ask(op Op, parts []algorithm.Part, now int64) algorithm.Answer {
+func ask(op weir.Op, parts []algorithm.Part, now int64) algorithm.Answer {
 	switch op {
-	case Take:
+	case weir.OpTake:
 		return algorithm.Take(parts, now)
-	case Record:
+	case weir.OpRecord:
 		return algorithm.Record(parts, now)
 	}
 	return algorithm.Peek(parts, now)

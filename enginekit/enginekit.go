@@ -6,8 +6,8 @@
 //
 // An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
-// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckEach] and
-// [CheckMost] implement checks of other methods, and [weir.Reserve] implements Reserve.
+// engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckMost],
+// [weir.CheckEach] and [weir.CheckAhead] implement checks of other calls, and [weir.Reserve] implements a reservation.
 //
 // Package limittest tests that an engine decides as package weir documents.
 package enginekit
@@ -20,25 +20,14 @@ import (
 	"github.com/weirflow/weir/internal/rule"
 )
 
-// Op names an operation of an engine.
-type Op string
-
-// The operations of an engine.
-const (
-	Take   Op = rule.OpTake
-	Peek   Op = rule.OpPeek
-	Record Op = rule.OpRecord
-	Reset  Op = rule.OpReset
-)
-
 // CannotDecide wraps the reason an engine could not decide. Use it for calls that certainly counted nothing: see
 // [weir.WasCounted].
-func CannotDecide(op Op, err error) error { return rule.CannotDecide(string(op), err) }
+func CannotDecide(op weir.Op, err error) error { return rule.CannotDecide(op.String(), err) }
 
 // Merge checks the requests of a call and sums the costs of requests with the same rule and key into the first of
 // them. It returns requests itself if there is nothing to sum. The error is a *weir.RequestError. Every engine calls
 // Merge or NewCall before it writes anything.
-func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
+func Merge(op weir.Op, requests []weir.Request) ([]weir.Request, error) {
 	if problem := rule.CheckCount(len(requests)); problem != nil {
 		return nil, requestError(op, problem)
 	}
@@ -49,9 +38,9 @@ func Merge(op Op, requests []weir.Request) ([]weir.Request, error) {
 	compiled := space[:0]
 	for i := range requests {
 		q := &requests[i]
-		compiled = append(compiled, rule.Request{Rule: rule.Of(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost, Lease: q.Lease})
+		compiled = append(compiled, rule.Request{Rule: rule.Of(q.Rule), Key: q.Key, Colocation: q.Colocation, Cost: q.Cost})
 	}
-	merged, problem := rule.Merge(string(op), compiled)
+	merged, problem := rule.Merge(op.String(), compiled)
 	switch {
 	case problem != nil:
 		return nil, requestError(op, problem)
@@ -76,25 +65,17 @@ func firstOf(merged []rule.Request, requests []weir.Request) []weir.Request {
 	return first
 }
 
-// IdentityOf returns the [weir.Request.Identity] of a call, or "" if it has none. The error is a *weir.RequestError. An
-// engine that does not recognise repeated decisions refuses a call with an identity, as NewCall does.
-func IdentityOf(op Op, requests []weir.Request) (identity string, err error) {
-	for i := range requests {
-		switch own := requests[i].Identity; {
-		case own == "" || own == identity:
-		case len(own) > weir.MaxIdentity:
-			return "", requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(own), weir.MaxIdentity)})
-		case identity != "":
-			return "", requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("%q and %q are of one decision", identity, own)})
-		default:
-			identity = own
-		}
+// CheckIdentity refuses a [weir.Call.Identity] that is too long. An engine that does not recognise repeated decisions
+// refuses every identity, as NewCall does.
+func CheckIdentity(op weir.Op, identity string) error {
+	if len(identity) > weir.MaxIdentity {
+		return requestError(op, &rule.Problem{Field: "identity", Reason: fmt.Sprintf("of %d bytes is longer than %d", len(identity), weir.MaxIdentity)})
 	}
-	return identity, nil
+	return nil
 }
 
-func requestError(op Op, p *rule.Problem) error {
-	return &weir.RequestError{Op: string(op), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
+func requestError(op weir.Op, p *rule.Problem) error {
+	return &weir.RequestError{Op: op.String(), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
 
 // Keep returns the value that an engine stored with a rule, and calls make if there is none. A rule stores one value,
@@ -121,7 +102,7 @@ func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 	var problems []error
 	for i, r := range rules {
 		if problem := rule.Of(r).CheckMade(i, len(rules)); problem != nil {
-			problems = append(problems, requestError("check", problem))
+			problems = append(problems, &weir.RequestError{Op: "check", Rule: problem.Rule, Field: problem.Field, Reason: problem.Reason})
 		} else if holds != nil {
 			problems = append(problems, holds(r))
 		}
@@ -129,18 +110,10 @@ func Check(rules []*weir.Rule, holds func(*weir.Rule) error) error {
 	return errors.Join(problems...)
 }
 
-// CheckMost refuses a TakeUpTo of a negative number of times.
+// CheckMost refuses an OpTakeUpTo of a negative number of times.
 func CheckMost(most int64) error {
 	if problem := rule.CheckMost(most); problem != nil {
-		return requestError(Take, problem)
-	}
-	return nil
-}
-
-// CheckEach refuses a TakeEach whose slices differ in length.
-func CheckEach(requests []weir.Request, results []weir.Result) error {
-	if problem := rule.CheckResults(len(requests), len(results)); problem != nil {
-		return requestError(Take, problem)
+		return requestError(weir.OpTake, problem)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestMergedRequestsAreTheFirstOfEachKey(t *testing.T) {
 	a := newRule(t, "a", weir.TokenBucket{Rate: weir.PerSecond(5)})
 	b := newRule(t, "b", weir.TokenBucket{Rate: weir.PerSecond(5)})
 	requests := []weir.Request{a.For("k", 1), b.For("k", 2), a.For("k", 3), a.For("l", 4), b.For("k", 5)}
-	got, err := enginekit.Merge(enginekit.Take, requests)
+	got, err := enginekit.Merge(weir.OpTake, requests)
 	want := []weir.Request{a.For("k", 4), b.For("k", 7), a.For("l", 4)}
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("got %v and error %v, want %v", got, err, want)
@@ -43,7 +43,7 @@ func TestMergedRequestsAreTheFirstOfEachKey(t *testing.T) {
 
 func TestMergingWithNothingToMergeAllocatesNothing(t *testing.T) {
 	requests := []weir.Request{newRule(t, "a", weir.TokenBucket{Rate: weir.PerSecond(5)}).For("k", 1)}
-	if allocs := testing.AllocsPerRun(100, func() { enginekit.Merge(enginekit.Take, requests) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(100, func() { enginekit.Merge(weir.OpTake, requests) }); allocs != 0 {
 		t.Errorf("got %v allocations, want 0", allocs)
 	}
 }
@@ -95,7 +95,7 @@ func TestARuleKeepsWhatAnEngineMadeOfIt(t *testing.T) {
 func TestAnEngineThatCannotDecideSaysThatNothingWasCounted(t *testing.T) {
 	down := errors.New("down")
 	engine := enginekit.New(func(context.Context, *enginekit.Call) (weir.Decision, error) {
-		return weir.Decision{}, enginekit.CannotDecide(enginekit.Take, down)
+		return weir.Decision{}, enginekit.CannotDecide(weir.OpTake, down)
 	}, nil)
 	_, err := engine.Take(t.Context(), newRule(t, "r", weir.RateGate{Rate: weir.PerSecond(1)}).For("k", 1))
 	if !errors.Is(err, down) || weir.MayHaveCounted(err) {

@@ -69,8 +69,8 @@ func duration(ticks int64, tick time.Duration) time.Duration {
 
 // Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
 // engine. binding is the index of the part for Decision.Rule and Decision.Key.
-func Compose(op Op, measures []*Measure) (d weir.Decision, binding int) {
-	if len(measures) == 1 && op == Take && measures[0].plain() {
+func Compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
+	if len(measures) == 1 && op == weir.OpTake && measures[0].plain() {
 		return measures[0].taken(), 0
 	}
 	return compose(op, measures)
@@ -95,7 +95,7 @@ func (m *Measure) taken() weir.Decision {
 }
 
 // compose has the verbs of all engines decide on the measurements.
-func compose(op Op, measures []*Measure) (d weir.Decision, binding int) {
+func compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 	var space [4]algorithm.Part
 	parts := space[:0]
 	for _, m := range measures {

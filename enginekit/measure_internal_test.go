@@ -34,8 +34,8 @@ func TestAPlainTakeIsAnsweredAsByTheVerbs(t *testing.T) {
 		if !m.plain() {
 			continue
 		}
-		got, binding := Compose(Take, []*Measure{&m})
-		want, _ := compose(Take, []*Measure{&m})
+		got, binding := Compose(weir.OpTake, []*Measure{&m})
+		want, _ := compose(weir.OpTake, []*Measure{&m})
 		if got != want || binding != 0 {
 			t.Fatalf("of %+v: got %+v, want %+v", m, got, want)
 		}
@@ -122,10 +122,10 @@ func TestAMeasuredTimeSaturates(t *testing.T) {
 func BenchmarkCompose(b *testing.B) {
 	m := Measure{Cost: 1, Capacity: 5, Remaining: 4, ResetAfter: time.Second}
 	measures := []*Measure{&m}
-	for name, compose := range map[string]func(Op, []*Measure) (weir.Decision, int){"Compose": Compose, "verbs": compose} {
+	for name, compose := range map[string]func(weir.Op, []*Measure) (weir.Decision, int){"Compose": Compose, "verbs": compose} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				compose(Take, measures)
+				compose(weir.OpTake, measures)
 			}
 		})
 	}

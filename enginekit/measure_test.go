@@ -38,23 +38,23 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	e.repeat(call, now)
 	for i := range call.Parts {
 		p := &call.Parts[i]
-		if call.Op == enginekit.Reset {
+		if call.Op == weir.OpReset {
 			delete(e.rows, p.StateKey())
 		}
 		fits = fits && p.Wait(e.load(p), now, p.Request.Cost) == 0
 		fit = fit && p.Request.Cost <= p.Capacity()
 		counts = counts || p.CountsDenied() && p.Request.Cost <= p.Capacity()
 	}
-	if call.Op == enginekit.Reset {
+	if call.Op == weir.OpReset {
 		return weir.Decision{}, nil
 	}
-	wrote := call.Op == enginekit.Record || call.Op == enginekit.Take && (fits || counts)
-	if call.Op == enginekit.Take && !fits && fit {
+	wrote := call.Op == weir.OpRecord || call.Op == weir.OpTake && (fits || counts)
+	if call.Op == weir.OpTake && !fits && fit {
 		e.refuse(call, now)
 	}
 	var measures []*enginekit.Measure
 	for i := range call.Parts {
-		measures = append(measures, e.measure(&call.Parts[i], now, wrote))
+		measures = append(measures, e.measure(&call.Parts[i], call.Lease, now, wrote))
 	}
 	d, binding := enginekit.Compose(call.Op, measures)
 	q := &call.Parts[binding].Request
@@ -89,19 +89,19 @@ func (e *measuring) repeat(call *enginekit.Call, now int64) {
 	}
 }
 
-func (e *measuring) measure(p *enginekit.Part, now int64, wrote bool) *enginekit.Measure {
+func (e *measuring) measure(p *enginekit.Part, lease uint64, now int64, wrote bool) *enginekit.Measure {
 	state, q := e.load(p), &p.Request
 	m := &enginekit.Measure{Cost: q.Cost, Capacity: p.Capacity(), CountsDenied: p.CountsDenied()}
 	before := p.Wait(state, now, q.Cost)
 	m.Before = time.Duration(before)
 	switch {
 	case q.Cost > 0 && wrote:
-		state = p.Take(state, now, q.Cost, q.Lease)
+		state = p.Take(state, now, q.Cost, lease)
 		m.Delay = time.Duration(p.Delay(state, now))
 	case q.Cost > 0 && before == 0 && p.Delays():
-		m.Delay = time.Duration(p.Delay(p.Take(state, now, q.Cost, q.Lease), now))
+		m.Delay = time.Duration(p.Delay(p.Take(state, now, q.Cost, lease), now))
 	case q.Cost < 0 && wrote:
-		state = p.Give(state, now, -max(q.Cost, -int64(weir.Never)), q.Lease)
+		state = p.Give(state, now, -max(q.Cost, -int64(weir.Never)), lease)
 	}
 	if wrote && q.Cost != 0 && !p.Stateless() {
 		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)

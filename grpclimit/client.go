@@ -198,12 +198,7 @@ func (c *Client) await(ctx context.Context, method string, message any, until ti
 func (c *Client) turn(ctx context.Context, v *visit, until time.Time) (done func(), err error) {
 	waiting, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	holds := false
-	for i := range v.requests {
-		holds = holds || v.requests[i].Lease != 0
-		v.requests[i].Lease = 0 // the queue has identities of its own
-	}
-	if holds {
+	if v.lease != 0 {
 		acquired, err := c.queue.Acquire(waiting, v.requests...)
 		if err != nil {
 			return doNothing, c.failure(ctx, v, err)

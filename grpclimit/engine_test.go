@@ -51,22 +51,26 @@ type holder struct {
 	err           error
 }
 
-func (h *holder) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if h.err != nil {
-		return weir.Decision{}, h.err
-	}
-	return h.Engine.Take(ctx, requests...)
+func newHolder(engine weir.Engine) *holder {
+	h := &holder{}
+	h.Engine = remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake && h.err != nil {
+			return weir.Answer{}, h.err
+		}
+		return next(ctx, c)
+	})
+	return h
 }
 
-func (h *holder) Hold(_ time.Time, slots ...weir.Request) (<-chan struct{}, func()) {
-	h.held.Add(int64(len(slots)))
-	return nil, func() { h.held.Add(-int64(len(slots))) }
+func (h *holder) Hold(_ time.Time, slots weir.Call) (<-chan struct{}, func()) {
+	h.held.Add(int64(len(slots.Requests)))
+	return nil, func() { h.held.Add(-int64(len(slots.Requests))) }
 }
 
-func (h *holder) Drop(slots ...weir.Request) { h.dropped.Add(int64(len(slots))) }
+func (h *holder) Drop(slots weir.Call) { h.dropped.Add(int64(len(slots.Requests))) }
 
 func TestSlotsAreRenewedWhereTheyExpire(t *testing.T) {
-	engine := &holder{Engine: weir.NewMemory(weir.MemoryOptions{})}
+	engine := newHolder(weir.NewMemory(weir.MemoryOptions{}))
 	limited := newServer(t, grpclimit.Options{Engine: engine, Rules: []grpclimit.Rule{{Limit: "work=100/s and concurrency 1"}}})
 	for range 2 {
 		wantCode(t, "call", callDirectly(t.Context(), limited, func() {
@@ -87,27 +91,26 @@ func TestSlotsAreRenewedWhereTheyExpire(t *testing.T) {
 
 func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
 	for policy, want := range map[grpclimit.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
-		engine := broken{weir.NewMemory(weir.MemoryOptions{})}
+		engine := broken(weir.NewMemory(weir.MemoryOptions{}))
 		c := newClient(t, grpclimit.ClientOptions{Engine: engine, Undecided: policy, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
 		wantCode(t, "a failing engine", call(t.Context(), c, "m", succeed), want)
 	}
 }
 
-// stuck is an engine whose Record does not answer until its context ends.
-type stuck struct{ weir.Engine }
-
-func (e stuck) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, e, requests...)
-}
-
-func (stuck) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
-	<-ctx.Done()
-	return weir.Decision{}, ctx.Err()
+// stuck returns an engine whose Record does not answer until its context ends.
+func stuck(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpRecord {
+			<-ctx.Done()
+			return weir.Answer{}, ctx.Err()
+		}
+		return next(ctx, c)
+	})
 }
 
 func TestAnEngineThatHangsHoldsUpTheEndOfACallForTwoSecondsAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newClient(t, grpclimit.ClientOptions{Engine: stuck{weir.NewMemory(weir.MemoryOptions{})}, Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
+		c := newClient(t, grpclimit.ClientOptions{Engine: stuck(weir.NewMemory(weir.MemoryOptions{})), Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
 		began := time.Now()
 		wantCode(t, "call", call(t.Context(), c, "m", succeed), codes.OK)
 		if took := time.Since(began); took > 2*time.Second {

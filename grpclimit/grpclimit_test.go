@@ -374,15 +374,31 @@ func TestASkippedCallAndADryRunAreAdmitted(t *testing.T) {
 	wantCode(t, "another method again", talk(t, client, 1), codes.ResourceExhausted)
 }
 
-// broken is an engine that fails.
-type broken struct{ weir.Engine }
+// remote returns an engine whose calls do makes, perhaps with engine. A reservation is a take, and no caller finds engine.
+func remote(engine weir.Engine, do func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)) (e weir.Engine) {
+	e = weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		ctx, cancel := c.Bound(ctx)
+		defer cancel()
+		if c.Op == weir.OpReserve {
+			return weir.Reserve(ctx, e, c)
+		}
+		return do(ctx, c, engine.Do)
+	}, engine.Check)
+	return e
+}
 
-func (broken) Take(context.Context, ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{}, errors.New("no route to 10.1.2.3")
+// broken returns an engine whose takes fail.
+func broken(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			return weir.Answer{}, errors.New("no route to 10.1.2.3")
+		}
+		return next(ctx, c)
+	})
 }
 
 func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
-	engine := broken{weir.NewMemory(weir.MemoryOptions{})}
+	engine := broken(weir.NewMemory(weir.MemoryOptions{}))
 	for policy, want := range map[grpclimit.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
 		limited := newServer(t, grpclimit.Options{Engine: engine, Undecided: policy, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
 		err := unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1"))

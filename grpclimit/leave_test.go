@@ -13,16 +13,18 @@ import (
 	"github.com/weirflow/weir/grpclimit"
 )
 
-// distant is an engine that takes 60 ms to answer, and gives up with its context.
-type distant struct{ weir.Engine }
-
-func (e distant) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	select {
-	case <-time.After(60 * time.Millisecond):
-		return e.Engine.Take(ctx, requests...)
-	case <-ctx.Done():
-		return weir.Decision{}, ctx.Err()
-	}
+// distant returns an engine that takes 60 ms to answer, and gives up with its context.
+func distant(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			select {
+			case <-time.After(60 * time.Millisecond):
+			case <-ctx.Done():
+				return weir.Answer{}, ctx.Err()
+			}
+		}
+		return next(ctx, c)
+	})
 }
 
 // incoming is a stream of a server with messages without end.
@@ -60,7 +62,7 @@ func TestACallWhoseClientHangsUpIsDecided(t *testing.T) {
 	for name, arrive := range arrivals {
 		synctest.Test(t, func(t *testing.T) {
 			reached, failures := 0, 0
-			limited := newServer(t, grpclimit.Options{Engine: distant{weir.NewMemory(weir.MemoryOptions{})}, Undecided: grpclimit.AdmitUndecided, EachMessage: name == "a message",
+			limited := newServer(t, grpclimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{})), Undecided: grpclimit.AdmitUndecided, EachMessage: name == "a message",
 				Rules: []grpclimit.Rule{{Limit: "fixed window 1/h", Key: grpclimit.Everyone}},
 				Observe: func(_ context.Context, _ string, _ weir.Decision, err error) {
 					if err != nil {

@@ -86,22 +86,20 @@ type mishap struct{ slog.Handler }
 func (mishap) Enabled(context.Context, slog.Level) bool  { return true }
 func (mishap) Handle(context.Context, slog.Record) error { panic(errBoom) }
 
-// unsure is an engine that loses its answers, and gives up a release after more than a minute.
-type unsure struct{ weir.Engine }
-
-func (unsure) Take(context.Context, ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{}, errors.New("connection lost")
-}
-
-func (unsure) Record(context.Context, ...weir.Request) (weir.Decision, error) {
-	time.Sleep(2 * time.Minute)
-	return weir.Decision{}, errors.New("connection lost")
+// unsure returns an engine that loses its answers, and gives up a release after more than a minute.
+func unsure(engine weir.Engine) weir.Engine {
+	return remote(engine, func(_ context.Context, c weir.Call, _ weir.Next) (weir.Answer, error) {
+		if c.Op != weir.OpTake {
+			time.Sleep(2 * time.Minute)
+		}
+		return weir.Answer{}, errors.New("connection lost")
+	})
 }
 
 // A release in the background has no caller that would recover a panic.
 func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := newServer(t, grpclimit.Options{Engine: unsure{weir.NewMemory(weir.MemoryOptions{})}, Logger: slog.New(mishap{slog.DiscardHandler}), Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
+		limited := newServer(t, grpclimit.Options{Engine: unsure(weir.NewMemory(weir.MemoryOptions{})), Logger: slog.New(mishap{slog.DiscardHandler}), Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
 		wantPanic(t, "a lost answer", func() { _ = callDirectly(t.Context(), limited, func() {}) })
 		time.Sleep(time.Hour)
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -18,17 +17,17 @@ import (
 type visit struct {
 	requests []weir.Request
 	sets     []*set // of each of the requests
+	lease    uint64 // that holds the slots; 0 if the call takes none
 }
 
 // clear drops the keys, so that they can be collected.
 func (v *visit) clear() {
 	clear(v.requests)
-	v.requests, v.sets = v.requests[:0], v.sets[:0]
+	v.requests, v.sets, v.lease = v.requests[:0], v.sets[:0], 0
 }
 
 // addRequests adds the requests to the engine. It returns an error if the call lacks a key or a plan that it needs.
 func (v *visit) addRequests(o *Options, from *rules, ctx context.Context, method string, message any, p part) error {
-	lease := uint64(0)
 	for i := range from.list {
 		rule := &from.list[i]
 		set, err := from.setOf(o, rule, ctx, method)
@@ -54,11 +53,8 @@ func (v *visit) addRequests(o *Options, from *rules, ctx context.Context, method
 		if rule.Cost != nil {
 			q.Cost = rule.Cost(ctx, method, message)
 		}
-		if set.slots != nil && p != ratesOnly {
-			if lease == 0 {
-				lease = rand.Uint64() | 1 // 0 is no identity
-			}
-			q.Lease = lease
+		if set.slots != nil && p != ratesOnly && v.lease == 0 {
+			v.lease = weir.NewLease()
 		}
 		v.requests, v.sets = append(v.requests, q), append(v.sets, set)
 	}
@@ -67,7 +63,8 @@ func (v *visit) addRequests(o *Options, from *rules, ctx context.Context, method
 
 // take decides. It returns what is held, if anything, or the error of a refusal.
 func (s *Server) take(ctx context.Context, method string, v *visit) (*held, error) {
-	d, err := weir.TakeWithin(s.o.Engine, s.o.Timeout, v.requests...)
+	a, err := s.o.Engine.Do(ctx, weir.Call{Op: weir.OpTake, Requests: v.requests, Lease: v.lease, Within: s.o.Timeout})
+	d := a.Decision
 	if err != nil {
 		if weir.MayHaveCounted(err) {
 			v.held(&s.o).drop(ctx)
@@ -120,7 +117,7 @@ func (o *Options) undecided(ctx context.Context, method string, err error) error
 // held are the slots of a call. A nil *held holds nothing.
 type held struct {
 	options *Options
-	slots   []weir.Request
+	slots   weir.Call
 	unhold  func() // ends the renewal of the slots; nil if they are not renewed
 }
 
@@ -128,7 +125,7 @@ type held struct {
 func (v *visit) held(o *Options) *held {
 	var slots []weir.Request
 	for i, q := range v.requests {
-		if q.Lease != 0 && q.Cost != 0 {
+		if v.lease != 0 && v.sets[i].slots != nil && q.Cost != 0 {
 			q.Rule = v.sets[i].slots
 			slots = append(slots, q)
 		}
@@ -136,7 +133,7 @@ func (v *visit) held(o *Options) *held {
 	if slots == nil {
 		return nil
 	}
-	return &held{options: o, slots: slots}
+	return &held{options: o, slots: weir.Call{Op: weir.OpRecord, Requests: slots, Lease: v.lease}}
 }
 
 // renew has the engine renew the slots, if they expire there.
@@ -144,8 +141,8 @@ func (h *held) renew() {
 	if h == nil {
 		return
 	}
-	if engine, ok := h.options.Engine.(weir.Holder); ok {
-		_, h.unhold = engine.Hold(time.Now().Add(-h.options.Timeout), h.slots...) // the take began no earlier
+	if engine, ok := weir.Find[weir.Holder](h.options.Engine); ok {
+		_, h.unhold = engine.Hold(time.Now().Add(-h.options.Timeout), h.slots) // the take began no earlier
 	}
 }
 
@@ -154,8 +151,8 @@ func (h *held) drop(ctx context.Context) {
 	if h == nil {
 		return
 	}
-	if engine, ok := h.options.Engine.(weir.Holder); ok {
-		engine.Drop(h.slots...)
+	if engine, ok := weir.Find[weir.Holder](h.options.Engine); ok {
+		engine.Drop(h.slots)
 		return
 	}
 	go func() {
@@ -174,13 +171,14 @@ func (h *held) release(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
-	back := slices.Clone(h.slots)
-	for i := range back {
-		back[i].Cost *= -1
+	back := h.slots
+	back.Requests = slices.Clone(back.Requests)
+	for i := range back.Requests {
+		back.Requests[i].Cost *= -1
 	}
-	_, err := h.options.Engine.Record(ctx, back...)
+	_, err := h.options.Engine.Do(ctx, back)
 	if err != nil {
-		_, err = h.options.Engine.Record(ctx, back...)
+		_, err = h.options.Engine.Do(ctx, back)
 	}
 	if h.unhold != nil {
 		h.unhold()

@@ -110,7 +110,7 @@ func (c *charge) finish(r *http.Request) {
 	for i, q := range slices.Backward(c.requests) {
 		defer func() {
 			if q.Cost = c.actual(i, r) - q.Cost; q.Cost != 0 && c.sets[i].rates != nil {
-				q.Rule, q.Lease = c.sets[i].rates, 0
+				q.Rule = c.sets[i].rates
 				changes = append(changes, q)
 			}
 		}()

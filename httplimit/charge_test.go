@@ -217,18 +217,21 @@ func TestSlotsAreReleasedAfterTheClientHasLeft(t *testing.T) {
 	wantStatus(t, "the next client", get(h, alice), 200)
 }
 
-// lost is an engine whose answers to takes are lost.
-type lost struct{ weir.Engine }
-
-func (l lost) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	_, _ = l.Engine.Take(ctx, requests...)
-	return weir.Decision{}, errors.New("connection lost")
+// lost returns an engine whose answers to takes are lost.
+func lost(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			_, _ = next(ctx, c)
+			return weir.Answer{}, errors.New("connection lost")
+		}
+		return next(ctx, c)
+	})
 }
 
 func TestSlotsOfALostAnswerAreReleased(t *testing.T) {
 	engine := weir.NewMemory(weir.MemoryOptions{})
 	rules := []httplimit.Rule{{Limit: "concurrency 1"}}
-	wantStatus(t, "lost answer", get(wrap(t, httplimit.Options{Engine: lost{engine}, Rules: rules}, ok), alice), 503)
+	wantStatus(t, "lost answer", get(wrap(t, httplimit.Options{Engine: lost(engine), Rules: rules}, ok), alice), 503)
 	next := wrap(t, httplimit.Options{Engine: engine, Rules: rules}, ok)
 	eventually(t, "admission of the next request", func() bool { return get(next, alice).Code == 200 })
 }

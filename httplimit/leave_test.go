@@ -15,37 +15,18 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// distant is an engine that takes a while to answer, and gives up with its context.
-type distant struct {
-	weir.Engine
-	trip time.Duration
-}
-
-func (e distant) travel(ctx context.Context) error {
-	select {
-	case <-time.After(e.trip):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (e distant) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if err := e.travel(ctx); err != nil {
-		return weir.Decision{}, err
-	}
-	return e.Engine.Take(ctx, requests...)
-}
-
-func (e distant) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, e, requests...)
-}
-
-func (e distant) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if err := e.travel(ctx); err != nil {
-		return weir.Decision{}, err
-	}
-	return e.Engine.Peek(ctx, requests...)
+// distant returns an engine that takes a trip to answer, and gives up with its context.
+func distant(engine weir.Engine, trip time.Duration) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake || c.Op == weir.OpPeek {
+			select {
+			case <-time.After(trip):
+			case <-ctx.Done():
+				return weir.Answer{}, ctx.Err()
+			}
+		}
+		return next(ctx, c)
+	})
 }
 
 // leaveAfter sends a request whose client leaves after a while.
@@ -63,7 +44,7 @@ func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			engine, reached, decided := weir.NewMemory(weir.MemoryOptions{}), 0, 0
 			var log recordedLog
-			h := wrap(t, httplimit.Options{Engine: distant{engine, 60 * time.Millisecond}, Undecided: policy, Logger: log.logger(),
+			h := wrap(t, httplimit.Options{Engine: distant(engine, 60*time.Millisecond), Undecided: policy, Logger: log.logger(),
 				Rules:   []httplimit.Rule{{Limit: "one=fixed window 1/h and concurrency 1"}},
 				Observe: func(_ *http.Request, _ weir.Decision, err error) { decided++ },
 			}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
@@ -82,7 +63,7 @@ func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 // The clients of a real server send a request and close their connections at once.
 func TestConnectionsThatCloseAtOncePassNoLimit(t *testing.T) {
 	var reached atomic.Int64
-	server := serve(t, wrap(t, httplimit.Options{Engine: distant{weir.NewMemory(weir.MemoryOptions{}), time.Millisecond},
+	server := serve(t, wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), time.Millisecond),
 		Timeout: 10 * time.Second, Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Limit: "fixed window 1/h"}},
 	}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) })), false)
 	for range 300 {
@@ -106,7 +87,7 @@ func TestAClientThatLeavesTheLineIsNotPassedOn(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log recordedLog
 					var now, most, reached, failures atomic.Int64
-					h := wrap(t, httplimit.Options{Engine: distant{weir.NewMemory(weir.MemoryOptions{}), trip}, Undecided: policy, Wait: 30 * time.Second,
+					h := wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), trip), Undecided: policy, Wait: 30 * time.Second,
 						Logger: log.logger(), Rules: []httplimit.Rule{{Limit: limit}},
 						Observe: func(_ *http.Request, _ weir.Decision, err error) {
 							if err != nil {
@@ -140,7 +121,7 @@ func TestAClientThatLeavesTheLineReleasesNobodysSlot(t *testing.T) {
 	for _, trip := range []time.Duration{0, 30 * time.Millisecond, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "slots=concurrency 1")
-			h := wrap(t, httplimit.Options{Engine: distant{engine, trip}, Rules: []httplimit.Rule{{Rule: rule, Key: httplimit.Everyone}}, Wait: 3 * time.Second}, ok)
+			h := wrap(t, httplimit.Options{Engine: distant(engine, trip), Rules: []httplimit.Rule{{Rule: rule, Key: httplimit.Everyone}}, Wait: 3 * time.Second}, ok)
 			if d, err := engine.Take(t.Context(), rule.For("all", 1)); err != nil || !d.Allowed {
 				t.Fatal(d, err)
 			}
@@ -199,7 +180,7 @@ func TestAClientThatHangsUpDuringItsPlanIsNotPassedOn(t *testing.T) {
 
 func TestTheLogCountsOnlyRequestsThatWereDecided(t *testing.T) {
 	for name, o := range map[string]httplimit.Options{
-		"a failing engine": {Undecided: httplimit.AdmitUndecided, Engine: broken{weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host")}},
+		"a failing engine": {Undecided: httplimit.AdmitUndecided, Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))},
 		"a dry run":        {DryRun: true},
 	} {
 		var log recordedLog

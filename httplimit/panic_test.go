@@ -184,7 +184,7 @@ func TestAFunctionThatBlocksHoldsUpNoOtherRequest(t *testing.T) {
 func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var panics atomic.Int64
-		h := wrap(t, httplimit.Options{Engine: unsure{hanging{weir.NewMemory(weir.MemoryOptions{})}}, Rules: []httplimit.Rule{{Limit: "concurrency 1"}},
+		h := wrap(t, httplimit.Options{Engine: unsure(hanging(weir.NewMemory(weir.MemoryOptions{}))), Rules: []httplimit.Rule{{Limit: "concurrency 1"}},
 			Logger: mishaps(func() { panics.Add(1); panic(errBoom) })}, ok)
 		if got := recovered(func() { get(h, alice) }); got != errBoom {
 			t.Errorf("the server recovers %v, want the panic itself", got)
@@ -196,12 +196,15 @@ func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	})
 }
 
-// unsure is an engine that takes more than a minute to give up a release.
-type unsure struct{ hanging }
-
-func (unsure) Record(context.Context, ...weir.Request) (weir.Decision, error) {
-	time.Sleep(2 * time.Minute)
-	return weir.Decision{}, errBoom
+// unsure returns an engine that takes more than a minute to give up a release.
+func unsure(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpRecord {
+			time.Sleep(2 * time.Minute)
+			return weir.Answer{}, errBoom
+		}
+		return next(ctx, c)
+	})
 }
 
 // The handler hijacks its connection, and then forgets it or panics. The collector closes the connection.

@@ -60,18 +60,31 @@ func TestRefuseWritesItsOwnAnswer(t *testing.T) {
 	wantStatus(t, "no user", get(h, alice), 400)
 }
 
-// broken is an engine that fails.
-type broken struct {
-	weir.Engine
-	err error
+// remote returns an engine whose calls do makes, perhaps with engine. A reservation is a take, and no caller finds engine.
+func remote(engine weir.Engine, do func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)) (e weir.Engine) {
+	e = weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		ctx, cancel := c.Bound(ctx)
+		defer cancel()
+		if c.Op == weir.OpReserve {
+			return weir.Reserve(ctx, e, c)
+		}
+		return do(ctx, c, engine.Do)
+	}, engine.Check)
+	return e
 }
 
-func (b broken) Take(context.Context, ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{}, b.err
+// broken returns an engine whose takes fail.
+func broken(engine weir.Engine, err error) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			return weir.Answer{}, err
+		}
+		return next(ctx, c)
+	})
 }
 
 func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
-	failing := broken{weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host")}
+	failing := broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))
 	h := wrap(t, httplimit.Options{Engine: failing, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
 	w := get(h, alice)
 	wantStatus(t, "by default", w, 503)
@@ -88,24 +101,22 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	wantStatus(t, "AdmitUndecided and a request that no engine could decide", get(h, alice), 503)
 }
 
-// hanging is an engine that does not answer until its context ends.
-type hanging struct{ weir.Engine }
-
-func (hanging) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
-	<-ctx.Done()
-	return weir.Decision{}, ctx.Err()
-}
-
-func (hanging) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
-	<-ctx.Done()
-	return weir.Decision{}, ctx.Err()
+// hanging returns an engine that does not answer until its context ends.
+func hanging(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake || c.Op == weir.OpRecord {
+			<-ctx.Done()
+			return weir.Answer{}, ctx.Err()
+		}
+		return next(ctx, c)
+	})
 }
 
 func TestAnEngineThatHangsHoldsARequestForTheTimeout(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			h := wrap(t, httplimit.Options{
-				Engine: hanging{weir.NewMemory(weir.MemoryOptions{})}, Timeout: timeout,
+				Engine: hanging(weir.NewMemory(weir.MemoryOptions{})), Timeout: timeout,
 				Rules: []httplimit.Rule{{Limit: "1/s and concurrency 1"}},
 			}, ok)
 			began := time.Now()
@@ -125,7 +136,7 @@ func TestARequestAdmittedUndecidedIsNotSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := wrap(t, httplimit.Options{
-		Engine: broken{engine, errors.New("no route to host")}, Undecided: httplimit.AdmitUndecided,
+		Engine: broken(engine, errors.New("no route to host")), Undecided: httplimit.AdmitUndecided,
 		Rules: []httplimit.Rule{{Rule: rule, After: httplimit.Failures}},
 	}, ok)
 	wantStatus(t, "AdmitUndecided", get(h, alice), 200)
@@ -137,7 +148,7 @@ func TestARequestAdmittedUndecidedIsNotSettled(t *testing.T) {
 func TestAFailingEngineIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines recordedLog
-		failing := broken{weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host")}
+		failing := broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))
 		h := wrap(t, httplimit.Options{Engine: failing, Logger: lines.logger(), Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
 		for range 200 {
 			get(h, alice)

@@ -19,13 +19,14 @@ import (
 type slots struct {
 	*limiter
 	requests []weir.Request // for the slots alone
+	lease    uint64
 	acquired *pace.Acquired // holds the slots of a request that has waited
 	unhold   func()         // ends the renewal of the slots
 	once     sync.Once
 }
 
 func newSlots(v *visit) *slots {
-	s := &slots{limiter: v.limiter, acquired: v.acquired, unhold: func() {}}
+	s := &slots{limiter: v.limiter, lease: v.lease, acquired: v.acquired, unhold: func() {}}
 	for i, q := range v.requests {
 		if v.sets[i].slots != nil && q.Cost != 0 {
 			q.Rule = v.sets[i].slots
@@ -43,10 +44,13 @@ func (s *slots) hold(since time.Time) {
 	if s == nil || s.acquired != nil { // the reservation renews its own
 		return
 	}
-	if engine, ok := s.Engine.(weir.Holder); ok {
-		_, s.unhold = engine.Hold(since, s.requests...)
+	if engine, ok := weir.Find[weir.Holder](s.Engine); ok {
+		_, s.unhold = engine.Hold(since, s.call())
 	}
 }
+
+// call returns the slots as an engine takes them.
+func (s *slots) call() weir.Call { return weir.Call{Requests: s.requests, Lease: s.lease} }
 
 // release releases the slots once. The reservation of a request that has waited lets the next one have them.
 func (s *slots) release(ctx context.Context) {
@@ -72,7 +76,7 @@ func (s *slots) giveBack(ctx context.Context) error {
 	for i := range back {
 		back[i].Cost *= -1
 	}
-	_, err := s.Engine.Record(ctx, back...)
+	_, err := s.Engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: back, Lease: s.lease})
 	return err
 }
 

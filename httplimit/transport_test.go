@@ -131,7 +131,7 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 			"a pause that is too long":     {paused, t.Context(), weir.ErrWait},
 			"a deadline before the pause":  {paused, soon, weir.ErrWait},
 			"no room for another key":      {full, t.Context(), weir.ErrNoRoom},
-			"an engine that cannot decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: brokenEngine{weir.NewMemory(weir.MemoryOptions{})}, Rules: []httplimit.TransportRule{{Limit: "2/s"}}}), t.Context(), errBroken},
+			"an engine that cannot decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.TransportRule{{Limit: "2/s"}}}), t.Context(), errBroken},
 		} {
 			body := &closes{Reader: strings.NewReader("x")}
 			r := toHost(t, tt.ctx, "api.example")
@@ -144,21 +144,21 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 	})
 }
 
-// brokenEngine fails all calls that take.
-type brokenEngine struct{ weir.Engine }
+// brokenEngine returns an engine whose calls that take fail.
+func brokenEngine(engine weir.Engine) weir.Engine {
+	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			return weir.Answer{}, errBroken
+		}
+		return next(ctx, c)
+	})
+}
 
 var errBroken = errors.New("engine is broken")
 
-func (brokenEngine) Take(context.Context, ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{}, errBroken
-}
-func (brokenEngine) Reserve(context.Context, ...weir.Request) (*weir.Reservation, error) {
-	return nil, errBroken
-}
-
 func TestAFailingEngineCanAdmit(t *testing.T) {
 	transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Undecided: httplimit.AdmitUndecided,
-		Engine: brokenEngine{weir.NewMemory(weir.MemoryOptions{})}, Rules: []httplimit.TransportRule{{Limit: "2/s"}}})
+		Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.TransportRule{{Limit: "2/s"}}})
 	if status, err := ask(transport, "http://api.example"); status != 200 || err != nil || transport.Stats().Undecided != 1 {
 		t.Errorf("%d, %v, %+v, want 200 and an undecided request", status, err, transport.Stats())
 	}

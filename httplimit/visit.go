@@ -3,7 +3,6 @@ package httplimit
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 type visit struct {
 	*limiter
 	requests []weir.Request
+	lease    uint64      // that holds the slots; 0 without slots
 	rules    []*rule     // of each of the requests
 	sets     []*policies // of each of the requests
 	free     bool        // nothing was decided, so nothing was taken
@@ -36,7 +36,7 @@ func (l *limiter) visit() *visit {
 func (v *visit) done() {
 	clear(v.requests[:cap(v.requests)])
 	v.requests, v.rules, v.sets = v.requests[:0], v.rules[:0], v.sets[:0]
-	v.free, v.waited, v.delay, v.acquired, v.charge = false, false, 0, nil, nil
+	v.lease, v.free, v.waited, v.delay, v.acquired, v.charge = 0, false, false, 0, nil, nil
 	v.visits.Put(v)
 }
 
@@ -52,7 +52,6 @@ func (v *visit) letGo(ctx context.Context) {
 // addRequests adds the engine's requests of an HTTP request. It refuses an HTTP request without a key or plan, if the
 // rule says so.
 func (v *visit) addRequests(r *http.Request) *Refusal {
-	lease := uint64(0)
 	for i := range v.limiter.rules {
 		rule := &v.limiter.rules[i]
 		set, err := v.setOf(rule, r)
@@ -76,11 +75,8 @@ func (v *visit) addRequests(r *http.Request) *Refusal {
 		if rule.Cost != nil {
 			q.Cost = rule.Cost(r)
 		}
-		if set.slots != nil {
-			if lease == 0 {
-				lease = rand.Uint64() | 1 // 0 is no identity
-			}
-			q.Lease = lease
+		if set.slots != nil && v.lease == 0 {
+			v.lease = weir.NewLease()
 		}
 		v.requests, v.rules, v.sets = append(v.requests, q), append(v.rules, rule), append(v.sets, set)
 	}
@@ -123,15 +119,10 @@ func (v *visit) take(h http.Header, r *http.Request) *Refusal {
 }
 
 // decide makes the decision, within Timeout. The end of the client's context does not end it, because a client could
-// otherwise make its request undecided. An engine that accepts a duration needs no context, which would cost more than a
-// decision in memory.
+// otherwise make its request undecided.
 func (v *visit) decide(ctx context.Context) (weir.Decision, error) {
-	if e, ok := v.Engine.(weir.WithinTaker); ok {
-		return e.TakeWithin(v.Timeout, v.requests...)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.Timeout)
-	defer cancel()
-	return v.Engine.Take(ctx, v.requests...)
+	a, err := v.Engine.Do(ctx, weir.Call{Op: weir.OpTake, Requests: v.requests, Lease: v.lease, Within: v.Timeout})
+	return a.Decision, err
 }
 
 // errLeft is the error of a request whose client has left before it was decided.
@@ -163,8 +154,8 @@ func (v *visit) releaseUnknown(ctx context.Context, err error) {
 	if lost == nil {
 		return
 	}
-	if engine, ok := v.Engine.(weir.Holder); ok {
-		engine.Drop(lost.requests...)
+	if engine, ok := weir.Find[weir.Holder](v.Engine); ok {
+		engine.Drop(lost.call())
 		return
 	}
 	background(func() { lost.release(ctx) })

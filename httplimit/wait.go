@@ -45,9 +45,6 @@ func (v *visit) await(ctx context.Context, slots bool) (d weir.Decision, err err
 		d.Delay = 0 // the queue has waited for it
 		return d, err
 	}
-	for i := range v.requests {
-		v.requests[i].Lease = 0 // the reservation has an identity of its own
-	}
 	if v.acquired, err = v.queue.Acquire(ctx, v.requests...); err != nil {
 		return d, err
 	}

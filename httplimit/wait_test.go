@@ -131,7 +131,7 @@ func TestAClientThatLeavesWhileItWaitsTakesNothing(t *testing.T) {
 func TestWaitingFollowsThePolicyForAFailingEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, engine := range []weir.Engine{
-			broken{weir.NewMemory(weir.MemoryOptions{}), context.Canceled}, hanging{weir.NewMemory(weir.MemoryOptions{})},
+			broken(weir.NewMemory(weir.MemoryOptions{}), context.Canceled), hanging(weir.NewMemory(weir.MemoryOptions{})),
 		} {
 			h := wrap(t, httplimit.Options{Engine: engine, Wait: time.Second, Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok)
 			wantStatus(t, "a failing engine", get(h, alice), 503)

@@ -1,6 +1,8 @@
 package limittest
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -9,7 +11,7 @@ import (
 // bookable returns rules that can be booked, with room for two units of cost 1 and then one each 10 s or more. An
 // engine that books nothing has none.
 func (f *fixture) bookable() []*weir.Rule {
-	if _, books := f.engine.(weir.AheadTaker); !books {
+	if !reservesAhead(f.engine) {
 		return nil
 	}
 	bucket := weir.TokenBucket{Rate: weir.Per(1, 10*time.Second), Burst: 2}
@@ -22,10 +24,16 @@ func (f *fixture) bookable() []*weir.Rule {
 	return rules
 }
 
+// reservesAhead reports whether an engine can reserve a later instant.
+func reservesAhead(e weir.Engine) bool {
+	_, err := weir.ReserveAhead(context.Background(), e, 0, weir.Request{})
+	return !errors.Is(err, errors.ErrUnsupported)
+}
+
 func (f *fixture) book(longest time.Duration, q weir.Request) *weir.Reservation {
 	f.Helper()
-	r, err := weir.Book(f.Context(), f.engine, longest, q)
-	f.decided("Book", []weir.Request{q}, err)
+	r, err := weir.ReserveAhead(f.Context(), f.engine, longest, q)
+	f.decided("ReserveAhead", []weir.Request{q}, err)
 	return r
 }
 

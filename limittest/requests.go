@@ -101,7 +101,7 @@ func contextDone(f *fixture) {
 	f.wantRemaining("afterwards", rule, "k", 5)
 }
 
-func takeEach(f *fixture) {
+func eachOnItsOwn(f *fixture) {
 	ctx := context.Background()
 	rule := f.rule("r", weir.TokenBucket{Rate: weir.PerHour(5)})
 	other := f.rule("other", weir.LeakyBucket{Rate: weir.PerHour(5), Queue: 1, NoDelay: 1})
@@ -119,11 +119,11 @@ func takeEach(f *fixture) {
 	}
 	results := make([]weir.Result, len(requests))
 	results[0] = weir.Result{Err: errors.New("stale")}
-	if err := f.engine.TakeEach(ctx, requests, results); err != nil {
-		f.Fatalf("TakeEach: %v", err)
+	if err := f.engine.Each(ctx, weir.Calls(weir.OpTake, requests...), results); err != nil {
+		f.Fatalf("Each: %v", err)
 	}
 	for i, w := range want {
-		what := "TakeEach, answer to " + texts(requests[i:i+1])
+		what := "Each, answer to " + texts(requests[i:i+1])
 		if w.badField != "" {
 			f.wantRequestError(what, results[i].Err, w.badField)
 		} else if results[i].Err != nil {
@@ -131,24 +131,29 @@ func takeEach(f *fixture) {
 		}
 		f.want(what, results[i].Decision, w.allowed, w.remaining)
 	}
-	if err := f.engine.TakeEach(ctx, requests[:2], results[:1]); err == nil {
-		f.Error("TakeEach with 2 requests and 1 result: got no error")
+	if err := f.engine.Each(ctx, weir.Calls(weir.OpTake, requests[:2]...), results[:1]); err == nil {
+		f.Error("Each with 2 requests and 1 result: got no error")
 	}
-	f.wantRemaining("b after TakeEach with slices that differ", rule, "b", 4)
-	if err := f.engine.TakeEach(ctx, nil, nil); err != nil {
-		f.Errorf("TakeEach of nothing: got error %v, want none", err)
+	f.wantRemaining("b after Each with slices that differ", rule, "b", 4)
+	if err := f.engine.Each(ctx, nil, nil); err != nil {
+		f.Errorf("Each of nothing: got error %v, want none", err)
 	}
 }
 
-// takeWithin tests weir.TakeWithin, which serves every engine: for an engine without the method it sets a deadline on
-// the context.
+// takeWithin tests that a call with a bound of its own is decided, even if its context has ended.
 func takeWithin(f *fixture) {
 	rule := f.rule("r", weir.TokenBucket{Rate: weir.PerHour(5)})
-	d, err := weir.TakeWithin(f.engine, time.Minute, rule.For("k", 2))
-	f.decided("TakeWithin", []weir.Request{rule.For("k", 2)}, err)
-	f.want("TakeWithin of 2 of 5", d, true, 3)
-	_, err = weir.TakeWithin(f.engine, time.Minute, rule.For("k", -2))
-	f.wantRequestError("TakeWithin of a negative cost", err, "cost")
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	within := func(cost int64) (weir.Decision, error) {
+		a, err := f.engine.Do(ended, weir.Call{Op: weir.OpTake, Requests: []weir.Request{rule.For("k", cost)}, Within: time.Minute})
+		return a.Decision, err
+	}
+	d, err := within(2)
+	f.decided("Take within a minute", []weir.Request{rule.For("k", 2)}, err)
+	f.want("Take of 2 of 5 within a minute", d, true, 3)
+	_, err = within(-2)
+	f.wantRequestError("Take of a negative cost within a minute", err, "cost")
 }
 
 func checkAccepts(f *fixture) {

@@ -89,7 +89,7 @@ func runEngineVectors(t *testing.T, newEngine func(clock func() int64) weir.Engi
 
 // unbooked excludes scenarios that only an engine that books can play.
 func unbooked(s Scenario, newEngine func(clock func() int64) weir.Engine) string {
-	if _, books := newEngine(func() int64 { return 0 }).(weir.AheadTaker); s.Reserves() && !books {
+	if s.Reserves() && !reservesAhead(newEngine(func() int64 { return 0 })) {
 		return "the engine does not book"
 	}
 	return ""
@@ -149,7 +149,7 @@ func (e *engineSubject) reserve(ctx context.Context, request weir.Request, longe
 	case longest < 0:
 		longest = math.MaxInt64
 	}
-	r, err := weir.Book(ctx, e.f.engine, time.Duration(longest), request)
+	r, err := weir.ReserveAhead(ctx, e.f.engine, time.Duration(longest), request)
 	var bad *weir.RequestError
 	if errors.As(err, &bad) && bad.Field == "rule" {
 		err = errUnsupported

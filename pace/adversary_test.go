@@ -85,9 +85,9 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 	a.engine, a.slack = weir.Engine(memory), time.Second
 	switch a.name {
 	case "remote":
-		r := &remote{}
-		r.state.Store(memory)
-		a.engine, a.slack = &failing{r, a}, 2*time.Second // the second is spread
+		r := remoteOf(memory)
+		r.around = a.fail
+		a.engine, a.slack = r, 2*time.Second // the second is spread
 	case "books":
 		a.engine, a.slack = linetest.Over(memory).Connect(linetest.Network{}), 2*time.Second
 	}
@@ -112,21 +112,12 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 	return a
 }
 
-// failing is a remote engine whose calls may fail.
-type failing struct {
-	*remote
-	a *adversary
-}
-
-func (f *failing) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if f.a.failing && f.a.n(20) == 0 {
-		return weir.Decision{}, errBroken
+// fail makes a call of a remote engine, which may fail.
+func (a *adversary) fail(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+	if (c.Op == weir.OpTake || c.Op == weir.OpTakeUpTo) && a.failing && a.n(20) == 0 {
+		return weir.Answer{}, errBroken
 	}
-	return f.remote.Take(ctx, requests...)
-}
-
-func (f *failing) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, f, requests...)
+	return next(ctx, c)
 }
 
 // interleave lets a rival act between two steps of the queue.

@@ -34,11 +34,11 @@ func newAsking(q *Queue) *asking {
 
 // join adds c to the group of its keys. The first of a group asks at once.
 func (a *asking) join(c *caller) error {
-	name, leased := keysOf(c.requests), weir.Leased(c.requests...)
-	lined := a.lines != nil && a.competes(c) && a.lines.Keeps(leased...)
+	name := keysOf(c.requests)
+	lined := a.lines != nil && a.competes(c) && a.lines.Keeps(c.requests...)
 	if lined {
 		name += "\x00in line"
-		c.unleased, c.requests = c.requests, leased
+		c.lease = weir.NewLease()
 	}
 	g := a.groups[name]
 	if g != nil {

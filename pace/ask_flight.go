@@ -83,7 +83,7 @@ func (f *flight) start() {
 	f.tries++
 	f.ask = weir.LineAsk{Callers: make([]weir.LineCaller, len(f.callers)), Repeats: f.tries > 1}
 	for i, c := range f.callers {
-		f.ask.Callers[i] = weir.LineCaller{Requests: c.requests, Since: c.since, Stays: c.again >= staysAfter}
+		f.ask.Callers[i] = weir.LineCaller{Requests: c.requests, Lease: c.lease, Since: c.since, Stays: c.again >= staysAfter}
 	}
 	hears := f.lined && f.asking.lines.Hears()
 	for _, k := range f.keys {
@@ -218,7 +218,7 @@ func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
 	case err == nil && d.Allowed:
 		c.decision = d
 		if f.lined && c.acquires {
-			c.reservation = weir.Granted(q.engine, began, d, nil, c.requests...)
+			c.reservation = weir.Granted(q.engine, began, d, nil, c.call())
 		}
 		g.land(c, true, !c.left)
 		g.refusals, g.after = 0, answer.Next
@@ -244,9 +244,9 @@ func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
 // drop gives back what the lines may have given to the callers, who get other leases for the next question.
 func (f *flight) drop(began time.Time) {
 	for _, c := range f.callers {
-		r := weir.Granted(f.asking.queue.engine, began, weir.Decision{Allowed: true}, nil, c.requests...)
+		r := weir.Granted(f.asking.queue.engine, began, weir.Decision{Allowed: true}, nil, c.call())
 		f.asking.queue.inBackground(r.Cancel)
-		c.requests = weir.Leased(c.unleased...)
+		c.lease = weir.NewLease()
 	}
 }
 

@@ -99,7 +99,7 @@ func (k *slotKey) rest() weir.LineKey {
 		for _, u := range g.uses {
 			if c := g.next(); u.key == k && !u.stands && g.stands() && c != nil && (oldest == nil || c.arrival < oldest.arrival) {
 				oldest = c
-				r.Keep.Lease, r.Keep.Since, r.Keep.Units = leaseOf(c.requests), c.since, k.costOf(c)
+				r.Keep.Lease, r.Keep.Since, r.Keep.Units = c.lease, c.since, k.costOf(c)
 			}
 		}
 	}

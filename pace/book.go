@@ -72,7 +72,7 @@ func (b *booking) can(c *caller) bool {
 		return false
 	}
 	r := &c.requests[0]
-	return r.Identity == "" && c.flow == "" && r.Rule.Bookable()
+	return c.flow == "" && r.Rule.Bookable()
 }
 
 func (b *booking) join(c *caller) error {
@@ -214,7 +214,7 @@ func (l *costLine) serve() {
 		c.decision = at.decision
 		c.decision.Delay = 0
 		if c.acquires {
-			c.reservation = weir.Granted(l.key.booking.queue.engine, at.took, c.decision, at.withdraw, c.requests...)
+			c.reservation = weir.Granted(l.key.booking.queue.engine, at.took, c.decision, at.withdraw, c.call())
 		}
 		l.key.booking.queue.end(c, nil)
 	}

@@ -13,7 +13,7 @@ import (
 type caller struct {
 	ctx      context.Context
 	requests []weir.Request
-	unleased []weir.Request // in line: as the caller named them
+	lease    uint64 // in line: holds its slots
 	acquires bool
 	flow     string
 	weight   int64
@@ -58,6 +58,9 @@ func (c *caller) enter(q *fair.Queue[*caller]) {
 	c.Cost, c.Arrival = c.cost(), c.arrival
 	q.Push(c, &c.Node, fair.Flow{Name: c.flow}, max(c.weight, 1))
 }
+
+// call is what the lines decided for it.
+func (c *caller) call() weir.Call { return weir.Call{Requests: c.requests, Lease: c.lease} }
 
 // takeNow takes the requests if they are admitted now.
 func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {

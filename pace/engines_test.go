@@ -13,48 +13,40 @@ import (
 
 // remote is a memory engine that a queue takes for one on another machine. It counts the calls. Its state can be lost.
 type remote struct {
+	weir.Engine
 	calls atomic.Int64
 	state atomic.Pointer[weir.Memory]
+	// around, unless it is nil, makes the calls, of which a reservation is a take.
+	around func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error)
 }
-
-var _ weir.Engine = (*remote)(nil)
 
 func newRemote(t *testing.T) *remote {
 	t.Helper()
+	return remoteOf(mustMemory(t))
+}
+
+func remoteOf(memory *weir.Memory) *remote {
 	r := &remote{}
-	r.state.Store(mustMemory(t))
+	r.state.Store(memory)
+	r.Engine = weir.EngineOf(r.do, memory.Check)
 	return r
 }
 
-func (r *remote) called() *weir.Memory {
+func (r *remote) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	switch {
+	case c.Op == weir.OpReserve:
+		return weir.Reserve(ctx, r, c)
+	case c.Op == weir.OpReserveAhead:
+		return weir.Answer{}, weir.Unsupported(c.Op, "is not made by this engine")
+	case r.around != nil:
+		return r.around(ctx, c, r.next)
+	}
+	return r.next(ctx, c)
+}
+
+func (r *remote) next(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	r.calls.Add(1)
-	return r.state.Load()
-}
-
-func (r *remote) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return r.called().Take(ctx, requests...)
-}
-
-func (r *remote) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return r.called().Peek(ctx, requests...)
-}
-
-func (r *remote) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return r.called().Record(ctx, requests...)
-}
-
-func (r *remote) Reset(ctx context.Context, requests ...weir.Request) error {
-	return r.called().Reset(ctx, requests...)
-}
-
-func (r *remote) TakeEach(ctx context.Context, requests []weir.Request, results []weir.Result) error {
-	return r.called().TakeEach(ctx, requests, results)
-}
-
-func (r *remote) Check(rules ...*weir.Rule) error { return r.called().Check(rules...) }
-
-func (r *remote) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, r, requests...)
+	return r.state.Load().Do(ctx, c)
 }
 
 // onBoth runs a test in virtual time on the memory engine and on one that a queue takes for remote. calls returns the

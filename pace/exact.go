@@ -90,7 +90,7 @@ func (l *exact) takeFree(p *caller) (done bool, err error) {
 			return false, nil
 		}
 	}
-	err = guarded(func() error { return p.takeNow(context.Background(), l.memory) })
+	err = guarded(func() error { return p.takeNow(context.Background(), l.queue.engine) })
 	return err != nil || p.decision.Allowed, err
 }
 

@@ -151,10 +151,15 @@ func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
 
 // take takes p's requests, which are admitted.
 func (l *looking) take(p *caller) {
-	err := p.takeNow(context.Background(), l.memory)
-	if err == nil && !p.decision.Allowed { // another caller of the engine was faster
-		l.refused(p.line, p.decision)
-		return
+	err := guarded(func() error { return p.takeNow(context.Background(), l.queue.engine) })
+	if err == nil && !p.decision.Allowed { // another caller was faster, or a function around the engine refused
+		if err = p.refusedBy(p.decision); err == nil && p.decision.RetryAfter <= 0 {
+			err = errNonsense
+		}
+		if err == nil {
+			l.refused(p.line, p.decision)
+			return
+		}
 	}
 	l.grant(p, err)
 }

@@ -17,19 +17,15 @@ type hanging struct {
 	hangs atomic.Bool
 }
 
-func (e *hanging) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if e.hangs.Load() {
-		return weir.Decision{}, hang(ctx)
+func newHanging(t *testing.T) *hanging {
+	e := &hanging{remote: newRemote(t)}
+	e.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTakeUpTo || c.Op == weir.OpRecord || c.Op == weir.OpTake && e.hangs.Load() {
+			return weir.Answer{}, hang(ctx)
+		}
+		return next(ctx, c)
 	}
-	return e.remote.Take(ctx, requests...)
-}
-
-func (e *hanging) TakeUpTo(ctx context.Context, _ int64, _ ...weir.Request) (int64, weir.Decision, error) {
-	return 0, weir.Decision{}, hang(ctx)
-}
-
-func (e *hanging) Record(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{}, hang(ctx)
+	return e
 }
 
 func hang(ctx context.Context) error {
@@ -39,7 +35,7 @@ func hang(ctx context.Context) error {
 
 func TestCallersLeaveAtOnceAnEngineThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &hanging{remote: newRemote(t)}
+		engine := newHanging(t)
 		queue, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 1/m burst 1")
 		engine.hangs.Store(true)
 		ctx, leave := context.WithCancel(t.Context())
@@ -64,7 +60,7 @@ func TestCallersLeaveAtOnceAnEngineThatHangs(t *testing.T) {
 
 func TestFlushWaitsForWhatLeaversGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &hanging{remote: newRemote(t)}
+		engine := newHanging(t)
 		queue, leaky := mustQueue(t, engine), rule(t, "leaky", "leaky bucket 1/m queue 2")
 		ctx, leave := context.WithCancel(t.Context())
 		var callers sync.WaitGroup

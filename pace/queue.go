@@ -31,7 +31,7 @@ type Queue struct {
 	capacity int
 
 	mu      sync.Mutex
-	exact   *exact // for the memory engine, otherwise nil
+	exact   *exact // for the memory engine, perhaps below others; otherwise nil
 	ask     *asking
 	book    *booking // for an engine that keeps lines, otherwise nil
 	arrived uint64   // callers so far
@@ -71,12 +71,12 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 		return nil, &weir.OptionError{Op: "new queue", Field: "queue", Reason: "is negative"}
 	}
 	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), all: map[*caller]bool{}, byRule: map[string]*QueueCounts{}, observe: options.Observe}
-	if memory, ok := engine.(*weir.Memory); ok {
+	if memory, ok := weir.Find[*weir.Memory](engine); ok {
 		q.exact = newExact(q, memory)
 		return q, nil
 	}
 	q.ask = newAsking(q)
-	if keeper, ok := engine.(weir.LineKeeper); ok {
+	if keeper, ok := weir.Find[weir.LineKeeper](engine); ok {
 		q.ask.lines = keeper.EnterLines(q.ask.hear)
 		q.book = newBooking(q, q.ask.lines)
 	}

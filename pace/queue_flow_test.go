@@ -28,7 +28,7 @@ func TestFlowsOfAQueueKeepTheBoundOfFairQueueing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fresh := weir.Engine(mustMemory(t))
 			if remote {
-				fresh = &counted{Engine: fresh}
+				fresh = newCounted(fresh)
 			}
 			q, err := pace.NewQueue(fresh, pace.QueueOptions{})
 			if err != nil {

@@ -25,22 +25,23 @@ type counted struct {
 
 var errBroken = errors.New("the engine is broken")
 
-func (c *counted) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	c.calls.Add(1)
-	if c.broken.Load() {
-		return weir.Decision{}, errBroken
-	}
-	return c.Engine.Take(ctx, requests...)
-}
-
-func (c *counted) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (int64, weir.Decision, error) {
-	c.calls.Add(1)
-	return weir.TakeUpTo(ctx, c.Engine, most, requests...)
+func newCounted(engine weir.Engine) *counted {
+	e := &counted{}
+	e.Engine = weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		if c.Op == weir.OpTake || c.Op == weir.OpTakeUpTo {
+			e.calls.Add(1)
+			if e.broken.Load() {
+				return weir.Answer{}, errBroken
+			}
+		}
+		return engine.Do(ctx, c)
+	}, engine.Check)
+	return e
 }
 
 func newQueue(t *testing.T, options pace.QueueOptions) (*pace.Queue, *counted) {
 	t.Helper()
-	engine := &counted{Engine: mustMemory(t)}
+	engine := newCounted(mustMemory(t))
 	q, err := pace.NewQueue(engine, options)
 	if err != nil {
 		t.Fatal(err)

@@ -85,13 +85,3 @@ func costOf(requests []weir.Request, d weir.Decision) (cost int64) {
 	}
 	return cost
 }
-
-// leaseOf returns the identity that holds the slots of leased requests.
-func leaseOf(requests []weir.Request) uint64 {
-	for i := range requests {
-		if requests[i].Lease != 0 {
-			return requests[i].Lease
-		}
-	}
-	return 0
-}

@@ -20,23 +20,16 @@ type stranger struct {
 	next atomic.Pointer[func() (weir.Decision, error)]
 }
 
-func (s *stranger) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if act := s.next.Swap(nil); act != nil {
-		return (*act)()
+func newStranger(t *testing.T) *stranger {
+	s := &stranger{remote: newRemote(t)}
+	s.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if act := s.next.Swap(nil); act != nil && (c.Op == weir.OpTake || c.Op == weir.OpTakeUpTo) {
+			d, err := (*act)()
+			return weir.Answer{Decision: d}, err
+		}
+		return next(ctx, c)
 	}
-	return s.remote.Take(ctx, requests...)
-}
-
-func (s *stranger) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (int64, weir.Decision, error) {
-	if act := s.next.Swap(nil); act != nil {
-		d, err := (*act)()
-		return 0, d, err
-	}
-	return weir.TakeUpTo(ctx, s.remote, most, requests...)
-}
-
-func (s *stranger) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, s, requests...)
+	return s
 }
 
 func TestAPanicOrNonsenseOfTheEngineEndsOneWaitOnly(t *testing.T) {
@@ -55,7 +48,7 @@ func TestAPanicOrNonsenseOfTheEngineEndsOneWaitOnly(t *testing.T) {
 }
 
 func misbehaves(t *testing.T, act func() (weir.Decision, error), acquires bool) {
-	engine := &stranger{remote: newRemote(t)}
+	engine := newStranger(t)
 	q, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 1/s burst 1")
 	wait := func() error { _, err := q.Wait(t.Context(), vendor.For("k", 1)); return err }
 	if acquires {
@@ -95,30 +88,22 @@ func (away) Error() string            { return "the engine is away" }
 func (away) Unavailable() bool        { return true }
 func (away) WasCounted() weir.Counted { return weir.CountedNo }
 
-// cutOff is an engine that cannot be reached for a while.
-type cutOff struct {
-	*remote
-	until time.Time
-}
-
-func (c *cutOff) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if time.Now().Before(c.until) {
-		c.calls.Add(1)
-		return weir.Decision{}, away{}
+// newCutOff returns an engine that cannot be reached until an instant.
+func newCutOff(t *testing.T, until time.Time) *remote {
+	r := newRemote(t)
+	r.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if time.Now().Before(until) {
+			r.calls.Add(1)
+			return weir.Answer{}, away{}
+		}
+		return next(ctx, c)
 	}
-	return c.remote.Take(ctx, requests...)
-}
-
-func (c *cutOff) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if time.Now().Before(c.until) {
-		return weir.Decision{}, away{}
-	}
-	return c.remote.Peek(ctx, requests...)
+	return r
 }
 
 func TestCallersKeepTheirPlacesThroughAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := &cutOff{remote: newRemote(t), until: time.Now().Add(20 * time.Second)}
+		engine := newCutOff(t, time.Now().Add(20*time.Second))
 		q, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 10/s burst 1")
 		start := time.Now()
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -47,7 +47,7 @@ func each(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []str
 	}
 	requests = append(requests, more...)
 	results := make([]weir.Result, len(requests))
-	if err := e.TakeEach(ctx, requests, results); err != nil {
+	if err := e.Each(ctx, weir.Calls(weir.OpTake, requests...), results); err != nil {
 		results[0].Err = err
 	}
 	return results
@@ -146,7 +146,7 @@ func TestVersionsOfARuleMeetInOneCall(t *testing.T) {
 				requests = append(requests, rules[random.IntN(2)].For("alice", 1+random.Int64N(1<<random.IntN(6))))
 			}
 			results := make([]weir.Result, len(requests))
-			if err := engines[0].TakeEach(t.Context(), requests, results); err != nil {
+			if err := engines[0].Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 				t.Fatal(err)
 			}
 			for i, q := range requests {

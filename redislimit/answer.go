@@ -57,7 +57,7 @@ func answer(o op, parts []part, requests []weir.Request) weir.Decision {
 // compose combines the measurements of parts. It returns the index of the request that decided.
 func compose(o op, parts []part) (d weir.Decision, request int) {
 	if o == opTake && len(parts) == 1 {
-		d, _ = enginekit.Compose(enginekit.Take, []*enginekit.Measure{&parts[0].measure})
+		d, _ = enginekit.Compose(weir.OpTake, []*enginekit.Measure{&parts[0].measure})
 		return d, parts[0].request
 	}
 	var space [4]*enginekit.Measure
@@ -65,7 +65,7 @@ func compose(o op, parts []part) (d weir.Decision, request int) {
 	for i := range parts {
 		measures = append(measures, &parts[i].measure)
 	}
-	d, binding := enginekit.Compose(enginekit.Op(o.String()), measures)
+	d, binding := enginekit.Compose(o.verb(), measures)
 	return d, parts[binding].request
 }
 

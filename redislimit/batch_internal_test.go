@@ -72,7 +72,7 @@ func (b *batching) draw(rule *weir.Rule) (pair [2]decision) {
 		if strings.Contains(rule.String(), "concurrency") {
 			lease = uint64(b.now) + uint64(cost)
 		}
-		parts, at, err := e.parts(nil, []weir.Request{rule.For("k", cost)})
+		parts, at, err := e.parts(nil, []weir.Request{rule.For("k", cost)}, 0)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func BenchmarkDecisions(b *testing.B) {
 				requests[j] = rule.For(keys[i%len(keys)], 1)
 				i++
 			}
-			if err := engine.TakeEach(context.Background(), requests, results); err != nil || results[0].Err != nil {
+			if err := engine.Each(context.Background(), weir.Calls(weir.OpTake, requests...), results); err != nil || results[0].Err != nil {
 				b.Fatal(err, results[0].Err)
 			}
 		}

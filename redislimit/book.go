@@ -9,25 +9,33 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// TakeAhead takes a request for the earliest instant at which it is admitted, in one call of the script. weir.Book
-// calls it.
-func (e *Engine) TakeAhead(ctx context.Context, longest time.Duration, request weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
-	if err := weir.CheckBookable(request); err != nil {
-		return weir.Decision{}, nil, err
+// reserveAhead takes a request for the earliest instant at which it is admitted, in one call of the script.
+func (e *Engine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	if err := weir.CheckAhead(c); err != nil {
+		return weir.Answer{}, err
 	}
-	requests, err := enginekit.Merge(enginekit.Op(opBook.String()), []weir.Request{request})
+	d, withdraw, err := e.takeAhead(ctx, max(c.Longest, 0), c.Requests)
+	if err != nil {
+		return weir.Answer{}, err
+	}
+	return weir.Answer{Decision: d, Reservation: weir.Granted(e, time.Time{}, d, withdraw, c)}, nil
+}
+
+// takeAhead also returns a function that gives units of the booking back.
+func (e *Engine) takeAhead(ctx context.Context, longest time.Duration, requests []weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
+	requests, err := enginekit.Merge(weir.OpReserveAhead, requests)
 	if err != nil {
 		return weir.Decision{}, nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return weir.Decision{}, nil, cannotDecide(opBook.String(), uncounted(Cancelled, err))
 	}
-	parts, at, err := e.parts(nil, requests)
+	parts, at, err := e.parts(nil, requests, 0)
 	if err != nil {
 		return weir.Decision{}, nil, err
 	}
-	if len(parts) == 0 || at.refused || request.Cost == 0 {
-		d, err := e.decide(ctx, opTake, requests)
+	if len(parts) == 0 || at.refused || requests[0].Cost == 0 {
+		d, err := e.plain(ctx, opTake, requests)
 		return d, nothing, err
 	}
 	q, err := e.alone(ctx, decision{op: opBook, parts: parts, longest: int64(longest / time.Microsecond)})

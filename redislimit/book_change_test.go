@@ -31,7 +31,7 @@ func TestABookingOverAStateOfAnotherRateIsCancelledExactly(t *testing.T) {
 			if d, err := engine.Take(t.Context(), first.For(key, 3)); err != nil || !d.Allowed {
 				t.Fatalf("%s: the take: %+v, %v", key, d, err)
 			}
-			r, err := weir.Book(t.Context(), engine, time.Hour, second.For(key, tt.booked))
+			r, err := weir.ReserveAhead(t.Context(), engine, time.Hour, second.For(key, tt.booked))
 			if err != nil || !r.Decision.Allowed || r.Decision.Delay == 0 {
 				t.Fatalf("%s: the booking: %+v, %v", key, r, err)
 			}
@@ -58,7 +58,7 @@ func TestTheNewestBookingOfAnInstantComesBackWhole(t *testing.T) {
 	gates := newRule(t, "r", weir.RateGate{Rate: weir.Per(5, 4*time.Second)}, weir.RateGate{Rate: weir.Per(5, 9*time.Second)})
 	book := func(n int64) *weir.Reservation {
 		t.Helper()
-		r, err := weir.Book(t.Context(), redis, time.Minute, gates.For("k", n))
+		r, err := weir.ReserveAhead(t.Context(), redis, time.Minute, gates.For("k", n))
 		if err != nil || !r.Decision.Allowed {
 			t.Fatalf("the booking of %d: %+v, %v", n, r, err)
 		}

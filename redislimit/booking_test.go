@@ -62,7 +62,7 @@ func (d *bookingDuel) same(what string, a, b any) {
 func (d *bookingDuel) book(longest time.Duration, q weir.Request) {
 	var of [2]*weir.Reservation
 	for i, e := range []weir.Engine{d.memory, d.redis} {
-		r, err := weir.Book(d.Context(), e, longest, q)
+		r, err := weir.ReserveAhead(d.Context(), e, longest, q)
 		if err != nil {
 			d.Fatalf("Book(%v, %+v): %v after\n%s", longest, q, err, d.history)
 		}
@@ -148,7 +148,7 @@ func TestABookingFindsTheStatesOfLimitsThatChangedPlaces(t *testing.T) {
 	if d, err := engine.Take(t.Context(), before.For("k", 1)); err != nil || !d.Allowed {
 		t.Fatalf("Take: %+v and %v", d, err)
 	}
-	r, err := weir.Book(t.Context(), engine, time.Minute, after.For("k", 1))
+	r, err := weir.ReserveAhead(t.Context(), engine, time.Minute, after.For("k", 1))
 	if err != nil || !r.Decision.Allowed || r.Decision.Delay != 0 {
 		t.Errorf("Book: %+v and %v, want the next unit at once", r, err)
 	}

@@ -90,7 +90,7 @@ func TestCloseLeavesNoGoroutineBehindThoughTheServerHangs(t *testing.T) {
 		server.Stop()
 		for i := range 60 {
 			q, other := bucket.For(fmt.Sprint(i), 1), bucket.For(fmt.Sprint("other ", i), 1)
-			all.Go(func() { _, _, _ = engine.TakeUpTo(context.Background(), 3, q, other) })
+			all.Go(func() { _, _, _ = weir.TakeUpTo(context.Background(), engine, 3, q, other) })
 			impatient.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 				defer cancel()

@@ -82,8 +82,8 @@ func TestAKeyTwiceInABatchSeesItsOwnWrites(t *testing.T) {
 		for i := range requests {
 			requests[i] = rule.For("k", int64(i%3))
 		}
-		if err := engine.TakeEach(t.Context(), requests, results); err != nil {
-			t.Fatalf("%s: TakeEach: %v", rule, err)
+		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+			t.Fatalf("%s: Each: %v", rule, err)
 		}
 		var spent int64
 		for i, r := range results {
@@ -235,8 +235,8 @@ func TestALogOfOneKeyIsWholeAfterEveryBatch(t *testing.T) {
 			for i, cost := range costs {
 				requests[i] = rule.For("k", cost)
 			}
-			if err := engine.TakeEach(t.Context(), requests, results); err != nil {
-				t.Fatalf("%s: TakeEach: %v", rule, err)
+			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+				t.Fatalf("%s: Each: %v", rule, err)
 			}
 			for i, cost := range costs {
 				if cost <= 100 {

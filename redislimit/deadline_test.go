@@ -66,11 +66,14 @@ func verbs(t *testing.T, engine *Engine) map[string]func(ctx context.Context) er
 		"Take":                 take(lanes[0]),
 		"Take of lanes":        take(lanes...),
 		"Take that is refused": take(bucket.For("a", 1), bucket.For("b", 1), few.For("c", 3)),
-		"Take again":           take(lanes[0].Identify("x"), lanes[1].Identify("x")),
-		"TakeEach": func(ctx context.Context) error {
-			return engine.TakeEach(ctx, lanes, make([]weir.Result, len(lanes)))
+		"Take again": func(ctx context.Context) error {
+			_, err := doCall(ctx, engine, weir.Call{Identity: "x"}, lanes[:2]...)
+			return err
 		},
-		"TakeUpTo": func(ctx context.Context) error { _, _, err := engine.TakeUpTo(ctx, 9, lanes...); return err },
+		"Each": func(ctx context.Context) error {
+			return engine.Each(ctx, weir.Calls(weir.OpTake, lanes...), make([]weir.Result, len(lanes)))
+		},
+		"TakeUpTo": func(ctx context.Context) error { _, _, err := weir.TakeUpTo(ctx, engine, 9, lanes...); return err },
 		"Peek":     func(ctx context.Context) error { _, err := engine.Peek(ctx, lanes...); return err },
 		"Record":   func(ctx context.Context) error { _, err := engine.Record(ctx, lanes...); return err },
 		"Reset":    func(ctx context.Context) error { return engine.Reset(ctx, lanes...) },
@@ -78,7 +81,10 @@ func verbs(t *testing.T, engine *Engine) map[string]func(ctx context.Context) er
 			_, err := engine.Reserve(ctx, lanes[0], slots.For("d", 1))
 			return err
 		},
-		"Book": func(ctx context.Context) error { _, err := weir.Book(ctx, engine, time.Hour, lanes[0]); return err },
+		"ReserveAhead": func(ctx context.Context) error {
+			_, err := weir.ReserveAhead(ctx, engine, time.Hour, lanes[0])
+			return err
+		},
 	}
 }
 
@@ -102,7 +108,7 @@ func TestNoCallOutlastsItsDeadline(t *testing.T) {
 		if took > 0 {
 			silent++
 		}
-		if took > 0 && err == nil && !strings.HasPrefix(verb, "TakeEach") {
+		if took > 0 && err == nil && !strings.HasPrefix(verb, "Each") {
 			t.Errorf("%s of a server that answers %d more calls: no error at its deadline", verb, answers)
 		}
 	}

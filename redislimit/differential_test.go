@@ -149,44 +149,32 @@ func (d *duel) limit() weir.Limit {
 
 // step asks both engines for one operation, and lets time pass.
 func (d *duel) step() {
-	requests := d.requests()
-	var ask func(e weir.Engine) (weir.Decision, error)
-	var times []int64 // of a take up to: what each engine says
-	ctx := context.Background()
-	verb := "take"
+	c := weir.Call{Op: weir.OpTake, Lease: uint64(d.random.IntN(3)), Requests: d.requests()}
+	requests, verb := c.Requests, "take"
 	switch d.random.IntN(18) {
 	case 12, 13, 14, 15, 16, 17:
-		most := []int64{d.random.Int64N(10) - 1, d.upTo(1 << 20), math.MaxInt64}[d.random.IntN(3)]
+		c.Op, c.Most = weir.OpTakeUpTo, []int64{d.random.Int64N(10) - 1, d.upTo(1 << 20), math.MaxInt64}[d.random.IntN(3)]
 		verb = "take up to"
-		d.history += fmt.Sprintf("%d times at most: ", most)
-		ask = func(e weir.Engine) (weir.Decision, error) {
-			n, decision, err := weir.TakeUpTo(ctx, e, most, requests...)
-			times = append(times, n)
-			return decision, err
-		}
+		d.history += fmt.Sprintf("%d times at most: ", c.Most)
 	case 0:
-		verb = "reset"
-		ask = func(e weir.Engine) (weir.Decision, error) { return weir.Decision{}, e.Reset(ctx, requests...) }
+		c.Op, verb = weir.OpReset, "reset"
 	case 1, 2:
-		verb = "peek"
-		ask = func(e weir.Engine) (weir.Decision, error) { return e.Peek(ctx, requests...) }
+		c.Op, verb = weir.OpPeek, "peek"
 	case 3, 4, 5:
-		verb = "record"
+		c.Op, verb = weir.OpRecord, "record"
 		for i := range requests {
 			if d.random.IntN(2) == 0 {
 				requests[i].Cost = -requests[i].Cost
 			}
 		}
-		ask = func(e weir.Engine) (weir.Decision, error) { return e.Record(ctx, requests...) }
-	default:
-		ask = func(e weir.Engine) (weir.Decision, error) { return e.Take(ctx, requests...) }
 	}
-	want, wantErr := ask(d.memory)
-	got, gotErr := ask(d.redis)
+	wanted, wantErr := d.memory.Do(context.Background(), c)
+	answered, gotErr := d.redis.Do(context.Background(), c)
+	want, got := wanted.Decision, answered.Decision
 	want.RetryAfter, want.ResetAfter, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.Delay)
-	d.history += fmt.Sprintf("%d %s", d.now, verb)
+	d.history += fmt.Sprintf("%d %s lease %d", d.now, verb, c.Lease)
 	for _, q := range requests {
-		d.history += fmt.Sprintf(" %s/%s %d lease %d,", q.Rule.Name(), q.Key, q.Cost, q.Lease)
+		d.history += fmt.Sprintf(" %s/%s %d,", q.Rule.Name(), q.Key, q.Cost)
 	}
 	d.history += fmt.Sprintf("\n\t%+v\n", want)
 	var bad *weir.RequestError
@@ -209,8 +197,8 @@ func (d *duel) step() {
 	if got != want {
 		d.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if len(times) > 0 && times[0] != times[1] {
-		d.Errorf("taken %d times, want %d", times[1], times[0])
+	if answered.Times != wanted.Times {
+		d.Errorf("taken %d times, want %d", answered.Times, wanted.Times)
 	}
 	d.pass(want)
 }
@@ -275,7 +263,6 @@ func (d *duel) requests() (requests []weir.Request) {
 			cost = d.upTo(capacity)
 		}
 		q := r.For(fmt.Sprint("key ", d.random.IntN(2)), cost)
-		q.Lease = uint64(d.random.IntN(3))
 		requests = append(requests, q)
 	}
 	return requests

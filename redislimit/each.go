@@ -12,32 +12,41 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// TakeEach decides each request on its own, in order, in as few calls as the bound of a batch allows. In a cluster it
-// calls the lanes concurrently. Requests on one key are in one lane, so they are decided in order.
-func (e *Engine) TakeEach(ctx context.Context, requests []weir.Request, results []weir.Result) error {
-	if err := enginekit.CheckEach(requests, results); err != nil {
+// Each makes each call on its own, in order, in as few calls of the script as the bound of a batch allows. In a cluster
+// it calls the lanes concurrently. Calls on one key are in one lane, so they are decided in order. A call on keys of
+// several lanes is decided before the others.
+func (e *Engine) Each(ctx context.Context, calls []weir.Call, results []weir.Result) error {
+	if err := weir.CheckEach(calls, results); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
+		return cannotDecide(weir.OpEach.String(), uncounted(Cancelled, err))
 	}
-	space := eachSpaces.Get().(*eachSpace)
-	space.split(e, requests, results)
-	if len(space.byLane) == 1 {
-		space.byLane[0].take(ctx, e, requests, results)
-	} else {
-		space.takeAll(ctx, e, requests, results)
+	for len(calls) > 0 {
+		space := eachSpaces.Get().(*eachSpace)
+		n := space.split(e, calls, results)
+		if len(space.byLane) == 1 {
+			space.byLane[0].ask(ctx, e, calls, results)
+		} else {
+			space.askAll(ctx, e, calls, results)
+		}
+		space.release()
+		if n < len(calls) {
+			a, err := e.Do(ctx, calls[n])
+			results[n] = weir.Result{Decision: a.Decision, Err: err}
+			n++
+		}
+		calls, results = calls[n:], results[n:]
 	}
-	space.release()
 	return nil
 }
 
-// takeAll makes the calls of all lanes concurrently. Most lanes have one call, which needs no goroutine to wait for it.
-func (h *eachSpace) takeAll(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
+// askAll makes the calls of all lanes concurrently. Most lanes have one call, which needs no goroutine to wait for it.
+func (h *eachSpace) askAll(ctx context.Context, e *Engine, calls []weir.Call, results []weir.Result) {
 	var all sync.WaitGroup
 	for _, l := range h.byLane {
 		if batchOf(l.decisions, e.most) < len(l.decisions) {
-			all.Go(func() { l.take(ctx, e, requests, results) })
+			all.Go(func() { l.ask(ctx, e, calls, results) })
 			continue
 		}
 		l.started, l.by = e.submission(), e.committer(l.lane)
@@ -46,14 +55,14 @@ func (h *eachSpace) takeAll(ctx context.Context, e *Engine, requests []weir.Requ
 	}
 	for _, l := range h.byLane {
 		if s := l.started; s != nil {
-			l.answered(e, s, 0, len(l.decisions), l.by.wait(ctx, s), requests, results)
+			l.answered(e, s, 0, len(l.decisions), l.by.wait(ctx, s), calls, results)
 			l.started, l.by = nil, nil
 		}
 	}
 	all.Wait()
 }
 
-// eachSpace is what a TakeEach works with. The next one reuses it.
+// eachSpace is what an Each works with. The next one reuses it.
 type eachSpace struct {
 	parts  []part
 	byLane []*laneDecisions
@@ -72,7 +81,7 @@ func (h *eachSpace) release() {
 			return
 		}
 		clear(l.decisions)
-		l.decisions, l.requests = l.decisions[:0], l.requests[:0]
+		l.decisions, l.calls = l.decisions[:0], l.calls[:0]
 	}
 	if cap(h.parts) > mostKeptRequests {
 		return
@@ -93,72 +102,90 @@ func (h *eachSpace) of(lane, expected int) *laneDecisions {
 		h.byLane = h.byLane[:n+1]
 		l = h.byLane[n]
 	} else {
-		l = &laneDecisions{decisions: make([]decision, 0, expected), requests: make([]int, 0, expected)}
+		l = &laneDecisions{decisions: make([]decision, 0, expected), calls: make([]int, 0, expected)}
 		h.byLane = append(h.byLane, l)
 	}
 	l.lane, h.index[lane] = lane, l
 	return l
 }
 
-// laneDecisions are the decisions for one committer, each of one request.
+// laneDecisions are the decisions for one committer.
 type laneDecisions struct {
 	lane      int
 	decisions []decision
-	requests  []int       // index of the request of each decision
+	calls     []int       // index of the call of each decision
 	started   *submission // its only call
 	by        *committer  // makes that call
 	failed    bool        // a call
 }
 
-// split makes a decision of each valid request, and answers the others.
-func (h *eachSpace) split(e *Engine, requests []weir.Request, results []weir.Result) {
+// split makes a decision of each valid call, and answers the others. It returns the number of calls up to one that has to
+// be made alone.
+func (h *eachSpace) split(e *Engine, calls []weir.Call, results []weir.Result) (n int) {
 	var last *laneDecisions
-	space, lanes := slices.Grow(h.parts, len(requests)), len(e.committers())
-	for i := range requests {
-		results[i] = weir.Result{}
-		one := requests[i : i+1]
-		_, err := enginekit.Merge(enginekit.Take, one)
-		var parts []part
-		var at layout
-		if err == nil {
-			parts, at, err = e.parts(space[len(space):], one)
-		}
-		if err == nil {
-			err = checkLeases(opTake, parts, one)
-		}
-		if err == nil {
-			_, err = enginekit.IdentityOf(enginekit.Take, one)
-		}
-		if err == nil && len(parts) == 0 {
-			results[i].Decision, err = e.withoutState(opTake, one)
-		}
-		if results[i].Err = err; err != nil || len(parts) == 0 {
+	space, lanes := slices.Grow(h.parts, len(calls)), len(e.committers())
+	defer func() { h.parts = space }()
+	for i := range calls {
+		if results[i].Err != nil {
 			continue
 		}
-		if len(space)+len(parts) <= cap(space) {
-			space = space[:len(space)+len(parts)]
+		q, alone, err := e.decisionOf(space[len(space):], &calls[i])
+		switch {
+		case alone:
+			return i
+		case err == nil && len(q.parts) == 0:
+			results[i].Decision, err = e.withoutState(opOf[calls[i].Op], calls[i].Requests)
 		}
-		lane := parts[0].lane % lanes
+		if results[i].Err = err; err != nil || len(q.parts) == 0 {
+			continue
+		}
+		if len(space)+len(q.parts) <= cap(space) {
+			space = space[:len(space)+len(q.parts)]
+		}
+		lane := q.parts[0].lane % lanes
 		if last == nil || last.lane != lane {
-			last = h.of(lane, len(requests)/lanes)
+			last = h.of(lane, len(calls)/lanes)
 		}
-		q := asking(opTake, 1, parts, at)
-		if at.refused {
-			q.first = opTake
-		}
-		e.identify(&q, one[0].Identity)
 		last.decisions = append(last.decisions, q)
-		last.requests = append(last.requests, i)
+		last.calls = append(last.calls, i)
 	}
-	h.parts = space
+	return len(calls)
+}
+
+// opOf are the script's operations for those of an Each.
+var opOf = map[weir.Op]op{weir.OpTake: opTake, weir.OpPeek: opPeek, weir.OpRecord: opRecord}
+
+// decisionOf returns the decision of a call. alone reports that the call is more than one decision, or gives slots back.
+func (e *Engine) decisionOf(space []part, c *weir.Call) (q decision, alone bool, err error) {
+	o := opOf[c.Op]
+	merged, err := enginekit.Merge(c.Op, c.Requests)
+	if err != nil {
+		return q, false, err
+	}
+	parts, at, err := e.parts(space, merged, c.Lease)
+	if err == nil {
+		err = cmp.Or(checkLeases(o, parts, merged), tooMuch(o, parts), enginekit.CheckIdentity(c.Op, c.Identity))
+	}
+	if err != nil {
+		return q, false, err
+	}
+	if !at.oneLane || len(merged) < len(c.Requests) || at.leased && o == opRecord {
+		return q, true, nil
+	}
+	q = asking(o, 1, parts, at)
+	if at.refused {
+		q.first = opTake
+	}
+	e.identify(&q, c.Identity)
+	return q, false, nil
 }
 
 // hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
 const hung = MinTimeout
 
-// take makes one call per batch and writes the results. It waits once for a hung server, and does not send later
+// ask makes one call per batch and writes the results. It waits once for a hung server, and does not send later
 // batches.
-func (l *laneDecisions) take(ctx context.Context, e *Engine, requests []weir.Request, results []weir.Result) {
+func (l *laneDecisions) ask(ctx context.Context, e *Engine, calls []weir.Call, results []weir.Result) {
 	var unsent error
 	for from := 0; from < len(l.decisions); {
 		to := from + batchOf(l.decisions[from:], e.most)
@@ -171,28 +198,29 @@ func (l *laneDecisions) take(ctx context.Context, e *Engine, requests []weir.Req
 				unsent = uncounted(Lost, fmt.Errorf("not sent, because the previous call was lost: %w", err))
 			}
 		}
-		l.answered(e, s, from, to, err, requests, results)
+		l.answered(e, s, from, to, err, calls, results)
 		from = to
 	}
 }
 
 // answered writes the results of one call, and keeps its submission for reuse.
-func (l *laneDecisions) answered(e *Engine, s *submission, from, to int, err error, requests []weir.Request, results []weir.Result) {
-	l.write(from, to, err, requests, results)
+func (l *laneDecisions) answered(e *Engine, s *submission, from, to int, err error, calls []weir.Call, results []weir.Result) {
+	l.write(from, to, err, calls, results)
 	if l.failed = l.failed || err != nil; err == nil {
 		e.release(s)
 	}
 }
 
 // write writes the results of one call, or its error.
-func (l *laneDecisions) write(from, to int, err error, requests []weir.Request, results []weir.Result) {
+func (l *laneDecisions) write(from, to int, err error, calls []weir.Call, results []weir.Result) {
 	for i := from; i < to; i++ {
-		d, request := &l.decisions[i], l.requests[i]
+		d, c, result := &l.decisions[i], &calls[l.calls[i]], &results[l.calls[i]]
+		o := opOf[c.Op]
 		if failed := cmp.Or(err, d.err); failed != nil {
-			results[request].Err = cannotDecide(opTake.String(), failed)
+			result.Err = cannotDecide(o.String(), failed)
 			continue
 		}
-		results[request].Decision = answer(opTake, d.parts, requests[request:request+1])
+		result.Decision = answer(o, d.parts, c.Requests)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // A batch works in the space of an earlier one, because garbage would cost it a quarter of the client's time.
-func TestTakeEachReusesItsSpace(t *testing.T) {
+func TestEachReusesItsSpace(t *testing.T) {
 	e, err := NewWith(admitting{}, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestTakeEachReusesItsSpace(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range times {
-		if err := e.TakeEach(t.Context(), requests, results); err != nil || results[99].Err != nil || !results[99].Decision.Allowed {
+		if err := e.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil || results[99].Err != nil || !results[99].Decision.Allowed {
 			t.Fatalf("got error %v and result %+v", err, results[99])
 		}
 	}

@@ -78,10 +78,10 @@ func TestAStateOfAnEarlierVersionIsAnErrorThatNamesBothFormats(t *testing.T) {
 				t.Errorf("%s: there are %d keys, and were %d", what, after, before)
 			}
 			results := make([]weir.Result, 2)
-			if err := engine.TakeEach(t.Context(), []weir.Request{rule.For("al ice", 1), rule.For("carol", 1)}, results); err != nil {
+			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, rule.For("al ice", 1), rule.For("carol", 1)), results); err != nil {
 				t.Fatal(err)
 			}
-			wantEarlier(t, what+": TakeEach", results[0].Err, key, former.format)
+			wantEarlier(t, what+": Each", results[0].Err, key, former.format)
 			if r := results[1]; r.Err != nil || !r.Decision.Allowed {
 				t.Errorf("%s: another key: %+v, want it admitted", what, r)
 			}
@@ -116,7 +116,7 @@ func TestAnEngineLooksForEarlierVersionsAtTheStart(t *testing.T) {
 	for i := range requests {
 		requests[i] = rule.For(fmt.Sprint(i), 1)
 	}
-	if err := engine.TakeEach(t.Context(), requests, make([]weir.Result, len(requests))); err != nil {
+	if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), make([]weir.Result, len(requests))); err != nil {
 		t.Fatal(err)
 	}
 	if later := take(); later != 1 {

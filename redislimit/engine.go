@@ -50,8 +50,6 @@ type Engine struct {
 
 var (
 	_ weir.Engine     = (*Engine)(nil)
-	_ weir.UpToTaker  = (*Engine)(nil)
-	_ weir.AheadTaker = (*Engine)(nil)
 	_ weir.Holder     = (*Engine)(nil)
 	_ weir.LineKeeper = (*Engine)(nil)
 )
@@ -163,34 +161,67 @@ func (e *Engine) Close() {
 	}
 }
 
+// Do makes one call.
+func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
+	ctx, cancel := c.Bound(ctx)
+	defer cancel()
+	switch c.Op {
+	case weir.OpTake:
+		if c.Lease == 0 && c.Identity == "" {
+			a.Decision, err = e.Take(ctx, c.Requests...)
+			return a, err
+		}
+		return e.decide(ctx, opTake, c)
+	case weir.OpTakeUpTo:
+		return e.takeUpTo(ctx, c)
+	case weir.OpReserve:
+		return weir.Reserve(ctx, e, leased(c))
+	case weir.OpReserveAhead:
+		return e.reserveAhead(ctx, c)
+	case weir.OpPeek:
+		return e.decide(ctx, opPeek, c)
+	case weir.OpRecord:
+		return e.decide(ctx, opRecord, c)
+	case weir.OpReset:
+		return e.decide(ctx, opReset, c)
+	case weir.OpEach:
+		if c.Each != nil {
+			err = e.Each(ctx, c.Each.Calls, c.Each.Results)
+		}
+		return a, err
+	}
+	return a, weir.Unsupported(c.Op, "is unknown")
+}
+
 // Take admits the cost of all requests now, or of none.
 func (e *Engine) Take(ctx context.Context, requests ...weir.Request) (d weir.Decision, err error) {
 	if s := e.single(ctx, requests); s != nil {
 		err = e.takeSingle(ctx, s, requests, &d)
 		return d, err
 	}
-	return e.decide(ctx, opTake, requests)
+	return e.plain(ctx, opTake, requests)
 }
 
 // Peek returns the answer that Take would give, without writing anything.
 func (e *Engine) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return e.decide(ctx, opPeek, requests)
+	return e.plain(ctx, opPeek, requests)
 }
 
 // Record counts the cost even if it does not fit. A negative cost gives units back.
 func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return e.decide(ctx, opRecord, requests)
+	return e.plain(ctx, opRecord, requests)
 }
 
 // Reset clears the keys of the requests under their rules.
 func (e *Engine) Reset(ctx context.Context, requests ...weir.Request) error {
-	_, err := e.decide(ctx, opReset, requests)
+	_, err := e.plain(ctx, opReset, requests)
 	return err
 }
 
 // Reserve takes the requests and returns a reservation.
 func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, e, leased(requests)...)
+	a, err := weir.Reserve(ctx, e, weir.Call{Op: weir.OpReserve, Requests: requests})
+	return a.Reservation, err
 }
 
 // Check returns the limits of the rules that Redis cannot hold exactly.
@@ -198,20 +229,26 @@ func (e *Engine) Check(rules ...*weir.Rule) error {
 	return enginekit.Check(rules, func(r *weir.Rule) error { return enginekit.Keep(r, compile).err })
 }
 
-// decide makes one decision on the requests.
-func (e *Engine) decide(ctx context.Context, o op, requests []weir.Request) (weir.Decision, error) {
-	_, d, err := e.decideTimes(ctx, o, 1, requests)
+// plain makes one decision on requests without a lease or an identity.
+func (e *Engine) plain(ctx context.Context, o op, requests []weir.Request) (weir.Decision, error) {
+	_, d, err := e.decideTimes(ctx, o, 1, weir.Call{Requests: requests})
 	return d, err
+}
+
+// decide makes one decision on the requests of a call.
+func (e *Engine) decide(ctx context.Context, o op, c weir.Call) (weir.Answer, error) {
+	_, d, err := e.decideTimes(ctx, o, 1, c)
+	return weir.Answer{Decision: d}, err
 }
 
 // decideTimes works like decide, except that a take takes the requests as often as they fit, up to most times. It
 // returns the number of times.
-func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []weir.Request) (times int64, d weir.Decision, err error) {
-	identity, err := enginekit.IdentityOf(enginekit.Op(o.String()), requests)
-	if err != nil {
+func (e *Engine) decideTimes(ctx context.Context, o op, most int64, c weir.Call) (times int64, d weir.Decision, err error) {
+	identity := c.Identity
+	if err := enginekit.CheckIdentity(o.verb(), identity); err != nil {
 		return 0, weir.Decision{}, err
 	}
-	requests, err = enginekit.Merge(enginekit.Op(o.String()), requests)
+	requests, err := enginekit.Merge(o.verb(), c.Requests)
 	if err != nil {
 		return 0, weir.Decision{}, err
 	}
@@ -219,7 +256,7 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, requests []w
 		return 0, weir.Decision{}, cannotDecide(o.String(), uncounted(Cancelled, err))
 	}
 	s := e.submission()
-	parts, at, err := e.parts(s.few[:0], requests)
+	parts, at, err := e.parts(s.few[:0], requests, c.Lease)
 	if err == nil {
 		err = cmp.Or(checkLeases(o, parts, requests), tooMuch(o, parts))
 	}
@@ -284,7 +321,7 @@ type layout struct {
 }
 
 // parts returns the limits of merged requests, with their keys. It leaves out limits without a state.
-func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layout, err error) {
+func (e *Engine) parts(parts []part, requests []weir.Request, lease uint64) (_ []part, at layout, err error) {
 	at.oneLane = true
 	all := len(e.committers()) == 1
 	for i := range requests {
@@ -303,7 +340,7 @@ func (e *Engine) parts(parts []part, requests []weir.Request) (_ []part, at layo
 			}
 			at.leased = at.leased || l.kind == kindSlots
 			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].lane)
-			parts = append(parts, part{limit: l, lane: lane, request: i, cost: q.Cost, lease: q.Lease})
+			parts = append(parts, part{limit: l, lane: lane, request: i, cost: q.Cost, lease: lease})
 			p := &parts[len(parts)-1]
 			if p.joins = l.kind.fixed() && shared != ""; p.joins {
 				p.key = shared

@@ -103,7 +103,7 @@ func ExampleEngine_Take_together() {
 }
 
 // A take whose reply was lost is asked again, without counting it twice.
-func ExampleEngine_Take_again() {
+func ExampleEngine_Do_again() {
 	engine, err := redislimit.Open("redis://127.0.0.1:6379", redislimit.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -116,10 +116,10 @@ func ExampleEngine_Take_again() {
 		return
 	}
 	ctx, requestID := context.Background(), "7f1c"
-	q := login.For("alice", 1).Identify(requestID)
-	d, err := engine.Take(ctx, q)
+	take := weir.Call{Op: weir.OpTake, Requests: []weir.Request{login.For("alice", 1)}, Identity: requestID}
+	answer, err := engine.Do(ctx, take)
 	for tries := 0; err != nil && tries < 3; tries++ {
-		d, err = engine.Take(ctx, q)
+		answer, err = engine.Do(ctx, take)
 	}
-	fmt.Println(d.Allowed, err)
+	fmt.Println(answer.Decision.Allowed, err)
 }

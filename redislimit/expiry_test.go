@@ -168,8 +168,8 @@ func TestADamagedStateIsAnErrorOfItsCallerAlone(t *testing.T) {
 			}
 		}
 		results := make([]weir.Result, 3)
-		if err := engine.TakeEach(t.Context(), []weir.Request{rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)}, results); err != nil {
-			t.Fatalf("%s: TakeEach: %v", rule, err)
+		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)), results); err != nil {
+			t.Fatalf("%s: Each: %v", rule, err)
 		}
 		if results[0].Err != nil || !results[0].Decision.Allowed || results[2].Err != nil || !results[2].Decision.Allowed {
 			t.Errorf("%s: beside a damaged state: got %+v and %+v, want both admitted", rule, results[0], results[2])
@@ -201,7 +201,7 @@ func TestACycleInDebtForAgesIsAnsweredLikeAnyOther(t *testing.T) {
 		if d, err := engine.Take(t.Context(), yearly.For(key, 1)); err != nil || d.Allowed || d.RetryAfter < 366*day {
 			t.Errorf("Take with a debt of %d years: got %+v and %v, want a refusal for more than a year", debt, d, err)
 		}
-		if r, err := weir.Book(t.Context(), engine, day, yearly.For(key, 1)); err != nil || r.Decision.Allowed || r.Decision.RetryAfter < 366*day {
+		if r, err := weir.ReserveAhead(t.Context(), engine, day, yearly.For(key, 1)); err != nil || r.Decision.Allowed || r.Decision.RetryAfter < 366*day {
 			t.Errorf("Book with a debt of %d years: got %+v and %v, want a refusal for more than a year", debt, r, err)
 		}
 	}

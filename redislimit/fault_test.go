@@ -206,11 +206,11 @@ func TestFaultTenThousandKeysThatEndAtOnceDelayNoCaller(t *testing.T) {
 		requests[i] = short.For(fmt.Sprint(i), 1)
 	}
 	tr := startPatientTraffic(t, engine, faultLimit, "alice")
-	if err := another.TakeEach(t.Context(), requests, results); err != nil {
+	if err := another.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	goOn(1500 * time.Millisecond) // all of them end within, at the border of the second
-	if err := another.TakeEach(t.Context(), requests, results); err != nil {
+	if err := another.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	for i, result := range results {

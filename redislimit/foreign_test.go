@@ -32,10 +32,10 @@ func TestAKeyOfAnotherTypeIsAnErrorThatNamesItAndKeepsItsValue(t *testing.T) {
 		record.Cost = -1
 		for verb, err := range map[string]error{
 			"Take": failed(engine.Take(t.Context(), ask)), "Peek": failed(engine.Peek(t.Context(), ask)),
-			"Take with an identity": failed(engine.Take(t.Context(), ask.Identify("x"))),
+			"Take with an identity": failed(doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "x"}, ask)),
 			"Take of two keys":      failed(engine.Take(t.Context(), ask, rule.For("bob", 1))),
 			"Take of none":          failed(engine.Take(t.Context(), rule.For("alice", 0))),
-			"TakeUpTo":              func() error { _, _, err := engine.TakeUpTo(t.Context(), 7, ask); return err }(),
+			"TakeUpTo":              func() error { _, _, err := weir.TakeUpTo(t.Context(), engine, 7, ask); return err }(),
 			"Record":                failed(engine.Record(t.Context(), record)), "Reset": engine.Reset(t.Context(), rule.For("bob", 1), ask),
 		} {
 			if verb == "Take of two keys" && strings.HasPrefix(text, "leaky") {
@@ -74,7 +74,7 @@ func TestAKeyOfAnotherTypeFailsNoOtherDecisionOfTheCall(t *testing.T) {
 	foreign := engine.keys.name(engine.keys.laneOf(&requests[2]), "r::", "2")
 	server.Do("SADD", foreign, "member")
 	for left := int64(99); left > 96; left-- {
-		if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range results {
@@ -92,8 +92,8 @@ func TestAnIdentityServerOrProbeOfAnotherTypeIsNotOverwritten(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr, Options{})
 	rule := mustRule(t, "r=token bucket 100/h")
-	ask := rule.For("alice", 1).Identify("x")
-	if err := allowed(engine.Take(t.Context(), ask)); err != nil {
+	ask := rule.For("alice", 1)
+	if err := allowed(doCall(t.Context(), engine, weir.Call{Identity: "x"}, ask)); err != nil {
 		t.Fatal(err)
 	}
 	identity := server.Do("KEYS", "*:x").([]any)[0].(string)
@@ -107,7 +107,7 @@ func TestAnIdentityServerOrProbeOfAnotherTypeIsNotOverwritten(t *testing.T) {
 		server.Do("DEL", key)
 		server.Do("HSET", key, "field", "value")
 	}
-	wantForeign(t, "Take", failed(engine.Take(t.Context(), ask)), identity)
+	wantForeign(t, "Take", failed(doCall(t.Context(), engine, weir.Call{Identity: "x"}, ask)), identity)
 	if _, err := strict.Take(context.Background(), rule.For("alice", 1)); err == nil || !strings.Contains(err.Error(), foreign[1]) || weir.WasCounted(err) != weir.CountedNo {
 		t.Errorf("Take with DenyNewServer: %v, want an error that names %q", err, foreign[1])
 	}

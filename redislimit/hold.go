@@ -120,7 +120,7 @@ func (h *holds) renewAll(picks func(*hold) bool) {
 
 // Hold renews the leases of slots that were taken after since, until release is called. It closes lost when Redis no
 // longer has a slot, when no renewal succeeds in time, and when the engine is closed.
-func (e *Engine) Hold(since time.Time, slots ...weir.Request) (lost <-chan struct{}, release func()) {
+func (e *Engine) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
 	told := &signal{c: make(chan struct{})}
 	var all []*hold
 	for _, p := range e.slots(slots) {
@@ -167,13 +167,13 @@ func checkLeases(o op, parts []part, requests []weir.Request) error {
 	return nil
 }
 
-// slots returns the parts of requests that hold slots under an identity.
-func (e *Engine) slots(requests []weir.Request) (held []part) {
-	merged, err := enginekit.Merge(enginekit.Take, requests)
+// slots returns the parts of a call that hold slots under an identity.
+func (e *Engine) slots(c weir.Call) (held []part) {
+	merged, err := enginekit.Merge(weir.OpTake, c.Requests)
 	if err != nil {
 		return nil
 	}
-	parts, _, err := e.parts(nil, merged)
+	parts, _, err := e.parts(nil, merged, c.Lease)
 	if err != nil {
 		return nil
 	}

@@ -158,13 +158,13 @@ func TestAPlainTakeOfASlotNeedsALease(t *testing.T) {
 	want("Take", err)
 	_, err = engine.Record(t.Context(), slots.For("k", 1))
 	want("Record", err)
-	_, _, err = engine.TakeUpTo(t.Context(), 2, slots.For("k", 1))
+	_, _, err = weir.TakeUpTo(t.Context(), engine, 2, slots.For("k", 1))
 	want("TakeUpTo", err)
 	results := make([]weir.Result, 1)
-	if err := engine.TakeEach(t.Context(), []weir.Request{slots.For("k", 1)}, results); err != nil {
+	if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, slots.For("k", 1)), results); err != nil {
 		t.Fatal(err)
 	}
-	want("TakeEach", results[0].Err)
+	want("Each", results[0].Err)
 	held, err := engine.Reserve(t.Context(), slots.For("k", 2))
 	if err != nil {
 		t.Fatalf("Reserve: %v", err)
@@ -224,13 +224,13 @@ func TestReservationsOfARepeatedDecisionShareTheirSlot(t *testing.T) {
 	const lease = 600 * time.Millisecond
 	rule := mustRule(t, "r=concurrency 1 lease 600ms")
 	slot := rule.For("k", 1)
-	slot.Lease = 7
-	if err := allowed(engine.Take(t.Context(), slot)); err != nil {
+	taken := weir.Call{Lease: 7, Requests: []weir.Request{slot}}
+	if err := allowed(doCall(t.Context(), engine, taken, slot)); err != nil {
 		t.Fatal(err)
 	}
-	_, release := engine.Hold(time.Now(), slot)
-	second, _ := engine.Hold(time.Now(), slot)
-	third, _ := engine.Hold(time.Now(), slot)
+	_, release := engine.Hold(time.Now(), taken)
+	second, _ := engine.Hold(time.Now(), taken)
+	third, _ := engine.Hold(time.Now(), taken)
 	release()
 	release()
 	for began := time.Now(); time.Since(began) < 2*lease; goOn(lease / 20) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 
 	"github.com/weirflow/weir"
@@ -54,22 +53,22 @@ func (d *decision) takesAgain(wanted, fresh int64) {
 	}
 }
 
-// leased gives slots that Reserve takes with an identity a lease that follows from it, so that a repeated Reserve has the
+// leased gives slots that are reserved with an identity a lease that follows from it, so that a repeated call has the
 // same slots.
-func leased(requests []weir.Request) []weir.Request {
-	h, leased := sha256.New(), slices.Clone(requests)
-	for i := range leased {
-		q := &leased[i]
-		if q.Rule == nil || q.Identity == "" {
-			return requests
+func leased(c weir.Call) weir.Call {
+	if c.Identity == "" || c.Lease != 0 {
+		return c
+	}
+	h := sha256.New()
+	for i := range c.Requests {
+		q := &c.Requests[i]
+		if q.Rule == nil {
+			return c // a take refuses it
 		}
-		fmt.Fprintf(h, "%q %q %d %q ", q.Rule.Name(), q.Key, q.Cost, q.Identity)
+		fmt.Fprintf(h, "%q %q %d %q ", q.Rule.Name(), q.Key, q.Cost, c.Identity)
 	}
-	lease := binary.LittleEndian.Uint64(h.Sum(nil)) | 1
-	for i := range leased {
-		leased[i].Lease = cmp.Or(leased[i].Lease, lease)
-	}
-	return leased
+	c.Lease = binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+	return c
 }
 
 // keepAnswer makes the answer to a repeated take an admission, though the limit may have become smaller since the first.

@@ -17,15 +17,15 @@ func TestFaultASlotWhoseReplyWasLostCanBeReservedAgain(t *testing.T) {
 	engine, other := openFor(t, "redis://"+proxy.addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})
 	rule := mustRule(t, "r=concurrency 1")
 	warmUp(t, engine)
-	once := rule.For("k", 1).Identify("once")
+	once := rule.For("k", 1)
 	proxy.cut.Store(true)
-	if _, err := engine.Reserve(t.Context(), once); !weir.MayHaveCounted(err) {
+	if _, err := reserveAs(t.Context(), engine, "once", once); !weir.MayHaveCounted(err) {
 		t.Fatalf("Reserve whose reply is cut: got %v, want an error that may have counted", err)
 	}
 	proxy.cut.Store(false)
 	var mine *weir.Reservation
 	eventually(t, "Reserve again is answered", func() (err error) {
-		mine, err = engine.Reserve(t.Context(), once)
+		mine, err = reserveAs(t.Context(), engine, "once", once)
 		return err
 	})
 	if !mine.Decision.Allowed {
@@ -49,16 +49,16 @@ func TestAnIdentityWhoseSlotsWereReleasedIsRefused(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	for _, text := range []string{"a=concurrency 3 lease 1h", "b=fixed window 100/300d and concurrency 3 lease 1h"} {
 		rule := mustRule(t, text)
-		once := rule.For("k", 2).Identify("once")
+		once := rule.For("k", 2)
 		for range 2 {
-			if r, err := engine.Reserve(t.Context(), once); err != nil || !r.Decision.Allowed {
+			if r, err := reserveAs(t.Context(), engine, "once", once); err != nil || !r.Decision.Allowed {
 				t.Fatalf("%s: Reserve: %+v, %v", text, r, err)
 			}
 		}
 		if err := wantRemaining(engine, rule.For("k", 0), 1); err != nil {
 			t.Errorf("%s: after two Reserves with one identity: %v", text, err)
 		}
-		r, err := engine.Reserve(t.Context(), once)
+		r, err := reserveAs(t.Context(), engine, "once", once)
 		if err == nil {
 			err = r.Done(t.Context())
 		}
@@ -66,9 +66,11 @@ func TestAnIdentityWhoseSlotsWereReleasedIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ask := range []func() error{
-			func() error { _, err := engine.Reserve(t.Context(), once); return err },
+			func() error { _, err := reserveAs(t.Context(), engine, "once", once); return err },
 			func() error {
-				_, _, err := engine.TakeUpTo(t.Context(), 1, leased([]weir.Request{once})...)
+				again := leased(weir.Call{Identity: "once", Requests: []weir.Request{once}})
+				again.Op, again.Most = weir.OpTakeUpTo, 1
+				_, err := engine.Do(t.Context(), again)
 				return err
 			},
 		} {
@@ -98,7 +100,7 @@ func TestARepeatedTakeUpToAcrossLanesGivesItsSurplusBackOnce(t *testing.T) {
 		}
 		take(later.key, 4)
 		for i := range 3 {
-			times, d, err := engine.TakeUpTo(t.Context(), 10, rule.For(first.key, 1).Identify("x"), rule.For(later.key, 1).Identify("x"), rule.For(last.key, 1).Identify("x"))
+			times, d, err := upToAs(t.Context(), engine, "x", 10, rule.For(first.key, 1), rule.For(later.key, 1), rule.For(last.key, 1))
 			if err != nil || times != 6 || !d.Allowed || d.Remaining != 0 {
 				t.Errorf("%s: TakeUpTo, attempt %d: %d times, %+v, %v, want 6 times", limit, i, times, d, err)
 			}
@@ -135,13 +137,13 @@ func TestAnIdentityOutlivesAChangeOfTheLimit(t *testing.T) {
 			}
 		}
 		ask("Take", func(rule *weir.Rule) (weir.Decision, error) {
-			return engine.Take(t.Context(), rule.For("k", 4).Identify("take"))
+			return doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "take"}, rule.For("k", 4))
 		})
 		ask("Record", func(rule *weir.Rule) (weir.Decision, error) {
-			return engine.Record(t.Context(), rule.For("k", 3).Identify("record"))
+			return doCall(t.Context(), engine, weir.Call{Op: weir.OpRecord, Identity: "record"}, rule.For("k", 3))
 		})
 		ask("TakeUpTo", func(rule *weir.Rule) (d weir.Decision, err error) {
-			times, d, err := engine.TakeUpTo(t.Context(), 100, rule.For("k", 1).Identify("up to"))
+			times, d, err := upToAs(t.Context(), engine, "up to", 100, rule.For("k", 1))
 			if times != 3 {
 				t.Errorf("TakeUpTo of %s, as %s: %d times, want 3", large, rule, times)
 			}
@@ -157,7 +159,7 @@ func TestAnIdentityOutlivesAChangeOfTheLimit(t *testing.T) {
 func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	rule := mustRule(t, "r=concurrency 1 lease 1h")
-	held, err := engine.Reserve(t.Context(), rule.For("k", 1).Identify("x"))
+	held, err := reserveAs(t.Context(), engine, "x", rule.For("k", 1))
 	if err != nil || !held.Decision.Allowed {
 		t.Fatalf("Reserve: %+v, %v", held, err)
 	}
@@ -184,8 +186,7 @@ func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
 // askInLine asks for one caller, whose line has the token 7.
 func askInLine(t *testing.T, in *lines, request weir.Request) weir.LineAsk {
 	t.Helper()
-	requests := weir.Leased(request)
-	ask := weir.LineAsk{Callers: []weir.LineCaller{{Requests: requests, Since: time.Now()}}, Keys: []weir.LineKey{{Slots: request, Token: 7}}}
+	ask := weir.LineAsk{Callers: []weir.LineCaller{{Requests: []weir.Request{request}, Lease: weir.NewLease(), Since: time.Now()}}, Keys: []weir.LineKey{{Slots: request, Token: 7}}}
 	if err := in.Ask(t.Context(), &ask); err != nil || ask.Callers[0].Err != nil {
 		t.Fatalf("a question in line: %v, %v", err, ask.Callers[0].Err)
 	}
@@ -197,12 +198,12 @@ func TestARepeatedDecisionBehindACancelledBookingKeepsItsAnswer(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	booked := mustRule(t, "b=token bucket 1/h burst 2")
 	both := mustRule(t, "r=token bucket 10/300d and concurrency 3 lease 1h")
-	requests := leased([]weir.Request{both.For("k", 2).Identify("once")})
-	if d, err := engine.Take(t.Context(), requests...); err != nil || !d.Allowed {
-		t.Fatalf("Take: %+v, %v", d, err)
+	once := leased(weir.Call{Identity: "once", Requests: []weir.Request{both.For("k", 2)}})
+	if a, err := engine.Do(t.Context(), once); err != nil || !a.Decision.Allowed {
+		t.Fatalf("Take: %+v, %v", a.Decision, err)
 	}
-	decisionOn := func(q weir.Request, o op) *submission {
-		parts, at, err := engine.parts(nil, []weir.Request{q})
+	decisionOn := func(q weir.Request, lease uint64, o op) *submission {
+		parts, at, err := engine.parts(nil, []weir.Request{q}, lease)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,13 +212,13 @@ func TestARepeatedDecisionBehindACancelledBookingKeepsItsAnswer(t *testing.T) {
 		s.decisions = s.one[:]
 		return s
 	}
-	book := decisionOn(booked.For("k", 1), opBook)
+	book := decisionOn(booked.For("k", 1), 0, opBook)
 	if engine.run([]*submission{book}); book.err != nil || !book.one[0].admitted {
 		t.Fatalf("booking: %+v", book.one[0])
 	}
-	cancel := decisionOn(booked.For("k", 1), opTake)
+	cancel := decisionOn(booked.For("k", 1), 0, opTake)
 	cancel.one[0] = book.one[0].withdrawal(1)
-	again := decisionOn(requests[0], opTake)
+	again := decisionOn(once.Requests[0], once.Lease, opTake)
 	engine.identify(&again.one[0], "once")
 	engine.run([]*submission{cancel, again})
 	for what, s := range map[string]*submission{"the cancelled booking": cancel, "the repeated take": again} {

@@ -32,14 +32,14 @@ func TestARepeatedTakeAboveASmallerLimitIsStillAdmitted(t *testing.T) {
 		ask := func(rule *weir.Rule, want, most int64) {
 			t.Helper()
 			for range 2 {
-				if d, err := engine.Take(t.Context(), rule.For("k", 8).Identify("take")); err != nil || !d.Allowed || d.Limit != most {
+				if d, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "take"}, rule.For("k", 8)); err != nil || !d.Allowed || d.Limit != most {
 					t.Errorf("%s, of which there are %d: Take of 8: %+v, %v, want it admitted", limit, most, d, err)
 				}
 				results := make([]weir.Result, 1)
-				if err := engine.TakeEach(t.Context(), []weir.Request{rule.For("k", 8).Identify("take")}, results); err != nil || results[0].Err != nil || !results[0].Decision.Allowed {
-					t.Errorf("%s, of which there are %d: TakeEach of 8: %+v, %v, want it admitted", limit, most, results[0], err)
+				if err := engine.Each(t.Context(), []weir.Call{{Op: weir.OpTake, Identity: "take", Requests: []weir.Request{rule.For("k", 8)}}}, results); err != nil || results[0].Err != nil || !results[0].Decision.Allowed {
+					t.Errorf("%s, of which there are %d: Each of 8: %+v, %v, want it admitted", limit, most, results[0], err)
 				}
-				if times, d, err := engine.TakeUpTo(t.Context(), 2, rule.For("k", 4).Identify("up to")); err != nil || !d.Allowed || times != 2 {
+				if times, d, err := upToAs(t.Context(), engine, "up to", 2, rule.For("k", 4)); err != nil || !d.Allowed || times != 2 {
 					t.Errorf("%s, of which there are %d: TakeUpTo of 4, twice: %d times, %+v, %v, want 2", limit, most, times, d, err)
 				}
 			}
@@ -50,7 +50,7 @@ func TestARepeatedTakeAboveASmallerLimitIsStillAdmitted(t *testing.T) {
 		ask(large, 4, 20)
 		ask(small[i], 0, 2)
 		ask(large, 4, 20)
-		if d, err := engine.Take(t.Context(), small[i].For("k", 8).Identify("new")); err != nil || d.Allowed || d.RetryAfter != weir.Never {
+		if d, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "new"}, small[i].For("k", 8)); err != nil || d.Allowed || d.RetryAfter != weir.Never {
 			t.Errorf("%s: Take of 8 of 2 with a new identity: %+v, %v, want it refused for good", limit, d, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestARepeatedTakeUpToUnderALargerLimitIsCountedOnce(t *testing.T) {
 	large := everyRule(t, 20)
 	for i, small := range everyRule(t, 5) {
 		for _, rule := range []*weir.Rule{small, large[i], small} {
-			if times, d, err := engine.TakeUpTo(t.Context(), 10, rule.For("k", 4).Identify("x")); err != nil || !d.Allowed || times != 1 {
+			if times, d, err := upToAs(t.Context(), engine, "x", 10, rule.For("k", 4)); err != nil || !d.Allowed || times != 1 {
 				t.Errorf("TakeUpTo of 4 of %s: %d times, %+v, %v, want once", rule, times, d, err)
 			}
 		}
@@ -78,10 +78,10 @@ func TestARepeatedReserveHasItsSlotsForAWholeLease(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{Clock: func() int64 { return now.UnixNano() }})
 	for _, text := range []string{"a=concurrency 1 lease 30s", "b=concurrency 1 lease 30s and token bucket 5/300d"} {
 		rule := mustRule(t, text)
-		once := leased([]weir.Request{rule.For("k", 1).Identify("once")})
+		once := leased(weir.Call{Identity: "once", Requests: []weir.Request{rule.For("k", 1)}})
 		for range 4 {
-			if d, err := engine.Take(t.Context(), once...); err != nil || !d.Allowed {
-				t.Fatalf("%s: Take: %+v, %v", text, d, err)
+			if a, err := engine.Do(t.Context(), once); err != nil || !a.Decision.Allowed {
+				t.Fatalf("%s: Take: %+v, %v", text, a.Decision, err)
 			}
 			now = now.Add(20 * time.Second)
 			if d, err := engine.Peek(t.Context(), rule.For("k", 1)); err != nil || d.Allowed {
@@ -100,7 +100,7 @@ func TestARepeatedReserveHasItsSlotsForAWholeLease(t *testing.T) {
 func TestTheSlotsOfAnIdentityThatIsUsedAgainAreReleased(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	rule := mustRule(t, "r=concurrency 3 lease 1h and token bucket 9/300d")
-	once := rule.For("k", 2).Identify("once")
+	once := rule.For("k", 2)
 	identities := func() (keys []string) {
 		keys, err := engine.client.Do(t.Context(), engine.client.B().Keys().Pattern("*:once").Build()).AsStrSlice()
 		if err != nil {
@@ -110,7 +110,7 @@ func TestTheSlotsOfAnIdentityThatIsUsedAgainAreReleased(t *testing.T) {
 	}
 	for range 3 {
 		before := identities()
-		r, err := engine.Reserve(t.Context(), once)
+		r, err := reserveAs(t.Context(), engine, "once", once)
 		if err != nil || !r.Decision.Allowed {
 			t.Fatalf("Reserve: %+v, %v", r, err)
 		}
@@ -140,7 +140,7 @@ func TestALostRepetitionAboveASmallerLimitMayHaveBeenCounted(t *testing.T) {
 	warmUp(t, engine)
 	proxy.cut.Store(true)
 	rule := mustRule(t, "r=token bucket 2/h")
-	_, err := engine.Take(t.Context(), rule.For("k", 8).Identify("x"))
+	_, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "x"}, rule.For("k", 8))
 	if failed, ok := errors.AsType[*Error](err); !ok || failed.Counted == weir.CountedNo {
 		t.Errorf("Take of 8 of 2 with an identity, whose reply is lost: %v, want an error that may have counted", err)
 	}

@@ -1,6 +1,7 @@
 package redislimit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,8 +37,9 @@ func TestADecisionWithAnIdentityIsCountedOnce(t *testing.T) {
 				t.Errorf("%s: after %s: %d units remain (%v), want %d", limit, after, d.Remaining, err, want)
 			}
 		}
-		take := rule.For("k", 3).Identify("one")
-		first, err := engine.Take(t.Context(), take)
+		take := weir.Call{Op: weir.OpTake, Identity: "one", Requests: []weir.Request{rule.For("k", 3)}}
+		answered, err := engine.Do(t.Context(), take)
+		first := answered.Decision
 		if err != nil || !first.Allowed {
 			t.Fatalf("%s: Take: %+v, %v", limit, first, err)
 		}
@@ -45,42 +47,44 @@ func TestADecisionWithAnIdentityIsCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if d, err := engine.Take(t.Context(), take); err != nil || d != first {
-				t.Errorf("%s: Take again: %+v, %v, want the first answer %+v", limit, d, err, first)
+			if a, err := engine.Do(t.Context(), take); err != nil || a.Decision != first {
+				t.Errorf("%s: Take again: %+v, %v, want the first answer %+v", limit, a.Decision, err, first)
 			}
 		}
 		remaining(6, "a take of 3, again and again, and one of 1")
 		results := make([]weir.Result, 4)
-		if err := engine.TakeEach(t.Context(), []weir.Request{take, rule.For("k", 1).Identify("two"), rule.For("k", 1).Identify("two"), rule.For("k", 1)}, results); err != nil {
+		one := []weir.Request{rule.For("k", 1)}
+		two := weir.Call{Op: weir.OpTake, Identity: "two", Requests: one}
+		if err := engine.Each(t.Context(), []weir.Call{take, two, two, {Op: weir.OpTake, Requests: one}}, results); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range results {
 			if r.Err != nil || !r.Decision.Allowed || i == 0 && r.Decision != first {
-				t.Errorf("%s: TakeEach, request %d: %+v", limit, i, r)
+				t.Errorf("%s: Each, call %d: %+v", limit, i, r)
 			}
 		}
 		remaining(4, "two more")
 		for range 2 {
-			if _, err := engine.Record(t.Context(), rule.For("k", 1).Identify("three")); err != nil {
+			if _, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpRecord, Identity: "three"}, rule.For("k", 1)); err != nil {
 				t.Errorf("%s: Record: %v", limit, err)
 			}
 		}
 		remaining(3, "a record, twice")
 		for range 2 {
-			if times, _, err := engine.TakeUpTo(t.Context(), 2, rule.For("k", 1).Identify("four")); err != nil || times != 2 {
+			if times, _, err := upToAs(t.Context(), engine, "four", 2, rule.For("k", 1)); err != nil || times != 2 {
 				t.Errorf("%s: TakeUpTo 2: %d times, %v", limit, times, err)
 			}
 		}
 		remaining(1, "two, twice")
 		for range 2 { // a refusal counts nothing, so it is decided anew
-			if d, err := engine.Take(t.Context(), rule.For("k", 2).Identify("five")); err != nil || d.Allowed {
+			if d, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "five"}, rule.For("k", 2)); err != nil || d.Allowed {
 				t.Errorf("%s: Take of 2 of 1: %+v, %v", limit, d, err)
 			}
 		}
 		if err := engine.Reset(t.Context(), rule.For("k", 0)); err != nil {
 			t.Fatal(err)
 		}
-		if d, err := engine.Take(t.Context(), rule.For("k", 2).Identify("five")); err != nil || !d.Allowed {
+		if d, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "five"}, rule.For("k", 2)); err != nil || !d.Allowed {
 			t.Errorf("%s: Take that was refused before: %+v, %v, want it admitted", limit, d, err)
 		}
 	}
@@ -94,7 +98,7 @@ func TestAnIdentityCoversAllThatADecisionCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if d, err := engine.Take(t.Context(), both.For("a", 2).Identify("x"), both.For("b", 3).Identify("x")); err != nil || !d.Allowed || d.Remaining != 7 {
+		if d, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "x"}, both.For("a", 2), both.For("b", 3)); err != nil || !d.Allowed || d.Remaining != 7 {
 			t.Errorf("Take of two keys: %+v, %v, want 7 left of b", d, err)
 		}
 	}
@@ -104,12 +108,12 @@ func TestAnIdentityCoversAllThatADecisionCounts(t *testing.T) {
 	attempts := mustRule(t, "attempts=sliding log 2/10m count denied")
 	for i := range 6 {
 		name := fmt.Sprint("attempt ", min(i, 3)) // the last three are one
-		if _, err := engine.Take(t.Context(), attempts.For("k", 1).Identify(name)); err != nil {
+		if _, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: name}, attempts.For("k", 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one, err := engine.Take(t.Context(), attempts.For("k", 1).Identify("attempt 3"))
-	two, err2 := engine.Take(t.Context(), attempts.For("k", 1).Identify("attempt 3"))
+	one, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "attempt 3"}, attempts.For("k", 1))
+	two, err2 := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "attempt 3"}, attempts.For("k", 1))
 	if err != nil || err2 != nil || one != two {
 		t.Errorf("a refused attempt, twice: %+v and %+v (%v, %v), want one answer", one, two, err, err2)
 	}
@@ -122,10 +126,9 @@ func TestFaultATakeWhoseReplyWasLostCanBeAskedAgain(t *testing.T) {
 	engine, rule := openFor(t, "redis://"+proxy.addr, Options{}), mustRule(t, "r=fixed window 100/300d")
 	lost := 0
 	for i := range 50 {
-		q := rule.For("k", 1).Identify(fmt.Sprint("decision ", i))
 		proxy.cut.Store(i%2 == 0)
 		for {
-			d, err := engine.Take(t.Context(), q)
+			d, err := doCall(t.Context(), engine, weir.Call{Identity: fmt.Sprint("decision ", i)}, rule.For("k", 1))
 			if err == nil {
 				if !d.Allowed || d.Remaining != int64(99-i) {
 					t.Fatalf("decision %d: %+v, want it admitted and %d left", i, d, 99-i)
@@ -149,7 +152,7 @@ func TestConcurrentCallersWithOneIdentityAreOneDecision(t *testing.T) {
 	var admitted atomic.Int64
 	for i := range 200 {
 		callers.Go(func() {
-			if d, err := engines[i%2].Take(t.Context(), rule.For("k", 1).Identify(fmt.Sprint(i%10))); err == nil && d.Allowed {
+			if d, err := doCall(t.Context(), engines[i%2], weir.Call{Op: weir.OpTake, Identity: fmt.Sprint(i % 10)}, rule.For("k", 1)); err == nil && d.Allowed {
 				admitted.Add(1)
 			}
 		})
@@ -163,7 +166,7 @@ func TestConcurrentCallersWithOneIdentityAreOneDecision(t *testing.T) {
 func TestAnIdentityLivesAMinuteAndTakesLittleRoom(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	rule := mustRule(t, "r=token bucket 5/300d")
-	if _, err := engine.Take(t.Context(), rule.For("k", 1).Identify("0123456789abcdef0123456789abcdef")); err != nil {
+	if _, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "0123456789abcdef0123456789abcdef"}, rule.For("k", 1)); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := engine.client.Do(t.Context(), engine.client.B().Keys().Pattern("*abcdef").Build()).AsStrSlice()
@@ -184,13 +187,29 @@ func TestAnIdentityLivesAMinuteAndTakesLittleRoom(t *testing.T) {
 func TestIdentitiesThatMakeNoSenseAreRefused(t *testing.T) {
 	redis := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	rule := mustRule(t, "r=token bucket 5/h")
-	for what, requests := range map[string][]weir.Request{
-		"two identities": {rule.For("a", 1).Identify("x"), rule.For("b", 1).Identify("y")},
-		"a long one":     {rule.For("a", 1).Identify(strings.Repeat("x", weir.MaxIdentity+1))},
-	} {
-		_, err := redis.Take(t.Context(), requests...)
+	for _, op := range []weir.Op{weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpRecord} {
+		_, err := redis.Do(t.Context(), weir.Call{Op: op, Identity: strings.Repeat("x", weir.MaxIdentity+1), Requests: []weir.Request{rule.For("a", 1)}})
 		if refused, ok := errors.AsType[*weir.RequestError](err); !ok || refused.Field != "identity" {
-			t.Errorf("%s: got %v, want a RequestError about the identity", what, err)
+			t.Errorf("%s: got %v, want a RequestError about the identity", op, err)
 		}
 	}
+}
+
+// doCall makes a call on requests.
+func doCall(ctx context.Context, e weir.Engine, c weir.Call, requests ...weir.Request) (weir.Decision, error) {
+	c.Requests = requests
+	a, err := e.Do(ctx, c)
+	return a.Decision, err
+}
+
+// upToAs takes up to a number of times, with an identity.
+func upToAs(ctx context.Context, e weir.Engine, identity string, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
+	a, err := e.Do(ctx, weir.Call{Op: weir.OpTakeUpTo, Most: most, Identity: identity, Requests: requests})
+	return a.Times, a.Decision, err
+}
+
+// reserveAs reserves with an identity.
+func reserveAs(ctx context.Context, e weir.Engine, identity string, requests ...weir.Request) (*weir.Reservation, error) {
+	a, err := e.Do(ctx, weir.Call{Op: weir.OpReserve, Identity: identity, Requests: requests})
+	return a.Reservation, err
 }

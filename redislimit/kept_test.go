@@ -1,6 +1,7 @@
 package redislimit_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -37,22 +38,29 @@ func keptUse(t *testing.T, engine weir.Engine, rule *weir.Rule, now *int64) {
 	t.Helper()
 	for i := range int64(2) {
 		*now = keptAt + i*int64(time.Second)
-		if d, err := engine.Take(t.Context(), kept(engine, rule, 1+i)); err != nil || !d.Allowed {
+		if d, err := keptTake(t.Context(), engine, rule, 1+i); err != nil || !d.Allowed {
 			t.Fatalf("%s: Take: %+v, %v", rule, d, err)
 		}
 	}
 }
 
-// kept is a request of the kept values.
-func kept(engine weir.Engine, rule *weir.Rule, cost int64) weir.Request {
-	q := rule.For("kept key", cost)
+// keptTake is a take of the kept values.
+func keptTake(ctx context.Context, engine weir.Engine, rule *weir.Rule, cost int64) (weir.Decision, error) {
+	take := weir.Call{Op: weir.OpTake}
 	if rule.Limits()[0].String()[:4] == "conc" {
-		q.Lease = 7
+		take.Lease = 7
 	}
 	if _, redis := engine.(*redislimit.Engine); redis && rule.Name() == "identified" {
-		q = q.Identify("once")
+		take.Identity = "once"
 	}
-	return q
+	return doCall(ctx, engine, take, rule.For("kept key", cost))
+}
+
+// doCall makes a call on requests.
+func doCall(ctx context.Context, e weir.Engine, c weir.Call, requests ...weir.Request) (weir.Decision, error) {
+	c.Requests = requests
+	a, err := e.Do(ctx, c)
+	return a.Decision, err
 }
 
 // This test holds the stored format: the names of keys never change, and a change that reads or writes their values in
@@ -121,7 +129,7 @@ func same(t *testing.T, rule *weir.Rule, got, want map[string][]byte) {
 // answeredAgain repeats the kept decision with an identity.
 func answeredAgain(t *testing.T, engine *redislimit.Engine, rule *weir.Rule) {
 	t.Helper()
-	if d, err := engine.Take(t.Context(), kept(engine, rule, 2)); err != nil || !d.Allowed || d.Remaining != 2 {
+	if d, err := keptTake(t.Context(), engine, rule, 2); err != nil || !d.Allowed || d.Remaining != 2 {
 		t.Errorf("the kept identity: got %+v and %v, want the first answer", d, err)
 	}
 }

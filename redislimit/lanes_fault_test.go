@@ -74,7 +74,7 @@ func TestFaultALaneThatFailsLeaksNothing(t *testing.T) {
 				return err
 			})
 			fails("up to", func(ctx context.Context) error {
-				_, _, err := engine.TakeUpTo(ctx, 5, many.For(keys[0], 2), many.For(keys[2], 1))
+				_, _, err := weir.TakeUpTo(ctx, engine, 5, many.For(keys[0], 2), many.For(keys[2], 1))
 				return err
 			})
 		}
@@ -113,7 +113,7 @@ func TestATakeThatComesAfterItsUndoIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, _, err := engine.parts(nil, []weir.Request{rule.For("k", 4)})
+		parts, _, err := engine.parts(nil, []weir.Request{rule.For("k", 4)}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestAnUndoByIdentityHappensOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, _, err := engine.parts(nil, []weir.Request{rule.For("k", 4)})
+		parts, _, err := engine.parts(nil, []weir.Request{rule.For("k", 4)}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

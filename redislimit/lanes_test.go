@@ -35,7 +35,7 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 		for _, key := range keys {
 			requests = append(requests, rule.For(key, 2))
 		}
-		_, _, err := engine.TakeUpTo(t.Context(), most, requests...)
+		_, _, err := weir.TakeUpTo(t.Context(), engine, most, requests...)
 		return err
 	}
 	for i, keys := range [][]string{{first.key, last.key}, {first.key, middle.key, last.key}, {first.key, last.key}, {first.key, middle.key, last.key}} {
@@ -77,7 +77,7 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		leave.Store(&cancel)
 		calls.Store(0)
-		times, _, err := engine.TakeUpTo(ctx, 9, rule.For(first.key, 1), rule.For(later.key, 1))
+		times, _, err := weir.TakeUpTo(ctx, engine, 9, rule.For(first.key, 1), rule.For(later.key, 1))
 		cancel()
 		if err == nil && times != 2 {
 			t.Fatalf("round %d: taken %d times, want 2", round, times)
@@ -107,7 +107,7 @@ func threeLanes(t *testing.T, engine *Engine, rule *weir.Rule) (first, middle, l
 	var found []laneKey
 	for i := 0; len(found) < 3; i++ {
 		key := fmt.Sprint("key ", i)
-		parts, _, err := engine.parts(nil, []weir.Request{rule.For(key, 1)})
+		parts, _, err := engine.parts(nil, []weir.Request{rule.For(key, 1)}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestLeavingALongQueueCostsNoMoreThanLeavingAShortOne(t *testing.T) {
 }
 
 // The engine waits once for a server that hangs, for any number of calls.
-func TestTakeEachOfAHungServerWaitsOnce(t *testing.T) {
+func TestEachOfAHungServerWaitsOnce(t *testing.T) {
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=500ms", Options{})
 	rule, err := weir.ParseRule("r=token bucket 1000/h")
@@ -65,11 +65,11 @@ func TestTakeEachOfAHungServerWaitsOnce(t *testing.T) {
 	before := engine.Stats().Calls
 	server.Stop()
 	defer server.Cont()
-	if err := engine.TakeEach(context.Background(), requests, results); err != nil {
+	if err := engine.Each(context.Background(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	if calls := engine.Stats().Calls - before; calls > 2 {
-		t.Errorf("TakeEach made %d calls of a server that hangs, want one", calls)
+		t.Errorf("Each made %d calls of a server that hangs, want one", calls)
 	}
 	for i, r := range results {
 		failed, ok := errors.AsType[*Error](r.Err)

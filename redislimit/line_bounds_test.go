@@ -26,13 +26,13 @@ func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
 	}
 	t.Cleanup(engine.Close)
 	slots := mustRule(t, "slots=concurrency 1 lease 1h")
-	if err := allowed(engine.Take(t.Context(), weir.Leased(slots.For("k", 1))...)); err != nil {
+	if err := allowed(doCall(t.Context(), engine, weir.Call{Lease: weir.NewLease()}, slots.For("k", 1))); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(lines weir.Lines) error {
 		ask := &weir.LineAsk{Keys: []weir.LineKey{{Slots: slots.For("k", 0), Token: 1}}}
 		for range weir.MaxLineCallers {
-			ask.Callers = append(ask.Callers, weir.LineCaller{Requests: weir.Leased(slots.For("k", 1)), Since: time.Now()})
+			ask.Callers = append(ask.Callers, weir.LineCaller{Requests: []weir.Request{slots.For("k", 1)}, Lease: weir.NewLease(), Since: time.Now()})
 		}
 		if err := lines.Ask(t.Context(), ask); err != nil {
 			t.Fatal(err)

@@ -84,6 +84,7 @@ type dueller struct {
 type duelCaller struct {
 	process  *dueller
 	requests []weir.Request
+	lease    uint64
 	since    time.Time
 	stays    bool
 	stands   []int // requests
@@ -177,7 +178,7 @@ func (d *lineDuel) newCaller(p *dueller) *duelCaller {
 			c.requests = append(c.requests, d.rates[i].For("k", 1))
 		}
 	}
-	c.requests, c.stays = weir.Leased(c.requests...), len(c.requests) > 1 && d.random.IntN(3) == 0
+	c.lease, c.stays = weir.NewLease(), len(c.requests) > 1 && d.random.IntN(3) == 0
 	return c
 }
 
@@ -241,7 +242,7 @@ func restOf(rest []*duelCaller, rule *weir.Rule, token uint64) weir.LineKey {
 			}
 			k.Want += c.requests[i].Cost
 		case len(c.stands) > 0 && c.stays && k.Keep.Units == 0:
-			k.Keep.Lease, k.Keep.Since, k.Keep.Units = c.requests[i].Lease, c.since, c.requests[i].Cost
+			k.Keep.Lease, k.Keep.Since, k.Keep.Units = c.lease, c.since, c.requests[i].Cost
 		}
 	}
 	return k
@@ -251,7 +252,7 @@ func restOf(rest []*duelCaller, rule *weir.Rule, token uint64) weir.LineKey {
 func (d *lineDuel) askBoth(p *dueller, ask *weir.LineAsk, asked []*duelCaller) {
 	script := &weir.LineAsk{Callers: slices.Clone(ask.Callers), Keys: slices.Clone(ask.Keys), Repeats: ask.Repeats}
 	for i := range script.Callers {
-		script.Callers[i] = weir.LineCaller{Requests: asked[i].requests, Since: asked[i].since, Stays: asked[i].stays}
+		script.Callers[i] = weir.LineCaller{Requests: asked[i].requests, Lease: asked[i].lease, Since: asked[i].since, Stays: asked[i].stays}
 		ask.Callers[i] = script.Callers[i]
 	}
 	for i := range script.Keys {
@@ -305,14 +306,15 @@ func (d *lineDuel) release() {
 	d.held = slices.Delete(d.held, i, i+1)
 	var back []weir.Request
 	for _, r := range c.requests {
-		if r.Lease != 0 {
+		if _, slots := r.Rule.Limits()[0].(weir.Concurrency); slots {
 			r.Cost = -r.Cost
 			back = append(back, r)
 		}
 	}
 	d.note("process %d releases %s", c.process.number, d.callerText(c))
-	_, modelErr := d.model.Record(d.Context(), back...)
-	_, scriptErr := d.engine.Record(d.Context(), back...)
+	record := weir.Call{Op: weir.OpRecord, Lease: c.lease}
+	_, modelErr := doCall(d.Context(), d.model, record, back...)
+	_, scriptErr := doCall(d.Context(), d.engine, record, back...)
 	if modelErr != nil || scriptErr != nil {
 		d.Errorf("seed %d: release: %v, %v", d.seed, modelErr, scriptErr)
 	}

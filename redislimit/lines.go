@@ -63,10 +63,10 @@ func (all *entered) close() {
 	}
 }
 
-// Keeps reports whether one call can decide callers of the requests in line: those on one lane and without an identity.
+// Keeps reports whether one call can decide callers of the requests in line: those on one lane.
 func (l *lines) Keeps(requests ...weir.Request) bool {
-	parts, at, err := l.parts(requests)
-	if err != nil || at.refused || !at.oneLane || slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Identity != "" }) {
+	parts, at, err := l.parts(requests, weir.NewLease())
+	if err != nil || at.refused || !at.oneLane {
 		return false
 	}
 	slots, of := 0, map[int]bool{}
@@ -87,12 +87,12 @@ const asker = 1
 // mostCallerSlots bounds the lines of slots in which one caller stands.
 const mostCallerSlots = 16
 
-func (l *lines) parts(requests []weir.Request) ([]part, layout, error) {
-	merged, err := enginekit.Merge(enginekit.Take, requests)
+func (l *lines) parts(requests []weir.Request, lease uint64) ([]part, layout, error) {
+	merged, err := enginekit.Merge(weir.OpTake, requests)
 	if err != nil {
 		return nil, layout{}, err
 	}
-	parts, at, err := l.engine.parts(nil, merged)
+	parts, at, err := l.engine.parts(nil, merged, lease)
 	if err == nil {
 		err = cmp.Or(checkLeases(opTake, parts, merged), tooMuch(opTake, parts))
 	}
@@ -154,7 +154,7 @@ func (l *lines) grace(lane int) time.Duration {
 func (l *lines) tells(lanes laneAsks, k *weir.LineKey) error {
 	cost := k.Slots.Cost
 	k.Slots.Cost = 0
-	parts, _, err := l.parts([]weir.Request{k.Slots})
+	parts, _, err := l.parts([]weir.Request{k.Slots}, 0)
 	k.Slots.Cost = cost
 	if err != nil {
 		return err
@@ -181,14 +181,14 @@ func (l *lines) laneAsk(lanes laneAsks, lane int) *laneAsk {
 
 // asks adds a caller.
 func (l *lines) asks(lanes laneAsks, c *weir.LineCaller, repeats bool) error {
-	parts, at, err := l.parts(c.Requests)
+	parts, at, err := l.parts(c.Requests, c.Lease)
 	if err != nil {
 		return err
 	}
 	if !at.oneLane || at.refused || len(parts) == 0 {
 		return &weir.RequestError{Op: opTake.String(), Field: "requests", Reason: "cannot stand in line"}
 	}
-	merged, _ := enginekit.Merge(enginekit.Take, c.Requests)
+	merged, _ := enginekit.Merge(weir.OpTake, c.Requests)
 	a := l.laneAsk(lanes, parts[0].lane)
 	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays, lease: asker}
 	for i := range parts {
@@ -301,17 +301,17 @@ func (l *lines) Book(ctx context.Context, book *weir.LineBook) error {
 	var asked []*weir.LineCaller
 	for i := range book.Callers {
 		c := &book.Callers[i]
-		c.Err = cmp.Or(ctx.Err(), weir.CheckBookable(c.Requests[0]))
+		c.Err = cmp.Or(ctx.Err(), weir.CheckAhead(weir.Call{Requests: c.Requests}))
 		if c.Err != nil {
 			continue
 		}
-		parts, at, err := l.engine.parts(nil, c.Requests)
+		parts, at, err := l.engine.parts(nil, c.Requests, 0)
 		switch {
 		case err != nil:
 			c.Err = err
 			continue
 		case len(parts) == 0 || at.refused:
-			c.Decision, c.Err = l.engine.decide(ctx, opTake, c.Requests)
+			c.Decision, c.Err = l.engine.plain(ctx, opTake, c.Requests)
 			continue
 		}
 		lane := parts[0].lane

@@ -54,7 +54,7 @@ func TestAClusterThatIsConnectedLaterDecidesTheFirstCall(t *testing.T) {
 	for i := range requests {
 		requests[i] = rule.For(fmt.Sprint(i), 1)
 	}
-	if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+	if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 		t.Fatal(err)
 	}
 	wantAbsent(t, results[0].Err)
@@ -64,7 +64,7 @@ func TestAClusterThatIsConnectedLaterDecidesTheFirstCall(t *testing.T) {
 	}
 	engine.link.open = func() (rueidis.Client, error) { return connect(option) }
 	eventually(t, "the engine has connected", func() error {
-		if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 			return err
 		}
 		return results[0].Err

@@ -59,7 +59,7 @@ func touch(ctx context.Context, engine *redislimit.Engine, rule *weir.Rule, rand
 	cost := 1 + random.Int64N(3)
 	switch pick := random.IntN(8); {
 	case pick < 4 && rule.Bookable():
-		r, err := weir.Book(ctx, engine, time.Duration(random.Int64N(int64(time.Second))), rule.For("k", cost))
+		r, err := weir.ReserveAhead(ctx, engine, time.Duration(random.Int64N(int64(time.Second))), rule.For("k", cost))
 		if err == nil && random.IntN(3) == 0 {
 			time.Sleep(time.Duration(random.IntN(2)) * 5 * time.Millisecond)
 			_ = r.Cancel(ctx)

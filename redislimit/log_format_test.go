@@ -2,7 +2,6 @@ package redislimit_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -224,17 +223,15 @@ func changing(t *testing.T, client rueidis.Client, name string, limit func(*rand
 			rule = newRule(t, name, limit(random))
 		}
 		q := rule.For("k", oneOf[int64](random, 0, 1, 1, 1, 2, 5, 30, 4000, 1<<53))
-		q.Lease = random.Uint64N(4)
+		c := weir.Call{Lease: random.Uint64N(4)}
 		verb := oneOf(random, "take", "take", "peek", "record", "record")
 		if verb == "record" && random.IntN(2) == 0 {
 			q.Cost = -q.Cost
 		}
-		ask := map[string]func(weir.Engine, context.Context, ...weir.Request) (weir.Decision, error){
-			"take": weir.Engine.Take, "peek": weir.Engine.Peek, "record": weir.Engine.Record,
-		}[verb]
-		want, wantErr := ask(memory, t.Context(), q)
-		got, err := ask(redis, t.Context(), q)
-		history += fmt.Sprintf("%d %s %d of %v, lease %d:\n\t%+v\n", now, verb, q.Cost, rule, q.Lease, want)
+		c.Op = map[string]weir.Op{"take": weir.OpTake, "peek": weir.OpPeek, "record": weir.OpRecord}[verb]
+		want, wantErr := doCall(t.Context(), memory, c, q)
+		got, err := doCall(t.Context(), redis, c, q)
+		history += fmt.Sprintf("%d %s %d of %v, lease %d:\n\t%+v\n", now, verb, q.Cost, rule, c.Lease, want)
 		if got != want || (err == nil) != (wantErr == nil) {
 			if name == "gate" && ranBack && err == nil && wantErr == nil && got.Remaining <= want.Remaining && (want.Allowed || !got.Allowed) {
 				return // the stricter answer of docs/redis.md, from which the states differ

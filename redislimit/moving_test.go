@@ -30,7 +30,7 @@ func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 		admitted := make([]int, keys)
 		round := func() {
 			t.Helper()
-			if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 				t.Fatal(err)
 			}
 			for i, r := range results {

@@ -51,12 +51,12 @@ func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
 		for i := range requests {
 			requests[i] = rule.For(fmt.Sprint("each", i%20), 1)
 		}
-		if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range results {
 			if want := int64(9 - i/20); r.Err != nil || r.Decision.Remaining != want {
-				t.Errorf("OneSlot %t: TakeEach, request %d: %+v and %v, want %d remaining", oneSlot, i, r.Decision, r.Err, want)
+				t.Errorf("OneSlot %t: Each, request %d: %+v and %v, want %d remaining", oneSlot, i, r.Decision, r.Err, want)
 			}
 		}
 		if refused := crossings(server); refused != !oneSlot {
@@ -122,7 +122,7 @@ func TestTakeUpToFindsOutAClusterBehindOneAddress(t *testing.T) {
 	}
 	first, later, _ := threeLanes(t, engine, rule)
 	for _, want := range []int64{4, 1, 0} {
-		times, d, err := engine.TakeUpTo(t.Context(), 4, rule.For(first.key, 1), rule.For(later.key, 2))
+		times, d, err := weir.TakeUpTo(t.Context(), engine, 4, rule.For(first.key, 1), rule.For(later.key, 2))
 		if times != want || d.Allowed != (want > 0) || err != nil {
 			t.Errorf("taken %d times with %+v and %v, want %d", times, d, err, want)
 		}

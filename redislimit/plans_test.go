@@ -175,12 +175,12 @@ func TestASlowerPlanDoesNotStarveAFasterOne(t *testing.T) {
 	for range 60_000 { // a minute
 		now += int64(time.Millisecond)
 		results := make([]weir.Result, 3)
-		if err := engine.TakeEach(t.Context(), []weir.Request{slow.For("k", 1), fast.For("k", 1), slow.For("k", 1)}, results); err != nil {
-			t.Fatalf("TakeEach: %v", err)
+		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, slow.For("k", 1), fast.For("k", 1), slow.For("k", 1)), results); err != nil {
+			t.Fatalf("Each: %v", err)
 		}
 		for i, r := range results {
 			if r.Err != nil {
-				t.Fatalf("TakeEach: %v", r.Err)
+				t.Fatalf("Each: %v", r.Err)
 			}
 			if r.Decision.Allowed && i == 1 {
 				got++
@@ -300,7 +300,7 @@ func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
 	fast := newRule(t, "plan", weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 100})
 	book := func(rule *weir.Rule, n int64, want time.Duration) *weir.Reservation {
 		t.Helper()
-		r, err := weir.Book(t.Context(), engine, weir.Never, rule.For("k", n))
+		r, err := weir.ReserveAhead(t.Context(), engine, weir.Never, rule.For("k", n))
 		if err != nil || r.Decision.Delay != want {
 			t.Fatalf("%d units of %v: booked %+v, error %v, want them in %v", n, rule, r, err, want)
 		}

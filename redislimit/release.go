@@ -84,11 +84,8 @@ func (r *release) ended(succeeded bool) {
 
 // Drop releases slots whose take had no answer. Redis may carry out a release before the take, if they came on two
 // connections, so Drop repeats the release, until the lease ends. It does not wait for the answers.
-func (e *Engine) Drop(slots ...weir.Request) {
+func (e *Engine) Drop(slots weir.Call) {
 	const times = 3
-	if len(slots) > 0 && slots[0].Identity != "" { // the take can be asked again
-		return
-	}
 	for _, p := range e.slots(slots) {
 		now := time.Now()
 		h := &hold{engine: e, part: p, state: releasing, releases: times, ends: now.Add(p.lasts())}

@@ -13,11 +13,11 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
 	slots := mustRule(t, "r=concurrency 3 lease 1h")
 	two := slots.For("k", 2)
-	two.Lease = 7
-	if err := allowed(engine.Take(t.Context(), two)); err != nil {
+	taken := weir.Call{Lease: 7, Requests: []weir.Request{two}}
+	if err := allowed(doCall(t.Context(), engine, taken, two)); err != nil {
 		t.Fatal(err)
 	}
-	lost, release := engine.Hold(time.Now(), two)
+	lost, release := engine.Hold(time.Now(), taken)
 	defer release()
 	held := engine.holds.find(&part{key: onePart(t, engine, two).key, lease: 7})
 	idle := func() error { // waits for the answer to the renewal
@@ -40,7 +40,7 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 		default:
 		}
 	}
-	parts, _, err := engine.parts(nil, []weir.Request{back})
+	parts, _, err := engine.parts(nil, []weir.Request{back}, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,10 +62,10 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 // One of the reservations of a repeated decision is done, which releases the slot of both.
 func TestTheOtherHolderOfAReleasedSlotIsTold(t *testing.T) {
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{})
-	slot := mustRule(t, "r=concurrency 1 lease 1h").For("k", 1).Identify("once")
+	slot := mustRule(t, "r=concurrency 1 lease 1h").For("k", 1)
 	var both [2]*weir.Reservation
 	for i := range both {
-		r, err := engine.Reserve(t.Context(), slot)
+		r, err := reserveAs(t.Context(), engine, "once", slot)
 		if err != nil || !r.Decision.Allowed {
 			t.Fatalf("Reserve: %+v, %v", r, err)
 		}

@@ -80,7 +80,7 @@ func commandOf(b *testing.B, server *redistest.Server, text string, keys int, ad
 		requests[i] = rule.For(fmt.Sprint("user-", i), 1)
 	}
 	for range 2 {
-		if err := engine.TakeEach(b.Context(), requests, results); err != nil {
+		if err := engine.Each(b.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 			b.Fatal(err)
 		}
 	}

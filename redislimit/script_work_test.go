@@ -165,7 +165,7 @@ func TestACallOfTakesUpToDoesABoundedAmountOfWork(t *testing.T) {
 				t.Fatalf("Take: %+v, %v", d, err)
 			}
 			q.Cost = 1
-			parts, at, err := engine.parts(nil, []weir.Request{q})
+			parts, at, err := engine.parts(nil, []weir.Request{q}, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func little(n uint64, bytes int) []byte {
 
 func onePart(t *testing.T, e *Engine, q weir.Request) part {
 	t.Helper()
-	parts, _, err := e.parts(nil, []weir.Request{q})
+	parts, _, err := e.parts(nil, []weir.Request{q}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,9 +278,7 @@ func ofEach(o op, first uint64, n int, cost int64) func(*Engine, *weir.Rule) {
 	return func(e *Engine, rule *weir.Rule) {
 		decisions := make([]decision, n)
 		for i := range decisions {
-			q := rule.For("k", cost)
-			q.Lease = first + uint64(i)*7
-			parts, _, _ := e.parts(nil, []weir.Request{q})
+			parts, _, _ := e.parts(nil, []weir.Request{rule.For("k", cost)}, first+uint64(i)*7)
 			decisions[i] = decision{op: o, parts: parts}
 		}
 		together(e, decisions)
@@ -290,7 +288,7 @@ func ofEach(o op, first uint64, n int, cost int64) func(*Engine, *weir.Rule) {
 // undoOf undoes the take of the i-th of n entries.
 func undoOf(i, n int64) func(*Engine, *weir.Rule) {
 	return func(e *Engine, rule *weir.Rule) {
-		parts, _, _ := e.parts(nil, []weir.Request{rule.For("k", 1)})
+		parts, _, _ := e.parts(nil, []weir.Request{rule.For("k", 1)}, 0)
 		together(e, []decision{{op: opUndo, parts: parts, now: fullAt - n - 10 + i}})
 	}
 }

@@ -49,7 +49,7 @@ func TestACallOnStatesOfOtherVersionsDoesABoundedAmountOfWork(t *testing.T) {
 					}
 					continue
 				}
-				parts, _, err := engine.parts(nil, []weir.Request{q})
+				parts, _, err := engine.parts(nil, []weir.Request{q}, 0)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -23,10 +23,10 @@ func newSingle() any {
 
 // single prepares such a take. It returns nil for other calls, and for those that are refused.
 func (e *Engine) single(ctx context.Context, requests []weir.Request) *submission {
-	if len(requests) != 1 || requests[0].Identity != "" || ctx.Err() != nil {
+	if len(requests) != 1 || ctx.Err() != nil {
 		return nil
 	}
-	if _, err := enginekit.Merge(enginekit.Take, requests); err != nil {
+	if _, err := enginekit.Merge(weir.OpTake, requests); err != nil {
 		return nil
 	}
 	q := &requests[0]

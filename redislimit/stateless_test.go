@@ -18,7 +18,7 @@ func TestRulesWithoutStateAskNoServer(t *testing.T) {
 	ctx := t.Context()
 	results := make([]weir.Result, 3)
 	for what, err := range map[string]error{
-		"TakeEach": engine.TakeEach(ctx, []weir.Request{free.For("a", 2), none.For("a", 1), free.For("b", -1)}, results),
+		"Each": engine.Each(ctx, weir.Calls(weir.OpTake, free.For("a", 2), none.For("a", 1), free.For("b", -1)), results),
 		"Reset":    engine.Reset(ctx, free.For("a", 0), none.For("b", 0)),
 		"Check":    engine.Check(free, none),
 	} {
@@ -27,12 +27,12 @@ func TestRulesWithoutStateAskNoServer(t *testing.T) {
 		}
 	}
 	if !results[0].Decision.Allowed || results[1].Decision.Allowed || results[1].Err != nil || !errors.Is(results[2].Err, weir.ErrRequest) {
-		t.Errorf("TakeEach: got %+v, want one admitted, one refused and a bad request", results)
+		t.Errorf("Each: got %+v, want one admitted, one refused and a bad request", results)
 	}
 	if d, err := engine.Take(ctx, free.For("a", 1), none.For("b", 1)); err != nil || d.Allowed || d.Rule != "none" || d.RetryAfter != weir.Never {
 		t.Errorf("Take: got %+v and %v, want it refused by none", d, err)
 	}
-	if times, d, err := engine.TakeUpTo(ctx, 7, free.For("a", 1)); err != nil || times != 7 || !d.Allowed {
+	if times, d, err := weir.TakeUpTo(ctx, engine, 7, free.For("a", 1)); err != nil || times != 7 || !d.Allowed {
 		t.Errorf("TakeUpTo: %d times with %+v and %v, want 7", times, d, err)
 	}
 	if s := engine.Stats(); s.Calls != 0 {

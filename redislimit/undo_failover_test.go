@@ -83,8 +83,7 @@ func TestAnUndoAfterAFailoverBringsBackNothing(t *testing.T) {
 			}
 			cancel()
 			for _, q := range requests {
-				q.Lease = 7
-				if d, err := other.Take(t.Context(), q); err != nil || !d.Allowed {
+				if d, err := doCall(t.Context(), other, weir.Call{Lease: 7}, q); err != nil || !d.Allowed {
 					t.Fatalf("%s: Take on the new server: %+v, %v", name, d, err)
 				}
 			}

@@ -73,7 +73,7 @@ func TestFaultAnAnswerToABookingThatComesLateAdmitsNothingMore(t *testing.T) {
 		}
 		proxy.stall.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		if r, err := weir.Book(ctx, far, time.Minute, rule.For("k", 20)); err == nil {
+		if r, err := weir.ReserveAhead(ctx, far, time.Minute, rule.For("k", 20)); err == nil {
 			t.Fatalf("%s: Book whose answer is late: %+v", limit.text, r.Decision)
 		}
 		cancel()
@@ -96,7 +96,7 @@ func TestFaultAnAnswerToABookingThatComesLateAdmitsNothingMore(t *testing.T) {
 // checkMore takes all that is left, and fails if that and the units taken since began are above the bound.
 func checkMore(t *testing.T, engine *Engine, rule *weir.Rule, taken int64, burst, rate float64, began time.Time) {
 	t.Helper()
-	more, _, err := engine.TakeUpTo(t.Context(), math.MaxInt32, rule.For("k", 1))
+	more, _, err := weir.TakeUpTo(t.Context(), engine, math.MaxInt32, rule.For("k", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestFaultALateUndoAcrossLanesAdmitsNothingMore(t *testing.T) {
 		goOn(50 * time.Millisecond)
 		third := first
 		third.Cost = 1
-		more, _, err := engine.TakeUpTo(t.Context(), math.MaxInt32, third)
+		more, _, err := weir.TakeUpTo(t.Context(), engine, math.MaxInt32, third)
 		elapsed := time.Since(began)
 		if most := 20 + limit.rate*elapsed.Seconds(); err != nil || float64(19+more) > most && elapsed < 900*time.Millisecond {
 			t.Errorf("%s: 19 units and %d more within %v (%v), want at most %.1f", limit.text, more, elapsed, err, most)

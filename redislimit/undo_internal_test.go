@@ -44,7 +44,7 @@ func (u *undoing) take(limit weir.Limit, n int64) (undo func()) {
 	if err != nil {
 		u.Fatal(err)
 	}
-	parts, _, err := u.parts(nil, []weir.Request{rule.For("k", n)})
+	parts, _, err := u.parts(nil, []weir.Request{rule.For("k", n)}, 0)
 	if err != nil {
 		u.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestAnUndoCountsTheTimeOfItsCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, _, err := u.parts(nil, []weir.Request{rule.For("k", 20)})
+	parts, _, err := u.parts(nil, []weir.Request{rule.For("k", 20)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,10 +63,10 @@ func TestAnUnreadableValueIsAnErrorThatNamesItsKeyAndStays(t *testing.T) {
 			_, err = engine.Record(t.Context(), rule.For("bad", 1))
 			wantBroken(t, what+": Record", err, key)
 			results := make([]weir.Result, 3)
-			if err := engine.TakeEach(t.Context(), []weir.Request{rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)}, results); err != nil {
+			if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, rule.For("a", 1), rule.For("bad", 1), rule.For("b", 1)), results); err != nil {
 				t.Fatal(err)
 			}
-			wantBroken(t, what+": TakeEach", results[1].Err, key)
+			wantBroken(t, what+": Each", results[1].Err, key)
 			for _, beside := range []int{0, 2} {
 				if r := results[beside]; r.Err != nil || !r.Decision.Allowed || r.Decision.ResetAfter == 0 {
 					t.Errorf("%s: the request beside it: %+v, want it admitted", what, r)
@@ -95,15 +95,15 @@ func TestAnUnreadableValueIsAnErrorThatNamesItsKeyAndStays(t *testing.T) {
 func TestAnUnreadableIdentityIsAnError(t *testing.T) {
 	client := dial(t, redistest.Start(t))
 	engine := newEngine(t, client, redislimit.Options{})
-	q := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(5)}).For("k", 1).Identify("once")
+	q := newRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(5)}).For("k", 1)
 	for _, value := range []string{"", "x", strings.Repeat("x", 100)} {
-		if _, err := engine.Take(t.Context(), q); err != nil {
+		if _, err := doCall(t.Context(), engine, weir.Call{Identity: "once"}, q); err != nil {
 			t.Fatal(err)
 		}
 		key := slices.IndexFunc(stored(t, client), func(key string) bool { return strings.HasSuffix(key, ":once") })
 		name := stored(t, client)[key]
 		do(t, client, "SET", name, value)
-		_, err := engine.Take(t.Context(), q)
+		_, err := doCall(t.Context(), engine, weir.Call{Identity: "once"}, q)
 		wantBroken(t, "Take", err, name)
 		do(t, client, "FLUSHALL")
 	}

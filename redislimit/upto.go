@@ -8,22 +8,22 @@ import (
 	"github.com/weirflow/weir/enginekit"
 )
 
-// TakeUpTo takes the requests as many times as they fit, most times at most, in one
+// takeUpTo takes the requests as many times as they fit, most times at most, in one
 // call of the script. If the keys are on several lanes of a cluster, it takes what
 // fits on one lane after the other, and gives back the surplus of the earlier lanes.
-func (e *Engine) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
-	if err := enginekit.CheckMost(most); err != nil {
-		return 0, weir.Decision{}, err
+func (e *Engine) takeUpTo(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
+	if err := enginekit.CheckMost(c.Most); err != nil {
+		return a, err
 	}
-	if most > 0 {
-		return e.decideTimes(ctx, opTake, most, requests)
+	if c.Most > 0 {
+		a.Times, a.Decision, err = e.decideTimes(ctx, opTake, c.Most, c)
+		return a, err
 	}
-	free := slices.Clone(requests)
-	for i := range free {
-		free[i].Cost = min(free[i].Cost, 0) // a negative one stays an error
+	c.Requests = slices.Clone(c.Requests)
+	for i := range c.Requests {
+		c.Requests[i].Cost = min(c.Requests[i].Cost, 0) // a negative one stays an error
 	}
-	_, d, err = e.decideTimes(ctx, opTake, 1, free)
-	return 0, d, err
+	return e.decide(ctx, opTake, c)
 }
 
 // ofFresh returns how many times fresh keys admit the requests, up to most, and the

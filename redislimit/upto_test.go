@@ -32,7 +32,7 @@ func TestTakeUpToIsOneCallAndOneDecision(t *testing.T) {
 	wide, many := newRule(t, "wide", weir.TokenBucket{Rate: weir.Per(1e9, ages)}), newRule(t, "many", weir.FixedWindow{Rate: weir.Per(100, ages)}, weir.SlidingLog{Rate: weir.Per(70, ages)}, weir.Concurrency{Slots: 90, Lease: time.Hour})
 	for i, want := range []int64{23, 0} {
 		before := engine.Stats()
-		times, d, err := engine.TakeUpTo(t.Context(), math.MaxInt64, wide.For("a", 1000), many.For("b", 3))
+		times, d, err := weir.TakeUpTo(t.Context(), engine, math.MaxInt64, wide.For("a", 1000), many.For("b", 3))
 		after := engine.Stats()
 		if times != want || d.Allowed != (want > 0) || d.Remaining != 1 || d.Rule != "many" || err != nil {
 			t.Errorf("take %d: %d times with %+v and %v, want %d times and 1 of 70 left", i, times, d, err, want)
@@ -57,7 +57,7 @@ func TestTakersUpToShareExactlyWhatThereIs(t *testing.T) {
 		for caller := range 8 {
 			all.Go(func() {
 				for most := int64(1 + caller%2*6); ; { // Take, or 7 at most
-					times, d, err := engine.TakeUpTo(t.Context(), most, rule.For("k", 1))
+					times, d, err := weir.TakeUpTo(t.Context(), engine, most, rule.For("k", 1))
 					if total.Add(times); times == 0 || err != nil || !d.Allowed {
 						if d.Remaining != 0 || err != nil {
 							t.Errorf("%s: refused with %+v and %v", limit, d, err)
@@ -90,7 +90,7 @@ func takersAcross(t *testing.T, client rueidis.Client) {
 			for range 4 {
 				all.Go(func() {
 					for range 4 {
-						times, _, err := engine.TakeUpTo(t.Context(), 7, rule.For(key, 2), narrow.For(other, 1))
+						times, _, err := weir.TakeUpTo(t.Context(), engine, 7, rule.For(key, 2), narrow.For(other, 1))
 						if total.Add(times); err != nil {
 							t.Errorf("%s: %v", limit, err)
 						}
@@ -99,7 +99,7 @@ func takersAcross(t *testing.T, client rueidis.Client) {
 			}
 			all.Wait()
 			before := total.Load()
-			times, d, err := engine.TakeUpTo(t.Context(), 99, rule.For(key, 2), narrow.For(other, 1))
+			times, d, err := weir.TakeUpTo(t.Context(), engine, 99, rule.For(key, 2), narrow.For(other, 1))
 			if err != nil || times != 60-before || d.Allowed != (times > 0) || d.Remaining != 0 || d.Rule != "narrow" {
 				t.Errorf("%s: after %d of 60: %d times with %+v and %v, want the rest", limit, before, times, d, err)
 			}
@@ -115,12 +115,12 @@ func TestALateTakeUpToIsUndoneWhole(t *testing.T) {
 	engine := newEngine(t, dial(t, server), redislimit.Options{})
 	for i, limit := range everyKind(90) {
 		rule := newRule(t, limit.String(), limit)
-		if times, _, err := engine.TakeUpTo(t.Context(), 5, rule.For("k", 2)); times != 5 || err != nil {
+		if times, _, err := weir.TakeUpTo(t.Context(), engine, 5, rule.For("k", 2)); times != 5 || err != nil {
 			t.Fatalf("%s: taken %d times (%v), want 5", limit, times, err)
 		}
 		server.Stop()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		if times, _, err := engine.TakeUpTo(ctx, 99, rule.For("k", 3)); times != 0 || err == nil {
+		if times, _, err := weir.TakeUpTo(ctx, engine, 99, rule.For("k", 3)); times != 0 || err == nil {
 			t.Errorf("%s: while the server hangs: taken %d times, want an error", limit, times)
 		}
 		cancel()
@@ -140,7 +140,7 @@ func TestTakeUpToOnANewServerThatIsDeniedTakesNothing(t *testing.T) {
 	engine := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{DenyNewServer: true, Clock: func() int64 { return now }})
 	rule := newRule(t, "r", weir.FixedWindow{Rate: weir.PerHour(5)}, weir.SlidingLog{Rate: weir.PerDay(9)})
 	for _, want := range []int64{0, 0, 5, 0} {
-		times, d, err := engine.TakeUpTo(t.Context(), 7, rule.For("k", 1))
+		times, d, err := weir.TakeUpTo(t.Context(), engine, 7, rule.For("k", 1))
 		if times != want || d.Allowed != (want > 0) || err != nil {
 			t.Errorf("%v after the first call: %d times with %+v and %v, want %d", time.Duration(now-1_700_000_000e9), times, d, err, want)
 		}
@@ -167,7 +167,7 @@ func TestTakeUpToOfADamagedStateIsAnErrorAndTakesNothing(t *testing.T) {
 			t.Fatalf("%s: stored are %q, want one state", limit, stored)
 		}
 		server.Do("SET", fmt.Sprint(stored[0]), "no state")
-		times, _, err := engine.TakeUpTo(t.Context(), 7, sound.For("k", 1), rule.For("k", 1))
+		times, _, err := weir.TakeUpTo(t.Context(), engine, 7, sound.For("k", 1), rule.For("k", 1))
 		if failed, ok := err.(*redislimit.Error); !ok || failed.Reason != redislimit.Damaged || failed.Counted != weir.CountedNo || times != 0 {
 			t.Errorf("%s: taken %d times and error %v, want a damaged state and nothing taken", limit, times, err)
 		}

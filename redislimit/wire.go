@@ -3,6 +3,8 @@ package redislimit
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/weirflow/weir"
 )
 
 // The files named wire implement the protocol of the script, which the opening comment of script/head.lua defines. Here
@@ -27,9 +29,22 @@ const (
 	opLine       // precedes a decision about slots that callers wait for
 )
 
-var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew", opBook: "book", opWithdraw: "settle"}
+var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew", opBook: "reserve ahead", opWithdraw: "settle"}
 
 func (o op) String() string { return opNames[o] }
+
+// verb returns the operation that a caller asks for.
+func (o op) verb() weir.Op {
+	switch o {
+	case opPeek:
+		return weir.OpPeek
+	case opRecord:
+		return weir.OpRecord
+	case opReset:
+		return weir.OpReset
+	}
+	return weir.OpTake
+}
 
 // flags of a decision in the reply.
 const (

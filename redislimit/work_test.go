@@ -29,13 +29,12 @@ func TestACallIsBoundedByTheEntriesThatItReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, keys := range []int{100, 1} {
-			requests, results := make([]weir.Request, 100), make([]weir.Result, 100)
-			for i := range requests {
-				requests[i] = rule.For(fmt.Sprint("k", i%keys), 1)
-				requests[i].Lease = uint64(i + 1)
+			calls, results := make([]weir.Call, 100), make([]weir.Result, 100)
+			for i := range calls {
+				calls[i] = weir.Call{Lease: uint64(i + 1), Requests: []weir.Request{rule.For(fmt.Sprint("k", i%keys), 1)}}
 			}
 			first := len(seen.seen)
-			if err := engine.TakeEach(t.Context(), requests, results); err != nil {
+			if err := engine.Each(t.Context(), calls, results); err != nil {
 				t.Fatal(err)
 			}
 			least := (min(keys, 100) + tt.most - 1) / tt.most

@@ -21,7 +21,7 @@ func TestACancelledBookingCountsAsUnitsGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	booked, err := weir.Book(t.Context(), memory, time.Second, rule.For("k", 1))
+	booked, err := weir.ReserveAhead(t.Context(), memory, time.Second, rule.For("k", 1))
 	if err != nil || !booked.Decision.Allowed {
 		t.Fatalf("Book: %+v, %v", booked, err)
 	}

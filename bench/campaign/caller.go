@@ -134,12 +134,13 @@ func (c *caller) take(i int, cost int64) {
 // takeAgain takes with an identity, and asks again after an error.
 func (c *caller) takeAgain(i int, cost int64) {
 	s := &c.process.subjects[i]
-	request := s.request(cost).Identify(strconv.FormatUint(c.random.Uint64(), 36))
+	take := weir.Call{Op: weir.OpTake, Requests: []weir.Request{s.request(cost)}, Identity: strconv.FormatUint(c.random.Uint64(), 36)}
 	first := int64(0)
 	for range 4 {
 		var d weir.Decision
 		sent, answered, err := c.timed("Take again", i, func(ctx context.Context) (err error) {
-			d, err = c.engine(s).Take(ctx, request)
+			a, err := c.engine(s).Do(ctx, take)
+			d = a.Decision
 			return err
 		})
 		if first == 0 {
@@ -157,7 +158,7 @@ func (c *caller) takeUpTo(i int, cost int64) {
 	var times int64
 	most := 1 + c.random.Int64N(6)
 	sent, answered, err := c.timed("TakeUpTo", i, func(ctx context.Context) (err error) {
-		times, _, err = c.engine(s).TakeUpTo(ctx, most, s.request(cost))
+		times, _, err = weir.TakeUpTo(ctx, c.engine(s), most, s.request(cost))
 		return err
 	})
 	units := times * cost
@@ -174,15 +175,15 @@ func (c *caller) takeEach(i int) {
 	for j, k := range list {
 		requests[j] = c.process.subjects[k].request(1)
 	}
-	sent, answered, err := c.timed("TakeEach", i, func(ctx context.Context) error {
-		return c.engine(&c.process.subjects[i]).TakeEach(ctx, requests, results)
+	sent, answered, err := c.timed("Each", i, func(ctx context.Context) error {
+		return c.engine(&c.process.subjects[i]).Each(ctx, weir.Calls(weir.OpTake, requests...), results)
 	})
 	for j, k := range list {
 		failed := results[j].Err
 		if failed == nil && !results[j].Decision.Allowed && err != nil {
 			failed = err
 		}
-		c.took("TakeEach", k, results[j].Decision.Allowed, 1, sent, answered, failed)
+		c.took("Each", k, results[j].Decision.Allowed, 1, sent, answered, failed)
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *caller) book(i int, cost int64) {
 	longest := time.Duration(c.random.Int64N(int64(longestBooking)))
 	var r *weir.Reservation
 	sent, answered, err := c.timed("Book", i, func(ctx context.Context) (err error) {
-		r, err = weir.Book(ctx, c.engine(s), longest, s.request(cost))
+		r, err = weir.ReserveAhead(ctx, c.engine(s), longest, s.request(cost))
 		return err
 	})
 	switch {

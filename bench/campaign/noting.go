@@ -54,7 +54,7 @@ func (e *noting) Take(ctx context.Context, requests ...weir.Request) (weir.Decis
 
 func (e *noting) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
 	sent := now()
-	times, d, err = e.Engine.TakeUpTo(ctx, most, requests...)
+	times, d, err = weir.TakeUpTo(ctx, e.Engine, most, requests...)
 	for _, r := range requests {
 		if units := times * r.Cost; err == nil {
 			e.took(e.subjects[r.Key], times > 0, units, sent, now(), nil)

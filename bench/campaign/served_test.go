@@ -112,7 +112,7 @@ func TestAnEntryLeftInLineIsFound(t *testing.T) {
 		if err != nil || !held.Decision.Allowed {
 			t.Fatalf("Reserve: %+v, %v", held, err)
 		}
-		ask := &weir.LineAsk{Keys: []weir.LineKey{{Slots: s.request(1)}}, Callers: []weir.LineCaller{{Requests: weir.Leased(s.request(1)), Since: time.Now()}}}
+		ask := &weir.LineAsk{Keys: []weir.LineKey{{Slots: s.request(1)}}, Callers: []weir.LineCaller{{Requests: []weir.Request{s.request(1)}, Lease: weir.NewLease(), Since: time.Now()}}}
 		if err := lines.Ask(t.Context(), ask); err != nil || len(ask.Callers[0].Stands) == 0 {
 			t.Fatalf("%v: a caller in line: %+v, %v, want it to stand", s, ask.Callers[0], err)
 		}

@@ -14,7 +14,7 @@ import (
 type use uint8
 
 const (
-	useTake    use = iota // Take, TakeEach, TakeUpTo, Peek, Record of a cost, with and without an identity
+	useTake    use = iota // Take, Each, TakeUpTo, Peek, Record of a cost, with and without an identity
 	useReturn             // Reserve and its settlements, and Record of a negative cost, too
 	useReset              // Reset, too
 	useSlots              // Reserve, Done and Cancel, and Take with a lease

@@ -84,15 +84,15 @@ func weirEach(limit weir.Limit, fill, keys int, clock bool) func(string) (ask, f
 			return nil, nil, err
 		}
 		requests, results := make([]weir.Request, batchSize), make([]weir.Result, batchSize)
-		lease := uint64(0)
+		calls, lease := weir.Calls(weir.OpTake, requests...), uint64(0)
 		ask := func(ctx context.Context, keys []string) (admitted int, err error) {
 			for i, key := range keys {
 				lease++
 				requests[i] = rule.For(key, 1)
-				requests[i].Lease = lease
+				calls[i].Lease = lease
 			}
 			now += int64(tick)
-			return admittedOf(ctx, engine, requests[:len(keys)], results[:len(keys)])
+			return admittedOf(ctx, engine, calls[:len(keys)], results[:len(keys)])
 		}
 		if err := fillAll(ask, keysOf(keys), fill); err != nil {
 			engine.Close()
@@ -102,8 +102,8 @@ func weirEach(limit weir.Limit, fill, keys int, clock bool) func(string) (ask, f
 	}
 }
 
-func admittedOf(ctx context.Context, engine weir.Engine, requests []weir.Request, results []weir.Result) (admitted int, err error) {
-	if err := engine.TakeEach(ctx, requests, results); err != nil {
+func admittedOf(ctx context.Context, engine weir.Engine, calls []weir.Call, results []weir.Result) (admitted int, err error) {
+	if err := engine.Each(ctx, calls, results); err != nil {
 		return 0, err
 	}
 	for _, r := range results {

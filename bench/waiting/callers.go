@@ -112,7 +112,7 @@ func (l *loop) dry(ctx context.Context) error {
 	for i := range requests {
 		requests[i] = l.own.For(l.host(i, 0), 1)
 	}
-	return l.engine.TakeEach(ctx, requests, make([]weir.Result, len(requests)))
+	return l.engine.Each(ctx, weir.Calls(weir.OpTake, requests...), make([]weir.Result, len(requests)))
 }
 
 // host returns the host of a caller. Processes have different ones.

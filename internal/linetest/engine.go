@@ -23,7 +23,7 @@ type Network struct {
 
 // Engine is the engine of one process on a server.
 type Engine struct {
-	*weir.Memory
+	weir.Engine
 	server  *Server
 	network Network
 	down    atomic.Bool
@@ -36,33 +36,44 @@ var (
 
 // Connect returns the engine of another process.
 func (s *Server) Connect(network Network) *Engine {
-	return &Engine{Memory: s.Memory, server: s, network: network}
+	e := &Engine{server: s, network: network}
+	e.Engine = weir.EngineOf(e.do, s.Memory.Check)
+	return e
 }
 
 // Kill ends the process: none of its messages arrives any more.
 func (e *Engine) Kill() { e.down.Store(true) }
 
-// Reserve takes the requests once, without a line.
-func (e *Engine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	return weir.Reserve(ctx, e, requests...)
+// do makes a call. One that counts goes over the network, and calls the first callers for slots that come back.
+func (e *Engine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
+	switch c.Op {
+	case weir.OpReserve:
+		return weir.Reserve(ctx, e, c)
+	case weir.OpRecord:
+		return e.record(ctx, c)
+	}
+	return e.server.Memory.Do(ctx, c)
 }
 
-// Record counts, and calls the first callers for slots that come back.
-func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	answer := make(chan weir.Result, 2)
-	err := e.call(func() {
+func (e *Engine) record(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
+	type result struct {
+		weir.Answer
+		err error
+	}
+	answer := make(chan result, 2)
+	err = e.call(func() {
 		e.server.mu.Lock()
 		defer e.server.mu.Unlock()
 		e.server.calls++
-		d, err := e.Memory.Record(ctx, requests...)
-		e.server.released(requests)
-		answer <- weir.Result{Decision: d, Err: err}
+		a, err := e.server.Memory.Do(ctx, c)
+		e.server.released(c.Requests, c.Lease)
+		answer <- result{a, err}
 	})
 	if err != nil {
-		return weir.Decision{}, err
+		return weir.Answer{}, err
 	}
 	first := <-answer
-	return first.Decision, first.Err
+	return first.Answer, first.err
 }
 
 // EnterLines returns the lines for one more process.
@@ -82,9 +93,9 @@ type process struct {
 	mu     sync.Mutex
 }
 
-// Keeps reports whether no request has an identity.
+// Keeps reports whether all requests have a rule.
 func (p *process) Keeps(requests ...weir.Request) bool {
-	return !slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Identity != "" || r.Rule == nil })
+	return !slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Rule == nil })
 }
 
 // Ask asks the server.

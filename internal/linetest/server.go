@@ -150,7 +150,7 @@ func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
 
 // decide decides one caller.
 func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest, stay map[*key]*weir.LineKey) {
-	lease := leaseOf(c.Requests)
+	lease := leaseOf(c)
 	if s.leases[lease] {
 		c.Decision.Allowed = true
 		return
@@ -176,7 +176,8 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 		}
 	}
 	if len(c.Stands) == 0 {
-		if c.Decision, c.Err = s.Memory.Take(context.Background(), c.Requests...); c.Decision.Allowed {
+		a, err := s.Memory.Do(context.Background(), weir.Call{Op: weir.OpTake, Requests: c.Requests, Lease: c.Lease})
+		if c.Decision, c.Err = a.Decision, err; c.Decision.Allowed {
 			s.leases[lease] = lease != asker
 			s.grants++
 			for i := range c.Requests {
@@ -250,7 +251,7 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 	first := due
 	for i := range c.Requests {
 		if r := &c.Requests[i]; !isSlots(r) {
-			if count, till := s.key(*r).older(p, leaseOf(c.Requests), c.Since, now); count > 0 { // its turn comes later, but it looks soon
+			if count, till := s.key(*r).older(p, leaseOf(c), c.Since, now); count > 0 { // its turn comes later, but it looks soon
 				first = max(first, min(max(due, theta)+time.Duration(count)*unitOf(r), till.Sub(now), grace))
 			}
 		}
@@ -261,7 +262,7 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 	c.Decision.Allowed, c.Decision.RetryAfter = false, first
 	for i := range c.Requests {
 		if !isSlots(&c.Requests[i]) {
-			s.key(c.Requests[i]).keep(p, waiting{c.Since, now.Add(first + grace/4), leaseOf(c.Requests)}, now)
+			s.key(c.Requests[i]).keep(p, waiting{c.Since, now.Add(first + grace/4), leaseOf(c)}, now)
 		}
 	}
 	return true
@@ -456,11 +457,11 @@ func (s *Server) call(k *key, i int, units int64, now time.Time) {
 }
 
 // released wakes the lines of slots that came back.
-func (s *Server) released(requests []weir.Request) {
+func (s *Server) released(requests []weir.Request, lease uint64) {
 	now := time.Now()
 	for i := range requests {
 		if r := &requests[i]; isSlots(r) && r.Cost < 0 {
-			delete(s.leases, r.Lease)
+			delete(s.leases, lease)
 			s.wake(s.key(*r), nil, now)
 		}
 	}
@@ -480,7 +481,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 		if ahead > 0 {
 			longest = -1
 		}
-		d, withdraw, err := s.Memory.TakeAhead(context.Background(), max(longest, 0), c.Requests[0])
+		d, withdraw, err := s.reserveAhead(max(longest, 0), c.Requests[0])
 		switch {
 		case longest < 0 && d.Allowed:
 			_ = withdraw(context.Background(), c.Requests[0].Cost)
@@ -501,16 +502,24 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 	}
 }
 
+func (s *Server) reserveAhead(longest time.Duration, q weir.Request) (weir.Decision, func(context.Context, int64) error, error) {
+	r, err := weir.ReserveAhead(context.Background(), s.Memory, longest, q)
+	if err != nil {
+		return weir.Decision{}, nil, err
+	}
+	return r.Decision, func(ctx context.Context, n int64) error { return r.Settle(ctx, q.Cost-n) }, nil
+}
+
 // The leases of callers without slots.
 const (
 	booker = 0
 	asker  = 1
 )
 
-func leaseOf(requests []weir.Request) uint64 {
-	for i := range requests {
-		if requests[i].Lease != 0 {
-			return requests[i].Lease
+func leaseOf(c *weir.LineCaller) uint64 {
+	for i := range c.Requests {
+		if isSlots(&c.Requests[i]) {
+			return c.Lease
 		}
 	}
 	return asker

@@ -126,14 +126,10 @@ func sameState(requests []Request, q *Request) *Request {
 	return nil
 }
 
-// differsFrom refuses q beside a request for the same state with other limits or
-// another lease.
+// differsFrom refuses q beside a request for the same state with other limits.
 func (q *Request) differsFrom(same *Request) *Problem {
-	switch {
-	case same.Rule != q.Rule && same.Rule.Text != q.Rule.Text:
+	if same.Rule != q.Rule && same.Rule.Text != q.Rule.Text {
 		return q.problem("rule", fmt.Sprintf("has different limits for one key: %s and %s", same.Rule.Text, q.Rule.Text))
-	case same.Lease != q.Lease:
-		return q.problem("lease", fmt.Sprintf("%d and %d are of one key", same.Lease, q.Lease))
 	}
 	return nil
 }

@@ -88,7 +88,6 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{OpReset, []Request{good, {Rule: alone}}, ""},
 		{OpTake, []Request{good, {Rule: other, Key: "k"}}, "rule"},
 		{OpTake, []Request{good, {Rule: other, Key: "l"}}, ""},
-		{OpTake, []Request{good, {Rule: a, Key: "k", Lease: 1}}, "lease"},
 	} {
 		merged, problem := Merge(tt.op, append([]Request(nil), tt.requests...))
 		if got := fieldOf(problem); got != tt.field || problem == nil && len(merged) == 0 {

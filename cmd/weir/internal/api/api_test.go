@@ -143,53 +143,26 @@ func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
 	}
 }
 
-// undecided is an engine that never decides.
-type undecided struct {
-	weir.Engine
-	err error // the error; a nil error stands for an unknown cause
+// undecided returns an engine that never decides. A nil error stands for an unknown cause.
+func undecided(err error) weir.Engine {
+	return weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+		return weir.Answer{Decision: weir.Decision{Allowed: true}}, cmp.Or(err, errors.New("secret-host:6379 is gone"))
+	}, func(...*weir.Rule) error { return nil })
 }
 
-func (undecided) Check(...*weir.Rule) error { return nil }
-
-func (e undecided) Take(context.Context, ...weir.Request) (weir.Decision, error) {
-	return weir.Decision{Allowed: true}, cmp.Or(e.err, errors.New("secret-host:6379 is gone"))
-}
-
-func (e undecided) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return e.Take(ctx, requests...)
-}
-
-func (e undecided) Reset(ctx context.Context, requests ...weir.Request) error {
-	_, err := e.Take(ctx, requests...)
-	return err
-}
-
-// hung is an engine whose server does not answer: each decision fails when the context ends.
-type hung struct{ weir.Engine }
-
-func (hung) Check(...*weir.Rule) error { return nil }
-
-func (hung) Take(ctx context.Context, _ ...weir.Request) (weir.Decision, error) {
-	<-ctx.Done()
-	return weir.Decision{}, fmt.Errorf("take: %w", ctx.Err())
-}
-
-func (h hung) Peek(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return h.Take(ctx, requests...)
-}
-
-func (h hung) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	return h.Take(ctx, requests...)
-}
-
-func (h hung) Reset(ctx context.Context, requests ...weir.Request) error {
-	_, err := h.Take(ctx, requests...)
-	return err
+// hung returns an engine whose server does not answer: each decision fails when the context ends.
+func hung() weir.Engine {
+	return weir.EngineOf(func(ctx context.Context, c weir.Call) (weir.Answer, error) {
+		ctx, cancel := c.Bound(ctx)
+		defer cancel()
+		<-ctx.Done()
+		return weir.Answer{}, fmt.Errorf("take: %w", ctx.Err())
+	}, func(...*weir.Rule) error { return nil })
 }
 
 func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPI(t, hung{}, usual)
+		api := newAPI(t, hung(), usual)
 		api.patience = 2 * time.Second
 		for _, verb := range []string{"take", "peek", "record", "reset"} {
 			start := time.Now()
@@ -212,7 +185,7 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 // A dead server fails every request of a busy daemon.
 func TestFailuresAreLoggedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newAPI(t, undecided{}, usual)
+		api := newAPI(t, undecided(nil), usual)
 		var log strings.Builder
 		api.log = slog.New(slog.NewTextHandler(&log, nil))
 		for range 2500 {
@@ -229,7 +202,7 @@ func TestFailuresAreLoggedOnceASecond(t *testing.T) {
 }
 
 func TestEngineThatCannotDecideIs503AndAdmitsNothing(t *testing.T) {
-	api := newAPI(t, undecided{}, usual)
+	api := newAPI(t, undecided(nil), usual)
 	var log strings.Builder
 	api.log = slog.New(slog.NewTextHandler(&log, nil))
 	for _, path := range []string{"/v1/take", "/v1/reset"} {
@@ -252,10 +225,10 @@ func TestErrorsTellWhetherTheCostWasCounted(t *testing.T) {
 		engine weir.Engine
 		want   string
 	}{
-		{undecided{}, "unknown"}, // the error does not say
-		{undecided{err: countedError{}}, "unknown"},
-		{undecided{err: countedError{weir.CountedYes}}, "yes"},
-		{undecided{err: fmt.Errorf("could not decide: %w", countedError{weir.CountedNo})}, "no"},
+		{undecided(nil), "unknown"}, // the error does not say
+		{undecided(countedError{}), "unknown"},
+		{undecided(countedError{weir.CountedYes}), "yes"},
+		{undecided(fmt.Errorf("could not decide: %w", countedError{weir.CountedNo})), "no"},
 	} {
 		for _, path := range []string{"/v1/take", "/v1/record", "/v1/reset"} {
 			w := post(newAPI(t, test.engine, usual), path, `{"key":"alice"}`)

@@ -208,7 +208,7 @@ func TestOtherMethodsOfCheckAreRefused(t *testing.T) {
 
 func TestACheckThatCannotBeDecidedIs503(t *testing.T) {
 	var log bytes.Buffer
-	api := newAPI(t, undecided{err: errors.New("no route to 10.1.2.3")}, usual)
+	api := newAPI(t, undecided(errors.New("no route to 10.1.2.3")), usual)
 	api.log = slog.New(slog.NewTextHandler(&log, nil))
 	w := ask(api, "GET", "/v1/check?key=a", gateway)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" || strings.Contains(w.Body.String(), "10.1.2.3") {

@@ -20,16 +20,17 @@ type flaky struct {
 	takes atomic.Int64
 }
 
-func (f *flaky) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	f.takes.Add(1)
-	if f.fails.Load() {
-		return weir.Decision{}, errors.New("secret-host:6379 is gone")
-	}
-	return f.Engine.Take(ctx, requests...)
-}
-
 func newFlaky(t *testing.T) (*flaky, *API) {
-	engine := &flaky{Engine: weir.NewMemory(weir.MemoryOptions{})}
+	engine := &flaky{}
+	engine.Engine = weir.Wrap(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			engine.takes.Add(1)
+			if engine.fails.Load() {
+				return weir.Answer{}, errors.New("secret-host:6379 is gone")
+			}
+		}
+		return next(ctx, c)
+	})
 	api := newAPI(t, engine, usual)
 	api.reason = func(error) string { return "its server is gone" }
 	return engine, api

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -90,18 +91,18 @@ func (a *API) renew(w http.ResponseWriter, r *http.Request) {
 }
 
 // renewSlots replaces slots by new ones of the same identity. An engine that renews slots itself needs no help.
-func (a *API) renewSlots(ctx context.Context, slots []weir.Request) error {
-	if _, renews := a.engine.(weir.Holder); renews || len(slots) == 0 {
+func (a *API) renewSlots(ctx context.Context, slots weir.Call) error {
+	if _, renews := weir.Find[weir.Holder](a.engine); renews || len(slots.Requests) == 0 {
 		return nil
 	}
-	if _, err := a.engine.Record(ctx, slots...); err != nil {
+	if _, err := a.engine.Do(ctx, slots); err != nil {
 		return err
 	}
-	back := append([]weir.Request(nil), slots...)
-	for i := range back {
-		back[i].Cost = -back[i].Cost
+	slots.Requests = slices.Clone(slots.Requests)
+	for i := range slots.Requests {
+		slots.Requests[i].Cost *= -1
 	}
-	_, err := a.engine.Record(context.WithoutCancel(ctx), back...) // of one identity those go that expire first
+	_, err := a.engine.Do(context.WithoutCancel(ctx), slots) // of one identity those go that expire first
 	return err
 }
 

@@ -68,7 +68,7 @@ func TestStatsThatCannotBeGivenSayWhy(t *testing.T) {
 }
 
 func TestStatsOfAnotherEngineAreTheWaitingCallersAlone(t *testing.T) {
-	got := get(newAPI(t, undecided{}, usual), "/v1/stats").Body.String()
+	got := get(newAPI(t, undecided(nil), usual), "/v1/stats").Body.String()
 	if want := `{"waiting":{"callers":0,`; !strings.HasPrefix(got, want) {
 		t.Errorf("got %s, want %s…", got, want)
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ type holder interface {
 	Settle(ctx context.Context, actual ...int64) error
 	Done(ctx context.Context) error
 	Lost() <-chan struct{}
+	Lease() uint64
 }
 
 // tokens are the open reservations. A token names one, and cannot be guessed. It ends when it is settled, and otherwise
@@ -33,9 +33,9 @@ type tokens struct {
 // held is one open reservation.
 type held struct {
 	holder
-	requests int            // that were reserved
-	slots    []weir.Request // the slots, to be renewed; nil without
-	places   int            // that the reservation takes
+	requests int       // that were reserved
+	slots    weir.Call // a record of the slots, to be renewed; of nothing without slots
+	places   int       // that the reservation takes
 	life     time.Duration
 	ends     time.Time // the lock of tokens guards it
 	reset    bool      // a reset has ended some of the slots; the lock of tokens guards it
@@ -68,7 +68,7 @@ func (t *tokens) lose(requests []weir.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, h := range t.open {
-		h.reset = h.reset || slices.ContainsFunc(h.slots, func(q weir.Request) bool { return ended[state{q.Rule.Name(), q.Key}] })
+		h.reset = h.reset || slices.ContainsFunc(h.slots.Requests, func(q weir.Request) bool { return ended[state{q.Rule.Name(), q.Key}] })
 	}
 }
 
@@ -155,13 +155,6 @@ func (t *tokens) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.open)
-}
-
-// newLease returns an identity of slots that cannot be guessed.
-func newLease() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.NativeEndian.Uint64(b[:]) | 1
 }
 
 // undoWithin bounds an undo.

@@ -215,12 +215,6 @@ func (c *waitCall) take(ctx context.Context) (granted, error) {
 
 // hold takes the requests with a reservation.
 func (c *waitCall) hold(ctx context.Context) (granted, error) {
-	lease := newLease() // one, so that requests of the same rule and key count as one
-	for i := range c.requests {
-		if q := &c.requests[i]; c.api.waits.slots[q.Rule] != nil {
-			q.Lease = lease
-		}
-	}
 	if c.patience == 0 {
 		r, err := c.api.engine.Reserve(ctx, c.requests...)
 		if err != nil {
@@ -252,7 +246,7 @@ func (c *waitCall) respond(got granted) {
 		if lease == 0 {
 			lease = tokenLife
 		}
-		token = c.api.waits.tokens.add(&held{holder: got.hold, requests: len(c.requests), slots: c.slots(), places: c.places, life: lease})
+		token = c.api.waits.tokens.add(&held{holder: got.hold, requests: len(c.requests), slots: weir.Call{Op: weir.OpRecord, Requests: c.slots(), Lease: got.hold.Lease()}, places: c.places, life: lease})
 		c.places = 0
 	}
 	if c.api.asked != nil {

@@ -186,22 +186,15 @@ func TestAClientThatGoesAwayLosesNoUnits(t *testing.T) {
 	}, oneAtATime)
 }
 
-// leavingEngine ends a client while the engine answers.
-type leavingEngine struct {
-	weir.Engine
-	leave context.CancelFunc
-}
-
-func (e *leavingEngine) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	d, err := e.Engine.Take(ctx, requests...)
-	e.leave()
-	return d, err
-}
-
-func (e *leavingEngine) Reserve(ctx context.Context, requests ...weir.Request) (*weir.Reservation, error) {
-	r, err := e.Engine.Reserve(ctx, requests...)
-	e.leave()
-	return r, err
+// leaving returns an engine that ends a client while it answers.
+func leaving(engine weir.Engine, leave context.CancelFunc) weir.Engine {
+	return weir.Wrap(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		a, err := next(ctx, c)
+		if c.Op == weir.OpTake || c.Op == weir.OpReserve {
+			leave()
+		}
+		return a, err
+	})
 }
 
 func TestAGrantThatNoClientReadsIsGivenBack(t *testing.T) {
@@ -209,7 +202,7 @@ func TestAGrantThatNoClientReadsIsGivenBack(t *testing.T) {
 		for _, patience := range []string{"0", "30"} {
 			memory := weir.NewMemory(weir.MemoryOptions{})
 			ctx, leave := context.WithCancel(t.Context())
-			a := newAPI(t, &leavingEngine{memory, leave}, "default=token bucket 5/366d")
+			a := newAPI(t, leaving(memory, leave), "default=token bucket 5/366d")
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(`{"key":"a","cost":3,"patience":`+patience+`}`))
 			a.ServeHTTP(httptest.NewRecorder(), r)
 			d, err := memory.Peek(t.Context(), a.rules["default"].For("a", 0))

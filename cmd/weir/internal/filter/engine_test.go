@@ -98,25 +98,22 @@ func TestSharedKeysTakeTurns(t *testing.T) {
 	})
 }
 
-// breaking fails a number of times.
-type breaking struct {
-	weir.Engine
-	left int
-}
-
-func (f *breaking) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if f.left > 0 {
-		f.left--
-		return weir.Decision{}, errors.New("no connection")
-	}
-	return f.Engine.Take(ctx, requests...)
+// breaking returns an engine whose first takes fail.
+func breaking(left int) weir.Engine {
+	return weir.Wrap(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake && left > 0 {
+			left--
+			return weir.Answer{}, errors.New("no connection")
+		}
+		return next(ctx, c)
+	})
 }
 
 func TestAFailingEngineIsAskedAgainForAWhile(t *testing.T) {
 	for failures, ends := range map[int]bool{3: false, 1000: true} {
 		synctest.Test(t, func(t *testing.T) {
 			f, err := New(Options{
-				Limits: only(perSecond(10, 1)), Engine: &breaking{weir.NewMemory(weir.MemoryOptions{}), failures},
+				Limits: only(perSecond(10, 1)), Engine: breaking(failures),
 				Patience: 10 * time.Second,
 			})
 			if err != nil {

@@ -37,7 +37,7 @@ func newServer(t *testing.T, drain, grace time.Duration) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine := &holding{Engine: weir.NewMemory(weir.MemoryOptions{}), entered: make(chan bool), release: make(chan bool)}
+	engine := newHolding()
 	log := slog.New(slog.DiscardHandler)
 	return &served{
 		server:   &server{api: api.New(api.Options{Engine: engine, Rules: rules, Log: log}), log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace},
@@ -308,10 +308,16 @@ type holding struct {
 	entered, release chan bool
 }
 
-func (h *holding) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	h.entered <- true
-	<-h.release
-	return h.Engine.Take(context.WithoutCancel(ctx), requests...)
+func newHolding() *holding {
+	h := &holding{entered: make(chan bool), release: make(chan bool)}
+	h.Engine = weir.Wrap(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpTake {
+			h.entered <- true
+			<-h.release
+		}
+		return next(context.WithoutCancel(ctx), c)
+	})
+	return h
 }
 
 // memoryListener returns connections in memory.

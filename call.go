@@ -1,0 +1,214 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir/internal/rule"
+)
+
+// Op is what a [Call] asks for.
+type Op uint8
+
+// The operations of an Engine. Package weir documents them in one table.
+const (
+	OpTake         Op = iota // take the requests now, or none
+	OpTakeUpTo               // take the requests as many times as they fit, up to Most
+	OpReserve                // take the requests now, and settle their true cost later
+	OpReserveAhead           // reserve one request for the earliest instant, at most Longest away
+	OpPeek                   // the answer of OpTake, without writing anything
+	OpRecord                 // count the cost, even if it does not fit
+	OpReset                  // clear the keys
+	OpEach                   // make each of several calls on its own
+)
+
+var opNames = [...]string{rule.OpTake, rule.OpTake, opReserve, opReserveAhead, rule.OpPeek, rule.OpRecord, rule.OpReset, opEach}
+
+// String returns the name of the operation in errors.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return fmt.Sprintf("operation %d", uint8(o))
+}
+
+// Call is one call of an [Engine]: what is asked for, and what belongs to the call and not to one of its requests.
+type Call struct {
+	Op       Op
+	Requests []Request // not of an OpEach
+
+	Most    int64         // of an OpTakeUpTo; 0 asks whether one more would be admitted
+	Longest time.Duration // of an OpReserveAhead: how far ahead the instant may be
+
+	// Within, if above 0, bounds the time to decide. The end of the context then does not end the call: a client that
+	// leaves cannot make its call undecided. An engine in this process needs no timer for it.
+	Within time.Duration
+	// Lease is the identity that holds units of a Concurrency: an OpRecord of a negative cost releases the units of its
+	// identity. 0 means none: units taken without an identity are released without one. OpReserve chooses a random one.
+	// Other limits ignore it.
+	Lease uint64
+	// Identity names the decision, so that it can be repeated: an engine that recognises identities gives a repeated
+	// decision its first answer, for a minute, and does not count it again. So a take whose reply was lost can be asked
+	// again. Use a new identity for each decision, such as a random one, of at most MaxIdentity bytes. Redis recognises
+	// identities. Memory refuses them, because it loses no reply.
+	Identity string
+
+	Each *Batch // of an OpEach
+}
+
+// Batch is the calls of an OpEach, which take, peek or record, and room for the answer to each.
+type Batch struct {
+	Calls   []Call
+	Results []Result
+}
+
+// MaxIdentity bounds the bytes of a Call.Identity.
+const MaxIdentity = 128
+
+// Answer is the answer to a [Call].
+type Answer struct {
+	Decision    Decision
+	Times       int64        // how many times an OpTakeUpTo took the requests; 0 is a refusal
+	Reservation *Reservation // of an OpReserve or OpReserveAhead
+}
+
+// Result is one answer of [Engine.Each].
+type Result struct {
+	Decision Decision
+	Err      error
+}
+
+// Next makes a call on the engine below: see [Wrap].
+type Next func(ctx context.Context, call Call) (Answer, error)
+
+// Wrap returns an engine that calls around for each call of e, whatever its operation. around makes the call with next,
+// perhaps a changed one, perhaps twice or never, and returns its answer. It must be safe for concurrent use, and quick:
+// [github.com/weirflow/weir/pace.Queue] makes calls of a Memory while its other callers wait.
+//
+// What belongs to e alone passes through: reservations settle on e, and [Find] finds the optional abilities of e.
+func Wrap(e Engine, around func(ctx context.Context, call Call, next Next) (Answer, error)) Engine {
+	next := Next(e.Do)
+	switch below := e.(type) { // the same, without a method between
+	case *verbs:
+		next = below.do
+	case *wrapped:
+		next = below.do
+	}
+	return &wrapped{verbs{func(ctx context.Context, call Call) (Answer, error) { return around(ctx, call, next) }, e.Check}, e}
+}
+
+type wrapped struct {
+	verbs
+	engine Engine
+}
+
+// Unwrap returns the engine below, for Find.
+func (w *wrapped) Unwrap() Engine { return w.engine }
+
+// Find returns the first of e and the engines below it that is a T: an optional ability such as [LineKeeper], or an
+// engine such as *Memory. An engine over another one has the method Unwrap() Engine.
+func Find[T any](e Engine) (found T, ok bool) {
+	for e != nil {
+		if found, ok = e.(T); ok {
+			return found, true
+		}
+		over, _ := e.(interface{ Unwrap() Engine })
+		if over == nil {
+			break
+		}
+		e = over.Unwrap()
+	}
+	return found, false
+}
+
+// EngineOf returns an engine that makes all its calls with do, and checks rules with check.
+func EngineOf(do Next, check func(rules ...*Rule) error) Engine { return &verbs{do, check} }
+
+// verbs are an engine of two functions.
+type verbs struct {
+	do    Next
+	check func(rules ...*Rule) error
+}
+
+func (v *verbs) Do(ctx context.Context, call Call) (Answer, error) { return v.do(ctx, call) }
+func (v *verbs) Check(rules ...*Rule) error                        { return v.check(rules...) }
+
+func (v *verbs) Take(ctx context.Context, requests ...Request) (Decision, error) {
+	a, err := v.do(ctx, Call{Op: OpTake, Requests: requests})
+	return a.Decision, err
+}
+
+func (v *verbs) Each(ctx context.Context, calls []Call, results []Result) error {
+	_, err := v.do(ctx, Call{Op: OpEach, Each: &Batch{calls, results}})
+	return err
+}
+
+func (v *verbs) Reserve(ctx context.Context, requests ...Request) (*Reservation, error) {
+	a, err := v.do(ctx, Call{Op: OpReserve, Requests: requests})
+	return a.Reservation, err
+}
+
+func (v *verbs) Peek(ctx context.Context, requests ...Request) (Decision, error) {
+	a, err := v.do(ctx, Call{Op: OpPeek, Requests: requests})
+	return a.Decision, err
+}
+
+func (v *verbs) Record(ctx context.Context, requests ...Request) (Decision, error) {
+	a, err := v.do(ctx, Call{Op: OpRecord, Requests: requests})
+	return a.Decision, err
+}
+
+func (v *verbs) Reset(ctx context.Context, requests ...Request) error {
+	_, err := v.do(ctx, Call{Op: OpReset, Requests: requests})
+	return err
+}
+
+// Calls returns one call for each request, for [Engine.Each].
+func Calls(op Op, requests ...Request) []Call {
+	calls := make([]Call, len(requests))
+	for i := range calls {
+		calls[i] = Call{Op: op, Requests: requests[i : i+1 : i+1]}
+	}
+	return calls
+}
+
+// TakeUpTo takes each request the same number of times, up to most, in one decision, so that a request of cost 1 takes
+// that many units. It returns that number; 0 is a refusal, and the Decision is that of the requests taken once.
+func TakeUpTo(ctx context.Context, e Engine, most int64, requests ...Request) (times int64, d Decision, err error) {
+	a, err := e.Do(ctx, Call{Op: OpTakeUpTo, Most: most, Requests: requests})
+	return a.Times, a.Decision, err
+}
+
+// Bound returns the context in which an engine decides the call: see Call.Within. An engine calls cancel when it has
+// decided.
+func (c *Call) Bound(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	if c.Within <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), c.Within)
+}
+
+// CheckEach refuses an OpEach whose calls and results differ in number. It writes an error to the results of calls that
+// cannot be made in it, which are those that do not take, peek or record. An Engine calls it, and decides the others.
+func CheckEach(calls []Call, results []Result) error {
+	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
+		return requestError(opEach, problem)
+	}
+	for i := range calls {
+		results[i] = Result{}
+		switch o := calls[i].Op; o {
+		case OpTake, OpPeek, OpRecord:
+		default:
+			results[i].Err = Unsupported(o, "is none of a take, a peek and a record, so it needs a call of its own")
+		}
+	}
+	return nil
+}
+
+// Unsupported returns the *RequestError of an operation that an engine cannot make. It wraps errors.ErrUnsupported.
+func Unsupported(op Op, reason string) error {
+	return &RequestError{Op: op.String(), Field: fieldOperation, Reason: reason}
+}
+
+const fieldOperation = "operation"
