@@ -12,7 +12,9 @@ import (
 )
 
 // passing makes a call as it is.
-func passing(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) { return next(ctx, call) }
+func passing(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	return next(ctx, call)
+}
 
 // layered puts empty functions around an engine.
 func layered(e weir.Engine, layers int) weir.Engine {

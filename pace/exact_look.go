@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -153,13 +154,13 @@ func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
 func (l *looking) take(p *caller) {
 	err := guarded(func() error { return p.takeNow(context.Background(), l.queue.engine) })
 	if err == nil && !p.decision.Allowed { // another caller was faster, or a function around the engine refused
-		if err = p.refusedBy(p.decision); err == nil && p.decision.RetryAfter <= 0 {
-			err = errNonsense
-		}
-		if err == nil {
+		key := p.decision.Rule + "\x00" + p.decision.Key
+		known := slices.ContainsFunc(p.line.uses, func(u exactUse) bool { return u.name == key })
+		if err = p.refusedBy(p.decision); err == nil && known && p.decision.RetryAfter > 0 {
 			l.refused(p.line, p.decision)
 			return
 		}
+		err = cmp.Or(err, errNonsense)
 	}
 	l.grant(p, err)
 }

@@ -18,9 +18,9 @@ func TestRulesWithoutStateAskNoServer(t *testing.T) {
 	ctx := t.Context()
 	results := make([]weir.Result, 3)
 	for what, err := range map[string]error{
-		"Each": engine.Each(ctx, weir.Calls(weir.OpTake, free.For("a", 2), none.For("a", 1), free.For("b", -1)), results),
-		"Reset":    engine.Reset(ctx, free.For("a", 0), none.For("b", 0)),
-		"Check":    engine.Check(free, none),
+		"Each":  engine.Each(ctx, weir.Calls(weir.OpTake, free.For("a", 2), none.For("a", 1), free.For("b", -1)), results),
+		"Reset": engine.Reset(ctx, free.For("a", 0), none.For("b", 0)),
+		"Check": engine.Check(free, none),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
