@@ -23,7 +23,7 @@ var RuleLimits = []string{
 // OneSubjectLimits are examples of the limits that rules refuse. A replay uses one such limit for each key.
 var OneSubjectLimits = []string{"bursty 5/s over 1s", "warm up 5/s over 30s", "nginx limit_req 5/s burst 10 nodelay"}
 
-// limitForms show the syntax of a limit, and ruleForms that of a rule.
+// LimitForms show the syntax of a limit, and RuleForms that of a rule.
 var (
 	ruleLimitForms = []string{
 		"a limit looks like: " + strings.Join(RuleLimits[:5], ", "),

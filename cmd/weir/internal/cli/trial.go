@@ -102,13 +102,11 @@ func (t *Trial) explainLog(err error) error {
 	case errors.As(err, &path):
 		hint = "name files, not directories; '-' reads standard input"
 	}
-	return t.Fail(err, hint)
+	return Fail(t.Of(err), hint)
 }
 
-// Fail explains an error of a simulation.
-func (t *Trial) Fail(err error, hint string) error {
-	return Fail(errors.New(t.command+": "+inner(err)), hint)
-}
+// Of returns an error of a simulation as one of the command.
+func (t *Trial) Of(err error) error { return errors.New(t.command + ": " + inner(err)) }
 
 // inner returns the message without the prefix of the package.
 func inner(err error) string { return strings.TrimPrefix(err.Error(), "simulate: ") }

@@ -117,17 +117,6 @@ func TestThreePipesShareTheSlotsOfTheirCommands(t *testing.T) {
 	}
 }
 
-// stateLife returns how long the longest state of a server lives.
-func stateLife(server *redistest.Server) (longest time.Duration) {
-	keys, _ := server.Do("KEYS", "*").([]any)
-	for _, key := range keys {
-		if ms, ok := server.Do("PTTL", fmt.Sprint(key)).(int64); ok {
-			longest = max(longest, time.Duration(ms)*time.Millisecond)
-		}
-	}
-	return longest
-}
-
 func TestAPipeSurvivesARestartOfRedis(t *testing.T) {
 	server := redistest.Start(t)
 	cmd := pipe(t, 60, "20/s", "--engine", "redis://"+server.Addr)

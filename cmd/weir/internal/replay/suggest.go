@@ -16,7 +16,7 @@ func (o *options) writeSuggestions(traffic *simulate.Traffic, key simulate.Key, 
 	found, err := traffic.Suggest(o.target, progress.Stage("searching"))
 	progress.Stop()
 	if err != nil {
-		return o.Fail(err, "this is a bug in weir: please report it with the target")
+		return cli.Fail(o.Of(err), "this is a bug in weir: please report it with the target")
 	}
 	var drawn picture.Picture
 	if len(found.Curves) > 0 {

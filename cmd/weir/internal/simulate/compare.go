@@ -39,10 +39,10 @@ func (o *options) compare(in io.Reader, out, errs io.Writer) error {
 	c, err := pattern.Compare(candidates, o.scenario)
 	progress.Stop()
 	if errors.Is(err, simulate.ErrShare) {
-		return cli.Misusef("use fewer --processes, or a limit with a larger burst or count", "%s", o.Fail(err, ""))
+		return cli.Misuse(o.Of(err), "use fewer --processes, or a limit with a larger burst or count")
 	}
 	if err != nil {
-		return o.Fail(err, "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
+		return cli.Fail(o.Of(err), "shorten the time with --for, lower the rate of the traffic, or bound its retries: up to 10 times")
 	}
 	return o.Write(out, c, comparisonPicture(c), func(s screen.Screen, drawn string) string {
 		return comparisonTable(c, o.scenario, s) + cli.Below(drawn)

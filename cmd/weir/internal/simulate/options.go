@@ -89,7 +89,7 @@ func (o *options) readLogs(pattern simulate.Pattern, in io.Reader, progress *cli
 			return err
 		}
 		if err := pattern.UseLog(name, traffic); err != nil {
-			return o.Fail(err, "a line needs a time and the fields of --key, in the combined or common format or as JSON")
+			return cli.Fail(o.Of(err), "a line needs a time and the fields of --key, in the combined or common format or as JSON")
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func (o *options) run(args []string, in io.Reader, out, errs io.Writer) error {
 	}
 	c, err := newClassic()
 	if err != nil {
-		return o.Fail(err, "this is a bug in weir: please report it")
+		return cli.Fail(o.Of(err), "this is a bug in weir: please report it")
 	}
 	return o.Write(out, c.reports, nil, func(s screen.Screen, _ string) string { return c.table(s) })
 }
