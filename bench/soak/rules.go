@@ -20,8 +20,7 @@ type rule struct {
 	can      abilities
 	slots    bool // some of its units are slots, which every settlement ends
 
-	decisions, refusals       atomic.Uint64
-	admitted, recorded, given atomic.Int64
+	decisions, refusals atomic.Uint64
 }
 
 // abilities are the calls after which an account stays exact. A log, for example, keeps at most its limit, so units

@@ -125,13 +125,6 @@ func (w *world) reserve(q weir.Request, actual int64) (allowed, ok bool) {
 		}
 		return r.Settle(context.Background(), actual)
 	})
-	if r := w.rules[q.Rule.Name()]; ok && allowed {
-		if r.slots {
-			actual = 0
-		}
-		r.recorded.Add(max(actual-q.Cost, 0))
-		r.given.Add(max(q.Cost-actual, 0))
-	}
 	return allowed, ok
 }
 
@@ -143,9 +136,6 @@ func (w *world) record(q weir.Request) (d weir.Decision, ok bool) {
 		}
 		return err
 	})
-	r := w.rules[q.Rule.Name()]
-	r.recorded.Add(max(q.Cost, 0))
-	r.given.Add(max(-q.Cost, 0))
 	return d, ok
 }
 
@@ -177,11 +167,7 @@ func (w *world) lose(m *weir.Memory, d weir.Decision, requests []weir.Request) {
 // and key.
 func (w *world) count(d weir.Decision, requests []weir.Request) {
 	for _, q := range requests {
-		r := w.rules[q.Rule.Name()]
-		r.decisions.Add(1)
-		if d.Allowed {
-			r.admitted.Add(q.Cost)
-		}
+		w.rules[q.Rule.Name()].decisions.Add(1)
 	}
 	if r := w.rules[d.Rule]; r == nil {
 		w.violated("a decision names rule %q", d.Rule)

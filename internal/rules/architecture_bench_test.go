@@ -43,6 +43,7 @@ var benchRules = map[string]packageRule{
 		imports: reasons{
 			".":                         "it loads what daemons have saved",
 			"bench/internal/localredis": "daemons share a server",
+			"bench/internal/measure":    "the idle handler is a child",
 			"bench/internal/trial":      "its report, ledger and checker",
 		},
 	},
