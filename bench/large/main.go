@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -120,14 +119,15 @@ func (k kind) measure(draws *workload.Sequence) (measure.Figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := heap()
+	before, _ := measure.Memory()
 	e := &filled{now: 1_700_000_000_000_000_000, rule: rule, draws: draws}
 	e.engine = weir.NewMemory(e.options())
 	f := measure.Figures{}
 	if err := e.take(f, "growing", 0, keys); err != nil {
 		return nil, err
 	}
-	f[bytesAKey] = (heap() - before) / float64(keys)
+	after, _ := measure.Memory()
+	f[bytesAKey] = (after - before) / float64(keys)
 	collect(f)
 	if got := e.engine.Stats().Keys; got != keys*len(k.limits) {
 		return nil, fmt.Errorf("the engine has %d states of %d keys", got, keys)
@@ -202,23 +202,9 @@ func timed(f measure.Figures, phase string, count int, call func(i int) error) e
 	return nil
 }
 
-// heap returns the bytes of the heap after a collection.
-func heap() float64 {
-	runtime.GC() // twice: the second frees what finalizers released
-	debug.FreeOSMemory()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return float64(stats.HeapAlloc)
-}
-
-// collect times full collections, one after the other.
+// collect times full collections.
 func collect(f measure.Figures) {
-	var all measure.Series
-	for range 31 {
-		start := time.Now()
-		runtime.GC()
-		all = append(all, time.Since(start).Seconds()*1000)
-	}
+	all := measure.Collections(31)
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	pause := uint64(0)

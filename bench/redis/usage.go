@@ -8,10 +8,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weirflow/weir/bench/internal/measure"
 )
 
 // usage is the processor time spent in a window, or up to an instant.
@@ -43,11 +44,7 @@ func spend(ctx context.Context, controls []*redis.Client, run func() error) (usa
 
 // usageNow reads the usage of this process and of all processors from the kernel, and that of each Redis from INFO.
 func usageNow(ctx context.Context, controls []*redis.Client) (usage, error) {
-	var own syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
-		return usage{}, fmt.Errorf("getrusage: %w", err)
-	}
-	u := usage{client: time.Duration(own.Utime.Nano() + own.Stime.Nano()), busy: busy()}
+	u := usage{client: measure.ProcessorTime(), busy: busy()}
 	for _, control := range controls {
 		if err := u.addRedis(ctx, control); err != nil {
 			return usage{}, err

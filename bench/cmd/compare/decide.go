@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/weirflow/weir/bench/internal/measure"
@@ -228,12 +227,12 @@ func parallel(cores int, end until, work func(worker int, stop until) counts) (w
 	all := make([]counts, cores)
 	var workers sync.WaitGroup
 	runtime.ReadMemStats(&before)
-	start, used := time.Now(), processorTime()
+	start, used := time.Now(), measure.ProcessorTime()
 	for worker := range cores {
 		workers.Go(func() { all[worker] = work(worker, end) })
 	}
 	workers.Wait()
-	w.took, w.processor = time.Since(start), float64(processorTime()-used)
+	w.took, w.processor = time.Since(start), float64(measure.ProcessorTime()-used)
 	runtime.ReadMemStats(&after)
 	w.mallocs = float64(after.Mallocs - before.Mallocs)
 	for _, one := range all {
@@ -241,15 +240,6 @@ func parallel(cores int, end until, work func(worker int, stop until) counts) (w
 		w.each = append(w.each, one.ops)
 	}
 	return w
-}
-
-// processorTime returns the time for which this process has run.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0 // cannot fail for the process itself
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // allocations is the figure of targets, which tables show if it is not 0.

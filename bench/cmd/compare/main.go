@@ -74,7 +74,9 @@ func rows(o *measure.Options) (list []measure.Row, err error) {
 		}
 	}
 	for _, peer := range peers.Keyeds() {
-		list = append(list, memoryRows(peer, o.Quick)...)
+		if !leavesOut(peer, fewKeys+1) {
+			list = append(list, memoryRow(peer, o.Quick))
+		}
 	}
 	list = append(list, measure.Row{Group: released, Line: "weir", Ours: true, Measure: releaseLine})
 	if o.Base != "" { // rivals do not change; floors show how far luck alone moves a figure

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/peers"
 	"github.com/weirflow/weir/bench/internal/workload"
@@ -112,15 +110,10 @@ func freshTargets(name, peer string, keyeds []string) []measure.Target {
 	}
 }
 
-func memoryTargets(name, peer string) (list []measure.Target) {
-	for _, t := range []struct {
-		group, figure, format string
-		bound                 float64
-	}{
-		{memoryOfLarge, bytesAKey, "%.1f", 28}, {memoryOfLarge, collectionMs, "%.2f ms", 2},
-	} {
-		list = append(list, measure.Target{Name: fmt.Sprintf("%s%s: %s", name, t.group, t.figure), Figure: t.figure, Format: t.format, Bound: t.bound,
-			Cases: []measure.Case{{Row: peer + ", " + t.group}}})
+func memoryTargets(name, peer string) []measure.Target {
+	at := []measure.Case{{Row: peer + ", " + memoryOfMany}}
+	return []measure.Target{
+		{Name: name + bytesAKey, Figure: bytesAKey, Format: "%.1f", Bound: 28, Cases: at},
+		{Name: name + collectionMs, Figure: collectionMs, Format: "%.2f ms", Bound: 2, Cases: at},
 	}
-	return list
 }

@@ -41,7 +41,7 @@ func Keyeds() []Peer {
 			list = append(list, a.peer(OursKeyed, newKeyed(a.limit)))
 		}
 	}
-	list = append(list, Peer{Name: OursKeyed + "wait", Kind: Ours, New: newKeyedWait, Compact: true})
+	list = append(list, Peer{Name: OursKeyed + "wait", Kind: Ours, New: newKeyedWait})
 	for _, a := range algorithms {
 		list = append(list, a.peer(OursMemory, newMemory(a.limit)))
 	}
@@ -59,7 +59,7 @@ func Keyeds() []Peer {
 
 // peer describes one of Weir's algorithms.
 func (a algorithm) peer(prefix string, make func(Limit) (Limiter, error)) Peer {
-	p := Peer{Name: prefix + a.name, Kind: Ours, New: make, Compact: a.compact}
+	p := Peer{Name: prefix + a.name, Kind: Ours, New: make}
 	switch a.name {
 	case "leakybucket", "rategate", "cycle", "concurrency":
 		p.Brief = true

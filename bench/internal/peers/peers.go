@@ -48,8 +48,6 @@ type Peer struct {
 	Name string
 	Kind Kind
 	New  func(Limit) (Limiter, error)
-	// Compact marks a peer that stores so little per key that ten million keys are cheap.
-	Compact bool
 	// Brief marks a peer that runs with few keys only, because another of Weir's peers represents it with many. A run
 	// may override this.
 	Brief bool

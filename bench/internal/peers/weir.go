@@ -12,31 +12,30 @@ import (
 type algorithm struct {
 	name      string
 	overKeyed bool // measured with Keyed as well as with the engine
-	compact   bool // stores a word or two per key
 	limit     func(Limit) weir.Limit
 }
 
 // algorithms are Weir's keyed algorithms.
 var algorithms = []algorithm{
-	{"tokenbucket", true, true, func(l Limit) weir.Limit {
+	{"tokenbucket", true, func(l Limit) weir.Limit {
 		return weir.TokenBucket{Rate: weir.Per(1, l.Refill), Burst: l.Burst}
 	}},
-	{"leakybucket", false, true, func(l Limit) weir.Limit {
+	{"leakybucket", false, func(l Limit) weir.Limit {
 		return weir.LeakyBucket{Rate: weir.Per(1, l.Refill), Queue: l.Burst - 1, NoDelay: l.Burst - 1}
 	}},
-	{"fixedwindow", true, true, func(l Limit) weir.Limit { return weir.FixedWindow{Rate: weir.Per(l.Burst, l.Window)} }},
-	{"slidingwindow", true, true, func(l Limit) weir.Limit { return weir.SlidingWindow{Rate: weir.Per(l.Burst, l.Window)} }},
-	{"slidinglog", false, false, func(l Limit) weir.Limit { return weir.SlidingLog{Rate: weir.Per(l.LogCount, l.LogPeriod)} }},
-	{"rategate", false, false, func(l Limit) weir.Limit { return weir.RateGate{Rate: weir.Per(l.LogCount, l.LogPeriod)} }},
-	{"cycle", false, true, func(l Limit) weir.Limit { return weir.Cycle{Rate: weir.Per(l.Burst, l.Window)} }},
-	{"concurrency", false, false, func(l Limit) weir.Limit { return weir.Concurrency{Slots: l.LogCount, Lease: l.LogPeriod} }},
+	{"fixedwindow", true, func(l Limit) weir.Limit { return weir.FixedWindow{Rate: weir.Per(l.Burst, l.Window)} }},
+	{"slidingwindow", true, func(l Limit) weir.Limit { return weir.SlidingWindow{Rate: weir.Per(l.Burst, l.Window)} }},
+	{"slidinglog", false, func(l Limit) weir.Limit { return weir.SlidingLog{Rate: weir.Per(l.LogCount, l.LogPeriod)} }},
+	{"rategate", false, func(l Limit) weir.Limit { return weir.RateGate{Rate: weir.Per(l.LogCount, l.LogPeriod)} }},
+	{"cycle", false, func(l Limit) weir.Limit { return weir.Cycle{Rate: weir.Per(l.Burst, l.Window)} }},
+	{"concurrency", false, func(l Limit) weir.Limit { return weir.Concurrency{Slots: l.LogCount, Lease: l.LogPeriod} }},
 }
 
 // guava are Weir's algorithms for one subject only. They have no burst. To admit everything, they grant a permit each
 // nanosecond.
 var guava = []algorithm{
-	{"bursty", false, false, func(l Limit) weir.Limit { return weir.Bursty{Rate: l.smooth(), Over: time.Second} }},
-	{"warmup", false, false, func(l Limit) weir.Limit { return weir.WarmUp{Rate: l.smooth(), Over: time.Microsecond, Cold: 3} }},
+	{"bursty", false, func(l Limit) weir.Limit { return weir.Bursty{Rate: l.smooth(), Over: time.Second} }},
+	{"warmup", false, func(l Limit) weir.Limit { return weir.WarmUp{Rate: l.smooth(), Over: time.Microsecond, Cold: 3} }},
 }
 
 func (l Limit) smooth() weir.Rate {
