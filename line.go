@@ -17,8 +17,9 @@ type LineKeeper interface {
 // Lines are what a process knows of the lines of an engine. A line has at most one entry for each process: the age of
 // its oldest waiting caller, and how many units its callers want. All methods are safe for concurrent use.
 type Lines interface {
-	// Keeps reports whether one call can decide callers with these requests.
-	Keeps(requests ...Request) bool
+	// Keeps reports whether one call can decide callers with these requests, and on which lane: all callers and keys of an
+	// ask have one lane, so that it has one answer.
+	Keeps(requests ...Request) (lane int, kept bool)
 
 	// Ask decides the callers of ask, the oldest first, and writes the answers into it. A caller is admitted if all its
 	// requests are, and if no older caller of another process wants the slots. It also tells the lines what the other

@@ -16,14 +16,14 @@ import (
 type asking struct {
 	queue   *Queue
 	lines   weir.Lines          // of the engine; nil if it keeps none
+	due     []*slotKey          // whose time to ask has come
 	groups  map[string]*group   // by keys
 	slots   map[string]*slotKey // that groups stand for, by key
 	tokens  map[uint64]*slotKey // the same
 	stayers map[*group]bool     // whose first caller stays: see weir.LineCaller
 	joint   map[string]int      // groups that ask for several keys, by each of them
 	agenda  *agenda
-	due     []*slotKey // whose time to ask has come
-	last    uint64     // token
+	last    uint64 // token
 }
 
 func newAsking(q *Queue) *asking {
@@ -35,7 +35,10 @@ func newAsking(q *Queue) *asking {
 // join adds c to the group of its keys. The first of a group asks at once.
 func (a *asking) join(c *caller) error {
 	name := keysOf(c.requests)
-	lined := a.lines != nil && a.competes(c) && a.lines.Keeps(c.requests...)
+	lane, lined := 0, false
+	if a.lines != nil && a.competes(c) {
+		lane, lined = a.lines.Keeps(c.requests...)
+	}
 	if lined {
 		name += "\x00in line"
 		c.lease = weir.NewLease()
@@ -50,7 +53,7 @@ func (a *asking) join(c *caller) error {
 		return err
 	}
 	if g == nil {
-		g = a.newGroup(name, lined, c.requests)
+		g = a.newGroup(name, lined, lane, c.requests)
 	}
 	before := g.next()
 	g.add(c)

@@ -14,7 +14,6 @@ import (
 type flight struct {
 	asking  *asking
 	lined   bool
-	by      *slotKey // whose units it asks for; nil if no line told it to
 	callers []*caller
 	keys    []*slotKey // the slots of the callers, and others of which it tells the lines
 	groups  []*group
@@ -32,8 +31,9 @@ type flight struct {
 	again   appointment
 }
 
+// newFlight returns a flight for the units of a key, or of a newcomer.
 func (a *asking) newFlight(by *slotKey, lined bool) *flight {
-	f := &flight{asking: a, by: by, lined: lined}
+	f := &flight{asking: a, lined: lined}
 	f.again = newAppointment(f.start)
 	if by != nil {
 		f.key(by)
@@ -64,6 +64,9 @@ func (f *flight) key(k *slotKey) {
 
 // send asks the engine.
 func (f *flight) send() {
+	if f == nil {
+		return
+	}
 	f.began = time.Now()
 	for _, k := range f.keys {
 		k.lastAsk, k.told, k.changed = f.began, 0, false

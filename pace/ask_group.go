@@ -38,14 +38,14 @@ type use struct {
 	place  int // in key.standing
 }
 
-func (a *asking) newGroup(name string, lined bool, requests []weir.Request) *group {
+func (a *asking) newGroup(name string, lined bool, lane int, requests []weir.Request) *group {
 	g := &group{asking: a, name: name, lined: lined, joint: jointKeys(requests), wet: 8}
 	g.wake = newAppointment(func() { a.arrive(g) })
 	for _, key := range g.joint {
 		a.joint[key]++
 	}
 	for _, key := range slotKeys(requests) {
-		k := a.slotKey(key, lined, onKey(requests, key))
+		k := a.slotKey(key, lined, lane, onKey(requests, key))
 		k.uses++
 		g.uses = append(g.uses, &use{group: g, key: k, place: -1})
 	}

@@ -19,6 +19,7 @@ type slotKey struct {
 	key    string
 	lined  bool
 	slots  weir.Request // with any cost
+	lane   int          // of the engine
 	token  uint64
 	uses   int // groups that ask for it
 
@@ -59,12 +60,12 @@ func slotName(key string, lined bool) string {
 }
 
 // slotKey returns the key of that name.
-func (a *asking) slotKey(key string, lined bool, slots weir.Request) *slotKey {
+func (a *asking) slotKey(key string, lined bool, lane int, slots weir.Request) *slotKey {
 	name := slotName(key, lined)
 	k := a.slots[name]
 	if k == nil {
 		a.last++
-		k = &slotKey{asking: a, name: name, key: key, lined: lined, slots: slots, token: a.last}
+		k = &slotKey{asking: a, name: name, key: key, lined: lined, lane: lane, slots: slots, token: a.last}
 		k.wake = newAppointment(func() { a.due = append(a.due, k) })
 		k.standing = fair.NewHeap(
 			func(a, b *use) bool { return a.group.next().arrival < b.group.next().arrival },
@@ -186,32 +187,33 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// askDue asks for the first callers of the keys whose time has come, in one flight if the engine keeps lines.
+// askDue asks for the first callers of the keys whose time has come, those of one lane in one flight.
 func (a *asking) askDue() {
-	due := a.due
-	a.due = nil
-	together := a.newFlight(nil, true)
-	for _, k := range due {
+	flights := map[int]*flight{}
+	for _, k := range a.due {
 		switch {
 		case k.busy > 0 || k.standing.Len() == 0:
 		case !k.lined:
 			k.told = 1
 			k.pump()
 		default:
-			if len(together.callers) == weir.MaxLineCallers {
-				together.send()
-				together = a.newFlight(nil, true)
+			f := flights[k.lane]
+			if f == nil || len(f.callers) == weir.MaxLineCallers {
+				f.send()
+				f = a.newFlight(nil, true)
+				flights[k.lane] = f
 			}
 			k.idle = true
 			for range max(k.more, 1) {
-				if k.standing.Len() > 0 && len(together.callers) < weir.MaxLineCallers {
-					together.take(k.standing.First().group)
+				if k.standing.Len() > 0 && len(f.callers) < weir.MaxLineCallers {
+					f.take(k.standing.First().group)
 				}
 			}
 		}
 	}
-	if len(together.callers) > 0 {
-		together.send()
+	a.due = nil
+	for _, f := range flights {
+		f.send()
 	}
 }
 

@@ -192,3 +192,73 @@ func TestACallerThatLeavesFreesNoSlotOfAnother(t *testing.T) {
 		}
 	})
 }
+
+// laned is an engine with a lane for each key, one of which cannot be reached once gone is true.
+type laned struct {
+	*linetest.Engine
+	gone atomic.Bool
+}
+
+type lanedLines struct {
+	weir.Lines
+	gone *atomic.Bool
+}
+
+func (e *laned) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+	return lanedLines{e.Engine.EnterLines(hear), &e.gone}
+}
+
+func (lanedLines) Keeps(requests ...weir.Request) (lane int, kept bool) {
+	return len(requests[0].Key), true
+}
+
+const awayKey = "away"
+
+func (l lanedLines) Ask(ctx context.Context, ask *weir.LineAsk) error {
+	for _, k := range ask.Keys {
+		if k.Slots.Key == awayKey && l.gone.Load() {
+			return awayError{}
+		}
+	}
+	return l.Lines.Ask(ctx, ask)
+}
+
+type awayError struct{}
+
+func (awayError) Error() string            { return "away" }
+func (awayError) Unavailable() bool        { return true }
+func (awayError) WasCounted() weir.Counted { return weir.CountedNo }
+
+// A lane that cannot be reached holds up no callers of another one, also if both ask without news at the same time.
+func TestALaneThatCannotBeReachedHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := linetest.NewServer(weir.MemoryOptions{})
+		engine := &laned{Engine: server.Connect(linetest.Network{Deaf: func() bool { return true }})}
+		q, slots := mustQueue(t, engine), rule(t, "slots", "concurrency 1 lease 1h")
+		held, err := server.Memory.Reserve(t.Context(), slots.For("k", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = server.Memory.Reserve(t.Context(), slots.For(awayKey, 1)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		callers.Go(func() { _, _ = q.Acquire(ctx, slots.For(awayKey, 1)) })
+		went := make(chan error)
+		go func() { _, err := q.Acquire(ctx, slots.For("k", 1)); went <- err }()
+		time.Sleep(time.Second)
+		engine.gone.Store(true)
+		time.Sleep(10 * time.Second)
+		released := time.Now()
+		if err := held.Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-went; err != nil || time.Since(released) > 100*time.Millisecond {
+			t.Errorf("the caller of the other lane: %v after %v, want its slot within 100 ms", err, time.Since(released))
+		}
+		stop()
+		callers.Wait()
+		time.Sleep(5 * time.Second)
+	})
+}

@@ -284,15 +284,14 @@ func isGate(r weir.Request) bool {
 
 // askScript works like lines.Ask of a process that hears signals, although the client here cannot subscribe.
 func (p *dueller) askScript(ctx context.Context, ask *weir.LineAsk) error {
-	a := &laneAsk{lines: p.script, header: &lineHeader{process: p.script.name, hears: p.hears, grace: grace}}
-	lanes := laneAsks{a}
+	a := &lineAsk{lines: p.script, lane: -1, header: &lineHeader{process: p.script.name, hears: p.hears, grace: grace}}
 	for i := range ask.Keys {
-		if err := p.script.tells(lanes, &ask.Keys[i]); err != nil {
+		if err := a.tells(&ask.Keys[i]); err != nil {
 			return err
 		}
 	}
 	for i := range ask.Callers {
-		if err := p.script.asks(lanes, &ask.Callers[i], ask.Repeats); err != nil {
+		if err := a.asks(&ask.Callers[i], ask.Repeats); err != nil {
 			return err
 		}
 	}

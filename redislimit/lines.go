@@ -64,22 +64,25 @@ func (all *entered) close() {
 }
 
 // Keeps reports whether one call can decide callers of the requests in line: those on one lane.
-func (l *lines) Keeps(requests ...weir.Request) bool {
+func (l *lines) Keeps(requests ...weir.Request) (lane int, kept bool) {
 	parts, at, err := l.parts(requests, weir.NewLease())
-	if err != nil || at.refused || !at.oneLane {
-		return false
+	if err != nil || at.refused || !at.oneLane || len(parts) == 0 {
+		return 0, false
 	}
 	slots, of := 0, map[int]bool{}
 	for i := range parts {
 		if p := &parts[i]; p.limit.kind == kindSlots {
 			if slots++; of[p.request] {
-				return false // a rule with two lines
+				return 0, false // a rule with two lines
 			}
 			of[p.request] = true
 		}
 	}
-	return slots <= mostCallerSlots && len(parts) > 0
+	return l.lane(parts[0].lane), slots <= mostCallerSlots
 }
+
+// lane returns the lane of an ask for that of a key: without a cluster one call spans all.
+func (l *lines) lane(lane int) int { return lane % len(l.engine.committers()) }
 
 // asker is the lease of a caller without slots. That of a caller who books is 0.
 const asker = 1
@@ -99,49 +102,48 @@ func (l *lines) parts(requests []weir.Request, lease uint64) ([]part, layout, er
 	return parts, at, err
 }
 
-// Ask decides the callers of ask, each lane in one call: see weir.Lines.
+// Ask decides the callers of ask in one call: see weir.Lines.
 func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 	if err := ctx.Err(); err != nil {
 		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
 	}
-	lanes := make(laneAsks, len(l.engine.committers()))
+	a := &lineAsk{lines: l, lane: -1, header: &lineHeader{process: l.name}}
 	for i := range ask.Keys {
-		if err := l.tells(lanes, &ask.Keys[i]); err != nil {
+		if err := a.tells(&ask.Keys[i]); err != nil {
 			return err
 		}
 	}
 	for i := range ask.Callers {
 		c := &ask.Callers[i]
-		if err := l.asks(lanes, c, ask.Repeats); err != nil {
+		if err := a.asks(c, ask.Repeats); err != nil {
 			c.Err = err
 		}
 	}
-	asked := slices.DeleteFunc(lanes, func(a *laneAsk) bool { return a == nil })
-	if len(asked) == 1 {
-		return asked[0].send(ctx)
+	if len(a.keys)+len(a.decisions) == 0 {
+		return nil
 	}
-	failed := make(chan error, len(asked))
-	for _, a := range asked {
-		go func() { failed <- a.send(ctx) }()
-	}
-	var err error
-	for range asked {
-		err = cmp.Or(err, <-failed)
-	}
-	return err
+	a.header.hears, a.header.grace = l.hears(a.lane), l.grace(a.lane)
+	return a.send(ctx)
 }
 
-// laneAsks are the parts of an ask, by lane; nil where there is none. Without a cluster one call spans all lanes.
-type laneAsks []*laneAsk
-
-// laneAsk is what is asked on one lane.
-type laneAsk struct {
+// lineAsk is an ask on its way.
+type lineAsk struct {
 	lines     *lines
+	lane      int // -1 until it is known
 	header    *lineHeader
 	keys      []*weir.LineKey
 	callers   []*weir.LineCaller
 	requests  [][]weir.Request // of each caller, merged
 	decisions []decision
+}
+
+// on reports whether a part is on the lane of the ask.
+func (a *lineAsk) on(p *part) bool {
+	lane := a.lines.lane(p.lane)
+	if a.lane < 0 {
+		a.lane = lane
+	}
+	return a.lane == lane
 }
 
 // grace returns for how long the process bars others when it was called: longer if the server is far.
@@ -151,10 +153,10 @@ func (l *lines) grace(lane int) time.Duration {
 }
 
 // tells adds what the process says of a key.
-func (l *lines) tells(lanes laneAsks, k *weir.LineKey) error {
+func (a *lineAsk) tells(k *weir.LineKey) error {
 	cost := k.Slots.Cost
 	k.Slots.Cost = 0
-	parts, _, err := l.parts([]weir.Request{k.Slots}, 0)
+	parts, _, err := a.lines.parts([]weir.Request{k.Slots}, 0)
 	k.Slots.Cost = cost
 	if err != nil {
 		return err
@@ -163,33 +165,25 @@ func (l *lines) tells(lanes laneAsks, k *weir.LineKey) error {
 	if at < 0 {
 		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "rule", Reason: "has no slots, so it has no line"}
 	}
-	a := l.laneAsk(lanes, parts[at].lane)
+	if !a.on(&parts[at]) {
+		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "key", Reason: "is on another lane than the ask"}
+	}
 	a.keys = append(a.keys, k)
 	a.header.keys = append(a.header.keys, lineKey{key: parts[at].line(), slots: decision{op: opPeek, parts: parts[at : at+1]}, token: k.Token, since: k.Since, cost: cost, want: k.Want,
 		keep: lineKeep{k.Keep.Lease, k.Keep.Since, k.Keep.Units}})
 	return nil
 }
 
-// laneAsk returns what is asked on a lane.
-func (l *lines) laneAsk(lanes laneAsks, lane int) *laneAsk {
-	of := &lanes[lane%len(lanes)]
-	if *of == nil {
-		*of = &laneAsk{lines: l, header: &lineHeader{process: l.name, hears: l.hears(lane), grace: l.grace(lane)}}
-	}
-	return *of
-}
-
 // asks adds a caller.
-func (l *lines) asks(lanes laneAsks, c *weir.LineCaller, repeats bool) error {
-	parts, at, err := l.parts(c.Requests, c.Lease)
+func (a *lineAsk) asks(c *weir.LineCaller, repeats bool) error {
+	parts, at, err := a.lines.parts(c.Requests, c.Lease)
 	if err != nil {
 		return err
 	}
-	if !at.oneLane || at.refused || len(parts) == 0 {
+	if !at.oneLane || at.refused || len(parts) == 0 || !a.on(&parts[0]) {
 		return &weir.RequestError{Op: opTake.String(), Field: "requests", Reason: "cannot stand in line"}
 	}
 	merged, _ := enginekit.Merge(weir.OpTake, c.Requests)
-	a := l.laneAsk(lanes, parts[0].lane)
 	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays, lease: asker}
 	for i := range parts {
 		p := &parts[i]
@@ -211,7 +205,7 @@ func (l *lines) asks(lanes laneAsks, c *weir.LineCaller, repeats bool) error {
 }
 
 // send makes the call and hands out its answers.
-func (a *laneAsk) send(ctx context.Context) error {
+func (a *lineAsk) send(ctx context.Context) error {
 	if len(a.decisions) == 0 {
 		peek := a.header.keys[0].slots
 		peek.line = &lineCaller{nobody: true}
@@ -237,7 +231,7 @@ func (a *laneAsk) send(ctx context.Context) error {
 }
 
 // answer hands out the answer to a caller.
-func (a *laneAsk) answer(i int, c *weir.LineCaller) {
+func (a *lineAsk) answer(i int, c *weir.LineCaller) {
 	d := &a.decisions[i]
 	if d.err != nil {
 		c.Err = cannotDecide(opTake.String(), d.err)

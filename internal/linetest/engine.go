@@ -94,8 +94,8 @@ type process struct {
 }
 
 // Keeps reports whether all requests have a rule.
-func (p *process) Keeps(requests ...weir.Request) bool {
-	return !slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Rule == nil })
+func (p *process) Keeps(requests ...weir.Request) (lane int, kept bool) {
+	return 0, !slices.ContainsFunc(requests, func(r weir.Request) bool { return r.Rule == nil })
 }
 
 // Ask asks the server.
