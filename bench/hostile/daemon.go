@@ -36,9 +36,6 @@ type daemon struct {
 	begun    time.Time
 	ended    chan struct{} // closed when the process has ended
 	stopping atomic.Bool   // it was asked to stop, or killed
-
-	// Requests to take under the rule ledger: sent, and answered.
-	sent, answered atomic.Int64
 }
 
 // buildDaemon builds weir from the current checkout, with a wall clock that can be set.

@@ -101,16 +101,10 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 	k.sabotage(path, body)
 	for {
 		d := w.current.Load()
-		if path == takePath {
-			d.sent.Add(inLedger(requests))
-		}
 		e.sent = w.now()
 		r := k.exchange(d, path, body)
 		e.received = w.now()
 		if r.outcome == answered && r.status == http.StatusOK {
-			if path == takePath {
-				d.answered.Add(inLedger(requests))
-			}
 			return k.read(e, d, r)
 		}
 		if w.last.Load() { // the honest clients have ended; an attack asks
@@ -119,9 +113,6 @@ func (k *worker) ask(path string, requests ...request) (e exchange, known bool) 
 		}
 		if !k.mayAskAgain(d, path, r) {
 			return e, false
-		}
-		if path == takePath {
-			d.sent.Add(-inLedger(requests))
 		}
 		if time.Since(waited) > patience {
 			w.Break(promiseAnswered, "%s %s: no daemon answered for %v, the last one, daemon %d, with %d %v", path, body, patience, d.number, r.status, r.err)

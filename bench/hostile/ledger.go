@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"time"
 
 	"github.com/weirflow/weir/bench/internal/trial"
 )
@@ -33,16 +30,6 @@ func newLedger() *ledger {
 		l.accounts = append(l.accounts, &trial.Account{Rule: ledgerName, Key: key}, &trial.Account{Rule: creditName, Key: key})
 	}
 	return l
-}
-
-// inLedger returns the number of requests under the rule ledger in a call.
-func inLedger(requests []request) (n int64) {
-	for _, r := range requests {
-		if r.Rule == ledgerName {
-			n++
-		}
-	}
-	return n
 }
 
 // step uses one account, or several at once, or one together with a limit that refuses.
@@ -90,9 +77,6 @@ func (l *ledger) step(k *worker) {
 // look audits one account while other clients use it.
 func (l *ledger) look(k *worker) {
 	auditAccount(l.accounts[k.random.IntN(len(l.accounts))], k)
-	if k.random.IntN(10) == 0 {
-		auditStatistics(k.world)
-	}
 }
 
 // audit checks every account when no client uses it: the daemon has counted exactly what it answered.
@@ -109,7 +93,6 @@ func (l *ledger) audit(w *world) {
 		answered, counted = answered+a.Answered.Load(), counted+used
 	}
 	w.Note("on %s, %d shared keys: %d units admitted in answers, %d units counted by the daemon", w.engine, len(l.accounts), answered, counted)
-	auditStatistics(w)
 }
 
 // auditAccount checks one account, which clients may use meanwhile.
@@ -119,47 +102,4 @@ func auditAccount(a *trial.Account, k *worker) (used int64, known bool) {
 		e, known := k.ask(peekPath, request{a.Rule, a.Key, 0})
 		return e.answer.Limit - e.answer.Remaining, known
 	})
-}
-
-// auditStatistics compares the daemon's statistics with its decisions. A daemon that stops, or has too many
-// connections, gives none.
-func auditStatistics(w *world) {
-	if w.engine == onRedis {
-		return // has none
-	}
-	var c client
-	defer c.close()
-	d := w.current.Load()
-	least := d.answered.Load()
-	reported, err := statistics(&c, d)
-	most := d.sent.Load()
-	if err != nil {
-		w.Break(promiseAnswered, "%v", err)
-	}
-	for _, one := range reported {
-		if one.Rule == ledgerName && (one.Decisions < least || one.Decisions > most) {
-			w.Break(promiseCounted, "the statistics of daemon %d, %v after its start, tell %d decisions of the rule ledger, and honest clients know of %d to %d", d.number, time.Since(d.begun).Round(time.Millisecond), one.Decisions, least, most)
-		}
-	}
-}
-
-// ruleStatistics are the part of /v1/stats about a rule.
-type ruleStatistics struct {
-	Rule      string `json:"rule"`
-	Decisions int64  `json:"decisions"`
-}
-
-// statistics reads /v1/stats. It returns none without an answer, or with a refusal for lack of room.
-func statistics(c *client, d *daemon) ([]ruleStatistics, error) {
-	r := c.ask(d.address, "/v1/stats", "", style{})
-	if r.outcome != answered || r.status == http.StatusServiceUnavailable {
-		return nil, nil
-	}
-	var reported struct {
-		Rules []ruleStatistics `json:"rules"`
-	}
-	if err := json.Unmarshal(r.body, &reported); err != nil || r.status != http.StatusOK {
-		return nil, fmt.Errorf("/v1/stats was answered with %d: %.300s", r.status, r.body)
-	}
-	return reported.Rules, nil
 }
