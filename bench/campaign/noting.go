@@ -6,23 +6,24 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/redislimit"
 )
 
 // noting is the engine of a queue. It notes what the queue takes of rates and gives back, because one call asks for many
 // callers, and what was booked for one caller passes to the next. Slots are noted by those who hold them.
 type noting struct {
-	*redislimit.Engine
+	weir.Engine
+	lines    weir.LineKeeper
 	caller   *caller        // who notes
 	subjects map[string]int // by key
 	unused   []atomic.Int64 // by subject: what the queue has taken and no caller has
 }
 
 func newNoting(p *process, w *connection) *noting {
-	e := &noting{Engine: w.engine, caller: &caller{process: p, world: w}, subjects: map[string]int{}, unused: make([]atomic.Int64, len(p.subjects))}
+	e := &noting{lines: w.engine, caller: &caller{process: p, world: w}, subjects: map[string]int{}, unused: make([]atomic.Int64, len(p.subjects))}
 	for i := range p.subjects {
 		e.subjects[p.subjects[i].key] = i
 	}
+	e.Engine = weir.Wrap(w.engine, e.note)
 	return e
 }
 
@@ -43,43 +44,33 @@ func (e *noting) took(i int, allowed bool, units, sent, answered int64, err erro
 	e.caller.took("Wait", i, allowed, units, sent, answered, err)
 }
 
-func (e *noting) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+// note makes a call of the queue, and notes what it takes and gives back.
+func (e *noting) note(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
 	sent := now()
-	d, err := e.Engine.Take(ctx, requests...)
-	for _, r := range requests {
-		e.took(e.subjects[r.Key], d.Allowed, r.Cost, sent, now(), err)
-	}
-	return d, err
-}
-
-func (e *noting) TakeUpTo(ctx context.Context, most int64, requests ...weir.Request) (times int64, d weir.Decision, err error) {
-	sent := now()
-	times, d, err = weir.TakeUpTo(ctx, e.Engine, most, requests...)
-	for _, r := range requests {
-		if units := times * r.Cost; err == nil {
-			e.took(e.subjects[r.Key], times > 0, units, sent, now(), nil)
-		} else {
-			e.took(e.subjects[r.Key], false, most*r.Cost, sent, now(), err)
+	a, err := next(ctx, call)
+	for _, r := range call.Requests {
+		i := e.subjects[r.Key]
+		switch call.Op {
+		case weir.OpTake:
+			e.took(i, a.Decision.Allowed, r.Cost, sent, now(), err)
+		case weir.OpTakeUpTo:
+			times := a.Times
+			if err != nil {
+				times = call.Most
+			}
+			e.took(i, a.Times > 0, times*r.Cost, sent, now(), err)
+		case weir.OpRecord: // gives units back, or releases slots
+			if e.caller.process.subjects[i].use != useLine {
+				e.unused[i].Add(r.Cost)
+				e.caller.returned("Wait", i, -r.Cost, sent, now(), err)
+			}
 		}
 	}
-	return times, d, err
-}
-
-// Record gives units back, and releases slots.
-func (e *noting) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	sent := now()
-	d, err := e.Engine.Record(ctx, requests...)
-	for _, r := range requests {
-		if i := e.subjects[r.Key]; e.caller.process.subjects[i].use != useLine {
-			e.unused[i].Add(r.Cost)
-			e.caller.returned("Wait", i, -r.Cost, sent, now(), err)
-		}
-	}
-	return d, err
+	return a, err
 }
 
 func (e *noting) EnterLines(hear func(weir.LineSignal)) weir.Lines {
-	return notedLines{e.Engine.EnterLines(hear), e}
+	return notedLines{e.lines.EnterLines(hear), e}
 }
 
 type notedLines struct {
