@@ -56,8 +56,11 @@ expected one. Otherwise the run fails, except that`
 // rows returns all rows. Rows that share a limiter follow one another.
 func rows(o *measure.Options) (list []measure.Row, err error) {
 	fresh := 1 << 20
-	if o.Quick || o.Base != "" {
-		fresh >>= 3
+	switch {
+	case o.Quick:
+		fresh = 1 << 14
+	case o.Base != "":
+		fresh = 1 << 17
 	}
 	for i, group := range append([][]*workload.Mix{{singleMix}}, groups(workload.Mixes(fresh))...) {
 		of := peers.Keyeds()
