@@ -34,15 +34,12 @@ func (a *appointment) planned() bool { return a.place >= 0 }
 
 func newAppointment(run func()) appointment { return appointment{place: -1, run: run} }
 
-// plan has the work run at an instant, instead of when it was planned before.
+// plan has the work run at an instant, instead of when it was planned before. Remove forgets it.
 func (g *agenda) plan(a *appointment, at time.Time) {
 	a.at = at
 	g.Put(a)
 	g.setTimer()
 }
-
-// drop forgets the work.
-func (g *agenda) drop(a *appointment) { g.Remove(a) }
 
 // setTimer makes the timer fire at the first instant, or before: a timer that fires too early sets itself again, which is
 // cheaper than moving it at every change.

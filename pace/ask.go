@@ -109,7 +109,7 @@ func (a *asking) leave(c *caller) {
 
 // arrive has a group ask that was not refused yet, or has slept. It stands behind groups that stand for its slots.
 func (a *asking) arrive(g *group) {
-	a.agenda.drop(&g.wake)
+	a.agenda.Remove(&g.wake)
 	g.notBefore = time.Time{}
 	for _, u := range g.uses {
 		if u.key.taken() {
@@ -145,7 +145,7 @@ func (a *asking) returned(keys []string) {
 
 // end forgets a group without callers.
 func (a *asking) end(g *group) {
-	a.agenda.drop(&g.wake)
+	a.agenda.Remove(&g.wake)
 	g.stand(nil)
 	delete(a.groups, g.name)
 	delete(a.stayers, g)

@@ -58,7 +58,7 @@ func (f *flight) key(k *slotKey) {
 	if !slices.Contains(f.keys, k) {
 		f.keys = append(f.keys, k)
 		k.busy++
-		f.asking.agenda.drop(&k.wake)
+		f.asking.agenda.Remove(&k.wake)
 	}
 }
 

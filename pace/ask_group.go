@@ -39,7 +39,10 @@ type use struct {
 }
 
 func (a *asking) newGroup(name string, lined bool, lane int, requests []weir.Request) *group {
-	g := &group{asking: a, name: name, lined: lined, joint: jointKeys(requests), wet: 8}
+	g := &group{asking: a, name: name, lined: lined, wet: 8}
+	if len(requests) > 1 {
+		g.joint = keysIn(requests)
+	}
 	g.wake = newAppointment(func() { a.arrive(g) })
 	for _, key := range g.joint {
 		a.joint[key]++
@@ -78,7 +81,7 @@ func (g *group) most() int {
 }
 
 // sleeps reports whether the group waits for an instant that the engine named.
-func (g *group) sleeps() bool { return g.wake.place >= 0 }
+func (g *group) sleeps() bool { return g.wake.planned() }
 
 // alter changes the callers of the group, and moves it where it stands.
 func (g *group) alter(c *caller, sign int64, change func()) {

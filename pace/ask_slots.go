@@ -68,7 +68,7 @@ func (a *asking) slotKey(key string, lined bool, lane int, slots weir.Request) *
 		k = &slotKey{asking: a, name: name, key: key, lined: lined, lane: lane, slots: slots, token: a.last}
 		k.wake = newAppointment(func() { a.due = append(a.due, k) })
 		k.standing = fair.NewHeap(
-			func(a, b *use) bool { return a.group.next().arrival < b.group.next().arrival },
+			func(a, b *use) bool { return a.group.next().Arrival < b.group.next().Arrival },
 			func(u *use) *int { return &u.place })
 		a.slots[name], a.tokens[k.token] = k, k
 	}
@@ -85,7 +85,7 @@ func (k *slotKey) oldest() uint64 {
 	if k.standing.Len() == 0 {
 		return math.MaxUint64
 	}
-	return k.standing.First().group.next().arrival
+	return k.standing.First().group.next().Arrival
 }
 
 // rest describes the callers that stand and are not in flight.
@@ -98,7 +98,7 @@ func (k *slotKey) rest() weir.LineKey {
 	var oldest *caller
 	for g := range k.asking.stayers {
 		for _, u := range g.uses {
-			if c := g.next(); u.key == k && !u.stands && g.stands() && c != nil && (oldest == nil || c.arrival < oldest.arrival) {
+			if c := g.next(); u.key == k && !u.stands && g.stands() && c != nil && (oldest == nil || c.Arrival < oldest.Arrival) {
 				oldest = c
 				r.Keep.Lease, r.Keep.Since, r.Keep.Units = c.lease, c.since, k.costOf(c)
 			}
@@ -114,7 +114,7 @@ func (k *slotKey) pump() {
 	case k.standing.Len() == 0 && k.inside:
 		k.asking.newFlight(k, true).send()
 	case k.standing.Len() == 0:
-		k.asking.agenda.drop(&k.wake)
+		k.asking.agenda.Remove(&k.wake)
 		if k.uses == 0 {
 			delete(k.asking.slots, k.name)
 			delete(k.asking.tokens, k.token)

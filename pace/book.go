@@ -109,7 +109,7 @@ func (b *booking) newKey(name string) *bookedKey {
 	k := &bookedKey{booking: b, name: name, costs: map[int64]*costLine{}}
 	k.retry = newAppointment(k.book)
 	k.open = fair.NewHeap(
-		func(a, b *costLine) bool { return a.first().arrival < b.first().arrival },
+		func(a, b *costLine) bool { return a.first().Arrival < b.first().Arrival },
 		func(l *costLine) *int { return &l.place })
 	b.keys[name] = k
 	return k
@@ -184,12 +184,12 @@ func (l *costLine) balance() {
 		k.booking.agenda.plan(&l.due, l.instants[0].at)
 		return
 	}
-	k.booking.agenda.drop(&l.due)
+	k.booking.agenda.Remove(&l.due)
 	if l.pending+l.open.Len() > 0 {
 		return
 	}
 	if delete(k.costs, l.cost); len(k.costs) == 0 {
-		k.booking.agenda.drop(&k.retry)
+		k.booking.agenda.Remove(&k.retry)
 		delete(k.booking.keys, k.name)
 	}
 }
@@ -223,7 +223,7 @@ func (l *costLine) serve() {
 
 // book books for the oldest callers, unless it has to wait for an answer or an instant.
 func (k *bookedKey) book() {
-	if k.asked != nil || k.retry.place >= 0 || k.open.Len() == 0 {
+	if k.asked != nil || k.retry.planned() || k.open.Len() == 0 {
 		return
 	}
 	book := &weir.LineBook{Horizon: horizon}

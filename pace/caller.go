@@ -19,7 +19,6 @@ type caller struct {
 	weight   int64
 
 	strategy strategy
-	arrival  uint64
 	since    time.Time
 	deadline time.Time     // zero means none
 	turn     chan struct{} // receives once: when the caller goes or fails
@@ -55,7 +54,7 @@ func (c *caller) cost() (most int64) {
 
 // enter adds c to its flow of a queue.
 func (c *caller) enter(q *fair.Queue[*caller]) {
-	c.Cost, c.Arrival = c.cost(), c.arrival
+	c.Cost = c.cost()
 	q.Push(c, &c.Node, fair.Flow{Name: c.flow}, max(c.weight, 1))
 }
 

@@ -52,7 +52,7 @@ func newExact(q *Queue, memory *weir.Memory) *exact {
 	return l
 }
 
-func byArrival(a, b *exactLine) bool { return a.first().arrival < b.first().arrival }
+func byArrival(a, b *exactLine) bool { return a.first().Arrival < b.first().Arrival }
 
 // join adds p to the line of its keys and looks whether it goes at once. It refuses p if its keys do not admit it before
 // its deadline.
@@ -71,14 +71,16 @@ func (l *exact) join(p *caller) error {
 	if err := l.queue.enter(); err != nil {
 		return err
 	}
-	if line == nil {
-		line = &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inParked: -1}
-		l.lines[name] = line
-		if mixed {
-			l.gather(line, p)
-		}
+	others := []*caller{p}
+	if line == nil && mixed {
+		others = append(l.gather(p), p)
 	}
-	l.enter(line, p)
+	if line == nil {
+		line = l.newLine(name, mixed, p)
+	}
+	for _, p := range others {
+		l.enter(line, p)
+	}
 	l.look()
 	return nil
 }
@@ -102,11 +104,12 @@ func (l *exact) leave(p *caller) {
 
 // enter adds p to a line.
 func (l *exact) enter(line *exactLine, p *caller) {
-	empty := line.callers.Len() == 0
 	p.line = line
 	p.enter(&line.callers)
-	l.uses(line, p, empty)
-	if empty || line.first() == p {
+	for i := range line.uses {
+		line.uses[i].key.asks[p.asks(line.uses[i].key)]++
+	}
+	if line.first() == p {
 		l.refile(line)
 	}
 }
@@ -140,7 +143,7 @@ func (l *exact) hopeless(p *caller, line *exactLine) error {
 		return nil
 	}
 	for i := range line.uses {
-		q := onKey(p.requests, line.uses[i].name)
+		q := onKey(p.requests, line.uses[i].key.name)
 		ahead := min(int64(line.callers.Len()), weir.MaxCount/max(q.Cost, 1)) * q.Cost
 		if d, err := l.memory.PeekAfter(p.ctx, ahead, q); err == nil {
 			if err := p.refusedBy(d); err != nil {
@@ -186,15 +189,14 @@ func (l *exact) remove(p *caller) {
 		line.callers.Remove(&p.Node)
 	}
 	for i := range line.uses {
-		u := &line.uses[i]
-		q := onKey(p.requests, u.name)
-		ask := asked{q.Rule, q.Cost}
-		if u.key.asks[ask]--; u.key.asks[ask] == 0 {
-			delete(u.key.asks, ask)
+		key := line.uses[i].key
+		ask := p.asks(key)
+		if key.asks[ask]--; key.asks[ask] == 0 {
+			delete(key.asks, ask)
 		}
-		if len(u.key.asks) == 0 {
-			l.later.drop(&u.key.opens)
-			delete(l.keys, u.name)
+		if len(key.asks) == 0 {
+			l.later.Remove(&key.opens)
+			delete(l.keys, key.name)
 		}
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 
 // exactKey is a key that callers wait for.
 type exactKey struct {
+	name  string
 	lines fair.Heap[*exactLine] // that need it, by the arrival of their next callers
 	asks  map[asked]int         // callers by what they ask for
 
@@ -18,11 +19,12 @@ type exactKey struct {
 	opens  appointment // when that caller may go
 }
 
-func (l *exact) newKey() *exactKey {
-	k := &exactKey{asks: map[asked]int{}}
+func (l *exact) newKey(name string) *exactKey {
+	k := &exactKey{name: name, asks: map[asked]int{}}
 	k.opens = newAppointment(func() { l.open(k) })
 	k.lines = fair.NewHeap(byArrival, func(l *exactLine) *int { return l.placeIn(k) })
 	k.parked = fair.NewHeap(byArrival, func(l *exactLine) *int { return &l.inParked })
+	l.keys[name] = k
 	return k
 }
 
@@ -35,35 +37,31 @@ type asked struct {
 // exactUse is the use that a line makes of a key.
 type exactUse struct {
 	key   *exactKey
-	name  string
 	place int // of the line in key.lines
 }
 
-// uses notes that p waits for its keys, and the line if it is new.
-func (l *exact) uses(line *exactLine, p *caller, empty bool) {
-	if empty {
-		for _, name := range keysIn(p.requests) {
-			key := l.keys[name]
-			if key == nil {
-				key = l.newKey()
-				l.keys[name] = key
-			}
-			line.uses = append(line.uses, exactUse{key: key, name: name, place: -1})
-		}
-		for i := range line.uses {
-			line.uses[i].key.lines.Put(line)
-		}
-	}
-	for i := range line.uses {
-		u := &line.uses[i]
-		q := onKey(p.requests, u.name)
-		u.key.asks[asked{q.Rule, q.Cost}]++
-	}
+// asks returns what the caller asks of a key.
+func (c *caller) asks(key *exactKey) asked {
+	q := onKey(c.requests, key.name)
+	return asked{q.Rule, q.Cost}
 }
 
-// gather moves the callers that wait for the same keys as p, the first one in a flow, to its line. They are a flow there.
-func (l *exact) gather(line *exactLine, p *caller) {
-	var all []*caller
+// newLine begins the line of p.
+func (l *exact) newLine(name string, mixed bool, p *caller) *exactLine {
+	line := &exactLine{name: name, slots: len(slotKeys(p.requests)) > 0, mixed: mixed, inReady: -1, inParked: -1}
+	for _, name := range keysIn(p.requests) {
+		key := l.keys[name]
+		if key == nil {
+			key = l.newKey(name)
+		}
+		line.uses = append(line.uses, exactUse{key, -1})
+	}
+	l.lines[name] = line
+	return line
+}
+
+// gather removes the callers that wait for the same keys as p, the first one in a flow. They are a flow of its line.
+func (l *exact) gather(p *caller) (all []*caller) {
 	if key := l.keys[keyOf(&p.requests[0])]; key != nil {
 		for _, other := range key.lines.All() {
 			if keysOf(other.first().requests) == keysOf(p.requests) {
@@ -71,11 +69,11 @@ func (l *exact) gather(line *exactLine, p *caller) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *caller) int { return cmp.Compare(a.arrival, b.arrival) })
+	slices.SortFunc(all, func(a, b *caller) int { return cmp.Compare(a.Arrival, b.Arrival) })
 	for _, e := range all {
 		l.remove(e)
-		l.enter(line, e)
 	}
+	return all
 }
 
 // placeIn returns the place of the line in the heap of a key.
@@ -94,7 +92,7 @@ func (l *exact) park(line *exactLine, key *exactKey, shuts bool) {
 	key.parked.Put(line)
 	if shuts && (key.shutBy == nil || byArrival(line, key.shutBy)) {
 		key.shutBy = line
-		l.later.drop(&key.opens)
+		l.later.Remove(&key.opens)
 	}
 }
 
@@ -112,7 +110,7 @@ func (l *exact) unpark(line *exactLine) {
 // open makes a key available to its callers.
 func (l *exact) open(key *exactKey) {
 	key.shutBy = nil
-	l.later.drop(&key.opens)
+	l.later.Remove(&key.opens)
 	l.advance(key)
 }
 

@@ -44,7 +44,7 @@ func (l *looking) at(line *exactLine) {
 // refused parks a line at the key that refuses its first caller.
 func (l *looking) refused(line *exactLine, d weir.Decision) {
 	for i := range line.uses {
-		if u := &line.uses[i]; u.name == d.Rule+"\x00"+d.Key {
+		if u := &line.uses[i]; u.key.name == d.Rule+"\x00"+d.Key {
 			if l.park(line, u.key, true); u.key.shutBy == line {
 				l.later.plan(&u.key.opens, l.now.Add(pauseAfter(line.first().requests, d)))
 			}
@@ -73,7 +73,7 @@ func (l *looking) isKept(line *exactLine, p *caller) bool {
 			return true
 		}
 		first := u.key.lines.First().first()
-		if first.arrival >= p.arrival || !l.putsOff(first, u, onKey(p.requests, u.name).Cost) {
+		if first.Arrival >= p.Arrival || !l.putsOff(first, u, onKey(p.requests, u.key.name).Cost) {
 			continue
 		}
 		if alike {
@@ -95,13 +95,12 @@ func (l *looking) lacks(u *exactUse, p *caller) bool {
 		if line == p.line {
 			continue
 		}
-		for e := range line.asking(p.arrival) {
-			q := onKey(e.requests, u.name)
-			ask := asked{q.Rule, q.Cost}
+		for e := range line.asking(p.Arrival) {
+			ask := e.asks(u.key)
 			if admits[ask] {
 				continue
 			}
-			if d, err := l.memory.Peek(context.Background(), q); err == nil && !d.Allowed {
+			if d, err := l.memory.Peek(context.Background(), onKey(e.requests, u.key.name)); err == nil && !d.Allowed {
 				l.again(u, e, d.RetryAfter)
 				return true
 			}
@@ -115,7 +114,7 @@ func (l *looking) lacks(u *exactUse, p *caller) bool {
 func (line *exactLine) asking(before uint64) iter.Seq[*caller] {
 	return func(yield func(*caller) bool) {
 		for e := range line.callers.Firsts {
-			for ; e != nil && e.arrival < before; e = e.Next() {
+			for ; e != nil && e.Arrival < before; e = e.Next() {
 				if !yield(e) || !line.mixed {
 					return
 				}
@@ -130,7 +129,7 @@ func (l *looking) putsOff(first *caller, u *exactUse, cost int64) bool {
 	if err != nil {
 		return false
 	}
-	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, u.name))
+	after, err := l.memory.PeekAfter(context.Background(), cost, onKey(first.requests, u.key.name))
 	if err != nil || after.RetryAfter <= d.RetryAfter {
 		return false
 	}
@@ -144,7 +143,7 @@ func (l *looking) putsOff(first *caller, u *exactUse, cost int64) bool {
 
 // again looks again after a time, when p may no longer keep its key. Slots may come back before that.
 func (l *looking) again(u *exactUse, p *caller, after time.Duration) {
-	if q := onKey(p.requests, u.name); asksForSlots(&q) {
+	if q := onKey(p.requests, u.key.name); asksForSlots(&q) {
 		after = min(after, longestPause)
 	}
 	l.next = min(l.next, after)
@@ -155,7 +154,7 @@ func (l *looking) take(p *caller) {
 	err := guarded(func() error { return p.takeNow(context.Background(), l.queue.engine) })
 	if err == nil && !p.decision.Allowed { // another caller was faster, or a function around the engine refused
 		key := p.decision.Rule + "\x00" + p.decision.Key
-		known := slices.ContainsFunc(p.line.uses, func(u exactUse) bool { return u.name == key })
+		known := slices.ContainsFunc(p.line.uses, func(u exactUse) bool { return u.key.name == key })
 		if err = p.refusedBy(p.decision); err == nil && known && p.decision.RetryAfter > 0 {
 			l.refused(p.line, p.decision)
 			return

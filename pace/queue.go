@@ -159,7 +159,7 @@ func (q *Queue) join(c *caller) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arrived++
-	c.arrival = q.arrived
+	c.Arrival = q.arrived
 	switch {
 	case q.exact != nil:
 		c.strategy = q.exact

@@ -8,14 +8,7 @@ import (
 )
 
 // keysOf returns a text that is equal for requests of the same rules and keys.
-func keysOf(requests []weir.Request) string {
-	keys := make([]string, len(requests))
-	for i := range requests {
-		keys[i] = keyOf(&requests[i])
-	}
-	slices.Sort(keys)
-	return strings.Join(keys, "\x00\x00")
-}
+func keysOf(requests []weir.Request) string { return strings.Join(keysIn(requests), "\x00\x00") }
 
 func keyOf(r *weir.Request) string {
 	if r.Rule == nil {
@@ -33,23 +26,9 @@ func keysIn(requests []weir.Request) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// jointKeys returns the keys of several requests.
-func jointKeys(requests []weir.Request) (keys []string) {
-	if len(requests) < 2 {
-		return nil
-	}
-	return keysIn(requests)
-}
-
 // slotKeys returns the keys that ask for slots.
-func slotKeys(requests []weir.Request) (keys []string) {
-	for i := range requests {
-		if asksForSlots(&requests[i]) {
-			keys = append(keys, keyOf(&requests[i]))
-		}
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
+func slotKeys(requests []weir.Request) []string {
+	return keysIn(slices.DeleteFunc(slices.Clone(requests), func(r weir.Request) bool { return !asksForSlots(&r) }))
 }
 
 func asksForSlots(r *weir.Request) bool { return has[weir.Concurrency](r) }
