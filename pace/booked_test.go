@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -395,4 +396,34 @@ func TestCallersThatAskHaveTheirShareBesideBookings(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A caller that sleeps for the rate of its host holds up no younger caller of the total.
+func TestACallerThatSleepsForAHostBarsNobodyFromTheTotal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, queues := queuesOn(t, 2)
+		total, host := rule(t, "total", "token bucket 100/s burst 1"), rule(t, "host", "token bucket 1/m burst 1")
+		for i := range 50 {
+			if _, err := server.Memory.Record(t.Context(), host.For(strconv.Itoa(i), 1)); err != nil {
+				t.Fatal(err)
+			}
+			go queues[0].Wait(t.Context(), host.For(strconv.Itoa(i), 1), total.For("all", 1))
+			time.Sleep(50 * time.Millisecond)
+		}
+		start := time.Now()
+		var others sync.WaitGroup
+		for i := range 50 {
+			others.Go(func() {
+				if _, err := queues[1].Wait(t.Context(), host.For("fresh"+strconv.Itoa(i), 1), total.For("all", 1)); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		others.Wait()
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("50 callers of fresh hosts took %v of a total of 100/s, want at most 3s", took)
+		}
+		time.Sleep(2 * time.Minute)
+	})
 }

@@ -80,9 +80,10 @@ type lineCaller struct {
 	refusing uint32  // a bit for each of slots
 }
 
-// lineRate is the line of a rate, and how long the caller's cost takes there.
+// lineRate is the line of a rate, its first part in the decision, and how long the caller's cost takes there.
 type lineRate struct {
 	key  string
+	at   int
 	unit time.Duration
 }
 
@@ -188,7 +189,7 @@ func (b *batch) calls(q *lineCaller) {
 	b.args = append(b.args, flags, byte(len(q.rates)))
 	for _, r := range q.rates {
 		b.index16(r.key)
-		b.args = doubles(b.args, micros(r.unit))
+		b.args = doubles(append(b.args, byte(r.at+1)), micros(r.unit))
 	}
 	for _, s := range q.slots {
 		b.args = doubles(append(b.args, byte(s.at+1)), float64(s.cost))

@@ -196,7 +196,7 @@ func (a *lineAsk) asks(c *weir.LineCaller, repeats bool) error {
 			}
 			q.slots, q.lease = append(q.slots, lineSlots{at, p.cost, i}), p.lease
 		case !p.joins && p.limit.kind != kindSlots:
-			q.rates = append(q.rates, lineRate{p.line(), unitOf(parts[i : i+1])})
+			q.rates = append(q.rates, lineRate{p.line(), i, unitOf(parts[i : i+1])})
 		}
 	}
 	a.callers, a.requests = append(a.callers, c), append(a.requests, merged)

@@ -235,7 +235,7 @@ func (s *Server) next(p *process, lease uint64, requests []weir.Request, now tim
 
 // rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.
 func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool {
-	due := time.Duration(0)
+	due, firsts := time.Duration(0), make([]time.Duration, len(c.Requests))
 	for i := range c.Requests {
 		if r := &c.Requests[i]; !isSlots(r) {
 			d, err := s.Memory.Peek(context.Background(), *r)
@@ -243,7 +243,10 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 				c.Err = err
 				return true
 			}
-			if !d.Allowed && d.RetryAfter > due {
+			if !d.Allowed {
+				firsts[i] = d.RetryAfter
+			}
+			if firsts[i] > due {
 				c.Decision, due = d, d.RetryAfter
 			}
 		}
@@ -252,17 +255,19 @@ func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool
 	for i := range c.Requests {
 		if r := &c.Requests[i]; !isSlots(r) {
 			if count, till := s.key(*r).older(p, leaseOf(c), c.Since, now); count > 0 { // its turn comes later, but it looks soon
-				first = max(first, min(max(due, theta)+time.Duration(count)*unitOf(r), till.Sub(now), grace))
+				firsts[i] = max(firsts[i], min(max(due, theta)+time.Duration(count)*unitOf(r), till.Sub(now), grace))
 			}
+			first = max(first, firsts[i])
 		}
 	}
 	if first == 0 {
 		return false
 	}
 	c.Decision.Allowed, c.Decision.RetryAfter = false, first
-	for i := range c.Requests {
-		if !isSlots(&c.Requests[i]) {
-			s.key(c.Requests[i]).keep(p, waiting{c.Since, now.Add(first + grace/4), leaseOf(c)}, now)
+	for i := range c.Requests { // not where it would bar others for long while another rate refuses it
+		r := &c.Requests[i]
+		if !isSlots(r) && (firsts[i] == first || first <= max(unitOf(r), grace)) {
+			s.key(*r).keep(p, waiting{c.Since, now.Add(first + grace/4), leaseOf(c)}, now)
 		}
 	}
 	return true

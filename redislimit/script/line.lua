@@ -223,7 +223,7 @@ end
 --         stand besides those asked for the age of the oldest, what that one wants and what all want; the same of one that
 --         stays: its lease, 8 bytes, its age and how many units it keeps, 0 if there is none; and a group of its slots
 -- CALLS   a caller: its lease, 8 bytes; its age; 1 if it may hold its slots already, 2 if it stays, u8; how many lines of rates, u8, and for each its index,
---         u16, and how long the cost takes there; then the lines of its slots: for each its place in the ask, u8, and how many it takes
+--         u16, its first part, u8, and how long the cost takes there; then the lines of its slots: for each its place in the ask, u8, and how many it takes
 -- BOOKS   the process; the index of its line, u16; the caller's age; how long a unit takes; how long an answer takes
 -- All numbers without a type are doubles. An ASKS without callers is followed by a PEEK without a CALLS.
 local function enter(mode, count, pos)
@@ -246,9 +246,9 @@ local function enter(mode, count, pos)
     local c, rates = {}, nil
     c.lease, c.age, c.flags, rates, pos = unpack_('<c8dBB', args, pos)
     for i = 1, rates do
-      local key, unit
-      key, unit, pos = unpack_('<Hd', args, pos)
-      c[i] = { key, unit }
+      local key, at, unit
+      key, at, unit, pos = unpack_('<HBd', args, pos)
+      c[i] = { key, unit, at = at }
     end
     c.slots = {}
     for i = 1, count do
@@ -265,12 +265,12 @@ local function enter(mode, count, pos)
   return pos
 end
 
--- limits asks the limits of a caller's decision. It returns the instant at which all but slots admit it, and whether it
--- holds its slots already.
+-- limits asks the limits of a caller's decision. It returns the instant at which all but slots admit it, that of each part,
+-- and whether it holds its slots already.
 local function limits(parts, pos, again)
-  local kept, held = special, false
-  special = { due = now, vacant = now }
-  for _ = 1, parts do
+  local kept, held, due, dues = special, false, now, {}
+  for i = 1, parts do
+    special = { due = now, vacant = now }
     local kind, key
     kind, key, pos = unpack_('<BH', args, pos)
     pos = kinds[kind][1](pos)
@@ -282,10 +282,10 @@ local function limits(parts, pos, again)
       if fits then change(key, new, moved, added) end
       held = held or fits
     end
+    dues[i], due = special.due, max(due, special.due)
   end
-  local due = special.due
   special = kept
-  return due, held
+  return due, dues, held
 end
 
 -- before looks whether it is a caller's turn. It returns the answer to that: what it is (TURN, DRY if a rate refuses,
@@ -294,17 +294,24 @@ end
 local function before(parts, pos)
   local c = asked.caller
   if not c then return false, '' end
-  local arrival, due, held = now - c.age, limits(parts, pos, c.flags % 2 == 1)
+  local arrival, due, dues, held = now - c.age, limits(parts, pos, c.flags % 2 == 1)
   if held then return true, pack('<BdI4', HOLDS, 0, 0) end
   local first, others = due, 0
-  for _, rate in ipairs(c) do
+  for i, rate in ipairs(c) do
     local line = waits(rate[1])
     local count, till = older(line, asked.process, c.lease, arrival)
     others = others + older(line, asked.process, c.lease, inf)
-    if count > 0 then first = max(first, min(till, max(due, now + SECOND / 50) + count * rate[2], now + SECOND / 5)) end
+    rate.first = now
+    for part = rate.at, (c[i + 1] and c[i + 1].at or parts + 1) - 1 do rate.first = max(rate.first, dues[part]) end
+    if count > 0 then rate.first = max(rate.first, min(till, max(due, now + SECOND / 50) + count * rate[2], now + SECOND / 5)) end
+    first = max(first, rate.first)
   end
   if first > now then
-    for _, rate in ipairs(c) do keep(waits(rate[1]), asked.process, c.lease, arrival, first + SECOND / 20) end
+    for _, rate in ipairs(c) do -- not where it would bar others for long while another rate refuses it
+      if rate.first == first or first - now <= max(rate[2], SECOND / 5) then
+        keep(waits(rate[1]), asked.process, c.lease, arrival, first + SECOND / 20)
+      end
+    end
     return true, pack('<BdI4', DRY, first - now, 0)
   end
   local refusing, bit = 0, 1
