@@ -27,6 +27,9 @@ func newNoting(p *process, w *connection) *noting {
 	return e
 }
 
+// Unwrap returns the engine below, which renews leases.
+func (e *noting) Unwrap() weir.Engine { return e.Engine }
+
 // withoutUnits is the outcome of a caller that a queue let go without units. checkOutcomes finds it.
 const withoutUnits = "went without units"
 
