@@ -94,8 +94,8 @@ func (k *Keyed[K]) AllowN(key K, n int64) bool { return k.allow(k.clock.Read(), 
 func (k *Keyed[K]) AllowAt(t time.Time, key K, n int64) bool { return k.allow(clock.Given(t), key, n) }
 
 func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
-	if limit, words, h := k.wordsOf(key, n); limit != nil {
-		if allowed, done := limit.AllowIn(words, h, r.At, n); done {
+	if limit, h := k.wordsOf(key, n); limit != nil {
+		if allowed, done := limit.Allow(h, r.At, n); done {
 			return allowed
 		}
 	}
@@ -104,12 +104,8 @@ func (k *Keyed[K]) allow(r clock.Reading, key K, n int64) bool {
 
 // allowUnderLock decides on a state that is not a word. It is a separate function because a deferred call costs time.
 func (k *Keyed[K]) allowUnderLock(r clock.Reading, key K, n int64) bool {
-	if k.check(opTake, key) != nil {
-		return false
-	}
-	h := k.hash(key)
-	v := visit[K]{shard: k.shard(h), hash: h}
-	if n > 0 && v.shard.refusals.Refuses(h, r.At) || k.lockHashed(&v, opTake, r, key) != nil {
+	var v visit[K]
+	if k.lock(&v, opTake, r, key) != nil {
 		return false
 	}
 	defer v.unlock()
@@ -127,7 +123,7 @@ func (k *Keyed[K]) TakeAt(t time.Time, key K, n int64) (d Decision) {
 
 func (k *Keyed[K]) take(r clock.Reading, key K, n int64, d *Decision) {
 	var a algorithm.Answer
-	if limit, words, h := k.wordsOf(key, n); limit != nil && limit.TakeIn(words, h, r.At, n, &a) {
+	if limit, h := k.wordsOf(key, n); limit != nil && limit.Take(h, r.At, n, &a) {
 		d.describe(&a)
 		return
 	}
@@ -214,21 +210,13 @@ func (k *Keyed[K]) hash(key K) table.Hash { return table.Hash(maphash.Comparable
 
 func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%table.Shards] }
 
-// wordsOf returns the limit of the key on words, their table and the key's hash. It returns nil if the key cannot have words.
-func (k *Keyed[K]) wordsOf(key K, n int64) (limit *word.Limit, words *table.Table, h table.Hash) {
+// wordsOf returns the limit of the key on words, and the key's hash. It returns nil if the key cannot have words.
+func (k *Keyed[K]) wordsOf(key K, n int64) (limit *word.Limit, h table.Hash) {
 	t := k.table.Load()
 	if t == nil || n < 1 || k.mayBeNaN && key != key { // NaN cannot be found again
-		return nil, nil, 0
+		return nil, 0
 	}
-	h = k.hash(key)
-	c := k.limits.all.Load() // limitOf and limit, with fewer calls
-	if c == nil {
-		c = k.limits.limitOf(key)
-	}
-	if limit = c.use.OnFirst(t.column); limit == nil {
-		limit = t.limit(c)
-	}
-	return limit, t.words, h
+	return t.limit(k.limits.limitOf(key)), k.hash(key)
 }
 
 // lock locks the shard of the key and finds its subject. The caller ends the visit with unlock. It returns no visit,
@@ -239,11 +227,6 @@ func (k *Keyed[K]) lock(v *visit[K], op string, r clock.Reading, key K) error {
 	}
 	v.hash = k.hash(key)
 	v.shard = k.shard(v.hash)
-	return k.lockHashed(v, op, r, key)
-}
-
-// lockHashed works like lock for a key that is checked, whose hash and shard are in v.
-func (k *Keyed[K]) lockHashed(v *visit[K], op string, r clock.Reading, key K) error {
 	for {
 		changes := k.limits.changes.Load()
 		limit := k.limits.limitOf(key)

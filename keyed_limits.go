@@ -16,14 +16,12 @@ type compiledLimit struct {
 	identity  string
 	algorithm algorithm.Algorithm
 	words     algorithm.Worder // the algorithm, if its states fit in words
-	quiet     bool             // the limit of all keys, under which a refusal writes nothing and is remembered
 	err       error
 }
 
 func compileLimit(limit Limit) (*compiledLimit, error) {
 	c := &compiledLimit{}
 	c.compile(limit)
-	c.quiet = algorithm.RefusesQuietly(c.algorithm)
 	return c, c.err
 }
 

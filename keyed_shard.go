@@ -28,7 +28,6 @@ type keyedShard[K comparable] struct {
 	searched int64  // when the full shard last searched for idle subjects
 	shared   [groupsOfShard]*keyedSubject[K]
 	overflow uint64 // decisions on shared subjects
-	refusals word.KeyRefusals
 	_        [48]byte
 }
 
@@ -54,7 +53,6 @@ type visit[K comparable] struct {
 	read    int64 // the reading of the clock; now may be ahead of it
 	found   *keyedSubject[K]
 	hash    table.Hash
-	stamp   uint64 // of the subject's last write before
 	known   bool
 	live    bool          // the state comes from words
 	shared  *line.Subject // the subject, if keys without room share it
@@ -85,9 +83,8 @@ func (v *visit[K]) find(r clock.Reading, limit *compiledLimit, t *keyTable) {
 	if !v.known && !v.live {
 		v.now = max(v.now, s.swept)
 	}
-	s.refusals.Forget(v.hash)
 	v.found.setLimit(v.now, limit)
-	v.subject, v.stamp = &v.found.subject, v.found.subject.Stamp()
+	v.subject = &v.found.subject
 }
 
 func (s *keyedShard[K]) newSubject(now int64, limit *compiledLimit) *keyedSubject[K] {
@@ -163,8 +160,7 @@ func (v *visit[K]) revisit(r clock.Reading, limit *compiledLimit, t *keyTable) {
 	if known == nil || v.shared != nil {
 		return
 	}
-	v.found, v.subject, v.stamp = known, &known.subject, known.subject.Stamp()
-	v.shard.refusals.Forget(v.hash)
+	v.found, v.subject = known, &known.subject
 	if known.table != t {
 		known.table = nil
 	}
@@ -186,9 +182,6 @@ func (v *visit[K]) unlock() {
 		v.found.table = nil
 		delete(s.subjects, v.hash)
 	case v.known:
-		if v.found.limit.quiet && v.subject.AtRest(v.now) && v.subject.Stamp() == v.stamp {
-			s.refusals.Note(v.hash, v.found.limit.algorithm, &v.subject.State, v.now)
-		}
 	case v.subject.Idle(v.now) && !v.live:
 		v.found.giveUp(v.hash, v.now)
 	default:
@@ -251,7 +244,6 @@ func (k *keyedSubject[K]) setLimit(now int64, limit *compiledLimit) {
 func (s *keyedShard[K]) replan(now int64, limits *limitSource[K]) (panicked any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refusals.ForgetAll()
 	for _, k := range s.subjects {
 		if !k.subject.HasLine() {
 			continue

@@ -31,7 +31,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	if err := k.check(opWait, key); err != nil {
 		return err
 	}
-	limit, words, h := k.wordsOf(key, turn.Cost)
+	limit, h := k.wordsOf(key, turn.Cost)
 	if limit == nil {
 		h = k.hash(key)
 	}
@@ -41,7 +41,7 @@ func (k *Keyed[K]) wait(ctx context.Context, key K, turn Turn) error {
 	}
 	r := k.clock.Read()
 	if limit != nil && !k.closed.Load() {
-		if allowed, done := limit.AllowIn(words, h, r.At, turn.Cost); done && allowed {
+		if allowed, done := limit.Allow(h, r.At, turn.Cost); done && allowed {
 			return nil
 		} else if need, done := limit.Within(h, r.At, turn.Cost, line.Alone(ctx, int64(turn.Max))); done {
 			return turn.late(lines, need)

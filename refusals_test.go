@@ -39,7 +39,7 @@ func refusers(t *testing.T, limit weir.Limit, clock func() int64) map[string]ref
 	}
 }
 
-// Refusals by lists are remembered. Whatever gives units back, or the passing of time, ends that at once.
+// Whatever gives units back, or the passing of time, ends the refusals of a list at once.
 func TestAnExhaustedListAdmitsAsSoonAsAUnitComesBack(t *testing.T) {
 	for name, of := range map[string]func(n int64) weir.Limit{
 		"sliding log": func(n int64) weir.Limit { return weir.SlidingLog{Rate: weir.PerHour(n)} },

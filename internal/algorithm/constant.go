@@ -60,17 +60,3 @@ func (c Constant) IdleWord(uint64, int64, int64) bool { return true }
 
 // ResetWord returns 0.
 func (c Constant) ResetWord(uint64, int64, int64) (reset int64, ok bool) { return 0, true }
-
-// TakeWord decides without changing the word.
-func (c Constant) TakeWord(word uint64, _, _, n int64) (next uint64, a Answer, ok bool) {
-	a = Answer{Allowed: n <= c.capacity, Limit: c.capacity, Remaining: c.capacity}
-	if !a.Allowed {
-		a.RetryAfter = Never
-	}
-	return word, a, true
-}
-
-// AllowWord decides without changing the word.
-func (c Constant) AllowWord(word uint64, _, _, n int64) (next uint64, allowed, ok bool) {
-	return word, n <= c.capacity, true
-}

@@ -55,28 +55,3 @@ func (c *Cycle) IdleWord(word uint64, base, now int64) bool {
 func (c *Cycle) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
 	return c.window.ResetWord(word, base, now)
 }
-
-// TakeWord is DecideWord with the signature of Worder.
-func (c *Cycle) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	next, ok = c.DecideWord(word, base, now, n, &a)
-	return next, a, ok
-}
-
-// DecideWord decides on the permits of the word and writes the answer to a, which must be zero.
-func (c *Cycle) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
-	count, number, elapsed, ok := c.window.counted(word, base, now, n)
-	if !ok {
-		next, *a, ok = takeWord(c, word, base, now, n)
-		return next, ok
-	}
-	return c.window.decide(count, number, elapsed, n, a)
-}
-
-// AllowWord decides on the permits of the word.
-func (c *Cycle) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	count, number, _, ok := c.window.counted(word, base, now, n)
-	if !ok || n == 0 {
-		return allowWord(c, word, base, now, n)
-	}
-	return c.window.allow(word, count, number, n)
-}

@@ -132,18 +132,6 @@ func Delays(a Algorithm) bool {
 	return ok
 }
 
-// RefusesQuietly reports whether the states of a limit are lists that a refusal does not write to: until the Wait of a unit
-// is over, or a write, no unit is admitted, at earlier times either.
-func RefusesQuietly(a Algorithm) bool {
-	switch l := a.(type) {
-	case *SlidingLog:
-		return !l.countDenied
-	case *RateGate, *Concurrency:
-		return true
-	}
-	return false
-}
-
 // starter is an Algorithm whose state changes while idle. The state of a key that begins now differs from that of a
 // new key, so no state can be evicted.
 type starter interface {

@@ -11,7 +11,8 @@ type LeakyBucket struct {
 // NewLeakyBucket returns a queue whose first noDelay excess units pass at once.
 func NewLeakyBucket(rate, period, queue, noDelay int64) *LeakyBucket {
 	b := &LeakyBucket{TokenBucket: *NewTokenBucket(rate, period, queue+1), noDelay: noDelay}
-	b.setFree(mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den)) // at most the time of the burst
+	b.whole = -1
+	b.free = mixedOf(mul(min(noDelay, queue)+1, b.unit), b.den) // at most the time of the burst
 	return b
 }
 
@@ -74,46 +75,3 @@ func (b *LeakyBucket) Unpack(word uint64, base int64) State {
 
 // Solitary returns true: a delay of one limit does not delay the units of another.
 func (b *LeakyBucket) Solitary() bool { return true }
-
-// TakeWord is DecideWord with the signature of Worder.
-func (b *LeakyBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	next, ok = b.DecideWord(word, base, now, n, &a)
-	return next, a, ok
-}
-
-// DecideWord decides like the bucket and adds the delay.
-func (b *LeakyBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
-	ahead, _, ok := b.ahead(word, base, now, n)
-	if !ok || b.burstTime.less(ahead) {
-		next, *a, ok = takeWord(b, word, base, now, n)
-		return next, ok
-	}
-	if next, ok = b.TokenBucket.DecideWord(word, base, now, n, a); a.Changed {
-		cost, _ := b.cost(n)
-		a.Delay = b.delay(ahead.add(cost, b.den))
-	}
-	return next, ok
-}
-
-// delay returns the delay of a decision that leaves TAT ahead.
-func (b *LeakyBucket) delay(ahead mixed) int64 {
-	if b.free.less(ahead) {
-		return ahead.sub(b.free, b.den).ceil()
-	}
-	return 0
-}
-
-// AllowWord admits only a cost that needs no delay.
-func (b *LeakyBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	ahead, at, ok := b.ahead(word, base, now, n)
-	cost, fits := b.cost(n)
-	if !ok || !fits || n == 0 {
-		return allowWord(b, word, base, now, n)
-	}
-	ahead = ahead.add(cost, b.den)
-	if b.free.less(ahead) {
-		return word, false, true
-	}
-	next, ok = b.word(at, ahead)
-	return next, true, ok
-}

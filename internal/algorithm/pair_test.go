@@ -55,17 +55,15 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 			parts := []Part{{Algorithm: a, State: s, Cost: n}}
 			want := Take(parts, now)
 			var got Answer
-			nextFirst, nextSecond, ok := a.DecidePair(first, second, testRate, base, now, n, &got)
+			decider := NewWordDecider(a)
+			nextFirst, nextSecond, _, ok := decider.DecidePair(first, second, testRate, base, now, n, &got)
 			if ok && got != want {
 				t.Fatalf("%T %+v of %d seed %d op %d: DecidePair(%#x, %#x, now %d, %d) = %+v, want %+v", a, RateOf(a), a.Capacity(), seed, op, first, second, now-base, n, got, want)
 			}
 			after := s
 			allowed, _ := Allow(a, &after, now, n)
-			if _, _, gotAllowed, ok := a.AllowPair(first, second, testRate, base, now, n); ok && gotAllowed != allowed {
-				t.Fatalf("%T %+v of %d seed %d op %d: AllowPair(%d) is %v, want %v", a, RateOf(a), a.Capacity(), seed, op, n, gotAllowed, allowed)
-			}
-			if problem := misjudged(a, first, second, base, now, n); problem != "" {
-				t.Fatalf("%+v of %d seed %d op %d: %#x, %#x, now %d, cost %d: %s", RateOf(a), a.Capacity(), seed, op, first, second, now-base, n, problem)
+			if _, _, gotAllowed, ok := decider.DecidePair(first, second, testRate, base, now, n, nil); ok && n > 0 && gotAllowed != allowed {
+				t.Fatalf("%T %+v of %d seed %d op %d: DecidePair(%d) without an answer is %v, want %v", a, RateOf(a), a.Capacity(), seed, op, n, gotAllowed, allowed)
 			}
 			s = parts[0].State
 			if random.IntN(16) == 0 {
@@ -94,31 +92,6 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 	return decided
 }
 
-// bucketOf returns the bucket of a limit, which admits without a delay.
-func bucketOf(a Pairer) *TokenBucket {
-	if l, ok := a.(*LeakyBucket); ok {
-		return &l.TokenBucket
-	}
-	return a.(*TokenBucket)
-}
-
-// misjudged compares the short ways to a refusal with AllowPair. It returns what is wrong, or nothing.
-func misjudged(a Pairer, first, second uint64, base, now, n int64) string {
-	b := bucketOf(a)
-	_, _, allowed, ok := b.AllowPair(first, second, testRate, base, now, n)
-	excess := b.Excess(first, testRate, base, now, n)
-	refused := excess > 0 || excess > -PairStep && b.Exceeds(excess, second)
-	switch {
-	case refused && (!ok || allowed):
-		return "Excess and Exceeds refuse what AllowPair does not"
-	case n == 1 && ok && !allowed && !refused:
-		return "Excess and Exceeds do not tell a refusal of one unit"
-	case ok && !allowed && !b.MayRefusePair(first, base, now, n):
-		return "MayRefusePair excludes a refusal"
-	}
-	return ""
-}
-
 func TestPairsDecideLikeStates(t *testing.T) {
 	decided := 0
 	for seed := range uint64(20) {
@@ -135,41 +108,15 @@ func FuzzPairsDecideLikeStates(f *testing.F) {
 }
 
 func TestAPairOfAnotherRateIsNotDecided(t *testing.T) {
-	b := NewTokenBucket(333, 1e9, 5)
-	first, second, _ := b.DecidePair(0, 0, testRate, 1000, 5000, 1, &Answer{})
-	if _, _, ok := b.DecidePair(first, second, testRate+1, 1000, 5000, 1, &Answer{}); ok {
-		t.Error("DecidePair decided on the words of another rate")
-	}
-	if _, _, _, ok := b.AllowPair(first, second, testRate+1, 1000, 5000, 1); ok {
-		t.Error("AllowPair decided on the words of another rate")
+	b := NewWordDecider(NewTokenBucket(333, 1e9, 5))
+	first, second, _, _ := b.DecidePair(0, 0, testRate, 1000, 5000, 1, &Answer{})
+	for _, a := range []*Answer{nil, {}} {
+		if _, _, _, ok := b.DecidePair(first, second, testRate+1, 1000, 5000, 1, a); ok {
+			t.Error("DecidePair decided on the words of another rate")
+		}
 	}
 	if got := RateNumber(first); got != testRate {
 		t.Errorf("the words name the rate %d, want %d", got, testRate)
-	}
-}
-
-func TestTheFirstWordProvesARefusalUnderItsOwnRateOnly(t *testing.T) {
-	for _, count := range []int64{10, 333, 999_983} {
-		b := NewTokenBucket(count, 1e9, 1)
-		first, _, _ := b.DecidePair(0, 0, testRate, 1000, 5000, 1, &Answer{})
-		if b.Excess(first, testRate, 1000, 5000, 1) <= 0 {
-			t.Errorf("%d/s: the first word does not prove the refusal of a second unit at once", count)
-		}
-		if b.Excess(first, testRate+1, 1000, 5000, 1) > -PairStep || b.Excess(0, testRate, 1000, 5000, 1) > -PairStep {
-			t.Errorf("%d/s: the first word proves a refusal on a state of another rate, or on a new key", count)
-		}
-	}
-}
-
-// Costs far from the limit need no second look, so that admissions do not pay for it.
-func TestTheFirstWordAloneTellsMostAdmissions(t *testing.T) {
-	b := NewTokenBucket(999_999_937, 1e9, 1_000_000)
-	first, _, _ := b.DecidePair(0, 0, testRate, 1000, 5000, 500_000, &Answer{})
-	if b.Excess(first, testRate, 1000, 5000, 1) > -PairStep {
-		t.Error("the first word leaves open whether one unit of 500,000 is refused")
-	}
-	if b.MayRefusePair(first, 1000, 5000, 200_000) {
-		t.Error("the first word leaves open whether 200,000 units of 500,000 are refused")
 	}
 }
 

@@ -16,14 +16,13 @@ type TokenBucket struct {
 	den   int64 // ticks in a nanosecond
 	unit  int64 // ticks that one unit takes
 	burst int64
-	whole int64 // the time of the burst in ns, if units take whole ns and it fits in a word; otherwise -1
+	whole int64 // the time of the burst in ns, if units take whole ns without a delay, and it fits in a word; otherwise -1
 
 	perUnit reciprocal // divides by unit, unless whole is -1
 
 	one       mixed // the time of one unit
 	free      mixed // how far TAT may lie ahead of now without a delay: the time of the burst, except in a leaky bucket
 	burstTime mixed
-	spare     mixed // how far TAT may lie ahead of now to admit one unit without a delay
 }
 
 // NewTokenBucket returns a bucket of burst units that refills at rate units per period. The values must be within the
@@ -32,15 +31,12 @@ func NewTokenBucket(rate, period, burst int64) *TokenBucket {
 	common := gcd(rate, period)
 	b := &TokenBucket{den: rate / common, unit: period / common, burst: burst}
 	b.one, b.burstTime = mixed{b.unit / b.den, b.unit % b.den}, mixedOf(mul(b.burst, b.unit), b.den)
-	b.setFree(b.burstTime)
-	b.whole = -1
+	b.free, b.whole = b.burstTime, -1
 	if b.den == 1 && b.unit > 0 && b.burstTime.ns < 1<<wordTime { // an engine that counts us refuses a unit of 0
 		b.whole, b.perUnit = b.burstTime.ns, newReciprocal(b.unit)
 	}
 	return b
 }
-
-func (b *TokenBucket) setFree(free mixed) { b.free, b.spare = free, free.sub(b.one, b.den) }
 
 func gcd(a, b int64) int64 {
 	for b != 0 {

@@ -1,9 +1,6 @@
 package algorithm
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // A TAT in two words holds every fraction of a nanosecond. The first word is the time in steps of 32 ns, above one plus
 // the number of the rate that wrote the state. It alone proves nearly every refusal under that rate. The second is the
@@ -28,10 +25,6 @@ type Pairer interface {
 	PackPair(s State, number uint64, base int64) (first, second uint64, ok bool)
 	// UnpackPair returns the state of two words that the limit's own rate wrote.
 	UnpackPair(first, second uint64, base int64) State
-	// DecidePair decides like TakeWord and writes the answer to a, which must be zero.
-	DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool)
-	// AllowPair decides like AllowWord.
-	AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool)
 }
 
 // RateNumber returns the number of the rate in a first word, and 0 for a new key.
@@ -104,86 +97,36 @@ func NarrowPair(first, second uint64, den int64) (word uint64, ok bool) {
 	return uint64(whole)<<fractionBits | uint64(fractionIndex[den][part]), true
 }
 
-// aheadOfPair returns how far TAT lies ahead of now, and now relative to the base. ok is false if the words are of
-// another rate, or a time or the cost is out of range.
-func (b *TokenBucket) aheadOfPair(first, second, number uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
-	at = now - base
-	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n) <= uint64(b.burst) &&
-		(first == 0 || hasRate(first, number))
-	if tat, part := unpair(first, second); tat >= at {
-		ahead = mixed{tat - at, part}
-	}
-	return ahead, at, ok
-}
-
-// DecidePair decides like DecideWord.
-func (b *TokenBucket) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
-	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
-	cost, fits := b.cost(n)
-	if !ok || !fits || b.burstTime.less(ahead) { // above the burst after a record
-		return takePair(b, first, second, number, base, now, n, a)
-	}
-	if ahead = b.decide(ahead, cost, n, a); !a.Changed {
-		return first, second, true
-	}
-	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
-	return nextFirst, nextSecond, at+ahead.ns < 1<<wordTime-2
-}
-
-// takePair decides on the unpacked state of two words of the limit's own rate, the slow path.
-func takePair(p Pairer, first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
-	if first != 0 && !hasRate(first, number) {
-		return 0, 0, false
-	}
-	s := p.UnpackPair(first, second, base)
-	*a = Answer{}
-	TakeOne(p, &s, now, n, 0, a)
-	if !a.Changed {
-		return first, second, true
-	}
-	return p.PackPair(s, number, base)
-}
-
-// AllowPair decides like DecidePair without describing the key, and refuses a cost that needs a delay.
-func (b *TokenBucket) AllowPair(first, second, number uint64, base, now, n int64) (nextFirst, nextSecond uint64, allowed, ok bool) {
-	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
-	cost, fits := b.cost(n)
-	if !ok || !fits || n == 0 {
+// DecidePair decides like [WordDecider.Decide] on two words of the limit's own rate.
+func (d *WordDecider) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, allowed, ok bool) {
+	if first != 0 && !hasRate(first, number) || a == nil && n < 1 {
 		return 0, 0, false, false
 	}
-	ahead = ahead.add(cost, b.den)
-	if b.free.less(ahead) {
-		return first, second, false, true
+	if nextFirst, nextSecond, allowed, ok = d.Bucket.decidePair(first, second, number, base, now, n, a); ok {
+		return nextFirst, nextSecond, allowed, true
+	}
+	p := d.limit.(Pairer)
+	s := p.UnpackPair(first, second, base)
+	allowed, changed := decideOn(p, &s, now, n, a)
+	if !changed {
+		return first, second, allowed, true
+	}
+	nextFirst, nextSecond, ok = p.PackPair(s, number, base)
+	return nextFirst, nextSecond, allowed, ok
+}
+
+// decidePair decides like decideWord.
+func (b *TokenBucket) decidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, allowed, ok bool) {
+	whole, part := unpair(first, second)
+	ahead, at, ok := b.aheadOf(whole, part, base, now, n)
+	if !ok {
+		return 0, 0, false, false
+	}
+	if ahead, allowed, ok = b.admit(ahead, n, a); !ok || !allowed || n == 0 {
+		return first, second, allowed, ok
 	}
 	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
 	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
-}
-
-// PairStep is the step of a first word in ns.
-const PairStep = 1 << stepBits
-
-// Excess tells by the first word whether AllowPair refuses one unit. Above 0 it does, whatever the second word is. Up to
-// -PairStep it does not, or does not decide. In between, Exceeds tells. It knows nothing of other costs.
-func (b *TokenBucket) Excess(first, number uint64, base, now, n int64) int64 {
-	at := now - base
-	if n != 1 || !hasRate(first, number) || uint64(at-1) >= 1<<wordTime-3 || now < base {
-		return math.MinInt64
-	}
-	return int64(first>>rateBits<<stepBits) - at - b.spare.ns
-}
-
-// Exceeds reports whether AllowPair refuses one unit when the first word has the excess, which is at most 0.
-func (b *TokenBucket) Exceeds(excess int64, second uint64) bool {
-	excess += int64(second & (PairStep - 1))
-	return excess > 0 || excess == 0 && int64(second>>stepBits) > b.spare.part
-}
-
-// MayRefusePair reports by the first word whether AllowPair may refuse n units. It is true for some costs that AllowPair
-// admits, because it does not divide.
-func (b *TokenBucket) MayRefusePair(first uint64, base, now, n int64) bool {
-	hi, most := bits.Mul64(uint64(n), uint64(b.one.ns)+1)
-	ahead := max(int64(first>>rateBits<<stepBits)-(now-base), 0)
-	return hi > 0 || most >= uint64(b.free.ns) || ahead >= b.free.ns-int64(most)-PairStep
 }
 
 // UnpackPair returns the state of two words, which also hold the newest release.
@@ -193,19 +136,4 @@ func (b *LeakyBucket) UnpackPair(first, second uint64, base int64) State {
 		s.Promised = b.release(&s)
 	}
 	return s
-}
-
-// DecidePair decides like the bucket and adds the delay.
-func (b *LeakyBucket) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, ok bool) {
-	ahead, at, ok := b.aheadOfPair(first, second, number, base, now, n)
-	cost, fits := b.cost(n)
-	if !ok || !fits || b.burstTime.less(ahead) {
-		return takePair(b, first, second, number, base, now, n, a)
-	}
-	if ahead = b.decide(ahead, cost, n, a); !a.Changed {
-		return first, second, true
-	}
-	a.Delay = b.delay(ahead)
-	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
-	return nextFirst, nextSecond, at+ahead.ns < 1<<wordTime-2
 }

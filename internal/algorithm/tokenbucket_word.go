@@ -1,9 +1,6 @@
 package algorithm
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // A TAT in a word is its whole ns from the base and, in the low 6 bits, the fraction r/den as an index into a table
 // of all fractions with den up to 10. Whole ns have index 0. The owner of the word remembers the rate that wrote it.
@@ -84,125 +81,84 @@ func (b *TokenBucket) ResetWord(word uint64, base, now int64) (reset int64, ok b
 	return max(tat-at, 0), ok
 }
 
-// TakeWord is DecideWord with the signature of Worder.
-func (b *TokenBucket) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	next, ok = b.DecideWord(word, base, now, n, &a)
-	return next, a, ok
-}
-
-// DecideWord decides and writes the answer to a, which must be zero; this avoids copying it. It uses mixed durations
-// if they fit, and otherwise 128 bits. A cost of 0 describes the key.
-func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
-	if tat, at, ok := b.wholeWord(word, base, now, n); ok {
-		return b.decideWhole(tat, at, n, a)
+// DecideWord decides like [WordDecider.Decide]. ok is false where 128 bits decide. Most rates and states are whole ns.
+func (b *TokenBucket) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
+	at := now - base
+	tat := max(int64(word>>fractionBits), at)
+	whole := tat-at <= b.whole && word&(1<<fractionBits-1) == 0 && uint64(at-1) < 1<<wordTime-3 && now >= base
+	if !whole || uint64(n-1) >= uint64(b.burst) {
+		return b.decideFraction(word, base, now, n, a)
 	}
-	ahead, at, ok := b.ahead(word, base, now, n)
-	cost, fits := b.cost(n)
-	if !ok || !fits || b.burstTime.less(ahead) { // above the burst after a record
-		next, *a, ok = takeWord(b, word, base, now, n)
-		return next, ok
+	over := tat + n*b.unit - at - b.whole
+	if allowed = over <= 0; allowed {
+		tat += n * b.unit
 	}
-	if ahead = b.decide(ahead, cost, n, a); !a.Changed {
-		return word, true
+	if a != nil {
+		a.Limit, a.Allowed, a.Changed, a.RetryAfter = b.burst, allowed, allowed, max(over, 0)
+		a.ResetAfter = tat - at
+		a.Remaining = b.perUnit.quotient(b.whole - a.ResetAfter)
 	}
-	return b.word(at, ahead)
-}
-
-// decideWhole decides in whole ns.
-func (b *TokenBucket) decideWhole(tat, at, n int64, a *Answer) (next uint64, ok bool) {
-	a.Limit = b.burst
-	if next := tat + n*b.unit; next-at <= b.whole {
-		a.Allowed, a.Changed, tat = true, true, next
-	} else {
-		a.RetryAfter = next - at - b.whole
-	}
-	a.ResetAfter = tat - at
-	a.Remaining = b.perUnit.quotient(b.whole - a.ResetAfter)
-	return uint64(tat) << fractionBits, tat < 1<<wordTime-2
-}
-
-// wholeWord returns TAT, but not behind now, and now, both in ns from the base. ok is false unless all is in whole ns,
-// the cost at least 1, and TAT at most the burst ahead: then nothing overflows.
-func (b *TokenBucket) wholeWord(word uint64, base, now, n int64) (tat, at int64, ok bool) {
-	at = now - base
-	tat = max(int64(word>>fractionBits), at)
-	ok = tat-at <= b.whole && word&(1<<fractionBits-1) == 0 && uint64(at-1) < 1<<wordTime-3 && now >= base &&
-		uint64(n-1) < uint64(b.burst)
-	return tat, at, ok
-}
-
-// decide admits or refuses n units when TAT lies ahead of now, and writes the answer. It returns how far TAT lies ahead
-// afterwards.
-func (b *TokenBucket) decide(ahead, cost mixed, n int64, a *Answer) mixed {
-	a.Limit = b.burst
-	if after := ahead.add(cost, b.den); !b.burstTime.less(after) {
-		a.Allowed, a.Changed, ahead = true, n > 0, after
-	} else {
-		a.RetryAfter = after.sub(b.burstTime, b.den).ceil()
-	}
-	a.ResetAfter = ahead.ceil()
-	a.Remaining = b.burst - ahead.units(b.den, b.unit)
-	return ahead
-}
-
-// AllowWord decides like TakeWord without describing the key.
-func (b *TokenBucket) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	if tat, at, ok := b.wholeWord(word, base, now, n); ok {
-		if tat += n * b.unit; tat-at > b.whole {
-			return word, false, true
-		}
-		return uint64(tat) << fractionBits, true, tat < 1<<wordTime-2
-	}
-	ahead, at, ok := b.ahead(word, base, now, n)
-	cost, fits := b.cost(n)
-	if !ok || !fits || n == 0 {
-		return allowWord(b, word, base, now, n)
-	}
-	ahead = ahead.add(cost, b.den)
-	if b.burstTime.less(ahead) {
+	if !allowed {
 		return word, false, true
+	}
+	return uint64(tat) << fractionBits, true, tat < 1<<wordTime-2
+}
+
+// decideFraction decides in fractions of a ns.
+func (b *TokenBucket) decideFraction(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
+	f := &fractions[word&(1<<fractionBits-1)]
+	ahead, at, ok := b.aheadOf(int64(word>>fractionBits), f.r, base, now, n)
+	if !ok || f.r != 0 && f.den != b.den {
+		return 0, false, false
+	}
+	if ahead, allowed, ok = b.admit(ahead, n, a); !ok || !allowed || n == 0 {
+		return word, allowed, ok
 	}
 	next, ok = b.word(at, ahead)
 	return next, true, ok
 }
 
-// ahead returns how far TAT lies ahead of now, and now relative to the base. ok is false if the word is of another
-// rate, or a time or the cost is out of range; then 128 bits decide.
-func (b *TokenBucket) ahead(word uint64, base, now, n int64) (ahead mixed, at int64, ok bool) {
-	at = now - base
-	ok = uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n) <= uint64(b.burst)
-	if tat := int64(word >> fractionBits); tat >= at {
-		ahead.ns = tat - at
-		if i := word & (1<<fractionBits - 1); i != 0 {
-			f := &fractions[i]
-			ahead.part = f.r
-			ok = ok && f.den == b.den
-		}
+// aheadOf returns how far a TAT lies ahead of now, and now relative to the base. The TAT is whole ns from the base and a
+// fraction. ok is false if a time or the cost is out of range.
+func (b *TokenBucket) aheadOf(whole, part, base, now, n int64) (ahead mixed, at int64, ok bool) {
+	if at = now - base; whole >= at {
+		ahead = mixed{whole - at, part}
 	}
-	return ahead, at, ok
+	return ahead, at, uint64(at-1) < 1<<wordTime-3 && now >= base && uint64(n) <= uint64(b.burst)
+}
+
+// admit admits or refuses n units when TAT lies ahead of now, and writes the answer to a. Without an a it refuses a cost
+// that needs a delay. It returns how far TAT lies ahead afterwards. ok is false where 128 bits decide.
+func (b *TokenBucket) admit(ahead mixed, n int64, a *Answer) (_ mixed, allowed, ok bool) {
+	cost, fits := b.one, true
+	if n != 1 {
+		cost, fits = b.cost(n)
+	}
+	if !fits || b.burstTime.less(ahead) { // above the burst after a record
+		return ahead, false, false
+	}
+	after := ahead.add(cost, b.den)
+	if a == nil {
+		return after, !b.free.less(after), true
+	}
+	a.Limit = b.burst
+	if allowed = !b.burstTime.less(after); allowed {
+		a.Allowed, a.Changed, ahead = true, n > 0, after
+	} else {
+		a.RetryAfter = after.sub(b.burstTime, b.den).ceil()
+	}
+	if a.Changed && b.free.less(ahead) { // in a leaky bucket
+		a.Delay = ahead.sub(b.free, b.den).ceil()
+	}
+	a.ResetAfter = ahead.ceil()
+	a.Remaining = b.burst - ahead.units(b.den, b.unit)
+	return ahead, allowed, true
 }
 
 // cost returns the time of n units. ok is false if it is longer than any time of a word.
 func (b *TokenBucket) cost(n int64) (_ mixed, ok bool) {
-	if n == 1 {
-		return b.one, true
-	}
-	return b.costOf(n)
-}
-
-// costOf is not inlined, so that cost is.
-//
-//go:noinline
-func (b *TokenBucket) costOf(n int64) (_ mixed, ok bool) {
-	hi, lo := bits.Mul64(uint64(n), uint64(b.unit))
-	if b.den == 1 {
-		return mixed{ns: int64(lo)}, hi == 0 && lo < 1<<wordTime
-	}
-	if hi >= uint64(b.den) {
-		return mixed{}, false
-	}
-	ns, part := bits.Div64(hi, lo, uint64(b.den))
-	return mixed{int64(ns), int64(part)}, ns < 1<<wordTime
+	cost := mixedOf(mul(n, b.unit), b.den)
+	return cost, cost.ns < 1<<wordTime
 }
 
 // word returns the word of a TAT that lies ahead of an instant relative to the base.

@@ -74,36 +74,30 @@ func (f *FixedWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(f, f.Unpack(word, base), now)
 }
 
-// TakeWord is DecideWord with the signature of Worder.
-func (f *FixedWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	next, ok = f.DecideWord(word, base, now, n, &a)
-	return next, a, ok
-}
-
-// DecideWord decides on the count of the word and writes the answer to a, which must be zero.
-func (f *FixedWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
+// decideWord decides on the count of the word, like Decide.
+func (f *FixedWindow) decideWord(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
 	count, number, elapsed, ok := f.counted(word, base, now, n)
 	if !ok {
-		next, *a, ok = takeWord(f, word, base, now, n)
-		return next, ok
+		return 0, false, false
 	}
-	return f.decide(count, number, elapsed, n, a)
-}
-
-// decide decides on the count of a window.
-func (f *FixedWindow) decide(count int64, number, elapsed uint64, n int64, a *Answer) (next uint64, ok bool) {
 	left := f.period - int64(elapsed)
-	a.Limit = f.limit
-	if n == 0 || count+n <= f.limit {
-		a.Allowed, a.Changed, count = true, n > 0, count+n
-	} else {
+	if next = word; n == 0 || count+n <= f.limit {
+		allowed, count = true, count+n
+	}
+	if allowed && n > 0 {
+		next, ok = number<<f.layout.width|uint64(count), uint64(count) <= f.layout.mask
+	}
+	if a == nil {
+		return next, allowed, ok
+	}
+	a.Limit, a.Remaining, a.Allowed, a.Changed = f.limit, max(f.limit-count, 0), allowed, allowed && n > 0
+	if !allowed {
 		a.RetryAfter = left
 	}
 	if count > 0 {
 		a.ResetAfter = left
 	}
-	a.Remaining = max(f.limit-count, 0)
-	return number<<f.layout.width | uint64(count), uint64(count) <= f.layout.mask
+	return next, allowed, ok
 }
 
 // ResetWord returns the time to the end of a window with a count.
@@ -113,23 +107,6 @@ func (f *FixedWindow) ResetWord(word uint64, base, now int64) (reset int64, ok b
 		reset = f.period - int64(elapsed)
 	}
 	return reset, ok
-}
-
-// AllowWord decides on the count of the word.
-func (f *FixedWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	count, number, _, ok := f.counted(word, base, now, n)
-	if !ok || n == 0 {
-		return allowWord(f, word, base, now, n)
-	}
-	return f.allow(word, count, number, n)
-}
-
-// allow decides on the count of a window.
-func (f *FixedWindow) allow(word uint64, count int64, number uint64, n int64) (next uint64, allowed, ok bool) {
-	if count += n; count > f.limit {
-		return word, false, true
-	}
-	return number<<f.layout.width | uint64(count), true, uint64(count) <= f.layout.mask
 }
 
 // counted returns the count of the window of now. ok is false if that window is before the one of the word, or if the
@@ -181,33 +158,34 @@ func (l *SlidingWindow) IdleWord(word uint64, base, now int64) bool {
 	return Idle(l, l.Unpack(word, base), now)
 }
 
-// TakeWord is DecideWord with the signature of Worder.
-func (l *SlidingWindow) TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool) {
-	next, ok = l.DecideWord(word, base, now, n, &a)
-	return next, a, ok
-}
-
-// DecideWord decides on the counts of the word and writes the answer to a, which must be zero.
-func (l *SlidingWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, ok bool) {
+// decideWord decides on the counts of the word, like Decide.
+func (l *SlidingWindow) decideWord(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
 	number, elapsed, ok := l.layout.at(base, now, l.period)
 	w, known := l.counted(word, number, elapsed)
 	if !ok || !known || uint64(n) > uint64(l.limit) {
-		next, *a, ok = takeWord(l, word, base, now, n)
-		return next, ok
+		return 0, false, false
 	}
-	next, a.Limit = word, l.limit
-	if n == 0 || l.admits(&w, n) {
+	next, allowed = word, n == 0 || l.admits(&w, n)
+	if allowed && n > 0 {
 		w.count += n
 		next, ok = l.word(w.number, w.before, w.count), uint64(w.count) <= l.layout.least
-		a.Allowed, a.Changed = true, n > 0
-	} else {
-		a.RetryAfter = l.refused(&w, n)
 	}
-	if n > 1 || a.Allowed { // otherwise not even 1 unit fits
-		a.Remaining = l.room(&w)
+	if a != nil {
+		l.describe(&w, n, allowed, a)
 	}
-	a.ResetAfter = l.reset(&w)
-	return next, ok
+	return next, allowed, ok
+}
+
+// describe writes the answer of a decision that leaves counts.
+func (l *SlidingWindow) describe(w *windowCounts, n int64, allowed bool, a *Answer) {
+	a.Limit, a.Allowed, a.Changed = l.limit, allowed, allowed && n > 0
+	if !allowed {
+		a.RetryAfter = l.refused(w, n)
+	}
+	if n > 1 || allowed { // otherwise not even 1 unit fits
+		a.Remaining = l.room(w)
+	}
+	a.ResetAfter = l.reset(w)
 }
 
 // reset returns the time until no count matters.
@@ -226,20 +204,6 @@ func (l *SlidingWindow) ResetWord(word uint64, base, now int64) (reset int64, ok
 	number, elapsed, ok := l.layout.at(base, now, l.period)
 	w, known := l.counted(word, number, elapsed)
 	return l.reset(&w), ok && known
-}
-
-// AllowWord decides on the counts of the word.
-func (l *SlidingWindow) AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool) {
-	number, elapsed, ok := l.layout.at(base, now, l.period)
-	w, known := l.counted(word, number, elapsed)
-	switch {
-	case !ok || !known || uint64(n-1) >= uint64(l.limit):
-		return allowWord(l, word, base, now, n)
-	case w.count+n > l.limit || w.before > 0 && !l.admits(&w, n): // nearly always one of both is certain without admits
-		return word, false, true
-	}
-	w.count += n
-	return l.word(w.number, w.before, w.count), true, uint64(w.count) <= l.layout.least
 }
 
 // windowCounts are the counts of a sliding window and the time left in it.

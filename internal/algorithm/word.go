@@ -17,11 +17,6 @@ type Worder interface {
 	IdleWord(word uint64, base, now int64) bool
 	// ResetWord returns the time until the state of a word is idle. ok is false if the word does not tell.
 	ResetWord(word uint64, base, now int64) (reset int64, ok bool)
-	// TakeWord decides like Take for one part. It returns the next word, and the answer, which says whether the word
-	// has changed.
-	TakeWord(word uint64, base, now, n int64) (next uint64, a Answer, ok bool)
-	// AllowWord decides like Allow for one part.
-	AllowWord(word uint64, base, now, n int64) (next uint64, allowed, ok bool)
 }
 
 // Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket
@@ -79,24 +74,72 @@ func relative(t, base int64) (int64, bool) {
 	return r, t >= base && r > 0 && r < 1<<wordTime-2
 }
 
-// takeWord and allowWord decide on the unpacked state of a word, the slow path.
-func takeWord(a Worder, word uint64, base, now, n int64) (uint64, Answer, bool) {
-	var answer Answer
-	s := a.Unpack(word, base)
-	TakeOne(a, &s, now, n, 0, &answer)
-	if !answer.Changed {
-		return word, answer, true
-	}
-	next, ok := a.Pack(s, base)
-	return next, answer, ok
+// WordDecider decides on the words of one limit. Buckets and windows decide on most words as they are; a direct call
+// keeps their answer on the stack.
+type WordDecider struct {
+	limit   Worder
+	Bucket  *TokenBucket // of a bucket of either kind; take may ask its DecideWord first, with one call less
+	window  *FixedWindow // also of a cycle
+	sliding *SlidingWindow
 }
 
-func allowWord(a Worder, word uint64, base, now, n int64) (uint64, bool, bool) {
-	s := a.Unpack(word, base)
-	allowed, _ := Allow(a, &s, now, n)
-	if !allowed || n == 0 {
+// NewWordDecider returns that of a limit.
+func NewWordDecider(limit Worder) WordDecider {
+	d := WordDecider{limit: limit}
+	switch l := limit.(type) {
+	case *TokenBucket:
+		d.Bucket = l
+	case *LeakyBucket:
+		d.Bucket = &l.TokenBucket
+	case *FixedWindow:
+		d.window = l
+	case *Cycle:
+		d.window = &l.window
+	case *SlidingWindow:
+		d.sliding = l
+	}
+	return d
+}
+
+// Words returns the limit.
+func (d *WordDecider) Words() Worder { return d.limit }
+
+// Decide decides like Take for one part, and writes the answer to a, which must be zero. Without an a, it decides like
+// Allow. next is the word itself if nothing changes. If ok is false, the next state does not fit in a word, and a means
+// nothing.
+func (d *WordDecider) Decide(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
+	switch {
+	case a == nil && n < 1:
+	case d.Bucket != nil:
+		next, allowed, ok = d.Bucket.DecideWord(word, base, now, n, a)
+	case d.window != nil:
+		next, allowed, ok = d.window.decideWord(word, base, now, n, a)
+	case d.sliding != nil:
+		next, allowed, ok = d.sliding.decideWord(word, base, now, n, a)
+	}
+	if ok {
+		return next, allowed, true
+	}
+	return d.decideState(word, base, now, n, a)
+}
+
+// decideState decides on the unpacked state of a word, the slow path.
+func (d *WordDecider) decideState(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
+	s := d.limit.Unpack(word, base)
+	allowed, changed := decideOn(d.limit, &s, now, n, a)
+	if !changed {
 		return word, allowed, true
 	}
-	next, ok := a.Pack(s, base)
-	return next, true, ok
+	next, ok = d.limit.Pack(s, base)
+	return next, allowed, ok
+}
+
+// decideOn decides on a state, in place, like Decide.
+func decideOn(limit Algorithm, s *State, now, n int64, a *Answer) (allowed, changed bool) {
+	if a == nil {
+		return Allow(limit, s, now, n)
+	}
+	*a = Answer{}
+	TakeOne(limit, s, now, n, 0, a)
+	return a.Allowed, a.Changed
 }

@@ -61,14 +61,16 @@ func TestWordsDecideLikeStates(t *testing.T) {
 				n := a.cost(random)
 				parts := []Part{{Algorithm: a.Worder, State: s, Cost: n}}
 				want := Take(parts, now)
-				next, got, ok := a.TakeWord(word, base, now, n)
+				var got Answer
+				decider := NewWordDecider(a.Worder)
+				next, _, ok := decider.Decide(word, base, now, n, &got)
 				if ok && got != want {
-					t.Fatalf("%s seed %d op %d: TakeWord(%#x, now %d, %d) = %+v, want %+v", name, seed, op, word, now-base, n, got, want)
+					t.Fatalf("%s seed %d op %d: Decide(%#x, now %d, %d) = %+v, want %+v", name, seed, op, word, now-base, n, got, want)
 				}
-				if afterAllow, allowed, ok := a.AllowWord(word, base, now, n); ok {
+				if afterAllow, allowed, ok := decider.Decide(word, base, now, n, nil); ok {
 					after := s
 					if wanted, _ := Allow(a.Worder, &after, now, n); allowed != wanted || allowed && want.Delay == 0 && n > 0 && afterAllow != next {
-						t.Fatalf("%s seed %d op %d: AllowWord(%#x, now %d, %d) = %v, want %v", name, seed, op, word, now-base, n, allowed, wanted)
+						t.Fatalf("%s seed %d op %d: Decide without an answer(%#x, now %d, %d) = %v, want %v", name, seed, op, word, now-base, n, allowed, wanted)
 					}
 				}
 				if !want.Allowed && want.RetryAfter != Never {
@@ -81,7 +83,7 @@ func TestWordsDecideLikeStates(t *testing.T) {
 				}
 				packed++
 				if want.Changed && ok && got == want && word != next {
-					t.Fatalf("%s seed %d op %d: TakeWord leaves %#x, the state packs to %#x", name, seed, op, next, word)
+					t.Fatalf("%s seed %d op %d: Decide leaves %#x, the state packs to %#x", name, seed, op, next, word)
 				}
 				earlier := now - min(now-base, a.later(random, now)-now)
 				for _, at := range []int64{earlier, now, a.later(random, now)} {

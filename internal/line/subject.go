@@ -46,9 +46,6 @@ func (s *Subject) Restored() {
 	s.wrote()
 }
 
-// Stamp returns the number of the last write.
-func (s *Subject) Stamp() uint64 { return s.stamp }
-
 // AtRest reports whether the state is all that the subject holds: no caller waits, and no promised instant lies
 // ahead.
 func (s *Subject) AtRest(now int64) bool { return s.line == nil && s.promised <= now }

@@ -60,15 +60,8 @@ func HoldWord(at *uint64, withElsewhere bool) (first uint64, held bool) {
 	}
 }
 
-// TryHold works like HoldWord for a word that no other caller holds, as most are. If held is false, HoldWord decides. The
-// compiler inlines it.
-func TryHold(at *uint64) (first uint64, held bool) {
-	first = atomic.LoadUint64(at)
-	return first, first < Held && atomic.CompareAndSwapUint64(at, first, Held)
-}
-
 // Release ends a hold with the next first word.
-func (e Entry) Release(first uint64) { Write(&e.Words[0], first) }
+func (e Entry) Release(first uint64) { atomic.StoreUint64(&e.Words[0], first) }
 
 // pause waits a moment for a caller that holds an entry, which takes some ten nanoseconds unless its thread is
 // suspended.

@@ -244,7 +244,7 @@ func describeAsks(asks []judgedAsk) (text string) {
 }
 
 func (j *judge) allow(q judgedAsk) (wait int64, err error) {
-	got, done := q.Row.limits[0].AllowIn(q.in.Table.Table, q.Hash, j.now, q.N)
+	got, done := q.Row.limits[0].Allow(q.Hash, j.now, q.N)
 	if !done {
 		return j.underLock([]judgedAsk{q})
 	}

@@ -1,6 +1,8 @@
 package word
 
 import (
+	"sync/atomic"
+
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -139,13 +141,13 @@ func (l *layout) read(c *Column, e table.Entry, first uint64) (w Words) {
 func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
 	p := l.places[c.index]
 	if p.width == 2 {
-		table.Write(&e.Words[p.at+1], w.Second)
+		atomic.StoreUint64(&e.Words[p.at+1], w.Second)
 	} else {
 		w.First, _ = c.narrow(w)
 	}
 	if p.at == 0 {
 		return w.First
 	}
-	table.Write(&e.Words[p.at], w.First)
+	atomic.StoreUint64(&e.Words[p.at], w.First)
 	return first
 }

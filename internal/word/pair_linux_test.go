@@ -26,11 +26,13 @@ func TestARefusalOfTwoWordsWritesNothing(t *testing.T) {
 				checkRefusals(t, name, map[string]func() (allowed, done bool){
 					"a key, Take": func() (bool, bool) {
 						var a algorithm.Answer
-						r := l.takeHeld(e, pairKey, pairNow, n, &a)
+						at := l.pairAt(e, pairKey)
+						_, r := l.takePair(at, at.glimpse(), 0, pairNow, n, &a)
 						return a.Allowed || a.RetryAfter == 0, r == decided
 					},
 					"a key, Allow": func() (bool, bool) {
-						allowed, r := l.allowHeld(e, pairKey, pairNow, n)
+						at := l.pairAt(e, pairKey)
+						allowed, r := l.takePair(at, at.glimpse(), 0, pairNow, n, nil)
 						return allowed, r == decided
 					},
 					"a Single, Take": func() (bool, bool) {
@@ -65,7 +67,7 @@ func TestARefusalOfARowWritesNothing(t *testing.T) {
 		e = readOnly(t, e)
 		var a algorithm.Answer
 		onReadOnly(t, func() {
-			if done := r.takeUnheld(e, pairKey, pairNow, 1, &a); !done || a.Allowed || a.RetryAfter == 0 {
+			if done := r.take(e, pairKey, pairNow, 1, &a); done != decided || a.Allowed || a.RetryAfter == 0 {
 				t.Errorf("%T: %v, %+v, want a refusal", limits, done, a)
 			}
 		})

@@ -38,57 +38,47 @@ func newRow(in *Table, limits []*Limit) *Row {
 
 // Take decides on the words of h and writes the answer to a, which must be zero. Binding is the index of a limit. done
 // is false if the decision needs the lock.
+//
+// It decides on words that it reads without a hold, like takePair.
 func (r *Row) Take(h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
 	for {
 		e, ok := r.claim(h, now)
 		if !ok {
 			return false
 		}
-		if r.takeUnheld(e, h, now, n, a) {
-			return true
+		if result := r.take(e, h, now, n, a); result != moved {
+			return result == decided
 		}
-		first, held := table.TryHold(&e.Words[0])
-		if !held {
-			if first, held = e.Hold(false); !held {
-				if first == table.Moved {
-					continue
-				}
-				return false
-			}
-		}
-		var d rowDecision
-		if done = d.decide(r, e, first, now, n) && d.compose(now, a); a.Changed {
-			first = d.store(e, first, 0, len(r.limits))
-		}
-		e.Release(first)
-		return done
+		*a = algorithm.Answer{}
 	}
 }
 
-// takeUnheld decides on words that it reads without a hold, like takePair. done is false if another caller holds the
-// entry or has changed it, or if the decision needs the lock. Then a hold decides.
-func (r *Row) takeUnheld(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) (done bool) {
-	loans, first := r.in.loans[h%table.Shards].Load(), e.First()
-	if first >= table.Held {
-		return false
-	}
+func (r *Row) take(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answer) result {
 	var d rowDecision
-	if !d.decide(r, e, first, now, n) || !d.compose(now, a) {
-		return false
+	loans, first := r.in.loans[h%table.Shards].Load(), e.First()
+	result := settled(first)
+	if result == decided {
+		result = d.decide(r, e, first, now, n)
+	}
+	if result == decided && !d.compose(now, a) {
+		result = slow
 	}
 	switch {
+	case result != decided:
 	case !a.Changed:
-		done = d.stands(e, first) && r.in.loans[h%table.Shards].Load() == loans
-	case e.Swap(first, table.Held):
-		if done = d.isOf(e); done {
-			first = d.store(e, first, 0, len(r.limits))
+		if !d.stands(e, first) || r.in.loans[h%table.Shards].Load() != loans {
+			return moved
 		}
-		e.Release(first)
+	case !e.Swap(first, table.Held):
+		return moved
+	default:
+		if !d.isOf(e) {
+			e.Release(first)
+			return moved
+		}
+		e.Release(d.store(e, first, 0, len(r.limits)))
 	}
-	if !done {
-		*a = algorithm.Answer{}
-	}
-	return done
+	return result
 }
 
 // claim returns the entry of h, with a place for each limit. ok is false if there is no room for it.

@@ -25,46 +25,26 @@ type rowPart struct {
 	answer        algorithm.Answer // of the limit alone
 }
 
-// decide decides on the limits of a row, of which the caller holds the entry. ok is false if the decision needs the
-// lock.
-func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) (ok bool) {
+// decide decides on the limits of a row.
+func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) result {
 	layout := r.in.layoutOf(e)
 	for _, l := range r.limits {
 		p := &d.parts[d.count]
 		d.count++
 		p.limit, p.n = l, n
 		p.place = layout.places[l.index]
-		words, result := l.readable(e, p.place, first, now)
+		words, result := l.read(e, p.place, first, now)
 		if result != decided {
-			return false
+			return result
 		}
-		switch { // as decide does, with fewer calls
-		case p.place.width == 2:
-			p.next, ok = l.decide(words, 2, now, n, &p.answer)
-		case l.bucket != nil:
-			p.next.First, ok = l.bucket.DecideWord(words.First, l.base, now, n, &p.answer)
-		default:
-			p.next.First, ok = l.decideWord(words.First, now, n, &p.answer)
-		}
-		if !ok {
-			return false
+		var ok bool
+		if p.next, ok = l.decide(words, p.place.width, now, n, &p.answer); !ok {
+			return slow
 		}
 		p.first, p.second = words.First, words.Second
 		d.refused = d.refused || !p.answer.Allowed
 	}
-	return true
-}
-
-// decideWord decides on a limit whose state is one word.
-func (d *rowDecision) decideWord(l *Limit, word uint64, now, n int64) (ok bool) {
-	p := &d.parts[d.count]
-	d.count++
-	p.limit, p.n, p.first = l, n, word
-	if p.next.First, ok = l.decideWord(word, now, n, &p.answer); !p.answer.Changed {
-		p.next.First = word
-	}
-	d.refused = d.refused || !p.answer.Allowed
-	return ok
+	return decided
 }
 
 // compose writes the answer of all limits together, as algorithm.Take does. Binding is the index of a part. ok is
@@ -85,9 +65,10 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 			binding, wait = i, p.answer.RetryAfter
 		}
 		reset = max(reset, p.answer.ResetAfter)
+		a.Delay = max(a.Delay, p.answer.Delay) // only of a limit alone
 	}
 	a.Allowed, a.Changed = !d.refused, changed && !d.refused
-	a.Limit, a.Remaining, a.RetryAfter, a.ResetAfter = d.parts[tightest].limit.words.Capacity(), room, wait, reset
+	a.Limit, a.Remaining, a.RetryAfter, a.ResetAfter = d.parts[tightest].limit.Words().Capacity(), room, wait, reset
 	if a.Binding = binding; wait == 0 {
 		a.Binding = tightest
 	}
@@ -98,7 +79,7 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 // of the room, which is exact: what takes units in words leaves a room of at least 0.
 func (p *rowPart) untake(now int64) (ok bool) {
 	p.answer.Remaining += p.n
-	switch p.limit.words.(type) {
+	switch p.limit.Words().(type) {
 	case *algorithm.FixedWindow, *algorithm.Cycle: // any count ends with its window
 		if p.answer.Remaining == p.answer.Limit {
 			p.answer.ResetAfter = 0
@@ -109,7 +90,7 @@ func (p *rowPart) untake(now int64) (ok bool) {
 	if p.place.width == 2 {
 		word = algorithm.PairExpiry(p.first, p.second)
 	}
-	p.answer.ResetAfter, ok = p.limit.words.ResetWord(word, p.limit.base, now)
+	p.answer.ResetAfter, ok = p.limit.Words().ResetWord(word, p.limit.base, now)
 	return ok
 }
 

@@ -99,14 +99,14 @@ func (t *Table) layoutOf(e table.Entry) *layout { return t.layouts[e.Layout].Loa
 // Pack returns a state as words. ok is false if they cannot tell all of it.
 func (l *Limit) Pack(s algorithm.State, now int64) (w Words, ok bool) {
 	c := l.Column
-	if !algorithm.IsSettled(l.words, s, now) {
+	if !algorithm.IsSettled(l.Words(), s, now) {
 		return w, false
 	}
 	if !l.numbered {
 		return Words{}, false
 	}
 	if l.pairs == nil {
-		w.First, ok = l.words.Pack(s, c.Base)
+		w.First, ok = l.Words().Pack(s, c.Base)
 		return w, ok
 	}
 	w.First, w.Second, ok = l.pairs.PackPair(s, uint64(l.number), c.Base)
@@ -121,7 +121,7 @@ func (c *Column) narrows(w Words) bool {
 // Unpack returns the state of words that are not Elsewhere.
 func (l *Limit) Unpack(w Words) algorithm.State {
 	if l.pairs == nil {
-		return l.words.Unpack(w.First, l.Base)
+		return l.Words().Unpack(w.First, l.Base)
 	}
 	return l.rates.writer(algorithm.RateNumber(w.First)).UnpackPair(w.First, w.Second, l.Base)
 }

@@ -2,6 +2,7 @@ package word
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
@@ -22,11 +23,7 @@ type Ask struct {
 // an entry held, the locks decide.
 func TakeAll(asks []Ask, now int64, a *algorithm.Answer) (done bool) {
 	for range 16 {
-		r := takeWords(asks, now, a)
-		if r == wide {
-			r = takeEntries(asks, now, a)
-		}
-		if r != moved {
+		if r := takeEntries(asks, now, a); r != moved {
 			return r == decided
 		}
 		runtime.Gosched()
@@ -39,7 +36,7 @@ func takeEntries(asks []Ask, now int64, a *algorithm.Answer) result {
 	var entries [MaxRow]table.Entry
 	for i, q := range asks {
 		e, ok := q.Row.claim(q.Hash, now)
-		if !ok || isAmong(e, entries[:i]) {
+		if !ok || isAmong(asks[:i], q) {
 			return slow
 		}
 		entries[i] = e
@@ -51,14 +48,9 @@ func takeEntries(asks []Ask, now int64, a *algorithm.Answer) result {
 	return r
 }
 
-// isAmong reports whether e is one of the entries, which one caller cannot hold twice.
-func isAmong(e table.Entry, entries []table.Entry) bool {
-	for i := range entries {
-		if &entries[i].Words[0] == &e.Words[0] {
-			return true
-		}
-	}
-	return false
+// isAmong reports whether an ask is of the entry of another, which one caller cannot hold twice.
+func isAmong(asks []Ask, q Ask) bool {
+	return slices.ContainsFunc(asks, func(x Ask) bool { return x.Row.in == q.Row.in && x.Hash == q.Hash })
 }
 
 // holdAll holds all entries, or none: then the result is moved if the caller should try again, and otherwise slow.
@@ -90,7 +82,7 @@ func holdAll(entries []table.Entry) (firsts [MaxRow]uint64, r result) {
 func takeHeld(asks []Ask, entries *[MaxRow]table.Entry, firsts *[MaxRow]uint64, now int64, a *algorithm.Answer) (done bool) {
 	var d rowDecision
 	for i, q := range asks {
-		if done = d.decide(q.Row, entries[i], firsts[i], now, q.N); !done {
+		if done = d.decide(q.Row, entries[i], firsts[i], now, q.N) == decided; !done {
 			break
 		}
 	}

@@ -169,43 +169,7 @@ type watched struct {
 	seen func()
 }
 
-func (w *watched) TakeWord(word uint64, base, now, n int64) (uint64, algorithm.Answer, bool) {
-	next, a, ok := w.FixedWindow.TakeWord(word, base, now, n)
+func (w *watched) Unpack(word uint64, base int64) algorithm.State {
 	w.seen()
-	return next, a, ok
-}
-
-// TestARefusalOfTwoKeysIsOfOneInstant moves five units from one key to the other between the reads of their words, and
-// back before the decision ends. At each instant one of the keys has no unit left.
-func TestARefusalOfTwoKeysIsOfOneInstant(t *testing.T) {
-	const now, period = 1_700_000_000_000_000_000, 1_000_000_000
-	moves := 0
-	limits, rows := [2]*Limit{}, [2]*Row{}
-	left := func(key int, units int64) {
-		l := limits[key]
-		s := l.Words().Take(l.Words().Fresh(), now, 9-units)
-		w, _ := l.Pack(s, now)
-		loan, _ := l.in.Borrow(77, now)
-		loan.Write(l.Column, w, now)
-		loan.Return(now)
-	}
-	for key := range limits {
-		window := &watched{algorithm.NewFixedWindow(9, period), func() {
-			if moves++; moves <= 2 {
-				left(0, []int64{0, 5}[key])
-				left(1, []int64{5, 0}[key])
-			}
-		}}
-		limits[key] = NewTable(0).AddColumn(window, now).Limit(window)
-		rows[key] = NewRow(limits[key : key+1])
-	}
-	left(0, 5)
-	left(1, 0)
-	var a algorithm.Answer
-	if done := TakeAll([]Ask{{rows[0], 77, 6}, {rows[1], 77, 6}}, now, &a); !done || a.Allowed || a.Remaining != 0 {
-		t.Errorf("got %+v, %v, want a refusal with no unit left", a, done)
-	}
-	if moves != 4 {
-		t.Errorf("the decision looked at %d words, want 2 and again 2", moves)
-	}
+	return w.FixedWindow.Unpack(word, base)
 }

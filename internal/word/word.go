@@ -5,6 +5,7 @@ package word
 
 import (
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -24,102 +25,127 @@ func baseFor(words algorithm.Worder, now int64) int64 {
 	return words.AlignWords(now - Slack)
 }
 
-// decider decides on the words of one limit. The common limit has a field of its own, because a direct call is faster
-// and keeps an answer on the stack.
+// decider decides on the words of one limit.
 type decider struct {
-	bucket *algorithm.TokenBucket // words, if that is its type
-	tokens *algorithm.TokenBucket // of a bucket of either kind, which allows without a delay
-	words  algorithm.Worder
-	base   int64        // the origin of times in words
-	table  *table.Table // the table of the words, or nil
+	algorithm.WordDecider
+	base  int64        // the origin of times in words
+	table *table.Table // the table of the words, or nil
 }
 
-func newDecider(words algorithm.Worder, base int64, table *table.Table) decider {
-	d := decider{words: words, base: base, table: table}
-	switch l := words.(type) {
-	case *algorithm.TokenBucket:
-		d.bucket, d.tokens = l, l
-	case *algorithm.LeakyBucket:
-		d.tokens = &l.TokenBucket
+// result is the outcome of a decision on words.
+type result uint8
+
+const (
+	decided result = iota
+	slow           // needs the lock: the state is not in the words, or does not fit in them
+	moved          // another caller has changed the words, moved or holds them: look again
+)
+
+// settled returns the result of a look at the first word of an entry: decided if no caller has moved, holds or borrows it.
+func settled(first uint64) result {
+	switch first {
+	case table.Moved:
+		return moved
+	case table.Held:
+		runtime.Gosched()
+		return moved
+	case table.Elsewhere:
+		return slow
 	}
-	return d
+	return decided
 }
 
-// take decides on one word and writes the answer to a, which must be zero. It tries again when another caller changes
-// the word first. done is false if the decision needs the lock, or if the word has moved or is held.
-func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (done bool) {
-	for {
-		old := atomic.LoadUint64(at)
-		if old >= table.Held || old == table.Fresh && d.mayBeEvicted(now) {
-			return false
+// settled also looks at whether the key may have been evicted.
+func (d *decider) settled(first uint64, now int64) result {
+	if first == table.Fresh && d.mayBeEvicted(now) {
+		return slow
+	}
+	return settled(first)
+}
+
+// take decides on one word and writes the answer to a, which must be zero. Without an a it decides like
+// [algorithm.Allow].
+func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (allowed bool, r result) {
+	old := atomic.LoadUint64(at)
+	if old == table.Fresh || old >= table.Held {
+		if r = d.settled(old, now); r != decided {
+			return false, r
 		}
-		var next uint64
-		var ok bool
-		if d.bucket != nil { // decideWord, with one call less
-			next, ok = d.bucket.DecideWord(old, d.base, now, n, a)
-		} else {
-			next, ok = d.decideWord(old, now, n, a)
-		}
-		if !ok {
-			*a = algorithm.Answer{}
-			return false
-		}
-		if !a.Changed || atomic.CompareAndSwapUint64(at, old, next) {
-			return true
-		}
+	}
+	var next uint64
+	var ok bool
+	if d.Bucket != nil {
+		next, allowed, ok = d.Bucket.DecideWord(old, d.base, now, n, a)
+	}
+	if !ok {
+		next, allowed, ok = d.Decide(old, d.base, now, n, a)
+	}
+	switch {
+	case !ok:
+		r = slow
+	case next == old || atomic.CompareAndSwapUint64(at, old, next):
+		return allowed, decided
+	default:
+		r = moved
+	}
+	clear(a)
+	return false, r
+}
+
+func clear(a *algorithm.Answer) {
+	if a != nil {
 		*a = algorithm.Answer{}
 	}
 }
 
-// decideWord decides on a word and writes the answer to a, which must be zero. A call of a known type keeps the answer
-// on the stack and copies none.
-func (d *decider) decideWord(word uint64, now, n int64, a *algorithm.Answer) (next uint64, ok bool) {
-	if d.bucket != nil {
-		return d.bucket.DecideWord(word, d.base, now, n, a)
-	}
-	switch l := d.words.(type) {
-	case *algorithm.FixedWindow:
-		return l.DecideWord(word, d.base, now, n, a)
-	case *algorithm.SlidingWindow:
-		return l.DecideWord(word, d.base, now, n, a)
-	case *algorithm.Cycle:
-		return l.DecideWord(word, d.base, now, n, a)
-	case *algorithm.LeakyBucket:
-		return l.DecideWord(word, d.base, now, n, a)
-	}
-	next, *a, ok = d.words.TakeWord(word, d.base, now, n)
-	return next, ok
+// pair is where two words of a bucket are, with the count of loans, which alone bring back an earlier time.
+type pair struct {
+	words *[2]uint64
+	loans *atomic.Uint64
 }
 
-// allow decides like take and returns only whether the cost was admitted.
-func (d *decider) allow(at *uint64, now, n int64) (allowed, done bool) {
-	for {
-		old := atomic.LoadUint64(at)
-		if old >= table.Held || old == table.Fresh && d.mayBeEvicted(now) {
-			return false, false
-		}
-		var next uint64
-		var ok bool
-		if d.bucket != nil {
-			next, allowed, ok = d.bucket.AllowWord(old, d.base, now, n)
-		} else {
-			next, allowed, ok = d.words.AllowWord(old, d.base, now, n)
-		}
-		if !ok {
-			return false, false
-		}
-		if !allowed || atomic.CompareAndSwapUint64(at, old, next) {
-			return allowed, true
-		}
-	}
+// glimpse is two words, read one after the other without a hold.
+type glimpse struct {
+	Words
+	loans uint64 // so far, read first
 }
 
-// decidePair decides like decideWord on two words of a bucket.
-func (d *decider) decidePair(first, second, number uint64, now, n int64, a *algorithm.Answer) (_, _ uint64, ok bool) {
-	if d.bucket != nil {
-		return d.bucket.DecidePair(first, second, number, d.base, now, n, a)
+func (p pair) glimpse() glimpse {
+	loans, first := p.loans.Load(), atomic.LoadUint64(&p.words[0])
+	return glimpse{Words{first, atomic.LoadUint64(&p.words[1])}, loans}
+}
+
+// takePair decides like take on a glimpse of two words. A refusal writes nothing, so the cores do not pass the memory of
+// an exhausted key to each other. An admission holds the words only to write them. Words of two instants also give an
+// answer, which takePair drops.
+//
+// Without a loan, a first word that is there again stood between its two reads, and the second was read meanwhile.
+func (d *decider) takePair(at pair, seen glimpse, number uint64, now, n int64, a *algorithm.Answer) (allowed bool, r result) {
+	first, second := seen.First, seen.Second
+	if r = d.settled(first, now); r != decided {
+		return false, r
 	}
-	return d.words.(*algorithm.LeakyBucket).DecidePair(first, second, number, d.base, now, n, a)
+	nextFirst, nextSecond, allowed, ok := d.DecidePair(first, second, number, d.base, now, n, a)
+	r = moved
+	switch {
+	case !ok:
+		if atomic.LoadUint64(&at.words[0]) == first {
+			r = slow
+		}
+	case nextFirst == first && nextSecond == second:
+		if atomic.LoadUint64(&at.words[0]) == first && at.loans.Load() == seen.loans {
+			return allowed, decided
+		}
+	case atomic.CompareAndSwapUint64(&at.words[0], first, table.Held):
+		if atomic.LoadUint64(&at.words[1]) == second {
+			atomic.StoreUint64(&at.words[1], nextSecond)
+			atomic.StoreUint64(&at.words[0], nextFirst)
+			return allowed, decided
+		}
+		atomic.StoreUint64(&at.words[0], first)
+	}
+	clear(a)
+	return false, r
 }
 
 // mayBeEvicted reports whether a key that reads Fresh at now may have been evicted after now, or may have a state elsewhere. Then
