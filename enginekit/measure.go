@@ -24,23 +24,12 @@ type Measure struct {
 	Full         bool // the call wrote nothing, because the state has no space for what Record would add
 }
 
-// Measure fills m in for a part whose state was s before a call at now: the engine need not measure what follows from
+// Measure fills m in for a part whose state was state before a call at now: the engine need not measure what follows from
 // that. m has the cost, and wrote reports whether the call wrote it. The limit is one of FunctionsOf, for the same tick,
 // and not a Concurrency.
-func (f Functions) Measure(m *Measure, s *State, now int64, tick time.Duration, wrote bool) {
+func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Duration, wrote bool) {
 	m.Capacity, m.Delay, m.Full = f.algorithm.Capacity(), 0, false
-	if b, ok := f.algorithm.(*algorithm.TokenBucket); ok && m.Cost > 0 && m.Cost <= m.Capacity {
-		if before, after, room, reset, ok := b.Measure(&s.state, now, m.Cost, wrote); ok {
-			m.Before, m.After = duration(before, tick), duration(after, tick)
-			m.Remaining, m.ResetAfter = room, duration(reset, tick)
-			return
-		}
-	}
-	f.measure(m, *s, now, tick, wrote)
-}
-
-// measure is Measure for every algorithm.
-func (f Functions) measure(m *Measure, s State, now int64, tick time.Duration, wrote bool) {
+	s := *state
 	before := f.Wait(s, now, m.Cost)
 	m.Before = duration(before, tick)
 	taken := s

@@ -50,67 +50,6 @@ func TestAPlainTakeIsAnsweredAsByTheVerbs(t *testing.T) {
 	}
 }
 
-// Measure measures a bucket in one go, and every other algorithm by its functions. Both measure the same.
-func TestABucketIsMeasuredAsByItsFunctions(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	var measured, admitted int
-	for range 100_000 {
-		bucket := weir.TokenBucket{Rate: weir.Per(1+random.Int64N(7), time.Duration(1+random.Int64N(30))*time.Microsecond), Burst: 1 + random.Int64N(5)}
-		if random.IntN(4) == 0 {
-			bucket.Burst = weir.MaxCount
-		}
-		f, err := FunctionsOf(bucket, time.Microsecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const start = int64(1) << 40
-		s := f.Fresh()
-		for range random.IntN(5) {
-			s = f.Take(s, start+random.Int64N(30), 1+random.Int64N(bucket.Burst), 0)
-		}
-		if random.IntN(4) == 0 {
-			s = f.Book(s, start, 1, f.Hold(s, start, 1))
-		}
-		now, m := start+random.Int64N(90), Measure{Cost: 1 + random.Int64N(bucket.Burst), Delay: time.Hour}
-		wrote, want := random.IntN(2) == 0, m
-		f.Measure(&m, &s, now, time.Microsecond, wrote)
-		want.Capacity, want.Delay = bucket.Burst, 0
-		f.measure(&want, s, now, time.Microsecond, wrote)
-		if m != want {
-			t.Fatalf("of %v at %d: got %+v, want %+v", bucket, now-start, m, want)
-		}
-		if measured++; m.Before == 0 {
-			admitted++
-		}
-	}
-	if admitted < measured/10 || admitted > measured*9/10 {
-		t.Errorf("%d of %d costs fit: want some of both", admitted, measured)
-	}
-}
-
-// The numbers of a state may be those of another rate.
-func TestABucketOfAnotherRateIsMeasuredAsByItsFunctions(t *testing.T) {
-	functions := func(count int64) Functions {
-		f, err := FunctionsOf(weir.TokenBucket{Rate: weir.Per(count, time.Second), Burst: 10}, time.Microsecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	before, after := functions(3), functions(7)
-	s := before.Take(before.Fresh(), 1000, 8, 0)
-	for cost := range int64(12) {
-		m := Measure{Cost: cost}
-		want := m
-		after.Measure(&m, &s, 1500, time.Microsecond, true)
-		want.Capacity = 10
-		after.measure(&want, s, 1500, time.Microsecond, true)
-		if m != want {
-			t.Errorf("of a cost of %d: got %+v, want %+v", cost, m, want)
-		}
-	}
-}
-
 func TestAMeasuredTimeSaturates(t *testing.T) {
 	for ticks, want := range map[int64]time.Duration{0: 0, 5: 5000, -5: -5000, math.MaxInt64 / 1000: math.MaxInt64 / 1000 * 1000, math.MaxInt64/1000 + 1: weir.Never, math.MaxInt64: weir.Never} {
 		if got := duration(ticks, time.Microsecond); got != want {

@@ -90,25 +90,6 @@ func (b *TokenBucket) give(s State, now, floor, n int64) State {
 	return b.state(s, maxInt128(b.tat(&s, now).sub(mul(n, b.unit)), b.ticks(floor)))
 }
 
-// Measure returns what Wait, Room and Wait of the burst return for a state, and again Wait of n units, before and after
-// a take of n if take is set. n is within 1 and the burst. It does so in one go, without copies of the state. ok is
-// false for a state of another rate or with a promised instant ahead.
-func (b *TokenBucket) Measure(s *State, now, n int64, take bool) (before, after, room, reset int64, ok bool) {
-	if !b.owns(s) || s.Promised > now {
-		return 0, 0, 0, 0, false
-	}
-	at, burst, cost := b.ticks(now), mul(b.burst, b.unit), mul(n, b.unit)
-	tat := maxInt128(int128{s.A, uint64(s.B)}, at)
-	ahead := tat.sub(at)
-	before = ahead.add(cost).sub(burst).ceilDiv(b.den)
-	after = before
-	if take {
-		ahead = minInt128(tat.add(cost), maxInt128(tat, b.mostDebt(now))).sub(at)
-		after = ahead.add(cost).sub(burst).ceilDiv(b.den)
-	}
-	return before, after, burst.sub(ahead).floorDiv(b.unit), ahead.ceilDiv(b.den), true
-}
-
 // Room returns the whole tokens left: burst - (TAT - now)/T. There are none before a promised instant.
 func (b *TokenBucket) Room(s State, now int64) int64 {
 	if s.Promised > now {
