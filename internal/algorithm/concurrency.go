@@ -51,43 +51,19 @@ func (c *Concurrency) Take(s State, now, n int64) State { return c.TakeLease(s, 
 // bounds the number of leases.
 func (c *Concurrency) TakeLease(s State, now, n int64, identity uint64) State {
 	ended, live := c.live(&s, now)
-	c.hold(&s, now, ended, live, n, identity)
-	return s
-}
-
-// decide makes the decision of Take for one part in one pass over the leases. done is false for a cost below 1 or above
-// the slots.
-func (c *Concurrency) decide(s *State, now, n int64, identity uint64, a *Answer) (done bool) {
-	if uint64(n-1) >= uint64(c.slots) {
-		return false
-	}
-	ended, live := c.live(s, now)
-	if live+n <= c.slots {
-		c.hold(s, now, ended, live, n, identity)
-		live += n
-		a.Allowed, a.Changed = true, true
-	} else {
-		a.RetryAfter = c.free(s, now, ended, live, live+n-c.slots)
-	}
-	a.Limit, a.Remaining = c.slots, max(c.slots-live, 0)
-	a.ResetAfter = c.free(s, now, ended, live, live)
-	return true
-}
-
-// hold drops leases that have ended and adds one of n units.
-func (c *Concurrency) hold(s *State, now int64, ended int, live, n int64, identity uint64) {
-	c.forget(s, now, ended, live)
+	c.forget(&s, now, ended, live)
 	n = min(n, maxUnits-s.B)
 	if n <= 0 {
-		return
+		return s
 	}
 	s.B += n
 	held := lease{end: c.end(s.A), identity: identity, units: n}
 	if s.B > 2*c.slots {
-		setLog(s, leasesOf(s).withUnnamed(held))
+		setLog(&s, leasesOf(&s).withUnnamed(held))
 	} else {
-		setLog(s, leasesOf(s).with(held))
+		setLog(&s, leasesOf(&s).with(held))
 	}
+	return s
 }
 
 // Give releases n units without an identity, those that expire first.

@@ -49,9 +49,6 @@ func Take(parts []Part, now int64) (answer Answer) {
 
 // TakeOne decides like Take on one state, in place. Solitary limits decide only here. The answer must be zero.
 func TakeOne(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) {
-	if decideList(a, s, now, n, lease, answer) {
-		return
-	}
 	wait := waitOf(a, s, now, n)
 	switch {
 	case n <= 0:
@@ -72,20 +69,6 @@ func TakeOne(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) 
 		describeOne(a, s, now, wait, answer)
 		answer.Changed = convertRefused(a, s, now, n)
 	}
-}
-
-// decideList makes the decision of TakeOne in one pass over a state that is a list. done is false for other limits, and where
-// one pass does not tell.
-func decideList(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) (done bool) {
-	switch l := a.(type) {
-	case *SlidingLog:
-		return l.decide(s, now, n, answer)
-	case *RateGate:
-		return l.decide(s, now, n, answer)
-	case *Concurrency:
-		return l.decide(s, now, n, lease, answer)
-	}
-	return false
 }
 
 // describeOne completes the answer of a decision with the given wait.
@@ -127,10 +110,6 @@ func neverFits(parts []Part) bool {
 // Allow decides like Take for one limit, in place, when the caller cannot wait for a delay. It admits only a cost
 // without delay, and otherwise writes what a refused Take writes.
 func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
-	var answer Answer
-	if decideList(a, s, now, n, 0, &answer) {
-		return answer.Allowed, answer.Changed
-	}
 	switch {
 	case n <= 0:
 		return true, false

@@ -37,28 +37,6 @@ func (g *RateGate) Take(s State, now, n int64) State {
 	return s
 }
 
-// decide makes the decision of Take for one part in one pass over the log. done is false for a cost below 1 or above
-// the limit, and before the newest unit has passed.
-func (g *RateGate) decide(s *State, now, n int64, a *Answer) (done bool) {
-	q, l := (*log)(s), &g.log
-	if uint64(n-1) >= uint64(l.limit) || now < q.A {
-		return false
-	}
-	gone := q.before(now, l.period)
-	used, newest := q.since(gone), now
-	if a.RetryAfter = l.wait(q, gone, used, now, n); a.RetryAfter == 0 {
-		q.drop(gone)
-		g.push(q, now, now, n)
-		used += n
-		a.Allowed, a.Changed = true, true
-	} else {
-		newest = q.newest() // not empty, since it refuses
-	}
-	a.Limit, a.Remaining = l.limit, max(l.limit-used, 0)
-	a.ResetAfter = AddSaturating(subSat(newest, now), l.period)
-	return true
-}
-
 // Records reports whether a record of units leaves a state of bounded size.
 func (g *RateGate) Records(s State, now int64) bool {
 	return (*log)(&s).records(now, g.log.period, g.log.limit)

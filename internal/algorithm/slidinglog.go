@@ -93,37 +93,6 @@ func (l *SlidingLog) Room(s State, now int64) int64 {
 	return max(l.limit-q.since(q.before(e, l.period)), 0)
 }
 
-// decide makes the decision of Take for one part in one pass over the log. done is false for a cost below 1, and for
-// a limit that counts refusals.
-func (l *SlidingLog) decide(s *State, now, n int64, a *Answer) (done bool) {
-	if uint64(n-1) >= uint64(l.limit) || l.countDenied {
-		return false
-	}
-	q := (*log)(s)
-	e, gap := max(now, q.A), int64(0)
-	gone := q.before(e, l.period)
-	if l.gap > 0 && q.length() > 0 {
-		gap = l.gapLeft(q, e, now)
-	}
-	used, newest := q.since(gone), e
-	a.RetryAfter = max(gap, l.wait(q, gone, used, now, n))
-	if a.RetryAfter == 0 {
-		q.drop(gone)
-		q.Unit = 0
-		q.push(e, n, l.limit)
-		used, gap = used+n, l.gap
-		a.Allowed, a.Changed = true, true
-	} else {
-		newest = q.newest() // not empty, since it refuses
-	}
-	a.Limit = l.limit
-	if gap == 0 {
-		a.Remaining = max(l.limit-used, 0)
-	}
-	a.ResetAfter = AddSaturating(subSat(newest, now), l.period) // the gap is at most the period
-	return true
-}
-
 // Fresh returns an empty log.
 func (l *SlidingLog) Fresh() State { return freshLog() }
 
