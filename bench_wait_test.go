@@ -72,7 +72,7 @@ func releaseAll(b *testing.B, waiters, rate int64) time.Duration {
 		runtime.Gosched()
 	}
 	start := time.Now()
-	lim.Record(-100 * rate) // the first goes in 1 µs
+	lim.Return(100 * rate) // the first goes in 1 µs
 	all.Wait()
 	return time.Since(start)
 }

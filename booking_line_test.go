@@ -81,7 +81,7 @@ func TestBookingsGoBeforeTheWaitersThatALateCostDelays(t *testing.T) {
 			g.wait(t, l, "w6")
 			l.Record(2)
 			if c.back > 0 {
-				l.Record(-c.back)
+				l.Return(c.back)
 			}
 			g.all.Wait()
 			names := make([]string, 0, len(g.at))
@@ -172,7 +172,7 @@ func TestCallersMoveForwardPastABookingWhenOthersLeave(t *testing.T) {
 			g.book(t, l, "b")
 			l.Record(4)
 			leave()
-			l.Record(-4)
+			l.Return(4)
 		}, "map[b:5s w3:1s w4:2s]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -115,7 +115,7 @@ func TestBookingWhoseInstantHasComeGivesBackLikeRecord(t *testing.T) {
 				if err := newest.Settle(t.Context(), actual); err != nil {
 					t.Fatal(err)
 				}
-				twin.Record(actual - 2)
+				signedAt(twin, time.Now(), actual-2)
 				if got, want := answers(lim), answers(twin); got != want {
 					t.Errorf("%v: reserved 2, settled at %d: got\n%swant\n%s", limit, actual, got, want)
 				}

@@ -19,11 +19,12 @@ const (
 	OpReserveAhead           // reserve one request for the earliest instant, at most Longest away
 	OpPeek                   // the answer of OpTake, without writing anything
 	OpRecord                 // count the cost, even if it does not fit
+	OpReturn                 // give units back
 	OpReset                  // clear the keys
 	OpEach                   // make each of several calls on its own
 )
 
-var opNames = [...]string{rule.OpTake, rule.OpTake, opReserve, opReserveAhead, rule.OpPeek, rule.OpRecord, rule.OpReset, opEach}
+var opNames = [...]string{rule.OpTake, rule.OpTake, opReserve, opReserveAhead, rule.OpPeek, rule.OpRecord, rule.OpReturn, rule.OpReset, opEach}
 
 // String returns the name of the operation in errors.
 func (o Op) String() string {
@@ -44,7 +45,7 @@ type Call struct {
 	// Within, if above 0, bounds the time to decide. The end of the context then does not end the call: a client that
 	// leaves cannot make its call undecided. An engine in this process needs no timer for it.
 	Within time.Duration
-	// Lease is the identity that holds units of a Concurrency: an OpRecord of a negative cost releases the units of its
+	// Lease is the identity that holds units of a Concurrency: an OpReturn releases the units of its
 	// identity. 0 means none: units taken without an identity are released without one. OpReserve chooses a random one.
 	// Other limits ignore it.
 	Lease uint64
@@ -57,7 +58,7 @@ type Call struct {
 	Each *Batch // of an OpEach
 }
 
-// Batch is the calls of an OpEach, which take, peek or record, and room for the answer to each.
+// Batch is the calls of an OpEach, which take, peek, record or return, and room for the answer to each.
 type Batch struct {
 	Calls   []Call
 	Results []Result
@@ -159,6 +160,11 @@ func (v *verbs) Record(ctx context.Context, requests ...Request) (Decision, erro
 	return a.Decision, err
 }
 
+func (v *verbs) Return(ctx context.Context, requests ...Request) (Decision, error) {
+	a, err := v.do(ctx, Call{Op: OpReturn, Requests: requests})
+	return a.Decision, err
+}
+
 func (v *verbs) Reset(ctx context.Context, requests ...Request) error {
 	_, err := v.do(ctx, Call{Op: OpReset, Requests: requests})
 	return err
@@ -190,7 +196,7 @@ func (c *Call) Bound(ctx context.Context) (_ context.Context, cancel context.Can
 }
 
 // CheckEach refuses an OpEach whose calls and results differ in number. It writes an error to the results of calls that
-// cannot be made in it, which are those that do not take, peek or record. An Engine calls it, and decides the others.
+// cannot be made in it, which are those that do not take, peek, record or return. An Engine calls it, and decides the others.
 func CheckEach(calls []Call, results []Result) error {
 	if problem := rule.CheckResults(len(calls), len(results)); problem != nil {
 		return requestError(opEach, problem)
@@ -198,9 +204,9 @@ func CheckEach(calls []Call, results []Result) error {
 	for i := range calls {
 		results[i] = Result{}
 		switch o := calls[i].Op; o {
-		case OpTake, OpPeek, OpRecord:
+		case OpTake, OpPeek, OpRecord, OpReturn:
 		default:
-			results[i].Err = Unsupported(o, "is none of a take, a peek and a record, so it needs a call of its own")
+			results[i].Err = Unsupported(o, "is none of take, peek, record and return, so it needs a call of its own")
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -51,7 +52,7 @@ func (m *changedMemory) decide(verb string, key, limit int, cost int64) (d weir.
 	case "peek":
 		d, err = m.engine.Peek(m.t.Context(), q)
 	case "record":
-		d, err = m.engine.Record(m.t.Context(), q)
+		d, err = signed(m.t.Context(), m.engine, q)
 	case "upto":
 		q.Cost = 1
 		_, d, err = weir.TakeUpTo(m.t.Context(), m.engine, cost, q)
@@ -77,6 +78,9 @@ func (k *changedKeyed) decide(verb string, key, limit int, cost int64) (d weir.D
 	case "peek":
 		return k.keyed.Peek(key, cost)
 	case "record":
+		if cost < 0 {
+			return k.keyed.Return(key, -cost)
+		}
 		return k.keyed.Record(key, cost)
 	}
 	_, d = k.keyed.TakeUpTo(key, cost)
@@ -170,4 +174,21 @@ func TestChangedLimitsDecideLikeTheFunctions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// signed records a cost, or returns it if it is negative.
+func signed(ctx context.Context, e weir.Engine, q weir.Request) (weir.Decision, error) {
+	if q.Cost < 0 {
+		q.Cost = -q.Cost
+		return e.Return(ctx, q)
+	}
+	return e.Record(ctx, q)
+}
+
+// signedAt records a cost, or returns it if it is negative.
+func signedAt(l *weir.Limiter, at time.Time, n int64) weir.Decision {
+	if n < 0 {
+		return l.ReturnAt(at, -n)
+	}
+	return l.RecordAt(at, n)
 }

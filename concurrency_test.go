@@ -104,7 +104,7 @@ func TestConcurrencyWithoutIdentityIsGivenBackAmongItsLike(t *testing.T) {
 	s.reserve(1)
 	record := func(n int64) {
 		t.Helper()
-		if _, err := s.engine.Record(t.Context(), s.rule.For("key", n)); err != nil {
+		if _, err := signed(t.Context(), s.engine, s.rule.For("key", n)); err != nil {
 			t.Fatalf("Record(%d): %v", n, err)
 		}
 	}

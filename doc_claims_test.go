@@ -51,7 +51,7 @@ func TestARecordOverALimitCountsInFull(t *testing.T) {
 	} {
 		lim := mustNew(t, test.limit)
 		lim.RecordAt(start, 15)
-		if d := lim.RecordAt(start, -5); d.Remaining != test.want {
+		if d := lim.ReturnAt(start, 5); d.Remaining != test.want {
 			t.Errorf("%v: %d left, want %d", test.limit, d.Remaining, test.want)
 		}
 	}

@@ -27,8 +27,8 @@ type Engine interface {
 	// Take admits the cost of all requests now, or none.
 	Take(ctx context.Context, requests ...Request) (Decision, error)
 
-	// Each makes each call on its own, in order, and writes the answer to calls[i] into results[i]. A call may take, peek
-	// or record. An invalid call affects only its own result. The returned error concerns all calls, for example slices
+	// Each makes each call on its own, in order, and writes the answer to calls[i] into results[i]. A call may take, peek,
+	// record or return. An invalid call affects only its own result. The returned error concerns all calls, for example slices
 	// of different lengths; then nothing was decided.
 	Each(ctx context.Context, calls []Call, results []Result) error
 
@@ -39,9 +39,11 @@ type Engine interface {
 	// Peek returns the answer that Take would give, without writing anything.
 	Peek(ctx context.Context, requests ...Request) (Decision, error)
 
-	// Record counts the cost even if it does not fit. Allowed reports whether all of it fitted. A negative cost gives
-	// units back; a key never gets better than fresh.
+	// Record counts the cost even if it does not fit. Allowed reports whether all of it fitted.
 	Record(ctx context.Context, requests ...Request) (Decision, error)
+
+	// Return gives units back that were taken or recorded and not used. A key never gets better than fresh.
+	Return(ctx context.Context, requests ...Request) (Decision, error)
 
 	// Reset clears the requests' keys under their rules. It ignores costs.
 	Reset(ctx context.Context, requests ...Request) error

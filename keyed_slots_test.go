@@ -41,7 +41,7 @@ func TestKeyedRefusesNewKeysWhereSlotsWithoutALeaseFillIt(t *testing.T) {
 			t.Errorf("round %d: reserving without room: got %v, want ErrNoRoom", round, err)
 		}
 		for _, key := range held {
-			k.Record(key, -1)
+			k.Return(key, 1)
 		}
 		now += int64(time.Second)
 	}

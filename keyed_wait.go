@@ -110,8 +110,8 @@ func (l KeyLimiter[K]) WaitTurn(ctx context.Context, turn Turn) error {
 	return l.owner().WaitTurn(ctx, l.key, turn)
 }
 
-// Record calls Keyed.Record for the key.
-func (l KeyLimiter[K]) Record(n int64) Decision { return l.owner().Record(l.key, n) }
+// Return calls Keyed.Return for the key.
+func (l KeyLimiter[K]) Return(n int64) Decision { return l.owner().Return(l.key, n) }
 
 // owner returns the Keyed of l. That of a zero KeyLimiter refuses everything.
 func (l KeyLimiter[K]) owner() *Keyed[K] {

@@ -21,8 +21,8 @@ import (
 // already have it. An earlier time than the last is not an error and never adds units. Times must be within the years
 // 1678 to 2261, where nanoseconds fit 64 bits.
 //
-// Every method except Record refuses a negative cost: AllowN returns false, and Take and Peek return a Decision whose
-// Limit is 0.
+// Every method refuses a negative cost: AllowN returns false, and the others return a Decision whose Limit is 0. Return
+// gives units back.
 //
 // Wait blocks until the limit admits the caller, in order of arrival. Reserve reserves a later instant instead. While
 // callers wait, Allow and Take refuse, so that no caller overtakes.
@@ -145,15 +145,35 @@ func (l *Limiter) PeekAt(t time.Time, n int64) Decision {
 	return l.decide(clock.Given(t), n, (*line.Subject).Peek)
 }
 
-// Record counts cost n even if it does not fit: the subject may go into debt. Allowed reports whether it fitted. A
-// negative n gives back units that were taken and not used; the subject never gets better than fresh.
-func (l *Limiter) Record(n int64) Decision {
-	return l.decide(l.clock.Read(), n, (*line.Subject).Record)
-}
+// Record counts cost n even if it does not fit: the subject may go into debt. Allowed reports whether it fitted.
+func (l *Limiter) Record(n int64) Decision { return l.decide(l.clock.Read(), n, recorded) }
 
 // RecordAt works like Record at a given time.
 func (l *Limiter) RecordAt(t time.Time, n int64) Decision {
-	return l.decide(clock.Given(t), n, (*line.Subject).Record)
+	return l.decide(clock.Given(t), n, recorded)
+}
+
+// Return gives back n units that were taken and not used. The subject never gets better than fresh.
+func (l *Limiter) Return(n int64) Decision { return l.decide(l.clock.Read(), n, returned) }
+
+// ReturnAt works like Return at a given time.
+func (l *Limiter) ReturnAt(t time.Time, n int64) Decision {
+	return l.decide(clock.Given(t), n, returned)
+}
+
+// recorded and returned refuse a negative cost.
+func recorded(s *line.Subject, now, n int64) algorithm.Answer {
+	if n < 0 {
+		return line.Never
+	}
+	return s.Record(now, n)
+}
+
+func returned(s *line.Subject, now, n int64) algorithm.Answer {
+	if n < 0 {
+		return line.Never
+	}
+	return s.Record(now, -n)
 }
 
 // Reset clears the subject.

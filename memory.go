@@ -83,6 +83,8 @@ func (m *Memory) Do(ctx context.Context, c Call) (a Answer, err error) {
 		a.Decision, err = m.Peek(ctx, c.Requests...)
 	case OpRecord:
 		a.Decision, err = m.record(ctx, c.Requests, c.Lease)
+	case OpReturn:
+		a.Decision, err = m.giveBack(ctx, c.Requests, c.Lease)
 	case OpReset:
 		err = m.Reset(ctx, c.Requests...)
 	case OpEach:
@@ -225,7 +227,7 @@ func (m *Memory) PeekAfter(ctx context.Context, taken int64, request Request) (D
 	return describe(opPeek, merged, &answer, err)
 }
 
-// Record counts the cost even if it does not fit. A negative cost gives units back.
+// Record counts the cost even if it does not fit.
 func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, error) {
 	return m.record(ctx, requests, 0)
 }
@@ -238,6 +240,24 @@ func (m *Memory) record(ctx context.Context, requests []Request, lease uint64) (
 	}
 	answer, err := m.engine.Record(merged)
 	return describe(opRecord, merged, &answer, err)
+}
+
+// Return gives units back.
+func (m *Memory) Return(ctx context.Context, requests ...Request) (Decision, error) {
+	return m.giveBack(ctx, requests, 0)
+}
+
+func (m *Memory) giveBack(ctx context.Context, requests []Request, lease uint64) (Decision, error) {
+	var space requestSpace
+	merged, err := m.merge(ctx, opReturn, requests, lease, space[:0])
+	if err != nil {
+		return Decision{}, err
+	}
+	for i := range merged {
+		merged[i].Cost *= -1
+	}
+	answer, err := m.engine.Record(merged)
+	return describe(opReturn, merged, &answer, err)
 }
 
 // Reset clears the keys of the requests under their rules.

@@ -49,7 +49,7 @@ func TestEvictionSparesTheStatesOfTheSameDecision(t *testing.T) {
 	for i := range 20_000 {
 		key := fmt.Sprint("key ", i)
 		spend(t, m, held.For(key, 2))
-		if _, err := m.Record(t.Context(), both.For(key, -2)); err != nil {
+		if _, err := m.Return(t.Context(), both.For(key, 2)); err != nil {
 			t.Fatal(err)
 		}
 		spend(t, m, both.For(key, 3))

@@ -65,8 +65,8 @@ func besideLimiters(t *testing.T, limit weir.Limit, random *rand.Rand) {
 		switch random.IntN(6) {
 		case 0:
 			q.Cost -= 3
-			got, err = engine.Record(ctx, q)
-			want = limiter.RecordAt(at, q.Cost)
+			got, err = signed(ctx, engine, q)
+			want = signedAt(limiter, at, q.Cost)
 		case 1:
 			got, err = engine.Peek(ctx, q)
 			want = limiter.PeekAt(at, q.Cost)

@@ -179,7 +179,7 @@ func TestRequestsThatShareABudgetInOneCallPayTogether(t *testing.T) {
 		if n := unitsOf(t, engine, small, "a", 1); n != 0 {
 			t.Errorf("%v: resetting a key gave back what others share", limit)
 		}
-		if _, err := engine.Record(ctx, small.For("a", -1)); err != nil {
+		if _, err := engine.Return(ctx, small.For("a", 1)); err != nil {
 			t.Fatal(err)
 		}
 		if n := unitsOf(t, engine, small, "b", 2); n != 1 {

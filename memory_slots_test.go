@@ -36,7 +36,7 @@ func flood(t *testing.T, e weir.Engine, rule *weir.Rule, name string, n int) (he
 func giveBack(t *testing.T, e weir.Engine, rule *weir.Rule, keys ...string) {
 	t.Helper()
 	for _, key := range keys {
-		if _, err := e.Record(t.Context(), rule.For(key, -1)); err != nil {
+		if _, err := e.Return(t.Context(), rule.For(key, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

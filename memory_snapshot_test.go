@@ -109,6 +109,9 @@ func answer(m *weir.Memory, verb string, q weir.Request) string { return answerT
 
 func answerTo(m *weir.Memory, verb string, lease uint64, q weir.Request) string {
 	op := map[string]weir.Op{"take": weir.OpTake, "peek": weir.OpPeek, "record": weir.OpRecord, "reset": weir.OpReset}[verb]
+	if op == weir.OpRecord && q.Cost < 0 {
+		op, q.Cost = weir.OpReturn, -q.Cost
+	}
 	a, err := m.Do(context.Background(), weir.Call{Op: op, Lease: lease, Requests: []weir.Request{q}})
 	return fmt.Sprintf("%+v %v", a.Decision, err)
 }

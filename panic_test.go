@@ -189,7 +189,7 @@ func TestALimitFunctionThatPanicsKeepsNoUnits(t *testing.T) {
 			if !k.Allow(1) {
 				t.Errorf("%v: a booking whose lifetime has ended kept its unit", limit)
 			}
-			k.Record(1, -1)
+			k.Return(1, 1)
 			var slots weir.Slots
 			if err := k.WaitTurn(t.Context(), 1, weir.Turn{Cost: 1, Slots: &slots}); err != nil {
 				t.Fatal(err)

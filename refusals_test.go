@@ -14,7 +14,7 @@ import (
 type refuser struct {
 	allow    func() bool
 	reserve  func() (*weir.Reservation, error)
-	record   func(n int64) weir.Decision
+	giveBack func(n int64) weir.Decision
 	reset    func()
 	setLimit func(weir.Limit) error
 }
@@ -30,11 +30,11 @@ func refusers(t *testing.T, limit weir.Limit, clock func() int64) map[string]ref
 		t.Fatal(err)
 	}
 	return map[string]refuser{
-		"Limiter": {l.Allow, func() (*weir.Reservation, error) { return l.Reserve(1, 0) }, l.Record, l.Reset, l.SetLimit},
+		"Limiter": {l.Allow, func() (*weir.Reservation, error) { return l.Reserve(1, 0) }, l.Return, l.Reset, l.SetLimit},
 		"Keyed": {
 			func() bool { return k.Allow("key") },
 			func() (*weir.Reservation, error) { return k.Reserve("key", 1, 0) },
-			func(n int64) weir.Decision { return k.Record("key", n) }, func() { k.Reset("key") }, k.SetLimit,
+			func(n int64) weir.Decision { return k.Return("key", n) }, func() { k.Reset("key") }, k.SetLimit,
 		},
 	}
 }
@@ -49,7 +49,7 @@ func TestAnExhaustedListAdmitsAsSoonAsAUnitComesBack(t *testing.T) {
 		now := int64(1_700_000_000_000_000_000)
 		for kind, r := range refusers(t, of(3), func() int64 { return now }) {
 			for step, comesBack := range map[string]func(){
-				"a unit given back": func() { r.record(-1) },
+				"a unit given back": func() { r.giveBack(1) },
 				"a reset":           func() { r.reset() },
 				"a larger limit": func() {
 					if err := r.setLimit(of(4)); err != nil {
@@ -130,7 +130,7 @@ func TestRefusalsBesideReleasesKeepTheSlots(t *testing.T) {
 			for range holders * rounds {
 				if r.allow() { // a slot of nobody, who gives it back
 					hold()
-					r.record(-1)
+					r.giveBack(1)
 				}
 			}
 		})

@@ -6,7 +6,7 @@ import "github.com/weirflow/weir/internal/rule"
 type Request struct {
 	Rule *Rule
 	Key  string // any bytes, up to MaxKey
-	Cost int64  // 0 consumes nothing; only Record takes a negative cost
+	Cost int64  // 0 consumes nothing; a negative cost is an error
 	// Colocation is another key beside which a cluster keeps this one, so that one call can decide both. On Redis it
 	// is part of the place of the state, even without a cluster, so use the same Colocation in every call. Memory
 	// ignores it.
@@ -27,6 +27,7 @@ const (
 	opReserveAhead = "reserve ahead"
 	opPeek         = rule.OpPeek
 	opRecord       = rule.OpRecord
+	opReturn       = rule.OpReturn
 	opReset        = rule.OpReset
 	opEach         = "each"
 	opSettle       = "settle"

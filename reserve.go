@@ -154,11 +154,19 @@ func (h *holding) failed(changes []Request, err error) (outcome, error) {
 	return open, err
 }
 
+// record counts changes, or gives units back if their costs are negative, which are then all of them.
 func (h *holding) record(ctx context.Context, changes []Request) error {
-	if n := changes[0].Cost; n < 0 && h.withdraw != nil {
-		return h.withdraw(ctx, -n)
+	c := Call{Op: OpRecord, Requests: changes, Lease: h.lease}
+	if changes[0].Cost < 0 {
+		if h.withdraw != nil {
+			return h.withdraw(ctx, -changes[0].Cost)
+		}
+		c.Op, c.Requests = OpReturn, slices.Clone(changes)
+		for i := range c.Requests {
+			c.Requests[i].Cost *= -1
+		}
 	}
-	a, err := h.engine.Do(ctx, Call{Op: OpRecord, Requests: changes, Lease: h.lease})
+	a, err := h.engine.Do(ctx, c)
 	if err == nil && a.Decision.Unrecorded {
 		return unrecorded(changes, a.Decision)
 	}
@@ -175,11 +183,14 @@ func unrecorded(changes []Request, d Decision) error {
 	return err
 }
 
-// changes returns the requests of the next call, and what is left to settle after it. The first call ends every slot.
-// Units come in a second call if they could keep it from that: a log may have no space for more of them, and a call
+// changes returns the requests of the next call, and what is left to settle after it. Units come back before others are
+// recorded. The first call ends every slot: units come in a second call if they could keep it from that, because a call
 // takes only one set of limits for the key of a rule with slots and units.
 func (h *holding) changes(s settlement) (changes, rest []Request) {
-	held, cancels := len(h.slots()) > 0, s.cancels()
+	held, cancels, returns := len(h.slots()) > 0, s.cancels(), false
+	for i, q := range h.taken {
+		returns = returns || q.Rule.units() != nil && s.used(i, q.Cost) < q.Cost
+	}
 	rest = make([]Request, len(h.taken))
 	for i, q := range h.taken {
 		slots, later := q.Rule.slots(), q
@@ -194,11 +205,10 @@ func (h *holding) changes(s settlement) (changes, rest []Request) {
 				rest[i] = later
 			}
 			q.Rule, q.Cost = slots, -later.Cost
-		case q.Cost > 0:
-			rest[i] = later
-			continue
 		}
-		if q.Rule != nil && q.Cost != 0 {
+		if q.Cost > 0 && (held || returns) {
+			rest[i] = later
+		} else if q.Rule != nil && q.Cost != 0 {
 			changes = append(changes, q)
 		}
 	}

@@ -79,8 +79,8 @@ func TestTheKeptSnapshotCanBeLoaded(t *testing.T) {
 		}
 	}
 	leases := kept[len(kept)-1]
-	q := mustRule(t, leases.name, leases.limit).For("k", -2)
-	if d, err := leased(t, m, weir.OpRecord, 7, q); err != nil || d.Remaining != 2 {
+	q := mustRule(t, leases.name, leases.limit).For("k", 2)
+	if d, err := leased(t, m, weir.OpReturn, 7, q); err != nil || d.Remaining != 2 {
 		t.Errorf("releasing lease 7: got %+v and error %v, want 2 remaining", d, err)
 	}
 }

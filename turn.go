@@ -21,7 +21,7 @@ type Turn struct {
 	Weight int64
 	Max    time.Duration // the maximum wait; 0 means that only the context bounds it
 	// Slots, if not nil, collects the slots of a Concurrency that the turn acquires, so that the caller can release
-	// exactly these. Without it, the caller releases slots with Record and a negative cost.
+	// exactly these. Without it, the caller releases slots with Return.
 	Slots *Slots
 }
 

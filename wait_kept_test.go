@@ -96,7 +96,7 @@ func TestAWaitCancelledDuringItsJitterGivesTheUnitBack(t *testing.T) {
 	for between, do := range map[string]func(c closable){
 		"nothing":   func(closable) {},
 		"Allow":     func(c closable) { c.allow() },
-		"Record":    func(c closable) { c.Record(0) },
+		"Record":    func(c closable) { c.Return(0) },
 		"SetLimit":  func(c closable) { _ = c.set(slow) },
 		"a booking": func(c closable) { b, _ := c.reserve(1, 0); b.Cancel(t.Context()) },
 	} {

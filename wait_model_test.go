@@ -194,7 +194,7 @@ func playOnLimiter(t *testing.T, limit weir.Limit, events []event) played {
 		case "record":
 			lim.Record(e.n)
 		case "give":
-			lim.Record(-e.n)
+			lim.Return(e.n)
 		case "reset":
 			lim.Reset()
 		case "set":

@@ -28,7 +28,7 @@ var waits = map[string]func(ctx context.Context, p pacer) error{
 // pacer is what a Limiter and one key of a Keyed have in common.
 type pacer interface {
 	WaitTurn(ctx context.Context, turn weir.Turn) error
-	Record(n int64) weir.Decision
+	Return(n int64) weir.Decision
 }
 
 // pacersOf are all pacers of a limit, each with a state of its own.
@@ -49,7 +49,7 @@ func TestAWaitForASlotEndsWhenOneComesBack(t *testing.T) {
 						t.Fatal(err)
 					}
 					start := time.Now()
-					time.AfterFunc(50*time.Millisecond, func() { p.Record(-1) })
+					time.AfterFunc(50*time.Millisecond, func() { p.Return(1) })
 					if err := wait(t.Context(), p); err != nil || time.Since(start) != 50*time.Millisecond {
 						t.Errorf("%v, %s, %s: %v after %v, want the slot after 50ms", limit, pacer, name, err, time.Since(start))
 					}
@@ -75,7 +75,7 @@ func TestAWaitForASlotThatDoesNotComeEndsAtItsBound(t *testing.T) {
 					if err := p.WaitTurn(t.Context(), weir.Turn{Cost: 1, Max: -1}); !errors.Is(err, weir.ErrWait) || time.Since(start) != 2*time.Second {
 						t.Errorf("%v, %s: a wait of no length: %v after %v, want a WaitError at once", limit, pacer, err, time.Since(start)-2*time.Second)
 					}
-					p.Record(-1)
+					p.Return(1)
 					if err := p.WaitTurn(t.Context(), weir.Turn{Cost: 1, Max: -1}); err != nil {
 						t.Errorf("%v, %s: %v, want the slot that the late waiter left alone", limit, pacer, err)
 					}
@@ -101,7 +101,7 @@ func TestALongestWaitIsKeptAlthoughTheLimitGetsSlower(t *testing.T) {
 // wantFree fails unless the one slot of p is free.
 func wantFree(t *testing.T, when string, p pacer) {
 	t.Helper()
-	if d := p.Record(0); d.Remaining != 1 {
+	if d := p.Return(0); d.Remaining != 1 {
 		t.Errorf("%s: %d of 1 slots free", when, d.Remaining)
 	}
 }
@@ -138,7 +138,7 @@ func TestReleaseFreesOnlyTheCallersOwnSlots(t *testing.T) {
 				t.Fatal(err)
 			}
 			mine.Release()
-			if left := p.Record(0).Remaining; left != 1 || mine.Held() {
+			if left := p.Return(0).Remaining; left != 1 || mine.Held() {
 				t.Errorf("%s: %d of 2 slots free after a late release, held %t; want 1, since another caller has the second", name, left, mine.Held())
 			}
 		}
@@ -152,7 +152,7 @@ func TestSpentUnitsAreNotHeld(t *testing.T) {
 			t.Errorf("%s: %v, held %t; want a unit that is spent", name, err, slots.Held())
 		}
 		slots.Release()
-		if left := p.Record(0).Remaining; left != 0 {
+		if left := p.Return(0).Remaining; left != 0 {
 			t.Errorf("%s: Release gave %d units of a rate back", name, left)
 		}
 	}

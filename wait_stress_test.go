@@ -42,7 +42,7 @@ func stressOnce(t *testing.T, before time.Duration) (contended bool) {
 	s.join(t)
 	// Give back nearly all of the debt: the first is released in about that time.
 	back := int64((debt*stressUnit - time.Since(began) - before) / stressUnit)
-	lim.Record(-back)
+	lim.Return(back)
 	recorded := s.disturb(t)
 	whole := lim.Waiting() > 0
 	s.finish(t)

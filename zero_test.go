@@ -56,8 +56,8 @@ func TestZeroValuesRefuse(t *testing.T) {
 	if err := key.WaitTurn(t.Context(), weir.Turn{Cost: 1}); !refusal(err) {
 		t.Errorf("a zero KeyLimiter: %v", err)
 	}
-	if d := key.Record(1); !refusal(d) {
-		t.Errorf("a zero KeyLimiter: Record returned %+v, want a refusal", d)
+	if d := key.Return(1); !refusal(d) {
+		t.Errorf("a zero KeyLimiter: Return returned %+v, want a refusal", d)
 	}
 }
 

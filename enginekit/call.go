@@ -12,7 +12,7 @@ import (
 
 // Call is the checked and merged requests of one call of an engine. Its parts are decided together, all or none.
 type Call struct {
-	Op    weir.Op // a take, peek, record or reset
+	Op    weir.Op // a take, peek, record or reset; a return is a record of negative costs
 	Lease uint64
 	Parts []Part
 	Most  int64 // the most times that a take may take the requests: 1, or more in a weir.OpTakeUpTo
@@ -62,6 +62,9 @@ func newCall(op weir.Op, merged []weir.Request, call *weir.Call) *Call {
 		if call.Op == weir.OpTakeUpTo {
 			c.Most = max(call.Most, 1)
 			q.Cost *= min(call.Most, 1)
+		}
+		if call.Op == weir.OpReturn {
+			c.Op, q.Cost = weir.OpRecord, -q.Cost
 		}
 		limits := rule.Of(q.Rule).Parts
 		for i := range limits {

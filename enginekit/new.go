@@ -31,7 +31,7 @@ func (e *engine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	ctx, cancel := c.Bound(ctx)
 	defer cancel()
 	switch c.Op {
-	case weir.OpTake, weir.OpTakeUpTo, weir.OpPeek, weir.OpRecord, weir.OpReset:
+	case weir.OpTake, weir.OpTakeUpTo, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset:
 		return e.answer(ctx, &c)
 	case weir.OpReserve:
 		return weir.Reserve(ctx, e, c)

@@ -100,7 +100,7 @@ func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
 // stuck returns an engine whose Record does not answer until its context ends.
 func stuck(engine weir.Engine) weir.Engine {
 	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpRecord {
+		if c.Op == weir.OpReturn {
 			<-ctx.Done()
 			return weir.Answer{}, ctx.Err()
 		}

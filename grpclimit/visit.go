@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -133,7 +132,7 @@ func (v *visit) held(o *Options) *held {
 	if slots == nil {
 		return nil
 	}
-	return &held{options: o, slots: weir.Call{Op: weir.OpRecord, Requests: slots, Lease: v.lease}}
+	return &held{options: o, slots: weir.Call{Op: weir.OpReturn, Requests: slots, Lease: v.lease}}
 }
 
 // renew has the engine renew the slots, if they expire there.
@@ -171,14 +170,9 @@ func (h *held) release(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
-	back := h.slots
-	back.Requests = slices.Clone(back.Requests)
-	for i := range back.Requests {
-		back.Requests[i].Cost *= -1
-	}
-	_, err := h.options.Engine.Do(ctx, back)
+	_, err := h.options.Engine.Do(ctx, h.slots)
 	if err != nil {
-		_, err = h.options.Engine.Do(ctx, back)
+		_, err = h.options.Engine.Do(ctx, h.slots)
 	}
 	if h.unhold != nil {
 		h.unhold()

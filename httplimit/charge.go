@@ -105,13 +105,21 @@ func (c *charge) attach(w http.ResponseWriter, r *http.Request) (http.ResponseWr
 // finish settles the charge. A hijacked connection keeps its slots until it is closed. If an After panics, the other
 // rules are settled nevertheless.
 func (c *charge) finish(r *http.Request) {
-	var changes []weir.Request
-	defer func() { c.record(r.Context(), changes) }()
+	var more, back []weir.Request
+	defer func() {
+		c.change(r.Context(), weir.OpReturn, back)
+		c.change(r.Context(), weir.OpRecord, more)
+	}()
 	for i, q := range slices.Backward(c.requests) {
 		defer func() {
-			if q.Cost = c.actual(i, r) - q.Cost; q.Cost != 0 && c.sets[i].rates != nil {
-				q.Rule = c.sets[i].rates
-				changes = append(changes, q)
+			q.Cost = c.actual(i, r) - q.Cost
+			switch q.Rule = c.sets[i].rates; {
+			case q.Rule == nil:
+			case q.Cost > 0:
+				more = append(more, q)
+			case q.Cost < 0:
+				q.Cost *= -1
+				back = append(back, q)
 			}
 		}()
 	}
@@ -135,13 +143,13 @@ func (c *charge) actual(i int, r *http.Request) int64 {
 	return cost
 }
 
-// record sends the differences to the engine.
-func (c *charge) record(ctx context.Context, changes []weir.Request) {
+// change sends differences to the engine.
+func (c *charge) change(ctx context.Context, op weir.Op, changes []weir.Request) {
 	if len(changes) == 0 {
 		return
 	}
 	err := settle(ctx, false, func(ctx context.Context) error {
-		_, err := c.Engine.Record(ctx, changes...)
+		_, err := c.Engine.Do(ctx, weir.Call{Op: op, Requests: changes})
 		return err
 	})
 	if err != nil {

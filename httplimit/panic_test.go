@@ -199,7 +199,7 @@ func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 // unsure returns an engine that takes more than a minute to give up a release.
 func unsure(engine weir.Engine) weir.Engine {
 	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpRecord {
+		if c.Op == weir.OpReturn {
 			time.Sleep(2 * time.Minute)
 			return weir.Answer{}, errBoom
 		}

@@ -104,7 +104,7 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 // hanging returns an engine that does not answer until its context ends.
 func hanging(engine weir.Engine) weir.Engine {
 	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpTake || c.Op == weir.OpRecord {
+		if c.Op == weir.OpTake || c.Op == weir.OpReturn {
 			<-ctx.Done()
 			return weir.Answer{}, ctx.Err()
 		}

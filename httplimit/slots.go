@@ -72,11 +72,7 @@ func (s *slots) releaseNow(ctx context.Context) {
 }
 
 func (s *slots) giveBack(ctx context.Context) error {
-	back := append([]weir.Request(nil), s.requests...)
-	for i := range back {
-		back[i].Cost *= -1
-	}
-	_, err := s.Engine.Do(ctx, weir.Call{Op: weir.OpRecord, Requests: back, Lease: s.lease})
+	_, err := s.Engine.Do(ctx, weir.Call{Op: weir.OpReturn, Requests: s.requests, Lease: s.lease})
 	return err
 }
 

@@ -46,7 +46,7 @@ var pieces = []struct {
 	{"LimitsThatDecideAloneAreRefusedTogether", decideAlone},
 	{"PeekWritesNothing", peekWritesNothing},
 	{"RecordCountsWhatDoesNotFit", recordCounts},
-	{"RecordGivesBackButNeverMakesBetterThanFresh", recordGivesBack},
+	{"ReturnGivesBackButNeverMakesBetterThanFresh", returnGivesBack},
 	{"ResetForgetsOneKey", resetForgets},
 	{"CostZeroIsAlwaysAllowed", costZero},
 	{"CostAboveTheCapacityIsNeverAndNoError", costAboveCapacity},
@@ -143,6 +143,13 @@ func (f *fixture) record(requests ...weir.Request) weir.Decision {
 	f.Helper()
 	d, err := f.engine.Record(context.Background(), requests...)
 	f.decided("Record", requests, err)
+	return d
+}
+
+func (f *fixture) giveBack(requests ...weir.Request) weir.Decision {
+	f.Helper()
+	d, err := f.engine.Return(context.Background(), requests...)
+	f.decided("Return", requests, err)
 	return d
 }
 

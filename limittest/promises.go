@@ -20,7 +20,11 @@ func (f *fixture) walk(rule *weir.Rule, key string, visit func(step int)) {
 		case 2:
 			f.clock.advance(min(d.RetryAfter, time.Hour))
 		case 4:
-			f.record(rule.For(key, 2-int64(step%5)))
+			if n := 2 - int64(step%5); n < 0 {
+				f.giveBack(rule.For(key, -n))
+			} else {
+				f.record(rule.For(key, n))
+			}
 			visit(step)
 		case 5:
 			f.clock.advance(d.ResetAfter / 2)

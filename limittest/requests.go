@@ -43,6 +43,10 @@ func (f *fixture) verbs() map[string]func(...weir.Request) error {
 			_, err := f.engine.Record(ctx, q...)
 			return err
 		},
+		"Return": func(q ...weir.Request) error {
+			_, err := f.engine.Return(ctx, q...)
+			return err
+		},
 		"Reset": func(q ...weir.Request) error { return f.engine.Reset(ctx, q...) },
 	}
 }

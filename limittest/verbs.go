@@ -87,13 +87,13 @@ func (f *fixture) left(rule *weir.Rule, n int64) int64 {
 	return n
 }
 
-func recordGivesBack(f *fixture) {
+func returnGivesBack(f *fixture) {
 	f.ofEveryLimit(func(f *fixture, rule *weir.Rule) {
-		f.want(rule.String()+": record -1 of a fresh key", f.record(rule.For("k", -1)), true, 5)
-		f.want(rule.String()+": record -2^63 of a fresh key", f.record(rule.For("k", math.MinInt64)), true, 5)
+		f.want(rule.String()+": return 1 of a fresh key", f.giveBack(rule.For("k", 1)), true, 5)
+		f.want(rule.String()+": return 2^63-1 of a fresh key", f.giveBack(rule.For("k", math.MaxInt64)), true, 5)
 		f.want(rule.String()+": take 4", f.take(rule.For("k", 4)), true, f.left(rule, 1))
-		f.want(rule.String()+": give back 3", f.record(rule.For("k", -3)), true, f.left(rule, 4))
-		f.want(rule.String()+": give back more than was taken", f.record(rule.For("k", -9)), true, 5)
+		f.want(rule.String()+": give back 3", f.giveBack(rule.For("k", 3)), true, f.left(rule, 4))
+		f.want(rule.String()+": give back more than was taken", f.giveBack(rule.For("k", 9)), true, 5)
 		f.want(rule.String()+": all is there again", f.take(rule.For("k", 5)), true, 0)
 		f.want(rule.String()+": and no more", f.peek(rule.For("k", 1)), false, 0)
 	})

@@ -20,7 +20,7 @@ type hanging struct {
 func newHanging(t *testing.T) *hanging {
 	e := &hanging{remote: newRemote(t)}
 	e.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpTakeUpTo || c.Op == weir.OpRecord || c.Op == weir.OpTake && e.hangs.Load() {
+		if c.Op == weir.OpTakeUpTo || c.Op == weir.OpReturn || c.Op == weir.OpTake && e.hangs.Load() {
 			return weir.Answer{}, hang(ctx)
 		}
 		return next(ctx, c)

@@ -32,8 +32,8 @@ type Pacer interface {
 	// never fit is a *weir.CostError with the capacity. A Pacer over another
 	// passes Turn.Slots on, because only the innermost one can fill it.
 	WaitTurn(ctx context.Context, turn weir.Turn) error
-	// Record with a negative cost gives back what was taken and not used.
-	Record(n int64) weir.Decision
+	// Return gives back what was taken and not used.
+	Return(n int64) weir.Decision
 }
 
 var (

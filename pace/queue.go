@@ -226,10 +226,10 @@ func (q *Queue) end(c *caller, err error) {
 func (q *Queue) giveBack(times int64, requests []weir.Request) {
 	back := slices.Clone(requests)
 	for i := range back {
-		back[i].Cost *= -times
+		back[i].Cost *= times
 	}
 	q.inBackground(func(ctx context.Context) error {
-		_, err := q.engine.Record(ctx, back...)
+		_, err := q.engine.Return(ctx, back...)
 		return err
 	})
 }

@@ -28,12 +28,12 @@ func (p queuePacer) WaitTurn(ctx context.Context, turn weir.Turn) error {
 	return err
 }
 
-// Record tells the engine. If the engine fails, the units stay as they are.
-func (p queuePacer) Record(n int64) weir.Decision {
+// Return tells the engine. If the engine fails, the units stay as they are.
+func (p queuePacer) Return(n int64) weir.Decision {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	p.request.Cost = n
-	d, err := p.queue.engine.Record(ctx, p.request)
+	d, err := p.queue.engine.Return(ctx, p.request)
 	if err != nil {
 		return weir.Decision{}
 	}

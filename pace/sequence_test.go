@@ -122,7 +122,7 @@ func (s *scripted) WaitTurn(context.Context, weir.Turn) error {
 	return err
 }
 
-func (s *scripted) Record(int64) weir.Decision { return weir.Decision{} }
+func (s *scripted) Return(int64) weir.Decision { return weir.Decision{} }
 
 func TestPacedSequenceReturnsTheReasonOfItsLastPass(t *testing.T) {
 	turns := &scripted{nil, weir.ErrQueueFull, nil, nil, weir.ErrClosed}

@@ -29,7 +29,7 @@ func pacersOf(t *testing.T, limit weir.Limit) map[string]pace.Pacer {
 // wantFree fails unless the one slot of p is free.
 func wantFree(t *testing.T, when string, p pace.Pacer) {
 	t.Helper()
-	if d := p.Record(0); d.Remaining != 1 {
+	if d := p.Return(0); d.Remaining != 1 {
 		t.Errorf("%s: %d of 1 slots free", when, d.Remaining)
 	}
 }
@@ -37,7 +37,7 @@ func wantFree(t *testing.T, when string, p pace.Pacer) {
 func TestDoHoldsASlotWhileItRuns(t *testing.T) {
 	for _, limit := range slotLimits {
 		for pacer, p := range pacersOf(t, limit) {
-			held := func(context.Context) (int64, error) { return p.Record(0).Remaining, errors.ErrUnsupported }
+			held := func(context.Context) (int64, error) { return p.Return(0).Remaining, errors.ErrUnsupported }
 			for range 3 {
 				if left, err := pace.Do(t.Context(), p, held); left != 0 || err != errors.ErrUnsupported {
 					t.Errorf("%v, %s: %d slots left while it ran, and %v; want none, and its own error", limit, pacer, left, err)
@@ -59,7 +59,7 @@ func TestDoThatOutlivesItsLeaseFreesNoOtherSlot(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				return 0, p.WaitTurn(t.Context(), weir.Turn{Cost: 1, Max: -1}) // another caller
 			})
-			if left := p.Record(0).Remaining; err != nil || left != 0 {
+			if left := p.Return(0).Remaining; err != nil || left != 0 {
 				t.Errorf("%s: %v and %d slots free after a call that came back late, want the slot held by somebody else", pacer, err, left)
 			}
 		}
@@ -70,7 +70,7 @@ func TestDoOverASlotWithJitterGivesItBackWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := mustNew(t, weir.Concurrency{Slots: 1}, weir.Options{Jitter: time.Hour})
 		lim.Allow()
-		time.AfterFunc(time.Millisecond, func() { lim.Record(-1) })
+		time.AfterFunc(time.Millisecond, func() { lim.Return(1) })
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
 		defer cancel()
 		if _, err := pace.Do(ctx, lim, since(time.Now())); !errors.Is(err, context.DeadlineExceeded) {
@@ -85,7 +85,7 @@ func TestPacedSequencesHoldASlotForEachValue(t *testing.T) {
 		for pacer, p := range pacersOf(t, limit) {
 			values, refused := pace.Seq(t.Context(), p, slices.Values([]int{1, 2, 3, 4}))
 			for v := range values {
-				if left := p.Record(0).Remaining; left != 0 {
+				if left := p.Return(0).Remaining; left != 0 {
 					t.Errorf("%v, %s: %d slots free during value %d", limit, pacer, left, v)
 				}
 				if v == 3 {
@@ -125,7 +125,7 @@ func TestPacedChannelsGiveSlotsBack(t *testing.T) {
 				}
 			}
 			synctest.Wait() // the fourth has its slot, and no caller takes it
-			if left := p.Record(0).Remaining; left != 0 {
+			if left := p.Return(0).Remaining; left != 0 {
 				t.Errorf("%s: %d slots free while a value is offered", pacer, left)
 			}
 			cancel()

@@ -25,7 +25,7 @@ func (t *turns) take(ctx context.Context, n int64) error {
 // unused gives back n units that were taken and not used. It does not release slots; done does.
 func (t *turns) unused(n int) {
 	if n > 0 && !t.slots.Held() {
-		t.pacer.Record(int64(-n))
+		t.pacer.Return(int64(n))
 	}
 }
 

@@ -161,18 +161,15 @@ func (d *duel) step() {
 	case 1, 2:
 		c.Op, verb = weir.OpPeek, "peek"
 	case 3, 4, 5:
-		c.Op, verb = weir.OpRecord, "record"
-		for i := range requests {
-			if d.random.IntN(2) == 0 {
-				requests[i].Cost = -requests[i].Cost
-			}
+		if c.Op, verb = weir.OpRecord, "record"; d.random.IntN(2) == 0 {
+			c.Op = weir.OpReturn
 		}
 	}
 	wanted, wantErr := d.memory.Do(context.Background(), c)
 	answered, gotErr := d.redis.Do(context.Background(), c)
 	want, got := wanted.Decision, answered.Decision
 	want.RetryAfter, want.ResetAfter, want.Delay = ticks(want.RetryAfter), ticks(want.ResetAfter), ticks(want.Delay)
-	d.history += fmt.Sprintf("%d %s lease %d", d.now, verb, c.Lease)
+	d.history += fmt.Sprintf("%d %s lease %d", d.now, c.Op, c.Lease)
 	for _, q := range requests {
 		d.history += fmt.Sprintf(" %s/%s %d,", q.Rule.Name(), q.Key, q.Cost)
 	}

@@ -153,12 +153,12 @@ func (h *eachSpace) split(e *Engine, calls []weir.Call, results []weir.Result) (
 }
 
 // opOf are the script's operations for those of an Each.
-var opOf = map[weir.Op]op{weir.OpTake: opTake, weir.OpPeek: opPeek, weir.OpRecord: opRecord}
+var opOf = map[weir.Op]op{weir.OpTake: opTake, weir.OpPeek: opPeek, weir.OpRecord: opRecord, weir.OpReturn: opRecord}
 
 // decisionOf returns the decision of a call. alone reports that the call is more than one decision, or gives slots back.
 func (e *Engine) decisionOf(space []part, c *weir.Call) (q decision, alone bool, err error) {
 	o := opOf[c.Op]
-	merged, err := enginekit.Merge(c.Op, c.Requests)
+	merged, err := mergedOf(o, c)
 	if err != nil {
 		return q, false, err
 	}

@@ -14,6 +14,7 @@ package redislimit
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,7 +181,7 @@ func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error)
 		return e.reserveAhead(ctx, c)
 	case weir.OpPeek:
 		return e.decide(ctx, opPeek, c)
-	case weir.OpRecord:
+	case weir.OpRecord, weir.OpReturn:
 		return e.decide(ctx, opRecord, c)
 	case weir.OpReset:
 		return e.decide(ctx, opReset, c)
@@ -207,9 +208,15 @@ func (e *Engine) Peek(ctx context.Context, requests ...weir.Request) (weir.Decis
 	return e.plain(ctx, opPeek, requests)
 }
 
-// Record counts the cost even if it does not fit. A negative cost gives units back.
+// Record counts the cost even if it does not fit.
 func (e *Engine) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
 	return e.plain(ctx, opRecord, requests)
+}
+
+// Return gives units back.
+func (e *Engine) Return(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	a, err := e.decide(ctx, opRecord, weir.Call{Op: weir.OpReturn, Requests: requests})
+	return a.Decision, err
 }
 
 // Reset clears the keys of the requests under their rules.
@@ -248,7 +255,7 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, c weir.Call)
 	if err := enginekit.CheckIdentity(o.verb(), identity); err != nil {
 		return 0, weir.Decision{}, err
 	}
-	requests, err := enginekit.Merge(o.verb(), c.Requests)
+	requests, err := mergedOf(o, &c)
 	if err != nil {
 		return 0, weir.Decision{}, err
 	}
@@ -298,6 +305,22 @@ func (e *Engine) decideTimes(ctx context.Context, o op, most int64, c weir.Call)
 		return times, d, nil
 	}
 	return most, d, nil
+}
+
+// mergedOf returns the merged requests of a call. A return is a record of negative costs.
+func mergedOf(o op, c *weir.Call) ([]weir.Request, error) {
+	if c.Op != weir.OpReturn {
+		return enginekit.Merge(o.verb(), c.Requests)
+	}
+	merged, err := enginekit.Merge(c.Op, c.Requests)
+	if err != nil {
+		return nil, err
+	}
+	merged = slices.Clone(merged)
+	for i := range merged {
+		merged[i].Cost *= -1
+	}
+	return merged, nil
 }
 
 // ask has the committer of its keys answer s. After an error, s no longer belongs to the caller, because its answer

@@ -29,14 +29,14 @@ func TestAKeyOfAnotherTypeIsAnErrorThatNamesItAndKeepsItsValue(t *testing.T) {
 		server.Do("DEL", foreign)
 		server.Do("RPUSH", foreign, "another", "program's", "list")
 		record := ask
-		record.Cost = -1
+		record.Cost = 1
 		for verb, err := range map[string]error{
 			"Take": failed(engine.Take(t.Context(), ask)), "Peek": failed(engine.Peek(t.Context(), ask)),
 			"Take with an identity": failed(doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "x"}, ask)),
 			"Take of two keys":      failed(engine.Take(t.Context(), ask, rule.For("bob", 1))),
 			"Take of none":          failed(engine.Take(t.Context(), rule.For("alice", 0))),
 			"TakeUpTo":              func() error { _, _, err := weir.TakeUpTo(t.Context(), engine, 7, ask); return err }(),
-			"Record":                failed(engine.Record(t.Context(), record)), "Reset": engine.Reset(t.Context(), rule.For("bob", 1), ask),
+			"Record":                failed(engine.Record(t.Context(), record)), "Return": failed(engine.Return(t.Context(), record)), "Reset": engine.Reset(t.Context(), rule.For("bob", 1), ask),
 		} {
 			if verb == "Take of two keys" && strings.HasPrefix(text, "leaky") {
 				continue // a rule that delays is decided alone

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +59,12 @@ func keptTake(ctx context.Context, engine weir.Engine, rule *weir.Rule, cost int
 
 // doCall makes a call on requests.
 func doCall(ctx context.Context, e weir.Engine, c weir.Call, requests ...weir.Request) (weir.Decision, error) {
+	if c.Op == weir.OpRecord && requests[0].Cost < 0 { // all are
+		c.Op, requests = weir.OpReturn, slices.Clone(requests)
+		for i := range requests {
+			requests[i].Cost *= -1
+		}
+	}
 	c.Requests = requests
 	a, err := e.Do(ctx, c)
 	return a.Decision, err

@@ -89,8 +89,8 @@ func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
 			return cmp.Or(wantRemaining(engine, rule.For(first.key, 0), 5-times), wantRemaining(engine, rule.For(later.key, 0), 2-times))
 		})
 		if times > 0 {
-			engine.Record(t.Context(), rule.For(first.key, -times))
-			engine.Record(t.Context(), rule.For(later.key, -times))
+			engine.Return(t.Context(), rule.For(first.key, times))
+			engine.Return(t.Context(), rule.For(later.key, times))
 		}
 	}
 }

@@ -65,7 +65,7 @@ func touch(ctx context.Context, engine *redislimit.Engine, rule *weir.Rule, rand
 			_ = r.Cancel(ctx)
 		}
 	case pick == 4:
-		_, _ = engine.Record(ctx, rule.For("k", -cost))
+		_, _ = engine.Return(ctx, rule.For("k", cost))
 	case pick == 5: // perhaps left before the answer
 		ctx, leave := context.WithTimeout(ctx, time.Duration(random.IntN(1000))*time.Microsecond)
 		defer leave()

@@ -55,7 +55,9 @@ func TestALogOutlivesItsNumbers(t *testing.T) {
 			return func(e weir.Engine) (weir.Decision, error) { return e.Take(t.Context(), rule.For("k", cost)) }
 		}
 		record := func(cost int64) func(weir.Engine) (weir.Decision, error) {
-			return func(e weir.Engine) (weir.Decision, error) { return e.Record(t.Context(), rule.For("k", cost)) }
+			return func(e weir.Engine) (weir.Decision, error) {
+				return doCall(t.Context(), e, weir.Call{Op: weir.OpRecord}, rule.For("k", cost))
+			}
 		}
 		step("before", take(tt.first))
 		step("before", take(1))

@@ -103,7 +103,7 @@ func playVersions(t *testing.T, client rueidis.Client, name string, pool []func(
 			case "peek":
 				d, err = e.Peek(t.Context(), q)
 			case "record":
-				d, err = e.Record(t.Context(), q)
+				d, err = doCall(t.Context(), e, weir.Call{Op: weir.OpRecord}, q)
 			case "up to":
 				times, d, err = weir.TakeUpTo(t.Context(), e, most, q)
 			}

@@ -132,7 +132,7 @@ func TestNoDamageIsAnErrorOfTheScript(t *testing.T) {
 			func() error { _, err := engine.Peek(t.Context(), rule.For("k", 1)); return err },
 			func() error { _, err := engine.Take(t.Context(), rule.For("k", 1)); return err },
 			func() error { _, err := engine.Record(t.Context(), rule.For("k", 2)); return err },
-			func() error { _, err := engine.Record(t.Context(), rule.For("k", -1)); return err },
+			func() error { _, err := engine.Return(t.Context(), rule.For("k", 1)); return err },
 		} {
 			if err := ask(); err != nil && !strings.Contains(err.Error(), key) {
 				t.Fatalf("%s: a value of %x: %v", rule, value, err)

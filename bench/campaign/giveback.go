@@ -20,7 +20,7 @@ func (c *caller) returned(verb string, i int, units, sent, answered int64, err e
 func (c *caller) giveBack(i int, cost int64) {
 	s := &c.process.subjects[i]
 	sent, answered, err := c.timed("Record of a negative cost", i, func(ctx context.Context) error {
-		_, err := c.engine(s).Record(ctx, s.request(-cost))
+		_, err := c.engine(s).Return(ctx, s.request(cost))
 		return err
 	})
 	c.returned("Record of a negative cost", i, cost, sent, answered, err)

@@ -62,10 +62,10 @@ func (e *noting) note(ctx context.Context, call weir.Call, next weir.Next) (weir
 				times = call.Most
 			}
 			e.took(i, a.Times > 0, times*r.Cost, sent, now(), err)
-		case weir.OpRecord: // gives units back, or releases slots
+		case weir.OpReturn: // or releases slots
 			if e.caller.process.subjects[i].use != useLine {
-				e.unused[i].Add(r.Cost)
-				e.caller.returned("Wait", i, -r.Cost, sent, now(), err)
+				e.unused[i].Add(-r.Cost)
+				e.caller.returned("Wait", i, r.Cost, sent, now(), err)
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func limiterLine(options weir.Options, turn func(caller int) weir.Turn) (lined, 
 	return lined{
 		wait:    func(ctx context.Context, caller int) error { return lim.WaitTurn(ctx, turn(caller)) },
 		waiting: lim.Waiting,
-		grant:   func() { lim.Record(-waitingCalls) },
+		grant:   func() { lim.Return(waitingCalls) },
 	}, nil
 }
 

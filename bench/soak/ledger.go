@@ -48,7 +48,11 @@ func (l *ledger) touch(w *world) {
 // settle compares the ledger with the engine at the end of a phase. If the clock moved, only touch has used the
 // ledger. settle then touches it again, because the clock may go back next.
 func (l *ledger) settle(w *world, p *phase) {
-	l.model.RecordAt(time.Unix(0, p.lo), l.net.Swap(0))
+	if at, net := time.Unix(0, p.lo), l.net.Swap(0); net < 0 {
+		l.model.ReturnAt(at, -net)
+	} else {
+		l.model.RecordAt(at, net)
+	}
 	if p.running {
 		l.touch(w)
 	}

@@ -53,7 +53,9 @@ func (t *twin) ask(w *world, random *rand.Rand) {
 		verb = "record"
 		q.Cost = cost - 2
 		got, ok = w.record(q)
-		want = t.limiter.RecordAt(now, cost-2)
+		if want = t.limiter.RecordAt(now, max(cost-2, 0)); cost < 2 {
+			want = t.limiter.ReturnAt(now, 2-cost)
+		}
 	default:
 		w.reset(q)
 		t.limiter.Reset()

@@ -130,13 +130,22 @@ func (w *world) reserve(q weir.Request, actual int64) (allowed, ok bool) {
 
 func (w *world) record(q weir.Request) (d weir.Decision, ok bool) {
 	ok = w.ask("record", func(m *weir.Memory) (err error) {
-		d, err = m.Record(context.Background(), q)
+		d, err = recordSigned(m, q)
 		if w.config.Fault == doubleRecord && w.faulty.Add(1)%1000 == 0 {
-			_, err = m.Record(context.Background(), q)
+			_, err = recordSigned(m, q)
 		}
 		return err
 	})
 	return d, ok
+}
+
+// recordSigned returns a negative cost.
+func recordSigned(m *weir.Memory, q weir.Request) (weir.Decision, error) {
+	if q.Cost < 0 {
+		q.Cost = -q.Cost
+		return m.Return(context.Background(), q)
+	}
+	return m.Record(context.Background(), q)
 }
 
 func (w *world) peek(requests ...weir.Request) (d weir.Decision, ok bool) {
@@ -158,8 +167,7 @@ func (w *world) reset(requests ...weir.Request) bool {
 func (w *world) lose(m *weir.Memory, d weir.Decision, requests []weir.Request) {
 	if w.config.Fault == lostTake && d.Allowed && w.faulty.Add(1)%1000 == 0 {
 		q := requests[0]
-		q.Cost = -q.Cost
-		_, _ = m.Record(context.Background(), q)
+		_, _ = m.Return(context.Background(), q)
 	}
 }
 

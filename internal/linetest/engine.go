@@ -49,7 +49,7 @@ func (e *Engine) do(ctx context.Context, c weir.Call) (weir.Answer, error) {
 	switch c.Op {
 	case weir.OpReserve:
 		return weir.Reserve(ctx, e, c)
-	case weir.OpRecord:
+	case weir.OpRecord, weir.OpReturn:
 		return e.record(ctx, c)
 	}
 	return e.server.Memory.Do(ctx, c)
@@ -66,7 +66,9 @@ func (e *Engine) record(ctx context.Context, c weir.Call) (a weir.Answer, err er
 		defer e.server.mu.Unlock()
 		e.server.calls++
 		a, err := e.server.Memory.Do(ctx, c)
-		e.server.released(c.Requests, c.Lease)
+		if c.Op == weir.OpReturn {
+			e.server.released(c.Requests, c.Lease)
+		}
 		answer <- result{a, err}
 	})
 	if err != nil {

@@ -465,7 +465,7 @@ func (s *Server) call(k *key, i int, units int64, now time.Time) {
 func (s *Server) released(requests []weir.Request, lease uint64) {
 	now := time.Now()
 	for i := range requests {
-		if r := &requests[i]; isSlots(r) && r.Cost < 0 {
+		if r := &requests[i]; isSlots(r) && r.Cost > 0 {
 			delete(s.leases, lease)
 			s.wake(s.key(*r), nil, now)
 		}

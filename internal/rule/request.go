@@ -12,6 +12,7 @@ const (
 	OpTake   = "take"
 	OpPeek   = "peek"
 	OpRecord = "record"
+	OpReturn = "return"
 	OpReset  = "reset"
 )
 
@@ -105,7 +106,9 @@ func (q *Request) Check(op string) *Problem {
 		return &Problem{Field: "rule", Reason: "was not made by NewRule"}
 	case len(q.Key) > MaxKey || len(q.Colocation) > MaxKey:
 		return q.problem("key", fmt.Sprintf("of %d bytes is longer than %d", max(len(q.Key), len(q.Colocation)), MaxKey))
-	case q.Cost < 0 && op != OpRecord && op != OpReset:
+	case q.Cost < 0 && op == OpRecord:
+		return q.problem("cost", fmt.Sprintf("%d is negative: Return gives units back", q.Cost))
+	case q.Cost < 0 && op != OpReset:
 		return q.problem("cost", fmt.Sprintf("%d is negative", q.Cost))
 	}
 	return nil

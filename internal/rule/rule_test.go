@@ -49,7 +49,7 @@ func TestPartsKnowTheirTraits(t *testing.T) {
 func TestRequestsOfOneRuleAndKeyAreMerged(t *testing.T) {
 	a, b := compiled("a", bucket), compiled("b", bucket)
 	again := compiled("a", bucket)
-	got, problem := Merge(OpRecord, []Request{
+	got, problem := Merge(OpReset, []Request{
 		{Rule: a, Key: "k", Cost: math.MaxInt64 - 1}, {Rule: b, Key: "k", Cost: 1}, {Rule: a, Key: "l", Cost: 2},
 		{Rule: again, Key: "k", Cost: 5}, {Rule: b, Key: "k", Cost: -3},
 	})
@@ -81,7 +81,9 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{OpTake, []Request{{Rule: a, Colocation: long}}, "key"},
 		{OpTake, []Request{{Rule: a, Cost: -1}}, "cost"},
 		{OpPeek, []Request{{Rule: a, Cost: -1}}, "cost"},
-		{OpRecord, []Request{{Rule: a, Cost: -1}}, ""},
+		{OpRecord, []Request{{Rule: a, Cost: -1}}, "cost"},
+		{OpReturn, []Request{{Rule: a, Cost: -1}}, "cost"},
+		{OpReturn, []Request{{Rule: a, Cost: 1}}, ""},
 		{OpReset, []Request{{Rule: a, Cost: -1}}, ""},
 		{OpTake, []Request{{Rule: alone}}, ""},
 		{OpTake, []Request{good, {Rule: alone}}, "rule"},

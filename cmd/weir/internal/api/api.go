@@ -72,9 +72,10 @@ var (
 )
 
 var routes = map[string]route{
-	takePath:        {posts, decideWith(weir.Engine.Take, false)},
-	peekPath:        {posts, decideWith(weir.Engine.Peek, false)},
-	"/v1/record":    {posts, decideWith(weir.Engine.Record, true)},
+	takePath:        {posts, decideWith(weir.Engine.Take)},
+	peekPath:        {posts, decideWith(weir.Engine.Peek)},
+	"/v1/record":    {posts, decideWith(weir.Engine.Record)},
+	"/v1/return":    {posts, decideWith(weir.Engine.Return)},
 	"/v1/reset":     {posts, (*API).reset},
 	"/v1/wait":      {posts, (*API).wait},
 	"/v1/reserve":   {posts, (*API).reserve},

@@ -87,13 +87,13 @@ func TestAnswersAreExact(t *testing.T) {
 		{0, "take", `{"rule":"line","key":"k"}`, `{"allowed":true,"rule":"line","key":"k","limit":3,"remaining":2,"retry_after":0,"reset_after":0.25,"delay":0}`},
 		{0, "take", `{"rule":"line","key":"k"}`, `{"allowed":true,"rule":"line","key":"k","limit":3,"remaining":1,"retry_after":0,"reset_after":0.5,"delay":0.25}`},
 		{0, "record", `{"rule":"tab","key":"k","cost":5}`, `{"allowed":false,"rule":"tab","key":"k","limit":2,"remaining":0,"retry_after":null,"reset_after":300,"delay":0}`},
-		{0, "record", `{"rule":"tab","key":"k","cost":-4}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":60,"delay":0}`},
+		{0, "return", `{"rule":"tab","key":"k","cost":4}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":60,"delay":0}`},
 		{0, "reset", `{"rule":"tab","key":"k","cost":-9}`, `{}`},
 		{0, "peek", `{"rule":"tab","key":"k"}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":2,"retry_after":0,"reset_after":0,"delay":0}`},
 		{0, "take", ` { "\u006bey" : "\"\u00e9\ud83d\ude00\\\n" , "rule" : "odd \"name\"" } ` + "\n", `{"allowed":true,"rule":"odd \"name\"","key":"\"é😀\\\n","limit":1,"remaining":0,"retry_after":0,"reset_after":1,"delay":0}`},
 		{0, "take", `{"rule":"slots","key":"k","cost":2}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
 		{0, "take", `{"rule":"slots","key":"k"}`, `{"allowed":false,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":30,"reset_after":30,"delay":0,"lease":30}`},
-		{0, "record", `{"rule":"slots","key":"k","cost":-1}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
+		{0, "return", `{"rule":"slots","key":"k","cost":1}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
 		{0, "take", `{"requests":[{"rule":"slots","key":"k"},{"key":"k"},{"rule":"both","key":"k"}]}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":0,"reset_after":120,"delay":0,"lease":1.5}`},
 	}
 	f := newFixture(t, rules...)

@@ -7,14 +7,14 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// operation is Take, Peek or Record of an engine.
+// operation is Take, Peek, Record or Return of an engine.
 type operation func(weir.Engine, context.Context, ...weir.Request) (weir.Decision, error)
 
-func decideWith(op operation, negative bool) func(*API, http.ResponseWriter, *http.Request) {
+func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 	return func(a *API, w http.ResponseWriter, r *http.Request) {
 		c := newCall()
 		defer c.free()
-		if p := a.read(c, w, r, form{negative: negative}); p != nil {
+		if p := a.read(c, w, r, form{}); p != nil {
 			writeProblem(w, p)
 			return
 		}

@@ -139,7 +139,7 @@ func (d *decoder) cost(at spot) int64 {
 	case err != nil:
 		d.fail(badField(at.String(), "is "+clip(string(digits))+", not a whole number in plain digits"))
 	case cost < 0 && !d.negative:
-		d.fail(badField(at.String(), fmt.Sprintf("is %d; only record takes a cost below 0", cost)))
+		d.fail(badField(at.String(), fmt.Sprintf("is %d, below 0; /v1/return gives units back", cost)))
 	}
 	return cost
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -98,10 +97,7 @@ func (a *API) renewSlots(ctx context.Context, slots weir.Call) error {
 	if _, err := a.engine.Do(ctx, slots); err != nil {
 		return err
 	}
-	slots.Requests = slices.Clone(slots.Requests)
-	for i := range slots.Requests {
-		slots.Requests[i].Cost *= -1
-	}
+	slots.Op = weir.OpReturn
 	_, err := a.engine.Do(context.WithoutCancel(ctx), slots) // of one identity those go that expire first
 	return err
 }

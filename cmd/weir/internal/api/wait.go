@@ -204,11 +204,7 @@ func (c *waitCall) take(ctx context.Context) (granted, error) {
 	}
 	d, err := take(ctx, c.requests...)
 	return granted{decision: d, undo: func(ctx context.Context) error {
-		back := append([]weir.Request(nil), c.requests...)
-		for i := range back {
-			back[i].Cost = -back[i].Cost
-		}
-		_, err := engine.Record(ctx, back...)
+		_, err := engine.Return(ctx, c.requests...)
 		return err
 	}}, err
 }

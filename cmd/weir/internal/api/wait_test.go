@@ -280,7 +280,7 @@ func TestWaitsThatMakeNoSenseSayWhatAndWhere(t *testing.T) {
 		{"settle", `{"token":""}`, bad, "token", "token has 0 bytes, and tokens have 1 to 64"},
 		{"settle", `{"token":"x","cost":1,"costs":[1]}`, bad, "costs", "costs excludes cost"},
 		{"settle", `{"token":"x","costs":[]}`, bad, "costs", "costs is empty"},
-		{"settle", `{"token":"x","cost":-1}`, bad, "cost", "cost is -1; only record takes a cost below 0"},
+		{"settle", `{"token":"x","cost":-1}`, bad, "cost", "cost is -1, below 0; /v1/return gives units back"},
 		{"settle", `{"token":"x","key":"a"}`, bad, "body", `body has the field "key", not one of token, cost, costs`},
 		{"settle", `{"token":"x"} {}`, bad, "body", "body continues after the document"},
 		{"renew", `{"token":"x","cost":1}`, bad, "body", `body has the field "cost", not one of token`},
