@@ -14,7 +14,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// asked is an engine that is asked in one of the ways that the script treats apart, and the prefix of its keys.
+// asked is an engine that is asked in one of the ways in which decisions share calls, and the prefix of its keys.
 type asked struct {
 	prefix string
 	engine *redislimit.Engine
@@ -53,8 +53,7 @@ func each(ctx context.Context, e *redislimit.Engine, rule *weir.Rule, keys []str
 	return results
 }
 
-// The script decides a single decision, and one that is repeated for other keys, without the functions that decide other
-// batches. All are made of the same text, but read and write the states in their own ways.
+// A decision gives the same answer and the same value in a call of its own, repeated for other keys, and beside another one.
 func TestASingleOrRepeatedDecisionIsMadeAndStoredLikeAnyOther(t *testing.T) {
 	t.Parallel()
 	const rounds, steps = 25, 60

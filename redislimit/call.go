@@ -80,7 +80,6 @@ func (e *Engine) exchange(lane int, submissions []*submission) error {
 			b.add(d)
 		}
 	}
-	b.end()
 	if b.watch {
 		e.watch.Add(-int64(len(b.keys)))
 	}
@@ -170,18 +169,19 @@ func lost(err error) bool {
 
 // call makes one round trip.
 func (e *Engine) call(ctx context.Context, b *batch, lane int) (string, error) {
-	var space [4]string
-	args := append(space[:0], rueidis.BinaryString(b.args))
-	if e.options.Clock != nil || e.options.Linger != 0 || e.options.DenyNewServer {
-		instant := ""
-		if e.options.Clock != nil {
-			instant = strconv.FormatInt(floorDiv(e.options.Clock(), int64(time.Microsecond)), 10)
-		}
-		args = append(args, instant, strconv.FormatInt(e.options.Linger.Milliseconds(), 10))
+	var space [6]string
+	args := append(space[:0], rueidis.BinaryString(b.args), "", "", rueidis.BinaryString(b.spent), rueidis.BinaryString(b.long), rueidis.BinaryString(b.earlier))
+	if e.options.Clock != nil {
+		args[1] = strconv.FormatInt(floorDiv(e.options.Clock(), int64(time.Microsecond)), 10)
+	}
+	if e.options.Linger != 0 {
+		args[2] = strconv.FormatInt(e.options.Linger.Milliseconds(), 10)
+	}
+	for args[len(args)-1] == "" { // the last may be absent
+		args = args[:len(args)-1]
 	}
 	if e.options.DenyNewServer {
 		b.keys = append(b.keys, e.keys.server(lane%len(e.committers())))
-		args = append(args, rueidis.BinaryString(b.spent))
 	}
 	if e.sender != nil {
 		return e.script.sendBy(ctx, e.sender, b.keys, args)

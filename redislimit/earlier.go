@@ -74,7 +74,6 @@ func (p *part) earlierKey(of formerKey) string {
 
 // watched appends the earlier keys of the part whose key has a number in KEYS.
 func (b *batch) watched(p *part, number int) {
-	b.occurs(earlierBit)
 	for place, of := range p.limit.earlier {
 		name := p.earlierKey(of)
 		b.earlier = binary.LittleEndian.AppendUint16(b.earlier, uint16(number))

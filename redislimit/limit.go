@@ -47,16 +47,39 @@ const (
 	kindCycle
 	kindLog
 	kindSlots
-	scriptUpToBit     // not a kind: marks a batch with an opUpTo
-	kindCell          // several limits with states of fixed size
-	scriptIdentityBit // not a kind: marks a batch with a decision that has an identity
-	longKeysBit       // not a kind: marks a batch with keys of long logs
-	scriptLinesBit    // not a kind: marks a batch with decisions about slots that callers wait for
-	earlierBit        // not a kind: marks a batch that names keys of earlier versions
 )
 
 // fixed reports whether the states have a fixed size. Those of one rule and key are in one value.
 func (k kind) fixed() bool { return k < kindLog }
+
+// count returns how many numbers a state of fixed size has, and numbers their format in the script.
+func (k kind) count() int {
+	switch k {
+	case kindBucket:
+		return 5
+	case kindLeaky:
+		return 6
+	}
+	return 3
+}
+
+func (k kind) numbers() string {
+	switch k {
+	case kindBucket:
+		return "dI4I4dd"
+	case kindLeaky:
+		return "dI4I4ddd"
+	}
+	return "ddd"
+}
+
+// bytes returns their length.
+func (k kind) bytes() int {
+	if k <= kindLeaky {
+		return 8 * (k.count() - 1) // two numbers have 4 bytes
+	}
+	return 8 * k.count()
+}
 
 // measured reports whether the script replies with waits and room. For other kinds it replies with the state, and the
 // engine computes the answer.

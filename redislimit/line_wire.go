@@ -9,15 +9,7 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// What comes before a decision that concerns lines: see script/line.lua.
-const (
-	lineFrees = iota
-	lineAsks
-	lineCalls
-	lineBooks
-)
-
-// What became of a caller in line.
+// What became of a caller in line: see script/line.lua.
 const (
 	outcomeTurn   = iota // the decision decides
 	outcomeDry           // a rate refuses
@@ -142,7 +134,7 @@ func (b *batch) line(d *decision) bool {
 	if len(freed) == 0 {
 		return false
 	}
-	b.lines(lineFrees, len(freed))
+	b.lines("frees", len(freed))
 	for i := range freed {
 		b.index16(freed[i].parts[0].line())
 		b.group(&freed[i], 0)
@@ -150,9 +142,9 @@ func (b *batch) line(d *decision) bool {
 	return true
 }
 
-func (b *batch) lines(what, count int) {
-	b.occurs(scriptLinesBit)
-	b.args = append(b.args, byte(opLine), byte(what), byte(count))
+func (b *batch) lines(what string, count int) {
+	b.occurs(withLines)
+	b.word(what, count)
 }
 
 func (b *batch) index16(key string) {
@@ -161,7 +153,7 @@ func (b *batch) index16(key string) {
 
 func (b *batch) calls(q *lineCaller) {
 	if h := q.header; h != nil {
-		b.lines(lineAsks, len(h.keys))
+		b.lines("asks", len(h.keys))
 		b.args = append(append(b.args, h.process...), byte(h.hears))
 		b.args = doubles(b.args, micros(h.grace), float64(max(h.callers, 1)))
 		for i := range h.keys {
@@ -177,7 +169,7 @@ func (b *batch) calls(q *lineCaller) {
 	if q.nobody {
 		return
 	}
-	b.lines(lineCalls, len(q.slots))
+	b.lines("calls", len(q.slots))
 	b.args = doubles(binary.LittleEndian.AppendUint64(b.args, q.lease), age(q.since))
 	flags := byte(0)
 	if q.again {
@@ -197,7 +189,7 @@ func (b *batch) calls(q *lineCaller) {
 }
 
 func (b *batch) books(q *lineBooking) {
-	b.lines(lineBooks, 0)
+	b.lines("books", 0)
 	b.args = append(b.args, q.process...)
 	b.index16(q.key)
 	b.args = doubles(b.args, age(q.since), micros(q.unit), micros(q.way))

@@ -28,65 +28,69 @@ func (r *recordingSender) Send(_ context.Context, command ...string) (string, er
 	return text, nil
 }
 
-// BenchmarkScript measures the time that a server spends in the script, by its own statistics, for calls of known keys
-// under rules of one limit to three. A figure is that of the fastest window, and beside it is the ratio to one limit.
+// BenchmarkScript measures the time that a server spends in the script, by its own statistics, for one call and for calls of
+// 128 callers. A figure is that of the fastest window.
 func BenchmarkScript(b *testing.B) {
 	server := redistest.Start(b)
 	server.Do("SCRIPT", "LOAD", theScript().source)
-	for _, limit := range []struct{ name, admits, refuses string }{
-		{"token bucket", "token bucket %d/s burst 1000000", "token bucket 1/%ds burst 1"},
-		{"fixed window", "fixed window 1000000000/%ds", "fixed window 1/%ds"},
+	for _, limits := range []struct {
+		name  string
+		texts []string // of the rules, of which callers have one after the other
+	}{
+		{"bucket", []string{"token bucket 2000000/1s burst 1000000"}},
+		{"bucket refused", []string{"token bucket 1/2000000s burst 1"}},
+		{"leaky", []string{"leaky bucket 2000000/1s queue 1000000"}},
+		{"window", []string{"sliding window 1000000000/2000000s"}},
+		{"cycle", []string{"cycle 1000000000/2000000s"}},
+		{"bucket and window", []string{"token bucket 2000000/1s burst 1000000 and fixed window 1000000000/2000000s"}},
+		{"three windows", []string{"fixed window 1000000000/1s and fixed window 1000000000/2s and fixed window 1000000000/3s"}},
+		{"log", []string{"sliding log 1000/1s"}},
+		{"log refused", []string{"sliding log 2/2000000s"}},
+		{"long log", []string{"sliding log 30000/1s"}},
+		{"gate", []string{"rate gate 1000/1s"}},
+		{"slots", []string{"concurrency 1000 lease 1s"}},
+		{"bucket and log", []string{"token bucket 2000000/1s burst 1000000 and sliding log 1000/1s"}},
+		{"mixed", []string{"token bucket 2000000/1s burst 1000000", "token bucket 1000000/1s burst 1000000", "sliding window 1000000000/2000000s"}},
 	} {
-		for _, outcome := range []string{"admitted", "refused"} {
-			for _, keys := range []int{1, 2, 8, 100} {
-				one := 0.0
-				for limits := 1; limits <= 3; limits++ {
-					format := map[string]string{"admitted": limit.admits, "refused": limit.refuses}[outcome]
-					var texts []string
-					for i := range limits {
-						texts = append(texts, fmt.Sprintf(format, 2_000_000+i))
-					}
-					name := fmt.Sprintf("%s/%s/%d keys/%d limits", limit.name, outcome, keys, limits)
-					b.Run(name, func(b *testing.B) {
-						command := commandOf(b, server, strings.NewReplacer(" ", "-", "/", "-").Replace(name)+"="+strings.Join(texts, " and "), keys, outcome == "admitted")
-						least := scriptTime(b, server, command)
-						if limits == 1 {
-							one = least
-						}
-						b.ReportMetric(0, "ns/op")
-						b.ReportMetric(least, "us/call")
-						b.ReportMetric(least/one, "x/limit")
-					})
-				}
-			}
+		for _, callers := range []int{1, 128} {
+			b.Run(fmt.Sprintf("%s/%d", limits.name, callers), func(b *testing.B) {
+				command := commandOf(b, server, limits.texts, callers)
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(scriptTime(b, server, command), "us/call")
+			})
 		}
 	}
 }
 
-// commandOf returns the command by which an engine decides on known keys.
-func commandOf(b *testing.B, server *redistest.Server, text string, keys int, admitted bool) []string {
+// commandOf returns the command by which an engine decides on known keys of rules.
+func commandOf(b *testing.B, server *redistest.Server, texts []string, callers int) []string {
 	b.Helper()
-	rule, err := weir.ParseRule(text)
-	if err != nil {
-		b.Fatal(err)
-	}
 	sender := &recordingSender{server: server}
-	engine, err := NewWith(sender, Options{})
+	engine, err := NewWith(sender, Options{Prefix: "weir" + strings.NewReplacer(" ", "", "/", "").Replace(fmt.Sprint(b.Name(), callers))})
 	if err != nil {
 		b.Fatal(err)
 	}
-	requests, results := make([]weir.Request, keys), make([]weir.Result, keys)
-	for i := range requests {
-		requests[i] = rule.For(fmt.Sprint("user-", i), 1)
-	}
-	for range 2 {
-		if err := engine.Each(b.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
+	var requests []weir.Request
+	var calls []weir.Call
+	for i := range callers {
+		rule, err := weir.ParseRule(fmt.Sprintf("r%d=%s", i%len(texts), texts[i%len(texts)]))
+		if err != nil {
 			b.Fatal(err)
 		}
+		if i >= len(texts) {
+			rule = requests[i-len(texts)].Rule
+		}
+		q := rule.For(fmt.Sprint("user-", i), 1)
+		requests = append(requests, q)
+		call := weir.Calls(weir.OpTake, q)[0]
+		if strings.Contains(texts[0], "concurrency") {
+			call.Lease = uint64(i + 1)
+		}
+		calls = append(calls, call)
 	}
-	for _, r := range results {
-		if r.Err != nil || r.Decision.Allowed != admitted {
-			b.Fatalf("%s: %+v", text, r)
+	for range 2 {
+		if err := engine.Each(b.Context(), calls, make([]weir.Result, callers)); err != nil {
+			b.Fatal(err)
 		}
 	}
 	return sender.last

@@ -193,7 +193,7 @@ func TestACallOfTakesUpToDoesABoundedAmountOfWork(t *testing.T) {
 // fullAt is the time at which the states are full, in us.
 const fullAt = 1_700_000_000_000_000
 
-// full describes a state as full as its limit allows, in the stored form of script/glance.lua.
+// full describes a state as full as its limit allows, in the stored form of script/logs.lua.
 type full struct {
 	form  int  // 2: LONG, 4: MIDDLE, 5: WIDE
 	extra int  // bytes of an entry that name its holder

@@ -7,10 +7,10 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// The files named wire implement the protocol of the script, which the opening comment of script/head.lua defines. Here
-// are its numbers. A call is in wire_call.go, the parameters of a limit in wire_part.go, and a reply in wire_reply.go.
+// The files named wire implement the protocol of the script, which the opening comment of script/call.lua defines. Here
+// are its words. A call is in wire_call.go, the parameters of a limit in wire_part.go, and a reply in wire_reply.go.
 
-// op numbers the operations of the script.
+// op is an operation of the script.
 type op uint8
 
 const (
@@ -19,14 +19,10 @@ const (
 	opRecord
 	opReset
 	opUndo
-	opAgain      // repeats the previous decision for another key
-	opUpTo       // takes as often as it fits; once answered, it is a take
-	opRenew      // renews the lease of slots
-	opIdentified // precedes a decision with an identity
-	opWhen       // of the script alone: asks a limit for the instant of a booking
-	opBook       // takes for a later instant
-	opWithdraw   // gives units of a booking back
-	opLine       // precedes a decision about slots that callers wait for
+	opUpTo     // takes as often as it fits; once answered, it is a take
+	opRenew    // renews the lease of slots
+	opBook     // takes for a later instant
+	opWithdraw // gives units of a booking back
 )
 
 var opNames = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "take", opRenew: "renew", opBook: "reserve ahead", opWithdraw: "settle"}
@@ -45,6 +41,9 @@ func (o op) verb() weir.Op {
 	}
 	return weir.OpTake
 }
+
+// opWords are what the script calls them. It calls more of what precedes a decision by words.
+var opWords = [...]string{opPeek: "peek", opTake: "take", opRecord: "record", opReset: "reset", opUndo: "undo", opUpTo: "upto", opRenew: "renew", opBook: "book", opWithdraw: "withdraw"}
 
 // flags of a decision in the reply.
 const (

@@ -26,10 +26,23 @@ type run struct {
 	at, end            int // where args has the count, and the end of args when they were added
 }
 
+// What a batch begins with: whether the script needs the functions of these, a byte each.
+const (
+	withBuckets = iota
+	withWindows
+	withCycles
+	withLogs
+	withSlots
+	withUpTo
+	withIdentities
+	withLines
+	withs
+)
+
 // add appends a decision.
 func (b *batch) add(d *decision) {
 	if len(b.args) == 0 {
-		b.args = append(b.args, 0, 0) // the kinds that occur
+		b.args = append(b.args, make([]byte, withs)...)
 	}
 	if b.line(d) { // the script reads the slots of lines in between
 		b.last = nil
@@ -41,30 +54,28 @@ func (b *batch) add(d *decision) {
 		return
 	}
 	b.last = nil
-	b.occurs(scriptIdentityBit)
-	b.args = append(b.args, byte(opIdentified))
-	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.number(d.identity)))
+	b.occurs(withIdentities)
+	b.word("identified", b.number(d.identity))
 	b.args = append(b.args, 0, 0, 0, 0)
 	at := len(b.args)
 	b.decision(d)
 	binary.LittleEndian.PutUint32(b.args[at-4:], uint32(len(b.args)-at))
 }
 
+// word appends a word and a number.
+func (b *batch) word(text string, number int) {
+	b.args = append(append(b.args, byte(len(text))), text...)
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(number))
+}
+
 // decision appends a decision without its identity.
 func (b *batch) decision(d *decision) {
-	groups := d.groups()
-	if groups > 1 {
-		b.occurs(0)
-	}
-	if d.op == opUpTo {
-		b.occurs(scriptUpToBit)
-	}
-	b.args = append(b.args, byte(d.op))
-	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(groups))
+	b.word(opWords[d.op], d.groups())
 	switch d.op {
 	case opUndo:
 		b.args = doubles(b.args, float64(d.now), d.age())
 	case opUpTo:
+		b.occurs(withUpTo)
 		b.args = doubles(b.args, float64(d.times))
 	case opBook:
 		b.args = doubles(b.args, float64(d.longest))
@@ -78,97 +89,80 @@ func (b *batch) decision(d *decision) {
 	}
 }
 
-// occurs notes that the script needs the functions of a kind.
-func (b *batch) occurs(k kind) { b.args[k/8] |= 1 << (k % 8) }
-
-// end appends what follows the decisions.
-func (b *batch) end() {
-	if b.watch && len(b.earlier) > 0 {
-		b.args = append(b.args, b.earlier...)
-		b.args = binary.LittleEndian.AppendUint32(b.args, uint32(len(b.earlier)))
-	}
-	if len(b.long) > 0 {
-		b.args = append(b.args, b.long...)
-		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(b.long)/2))
-	}
-}
+// occurs notes that the script needs some functions.
+func (b *batch) occurs(with int) { b.args[with] = 1 }
 
 // group appends the part i with the parts that share its value.
 func (b *batch) group(d *decision, i int) {
 	p := &d.parts[i]
-	shared := d.shared(i)
-	kind := p.limit.kind
-	if shared > 1 {
-		kind = kindCell
+	letter := byte('v')
+	switch p.limit.kind {
+	case kindLog:
+		b.occurs(withLogs)
+		letter = 's'
+	case kindSlots:
+		b.occurs(withSlots)
+		letter = 'n'
 	}
-	b.occurs(kind)
-	b.args = append(b.args, byte(kind))
+	b.args = append(b.args, letter)
 	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(b.key(p)))
-	if d.op == opReset {
-		return
+	switch {
+	case d.op == opReset:
+	case p.limit.kind.fixed():
+		b.fixed(d, i)
+	default:
+		b.args = p.append(b.args)
 	}
-	if shared > 1 {
-		b.layout(d, i, shared)
+}
+
+// fixed appends the parts that share the value of part i, which is the first of them.
+func (b *batch) fixed(d *decision, i int) {
+	shared := d.shared(i)
+	head, numbers, length := append(make([]byte, 0, 64), formatByte, byte(shared)), "", 8
+	for j, left := i, shared; left > 0; j++ {
+		if l := d.parts[j].limit; l.kind.fixed() {
+			head = append(head, l.identity...)
+			numbers, length = numbers+l.kind.numbers(), length+l.kind.bytes()
+			left--
+		}
 	}
-	if p.limit.kind.fixed() {
-		b.head(d, i, shared)
+	b.args = append(b.args, 0, 0, byte(shared))
+	at := len(b.args) - 1
+	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(len(head)+length))
+	for _, text := range []string{"<c" + strconv.Itoa(len(head)) + "d" + numbers, string(head)} {
+		b.args = append(append(b.args, byte(len(text))), text...)
 	}
-	if shared == 1 {
-		b.args = p.append(b.args, d.op)
-		return
-	}
-	for ; shared > 0; i++ {
+	for left := shared; left > 0; i++ {
 		if p := &d.parts[i]; p.limit.kind.fixed() {
-			b.occurs(p.limit.kind)
-			b.args = append(b.args, byte(p.limit.kind), 0) // without a head of its own
-			b.args = p.append(b.args, d.op)
-			shared--
+			b.limit(p, d.op)
+			left--
 		}
 	}
+	binary.LittleEndian.PutUint16(b.args[at-2:], uint16(len(b.args)-at))
 }
 
-// layout appends the number of states in a value, of which the first is that of part i, and the length and the formats
-// of the value.
-func (b *batch) layout(d *decision, i, n int) {
-	length, names, numbers := 8, 2, ""
-	for left := n; left > 0; i++ {
-		l := d.parts[i].limit
-		switch {
-		case !l.kind.fixed():
-			continue
-		case l.kind == kindBucket:
-			length, numbers = length+32, numbers+"dI4I4dd"
-		default:
-			length, numbers = length+24, numbers+"ddd"
-		}
-		names += len(l.identity)
-		left--
+// limit appends one of the parts that share a value.
+func (b *batch) limit(p *part, o op) {
+	k := p.limit.kind
+	switch k {
+	case kindWindow:
+		b.occurs(withWindows)
+	case kindCycle:
+		b.occurs(withCycles)
+	default:
+		b.occurs(withBuckets)
 	}
-	b.args = append(b.args, byte(n))
-	b.args = binary.LittleEndian.AppendUint16(b.args, uint16(length+names))
-	for _, format := range []string{"<c" + strconv.Itoa(names) + "d" + numbers, "<c0d" + numbers} {
-		b.args = append(b.args, byte(len(format)))
-		b.args = append(b.args, format...)
-	}
-}
-
-// head appends the head of a value of n states, of which the first is that of part i.
-func (b *batch) head(d *decision, i, n int) {
-	at := len(b.args)
-	b.args = append(b.args, 0, formatByte, byte(n))
-	for ; n > 0; i++ {
-		if l := d.parts[i].limit; l.kind.fixed() {
-			b.args = append(b.args, l.identity...)
-			n--
-		}
-	}
-	b.args[at] = byte(len(b.args) - at - 1)
+	var space [24]float64
+	parameters := p.appendFixed(space[:0], o)
+	b.args = append(b.args, p.limit.letter[0], byte(k.count()), byte(1+len(parameters)))
+	b.args = append(b.args, "<dddddddddddddddddddddddd"[:1+len(parameters)]...)
+	b.args = doubles(b.args, parameters...)
 }
 
 // again appends a decision that differs from the previous one only in its key, if d is one.
 func (b *batch) again(d *decision) bool {
 	before := b.last
-	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" {
+	if b.last = nil; d.groups() != 1 || d.op > opRecord || d.identity != "" || d.parts[0].limit.kind == kindSlots {
 		return false
 	}
 	b.last = d
@@ -176,11 +170,7 @@ func (b *batch) again(d *decision) bool {
 		b.asked = d.op
 		return false
 	}
-	p := &d.parts[0]
-	b.repeat(b.key(p))
-	if p.limit.kind == kindSlots {
-		b.args = binary.LittleEndian.AppendUint64(b.args, p.lease)
-	}
+	b.repeat(b.key(&d.parts[0]))
 	b.run.end = len(b.args)
 	return true
 }
@@ -192,9 +182,8 @@ func (b *batch) repeat(key int) {
 		r.step = key - r.first
 	}
 	if r.end != len(b.args) || key != r.first+r.count*r.step {
-		*r = run{first: key, at: len(b.args) + 3}
-		b.args = append(b.args, byte(opAgain))
-		b.args = binary.LittleEndian.AppendUint16(b.args, uint16(key))
+		b.word("again", key)
+		*r = run{first: key, at: len(b.args)}
 		b.args = append(b.args, 0, 0, 0)
 	}
 	r.count++
@@ -210,7 +199,6 @@ func (b *batch) key(p *part) int {
 		b.watched(p, number)
 	}
 	if l := p.limit; number > known && l.kind == kindLog && l.weight >= heavyWork {
-		b.occurs(longKeysBit)
 		b.long = binary.LittleEndian.AppendUint16(b.long, uint16(number))
 	}
 	return number

@@ -5,29 +5,33 @@ import (
 	"math"
 )
 
-// append writes the parameters of the part's kind.
-func (p *part) append(to []byte, o op) []byte {
+// append writes the parameters of a log or of slots.
+func (p *part) append(to []byte) []byte {
 	l := p.limit
-	switch l.kind {
-	case kindBucket, kindLeaky:
-		return p.appendBucket(to, o)
-	case kindWindow:
-		return doubles(to, p.units(), float64(l.capacity), float64(l.period), flag(l.weighs))
-	case kindCycle:
-		to = doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.origin))
-		if o == opWithdraw {
-			to = doubles(to, p.past.bookedTo[0], p.past.bookedTo[1], p.past.restored[0], p.past.restored[1])
-		}
-		return to
-	case kindLog:
+	if l.kind == kindLog {
 		return doubles(to, p.units(), float64(l.capacity), float64(l.period), float64(l.gap), flag(l.denied), flag(l.gate))
 	}
-	to = doubles(to, p.units(), float64(l.capacity), float64(l.period))
-	return binary.LittleEndian.AppendUint64(to, p.lease)
+	return binary.LittleEndian.AppendUint64(doubles(to, p.units(), float64(l.capacity), float64(l.period)), p.lease)
+}
+
+// appendFixed appends the parameters of a limit with states of fixed size.
+func (p *part) appendFixed(to []float64, o op) []float64 {
+	l := p.limit
+	switch {
+	case l.kind == kindWindow:
+		return append(to, p.units(), float64(l.capacity), float64(l.period), flag(l.weighs))
+	case l.kind != kindCycle:
+		return p.appendBucket(to, o)
+	}
+	to = append(to, p.units(), float64(l.capacity), float64(l.period), float64(l.origin))
+	if o == opWithdraw {
+		to = append(to, p.past.bookedTo[0], p.past.bookedTo[1], p.past.restored[0], p.past.restored[1])
+	}
+	return to
 }
 
 // appendBucket writes the time of the cost. For a cost that can never fit it writes a time above every bound.
-func (p *part) appendBucket(to []byte, o op) []byte {
+func (p *part) appendBucket(to []float64, o op) []float64 {
 	l, past := p.limit, p.past
 	if past == nil {
 		past = &unknownPast
@@ -45,15 +49,16 @@ func (p *part) appendBucket(to []byte, o op) []byte {
 	if o == opUndo && l.kind == kindLeaky {
 		sign = 2
 	}
-	to = doubles(to, cost.whole, cost.rest, l.fill.whole, l.fill.rest, float64(l.den), float64(l.unit), sign)
+	early := span{whole: -1}
 	if l.kind == kindLeaky {
-		to = doubles(to, l.early.whole, l.early.rest)
+		early = l.early
 	}
+	to = append(to, cost.whole, cost.rest, l.fill.whole, l.fill.rest, float64(l.den), float64(l.unit), sign, early.whole, early.rest)
 	if sign == 2 {
-		to = doubles(to, past.left.whole, past.left.rest, past.told)
+		to = append(to, past.left.whole, past.left.rest, past.told)
 	}
 	if o == opWithdraw {
-		to = doubles(doubles(to, past.bookedTo[:]...), past.restored[:]...)
+		to = append(append(to, past.bookedTo[:]...), past.restored[:]...)
 	}
 	return to
 }

@@ -35,7 +35,7 @@ const (
 
 // work returns the most work of a decision about a state of the limit. The script reads states whole.
 func (l *limit) work() int {
-	entry, extra := int64(10), int64(mostExtra) // bytes, unless costs are above 2^31: see glance.lua
+	entry, extra := int64(10), int64(mostExtra) // bytes, unless costs are above 2^31: see logs.lua
 	switch {
 	case l.kind.fixed():
 		return 1

@@ -1,0 +1,163 @@
+-- The batch: each decision in order, and then the writes.
+
+-- several decides the groups of a decision. It asks all of them first. If all of them admit, or if the op is not a take, it notes
+-- what they change. A record for which a log is full changes nothing. It returns the answer, the position behind the groups, and
+-- whether the costs were counted.
+local function several(pos, op, parts, times)
+  local flag, full, from, names, fits, replies, new, moved, added = ADMITTED, false, { pos }, {}, {}, {}, {}, {}, {}
+  local function ask(i, op)
+    local letter, key, p = unpack_('<c1H', args, from[i])
+    local decide
+    decide, from[i + 1] = groups[letter](p, times)
+    names[i], fits[i], replies[i], new[i], moved[i], added[i] = key, decide(state(key), op, tails[key])
+    full = full or op == 'record' and letter == 's' and fits[i] == false and not new[i] and not added[i]
+  end
+  for i = 1, parts do
+    ask(i, op)
+    if fits[i] == nil then
+      flag = broken(names[i])
+    elseif not fits[i] and flag == ADMITTED then
+      flag = REFUSED
+    end
+  end
+  local behind = from[parts + 1]
+  if #flag > 1 then return flag, '', behind, false end
+  for i = 1, parts do
+    -- What it takes is not taken, and a log has then to describe its state.
+    if op == 'take' and flag == REFUSED and fits[i] or full and (new[i] or added[i]) then ask(i, 'peek') end
+    change(names[i], new[i], moved[i], added[i])
+  end
+  return flag, table.concat(replies), behind, op == 'record' and not full or op == 'take' and flag == ADMITTED
+end
+
+-- reset clears the states of the groups. It returns the answer and the position behind them.
+local function reset(pos, parts)
+  local cleared, broke = {}, nil
+  for i = 1, parts do
+    local _
+    _, cleared[i], pos = unpack_('<c1H', args, pos)
+    local key = cleared[i]
+    if stored[key] == FOREIGN or earlier and earlier[key] then broke = broken(key) end
+  end
+  for _, key in ipairs(broke and {} or cleared) do states[key], tails[key], ends[key] = false, nil, nil end
+  return broke or ADMITTED, pos
+end
+
+local out, o, number = { pack('<d', now) }, 1, 0
+if since then out[2], o = pack('<d', since), 2 end
+local op, parts, times, letter, decide, refused
+local left, step = 0, 0 -- repeats of the previous decision, and by how much their keys differ
+while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not line.complete()) do
+  local word, key, lined, id, known, first
+  word, key, pos = unpack_('<Bc0H', args, pos)
+  while lines > 0 and line[word] do
+    lined, pos = word, line[word](key, pos)
+    word, key, pos = unpack_('<Bc0H', args, pos)
+  end
+  if word == 'identified' then
+    local length
+    id, length, pos = key, unpack_('<I4', args, pos)
+    known, first, o = recall(id, pos), o + 1, o + 1
+    out[o] = known or pack('<d', now)
+    if known then pos, number = pos + length, number + 1 else word, key, pos = unpack_('<Bc0H', args, pos) end
+  end
+  left = known and 0 or 1
+  if word == 'again' then
+    left, step, pos = unpack_('<HB', args, pos)
+  elseif not known then
+    op, parts, times, refused = word, key, nil, false
+    special = op ~= 'take' and { found = special and special.found } or nil
+    if lined == 'calls' then
+      o = o + 1
+      refused, out[o] = line.before(parts, pos)
+    elseif op == 'book' then
+      local longest
+      longest, pos = unpack_('<d', args, pos)
+      if lined then longest = line.longest(longest) end
+      local p = pos
+      special.due, special.vacant = now, now
+      for _ = 1, parts do
+        local letter, key, decide
+        letter, key, p = unpack_('<c1H', args, p)
+        decide, p = groups[letter](p)
+        if decide(state(key), 'when', tails[key]) == nil then special.vacant = inf end -- the peek reports the value
+      end
+      refused = special.due - now > longest or special.vacant > now
+      o = o + 1
+      out[o] = pack('<dd', special.due, special.vacant)
+    elseif op == 'withdraw' or op == 'undo' then
+      special.taken, special.past, pos = unpack_('<dd', args, pos)
+      if id and op == 'undo' then special.taken = special.found end
+      special.past = (op == 'undo' or special.past >= 0) and max(special.past, now - special.taken) or nil
+    elseif op == 'upto' then
+      times, pos = unpack_('<d', args, pos)
+      times, op, o = fitting(pos, parts, times), 'take', o + 1
+      out[o] = pack('<d', times)
+    end
+    if parts == 1 and op ~= 'reset' then
+      letter, key, pos = unpack_('<c1H', args, pos)
+      decide, pos = groups[letter](pos, times)
+    end
+  end
+  while left > 0 do
+    local asked, flag, reply, counted = refused and 'peek' or op, nil, '', false
+    number = number + 1
+    -- A server may be too new to admit the decision. The engine also knows since, and refuses.
+    if since and (op == 'take' or op == 'book') and now < since + unpack_('<d', ARGV[4], 8 * number - 7) then
+      asked, refused = 'peek', refused or op == 'book'
+    end
+    if op == 'reset' then
+      flag, pos = reset(pos, parts)
+    elseif parts == 1 then
+      local s = states[key]
+      if s == nil then s = stored[key] end
+      local fits, told, new, moved, added = decide(s, asked, tails[key])
+      if new or added then
+        if new then states[key], ends[key] = new, moved or ends[key] end
+        if added or tails[key] then tails[key] = added end
+        counted = op == 'record' or op == 'take' and (fits or letter == 's')
+      end
+      if fits == nil then flag = broken(key) else flag, reply = fits and ADMITTED or REFUSED, told end
+    else
+      flag, reply, pos, counted = several(pos, asked, parts, times)
+    end
+    if refused and flag == ADMITTED then flag = REFUSED end
+    out[o + 1], out[o + 2] = flag, reply
+    o = o + 2
+    if lined then
+      o = o + 1
+      out[o] = line.after(flag == ADMITTED and asked ~= 'peek', special and special.due)
+    end
+    if id and counted then remember(id, table.concat(out, '', first, o)) end
+    left, key = left - 1, key + step
+    if work > MOST_WORK and left > 0 then break end
+  end
+end
+if pos <= #args or left > 0 then out[o + 1] = LATER end
+
+-- write stores a state, or appends to it; false deletes it. Keys that expire together share one text of the time. A debt may take
+-- longer than Redis' clock can tell.
+local MOST_AHEAD, linger, last, ms = 2^51, tonumber(ARGV[3] or '') or 0, nil, nil
+for key, new in pairs(states) do
+  local moved = ends[key]
+  if new == false then
+    call('DEL', keys[key])
+  elseif not moved then
+    call('SETRANGE', keys[key], '0', new)
+  else
+    if tails[key] then new = new .. tails[key] end
+    if moved == inf then
+      call('SET', keys[key], new)
+    else
+      if moved ~= last then
+        last, ms = moved, string.format('%.0f', min(max(math.ceil((moved - now) / 1000) + linger, 1), MOST_AHEAD))
+      end
+      call('PSETEX', keys[key], ms, new)
+    end
+  end
+end
+for key, tail in pairs(tails) do
+  if states[key] == nil then call('APPEND', keys[key], tail) end
+end
+if lines > 0 then line.store() end
+return table.concat(out)
