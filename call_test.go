@@ -142,3 +142,38 @@ func BenchmarkLayers(b *testing.B) {
 		})
 	}
 }
+
+// Each of some engines finds the states of a rule as fast as if it were the only one.
+func TestARuleUsedOnTwoEnginesAllocatesNothing(t *testing.T) {
+	one, other := weir.NewMemory(weir.MemoryOptions{}), weir.NewMemory(weir.MemoryOptions{})
+	rate := weir.PerSecond(weir.MaxRate)
+	for _, rule := range []*weir.Rule{mustRule(t, "a", weir.TokenBucket{Rate: rate}), mustRule(t, "b", weir.TokenBucket{Rate: rate}, weir.FixedWindow{Rate: rate})} {
+		take := func() {
+			for _, e := range []*weir.Memory{one, other} {
+				if d, err := e.Take(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+					t.Errorf("%s: got %+v and error %v", rule, d, err)
+				}
+			}
+		}
+		if n := testing.AllocsPerRun(1000, take); n != 0 {
+			t.Errorf("%s: a Take on each of two engines makes %v allocations, want none", rule, n)
+		}
+	}
+}
+
+// BenchmarkTwoEngines measures a Take under a rule that one engine uses, and one that two use in turn.
+func BenchmarkTwoEngines(b *testing.B) {
+	rate := weir.PerSecond(weir.MaxRate)
+	for name, limits := range map[string][]weir.Limit{"one limit": {weir.TokenBucket{Rate: rate}}, "two limits": {weir.TokenBucket{Rate: rate}, weir.FixedWindow{Rate: rate}}} {
+		for _, used := range []int{1, 2} {
+			b.Run(name+[]string{1: ", one engine", 2: ", two engines"}[used], func(b *testing.B) {
+				rule := mustRule(b, "r", limits...)
+				engines := []*weir.Memory{weir.NewMemory(weir.MemoryOptions{}), weir.NewMemory(weir.MemoryOptions{})}[:used]
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					_, _ = engines[i%used].Take(b.Context(), rule.For("k", 1))
+				}
+			})
+		}
+	}
+}

@@ -78,8 +78,8 @@ func requestError(op weir.Op, p *rule.Problem) error {
 	return &weir.RequestError{Op: op.String(), Rule: p.Rule, Field: p.Field, Reason: p.Reason}
 }
 
-// Keep returns the value that an engine stored with a rule, and calls make if there is none. A rule stores one value,
-// so engines with different types T replace each other's values.
+// Keep returns the value that an engine stored with a rule, and calls make if there is none. A rule stores one value of
+// each type T.
 func Keep[T any](r *weir.Rule, make func(*weir.Rule) *T) *T {
 	return rule.Keep(rule.Of(r), func() *T { return make(r) })
 }

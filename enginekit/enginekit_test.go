@@ -90,6 +90,9 @@ func TestARuleKeepsWhatAnEngineMadeOfIt(t *testing.T) {
 	if *other != "r" {
 		t.Errorf("another engine finds %q", *other)
 	}
+	if enginekit.Keep(rule, count); made != 1 {
+		t.Errorf("beside another engine it was made %d times, want once", made)
+	}
 }
 
 func TestAnEngineThatCannotDecideSaysThatNothingWasCounted(t *testing.T) {

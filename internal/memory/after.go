@@ -9,7 +9,7 @@ import (
 // nothing.
 func (e *Engine) PeekAfter(requests []rule.Request, taken int64) (algorithm.Answer, error) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	now, err := e.lock(&c, e.clock.Now())
 	if err != nil {
 		return algorithm.Answer{}, err

@@ -9,7 +9,7 @@ import (
 // away. The limits must be bookable, and the request checked. booked has what Withdraw needs.
 func (e *Engine) Book(requests []rule.Request, longest int64) (answer algorithm.Answer, booked []algorithm.Booked, err error) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
 	now, err := e.lock(&c, reading)
 	if err != nil {
@@ -40,7 +40,7 @@ func plain(s algorithm.State) algorithm.State {
 // Withdraw gives n units of a booking back. The request is that of the booking.
 func (e *Engine) Withdraw(requests []rule.Request, booked []algorithm.Booked, n int64) error {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
 	now, err := e.lock(&c, reading)
 	if err != nil {

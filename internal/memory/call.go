@@ -56,19 +56,19 @@ const (
 )
 
 // layOut lists the parts of checked and merged requests.
-func layOut(requests []rule.Request, seed *table.Seed, space *callSpace) call {
+func (e *Engine) layOut(requests []rule.Request, space *callSpace) call {
 	c := call{requests: requests, parts: space.parts[:0], accesses: space.accesses[:0]}
 	for i := range requests {
-		c = c.withParts(i, seed)
+		c = c.withParts(i, e)
 	}
 	return c
 }
 
-func (c call) withParts(request int, seed *table.Seed) call {
+func (c call) withParts(request int, e *Engine) call {
 	q := &c.requests[request]
-	h := seed.Hash(q.Key)
+	h := e.seed.Hash(q.Key)
 	c.shards |= 1 << (h % table.Shards)
-	home := homeOf(q.Rule)
+	home := e.homeOf(q.Rule)
 	for i := range q.Rule.Parts {
 		p := &q.Rule.Parts[i]
 		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease})

@@ -24,6 +24,7 @@ import (
 
 // Engine decides on requests. It is safe for concurrent use.
 type Engine struct {
+	number uint32 // for the homes of rules
 	clock  *clock.Clock
 	seed   *table.Seed
 	states sync.Map   // name of a limit's states to *limitStates
@@ -55,7 +56,7 @@ type Options struct {
 func New(options Options) *Engine {
 	var secret [table.SecretBytes]byte
 	rand.Read(secret[:]) // never fails
-	e := &Engine{clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent}
+	e := &Engine{number: engines.Add(1), clock: options.Clock, seed: table.NewSeed(secret), maxKeys: options.MaxKeys, parent: options.Parent}
 	if e.maxKeys > 0 {
 		e.maxParents = max(e.maxKeys/keysPerParent, minParents)
 	}
@@ -77,7 +78,7 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64,
 	}
 	h := e.seed.Hash(key)
 	p := &r.Parts[0]
-	u := e.useOf(p, &homeOf(r).parts[0], now)
+	u := e.useOf(p, &e.homeOf(r).parts[0], now)
 	if (u.limit == nil || !u.limit.Take(h, now, cost, a)) && !e.shards[h%table.Shards].take(u, p, h, cost, lease, now, a) {
 		return Decided{}
 	}
@@ -97,7 +98,7 @@ func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algor
 // answer is the index of a request.
 func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
 	now, err := e.lock(&c, reading)
 	if err != nil {
@@ -115,7 +116,7 @@ func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
 // checked and merged.
 func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
 	now, err := e.lock(&c, reading)
 	if err != nil {
@@ -132,7 +133,7 @@ func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, ans
 // Peek returns the answer that Take would give, without writing anything.
 func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	now, err := e.lock(&c, e.clock.Now())
 	if err != nil {
 		return algorithm.Answer{}, err
@@ -146,7 +147,7 @@ func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
 // Record counts the cost even if it does not fit. A negative cost gives units back.
 func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
 	now, err := e.lock(&c, reading)
 	if err != nil {
@@ -163,7 +164,7 @@ func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
 // keep it.
 func (e *Engine) Reset(requests []rule.Request) {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	now := e.clock.Now()
 	e.tryLock(&c, now)
 	defer e.unlock(&c, now)
@@ -173,7 +174,7 @@ func (e *Engine) Reset(requests []rule.Request) {
 // ResetShared also clears shared states, for tests.
 func (e *Engine) ResetShared(requests []rule.Request) error {
 	var space callSpace
-	c := layOut(requests, e.seed, &space)
+	c := e.layOut(requests, &space)
 	now := e.clock.Now()
 	if _, err := e.lock(&c, now); err != nil {
 		return err

@@ -40,8 +40,11 @@ func pack(limit *word.Limit, state algorithm.State, now int64) (w word.Words, ok
 	return limit.Pack(state, now)
 }
 
-// Home caches the states of a rule in the engine that used it last.
-type Home struct {
+// Homes cache the states of a rule in engines, a home for each of those made in a row.
+type Homes [4]home
+
+// home caches the states of a rule in the engine that used it last.
+type home struct {
 	parts []atomic.Pointer[use]
 	row   atomic.Pointer[rowUse]
 }
@@ -60,10 +63,21 @@ type rowUse struct {
 	counts *ruleCounts
 }
 
-// NewHome returns the home of a rule with n parts, for [rule.Compiled].
-func NewHome(n int) *Home { return &Home{parts: make([]atomic.Pointer[use], n)} }
+// NewHomes returns the homes of a rule with n parts, for [rule.Compiled].
+func NewHomes(n int) *Homes {
+	h := &Homes{}
+	for i := range h {
+		h[i].parts = make([]atomic.Pointer[use], n)
+	}
+	return h
+}
 
-func homeOf(r *rule.Compiled) *Home { return r.Home.(*Home) }
+// homeOf returns the home of a rule in the engine.
+func (e *Engine) homeOf(r *rule.Compiled) *home {
+	return &r.Home.(*Homes)[e.number%uint32(len(Homes{}))]
+}
+
+var engines atomic.Uint32 // that were made
 
 // useOf returns the states of a part, from the home or by name.
 func (e *Engine) useOf(p *rule.Part, home *atomic.Pointer[use], now int64) *use {
@@ -78,7 +92,7 @@ func (e *Engine) useOf(p *rule.Part, home *atomic.Pointer[use], now int64) *use 
 
 // rowOf returns the row of a rule, from the home or by the names of its parts.
 func (e *Engine) rowOf(r *rule.Compiled, now int64) *rowUse {
-	home := homeOf(r)
+	home := e.homeOf(r)
 	if u := home.row.Load(); u != nil && u.engine == e {
 		return u
 	}

@@ -16,9 +16,9 @@ type Compiled struct {
 	Name  string
 	Text  string // the limits in the form that ParseRule reads
 	Parts []Part
-	// Home is the memory engine's cache of the parts' states. Only that engine knows its type.
+	// Home is the cache of the parts' states in memory engines. Only they know its type.
 	Home any
-	kept atomic.Pointer[any]
+	kept atomic.Pointer[kept]
 }
 
 // Part is one limit of a rule, ready to decide.
@@ -90,16 +90,21 @@ var Of func(weirRule any) *Compiled
 // AlgorithmOf compiles a weir.Limit, with all times in ticks. Package weir sets it.
 var AlgorithmOf func(weirLimit any, tick time.Duration) (algorithm.Algorithm, error)
 
-// Keep returns the value of type *T that the rule stores, and makes it if there is none. A rule stores one value, so
-// engines with different types T replace each other's values.
+// kept is the values that a rule stores, one of each type.
+type kept struct {
+	value any
+	next  *kept
+}
+
+// Keep returns the value of type *T that the rule stores, and makes it if there is none.
 func Keep[T any](c *Compiled, make func() *T) *T {
-	if kept := c.kept.Load(); kept != nil {
-		if value, ok := (*kept).(*T); ok {
-			return value
+	for {
+		first := c.kept.Load()
+		for k := first; k != nil; k = k.next {
+			if value, ok := k.value.(*T); ok {
+				return value
+			}
 		}
+		c.kept.CompareAndSwap(first, &kept{make(), first})
 	}
-	value := make()
-	var kept any = value
-	c.kept.Store(&kept)
-	return value
 }
