@@ -102,9 +102,23 @@ func (d *WordDecider) DecidePair(first, second, number uint64, base, now, n int6
 	if first != 0 && !hasRate(first, number) || a == nil && n < 1 {
 		return 0, 0, false, false
 	}
-	if nextFirst, nextSecond, allowed, ok = d.Bucket.decidePair(first, second, number, base, now, n, a); ok {
-		return nextFirst, nextSecond, allowed, true
+	whole, part := unpair(first, second)
+	ahead, at, ok := d.Bucket.aheadOf(whole, part, base, now, n)
+	if ok {
+		ahead, allowed, ok = d.Bucket.admit(ahead, n, a)
 	}
+	switch {
+	case !ok:
+		return d.decidePairState(first, second, number, base, now, n, a)
+	case !allowed || n == 0:
+		return first, second, allowed, true
+	}
+	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
+	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
+}
+
+// decidePairState decides on the unpacked state of two words, the slow path.
+func (d *WordDecider) decidePairState(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, allowed, ok bool) {
 	p := d.limit.(Pairer)
 	s := p.UnpackPair(first, second, base)
 	allowed, changed := decideOn(p, &s, now, n, a)
@@ -113,20 +127,6 @@ func (d *WordDecider) DecidePair(first, second, number uint64, base, now, n int6
 	}
 	nextFirst, nextSecond, ok = p.PackPair(s, number, base)
 	return nextFirst, nextSecond, allowed, ok
-}
-
-// decidePair decides like decideWord.
-func (b *TokenBucket) decidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, allowed, ok bool) {
-	whole, part := unpair(first, second)
-	ahead, at, ok := b.aheadOf(whole, part, base, now, n)
-	if !ok {
-		return 0, 0, false, false
-	}
-	if ahead, allowed, ok = b.admit(ahead, n, a); !ok || !allowed || n == 0 {
-		return first, second, allowed, ok
-	}
-	nextFirst, nextSecond = pair(at+ahead.ns, ahead.part, number)
-	return nextFirst, nextSecond, true, at+ahead.ns < 1<<wordTime-2
 }
 
 // UnpackPair returns the state of two words, which also hold the newest release.

@@ -3,7 +3,6 @@ package memory
 import (
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
-	"github.com/weirflow/weir/internal/table"
 	"github.com/weirflow/weir/internal/word"
 )
 
@@ -36,17 +35,9 @@ func (f *Few) Add(e *Engine, r *rule.Compiled, key string, cost int64) (ok bool)
 		}
 	}
 	f.keys[f.n], f.counts[f.n] = key, u.counts
-	f.asks[f.n] = word.Ask{Row: u.row, Hash: f.hash(e, key), N: cost}
+	f.asks[f.n] = word.Ask{Row: u.row, Hash: e.seed.Hash(key), N: cost}
 	f.n++
 	return true
-}
-
-// hash returns the hash of a key, of which neighbouring requests often have the same.
-func (f *Few) hash(e *Engine, key string) table.Hash {
-	if f.n > 0 && f.keys[f.n-1] == key {
-		return f.asks[f.n-1].Hash
-	}
-	return e.seed.Hash(key)
 }
 
 // Take decides like [Engine.Take], but leaves it to the caller to Count. If done is false, nothing has happened, and the

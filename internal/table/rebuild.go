@@ -155,17 +155,12 @@ func (t *Table) copyLive(d *directory, old *segment, firsts []uint64, l numbered
 		i := n * stride
 		h := Hash(atomic.LoadUint64(old.tag(i)))
 		into := d.segment(h).put(h)
-		switch {
-		case old.layout != l.number:
+		if old.layout != l.number {
 			l.Convert(from, first, old.slots[i+2:i+stride], into)
-		case stride == 2: // the most common widths, without a call of copy
-			into[0] = first
-		case stride == 3:
-			into[0], into[1] = first, old.slots[i+2]
-		default:
-			into[0] = first
-			copy(into[1:], old.slots[i+2:i+stride])
+			continue
 		}
+		into[0] = first
+		copy(into[1:], old.slots[i+2:i+stride])
 	}
 }
 

@@ -55,8 +55,15 @@ func settled(first uint64) result {
 	return decided
 }
 
-// settled also looks at whether the key may have been evicted.
+// settled also looks at whether the key may have been evicted. Most words are those of a state: the compiler inlines that.
 func (d *decider) settled(first uint64, now int64) result {
+	if first != table.Fresh && first < table.Held {
+		return decided
+	}
+	return d.unusual(first, now)
+}
+
+func (d *decider) unusual(first uint64, now int64) result {
 	if first == table.Fresh && d.mayBeEvicted(now) {
 		return slow
 	}
@@ -67,10 +74,8 @@ func (d *decider) settled(first uint64, now int64) result {
 // [algorithm.Allow].
 func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (allowed bool, r result) {
 	old := atomic.LoadUint64(at)
-	if old == table.Fresh || old >= table.Held {
-		if r = d.settled(old, now); r != decided {
-			return false, r
-		}
+	if r = d.settled(old, now); r != decided {
+		return false, r
 	}
 	var next uint64
 	var ok bool
