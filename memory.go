@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/clock"
@@ -22,6 +25,9 @@ import (
 type Memory struct {
 	engine  *memory.Engine
 	maxKeys int
+
+	hearing sync.Mutex
+	hearers atomic.Pointer[[]func(requests []Request) bool]
 }
 
 var _ Engine = (*Memory)(nil)
@@ -257,7 +263,34 @@ func (m *Memory) giveBack(ctx context.Context, requests []Request, lease uint64)
 		merged[i].Cost *= -1
 	}
 	answer, err := m.engine.Record(merged)
+	m.tell(requests)
 	return describe(opReturn, merged, &answer, err)
+}
+
+// OnReturn has hear called after each Return and Reset with its requests, until hear returns false, so that callers that
+// wait for their keys can be looked at. hear must not block, and must not keep the requests.
+func (m *Memory) OnReturn(hear func(requests []Request) bool) {
+	m.hearing.Lock()
+	defer m.hearing.Unlock()
+	all := []func([]Request) bool{hear}
+	if before := m.hearers.Load(); before != nil {
+		all = append(all, *before...)
+	}
+	m.hearers.Store(&all)
+}
+
+// tell tells the hearers, and forgets one that hears no longer.
+func (m *Memory) tell(requests []Request) {
+	all := m.hearers.Load()
+	if all == nil {
+		return
+	}
+	for i, hear := range *all {
+		if !hear(requests) {
+			left := slices.Delete(slices.Clone(*all), i, i+1) // one at a time; the next call forgets another
+			defer m.hearers.CompareAndSwap(all, &left)
+		}
+	}
 }
 
 // Reset clears the keys of the requests under their rules.
@@ -268,6 +301,7 @@ func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 		return err
 	}
 	m.engine.Reset(merged)
+	m.tell(requests)
 	return nil
 }
 

@@ -67,7 +67,7 @@ func TestNewKeysAreRefusedWithTheReasonWhereSlotsWithoutALeaseFillTheTable(t *te
 		t.Errorf("a key that holds a slot of two got %d more, want 1", n)
 	}
 	for _, cost := range []int64{0, -1} {
-		if d, err := engine.Record(t.Context(), rule.For("new", cost)); err != nil || !d.Allowed || d.Remaining != 2 {
+		if d, err := signed(t.Context(), engine, rule.For("new", cost)); err != nil || !d.Allowed || d.Remaining != 2 {
 			t.Errorf("recording %d for a key that holds nothing: got %+v and %v, want 2 remaining", cost, d, err)
 		}
 	}

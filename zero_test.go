@@ -17,7 +17,7 @@ func argument(t *testing.T, of reflect.Type) reflect.Value {
 	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerDay(1)})
 	for _, value := range []any{int64(1), 1, time.Second, time.Now(), weir.Turn{Cost: 1}, &bytes.Buffer{}, t.Context(),
 		weir.TokenBucket{Rate: weir.PerDay(1)}, []weir.Request{rule.For("k", 1)}, rule.For("k", 1), make([]weir.Result, 1), []*weir.Rule{rule},
-		weir.Call{Requests: []weir.Request{rule.For("k", 1)}}, weir.Calls(weir.OpTake, rule.For("k", 1))} {
+		weir.Call{Requests: []weir.Request{rule.For("k", 1)}}, weir.Calls(weir.OpTake, rule.For("k", 1)), func([]weir.Request) bool { return false }} {
 		if v := reflect.ValueOf(value); v.Type().AssignableTo(of) {
 			return v
 		}

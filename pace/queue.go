@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/line"
@@ -35,7 +37,7 @@ type Queue struct {
 	ask     *asking
 	book    *booking // for an engine that keeps lines, otherwise nil
 	arrived uint64   // callers so far
-	waiting int
+	waiting atomic.Int64
 
 	background background // what callers left is given back
 
@@ -73,6 +75,8 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 	q := &Queue{engine: engine, capacity: cmp.Or(options.Queue, defaultQueue), all: map[*caller]bool{}, byRule: map[string]*QueueCounts{}, observe: options.Observe}
 	if memory, ok := weir.Find[*weir.Memory](engine); ok {
 		q.exact = newExact(q, memory)
+		hears := weak.Make(q)
+		memory.OnReturn(func(requests []weir.Request) bool { return hears.Value().cameBack(requests) })
 		return q, nil
 	}
 	q.ask = newAsking(q)
@@ -81,6 +85,20 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 		q.book = newBooking(q, q.ask.lines)
 	}
 	return q, nil
+}
+
+// cameBack has the callers looked at that wait for keys whose units came back. It reports whether the queue is in use. It
+// takes no lock, because the queue itself may give units back.
+func (q *Queue) cameBack(requests []weir.Request) bool {
+	if q != nil && q.waiting.Load() > 0 {
+		keys := keysIn(requests)
+		go func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.exact.returned(keys)
+		}()
+	}
+	return q != nil
 }
 
 // Wait waits until the engine admits all requests, and takes them. The units of a rate stay spent; a Concurrency
@@ -126,11 +144,7 @@ func (q *Queue) acquire(ctx context.Context, c *caller) (*Acquired, error) {
 }
 
 // Waiting returns the number of waiting callers.
-func (q *Queue) Waiting() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.waiting
-}
+func (q *Queue) Waiting() int { return int(q.waiting.Load()) }
 
 // wait waits for c's turn.
 func (q *Queue) wait(ctx context.Context, c *caller) error {
@@ -182,7 +196,7 @@ func (q *Queue) leave(c *caller) error {
 		return c.err
 	default:
 	}
-	q.waiting--
+	q.waiting.Add(-1)
 	c.over = true
 	c.strategy.leave(c)
 	return leftError{c.ctx.Err()}
@@ -207,16 +221,16 @@ func (q *Queue) fail(err error) {
 
 // enter counts a caller that a strategy adds, unless the queue is full.
 func (q *Queue) enter() error {
-	if q.waiting >= q.capacity {
+	if int(q.waiting.Load()) >= q.capacity {
 		return weir.ErrQueueFull
 	}
-	q.waiting++
+	q.waiting.Add(1)
 	return nil
 }
 
 // end ends the wait of c: it goes, or fails with an error.
 func (q *Queue) end(c *caller, err error) {
-	q.waiting--
+	q.waiting.Add(-1)
 	c.err, c.over = err, true
 	c.turn <- struct{}{}
 }

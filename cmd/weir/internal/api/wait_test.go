@@ -289,3 +289,28 @@ func TestWaitsThatMakeNoSenseSayWhatAndWhere(t *testing.T) {
 		checkProblem(t, test.path+" "+test.body, post(f, "/v1/"+test.path, test.body), test)
 	}
 }
+
+// What comes back through the daemon lets the waiting caller go at once, however it was taken.
+func TestUnitsThatComeBackLetAWaitingCallerGo(t *testing.T) {
+	for name, back := range map[string]func(a *API, token string){
+		"settle": func(a *API, token string) { post(a, "/v1/settle", `{"token":"`+token+`","cost":0}`) },
+		"return": func(a *API, _ string) { post(a, "/v1/return", `{"key":"a","cost":10}`) },
+		"reset":  func(a *API, _ string) { post(a, "/v1/reset", `{"key":"a"}`) },
+	} {
+		inBubble(t, func(t *testing.T, a *API) {
+			token := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":10}`))
+			began := time.Now()
+			went := make(chan time.Duration, 1)
+			go func() {
+				w := post(a, "/v1/wait", `{"key":"a","patience":50}`)
+				t.Log(name, w.Code, w.Body)
+				went <- time.Since(began)
+			}()
+			synctest.Wait()
+			back(a, token)
+			if took := <-went; took > 0 {
+				t.Errorf("after %s the waiting caller goes %v later, want at once", name, took)
+			}
+		}, "default=token bucket 1/30s burst 10")
+	}
+}
