@@ -90,11 +90,19 @@ type Next func(ctx context.Context, call Call) (Answer, error)
 // What belongs to e alone passes through: reservations settle on e, and [Find] finds the optional abilities of e.
 func Wrap(e Engine, around func(ctx context.Context, call Call, next Next) (Answer, error)) Engine {
 	next := Next(e.Do)
-	switch below := e.(type) { // the same, without a method between
+	switch below := e.(type) { // the same in fewer steps: a take in memory costs little more than one of them
 	case *verbs:
 		next = below.do
 	case *wrapped:
 		next = below.do
+	case *Memory:
+		next = func(ctx context.Context, c Call) (a Answer, err error) {
+			if c.Op == OpTake && c.Within <= 0 && c.Identity == "" {
+				err = below.take(ctx, c.Requests, c.Lease, &a.Decision)
+				return a, err
+			}
+			return below.Do(ctx, c)
+		}
 	}
 	return &wrapped{verbs{func(ctx context.Context, call Call) (Answer, error) { return around(ctx, call, next) }, e.Check}, e}
 }
