@@ -75,13 +75,13 @@ func TestAKeyWrittenAgainOutlivesItsStateByHalfAtMost(t *testing.T) {
 		rule := newRule(t, limit.String(), limit)
 		for i := range 60 {
 			begin := time.Now()
-			cost := int64(1)
+			write, cost := engine.Record, int64(1)
 			if i%7 == 6 {
-				cost = -2
+				write, cost = engine.Return, 2
 			}
-			d, err := engine.Record(t.Context(), rule.For("k", cost))
+			d, err := write(t.Context(), rule.For("k", cost))
 			if err != nil {
-				t.Fatalf("%s: Record: %v", rule, err)
+				t.Fatalf("%s: write %d: %v", rule, i, err)
 			}
 			keys := stored(t, client)
 			if len(keys) != 1 {

@@ -83,6 +83,9 @@ func TestALogChangesItsLimitAndDropsNothing(t *testing.T) {
 				if q.Cost == math.MaxInt64 && r.IntN(10) > 0 {
 					q.Cost = -3
 				}
+				if q.Cost < 0 {
+					q.Cost, verb = -q.Cost, weir.Engine.Return
+				}
 			}
 			ask(fmt.Sprintf("step %d, cost %d of %v", step, q.Cost, q.Rule), func(e weir.Engine) (weir.Decision, error) { return verb(e, t.Context(), q) })
 		}

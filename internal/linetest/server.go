@@ -498,7 +498,7 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 			s.grants++
 			continue
 		}
-		book.Retry = max(d.RetryAfter-book.Horizon, soonest) + time.Duration(ahead)*unitOf(&c.Requests[0])
+		book.Retry = max(d.RetryAfter-book.Horizon, soonest) + min(time.Duration(ahead)*unitOf(&c.Requests[0]), grace)
 		k.keep(p, waiting{c.Since, now.Add(book.Retry + 50*time.Millisecond + 4*p.way), 0}, now)
 		for j := i + 1; j < len(book.Callers); j++ {
 			book.Callers[j].Decision = d

@@ -364,7 +364,7 @@ if lines > 0 then
     local a = asked
     if a.unit then
       local line, retry = waits(a.key), 0
-      if not admitted then retry = max(due - now - a.longest, SECOND / 50) + a.ahead * a.unit end
+      if not admitted then retry = max(due - now - a.longest, SECOND / 50) + min(a.ahead * a.unit, SECOND / 5) end
       if line.refused ~= a.process then
         drop(line, a.process, BOOKER)
         if not admitted then
