@@ -25,6 +25,19 @@
 // streams at the speed of a Limiter or a key. Package enginekit makes an Engine over any store, and package limittest
 // tests it. Package simulate tries limits on access logs and made-up traffic.
 //
+// The words, here and in every package:
+//
+//	take           admit the cost now, or refuse it
+//	take up to     take the requests as many times as they fit
+//	reserve        take now, and settle the true cost later
+//	reserve ahead  reserve the earliest instant within a bound; Reserve of a Limiter and a Keyed has that bound, too
+//	wait           take in order of arrival, as soon as the limit admits it
+//	acquire        wait and reserve
+//	peek           the answer of a take, which takes nothing
+//	record         count a cost, whether or not it fits
+//	return         give units back
+//	reset          forget a key
+//
 // Every decision is integer arithmetic and exact to the nanosecond, except that [Bursty] and [WarmUp] compute like
 // Guava. If nothing else happens to the key, a retry after exactly [Decision.RetryAfter] is admitted, and a retry one
 // nanosecond earlier is not. A refusal writes nothing, except in a [SlidingLog] with CountDenied. Several limits are
