@@ -153,7 +153,7 @@ func (s *lineSchedule) makeUpPlan(wide, several bool) linePlan {
 
 func (s *lineSchedule) run() {
 	for range s.n(14) {
-		at := 200*time.Millisecond + time.Duration(s.n(int(faultsEnd-300*time.Millisecond)))
+		at := 200*time.Millisecond + s.upTo(faultsEnd-300*time.Millisecond)
 		i, kind, long := s.n(len(s.members)), s.n(7), time.Duration(20+s.n(2000))*time.Millisecond
 		time.AfterFunc(at, func() { s.fault(i, kind, min(long, faultsEnd-time.Since(s.start))) })
 	}
@@ -185,7 +185,7 @@ func (s *lineSchedule) begin(i int) *member {
 	p := &member{way: ways[s.n(len(ways))], deaf: s.n(5) == 0}
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.engine = s.server.Connect(linetest.Network{
-		Delay: func() time.Duration { return p.way/2 + time.Duration(s.n(int(p.way))) + s.delay() },
+		Delay: func() time.Duration { return p.way/2 + s.upTo(p.way) + s.delay() },
 		Lost:  func() bool { return p.cut.Load() || s.chance(func() float64 { return s.loss }) },
 		Twice: func() bool { return s.chance(func() float64 { return s.loss / 2 }) },
 		Mute:  func() bool { return s.chance(func() float64 { return s.deafness }) },
@@ -202,11 +202,11 @@ func (s *lineSchedule) begin(i int) *member {
 
 // callers is callers that come one after the other.
 func (s *lineSchedule) callers(p *member, q *pace.Queue, plan linePlan) {
-	time.Sleep(time.Duration(s.n(int(20 * time.Millisecond))))
+	time.Sleep(s.upTo(20 * time.Millisecond))
 	for p.ctx.Err() == nil {
 		ctx, cancel := p.ctx, context.CancelFunc(func() {})
 		if plan.patience > 0 {
-			ctx, cancel = context.WithTimeout(p.ctx, time.Duration(s.n(int(2*plan.patience))))
+			ctx, cancel = context.WithTimeout(p.ctx, s.upTo(2*plan.patience))
 		}
 		came := time.Now()
 		a, err := q.Acquire(ctx, plan.requests...)
@@ -275,6 +275,12 @@ func (s *lineSchedule) n(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.random.IntN(max(n, 1))
+}
+
+func (s *lineSchedule) upTo(d time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.random.Int64N(max(int64(d), 1)))
 }
 
 func (s *lineSchedule) chance(of func() float64) bool {
