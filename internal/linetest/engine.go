@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,7 +91,6 @@ type process struct {
 	number int64
 	way    time.Duration
 	grace  time.Duration
-	mu     sync.Mutex
 }
 
 // Keeps reports whether all requests have a rule.
