@@ -99,7 +99,14 @@ func (e *engine) ask(c call) answer {
 	case peek:
 		d, err = e.memory.Peek(ctx, requests...)
 	case record:
-		d, err = e.memory.Record(ctx, requests...)
+		write := e.memory.Record
+		if c.cost < 0 {
+			write = e.memory.Return
+			for i := range requests {
+				requests[i].Cost = -c.cost
+			}
+		}
+		d, err = write(ctx, requests...)
 	case reset:
 		err = e.memory.Reset(ctx, requests...)
 	}
@@ -117,6 +124,7 @@ type verbs interface {
 	Take(n int64) weir.Decision
 	Peek(n int64) weir.Decision
 	Record(n int64) weir.Decision
+	Return(n int64) weir.Decision
 	Reset()
 }
 
@@ -138,6 +146,9 @@ func (b *bubble) ask(c call) answer {
 	case peek:
 		return answerOf(v.Peek(c.cost))
 	case record:
+		if c.cost < 0 {
+			return answerOf(v.Return(-c.cost))
+		}
 		return answerOf(v.Record(c.cost))
 	}
 	v.Reset()
@@ -165,6 +176,7 @@ type ofKey struct {
 func (o ofKey) Take(n int64) weir.Decision   { return o.k.Take(o.key, n) }
 func (o ofKey) Peek(n int64) weir.Decision   { return o.k.Peek(o.key, n) }
 func (o ofKey) Record(n int64) weir.Decision { return o.k.Record(o.key, n) }
+func (o ofKey) Return(n int64) weir.Decision { return o.k.Return(o.key, n) }
 func (o ofKey) Reset()                       { o.k.Reset(o.key) }
 
 func newKeyed(t *testing.T, limit weir.Limit) asker {

@@ -37,7 +37,11 @@ func (l limiterLine) do(c call) bool {
 	case take:
 		return l.Take(c.cost).Allowed
 	case record:
-		l.Record(c.cost)
+		if c.cost < 0 {
+			l.Return(-c.cost)
+		} else {
+			l.Record(c.cost)
+		}
 	case resize:
 		if err := l.SetLimit(l.limit(c.cost)); err != nil {
 			panic(err)
@@ -63,7 +67,11 @@ func (k keyedLine) do(c call) bool {
 	if c.verb == take {
 		return k.Take(c.keys[0], c.cost).Allowed
 	}
-	k.Record(c.keys[0], c.cost)
+	if c.cost < 0 {
+		k.Return(c.keys[0], -c.cost)
+	} else {
+		k.Record(c.keys[0], c.cost)
+	}
 	return false
 }
 

@@ -214,6 +214,7 @@ const (
 	takePath   = "/v1/take"
 	peekPath   = "/v1/peek"
 	recordPath = "/v1/record"
+	returnPath = "/v1/return"
 )
 
 // follower uses a key that no other client uses, and checks each answer against the earlier ones.

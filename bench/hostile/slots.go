@@ -31,9 +31,7 @@ func (p *pool) step(k *worker) {
 	}
 	pause(k.ctx, honestPace)
 	p.inside.Add(-1)
-	back := poolKey
-	back.Cost = -1
-	if _, known := k.ask(recordPath, back); !known {
+	if _, known := k.ask(returnPath, poolKey); !known {
 		p.lost.Add(1)
 	}
 }
