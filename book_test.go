@@ -410,8 +410,8 @@ func TestBookingsGoBeforeTheWaitersThatALateCostDelays(t *testing.T) {
 	}
 }
 
-// Whatever is booked, recorded, given back or changed while callers wait: once nothing changes any more, callers and bookings
-// go at the rate.
+// Callers and bookings go at the rate again after units were booked, recorded or given back, or the limit changed, while they
+// waited.
 func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
 	for _, seed := range waitSeeds(200) {
 		synctest.Test(t, func(t *testing.T) {

@@ -60,8 +60,7 @@ var plannedBy = map[string]func(t *testing.T, plans []weir.Limit, clock func() i
 	},
 }
 
-// A caller of 10/s gets its 600 units a minute beside a caller of 1/m on the
-// same key, who asks all the time and is refused.
+// A caller of 10/s gets its 600 units a minute beside a caller of 1/m on the same key that asks constantly and is refused.
 func TestASlowerPlanDoesNotStarveAFasterOne(t *testing.T) {
 	two := []weir.Limit{
 		weir.TokenBucket{Rate: weir.PerSecond(10), Burst: 10},

@@ -166,7 +166,7 @@ func (k *slotKey) due() time.Time {
 	at = at.Add(-time.Duration(at.UnixNano() % int64(grid))) // so that keys ask together
 	next := k.lastAsk.Add(shortestPause)
 	switch {
-	case !k.inside || k.more > 0: // who was refused by a rate says nothing of those behind
+	case !k.inside || k.more > 0: // a rate refused those in front, and those behind may go
 		return next
 	case k.changed:
 		at = earliest(at, k.lastAsk.Add(soon))

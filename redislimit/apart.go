@@ -61,7 +61,7 @@ func (e *Engine) oneByOne(s *submission) {
 	}
 }
 
-// divisible reports whether the decision comes to the same if each of its keys is decided on its own. The script signals
+// divisible reports whether deciding each key of the decision on its own gives the same answer. The script signals
 // no caller in line then: the caller asks again within a second.
 func (d *decision) divisible() bool {
 	switch {

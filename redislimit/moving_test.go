@@ -120,7 +120,7 @@ func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 	}
 }
 
-// Releases, peeks and resets come to the same key by key, so they do not wait until the slot has moved.
+// Releases, peeks and resets can be made key by key with the same result, so they do not wait until the slot has moved.
 func TestWhatCanBeDecidedKeyByKeyIsDecidedWhileASlotMoves(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
