@@ -110,15 +110,8 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 }
 
 func (m *Memory) take(ctx context.Context, requests []Request, lease uint64, d *Decision) error {
-	switch len(requests) {
-	case 1:
-		if m.takeOne(ctx, &requests[0], lease, d) {
-			return nil
-		}
-	case 2, 3, 4:
-		if m.takeFew(ctx, requests, d) {
-			return nil
-		}
+	if len(requests) == 1 && m.takeOne(ctx, &requests[0], lease, d) {
+		return nil
 	}
 	var space requestSpace
 	merged, err := m.merge(ctx, opTake, requests, lease, space[:0])
@@ -144,26 +137,6 @@ func (m *Memory) takeOne(ctx context.Context, q *Request, lease uint64, d *Decis
 		decided.Count(m.engine, q.Key, answer.Allowed)
 	}
 	return decided.Done()
-}
-
-// takeFew takes several requests on the fast path, like takeOne.
-func (m *Memory) takeFew(ctx context.Context, requests []Request, d *Decision) (done bool) {
-	if m.engine == nil || ctx.Err() != nil {
-		return false
-	}
-	var f memory.Few
-	for i := range requests {
-		if q := &requests[i]; !q.isPlain() || !f.Add(m.engine, &q.Rule.compiled, q.Key, q.Cost) {
-			return false
-		}
-	}
-	var answer algorithm.Answer
-	if done = f.Take(&answer); done {
-		d.describe(&answer)
-		d.Rule, d.Key = requests[answer.Binding].Rule.compiled.Name, requests[answer.Binding].Key
-		f.Count(m.engine, answer.Allowed, answer.Binding)
-	}
-	return done
 }
 
 // isPlain reports quickly whether a take of the request is valid.

@@ -109,7 +109,9 @@ func (j *judge) newLimit(k kind) algorithm.Worder {
 type judgedAsk struct {
 	in      *judged
 	columns []*judgedColumn
-	Ask
+	Row     *Row
+	Hash    table.Hash
+	N       int64
 }
 
 // newAsk draws a request.
@@ -203,16 +205,14 @@ func (j *judge) parts(asks []judgedAsk) (parts []algorithm.Part) {
 func (j *judge) decide(asks []judgedAsk) (wait int64, err error) {
 	var got algorithm.Answer
 	allowOnly, done := j.random.IntN(4) == 0, false
-	single := len(asks) == 1 && len(asks[0].columns) == 1
 	switch q := asks[0]; {
-	case single && allowOnly && q.N > 0:
+	case len(asks) > 1: // left to the locks
+	case len(q.columns) == 1 && allowOnly && q.N > 0:
 		return j.allow(q)
-	case single:
+	case len(q.columns) == 1:
 		done = q.Row.limits[0].Take(q.Hash, j.now, q.N, &got)
-	case len(asks) == 1:
-		done = numbered(q.Row) && q.Row.Take(q.Hash, j.now, q.N, &got)
 	default:
-		done = numbered(asks[0].Row) && numbered(asks[1].Row) && TakeAll([]Ask{asks[0].Ask, asks[1].Ask}, j.now, &got)
+		done = numbered(q.Row) && q.Row.Take(q.Hash, j.now, q.N, &got)
 	}
 	if !done {
 		return j.underLock(asks)
@@ -220,11 +220,6 @@ func (j *judge) decide(asks []judgedAsk) (wait int64, err error) {
 	j.decided++
 	parts := j.parts(asks)
 	want := algorithm.Take(parts, j.now)
-	if len(asks) == 2 && want.Binding >= len(asks[0].columns) {
-		want.Binding = 1
-	} else if len(asks) == 2 {
-		want.Binding = 0
-	}
 	if got != want {
 		return 0, fmt.Errorf("op %d at %d: %s: the words answer %+v, the states %+v", j.ops, j.now-j.base, describeAsks(asks), got, want)
 	}

@@ -14,7 +14,7 @@ type Row struct {
 	from   atomic.Uint32 // number of a layout with a place for each limit, as all later ones have
 }
 
-// MaxRow is the largest number of limits of a Row, and of all rows of TakeAll.
+// MaxRow is the largest number of limits of a Row.
 const MaxRow = 4
 
 // NewRow returns the row of limits, or nil if they are too many or not of one table.
@@ -76,7 +76,7 @@ func (r *Row) take(e table.Entry, h table.Hash, now, n int64, a *algorithm.Answe
 			e.Release(first)
 			return moved
 		}
-		e.Release(d.store(e, first, 0, len(r.limits)))
+		e.Release(d.store(e, first))
 	}
 	return result
 }

@@ -96,3 +96,14 @@ func TestARefusalOfARowIsOfOneInstant(t *testing.T) {
 		t.Errorf("got %+v, %v, want a refusal with no unit left", a, done)
 	}
 }
+
+// watched is a window that calls seen for each word on which it decides.
+type watched struct {
+	*algorithm.FixedWindow
+	seen func()
+}
+
+func (w *watched) Unpack(word uint64, base int64) algorithm.State {
+	w.seen()
+	return w.FixedWindow.Unpack(word, base)
+}

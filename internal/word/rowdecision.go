@@ -8,10 +8,11 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// rowDecision is one decision on the words of several limits, in held entries.
+// rowDecision is one decision on the words of several limits in an entry.
 type rowDecision struct {
 	parts   [MaxRow]rowPart
 	count   int
+	n       int64
 	refused bool
 }
 
@@ -21,18 +22,16 @@ type rowPart struct {
 	place         place
 	first, second uint64
 	next          Words
-	n             int64
 	answer        algorithm.Answer // of the limit alone
 }
 
 // decide decides on the limits of a row.
 func (d *rowDecision) decide(r *Row, e table.Entry, first uint64, now, n int64) result {
 	layout := r.in.layoutOf(e)
-	for _, l := range r.limits {
-		p := &d.parts[d.count]
-		d.count++
-		p.limit, p.n = l, n
-		p.place = layout.places[l.index]
+	d.count, d.n = len(r.limits), n
+	for i, l := range r.limits {
+		p := &d.parts[i]
+		p.limit, p.place = l, layout.places[l.index]
 		words, result := l.read(e, p.place, first, now)
 		if result != decided {
 			return result
@@ -54,7 +53,7 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 	room, wait, reset := int64(math.MaxInt64), int64(0), int64(0)
 	for i := range d.parts[:d.count] {
 		p := &d.parts[i]
-		if p.answer.Changed && d.refused && !p.untake(now) {
+		if p.answer.Changed && d.refused && !p.untake(now, d.n) {
 			return false
 		}
 		changed = changed || p.answer.Changed
@@ -77,8 +76,8 @@ func (d *rowDecision) compose(now int64, a *algorithm.Answer) (ok bool) {
 
 // untake describes the unchanged words of a limit that admits, because another limit refuses. The cost took its units
 // of the room, which is exact: what takes units in words leaves a room of at least 0.
-func (p *rowPart) untake(now int64) (ok bool) {
-	p.answer.Remaining += p.n
+func (p *rowPart) untake(now, n int64) (ok bool) {
+	p.answer.Remaining += n
 	switch p.limit.Words().(type) {
 	case *algorithm.FixedWindow, *algorithm.Cycle: // any count ends with its window
 		if p.answer.Remaining == p.answer.Limit {
@@ -117,9 +116,9 @@ func (d *rowDecision) isOf(e table.Entry) bool {
 	return true
 }
 
-// store writes the words of count parts from one on, which are those of a held entry, and returns its first word.
-func (d *rowDecision) store(e table.Entry, first uint64, from, count int) uint64 {
-	for i := from; i < from+count; i++ {
+// store writes the words of the limits that take units to the held entry, and returns its first word.
+func (d *rowDecision) store(e table.Entry, first uint64) uint64 {
+	for i := range d.count {
 		if p := &d.parts[i]; p.answer.Changed {
 			first = store(e, p.place, first, p.next)
 		}
