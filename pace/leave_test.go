@@ -79,3 +79,35 @@ func TestFlushWaitsForWhatLeaversGiveBack(t *testing.T) {
 		}
 	})
 }
+
+// A caller that leaves while the engine is asked for it may use its requests for something else at once.
+func TestACallerThatLeavesHasItsRequestsToItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := newRemote(t)
+		engine.around = func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			time.Sleep(time.Second)
+			return next(ctx, c)
+		}
+		q, slots := mustQueue(t, engine), rule(t, "slots", "concurrency 1 lease 1d")
+		held := mustAcquire(t, q, slots.For("k", 1))
+		var callers sync.WaitGroup
+		for i := range 4 {
+			callers.Go(func() {
+				ctx, leave := context.WithTimeout(t.Context(), time.Duration(i)*700*time.Millisecond)
+				defer leave()
+				requests := []weir.Request{slots.For("k", 1)}
+				if _, err := q.Acquire(ctx, requests...); err == nil {
+					t.Error("a caller got a busy slot")
+				}
+				requests[0] = weir.Request{}
+			})
+		}
+		callers.Wait()
+		if err := held.Done(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := q.Waiting(); n != 0 {
+			t.Errorf("%d callers wait, want none", n)
+		}
+	})
+}

@@ -157,6 +157,7 @@ func (q *Queue) wait(ctx context.Context, c *caller) error {
 	if c.cost() <= 0 { // admitted, or wrong
 		return guarded(func() error { return c.takeNow(ctx, q.engine) })
 	}
+	c.requests = slices.Clone(c.requests) // the queue may look at them after the caller has left, who may use them again
 	if err := q.join(c); err != nil {
 		return err
 	}
