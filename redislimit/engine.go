@@ -162,6 +162,9 @@ func (e *Engine) Close() {
 	}
 }
 
+// Punctual returns true: a call ends with its context or its Within, whatever the server does.
+func (e *Engine) Punctual() bool { return true }
+
 // Do makes one call.
 func (e *Engine) Do(ctx context.Context, c weir.Call) (a weir.Answer, err error) {
 	ctx, cancel := c.Bound(ctx)

@@ -53,6 +53,7 @@ var adapterRules = map[string]packageRule{
 			"httplimit":            "two web servers share a limit",
 			"limittest":            "the suite tests every engine",
 			"internal/redistest":   "tests ask real servers",
+			"layer":                "layers stand over it while servers fail",
 			"internal/linetest":    "the script and its rules in Go give the same answers",
 			"internal/testprocess": "workers of several processes wait for one limit",
 			"pace":                 "callers of several processes wait for one limit",

@@ -75,6 +75,16 @@ var coreRules = map[string]packageRule{
 			"golang.org/x/net/publicsuffix": "a pace is for a registrable domain",
 		},
 	},
+	"layer": {
+		imports: reasons{
+			".":         "a layer is an engine around an engine",
+			"enginekit": "it keeps what it knows of a rule with the rule, and checks requests as engines do",
+		},
+		testImports: reasons{
+			"limittest": "an engine below a layer passes the suite",
+			"pace":      "callers wait for an engine below a layer",
+		},
+	},
 	"limittest": {
 		imports:     reasons{".": "the suite asks an engine"},
 		testImports: reasons{"internal/algorithm": "the vectors bind the pure functions too"},

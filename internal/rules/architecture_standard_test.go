@@ -56,10 +56,11 @@ var forbidden = []struct {
 		"internal/testprocess":      "it starts the programs of tests",
 	}},
 	{"log", "a library does not log; the program uses log/slog", reasons{}},
-	{"log/slog", "a library does not log", reasons{"bench/middleware": "an option of what it compares is a logger", "httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "internal/memory": "it warns a given logger when keys find no room", "redislimit": "a server's clock that moves is logged, where no call can return an error", "cmd/weir/internal/serve": "the daemon logs", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
+	{"log/slog", "a library does not log", reasons{"bench/middleware": "an option of what it compares is a logger", "httplimit": "likely mistakes in the configuration are logged once, where no call can return an error", "grpclimit": "a failing engine is logged, where no call can return an error", ".": "an option of the memory engine is a logger", "layer": "the change of an engine is logged, where no call can return an error", "internal/memory": "it warns a given logger when keys find no room", "redislimit": "a server's clock that moves is logged, where no call can return an error", "cmd/weir/internal/serve": "the daemon logs", "cmd/weir/internal/api": "a failing engine is logged where the request is known"}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
 		"bench/replay":            "clients of a made-up log are drawn",
+		"layer":                   "which calls are measured",
 		"pace":                    "callers of several processes spread their questions",
 		"httplimit":               "the identity that slots are held by, and the spread of requests after a pause",
 		"grpclimit":               "the identity that slots are held by, and the spread of calls after a pause",

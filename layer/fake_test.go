@@ -1,0 +1,153 @@
+package layer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// remote is an engine behind a network that fails on command. Its states are in a memory engine.
+type remote struct {
+	weir.Engine
+	memory   *weir.Memory
+	fails    atomic.Bool  // calls fail at once, uncounted
+	loses    atomic.Bool  // calls are made, and their answers are lost
+	panics   atomic.Bool  //
+	slow     atomic.Int64 // nanoseconds until a call is made, unless its context ends
+	trip     atomic.Int64 // the same, and the call is made in any case
+	calls    atomic.Int64
+	punctual bool
+
+	mu   sync.Mutex
+	hang chan struct{} // calls hang until it is closed; nil if they do not
+}
+
+// Punctual reports whether calls end with their contexts.
+func (r *remote) Punctual() bool { return r.punctual }
+
+var errAway = away{errors.New("connection refused"), weir.CountedNo}
+
+type away struct {
+	error
+	counted weir.Counted
+}
+
+func (a away) Unwrap() error            { return a.error }
+func (a away) Unavailable() bool        { return true }
+func (a away) WasCounted() weir.Counted { return a.counted }
+
+func newRemote() *remote {
+	r := &remote{memory: weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return time.Now().UnixNano() }})}
+	r.Engine = weir.EngineOf(r.do, r.memory.Check)
+	return r
+}
+
+func (r *remote) do(ctx context.Context, call weir.Call) (weir.Answer, error) {
+	r.calls.Add(1)
+	ctx, cancel := call.Bound(ctx)
+	defer cancel()
+	r.mu.Lock()
+	hang := r.hang
+	r.mu.Unlock()
+	if hang != nil {
+		<-hang
+		ctx = context.Background()
+	}
+	if trip := r.trip.Load(); trip > 0 {
+		time.Sleep(time.Duration(trip))
+		ctx = context.Background()
+	}
+	if slow := r.slow.Load(); slow > 0 {
+		select {
+		case <-time.After(time.Duration(slow)):
+		case <-ctx.Done():
+			return weir.Answer{}, away{ctx.Err(), weir.CountedNo}
+		}
+	}
+	switch {
+	case r.panics.Load():
+		panic("a bug of the engine")
+	case r.fails.Load():
+		return weir.Answer{}, errAway
+	}
+	call.Within = 0
+	a, err := r.memory.Do(ctx, call)
+	if r.loses.Load() {
+		return weir.Answer{}, away{errors.New("connection reset"), weir.CountedUnknown}
+	}
+	return a, err
+}
+
+// hangs has calls hang until thaw is called.
+func (r *remote) hangs() (thaw func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	hang := make(chan struct{})
+	r.hang = hang
+	return func() {
+		r.mu.Lock()
+		r.hang = nil
+		r.mu.Unlock()
+		close(hang)
+	}
+}
+
+func mustRule(t testing.TB, text string) *weir.Rule {
+	t.Helper()
+	r, err := weir.ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// takes takes a unit of a key so many times and returns how many were admitted.
+func takes(t testing.TB, e weir.Engine, n int, r *weir.Rule, key string) (admitted int) {
+	t.Helper()
+	for range n {
+		d, err := e.Take(t.Context(), r.For(key, 1))
+		if err != nil {
+			t.Fatalf("take of %s: %v", key, err)
+		}
+		if d.Allowed {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+func remaining(t testing.TB, e weir.Engine, r *weir.Rule, key string) int64 {
+	t.Helper()
+	d, err := e.Peek(t.Context(), r.For(key, 0))
+	if err != nil {
+		t.Fatalf("peek of %s: %v", key, err)
+	}
+	return d.Remaining
+}
+
+// texts collects lines of a log.
+type texts struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *texts) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(line))
+	return len(line), nil
+}
+
+func (l *texts) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.all...)
+}
+
+func key(i int) string { return fmt.Sprint("key ", i) }

@@ -1,0 +1,384 @@
+package layer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Policy is how a Guard answers while its engine is away. A call of several rules follows the least of their policies.
+type Policy uint8
+
+const (
+	// Deny returns an *OutageError, which is a 503 of package httplimit and UNAVAILABLE of package grpclimit.
+	Deny Policy = iota
+	// Local decides in process, by the limits of one of GuardOptions.Peers.
+	Local
+	// Allow admits everything.
+	Allow
+)
+
+var policyNames = [...]string{"deny", "local", "allow"}
+
+// String returns deny, local or allow.
+func (p Policy) String() string { return policyNames[min(int(p), len(policyNames)-1)] }
+
+// UnmarshalText reads deny, local or allow.
+func (p *Policy) UnmarshalText(text []byte) error {
+	for i, name := range policyNames {
+		if name == string(text) {
+			*p = Policy(i)
+			return nil
+		}
+	}
+	return optionError(guards, "policy", "%q is not deny, local or allow", text)
+}
+
+// GuardOptions configure a Guard. The zero value denies while the engine is away.
+type GuardOptions struct {
+	// OnFailure is the policy of rules that Rules does not name. Default: Deny.
+	OnFailure Policy
+	// Rules are the policies of rules, by name.
+	Rules map[string]Policy
+	// Peers is the number of processes that share the limits, this one included: under Local each admits its part of a
+	// count or burst, and at least 1. Default: 1, by which each process admits the whole limit.
+	Peers int
+	// PeersNow returns the number of processes at the moment, in place of Peers. It must be fast. While it returns less
+	// than 1 or panics, the last number holds.
+	PeersNow func() int
+
+	// Deadline bounds each decision of the engine. The deadline of the caller, if it is later, is left to the policy. A
+	// call of OpEach gets it for every 128 calls. Default: 15 ms.
+	Deadline time.Duration
+	// MaxKeys bounds the keys that are decided here, and whose units are recorded at the engine when it is back. Default:
+	// 100,000.
+	MaxKeys int
+
+	// OnChange is called when the engine has gone or come back, in order, on a goroutine of its own.
+	OnChange func(GuardChange)
+	// Logger receives a line for each change, and one if Deadline is too short for the way to the engine. Default:
+	// slog.Default(). A logger with slog.DiscardHandler is silent.
+	Logger *slog.Logger
+}
+
+// The defaults of GuardOptions.
+const (
+	defaultDeadline  = 15 * time.Millisecond
+	defaultLocalKeys = 100_000
+)
+
+// GuardChange says that the engine has gone or come back.
+type GuardChange struct {
+	Away  bool
+	At    time.Time
+	Cause error // the failure by which it went; nil when it came back
+}
+
+// OutageError is the error of a call that the policy Deny answers, or that no policy can answer. Nothing was admitted.
+//
+// It is unavailable for [weir.Unavailable]. A take counts as not counted for [weir.WasCounted]: what the engine takes for
+// it after the deadline is given back. If the answer was lost, its units may stay spent.
+type OutageError struct {
+	Op    weir.Op
+	Cause error // the last failure of the engine
+}
+
+func (e *OutageError) Error() string {
+	text := "layer: " + e.Op.String() + ": the engine is away"
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+func (e *OutageError) Unwrap() error { return e.Cause }
+
+// Unavailable returns true, for weir.Unavailable.
+func (e *OutageError) Unavailable() bool { return true }
+
+// WasCounted returns weir.CountedNo for a take, and what the engine says of any other call, for weir.WasCounted.
+func (e *OutageError) WasCounted() weir.Counted {
+	switch e.Op {
+	case weir.OpRecord, weir.OpReturn, weir.OpEach:
+		return weir.WasCounted(e.Cause)
+	}
+	return weir.CountedNo
+}
+
+// errBarred is the cause while no failure is known.
+var errBarred = errors.New("too many calls of it hang")
+
+// Guarded is an engine with a Guard. It is safe for concurrent use.
+type Guarded struct {
+	engine
+	below    weir.Engine
+	next     weir.Next
+	options  GuardOptions
+	punctual bool // the engine ends its calls in time
+	breaker  breaker
+	cause    atomic.Pointer[failed]
+	aside    aside
+	trips    trips
+	changes  changes
+	local    local
+	owed     owed
+	counts   guardCounts
+}
+
+// failed is a failure of the engine.
+type failed struct{ err error }
+
+type guardCounts struct {
+	failures, denied, allowed, local, refused, opened, lost, recorded atomic.Uint64
+}
+
+// Guard bounds each decision of an engine, and answers by a policy while the engine is away: while its calls fail, come
+// too late or hang. It is for an engine on a network.
+//
+// A circuit breaker opens after 5 failures in a row, or when half of at least 20 calls within a second fail. Then the
+// policy answers at once, one call each 200 ms tries the engine, and 3 of these that succeed in a row close it.
+//
+// What was admitted under Local is recorded at the engine when it is back. Reservations of the engine are settled there,
+// later if need be, and those of the policy here. Call Close to end the work in the background.
+func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
+	if err := errors.Join(checkOver(e, guards), options.check()); err != nil {
+		return nil, err
+	}
+	options.Peers = max(options.Peers, 1)
+	options.Deadline = cmp.Or(options.Deadline, defaultDeadline)
+	options.MaxKeys = cmp.Or(options.MaxKeys, defaultLocalKeys)
+	options.Logger = cmp.Or(options.Logger, slog.Default())
+	says, ok := e.(interface{ Punctual() bool })
+	g := &Guarded{below: e, next: e.Do, options: options, punctual: ok && says.Punctual()}
+	g.engine = weir.Wrap(e, g.around)
+	g.aside.init()
+	g.local.init(options)
+	g.owed.init(g)
+	return g, nil
+}
+
+func (o *GuardOptions) check() error {
+	var problems []error
+	bad := func(field, format string, values ...any) {
+		problems = append(problems, optionError(guards, field, format, values...))
+	}
+	if o.OnFailure > Allow {
+		bad("onFailure", "%d is no policy", o.OnFailure)
+	}
+	for name, p := range o.Rules {
+		if p > Allow {
+			bad("rules", "have the policy %d for %q, which is none", p, name)
+		}
+	}
+	if o.Peers < 0 || o.Peers > 0 && o.PeersNow != nil {
+		bad("peers", "%d is negative, or given beside a function", o.Peers)
+	}
+	if o.Deadline < 0 {
+		bad("deadline", "%v is negative", o.Deadline)
+	}
+	if o.MaxKeys < 0 {
+		bad("maxKeys", "%d is negative", o.MaxKeys)
+	}
+	return errors.Join(problems...)
+}
+
+// Unwrap returns the engine below, for weir.Find.
+func (g *Guarded) Unwrap() weir.Engine { return g.below }
+
+func (g *Guarded) place() place { return guards }
+
+// Close ends the work in the background. What was not recorded or settled by then is lost.
+func (g *Guarded) Close() { g.owed.close() }
+
+// around makes a call within the deadline, or answers by the policy.
+func (g *Guarded) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	if call.Op == weir.OpReserve {
+		return weir.Reserve(ctx, g, call) // so that takes and settlements pass here
+	}
+	if call.Within <= 0 && ctx.Err() != nil || call.Op == weir.OpEach && call.Each == nil {
+		return next(ctx, call)
+	}
+	if g.local.gave(&call) {
+		return g.settleHere(call)
+	}
+	p := g.breaker.enter()
+	if p == barred {
+		return g.instead(call, g.lastFailure())
+	}
+	a, err := g.ask(ctx, call, p, g.options.Deadline)
+	if err == nil && call.Op < weir.OpReset {
+		return a, nil
+	}
+	return g.answered(call, a, err)
+}
+
+// answered passes an answer of the engine on, or has the policy answer what the engine failed to.
+func (g *Guarded) answered(call weir.Call, a weir.Answer, err error) (weir.Answer, error) {
+	switch {
+	case err == nil && call.Op == weir.OpReset:
+		g.local.forget(call)
+	case err == nil && call.Op == weir.OpEach:
+		for i := range call.Each.Results {
+			r := &call.Each.Results[i]
+			if !ofRequest(r.Err) {
+				a, err := g.failed(call.Each.Calls[i], r.Err)
+				*r = weir.Result{Decision: a.Decision, Err: err}
+			}
+		}
+	case !ofRequest(err):
+		return g.failed(call, err)
+	}
+	return a, err
+}
+
+// failed has the policy answer a call in which the engine has failed.
+func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
+	if call.Op == weir.OpEach {
+		for i, c := range call.Each.Calls {
+			a, err := g.failed(c, err)
+			call.Each.Results[i] = weir.Result{Decision: a.Decision, Err: err}
+		}
+		return weir.Answer{}, nil
+	}
+	if weir.MayHaveCounted(err) {
+		switch call.Op {
+		case weir.OpRecord, weir.OpReturn: // a second one could count twice
+			g.owed.release(call)
+			return weir.Answer{}, &OutageError{call.Op, err}
+		case weir.OpTake:
+			g.drop(call)
+		}
+	}
+	return g.instead(call, err)
+}
+
+// drop releases the slots of a take that may have been made.
+func (g *Guarded) drop(call weir.Call) {
+	if call.Lease == 0 || call.Identity != "" {
+		return
+	}
+	if holder, ok := weir.Find[weir.Holder](g.below); ok {
+		if slots := slotsOf(call); len(slots.Requests) > 0 {
+			holder.Drop(slots)
+		}
+		return
+	}
+	g.owed.release(call)
+}
+
+// slotsOf returns a call for the slots alone.
+func slotsOf(call weir.Call) weir.Call {
+	slots := weir.Call{Op: weir.OpReturn, Lease: call.Lease}
+	for _, q := range call.Requests {
+		if f := factsOf(q.Rule); f.slots != nil && q.Cost > 0 {
+			q.Rule = f.slots
+			slots.Requests = append(slots.Requests, q)
+		}
+	}
+	return slots
+}
+
+// ofRequest reports whether an error says nothing about the engine: there is none, or no engine could decide the request.
+func ofRequest(err error) bool {
+	return err == nil || errors.Is(err, weir.ErrRequest) || errors.Is(err, weir.ErrLimit) || errors.Is(err, weir.ErrNoRoom)
+}
+
+// outcomeOf judges a call. A failure that the engine says is not one of its own bars no other call.
+func outcomeOf(call *weir.Call, err error) outcome {
+	if err != nil {
+		return outcomeOfError(err)
+	}
+	if call.Op == weir.OpEach {
+		for i := range call.Each.Results {
+			if err := call.Each.Results[i].Err; !ofRequest(err) {
+				return outcomeOfError(err)
+			}
+		}
+	}
+	return success
+}
+
+func outcomeOfError(err error) outcome {
+	var says interface{ Unavailable() bool }
+	switch {
+	case ofRequest(err):
+		return neither
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure
+	case errors.As(err, &says) && !says.Unavailable():
+		return neither
+	}
+	return failure
+}
+
+// sampled is of how many calls one measures its round trip.
+const sampled = 32
+
+// ask makes a call that the breaker has let pass, within the time.
+func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.Duration) (a weir.Answer, err error) {
+	hurried := false
+	if call.Op == weir.OpEach {
+		within *= time.Duration(1 + len(call.Each.Calls)/128)
+	}
+	if call.Within > 0 && call.Within < within {
+		within = call.Within
+	} else if until, ok := ctx.Deadline(); ok && call.Within <= 0 {
+		if left := time.Until(until); left < within {
+			within, hurried = max(left, 1), true
+		}
+	}
+	measured := rand.Uint32()%sampled == 0 || p == probes
+	var began time.Time
+	if measured {
+		began = time.Now()
+	}
+	if g.punctual {
+		call.Within = within
+		a, err = guarded(ctx, call, g.next)
+	} else {
+		a, err = g.elsewhere(ctx, call, within)
+	}
+	o := outcomeOf(&call, err)
+	if hurried && o == failure && errors.Is(err, context.DeadlineExceeded) {
+		o = neither // the caller had too little time
+	}
+	if o != success || measured || p == probes {
+		g.note(o, err, measured, began)
+	}
+	g.breaker.ended(p, o, g.changed)
+	return a, err
+}
+
+// note notes the time and the failure of a call.
+func (g *Guarded) note(o outcome, err error, measured bool, began time.Time) {
+	if o == failure {
+		g.counts.failures.Add(1)
+		g.cause.Store(&failed{err})
+	}
+	if measured && o != neither {
+		g.trips.add(g, time.Since(began))
+	}
+}
+
+func (g *Guarded) lastFailure() error {
+	if f := g.cause.Load(); f != nil {
+		return f.err
+	}
+	return errBarred
+}
+
+// changed tells that the engine has gone or come back. The breaker calls it under its lock, so in order.
+func (g *Guarded) changed(away bool) {
+	change := GuardChange{Away: away, At: time.Now()}
+	if away {
+		g.counts.opened.Add(1)
+		change.Cause = g.lastFailure()
+	}
+	g.changes.add(g, change)
+}

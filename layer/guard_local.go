@@ -1,0 +1,228 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// local decides while the engine is away.
+type local struct {
+	memory *weir.Memory
+	peers  atomic.Int64
+	now    func() int // the number of peers; nil if it is fixed
+
+	mu       sync.Mutex
+	young    map[uint64]bool // the leases that it gave last, and before
+	old      map[uint64]bool
+	hasGiven atomic.Bool
+}
+
+func (l *local) init(o GuardOptions) {
+	l.memory = weir.NewMemory(weir.MemoryOptions{MaxKeys: o.MaxKeys, Logger: o.Logger})
+	l.now = o.PeersNow
+	l.peers.Store(int64(o.Peers))
+}
+
+// number returns the number of processes that share the limits.
+func (l *local) number() int {
+	if l.now != nil {
+		func() {
+			defer func() { _ = recover() }()
+			if n := l.now(); n > 0 {
+				l.peers.Store(int64(n))
+			}
+		}()
+	}
+	return int(l.peers.Load())
+}
+
+// mostGiven bounds the leases of a generation. A lease is known for one to two of them.
+const mostGiven = 1 << 15
+
+// give remembers that a lease was given here.
+func (l *local) give(lease uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.young) >= mostGiven || l.young == nil {
+		l.old, l.young = l.young, map[uint64]bool{}
+	}
+	l.young[lease] = true
+	l.hasGiven.Store(true)
+}
+
+// gave reports whether a settlement is of a lease that was given here.
+func (l *local) gave(call *weir.Call) bool {
+	return call.Lease != 0 && l.hasGiven.Load() && (call.Op == weir.OpReturn || call.Op == weir.OpRecord) && l.knows(call.Lease)
+}
+
+func (l *local) knows(lease uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.young[lease] || l.old[lease]
+}
+
+// shares returns the requests under the limits of this process.
+func (l *local) shares(requests []weir.Request) []weir.Request {
+	peers := l.number()
+	shares := make([]weir.Request, len(requests))
+	for i, q := range requests {
+		shares[i] = q
+		shares[i].Rule = factsOf(q.Rule).share(peers)
+	}
+	return shares
+}
+
+// do makes a call under the limits of this process.
+func (l *local) do(call weir.Call) (weir.Answer, error) {
+	if err := checked(&call); err != nil {
+		return weir.Answer{}, err
+	}
+	call.Requests, call.Within, call.Identity = l.shares(call.Requests), 0, ""
+	return l.memory.Do(context.Background(), call)
+}
+
+// checked returns the error of a call that no engine can make.
+func checked(call *weir.Call) error {
+	op := call.Op
+	if op == weir.OpTakeUpTo || op == weir.OpReserveAhead {
+		op = weir.OpTake
+	}
+	_, err := enginekit.Merge(op, call.Requests)
+	return err
+}
+
+// forget clears the states of keys that were reset.
+func (l *local) forget(call weir.Call) {
+	_, _ = l.do(call)
+}
+
+// policy returns the strictest policy of the rules of a call.
+func (g *Guarded) policy(requests []weir.Request) Policy {
+	strictest := Allow
+	for i := range requests {
+		p, ok := g.options.Rules[requests[i].Rule.Name()]
+		if !ok {
+			p = g.options.OnFailure
+		}
+		strictest = min(strictest, p)
+	}
+	return strictest
+}
+
+// instead answers in place of the engine, which has failed.
+func (g *Guarded) instead(call weir.Call, cause error) (weir.Answer, error) {
+	if call.Op == weir.OpEach {
+		return weir.Answer{}, g.insteadEach(call.Each, cause)
+	}
+	if err := checked(&call); err != nil {
+		return weir.Answer{}, err
+	}
+	settles := call.Op == weir.OpReturn || call.Op == weir.OpRecord && call.Lease != 0
+	p := g.policy(call.Requests)
+	switch {
+	case settles && g.owed.settle(call), p == Allow && call.Op == weir.OpRecord && g.owed.settle(call):
+		return weir.Answer{Decision: admitted(call)}, nil
+	case settles, p == Deny, call.Op == weir.OpReset:
+		g.counts.denied.Add(1)
+		return weir.Answer{}, &OutageError{call.Op, cause}
+	case p == Allow:
+		g.counts.allowed.Add(1)
+		return g.allowed(call), nil
+	}
+	return g.decideHere(call, cause)
+}
+
+func (g *Guarded) insteadEach(batch *weir.Batch, cause error) error {
+	if err := weir.CheckEach(batch.Calls, batch.Results); err != nil {
+		return err
+	}
+	for i, c := range batch.Calls {
+		if r := &batch.Results[i]; r.Err == nil {
+			a, err := g.instead(c, cause)
+			*r = weir.Result{Decision: a.Decision, Err: err}
+		}
+	}
+	return nil
+}
+
+// admitted is the decision on a call that nothing limits.
+func admitted(call weir.Call) weir.Decision {
+	q := &call.Requests[0]
+	return weir.Decision{Allowed: true, Rule: q.Rule.Name(), Key: q.Key, Limit: weir.MaxCount, Remaining: weir.MaxCount}
+}
+
+// allowed is the answer of the policy Allow.
+func (g *Guarded) allowed(call weir.Call) weir.Answer {
+	a := weir.Answer{Decision: admitted(call), Times: call.Most}
+	if call.Op == weir.OpReserveAhead {
+		a.Reservation = &weir.Reservation{Decision: a.Decision}
+	}
+	if call.Lease != 0 {
+		g.local.give(call.Lease)
+	}
+	return a
+}
+
+// decideHere decides by the limits of this process, and notes what the engine has to record.
+func (g *Guarded) decideHere(call weir.Call, cause error) (weir.Answer, error) {
+	a, err := g.local.do(call)
+	if err != nil {
+		if errors.Is(err, weir.ErrRequest) {
+			return a, err
+		}
+		return a, &OutageError{call.Op, errors.Join(cause, err)}
+	}
+	g.counts.local.Add(1)
+	takes := call.Op == weir.OpTake || call.Op == weir.OpTakeUpTo || call.Op == weir.OpReserveAhead
+	switch {
+	case takes && !a.Decision.Allowed:
+		g.counts.refused.Add(1)
+	case takes, call.Op == weir.OpRecord:
+		g.owed.add(call, max(a.Times, 1))
+		if call.Lease != 0 {
+			g.local.give(call.Lease)
+		}
+	}
+	return a, nil
+}
+
+// settleHere settles what was taken here.
+func (g *Guarded) settleHere(call weir.Call) (weir.Answer, error) {
+	a, err := g.local.do(call)
+	if err != nil || g.policy(call.Requests) == Allow {
+		return a, err
+	}
+	times := int64(1)
+	if call.Op == weir.OpReturn {
+		times = -1
+	}
+	g.owed.add(call, times)
+	return a, nil
+}
+
+// Hold has the engine renew slots that it gave. Slots that were given here last until the end of their lease. The Guard is
+// a [weir.Holder].
+func (g *Guarded) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
+	holder, ok := weir.Find[weir.Holder](g.below)
+	if !ok || g.local.knows(slots.Lease) {
+		return nil, func() {}
+	}
+	return holder.Hold(since, slots)
+}
+
+// Drop releases slots whose take failed and may have been counted.
+func (g *Guarded) Drop(slots weir.Call) {
+	if g.local.knows(slots.Lease) {
+		slots.Op = weir.OpReturn
+		_, _ = g.local.do(slots)
+		return
+	}
+	slots.Op = weir.OpTake
+	g.drop(slots)
+}

@@ -1,0 +1,370 @@
+package layer
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// owed is what the engine has to record and settle when it is back: units that were granted here, by key, and settlements
+// in order. One goroutine sends them while there are any.
+type owed struct {
+	guard *Guarded
+
+	mu      sync.Mutex
+	debts   map[debtor]*debt
+	queue   []job
+	working bool
+	closed  bool
+	end     chan struct{}
+}
+
+// The bounds of owed.
+const (
+	mostJobs  = 10_000      // settlements
+	batchOf   = 128         // calls of a batch
+	batchTime = time.Second // of a batch
+)
+
+// debtor names a key under a rule and its limits.
+type debtor struct{ rule, key string }
+
+// debt is what the keys of a rule were granted here.
+type debt struct {
+	request  weir.Request
+	portions []portion // of each limit
+}
+
+// portion is what was granted under one limit and has not come back by itself. Its limit gives it a meaning.
+type portion struct {
+	at    int64 // when a bucket will be full again, the number of a window, or the time of the last entry of a log
+	units int64
+}
+
+// job is a call that settles something at the engine.
+type job struct {
+	call weir.Call
+	at   time.Time // of the settlement
+}
+
+func (o *owed) init(g *Guarded) {
+	o.guard, o.debts, o.end = g, map[debtor]*debt{}, make(chan struct{})
+}
+
+func (o *owed) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.closed = true
+		close(o.end)
+	}
+}
+
+// add notes what a call was granted here so many times. A negative number gives back.
+func (o *owed) add(call weir.Call, times int64) {
+	now, peers := time.Now(), int64(o.guard.local.number())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, q := range call.Requests {
+		cost := scaled(q.Cost, max(times, -times), 1)
+		name := debtor{q.Rule.String(), q.Key}
+		d := o.debts[name]
+		if cost == 0 || d == nil && times < 0 {
+			continue
+		}
+		if d == nil && len(o.debts) >= o.guard.options.MaxKeys && !o.sweep(now, peers) {
+			o.guard.counts.lost.Add(uint64(cost))
+			continue
+		}
+		if d == nil {
+			d = &debt{q, make([]portion, len(factsOf(q.Rule).limits))}
+			o.debts[name] = d
+		}
+		d.add(cost, times < 0, now, peers)
+	}
+	o.work()
+}
+
+// add adds units to each portion, or takes them off.
+func (d *debt) add(cost int64, back bool, now time.Time, peers int64) {
+	limits := factsOf(d.request.Rule).limits
+	for i := range limits {
+		l, p := &limits[i], &d.portions[i]
+		l.lapse(p, now)
+		switch lasts := scaled(cost, int64(l.period), l.part(peers)); {
+		case l.kind == bucket && back:
+			p.at = max(p.at-lasts, now.UnixNano())
+		case l.kind == bucket:
+			p.at += min(lasts, math.MaxInt64-p.at)
+		case back:
+			p.units = max(p.units-cost, 0)
+		default:
+			p.units += min(cost, math.MaxInt64-p.units)
+		}
+	}
+}
+
+// sweep forgets a debt whose units have come back by themselves, if it finds one soon.
+func (o *owed) sweep(now time.Time, peers int64) bool {
+	looked := 0
+	for name, d := range o.debts {
+		if len(d.calls(now, peers)) == 0 {
+			delete(o.debts, name)
+			return true
+		}
+		if looked++; looked > 8 {
+			break
+		}
+	}
+	return false
+}
+
+// part returns the count of one of several processes.
+func (l *limit) part(peers int64) int64 { return max(1, l.count/peers) }
+
+// lapse takes off what has come back by itself.
+func (l *limit) lapse(p *portion, now time.Time) {
+	switch at := now.UnixNano(); l.kind {
+	case bucket:
+		p.at = max(p.at, at)
+	case window:
+		if at = l.index(now); at != p.at {
+			*p = portion{at: at}
+		}
+	case log:
+		if at-p.at >= int64(l.period) {
+			p.units = 0
+		}
+		p.at, p.units = at, min(p.units, l.capacity)
+	}
+}
+
+// amount returns the units of a portion.
+func (l *limit) amount(p *portion, now time.Time, peers int64) int64 {
+	l.lapse(p, now)
+	switch l.kind {
+	case bucket:
+		left, n := p.at-now.UnixNano(), l.part(peers)
+		units := scaled(left, n, int64(l.period))
+		if scaled(units, int64(l.period), n) < left {
+			units++
+		}
+		return units
+	case window, log:
+		return p.units
+	}
+	return 0
+}
+
+// calls returns the calls that record a debt. Limits alike get their amounts by rules of the first one, two and so on of
+// them: each call adds to an amount what the calls before have not, or takes off what they had too much.
+func (d *debt) calls(now time.Time, peers int64) (calls []weir.Call) {
+	f := factsOf(d.request.Rule)
+	for _, alike := range f.alike {
+		done := int64(0)
+		for _, part := range slices.Backward(alike) {
+			q := d.request
+			q.Rule, q.Cost = part.upTo, f.limits[part.limit].amount(&d.portions[part.limit], now, peers)-done
+			if done += q.Cost; q.Cost > 0 {
+				calls = append(calls, weir.Call{Op: weir.OpRecord, Requests: []weir.Request{q}})
+			} else if q.Cost < 0 {
+				q.Cost *= -1
+				calls = append(calls, weir.Call{Op: weir.OpReturn, Requests: []weir.Request{q}})
+			}
+		}
+	}
+	return calls
+}
+
+// settle queues a settlement. It reports whether there was room.
+func (o *owed) settle(call weir.Call) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || len(o.queue) >= mostJobs {
+		return false
+	}
+	call = kept(call)
+	call.Within = 0
+	o.queue = append(o.queue, job{call, time.Now()})
+	o.work()
+	return true
+}
+
+// release queues the release of the slots of a call. An identity holds them, so a second release does no harm.
+func (o *owed) release(call weir.Call) {
+	if slots := slotsOf(call); call.Op != weir.OpRecord && call.Lease != 0 && len(slots.Requests) > 0 {
+		o.settle(slots)
+	}
+}
+
+// work has the goroutine run. The caller holds the lock.
+func (o *owed) work() {
+	if !o.working && !o.closed && len(o.queue)+len(o.debts) > 0 {
+		o.working = true
+		go o.run()
+	}
+}
+
+// run sends what is owed until nothing is left.
+func (o *owed) run() {
+	pause := time.NewTimer(probeEvery)
+	defer pause.Stop()
+	for {
+		select {
+		case <-o.end:
+			return
+		case <-pause.C:
+		}
+		wait := time.Duration(0)
+		switch p := o.guard.breaker.enter(); p {
+		case probes:
+			o.knock(p)
+			wait = probeEvery
+		case barred:
+			wait = probeEvery
+		default:
+			more, sent := o.send(p)
+			if !more {
+				return
+			}
+			if !sent {
+				wait = probeEvery
+			}
+		}
+		pause.Reset(wait)
+	}
+}
+
+// knock looks whether the engine is back, by a key of those it owes to.
+func (o *owed) knock(p pass) {
+	o.mu.Lock()
+	call := weir.Call{Op: weir.OpPeek}
+	if len(o.queue) > 0 {
+		call.Requests = slices.Clone(o.queue[0].call.Requests)
+	}
+	for _, d := range o.debts {
+		call.Requests = []weir.Request{d.request}
+		break
+	}
+	o.mu.Unlock()
+	for i := range call.Requests {
+		call.Requests[i].Cost = 0
+	}
+	_, _ = o.guard.ask(context.Background(), call, p, o.guard.options.Deadline)
+}
+
+// send sends a batch. more reports whether there was one, and sent whether the engine took it.
+func (o *owed) send(p pass) (more, sent bool) {
+	jobs := o.next(time.Now())
+	if len(jobs) == 0 {
+		o.guard.breaker.ended(p, neither, o.guard.changed)
+		return o.goOn(), true
+	}
+	calls := make([]weir.Call, len(jobs))
+	for i := range jobs {
+		calls[i] = jobs[i].call
+	}
+	batch := &weir.Batch{Calls: calls, Results: make([]weir.Result, len(calls))}
+	_, err := o.guard.ask(context.Background(), weir.Call{Op: weir.OpEach, Each: batch}, p, batchTime)
+	sent = err == nil
+	for i, r := range batch.Results {
+		if r.Err == nil {
+			r.Err = err
+		}
+		sent = o.sent(jobs[i], r) && sent
+	}
+	return true, sent
+}
+
+// goOn reports whether there is more to do. Otherwise the goroutine ends.
+func (o *owed) goOn() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.working = len(o.queue)+len(o.debts) > 0
+	return o.working
+}
+
+// next removes the next batch from what is owed.
+func (o *owed) next(now time.Time) (jobs []job) {
+	peers := int64(o.guard.local.number())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue) > 0 && len(jobs) < batchOf {
+		if j := o.queue[0]; o.guard.lapsed(&j, now) {
+			jobs = append(jobs, j)
+		}
+		o.queue = o.queue[1:]
+	}
+	for name, d := range o.debts {
+		if len(jobs) >= batchOf {
+			break
+		}
+		for _, call := range d.calls(now, peers) {
+			jobs = append(jobs, job{call, now})
+		}
+		delete(o.debts, name)
+	}
+	return jobs
+}
+
+// lapsed takes off a return what has come back by itself since. It reports whether anything is left to do.
+func (g *Guarded) lapsed(j *job, now time.Time) bool {
+	age := now.Sub(j.at)
+	if j.call.Op != weir.OpReturn || age <= 0 {
+		return true
+	}
+	back := slotsOf(j.call)
+	for _, q := range j.call.Requests {
+		f := factsOf(q.Rule)
+		asked := q.Cost
+		if q.Rule, q.Cost = f.units, f.outstanding(asked, age, f.sameWindow(j.at, now)); q.Rule == nil {
+			continue
+		}
+		g.counts.lost.Add(uint64(asked - q.Cost))
+		if q.Cost > 0 {
+			back.Requests = append(back.Requests, q)
+		}
+	}
+	j.call, j.at = back, now
+	return len(back.Requests) > 0
+}
+
+// sent notes the result of a call of a batch. It reports whether the engine took it.
+func (o *owed) sent(j job, r weir.Result) bool {
+	g, cost := o.guard, uint64(0)
+	for _, q := range j.call.Requests {
+		cost += uint64(q.Cost)
+	}
+	switch {
+	case r.Err == nil && r.Decision.Unrecorded:
+		o.squeeze(j.call, cost)
+	case r.Err == nil && j.call.Op == weir.OpRecord:
+		g.counts.recorded.Add(cost)
+	case r.Err == nil:
+	case !ofRequest(r.Err) && !weir.MayHaveCounted(r.Err):
+		o.mu.Lock()
+		o.queue = append(o.queue, j)
+		o.mu.Unlock()
+		return false
+	default:
+		g.counts.lost.Add(cost)
+	}
+	return true
+}
+
+// squeeze has a limit that cannot record a cost keep as much of it as it admits.
+func (o *owed) squeeze(call weir.Call, cost uint64) {
+	q := call.Requests[0]
+	q.Cost = 1
+	up := weir.Call{Op: weir.OpTakeUpTo, Most: int64(cost), Requests: []weir.Request{q}}
+	kept := uint64(0)
+	if a, err := o.guard.ask(context.Background(), up, passes, batchTime); err == nil {
+		kept = uint64(a.Times)
+	}
+	o.guard.counts.recorded.Add(kept)
+	o.guard.counts.lost.Add(cost - kept)
+}

@@ -1,0 +1,118 @@
+package layer
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// GuardStats say what a Guard has done, and what it is doing.
+type GuardStats struct {
+	Away     bool   // the policy answers, and the engine is only tried
+	Opened   uint64 // how often the engine has gone
+	Failures uint64 // of calls of the engine
+
+	Denied  uint64 // calls that Deny answered
+	Allowed uint64 // calls that Allow answered
+	Local   uint64 // calls that Local answered, and
+	Refused uint64 // takes among these that it refused
+
+	Hanging  int    // calls that their callers have left
+	Owed     int    // keys with units to record
+	Queued   int    // settlements to make
+	Recorded uint64 // units that the engine has recorded
+	Lost     uint64 // units that it could not record, or that were not given back because their time is unknown
+
+	RoundTrip time.Duration // to the engine, on average; 0 before it is known
+	// Hasty reports that Deadline is below three round trips: healthy calls may miss it.
+	Hasty bool
+}
+
+// Stats returns the current counts.
+func (g *Guarded) Stats() GuardStats {
+	g.owed.mu.Lock()
+	keys, queued := len(g.owed.debts), len(g.owed.queue)
+	g.owed.mu.Unlock()
+	c := &g.counts
+	trip := time.Duration(g.trips.average.Load())
+	return GuardStats{
+		Away: g.breaker.open.Load(), Opened: c.opened.Load(), Failures: c.failures.Load(),
+		Denied: c.denied.Load(), Allowed: c.allowed.Load(), Local: c.local.Load(), Refused: c.refused.Load(),
+		Hanging: int(g.aside.hanging.Load()), Owed: keys, Queued: queued, Recorded: c.recorded.Load(), Lost: c.lost.Load(),
+		RoundTrip: trip, Hasty: g.hasty(trip),
+	}
+}
+
+// hasty reports whether the deadline is below three round trips.
+func (g *Guarded) hasty(trip time.Duration) bool { return g.options.Deadline < 3*trip }
+
+// trips are the measured round trips. A call that came too late counts with its time, too.
+type trips struct {
+	average  atomic.Int64
+	measured atomic.Int64
+	told     atomic.Bool
+}
+
+// tripsKnown is how many round trips it takes to judge the deadline.
+const tripsKnown = 8
+
+// add adds a round trip, and warns once if the deadline is too short.
+func (t *trips) add(g *Guarded, trip time.Duration) {
+	n := t.measured.Add(1)
+	average := t.average.Load()
+	average += (int64(trip) - average) / min(n, tripsKnown)
+	t.average.Store(average)
+	if n >= tripsKnown && g.hasty(time.Duration(average)) && !t.told.Swap(true) {
+		g.options.Logger.Warn("layer: guard: the deadline is below three round trips to the engine", slog.Duration("deadline", g.options.Deadline), slog.Duration("trip", time.Duration(average)))
+	}
+}
+
+// changes tells of changes in order, on a goroutine of its own.
+type changes struct {
+	mu      sync.Mutex
+	waiting []GuardChange
+	telling bool
+}
+
+func (c *changes) add(g *Guarded, change GuardChange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = append(c.waiting, change)
+	if !c.telling {
+		c.telling = true
+		go c.tell(g)
+	}
+}
+
+func (c *changes) tell(g *Guarded) {
+	for {
+		c.mu.Lock()
+		if len(c.waiting) == 0 {
+			c.telling = false
+			c.mu.Unlock()
+			return
+		}
+		change := c.waiting[0]
+		c.waiting = c.waiting[1:]
+		c.mu.Unlock()
+		g.told(change)
+	}
+}
+
+// told logs a change and calls the function of the program, which may panic.
+func (g *Guarded) told(change GuardChange) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.options.Logger.Error("layer: guard: OnChange panicked", slog.Any("panic", p))
+		}
+	}()
+	if change.Away {
+		g.options.Logger.Warn("layer: guard: the engine is away, and the policy answers", slog.String("policy", g.options.OnFailure.String()), slog.Any("cause", change.Cause))
+	} else {
+		g.options.Logger.Info("layer: guard: the engine is back")
+	}
+	if g.options.OnChange != nil {
+		g.options.OnChange(change)
+	}
+}

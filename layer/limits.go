@@ -1,0 +1,206 @@
+package layer
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// kind is how the units of a limit come back.
+type kind uint8
+
+const (
+	stateless kind = iota
+	bucket         // at a rate
+	window         // at the end of a window or cycle
+	log            // one period after each
+	slots          // when their holder releases them
+)
+
+// limit is what the layers know of a limit.
+type limit struct {
+	kind          kind
+	count         int64 // units in each period
+	period, phase time.Duration
+	capacity      int64
+}
+
+// limitOf returns what the layers know of a limit, and the limit of one of several processes that share it.
+func limitOf(l weir.Limit, peers int64) (known limit, shared weir.Limit) {
+	part := func(n int64) int64 { return max(1, n/peers) }
+	rated := func(k kind, r *weir.Rate, capacity int64) limit {
+		whole := *r
+		r.Count = part(r.Count)
+		return limit{kind: k, count: whole.Count, period: whole.Period, capacity: capacity}
+	}
+	switch l := l.(type) {
+	case weir.TokenBucket:
+		burst := cmp.Or(l.Burst, l.Rate.Count)
+		l.Burst = part(burst)
+		known = rated(bucket, &l.Rate, burst)
+		return known, l
+	case weir.LeakyBucket:
+		queue := l.Queue
+		l.Queue, l.NoDelay = part(queue+1)-1, l.NoDelay/peers
+		known = rated(bucket, &l.Rate, queue+1)
+		return known, l
+	case weir.FixedWindow:
+		known = rated(window, &l.Rate, l.Rate.Count)
+		return known, l
+	case weir.SlidingWindow:
+		known = rated(window, &l.Rate, l.Rate.Count)
+		return known, l
+	case weir.Cycle:
+		known = rated(window, &l.Rate, l.Rate.Count)
+		known.phase = l.Origin % l.Rate.Period
+		return known, l
+	case weir.SlidingLog:
+		known = rated(log, &l.Rate, l.Rate.Count)
+		return known, l
+	case weir.RateGate:
+		known = rated(log, &l.Rate, l.Rate.Count)
+		return known, l
+	case weir.Concurrency:
+		known = limit{kind: slots, capacity: l.Slots}
+		l.Slots = part(l.Slots)
+		return known, l
+	case weir.DenyAll:
+		return limit{}, l
+	}
+	return limit{capacity: math.MaxInt64}, l
+}
+
+// facts are what the layers know of a rule. They are made once.
+type facts struct {
+	rule         *weir.Rule
+	limits       []limit
+	slots, units *weir.Rule // the limits that are slots, and the others; nil without any
+	countsDenied bool
+	capacity     int64      // the least
+	alike        [][]part   // the limits whose states have names that differ by a number
+	free         *weir.Rule // of the same name, and without a limit
+	shared       atomic.Pointer[share]
+}
+
+// part is a limit of a rule, and a rule of those limits alike that come no later.
+type part struct {
+	limit int
+	upTo  *weir.Rule
+}
+
+// share is a rule of the limits of one of several processes.
+type share struct {
+	peers int
+	rule  *weir.Rule
+}
+
+// factsOf returns the facts of a rule that NewRule made.
+func factsOf(r *weir.Rule) *facts { return enginekit.Keep(r, newFacts) }
+
+func newFacts(r *weir.Rule) *facts {
+	f := &facts{rule: r, capacity: math.MaxInt64}
+	limits := r.Limits()
+	var held, units []weir.Limit
+	for _, l := range limits {
+		known, _ := limitOf(l, 1)
+		f.limits, f.capacity = append(f.limits, known), min(f.capacity, known.capacity)
+		if known.kind == slots {
+			held = append(held, l)
+		} else {
+			units = append(units, l)
+		}
+		counting, isLog := l.(weir.SlidingLog)
+		f.countsDenied = f.countsDenied || isLog && counting.CountDenied
+	}
+	f.slots, f.units, f.free = partOf(r, held), partOf(r, units), partOf(r, []weir.Limit{weir.Unlimited{}})
+	f.alike = alikeOf(r, limits)
+	return f
+}
+
+// partOf returns a rule of the same name, and so of the same states.
+func partOf(r *weir.Rule, limits []weir.Limit) *weir.Rule {
+	part, _ := weir.NewRule(r.Name(), limits...) // valid in r, so valid here
+	return part
+}
+
+// alikeOf groups limits by the names of their states without the number at the end, so that each has a rule of its own
+// number.
+func alikeOf(r *weir.Rule, limits []weir.Limit) (groups [][]part) {
+	var names []string
+	var members [][]weir.Limit
+	for i, state := range enginekit.StateNames(r) {
+		name := state[:strings.LastIndexByte(state, 0)]
+		at := slices.Index(names, name)
+		if at < 0 {
+			at, names, members, groups = len(names), append(names, name), append(members, nil), append(groups, nil)
+		}
+		members[at] = append(members[at], limits[i])
+		groups[at] = append(groups[at], part{i, partOf(r, members[at])})
+	}
+	return groups
+}
+
+// share returns the rule of one of several processes.
+func (f *facts) share(peers int) *weir.Rule {
+	if known := f.shared.Load(); known != nil && known.peers == peers {
+		return known.rule
+	}
+	limits := f.rule.Limits()
+	for i, l := range limits {
+		_, limits[i] = limitOf(l, int64(peers))
+	}
+	made := &share{peers, partOf(f.rule, limits)}
+	f.shared.Store(made)
+	return made.rule
+}
+
+// has reports whether a limit of the rule is of the kind.
+func (f *facts) has(k kind) bool {
+	return slices.ContainsFunc(f.limits, func(l limit) bool { return l.kind == k })
+}
+
+// outstanding returns how many of n units, of which all were taken at most age ago, certainly still count under every
+// limit but slots. Units that have come back by themselves must not be given back again: others may have used them.
+func (f *facts) outstanding(n int64, age time.Duration, sameWindow bool) int64 {
+	for _, l := range f.limits {
+		switch {
+		case l.kind == bucket:
+			n -= min(n, scaled(int64(age), l.count, int64(l.period))+1)
+		case l.kind == log, l.kind == window && !sameWindow:
+			return 0
+		}
+	}
+	return max(n, 0)
+}
+
+// index returns the number of the window at an instant.
+func (l *limit) index(now time.Time) int64 {
+	at := now.UnixNano() - int64(l.phase)
+	index := at / int64(l.period)
+	if at%int64(l.period) < 0 {
+		index--
+	}
+	return index
+}
+
+// sameWindow reports whether no window of the rule has ended between two instants of this process's clock.
+func (f *facts) sameWindow(a, b time.Time) bool {
+	return !slices.ContainsFunc(f.limits, func(l limit) bool { return l.kind == window && l.index(a) != l.index(b) })
+}
+
+// scaled returns a × b / c, rounded down, and the largest number if it is larger. None of them is negative.
+func scaled(a, b, c int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high >= uint64(c) {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(high, low, uint64(c))
+	return int64(min(quotient, math.MaxInt64))
+}
