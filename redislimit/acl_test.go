@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // documentedACL is the line of docs/redis.md that makes the user, or another one that begins so.
@@ -76,18 +77,18 @@ func TestTheDocumentedACLOfSignalsIsEnough(t *testing.T) {
 	one := redistest.Start(t)
 	one.Do(rights...)
 	one.Do(signals...)
-	hearAs(t, "redis://weir:secret@"+one.Addr, byPublish)
+	hearAs(t, "redis://weir:secret@"+one.Addr, wire.ByPublish)
 
 	cluster := redistest.StartCluster(t)
 	for _, node := range cluster.Nodes {
 		node.Do(rights...)
 		node.Do(signals...)
 	}
-	hearAs(t, "redis-cluster://weir:secret@"+cluster.Nodes[0].Addr, byShard)
+	hearAs(t, "redis-cluster://weir:secret@"+cluster.Nodes[0].Addr, wire.ByShard)
 }
 
 // hearAs has a caller wait for a slot until it hears signals.
-func hearAs(t *testing.T, url string, want hearing) {
+func hearAs(t *testing.T, url string, want wire.Hearing) {
 	t.Helper()
 	engine := openFor(t, url, Options{})
 	slots := mustRule(t, "slots=concurrency 1 lease 1m")

@@ -1,75 +1,70 @@
 package redislimit
 
 import (
-	"cmp"
-	"context"
-
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/stored"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// composed is the answer to the only decision of a submission. The call composes it, not the caller: while thousands of
-// callers wait, their stacks leave the processor's caches, and each would then fetch its own for this.
-type composed struct {
-	asked   bool          // the call has to compose the answer
-	verb    op            // of the caller
-	request int           // the index of the request that has the names
-	answer  weir.Decision // without the names of its rule and key
-}
-
-// inOneCall answers s, which has one decision, with one call of the script.
-func (e *Engine) inOneCall(ctx context.Context, o op, s *submission, identity string, requests []weir.Request) (times int64, d weir.Decision, err error) {
-	q := &s.one[0]
-	e.identify(q, identity)
-	s.decisions = s.one[:]
-	s.composed.verb, s.composed.asked = o, o != opReset && !withoutStates(requests)
-	asked := cmp.Or(q.first, q.op)
-	if err := e.ask(ctx, s); err != nil {
-		return 0, weir.Decision{}, cannotDecide(o.String(), asked.uncounted(err))
-	}
+// withoutState answers requests whose limits all have no state.
+func (e *Engine) withoutState(o wire.Op, requests []weir.Request) (weir.Decision, error) {
 	switch {
-	case q.err == errCrossing:
-		times, d, err = e.across(ctx, o, *q, identity, requests)
-	case q.err != nil:
-		err = cannotDecide(o.String(), q.err)
-	case s.composed.asked:
-		times, d = q.count(), named(s.composed.answer, &requests[s.composed.request])
-	case o != opReset:
-		times, d = q.count(), answer(o, q.parts, requests)
+	case e.calls.Closed.Load():
+		return weir.Decision{}, cannotDecide(o.String(), fault.ErrClosed)
+	case o == wire.OpReset:
+		return weir.Decision{}, nil
 	}
-	e.release(s)
-	return times, d, err
-}
-
-// compose composes the answer if the caller wants it.
-func (s *submission) compose() {
-	if c := &s.composed; c.asked && s.err == nil && s.one[0].err == nil {
-		c.answer, c.request = compose(c.verb, s.one[0].parts)
-	}
+	return answer(o, nil, requests), nil
 }
 
 // answer combines the measurements of a decision's parts with those of limits without a state.
-func answer(o op, parts []part, requests []weir.Request) weir.Decision {
-	d, request := compose(o, allParts(parts, requests))
+func answer(o wire.Op, parts []wire.Part, requests []weir.Request) weir.Decision {
+	d, request := calls.Compose(o, allParts(parts, requests))
 	return named(d, &requests[request])
-}
-
-// compose combines the measurements of parts. It returns the index of the request that decided.
-func compose(o op, parts []part) (d weir.Decision, request int) {
-	if o == opTake && len(parts) == 1 {
-		d, _ = enginekit.Compose(weir.OpTake, []*enginekit.Measure{&parts[0].measure})
-		return d, parts[0].request
-	}
-	var space [4]*enginekit.Measure
-	measures := space[:0]
-	for i := range parts {
-		measures = append(measures, &parts[i].measure)
-	}
-	d, binding := enginekit.Compose(o.verb(), measures)
-	return d, parts[binding].request
 }
 
 func named(d weir.Decision, q *weir.Request) weir.Decision {
 	d.Rule, d.Key = q.Rule.Name(), q.Key
 	return d
+}
+
+// constant returns the measured part of a request under a limit without a state.
+func constant(l *stored.Limit, request int, cost int64) wire.Part {
+	p, fresh := wire.Part{Limit: l, Request: request, Cost: cost, Measure: enginekit.Measure{Cost: cost}}, l.Functions.Fresh()
+	l.Functions.Measure(&p.Measure, &fresh, 0, stored.Tick, false)
+	return p
+}
+
+// allParts returns the parts that the script answered together with those without
+// a state, in the order of the requests and of their limits.
+func allParts(parts []wire.Part, requests []weir.Request) []wire.Part {
+	if !withoutStates(requests) {
+		return parts
+	}
+	all := make([]wire.Part, 0, len(parts)+len(requests))
+	for i := range requests {
+		limits := enginekit.Keep(requests[i].Rule, stored.Compile).Limits
+		for j := range limits {
+			if l := &limits[j]; l.Kind == stored.KindNone {
+				all = append(all, constant(l, i, requests[i].Cost))
+				continue
+			}
+			all = append(all, parts[0])
+			parts = parts[1:]
+		}
+	}
+	return all
+}
+
+// withoutStates reports whether some of the limits have no state.
+func withoutStates(requests []weir.Request) bool {
+	for i := range requests {
+		if enginekit.Keep(requests[i].Rule, stored.Compile).Stateless {
+			return true
+		}
+	}
+	return false
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // admitting is a Sender that admits one bucket for each key, which no one has used before.
@@ -24,7 +25,7 @@ func (a admitting) Send(_ context.Context, words ...string) (string, error) {
 	keys, err := strconv.Atoi(words[2])
 	reply := binary.LittleEndian.AppendUint64(nil, math.Float64bits(1e15))
 	for range keys {
-		reply = append(reply, flagAdmitted, 0)
+		reply = append(reply, wire.FlagAdmitted, 0)
 	}
 	if a.trip > 0 {
 		time.Sleep(a.trip)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // batching makes the same decisions on two engines: on one in calls of several, on the other each in a call of its own.
@@ -21,7 +23,7 @@ type batching struct {
 	now     int64 // us
 	engines [2]*Engine
 	rules   []*weir.Rule
-	made    [2][]decision // admitted takes and bookings, on each engine
+	made    [2][]wire.Decision // admitted takes and bookings, on each engine
 	history string
 }
 
@@ -64,7 +66,7 @@ func newBatching(t *testing.T, client rueidis.Client, random *rand.Rand) *batchi
 
 // draw returns a decision for each engine. A log that counts denied attempts holds more units than its limit after a call
 // of several, so an undo leaves other units there.
-func (b *batching) draw(rule *weir.Rule) (pair [2]decision) {
+func (b *batching) draw(rule *weir.Rule) (pair [2]wire.Decision) {
 	cost, ahead, most := 1+b.random.Int64N(3), b.random.Int64N(3_000_000), 1+b.random.Int64N(4)
 	verb, back, n := b.random.IntN(8), b.random.IntN(3), 1+b.random.Int64N(3)
 	for i, e := range b.engines {
@@ -77,26 +79,26 @@ func (b *batching) draw(rule *weir.Rule) (pair [2]decision) {
 			b.Fatal(err)
 		}
 		for j := range parts {
-			parts[j].lease = lease
+			parts[j].Lease = lease
 		}
-		q := asking(opTake, 1, parts, at)
+		q := asking(wire.OpTake, 1, parts, at)
 		switch made := b.made[i]; {
 		case verb == 0:
-			q.op = opPeek
+			q.Op = wire.OpPeek
 		case verb == 1:
-			q.op = opRecord
+			q.Op = wire.OpRecord
 		case verb == 2 && lease == 0:
 			_, times := ofFresh(most, []weir.Request{rule.For("k", cost)})
-			q = asking(opTake, times, parts, at)
+			q = asking(wire.OpTake, times, parts, at)
 		case verb <= 5 && rule.Bookable():
-			q.op, q.longest = opBook, ahead
+			q.Op, q.Longest = wire.OpBook, ahead
 		case verb == 6 && len(made) > back && !strings.Contains(rule.String(), "denied"):
-			switch past := &made[len(made)-1-back]; past.op {
-			case opBook:
-				q = past.withdrawal(min(n, past.parts[0].cost))
+			switch past := &made[len(made)-1-back]; past.Op {
+			case wire.OpBook:
+				q = past.Withdrawal(min(n, past.Parts[0].Cost))
 			default:
-				q = past.undos(1)[0]
-				q.sent = time.Now().Add(time.Hour) // the time that passes is that of the clock
+				q = past.Undos(1)[0]
+				q.Sent = time.Now().Add(time.Hour) // the time that passes is that of the clock
 			}
 		}
 		pair[i] = q
@@ -104,21 +106,21 @@ func (b *batching) draw(rule *weir.Rule) (pair [2]decision) {
 	return pair
 }
 
-func (b *batching) ask(e *Engine, decisions []decision) {
-	s := &submission{done: make(chan struct{}, 1), decisions: decisions}
-	if err := e.ask(context.Background(), s); err != nil {
+func (b *batching) ask(e *Engine, decisions []wire.Decision) {
+	s := calls.NewSubmission(decisions...)
+	if err := e.calls.Ask(context.Background(), s); err != nil {
 		b.Fatalf("%v after\n%s", err, b.history)
 	}
 }
 
 // told is what the caller of a decision sees.
-func (b *batching) told(d *decision) string {
-	text := fmt.Sprintf("%v admitted %v due %d times %d error %v", d.op, d.admitted, d.due-b.now, d.times, d.err)
-	if d.op == opUndo || d.op == opWithdraw {
-		return fmt.Sprintf("%v of %d at %d error %v", d.op, d.parts[0].cost, max(d.now, d.due), d.err)
+func (b *batching) told(d *wire.Decision) string {
+	text := fmt.Sprintf("%v admitted %v due %d times %d error %v", d.Op, d.Admitted, d.Due-b.now, d.Times, d.Err)
+	if d.Op == wire.OpUndo || d.Op == wire.OpWithdraw {
+		return fmt.Sprintf("%v of %d at %d error %v", d.Op, d.Parts[0].Cost, max(d.Now, d.Due), d.Err)
 	}
-	for i := range d.parts {
-		text += fmt.Sprintf(" %+v", d.parts[i].measure)
+	for i := range d.Parts {
+		text += fmt.Sprintf(" %+v", d.Parts[i].Measure)
 	}
 	return text
 }
@@ -126,7 +128,7 @@ func (b *batching) told(d *decision) string {
 // round makes up to six decisions.
 func (b *batching) round(rule *weir.Rule) {
 	b.now += b.random.Int64N(3) * b.random.Int64N(600_000)
-	var lists [2][]decision
+	var lists [2][]wire.Decision
 	for range 1 + b.random.IntN(6) {
 		pair := b.draw(rule)
 		lists[0], lists[1] = append(lists[0], pair[0]), append(lists[1], pair[1])
@@ -143,7 +145,7 @@ func (b *batching) round(rule *weir.Rule) {
 	}
 	for i := range lists {
 		for _, d := range lists[i] {
-			if d.admitted && (d.op == opTake || d.op == opBook) {
+			if d.Admitted && (d.Op == wire.OpTake || d.Op == wire.OpBook) {
 				b.made[i] = append(b.made[i], d)
 			}
 		}
@@ -163,7 +165,7 @@ func TestDecisionsOfACallAreMadeOneAfterTheOther(t *testing.T) {
 	for range 6 {
 		b := newBatching(t, client, random)
 		for _, rule := range b.rules {
-			b.history, b.made = "", [2][]decision{}
+			b.history, b.made = "", [2][]wire.Decision{}
 			for range 25 {
 				b.round(rule)
 			}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // Each makes each call on its own, in order, in as few calls of the script as the bound of a batch allows. In a cluster
@@ -20,7 +23,7 @@ func (e *Engine) Each(ctx context.Context, calls []weir.Call, results []weir.Res
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return cannotDecide(weir.OpEach.String(), uncounted(Cancelled, err))
+		return cannotDecide(weir.OpEach.String(), fault.Uncounted(fault.Cancelled, err))
 	}
 	for len(calls) > 0 {
 		space := eachSpaces.Get().(*eachSpace)
@@ -45,17 +48,17 @@ func (e *Engine) Each(ctx context.Context, calls []weir.Call, results []weir.Res
 func (h *eachSpace) askAll(ctx context.Context, e *Engine, calls []weir.Call, results []weir.Result) {
 	var all sync.WaitGroup
 	for _, l := range h.byLane {
-		if batchOf(l.decisions, e.most) < len(l.decisions) {
+		if e.calls.Fitting(l.decisions) < len(l.decisions) {
 			all.Go(func() { l.ask(ctx, e, calls, results) })
 			continue
 		}
-		l.started, l.by = e.submission(), e.committer(l.lane)
-		l.started.decisions = l.decisions
-		l.by.start(ctx, l.started)
+		l.started, l.by = e.calls.Submission(), e.calls.Committer(l.lane)
+		l.started.Decisions = l.decisions
+		l.by.Start(ctx, l.started)
 	}
 	for _, l := range h.byLane {
 		if s := l.started; s != nil {
-			l.answered(e, s, 0, len(l.decisions), l.by.wait(ctx, s), calls, results)
+			l.answered(e, s, 0, len(l.decisions), l.by.Wait(ctx, s), calls, results)
 			l.started, l.by = nil, nil
 		}
 	}
@@ -64,7 +67,7 @@ func (h *eachSpace) askAll(ctx context.Context, e *Engine, calls []weir.Call, re
 
 // eachSpace is what an Each works with. The next one reuses it.
 type eachSpace struct {
-	parts  []part
+	parts  []wire.Part
 	byLane []*laneDecisions
 	index  map[int]*laneDecisions // by lane; unused while there is one lane
 }
@@ -102,7 +105,7 @@ func (h *eachSpace) of(lane, expected int) *laneDecisions {
 		h.byLane = h.byLane[:n+1]
 		l = h.byLane[n]
 	} else {
-		l = &laneDecisions{decisions: make([]decision, 0, expected), calls: make([]int, 0, expected)}
+		l = &laneDecisions{decisions: make([]wire.Decision, 0, expected), calls: make([]int, 0, expected)}
 		h.byLane = append(h.byLane, l)
 	}
 	l.lane, h.index[lane] = lane, l
@@ -112,18 +115,18 @@ func (h *eachSpace) of(lane, expected int) *laneDecisions {
 // laneDecisions are the decisions for one committer.
 type laneDecisions struct {
 	lane      int
-	decisions []decision
-	calls     []int       // index of the call of each decision
-	started   *submission // its only call
-	by        *committer  // makes that call
-	failed    bool        // a call
+	decisions []wire.Decision
+	calls     []int             // index of the call of each decision
+	started   *calls.Submission // its only call
+	by        *calls.Committer  // makes that call
+	failed    bool              // a call
 }
 
 // split makes a decision of each valid call, and answers the others. It returns the number of calls up to one that has to
 // be made alone.
 func (h *eachSpace) split(e *Engine, calls []weir.Call, results []weir.Result) (n int) {
 	var last *laneDecisions
-	space, lanes := slices.Grow(h.parts, len(calls)), len(e.committers())
+	space, lanes := slices.Grow(h.parts, len(calls)), e.calls.Number()
 	defer func() { h.parts = space }()
 	for i := range calls {
 		if results[i].Err != nil {
@@ -133,16 +136,16 @@ func (h *eachSpace) split(e *Engine, calls []weir.Call, results []weir.Result) (
 		switch {
 		case alone:
 			return i
-		case err == nil && len(q.parts) == 0:
+		case err == nil && len(q.Parts) == 0:
 			results[i].Decision, err = e.withoutState(opOf[calls[i].Op], calls[i].Requests)
 		}
-		if results[i].Err = err; err != nil || len(q.parts) == 0 {
+		if results[i].Err = err; err != nil || len(q.Parts) == 0 {
 			continue
 		}
-		if len(space)+len(q.parts) <= cap(space) {
-			space = space[:len(space)+len(q.parts)]
+		if len(space)+len(q.Parts) <= cap(space) {
+			space = space[:len(space)+len(q.Parts)]
 		}
-		lane := q.parts[0].lane % lanes
+		lane := q.Parts[0].Lane % lanes
 		if last == nil || last.lane != lane {
 			last = h.of(lane, len(calls)/lanes)
 		}
@@ -153,10 +156,10 @@ func (h *eachSpace) split(e *Engine, calls []weir.Call, results []weir.Result) (
 }
 
 // opOf are the script's operations for those of an Each.
-var opOf = map[weir.Op]op{weir.OpTake: opTake, weir.OpPeek: opPeek, weir.OpRecord: opRecord, weir.OpReturn: opRecord}
+var opOf = map[weir.Op]wire.Op{weir.OpTake: wire.OpTake, weir.OpPeek: wire.OpPeek, weir.OpRecord: wire.OpRecord, weir.OpReturn: wire.OpRecord}
 
 // decisionOf returns the decision of a call. alone reports that the call is more than one decision, or gives slots back.
-func (e *Engine) decisionOf(space []part, c *weir.Call) (q decision, alone bool, err error) {
+func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, alone bool, err error) {
 	o := opOf[c.Op]
 	merged, err := mergedOf(o, c)
 	if err != nil {
@@ -169,14 +172,14 @@ func (e *Engine) decisionOf(space []part, c *weir.Call) (q decision, alone bool,
 	if err != nil {
 		return q, false, err
 	}
-	if !at.oneLane || len(merged) < len(c.Requests) || at.leased && o == opRecord {
+	if !at.oneLane || len(merged) < len(c.Requests) || at.leased && o == wire.OpRecord {
 		return q, true, nil
 	}
 	q = asking(o, 1, parts, at)
 	if at.refused {
-		q.first = opTake
+		q.First = wire.OpTake
 	}
-	e.identify(&q, c.Identity)
+	q.Identify(&e.keys, c.Identity)
 	return q, false, nil
 }
 
@@ -188,14 +191,14 @@ const hung = MinTimeout
 func (l *laneDecisions) ask(ctx context.Context, e *Engine, calls []weir.Call, results []weir.Result) {
 	var unsent error
 	for from := 0; from < len(l.decisions); {
-		to := from + batchOf(l.decisions[from:], e.most)
-		s := e.submission()
-		s.decisions = l.decisions[from:to]
+		to := from + e.calls.Fitting(l.decisions[from:])
+		s := e.calls.Submission()
+		s.Decisions = l.decisions[from:to]
 		err := unsent
 		if began := time.Now(); err == nil {
-			err = e.ask(ctx, s)
+			err = e.calls.Ask(ctx, s)
 			if silent(err) && time.Since(began) >= hung {
-				unsent = uncounted(Lost, fmt.Errorf("not sent, because the previous call was lost: %w", err))
+				unsent = fault.Uncounted(fault.Lost, fmt.Errorf("not sent, because the previous call was lost: %w", err))
 			}
 		}
 		l.answered(e, s, from, to, err, calls, results)
@@ -204,10 +207,10 @@ func (l *laneDecisions) ask(ctx context.Context, e *Engine, calls []weir.Call, r
 }
 
 // answered writes the results of one call, and keeps its submission for reuse.
-func (l *laneDecisions) answered(e *Engine, s *submission, from, to int, err error, calls []weir.Call, results []weir.Result) {
+func (l *laneDecisions) answered(e *Engine, s *calls.Submission, from, to int, err error, calls []weir.Call, results []weir.Result) {
 	l.write(from, to, err, calls, results)
 	if l.failed = l.failed || err != nil; err == nil {
-		e.release(s)
+		e.calls.Release(s)
 	}
 }
 
@@ -216,25 +219,13 @@ func (l *laneDecisions) write(from, to int, err error, calls []weir.Call, result
 	for i := from; i < to; i++ {
 		d, c, result := &l.decisions[i], &calls[l.calls[i]], &results[l.calls[i]]
 		o := opOf[c.Op]
-		if failed := cmp.Or(err, d.err); failed != nil {
+		if failed := cmp.Or(err, d.Err); failed != nil {
 			result.Err = cannotDecide(o.String(), failed)
 			continue
 		}
-		result.Decision = answer(o, d.parts, c.Requests)
+		result.Decision = answer(o, d.Parts, c.Requests)
 	}
 }
 
 // silent reports whether a server gave no answer in time.
-func silent(err error) bool { return err != nil && failure(err).Reason == Lost }
-
-// batchOf returns how many of the decisions fit in one call.
-func batchOf(decisions []decision, most int) int {
-	work := workload{}
-	for n := range decisions {
-		work.add(&decisions[n])
-		if n == most || n > 0 && work.full() {
-			return n
-		}
-	}
-	return len(decisions)
-}
+func silent(err error) bool { return err != nil && fault.Of(err).Reason == fault.Lost }

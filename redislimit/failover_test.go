@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/servers"
 )
 
 // After a failover the name of a managed Redis leads to another server, while the connections still lead to the old
@@ -88,7 +89,7 @@ func TestAServerThatStaysReadOnlyIsDialledRarely(t *testing.T) {
 	dialled := len(link.conns) / 2
 	link.mu.Unlock()
 	// A client has up to 4 connections.
-	if most := 4 * (2 + int(time.Since(began)/redialEvery)); dialled > most {
+	if most := 4 * (2 + int(time.Since(began)/servers.RedialEvery)); dialled > most {
 		t.Errorf("200 calls of a replica within %v dialled %d times, want at most %d", time.Since(began), dialled, most)
 	}
 }

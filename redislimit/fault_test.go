@@ -73,7 +73,7 @@ func TestFaultAFailoverOfTheClusterCostsWhatWasNotReplicated(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+strings.Join(cluster.Addrs(), ","), Options{})
-	master := cluster.Master(cluster.Slot(engine.keys.name(engine.keys.lane("alice"), "", "alice")))
+	master := cluster.Master(cluster.Slot(engine.keys.Name(engine.keys.Lane("alice"), "", "alice")))
 	tr := startTraffic(t, engine, faultLimit, "alice")
 	goOn(500 * time.Millisecond)
 	master.Kill()
@@ -130,7 +130,7 @@ func TestFaultTwoMastersOfAFailoverAdmitTheRateTwiceAtMost(t *testing.T) {
 func TestFaultASlotThatMovesCostsNothing(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
-	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	slot := cluster.Slot(engine.keys.Name(0, "", ""))
 	masters := cluster.Nodes[:3]
 	tr := startTraffic(t, engine, faultLimit, "alice", "bob", "carol")
 	for i := range 6 {

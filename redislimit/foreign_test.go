@@ -71,7 +71,7 @@ func TestAKeyOfAnotherTypeFailsNoOtherDecisionOfTheCall(t *testing.T) {
 	for i := range requests {
 		requests[i] = rule.For(fmt.Sprint(i), 1)
 	}
-	foreign := engine.keys.name(engine.keys.laneOf(&requests[2]), "r::", "2")
+	foreign := engine.keys.Name(engine.keys.LaneOf(&requests[2]), "r::", "2")
 	server.Do("SADD", foreign, "member")
 	for left := int64(99); left > 96; left-- {
 		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
@@ -102,7 +102,7 @@ func TestAnIdentityServerOrProbeOfAnotherTypeIsNotOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer strict.Close()
-	foreign := []string{identity, engine.keys.server(0), engine.keys.probe(1)}
+	foreign := []string{identity, engine.keys.Server(0), engine.keys.Probe(1)}
 	for _, key := range foreign {
 		server.Do("DEL", key)
 		server.Do("HSET", key, "field", "value")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // The reply to a Reserve is lost, and the caller asks again: it has the slot of the first answer, and nobody else does.
@@ -202,31 +204,31 @@ func TestARepeatedDecisionBehindACancelledBookingKeepsItsAnswer(t *testing.T) {
 	if a, err := engine.Do(t.Context(), once); err != nil || !a.Decision.Allowed {
 		t.Fatalf("Take: %+v, %v", a.Decision, err)
 	}
-	decisionOn := func(q weir.Request, lease uint64, o op) *submission {
+	decisionOn := func(q weir.Request, lease uint64, o wire.Op) *calls.Submission {
 		parts, at, err := engine.parts(nil, []weir.Request{q}, lease)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &submission{done: make(chan struct{}, 1)}
-		s.one[0] = asking(o, 1, parts, at)
-		s.decisions = s.one[:]
+		s := calls.NewSubmission()
+		s.One[0] = asking(o, 1, parts, at)
+		s.Decisions = s.One[:]
 		return s
 	}
-	book := decisionOn(booked.For("k", 1), 0, opBook)
-	if engine.run([]*submission{book}); book.err != nil || !book.one[0].admitted {
-		t.Fatalf("booking: %+v", book.one[0])
+	book := decisionOn(booked.For("k", 1), 0, wire.OpBook)
+	if engine.calls.Run([]*calls.Submission{book}); book.Err != nil || !book.One[0].Admitted {
+		t.Fatalf("booking: %+v", book.One[0])
 	}
-	cancel := decisionOn(booked.For("k", 1), 0, opTake)
-	cancel.one[0] = book.one[0].withdrawal(1)
-	again := decisionOn(once.Requests[0], once.Lease, opTake)
-	engine.identify(&again.one[0], "once")
-	engine.run([]*submission{cancel, again})
-	for what, s := range map[string]*submission{"the cancelled booking": cancel, "the repeated take": again} {
-		if d := &s.one[0]; s.err != nil || d.err != nil || !d.admitted {
-			t.Errorf("%s: admitted %t, %v, %v", what, d.admitted, s.err, d.err)
+	cancel := decisionOn(booked.For("k", 1), 0, wire.OpTake)
+	cancel.One[0] = book.One[0].Withdrawal(1)
+	again := decisionOn(once.Requests[0], once.Lease, wire.OpTake)
+	again.One[0].Identify(&engine.keys, "once")
+	engine.calls.Run([]*calls.Submission{cancel, again})
+	for what, s := range map[string]*calls.Submission{"the cancelled booking": cancel, "the repeated take": again} {
+		if d := &s.One[0]; s.Err != nil || d.Err != nil || !d.Admitted {
+			t.Errorf("%s: admitted %t, %v, %v", what, d.Admitted, s.Err, d.Err)
 		}
 	}
-	if !again.one[0].again {
+	if !again.One[0].Again {
 		t.Error("the repeated take was decided anew")
 	}
 	if err := wantRemaining(engine, both.For("k", 0), 1); err != nil {

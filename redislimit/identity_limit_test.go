@@ -102,7 +102,7 @@ func TestTheSlotsOfAnIdentityThatIsUsedAgainAreReleased(t *testing.T) {
 	rule := mustRule(t, "r=concurrency 3 lease 1h and token bucket 9/300d")
 	once := rule.For("k", 2)
 	identities := func() (keys []string) {
-		keys, err := engine.client.Do(t.Context(), engine.client.B().Keys().Pattern("*:once").Build()).AsStrSlice()
+		keys, err := engine.client.Known().Do(t.Context(), engine.client.Known().B().Keys().Pattern("*:once").Build()).AsStrSlice()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestTheSlotsOfAnIdentityThatIsUsedAgainAreReleased(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, key := range taken { // its minute ends
-			if err := engine.client.Do(t.Context(), engine.client.B().Del().Key(key).Build()).Error(); err != nil {
+			if err := engine.client.Known().Do(t.Context(), engine.client.Known().B().Del().Key(key).Build()).Error(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -170,15 +170,15 @@ func TestAnIdentityLivesAMinuteAndTakesLittleRoom(t *testing.T) {
 	if _, err := doCall(t.Context(), engine, weir.Call{Op: weir.OpTake, Identity: "0123456789abcdef0123456789abcdef"}, rule.For("k", 1)); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := engine.client.Do(t.Context(), engine.client.B().Keys().Pattern("*abcdef").Build()).AsStrSlice()
+	keys, err := engine.client.Known().Do(t.Context(), engine.client.Known().B().Keys().Pattern("*abcdef").Build()).AsStrSlice()
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("the keys of identities are %q (%v), want one", keys, err)
 	}
-	ms, err := engine.client.Do(t.Context(), engine.client.B().Pttl().Key(keys[0]).Build()).AsInt64()
+	ms, err := engine.client.Known().Do(t.Context(), engine.client.Known().B().Pttl().Key(keys[0]).Build()).AsInt64()
 	if err != nil || ms > 60_000 || ms < 50_000 {
 		t.Errorf("it lives for %d ms (%v), want a minute", ms, err)
 	}
-	size, err := engine.client.Do(t.Context(), engine.client.B().MemoryUsage().Key(keys[0]).Build()).AsInt64()
+	size, err := engine.client.Known().Do(t.Context(), engine.client.Known().B().MemoryUsage().Key(keys[0]).Build()).AsInt64()
 	t.Logf("%d bytes, of which the key is %d", size, len(keys[0]))
 	if err != nil || size > 300 {
 		t.Errorf("an identity takes %d bytes (%v), want at most 300", size, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/internal/testprocess"
+	"github.com/weirflow/weir/redislimit/internal/stored"
 )
 
 // oddTexts are texts that a careless name would confuse, or that a shell, xargs or Redis would not take as they are.
@@ -24,14 +25,14 @@ var keyPart = regexp.MustCompile(`^[A-Za-z0-9._~/@+=,%-]*$`)
 
 // Each rule, limit and key has a name of its own, which shows on a terminal as it is, on the lane of its key.
 func TestKeysArePrintableAndNeverCollide(t *testing.T) {
-	k, names := newKeys("weir", 16), map[string]string{}
+	k, names := stored.NewKeys("weir", 16), map[string]string{}
 	for _, rule := range oddTexts {
 		if rule == "" {
 			continue
 		}
 		for _, state := range []string{"", "n", "qn", "s1njchs0"} {
 			for _, key := range oddTexts {
-				name, what := k.name(3, string(appendEscaped(nil, rule))+":"+state+":", key), rule+"\x00"+state+"\x00"+key
+				name, what := k.Name(3, string(stored.AppendEscaped(nil, rule))+":"+state+":", key), rule+"\x00"+state+"\x00"+key
 				fields := strings.Split(name, ":")
 				if len(fields) != 5 || fields[1] != "{3}" || !keyPart.MatchString(fields[2]) || fields[3] != state || !keyPart.MatchString(fields[4]) {
 					t.Errorf("%q is stored under %q, want weir:{3}:RULE:%s:KEY", what, name, state)
@@ -43,7 +44,7 @@ func TestKeysArePrintableAndNeverCollide(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{k.server(3), k.probe(3), k.identity(3, "4f", "a:b")} {
+	for _, name := range []string{k.Server(3), k.Probe(3), k.Identity(3, "4f", "a:b")} {
 		if other, taken := names[name]; taken {
 			t.Errorf("%q, which is no state, is the name of %q", name, other)
 		}
@@ -56,7 +57,7 @@ func FuzzEscaping(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		escaped := string(appendEscaped(nil, text))
+		escaped := string(stored.AppendEscaped(nil, text))
 		if back, err := url.PathUnescape(escaped); err != nil || back != text || !keyPart.MatchString(escaped) {
 			t.Errorf("%q is escaped as %q, which is %q again (%v)", text, escaped, back, err)
 		}
@@ -65,11 +66,11 @@ func FuzzEscaping(f *testing.F) {
 
 // A plain key is written without a copy of its own.
 func TestNamesOfPlainKeysAreMadeOnce(t *testing.T) {
-	k, space := newKeys("weir", 128), make([]byte, 0, 128)
-	if n := testing.AllocsPerRun(100, func() { space = k.append(space[:0], 7, "login::", "user-4711@example.org") }); n != 0 {
+	k, space := stored.NewKeys("weir", 128), make([]byte, 0, 128)
+	if n := testing.AllocsPerRun(100, func() { space = k.Append(space[:0], 7, "login::", "user-4711@example.org") }); n != 0 {
 		t.Errorf("it took %v allocations, want none", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = k.name(7, "login::", "user-4711@example.org") }); n != 1 {
+	if n := testing.AllocsPerRun(100, func() { _ = k.Name(7, "login::", "user-4711@example.org") }); n != 1 {
 		t.Errorf("a name took %v allocations, want that of its bytes", n)
 	}
 }
@@ -104,7 +105,7 @@ func deletes(t *testing.T, commands string, server *redistest.Server, engine *En
 			t.Fatalf("Take for %.50q: %+v, %v", q.Key, d, err)
 		}
 	}
-	here := strings.NewReplacer("redis-cli", "redis-cli -p "+strings.TrimPrefix(server.Addr, "127.0.0.1:"), "alice", string(appendEscaped(nil, key))).Replace(commands)
+	here := strings.NewReplacer("redis-cli", "redis-cli -p "+strings.TrimPrefix(server.Addr, "127.0.0.1:"), "alice", string(stored.AppendEscaped(nil, key))).Replace(commands)
 	if out, err := exec.Command("sh", "-c", here).CombinedOutput(); err != nil {
 		t.Fatalf("%.200s: %v: %s", here, err, out)
 	}

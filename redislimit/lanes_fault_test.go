@@ -10,6 +10,9 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // keysOn returns a key on each of the masters, in the order of their lanes, which must be that of the masters.
@@ -18,8 +21,8 @@ func keysOn(t *testing.T, cluster *redistest.Cluster, e *Engine, masters ...*red
 	last := -1
 	for i := 0; len(keys) < len(masters) && i < 20000; i++ {
 		key := fmt.Sprint("key", i)
-		lane := e.keys.lane(key)
-		if lane > last && lane <= last+40 && cluster.Master(cluster.Slot(e.keys.name(lane, "", ""))) == masters[len(keys)] {
+		lane := e.keys.Lane(key)
+		if lane > last && lane <= last+40 && cluster.Master(cluster.Slot(e.keys.Name(lane, "", ""))) == masters[len(keys)] {
 			keys, last = append(keys, key), lane
 		}
 	}
@@ -117,15 +120,15 @@ func TestATakeThatComesAfterItsUndoIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := decision{op: opTake, parts: parts, identity: engine.keys.identity(parts[0].lane, "", newIdentity())}
+		take := wire.Decision{Op: wire.OpTake, Parts: parts, Identity: engine.keys.Identity(parts[0].Lane, "", newIdentity())}
 		for range 2 {
-			undo := &submission{done: make(chan struct{}, 1), decisions: []decision{take.undoOf(1)}}
-			if err := engine.ask(t.Context(), undo); err != nil || undo.decisions[0].err != nil {
-				t.Fatalf("%s: undo of an unknown take: %v, %v", limit, err, undo.decisions[0].err)
+			undo := calls.NewSubmission(take.UndoOf(1))
+			if err := engine.calls.Ask(t.Context(), undo); err != nil || undo.Decisions[0].Err != nil {
+				t.Fatalf("%s: undo of an unknown take: %v, %v", limit, err, undo.Decisions[0].Err)
 			}
 		}
 		_, err = engine.askLane(t.Context(), take, parts)
-		if failed, ok := errors.AsType[*Error](err); !ok || failed.Reason != Undone || failed.Counted != weir.CountedNo {
+		if failed, ok := errors.AsType[*fault.Error](err); !ok || failed.Reason != fault.Undone || failed.Counted != weir.CountedNo {
 			t.Errorf("%s: the take that comes after its undo: %v, want it refused as undone", limit, err)
 		}
 		if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining != 10 {
@@ -153,15 +156,15 @@ func TestAnUndoByIdentityHappensOnce(t *testing.T) {
 		if err != nil || !before.Allowed {
 			t.Fatalf("%s: Take: %+v, %v", limit, before, err)
 		}
-		ask := decision{op: opTake, identity: engine.keys.identity(parts[0].lane, "", newIdentity())}
+		ask := wire.Decision{Op: wire.OpTake, Identity: engine.keys.Identity(parts[0].Lane, "", newIdentity())}
 		taken, err := engine.askLane(t.Context(), ask, parts)
-		if err != nil || !taken.admitted {
-			t.Fatalf("%s: take with an identity: admitted %t, %v", limit, taken.admitted, err)
+		if err != nil || !taken.Admitted {
+			t.Fatalf("%s: take with an identity: admitted %t, %v", limit, taken.Admitted, err)
 		}
 		for range 3 {
-			undo := &submission{done: make(chan struct{}, 1), decisions: []decision{taken.undoOf(1)}}
-			if err := engine.ask(t.Context(), undo); err != nil || undo.decisions[0].err != nil {
-				t.Fatalf("%s: undo: %v, %v", limit, err, undo.decisions[0].err)
+			undo := calls.NewSubmission(taken.UndoOf(1))
+			if err := engine.calls.Ask(t.Context(), undo); err != nil || undo.Decisions[0].Err != nil {
+				t.Fatalf("%s: undo: %v, %v", limit, err, undo.Decisions[0].Err)
 			}
 		}
 		if d, err := engine.Peek(t.Context(), rule.For("k", 0)); err != nil || d.Remaining < 5-1 || d.Remaining > 5 {

@@ -26,8 +26,8 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 	if d, err := engine.Take(t.Context(), rule.For(middle.key, 5)); err != nil || !d.Allowed {
 		t.Fatalf("Take of all of %q: %+v, %v", middle.key, d, err)
 	}
-	damage := engine.client.B().Set().Key(last.stored).Value("not a state").Build()
-	if err := engine.client.Do(t.Context(), damage).Error(); err != nil {
+	damage := engine.client.Known().B().Set().Key(last.stored).Value("not a state").Build()
+	if err := engine.client.Known().Do(t.Context(), damage).Error(); err != nil {
 		t.Fatal(err)
 	}
 	take := func(most int64, keys ...string) error {
@@ -111,8 +111,8 @@ func threeLanes(t *testing.T, engine *Engine, rule *weir.Rule) (first, middle, l
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := parts[0]; !slices.ContainsFunc(found, func(k laneKey) bool { return k.lane == p.lane }) {
-			found = append(found, laneKey{key, p.key, p.lane})
+		if p := parts[0]; !slices.ContainsFunc(found, func(k laneKey) bool { return k.lane == p.Lane }) {
+			found = append(found, laneKey{key, p.Key, p.Lane})
 		}
 	}
 	slices.SortFunc(found, func(a, b laneKey) int { return cmp.Compare(a.lane, b.lane) })

@@ -6,46 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 )
-
-// Each caller that leaves a long queue costs about the same, in any order. With a search of the queue, each would
-// cost 64 times as much in a queue 64 times as long.
-func TestLeavingALongQueueCostsNoMoreThanLeavingAShortOne(t *testing.T) {
-	each := func(callers int) time.Duration {
-		c := &committer{unheard: new(atomic.Int64), most: 128, worth: 1 << 30, flying: 1}
-		waiting := make([]*submission, callers)
-		for i := range waiting {
-			waiting[i] = &submission{}
-			waiting[i].decisions = waiting[i].one[:]
-			c.push(waiting[i])
-		}
-		began := time.Now()
-		for i := range waiting { // the middle first
-			if !c.leave(waiting[(i+callers/2)%callers]) {
-				t.Fatal("a caller in the queue was not found in it")
-			}
-		}
-		took := time.Since(began)
-		if c.leave(waiting[0]) || c.queue.decisions != 0 || c.next() != nil {
-			t.Error("the queue is not empty after all have left")
-		}
-		return took / time.Duration(callers)
-	}
-	short, long := each(1600), each(102_400)
-	for range 4 {
-		short, long = min(short, each(1600)), min(long, each(102_400))
-	}
-	// A search would go past 25,000 callers or more, in 50 us at least. The memory of many callers is slower than of few.
-	if long > 20*short+10*time.Microsecond {
-		t.Errorf("leaving a queue of 102,400 took %v for each caller, and one of 1,600 %v", long, short)
-	}
-}
 
 // The engine waits once for a server that hangs, for any number of calls.
 func TestEachOfAHungServerWaitsOnce(t *testing.T) {

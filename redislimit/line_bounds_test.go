@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // A line has callers of 1,024 processes at most. A call of a full line does a bounded amount of work, and one more process is
@@ -46,7 +47,7 @@ func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
 		return nil
 	}
 	first := engine.EnterLines(func(weir.LineSignal) {})
-	for i := range mostProcesses {
+	for i := range wire.MostProcesses {
 		lines := first
 		if i > 0 {
 			lines = engine.EnterLines(func(weir.LineSignal) {})
@@ -55,7 +56,7 @@ func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
 			t.Fatalf("process %d: %v", i, err)
 		}
 	}
-	if err := ask(engine.EnterLines(func(weir.LineSignal) {})); !errors.Is(err, weir.ErrQueueFull) || !strings.Contains(err.Error(), fmt.Sprint(mostProcesses)) {
+	if err := ask(engine.EnterLines(func(weir.LineSignal) {})); !errors.Is(err, weir.ErrQueueFull) || !strings.Contains(err.Error(), fmt.Sprint(wire.MostProcesses)) {
 		t.Errorf("one process more: %v, want ErrQueueFull with the bound", err)
 	}
 	if err := ask(first); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // The script and linetest, which random schedules of pace try, answer every question of a line alike, and send the same
@@ -76,7 +77,7 @@ type dueller struct {
 	mu      sync.Mutex
 	heard   []string // signals of the model
 	script  *lines
-	hears   hearing
+	hears   wire.Hearing
 	callers []*duelCaller // oldest first
 	bookers []*duelCaller
 }
@@ -121,8 +122,8 @@ func newLineDuel(t *testing.T, server *redistest.Server, seed uint64, counts map
 		d.rates = append(d.rates, mustRule(t, fmt.Sprintf("rate%d=", i)+fmt.Sprintf(text, args...)))
 	}
 	for i := range 2 + d.random.IntN(3) {
-		p := &dueller{number: i, hears: hearing(min(d.random.IntN(4), 1))}
-		network := linetest.Network{Deaf: func() bool { return p.hears == deaf }}
+		p := &dueller{number: i, hears: wire.Hearing(min(d.random.IntN(4), 1))}
+		network := linetest.Network{Deaf: func() bool { return p.hears == wire.Deaf }}
 		p.model = shared.Connect(network).EnterLines(func(s weir.LineSignal) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -284,7 +285,7 @@ func isGate(r weir.Request) bool {
 
 // askScript works like lines.Ask of a process that hears signals, although the client here cannot subscribe.
 func (p *dueller) askScript(ctx context.Context, ask *weir.LineAsk) error {
-	a := &lineAsk{lines: p.script, lane: -1, header: &lineHeader{process: p.script.name, hears: p.hears, grace: grace}}
+	a := &lineAsk{lines: p.script, lane: -1, header: &wire.LineHeader{Process: p.script.name, Hears: p.hears, Grace: grace}}
 	for i := range ask.Keys {
 		if err := a.tells(&ask.Keys[i]); err != nil {
 			return err
@@ -386,7 +387,7 @@ func (d *lineDuel) compareSignals() {
 			break
 		}
 		process, _ := strconv.Atoi(number)
-		script = append(script, signalText(process, weir.LineSignal{Token: binary.LittleEndian.Uint64([]byte(text)), Units: units(doubleAt(text, 8)), MinAge: wait(doubleAt(text, 16))}))
+		script = append(script, signalText(process, weir.LineSignal{Token: binary.LittleEndian.Uint64([]byte(text)), Units: wire.UnitsOf(doubleAt(text, 8)), MinAge: wire.WaitOf(doubleAt(text, 16))}))
 	}
 	slices.Sort(model)
 	slices.Sort(script)

@@ -10,6 +10,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/pace"
+	"github.com/weirflow/weir/redislimit/internal/calls"
 )
 
 func TestErrorsOfAServerThatWillBeWellAreUnavailable(t *testing.T) {
@@ -42,7 +43,7 @@ func TestCallersWaitWhileTheirSlotMoves(t *testing.T) {
 	queues := []*pace.Queue{queueOver(t, engines[0]), queueOver(t, engines[1])}
 	slots, rate := mustRule(t, "slots=concurrency 2 lease 1m"), mustRule(t, "rate=token bucket 1000/s burst 10")
 	requests := []weir.Request{slots.For("k", 1), rate.For("k", 1), slots.For("all", 1)}
-	number := cluster.Slot(engines[0].keys.name(0, "", ""))
+	number := cluster.Slot(engines[0].keys.Name(0, "", ""))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	served := make(chan error)
@@ -72,7 +73,7 @@ func TestCallersWaitWhileTheirSlotMoves(t *testing.T) {
 	move.Keys(1)
 	for _, e := range engines {
 		before := e.Stats().Calls
-		for e.Stats().Calls < before+movingTries { // the caller is refused
+		for e.Stats().Calls < before+calls.MovingTries { // the caller is refused
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -172,7 +173,7 @@ func TestReleasesThatShareACallAreAllCounted(t *testing.T) {
 		go func() { released <- r.Done(t.Context()) }()
 	}
 	eventually(t, "all releases but the first wait for one call", func() error {
-		if waiting := engine.committer(0).waiting(); waiting < n-1 {
+		if waiting := engine.Stats().Queued; waiting < n-1 {
 			return fmt.Errorf("%d do", waiting)
 		}
 		return nil

@@ -12,10 +12,14 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/stored"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // lines are what one process, such as a queue, asks of the lines that Redis keeps: weir.Lines. The script follows their
-// rules (script/line.lua); docs/design/waiting.md explains them.
+// rules (internal/wire/script/line.lua); docs/design/waiting.md explains them.
 type lines struct {
 	engine *Engine
 	name   string // of the process: 8 bytes, also in the names of its channels
@@ -26,9 +30,6 @@ type lines struct {
 	plain    bool // the cluster has no SPUBLISH: Redis before 7.0
 	closed   bool
 }
-
-// mostProcesses bounds the entries in one line.
-const mostProcesses = 1024
 
 // The least and the greatest time for which a process that was called bars others.
 const (
@@ -58,7 +59,7 @@ func (all *entered) close() {
 	for _, w := range all.all {
 		if l := w.Value(); l != nil {
 			l.close()
-			l.hear(weir.LineSignal{Err: cannotDecide(opTake.String(), errClosed)})
+			l.hear(weir.LineSignal{Err: cannotDecide(wire.OpTake.String(), fault.ErrClosed)})
 		}
 	}
 }
@@ -71,18 +72,18 @@ func (l *lines) Keeps(requests ...weir.Request) (lane int, kept bool) {
 	}
 	slots, of := 0, map[int]bool{}
 	for i := range parts {
-		if p := &parts[i]; p.limit.kind == kindSlots {
-			if slots++; of[p.request] {
+		if p := &parts[i]; p.Limit.Kind == stored.KindSlots {
+			if slots++; of[p.Request] {
 				return 0, false // a rule with two lines
 			}
-			of[p.request] = true
+			of[p.Request] = true
 		}
 	}
-	return l.lane(parts[0].lane), slots <= mostCallerSlots
+	return l.lane(parts[0].Lane), slots <= mostCallerSlots
 }
 
 // lane returns the lane of an ask for that of a key: without a cluster one call spans all.
-func (l *lines) lane(lane int) int { return lane % len(l.engine.committers()) }
+func (l *lines) lane(lane int) int { return lane % l.engine.calls.Number() }
 
 // asker is the lease of a caller without slots. That of a caller who books is 0.
 const asker = 1
@@ -90,14 +91,14 @@ const asker = 1
 // mostCallerSlots bounds the lines of slots in which one caller stands.
 const mostCallerSlots = 16
 
-func (l *lines) parts(requests []weir.Request, lease uint64) ([]part, layout, error) {
+func (l *lines) parts(requests []weir.Request, lease uint64) ([]wire.Part, layout, error) {
 	merged, err := enginekit.Merge(weir.OpTake, requests)
 	if err != nil {
 		return nil, layout{}, err
 	}
 	parts, at, err := l.engine.parts(nil, merged, lease)
 	if err == nil {
-		err = cmp.Or(checkLeases(opTake, parts, merged), tooMuch(opTake, parts))
+		err = cmp.Or(checkLeases(wire.OpTake, parts, merged), tooMuch(wire.OpTake, parts))
 	}
 	return parts, at, err
 }
@@ -105,9 +106,9 @@ func (l *lines) parts(requests []weir.Request, lease uint64) ([]part, layout, er
 // Ask decides the callers of ask in one call: see weir.Lines.
 func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 	if err := ctx.Err(); err != nil {
-		return cannotDecide(opTake.String(), uncounted(Cancelled, err))
+		return cannotDecide(wire.OpTake.String(), fault.Uncounted(fault.Cancelled, err))
 	}
-	a := &lineAsk{lines: l, lane: -1, header: &lineHeader{process: l.name}}
+	a := &lineAsk{lines: l, lane: -1, header: &wire.LineHeader{Process: l.name}}
 	for i := range ask.Keys {
 		if err := a.tells(&ask.Keys[i]); err != nil {
 			return err
@@ -122,7 +123,7 @@ func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 	if len(a.keys)+len(a.decisions) == 0 {
 		return nil
 	}
-	a.header.hears, a.header.grace = l.hears(a.lane), l.grace(a.lane)
+	a.header.Hears, a.header.Grace = l.hears(a.lane), l.grace(a.lane)
 	return a.send(ctx)
 }
 
@@ -130,16 +131,16 @@ func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 type lineAsk struct {
 	lines     *lines
 	lane      int // -1 until it is known
-	header    *lineHeader
+	header    *wire.LineHeader
 	keys      []*weir.LineKey
 	callers   []*weir.LineCaller
 	requests  [][]weir.Request // of each caller, merged
-	decisions []decision
+	decisions []wire.Decision
 }
 
 // on reports whether a part is on the lane of the ask.
-func (a *lineAsk) on(p *part) bool {
-	lane := a.lines.lane(p.lane)
+func (a *lineAsk) on(p *wire.Part) bool {
+	lane := a.lines.lane(p.Lane)
 	if a.lane < 0 {
 		a.lane = lane
 	}
@@ -148,29 +149,27 @@ func (a *lineAsk) on(p *part) bool {
 
 // grace returns for how long the process bars others when it was called: longer if the server is far.
 func (l *lines) grace(lane int) time.Duration {
-	trip := l.engine.committer(lane).trip()
+	trip := l.engine.calls.Committer(lane).Trip()
 	return max(grace, min(2*trip+grace/2, mostGrace))
 }
 
 // tells adds what the process says of a key.
 func (a *lineAsk) tells(k *weir.LineKey) error {
-	cost := k.Slots.Cost
-	k.Slots.Cost = 0
-	parts, _, err := a.lines.parts([]weir.Request{k.Slots}, 0)
-	k.Slots.Cost = cost
+	peek := k.Slots
+	peek.Cost = 0
+	parts, _, err := a.lines.parts([]weir.Request{peek}, 0)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(parts, func(p part) bool { return p.limit.kind == kindSlots })
+	at := slices.IndexFunc(parts, func(p wire.Part) bool { return p.Limit.Kind == stored.KindSlots })
 	if at < 0 {
-		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "rule", Reason: "has no slots, so it has no line"}
+		return &weir.RequestError{Op: wire.OpTake.String(), Rule: k.Slots.Rule.Name(), Field: "rule", Reason: "has no slots, so it has no line"}
 	}
 	if !a.on(&parts[at]) {
-		return &weir.RequestError{Op: opTake.String(), Rule: k.Slots.Rule.Name(), Field: "key", Reason: "is on another lane than the ask"}
+		return &weir.RequestError{Op: wire.OpTake.String(), Rule: k.Slots.Rule.Name(), Field: "key", Reason: "is on another lane than the ask"}
 	}
 	a.keys = append(a.keys, k)
-	a.header.keys = append(a.header.keys, lineKey{key: parts[at].line(), slots: decision{op: opPeek, parts: parts[at : at+1]}, token: k.Token, since: k.Since, cost: cost, want: k.Want,
-		keep: lineKeep{k.Keep.Lease, k.Keep.Since, k.Keep.Units}})
+	a.header.Keys = append(a.header.Keys, wire.LineKey{LineKey: *k, Key: parts[at].Line(), Peek: wire.Decision{Op: wire.OpPeek, Parts: parts[at : at+1]}})
 	return nil
 }
 
@@ -181,51 +180,51 @@ func (a *lineAsk) asks(c *weir.LineCaller, repeats bool) error {
 		return err
 	}
 	if !at.oneLane || at.refused || len(parts) == 0 || !a.on(&parts[0]) {
-		return &weir.RequestError{Op: opTake.String(), Field: "requests", Reason: "cannot stand in line"}
+		return &weir.RequestError{Op: wire.OpTake.String(), Field: "requests", Reason: "cannot stand in line"}
 	}
 	merged, _ := enginekit.Merge(weir.OpTake, c.Requests)
-	q := &lineCaller{since: c.Since, again: repeats, stays: c.Stays, lease: asker}
+	q := &wire.LineCaller{Since: c.Since, Again: repeats, Stays: c.Stays, Lease: asker}
 	for i := range parts {
 		p := &parts[i]
 		switch {
-		case p.limit.kind == kindSlots && p.cost > 0:
-			key := p.line()
-			at := slices.IndexFunc(a.header.keys, func(k lineKey) bool { return k.key == key })
+		case p.Limit.Kind == stored.KindSlots && p.Cost > 0:
+			key := p.Line()
+			at := slices.IndexFunc(a.header.Keys, func(k wire.LineKey) bool { return k.Key == key })
 			if at < 0 {
-				return &weir.RequestError{Op: opTake.String(), Rule: merged[p.request].Rule.Name(), Field: "keys", Reason: "of the ask lack its slots"}
+				return &weir.RequestError{Op: wire.OpTake.String(), Rule: merged[p.Request].Rule.Name(), Field: "keys", Reason: "of the ask lack its slots"}
 			}
-			q.slots, q.lease = append(q.slots, lineSlots{at, p.cost, i}), p.lease
-		case !p.joins && p.limit.kind != kindSlots:
-			q.rates = append(q.rates, lineRate{p.line(), i, unitOf(parts[i : i+1])})
+			q.Slots, q.Lease = append(q.Slots, wire.LineSlots{At: at, Cost: p.Cost, Part: i}), p.Lease
+		case !p.Joins && p.Limit.Kind != stored.KindSlots:
+			q.Rates = append(q.Rates, wire.LineRate{Key: p.Line(), At: i, Unit: unitOf(parts[i : i+1])})
 		}
 	}
 	a.callers, a.requests = append(a.callers, c), append(a.requests, merged)
-	a.decisions = append(a.decisions, decision{op: opTake, parts: parts, line: q})
+	a.decisions = append(a.decisions, wire.Decision{Op: wire.OpTake, Parts: parts, Line: q})
 	return nil
 }
 
 // send makes the call and hands out its answers.
 func (a *lineAsk) send(ctx context.Context) error {
 	if len(a.decisions) == 0 {
-		peek := a.header.keys[0].slots
-		peek.line = &lineCaller{nobody: true}
-		a.decisions = []decision{peek}
+		peek := a.header.Keys[0].Peek
+		peek.Line = &wire.LineCaller{Nobody: true}
+		a.decisions = []wire.Decision{peek}
 	}
-	a.decisions[0].line.header, a.decisions[len(a.decisions)-1].line.last = a.header, a.header
-	a.header.callers = len(a.callers)
-	s := &submission{done: make(chan struct{}, 1), decisions: a.decisions}
-	err := a.lines.engine.ask(ctx, s)
+	a.decisions[0].Line.Header, a.decisions[len(a.decisions)-1].Line.Last = a.header, a.header
+	a.header.Callers = len(a.callers)
+	s := calls.NewSubmission(a.decisions...)
+	err := a.lines.engine.calls.Ask(ctx, s)
 	if err != nil {
-		return cannotDecide(opTake.String(), err)
+		return cannotDecide(wire.OpTake.String(), err)
 	}
-	if err := a.decisions[0].err; err != nil && weir.Unavailable(failure(err)) { // then no caller was decided
-		return cannotDecide(opTake.String(), err)
+	if err := a.decisions[0].Err; err != nil && weir.Unavailable(cannotDecide(wire.OpTake.String(), err)) { // then no caller was decided
+		return cannotDecide(wire.OpTake.String(), err)
 	}
 	for i, c := range a.callers {
 		a.answer(i, c)
 	}
 	for i, k := range a.keys {
-		k.LineNews = a.header.keys[i].news
+		k.LineNews = a.header.Keys[i].LineNews
 	}
 	return nil
 }
@@ -233,65 +232,53 @@ func (a *lineAsk) send(ctx context.Context) error {
 // answer hands out the answer to a caller.
 func (a *lineAsk) answer(i int, c *weir.LineCaller) {
 	d := &a.decisions[i]
-	if d.err != nil {
-		c.Err = cannotDecide(opTake.String(), d.err)
+	if d.Err != nil {
+		c.Err = cannotDecide(wire.OpTake.String(), d.Err)
 		return
 	}
-	q, merged := d.line, a.requests[i]
-	switch q.outcome {
-	case outcomeHolds:
-		d.admitted = true
-	case outcomeStands:
-		for j, s := range q.slots {
-			if q.refusing&(1<<j) == 0 {
+	q, merged := d.Line, a.requests[i]
+	switch q.Outcome {
+	case wire.OutcomeHolds:
+		d.Admitted = true
+	case wire.OutcomeStands:
+		for j, s := range q.Slots {
+			if q.Refusing&(1<<j) == 0 {
 				continue
 			}
-			p := &d.parts[s.part]
-			p.measure.Before = max(p.measure.Before, time.Millisecond)
+			p := &d.Parts[s.Part]
+			p.Measure.Before = max(p.Measure.Before, time.Millisecond)
 			c.Stands = append(c.Stands, slices.IndexFunc(c.Requests, func(r weir.Request) bool {
-				return r.Rule == merged[p.request].Rule && r.Key == merged[p.request].Key
+				return r.Rule == merged[p.Request].Rule && r.Key == merged[p.Request].Key
 			}))
-			if a.header.keys[s.at].full {
-				c.Err = fmt.Errorf("redislimit: wait: %w: callers of %d processes wait for rule %q, key %q, which is the most", weir.ErrQueueFull, mostProcesses, merged[p.request].Rule.Name(), merged[p.request].Key)
+			if a.header.Keys[s.At].Full {
+				c.Err = fmt.Errorf("redislimit: wait: %w: callers of %d processes wait for rule %q, key %q, which is the most", weir.ErrQueueFull, wire.MostProcesses, merged[p.Request].Rule.Name(), merged[p.Request].Key)
 			}
 		}
-	case outcomeDry:
-		for j := range d.parts {
-			if d.parts[j].limit.kind == kindSlots {
-				d.parts[j].measure.Before = 0
+	case wire.OutcomeDry:
+		for j := range d.Parts {
+			if d.Parts[j].Limit.Kind == stored.KindSlots {
+				d.Parts[j].Measure.Before = 0
 			}
 		}
 	}
-	c.Decision = answer(opTake, d.parts, merged)
-	switch q.outcome {
-	case outcomeTurn:
-		if q.wait == 0 { // nobody else waits for the rates
-			c.Next = d.next()
+	c.Decision = answer(wire.OpTake, d.Parts, merged)
+	switch q.Outcome {
+	case wire.OutcomeTurn:
+		if q.Wait == 0 { // nobody else waits for the rates
+			c.Next = d.Next()
 		}
-	case outcomeHolds:
+	case wire.OutcomeHolds:
 		c.Decision.Allowed, c.Decision.RetryAfter = true, 0
-	case outcomeDry:
-		c.Decision.Allowed, c.Decision.RetryAfter = false, max(duration(int64(q.wait)), time.Microsecond)
-	case outcomeStands:
+	case wire.OutcomeDry:
+		c.Decision.Allowed, c.Decision.RetryAfter = false, max(stored.Duration(int64(q.Wait)), time.Microsecond)
+	case wire.OutcomeStands:
 		c.Decision.Allowed = false
 	}
 }
 
-// next returns the time until the rates of an admitted decision admit the same again, as far as the answer tells.
-func (d *decision) next() (wait time.Duration) {
-	for i := range d.parts {
-		p := &d.parts[i]
-		if s, ok := p.state(); ok && d.admitted && !p.limit.kind.measured() {
-			f := p.limit.functions
-			wait = max(wait, duration(f.Wait(f.Take(s, d.now, p.cost, 0), d.now, p.cost)))
-		}
-	}
-	return wait
-}
-
 // Book books instants for callers of one rule and key: see weir.Lines.
 func (l *lines) Book(ctx context.Context, book *weir.LineBook) error {
-	s := &submission{done: make(chan struct{}, 1)}
+	s := calls.NewSubmission()
 	var asked []*weir.LineCaller
 	for i := range book.Callers {
 		c := &book.Callers[i]
@@ -305,46 +292,46 @@ func (l *lines) Book(ctx context.Context, book *weir.LineBook) error {
 			c.Err = err
 			continue
 		case len(parts) == 0 || at.refused:
-			c.Decision, c.Err = l.engine.plain(ctx, opTake, c.Requests)
+			c.Decision, c.Err = l.engine.plain(ctx, wire.OpTake, c.Requests)
 			continue
 		}
-		lane := parts[0].lane
-		q := &lineBooking{process: l.name, key: parts[0].line(), since: c.Since, unit: unitOf(parts), way: l.engine.committer(lane).trip() / 2}
-		s.decisions = append(s.decisions, decision{op: opBook, parts: parts, longest: int64(book.Horizon / time.Microsecond), booking: q})
+		lane := parts[0].Lane
+		q := &wire.LineBooking{Process: l.name, Key: parts[0].Line(), Since: c.Since, Unit: unitOf(parts), Way: l.engine.calls.Committer(lane).Trip() / 2}
+		s.Decisions = append(s.Decisions, wire.Decision{Op: wire.OpBook, Parts: parts, Longest: int64(book.Horizon / time.Microsecond), Booking: q})
 		asked = append(asked, c)
 	}
-	if len(s.decisions) == 0 {
+	if len(s.Decisions) == 0 {
 		return nil
 	}
-	if err := l.engine.ask(ctx, s); err != nil {
-		return cannotDecide(opBook.String(), err)
+	if err := l.engine.calls.Ask(ctx, s); err != nil {
+		return cannotDecide(wire.OpBook.String(), err)
 	}
 	for i, c := range asked {
-		d := &s.decisions[i]
-		if c.Err = d.err; d.err != nil {
-			c.Err = cannotDecide(opBook.String(), d.err)
+		d := &s.Decisions[i]
+		if c.Err = d.Err; d.Err != nil {
+			c.Err = cannotDecide(wire.OpBook.String(), d.Err)
 			continue
 		}
-		c.Decision = answer(opTake, d.parts, c.Requests)
-		if d.admitted {
-			c.Decision.Delay = duration(d.due - d.now)
+		c.Decision = answer(wire.OpTake, d.Parts, c.Requests)
+		if d.Admitted {
+			c.Decision.Delay = stored.Duration(d.Due - d.Now)
 			c.Withdraw = func(ctx context.Context, n int64) error { return l.engine.withdraw(ctx, *d, n) }
 			continue
 		}
 		c.Decision.Allowed = false
-		c.Decision.RetryAfter = max(duration(max(d.due, int64(min(d.space, 1<<52)))-d.now), time.Microsecond)
+		c.Decision.RetryAfter = max(stored.Duration(max(d.Due, int64(min(d.Space, 1<<52)))-d.Now), time.Microsecond)
 		if book.Retry == 0 {
-			book.Retry = duration(int64(d.booking.retry))
+			book.Retry = stored.Duration(int64(d.Booking.Retry))
 		}
 	}
 	return nil
 }
 
 // unitOf returns how long the cost of a booking takes.
-func unitOf(parts []part) (most time.Duration) {
+func unitOf(parts []wire.Part) (most time.Duration) {
 	for i := range parts {
 		p := &parts[i]
-		most = max(most, duration(int64(p.limit.spent()))/time.Duration(max(p.limit.capacity, 1))*time.Duration(p.cost))
+		most = max(most, stored.Duration(int64(p.Limit.Spent()))/time.Duration(max(p.Limit.Capacity, 1))*time.Duration(p.Cost))
 	}
 	return most
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/servers"
 )
 
 // wantAbsent fails unless a decision says that no server answered, and nothing was counted.
@@ -62,7 +63,7 @@ func TestAClusterThatIsConnectedLaterDecidesTheFirstCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine.link.open = func() (rueidis.Client, error) { return connect(option) }
+	engine.client.Dial = func() (rueidis.Client, error) { return servers.Connect(option) }
 	eventually(t, "the engine has connected", func() error {
 		if err := engine.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil {
 			return err

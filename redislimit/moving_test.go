@@ -17,7 +17,7 @@ func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
 	for _, options := range []Options{{Lanes: 1}, {Lanes: 1, DenyNewServer: true}} {
 		options.Prefix = fmt.Sprint("deny", options.DenyNewServer)
 		engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, options)
-		slot := cluster.Slot(engine.keys.name(0, "", ""))
+		slot := cluster.Slot(engine.keys.Name(0, "", ""))
 		const keys, rounds = 40, 10
 		rule, err := weir.NewRule("moving", weir.Concurrency{Slots: rounds * 2 / 3, Lease: time.Hour})
 		if err != nil {
@@ -83,7 +83,7 @@ func other(cluster *redistest.Cluster, slot int) *redistest.Server {
 func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
-	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	slot := cluster.Slot(engine.keys.Name(0, "", ""))
 	rule, err := weir.ParseRule("two=fixed window 100/300d and rate gate 100/300d")
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 func TestWhatCanBeDecidedKeyByKeyIsDecidedWhileASlotMoves(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
-	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	slot := cluster.Slot(engine.keys.Name(0, "", ""))
 	two, slots := mustRule(t, "two=token bucket 100/h and rate gate 100/h"), mustRule(t, "s=concurrency 9 lease 1h")
 	reserve := func(requests ...weir.Request) *weir.Reservation {
 		t.Helper()

@@ -3,6 +3,10 @@ package redislimit
 import (
 	"context"
 	"time"
+
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // Call describes one call of the script for [Options.Observe].
@@ -21,35 +25,19 @@ type Call struct {
 }
 
 // observe passes a call to Options.Observe.
-func (e *Engine) observe(ctx context.Context, began time.Time, submissions []*submission, b *batch, received int, err error) {
-	if e.options.Observe == nil {
-		return
-	}
-	call := Call{Began: began, Took: time.Since(began), Keys: len(b.keys), Sent: len(b.args) + len(b.spent), Received: received, Err: err}
-	for _, key := range b.keys {
+func (e *Engine) observe(ctx context.Context, began time.Time, submissions []*calls.Submission, b *wire.Batch, received int, err error) {
+	call := Call{Began: began, Took: time.Since(began), Keys: len(b.Keys), Sent: len(b.Args) + len(b.Spent), Received: received}
+	for _, key := range b.Keys {
 		call.Sent += len(key)
 	}
 	for _, s := range submissions {
-		call.Decisions += len(s.decisions) - s.decided
-		if s.ctx != nil {
-			call.Callers = append(call.Callers, s.ctx)
+		call.Decisions += len(s.Decisions) - s.Decided
+		if s.Ctx != nil {
+			call.Callers = append(call.Callers, s.Ctx)
 		}
 	}
 	if err != nil {
-		call.Outcome = failure(err).Reason
+		call.Outcome, call.Err = Reason(fault.Of(err).Reason), err
 	}
 	e.options.Observe(ctx, call)
-}
-
-// traced returns the context of a call. It has the values of the oldest caller's context, such as a trace, without
-// its cancellation, because several callers share the call.
-func traced(submissions []*submission) context.Context {
-	ctx := submissions[0].ctx
-	switch {
-	case ctx == nil:
-		return context.Background()
-	case ctx.Done() == nil:
-		return ctx
-	}
-	return context.WithoutCancel(ctx)
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// calls records the calls of Observe.
-type calls struct {
+// seenCalls records the calls of Observe.
+type seenCalls struct {
 	mu   sync.Mutex
 	seen []Call
 	ctxs []context.Context
 }
 
-func (c *calls) observe(ctx context.Context, call Call) {
+func (c *seenCalls) observe(ctx context.Context, call Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen, c.ctxs = append(c.seen, call), append(c.ctxs, ctx)
 }
 
-func (c *calls) last() (Call, context.Context) {
+func (c *seenCalls) last() (Call, context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[len(c.seen)-1], c.ctxs[len(c.ctxs)-1]
@@ -35,7 +35,7 @@ type traceKey struct{}
 
 func TestEachCallIsObserved(t *testing.T) {
 	server := redistest.Start(t)
-	var seen calls
+	var seen seenCalls
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=300ms", Options{Observe: seen.observe})
 	rule, err := weir.ParseRule("r=token bucket 100/h and rate gate 100/h")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit/internal/stored"
 )
 
 // Options configure an Engine. The zero value is ready to use.
@@ -101,7 +102,7 @@ func (o Options) over(base Options) Options {
 }
 
 func checkPrefix(prefix string) error {
-	if strings.Trim(prefix, ":"+plainBytes) == "" {
+	if strings.Trim(prefix, ":"+stored.PlainBytes) == "" {
 		return nil
 	}
 	return fmt.Errorf("%q, which has other characters than ASCII letters, digits and -._~:/@+=,", prefix)
@@ -130,3 +131,24 @@ func (o *Options) check() error {
 	}
 	return errors.Join(problems...)
 }
+
+// The bounds within which this engine is exact. Check and all operations refuse limits outside them with a
+// *weir.LimitError.
+const (
+	// MaxCount is the largest count, burst, queue or number of slots: 1,000,000,000.
+	MaxCount = stored.MostCount
+	// MaxLog is the largest count of a SlidingLog or a RateGate: 32,768. Their states grow with it, and no call of the
+	// script may delay the server's other callers for long. docs/redis.md gives the sizes and times.
+	MaxLog = stored.MostLog
+	// MaxSlots is the largest number of slots of a Concurrency, for the same reason: 2,048.
+	MaxSlots = stored.MostSlots
+	// MaxFill is the longest time that a bucket may take to fill, or a queue to drain: 71 years. A larger debt is cut to
+	// it.
+	MaxFill = stored.MostAhead * time.Microsecond
+	// Tick is the unit of time, a microsecond: periods, gaps, leases and origins are whole ticks.
+	Tick = stored.Tick
+)
+
+// DefaultLease is the lease of a [weir.Concurrency] without one, 30 seconds. On Redis every slot has a lease, so that no
+// fault can hold it permanently.
+const DefaultLease = stored.DefaultLease

@@ -1,11 +1,13 @@
 package redislimit
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // A reservation gives one of its two slots back. A renewal of two that Redis reads behind that loses nothing.
@@ -19,21 +21,18 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 	}
 	lost, release := engine.Hold(time.Now(), taken)
 	defer release()
-	held := engine.holds.find(&part{key: onePart(t, engine, two).key, lease: 7})
-	idle := func() error { // waits for the answer to the renewal
-		held.mu.Lock()
-		defer held.mu.Unlock()
-		if held.asking {
-			return errReply
-		}
-		return nil
-	}
 	back := two
 	back.Cost = -1
 	renew := func(when string) {
 		t.Helper()
-		held.tick(time.Now())
-		eventually(t, "the renewal is answered", idle)
+		before := engine.Stats().Calls
+		engine.holds.RenewAll(func(int) bool { return true })
+		eventually(t, "the renewal is answered", func() error {
+			if s := engine.Stats(); s.Calls == before || s.InFlight > 0 {
+				return fmt.Errorf("%d calls since then, %d in flight", s.Calls-before, s.InFlight)
+			}
+			return nil
+		})
 		select {
 		case <-lost:
 			t.Fatalf("%s: Lost is closed though the reservation holds a slot", when)
@@ -44,11 +43,11 @@ func TestARenewalDuringAPartialSettlementLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, whole := engine.releasing(parts)
+	outcome, whole := engine.holds.Releasing(parts)
 	if whole {
 		t.Error("the release of one of two slots counts as that of all")
 	}
-	if _, err := engine.alone(t.Context(), decision{op: opRecord, parts: parts}); err != nil {
+	if _, err := engine.alone(t.Context(), wire.Decision{Op: wire.OpRecord, Parts: parts}); err != nil {
 		t.Fatal(err)
 	}
 	renew("before the answer to the release")

@@ -15,7 +15,7 @@ import (
 func TestADecisionOnTheMoveHoldsUpNoOther(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
-	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	slot := cluster.Slot(engine.keys.Name(0, "", ""))
 	rule, err := weir.ParseRule("r=fixed window 1000000/300d")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAServerThatASlotHasMovedToIsNotDenied(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	now := time.Now().UnixNano()
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1, DenyNewServer: true, Clock: func() int64 { return now }})
-	slot := cluster.Slot(engine.keys.name(0, "", ""))
+	slot := cluster.Slot(engine.keys.Name(0, "", ""))
 	rule, err := weir.ParseRule("r=token bucket 1000/h burst 10")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // recordingSender remembers the last command of an engine.
@@ -32,7 +33,7 @@ func (r *recordingSender) Send(_ context.Context, command ...string) (string, er
 // 128 callers. A figure is that of the fastest window.
 func BenchmarkScript(b *testing.B) {
 	server := redistest.Start(b)
-	server.Do("SCRIPT", "LOAD", theScript().source)
+	server.Do("SCRIPT", "LOAD", wire.Script().Source)
 	for _, limits := range []struct {
 		name  string
 		texts []string // of the rules, of which callers have one after the other

@@ -11,6 +11,9 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/stored"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // countingSender runs a copy of the script that counts what it does: the numbers that it packs and unpacks, which are
@@ -47,7 +50,7 @@ end
 local reply = main()
 return reply .. real.struct.pack('<dd', counted, made)
 `
-	return &countingSender{server: server, source: fmt.Sprintf(count, theScript().source)}
+	return &countingSender{server: server, source: fmt.Sprintf(count, wire.Script().Source)}
 }
 
 func (s *countingSender) Send(_ context.Context, command ...string) (string, error) {
@@ -129,7 +132,7 @@ func TestACallDoesABoundedAmountOfWork(t *testing.T) {
 	} {
 		rule := mustRule(t, "r="+tt.rule)
 		p := onePart(t, engine, rule.For("k", 1))
-		server.Do("SET", p.key, tt.full.value(p.limit))
+		server.Do("SET", p.Key, tt.full.value(p.Limit))
 		counting.most()
 		tt.ask(engine, rule)
 		entries, bytes, calls := counting.most()
@@ -158,7 +161,7 @@ func TestACallOfTakesUpToDoesABoundedAmountOfWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var callersOf []*submission
+		var callersOf []*calls.Submission
 		for i := range callers {
 			q := rule.For(fmt.Sprint("k", i), 333)
 			if d, err := engine.Take(t.Context(), q); err != nil || !d.Allowed {
@@ -169,13 +172,13 @@ func TestACallOfTakesUpToDoesABoundedAmountOfWork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &submission{done: make(chan struct{}, 1)}
-			s.one[0] = asking(opTake, MaxCount, parts, at)
-			s.decisions = s.one[:]
+			s := calls.NewSubmission()
+			s.One[0] = asking(wire.OpTake, MaxCount, parts, at)
+			s.Decisions = s.One[:]
 			callersOf = append(callersOf, s)
 		}
 		counting.most()
-		engine.run(callersOf)
+		engine.calls.Run(callersOf)
 		entries, bytes, calls := counting.most()
 		micros := entries*microsOfEntry + bytes/1024*microsOfKB
 		t.Logf("%d limits: %.0f numbers and %.0f KB in the largest of %d calls: %.0f us", limits, entries, bytes/1024, calls, micros)
@@ -183,8 +186,8 @@ func TestACallOfTakesUpToDoesABoundedAmountOfWork(t *testing.T) {
 			t.Errorf("%d limits: %.0f numbers and %.0f KB in the largest of %d calls are %.0f us, want at most %d in several calls", limits, entries, bytes/1024, calls, micros, most)
 		}
 		for i, s := range callersOf {
-			if d := &s.one[0]; s.err != nil || d.err != nil || d.count() != MaxCount-333 {
-				t.Fatalf("%d limits: caller %d took its cost %d times (%v, %v), want the %d that were left", limits, i, d.count(), s.err, d.err, MaxCount-333)
+			if d := &s.One[0]; s.Err != nil || d.Err != nil || d.Count() != MaxCount-333 {
+				t.Fatalf("%d limits: caller %d took its cost %d times (%v, %v), want the %d that were left", limits, i, d.Count(), s.Err, d.Err, MaxCount-333)
 			}
 		}
 	}
@@ -203,20 +206,20 @@ type full struct {
 	short int  // how many entries are missing
 }
 
-func (f full) value(l *limit) string {
-	n := int(l.capacity)/f.units - f.short
+func (f full) value(l *stored.Limit) string {
+	n := int(l.Capacity)/f.units - f.short
 	began := float64(fullAt - int64(n) - 10)
 	if f.left {
-		began = float64(fullAt-l.period) - float64(n)/2
+		began = float64(fullAt-l.Period) - float64(n)/2
 	}
-	value, own, base := []byte{formatByte + byte(f.form)}, 0.0, began
+	value, own, base := []byte{stored.FormatByte + byte(f.form)}, 0.0, began
 	if f.extra > 0 && f.form != 5 {
-		own = float64(l.period)
+		own = float64(l.Period)
 	}
 	if f.form == 5 {
 		base = 0
 	}
-	value = doubles(value, fullAt+2*float64(l.period), began, base, 0, own)
+	value = stored.Doubles(value, fullAt+2*float64(l.Period), began, base, 0, own)
 	for i := range n {
 		total := uint64(f.units * (i + 1))
 		switch f.form {
@@ -225,7 +228,7 @@ func (f full) value(l *limit) string {
 		case 4:
 			value = append(append(value, little(uint64(i), 6)...), little(total, 4)...)
 		case 5:
-			value = doubles(value, fullAt+1e9+float64(i), float64(total))
+			value = stored.Doubles(value, fullAt+1e9+float64(i), float64(total))
 		}
 		holder := i + 1
 		if f.same {
@@ -244,7 +247,7 @@ func little(n uint64, bytes int) []byte {
 	return b[:bytes]
 }
 
-func onePart(t *testing.T, e *Engine, q weir.Request) part {
+func onePart(t *testing.T, e *Engine, q weir.Request) wire.Part {
 	t.Helper()
 	parts, _, err := e.parts(nil, []weir.Request{q}, 0)
 	if err != nil {
@@ -255,31 +258,31 @@ func onePart(t *testing.T, e *Engine, q weir.Request) part {
 
 // together sends decisions that may share a call, and panics at an error, so that a state that the script cannot read is
 // noticed.
-func together(e *Engine, decisions []decision) {
-	s := &submission{done: make(chan struct{}, 1), decisions: decisions}
-	if err := e.ask(context.Background(), s); err != nil {
+func together(e *Engine, decisions []wire.Decision) {
+	s := calls.NewSubmission(decisions...)
+	if err := e.calls.Ask(context.Background(), s); err != nil {
 		panic(err)
 	}
 	for i := range decisions {
-		if err := decisions[i].err; err != nil {
+		if err := decisions[i].Err; err != nil {
 			panic(err)
 		}
 	}
 }
 
 // each records a cost under n identities at once.
-func each(n int, cost int64) func(*Engine, *weir.Rule) { return ofEach(opRecord, 1, n, cost) }
+func each(n int, cost int64) func(*Engine, *weir.Rule) { return ofEach(wire.OpRecord, 1, n, cost) }
 
-func strangers(n int) func(*Engine, *weir.Rule) { return ofEach(opRecord, 1<<40, n, -1) }
+func strangers(n int) func(*Engine, *weir.Rule) { return ofEach(wire.OpRecord, 1<<40, n, -1) }
 
-func renewals(n int) func(*Engine, *weir.Rule) { return ofEach(opRenew, 1, n, 1) }
+func renewals(n int) func(*Engine, *weir.Rule) { return ofEach(wire.OpRenew, 1, n, 1) }
 
-func ofEach(o op, first uint64, n int, cost int64) func(*Engine, *weir.Rule) {
+func ofEach(o wire.Op, first uint64, n int, cost int64) func(*Engine, *weir.Rule) {
 	return func(e *Engine, rule *weir.Rule) {
-		decisions := make([]decision, n)
+		decisions := make([]wire.Decision, n)
 		for i := range decisions {
 			parts, _, _ := e.parts(nil, []weir.Request{rule.For("k", cost)}, first+uint64(i)*7)
-			decisions[i] = decision{op: o, parts: parts}
+			decisions[i] = wire.Decision{Op: o, Parts: parts}
 		}
 		together(e, decisions)
 	}
@@ -289,6 +292,6 @@ func ofEach(o op, first uint64, n int, cost int64) func(*Engine, *weir.Rule) {
 func undoOf(i, n int64) func(*Engine, *weir.Rule) {
 	return func(e *Engine, rule *weir.Rule) {
 		parts, _, _ := e.parts(nil, []weir.Request{rule.For("k", 1)}, 0)
-		together(e, []decision{{op: opUndo, parts: parts, now: fullAt - n - 10 + i}})
+		together(e, []wire.Decision{{Op: wire.OpUndo, Parts: parts, Now: fullAt - n - 10 + i}})
 	}
 }

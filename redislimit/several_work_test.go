@@ -7,6 +7,8 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // While versions of a rule with other limits or other rates are in use at once, each decision reads and keeps the states
@@ -35,7 +37,7 @@ func TestACallOnStatesOfOtherVersionsDoesABoundedAmountOfWork(t *testing.T) {
 		"other limits": {windows(100 * day), windows(101 * day), windows(102 * day), windows(103 * day)},
 		"other rates":  {buckets(999_999_937, 300*day), buckets(899_999_963, 299*day)},
 	} {
-		var decisions []decision
+		var decisions []wire.Decision
 		for i, limits := range versions {
 			rule, err := weir.NewRule(name, limits...)
 			if err != nil {
@@ -53,19 +55,19 @@ func TestACallOnStatesOfOtherVersionsDoesABoundedAmountOfWork(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				decisions = append(decisions, decision{op: opTake, parts: parts})
+				decisions = append(decisions, wire.Decision{Op: wire.OpTake, Parts: parts})
 			}
 		}
 		counting.most()
-		engine.run([]*submission{{done: make(chan struct{}, 1), decisions: decisions}})
+		engine.calls.Run([]*calls.Submission{calls.NewSubmission(decisions...)})
 		entries, bytes, calls := counting.most()
 		t.Logf("%s: %.0f numbers and %.0f KB in the largest of %d calls", name, entries, bytes/1024, calls)
 		if calls < callers/most {
 			t.Errorf("%s: %d calls made %d decisions, want at most %d a call", name, calls, callers, most)
 		}
 		for i := range decisions {
-			if d := &decisions[i]; d.err != nil || !d.admitted {
-				t.Fatalf("%s: caller %d: admitted %t, %v", name, i, d.admitted, d.err)
+			if d := &decisions[i]; d.Err != nil || !d.Admitted {
+				t.Fatalf("%s: caller %d: admitted %t, %v", name, i, d.Admitted, d.Err)
 			}
 		}
 	}

@@ -2,26 +2,23 @@ package redislimit
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/servers"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // channel is one subscription of a process. In a cluster a process has one for each lane that it uses, otherwise one. The
 // engine relies on it once it has heard a message that it published itself: an ACL or a proxy may deny either side. The
 // lock of lines guards it.
 type channel struct {
+	servers.Channel
 	lines  *lines
-	name   string
-	shard  bool
 	heard  bool
 	cancel context.CancelFunc
 	idle   *time.Timer
@@ -49,55 +46,55 @@ func (l *lines) Hears() bool {
 }
 
 // hears returns how the process hears signals of a lane now, and subscribes if it may need them.
-func (l *lines) hears(lane int) hearing {
+func (l *lines) hears(lane int) wire.Hearing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.engine
-	if e.known() == nil || l.closed {
-		return deaf
+	if e.client.Known() == nil || l.closed {
+		return wire.Deaf
 	}
-	shard := e.known().Mode() == rueidis.ClientModeCluster && !l.plain
-	name := e.channelName(lane, shard, l.name)
-	c := l.channels[name]
+	of := e.channelOf(lane, e.client.Cluster() && !l.plain, l.name)
+	c := l.channels[of.Name]
 	if c == nil {
-		c = l.open(name, shard)
+		c = l.open(of)
 	}
 	c.idle.Reset(idleChannel)
 	switch {
 	case !c.heard:
-		return deaf
-	case shard:
-		return byShard
+		return wire.Deaf
+	case c.Shard:
+		return wire.ByShard
 	}
-	return byPublish
+	return wire.ByPublish
 }
 
-// channelName returns the channel of a process for a lane.
-func (e *Engine) channelName(lane int, shard bool, process string) string {
+// channelOf returns the channel of a process for a lane.
+func (e *Engine) channelOf(lane int, shard bool, process string) servers.Channel {
+	head := e.options.Prefix + ":"
 	if shard {
-		return e.keys.heads[lane] + "wake:" + process
+		head = e.keys.Heads[lane]
 	}
-	return e.options.Prefix + ":wake:" + process
+	return e.client.Channel(head+"wake:"+process, shard)
 }
 
 // open begins a subscription. The caller holds the lock.
-func (l *lines) open(name string, shard bool) *channel {
+func (l *lines) open(of servers.Channel) *channel {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &channel{lines: l, name: name, shard: shard, cancel: cancel}
+	c := &channel{Channel: of, lines: l, cancel: cancel}
 	c.idle = time.AfterFunc(idleChannel, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		c.end()
 	})
-	l.channels[name] = c
+	l.channels[c.Name] = c
 	go c.listen(ctx)
 	return c
 }
 
 // end ends the subscription. The caller holds the lock.
 func (c *channel) end() {
-	if c.lines.channels[c.name] == c {
-		delete(c.lines.channels, c.name)
+	if c.lines.channels[c.Name] == c {
+		delete(c.lines.channels, c.Name)
 	}
 	c.heard = false
 	c.idle.Stop()
@@ -119,12 +116,12 @@ func (c *channel) listen(ctx context.Context) {
 		began := time.Now()
 		err := c.receive(ctx)
 		pause := againChannel - time.Since(began)
-		if text, refused := refusal(err); refused {
-			if c.shard && strings.Contains(text, "unknown command") {
+		if text, refused := fault.Refusal(err); refused {
+			if c.Shard && strings.Contains(text, "unknown command") {
 				c.withoutShards()
 				return
 			}
-			if reason := serverReason(text); reason == Denied || reason == Refused {
+			if reason := fault.ServerReason(text); reason == fault.Denied || reason == fault.Refused {
 				pause = deniedChannel
 			}
 		}
@@ -138,81 +135,11 @@ func (c *channel) listen(ctx context.Context) {
 
 // receive hears signals until the subscription ends.
 func (c *channel) receive(ctx context.Context) error {
-	e := c.lines.engine
-	return e.subscribe(ctx, c.name, c.shard, func() {
+	return c.Subscribe(ctx, func() {
 		c.lose() // the client subscribes again by itself after a cut
 		// If this message is heard, the channel works.
-		go func() { _ = e.publish(ctx, c.name, c.shard) }()
+		go func() { _ = c.Publish(ctx, probeSignal) }()
 	}, c.received)
-}
-
-// subscribe hears the messages of a channel until ctx ends.
-func (e *Engine) subscribe(ctx context.Context, name string, shard bool, subscribed func(), hear func(message string)) error {
-	subscribe := e.known().B().Subscribe().Channel(name).Build()
-	if shard {
-		subscribe = e.known().B().Ssubscribe().Channel(name).Build()
-	}
-	confirmed := func(s rueidis.PubSubSubscription) {
-		if strings.HasSuffix(s.Kind, "subscribe") && !strings.Contains(s.Kind, "un") {
-			subscribed()
-		}
-	}
-	return e.known().Receive(rueidis.WithOnSubscriptionHook(ctx, confirmed), subscribe, func(m rueidis.PubSubMessage) { hear(m.Message) })
-}
-
-// publish sends a probe to a channel.
-func (e *Engine) publish(ctx context.Context, name string, shard bool) error {
-	publish := e.known().B().Publish().Channel(name).Message(probeSignal).Build()
-	if shard {
-		publish = e.known().B().Spublish().Channel(name).Message(probeSignal).Build()
-	}
-	return e.known().Do(ctx, publish).Error()
-}
-
-// signalWarning returns a warning if the server denies the user signals to waiting callers.
-func (e *Engine) signalWarning(ctx context.Context) string {
-	if e.known() == nil {
-		return ""
-	}
-	denied := e.trySignal(ctx, e.known().Mode() == rueidis.ClientModeCluster)
-	if strings.Contains(denied, "unknown command") { // Redis before 7.0 has no SPUBLISH
-		denied = e.trySignal(ctx, false)
-	}
-	if denied == "" {
-		return ""
-	}
-	return fmt.Sprintf("redis denies signals to callers that wait for slots (%s): they ask again every 50 ms instead; docs/redis.md lists the rights", denied)
-}
-
-// trySignal returns the server's refusal of a subscription, or of a message to it.
-func (e *Engine) trySignal(ctx context.Context, shard bool) (denied string) {
-	ctx, cancel := context.WithTimeout(ctx, trySignalFor)
-	defer cancel()
-	name, published := e.channelName(0, shard, "probe-"+rand.Text()[:8]), make(chan error, 1)
-	subscribed := sync.OnceFunc(func() {
-		go func() {
-			published <- e.publish(ctx, name, shard)
-			cancel()
-		}()
-	})
-	if text, refused := refusal(e.subscribe(ctx, name, shard, subscribed, func(string) {})); refused {
-		return text
-	}
-	_ = e.known().Do(context.WithoutCancel(ctx), e.unsubscribe(name, shard)).Error()
-	select {
-	case err := <-published:
-		denied, _ = refusal(err)
-	default: // neither was answered in time
-	}
-	return denied
-}
-
-// unsubscribe returns the end of a subscription, which a client keeps after subscribe.
-func (e *Engine) unsubscribe(name string, shard bool) rueidis.Completed {
-	if shard {
-		return e.known().B().Sunsubscribe().Channel(name).Build()
-	}
-	return e.known().B().Unsubscribe().Channel(name).Build()
 }
 
 // lose notes that the channel hears nothing for now.
@@ -234,15 +161,15 @@ func (c *channel) withoutShards() {
 func (c *channel) received(message string) {
 	if message == probeSignal {
 		c.lines.mu.Lock()
-		c.heard = c.lines.channels[c.name] == c
+		c.heard = c.lines.channels[c.Name] == c
 		c.lines.mu.Unlock()
 		return
 	}
 	if len(message) == signalLength {
 		c.lines.hear(weir.LineSignal{
 			Token:  binary.LittleEndian.Uint64([]byte(message)),
-			Units:  units(doubleAt(message, 8)),
-			MinAge: wait(doubleAt(message, 16)),
+			Units:  wire.UnitsOf(doubleAt(message, 8)),
+			MinAge: wire.WaitOf(doubleAt(message, 16)),
 		})
 	}
 }

@@ -1,17 +1,5 @@
 package redislimit
 
-import "sync/atomic"
-
-// counters are the counters of Stats.
-type counters struct {
-	calls, decisions, late, givenBack, abandoned, unrecorded atomic.Uint64
-	inFlight, undoing                                        atomic.Int64
-	unheard                                                  atomic.Int64 // calls in flight whose callers have left
-}
-
-// mostUndoing bounds the undos and releases that an engine repeats.
-const mostUndoing = 10_000
-
 // Stats counts what an engine has done, and what is in progress.
 type Stats struct {
 	Calls     uint64 // calls of the script
@@ -31,22 +19,17 @@ type Stats struct {
 
 // Stats returns the current counts.
 func (e *Engine) Stats() Stats {
-	queued := 0
-	lanes := e.committers()
-	for i := range lanes {
-		queued += lanes[i].waiting()
-	}
 	return Stats{
-		Queued:    queued,
-		InFlight:  int(e.stats.inFlight.Load()),
-		Undoing:   int(e.stats.undoing.Load()),
-		Held:      e.holds.number(),
-		Calls:     e.stats.calls.Load(),
-		Decisions: e.stats.decisions.Load(),
-		Late:      e.stats.late.Load(),
-		GivenBack: e.stats.givenBack.Load(),
-		Abandoned: e.stats.abandoned.Load(),
+		Queued:    e.calls.Queued(),
+		InFlight:  int(e.calls.Stats.InFlight.Load()),
+		Undoing:   int(e.calls.Stats.Undoing.Load()),
+		Held:      e.holds.Number(),
+		Calls:     e.calls.Stats.Calls.Load(),
+		Decisions: e.calls.Stats.Decisions.Load(),
+		Late:      e.calls.Stats.Late.Load(),
+		GivenBack: e.calls.Stats.GivenBack.Load(),
+		Abandoned: e.calls.Stats.Abandoned.Load(),
 
-		Unrecorded: e.stats.unrecorded.Load(),
+		Unrecorded: e.calls.Stats.Unrecorded.Load(),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // movedSender is a client whose server is replaced by one without its states. The steps say what happens to one call
@@ -34,7 +35,7 @@ func (s *movedSender) Send(_ context.Context, command ...string) (string, error)
 		return "", senderError{errors.New("READONLY You can't write against a read only replica.")}
 	}
 	if command[0] == "EVALSHA" {
-		command[0], command[1] = "EVAL", theScript().source
+		command[0], command[1] = "EVAL", wire.Script().Source
 	}
 	reply, err := server.Ask(command...)
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/redislimit/internal/calls"
+	"github.com/weirflow/weir/redislimit/internal/stored"
+	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
 // undoing is an engine with a clock that the test sets, and takes that the test undoes later.
@@ -48,22 +51,22 @@ func (u *undoing) take(limit weir.Limit, n int64) (undo func()) {
 	if err != nil {
 		u.Fatal(err)
 	}
-	taken, err := u.askLane(context.Background(), decision{op: opTake}, parts)
-	if err != nil || !taken.admitted {
-		u.Fatalf("take of %d of %v: admitted %v, %v", n, limit, taken.admitted, err)
+	taken, err := u.askLane(context.Background(), wire.Decision{Op: wire.OpTake}, parts)
+	if err != nil || !taken.Admitted {
+		u.Fatalf("take of %d of %v: admitted %v, %v", n, limit, taken.Admitted, err)
 	}
 	return func() { u.undo(&taken) }
 }
 
-func (u *undoing) undo(taken *decision) {
+func (u *undoing) undo(taken *wire.Decision) {
 	u.Helper()
-	s := &submission{done: make(chan struct{}, 1), decisions: taken.undos(1)}
-	if err := u.ask(context.Background(), s); err != nil {
+	s := calls.NewSubmission(taken.Undos(1)...)
+	if err := u.calls.Ask(context.Background(), s); err != nil {
 		u.Fatal(err)
 	}
-	for _, d := range s.decisions {
-		if d.err != nil {
-			u.Fatal(d.err)
+	for _, d := range s.Decisions {
+		if d.Err != nil {
+			u.Fatal(d.Err)
 		}
 	}
 }
@@ -173,11 +176,11 @@ func TestAnUndoCountsTheTimeOfItsCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := u.askLane(t.Context(), decision{op: opTake}, parts)
-	if err != nil || !taken.admitted {
-		t.Fatalf("take: admitted %v, %v", taken.admitted, err)
+	taken, err := u.askLane(t.Context(), wire.Decision{Op: wire.OpTake}, parts)
+	if err != nil || !taken.Admitted {
+		t.Fatalf("take: admitted %v, %v", taken.Admitted, err)
 	}
-	taken.sent = time.Now().Add(-time.Hour)
+	taken.Sent = time.Now().Add(-time.Hour)
 	u.undo(&taken)
 	u.left("an undo an hour later by the caller's clock", bucket, 10)
 }
@@ -220,7 +223,7 @@ func TestTheUndoOfALateTakeNamesItsKeyAfterOtherTakes(t *testing.T) {
 			}
 			time.Sleep(time.Second) // in virtual time, for the undo
 			synctest.Wait()
-			isLate := func(key string) bool { return strings.HasSuffix(key, ":"+string(appendEscaped(nil, late))) }
+			isLate := func(key string) bool { return strings.HasSuffix(key, ":"+string(stored.AppendEscaped(nil, late))) }
 			if i := slices.IndexFunc(*r.keys, isLate); i < 0 || !slices.ContainsFunc((*r.keys)[i+1:], isLate) {
 				t.Errorf("the calls have the keys %q, want that of %q in a take and in an undo", *r.keys, late)
 			}

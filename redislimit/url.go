@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir/redislimit/internal/servers"
 )
 
 // ParseURL makes the options of a client from a URL:
@@ -258,7 +260,7 @@ func (u *serverURL) socket() error {
 	}
 	u.client.InitAddress = []string{"/" + path}
 	u.client.ForceSingleClient = true
-	u.client.DialCtxFn = dialServer
+	u.client.DialCtxFn = servers.DialServer
 	u.path = ""
 	return nil
 }

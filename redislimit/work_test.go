@@ -13,7 +13,7 @@ import (
 // A call reads at most as many entries as its time allows, however many decisions wait: long logs go in several calls,
 // and short states share one.
 func TestACallIsBoundedByTheEntriesThatItReads(t *testing.T) {
-	var seen calls
+	var seen seenCalls
 	engine := openFor(t, "redis://"+redistest.Start(t).Addr, Options{Observe: seen.observe})
 	for _, tt := range []struct {
 		limit weir.Limit

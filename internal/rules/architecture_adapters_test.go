@@ -48,6 +48,13 @@ var adapterRules = map[string]packageRule{
 			".":                        "it is an engine",
 			"github.com/redis/rueidis": "it speaks to Redis",
 			"enginekit":                "requests, rules and answers are those of every engine",
+
+			"redislimit/internal/fault":   "errors of calls",
+			"redislimit/internal/stored":  "limits as Redis keeps them",
+			"redislimit/internal/wire":    "decisions of the script",
+			"redislimit/internal/calls":   "it makes decisions by shared calls",
+			"redislimit/internal/servers": "it reaches servers",
+			"redislimit/internal/slots":   "leases of reservations are renewed",
 		},
 		testImports: reasons{
 			"httplimit":            "two web servers share a limit",
@@ -57,6 +64,51 @@ var adapterRules = map[string]packageRule{
 			"internal/linetest":    "the script and its rules in Go give the same answers",
 			"internal/testprocess": "workers of several processes wait for one limit",
 			"pace":                 "callers of several processes wait for one limit",
+		},
+	},
+	"redislimit/internal/fault": {
+		imports: reasons{".": "an error says whether something was counted", "github.com/redis/rueidis": "it reads error replies"},
+	},
+	"redislimit/internal/stored": {
+		imports: reasons{
+			".":                        "it keeps its limits",
+			"enginekit":                "limits have functions, and states have names",
+			"github.com/redis/rueidis": "a key is made without a copy",
+		},
+	},
+	"redislimit/internal/wire": {
+		imports: reasons{
+			".":                          "answers are those of every engine",
+			"enginekit":                  "states are measured by their functions",
+			"redislimit/internal/fault":  "values may be unreadable",
+			"redislimit/internal/stored": "decisions are about limits",
+			"github.com/redis/rueidis":   "it calls the script by its hash",
+		},
+	},
+	"redislimit/internal/calls": {
+		imports: reasons{
+			".":                          "it composes answers",
+			"enginekit":                  "it composes answers of measurements",
+			"redislimit/internal/fault":  "calls fail",
+			"redislimit/internal/stored": "keys have lanes, and limits have work",
+			"redislimit/internal/wire":   "calls have decisions",
+			"github.com/redis/rueidis":   "arguments are sent without a copy",
+		},
+		testImports: reasons{"internal/redistest": "tests ask real servers"},
+	},
+	"redislimit/internal/servers": {
+		imports: reasons{
+			"redislimit/internal/fault": "servers do not answer, or refuse",
+			"redislimit/internal/wire":  "it calls the script",
+			"github.com/redis/rueidis":  "it is the client",
+		},
+	},
+	"redislimit/internal/slots": {
+		imports: reasons{
+			"redislimit/internal/calls":  "renewals and releases are decisions that share calls",
+			"redislimit/internal/fault":  "an engine is closed",
+			"redislimit/internal/stored": "leases have lengths",
+			"redislimit/internal/wire":   "slots are parts of decisions",
 		},
 	},
 	"redislimit/recipes": {

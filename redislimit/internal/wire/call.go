@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"github.com/weirflow/weir/redislimit/internal/stored"
+)
+
+// Batch is one call of the script: the distinct keys and the decisions.
+type Batch struct {
+	Keys    []string
+	index   map[string]int
+	Args    []byte
+	Spent   []byte // of each decision, if DenyNewServer is set
+	Long    []byte // the numbers of the keys of long logs
+	Watch   bool   // earlier has the keys of earlier versions
+	Earlier []byte
+	last    *Decision // the previous one, if it can be repeated
+	asked   Op        // its operation when it was added
+	run     run       // the repeats of it
+	Space   [6]int64  // for the numbers of a state of the reply
+}
+
+// run describes repeats of a decision at the end of a batch.
+type run struct {
+	first, count, step int // the number of their first key, how many they are, and by how much the next key's number is greater
+	at, end            int // where args has the count, and the end of args when they were added
+}
+
+// What a batch begins with: whether the script needs the functions of these, a byte each.
+const (
+	withBuckets = iota
+	withWindows
+	withCycles
+	withLogs
+	withSlots
+	withUpTo
+	withIdentities
+	withLines
+	withs
+)
+
+// Add appends a decision.
+func (b *Batch) Add(d *Decision) {
+	if len(b.Args) == 0 {
+		b.Args = append(b.Args, make([]byte, withs)...)
+	}
+	if b.line(d) { // the script reads the slots of lines in between
+		b.last = nil
+	} else if b.again(d) {
+		return
+	}
+	if d.Identity == "" {
+		b.decision(d)
+		return
+	}
+	b.last = nil
+	b.occurs(withIdentities)
+	b.word("identified", b.number(d.Identity))
+	b.Args = append(b.Args, 0, 0, 0, 0)
+	at := len(b.Args)
+	b.decision(d)
+	binary.LittleEndian.PutUint32(b.Args[at-4:], uint32(len(b.Args)-at))
+}
+
+// word appends a word and a number.
+func (b *Batch) word(text string, number int) {
+	b.Args = append(append(b.Args, byte(len(text))), text...)
+	b.Args = binary.LittleEndian.AppendUint16(b.Args, uint16(number))
+}
+
+// decision appends a decision without its identity.
+func (b *Batch) decision(d *Decision) {
+	b.word(opWords[d.Op], d.groups())
+	switch d.Op {
+	case OpUndo:
+		b.Args = stored.Doubles(b.Args, float64(d.Now), d.age())
+	case OpUpTo:
+		b.occurs(withUpTo)
+		b.Args = stored.Doubles(b.Args, float64(d.Times))
+	case OpBook:
+		b.Args = stored.Doubles(b.Args, float64(d.Longest))
+	case OpWithdraw:
+		b.Args = stored.Doubles(b.Args, float64(d.Due), d.beyond())
+	}
+	for i := range d.Parts {
+		if !d.Parts[i].Joins {
+			b.group(d, i)
+		}
+	}
+}
+
+// occurs notes that the script needs some functions.
+func (b *Batch) occurs(with int) { b.Args[with] = 1 }
+
+// group appends the part i with the parts that share its value.
+func (b *Batch) group(d *Decision, i int) {
+	p := &d.Parts[i]
+	letter := byte('v')
+	switch p.Limit.Kind {
+	case stored.KindLog:
+		b.occurs(withLogs)
+		letter = 's'
+	case stored.KindSlots:
+		b.occurs(withSlots)
+		letter = 'n'
+	}
+	b.Args = append(b.Args, letter)
+	b.Args = binary.LittleEndian.AppendUint16(b.Args, uint16(b.key(p)))
+	switch {
+	case d.Op == OpReset:
+	case p.Limit.Kind.Fixed():
+		b.fixed(d, i)
+	default:
+		b.Args = p.append(b.Args)
+	}
+}
+
+// fixed appends the parts that share the value of part i, which is the first of them.
+func (b *Batch) fixed(d *Decision, i int) {
+	shared := d.shared(i)
+	head, numbers, length := append(make([]byte, 0, 64), stored.FormatByte, byte(shared)), "", 8
+	for j, left := i, shared; left > 0; j++ {
+		if l := d.Parts[j].Limit; l.Kind.Fixed() {
+			head = append(head, l.Identity...)
+			numbers, length = numbers+l.Kind.Numbers(), length+l.Kind.Bytes()
+			left--
+		}
+	}
+	b.Args = append(b.Args, 0, 0, byte(shared))
+	at := len(b.Args) - 1
+	b.Args = binary.LittleEndian.AppendUint16(b.Args, uint16(len(head)+length))
+	for _, text := range []string{"<c" + strconv.Itoa(len(head)) + "d" + numbers, string(head)} {
+		b.Args = append(append(b.Args, byte(len(text))), text...)
+	}
+	for left := shared; left > 0; i++ {
+		if p := &d.Parts[i]; p.Limit.Kind.Fixed() {
+			b.limit(p, d.Op)
+			left--
+		}
+	}
+	binary.LittleEndian.PutUint16(b.Args[at-2:], uint16(len(b.Args)-at))
+}
+
+// limit appends one of the parts that share a value.
+func (b *Batch) limit(p *Part, o Op) {
+	k := p.Limit.Kind
+	switch k {
+	case stored.KindWindow:
+		b.occurs(withWindows)
+	case stored.KindCycle:
+		b.occurs(withCycles)
+	default:
+		b.occurs(withBuckets)
+	}
+	var space [24]float64
+	parameters := p.appendFixed(space[:0], o)
+	b.Args = append(b.Args, p.Limit.Letter[0], byte(k.Count()), byte(1+len(parameters)))
+	b.Args = append(b.Args, "<dddddddddddddddddddddddd"[:1+len(parameters)]...)
+	b.Args = stored.Doubles(b.Args, parameters...)
+}
+
+// again appends a decision that differs from the previous one only in its key, if d is one.
+func (b *Batch) again(d *Decision) bool {
+	before := b.last
+	if b.last = nil; d.groups() != 1 || d.Op > OpRecord || d.Identity != "" || d.Parts[0].Limit.Kind == stored.KindSlots {
+		return false
+	}
+	b.last = d
+	if before == nil || b.asked != d.Op || !d.repeats(before) {
+		b.asked = d.Op
+		return false
+	}
+	b.repeat(b.key(&d.Parts[0]))
+	b.run.end = len(b.Args)
+	return true
+}
+
+// repeat appends a repeat for a key. Repeats whose keys have the same or successive numbers are one run.
+func (b *Batch) repeat(key int) {
+	r := &b.run
+	if r.end == len(b.Args) && r.count == 1 && (key == r.first || key == r.first+1) {
+		r.step = key - r.first
+	}
+	if r.end != len(b.Args) || key != r.first+r.count*r.step {
+		b.word("again", key)
+		*r = run{first: key, at: len(b.Args)}
+		b.Args = append(b.Args, 0, 0, 0)
+	}
+	r.count++
+	binary.LittleEndian.PutUint16(b.Args[r.at:], uint16(r.count))
+	b.Args[r.at+2] = byte(r.step)
+}
+
+// key returns the number of the part's key in KEYS.
+func (b *Batch) key(p *Part) int {
+	known := len(b.Keys)
+	number := b.number(p.Key)
+	if number > known && b.Watch {
+		b.Earlier = p.appendEarlier(b.Earlier, number)
+	}
+	if l := p.Limit; number > known && l.Kind == stored.KindLog && l.Weight >= stored.HeavyWork {
+		b.Long = binary.LittleEndian.AppendUint16(b.Long, uint16(number))
+	}
+	return number
+}
+
+// number returns the number of a key in KEYS, from 1.
+func (b *Batch) number(key string) int {
+	if number, ok := b.index[key]; ok {
+		return number
+	}
+	b.Keys = append(b.Keys, key)
+	if b.index == nil {
+		b.index = make(map[string]int)
+	}
+	b.index[key] = len(b.Keys)
+	return len(b.Keys)
+}
+
+func (b *Batch) Clear() {
+	clear(b.Keys)
+	b.Keys, b.Args, b.Spent, b.Long, b.Earlier = b.Keys[:0], b.Args[:0], b.Spent[:0], b.Long[:0], b.Earlier[:0]
+	clear(b.index)
+	b.last, b.run = nil, run{}
+}

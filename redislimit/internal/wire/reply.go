@@ -1,0 +1,250 @@
+package wire
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/redislimit/internal/fault"
+	"github.com/weirflow/weir/redislimit/internal/stored"
+)
+
+// Reply reads the answer of the script. Missing values read as 0 and set short.
+type Reply struct {
+	Left    string
+	Short   bool
+	Earlier bool    // an earlier version holds a state
+	Since   float64 // us; when the server was first seen; -Inf without DenyNewServer
+	Space   *[6]int64
+}
+
+func (r *Reply) byte() byte {
+	if len(r.Left) < 1 {
+		r.Short = true
+		return 0
+	}
+	b := r.Left[0]
+	r.Left = r.Left[1:]
+	return b
+}
+
+func (r *Reply) Double() float64 {
+	if len(r.Left) < 8 {
+		r.Left, r.Short = "", true
+		return 0
+	}
+	var word uint64
+	for i := range 8 {
+		word |= uint64(r.Left[i]) << (8 * i)
+	}
+	r.Left = r.Left[8:]
+	return math.Float64frombits(word)
+}
+
+// Read reads the answer to a decision made at now.
+func (r *Reply) Read(d *Decision, now int64, keys []string) {
+	if d.Identity != "" {
+		first := r.Double()
+		if math.IsInf(first, 1) {
+			d.undone()
+			return
+		}
+		now = int64(math.Floor(first))
+		if d.Again = first > float64(now); d.Again {
+			d.Op = cmp.Or(d.First, d.Op)
+		}
+	}
+	if d.Op != OpUndo {
+		d.Now = now
+	}
+	if d.Op == OpUpTo && !d.tookTimes(int64(r.Double())) {
+		r.Short = true
+		d.Err = d.misread(true)
+		return
+	}
+	barred := d.Line != nil && r.turn(d.Line)
+	if d.Op == OpBook {
+		d.Due, d.Space = int64(r.Double()), r.Double()
+	}
+	flag := r.byte()
+	if flag == flagUnreadable {
+		d.Err = r.unreadable(d, keys)
+		r.lined(d, now)
+	}
+	if d.Op == OpReset || flag == flagUnreadable {
+		return
+	}
+	d.Admitted = flag == FlagAdmitted
+	held := d.Op != OpUndo && d.Op != OpRenew && d.Op != OpWithdraw && d.held(r.Since, now)
+	if held {
+		d.Admitted = false
+	}
+	wrote := d.Op == OpRecord || d.Op == OpTake && d.Admitted
+	for i := range d.Parts {
+		if !d.Parts[i].Joins {
+			r.group(d, i)
+			wrote = wrote && !d.Parts[i].Measure.Full
+		}
+	}
+	r.lined(d, now)
+	if r.Short {
+		d.Err = d.misread(true)
+		return
+	}
+	if d.Op == OpBook {
+		d.measureBooking(now, held)
+	} else {
+		for i := range d.Parts {
+			d.Parts[i].measured(d, now, wrote, r.Space)
+		}
+	}
+	if d.Again {
+		d.keepAnswer()
+		return
+	}
+	if held {
+		d.hold(r.Since, now)
+	}
+	if !barred && d.Op != OpUndo && d.Op != OpRenew && d.Op < OpBook && !d.agrees() {
+		d.Err = d.misread(false)
+	}
+}
+
+// lined reads what the answer to a decision of a line ends with.
+func (r *Reply) lined(d *Decision, now int64) {
+	switch {
+	case d.Booking != nil:
+		if d.Booking.Retry = r.Double(); !d.Admitted {
+			d.Longest = min(d.Longest, d.Due-now-1) // an older caller may have been before it
+		}
+	case d.Line != nil && d.Line.Last != nil:
+		r.news(d.Line.Last)
+	}
+}
+
+// group reads the answer to part i and to the parts that share its value.
+func (r *Reply) group(d *Decision, i int) {
+	p := &d.Parts[i]
+	if p.Limit.Kind.Measured() {
+		m := &p.Measure
+		*m = enginekit.Measure{}
+		if d.Op != OpTake || !d.Admitted {
+			m.Before, m.After = WaitOf(r.Double()), WaitOf(r.Double())
+		}
+		room := r.Double()
+		m.Full = room < 0
+		m.Remaining, m.ResetAfter = UnitsOf(max(room, 0)), WaitOf(r.Double())
+		return
+	}
+	shared := d.shared(i)
+	exists := r.byte() == stored.FormatByte
+	if exists {
+		r.byte() // the number of states
+	}
+	for j, n := i, shared; n > 0 && exists; j++ {
+		if l := d.Parts[j].Limit; l.Kind.Fixed() {
+			r.skip(len(l.Identity))
+			n--
+		}
+	}
+	if exists {
+		r.Double() // the expiry of the key
+	}
+	for ; shared > 0; i++ {
+		if p := &d.Parts[i]; p.Limit.Kind.Fixed() {
+			if exists {
+				r.state(p)
+			} else {
+				p.Stored = [6]float64{math.Inf(-1), 0, 1, 1, math.Inf(-1), math.Inf(-1)}
+			}
+			shared--
+		}
+	}
+}
+
+// state reads the numbers of a state.
+func (r *Reply) state(p *Part) {
+	s := &p.Stored
+	if p.Limit.Kind > stored.KindLeaky {
+		*s = [6]float64{r.Double(), r.Double(), r.Double(), 1, math.Inf(-1), math.Inf(-1)}
+		return
+	}
+	s[0] = r.Double()
+	s[1], s[2] = float64(r.uint32()), float64(r.uint32())
+	s[3], s[4], s[5] = r.Double(), r.Double(), math.Inf(-1)
+	if p.Limit.Kind == stored.KindLeaky {
+		s[5] = r.Double()
+	}
+}
+
+func (r *Reply) uint32() uint32 {
+	if len(r.Left) < 4 {
+		r.Left, r.Short = "", true
+		return 0
+	}
+	word := uint32(r.Left[0]) | uint32(r.Left[1])<<8 | uint32(r.Left[2])<<16 | uint32(r.Left[3])<<24
+	r.Left = r.Left[4:]
+	return word
+}
+
+func (r *Reply) skip(n int) {
+	if len(r.Left) < n {
+		r.Left, r.Short = "", true
+		return
+	}
+	r.Left = r.Left[n:]
+}
+
+// WaitOf converts a wait in us; an infinite one is Never.
+func WaitOf(v float64) time.Duration {
+	if v >= math.MaxInt64 {
+		return weir.Never
+	}
+	return stored.Duration(int64(v))
+}
+
+func UnitsOf(v float64) int64 { return int64(v) }
+
+// unreadable returns the error of a value that this version cannot read.
+func (r *Reply) unreadable(d *Decision, keys []string) error {
+	number := int(r.byte()) | int(r.byte())<<8
+	place, first := int(r.byte()), r.byte()
+	if r.Short || number < 1 || number > len(keys) {
+		return &fault.Error{Reason: fault.Damaged, Counted: weir.CountedUnknown, Err: errReply}
+	}
+	key := keys[number-1]
+	if i := slices.IndexFunc(d.Parts, func(p Part) bool { return p.Key == key }); place > 0 && i >= 0 {
+		r.Earlier = true
+		return fault.Uncounted(fault.Damaged, d.Parts[i].isEarlier(place, first))
+	}
+	if first == foreignByte {
+		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q is of another type or another program: delete the key or use another prefix", key))
+	}
+	if format := first >> 4; format != stored.FormatVersion {
+		return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q has format %d, or another program has written it, and this version reads format %d: see docs/upgrading.md", key, format, stored.FormatVersion))
+	}
+	return fault.Uncounted(fault.Damaged, fmt.Errorf("the value of key %q is damaged: delete the key", key))
+}
+
+// turn reads what the answer to a caller begins with. It reports whether the decision only peeked.
+func (r *Reply) turn(q *LineCaller) (peeked bool) {
+	if q.Nobody {
+		return true
+	}
+	q.Outcome, q.Wait, q.Refusing = r.byte(), r.Double(), r.uint32()
+	return q.Outcome != OutcomeTurn
+}
+
+// news reads what the answer to the last caller of an ask ends with.
+func (r *Reply) news(h *LineHeader) {
+	for i := range h.Keys {
+		n := &h.Keys[i].LineNews
+		n.Units, n.MinAge, n.Look = UnitsOf(r.Double()), WaitOf(r.Double()), WaitOf(r.Double())
+		flags := r.byte()
+		n.Passed, h.Keys[i].Full = flags&1 > 0, flags&2 > 0
+	}
+}

@@ -1,0 +1,118 @@
+package redislimit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/redislimit/internal/stored"
+	"github.com/weirflow/weir/redislimit/internal/wire"
+)
+
+// mergedOf returns the merged requests of a call. A return is a record of negative costs.
+func mergedOf(o wire.Op, c *weir.Call) ([]weir.Request, error) {
+	if c.Op != weir.OpReturn {
+		return enginekit.Merge(o.Verb(), c.Requests)
+	}
+	merged, err := enginekit.Merge(c.Op, c.Requests)
+	if err != nil {
+		return nil, err
+	}
+	merged = slices.Clone(merged)
+	for i := range merged {
+		merged[i].Cost *= -1
+	}
+	return merged, nil
+}
+
+// layout describes how to decide the parts of a decision.
+type layout struct {
+	oneLane bool // one call can decide them
+	refused bool // a cost is above a capacity
+	leased  bool // some of the parts are slots
+}
+
+// parts returns the limits of merged requests, with their keys. It leaves out limits without a state.
+func (e *Engine) parts(parts []wire.Part, requests []weir.Request, lease uint64) (_ []wire.Part, at layout, err error) {
+	at.oneLane = true
+	all := e.calls.Number() == 1
+	for i := range requests {
+		q := &requests[i]
+		c := enginekit.Keep(q.Rule, stored.Compile)
+		if c.Err != nil {
+			return nil, layout{}, c.Err
+		}
+		lane := e.keys.LaneOf(q)
+		shared := "" // the key of the states of fixed size
+		for j := range c.Limits {
+			l := &c.Limits[j]
+			at.refused = at.refused || q.Cost > l.Capacity
+			if l.Kind == stored.KindNone {
+				continue
+			}
+			at.leased = at.leased || l.Kind == stored.KindSlots
+			at.oneLane = at.oneLane && (len(parts) == 0 || all || lane == parts[0].Lane)
+			parts = append(parts, wire.Part{Limit: l, Lane: lane, Request: i, Cost: q.Cost, Lease: lease})
+			p := &parts[len(parts)-1]
+			if p.Joins = l.Kind.Fixed() && shared != ""; p.Joins {
+				p.Key = shared
+			} else {
+				p.Key = e.keys.Name(lane, l.State, q.Key)
+			}
+			if l.Kind.Fixed() {
+				shared = p.Key
+			}
+		}
+	}
+	return parts, at, nil
+}
+
+// checkLeases refuses slots that no caller could release or renew: units taken without an identity under a limit without
+// a lease.
+func checkLeases(o wire.Op, parts []wire.Part, requests []weir.Request) error {
+	if o != wire.OpTake && o != wire.OpRecord {
+		return nil
+	}
+	for i := range parts {
+		if p := &parts[i]; p.Limit.Leaseless && p.Lease == 0 && p.Cost > 0 {
+			return &weir.RequestError{Op: o.String(), Rule: requests[p.Request].Rule.Name(), Field: "lease",
+				Reason: fmt.Sprintf("is missing: on Redis use Reserve, which renews a lease of %v, or give the limit a lease, such as concurrency %d lease 30s", DefaultLease, p.Limit.Capacity)}
+		}
+	}
+	return nil
+}
+
+// tooMuch refuses a decision that would read more entries than a call may.
+func tooMuch(o wire.Op, parts []wire.Part) error {
+	total := 0
+	for i := range parts {
+		if l := parts[i].Limit; l.Kind.Measured() {
+			total += l.Weight
+		}
+	}
+	if total <= stored.MostWork {
+		return nil
+	}
+	return &weir.RequestError{Op: o.String(), Field: "requests", Reason: fmt.Sprintf("need logs and slots of up to %d KB at once, above %d (Redis)", total*3/2, stored.MostWork*3/2)}
+}
+
+// leased gives slots that are reserved with an identity a lease that follows from it, so that a repeated call has the
+// same slots.
+func leased(c weir.Call) weir.Call {
+	if c.Identity == "" || c.Lease != 0 {
+		return c
+	}
+	h := sha256.New()
+	for i := range c.Requests {
+		q := &c.Requests[i]
+		if q.Rule == nil {
+			return c // a take refuses it
+		}
+		fmt.Fprintf(h, "%q %q %d %q ", q.Rule.Name(), q.Key, q.Cost, c.Identity)
+	}
+	c.Lease = binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+	return c
+}
