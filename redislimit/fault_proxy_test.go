@@ -19,6 +19,7 @@ type proxy struct {
 	cutAfter atomic.Value // string: the connection of the next request with this text ends in the reply
 	cuts     atomic.Int64
 	stall    atomic.Bool  // replies wait
+	delay    atomic.Int64 // nanoseconds that each reply takes
 	rewrite  atomic.Value // func([]byte) []byte: what becomes of a reply
 
 	mu    sync.Mutex
@@ -111,6 +112,7 @@ func (p *proxy) replies(client, server net.Conn, doomed *atomic.Bool) {
 		for p.stall.Load() {
 			time.Sleep(time.Millisecond)
 		}
+		time.Sleep(time.Duration(p.delay.Load()))
 		if doomed.Load() || p.cut.CompareAndSwap(true, false) {
 			p.cuts.Add(1)
 			_, _ = client.Write(buffer[:n/2])
