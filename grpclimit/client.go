@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -30,7 +32,7 @@ type ClientOptions struct {
 	// fails at once. The context of the call bounds it too. Default: 30 s.
 	MaxWait time.Duration
 	// Undecided says what calls do while the engine fails. Default: RefuseUndecided.
-	Undecided Undecided
+	Undecided front.Undecided
 }
 
 // Client keeps limits in a client: its own, and those that servers tell by RetryInfo. Its methods Unary and Stream are
@@ -40,8 +42,7 @@ type ClientOptions struct {
 // times. A stream cannot be repeated, because its messages are gone; the next one waits.
 type Client struct {
 	o      ClientOptions
-	limits Options
-	rules  rules
+	rules  *front.Rules[Call, error]
 	queue  *pace.Queue
 	pauses pauses
 }
@@ -62,16 +63,17 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Scope == nil {
 		o.Scope = Method
 	}
-	c := &Client{o: o, limits: Options{Rules: o.Rules, Engine: o.Engine, MaxWait: o.MaxWait, Undecided: o.Undecided}}
-	c.limits.setDefaults()
-	if err := c.rules.compile(&c.limits, Everyone); err != nil && len(o.Rules) > 0 {
+	rules, err := front.NewRules(front.Options[Call, error]{
+		Name: name, Rules: o.Rules, Key: Everyone, Engine: o.Engine, MaxWait: o.MaxWait,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if o.MaxWait < 0 {
-		return nil, optionError("maxWait", "%v is negative", o.MaxWait)
+	if rules.Settle() {
+		return nil, optionError("rules", "have an After or are Settled, which only a Server does")
 	}
-	var err error
-	c.queue, err = pace.NewQueue(c.limits.Engine, pace.QueueOptions{})
+	c := &Client{o: o, rules: rules}
+	c.queue, err = pace.NewQueue(rules.Engine, pace.QueueOptions{})
 	return c, err
 }
 
@@ -82,7 +84,7 @@ func (c *Client) Unary(ctx context.Context, method string, request, reply any, c
 		if err := c.pauses.await(ctx, scope, until); err != nil {
 			return err
 		}
-		done, err := c.await(ctx, method, request, until, all)
+		done, err := c.await(Call{ctx, method, request}, until, front.Whole)
 		if err != nil {
 			return err
 		}
@@ -98,15 +100,15 @@ func (c *Client) Unary(ctx context.Context, method string, request, reply any, c
 
 // Stream opens a stream when the limits admit it or, with EachMessage, sends its messages when they do.
 func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-	part := all
+	part := front.Whole
 	if c.o.EachMessage {
-		part = slotsOnly
+		part = front.Slots
 	}
 	until, scope := time.Now().Add(c.o.MaxWait), c.scope(ctx, method)
 	if err := c.pauses.await(ctx, scope, until); err != nil {
 		return nil, err
 	}
-	done, err := c.await(ctx, method, nil, until, part)
+	done, err := c.await(Call{ctx, method, nil}, until, part)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +146,7 @@ type clientStream struct {
 // SendMsg sends a message when the limits admit it.
 func (s *clientStream) SendMsg(message any) error {
 	if s.client.o.EachMessage {
-		done, err := s.client.await(s.ctx, s.method, message, time.Now().Add(s.client.o.MaxWait), ratesOnly)
+		done, err := s.client.await(Call{s.ctx, s.method, message}, time.Now().Add(s.client.o.MaxWait), front.Rates)
 		if err != nil {
 			return err
 		}
@@ -169,10 +171,13 @@ func (s *clientStream) RecvMsg(message any) error {
 }
 
 func (c *Client) scope(ctx context.Context, method string) string {
-	return boundedKey(c.o.Scope(ctx, method))
+	return front.BoundedKey(c.o.Scope(Call{ctx, method, nil}))
 }
 
 func doNothing() {}
+
+// releaseWithin bounds a release, which continues after the end of the call.
+const releaseWithin = time.Second
 
 // settle calls a function of a reservation, also after the end of the call's context. The engine may hang: the
 // reservation then tries once more, for another second.
@@ -183,50 +188,52 @@ func settle(ctx context.Context, done func(context.Context) error) {
 }
 
 // await waits for the client's own limits, until an instant. The caller calls done when its call has ended.
-func (c *Client) await(ctx context.Context, method string, message any, until time.Time, p part) (done func(), err error) {
-	var v visit
-	if err := v.addRequests(&c.limits, &c.rules, ctx, method, message, p); err != nil {
-		return nil, err
-	}
-	if len(v.requests) == 0 {
+func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), err error) {
+	ask, err := c.rules.For(call, p)
+	switch {
+	case err != nil:
+		return doNothing, c.undecided(call, err)
+	case ask.Missing != nil:
+		return nil, missingKey(ask)
+	case len(ask.Requests) == 0:
 		return doNothing, nil
 	}
-	return c.turn(ctx, &v, until)
-}
-
-// turn waits until the engine admits the requests.
-func (c *Client) turn(ctx context.Context, v *visit, until time.Time) (done func(), err error) {
-	waiting, cancel := context.WithDeadline(ctx, until)
+	waiting, cancel := context.WithDeadline(call.Context, until)
 	defer cancel()
-	if v.lease != 0 {
-		acquired, err := c.queue.Acquire(waiting, v.requests...)
-		if err != nil {
-			return doNothing, c.failure(ctx, v, err)
-		}
-		return func() { settle(ctx, acquired.Done) }, nil
+	if ask.Lease == 0 {
+		_, err = c.queue.Wait(waiting, ask.Requests...)
+	} else if acquired, failed := c.queue.Acquire(waiting, ask.Requests...); failed == nil {
+		return func() { settle(call.Context, acquired.Done) }, nil
+	} else {
+		err = failed
 	}
-	if _, err := c.queue.Wait(waiting, v.requests...); err != nil {
-		return doNothing, c.failure(ctx, v, err)
-	}
-	return doNothing, nil
+	return doNothing, c.failure(call, ask.Sets[0].Rule, err)
 }
 
 // failure returns the error of a call whose turn did not come, or nil if it goes ahead undecided.
-func (c *Client) failure(ctx context.Context, v *visit, err error) error {
-	if ctx.Err() != nil {
-		return status.FromContextError(ctx.Err()).Err()
-	}
-	rule := v.sets[0].rule
-	if late, ok := errors.AsType[*weir.WaitError](err); ok {
-		return exhausted(rule, late.Need)
-	}
+func (c *Client) failure(call Call, rule *weir.Rule, err error) error {
+	late, isLate := errors.AsType[*weir.WaitError](err)
 	switch {
+	case err == nil:
+		return nil
+	case call.Context.Err() != nil:
+	case isLate:
+		return exhausted(rule, late.Need)
 	case errors.Is(err, weir.ErrNever):
 		return exhausted(rule, weir.Never)
 	case errors.Is(err, weir.ErrQueueFull), errors.Is(err, context.DeadlineExceeded):
 		return status.Errorf(codes.ResourceExhausted, "grpclimit: wait for the limit %q: %v", rule.Name(), err)
+	}
+	return c.undecided(call, fmt.Errorf("grpclimit: wait for the limit %q: %w", rule.Name(), err))
+}
+
+// undecided returns the error of a call that the engine did not decide, or nil if it goes ahead.
+func (c *Client) undecided(call Call, err error) error {
+	switch {
+	case call.Context.Err() != nil:
+		return status.FromContextError(call.Context.Err()).Err()
 	case c.o.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest):
 		return nil
 	}
-	return status.Errorf(codes.Unavailable, "grpclimit: wait for the limit %q: %v", rule.Name(), err)
+	return status.Error(codes.Unavailable, err.Error())
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/grpclimit"
 )
 
@@ -90,7 +91,7 @@ func TestSlotsAreRenewedWhereTheyExpire(t *testing.T) {
 }
 
 func TestAClientFollowsThePolicyForAFailingEngine(t *testing.T) {
-	for policy, want := range map[grpclimit.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
+	for policy, want := range map[front.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
 		engine := broken(weir.NewMemory(weir.MemoryOptions{}))
 		c := newClient(t, grpclimit.ClientOptions{Engine: engine, Undecided: policy, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
 		wantCode(t, "a failing engine", call(t.Context(), c, "m", succeed), want)

@@ -8,7 +8,7 @@
 //
 // A refused call fails with ResourceExhausted. Its details are a RetryInfo, which says when to retry, and a
 // QuotaFailure, which names the limit. [PerKey] limits users or tenants. [NewServer] takes several rules, plans, costs
-// and another engine, in the words of package httplimit: see [Options].
+// and another engine: see [Options]. The rules are those of package front, which httplimit shares.
 //
 // [NewClient] makes the interceptors of a client. They wait for limits of the client's own, and obey the RetryInfo of
 // servers.
@@ -19,16 +19,17 @@ package grpclimit
 
 import (
 	"context"
-	"sync"
 
 	"google.golang.org/grpc"
+
+	"github.com/weirflow/weir/front"
 )
 
 // Server limits the calls that a server handles. Its methods Unary and Stream are interceptors.
 type Server struct {
-	o      Options
-	rules  rules
-	visits sync.Pool
+	front *front.Front[Call, error]
+	skip  func(Call) bool
+	each  bool // message of a stream is charged
 }
 
 var (
@@ -52,74 +53,83 @@ func PerKey(limits string, key Key) (*Server, error) {
 }
 
 // NewServer returns a Server. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError values.
-func NewServer(options Options) (*Server, error) {
-	options.setDefaults()
-	s := &Server{o: options}
-	if err := s.rules.compile(&s.o, Peer); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Unary handles a call if the limits admit it.
-func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	held, err := s.admit(ctx, info.FullMethod, message, all)
+func NewServer(o Options) (*Server, error) {
+	f, err := front.New(front.Options[Call, error]{
+		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, DryRun: o.DryRun, MaxWait: o.MaxWait,
+		Undecided: o.Undecided, Timeout: o.Timeout, Observe: o.Observe, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer held.release(ctx) // also when the handler panics
-	return handler(ctx, message)
+	return &Server{front: f, skip: o.Skip, each: o.EachMessage}, nil
+}
+
+// Unary handles a call if the limits admit it.
+func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+	c := Call{ctx, info.FullMethod, message}
+	granted, err := s.admit(c, front.Whole)
+	if err != nil {
+		return nil, err
+	}
+	defer granted.End(ctx) // also when the handler panics
+	reply, err = handler(granted.Context(ctx), message)
+	granted.Answered(c, err)
+	return reply, err
 }
 
 // Stream handles a stream if the limits admit its opening or, with EachMessage, as long as they admit its messages.
 func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, part := stream.Context(), all
-	if s.o.EachMessage {
-		part, stream = slotsOnly, &serverStream{stream, s, info.FullMethod}
+	c, part := Call{Context: stream.Context(), Method: info.FullMethod}, front.Whole
+	if s.each {
+		part, stream = front.Slots, &chargedStream{stream, s, c}
 	}
-	held, err := s.admit(ctx, info.FullMethod, nil, part)
+	granted, err := s.admit(c, part)
 	if err != nil {
 		return err
 	}
-	defer held.release(ctx)
-	return handler(srv, stream)
+	defer granted.End(c.Context)
+	if ctx := granted.Context(c.Context); ctx != c.Context {
+		stream = &grantedStream{stream, ctx}
+	}
+	err = handler(srv, stream)
+	granted.Answered(c, err)
+	return err
 }
 
-// serverStream charges each message that arrives.
-type serverStream struct {
+// admit decides on a call or a message. It returns what the call holds, if anything, or the error of a refusal.
+func (s *Server) admit(c Call, part front.Part) (*front.Grant[Call, error], error) {
+	if s.skip != nil && s.skip(c) {
+		return nil, nil
+	}
+	ask := s.front.Ask(c.Context, c, part)
+	granted, err := ask.Grant, refusal(c, ask)
+	ask.Done()
+	return granted, err
+}
+
+// chargedStream charges each message that arrives.
+type chargedStream struct {
 	grpc.ServerStream
 	server *Server
-	method string
+	call   Call
 }
 
 // RecvMsg receives a message. If the limits refuse it, the handler gets the error, and the client too when the handler
 // returns it.
-func (s *serverStream) RecvMsg(message any) error {
+func (s *chargedStream) RecvMsg(message any) error {
 	if err := s.ServerStream.RecvMsg(message); err != nil {
 		return err
 	}
-	_, err := s.server.admit(s.Context(), s.method, message, ratesOnly)
+	c := s.call
+	c.Message = message
+	_, err := s.server.admit(c, front.Rates)
 	return err
 }
 
-// admit decides a call or a message. It returns what the call holds, if anything, or the error of a refusal.
-func (s *Server) admit(ctx context.Context, method string, message any, part part) (*held, error) {
-	if s.o.Skip != nil && s.o.Skip(ctx, method) {
-		return nil, nil
-	}
-	v, _ := s.visits.Get().(*visit)
-	if v == nil {
-		v = &visit{}
-	}
-	defer func() {
-		v.clear()
-		s.visits.Put(v)
-	}()
-	if err := v.addRequests(&s.o, &s.rules, ctx, method, message, part); err != nil {
-		return nil, err
-	}
-	if len(v.requests) == 0 {
-		return nil, nil
-	}
-	return s.take(ctx, method, v)
+// grantedStream has a context in which front.Settle finds what the stream was charged.
+type grantedStream struct {
+	grpc.ServerStream
+	ctx context.Context
 }
+
+func (s *grantedStream) Context() context.Context { return s.ctx }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/grpclimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
 )
@@ -234,8 +235,8 @@ func talk(t *testing.T, client test.TestServiceClient, n int) error {
 }
 
 func TestEachMessageOfAStreamIsCharged(t *testing.T) {
-	size := func(_ context.Context, _ string, message any) int64 {
-		if m, ok := message.(*test.StreamingOutputCallRequest); ok {
+	size := func(c grpclimit.Call) int64 {
+		if m, ok := c.Message.(*test.StreamingOutputCallRequest); ok {
 			return int64(len(m.Payload.GetBody())) + 1
 		}
 		return 1
@@ -311,7 +312,7 @@ func TestPlansMissingKeysAndRulesTogether(t *testing.T) {
 	plans := map[string]*weir.Rule{"acme": mustRule(t, "plan=3/m"), "tiny": mustRule(t, "plan=1/m")}
 	tenant := grpclimit.Metadata("Tenant")
 	limited, _ := limit(t, grpclimit.Options{},
-		grpclimit.Rule{Plan: func(ctx context.Context, method string) *weir.Rule { return plans[tenant(ctx, method)] }, Key: tenant, Missing: grpclimit.MissingRefused},
+		grpclimit.Rule{Plan: func(c grpclimit.Call) *weir.Rule { return plans[tenant(c)] }, Key: tenant, Missing: grpclimit.MissingRefused},
 		grpclimit.Rule{Limit: "all=5/m", Key: grpclimit.Everyone},
 		grpclimit.Rule{Limit: "user=1/h", Key: grpclimit.Metadata("user"), Missing: grpclimit.MissingUnlimited})
 	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
@@ -353,7 +354,7 @@ func TestPlansMissingKeysAndRulesTogether(t *testing.T) {
 
 func TestASkippedCallAndADryRunAreAdmitted(t *testing.T) {
 	refused := 0
-	limited, _ := limit(t, grpclimit.Options{DryRun: true, Observe: func(_ context.Context, _ string, d weir.Decision, err error) {
+	limited, _ := limit(t, grpclimit.Options{DryRun: true, Observe: func(_ grpclimit.Call, d weir.Decision, err error) {
 		if err == nil && !d.Allowed {
 			refused++
 		}
@@ -365,7 +366,7 @@ func TestASkippedCallAndADryRunAreAdmitted(t *testing.T) {
 	if refused != 2 {
 		t.Errorf("observed %d refusals of 3 calls, want 2", refused)
 	}
-	limited, _ = limit(t, grpclimit.Options{Skip: func(_ context.Context, method string) bool { return method == unaryMethod }}, grpclimit.Rule{Limit: "1/h"})
+	limited, _ = limit(t, grpclimit.Options{Skip: func(c grpclimit.Call) bool { return c.Method == unaryMethod }}, grpclimit.Rule{Limit: "1/h"})
 	client = dial(t, serve(t, limited, &service{}), "127.0.0.1")
 	for range 3 {
 		wantCode(t, "skipped", unary(t.Context(), client), codes.OK)
@@ -399,7 +400,7 @@ func broken(engine weir.Engine) weir.Engine {
 
 func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	engine := broken(weir.NewMemory(weir.MemoryOptions{}))
-	for policy, want := range map[grpclimit.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
+	for policy, want := range map[front.Undecided]codes.Code{grpclimit.RefuseUndecided: codes.Unavailable, grpclimit.AdmitUndecided: codes.OK} {
 		limited := newServer(t, grpclimit.Options{Engine: engine, Undecided: policy, Rules: []grpclimit.Rule{{Limit: "1/m"}}})
 		err := unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1"))
 		wantCode(t, "a failing engine", err, want)
@@ -407,7 +408,7 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 			t.Errorf("%v tells clients about the engine", err)
 		}
 	}
-	negative := grpclimit.Rule{Limit: "1/m", Cost: func(context.Context, string, any) int64 { return -1 }}
+	negative := grpclimit.Rule{Limit: "1/m", Cost: func(grpclimit.Call) int64 { return -1 }}
 	limited := newServer(t, grpclimit.Options{Undecided: grpclimit.AdmitUndecided, Rules: []grpclimit.Rule{negative}})
 	wantCode(t, "AdmitUndecided and a call that no engine could decide", unary(t.Context(), dial(t, serve(t, limited, &service{}), "127.0.0.1")), codes.Unavailable)
 }

@@ -1,29 +1,25 @@
 package grpclimit
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
 )
 
 // Key finds the address, user or tenant that a call is charged to. An empty key means that the call has none: see
-// Rule.Missing. The method is like "/package.Service/Method". A key of more than 256 bytes is replaced by its SHA-256
-// hash.
-type Key func(ctx context.Context, method string) string
+// front.Rule.Missing.
+type Key = func(Call) string
 
 // Peer is the address of the connection. An IPv6 address counts as its /64, because one client has that many
 // addresses. The key is missing on a Unix socket.
-func Peer(ctx context.Context, _ string) string {
-	p, ok := peer.FromContext(ctx)
+func Peer(c Call) string {
+	p, ok := peer.FromContext(c.Context)
 	if !ok {
 		return ""
 	}
@@ -31,15 +27,11 @@ func Peer(ctx context.Context, _ string) string {
 	if !ok {
 		return plainClient.Key(&http.Request{RemoteAddr: p.Addr.String()})
 	}
-	addr, _ := netip.AddrFromSlice(tcp.IP)
-	if addr = addr.Unmap(); addr.Is6() {
-		network, _ := addr.Prefix(64)
-		return network.String()
-	}
+	addr := tcp.AddrPort().Addr()
 	if !addr.IsValid() {
 		return ""
 	}
-	return addr.String()
+	return front.AddressKey(addr, 64)
 }
 
 var plainClient httplimit.Client
@@ -47,12 +39,12 @@ var plainClient httplimit.Client
 // PeerBehind is the address of the client behind the proxies that an [httplimit.Client] trusts. It reads the metadata
 // of the Client's header, such as x-forwarded-for.
 func PeerBehind(client *httplimit.Client) Key {
-	return func(ctx context.Context, _ string) string {
+	return func(c Call) string {
 		r := &http.Request{Header: http.Header{}}
-		if p, ok := peer.FromContext(ctx); ok {
+		if p, ok := peer.FromContext(c.Context); ok {
 			r.RemoteAddr = p.Addr.String()
 		}
-		md, _ := metadata.FromIncomingContext(ctx)
+		md, _ := metadata.FromIncomingContext(c.Context)
 		for name, values := range md {
 			r.Header[http.CanonicalHeaderKey(name)] = values
 		}
@@ -64,8 +56,8 @@ func PeerBehind(client *httplimit.Client) Key {
 // earlier interceptor has verified, or that a proxy overwrites. A repeated field counts as missing.
 func Metadata(name string) Key {
 	name = strings.ToLower(name)
-	return func(ctx context.Context, _ string) string {
-		if values := metadata.ValueFromIncomingContext(ctx, name); len(values) == 1 {
+	return func(c Call) string {
+		if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) == 1 {
 			return values[0]
 		}
 		return ""
@@ -73,36 +65,11 @@ func Metadata(name string) Key {
 }
 
 // Method is the method, so that each has a limit of its own.
-func Method(_ context.Context, method string) string { return method }
+func Method(c Call) string { return c.Method }
 
 // Everyone is one key for all calls, which share one limit.
-func Everyone(context.Context, string) string { return "all" }
+func Everyone(Call) string { return "all" }
 
 // Combine makes one key from several, such as a user and a method. Different parts never make the same key. The key is
 // missing if one part is missing.
-func Combine(keys ...Key) Key {
-	return func(ctx context.Context, method string) string {
-		parts := make([]string, len(keys))
-		for i, key := range keys {
-			if parts[i] = key(ctx, method); parts[i] == "" {
-				return ""
-			}
-			parts[i] = separators.Replace(parts[i])
-		}
-		return strings.Join(parts, "|")
-	}
-}
-
-// separators escapes separators within a part of a key.
-var separators = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
-
-const maxKey = 256 // bytes, of a key that is not hashed
-
-// boundedKey returns a key that an engine can hold, so that a client cannot make a call undecidable with a long key.
-func boundedKey(key string) string {
-	if len(key) <= maxKey {
-		return key
-	}
-	hash := sha256.Sum256([]byte(key))
-	return "sha256:" + hex.EncodeToString(hash[:])
-}
+func Combine(keys ...Key) Key { return front.Combine(keys...) }

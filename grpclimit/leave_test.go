@@ -64,7 +64,7 @@ func TestACallWhoseClientHangsUpIsDecided(t *testing.T) {
 			reached, failures := 0, 0
 			limited := newServer(t, grpclimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{})), Undecided: grpclimit.AdmitUndecided, EachMessage: name == "a message",
 				Rules: []grpclimit.Rule{{Limit: "fixed window 1/h", Key: grpclimit.Everyone}},
-				Observe: func(_ context.Context, _ string, _ weir.Decision, err error) {
+				Observe: func(_ grpclimit.Call, _ weir.Decision, err error) {
 					if err != nil {
 						failures++
 					}
@@ -87,8 +87,8 @@ func TestAClientThatHangsUpDuringItsPlanIsNotPassedOn(t *testing.T) {
 	for name, arrive := range arrivals {
 		failures := 0
 		limited := newServer(t, grpclimit.Options{Undecided: grpclimit.AdmitUndecided, EachMessage: name == "a message",
-			Rules:   []grpclimit.Rule{{Plan: func(context.Context, string) *weir.Rule { return nil }}},
-			Observe: func(context.Context, string, weir.Decision, error) { failures++ }})
+			Rules:   []grpclimit.Rule{{Plan: func(grpclimit.Call) *weir.Rule { return nil }}},
+			Observe: func(grpclimit.Call, weir.Decision, error) { failures++ }})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		err := arrive(limited, ctx, func() { t.Errorf("%s: the handler was reached for a client that has left", name) })

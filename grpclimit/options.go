@@ -1,14 +1,39 @@
 package grpclimit
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/front"
+)
+
+// Call is a call that a limit is asked about, or a message of a stream.
+type Call struct {
+	Context context.Context
+	Method  string // like "/package.Service/Method"
+	Message any    // nil when a stream opens
+}
+
+// Rule charges each call to a key under some limits: see [front.Rule]. Its default Key is Peer in a Server and Everyone in
+// a Client. A Server refuses a negative Cost with Unavailable. After gets the error of the handler, and [front.Settle]
+// states the cost of a call in its context; a Client has neither. With EachMessage they do not change the costs of
+// messages.
+type Rule = front.Rule[Call, error]
+
+// The treatment of calls without a key, for Rule.Missing: they share one budget, fail with InvalidArgument, or the rule
+// does not apply.
+const (
+	MissingShares    = front.MissingShares
+	MissingRefused   = front.MissingRefused
+	MissingUnlimited = front.MissingUnlimited
+)
+
+// The answer to calls while the engine fails: they fail with Unavailable, or go ahead without a limit.
+const (
+	RefuseUndecided = front.RefuseUndecided
+	AdmitUndecided  = front.AdmitUndecided
 )
 
 // Options configure a Server. Only Rules is required.
@@ -23,7 +48,7 @@ type Options struct {
 	// held for the whole stream all the same. Unary calls are charged as usual.
 	EachMessage bool
 	// Skip names calls that are not limited, such as health checks.
-	Skip func(ctx context.Context, method string) bool
+	Skip func(Call) bool
 	// DryRun counts calls and admits all of them without waiting. Observe sees the refusals. Give a dry run rules or an
 	// engine of its own: otherwise it shares states with the limits in force.
 	DryRun bool
@@ -32,94 +57,18 @@ type Options struct {
 	MaxWait time.Duration
 
 	// Undecided says how calls are answered while the engine fails. Default: RefuseUndecided.
-	Undecided Undecided
+	Undecided front.Undecided
 	// Timeout bounds a decision of an engine that may hang. The call is then undecided. A client that leaves does not end
 	// a decision. Default: 100 ms.
 	Timeout time.Duration
 	// Observe is called with each decision and each failure to decide, also in a dry run. It must be fast.
-	Observe func(ctx context.Context, method string, d weir.Decision, err error)
+	Observe func(c Call, d weir.Decision, err error)
 	// Logger receives at most one line a minute while the engine fails. Default: slog.Default().
 	Logger *slog.Logger
-
-	failures *failureLog
 }
 
-// Rule charges each call to a key under some limits. It has exactly one of Limit, Rule and Plan.
-type Rule struct {
-	// Limit is text, with or without a name: "login=5/m and 100/d", "10/s". Default name: "client", or "key" if there is
-	// a Key.
-	Limit string
-	// Rule is a rule made by weir.NewRule or weir.ParseRule.
-	Rule *weir.Rule
-	// Plan names the rule of each call, such as that of a tenant's plan. It must return the same few rules again. A plan
-	// without a limit is a rule of weir.Unlimited. A call whose plan is nil cannot be decided: see Undecided.
-	Plan func(ctx context.Context, method string) *weir.Rule
-
-	// Key finds the user, tenant or client to charge. Default: Peer in a Server, Everyone in a Client.
-	Key Key
-	// Missing says how calls without a key are limited. Default: MissingShares.
-	Missing Missing
-
-	// Cost returns the units that a call takes. The message is nil when a stream opens. A call with a negative cost is
-	// refused with Unavailable. Default: 1.
-	Cost func(ctx context.Context, method string, message any) int64
-}
-
-// Missing says how calls without a key are limited.
-type Missing int
-
-const (
-	MissingShares    Missing = iota // all calls without a key share one budget
-	MissingRefused                  // refused with InvalidArgument
-	MissingUnlimited                // this rule does not apply
-)
-
-// Undecided says how calls are answered while the engine fails. Calls that no engine could decide, such as one with a
-// negative cost, are always refused.
-type Undecided int
-
-const (
-	RefuseUndecided Undecided = iota // refused with Unavailable
-	AdmitUndecided                   // passed on without a limit
-)
-
-const (
-	maxRules       = 16
-	defaultMaxWait = 10 * time.Second
-	defaultTimeout = 100 * time.Millisecond
-)
-
-func (o *Options) setDefaults() {
-	if o.Engine == nil {
-		o.Engine = weir.NewMemory(weir.MemoryOptions{Parent: httplimit.Network})
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
-	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
-	o.failures = &failureLog{}
-}
-
-func (o *Options) check() (problems []error) {
-	bad := func(field, format string, values ...any) {
-		problems = append(problems, optionError(field, format, values...))
-	}
-	if len(o.Rules) == 0 || len(o.Rules) > maxRules {
-		bad("rules", "are %d, not 1 to %d", len(o.Rules), maxRules)
-	}
-	if o.MaxWait < 0 {
-		bad("maxWait", "%v is negative", o.MaxWait)
-	}
-	if o.Timeout < 0 {
-		bad("timeout", "%v is negative", o.Timeout)
-	}
-	if o.Undecided < RefuseUndecided || o.Undecided > AdmitUndecided {
-		bad("undecided", "%d is no policy", o.Undecided)
-	}
-	return problems
-}
+const name = "grpclimit" // in errors and log lines
 
 func optionError(field, format string, values ...any) *weir.OptionError {
-	return &weir.OptionError{Op: "grpclimit", Field: field, Reason: fmt.Sprintf(format, values...)}
+	return front.OptionError(name, field, format, values...)
 }

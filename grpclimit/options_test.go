@@ -1,7 +1,6 @@
 package grpclimit_test
 
 import (
-	"context"
 	"net"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 // Each row is a mistake that NewServer refuses, and a part of the error.
 func TestNewServerSaysWhatIsWrongWithItsOptions(t *testing.T) {
 	rule := mustRule(t, "a=1/s")
-	plan := func(context.Context, string) *weir.Rule { return rule }
+	plan := func(grpclimit.Call) *weir.Rule { return rule }
 	one := []grpclimit.Rule{{Limit: "1/s"}}
 	for _, tt := range []struct {
 		options grpclimit.Options
@@ -30,7 +29,7 @@ func TestNewServerSaysWhatIsWrongWithItsOptions(t *testing.T) {
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "1/fortnight"}}}, `unexpected "1/fortnight"`},
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "1/s"}, {Limit: "2/s"}}}, `rules[1] has the name "client" of an earlier rule`},
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "leaky bucket 1/s queue 9"}, {Rule: rule}}}, "rules[0].limit leaky bucket 1/s queue 9 cannot be decided together"},
-		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "leaky bucket 1/s queue 11"}}}, "holds calls for longer than MaxWait of 10s"},
+		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "leaky bucket 1/s queue 11"}}}, "holds requests for up to 11s, above MaxWait of 10s"},
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "1/s", Missing: 7}}}, "rules[0].missing 7 is no policy"},
 		{grpclimit.Options{Rules: one, MaxWait: -1}, "maxWait -1ns is negative"},
 		{grpclimit.Options{Rules: one, Timeout: -1}, "timeout -1ns is negative"},
@@ -85,12 +84,12 @@ func TestKeys(t *testing.T) {
 		if tt.peer != "" {
 			ctx = peer.NewContext(ctx, &peer.Peer{Addr: &net.TCPAddr{IP: net.ParseIP(tt.peer), Port: 80}})
 		}
-		if got := tt.key(ctx, unaryMethod); got != tt.want {
+		if got := tt.key(grpclimit.Call{Context: ctx, Method: unaryMethod}); got != tt.want {
 			t.Errorf("%s: key %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	unix := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.UnixAddr{Name: "@", Net: "unix"}})
-	if got := grpclimit.Peer(unix, unaryMethod); got != "" {
+	if got := grpclimit.Peer(grpclimit.Call{Context: unix}); got != "" {
 		t.Errorf("a Unix socket counts for %q, want no key", got)
 	}
 }

@@ -97,3 +97,15 @@ func (p *pauses) end(scope string, over pause) {
 		delete(p.now, scope)
 	}
 }
+
+// sleep waits, and returns the status of a context that ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}

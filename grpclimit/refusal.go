@@ -11,22 +11,26 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 )
 
-// refusal returns the error of a refused call.
-func (v *visit) refusal(d *weir.Decision) error {
-	s := v.sets[0]
-	for i := range v.requests {
-		if v.requests[i].Rule.Name() == d.Rule {
-			s = v.sets[i]
-			break
+// refusal returns the error of a call that does not go ahead, and otherwise nil.
+func refusal(c Call, a *front.Ask[Call, error]) error {
+	switch a.Outcome {
+	case front.Limited:
+		set, retry := a.Sets[a.Binding()], a.Decision.RetryAfter
+		if set.HeldUp(&a.Decision) {
+			retry = time.Second // slots come back when handlers return, at an unknown time
 		}
+		return exhausted(set.Rule, retry)
+	case front.KeyMissing:
+		return missingKey(a)
+	case front.NotDecided:
+		return notDecided()
+	case front.ClientLeft:
+		return status.FromContextError(c.Context.Err()).Err()
 	}
-	retry := d.RetryAfter
-	if s.slots != nil && d.Limit == s.capacity && d.Remaining == 0 {
-		retry = time.Second // slots come back when handlers return, at an unknown time
-	}
-	return exhausted(s.rule, retry)
+	return nil
 }
 
 // exhausted returns the error of a call that a rule refuses.
@@ -48,8 +52,8 @@ func exhausted(rule *weir.Rule, retry time.Duration) error {
 	return refused.Err()
 }
 
-func missingKey(rule string) error {
-	return status.Errorf(codes.InvalidArgument, "the limit %q needs a key that the call does not have", rule)
+func missingKey(a *front.Ask[Call, error]) error {
+	return status.Errorf(codes.InvalidArgument, "the limit %q needs a key that the call does not have", a.Missing.Rule.Name())
 }
 
 func notDecided() error {

@@ -2,6 +2,12 @@ package rules
 
 // adapterRules lists the packages that put the library behind a protocol or in front of a server.
 var adapterRules = map[string]packageRule{
+	"front": {
+		imports: reasons{
+			".":    "its engines decide on requests under its rules",
+			"pace": "held requests wait in its queue",
+		},
+	},
 	"httplimit": {
 		imports: reasons{
 			".":                           "its engines decide on requests under its rules",
@@ -26,6 +32,7 @@ var adapterRules = map[string]packageRule{
 	"grpclimit": {
 		imports: reasons{
 			".":                               "calls take what rules say from its engines",
+			"front":                           "rules and decisions are those of every front",
 			"pace":                            "the calls of a client wait in its queue",
 			"httplimit":                       "it finds clients behind trusted proxies",
 			"google.golang.org/grpc":          "it has interceptors for it",

@@ -1,0 +1,265 @@
+// Package front is what the fronts of all protocols share: rules and plans, keys and costs, slots that a request holds,
+// and costs that are settled when it ends. Packages httplimit and grpclimit stand on it.
+//
+// A front decodes a request, asks, and encodes the answer. R is the type of its requests, and A that of the answers from
+// which Rule.After tells a cost:
+//
+//	f, err := front.New(front.Options[*Request, Answer]{Name: "myfront", Key: clientOf, Rules: rules})
+//	…
+//	ask := f.Ask(ctx, request, front.Whole)
+//	defer ask.Done()
+//	if !ask.Outcome.Passes() {
+//		return refusal(ask)
+//	}
+//	defer ask.Grant.End(ctx) // also when the handler panics
+//	return handle(request)
+//
+// The way of one request:
+//
+//   - [Rules] find the weir.Rule, the key and the cost of each [Rule], which become the requests to the engine.
+//   - [Front] makes one decision on all of them. With Options.Wait a refused request queues; a delayed one is held.
+//   - [Grant] keeps what was taken until the request ends: it has slots renewed, and settles costs.
+//
+// A client, which waits for its own limits, needs only Rules.
+package front
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/pace"
+)
+
+// Front decides on requests. It is safe for concurrent use.
+type Front[R, A any] struct {
+	*Rules[R, A]
+	queue    *pace.Queue // nil without Options.Wait
+	asks     sync.Pool
+	failures failures
+}
+
+// New returns a Front. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError values.
+func New[R, A any](o Options[R, A]) (*Front[R, A], error) {
+	rules, err := NewRules(o)
+	if len(o.Rules) == 0 {
+		err = errors.Join(OptionError(o.Name, "rules", "are 0, not 1 to %d", maxRules), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &Front[R, A]{Rules: rules}
+	f.failures = failures{name: o.Name, logger: f.Logger}
+	if f.Wait > 0 && !f.DryRun {
+		f.queue, err = pace.NewQueue(f.Engine, pace.QueueOptions{})
+	}
+	return f, err
+}
+
+// Outcome says what became of a request.
+type Outcome uint8
+
+const (
+	Free       Outcome = iota // it goes ahead: no rule applies, the engine failed and AdmitUndecided, or a dry run
+	Admitted                  // it goes ahead: the limits admit it
+	Limited                   // a limit refuses it
+	KeyMissing                // it has no key, and a rule with MissingRefused needs one
+	NotDecided                // the engine failed
+	ClientLeft                // its client has left; nobody hears the answer
+)
+
+// Passes reports whether the request goes ahead.
+func (o Outcome) Passes() bool { return o <= Admitted }
+
+// errLeft is the error of a request whose client has left before it was decided.
+var errLeft = errors.New("front: the client has left")
+
+// Ask decides on a request, and waits if it is to wait. If the request passes, the caller ends its Grant, also when a
+// handler panics. The end of ctx does not end a decision: a client that leaves cannot make its request undecided.
+func (f *Front[R, A]) Ask(ctx context.Context, r R, part Part) *Ask[R, A] {
+	a, _ := f.asks.Get().(*Ask[R, A])
+	if a == nil {
+		a = &Ask[R, A]{pool: &f.asks}
+	}
+	a.Outcome = f.decide(ctx, r, part, a)
+	return a
+}
+
+func (f *Front[R, A]) decide(ctx context.Context, r R, part Part, a *Ask[R, A]) Outcome {
+	err := f.fill(a, r, part, f.DryRun)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errLeft // the plan may have asked a store under the context of the request
+		}
+		return f.undecided(r, a, err)
+	}
+	if a.Missing != nil {
+		return KeyMissing
+	}
+	if len(a.Requests) == 0 {
+		return Free
+	}
+	waited, err := f.take(ctx, a)
+	if err != nil {
+		return f.undecided(r, a, err)
+	}
+	if f.Observe != nil {
+		f.observe(ctx, r, a)
+	}
+	switch {
+	case f.DryRun:
+		return Free
+	case !a.Decision.Allowed:
+		return Limited
+	case (waited || a.Decision.Delay > 0) && !hold(ctx, a.Decision.Delay):
+		a.Grant.Abandon(ctx)
+		return ClientLeft
+	}
+	return Admitted
+}
+
+// observe passes a decision on. If Observe panics, the slots come back.
+func (f *Front[R, A]) observe(ctx context.Context, r R, a *Ask[R, A]) {
+	observed := false
+	defer func() {
+		if !observed {
+			a.Grant.Abandon(ctx)
+		}
+	}()
+	f.Observe(r, a.Decision, nil)
+	observed = true
+}
+
+// undecided says what becomes of a request that the engine did not decide. It never admits a request that the client may
+// have made undecidable: one that no engine could decide, or one whose client has left.
+func (f *Front[R, A]) undecided(r R, a *Ask[R, A], err error) Outcome {
+	left := err == errLeft
+	if a.Err = err; !left {
+		f.failures.log(err)
+		if f.Observe != nil {
+			f.Observe(r, weir.Decision{}, err)
+		}
+	}
+	switch {
+	case f.DryRun, f.Undecided == AdmitUndecided && !left && !errors.Is(err, weir.ErrRequest):
+		return Free
+	case left:
+		return ClientLeft
+	}
+	return NotDecided
+}
+
+// take makes the decision, and keeps what it took as the Grant. With Options.Wait it waits for an admission.
+func (f *Front[R, A]) take(ctx context.Context, a *Ask[R, A]) (waited bool, err error) {
+	if f.queue == nil {
+		return false, f.takeNow(ctx, a)
+	}
+	if a.Lease == 0 && f.queue.Waiting() == 0 { // otherwise this request would overtake the waiting ones
+		if err := f.takeNow(ctx, a); err != nil || a.Decision.Allowed || a.Decision.RetryAfter > f.Wait {
+			return false, err
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, f.Wait)
+	defer cancel()
+	switch err := f.takeInTurn(waiting, a); {
+	case err != nil && ctx.Err() != nil:
+		return true, errLeft
+	case err != nil && isTooLong(err):
+		return true, f.refuse(ctx, a, err)
+	default:
+		return true, err
+	}
+}
+
+func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
+	call := weir.Call{Op: weir.OpTake, Requests: a.Requests, Lease: a.Lease, Within: f.Timeout}
+	if a.Lease != 0 {
+		answer, err := weir.Reserve(ctx, f.Engine, call)
+		if err != nil {
+			f.giveUp(answer.Reservation)
+			return err
+		}
+		a.Decision = answer.Decision
+		f.grant(a, answer.Reservation)
+		return nil
+	}
+	answer, err := f.Engine.Do(ctx, call)
+	if a.Decision = answer.Decision; err == nil && a.Decision.Allowed && a.settles {
+		f.grant(a, weir.Granted(f.Engine, time.Now(), a.Decision, nil, call))
+	}
+	return err
+}
+
+// giveUp releases slots that a failed call may have taken. The client does not wait for it, because the engine may hang.
+func (f *Front[R, A]) giveUp(lost *weir.Reservation) {
+	if _, drops := weir.Find[weir.Holder](f.Engine); lost == nil || drops { // which weir.Reserve has called
+		return
+	}
+	go func() {
+		defer func() { _ = recover() }() // nobody else would recover a panic of a log handler, which would end the program
+		settle(context.Background(), &f.failures, lost.Cancel)
+	}()
+}
+
+// takeInTurn waits in the queue. A reservation of slots lets the next request have them when it is done.
+func (f *Front[R, A]) takeInTurn(ctx context.Context, a *Ask[R, A]) error {
+	if a.Lease != 0 {
+		acquired, err := f.queue.Acquire(ctx, a.Requests...)
+		if err == nil {
+			a.Decision = acquired.Decision
+			f.grant(a, acquired)
+		}
+		return err
+	}
+	d, err := f.queue.Wait(ctx, a.Requests...)
+	d.Delay = 0 // the queue has waited for it
+	if a.Decision = d; err == nil && a.settles {
+		f.grant(a, weir.Granted(f.Engine, time.Now(), d, nil, weir.Call{Requests: a.Requests}))
+	}
+	return err
+}
+
+// isTooLong reports whether a wait ended because it would take too long, or did.
+func isTooLong(err error) bool {
+	return errors.Is(err, weir.ErrWait) || errors.Is(err, weir.ErrNever) || errors.Is(err, weir.ErrQueueFull) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// refuse sets the refusal of a request that has waited, or cannot wait, long enough. The engine does not know the
+// requests ahead of it, which the reason may name.
+func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Timeout)
+	defer cancel()
+	d, err := f.Engine.Peek(ctx, a.Requests...)
+	if d.Allowed { // requests that have waited longer come first
+		d.Allowed, d.RetryAfter = false, time.Second
+	}
+	if ahead, ok := errors.AsType[*weir.WaitError](why); ok && ahead.Need != weir.Never {
+		d.RetryAfter = max(d.RetryAfter, ahead.Need)
+	}
+	a.Decision = d
+	return err
+}
+
+// grant keeps what was taken, until the request ends.
+func (f *Front[R, A]) grant(a *Ask[R, A], taken reservation) {
+	if a.Decision.Allowed {
+		a.Grant = newGrant(f.Rules, &f.failures, a, taken)
+	}
+}
+
+// hold waits for the delay of a decision. It reports whether the client is still connected.
+func hold(ctx context.Context, delay time.Duration) bool {
+	if delay <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,163 @@
+package front
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Settle states the true cost of a request under the named rule, such as the tokens that it used; 0 refunds it. The rule
+// must be Settled, and ctx that of the request. The front gives back or counts the difference when the request ends; of
+// several statements the last one holds. Settle reports whether the request is charged under such a rule.
+func Settle(ctx context.Context, rule string, cost int64) bool {
+	g, ok := ctx.Value(grantKey{}).(settler)
+	return ok && g.settle(rule, cost)
+}
+
+type grantKey struct{}
+
+// settler is a Grant of any front.
+type settler interface {
+	settle(rule string, cost int64) bool
+}
+
+// Grant is what an admitted request has taken, until the request ends. A nil Grant holds nothing.
+type Grant[R, A any] struct {
+	rules    *Rules[R, A]
+	failures *failures
+	taken    reservation
+	charges  []charge
+	slots    bool
+	outer    settler // in the context of the request
+	mu       sync.Mutex
+	parts    atomic.Int32 // of the request, that have not ended
+}
+
+// reservation is a *weir.Reservation or a *pace.Acquired.
+type reservation interface {
+	Settle(ctx context.Context, actual ...int64) error
+	Done(ctx context.Context) error
+}
+
+// charge is the cost of a request under one rule.
+type charge struct {
+	at     int // of the rule
+	name   string
+	taken  int64
+	actual int64
+	stated bool // by Settle
+}
+
+func newGrant[R, A any](rules *Rules[R, A], failures *failures, a *Ask[R, A], taken reservation) *Grant[R, A] {
+	g := &Grant[R, A]{rules: rules, failures: failures, taken: taken, slots: a.Lease != 0, charges: make([]charge, len(a.Requests))}
+	for i, q := range a.Requests {
+		g.charges[i] = charge{at: a.At[i], name: q.Rule.Name(), taken: q.Cost, actual: q.Cost}
+	}
+	g.parts.Store(1)
+	return g
+}
+
+// Context returns a context in which [Settle] finds the grant, if a rule is Settled.
+func (g *Grant[R, A]) Context(ctx context.Context) context.Context {
+	if g == nil || !slices.ContainsFunc(g.charges, func(c charge) bool { return g.rules.list[c.at].Settled }) {
+		return ctx
+	}
+	g.outer, _ = ctx.Value(grantKey{}).(settler)
+	return context.WithValue(ctx, grantKey{}, g)
+}
+
+func (g *Grant[R, A]) settle(rule string, cost int64) bool {
+	for i := range g.charges {
+		if c := &g.charges[i]; c.name == rule && g.rules.list[c.at].Settled {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			c.actual, c.stated = max(cost, 0), true
+			return true
+		}
+	}
+	return g.outer != nil && g.outer.settle(rule, cost)
+}
+
+// AsksAfter reports whether a rule has an After, which needs the answer.
+func (g *Grant[R, A]) AsksAfter() bool {
+	return slices.ContainsFunc(g.charges, func(c charge) bool { return g.rules.list[c.at].After != nil })
+}
+
+// HoldsSlots reports whether the request holds slots.
+func (g *Grant[R, A]) HoldsSlots() bool { return g.slots }
+
+// Answered asks each Rule.After for the true cost, unless Settle has stated it. If one panics, the others are asked
+// nevertheless.
+func (g *Grant[R, A]) Answered(r R, answer A) {
+	if g != nil && g.AsksAfter() {
+		g.answered(r, answer)
+	}
+}
+
+func (g *Grant[R, A]) answered(r R, answer A) {
+	for i := range g.charges {
+		c := &g.charges[i]
+		if after := g.rules.list[c.at].After; after != nil {
+			defer func() { g.asked(c, func() int64 { return after(r, answer, c.taken) }) }()
+		}
+	}
+}
+
+func (g *Grant[R, A]) asked(c *charge, after func() int64) {
+	g.mu.Lock()
+	stated := c.stated
+	g.mu.Unlock()
+	if stated {
+		return
+	}
+	cost := max(0, after())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.actual = cost
+}
+
+// Outlive makes the grant last until end is called, too: for a connection that its request leaves behind.
+func (g *Grant[R, A]) Outlive() (end func()) {
+	g.parts.Add(1)
+	return sync.OnceFunc(func() { g.End(context.Background()) })
+}
+
+// End ends the request, once: it releases its slots, and gives back or counts what its costs differ from those taken. It
+// continues after the end of ctx, for two seconds at most.
+func (g *Grant[R, A]) End(ctx context.Context) {
+	if g == nil || g.parts.Add(-1) > 0 {
+		return
+	}
+	g.mu.Lock()
+	costs := make([]int64, len(g.charges))
+	for i := range costs {
+		costs[i] = g.charges[i].actual
+	}
+	g.mu.Unlock()
+	settle(ctx, g.failures, func(ctx context.Context) error { return g.taken.Settle(ctx, costs...) })
+}
+
+// Abandon ends a request that does not go ahead: its slots come back, and its other units stay spent.
+func (g *Grant[R, A]) Abandon(ctx context.Context) {
+	if g != nil {
+		settle(ctx, g.failures, g.taken.Done)
+	}
+}
+
+// settleWithin bounds a settlement, which continues after its client has left.
+const settleWithin = time.Second
+
+// settle settles a reservation. It tries again after an error, which a reservation counts at most once.
+func settle(ctx context.Context, failures *failures, send func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	err := send(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = send(ctx)
+	}
+	if err != nil {
+		failures.log(err)
+	}
+}

@@ -1,0 +1,198 @@
+package front
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// Rules are the rules of some options, ready to use.
+type Rules[R, A any] struct {
+	Options[R, A] // with their defaults
+	list          []Rule[R, A]
+	fixed         []*Set          // of each of the list; nil if it has a Plan
+	names         map[string]bool // of the rules without plans
+	plans         plans
+}
+
+// NewRules returns the rules of options, which may have none. Its errors are those of New.
+func NewRules[R, A any](o Options[R, A]) (*Rules[R, A], error) {
+	o.setDefaults()
+	rs := &Rules[R, A]{Options: o, names: map[string]bool{}}
+	problems := o.check()
+	for i, given := range o.Rules {
+		field := fmt.Sprintf("rules[%d]", i)
+		set, err := rs.compile(&given)
+		if err != nil {
+			problems = append(problems, inField(field, err))
+			continue
+		}
+		if set != nil {
+			name := set.Rule.Name()
+			if rs.names[name] {
+				problems = append(problems, OptionError(o.Name, field, "has the name %q of an earlier rule, with which it would share states: give it another", name))
+			}
+			rs.names[name] = true
+		}
+		rs.list, rs.fixed = append(rs.list, given), append(rs.fixed, set)
+	}
+	return rs, errors.Join(problems...)
+}
+
+// compile checks a rule, and gives it a key. It returns the rule's set, or nil if it has a Plan.
+func (rs *Rules[R, A]) compile(given *Rule[R, A]) (*Set, error) {
+	sources := 0
+	for _, is := range [...]bool{given.Limit != "", given.Rule != nil, given.Plan != nil} {
+		if is {
+			sources++
+		}
+	}
+	switch {
+	case sources != 1:
+		return nil, OptionError(rs.Name, "", "has not exactly one of Limit, Rule and Plan")
+	case given.Missing < MissingShares || given.Missing > MissingUnlimited:
+		return nil, OptionError(rs.Name, "missing", "%d is no policy", given.Missing)
+	}
+	text := given.Limit
+	if !strings.Contains(text, "=") {
+		name := "client"
+		if given.Key != nil {
+			name = "key"
+		}
+		text = name + "=" + text
+	}
+	if given.Key == nil {
+		given.Key = rs.Key
+	}
+	switch {
+	case given.Plan != nil:
+		return nil, nil
+	case given.Rule != nil:
+		return rs.newSet(given.Rule)
+	}
+	rule, err := weir.ParseRule(text)
+	if err != nil {
+		return nil, err
+	}
+	return rs.newSet(rule)
+}
+
+// newSet checks that a rule can be used, and takes it apart.
+func (rs *Rules[R, A]) newSet(r *weir.Rule) (*Set, error) {
+	if err := rs.Engine.Check(r); err != nil {
+		return nil, err
+	}
+	for _, limit := range r.Limits() {
+		if err := rs.checkAlone(limit); err != nil {
+			return nil, err
+		}
+	}
+	s := newSet(r)
+	if rs.Describe != nil {
+		s.Note = rs.Describe(r)
+	}
+	return s, nil
+}
+
+// checkAlone refuses a limit that decides alone beside other rules, and a bucket that delays for longer than a request
+// may be held.
+func (rs *Rules[R, A]) checkAlone(limit weir.Limit) error {
+	log, counts := limit.(weir.SlidingLog)
+	bucket, delays := limit.(weir.LeakyBucket)
+	if (delays || counts && log.CountDenied) && len(rs.Rules) > 1 {
+		return OptionError(rs.Name, "limit", "%s cannot be decided together with other rules: give it a limiter of its own", limit)
+	}
+	if !delays || bucket.NoDelay >= bucket.Queue {
+		return nil
+	}
+	if longest := Scaled(bucket.Queue, bucket.Rate); longest > rs.MaxWait {
+		return OptionError(rs.Name, "limit", "%s holds requests for up to %v, above MaxWait of %v: shorten the queue or raise MaxWait", limit, longest, rs.MaxWait)
+	}
+	return nil
+}
+
+// inField names the option in an option error.
+func inField(field string, err error) error {
+	e, ok := err.(*weir.OptionError)
+	if !ok {
+		return err
+	}
+	if e.Field != "" {
+		field += "." + e.Field
+	}
+	return &weir.OptionError{Op: e.Op, Field: field, Reason: e.Reason}
+}
+
+// For returns what a request of a client asks its engine: with Missing, if a rule needs a key that the request does not
+// have. An error is that of a plan.
+func (rs *Rules[R, A]) For(r R, part Part) (*Ask[R, A], error) {
+	a := &Ask[R, A]{}
+	err := rs.fill(a, r, part, false)
+	if err == nil && a.Missing != nil {
+		a.Outcome = KeyMissing
+	}
+	return a, err
+}
+
+// fill adds what a request asks the engine. It stops at a rule that needs a key, unless that is to be skipped.
+func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
+	for i := range rs.list {
+		rule := &rs.list[i]
+		set, err := rs.setOf(i, r)
+		if err != nil {
+			return err
+		}
+		limits := set.part(part)
+		if limits == nil {
+			continue
+		}
+		key := rule.Key(r)
+		if key == "" && rule.Missing != MissingShares {
+			if rule.Missing == MissingUnlimited || skip {
+				continue
+			}
+			a.Missing = set
+			return nil
+		}
+		q := limits.For(BoundedKey(key), 1)
+		if rule.Cost != nil {
+			q.Cost = rule.Cost(r)
+		}
+		if set.slots != nil && part != Rates && a.Lease == 0 {
+			a.Lease = weir.NewLease()
+		}
+		a.settles = a.settles || rule.After != nil || rule.Settled
+		a.Requests, a.Sets, a.At = append(a.Requests, q), append(a.Sets, set), append(a.At, i)
+	}
+	return nil
+}
+
+// Settle reports whether a rule has an After or is Settled, so that costs are settled when requests end.
+func (rs *Rules[R, A]) Settle() bool {
+	return slices.ContainsFunc(rs.list, func(r Rule[R, A]) bool { return r.After != nil || r.Settled })
+}
+
+// setOf returns the set of a rule, or of the plan of a request.
+func (rs *Rules[R, A]) setOf(at int, r R) (*Set, error) {
+	if set := rs.fixed[at]; set != nil {
+		return set, nil
+	}
+	rule := rs.list[at].Plan(r)
+	if rule == nil {
+		return nil, OptionError(rs.Name, "plan", "is nil: name a rule, of weir.Unlimited if there is no limit")
+	}
+	if known := rs.plans.known(rule); known != nil {
+		return known, nil
+	}
+	if rs.names[rule.Name()] {
+		return nil, OptionError(rs.Name, "plan", "has the name %q of another rule, with which it would share states: give it another", rule.Name())
+	}
+	set, err := rs.newSet(rule)
+	if err == nil && rs.plans.add(rule, set) {
+		rs.Logger.Warn(rs.Name+": plans have named very many rules: answer with the same rules again instead of making new ones", "rules", maxPlans)
+	}
+	return set, err
+}

@@ -1,0 +1,113 @@
+package front
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Part is the part of its rules that a request is charged to.
+type Part uint8
+
+const (
+	Whole Part = iota
+	Slots      // limits whose units are held, such as those of a whole stream
+	Rates      // the other limits, such as those of one message of a stream
+)
+
+// Set is a rule, ready to use.
+type Set struct {
+	Rule  *weir.Rule
+	Note  any        // what Options.Describe returned
+	slots *weir.Rule // its limits whose units are held; nil if there are none
+	rates *weir.Rule // its other limits; nil if there are none
+}
+
+func newSet(r *weir.Rule) *Set {
+	var held, spent []weir.Limit
+	for _, limit := range r.Limits() {
+		if _, holds := limit.(weir.Concurrency); holds {
+			held = append(held, limit)
+		} else {
+			spent = append(spent, limit)
+		}
+	}
+	return &Set{Rule: r, slots: partOf(r, held), rates: partOf(r, spent)}
+}
+
+// partOf returns a rule of some of the limits of r, which shares their states with r.
+func partOf(r *weir.Rule, some []weir.Limit) *weir.Rule {
+	switch len(some) {
+	case 0:
+		return nil
+	case len(r.Limits()):
+		return r
+	}
+	part, _ := weir.NewRule(r.Name(), some...) // the limits of r are valid
+	return part
+}
+
+// HeldUp reports whether a refusal waits for slots, which come back when their holders end, at an unknown time.
+func (s *Set) HeldUp(d *weir.Decision) bool {
+	if s.slots == nil || d.Remaining > 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.slots.Limits(), func(l weir.Limit) bool { return l.(weir.Concurrency).Slots == d.Limit })
+}
+
+// part returns the rule of a part; nil if it has no limits.
+func (s *Set) part(p Part) *weir.Rule {
+	switch p {
+	case Slots:
+		return s.slots
+	case Rates:
+		return s.rates
+	}
+	return s.Rule
+}
+
+// Scaled returns the time of n units at a rate, rounded up.
+func Scaled(n int64, rate weir.Rate) time.Duration {
+	hi, lo := bits.Mul64(uint64(n), uint64(rate.Period))
+	lo, carry := bits.Add64(lo, uint64(rate.Count)-1, 0)
+	if hi += carry; hi >= uint64(rate.Count) {
+		return weir.Never
+	}
+	q, _ := bits.Div64(hi, lo, uint64(rate.Count))
+	return time.Duration(min(q, math.MaxInt64))
+}
+
+// plans are the sets of the rules that plans have named so far.
+type plans struct {
+	sets  sync.Map // *weir.Rule to *Set
+	mu    sync.Mutex
+	count int
+	full  bool // and the program knows
+}
+
+// maxPlans bounds the number of remembered rules.
+const maxPlans = 4096
+
+func (p *plans) known(r *weir.Rule) *Set {
+	set, _ := p.sets.Load(r)
+	known, _ := set.(*Set)
+	return known
+}
+
+// add remembers a rule. It reports whether there were too many for the first time.
+func (p *plans) add(r *weir.Rule, s *Set) (tooMany bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count == maxPlans {
+		tooMany, p.full = !p.full, true
+		return tooMany
+	}
+	if _, known := p.sets.LoadOrStore(r, s); !known {
+		p.count++
+	}
+	return false
+}
