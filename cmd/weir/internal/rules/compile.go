@@ -1,0 +1,480 @@
+package rules
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirflow/weir"
+)
+
+// The names of the rules that decide beside the rules in force.
+const (
+	shadowSuffix    = "~shadow"
+	candidateSuffix = "~candidate"
+)
+
+// defaultLease bounds the time that a slot is held, unless its limit has a lease: a remote caller that dies cannot
+// release its slots.
+const defaultLease = time.Minute
+
+// loader makes a Config of files.
+type loader struct {
+	Options
+	config   *Config
+	problems *Problems
+	given    map[string]node // the fields that only one file may have
+	declared []string        // the names of further attributes
+	slots    map[string]int  // of attributes that rules mention
+	items    []node          // the rules
+	sound    []*draft        // the rules without a problem
+}
+
+// draft is a rule while it is read.
+type draft struct {
+	*Rule
+	loader *loader
+	node   node // of the whole rule
+	given  map[string]node
+
+	limitNode, keyNode, planNode, candidateNode node
+}
+
+// Parse reads the content of files. The error is Problems.
+func Parse(o Options, files ...File) (*Config, error) {
+	var problems Problems
+	l := &loader{Options: o, config: &Config{names: map[string]*Rule{}}, problems: &problems, given: map[string]node{}, slots: map[string]int{}}
+	for _, f := range files {
+		if root, ok := open(f, &problems); ok {
+			fileFields.read(root, "a rules file", l)
+		}
+	}
+	for _, item := range l.items {
+		l.readRule(item)
+	}
+	l.checkHTTP()
+	l.checkAlone()
+	if len(problems) > 0 {
+		l.inOrder(files)
+		return nil, problems
+	}
+	l.config.index = newIndex(l.config.Rules, len(l.config.mentions))
+	return l.config, nil
+}
+
+// inOrder sorts problems by their places.
+func (l *loader) inOrder(files []File) {
+	order := map[string]int{}
+	for i, f := range files {
+		order[f.Name] = i
+	}
+	slices.SortStableFunc(*l.problems, func(a, b Problem) int {
+		if a.File != b.File {
+			return order[a.File] - order[b.File]
+		}
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+}
+
+// once notes a field of the whole configuration, which only one file may have.
+func (l *loader) once(field string, n node) bool {
+	if first, twice := l.given[field]; twice {
+		n.fail("is given in %s, line %d, too", first.doc.name, first.token().Position.Line)
+		return false
+	}
+	l.given[field] = n
+	return true
+}
+
+func (l *loader) checkHTTP() {
+	n, given := l.given["listen"]
+	if !given || l.config.HTTP == "" {
+		return
+	}
+	if _, _, err := net.SplitHostPort(l.config.HTTP); err != nil {
+		n.fail("http is %s, want HOST:PORT, like 127.0.0.1:8080", shown(l.config.HTTP))
+	}
+}
+
+// declare reads the names of further attributes.
+func (l *loader) declare(n node) {
+	for _, v := range n.list(maxAttributes) {
+		name, ok := v.text("the name of an attribute")
+		_, known := knownAttributes[name]
+		switch {
+		case !ok:
+		case known:
+			v.fail("%s is an attribute of every file; leave it out", shown(name))
+		case !isName(name) || strings.HasPrefix(name, headerPrefix) || strings.HasPrefix(name, descriptorPrefix):
+			v.fail("%s is no name, want letters, digits, - or _; header.NAME needs no mention", shown(name))
+		case slices.Contains(l.declared, name):
+			v.fail("%s is given twice", shown(name))
+		default:
+			l.declared = append(l.declared, name)
+		}
+	}
+}
+
+// slot returns the place of an attribute among those that rules mention.
+func (l *loader) slot(n node) (slot int, ok bool) {
+	name, ok := n.text("the name of an attribute, like client or header.x-api-key")
+	if !ok {
+		return -1, false
+	}
+	if strings.HasPrefix(strings.ToLower(name), headerPrefix) {
+		name = strings.ToLower(name)
+	}
+	f, known := knownAttributes[name]
+	rest, isHeader := strings.CutPrefix(name, headerPrefix)
+	entry, isEntry := strings.CutPrefix(name, descriptorPrefix)
+	switch {
+	case isHeader && !isHeaderName(rest):
+		n.fail("%s is not the name of a header field", shown(rest))
+		return -1, false
+	case !known && !isHeader && !(isEntry && entry != "") && !slices.Contains(l.declared, name):
+		names := []string{"method", "host", "path", "client", "domain"}
+		n.failMeant(nearest(name, append(names, l.declared...)),
+			"%s is no attribute, want %s, header.NAME, descriptor.NAME, or a name that attributes lists", shown(name), strings.Join(names, ", "))
+		return -1, false
+	}
+	if slot, seen := l.slots[name]; seen {
+		return slot, true
+	}
+	if len(l.config.mentions) == maxAttributes {
+		n.fail("is attribute %d, want at most %d in all rules", maxAttributes+1, maxAttributes)
+		return -1, false
+	}
+	l.slots[name] = len(l.config.mentions)
+	l.config.mentions = append(l.config.mentions, attribute{name, f})
+	return l.slots[name], true
+}
+
+var headerName = regexp.MustCompile("^[a-z0-9!#$%&'*+.^_`|~-]+$")
+
+func isHeaderName(name string) bool { return headerName.MatchString(name) }
+
+// namePattern is the form of the names of rules and attributes.
+const namePattern = `^[A-Za-z0-9_.:/-]+$`
+
+var nameForm = regexp.MustCompile(namePattern)
+
+func isName(name string) bool { return len(name) <= maxName && nameForm.MatchString(name) }
+
+func ruleName(n node) string {
+	name, ok := n.text("a name")
+	if ok && !isName(name) {
+		n.fail("is %s, want 1 to %d letters, digits and -, _, ., :, /", shown(name), maxName)
+		return ""
+	}
+	return name
+}
+
+// addRules keeps the rules of a file until all files have declared their attributes.
+func (l *loader) addRules(n node) {
+	if _, empty := n.scalar(); empty || n.Type().String() == "Null" || n.Type().String() == "Mapping" {
+		n.unlike("a list of rules, each beginning with '- name: '")
+		return
+	}
+	items := n.list(maxRules)
+	if len(l.items)+len(items) > maxRules {
+		n.fail("brings the rules to %d, want at most %d", len(l.items)+len(items), maxRules)
+		return
+	}
+	l.items = append(l.items, items...)
+}
+
+// readRule reads one rule. All its problems are noted.
+func (l *loader) readRule(n node) {
+	n.where = "rule"
+	before := len(*l.problems)
+	members, ok := n.members("the fields of a rule")
+	if !ok {
+		return
+	}
+	*l.problems = (*l.problems)[:before] // read notes them again, with the name
+	for _, m := range members {
+		if name, ok := m.scalar(); ok && m.name == "name" {
+			n.where = "rule " + shown(name)
+		}
+	}
+	d := &draft{loader: l, Rule: &Rule{order: len(l.config.Rules), cost: 1, costFrom: -1, planBy: -1, missing: MissingShare}}
+	d.given = ruleFields.read(n, "a rule", d)
+	if d.given["name"].Node == nil && len(*l.problems) == before {
+		n.fail("has no name")
+	}
+	if first := l.config.names[d.Name]; first != nil && d.Name != "" {
+		d.given["name"].fail("a rule in %s, line %d, has the name %s, too", first.File, first.Line, shown(d.Name))
+	} else if d.Name != "" {
+		l.config.names[d.Name] = d.Rule
+	}
+	d.node = n
+	d.File, d.Line = n.doc.name, n.token().Position.Line
+	if len(*l.problems) == before {
+		d.checkKind()
+	}
+	d.makeLimits()
+	if l.config.Rules = append(l.config.Rules, d.Rule); len(*l.problems) == before {
+		l.sound = append(l.sound, d)
+	}
+}
+
+// checkKind notes fields that exclude one another.
+func (d *draft) checkKind() {
+	var kinds []string
+	for _, name := range []string{"limit", "deny", "unlimited"} {
+		if n, given := d.given[name]; given && (name == "limit" || name == "deny" && d.Deny || name == "unlimited" && d.Unlimited) {
+			if kinds = append(kinds, name); len(kinds) > 1 {
+				n.fail("excludes %s", kinds[0])
+			}
+		}
+	}
+	if len(kinds) == 0 {
+		d.node.fail("has no limit, want limit, deny: true or unlimited: true")
+		return
+	}
+	if kinds[0] == "limit" {
+		return
+	}
+	if _, given := d.given["match"]; !given {
+		d.given[kinds[0]].fail("has no match, so it never decides; for every request write match: any")
+	}
+	for _, name := range []string{"key", "missing", "plans", "keys", "cost", "candidate", "on_failure"} {
+		if n, given := d.given[name]; given {
+			n.fail("belongs to a limit, and the rule has %s", kinds[0])
+		}
+	}
+	if d.Unlimited && d.Shadow {
+		d.given["shadow"].fail("has no meaning beside unlimited")
+	}
+}
+
+// makeLimits makes the rules of engines.
+func (d *draft) makeLimits() {
+	name := d.Name
+	if d.Shadow {
+		name += shadowSuffix
+	}
+	switch {
+	case d.limitNode.Node != nil:
+		d.Limit = d.loader.limit(d.limitNode, name)
+	case d.Deny && d.Shadow && d.Name != "":
+		d.Limit, _ = weir.NewRule(name, weir.DenyAll{})
+	}
+	d.plans = d.limitsOf(d.planNode, name)
+	d.keys = d.limitsOf(d.keyNode, name)
+	if d.candidateNode.Node != nil {
+		d.Candidate = d.loader.limit(d.candidateNode, d.Name+candidateSuffix)
+	}
+	if n, given := d.given["plans"]; given && d.planNode.Node == nil {
+		n.fail("has no limits")
+	}
+	if n, given := d.given["keys"]; given && len(d.key) == 0 {
+		n.fail("has limits of keys, and the rule has no key")
+	}
+}
+
+// limitsOf reads limits by a name: of plans or keys.
+func (d *draft) limitsOf(n node, rule string) map[string]*weir.Rule {
+	if n.Node == nil {
+		return nil
+	}
+	members, _ := n.members("limits by their names")
+	if len(members) > maxPlans {
+		n.fail("has %d limits, want at most %d", len(members), maxPlans)
+		return nil
+	}
+	limits := make(map[string]*weir.Rule, len(members))
+	for _, m := range members {
+		if limit := d.loader.limit(m.node, rule); limit != nil {
+			limits[m.name] = limit
+		}
+	}
+	return limits
+}
+
+// limit reads a limit, or a list of limits. It returns nil, and has noted a problem, if it cannot.
+func (l *loader) limit(n node, name string) *weir.Rule {
+	var limits []weir.Limit
+	for _, v := range n.list(16) {
+		text, ok := v.text("a limit, like 10/s or token bucket 5/m burst 10")
+		if !ok {
+			return nil
+		}
+		read, err := weir.ParseLimits(text)
+		if err != nil {
+			v.failLimit(err)
+			return nil
+		}
+		limits = append(limits, read...)
+	}
+	if len(limits) == 0 || strings.HasPrefix(name, "~") || name == "" {
+		return nil
+	}
+	for i, limit := range limits {
+		if slots, ok := limit.(weir.Concurrency); ok && slots.Lease == 0 {
+			slots.Lease = defaultLease
+			limits[i] = slots
+		}
+	}
+	rule, err := weir.NewRule(name, limits...)
+	if err == nil && l.Check != nil {
+		err = l.Check(rule)
+	}
+	if err != nil {
+		n.failLimit(err)
+		return nil
+	}
+	return rule
+}
+
+// failLimit notes an error of the library about limits, and points at the word.
+func (n node) failLimit(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range many.Unwrap() {
+			n.failLimit(one)
+		}
+		return
+	}
+	if refused, ok := errors.AsType[*weir.LimitError](err); ok {
+		n.fail("%s: %s %s", refused.Limit, refused.Field, refused.Reason)
+		return
+	}
+	syntax, ok := errors.AsType[*weir.SyntaxError](err)
+	if !ok {
+		n.fail("%v", err)
+		return
+	}
+	want, _, _ := strings.Cut(syntax.Want, " (")
+	text := fmt.Sprintf("unexpected %s, want %s", shown(syntax.Word), want)
+	if syntax.Word == "" {
+		text = "the text ends where " + want + " should follow"
+	}
+	t := *n.GetToken()
+	at := *t.Position
+	origin := strings.TrimSpace(t.Origin)
+	if before, _, ok := strings.Cut(origin, syntax.Text); ok && syntax.Word != "" { // on one line, as it is
+		at.Column += utf8.RuneCountInString(before + syntax.Text[:syntax.Offset])
+		t.Origin = syntax.Word
+	}
+	t.Position = &at
+	n.doc.failAt(&t, n.where, text, syntax.Meant)
+}
+
+// readMatch reads the patterns of a rule.
+func (d *draft) readMatch(n node) {
+	if _, plain := n.scalar(); plain {
+		d.any = n.oneOf("any", "patterns by attribute, like {path: /login}") == "any"
+		return
+	}
+	members, _ := n.members("patterns by attribute, like {path: /login}, or any")
+	for _, m := range members {
+		m.key.where = n.where
+		slot, ok := d.loader.slot(m.key)
+		if !ok {
+			continue
+		}
+		c := condition{slot: slot}
+		for _, v := range m.list(maxPatterns) {
+			text, ok := v.text("a pattern")
+			if !ok {
+				continue
+			}
+			p, err := parsePattern(d.loader.config.mentions[slot].family, text)
+			if err != nil {
+				v.fail("%v", err)
+				continue
+			}
+			c.patterns = append(c.patterns, p)
+		}
+		if slices.ContainsFunc(d.match, func(other condition) bool { return other.slot == slot }) {
+			m.key.fail("%s is given twice", shown(m.name))
+		}
+		d.match = append(d.match, c)
+	}
+	if len(members) == 0 && n.Type().String() == "Mapping" {
+		n.fail("is empty, want patterns by attribute, or any")
+	}
+}
+
+// maxKeyAttributes bounds the attributes of a key.
+const maxKeyAttributes = 8
+
+func (d *draft) readKey(n node) {
+	for _, v := range n.list(maxKeyAttributes) {
+		slot, ok := d.loader.slot(v)
+		if !ok {
+			continue
+		}
+		if slices.Contains(d.key, slot) {
+			v.fail("is given twice")
+		}
+		d.key = append(d.key, slot)
+	}
+}
+
+func (d *draft) readPlans(n node) {
+	given := planFields.read(n, "plans", d)
+	if given["by"].Node == nil {
+		n.fail("has no by, want the attribute that names the plan")
+	}
+}
+
+// readCost reads a number, or the attribute that holds it.
+func (d *draft) readCost(n node) {
+	if _, plain := n.scalar(); plain {
+		d.cost = n.whole(0, weir.MaxCount)
+		return
+	}
+	if given := costFields.read(n, "a cost", d); given["from"].Node == nil && len(given) > 0 {
+		n.fail("has no from, want the attribute that holds the cost")
+	}
+}
+
+func (d *draft) readMessage(n node) {
+	text, ok := n.text("a text")
+	if ok && len(text) > maxMessage {
+		n.fail("has %d bytes, want at most %d", len(text), maxMessage)
+	}
+	d.Message = text
+}
+
+// checkAlone notes rules with a limit that stands alone and that may meet another one.
+func (l *loader) checkAlone() {
+	alone := 0
+	for _, r := range l.sound {
+		if !r.limited() || !r.standsAlone() {
+			continue
+		}
+		if alone++; alone > maxAlone {
+			r.node.fail("is rule %d with a limit that stands alone, want at most %d", alone, maxAlone)
+			return
+		}
+		for _, other := range l.sound {
+			if other == r || !other.limited() || other.order < r.order && other.standsAlone() || !r.meets(other.Rule) {
+				continue
+			}
+			r.node.fail("holds a limit that stands alone, and a request may match the rule %s in %s, line %d, too; let match divide them",
+				shown(other.Name), other.File, other.Line)
+			break
+		}
+	}
+}
+
+// standsAlone reports whether a limit of the rule cannot be decided beside others: no rule can join it to another.
+func (r *Rule) standsAlone() bool {
+	for _, limits := range r.limits() {
+		if all := limits.Limits(); len(all) == 1 {
+			_, err := weir.NewRule(limits.Name(), all[0], weir.Unlimited{})
+			if refused, ok := errors.AsType[*weir.LimitError](err); ok && refused.Code == weir.CodeAlone {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,256 @@
+package rules
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// Field is a field of a rule with its value as text.
+type Field struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Describe returns the fields of a rule that are not at their defaults, in one spelling whatever that of the file.
+func (c *Config) Describe(r *Rule) (fields []Field) {
+	add := func(name, text string, given bool) {
+		if given {
+			fields = append(fields, Field{name, text})
+		}
+	}
+	add("match", c.matchText(r), !r.named())
+	for _, flag := range []struct {
+		name string
+		on   bool
+	}{{"deny", r.Deny}, {"unlimited", r.Unlimited}, {"shadow", r.Shadow}} {
+		add(flag.name, "true", flag.on)
+	}
+	add("limit", limitText(r.Limit), r.Limit != nil && !r.Deny)
+	add("key", strings.Join(c.attributeNames(r.key), ", "), len(r.key) > 0)
+	add("missing", string(r.missing), r.missing != MissingShare)
+	add("plans", "by "+strings.Join(c.attributeNames([]int{r.planBy}), "")+": "+limitTexts(r.plans), len(r.plans) > 0)
+	add("keys", limitTexts(r.keys), len(r.keys) > 0)
+	add("cost", c.costText(r), r.cost != 1 || r.costFrom >= 0)
+	add("on_failure", r.OnFailure.String(), r.OnFailure != 0)
+	add("candidate", limitText(r.Candidate), r.Candidate != nil)
+	add("message", r.Message, r.Message != "")
+	return fields
+}
+
+func (c *Config) attributeNames(slots []int) (names []string) {
+	for _, slot := range slots {
+		if slot >= 0 {
+			names = append(names, c.mentions[slot].name)
+		}
+	}
+	return names
+}
+
+func (c *Config) matchText(r *Rule) string {
+	if r.any {
+		return "any"
+	}
+	var texts []string
+	for _, condition := range r.match {
+		var sources []string
+		for _, p := range condition.patterns {
+			sources = append(sources, p.source)
+		}
+		slices.Sort(sources)
+		texts = append(texts, c.mentions[condition.slot].name+": "+strings.Join(sources, ", "))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, "; ")
+}
+
+func (c *Config) costText(r *Rule) string {
+	if r.costFrom < 0 {
+		return strconv.FormatInt(r.cost, 10)
+	}
+	return "from " + c.mentions[r.costFrom].name + ", default " + strconv.FormatInt(r.cost, 10)
+}
+
+func limitText(r *weir.Rule) string {
+	if r == nil {
+		return ""
+	}
+	return strings.TrimPrefix(r.String(), r.Name()+"=")
+}
+
+func limitTexts(limits map[string]*weir.Rule) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		texts = append(texts, name+": "+limitText(limits[name]))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// The kinds of a Change.
+const (
+	Added   = "added"
+	Removed = "removed"
+	Changed = "changed"
+)
+
+// Change is a rule that differs between two configurations.
+type Change struct {
+	Rule  string  `json:"rule"`
+	Kind  string  `json:"kind"`
+	Match string  `json:"match,omitempty"` // the requests that it concerns
+	Old   []Field `json:"old,omitempty"`   // the fields that differ
+	New   []Field `json:"new,omitempty"`
+	Keeps bool    `json:"keeps,omitempty"` // the limit differs, and keys keep what they have used
+	Fresh string  `json:"fresh,omitempty"` // why keys start afresh
+}
+
+// Diff returns the changes from one configuration to another, in the order of the new one and then of the old one.
+func Diff(from, to *Config) (changes []Change) {
+	for _, now := range to.Rules {
+		before := from.Rule(now.Name)
+		if before == nil {
+			changes = append(changes, Change{Rule: now.Name, Kind: Added, Match: to.matchText(now), New: to.Describe(now)})
+			continue
+		}
+		older, newer := from.Describe(before), to.Describe(now)
+		gone := without(older, newer)
+		come := without(newer, older)
+		if len(gone)+len(come) > 0 {
+			fresh := startsAfresh(from, to, before, now)
+			keeps := fresh == "" && before.Limit != nil && now.Limit != nil && limitText(before.Limit) != limitText(now.Limit)
+			changes = append(changes, Change{now.Name, Changed, to.matchText(now), gone, come, keeps, fresh})
+		}
+	}
+	for _, before := range from.Rules {
+		if to.Rule(before.Name) == nil {
+			changes = append(changes, Change{Rule: before.Name, Kind: Removed, Match: from.matchText(before), Old: from.Describe(before)})
+		}
+	}
+	return changes
+}
+
+func without(fields, others []Field) (rest []Field) {
+	for _, f := range fields {
+		if !slices.Contains(others, f) {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}
+
+// startsAfresh says why keys of a changed rule lose what they have used, or returns "".
+func startsAfresh(from, to *Config, before, now *Rule) string {
+	switch {
+	case before.Limit == nil || now.Limit == nil:
+		return ""
+	case !slices.Equal(from.attributeNames(before.key), to.attributeNames(now.key)):
+		return "the key is another one"
+	case before.Limit.Name() != now.Limit.Name():
+		return "a shadow has states of its own"
+	}
+	for _, limit := range now.Limit.Limits() {
+		if alone, err := weir.NewRule(now.Limit.Name(), limit); err == nil && !carries(before.Limit, alone) {
+			return limit.String() + " is a new limit: another algorithm or window"
+		}
+	}
+	return ""
+}
+
+// carries reports whether a limit goes on from the states of a rule. It tries: an engine alone knows.
+func carries(before, alone *weir.Rule) bool {
+	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }, MaxKeys: 16})
+	ctx := context.Background()
+	fresh, err := engine.Peek(ctx, alone.For("", 1))
+	if err != nil || !fresh.Allowed || fresh.Limit == weir.MaxCount {
+		return true // it has no state
+	}
+	_, _ = engine.Take(ctx, before.For("", 1))
+	used, err := engine.Peek(ctx, alone.For("", 1))
+	return err == nil && used != fresh
+}
+
+// Step is how a rule takes part in the decision on a request.
+type Step struct {
+	Rule       string  `json:"rule"`
+	File       string  `json:"file"`
+	Line       int     `json:"line"`
+	Fields     []Field `json:"fields"`
+	Key        *string `json:"key,omitempty"`
+	Limit      string  `json:"limit,omitempty"` // that of the key
+	Cost       int64   `json:"cost,omitempty"`
+	Remaining  *int64  `json:"remaining,omitempty"` // of the key, if states are known
+	RetryAfter string  `json:"retry_after,omitempty"`
+}
+
+// Explanation says how a request is decided.
+type Explanation struct {
+	Answer string `json:"answer"` // in a sentence
+	Steps  []Step `json:"rules"`
+}
+
+// Explain says how a request is decided. The engine, if any, holds the states.
+func (c *Config) Explain(ctx context.Context, from Source, cost int64, engine weir.Engine) (Explanation, error) {
+	var o Outcome
+	c.Decide(from, cost, &o)
+	e := Explanation{Answer: o.sentence()}
+	requests := slices.Concat(o.Requests, o.Beside)
+	for _, r := range c.Matches(from) {
+		step := Step{Rule: r.Name, File: r.File, Line: r.Line, Fields: c.Describe(r)}
+		at := slices.IndexFunc(requests, func(q weir.Request) bool { return strings.TrimSuffix(q.Rule.Name(), shadowSuffix) == r.Name })
+		if at >= 0 {
+			q := requests[at]
+			step.Key, step.Limit, step.Cost = &q.Key, limitText(q.Rule), q.Cost
+			if err := step.peek(ctx, q, engine); err != nil {
+				return e, err
+			}
+		}
+		e.Steps = append(e.Steps, step)
+	}
+	return e, nil
+}
+
+// peek adds how full the key is, and when it is free.
+func (s *Step) peek(ctx context.Context, q weir.Request, engine weir.Engine) error {
+	if engine == nil {
+		return nil
+	}
+	d, err := engine.Peek(ctx, q)
+	if err != nil {
+		return err
+	}
+	s.Remaining = &d.Remaining
+	switch {
+	case d.RetryAfter == weir.Never:
+		s.RetryAfter = "never"
+	case !d.Allowed:
+		s.RetryAfter = d.RetryAfter.String()
+	}
+	return nil
+}
+
+// sentence says what is decided, and why.
+func (o *Outcome) sentence() string {
+	switch {
+	case o.Verdict == Ask && len(o.Requests) == 1:
+		return "the limit of rule " + strconv.Quote(o.Rules[0].Name) + " decides"
+	case o.Verdict == Ask:
+		return "the limits of " + strconv.Itoa(len(o.Requests)) + " rules decide together"
+	case o.Reason == ByDefault && o.Verdict == Allow:
+		return "admitted: no rule decides, and the default is allow"
+	case o.Reason == ByDefault:
+		return "refused: no rule decides, and the default is deny"
+	case o.Verdict == Allow:
+		return "admitted: rule " + strconv.Quote(o.Rule.Name) + " exempts it"
+	case o.Reason == ByMissing:
+		return "refused: an attribute of the key of rule " + strconv.Quote(o.Rule.Name) + " is missing"
+	case o.Reason == ByCost:
+		return "refused: its cost under rule " + strconv.Quote(o.Rule.Name) + " is no whole number"
+	case o.Reason == ByTooMany:
+		return "refused: more than " + strconv.Itoa(MaxMatches) + " rules with limits match"
+	}
+	return "refused: rule " + strconv.Quote(o.Rule.Name) + " denies it"
+}

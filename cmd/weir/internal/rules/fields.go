@@ -1,0 +1,109 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// field is one field of a mapping: how it is called, what it means, how its value looks, and how it is read. The
+// reader and the JSON Schema are made of the same tables, so they cannot differ.
+type field[T any] struct {
+	name, about string
+	shape       shape
+	read        func(n node, into *T)
+}
+
+// fields are all fields of a mapping.
+type fields[T any] []field[T]
+
+// read reads a mapping. It returns the given fields by name.
+func (fs fields[T]) read(n node, what string, into *T) (given map[string]node) {
+	given = map[string]node{}
+	members, _ := n.members("the fields of " + what)
+	for _, m := range members {
+		known := false
+		for i := range fs {
+			if known = fs[i].name == m.name; known {
+				given[m.name] = m.node
+				fs[i].read(m.node, into)
+				break
+			}
+		}
+		if !known {
+			m.key.failMeant(nearest(m.name, fs.names()), "%s is not a field of %s, want %s", shown(m.name), what, strings.Join(fs.names(), ", "))
+		}
+	}
+	return given
+}
+
+func (fs fields[T]) names() (names []string) {
+	for i := range fs {
+		names = append(names, fs[i].name)
+	}
+	return names
+}
+
+// The tables are filled in by init, because their readers use them.
+var (
+	fileFields   fields[loader]
+	listenFields fields[loader]
+	ruleFields   fields[draft]
+	planFields   fields[draft]
+	costFields   fields[draft]
+)
+
+func init() {
+	fileFields = fields[loader]{
+		{"listen", "The addresses of the daemon.", object(&listenFields), func(n node, l *loader) {
+			if l.once("listen", n) {
+				listenFields.read(n, "listen", l)
+			}
+		}},
+		{"engine", "Where states are kept: memory, or the URL of a Redis server.", texts, func(n node, l *loader) {
+			if l.once("engine", n) {
+				l.config.Engine, _ = n.text("memory or a URL like redis://127.0.0.1:6379")
+			}
+		}},
+		{"default", "The answer to a request that no rule matches.", words("allow", "deny"), func(n node, l *loader) {
+			if l.once("default", n) {
+				l.config.Deny = n.oneOf("allow", "deny") == "deny"
+			}
+		}},
+		{"attributes", "The names of further attributes, which callers send.", listOf(texts), func(n node, l *loader) { l.declare(n) }},
+		{"rules", "The rules.", itemsOf(object(&ruleFields, "name")), func(n node, l *loader) { l.addRules(n) }},
+	}
+	listenFields = fields[loader]{
+		{"http", "The address of the HTTP API, HOST:PORT.", texts, func(n node, l *loader) {
+			l.config.HTTP, _ = n.text("an address like 127.0.0.1:8080")
+		}},
+	}
+	ruleFields = fields[draft]{
+		{"name", "The name of the rule. State belongs to it.", namesOf(maxName), func(n node, d *draft) { d.Name = ruleName(n) }},
+		{"match", "Which requests the rule decides.", matches, func(n node, d *draft) { d.readMatch(n) }},
+		{"limit", "The limit of each key, or a list of limits.", listOf(texts), func(n node, d *draft) { d.limitNode = n }},
+		{"deny", "Refuse every request that matches.", flags, func(n node, d *draft) { d.Deny = n.flag() }},
+		{"unlimited", "Exempt every request that matches from all other limits.", flags, func(n node, d *draft) { d.Unlimited = n.flag() }},
+		{"key", "The attributes whose values share one budget.", listOf(texts), func(n node, d *draft) { d.readKey(n) }},
+		{"missing", "What happens if an attribute of the key is missing.", words("share", "refuse", "skip"), func(n node, d *draft) {
+			d.missing = Missing(n.oneOf("share", "refuse", "skip"))
+		}},
+		{"plans", "Limits by the value of an attribute.", object(&planFields, "by", "limits"), func(n node, d *draft) { d.readPlans(n) }},
+		{"keys", "Limits of single keys.", mapOf(listOf(texts)), func(n node, d *draft) { d.keyNode = n }},
+		{"cost", "The units of a request.", either(wholes(0, weir.MaxCount), object(&costFields, "from")), func(n node, d *draft) { d.readCost(n) }},
+		{"on_failure", "The answer while the engine fails.", words("deny", "allow", "local"), func(n node, d *draft) {
+			_ = d.OnFailure.UnmarshalText([]byte(n.oneOf("deny", "allow", "local")))
+		}},
+		{"shadow", "Decide and count, and never refuse.", flags, func(n node, d *draft) { d.Shadow = n.flag() }},
+		{"candidate", "Another limit, decided and counted beside the limit in force.", listOf(texts), func(n node, d *draft) { d.candidateNode = n }},
+		{"message", "A text for people whose request the rule refuses.", texts, func(n node, d *draft) { d.readMessage(n) }},
+	}
+	planFields = fields[draft]{
+		{"by", "The attribute that names the plan.", texts, func(n node, d *draft) { d.planBy, _ = d.loader.slot(n) }},
+		{"limits", "The limits, by the value of the attribute.", mapOf(listOf(texts)), func(n node, d *draft) { d.planNode = n }},
+	}
+	costFields = fields[draft]{
+		{"from", "The attribute that holds the cost.", texts, func(n node, d *draft) { d.costFrom, _ = d.loader.slot(n) }},
+		{"default", "The cost of requests without the attribute.", wholes(0, weir.MaxCount), func(n node, d *draft) { d.cost = n.whole(0, weir.MaxCount) }},
+	}
+}

@@ -1,0 +1,273 @@
+package rules
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func parsed(t testing.TB, text string) *Config {
+	t.Helper()
+	c, err := Parse(Options{}, File{"weir.yaml", []byte(text)})
+	if err != nil {
+		t.Fatalf("%v\nin\n%s", err, text)
+	}
+	return c
+}
+
+func names(rules []*Rule) (names []string) {
+	for _, r := range rules {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func TestPatternsFitWhatTheyPromise(t *testing.T) {
+	for _, c := range []struct {
+		attribute, pattern, value string
+		want                      bool
+	}{
+		{"method", "post", "POST", true},
+		{"method", "POST", "post", true},
+		{"method", "POST", "PUT", false},
+		{"host", "api.example.com", "API.Example.COM.:443", true},
+		{"host", "*.example.com", "api.EXAMPLE.com", true},
+		{"host", "*.example.com", "a.b.example.com", true},
+		{"host", "*.example.com", "example.com", false},
+		{"host", "*.example.com", "api.example.com.evil.org", false},
+		{"host", "::1", "[::1]:80", true},
+		{"path", "/login", "/login", true},
+		{"path", "/login", "/login/", true},
+		{"path", "/login/", "/login", true},
+		{"path", "/login", "//login", true},
+		{"path", "/login", "/./a/../login", true},
+		{"path", "/login", "/%6cogin", true},
+		{"path", "/login", "/%256cogin", false},
+		{"path", "/login", "/login%2f", true},
+		{"path", "/login", "/a%2f..%2flogin", true},
+		{"path", "/login", "/login?next=/", true},
+		{"path", "/login", "/login#top", true},
+		{"path", "/login", "/Login", false},
+		{"path", "/login", "/loginx", false},
+		{"path", "/login", "login", true},
+		{"path", "/", "/", true},
+		{"path", "/", "/../..", true},
+		{"path", "/v1/*", "/v1", true},
+		{"path", "/v1/*", "/v1/", true},
+		{"path", "/v1/*", "/v1/a/b", true},
+		{"path", "/v1/*", "/v11", false},
+		{"path", "/v1*", "/v11", true},
+		{"path", "/*", "/", true},
+		{"path", "/users/*/orders", "/users/7/orders", true},
+		{"path", "/users/*/orders", "/users/7/orders/", true},
+		{"path", "/users/*/orders", "/users/7/x/orders", true},
+		{"path", "/users/*/orders", "/users/orders", false},
+		{"path", "/users/*/orders/*", "/users/7/orders", true},
+		{"path", "*.php", "/a/b.php", true},
+		{"path", "*.php", "/a/b.php7", false},
+		{"path", `/a\*`, "/a*", true},
+		{"path", `/a\*`, "/ab", false},
+		{"path", "*", "/", true},
+		{"client", "10.0.0.0/8", "10.1.2.3", true},
+		{"client", "10.0.0.0/8", "::ffff:10.1.2.3", true},
+		{"client", "10.0.0.0/8", "11.1.2.3", false},
+		{"client", "192.0.2.7", "192.0.2.7", true},
+		{"client", "2001:db8::/32", "2001:db8:1::1", true},
+		{"client", "2001:db8::/32", "2001:db9::1", false},
+		{"client", "fe80::/10", "fe80::1%eth0", true},
+		{"client", "0.0.0.0/0", "2001:db8::1", false},
+		{"client", "*", "unknown", false},
+		{"client", "*", "192.0.2.7", true},
+		{"header.X-Api-Key", "abc", " abc ", true},
+		{"header.X-Api-Key", "abc", "ABC", false},
+		{"header.X-Api-Key", "*", "", true},
+		{"domain", "a*a", "a", false},
+		{"domain", "a*a", "aa", true},
+	} {
+		config := parsed(t, fmt.Sprintf("rules: [{name: r, limit: 5/m, match: {%s: '%s'}}]", c.attribute, c.pattern))
+		got := len(config.Matches(Attributes{strings.ToLower(c.attribute): c.value})) == 1
+		if got != c.want {
+			t.Errorf("%s: %q of %q: got %v, want %v", c.attribute, c.value, c.pattern, got, c.want)
+		}
+	}
+}
+
+// slowFits is the model: a pattern as a regular expression, or as a network.
+func slowFits(attribute, pattern, value string) bool {
+	if pattern == "*" {
+		return true
+	}
+	if attribute == "client" {
+		if !strings.Contains(pattern, "/") {
+			return netip.MustParseAddr(pattern) == netip.MustParseAddr(value)
+		}
+		return netip.MustParsePrefix(pattern).Contains(netip.MustParseAddr(value))
+	}
+	if attribute == "path" {
+		value = strings.TrimSuffix(value, "/") + "/"
+		if !strings.HasSuffix(pattern, "*") {
+			pattern = strings.TrimSuffix(pattern, "/") + "/"
+		}
+	}
+	expression := strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")
+	return regexp.MustCompile("^" + expression + "$").MatchString(value)
+}
+
+// drawn is a random configuration of few values, so that rules share and nest patterns.
+type drawn struct {
+	matches []map[string][]string
+	text    string
+}
+
+var (
+	drawnPatterns = map[string][]string{
+		"path":   {"/", "/a", "/a/b", "/a/*", "/a*", "/a/b/*", "/*", "*", "/a/*/c", "*/c", "/ab", "/ab*", "/b/a", "/a/*b*"},
+		"client": {"10.0.0.0/8", "10.1.0.0/16", "10.1.2.3", "0.0.0.0/0", "2001:db8::/32", "2001:db8::1", "::/0", "*", "10.0.0.0/9"},
+		"domain": {"a", "b", "ab", "a*", "*b", "a*b", "*", "ab*", "b*a*"},
+	}
+	drawnValues = map[string][]string{
+		"path":   {"/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/abc", "/b/a", "/c", "/a/x/c"},
+		"client": {"10.1.2.3", "10.200.0.1", "192.0.2.1", "2001:db8::1", "2001:db9::1"},
+		"domain": {"a", "b", "ab", "abb", "ba", "bab", "c"},
+	}
+	drawnAttributes = []string{"path", "client", "domain"}
+)
+
+func draw(random *rand.Rand, count int) drawn {
+	var d drawn
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range count {
+		match := map[string][]string{}
+		for _, a := range drawnAttributes {
+			for n := random.IntN(4) - 1; n > 0; n-- {
+				match[a] = append(match[a], drawnPatterns[a][random.IntN(len(drawnPatterns[a]))])
+			}
+		}
+		d.matches = append(d.matches, match)
+		fmt.Fprintf(&b, "  - name: r%d\n    limit: 5/m\n    match:", i)
+		if len(match) == 0 {
+			b.WriteString(" any")
+		}
+		b.WriteString("\n")
+		for _, a := range drawnAttributes {
+			if match[a] != nil {
+				fmt.Fprintf(&b, "      %s: ['%s']\n", a, strings.Join(match[a], "', '"))
+			}
+		}
+	}
+	d.text = b.String()
+	return d
+}
+
+// matching returns the rules that the model matches.
+func (d *drawn) matching(request Attributes) (names []string) {
+	for i, match := range d.matches {
+		fits := func(a string) bool {
+			value, present := request[a]
+			return present && slices.ContainsFunc(match[a], func(p string) bool { return slowFits(a, p, value) })
+		}
+		all := true
+		for a := range match {
+			all = all && fits(a)
+		}
+		if all {
+			names = append(names, fmt.Sprintf("r%d", i))
+		}
+	}
+	return names
+}
+
+func FuzzTheIndexFindsWhatASlowModelMatches(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		d := draw(random, 1+random.IntN(40))
+		config := parsed(t, d.text)
+		for range 50 {
+			request := Attributes{}
+			for _, a := range drawnAttributes {
+				if random.IntN(5) > 0 {
+					request[a] = drawnValues[a][random.IntN(len(drawnValues[a]))]
+				}
+			}
+			matched := config.Matches(request)
+			if got, want := names(matched), d.matching(request); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %v matches %v, want %v\n%s", seed, request, got, want, d.text)
+			}
+			for _, a := range matched {
+				for _, b := range matched {
+					if !a.meets(b) {
+						t.Fatalf("seed %d: %v matches %s and %s, which do not meet\n%s", seed, request, a.Name, b.Name, d.text)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Different values never share a key, whatever bytes they have; a missing value differs from every value.
+func FuzzKeysAreInjective(f *testing.F) {
+	f.Add("a", "b", "a|b", "", uint8(0))
+	f.Add(`a\`, "|b", `a`, `\|b`, uint8(0))
+	f.Add(`\-`, "", "", `\-`, uint8(5))
+	f.Add(strings.Repeat("a", 1025), "", strings.Repeat("a", 1026), "", uint8(0))
+	config := parsed(f, "attributes: [a, b]\nrules: [{name: r, limit: 5/m, match: any, key: [a, b]}]")
+	f.Fuzz(func(t *testing.T, a1, b1, a2, b2 string, missing uint8) {
+		request := func(a, b string, missing uint8) Attributes {
+			r := Attributes{"a": strings.TrimSpace(a), "b": strings.TrimSpace(b)}
+			if missing&1 != 0 {
+				delete(r, "a")
+			}
+			if missing&2 != 0 {
+				delete(r, "b")
+			}
+			return r
+		}
+		one, two := request(a1, b1, missing), request(a2, b2, missing>>2)
+		same := fmt.Sprint(len(one), one["a"] == two["a"], one["b"] == two["b"])
+		_, oneA := one["a"]
+		_, twoA := two["a"]
+		equal := len(one) == len(two) && oneA == twoA && same == fmt.Sprint(len(one), true, true)
+		var first, second Outcome
+		config.Decide(one, 1, &first)
+		config.Decide(two, 1, &second)
+		if got := first.Requests[0].Key == second.Requests[0].Key; got != equal {
+			t.Errorf("%q and %q: keys %q and %q", one, two, first.Requests[0].Key, second.Requests[0].Key)
+		}
+		if len(first.Requests[0].Key) > maxKeyBytes {
+			t.Errorf("a key has %d bytes", len(first.Requests[0].Key))
+		}
+	})
+}
+
+// No input crashes the parser, and each problem of a line names the line.
+func FuzzFilesAreReadOrExplained(f *testing.F) {
+	f.Add("rules:\n  - name: a\n    limit: 5/m\n")
+	f.Add("rules: [{name: a, match: {path: '/*'}, key: [client, path], limit: [5/m, 100/d], cost: {from: header.x}}]")
+	f.Add("a: &a [*a]\n")
+	f.Add("\xff\x00")
+	f.Add("? - a\n: {")
+	f.Fuzz(func(t *testing.T, text string) {
+		config, err := Parse(Options{}, File{"f", []byte(text)})
+		if (config == nil) == (err == nil) {
+			t.Fatalf("%q: config %v, error %v", text, config, err)
+		}
+		if err != nil {
+			for _, p := range err.(Problems) {
+				if p.Text == "" || p.String() == "" || p.Line > 1+strings.Count(text, "\n") {
+					t.Errorf("%q: problem %+v", text, p)
+				}
+			}
+			return
+		}
+		var o Outcome
+		config.Decide(Attributes{"path": text, "client": "10.0.0.1", "host": text, "header.x": text}, 1, &o)
+	})
+}

@@ -1,0 +1,321 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// The bounds of the structure of a file. Deeper structures take the parser quadratic time.
+const (
+	maxFlow   = 16  // brackets within brackets
+	maxIndent = 100 // columns
+	maxDashes = 8   // in a line
+)
+
+// document is a file while it is read.
+type document struct {
+	name     string
+	lines    []string
+	problems *Problems
+}
+
+// node is a value in a file, with the rule and field that it belongs to.
+type node struct {
+	ast.Node
+	doc   *document
+	where string
+}
+
+// lineEnds makes the lines of all systems those that the parser counts.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// open parses a file. It returns false, and has noted a problem, if the file is no YAML.
+func open(f File, problems *Problems) (root node, ok bool) {
+	d := &document{name: f.Name, problems: problems}
+	if !utf8.Valid(f.Content) {
+		return node{}, d.fail("is not text in UTF-8")
+	}
+	content := lineEnds.Replace(strings.TrimPrefix(string(f.Content), "\ufeff"))
+	d.lines = strings.Split(content, "\n")
+	tokens := lexer.Tokenize(content)
+	if deep := tooDeep(tokens); deep != nil {
+		d.failAt(deep, "", "is nested too deeply", "")
+		return node{}, false
+	}
+	parsed, err := parse(tokens)
+	if err != nil {
+		return node{}, d.syntax(err)
+	}
+	var bodies []ast.Node
+	for _, doc := range parsed.Docs {
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	switch {
+	case len(bodies) == 0:
+		return node{}, d.fail("is empty, want rules")
+	case len(bodies) > 1:
+		d.failAt(bodies[1].GetToken(), "", "begins a second document, want one in a file", "")
+		return node{}, false
+	}
+	return node{bodies[0], d, ""}, true
+}
+
+// parse turns a panic of the parser into an error: files come from people.
+func parse(tokens token.Tokens) (file *ast.File, err error) {
+	defer func() {
+		if failed := recover(); failed != nil {
+			err = fmt.Errorf("cannot be read: %v", failed)
+		}
+	}()
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+}
+
+// tooDeep returns the token at which a structure becomes too deep, or nil.
+func tooDeep(tokens token.Tokens) *token.Token {
+	flow, line, dashes := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, dashes = t.Position.Line, 0
+			if flow == 0 && t.Position.Column > maxIndent {
+				return t
+			}
+		}
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow--
+		case token.SequenceEntryType, token.MappingKeyType:
+			dashes++
+		}
+		if flow > maxFlow || dashes > maxDashes {
+			return t
+		}
+	}
+	return nil
+}
+
+// fail notes a problem of the whole file. It returns false.
+func (d *document) fail(text string) bool {
+	*d.problems = append(*d.problems, Problem{File: d.name, Text: text})
+	return false
+}
+
+// syntax notes an error of the parser. It returns false.
+func (d *document) syntax(err error) bool {
+	failed, ok := err.(yaml.Error)
+	if !ok || failed.GetToken() == nil {
+		return d.fail("is not YAML: " + err.Error())
+	}
+	text := failed.GetMessage()
+	if known, ok := plainer[text]; ok {
+		text = known
+	}
+	t := failed.GetToken()
+	if line := t.Position.Line; line <= len(d.lines) && bareStar.MatchString(d.lines[line-1]) {
+		text = "a pattern that begins with * needs quotes, like \"*\""
+	}
+	d.failAt(t, "", "is not YAML: "+text, "")
+	return false
+}
+
+// bareStar is a star without quotes where a value begins.
+var bareStar = regexp.MustCompile(`[:,\[-]\s*\*`)
+
+// plainer says what to do about errors of the parser.
+var plainer = map[string]string{
+	"mapping value is not allowed in this context": "a colon is not allowed here; put the text in quotes, or begin a new line",
+	"non-map value is specified":                   "want a field, like name: login; check the indentation",
+	"value is not allowed in this context":         "a field is not allowed here; check the indentation",
+}
+
+func (d *document) failAt(t *token.Token, where, text, meant string) {
+	p := Problem{File: d.name, Line: t.Position.Line, Column: t.Position.Column, Where: where, Text: text, Meant: meant}
+	if p.Line >= 1 && p.Line <= len(d.lines) {
+		p.Source = d.lines[p.Line-1]
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(t.Origin), "\n")
+	p.Width = utf8.RuneCountInString(first)
+	*d.problems = append(*d.problems, p)
+}
+
+// fail notes a problem of the value.
+func (n node) fail(format string, values ...any) { n.failMeant("", format, values...) }
+
+func (n node) failMeant(meant, format string, values ...any) {
+	n.doc.failAt(n.token(), n.where, fmt.Sprintf(format, values...), meant)
+}
+
+// token returns the token at which the value begins. That of a mapping in the parser's tree is its first colon.
+func (n node) token() *token.Token {
+	switch v := n.Node.(type) {
+	case *ast.MappingNode:
+		if len(v.Values) > 0 && !v.IsFlowStyle {
+			return v.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		return v.Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+// unlike notes that the value is not what is expected.
+func (n node) unlike(want string) {
+	switch v := n.Node.(type) {
+	case *ast.AliasNode:
+		quoted := strconv.Quote(strings.TrimSpace(v.String()))
+		n.fail("is an alias of YAML, and those are not supported; a pattern that begins with * needs quotes: %s", quoted)
+	case *ast.AnchorNode:
+		n.fail("is an anchor of YAML, and those are not supported; a text that begins with & needs quotes")
+	case *ast.TagNode:
+		n.fail("is a tag of YAML, and those are not supported; a text that begins with ! needs quotes")
+	case *ast.NullNode:
+		n.fail("is empty, want %s", want)
+	case *ast.MappingNode, *ast.MappingValueNode:
+		n.fail("has fields, want %s", want)
+	case *ast.SequenceNode:
+		n.fail("is a list, want %s", want)
+	default:
+		n.fail("is %s, want %s", shown(n.GetToken().Value), want)
+	}
+}
+
+// shown quotes a text in messages, up to a length.
+func shown(text string) string {
+	const most = 80
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// scalar returns the text of a plain value, as the file has it.
+func (n node) scalar() (string, bool) {
+	switch v := n.Node.(type) {
+	case *ast.StringNode:
+		return v.Value, true
+	case *ast.LiteralNode:
+		return strings.TrimSuffix(v.Value.Value, "\n"), true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+// text returns a text that is not empty.
+func (n node) text(want string) (string, bool) {
+	text, ok := n.scalar()
+	if !ok || text == "" {
+		n.unlike(want)
+		return "", false
+	}
+	return text, true
+}
+
+// oneOf returns one of the words, or "".
+func (n node) oneOf(words ...string) string {
+	want := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	text, ok := n.text(want)
+	if !ok {
+		return ""
+	}
+	for _, word := range words {
+		if text == word {
+			return word
+		}
+	}
+	n.failMeant(nearest(text, words), "is %s, want %s", shown(text), want)
+	return ""
+}
+
+func (n node) flag() bool { return n.oneOf("true", "false") == "true" }
+
+// whole returns a whole number within bounds.
+func (n node) whole(least, most int64) int64 {
+	want := fmt.Sprintf("a whole number between %d and %d", least, most)
+	text, ok := n.text(want)
+	if !ok {
+		return least
+	}
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < least || number > most {
+		n.fail("is %s, want %s", shown(text), want)
+		return least
+	}
+	return number
+}
+
+// list returns the values of a list, or the only value.
+func (n node) list(most int) (values []node) {
+	sequence, ok := n.Node.(*ast.SequenceNode)
+	if !ok {
+		return []node{n}
+	}
+	if len(sequence.Values) == 0 || len(sequence.Values) > most {
+		n.fail("is a list of %d, want 1 to %d", len(sequence.Values), most)
+		return nil
+	}
+	for _, v := range sequence.Values {
+		values = append(values, node{v, n.doc, n.where})
+	}
+	return values
+}
+
+// member is a field with its value in a file.
+type member struct {
+	name string
+	key  node
+	node // the value
+}
+
+// members returns the fields of a mapping. It notes repeated ones.
+func (n node) members(want string) (members []member, ok bool) {
+	var values []*ast.MappingValueNode
+	switch v := n.Node.(type) {
+	case *ast.MappingNode:
+		values = v.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{v}
+	default:
+		n.unlike(want)
+		return nil, false
+	}
+	lines := make(map[string]int, len(values))
+	for _, v := range values {
+		key := node{v.Key, n.doc, n.where}
+		if _, merges := v.Key.(*ast.MergeKeyNode); merges {
+			key.fail("is a merge of YAML, and those are not supported")
+			continue
+		}
+		name, plain := key.scalar()
+		if !plain {
+			key.fail("is not a name, want %s", want)
+			continue
+		}
+		if line, twice := lines[name]; twice {
+			key.fail("%s is given twice, first in line %d", shown(name), line)
+			continue
+		}
+		lines[name] = v.Key.GetToken().Position.Line
+		members = append(members, member{name, key, node{v.Value, n.doc, n.within(name)}})
+	}
+	return members, true
+}
+
+func (n node) within(field string) string {
+	if n.where == "" {
+		return field
+	}
+	return n.where + ": " + field
+}

@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"net/netip"
+	"path"
+	"strings"
+)
+
+// Source is what a front knows of a request: attributes by their names in files, as the request has them. The name of
+// a header field is in lower case: header.x-api-key.
+type Source interface {
+	Attribute(name string) (value string, ok bool)
+}
+
+// Attributes is a Source of fixed values.
+type Attributes map[string]string
+
+// Attribute returns the value of an attribute.
+func (a Attributes) Attribute(name string) (value string, ok bool) {
+	value, ok = a[name]
+	return value, ok
+}
+
+// family is how the values of an attribute are compared.
+type family uint8
+
+const (
+	asText family = iota
+	asMethod
+	asHost
+	asPath
+	asAddress
+)
+
+// attribute is an attribute that rules mention.
+type attribute struct {
+	name   string
+	family family
+}
+
+// The attributes that every file knows, and the beginnings of further ones.
+var (
+	knownAttributes = map[string]family{
+		"method": asMethod, "host": asHost, "path": asPath, "client": asAddress, "domain": asText,
+		"descriptor.remote_address": asAddress,
+	}
+	headerPrefix, descriptorPrefix = "header.", "descriptor."
+)
+
+// value is the value of an attribute in its normal form.
+type value struct {
+	text    string // for patterns; a path ends in a slash, so that /v1/* fits /v1
+	key     string // for keys
+	address netip.Addr
+	present bool
+}
+
+// normal returns the normal form of a value. A value without one is not present.
+func normal(f family, text string) value {
+	switch f {
+	case asMethod:
+		text = strings.ToUpper(text)
+	case asHost:
+		text = cleanHost(text)
+		return value{text: text, key: text, present: text != ""}
+	case asPath:
+		if text == "" {
+			return value{}
+		}
+		clean := cleanPath(text)
+		if clean == "/" {
+			return value{text: clean, key: clean, present: true}
+		}
+		return value{text: clean + "/", key: clean, present: true}
+	case asAddress:
+		return addressValue(text)
+	default:
+		text = strings.TrimSpace(text)
+	}
+	return value{text: text, key: text, present: true}
+}
+
+// addressValue reads an address. IPv6 addresses of one /64 network belong to one subscriber, so they share a key.
+func addressValue(text string) value {
+	address, err := netip.ParseAddr(strings.TrimSpace(text))
+	if err != nil {
+		return value{}
+	}
+	address = address.Unmap().WithZone("")
+	key := address.String()
+	v := value{text: key, key: key, address: address, present: true}
+	if address.Is6() {
+		network, _ := address.Prefix(64)
+		v.key = network.String()
+	}
+	return v
+}
+
+// cleanHost returns a host in lower case, without its port, brackets and final dot.
+func cleanHost(host string) string {
+	host = strings.ToLower(strings.TrimSpace(host))
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		host, _, _ = strings.Cut(inside, "]")
+		return host
+	}
+	if at := strings.LastIndexByte(host, ':'); at >= 0 && strings.IndexByte(host, ':') == at {
+		host = host[:at]
+	}
+	return strings.TrimSuffix(host, ".")
+}
+
+// cleanPath returns a path without its query, decoded once, and without empty, "." and ".." segments and a final slash.
+func cleanPath(text string) string {
+	if at := strings.IndexAny(text, "?#"); at >= 0 {
+		text = text[:at]
+	}
+	if strings.IndexByte(text, '%') >= 0 {
+		text = decodeOnce(text)
+	}
+	if !strings.HasPrefix(text, "/") {
+		text = "/" + text
+	}
+	return path.Clean(text)
+}
+
+// decodeOnce decodes percent signs. Those without two hexadecimal digits stay.
+func decodeOnce(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' && i+2 < len(text) {
+			high, ok := hexDigit(text[i+1])
+			low, too := hexDigit(text[i+2])
+			if ok && too {
+				b.WriteByte(high<<4 | low)
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+func hexDigit(c byte) (digit byte, ok bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}

@@ -1,0 +1,241 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// kind is the kind of a pattern.
+type kind uint8
+
+const (
+	exact   kind = iota
+	prefix       // text with a final star
+	glob         // text with other stars
+	network      // addresses
+	present      // a star alone
+)
+
+// pattern is a value, or many values, of an attribute.
+type pattern struct {
+	kind    kind
+	head    string   // the text before the first star; all of it if there is none
+	middle  []string // the texts between the stars of a glob
+	tail    string   // the text behind the last star of a glob
+	network netip.Prefix
+	source  string // as the file has it
+}
+
+// parsePattern reads a pattern in the normal form of values, so that it fits what it says: POST fits post.
+func parsePattern(f family, source string) (pattern, error) {
+	p := pattern{source: source}
+	parts, stars := splitStars(source)
+	switch {
+	case stars == 1 && source == "*":
+		p.kind = present
+		return p, nil
+	case f == asAddress:
+		return p, p.readNetwork()
+	case f == asText && isNetwork(source):
+		return p, errors.New("is a network, and this attribute is text; networks are patterns of client")
+	}
+	if err := normalParts(f, parts); err != nil {
+		return p, err
+	}
+	p.head = parts[0]
+	switch {
+	case stars == 0:
+		p.kind = exact
+	case stars == 1 && parts[1] == "":
+		p.kind = prefix
+	default:
+		p.kind, p.middle, p.tail = glob, parts[1:stars], parts[stars]
+	}
+	return p, nil
+}
+
+func isNetwork(text string) bool {
+	_, err := netip.ParsePrefix(text)
+	return err == nil
+}
+
+func (p *pattern) readNetwork() error {
+	p.kind = network
+	if address, err := netip.ParseAddr(p.source); err == nil && address.Zone() == "" {
+		address = address.Unmap()
+		p.network = netip.PrefixFrom(address, address.BitLen())
+		return nil
+	}
+	read, err := netip.ParsePrefix(p.source)
+	if err != nil {
+		return fmt.Errorf("is %s, want an address or a network like 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32", shown(p.source))
+	}
+	if read.Addr().Is4In6() {
+		return fmt.Errorf("is %s, want the network in the form of IPv4", shown(p.source))
+	}
+	p.network = read.Masked()
+	if p.network.Addr() != read.Addr() {
+		return fmt.Errorf("is %s, and the network of this length begins at %s", shown(p.source), p.network)
+	}
+	return nil
+}
+
+// splitStars returns the texts around the stars that are not escaped.
+func splitStars(source string) (parts []string, stars int) {
+	var part strings.Builder
+	for i := 0; i < len(source); i++ {
+		switch {
+		case source[i] == '\\' && i+1 < len(source) && (source[i+1] == '*' || source[i+1] == '\\'):
+			i++
+			part.WriteByte(source[i])
+		case source[i] == '*':
+			stars++
+			parts = append(parts, part.String())
+			part.Reset()
+		default:
+			part.WriteByte(source[i])
+		}
+	}
+	return append(parts, part.String()), stars
+}
+
+// normalParts brings the texts of a pattern into the normal form of values.
+func normalParts(f family, parts []string) error {
+	last := len(parts) - 1
+	for i, part := range parts {
+		switch f {
+		case asMethod:
+			parts[i] = strings.ToUpper(part)
+		case asHost:
+			parts[i] = strings.ToLower(part)
+		}
+	}
+	switch f {
+	case asHost:
+		return checkHost(parts)
+	case asPath:
+		if !strings.HasPrefix(parts[0], "/") && (last == 0 || parts[0] != "") {
+			return errors.New("is no path, want one that begins with / or *")
+		}
+		if strings.ContainsAny(strings.Join(parts, ""), "?#") {
+			return errors.New("has a query; rules match the path alone")
+		}
+		return normalPath(parts)
+	case asText:
+		if trimmed := strings.TrimSpace(strings.Join(parts, "*")); trimmed != strings.Join(parts, "*") {
+			return errors.New("begins or ends with a space, which no value does")
+		}
+	}
+	return nil
+}
+
+func checkHost(parts []string) error {
+	text := strings.Join(parts, "")
+	for _, r := range text {
+		if r > '~' {
+			return errors.New("is not in ASCII; write the host as the wire has it, like xn--bcher-kva.example")
+		}
+	}
+	if strings.ContainsAny(text, "/ ") || strings.Count(text, ":") == 1 {
+		return errors.New("is no host; leave out the scheme, the port and the path")
+	}
+	if last := len(parts) - 1; last == 0 && cleanHost(parts[0]) != parts[0] {
+		return fmt.Errorf("is no host in its normal form, want %s", shown(cleanHost(parts[0])))
+	}
+	return nil
+}
+
+// normalPath lets a path end in a slash, as values do. A pattern in no normal form would fit nothing, which is an error.
+func normalPath(parts []string) error {
+	last := len(parts) - 1
+	text := strings.Join(parts, "*")
+	if last == 0 {
+		if clean := cleanPath(text); clean != text && clean != strings.TrimSuffix(text, "/") {
+			return fmt.Errorf("is no path in its normal form, want %s", shown(clean))
+		}
+	} else if strings.Contains(text, "//") || strings.Contains(text, "/./") || strings.Contains(text, "/../") {
+		return errors.New("has a segment that is empty, . or .., which no normal path has")
+	}
+	if !strings.HasSuffix(parts[last], "/") && (last == 0 || parts[last] != "") {
+		parts[last] += "/"
+	}
+	return nil
+}
+
+// fits reports whether a value that is present fits the pattern.
+func (p *pattern) fits(v *value) bool {
+	switch p.kind {
+	case exact:
+		return v.text == p.head
+	case prefix:
+		return strings.HasPrefix(v.text, p.head)
+	case glob:
+		return p.fitsGlob(v.text)
+	case network:
+		return p.network.Contains(v.address)
+	}
+	return true
+}
+
+// fitsGlob finds each text between stars at its first place, which leaves most for the later ones.
+func (p *pattern) fitsGlob(text string) bool {
+	rest, ok := strings.CutPrefix(text, p.head)
+	if !ok {
+		return false
+	}
+	if rest, ok = strings.CutSuffix(rest, p.tail); !ok {
+		return false
+	}
+	for _, part := range p.middle {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return true
+}
+
+// meets reports whether a value may fit both patterns. It may be wrong only about two globs.
+func (p *pattern) meets(q *pattern) bool {
+	switch {
+	case p.kind == present || q.kind == present:
+		return true
+	case p.kind == network || q.kind == network:
+		return p.network.Overlaps(q.network)
+	case p.kind == exact:
+		return q.fits(&value{text: p.head})
+	case q.kind == exact:
+		return p.fits(&value{text: q.head})
+	}
+	heads := strings.HasPrefix(p.head, q.head) || strings.HasPrefix(q.head, p.head)
+	return heads && (strings.HasSuffix(p.tail, q.tail) || strings.HasSuffix(q.tail, p.tail))
+}
+
+// meets reports whether a request may match both rules.
+func (r *Rule) meets(other *Rule) bool {
+	if r.named() || other.named() {
+		return false
+	}
+	for i := range r.match {
+		for j := range other.match {
+			if r.match[i].slot == other.match[j].slot && !r.match[i].meets(&other.match[j]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *condition) meets(other *condition) bool {
+	for i := range c.patterns {
+		for j := range other.patterns {
+			if c.patterns[i].meets(&other.patterns[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}

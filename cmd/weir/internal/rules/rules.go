@@ -1,0 +1,107 @@
+// Package rules reads the rules of files, and says which of them decide a request.
+//
+// [Load] reads files into a [Config], or returns all their [Problems]. A Config is immutable. [Set] holds the Config in
+// force and replaces it when the files change. docs/rules.md describes the format.
+//
+// One request goes this way:
+//
+//  1. A front offers what it knows of the request as a [Source] of attributes.
+//  2. [Config.Decide] reads each attribute that a rule mentions once, in its normal form (normal.go).
+//  3. An index finds the few rules that may match (index.go), and the patterns of each confirm it (pattern.go).
+//  4. The rules that match refuse the request, exempt it, or become requests of an engine, each with its key, limit and
+//     cost (decide.go). The front makes one call of them, all or nothing.
+//
+// Reading goes the other way round: source.go finds the files, node.go reads YAML, fields.go lists every field with its
+// meaning, and compile.go makes a Rule of them.
+package rules
+
+import (
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
+)
+
+// Config is the content of all files. It is immutable and safe for concurrent use.
+type Config struct {
+	HTTP     string // the address to listen on; empty if no file names one
+	Engine   string // as --engine has it; empty if no file names one
+	Deny     bool   // refuse requests that no rule matches
+	Rules    []*Rule
+	names    map[string]*Rule
+	mentions []attribute // the attributes that rules mention, by slot
+	index    index
+}
+
+// Rule returns the rule of a name, or nil.
+func (c *Config) Rule(name string) *Rule { return c.names[name] }
+
+// Missing says what happens to a request without an attribute of the key.
+type Missing string
+
+// The ways of a request without an attribute of the key.
+const (
+	MissingShare  Missing = "share"
+	MissingRefuse Missing = "refuse"
+	MissingSkip   Missing = "skip"
+)
+
+// Rule is one rule of a file. Its fields do not change.
+type Rule struct {
+	Name      string
+	File      string
+	Line      int
+	Message   string       // for people whose request the rule refuses
+	OnFailure layer.Policy // while the engine fails
+	Deny      bool         // refuses every request that matches
+	Unlimited bool         // exempts every request that matches from other limits
+	Shadow    bool         // decides and counts, and never refuses
+	Limit     *weir.Rule   // nil for Deny and Unlimited, except in a shadow
+	Candidate *weir.Rule   // nil without one
+
+	order    int // among all rules
+	any      bool
+	match    []condition
+	key      []int // slots
+	missing  Missing
+	planBy   int // a slot
+	plans    map[string]*weir.Rule
+	keys     map[string]*weir.Rule
+	cost     int64
+	costFrom int // a slot, or -1
+}
+
+// named reports whether only callers that name the rule ask it.
+func (r *Rule) named() bool { return !r.any && len(r.match) == 0 }
+
+// limited reports whether the rule takes part in the call of the engine that decides.
+func (r *Rule) limited() bool { return !r.Deny && !r.Unlimited && !r.Shadow }
+
+// limits returns the rules of the engine by which keys of the rule are decided.
+func (r *Rule) limits() (all []*weir.Rule) {
+	if r.Limit != nil {
+		all = append(all, r.Limit)
+	}
+	for _, limits := range []map[string]*weir.Rule{r.plans, r.keys} {
+		for _, limit := range limits {
+			all = append(all, limit)
+		}
+	}
+	return all
+}
+
+// condition is what a rule demands of one attribute: that one of the patterns fits.
+type condition struct {
+	slot     int
+	patterns []pattern
+}
+
+func (c *condition) fits(v *value) bool {
+	if !v.present {
+		return false
+	}
+	for i := range c.patterns {
+		if c.patterns[i].fits(v) {
+			return true
+		}
+	}
+	return false
+}

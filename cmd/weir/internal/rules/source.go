@@ -1,0 +1,126 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirflow/weir"
+)
+
+// The bounds of files.
+const (
+	maxFile       = 8 << 20
+	maxFiles      = 32 << 20
+	maxRules      = 20_000
+	maxAlone      = 256
+	maxPatterns   = 1_000
+	maxAttributes = 64
+	maxPlans      = 10_000
+	maxMessage    = 512
+	maxName       = 128
+)
+
+// Options configure Load.
+type Options struct {
+	// Check returns an error for a rule that the engine cannot hold. Default: every engine holds the rules.
+	Check func(rules ...*weir.Rule) error
+}
+
+// Load reads the files and directories. The error is Problems.
+func Load(o Options, paths ...string) (*Config, error) {
+	files, problems := read(paths)
+	config, err := Parse(o, files...)
+	if more, ok := err.(Problems); ok {
+		problems = append(problems, more...)
+	}
+	if problems != nil {
+		return nil, problems
+	}
+	return config, nil
+}
+
+// File is the content of a file.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// read reads the files of paths. Of a directory it reads the files of YAML.
+func read(paths []string) (files []File, problems Problems) {
+	left := int64(maxFiles)
+	fail := func(name string, err error) { problems = append(problems, Problem{File: name, Text: plainError(err)}) }
+	for _, path := range paths {
+		names, err := filesOf(path)
+		if err != nil {
+			fail(path, err)
+			continue
+		}
+		for _, name := range names {
+			content, err := readFile(name, min(left, maxFile))
+			if err != nil {
+				fail(name, err)
+				continue
+			}
+			left -= int64(len(content))
+			files = append(files, File{name, content})
+		}
+	}
+	return files, problems
+}
+
+// filesOf returns the file, or the files of a directory.
+func filesOf(path string) (names []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		extension := filepath.Ext(e.Name())
+		if !strings.HasPrefix(e.Name(), ".") && (extension == ".yaml" || extension == ".yml") {
+			names = append(names, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New("is a directory without files that end in .yaml or .yml")
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func readFile(name string, most int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, errors.New("is a directory, want a file")
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("is too large, want at most %d MiB a file and %d MiB in all", maxFile>>20, maxFiles>>20)
+	}
+	return content, err
+}
+
+// plainError returns the message without the operation and the path.
+func plainError(err error) string {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
