@@ -278,8 +278,7 @@ func (f *flight) plain() error {
 	c, engine := f.callers[0], f.asking.queue.engine
 	switch {
 	case c.acquires:
-		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpReserve, Requests: c.requests, Waits: true})
-		r := a.Reservation
+		r, err := engine.Reserve(f.ctx, c.requests...)
 		if err == nil && r == nil {
 			return errNonsense
 		}
@@ -294,17 +293,17 @@ func (f *flight) plain() error {
 	case len(c.requests) == 1 && has[weir.LeakyBucket](&c.requests[0]):
 		return f.plainDelayed()
 	case len(f.callers) == 1:
-		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true})
+		d, err := engine.Take(f.ctx, c.requests...)
 		if err != nil {
 			return err
 		}
-		f.answered(a.Decision, 1)
+		f.answered(d, 1)
 	default:
-		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTakeUpTo, Most: int64(len(f.callers)), Requests: c.requests, Waits: true})
+		times, d, err := weir.TakeUpTo(f.ctx, engine, int64(len(f.callers)), c.requests...)
 		if err != nil {
 			return err
 		}
-		f.answered(a.Decision, a.Times)
+		f.answered(d, times)
 	}
 	return nil
 }
@@ -321,9 +320,9 @@ func (f *flight) plainDelayed() error {
 			return err
 		}
 	}
-	a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true})
+	d, err := engine.Take(f.ctx, c.requests...)
 	if err == nil {
-		f.answered(a.Decision, 1)
+		f.answered(d, 1)
 	}
 	return err
 }

@@ -63,12 +63,13 @@ func (c *caller) call() weir.Call { return weir.Call{Requests: c.requests, Lease
 
 // takeNow takes the requests if they are admitted now.
 func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
-	call := weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true}
-	if c.acquires {
-		call.Op = weir.OpReserve
+	if !c.acquires {
+		c.decision, err = engine.Take(ctx, c.requests...)
+		return err
 	}
-	a, err := engine.Do(ctx, call)
-	c.decision, c.reservation = a.Decision, a.Reservation
+	if c.reservation, err = engine.Reserve(ctx, c.requests...); err == nil {
+		c.decision = c.reservation.Decision
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,15 +31,24 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 		"urls.txt":   "# nothing that is fetched\nftp://127.0.0.1/\n",
 		"access.log": line + line, "access.log.1.gz": packed.String(),
 		"requests.jsonl": `{"ts":1431857158,"request":{"headers":{"X-Api-Key":["secret"]}}}` + "\n",
+		"weir.yaml":      "rules: [{name: login, match: {path: /login}, limit: 5/m}]",
+		"new.yaml":       "rules: [{name: login, match: {path: /login}, limit: 10/m}]",
+		"rules.d/a.yaml": "rules: [{name: login, match: {path: /login}, limit: 5/m}]",
+		"weir.test.yaml": "{rules: weir.yaml, tests: [{name: t, steps: [{request: {path: /login}, expect: allow}]}]}",
 		"record.jsonl":   `{"time":"2026-11-22T02:30:00Z","rule":"default","key":"alice","cost":3,"allowed":true}` + "\n",
 	} {
+		_ = os.MkdirAll(filepath.Dir(name), 0o700)
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	root, _ := program.Root()
+	commands := append(root.Commands(), root)
+	for _, command := range root.Commands() {
+		commands = append(commands, command.Commands()...)
+	}
 	tried := 0
-	for _, command := range append(root.Commands(), root) {
+	for _, command := range commands {
 		for example := range strings.Lines(command.Example) {
 			args := exampleArgs(example)
 			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "pace" || args[0] == "source" { // needs a shell, or see below

@@ -31,6 +31,8 @@ type Lanes struct {
 	steps   stepLog
 	watch   atomic.Int64 // the keys left to look for under their names in earlier versions
 	Closed  atomic.Bool
+
+	Background background
 }
 
 // Setup describes lanes. The fields without a comment are those of redislimit.Options.
@@ -100,8 +102,14 @@ func (l *Lanes) Release(s *Submission) {
 	l.pool.Put(s)
 }
 
-// Close makes later calls fail. It returns false if they were closed before.
-func (l *Lanes) Close() bool { return !l.Closed.Swap(true) }
+// Close makes later calls fail, and drops what runs in the background. It returns false if they were closed before.
+func (l *Lanes) Close() bool {
+	if l.Closed.Swap(true) {
+		return false
+	}
+	l.Background.close()
+	return true
+}
 
 // counters are the counters of redislimit.Stats.
 type counters struct {

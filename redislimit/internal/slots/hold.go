@@ -26,10 +26,10 @@ const (
 type hold struct {
 	holds *Holds
 	part  wire.Part // the slots; its cost is their number
+	task  calls.Task
 
 	mu       sync.Mutex
-	timer    *time.Timer // runs tick
-	ends     time.Time   // by the clock of this process, at the earliest
+	ends     time.Time // by the clock of this process, at the earliest
 	state    holdState
 	asking   bool
 	releases int       // successful ones that are still wanted: see Drop
@@ -77,17 +77,14 @@ func (h *Holds) find(p *wire.Part) *hold {
 	return h.all[holder{p.Key, p.Lease}]
 }
 
-// Number returns how many there are.
 func (h *Holds) Number() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.all)
 }
 
-// start adds a hold whose first tick is due at an instant, unless there is one of the same slots or the engine was closed.
-func (h *Holds) start(x *hold, due time.Time) bool {
-	x.mu.Lock() // until x has its timer
-	defer x.mu.Unlock()
+// add adds a hold, unless there is one of the same slots or the engine was closed.
+func (h *Holds) add(x *hold) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := holder{x.part.Key, x.part.Lease}
@@ -98,7 +95,6 @@ func (h *Holds) start(x *hold, due time.Time) bool {
 		h.all = map[holder]*hold{}
 	}
 	h.all[name] = x
-	x.timer = time.AfterFunc(time.Until(due), x.tick)
 	return true
 }
 
@@ -115,10 +111,11 @@ func (h *Holds) RenewAll(picks func(lane int) bool) {
 	h.mu.Lock()
 	all := slices.Collect(maps.Values(h.all))
 	h.mu.Unlock()
+	now := time.Now()
 	for _, x := range all {
 		x.mu.Lock()
 		if x.state == renewing && picks(x.part.Lane) {
-			x.at(time.Now())
+			h.lanes.Background.At(now, &x.task)
 		}
 		x.mu.Unlock()
 	}
@@ -131,14 +128,14 @@ func (h *Holds) Hold(since time.Time, slots []wire.Part) (lost <-chan struct{}, 
 	var all []*hold
 	for _, p := range slots {
 		x := &hold{holds: h, part: p, lost: []*signal{told}}
-		x.ends = since.Add(x.lasts())
-		if h.start(x, x.next(since)) {
-			all = append(all, x)
-		} else if x = h.find(&p); x != nil && x.join(told) {
-			all = append(all, x)
-		} else { // just released or lost, or the engine was closed
+		x.ends, x.task.Run = since.Add(x.lasts()), x.tick
+		if h.add(x) {
+			h.lanes.Background.At(x.next(since), &x.task)
+		} else if x = h.find(&p); x == nil || !x.join(told) { // just released or lost, or the engine was closed
 			told.close()
+			continue
 		}
+		all = append(all, x)
 	}
 	return told.c, func() {
 		for _, x := range all {
@@ -164,23 +161,20 @@ func (h *hold) renewal() time.Duration { return min(RenewEvery, h.lasts()/3) }
 func (h *hold) retry() time.Duration   { return max(min(retryEvery, h.renewal()/10), time.Millisecond) }
 
 // tick renews or releases the slots, or ends the hold with the lease.
-func (h *hold) tick() {
+func (h *hold) tick(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.state == over:
-	case !time.Now().Before(h.ends):
+	case !now.Before(h.ends):
 		h.end(h.state == renewing)
 	case h.asking:
-		h.at(h.ends)
+		h.holds.lanes.Background.At(h.ends, &h.task)
 	default:
 		h.ask()
-		h.at(h.ends)
+		h.holds.lanes.Background.At(h.ends, &h.task)
 	}
 }
-
-// at makes the next tick due at an instant. The caller holds the lock.
-func (h *hold) at(due time.Time) { h.timer.Reset(time.Until(due)) }
 
 // ask sends a renewal or a release. The caller holds the lock.
 func (h *hold) ask() {
@@ -206,20 +200,20 @@ func (h *hold) answered(s *calls.Submission, sent time.Time) {
 	case errors.Is(err, fault.ErrClosed):
 		h.end(true)
 	case err != nil, (d.Op == wire.OpRecord) != (h.state == releasing):
-		h.at(earlier(time.Now().Add(h.retry()), h.ends))
+		h.holds.lanes.Background.At(earlier(time.Now().Add(h.retry()), h.ends), &h.task)
 	case d.Op == wire.OpRecord:
 		if h.releases--; h.releases <= 0 {
 			h.end(false)
 			return
 		}
-		h.at(earlier(time.Now().Add(h.renewal()), h.ends))
+		h.holds.lanes.Background.At(earlier(time.Now().Add(h.renewal()), h.ends), &h.task)
 	case !d.Admitted && h.partial > 0: // it may have come after one of them
-		h.at(earlier(time.Now().Add(h.retry()), h.ends))
+		h.holds.lanes.Background.At(earlier(time.Now().Add(h.retry()), h.ends), &h.task)
 	case !d.Admitted:
 		h.end(true)
 	default:
 		h.ends = sent.Add(h.lasts())
-		h.at(h.next(sent))
+		h.holds.lanes.Background.At(h.next(sent), &h.task)
 	}
 }
 
@@ -242,7 +236,7 @@ func earlier(a, b time.Time) time.Time {
 func (h *hold) end(lost bool) {
 	h.state = over
 	h.holds.remove(h)
-	h.timer.Stop()
+	h.holds.lanes.Background.Forget(&h.task)
 	if lost {
 		h.tell()
 	}
@@ -326,20 +320,22 @@ func (r *release) ended(succeeded bool) {
 	case succeeded && (r.whole || h.part.Cost <= 0):
 		h.end(false)
 	case r.whole:
-		h.at(earlier(time.Now().Add(h.retry()), h.ends))
+		h.holds.lanes.Background.At(earlier(time.Now().Add(h.retry()), h.ends), &h.task)
 	}
 }
 
 // Drop releases slots whose take had no answer. Redis may carry out a release before the take, if they came on two
-// connections, so Drop repeats the release, until the lease ends. It does not wait for the answers.
+// connections, so drop repeats the release, until the lease ends. It does not wait for the answers.
 func (h *Holds) Drop(slots []wire.Part) {
 	const times = 3
 	for _, p := range slots {
 		now := time.Now()
 		x := &hold{holds: h, part: p, state: releasing, releases: times}
-		if x.ends = now.Add(x.lasts()); h.Number() < calls.MostUndoing {
-			h.start(x, now)
+		x.ends, x.task.Run = now.Add(x.lasts()), x.tick
+		if h.Number() >= calls.MostUndoing || !h.add(x) {
+			continue
 		}
+		h.lanes.Background.At(now, &x.task)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/check"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/fetch"
+	"github.com/weirflow/weir/cmd/weir/internal/inspect"
 	"github.com/weirflow/weir/cmd/weir/internal/pace"
 	"github.com/weirflow/weir/cmd/weir/internal/replay"
 	"github.com/weirflow/weir/cmd/weir/internal/serve"
@@ -64,6 +65,7 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serve.Command(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(), versionCommand(), completionCommand())
+	root.AddCommand(serve.Command(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
+		inspect.RulesCommand(), inspect.ExplainCommand(), versionCommand(), completionCommand())
 	return root, started
 }

@@ -1,0 +1,124 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// explainOptions are the flags of weir explain.
+type explainOptions struct {
+	config []string
+	state  string
+	cost   int64
+	form   format
+}
+
+// ExplainCommand returns the command explain.
+func ExplainCommand() *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain --config FILE NAME=VALUE...",
+		Short: "Show which rules decide a request, with which keys and limits",
+		Long: `Explain shows how a request is decided: the rules that match, the key and the
+limit of each, and who refuses or exempts. A request is its attributes.
+
+With --state it reads the state file of a daemon, and shows how full each key is
+and when a refused request would be admitted, counted from the save.`,
+		Example: `  weir explain --config weir.yaml method=POST path=/login client=192.0.2.1
+  weir explain --config weir.yaml --format json path=/ header.x-api-key=secret`,
+		ValidArgsFunction: cobra.FixedCompletions([]string{"method=", "host=", "path=", "client=", "header."}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.config, "config", nil, "read the rules of `FILE`, or of all files in a directory; may be repeated")
+	flags.StringVar(&o.state, "state", "", "read the states of keys from the state `FILE` of a daemon")
+	flags.Int64Var(&o.cost, "cost", 1, "the `COST` that the caller names")
+	o.form.addFlag(cmd)
+	return cmd
+}
+
+func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
+	if err := o.form.check(); err != nil {
+		return err
+	}
+	switch {
+	case len(o.config) == 0:
+		return cli.Misusef("name the rules file: weir explain --config weir.yaml path=/login", "explain: no --config")
+	case o.cost < 0:
+		return cli.Misusef("use a cost of 0 or more", "--cost %d: a negative cost", o.cost)
+	}
+	request := rules.Attributes{}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return cli.Misusef("an attribute is NAME=VALUE, like path=/login", "explain: %q is no attribute", arg)
+		}
+		request[rules.AttributeName(name)] = value
+	}
+	config, err := load("explain", o.config...)
+	if err != nil {
+		return err
+	}
+	engine, err := o.engine()
+	if err != nil {
+		return err
+	}
+	e, err := config.Explain(context.Background(), request, o.cost, engine)
+	if err != nil {
+		return cli.Fail(fmt.Errorf("explain: %s", cli.Plain(err)), "is the state file that of a daemon with these rules?")
+	}
+	return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
+}
+
+// engine returns the engine of --state, or nil.
+func (o *explainOptions) engine() (weir.Engine, error) {
+	if o.state == "" {
+		return nil, nil
+	}
+	const hint = "name the file that weir serve --state writes"
+	file, err := os.Open(o.state)
+	if err != nil {
+		return nil, cli.Fail(fmt.Errorf("explain: --state: %w", err), hint)
+	}
+	defer func() { _ = file.Close() }()
+	engine, err := weir.LoadMemory(file, weir.MemoryOptions{})
+	if err != nil {
+		return nil, cli.Fail(fmt.Errorf("explain: --state: %s", cli.Plain(err)), hint)
+	}
+	return engine, nil
+}
+
+func explanationText(e rules.Explanation) string {
+	var b strings.Builder
+	b.WriteString(cli.Printable(e.Answer) + "\n")
+	line := func(name, text string) { fmt.Fprintf(&b, "  %-11s %s\n", name, cli.Printable(text)) }
+	for _, s := range e.Steps {
+		fmt.Fprintf(&b, "\n%s, %s:%d\n", s.Rule, cli.Printable(s.File), s.Line)
+		for _, f := range s.Fields {
+			line(f.Name, f.Text)
+		}
+		if s.Key == nil {
+			continue
+		}
+		line("this key", *s.Key)
+		line("its limit", s.Limit)
+		line("its cost", cli.Thousands(s.Cost))
+		if s.Remaining != nil {
+			line("remaining", cli.Thousands(*s.Remaining))
+		}
+		if s.RetryAfter != "" {
+			line("retry after", s.RetryAfter)
+		}
+	}
+	return b.String()
+}

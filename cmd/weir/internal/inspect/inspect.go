@@ -1,0 +1,231 @@
+// Package inspect has the commands that look at rules in files: weir rules and weir explain.
+package inspect
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// RulesCommand returns the command rules.
+func RulesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "Check, test and compare rules files",
+		Long: `Rules checks, tests and compares files of rules, as weir serve reads them.
+docs/rules.md describes the files.`,
+		Example: `  weir rules lint weir.yaml
+  weir rules test weir.test.yaml
+  weir rules diff weir.yaml new.yaml
+  weir rules schema > rules.schema.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules lint, test, diff or schema")
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(lintCommand(), testCommand(), diffCommand(), schemaCommand())
+	return cmd
+}
+
+// problemHint follows the problems of files.
+const problemHint = "docs/rules.md describes rules files; weir rules schema prints the schema for editors"
+
+// load reads rules files. Its error shows all their problems.
+func load(command string, paths ...string) (*rules.Config, error) {
+	config, err := rules.Load(rules.Options{}, paths...)
+	if err != nil {
+		return nil, refused(command, err)
+	}
+	return config, nil
+}
+
+func refused(command string, err error) error {
+	if problems, ok := err.(rules.Problems); ok {
+		return cli.Fail(fmt.Errorf("%s: %s\n%w", command, cli.Plural(int64(len(problems)), "problem"), err), problemHint)
+	}
+	return err
+}
+
+func lintCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Report all errors of rules files",
+		Long: `Lint reads rules files, or all files of a directory, as one configuration. It
+reports every error with its line, what was expected, and what was probably meant.
+The exit code is 1 if there are errors.`,
+		Example: `  weir rules lint weir.yaml
+  weir rules lint rules.d`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.Misusef("name the files, or a directory: weir rules lint weir.yaml", "rules lint: no file named")
+			}
+			config, err := load("rules lint", args...)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", strings.Join(args, ", "), cli.Plural(int64(len(config.Rules)), "rule"))
+			return cli.Unwritable("rules lint", err)
+		},
+	}
+}
+
+func schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of rules files, for editors",
+		Example: "  weir rules schema > rules.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(rules.Schema())
+			return cli.Unwritable("rules schema", err)
+		},
+	}
+}
+
+// format is the value of --format.
+type format string
+
+func (f *format) addFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(f), "format", "text", "print `text` or json")
+	cli.Offer(cmd, "format", "text", "json")
+}
+
+func (f format) check() error {
+	if f != "text" && f != "json" {
+		return cli.Misusef("formats: text, json", "--format: %q is not a format", string(f))
+	}
+	return nil
+}
+
+// write writes the value as JSON, or as text.
+func (f format) write(command string, out io.Writer, value any, text string) error {
+	if f == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		return cli.Unwritable(command, encoder.Encode(value))
+	}
+	_, err := io.WriteString(out, text)
+	return cli.Unwritable(command, err)
+}
+
+func testCommand() *cobra.Command {
+	var form format
+	cmd := &cobra.Command{
+		Use:   "test FILE...",
+		Short: "Make requests in virtual time and compare the answers",
+		Long: `Test reads files of requests with the answers that they should get. It makes the
+requests in virtual time, without a server. Each test begins without states. The
+exit code is 1 if an answer differs.`,
+		Example: `  weir rules test weir.test.yaml
+  weir rules test --format json weir.test.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := form.check(); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return cli.Misusef("name the files of tests: weir rules test weir.test.yaml", "rules test: no file named")
+			}
+			return runTests(args, form, cmd.OutOrStdout())
+		},
+	}
+	form.addFlag(cmd)
+	return cmd
+}
+
+func runTests(files []string, form format, out io.Writer) error {
+	results := []rules.Trial{}
+	for _, file := range files {
+		more, err := rules.Try(file)
+		if err != nil {
+			return refused("rules test", err)
+		}
+		results = append(results, more...)
+	}
+	var text strings.Builder
+	failed := 0
+	for _, r := range results {
+		if r.Failure != "" {
+			failed++
+			fmt.Fprintf(&text, "FAIL %s:%d: %s\n     %s\n", r.File, r.Line, r.Name, r.Failure)
+		}
+	}
+	fmt.Fprintf(&text, "%s, %s\n", cli.Plural(int64(len(results)), "test"), cli.Plural(int64(failed), "failure"))
+	if err := form.write("rules test", out, results, text.String()); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return cli.Exit(1)
+	}
+	return nil
+}
+
+func diffCommand() *cobra.Command {
+	var form format
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Show what changes between two rules files, and for whom",
+		Long: `Diff compares two rules files, or two directories of them. It shows the rules that
+are added, removed or changed, the requests that each concerns, and whether keys
+keep what they have used.`,
+		Example: `  weir rules diff weir.yaml new.yaml
+  weir rules diff --format json weir.yaml new.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := form.check(); err != nil {
+				return err
+			}
+			if len(args) != 2 {
+				return cli.Misusef("name the old and the new file: weir rules diff weir.yaml new.yaml", "rules diff: %s, want two", cli.Plural(int64(len(args)), "argument"))
+			}
+			before, err := load("rules diff", args[0])
+			if err != nil {
+				return err
+			}
+			now, err := load("rules diff", args[1])
+			if err != nil {
+				return err
+			}
+			changes := rules.Diff(before, now)
+			return form.write("rules diff", cmd.OutOrStdout(), append([]rules.Change{}, changes...), diffText(changes))
+		},
+	}
+	form.addFlag(cmd)
+	return cmd
+}
+
+// signs stand before the rules of a diff.
+var signs = map[string]string{rules.Added: "+", rules.Removed: "-", rules.Changed: "~"}
+
+func diffText(changes []rules.Change) string {
+	if len(changes) == 0 {
+		return "no rule changes\n"
+	}
+	var b strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&b, "%s rule %s, %s", signs[c.Kind], c.Rule, c.Kind)
+		if c.Match != "" {
+			b.WriteString(", for requests of " + cli.Printable(c.Match))
+		}
+		b.WriteByte('\n')
+		for _, f := range c.Old {
+			fmt.Fprintf(&b, "    - %s: %s\n", f.Name, cli.Printable(f.Text))
+		}
+		for _, f := range c.New {
+			fmt.Fprintf(&b, "    + %s: %s\n", f.Name, cli.Printable(f.Text))
+		}
+		switch {
+		case c.Fresh != "":
+			fmt.Fprintf(&b, "    keys start afresh: %s\n", cli.Printable(c.Fresh))
+		case c.Keeps:
+			b.WriteString("    keys keep what they have used\n")
+		}
+	}
+	return b.String()
+}
