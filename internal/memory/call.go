@@ -153,8 +153,8 @@ func (e *Engine) load(c *call, i int, now int64) int64 {
 			return now
 		}
 	}
-	if found := x.cells().find(x.hash); found.exists() {
-		x.place, p.State = inCell, found.state()
+	if found := x.cells().find(x.hash); found != nil {
+		x.place, p.State = inCell, found.state
 		return now
 	}
 	if !x.states.hasWords() {
@@ -242,9 +242,9 @@ func (x *access) save(p *algorithm.Part, now int64) {
 	}
 	cells := x.cells()
 	found := cells.find(x.hash)
-	cells.set(found, x.part, p.State)
+	found.part, found.state = x.part, p.State
 	if !x.states.hasWords() && !cells.hasRoom() && found.idle(now) {
-		cells.evict(x.hash, now)
+		cells.evict(found, now)
 		x.place = nowhere
 	}
 }

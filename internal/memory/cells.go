@@ -3,6 +3,7 @@ package memory
 import (
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
@@ -10,79 +11,110 @@ import (
 	"github.com/weirflow/weir/internal/word"
 )
 
-// cells are the states of one limit in one shard that are not words, by the hashes
-// of their keys. The lock of the shard guards them.
+// cells are the states of one limit in one shard that are not words. The lock of the shard guards them.
 //
-// They are open addressing in small segments, like the words of internal/table. A
-// full segment is replaced by one or two new segments, without its idle cells, and
-// another segment of the shard is tidied: growing, shrinking and evicting look at
-// two segments at a time.
+// They stand side by side in blocks, so that growing copies none and sweeping takes them in turn.
 type cells struct {
-	states *limitStates
-	shard  *shard
-	table.Directory[*segment]
-	used      int
+	states    *limitStates
+	shard     *shard
+	places    map[table.Hash]int // of the cells, by the hashes of their keys
+	blocks    []*[blockCells]cell
 	reserved  int // for calls in progress, if the states have no words
-	maxUsed   int // of used and reserved together
-	bytes     int // of all segments
-	nextSwept int // the segment to sweep next when there is no room
+	most      int // cells and reserved ones together
+	hand      int // the next cell to sweep
 	lastSweep int64
 }
 
+// cell is a state and the part of a rule that wrote it. If the states have words, those of the hash read Elsewhere.
+type cell struct {
+	hash  table.Hash
+	part  *rule.Part
+	state algorithm.State
+}
+
+const (
+	blockCells = 16
+	cellBytes  = int(unsafe.Sizeof(cell{}))
+	placeBytes = 26 // of a map, on average
+
+	sweepAtAdd = 3   // cells for each new one: idle ones take no more space than those in use
+	sweepAtCap = 128 // cells in table.SweepEvery
+)
+
 func newCells(states *limitStates, in *shard, number int) *cells {
-	c := &cells{states: states, shard: in, lastSweep: math.MinInt64, maxUsed: math.MaxInt}
-	first := newSegment(0, 0)
-	c.Directory, c.bytes = table.NewDirectory([]*segment{first}), first.bytes()
+	c := &cells{states: states, shard: in, places: map[table.Hash]int{}, lastSweep: math.MinInt64, most: math.MaxInt}
 	if states.maxKeys != 0 {
-		c.maxUsed = table.Part(states.maxKeys, number)
+		c.most = table.Part(states.maxKeys, number)
 	}
 	return c
 }
 
-// find returns the slot of a hash; its segment is nil if the hash has no cell.
-func (c *cells) find(h table.Hash) slot {
-	if c == nil {
-		return slot{}
-	}
-	s := c.segment(h)
-	if i := s.find(h); s.cells[i].part != nil {
-		return slot{s, i}
-	}
-	return slot{}
-}
+func (x *cell) idle(now int64) bool { return algorithm.Idle(x.part.Algorithm, x.state, now) }
 
-// set replaces the state of a cell and the part that wrote it.
-func (c *cells) set(x slot, p *rule.Part, state algorithm.State) {
-	c.bytes += x.segment.set(x.at, p, state)
+func (c *cells) at(i int) *cell { return &c.blocks[i/blockCells][i%blockCells] }
+
+// find returns the cell of a hash, or nil. It stays in its place until another cell is added or removed.
+func (c *cells) find(h table.Hash) *cell {
+	if c == nil {
+		return nil
+	}
+	if i, ok := c.places[h]; ok {
+		return c.at(i)
+	}
+	return nil
 }
 
 // add adds the state of a hash that has none. It may evict idle cells. The call
 // stores all its other changes first, because logs change in place.
 func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64) {
-	grown := false
-	for c.segment(h).full() {
-		c.rebuild(c.Index(h), now)
-		grown = true
+	c.shard.sweep(sweepAtAdd, now)
+	at := len(c.places)
+	if at == len(c.blocks)*blockCells {
+		c.blocks = append(c.blocks, new([blockCells]cell))
 	}
-	c.bytes += c.segment(h).put(h, p, state)
-	c.used++
-	if grown {
-		c.shard.tidy(now)
-	}
+	*c.at(at), c.places[h] = cell{h, p, state}, at
 }
 
-// remove removes the cell of a hash, which exists.
+// remove removes the cell of a hash, which exists. The last cell takes its place.
 func (c *cells) remove(h table.Hash) {
-	s := c.segment(h)
-	s.remove(s.find(h))
-	c.used--
+	at, last := c.places[h], c.at(len(c.places)-1)
+	c.places[last.hash], *c.at(at) = at, *last
+	*last = cell{}
+	delete(c.places, h)
+	switch spare := len(c.blocks) - 1; {
+	case len(c.places) == 0:
+		c.places = map[table.Hash]int{} // a map never shrinks
+	case (spare-1)*blockCells >= len(c.places):
+		c.blocks[spare], c.blocks = nil, c.blocks[:spare]
+	}
 }
 
-// evict removes the cell of a hash, which exists and is idle.
-func (c *cells) evict(h table.Hash, now int64) {
-	c.remove(h)
+// evict removes a cell, which is idle.
+func (c *cells) evict(x *cell, now int64) {
+	if c.states.hasWords() {
+		c.states.column.Table().Forgotten(now)
+		c.states.column.Put(x.hash, word.Words{}, now)
+	}
+	c.remove(x.hash)
 	c.shard.evicted++
 	c.shard.lastEviction = max(c.shard.lastEviction, now)
+}
+
+// sweep looks at the next cells, up to n, and evicts those that are idle. Those of the keys of the call stay. It reports
+// whether it has passed the last cell.
+func (c *cells) sweep(n int, now int64) (passed bool) {
+	for ; n > 0 && c.hand < len(c.places); n-- {
+		c.shard.scanned++
+		if x := c.at(c.hand); x.idle(now) && !slices.Contains(c.shard.busy, x.hash) {
+			c.evict(x, now)
+		} else {
+			c.hand++
+		}
+	}
+	if passed = c.hand >= len(c.places); passed {
+		c.hand = 0
+	}
+	return passed
 }
 
 // toWords moves a cell to words if its state fits again.
@@ -95,16 +127,11 @@ func (c *cells) toWords(h table.Hash, limit *word.Limit, state algorithm.State, 
 	return ok
 }
 
-// reserve keeps room for another cell if the bound permits. Otherwise it searches for idle cells once in
-// table.SweepEvery.
+// reserve keeps room for another cell if the bound permits. Otherwise it looks for idle cells once in table.SweepEvery.
 func (c *cells) reserve(now int64) bool {
 	if !c.hasRoom() && uint64(now-c.lastSweep) >= uint64(table.SweepEvery) {
 		c.lastSweep = now
-		at := c.nextSwept % c.Places()
-		c.nextSwept = at + 1
-		if c.countIdle(*c.At(at), now) > 0 {
-			c.rebuild(at, now)
-		}
+		c.sweep(sweepAtCap, now)
 	}
 	if !c.hasRoom() {
 		return false
@@ -113,86 +140,16 @@ func (c *cells) reserve(now int64) bool {
 	return true
 }
 
-func (c *cells) hasRoom() bool { return c.used+c.reserved < c.maxUsed }
-
-// tidy rebuilds a segment if half of its cells are idle.
-func (c *cells) tidy(at int, now int64) {
-	s := *c.At(at)
-	if idle := c.countIdle(s, now); idle > 0 && 2*idle >= s.used {
-		c.rebuild(at, now)
-	}
-}
-
-func (c *cells) countIdle(s *segment, now int64) (n int) {
-	for i := range s.all {
-		if s.idle(i, now) {
-			n++
-		}
-	}
-	c.shard.scanned += len(s.cells)
-	return n
-}
-
-// rebuild moves the live cells of a segment to a new segment, or to two if one would be too full. Idle cells of the
-// keys of the call stay.
-func (c *cells) rebuild(at int, now int64) {
-	old := *c.At(at)
-	var live, upper int
-	for i := range old.all {
-		x := &old.cells[i]
-		if old.idle(i, now) && !slices.Contains(c.shard.busy, x.hash) {
-			c.evictFrom(x, now)
-			continue
-		}
-		live++
-		upper += table.SplitBit(x.hash, old.depth)
-	}
-	c.shard.scanned += len(old.cells)
-	c.bytes -= old.bytes()
-	if roomFor(live) <= fullSlots || old.depth >= table.MaxDepth(c.used, fullSlots/2) {
-		c.Directory = c.Replace(at, old.depth, c.newSegment(live, old.depth))
-	} else {
-		c.Directory = c.Split(at, old.depth, c.newSegment(live-upper, old.depth+1), c.newSegment(upper, old.depth+1))
-	}
-	for i := range old.all {
-		x := &old.cells[i]
-		c.bytes += c.segment(x.hash).put(x.hash, x.part, old.state(i))
-	}
-	c.shard.keepSpare(old)
-}
-
-// evictFrom evicts an idle cell of a segment that is being replaced.
-func (c *cells) evictFrom(x *cell, now int64) {
-	if c.states.hasWords() {
-		c.states.column.Table().Forgotten(now)
-		c.states.column.Put(x.hash, word.Words{}, now)
-	}
-	x.part = nil
-	c.used--
-	c.shard.evicted++
-	c.shard.lastEviction = max(c.shard.lastEviction, now)
-}
-
-func (c *cells) segment(h table.Hash) *segment { return *c.At(c.Index(h)) }
-
-// newSegment returns a segment for these cells and counts its bytes.
-func (c *cells) newSegment(n int, depth uint8) *segment {
-	s := c.shard.newSegment(n, depth)
-	c.bytes += s.bytes()
-	return s
-}
+func (c *cells) hasRoom() bool { return len(c.places)+c.reserved < c.most }
 
 // all yields each cell.
-func (c *cells) all(yield func(slot) bool) {
-	for i := range c.Places() {
-		s := *c.At(i)
-		if !table.IsFirst(i, s.depth) {
-			continue
-		}
-		for j := range s.all {
-			if !yield(slot{s, j}) {
-				return
-			}
+func (c *cells) all(yield func(*cell) bool) {
+	for i := range len(c.places) {
+		if !yield(c.at(i)) {
+			return
 		}
 	}
 }
+
+// bytes returns the memory of the cells.
+func (c *cells) bytes() int { return len(c.blocks)*blockCells*cellBytes + len(c.places)*placeBytes }

@@ -65,8 +65,8 @@ func (s *Stats) addCells(e *Engine, states *limitStates) (n int) {
 	for i := range e.shards {
 		e.shards[i].mu.Lock()
 		if c := states.cells[i]; c != nil {
-			n += c.used
-			s.Bytes += c.bytes
+			n += len(c.places)
+			s.Bytes += c.bytes()
 		}
 		e.shards[i].mu.Unlock()
 	}

@@ -4,8 +4,8 @@
 //
 // One call, from top to bottom: engine.go decides. call.go finds the state of
 // each part under the locks, and writes it back. states.go keeps the states of
-// one limit: as words where they fit, otherwise as cells (cells.go, segment.go)
-// of shards (shard.go). overflow.go sends a key that finds no room to a state
+// one limit: as words where they fit, otherwise as cells (cells.go) of shards
+// (shard.go). overflow.go sends a key that finds no room to a state
 // that it shares with others. counts.go and heavy.go count decisions. save.go and
 // load.go write and read snapshots, whose format is in format.go.
 package memory

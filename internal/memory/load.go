@@ -325,7 +325,7 @@ func (l *load) cell() {
 
 func (l *load) addCell(n *loadedName, h table.Hash, state algorithm.State) {
 	c := l.engine.shards[l.shard].cellsOf(n.states, h)
-	if c.find(h).exists() {
+	if c.find(h) != nil {
 		l.in.damaged("two states of hash %#x under %q", uint64(h), n.name)
 		return
 	}

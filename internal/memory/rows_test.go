@@ -340,7 +340,7 @@ func TestATableRemembersManyRatesWithoutCells(t *testing.T) {
 func usedCells(e *Engine) (n int) {
 	for i := range e.shards {
 		for _, c := range e.shards[i].cells {
-			n += c.used
+			n += len(c.places)
 		}
 	}
 	return n

@@ -184,10 +184,9 @@ func (s *save) cells(shard int) {
 }
 
 // cell saves a cell. Its caller holds the lock of a shard, so it writes to memory only.
-func (s *save) cell(of *limitStates, from slot) {
-	x := from.cell()
+func (s *save) cell(of *limitStates, x *cell) {
 	number := s.name(of).number
-	s.numbers = x.part.Algorithm.(algorithm.Saver).AppendState(s.numbers[:0], from.state())
+	s.numbers = x.part.Algorithm.(algorithm.Saver).AppendState(s.numbers[:0], x.state)
 	s.out.byte(recordCell)
 	s.out.uint32(number)
 	s.out.uint64(uint64(x.part.Algorithm.Capacity()))

@@ -11,13 +11,11 @@ import (
 // shard holds the states of its keys that are not words: logs, leases, and other states that do not fit. Its mutex
 // guards them and the borrowing of words. A call stores the set of its shards in one word.
 type shard struct {
-	mu          sync.Mutex
-	cells       []*cells // of all limits that have some
-	nextCells   int      // the cells to tidy next,
-	nextSegment int      // and their segment
-	scanned     int      // cells examined so far
-	spare       *segment
-	evicted     uint64 // idle states
+	mu      sync.Mutex
+	cells   []*cells // of all limits that have some
+	next    int      // those to sweep next
+	scanned int      // cells examined so far
+	evicted uint64   // idle states
 	// lastEviction is the latest instant of an eviction. A missing key may have had the evicted state, so it is not
 	// new at earlier times.
 	lastEviction int64
@@ -37,11 +35,10 @@ func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint6
 		s.newest = now
 	}
 	c := states.cells[h%table.Shards]
-	if found := c.find(h); found.exists() {
-		state := found.state()
-		algorithm.TakeOne(p.Algorithm, &state, now, cost, lease, a)
-		if a.Changed && (u.limit == nil || !c.toWords(h, u.limit, state, now)) {
-			c.set(found, p, state)
+	if found := c.find(h); found != nil {
+		algorithm.TakeOne(p.Algorithm, &found.state, now, cost, lease, a)
+		if a.Changed && (u.limit == nil || !c.toWords(h, u.limit, found.state, now)) {
+			found.part = p
 		}
 		return true
 	}
@@ -59,13 +56,11 @@ func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint6
 	return true
 }
 
-// tidy examines the next segment of the shard and evicts its idle cells if they are at least half of it.
-func (s *shard) tidy(now int64) {
-	s.nextSegment++
-	if s.nextSegment >= s.cells[s.nextCells].Places() {
-		s.nextSegment, s.nextCells = 0, (s.nextCells+1)%len(s.cells)
+// sweep looks at the next n cells of the shard: those of one limit after those of another.
+func (s *shard) sweep(n int, now int64) {
+	if s.cells[s.next].sweep(n, now) {
+		s.next = (s.next + 1) % len(s.cells)
 	}
-	s.cells[s.nextCells].tidy(s.nextSegment, now)
 }
 
 // cellsOf returns the cells of a limit in the shard of h, and makes them if needed.
@@ -77,21 +72,4 @@ func (s *shard) cellsOf(states *limitStates, h table.Hash) *cells {
 		s.cells = append(s.cells, c)
 	}
 	return states.cells[number]
-}
-
-// newSegment returns a segment with room for n cells: the spare one if it fits.
-func (s *shard) newSegment(n int, depth uint8) *segment {
-	if spare := s.spare; spare != nil && slotsFor(n) == fullSlots {
-		spare.depth, s.spare = depth, nil
-		return spare
-	}
-	return newSegment(n, depth)
-}
-
-// keepSpare empties a replaced full-size segment for reuse.
-func (s *shard) keepSpare(old *segment) {
-	if s.spare == nil && len(old.cells) == fullSlots {
-		clear(old.cells)
-		old.used, old.rarely, s.spare = 0, nil, old
-	}
 }
