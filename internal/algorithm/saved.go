@@ -42,3 +42,16 @@ func isWindow(s State, period, origin int64) bool {
 	}
 	return s.A >= first && s.A <= math.MaxInt64/period
 }
+
+// RestoreWords returns the state of saved words: a word, or the two of a Pairer. ok is false if a writes no such words.
+func RestoreWords(a Worder, words []uint64, base int64) (s State, ok bool) {
+	if len(words) == 1 {
+		s = a.Unpack(words[0], base)
+		again, ok := a.Pack(s, base)
+		return s, ok && again == words[0]
+	}
+	p := a.(Pairer)
+	s = p.UnpackPair(words[0], words[1], base)
+	first, second, ok := p.PackPair(s, uint64(RateNumber(words[0])), base)
+	return s, ok && first == words[0] && second == words[1]
+}

@@ -16,7 +16,7 @@ type Revive func(identity string, capacity int64) (algorithm.Algorithm, error)
 
 // Load returns an engine with the states that Save wrote. It returns a *[SnapshotError], or the error of r.
 func Load(r io.Reader, options Options, revive Revive) (*Engine, error) {
-	l := load{engine: New(options), in: newReader(r), revive: revive, known: map[string]bool{}, tables: map[*word.Table]*loadedRows{}}
+	l := load{engine: New(options), in: newReader(r), revive: revive}
 	l.header()
 	for !l.ended && l.in.err == nil {
 		l.record()
@@ -28,17 +28,16 @@ func Load(r io.Reader, options Options, revive Revive) (*Engine, error) {
 	return l.engine, nil
 }
 
-// load is a Load in progress, which alone uses its engine.
+// load is a Load in progress, which alone uses its engine. It unpacks each state and stores it as the engine does, so it
+// depends neither on the rates of the engine nor on the layouts of its tables.
 type load struct {
 	engine  *Engine
 	in      *reader
 	revive  Revive
 	now     int64 // states that are idle now are omitted
 	omitted bool  // a state was omitted
-	known   map[string]bool
 	names   []*loadedName
 	layouts [][]loadedColumn
-	tables  map[*word.Table]*loadedRows
 	shard   int // the shard of the next words and cells
 	ended   bool
 
@@ -53,28 +52,21 @@ type loadedName struct {
 	states   *limitStates // nil for buckets and cycles until their first rate
 
 	// Used if states fit in words:
-	base  int64    // of the words in the snapshot
-	apart bool     // they have a table of their own
-	rates []uint64 // the numbers of the saved rates
+	base   int64 // of the words in the snapshot
+	apart  bool  // they have a table of their own
+	limits []loadedLimit
+}
+
+// loadedLimit is a limit that wrote words: that of a saved rate, or the only one.
+type loadedLimit struct {
+	part rule.Part
+	*word.Limit
 }
 
 // loadedColumn is a column of a layout in the snapshot.
 type loadedColumn struct {
 	*loadedName
 	width int
-}
-
-// loadedRows are the rows of a table in the shard that is being read.
-type loadedRows struct {
-	layout table.Layout
-	data   []uint64
-	cells  []loadedCell
-}
-
-// loadedCell is a cell of a limit whose states have words.
-type loadedCell struct {
-	hash   table.Hash
-	column *word.Column
 }
 
 func (l *load) header() {
@@ -107,7 +99,7 @@ func (l *load) record() {
 	case kind == recordCell:
 		l.cell()
 	case kind == recordShard && l.shard < table.Shards:
-		l.endShard()
+		l.shard++
 	case kind == recordEnd && l.shard == table.Shards:
 		l.end()
 	default:
@@ -118,7 +110,7 @@ func (l *load) record() {
 func (l *load) name() {
 	n := &loadedName{name: l.in.text(), base: l.in.int64(), apart: l.in.byte() == 1}
 	identity, ok := rule.IdentityOf(withoutSuffix(n.name))
-	if !ok || l.known[n.name] {
+	if !ok {
 		l.in.damaged("a state of the name %q", n.name)
 		return
 	}
@@ -128,21 +120,12 @@ func (l *load) name() {
 		return
 	}
 	if n.part.Words == nil || !algorithm.IsRated(n.part.Words) {
-		l.makeStates(n, n.part.Words)
+		l.addLimit(n, n.part.Words)
 	}
-	l.known[n.name] = true
 	l.names = append(l.names, n)
 }
 
-func (l *load) makeStates(n *loadedName, words algorithm.Worder) {
-	n.states = l.engine.newStates(n.name, words, n.apart, l.startOf(n.base))
-	l.engine.states.Store(n.name, n.states)
-	if n.states.hasWords() {
-		l.rowsOf(n)
-	}
-}
-
-// rate reads a rate of a name. The first makes its states.
+// rate reads a rate of a name.
 func (l *load) rate() {
 	number, rate := l.in.uint32(), l.in.rate()
 	if l.in.err != nil || int64(number) >= int64(len(l.names)) {
@@ -151,58 +134,41 @@ func (l *load) rate() {
 	}
 	n := l.names[number]
 	words, ok := algorithm.WithRate(n.part.Words, rate)
-	if !ok || !algorithm.IsRated(words) {
-		l.in.damaged("words of %q with the rate %v", n.name, rate)
+	if !ok || !algorithm.IsRated(words) || len(n.limits) == algorithm.MaxRates {
+		l.in.damaged("words of %q with the rate %v, its number %d", n.name, rate, len(n.limits))
 		return
 	}
+	l.addLimit(n, words)
+}
+
+// addLimit adds the limit of a rate. The first makes the states of the name.
+func (l *load) addLimit(n *loadedName, words algorithm.Worder) {
 	if n.states == nil {
-		l.makeStates(n, words)
+		if _, known := l.engine.states.Load(n.name); known {
+			l.in.damaged("the name %q twice", n.name)
+			return
+		}
+		base := algorithm.AddSaturating(l.now, -2*int64(rule.MaxPeriod)) // the longest window begins behind it
+		n.states = l.engine.newStates(n.name, words, n.apart, base)
+		l.engine.states.Store(n.name, n.states)
 	}
-	saved, ok := n.states.column.AddRate(rate)
-	if !ok || len(n.rates) == algorithm.MaxRates {
-		l.in.damaged("too many rates of %q", n.name)
-		return
+	if n.states.hasWords() {
+		n.states.column.Table().Bound(0) // a snapshot of an engine with a larger cap may bring more keys
+		n.limits = append(n.limits, loadedLimit{rule.NewPart(words, n.name), n.states.limit(words)})
 	}
-	n.rates = append(n.rates, saved)
-	l.rowsOf(n)
-}
-
-// rowsOf returns the rows of the table of a name, in its newest layout.
-func (l *load) rowsOf(n *loadedName) *loadedRows {
-	t := n.states.column.Table()
-	r := l.tables[t]
-	if r == nil {
-		r = &loadedRows{layout: t.Newest()}
-		l.tables[t] = r
-	}
-	if to := t.Newest(); r.layout != to {
-		r.convert(to)
-	}
-	return r
-}
-
-func (r *loadedRows) convert(to table.Layout) {
-	var data []uint64
-	for h, words := range (table.Rows{Layout: r.layout, Data: r.data}).All {
-		at := len(data) + 1
-		data = append(append(data, uint64(h)), empty[:to.Width()]...)
-		to.Convert(r.layout, words[0], words[1:], data[at:])
-	}
-	r.layout, r.data = to, data
 }
 
 // layout reads a layout.
 func (l *load) layout() {
 	columns, width := make([]loadedColumn, l.in.byte()), 0
 	for i := range columns {
-		n := l.number()
-		columns[i] = loadedColumn{n, int(l.in.byte())}
-		width += columns[i].width
-		if l.in.err != nil || n.states == nil || !n.states.hasWords() || n.states.column.Table() != columns[0].states.column.Table() ||
-			columns[i].width < 1 || columns[i].width > 2 || columns[i].width == 2 && (len(n.rates) == 0 || !n.states.column.Widen()) {
+		c := loadedColumn{l.number(), int(l.in.byte())}
+		if l.in.err != nil || len(c.limits) == 0 || c.width < 1 || c.width > c.limits[0].Widest() {
 			l.in.damaged("a layout of %d columns", len(columns))
 			return
 		}
+		width += c.width
+		columns[i] = c
 	}
 	if width < 1 || width > table.MaxWidth {
 		l.in.damaged("a layout of %d words", width)
@@ -223,18 +189,6 @@ func (l *load) setCapacity(n *loadedName, capacity int64) error {
 	part := rule.NewPart(a, n.name)
 	n.part = &part
 	return nil
-}
-
-// maxBaseAge bounds the age of the base of words. Words reach nine years from it. A load replaces an older base by
-// one from which the longest window still fits.
-const maxBaseAge = 3 * int64(rule.MaxPeriod)
-
-// startOf returns the instant at which to make states whose words have the base, unless the base is too old.
-func (l *load) startOf(base int64) int64 {
-	if base < algorithm.AddSaturating(l.now, -maxBaseAge) {
-		base = l.now - 2*int64(rule.MaxPeriod)
-	}
-	return algorithm.AddSaturating(base, word.Slack)
 }
 
 // number reads the number of a name.
@@ -262,41 +216,71 @@ func (l *load) words() {
 	if l.in.err != nil {
 		return
 	}
-	rows := l.rowsOf(columns[0].loadedName)
 	var row [1 + table.MaxWidth]uint64
-	for ; len(b) > 0; b = b[8*stride:] {
+	for ; len(b) > 0 && l.in.err == nil; b = b[8*stride:] {
 		for i := range row[:stride] {
 			row[i] = binary.LittleEndian.Uint64(b[8*i:])
 		}
-		if !l.row(columns, rows, row[:stride]) {
+		l.row(columns, table.Hash(row[0]), row[1:])
+	}
+}
+
+// row loads the states in the words of a key.
+func (l *load) row(columns []loadedColumn, h table.Hash, words []uint64) {
+	for _, c := range columns {
+		limit, state, ok := c.restore(words[:c.width])
+		if !ok || h%table.Shards != table.Hash(l.shard) {
+			l.in.damaged("words of hash %#x in shard %d that are no state of %q", uint64(h), l.shard, c.name)
 			return
 		}
-	}
-}
-
-// row converts a row of the snapshot to one of the engine, and adds it unless it is idle by now.
-func (l *load) row(columns []loadedColumn, rows *loadedRows, saved []uint64) (ok bool) {
-	at := len(rows.data)
-	rows.data = append(append(rows.data, saved[0]), empty[:rows.layout.Width()]...)
-	saved, live := saved[1:], false
-	for _, c := range columns {
-		column := c.states.column
-		w, ok := column.Saved(saved[:c.width], c.base, l.now, c.rates)
-		if !ok || !column.PutSaved(w, rows.data[at+1:]) {
-			l.in.damaged("words that are no state of %q", c.name)
-			return false
+		if limit != nil {
+			l.put(c.loadedName, &limit.part, limit.Limit, h, state)
 		}
-		l.omitted = l.omitted || w.First == table.Fresh && saved[0] != table.Fresh
-		live = live || w.First != table.Fresh
-		saved = saved[c.width:]
+		words = words[c.width:]
 	}
-	if !live {
-		rows.data = rows.data[:at]
-	}
-	return true
 }
 
-var empty [table.MaxWidth]uint64
+// restore returns the state of saved words, and the limit that wrote it: nil for a new key. ok is false if no limit
+// writes such words.
+func (c *loadedColumn) restore(words []uint64) (limit *loadedLimit, s algorithm.State, ok bool) {
+	if words[0] == table.Fresh {
+		return nil, s, words[c.width-1] == 0
+	}
+	number := 0
+	if c.width == 2 {
+		number = algorithm.RateNumber(words[0])
+	}
+	if words[0] >= table.Held || number >= len(c.limits) {
+		return nil, s, false
+	}
+	limit = &c.limits[number]
+	s, ok = algorithm.RestoreWords(limit.Words(), words, c.base)
+	return limit, s, ok
+}
+
+// put keeps a state that is not idle by now, as words of a limit if it fits in them.
+func (l *load) put(n *loadedName, part *rule.Part, limit *word.Limit, h table.Hash, state algorithm.State) {
+	if algorithm.Idle(part.Algorithm, state, l.now) {
+		l.omitted = true
+		return
+	}
+	if n.states.cells[l.shard].find(h) != nil {
+		l.in.damaged("two states of hash %#x under %q", uint64(h), n.name)
+		return
+	}
+	words, inWords := word.Words{First: table.Elsewhere}, false
+	if limit != nil {
+		if w, ok := pack(limit, state, l.now); ok {
+			words, inWords = w, true
+		}
+	}
+	if n.states.hasWords() {
+		n.states.column.Insert(h, words, l.now)
+	}
+	if !inWords {
+		l.engine.shards[l.shard].cellsOf(n.states, h).add(h, part, state, l.now)
+	}
+}
 
 func (l *load) cell() {
 	n, capacity, h := l.number(), l.in.int64(), table.Hash(l.in.int64())
@@ -316,24 +300,7 @@ func (l *load) cell() {
 		l.in.damaged("a state of hash %#x in shard %d that is none of %q", uint64(h), l.shard, n.name)
 		return
 	}
-	if algorithm.Idle(n.part.Algorithm, state, l.now) {
-		l.omitted = true
-		return
-	}
-	l.addCell(n, h, state)
-}
-
-func (l *load) addCell(n *loadedName, h table.Hash, state algorithm.State) {
-	c := l.engine.shards[l.shard].cellsOf(n.states, h)
-	if c.find(h) != nil {
-		l.in.damaged("two states of hash %#x under %q", uint64(h), n.name)
-		return
-	}
-	c.add(h, n.part, state, l.now)
-	if n.states.hasWords() {
-		rows := l.rowsOf(n)
-		rows.cells = append(rows.cells, loadedCell{h, n.states.column})
-	}
+	l.put(n, n.part, nil, h, state)
 }
 
 // readNumbers reads a count and that many numbers. It allocates as numbers arrive, because the count may be damaged.
@@ -348,22 +315,6 @@ func (l *load) readNumbers() []int64 {
 		left -= int64(n)
 	}
 	return l.numbers
-}
-
-// endShard fills the tables of a shard with its words.
-func (l *load) endShard() {
-	for t, rows := range l.tables {
-		var marks []table.Mark
-		for _, x := range rows.cells {
-			marks = append(marks, table.Mark{Hash: x.hash, At: x.column.Place()})
-		}
-		if err := t.Fill(l.shard, rows.data, marks); err != nil {
-			l.in.damaged("%v", err)
-			return
-		}
-		rows.data, rows.cells = rows.data[:0], rows.cells[:0]
-	}
-	l.shard++
 }
 
 // end sets the clock, and the last eviction of all shards and tables.
@@ -381,7 +332,11 @@ func (l *load) end() {
 	for i := range l.engine.shards {
 		l.engine.shards[i].lastEviction = lastEviction
 	}
-	for t := range l.tables {
-		t.Forgotten(lastEviction)
+	for _, n := range l.names {
+		if n.states != nil && n.states.hasWords() {
+			t := n.states.column.Table()
+			t.Forgotten(lastEviction)
+			t.Bound(n.states.maxKeys)
+		}
 	}
 }

@@ -19,8 +19,7 @@ func (e *Engine) Save(w io.Writer) error {
 	}
 	s.header()
 	for i := range e.shards {
-		s.words(i)
-		s.cells(i)
+		s.shard(i)
 		s.out.flush()
 	}
 	s.end()
@@ -40,21 +39,14 @@ type save struct {
 	start        clock.Pair
 	lastEviction int64
 
-	rows      []uint64
-	elsewhere []elsewhere
-	numbers   []int64
+	rows    []uint64
+	numbers []int64
 }
 
 // savedName is a name in the snapshot.
 type savedName struct {
 	number uint32
 	rates  int // the number of its rates in the snapshot
-}
-
-// elsewhere is an entry that was borrowed, or of which a cell had a state, when words met it.
-type elsewhere struct {
-	table *word.Table
-	hash  table.Hash
 }
 
 func (s *save) header() {
@@ -66,31 +58,53 @@ func (s *save) header() {
 	s.out.clocks(s.start)
 }
 
-// words saves the words of all limits in one shard, and notes those that are
-// elsewhere. It locks the shard of a table for one segment at a time.
-func (s *save) words(shard int) {
-	s.elsewhere = s.elsewhere[:0]
-	s.engine.tables.Range(func(_, value any) bool {
-		t := value.(*word.Table)
-		var place uint64
-		for again := true; again; again = place != 0 {
-			var rows table.Rows
-			rows, place = t.Copy(shard, place, s.rows)
-			s.rows = rows.Data
-			s.writeRows(t, rows)
+// shard saves the words and cells of one shard. Nothing is borrowed under its lock, so a word that reads Elsewhere is a
+// cell. It writes to memory only.
+func (s *save) shard(number int) {
+	from := &s.engine.shards[number]
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	for _, value := range s.engine.tables.Range {
+		s.words(value.(*word.Table), number)
+	}
+	for _, c := range from.cells {
+		for x := range c.all {
+			if x.idle(s.start.Clock) {
+				s.omit()
+			} else {
+				s.cell(c.states, x)
+			}
 		}
-		s.lastEviction = max(s.lastEviction, t.Swept())
-		return s.out.err == nil
-	})
+	}
+	s.lastEviction = max(s.lastEviction, from.lastEviction)
+	s.out.byte(recordShard)
+}
+
+// words saves the words of a table in one shard.
+func (s *save) words(t *word.Table, shard int) {
+	var place uint64
+	for again := true; again; again = place != 0 {
+		var rows table.Rows
+		rows, place = t.Copy(shard, place, s.rows)
+		s.rows = rows.Data
+		s.writeRows(rows)
+	}
+	s.lastEviction = max(s.lastEviction, t.Swept())
 }
 
 // writeRows saves the words of one segment.
-func (s *save) writeRows(t *word.Table, rows table.Rows) {
+func (s *save) writeRows(rows table.Rows) {
 	saved, columns := rows.Data[:0], word.ColumnsOf(rows.Layout)
 	for h, words := range rows.All {
+		used := uint64(0)
+		for _, c := range columns {
+			if words[c.At] == table.Elsewhere {
+				words[c.At] = table.Fresh
+			}
+			used |= words[c.At]
+		}
 		switch {
-		case word.IsElsewhere(columns, words):
-			s.elsewhere = append(s.elsewhere, elsewhere{t, h})
+		case used == table.Fresh:
 		case rows.Layout.Idle(words[0], words[1:], s.start.Clock):
 			s.omit()
 		default:
@@ -99,7 +113,6 @@ func (s *save) writeRows(t *word.Table, rows table.Rows) {
 	}
 	if len(saved) > 0 {
 		s.record(rows.Layout, saved)
-		s.out.flushLarge()
 	}
 }
 
@@ -156,34 +169,7 @@ func (s *save) statesOf(c *word.Column) *limitStates {
 	return s.states[c]
 }
 
-// cells saves the cells of a shard, and looks again at the words that were
-// elsewhere. Nothing is borrowed under the lock of the shard, so by now each of them
-// is a cell or a word again. A word that became a cell after it was saved is saved
-// twice, and the cell is the later state.
-func (s *save) cells(shard int) {
-	from := &s.engine.shards[shard]
-	from.mu.Lock()
-	defer from.mu.Unlock()
-	for _, c := range from.cells {
-		for x := range c.all {
-			if x.idle(s.start.Clock) {
-				s.omit()
-			} else {
-				s.cell(c.states, x)
-			}
-		}
-	}
-	for _, e := range s.elsewhere {
-		var layout table.Layout
-		if s.rows, layout = e.table.ReadRow(e.hash, s.rows[:0]); len(s.rows) > 0 {
-			s.record(layout, s.rows)
-		}
-	}
-	s.lastEviction = max(s.lastEviction, from.lastEviction)
-	s.out.byte(recordShard)
-}
-
-// cell saves a cell. Its caller holds the lock of a shard, so it writes to memory only.
+// cell saves a cell.
 func (s *save) cell(of *limitStates, x *cell) {
 	number := s.name(of).number
 	s.numbers = x.part.Algorithm.(algorithm.Saver).AppendState(s.numbers[:0], x.state)

@@ -55,13 +55,6 @@ func (w *writer) numbers(numbers []uint64) {
 	}
 }
 
-// flushLarge flushes if the buffer is full.
-func (w *writer) flushLarge() {
-	if len(w.buf) >= bufferBytes {
-		w.flush()
-	}
-}
-
 func (w *writer) flush() {
 	w.sum = crc32.Update(w.sum, castagnoli, w.buf)
 	if w.err == nil && len(w.buf) > 0 {

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"fmt"
 	"math/bits"
 	"sync/atomic"
 )
@@ -59,104 +58,4 @@ func (e Entry) appendRow(into []uint64, tag uint64) []uint64 {
 		return into
 	}
 	return append(append(into, tag, first), e.Words[1:]...)
-}
-
-// Mark says that the word at a place in the entry of a hash is Elsewhere.
-type Mark struct {
-	Hash Hash
-	At   uint8
-}
-
-// fillLive bounds the average number of entries that Fill puts into a segment, so that no segment is full.
-func (l numbered) fillLive() int { return l.segmentRoom() / 2 }
-
-// Fill puts rows of the newest layout into an empty shard, regardless of MaxKeys, and then the marks. Duplicate rows
-// are an error, and so are rows of another shard, words that are Elsewhere, and hashes that are not as good as random.
-// After an error the shard is empty.
-func (t *Table) Fill(shard int, data []uint64, marks []Mark) error {
-	l := t.newest()
-	rows := Rows{l.Layout, data}
-	keys := len(data)/l.stride() + len(marks)
-	if keys == 0 {
-		return nil
-	}
-	var depth uint8
-	for keys>>depth > l.fillLive() {
-		depth++
-	}
-	d, err := emptyDirectory(l, shard, depth, rows, marks)
-	if err != nil {
-		return err
-	}
-	for h, words := range rows.All {
-		if !d.segment(h).putOnce(h, words) {
-			return fmt.Errorf("table: fill: hash %#x comes twice", uint64(h))
-		}
-	}
-	for _, m := range marks {
-		d.segment(m.Hash).mark(m)
-	}
-	s := &t.shards[shard]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.directory.Load() != nil {
-		return fmt.Errorf("table: fill: shard %d is in use", shard)
-	}
-	s.used.Store(d.used())
-	s.directory.Store(d)
-	return nil
-}
-
-// emptyDirectory checks the rows and marks, and returns a directory with room for them.
-func emptyDirectory(l numbered, shard int, depth uint8, rows Rows, marks []Mark) (*directory, error) {
-	d := newDirectory(make([]segment, 1<<depth))
-	counts, keys := make([]int, 1<<depth), 0
-	count := func(h Hash) error {
-		if uint64(h) <= frozen || h%Shards != Hash(shard) {
-			return fmt.Errorf("table: fill: hash %#x is not of shard %d", uint64(h), shard)
-		}
-		counts[d.Index(h)]++
-		keys++
-		return nil
-	}
-	for h, words := range rows.All {
-		if err := count(h); err != nil {
-			return nil, err
-		}
-		if words[0] >= Held || isFresh(words[0], words[1:]) {
-			return nil, fmt.Errorf("table: fill: word %#x is none", words[0])
-		}
-	}
-	for _, m := range marks {
-		if err := count(m.Hash); err != nil {
-			return nil, err
-		}
-	}
-	for i, live := range counts {
-		if live > l.segmentRoom()*7/8 {
-			return nil, fmt.Errorf("table: fill: %d of %d hashes share %d bits", live, keys, ShardBits+depth)
-		}
-		*d.At(i) = newSegment(l, min(l.roomFor(live), l.segmentRoom()), depth, 0)
-	}
-	return d, nil
-}
-
-// putOnce puts the words of a hash and reports whether it was new.
-func (s *segment) putOnce(h Hash, words []uint64) bool {
-	if e, _ := s.find(h); !e.None() {
-		return false
-	}
-	copy(s.put(h), words)
-	*s.used()++
-	return true
-}
-
-// mark makes a word Elsewhere, of a hash that may be new.
-func (s *segment) mark(m Mark) {
-	if e, _ := s.find(m.Hash); !e.None() {
-		e.Words[m.At] = Elsewhere
-		return
-	}
-	s.put(m.Hash)[m.At] = Elsewhere
-	*s.used()++
 }

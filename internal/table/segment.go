@@ -156,10 +156,3 @@ func (d *directory) all(yield func(*segment) bool) {
 		}
 	}
 }
-
-func (d *directory) used() (n int64) {
-	for s := range d.all {
-		n += int64(atomic.LoadUint64(s.used()))
-	}
-	return n
-}

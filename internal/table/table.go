@@ -69,14 +69,20 @@ func New(options Options) *Table {
 	t.layouts.Store(&[]Layout{options.Layout})
 	t.swept.Store(math.MinInt64)
 	for i := range t.shards {
-		s := &t.shards[i]
-		s.maxUsed = math.MaxInt64
-		if options.MaxKeys != 0 {
-			s.maxUsed = int64(Part(options.MaxKeys, i))
-		}
-		s.sweptAt.Store(math.MinInt64)
+		t.shards[i].sweptAt.Store(math.MinInt64)
 	}
+	t.Bound(options.MaxKeys)
 	return t
+}
+
+// Bound replaces Options.MaxKeys, before the table is shared.
+func (t *Table) Bound(maxKeys int) {
+	for i := range t.shards {
+		t.shards[i].maxUsed = math.MaxInt64
+		if maxKeys != 0 {
+			t.shards[i].maxUsed = int64(Part(maxKeys, i))
+		}
+	}
 }
 
 // Part returns the share of the i-th shard in a bound on keys.
