@@ -36,7 +36,7 @@ func (t *Table) Copy(shard int, place uint64, into []uint64) (_ Rows, next uint6
 	if d == nil {
 		return Rows{Layout: t.newest().Layout}, 0
 	}
-	segment := d.At(int(bits.Reverse64(place) & uint64(d.Places()-1)))
+	segment := &d.places[bits.Reverse64(place)&uint64(len(d.places)-1)]
 	into = into[:0]
 	for i := int(segment.stride); i < len(segment.slots); i += int(segment.stride) {
 		if tag := atomic.LoadUint64(segment.tag(i)); tag != empty {

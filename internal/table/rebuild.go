@@ -11,14 +11,14 @@ func (t *Table) makeRoom(s *shard, d *directory, h Hash, now int64) bool {
 		return true
 	}
 	if d == nil {
-		s.directory.Store(newDirectory([]segment{newSegment(t.newest(), minSlots, 0, 0)}))
+		s.directory.Store(&directory{[]segment{newSegment(t.newest(), minSlots, 0, 0)}})
 		return true
 	}
 	if s.used.Load() >= s.maxUsed {
 		return t.sweep(s, d, h, now)
 	}
-	at := d.Index(h)
-	if !d.At(at).full() {
+	at := d.index(h)
+	if !d.places[at].full() {
 		return true // another caller replaced the segment first
 	}
 	s.directory.Store(t.replace(s, d, at, now))
@@ -36,7 +36,7 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 	}
 	s.sweptAt.Store(now)
 	at := s.nextToSweep(d)
-	old := d.At(at)
+	old := &d.places[at]
 	t.touch(old)
 	if idle, _ := t.idleAmong(old, int(old.room), now); idle == 0 {
 		return false
@@ -47,7 +47,7 @@ func (t *Table) sweep(s *shard, d *directory, h Hash, now int64) bool {
 
 // nextToSweep returns the index of the next segment to search.
 func (s *shard) nextToSweep(d *directory) int {
-	at := s.next % d.Places()
+	at := s.next % len(d.places)
 	s.next = at + 1
 	return at
 }
@@ -58,7 +58,7 @@ func (t *Table) tidy(s *shard, now int64) {
 	defer s.mu.Unlock()
 	d := s.directory.Load()
 	at := s.nextToSweep(d)
-	old := d.At(at)
+	old := &d.places[at]
 	t.touch(old)
 	if old.room > minSlots && t.mostlyIdle(old, now) || old.layout != t.newest().number {
 		s.directory.Store(t.replace(s, d, at, now))
@@ -121,27 +121,26 @@ func (t *Table) touch(s *segment) {
 // replace freezes the segment at an index and puts its live entries into one new segment of the newest layout, or into
 // two if they would overfill one. The caller holds the shard's lock.
 func (t *Table) replace(s *shard, d *directory, at int, now int64) *directory {
-	old, l := d.At(at), t.newest()
+	old, l := &d.places[at], t.newest()
 	var space [segmentSlots + 1]uint64
 	firsts := space[:]
 	if int(old.room) >= len(firsts) {
 		firsts = make([]uint64, 1+old.room)
 	}
 	live, upper := t.freeze(s, old, firsts, now)
-	var next directory
+	var next *directory
 	most := l.segmentRoom()
 	switch room := l.roomFor(live); {
 	case live <= most*2/3:
-		room = min(max(room, d.Places()/16), most)
-		next.Directory = d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
-	case old.depth >= MaxDepth(int(s.used.Load()), most/8):
-		next.Directory = d.Replace(at, old.depth, newSegment(l, room, old.depth, live))
+		next = d.with(at, newSegment(l, min(max(room, len(d.places)/16), most), old.depth, live))
+	case old.depth >= maxDepth(int(s.used.Load()), most/8):
+		next = d.with(at, newSegment(l, room, old.depth, live))
 	default:
 		lower := live - upper
-		next.Directory = d.Split(at, old.depth, newSegment(l, l.halfFor(lower), old.depth+1, lower), newSegment(l, l.halfFor(upper), old.depth+1, upper))
+		next = d.with(at, newSegment(l, l.halfFor(lower), old.depth+1, lower), newSegment(l, l.halfFor(upper), old.depth+1, upper))
 	}
-	t.copyLive(&next, old, firsts, l)
-	return &next
+	t.copyLive(next, old, firsts, l)
+	return next
 }
 
 // copyLive puts the live entries of a frozen segment into the new segments.
@@ -210,7 +209,7 @@ func (t *Table) freeze(owner *shard, s *segment, firsts []uint64, now int64) (li
 		}
 		firsts[n] = first
 		live++
-		upper += SplitBit(Hash(tag), s.depth)
+		upper += int(tag >> (ShardBits + s.depth) & 1)
 	}
 	owner.used.Add(-int64(left))
 	t.dropped.Add(uint64(dropped))

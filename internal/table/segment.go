@@ -141,18 +141,3 @@ func (s *segment) put(h Hash) []uint64 {
 	s.slots[i] = uint64(h)
 	return s.slots[i+1 : i+int(s.stride)]
 }
-
-type directory struct{ Directory[segment] }
-
-func newDirectory(segments []segment) *directory { return &directory{NewDirectory(segments)} }
-
-func (d *directory) segment(h Hash) *segment { return d.At(d.Index(h)) }
-
-// all yields each segment once.
-func (d *directory) all(yield func(*segment) bool) {
-	for i := range d.Places() {
-		if s := d.At(i); IsFirst(i, s.depth) && !yield(s) {
-			return
-		}
-	}
-}

@@ -122,7 +122,7 @@ func (t *Table) Upgrade(h Hash, now int64) {
 	if d == nil {
 		return
 	}
-	if at := d.Index(h); d.At(at).layout != t.newest().number {
+	if at := d.index(h); d.places[at].layout != t.newest().number {
 		s.directory.Store(t.replace(s, d, at, now))
 	}
 }
