@@ -230,7 +230,7 @@ func wordsAreIdleAlike(t *testing.T, limit Limit, a algorithm.Algorithm, state a
 		other, _ = algorithm.WithRate(cycle, algorithm.RateOf(words))
 	}
 	for _, at := range []int64{now, algorithm.AddSaturating(now, left-1), algorithm.AddSaturating(now, left)} {
-		if got, want := other.IdleWord(word, base, at), words.IdleWord(word, base, at); got != want {
+		if got, want := algorithm.IdleWord(other, word, base, at), algorithm.IdleWord(words, word, base, at); got != want {
 			t.Fatalf("%s, %d ns later: %s finds word %#x idle: %v, want %v", limit, at-now, one, word, got, want)
 		}
 	}

@@ -55,8 +55,5 @@ func (c Constant) Pack(State, int64) (word uint64, ok bool) { return 0, true }
 // Unpack returns the only state.
 func (c Constant) Unpack(uint64, int64) State { return State{} }
 
-// IdleWord returns true.
-func (c Constant) IdleWord(uint64, int64, int64) bool { return true }
-
 // ResetWord returns 0.
 func (c Constant) ResetWord(uint64, int64, int64) (reset int64, ok bool) { return 0, true }

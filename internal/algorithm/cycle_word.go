@@ -43,14 +43,6 @@ func (c *Cycle) Unpack(word uint64, base int64) State {
 	return State{A: c.number(base) + int64(word>>l.width) - 1, B: int64(word & l.mask)}
 }
 
-// IdleWord reports whether the cycle is over or none of its permits is used.
-func (c *Cycle) IdleWord(word uint64, base, now int64) bool {
-	if reset, ok := c.ResetWord(word, base, now); ok {
-		return reset == 0
-	}
-	return Idle(c, c.Unpack(word, base), now)
-}
-
 // ResetWord returns the time to the end of a cycle with used permits.
 func (c *Cycle) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
 	return c.window.ResetWord(word, base, now)

@@ -3,6 +3,7 @@ package algorithm
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // lease is units held by one identity, or by none if it is 0, until an instant; Never if they do not expire.
@@ -53,17 +54,7 @@ func (l leases) drop(n int) leases {
 
 // with inserts a lease at its place, or adds it to an equal one.
 func (l leases) with(held lease) leases {
-	at, last := 0, l.len()
-	if last > 0 && l.at(last-1).end < held.end { // the most likely answer
-		at = last
-	}
-	for at < last {
-		if mid := int(uint(at+last) / 2); l.at(mid).compare(held) < 0 {
-			at = mid + 1
-		} else {
-			last = mid
-		}
-	}
+	at := sort.Search(l.len(), func(i int) bool { return l.at(i).compare(held) >= 0 })
 	if at < l.len() && l.at(at).compare(held) == 0 {
 		l[leaseNumbers*at+2] += held.units
 		return l

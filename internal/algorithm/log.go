@@ -1,6 +1,9 @@
 package algorithm
 
-import "math"
+import (
+	"math"
+	"sort"
+)
 
 // log is a State as a queue of entries, oldest first. The units taken at one instant are one entry. A is the instant
 // of the last write, at or after the newest entry, and initially math.MinInt64.
@@ -84,44 +87,15 @@ func (l *log) before(e, period int64) int {
 	return l.until(e - period)
 }
 
-// until returns the number of entries at or before an instant. Few are the most likely answer, so it begins with the
-// oldest entries, which stand side by side in memory, and doubles its steps before it bisects.
+// until returns the number of entries at or before an instant.
 func (l *log) until(t int64) int {
-	low, high := 0, l.length()
-	for step := 1; low < high; step *= 2 {
-		next := min(low+step, high) - 1
-		if l.at(next) > t {
-			high = next
-			break
-		}
-		low = next + 1
-	}
-	for low < high {
-		if mid := int(uint(low+high) / 2); l.at(mid) > t {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low
+	return sort.Search(l.length(), func(i int) bool { return l.at(i) > t })
 }
 
-// unit returns the entry of the n-th unit, counted from the i-th entry. It tries the i-th entry first, the most
-// likely answer.
+// unit returns the entry of the n-th unit, counted from the i-th entry.
 func (l *log) unit(i int, n int64) int {
 	from := l.total(i)
-	if l.total(i+1)-from >= n {
-		return i
-	}
-	low, high := i+1, l.length()
-	for low < high {
-		if mid := int(uint(low+high) / 2); l.total(mid+1)-from >= n {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low
+	return i + sort.Search(l.length()-i-1, func(k int) bool { return l.total(i+k+1)-from >= n })
 }
 
 // setLog replaces the numbers of Log in place.
@@ -195,6 +169,24 @@ func (l *log) push(at, n, most int64) {
 	p, ring := l.place(used/2), l.ring()
 	ring[p], ring[p+1] = at, total+n
 }
+
+// grow moves the entries to a larger ring that begins with the oldest. Each has room for about twice as many as the one
+// before.
+func (l *log) grow(most int64) {
+	if l.single() {
+		ring := make([]int64, 2, 2*max(min(firstRing, most), 2)) // the caller adds a second entry
+		ring[0], ring[1] = l.C, l.B
+		l.B, l.C, l.Log = 0, 0, &ring
+		return
+	}
+	length, old := l.length(), l.ring()
+	ring := make([]int64, 2*length, 2*max(min(int64(2*length+2), most), int64(length+1+length/8)))
+	tail := copy(ring, old[l.C:][:min(2*length, len(old)-int(l.C))])
+	copy(ring[tail:], old)
+	l.C, *l.Log = 0, ring
+}
+
+const firstRing = 4 // entries
 
 // add works like push up to full units in all.
 func (l *log) add(at, n, most, full int64) {

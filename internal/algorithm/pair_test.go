@@ -83,7 +83,7 @@ func checkPairs(t *testing.T, seed uint64, ops int) (decided int) {
 					t.Fatalf("%T %+v op %d: DecidePair leaves %#x %#x, the state packs to %#x %#x", a, RateOf(a), op, nextFirst, nextSecond, x, y)
 				}
 			}
-			if idle := Idle(a, s, now); idle != a.IdleWord(PairExpiry(first, second), base, now) && now > base {
+			if idle := Idle(a, s, now); idle != IdleWord(a, PairExpiry(first, second), base, now) && now > base {
 				t.Fatalf("%T %+v op %d: IdleWord(%#x) is %v, want %v", a, RateOf(a), op, first, !idle, idle)
 			}
 			now = max(step(random, a, now, want.RetryAfter), base-5)

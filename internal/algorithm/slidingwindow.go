@@ -15,18 +15,13 @@ func NewSlidingWindow(limit, period int64) *SlidingWindow {
 	return &SlidingWindow{limit: limit, period: period, layout: layoutOf(period)}
 }
 
-// Wait returns the time until before × (period - elapsed) + (count + n) × period <= limit × period. That is in this
-// window, while the weight of the previous one falls, or in the next window, while the weight of this one falls.
+// Wait returns the time until before × (period - elapsed) + (count + n) × period <= limit × period.
 func (l *SlidingWindow) Wait(s State, now, n int64) int64 {
-	s, elapsed := l.at(s, now)
-	if s.B+n <= l.limit {
-		at := l.fits(s.C, l.limit-s.B-n)
-		if elapsed >= at {
-			return 0
-		}
-		return until(s.A, at, now, l.period)
+	w, ahead := l.counts(s, now)
+	if l.admits(&w, n) {
+		return 0
 	}
-	return until(s.A, l.period+l.fits(s.B, l.limit-n), now, l.period)
+	return AddSaturating(l.refused(&w, n), ahead)
 }
 
 // Take adds n to the count of the window.
@@ -45,8 +40,8 @@ func (l *SlidingWindow) Give(s State, now, n int64) State {
 
 // Room returns limit - count - the weighted previous count, rounded up.
 func (l *SlidingWindow) Room(s State, now int64) int64 {
-	s, elapsed := l.at(s, now)
-	return max(l.limit-s.B-mul(s.C, l.period-elapsed).ceilDiv(l.period), 0)
+	w, _ := l.counts(s, now)
+	return l.room(&w)
 }
 
 // Fresh returns an empty window before all others.
@@ -71,13 +66,13 @@ func (l *SlidingWindow) at(s State, now int64) (_ State, elapsed int64) {
 	return State{A: window}, elapsed
 }
 
-// fits returns the elapsed time of a window from which before units of the previous window weigh at most room. At the
-// full period they weigh nothing.
-func (l *SlidingWindow) fits(before, room int64) int64 {
-	if before <= room {
-		return 0
+// counts returns the counts as of now, and the time until their window begins if now is before it.
+func (l *SlidingWindow) counts(s State, now int64) (w windowCounts, ahead int64) {
+	s, elapsed := l.at(s, now)
+	if elapsed == 0 {
+		ahead = until(s.A, 0, now, l.period)
 	}
-	return l.period - mul(room, l.period).floorDiv(before)
+	return windowCounts{before: s.C, count: s.B, left: l.period - elapsed}, ahead
 }
 
 // AppendState appends the window, its count, and the count before.

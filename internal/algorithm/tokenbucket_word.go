@@ -65,12 +65,6 @@ func (b *TokenBucket) Unpack(word uint64, base int64) State {
 	return s
 }
 
-// IdleWord reports whether TAT is not ahead of now.
-func (b *TokenBucket) IdleWord(word uint64, base, now int64) bool {
-	now, ok := relative(now, base)
-	return ok && word <= uint64(now)<<fractionBits
-}
-
 // ResetWord returns how far TAT is ahead of now, with a fraction rounded up.
 func (b *TokenBucket) ResetWord(word uint64, base, now int64) (reset int64, ok bool) {
 	at, ok := relative(now, base)

@@ -66,14 +66,6 @@ func (f *FixedWindow) Unpack(word uint64, base int64) State {
 	return State{A: l.window(word>>l.width, base, f.period), B: int64(word & l.mask)}
 }
 
-// IdleWord reports whether the window is over or its count is 0.
-func (f *FixedWindow) IdleWord(word uint64, base, now int64) bool {
-	if reset, ok := f.ResetWord(word, base, now); ok {
-		return reset == 0
-	}
-	return Idle(f, f.Unpack(word, base), now)
-}
-
 // decideWord decides on the count of the word, like Decide.
 func (f *FixedWindow) decideWord(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
 	count, number, elapsed, ok := f.counted(word, base, now, n)
@@ -148,14 +140,6 @@ func (l *SlidingWindow) Unpack(word uint64, base int64) State {
 		B: int64(word & layout.least),
 		C: int64(word & layout.mask >> layout.half),
 	}
-}
-
-// IdleWord reports whether no count matters any more.
-func (l *SlidingWindow) IdleWord(word uint64, base, now int64) bool {
-	if reset, ok := l.ResetWord(word, base, now); ok {
-		return reset == 0
-	}
-	return Idle(l, l.Unpack(word, base), now)
 }
 
 // decideWord decides on the counts of the word, like Decide.

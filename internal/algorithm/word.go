@@ -13,10 +13,16 @@ type Worder interface {
 	Pack(s State, base int64) (word uint64, ok bool)
 	// Unpack returns the state of a word.
 	Unpack(word uint64, base int64) State
-	// IdleWord reports whether the state of a word is idle.
-	IdleWord(word uint64, base, now int64) bool
 	// ResetWord returns the time until the state of a word is idle. ok is false if the word does not tell.
 	ResetWord(word uint64, base, now int64) (reset int64, ok bool)
+}
+
+// IdleWord reports whether the state of a word is idle.
+func IdleWord(a Worder, word uint64, base, now int64) bool {
+	if reset, ok := a.ResetWord(word, base, now); ok {
+		return reset == 0
+	}
+	return Idle(a, a.Unpack(word, base), now)
 }
 
 // Rate is what words of a bucket mean: the ticks of a unit, the ticks of a nanosecond, and the units of a leaky bucket

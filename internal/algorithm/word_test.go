@@ -87,7 +87,7 @@ func TestWordsDecideLikeStates(t *testing.T) {
 				}
 				earlier := now - min(now-base, a.later(random, now)-now)
 				for _, at := range []int64{earlier, now, a.later(random, now)} {
-					if idle := Idle(a, s, at); idle != a.IdleWord(word, base, at) && at > base {
+					if idle := Idle(a, s, at); idle != IdleWord(a, word, base, at) && at > base {
 						t.Fatalf("%s seed %d op %d: IdleWord(%#x, now %d) is %v, want %v", name, seed, op, word, at-base, !idle, idle)
 					}
 				}

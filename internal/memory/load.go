@@ -305,7 +305,7 @@ func (l *load) cell() {
 
 // readNumbers reads a count and that many numbers. It allocates as numbers arrive, because the count may be damaged.
 func (l *load) readNumbers() []int64 {
-	const atOnce = int64(len(zeros) / 8)
+	const atOnce = maxRows
 	l.numbers = l.numbers[:0]
 	for left := int64(l.in.uint32()); left > 0 && l.in.err == nil; {
 		n := int(min(left, atOnce))

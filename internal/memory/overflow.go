@@ -28,15 +28,6 @@ const (
 	maxSteps      = 8 // of parents of parents
 )
 
-// groupNames are the names of the groups: single bytes.
-var groupNames = func() string {
-	bytes := make([]byte, 256)
-	for i := range bytes {
-		bytes[i] = byte(i)
-	}
-	return string(bytes)
-}()
-
 // NoRoomError reports a key without room that cannot share a state.
 type NoRoomError struct {
 	Rule    string
@@ -71,8 +62,7 @@ func (e *Engine) moveToShared(c *call, now int64) error {
 		if parent, ok := e.parentOf(x); ok {
 			kind, x.key = ofParents, parent
 		} else {
-			group := x.hash >> table.ShardBits % 256
-			x.key = groupNames[group : group+1]
+			x.key = string([]byte{byte(x.hash >> table.ShardBits)}) // the name of one of 256 groups
 		}
 		x.steps++
 		x.states = e.sharedStates(x, kind, now)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -71,88 +72,56 @@ func (w *writer) checksum() {
 
 // reader reads what a writer wrote. After an error it reads only zeros.
 type reader struct {
-	r      io.Reader
-	buf    []byte
-	at     int // bytes of buf already used
-	summed int // bytes of buf already in sum
+	r      *bufio.Reader
+	space  []byte
 	sum    uint32
-	offset int64 // of the start of buf
+	offset int64 // of the next byte
 	err    error
 }
 
 func newReader(r io.Reader) *reader {
-	return &reader{r: r, buf: make([]byte, 0, bufferBytes)}
+	return &reader{r: bufio.NewReaderSize(r, bufferBytes), space: make([]byte, maxRows*maxRowBytes)}
 }
 
-var zeros [maxRows * maxRowBytes]byte
-
-// next returns the next n bytes, valid until the next call. n is at most
-// len(zeros).
+// next returns the next n bytes, valid until the next call. n is at most len(space).
 func (r *reader) next(n int) []byte {
-	if r.err == nil && len(r.buf)-r.at < n {
-		r.fill(n)
+	b := r.space[:n]
+	if r.err == nil {
+		switch _, err := io.ReadFull(r.r, b); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			r.refuse("ends too early: it is not whole")
+		default:
+			r.err = err
+		}
 	}
 	if r.err != nil {
-		return zeros[:n:n]
+		clear(b)
+		return b
 	}
-	r.at += n
-	return r.buf[r.at-n : r.at]
-}
-
-// fill reads until n bytes are unused.
-func (r *reader) fill(n int) {
-	sum := r.checksum()
-	r.offset += int64(r.at)
-	unused := copy(r.buf[:cap(r.buf)], r.buf[r.at:])
-	r.sum, r.at, r.summed = sum, 0, 0
-	read, err := io.ReadAtLeast(r.r, r.buf[unused:cap(r.buf)], n-unused)
-	r.buf = r.buf[:unused+read]
-	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.refuse("ends too early: it is not whole")
-	default:
-		r.err = err
-	}
-}
-
-// checksum returns the checksum of all bytes used.
-func (r *reader) checksum() uint32 {
-	r.sum = crc32.Update(r.sum, castagnoli, r.buf[r.summed:r.at])
-	r.summed = r.at
-	return r.sum
+	r.sum = crc32.Update(r.sum, castagnoli, b)
+	r.offset += int64(n)
+	return b
 }
 
 // end verifies the checksum and that nothing follows.
 func (r *reader) end() {
-	if r.err != nil {
-		return
-	}
-	want := r.checksum()
+	want := r.sum
 	if got := r.uint32(); r.err == nil && got != want {
 		r.damaged("its checksum is %08x, not %08x", want, got)
 	}
-	if r.err == nil && r.more() {
-		r.refuse("goes on after its end")
+	if r.err == nil {
+		if _, err := r.r.ReadByte(); err == nil {
+			r.refuse("goes on after its end")
+		} else if !errors.Is(err, io.EOF) {
+			r.err = err
+		}
 	}
-}
-
-// more reports whether there is another byte.
-func (r *reader) more() bool {
-	if r.at < len(r.buf) {
-		return true
-	}
-	n, err := io.ReadFull(r.r, r.buf[:1])
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = err
-	}
-	return n > 0
 }
 
 // refuse ends the reading. The first reason stays.
 func (r *reader) refuse(format string, a ...any) {
 	if r.err == nil {
-		r.err = &SnapshotError{Offset: r.offset + int64(r.at), Reason: fmt.Sprintf(format, a...)}
+		r.err = &SnapshotError{Offset: r.offset, Reason: fmt.Sprintf(format, a...)}
 	}
 }
 

@@ -57,7 +57,7 @@ func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 		if p.width == 2 {
 			word = algorithm.PairExpiry(word, rest[p.at])
 		}
-		if !c.like.IdleWord(word, c.Base, now) {
+		if !algorithm.IdleWord(c.like, word, c.Base, now) {
 			return false
 		}
 	}
