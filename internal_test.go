@@ -45,7 +45,7 @@ func (m SharingMemory) Reset(ctx context.Context, requests ...Request) error {
 	if err != nil {
 		return err
 	}
-	return m.engine.ResetShared(merged)
+	return m.engine.Reset(merged, true)
 }
 
 // machine has clocks that the test sets: since is its monotonic clock, and step the change of its wall clock.

@@ -109,18 +109,29 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 	return d, err
 }
 
-func (m *Memory) take(ctx context.Context, requests []Request, lease uint64, d *Decision) error {
+func (m *Memory) take(ctx context.Context, requests []Request, lease uint64, d *Decision) (err error) {
 	if len(requests) == 1 && m.takeOne(ctx, &requests[0], lease, d) {
 		return nil
 	}
-	var space requestSpace
-	merged, err := m.merge(ctx, opTake, requests, lease, space[:0])
-	if err != nil {
-		return err
-	}
-	answer, err := m.engine.Take(merged)
-	*d, err = describe(opTake, merged, &answer, err)
+	_, *d, err = m.decide(ctx, opTake, memory.Take, requests, lease, 0)
 	return err
+}
+
+// decide makes a call on the slow path.
+func (m *Memory) decide(ctx context.Context, op string, verb memory.Verb, requests []Request, lease uint64, n int64) (times int64, d Decision, err error) {
+	var space requestSpace
+	merged, err := m.merge(ctx, op, requests, lease, space[:0])
+	if err != nil {
+		return 0, Decision{}, err
+	}
+	if op == opReturn {
+		for i := range merged {
+			merged[i].Cost *= -1
+		}
+	}
+	times, answer, err := m.engine.Decide(verb, merged, n)
+	d, err = describe(op, merged, &answer, err)
+	return times, d, err
 }
 
 // takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
@@ -145,18 +156,11 @@ func (q *Request) isPlain() bool {
 }
 
 // takeUpTo takes the requests as many times as they fit, up to most.
-func (m *Memory) takeUpTo(ctx context.Context, c *Call, a *Answer) error {
+func (m *Memory) takeUpTo(ctx context.Context, c *Call, a *Answer) (err error) {
 	if problem := rule.CheckMost(c.Most); problem != nil {
 		return requestError(opTake, problem)
 	}
-	var space requestSpace
-	merged, err := m.merge(ctx, opTake, c.Requests, c.Lease, space[:0])
-	if err != nil {
-		return err
-	}
-	times, answer, err := m.engine.TakeUpTo(c.Most, merged)
-	a.Times = times
-	a.Decision, err = describe(opTake, merged, &answer, err)
+	a.Times, a.Decision, err = m.decide(ctx, opTake, memory.TakeUpTo, c.Requests, c.Lease, c.Most)
 	return err
 }
 
@@ -184,26 +188,16 @@ func (m *Memory) Reserve(ctx context.Context, requests ...Request) (*Reservation
 }
 
 // Peek returns the answer that Take would give, without writing anything.
-func (m *Memory) Peek(ctx context.Context, requests ...Request) (Decision, error) {
-	var space requestSpace
-	merged, err := m.merge(ctx, opPeek, requests, 0, space[:0])
-	if err != nil {
-		return Decision{}, err
-	}
-	answer, err := m.engine.Peek(merged)
-	return describe(opPeek, merged, &answer, err)
+func (m *Memory) Peek(ctx context.Context, requests ...Request) (d Decision, err error) {
+	_, d, err = m.decide(ctx, opPeek, memory.Peek, requests, 0, 0)
+	return d, err
 }
 
 // PeekAfter returns the answer that Take would give to a request if taken units of its key were taken just before. It
 // writes nothing.
-func (m *Memory) PeekAfter(ctx context.Context, taken int64, request Request) (Decision, error) {
-	var space requestSpace
-	merged, err := m.merge(ctx, opPeek, []Request{request}, 0, space[:0])
-	if err != nil {
-		return Decision{}, err
-	}
-	answer, err := m.engine.PeekAfter(merged, taken)
-	return describe(opPeek, merged, &answer, err)
+func (m *Memory) PeekAfter(ctx context.Context, taken int64, request Request) (d Decision, err error) {
+	_, d, err = m.decide(ctx, opPeek, memory.Peek, []Request{request}, 0, taken)
+	return d, err
 }
 
 // Record counts the cost even if it does not fit.
@@ -211,14 +205,9 @@ func (m *Memory) Record(ctx context.Context, requests ...Request) (Decision, err
 	return m.record(ctx, requests, 0)
 }
 
-func (m *Memory) record(ctx context.Context, requests []Request, lease uint64) (Decision, error) {
-	var space requestSpace
-	merged, err := m.merge(ctx, opRecord, requests, lease, space[:0])
-	if err != nil {
-		return Decision{}, err
-	}
-	answer, err := m.engine.Record(merged)
-	return describe(opRecord, merged, &answer, err)
+func (m *Memory) record(ctx context.Context, requests []Request, lease uint64) (d Decision, err error) {
+	_, d, err = m.decide(ctx, opRecord, memory.Record, requests, lease, 0)
+	return d, err
 }
 
 // Return gives units back.
@@ -226,18 +215,12 @@ func (m *Memory) Return(ctx context.Context, requests ...Request) (Decision, err
 	return m.giveBack(ctx, requests, 0)
 }
 
-func (m *Memory) giveBack(ctx context.Context, requests []Request, lease uint64) (Decision, error) {
-	var space requestSpace
-	merged, err := m.merge(ctx, opReturn, requests, lease, space[:0])
-	if err != nil {
-		return Decision{}, err
+func (m *Memory) giveBack(ctx context.Context, requests []Request, lease uint64) (d Decision, err error) {
+	_, d, err = m.decide(ctx, opReturn, memory.Record, requests, lease, 0)
+	if err == nil {
+		m.tell(requests)
 	}
-	for i := range merged {
-		merged[i].Cost *= -1
-	}
-	answer, err := m.engine.Record(merged)
-	m.tell(requests)
-	return describe(opReturn, merged, &answer, err)
+	return d, err
 }
 
 // OnReturn has hear called after each Return and Reset with its requests, until hear returns false, so that callers that
@@ -273,9 +256,10 @@ func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 	if err != nil {
 		return err
 	}
-	m.engine.Reset(merged)
-	m.tell(requests)
-	return nil
+	if err = m.engine.Reset(merged, false); err == nil {
+		m.tell(requests)
+	}
+	return err
 }
 
 // Check refuses rules that NewRule did not make. Memory can hold all others.

@@ -1,5 +1,15 @@
 package algorithm
 
+// PeekAfter returns the answer that Take would give right after taken units of each part were taken.
+func PeekAfter(parts []Part, now, taken int64) Answer {
+	for i := range parts {
+		if p := &parts[i]; taken > 0 {
+			p.State = TakeFor(p.Algorithm, p.State.Clone(), now, taken, p.Lease)
+		}
+	}
+	return Peek(parts, now)
+}
+
 // TakeUpTo takes the costs of all parts as many times as they fit, up to most times. It returns that number and
 // multiplies the costs by it. If they do not fit once, the refusal is that of the costs taken once.
 func TakeUpTo(parts []Part, now, most int64) (times int64, answer Answer) {

@@ -129,7 +129,7 @@ func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most i
 func take(e *Engine, r *rule.Compiled, key string) {
 	var a algorithm.Answer
 	if !e.TakeOne(r, key, 1, 0, &a).Done() {
-		_, _ = e.Take([]rule.Request{{Rule: r, Key: key, Cost: 1}})
+		_, _, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: key, Cost: 1}}, 0)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestACallDoesNotEvictItsOwnCells(t *testing.T) {
 		for _, k := range random.Perm(200)[:8] {
 			requests = append(requests, rule.Request{Rule: r, Key: fmt.Sprint("key ", k), Cost: 1})
 		}
-		if _, err := e.Take(requests); err != nil {
+		if _, _, err := e.Decide(Take, requests, 0); err != nil {
 			t.Fatal(err)
 		}
 		for j := range e.shards {

@@ -94,27 +94,19 @@ func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algor
 	return Decided{u.counts, now}
 }
 
-// Take admits the cost of all requests now, or of none. The requests must be checked and merged. The Binding of the
-// answer is the index of a request.
-func (e *Engine) Take(requests []rule.Request) (algorithm.Answer, error) {
-	var space callSpace
-	c := e.layOut(requests, &space)
-	reading := e.clock.Now()
-	now, err := e.lock(&c, reading)
-	if err != nil {
-		return algorithm.Answer{}, err
-	}
-	defer e.unlock(&c, now)
-	answer := algorithm.Take(c.parts, now)
-	e.store(&c, answer.Changed, reading)
-	c.nameBinding(&answer)
-	e.count(&c, &answer, now)
-	return answer, nil
-}
+// Verb is what a call asks for.
+type Verb uint8
 
-// TakeUpTo takes the requests as many times as they fit, up to most, and returns that number. The requests must be
-// checked and merged.
-func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, answer algorithm.Answer, err error) {
+const (
+	Take     Verb = iota // admit the cost of all requests now, or of none
+	TakeUpTo             // take all requests as many times as they fit, up to n
+	Peek                 // the answer of Take right after n units of each request's key were taken; it writes nothing
+	Record               // count the cost even if it does not fit; a negative cost gives units back
+)
+
+// Decide makes a call, whose requests must be checked and merged. The Binding of the answer is the index of a request.
+// times is how often TakeUpTo has taken the requests.
+func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
 	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
@@ -123,63 +115,38 @@ func (e *Engine) TakeUpTo(most int64, requests []rule.Request) (times int64, ans
 		return 0, algorithm.Answer{}, err
 	}
 	defer e.unlock(&c, now)
-	times, answer = algorithm.TakeUpTo(c.parts, now, most)
+	switch verb {
+	case Take:
+		answer = algorithm.Take(c.parts, now)
+	case TakeUpTo:
+		times, answer = algorithm.TakeUpTo(c.parts, now, n)
+	case Peek:
+		answer = algorithm.PeekAfter(c.parts, now, n)
+	case Record:
+		answer = algorithm.Record(c.parts, now)
+	}
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)
-	e.count(&c, &answer, now)
+	if verb == Take || verb == TakeUpTo {
+		e.count(&c, &answer, now)
+	}
 	return times, answer, nil
 }
 
-// Peek returns the answer that Take would give, without writing anything.
-func (e *Engine) Peek(requests []rule.Request) (algorithm.Answer, error) {
-	var space callSpace
-	c := e.layOut(requests, &space)
-	now, err := e.lock(&c, e.clock.Now())
-	if err != nil {
-		return algorithm.Answer{}, err
-	}
-	defer e.unlock(&c, now)
-	answer := algorithm.Peek(c.parts, now)
-	c.nameBinding(&answer)
-	return answer, nil
-}
-
-// Record counts the cost even if it does not fit. A negative cost gives units back.
-func (e *Engine) Record(requests []rule.Request) (algorithm.Answer, error) {
-	var space callSpace
-	c := e.layOut(requests, &space)
-	reading := e.clock.Now()
-	now, err := e.lock(&c, reading)
-	if err != nil {
-		return algorithm.Answer{}, err
-	}
-	defer e.unlock(&c, now)
-	answer := algorithm.Record(c.parts, now)
-	e.store(&c, answer.Changed, reading)
-	c.nameBinding(&answer)
-	return answer, nil
-}
-
 // Reset clears the keys of the requests under their rules. A key without room shares its state with others, which
-// keep it.
-func (e *Engine) Reset(requests []rule.Request) {
+// keep it, unless shared says that they lose it as well; only tests say so.
+func (e *Engine) Reset(requests []rule.Request, shared bool) (err error) {
 	var space callSpace
 	c := e.layOut(requests, &space)
 	now := e.clock.Now()
-	e.tryLock(&c, now)
-	defer e.unlock(&c, now)
-	c.reset()
-}
-
-// ResetShared also clears shared states, for tests.
-func (e *Engine) ResetShared(requests []rule.Request) error {
-	var space callSpace
-	c := e.layOut(requests, &space)
-	now := e.clock.Now()
-	if _, err := e.lock(&c, now); err != nil {
-		return err
+	if shared {
+		_, err = e.lock(&c, now)
+	} else {
+		e.tryLock(&c, now)
 	}
-	defer e.unlock(&c, now)
-	c.reset()
-	return nil
+	if err == nil {
+		defer e.unlock(&c, now)
+		c.reset()
+	}
+	return err
 }

@@ -30,9 +30,9 @@ func TestARefusalNamesTheRequestThatBinds(t *testing.T) {
 	requests := []rule.Request{
 		{Rule: two, Key: "k", Cost: 1}, {Rule: ruleOf("small", bucket(3)), Key: "k", Cost: 4}, {Rule: ruleOf("large", bucket(9)), Key: "k", Cost: 1},
 	}
-	for verb, ask := range map[string]func([]rule.Request) (algorithm.Answer, error){"peek": e.Peek, "take": e.Take, "record": e.Record} {
-		if a, err := ask(requests); err != nil || a.Allowed || a.Binding != 1 {
-			t.Errorf("%s: got %+v and %v, want a refusal of request 1", verb, a, err)
+	for _, verb := range []Verb{Peek, Take, Record} {
+		if _, a, err := e.Decide(verb, requests, 0); err != nil || a.Allowed || a.Binding != 1 {
+			t.Errorf("verb %d: got %+v and %v, want a refusal of request 1", verb, a, err)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestEnginesThatShareARuleKeepTheirOwnStates(t *testing.T) {
 		}
 	}
 	for i, e := range engines {
-		if a, err := e.Peek([]rule.Request{{Rule: r, Key: "k", Cost: 1}}); err != nil || a.Allowed || a.Remaining != 0 {
+		if _, a, err := e.Decide(Peek, []rule.Request{{Rule: r, Key: "k", Cost: 1}}, 0); err != nil || a.Allowed || a.Remaining != 0 {
 			t.Errorf("engine %d after 3 of 3 units: got %+v and %v, want none to remain", i, a, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestAKeyWithoutRoomThatCannotShareIsATypedError(t *testing.T) {
 	e, r := engineAt(&now, 1), ruleOf("slots", algorithm.NewConcurrency(1, 0))
 	var full *NoRoomError
 	for i := range 100 {
-		_, err := e.Take([]rule.Request{{Rule: r, Key: strings.Repeat("k", i+1), Cost: 1}})
+		_, _, err := e.Decide(Take, []rule.Request{{Rule: r, Key: strings.Repeat("k", i+1), Cost: 1}}, 0)
 		if err != nil && !errors.As(err, &full) {
 			t.Fatal(err)
 		}

@@ -86,14 +86,14 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 		for i := range parts {
 			parts[i].Cost = cost - 3
 		}
-		got, err = e.Record(requests)
+		_, got, err = e.Decide(Record, requests, 0)
 		want = algorithm.Record(parts, now)
 	case 1:
-		got, err = e.Peek(requests)
+		_, got, err = e.Decide(Peek, requests, 0)
 		want = algorithm.Peek(parts, now)
 	default:
 		if !e.TakeOne(r, key, cost, 0, &got).Done() {
-			got, err = e.Take(requests)
+			_, got, err = e.Decide(Take, requests, 0)
 		}
 		want = algorithm.Take(parts, now)
 	}
@@ -232,7 +232,7 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 				for range 3 { // the rest of a key that random costs have not quite filled
 					var a algorithm.Answer
 					if !e.TakeOne(rules[0], fmt.Sprint(k), 1, 0, &a).Done() {
-						a, _ = e.Take([]rule.Request{{Rule: rules[0], Key: fmt.Sprint(k), Cost: 1}})
+						_, a, _ = e.Decide(Take, []rule.Request{{Rule: rules[0], Key: fmt.Sprint(k), Cost: 1}}, 0)
 					}
 					if a.Allowed {
 						admitted[k].Add(1)
@@ -251,10 +251,10 @@ func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64
 	var a algorithm.Answer
 	n := 1 + random.Int64N(3)
 	if random.IntN(8) == 0 || !e.TakeOne(r, key, n, 0, &a).Done() {
-		a, _ = e.Take([]rule.Request{{Rule: r, Key: key, Cost: n}})
+		_, a, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: key, Cost: n}}, 0)
 	}
 	if random.IntN(16) == 0 {
-		_, _ = e.Peek([]rule.Request{{Rule: r, Key: key, Cost: n}})
+		_, _, _ = e.Decide(Peek, []rule.Request{{Rule: r, Key: key, Cost: n}}, 0)
 	}
 	if !a.Allowed {
 		return 0
@@ -303,7 +303,7 @@ func TestMoreLimitsThanAnEntryHoldsStillDecide(t *testing.T) {
 	}
 	r := ruleFor(limits...)
 	for i := range 21 {
-		a, err := e.Take([]rule.Request{{Rule: r, Key: "k", Cost: 1}})
+		_, a, err := e.Decide(Take, []rule.Request{{Rule: r, Key: "k", Cost: 1}}, 0)
 		if err != nil || a.Allowed != (i < 20) {
 			t.Fatalf("take %d of 20: %+v and %v", i, a, err)
 		}
@@ -354,7 +354,7 @@ func TestAStateBeyondItsWordsIsACellAndComesBack(t *testing.T) {
 		limitOf{algorithm.NewTokenBucket(11, int64(time.Second), 20), "bucket"})
 	for i, tt := range []struct{ cost, cells int64 }{{2, 0}, {10, 1}, {1, 1}, {-11, 0}, {1, 0}, {9, 1}, {-10, 0}} {
 		parts := m.parts(r, "k", tt.cost)
-		got, err := e.Record([]rule.Request{{Rule: r, Key: "k", Cost: tt.cost}})
+		_, got, err := e.Decide(Record, []rule.Request{{Rule: r, Key: "k", Cost: tt.cost}}, 0)
 		if want := algorithm.Record(parts, now); err != nil || got.Remaining != want.Remaining || got.ResetAfter != want.ResetAfter {
 			t.Fatalf("record %d: got %+v and %v, want %+v", i, got, err, want)
 		}
