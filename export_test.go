@@ -37,21 +37,24 @@ var toyKind = kind{
 func (l Toy) Validate() error                        { return checkDuration(l.String(), "rest", l.Rest, 1, MaxPeriod) }
 func (l Toy) String() string                         { return "toy " + duration.Text(l.Rest) }
 func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
-func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting(t.count("rest", l.Rest)) }
+func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting{ns: t.count("rest", l.Rest)} }
 func (Toy) kind() *kind                              { return &toyKind }
 func (l Toy) window() string                         { return duration.Text(l.Rest) }
 
 // resting is the rest of the toy in ns. State: A is the end of the rest.
-type resting int64
+type resting struct {
+	algorithm.Plain
+	ns int64
+}
 
 func (r resting) Wait(s algorithm.State, now, _ int64) int64 { return max(s.A-now, 0) }
 
 func (r resting) Take(s algorithm.State, now, n int64) algorithm.State {
-	return algorithm.State{A: max(s.A, now) + n*int64(r)}
+	return algorithm.State{A: max(s.A, now) + n*r.ns}
 }
 
 func (r resting) Give(s algorithm.State, now, n int64) algorithm.State {
-	return algorithm.State{A: max(s.A-n*int64(r), now)}
+	return algorithm.State{A: max(s.A-n*r.ns, now)}
 }
 
 func (r resting) Room(s algorithm.State, now int64) int64 {
@@ -63,7 +66,6 @@ func (r resting) Room(s algorithm.State, now int64) int64 {
 
 func (r resting) Fresh() algorithm.State { return algorithm.State{} }
 func (r resting) Capacity() int64        { return 1 }
-func (r resting) Solitary() bool         { return false }
 
 func (r resting) AppendState(into []int64, s algorithm.State) []int64 { return append(into, s.A) }
 
@@ -127,7 +129,7 @@ func (k *kind) problems(texts []string) (problems []string) {
 			continue
 		}
 		a := limit.algorithm(nanoseconds)
-		seen["plans"][algorithm.Planned(a)] = true
+		seen["plans"][a.Planned()] = true
 		seen["delays"][algorithm.Delays(a)] = true
 		seen["leases"][algorithm.Leases(a)] = true
 		seen["alone"][a.Solitary()] = true

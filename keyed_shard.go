@@ -140,7 +140,7 @@ func (s *keyedShard[K]) room(now int64) bool {
 // findShared finds the subject that a key without room shares with other keys of its group. It finds none if the limit
 // holds units until they are released, because a key that later has room would release them elsewhere.
 func (v *visit[K]) findShared(limit *compiledLimit) {
-	if algorithm.Endless(limit.algorithm) {
+	if limit.algorithm.Endless() {
 		return
 	}
 	v.shard.overflow++

@@ -76,11 +76,11 @@ func (f Functions) Give(s State, now, units int64, lease uint64) State {
 // the limit is a bucket that is faster than the one that wrote the state, and the cost is at most its capacity. A call
 // that is refused stores it for each part whose own Wait is above 0, if no cost of the call is above a capacity.
 func (f Functions) Refused(s State, now, cost int64) (_ State, changed bool) {
-	if cost <= 0 || algorithm.Owns(f.algorithm, s.state) {
+	if cost <= 0 || cost > f.algorithm.Capacity() || f.algorithm.Owns(s.state) {
 		return s, false
 	}
-	s.state = algorithm.Refused(f.algorithm, s.state, now, cost)
-	return s, algorithm.Owns(f.algorithm, s.state)
+	s.state = f.algorithm.Refused(s.state, now)
+	return s, f.algorithm.Owns(s.state)
 }
 
 // Room returns the largest cost that is admitted now.
@@ -110,7 +110,7 @@ func (f Functions) Delays() bool { return algorithm.Delays(f.algorithm) }
 func (f Functions) Leases() bool { return algorithm.Leases(f.algorithm) }
 
 // Endless reports whether units are held until the caller releases them.
-func (f Functions) Endless() bool { return algorithm.Endless(f.algorithm) }
+func (f Functions) Endless() bool { return f.algorithm.Endless() }
 
 // Alone reports whether the limit cannot be decided together with others.
 func (f Functions) Alone() bool { return f.algorithm.Solitary() }
@@ -120,10 +120,7 @@ func (f Functions) Alone() bool { return f.algorithm.Solitary() }
 func (f Functions) Stateless() bool { return algorithm.Stateless(f.algorithm) }
 
 // CountsDenied reports whether the limit counts costs that it refuses.
-func (f Functions) CountsDenied() bool {
-	d, ok := f.algorithm.(interface{ CountsDenied() bool })
-	return ok && d.CountsDenied()
-}
+func (f Functions) CountsDenied() bool { return f.algorithm.CountsDenied() }
 
 // AppendNumbers appends the state as numbers, so that an engine can store it
 // anywhere. They mean something to limits of the same kind and window, of any

@@ -88,7 +88,7 @@ func compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 	var space [4]algorithm.Part
 	parts := space[:0]
 	for _, m := range measures {
-		parts = append(parts, algorithm.Part{Algorithm: measured{m}, Cost: m.Cost})
+		parts = append(parts, algorithm.Part{Algorithm: measured{m: m}, Cost: m.Cost})
 	}
 	answer := ask(op, parts, 0)
 	return decision(&answer), answer.Binding
@@ -96,7 +96,10 @@ func compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 
 // measured is a limit whose functions return the measurements. Its state records whether the call wrote: A is 0
 // before and 1 after.
-type measured struct{ m *Measure }
+type measured struct {
+	algorithm.Plain
+	m *Measure
+}
 
 func (x measured) Wait(s algorithm.State, _, n int64) int64 {
 	switch {
@@ -120,8 +123,6 @@ func (x measured) Records(algorithm.State, int64) bool { return !x.m.Full }
 func (x measured) Room(algorithm.State, int64) int64 { return x.m.Remaining }
 
 func (x measured) Capacity() int64 { return x.m.Capacity }
-
-func (measured) Solitary() bool { return false }
 
 // CountsDenied returns true if Take writes what it refuses.
 func (x measured) CountsDenied() bool { return x.m.CountsDenied }

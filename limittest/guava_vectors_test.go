@@ -96,7 +96,7 @@ func (g *guavaSubject) plays(op guavaOp) error {
 	switch {
 	case op.Op == "setRate" && op.Error == "" && op.Rate > 0:
 		to := g.scenario.limit(op.Rate)
-		g.state, g.limit = algorithm.Carry(g.limit, to, g.state, op.T*microsecond), to
+		g.state, g.limit = to.Carry(g.limit, g.state, op.T*microsecond), to
 	case op.Op == "acquire" && op.Error == "" && op.N >= 1:
 		problem = g.acquires(op)
 	case op.Op == "try" && op.Error == "" && op.N >= 1:

@@ -35,10 +35,57 @@ type Algorithm interface {
 
 	// Capacity returns the largest cost that a fresh key admits.
 	Capacity() int64
+
+	// The answers of most limits to the rest are those of Plain.
+
 	// Solitary reports whether the limit cannot be combined with others, because it delays what it admits or writes
 	// what it refuses.
 	Solitary() bool
+	// CountsDenied reports whether the limit also takes refused costs, except those that can never fit.
+	CountsDenied() bool
+	// Endless reports whether units are held until they are released, without expiry.
+	Endless() bool
+	// Records reports whether a record leaves a state of bounded size.
+	Records(s State, now int64) bool
+	// Planned reports whether waiting callers spend their units at the planned instant, however late they wake. The
+	// other limits are strict: they count the instant of the release.
+	Planned() bool
+	// SpendAt returns the instant at which a waiting caller of a planned limit takes its units, if it must be held from
+	// an instant on.
+	SpendAt(s State, from, hold int64) int64
+	// AddsUp reports whether takes of n units in total leave the same state as one take of n, in any order, if each
+	// take happens at the instant that the takes before it permit.
+	AddsUp(s State, now, n int64) bool
+	// Backlog returns the time until the bookings leave room for n more units.
+	Backlog(s State, now, n int64) int64
+
+	// Carry returns the state under another limit of the same kind, before, converted at once.
+	Carry(before Algorithm, s State, now int64) State
+	// Owns reports whether s can be read like a state that the limit wrote itself.
+	Owns(s State) bool
+	// Refused returns the state after a cost was refused for lack of room: converted, if the limit is faster.
+	Refused(s State, now int64) State
+	// Settled reports whether words of s hold all of it, except for the last conversion. They do not while a promised
+	// instant lies ahead that they do not hold.
+	Settled(s State, now int64) bool
 }
+
+// Plain is what most limits embed: they combine with others, count what they admit at once, and read all states of their
+// kind alike.
+type Plain struct{}
+
+func (Plain) Solitary() bool                            { return false }
+func (Plain) CountsDenied() bool                        { return false }
+func (Plain) Endless() bool                             { return false }
+func (Plain) Records(State, int64) bool                 { return true }
+func (Plain) Planned() bool                             { return false }
+func (Plain) SpendAt(_ State, from, _ int64) int64      { return from }
+func (Plain) AddsUp(State, int64, int64) bool           { return false }
+func (Plain) Backlog(State, int64, int64) int64         { return 0 }
+func (Plain) Carry(_ Algorithm, s State, _ int64) State { return s }
+func (Plain) Owns(State) bool                           { return true }
+func (Plain) Refused(s State, _ int64) State            { return s }
+func (Plain) Settled(State, int64) bool                 { return true }
 
 // State is what a limit stores for one key. Each algorithm defines the meaning of A, B and C. A state is used once:
 // after Take or Give only the returned state is valid, because Log is changed in place.
@@ -65,15 +112,10 @@ type leaser interface {
 	GiveLease(s State, now, n int64, identity uint64) State
 }
 
-// deniedCounter is an Algorithm that also takes refused costs.
-type deniedCounter interface {
-	CountsDenied() bool
-}
-
 // Idle reports whether s answers like a fresh state from now on, so that it may be evicted. A promised instant ahead
 // counts even without units used: a change of the rate keeps it.
 func Idle(a Algorithm, s State, now int64) bool {
-	if _, promises := a.(converter); promises && s.Promised > now {
+	if Converts(a) && s.Promised > now {
 		return false
 	}
 	return a.Wait(s, now, a.Capacity()) == 0

@@ -78,7 +78,7 @@ func decidedByParts(limit Algorithm, s State, now, n int64, identity uint64) (St
 		a.RetryAfter = limit.Wait(s, now, n)
 	}
 	a.Allowed = a.RetryAfter == 0
-	if counts := countsDenied(limit) && n <= limit.Capacity(); n > 0 && (a.Allowed || counts) {
+	if counts := limit.CountsDenied() && n <= limit.Capacity(); n > 0 && (a.Allowed || counts) {
 		s, a.Changed = TakeFor(limit, s, now, n, identity), true
 		if !a.Allowed {
 			a.RetryAfter = limit.Wait(s, now, n)

@@ -12,7 +12,7 @@ func booked(a algorithm.Algorithm, random *rand.Rand) (s algorithm.State, now in
 	s = a.Fresh()
 	for range 30 {
 		now += random.Int64N(2)
-		if n := 1 + random.Int64N(a.Capacity()); algorithm.Backlog(a, s, now, n) == 0 {
+		if n := 1 + random.Int64N(a.Capacity()); a.Backlog(s, now, n) == 0 {
 			s = algorithm.Book(a, s, now, n)
 		}
 	}
@@ -25,14 +25,14 @@ func TestBacklogEndsExactlyWhenItSays(t *testing.T) {
 		a := algorithm.NewRateGate(1+random.Int64N(5), 1+random.Int64N(20))
 		s, now := booked(a, random)
 		for n := int64(1); n <= a.Capacity(); n++ {
-			backlog := algorithm.Backlog(a, s, now, n)
+			backlog := a.Backlog(s, now, n)
 			if backlog == 0 {
 				continue
 			}
-			if left := algorithm.Backlog(a, s, now+backlog-1, n); left != 1 {
+			if left := a.Backlog(s, now+backlog-1, n); left != 1 {
 				t.Errorf("limit %d: a backlog of %d for %d: 1 ns earlier got %d, want 1", a.Capacity(), backlog, n, left)
 			}
-			if left := algorithm.Backlog(a, s, now+backlog, n); left != 0 {
+			if left := a.Backlog(s, now+backlog, n); left != 0 {
 				t.Errorf("limit %d: a backlog of %d for %d: after it got %d, want 0", a.Capacity(), backlog, n, left)
 			}
 		}
@@ -43,12 +43,12 @@ func TestBacklogOfACycleIsADebtOf2To53(t *testing.T) {
 	a := algorithm.NewCycle(maxCount, 10, 0)
 	s := a.Fresh()
 	for range 2 {
-		if backlog := algorithm.Backlog(a, s, 0, maxCount); backlog != 0 {
+		if backlog := a.Backlog(s, 0, maxCount); backlog != 0 {
 			t.Fatalf("with room in the debt: got a backlog of %d, want 0", backlog)
 		}
 		s = algorithm.Book(a, s, 0, maxCount)
 	}
-	if backlog := algorithm.Backlog(a, s, 3, 1); backlog != 7 {
+	if backlog := a.Backlog(s, 3, 1); backlog != 7 {
 		t.Errorf("one more at 3: got a backlog of %d, want 7, until the next cycle", backlog)
 	}
 }

@@ -70,7 +70,7 @@ func (p *Part) backlog(now int64) int64 {
 	if p.Cost == 0 {
 		return 0
 	}
-	wait := Backlog(p.Algorithm, p.State, now, p.Cost)
+	wait := p.Algorithm.Backlog(p.State, now, p.Cost)
 	if Delays(p.Algorithm) {
 		wait = max(wait, p.Algorithm.Wait(p.owned(now), now, p.Cost))
 	}
@@ -79,10 +79,10 @@ func (p *Part) backlog(now int64) int64 {
 
 // owned returns the state as the limit would have written it. A booking converts the state of another rate.
 func (p *Part) owned(now int64) State {
-	if Owns(p.Algorithm, p.State) {
+	if p.Algorithm.Owns(p.State) {
 		return p.State
 	}
-	return Carry(p.Algorithm, p.Algorithm, p.State, now)
+	return p.Algorithm.Carry(p.Algorithm, p.State, now)
 }
 
 // BookFor takes the cost of every part for now + hold.

@@ -272,7 +272,7 @@ func (p *pair) bookable(parts []algorithm.Part, op step) (wait int64, ok bool) {
 	if asked.RetryAfter == algorithm.Never || asked.RetryAfter > op.most {
 		return 0, false
 	}
-	return asked.RetryAfter, op.cost == 0 || algorithm.Backlog(p.Algorithm, p.state, op.now, op.cost) == 0
+	return asked.RetryAfter, op.cost == 0 || p.Algorithm.Backlog(p.state, op.now, op.cost) == 0
 }
 
 // book books on a booker, and otherwise takes.

@@ -8,6 +8,7 @@ import "math"
 //
 // A release by identity searches the leases, so it takes time in proportion to the limit.
 type Concurrency struct {
+	Plain
 	slots int64
 	lease int64 // ns; 0 if leases do not expire
 }
@@ -95,8 +96,6 @@ func (c *Concurrency) Capacity() int64 { return c.slots }
 
 // Endless reports whether leases never expire.
 func (c *Concurrency) Endless() bool { return c.lease == 0 }
-
-func (c *Concurrency) Solitary() bool { return false }
 
 func (c *Concurrency) end(at int64) int64 {
 	if c.lease == 0 {

@@ -42,7 +42,7 @@ func TestLeasesAreBoundedWhateverIsRecorded(t *testing.T) {
 func TestLeasesKeepTheirEndsWhenTheLimitChanges(t *testing.T) {
 	long, short := algorithm.NewConcurrency(2, 100), algorithm.NewConcurrency(2, 10)
 	s := long.Take(long.Fresh(), 0, 1)
-	s = algorithm.Carry(long, short, s, 1)
+	s = short.Carry(long, s, 1)
 	s = short.Take(s, 1, 1)
 	for now, want := range map[int64]int64{2: 9, 10: 1} {
 		if wait := short.Wait(s, now, 1); wait != want {

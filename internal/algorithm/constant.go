@@ -1,7 +1,10 @@
 package algorithm
 
 // Constant gives every key the same answer: it admits every cost up to its capacity. A capacity of 0 admits nothing.
-type Constant struct{ capacity int64 }
+type Constant struct {
+	Plain
+	capacity int64
+}
 
 // NewUnlimited returns a limit that admits every cost up to the largest capacity of any limit.
 func NewUnlimited() Constant { return Constant{capacity: maxUnits} }
@@ -37,8 +40,6 @@ func (c Constant) Fresh() State { return State{} }
 
 // Capacity returns the largest admitted cost.
 func (c Constant) Capacity() int64 { return c.capacity }
-
-func (c Constant) Solitary() bool { return false }
 
 // AppendState appends nothing, because a state has no numbers.
 func (c Constant) AppendState(into []int64, _ State) []int64 { return into }

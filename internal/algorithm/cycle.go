@@ -7,6 +7,7 @@ import "math"
 // cycles; limit - B is what resilience4j calls the permissions. Times before the stored cycle are clamped to its
 // start.
 type Cycle struct {
+	Plain
 	limit, period int64
 	origin        int64 // 0 to period - 1
 
@@ -57,8 +58,6 @@ func (c *Cycle) Fresh() State { return State{A: math.MinInt64} }
 
 // Capacity returns the limit.
 func (c *Cycle) Capacity() int64 { return c.limit }
-
-func (c *Cycle) Solitary() bool { return false }
 
 // Backlog returns the time until the debt has room for n more permits.
 func (c *Cycle) Backlog(s State, now, n int64) int64 {

@@ -61,7 +61,7 @@ func TakeOne(a Algorithm, s *State, now, n int64, lease uint64, answer *Answer) 
 			*s = promise(*s, now, answer.Delay)
 		}
 		describeOne(a, s, now, 0, answer)
-	case n <= a.Capacity() && countsDenied(a):
+	case n <= a.Capacity() && a.CountsDenied():
 		*s = TakeFor(a, *s, now, n, lease)
 		answer.Changed = true
 		describeOne(a, s, now, waitOf(a, s, now, n), answer)
@@ -84,13 +84,13 @@ func describeOne(a Algorithm, s *State, now, wait int64, answer *Answer) {
 func refuseAll(parts []Part, now int64) (changed bool) {
 	owned := true
 	for i := range parts {
-		owned = owned && Owns(parts[i].Algorithm, parts[i].State)
+		owned = owned && parts[i].Algorithm.Owns(parts[i].State)
 	}
 	if owned || neverFits(parts) {
 		return false
 	}
 	for i := range parts {
-		if p := &parts[i]; p.Cost > 0 && !Owns(p.Algorithm, p.State) && p.wait(now) > 0 {
+		if p := &parts[i]; p.Cost > 0 && !p.Algorithm.Owns(p.State) && p.wait(now) > 0 {
 			p.Changed = convertRefused(p.Algorithm, &p.State, now, p.Cost)
 			changed = changed || p.Changed
 		}
@@ -128,7 +128,7 @@ func Allow(a Algorithm, s *State, now, n int64) (allowed, changed bool) {
 
 // refuse writes what the refusal of a cost that can fit writes.
 func refuse(a Algorithm, s *State, now, n int64) (changed bool) {
-	if countsDenied(a) {
+	if a.CountsDenied() {
 		*s = a.Take(*s, now, n)
 		return true
 	}
@@ -137,11 +137,11 @@ func refuse(a Algorithm, s *State, now, n int64) (changed bool) {
 
 // convertRefused converts the state if the rate is faster than the one that wrote it.
 func convertRefused(a Algorithm, s *State, now, n int64) (changed bool) {
-	if Owns(a, *s) {
+	if n > a.Capacity() || a.Owns(*s) {
 		return false
 	}
-	*s = Refused(a, *s, now, n)
-	return Owns(a, *s)
+	*s = a.Refused(*s, now)
+	return a.Owns(*s)
 }
 
 // Peek returns the answer that Take would give, from the unchanged states.
@@ -181,16 +181,11 @@ func Record(parts []Part, now int64) Answer {
 	return answer
 }
 
-// recorder is an Algorithm that bounds what can be recorded.
-type recorder interface {
-	Records(s State, now int64) bool
-}
-
 // fullLog returns the index of a part that cannot record its cost, or -1.
 func fullLog(parts []Part, now int64) int {
 	for i := range parts {
 		p := &parts[i]
-		if r, ok := p.Algorithm.(recorder); ok && p.Cost > 0 && !r.Records(p.State, now) {
+		if p.Cost > 0 && !p.Algorithm.Records(p.State, now) {
 			return i
 		}
 	}
@@ -275,10 +270,4 @@ func (p *Part) delayAhead(now int64) int64 {
 		return d.Delay(p.taken(now), now)
 	}
 	return 0
-}
-
-// countsDenied reports whether the limit takes a refused cost. It does not take a cost that can never fit.
-func countsDenied(a Algorithm) bool {
-	d, ok := a.(deniedCounter)
-	return ok && d.CountsDenied()
 }

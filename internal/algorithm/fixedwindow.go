@@ -5,6 +5,7 @@ import "math"
 // FixedWindow counts the units of the current window. Windows are aligned to the epoch. State: A is the number of the
 // window, B its count. Times before the stored window are clamped to its start.
 type FixedWindow struct {
+	Plain
 	limit, period int64
 	layout        windowLayout
 }
@@ -47,8 +48,6 @@ func (f *FixedWindow) Fresh() State { return State{A: math.MinInt64} }
 
 // Capacity returns the limit.
 func (f *FixedWindow) Capacity() int64 { return f.limit }
-
-func (f *FixedWindow) Solitary() bool { return false }
 
 // at returns the state as of now, without the count of an earlier window.
 func (f *FixedWindow) at(s State, now int64) State {

@@ -12,6 +12,7 @@ import "math"
 // proceed, C whether a request has come. Idling stores permits, so a state never becomes fresh again. The limit is
 // therefore for one subject with a known beginning (Start), and its state must not be evicted.
 type Guava struct {
+	Plain
 	perSecond float64
 	interval  float64 // µs that a permit takes at the stable rate
 	maxStored float64 // permits that can be stored

@@ -18,29 +18,10 @@ type rebooker interface {
 	Rebook(before, after State, taken, n, keep int64) State
 }
 
-// planner is an Algorithm whose waiting callers spend their units at the planned instant, however late they wake. The
-// other limits are strict: they count the instant of the release.
-type planner interface {
-	Planned() bool
-}
-
-// backlogger is a booker that bounds the units booked in advance.
-type backlogger interface {
-	Backlog(s State, now, n int64) int64
-}
-
 // CanBook reports whether units can be booked for a later instant.
 func CanBook(a Algorithm) bool {
 	_, ok := a.(booker)
 	return ok
-}
-
-// Backlog returns the time until the bookings leave room for n more units.
-func Backlog(a Algorithm, s State, now, n int64) int64 {
-	if b, ok := a.(backlogger); ok {
-		return b.Backlog(s, now, n)
-	}
-	return 0
 }
 
 // Book returns the state after n units were booked for now + Hold.
@@ -82,21 +63,6 @@ func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
 		}
 	}
 	return a.Take(s, now, n)
-}
-
-// Planned reports whether waiting callers spend their units at the planned instant.
-func Planned(a Algorithm) bool {
-	p, ok := a.(planner)
-	return ok && p.Planned()
-}
-
-// AddsUp reports whether takes of n units in total leave the same state as one take of n, in any order, if each take
-// happens at the instant that the takes before it permit.
-func AddsUp(a Algorithm, s State, now, n int64) bool {
-	adder, ok := a.(interface {
-		AddsUp(s State, now, n int64) bool
-	})
-	return ok && adder.AddsUp(s, now, n)
 }
 
 // Hold returns how long cost n must be held back: the wait, or the delay of a limit that queues. n may exceed the
@@ -144,10 +110,4 @@ func Start(a Algorithm, now int64) State {
 		return s.Start(now)
 	}
 	return a.Fresh()
-}
-
-// Endless reports whether units are held until they are released, without expiry.
-func Endless(a Algorithm) bool {
-	e, ok := a.(interface{ Endless() bool })
-	return ok && e.Endless()
 }

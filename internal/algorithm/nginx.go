@@ -5,6 +5,7 @@ package algorithm
 // State: A is the millisecond of the last admitted request, B the excess after it in thousandths, and C is 1 after
 // the first request.
 type Nginx struct {
+	Plain
 	rate  int64 // thousandths of a request per second
 	burst int64 // thousandths
 	delay int64 // thousandths of excess that pass at once; negative means all

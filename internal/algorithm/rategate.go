@@ -9,6 +9,7 @@ import "math"
 // A gate keeps every unit until now has passed it by a period, because a later limit may be larger. It keeps up to
 // three times limit units without looking at their age, so that a booking can be undone exactly.
 type RateGate struct {
+	Plain
 	log SlidingLog // the same window, without clamping and bookings
 }
 
@@ -65,8 +66,6 @@ func (g *RateGate) Fresh() State { return freshLog() }
 
 // Capacity returns the limit.
 func (g *RateGate) Capacity() int64 { return g.log.limit }
-
-func (g *RateGate) Solitary() bool { return false }
 
 // Backlog returns the time until n more units may be booked. At most twice the limit may lie ahead of now, which
 // bounds the log. No unit is booked beyond the end of time.

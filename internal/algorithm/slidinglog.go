@@ -6,6 +6,7 @@ package algorithm
 // A log keeps every unit that still counts, because a later limit may be larger. Refusals that count have no bound, so
 // with them it keeps the newest units, as many as the largest limit: no answer depends on older ones.
 type SlidingLog struct {
+	Plain
 	limit, period, gap int64
 	countDenied        bool
 }

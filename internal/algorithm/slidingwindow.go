@@ -6,6 +6,7 @@ import "math"
 // is the number of the window, B its count, C the count of the previous window. Times before the stored window are
 // clamped to its start.
 type SlidingWindow struct {
+	Plain
 	limit, period int64
 	layout        windowLayout
 }
@@ -49,8 +50,6 @@ func (l *SlidingWindow) Fresh() State { return State{A: math.MinInt64} }
 
 // Capacity returns the limit.
 func (l *SlidingWindow) Capacity() int64 { return l.limit }
-
-func (l *SlidingWindow) Solitary() bool { return false }
 
 // at returns the state as of now and the elapsed part of its window.
 func (l *SlidingWindow) at(s State, now int64) (_ State, elapsed int64) {

@@ -13,6 +13,7 @@ import "math"
 // Converted is the instant of the last conversion from another rate. Promised is the newest instant that a booking was
 // given, and no other unit is admitted before it. Both are math.MinInt64 if there was none.
 type TokenBucket struct {
+	Plain
 	den   int64 // ticks in a nanosecond
 	unit  int64 // ticks that one unit takes
 	burst int64
@@ -110,8 +111,6 @@ func (b *TokenBucket) Fresh() State {
 
 // Capacity returns the burst.
 func (b *TokenBucket) Capacity() int64 { return b.burst }
-
-func (b *TokenBucket) Solitary() bool { return false }
 
 // Planned returns true: TAT records what was spent in advance.
 func (b *TokenBucket) Planned() bool { return true }

@@ -62,7 +62,9 @@ func (b *TokenBucket) Refused(s State, now int64) State {
 func (b *TokenBucket) Carry(_ Algorithm, s State, now int64) State { return b.own(s, now) }
 
 // Owns reports whether the rate of b wrote s.
-func (b *TokenBucket) Owns(s State) bool { return b.owns(&s) }
+func (b *TokenBucket) Owns(s State) bool { return s.Unit == 0 || s.C == 0 || b.owns(&s) }
+
+func (b *TokenBucket) converts() {}
 
 // SpendAt returns the instant at which units are taken that must wait for hold from an instant. They are a debt from
 // that instant on. The units used under a faster rate are converted when the wait is over.

@@ -24,7 +24,7 @@ type Booking struct {
 // spentAt returns the instant at which the units of a booking in line are taken: just before the promised one, so that no
 // rounding to a nanosecond adds up.
 func (b *Booking) spentAt(a algorithm.Algorithm) int64 {
-	if algorithm.Planned(a) {
+	if a.Planned() {
 		return b.promised - 1
 	}
 	return b.promised
@@ -55,7 +55,7 @@ func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error)
 // bookingWait returns the time until b can be booked: until its hold is short enough, the bookings leave room for it,
 // and a limit with a queue has room.
 func (s *Subject) bookingWait(now, n, hold, longest int64) int64 {
-	wait := max(hold-longest, algorithm.Backlog(s.algorithm, s.State, now, n), 0)
+	wait := max(hold-longest, s.algorithm.Backlog(s.State, now, n), 0)
 	if hold == algorithm.Never {
 		wait = max(wait, 1)
 	}
@@ -94,7 +94,7 @@ func (s *Subject) bookInLine(b *Booking, now, longest int64) algorithm.Answer {
 	l := s.line
 	hold, room := s.turnIn(now, Turn{Cost: b.Cost})
 	refusal := l.refusal(now, b.Cost)
-	if !algorithm.Planned(s.algorithm) || !l.single() || !room || l.full() {
+	if !s.algorithm.Planned() || !l.single() || !room || l.full() {
 		return refusal
 	}
 	if hold > longest || hold == algorithm.Never {

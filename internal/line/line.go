@@ -180,7 +180,7 @@ func (l *line) advance(now int64) {
 // lateness, so that a late timer (on Linux often by 1 ms) costs no throughput. The credit is at most the lateness and
 // at most maxLate.
 func (l *line) noteLateness(now int64) {
-	if l.length() == 0 || !algorithm.Planned(l.subject.algorithm) {
+	if l.length() == 0 || !l.subject.algorithm.Planned() {
 		return
 	}
 	if _, _, at := l.next(now); at < now {
@@ -215,10 +215,10 @@ func (l *line) next(now int64) (w *Waiter, from, at int64) {
 			return nil, b.spentAt(s.algorithm), b.promised
 		}
 	}
-	if algorithm.Planned(s.algorithm) {
+	if s.algorithm.Planned() {
 		from = max(w.arrived, l.since)
 		hold := algorithm.Hold(s.algorithm, s.State, from, w.Cost)
-		return w, algorithm.SpendAt(s.algorithm, s.State, from, hold), algorithm.AddSaturating(from, hold)
+		return w, s.algorithm.SpendAt(s.State, from, hold), algorithm.AddSaturating(from, hold)
 	}
 	return w, now, algorithm.AddSaturating(now, s.algorithm.Wait(s.State, now, w.Cost))
 }

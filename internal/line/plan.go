@@ -48,7 +48,7 @@ func (l *line) tail(now int64) (algorithm.State, int64) {
 
 func (p *plan) begin(l *line, now int64) {
 	p.state, p.at = l.subject.State.Clone(), l.since
-	if !algorithm.Planned(l.subject.algorithm) {
+	if !l.subject.algorithm.Planned() {
 		p.at = max(p.at, now)
 	}
 }
@@ -89,7 +89,7 @@ func (p *plan) complete(l *line, now int64) {
 // the others. Limits that do not plan keep the order of arrival.
 func (p plan) yields(l *line, w *Waiter, b *Booking) bool {
 	a := l.subject.algorithm
-	if w.Arrival > b.arrival || !algorithm.Planned(a) {
+	if w.Arrival > b.arrival || !a.Planned() {
 		return w.Arrival > b.arrival
 	}
 	p.add(l, w) // to this copy
@@ -101,7 +101,7 @@ func (p *plan) served(l *line, w *Waiter, at int64) {
 	if p == nil || p.count == 0 {
 		return
 	}
-	if algorithm.Planned(l.subject.algorithm) {
+	if l.subject.algorithm.Planned() {
 		p.count--
 		return
 	}
@@ -131,7 +131,7 @@ func (p *plan) withdrawn(l *line, w *Waiter) {
 	if p == nil {
 		return
 	}
-	if algorithm.Planned(l.subject.algorithm) || !l.single() || !l.inTurn() {
+	if l.subject.algorithm.Planned() || !l.single() || !l.inTurn() {
 		p.drop()
 		return
 	}
@@ -166,7 +166,7 @@ func (l *line) summable() (from int64, ok bool) {
 		return 0, false
 	}
 	from = max(head.arrived, l.since)
-	return from, algorithm.AddsUp(s.algorithm, s.State, from, l.queue.Units())
+	return from, s.algorithm.AddsUp(s.State, from, l.queue.Units())
 }
 
 // summed plans in one step the release of the first waiters of a summable line, whose costs are units.
@@ -213,16 +213,16 @@ func (p *plan) add(l *line, w *Waiter) {
 		return
 	}
 	from := max(p.at, w.arrived)
-	if algorithm.Planned(a) {
+	if a.Planned() {
 		hold := algorithm.Hold(a, p.state, from, w.Cost)
 		p.at = algorithm.AddSaturating(from, hold)
-		from = algorithm.SpendAt(a, p.state, from, hold)
+		from = a.SpendAt(p.state, from, hold)
 	} else {
 		from = algorithm.AddSaturating(from, a.Wait(p.state, from, w.Cost))
 		p.at = from
 	}
 	p.state = a.Take(p.state, from, w.Cost)
-	if !algorithm.Planned(a) && l.single() {
+	if !a.Planned() && l.single() {
 		p.mark()
 	}
 }

@@ -147,8 +147,8 @@ func (s *Subject) RecordFor(now, n int64, identity uint64) algorithm.Answer {
 
 // refused writes what the refusal of cost n writes.
 func (s *Subject) refused(now, n int64) {
-	if !algorithm.Owns(s.algorithm, s.State) {
-		s.State = algorithm.Refused(s.algorithm, s.State, now, n)
+	if n <= s.algorithm.Capacity() && !s.algorithm.Owns(s.State) {
+		s.State = s.algorithm.Refused(s.State, now)
 		s.wrote()
 	}
 }
@@ -182,7 +182,7 @@ func (s *Subject) Reset(now int64) {
 func (s *Subject) SetAlgorithm(now int64, a algorithm.Algorithm, carry bool) {
 	s.advance(now)
 	if carry {
-		s.State = algorithm.Carry(s.algorithm, a, s.State, now)
+		s.State = a.Carry(s.algorithm, s.State, now)
 	} else {
 		s.State = algorithm.Start(a, now)
 	}
@@ -200,9 +200,9 @@ func (s *Subject) UseAlgorithm(now int64, a algorithm.Algorithm) {
 	}
 	s.advance(now)
 	if algorithm.Converts(a) {
-		s.State = algorithm.Refused(a, s.State, now, 0)
+		s.State = a.Refused(s.State, now)
 	} else {
-		s.State = algorithm.Carry(s.algorithm, a, s.State, now)
+		s.State = a.Carry(s.algorithm, s.State, now)
 	}
 	s.algorithm = a
 	s.wrote()

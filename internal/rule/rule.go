@@ -35,7 +35,7 @@ type Part struct {
 func NewPart(a algorithm.Algorithm, state string) Part {
 	p := Part{Algorithm: a, State: state}
 	p.Words, _ = a.(algorithm.Worder)
-	p.Delays, p.Leases, p.Endless = algorithm.Delays(a), algorithm.Leases(a), algorithm.Endless(a)
+	p.Delays, p.Leases, p.Endless = algorithm.Delays(a), algorithm.Leases(a), a.Endless()
 	return p
 }
 

@@ -104,7 +104,7 @@ func (s *Single) Borrow(state *algorithm.State) (changed bool) {
 
 // Return puts a borrowed state back if it fits in the words.
 func (s *Single) Return(state *algorithm.State, now int64) {
-	if s == nil || !algorithm.IsSettled(s.Words(), *state, now) {
+	if s == nil || !s.Words().Settled(*state, now) {
 		return
 	}
 	var first, second uint64

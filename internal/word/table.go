@@ -99,7 +99,7 @@ func (t *Table) layoutOf(e table.Entry) *layout { return t.layouts[e.Layout].Loa
 // Pack returns a state as words. ok is false if they cannot tell all of it.
 func (l *Limit) Pack(s algorithm.State, now int64) (w Words, ok bool) {
 	c := l.Column
-	if !algorithm.IsSettled(l.Words(), s, now) {
+	if !l.Words().Settled(s, now) {
 		return w, false
 	}
 	if !l.numbered {
