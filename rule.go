@@ -65,7 +65,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 		return nil, err
 	}
 	r.compiled.Text = strings.Join(texts, " and ")
-	r.compiled.Home = memory.NewHomes(len(limits))
+	r.compiled.Home = new(memory.Homes)
 	return r, nil
 }
 

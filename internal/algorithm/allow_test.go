@@ -97,3 +97,17 @@ func copied(s State) State {
 	}
 	return s
 }
+
+// A limit that became smaller is asked about callers that wait for more than it can ever admit.
+func TestEveryLimitHasAWaitForACostAboveIt(t *testing.T) {
+	const now = 1_700_000_000_000_000_000
+	for _, a := range []Algorithm{
+		NewTokenBucket(5, 1e9, 5), NewLeakyBucket(5, 1e9, 4, 0), NewFixedWindow(5, 1e9), NewSlidingWindow(5, 1e9), NewCycle(5, 1e9, 0),
+	} {
+		for _, taken := range []int64{0, 3, 9} {
+			if wait := a.Wait(a.Take(a.Fresh(), now, taken), now, 12); wait <= 0 {
+				t.Errorf("%T with %d units taken: 12 wait for %d ns", a, taken, wait)
+			}
+		}
+	}
+}

@@ -224,7 +224,10 @@ func (l *SlidingWindow) refused(w *windowCounts, n int64) int64 {
 		share, _ := shareOf(l.period, room, w.before)
 		return w.left - share
 	}
-	share, _ := shareOf(l.period, l.limit-n, w.count)
+	share := int64(0)
+	if room := l.limit - n; room > 0 { // a smaller limit may have callers that wait for more
+		share, _ = shareOf(l.period, room, w.count)
+	}
 	return w.left + l.period - share
 }
 

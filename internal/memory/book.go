@@ -9,8 +9,8 @@ import (
 // away. The limits must be bookable, and the request checked. booked has what Withdraw needs.
 func (e *Engine) Book(requests []rule.Request, longest int64) (answer algorithm.Answer, booked []algorithm.Booked, err error) {
 	var space callSpace
-	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
+	c := e.layOut(requests, reading, &space)
 	now, err := e.lock(&c, reading)
 	if err != nil {
 		return algorithm.Answer{}, nil, err
@@ -40,8 +40,8 @@ func plain(s algorithm.State) algorithm.State {
 // Withdraw gives n units of a booking back. The request is that of the booking.
 func (e *Engine) Withdraw(requests []rule.Request, booked []algorithm.Booked, n int64) error {
 	var space callSpace
-	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
+	c := e.layOut(requests, reading, &space)
 	now, err := e.lock(&c, reading)
 	if err != nil {
 		return err

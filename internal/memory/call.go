@@ -2,7 +2,6 @@ package memory
 
 import (
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/rule"
@@ -32,12 +31,12 @@ type access struct {
 	request int
 	hash    table.Hash
 	part    *rule.Part
-	home    *atomic.Pointer[use]
-	states  *limitStates
-	limit   *word.Limit // nil if states has no words
-	words   word.Words  // of the state, if place is inWords
-	loan    word.Loan   // of the entry of the words
-	lender  int         // the access whose loan has the words
+	own     *limitStates // of the part
+	states  *limitStates // own, or those that the key shares
+	limit   *word.Limit  // nil if states has no words
+	words   word.Words   // of the state, if place is inWords
+	loan    word.Loan    // of the entry of the words
+	lender  int          // the access whose loan has the words
 	place   place
 	steps   uint8 // number of moves to a shared state
 }
@@ -56,23 +55,23 @@ const (
 )
 
 // layOut lists the parts of checked and merged requests.
-func (e *Engine) layOut(requests []rule.Request, space *callSpace) call {
+func (e *Engine) layOut(requests []rule.Request, now int64, space *callSpace) call {
 	c := call{requests: requests, parts: space.parts[:0], accesses: space.accesses[:0]}
 	for i := range requests {
-		c = c.withParts(i, e)
+		c = c.withParts(i, e, now)
 	}
 	return c
 }
 
-func (c call) withParts(request int, e *Engine) call {
+func (c call) withParts(request int, e *Engine, now int64) call {
 	q := &c.requests[request]
 	h := e.seed.Hash(q.Key)
 	c.shards |= 1 << (h % table.Shards)
-	home := e.homeOf(q.Rule)
+	home := e.homeOf(q.Rule, now)
 	for i := range q.Rule.Parts {
-		p := &q.Rule.Parts[i]
+		p, u := &q.Rule.Parts[i], &home.parts[i]
 		c.parts = append(c.parts, algorithm.Part{Algorithm: p.Algorithm, Cost: q.Cost, Lease: q.Lease})
-		c.accesses = append(c.accesses, access{key: q.Key, request: request, hash: h, part: p, home: &home.parts[i], lender: -1})
+		c.accesses = append(c.accesses, access{key: q.Key, request: request, hash: h, part: p, own: u.states, states: u.states, limit: u.limit, lender: -1})
 	}
 	return c
 }
@@ -109,10 +108,6 @@ func (e *Engine) tryLock(c *call, now int64) (at int64, room bool) {
 	for i := range c.accesses {
 		x := &c.accesses[i]
 		x.lender = -1
-		if x.states == nil {
-			u := e.useOf(x.part, x.home, now)
-			x.states, x.limit = u.states, u.limit
-		}
 		if x.steps > 0 && c.isShared(i) {
 			continue
 		}

@@ -142,7 +142,7 @@ func scanned(e *Engine) (n int) {
 
 // cellRule returns a rule whose states are cells, idle a second later.
 func cellRule(name string) *rule.Compiled {
-	r := &rule.Compiled{Name: name, Text: "sliding log 5/s", Home: NewHomes(1)}
+	r := &rule.Compiled{Name: name, Text: "sliding log 5/s", Home: new(Homes)}
 	r.Add(fiveASecond(), "sliding log/s")
 	return r
 }

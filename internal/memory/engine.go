@@ -77,8 +77,7 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64,
 		return e.takeRow(r, key, cost, now, a)
 	}
 	h := e.seed.Hash(key)
-	p := &r.Parts[0]
-	u := e.useOf(p, &e.homeOf(r).parts[0], now)
+	p, u := &r.Parts[0], &e.homeOf(r, now).parts[0]
 	if (u.limit == nil || !u.limit.Take(h, now, cost, a)) && !e.shards[h%table.Shards].take(u, p, h, cost, lease, now, a) {
 		return Decided{}
 	}
@@ -87,11 +86,11 @@ func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64,
 
 // takeRow takes one request under a rule of several limits, if their states are in the words of one entry.
 func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algorithm.Answer) Decided {
-	u := e.rowOf(r, now)
-	if u.row == nil || !u.row.Take(e.seed.Hash(key), now, cost, a) {
+	home := e.homeOf(r, now)
+	if home.row == nil || !home.row.Take(e.seed.Hash(key), now, cost, a) {
 		return Decided{}
 	}
-	return Decided{u.counts, now}
+	return Decided{home.counts, now}
 }
 
 // Verb is what a call asks for.
@@ -108,8 +107,8 @@ const (
 // times is how often TakeUpTo has taken the requests.
 func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int64, answer algorithm.Answer, err error) {
 	var space callSpace
-	c := e.layOut(requests, &space)
 	reading := e.clock.Now()
+	c := e.layOut(requests, reading, &space)
 	now, err := e.lock(&c, reading)
 	if err != nil {
 		return 0, algorithm.Answer{}, err
@@ -137,8 +136,8 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 // keep it, unless shared says that they lose it as well; only tests say so.
 func (e *Engine) Reset(requests []rule.Request, shared bool) (err error) {
 	var space callSpace
-	c := e.layOut(requests, &space)
 	now := e.clock.Now()
+	c := e.layOut(requests, now, &space)
 	if shared {
 		_, err = e.lock(&c, now)
 	} else {

@@ -12,7 +12,7 @@ import (
 
 // ruleOf returns a rule of one limit.
 func ruleOf(name string, a algorithm.Algorithm) *rule.Compiled {
-	r := &rule.Compiled{Name: name, Text: name, Home: NewHomes(1)}
+	r := &rule.Compiled{Name: name, Text: name, Home: new(Homes)}
 	r.Add(a, "limit")
 	return r
 }
@@ -24,7 +24,7 @@ func bucket(units int64) algorithm.Algorithm {
 func TestARefusalNamesTheRequestThatBinds(t *testing.T) {
 	now := int64(1_700_000_000_123_456_789)
 	e := engineAt(&now, 0)
-	two := &rule.Compiled{Name: "two", Text: "two", Home: NewHomes(2)}
+	two := &rule.Compiled{Name: "two", Text: "two", Home: new(Homes)}
 	two.Add(bucket(9), "limit")
 	two.Add(bucket(8), "limit")
 	requests := []rule.Request{

@@ -83,12 +83,11 @@ func (e *Engine) parentOf(x *access) (parent string, ok bool) {
 
 // sharedStates returns the states that keys of the access's limit share.
 func (e *Engine) sharedStates(x *access, kind int, now int64) *limitStates {
-	own := e.useOf(x.part, x.home, now).states
-	if s := own.shared[kind].Load(); s != nil {
+	if s := x.own.shared[kind].Load(); s != nil {
 		return s
 	}
-	s := e.statesNamed(own.name+sharedSuffixes[kind], x.part, now)
-	own.shared[kind].Store(s)
+	s := e.statesNamed(x.own.name+sharedSuffixes[kind], x.part, now)
+	x.own.shared[kind].Store(s)
 	return s
 }
 

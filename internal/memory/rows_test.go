@@ -24,7 +24,7 @@ type limitOf struct {
 
 // ruleFor returns a rule named r.
 func ruleFor(limits ...limitOf) *rule.Compiled {
-	r := &rule.Compiled{Name: "r", Home: NewHomes(len(limits))}
+	r := &rule.Compiled{Name: "r", Home: new(Homes)}
 	for _, l := range limits {
 		r.Add(l.algorithm, l.identity)
 		r.Text += fmt.Sprintf(" and %s of %d, %p", l.identity, l.algorithm.Capacity(), l.algorithm)

@@ -40,71 +40,42 @@ func pack(limit *word.Limit, state algorithm.State, now int64) (w word.Words, ok
 	return limit.Pack(state, now)
 }
 
-// Homes cache the states of a rule in engines, a home for each of those made in a row.
-type Homes [4]home
+// Homes cache what a rule uses in engines, one for each of those made in a row.
+type Homes [4]atomic.Pointer[home]
 
-// home caches the states of a rule in the engine that used it last.
+// home is what a rule uses in the engine that used it last.
 type home struct {
-	parts []atomic.Pointer[use]
-	row   atomic.Pointer[rowUse]
-}
-
-// use is what a part of a rule uses in an engine.
-type use struct {
 	engine *Engine
-	states *limitStates
-	limit  *word.Limit // nil if the states have no words
-}
-
-// rowUse is what a rule uses in an engine for decisions on all its limits at once.
-type rowUse struct {
-	engine *Engine
+	parts  []use
 	row    *word.Row // nil if a limit has no words, or is not in the table of the others
 	counts *ruleCounts
 }
 
-// NewHomes returns the homes of a rule with n parts, for [rule.Compiled].
-func NewHomes(n int) *Homes {
-	h := &Homes{}
-	for i := range h {
-		h[i].parts = make([]atomic.Pointer[use], n)
-	}
-	return h
-}
-
-// homeOf returns the home of a rule in the engine.
-func (e *Engine) homeOf(r *rule.Compiled) *home {
-	return &r.Home.(*Homes)[e.number%uint32(len(Homes{}))]
+// use is what a part of a rule uses.
+type use struct {
+	states *limitStates
+	limit  *word.Limit // nil if the states have no words
 }
 
 var engines atomic.Uint32 // that were made
 
-// useOf returns the states of a part, from the home or by name.
-func (e *Engine) useOf(p *rule.Part, home *atomic.Pointer[use], now int64) *use {
-	if u := home.Load(); u != nil && u.engine == e {
-		return u
+// homeOf returns the home of a rule in the engine, and makes its states if needed.
+func (e *Engine) homeOf(r *rule.Compiled, now int64) *home {
+	at := &r.Home.(*Homes)[e.number%uint32(len(Homes{}))]
+	if h := at.Load(); h != nil && h.engine == e {
+		return h
 	}
-	states := e.statesNamed(p.State, p, now)
-	u := &use{e, states, states.limit(p.Words)}
-	home.Store(u)
-	return u
-}
-
-// rowOf returns the row of a rule, from the home or by the names of its parts.
-func (e *Engine) rowOf(r *rule.Compiled, now int64) *rowUse {
-	home := e.homeOf(r)
-	if u := home.row.Load(); u != nil && u.engine == e {
-		return u
-	}
-	u := &rowUse{engine: e}
+	h := &home{engine: e, parts: make([]use, len(r.Parts))}
 	limits := make([]*word.Limit, len(r.Parts))
 	for i := range r.Parts {
-		part := e.useOf(&r.Parts[i], &home.parts[i], now)
-		limits[i], u.counts = part.limit, part.states.counts
+		p := &r.Parts[i]
+		states := e.statesNamed(p.State, p, now)
+		limits[i] = states.limit(p.Words)
+		h.parts[i], h.counts = use{states, limits[i]}, states.counts
 	}
-	u.row = word.NewRow(limits)
-	home.row.Store(u)
-	return u
+	h.row = word.NewRow(limits)
+	at.Store(h)
+	return h
 }
 
 // statesNamed returns the states of a name, and makes them like those of p if needed.

@@ -15,7 +15,6 @@ type Seed struct {
 	constant    multiplier
 	length      multiplier
 	multipliers [maxWords]multiplier
-	starts      [17]multiplier // the sum of a key of so many bytes, without its words
 }
 
 const maxWords = MaxKey / 8
@@ -28,9 +27,6 @@ func NewSeed(secret [SecretBytes]byte) *Seed {
 	s.constant, s.length = s.multiplier(0), s.multiplier(1)
 	for i := range s.multipliers {
 		s.multipliers[i] = s.multiplier(i + 2)
-	}
-	for n := range s.starts {
-		s.starts[n] = s.constant.add(s.length, uint64(n))
 	}
 	return s
 }
@@ -47,15 +43,6 @@ func (s *Seed) multiplier(n int) multiplier {
 // Hash returns the hash of a key of at most MaxKey bytes, or for a longer key the hash of its first MaxKey bytes and
 // its length.
 func (s *Seed) Hash(key string) Hash {
-	if n := len(key); 8 < n && n <= 16 { // two words, without a loop
-		sum := s.starts[n].add(s.multipliers[0], word(key, 0))
-		return mix(sum.add(s.multipliers[1], word(key, n-8)).high)
-	}
-	return s.hash(key)
-}
-
-// hash returns that of a key of any length.
-func (s *Seed) hash(key string) Hash {
 	sum := s.constant.add(s.length, uint64(len(key)))
 	key = key[:min(len(key), MaxKey)]
 	if len(key) < 8 {
