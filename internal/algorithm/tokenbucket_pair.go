@@ -85,18 +85,6 @@ func WidenWord(word, number uint64) (first, second uint64) {
 	return pair(int64(word>>fractionBits), fractions[word&(1<<fractionBits-1)].r, number)
 }
 
-// NarrowPair returns the word of the TAT in two words, of a rate with this den. ok is false if it does not fit.
-func NarrowPair(first, second uint64, den int64) (word uint64, ok bool) {
-	whole, part := unpair(first, second)
-	if part == 0 {
-		return uint64(whole) << fractionBits, true
-	}
-	if den > maxDen {
-		return 0, false
-	}
-	return uint64(whole)<<fractionBits | uint64(fractionIndex[den][part]), true
-}
-
 // DecidePair decides like [WordDecider.Decide] on two words of the limit's own rate.
 func (d *WordDecider) DecidePair(first, second, number uint64, base, now, n int64, a *Answer) (nextFirst, nextSecond uint64, allowed, ok bool) {
 	if first != 0 && !hasRate(first, number) || a == nil && n < 1 {

@@ -39,7 +39,9 @@ func (e *Engine) Stats() Stats {
 		s.Evicted += t.Dropped()
 	}
 	for i := range e.shards {
-		s.Evicted += e.shards[i].countEvicted()
+		e.shards[i].mu.Lock()
+		s.Evicted += e.shards[i].evicted
+		e.shards[i].mu.Unlock()
 	}
 	for _, value := range e.rules.Range {
 		s.Rules = append(s.Rules, value.(*ruleCounts).stats())
@@ -71,12 +73,6 @@ func (s *Stats) addCells(e *Engine, states *limitStates) (n int) {
 		e.shards[i].mu.Unlock()
 	}
 	return n
-}
-
-func (s *shard) countEvicted() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.evicted
 }
 
 // ruleCounts count the decisions of the rules with one name. The counters are

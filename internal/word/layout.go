@@ -7,9 +7,11 @@ import (
 	"github.com/weirflow/weir/internal/table"
 )
 
-// Words is the state of a key under one limit: a word, and for a bucket a second one (see algorithm.Pairer). The state
-// of a bucket that is stored in one word is widened when it is read and narrowed when it is written.
-type Words struct{ First, Second uint64 }
+// Words is the state of a key under one limit: a word, or the two of a bucket (see algorithm.Pairer).
+type Words struct {
+	First, Second uint64
+	Wide          bool // there are two
+}
 
 // layout says which words of an entry are of which column. It is immutable.
 type layout struct {
@@ -68,54 +70,33 @@ func (l *layout) Idle(first uint64, rest []uint64, now int64) bool {
 func (l *layout) Convert(from table.Layout, first uint64, rest, into []uint64) {
 	earlier := from.(*layout)
 	for i, p := range earlier.places {
-		words := Words{First: first}
+		words := Words{First: first, Wide: p.width == 2}
 		if p.at > 0 {
 			words.First = rest[p.at-1]
 		}
-		if p.width == 2 {
+		if words.Wide {
 			words.Second = rest[p.at]
 		}
 		to := l.places[i]
-		if p.width < to.width {
-			words = widen(words.First)
-		}
-		into[to.at] = words.First
 		if to.width == 2 {
+			words.widen()
 			into[to.at+1] = words.Second
 		}
+		into[to.at] = words.First
 	}
 }
 
-// widen returns the pair of a word that the first rate of its column wrote.
-func widen(word uint64) (w Words) {
-	if word == table.Elsewhere {
-		return Words{First: word}
+// widen makes two words of the one that the first rate of a column wrote.
+func (w *Words) widen() {
+	if !w.Wide && w.First != table.Elsewhere {
+		w.First, w.Second = algorithm.WidenWord(w.First, 0)
 	}
-	w.First, w.Second = algorithm.WidenWord(word, 0)
-	return w
-}
-
-// narrow returns the word of a pair. ok is false if no word means the same in the column.
-func (c *Column) narrow(w Words) (word uint64, ok bool) {
-	if w.First == table.Elsewhere || w.First == table.Fresh || c.rates == nil {
-		return w.First, true
-	}
-	if algorithm.RateNumber(w.First) != 0 {
-		return 0, false
-	}
-	return algorithm.NarrowPair(w.First, w.Second, algorithm.RateOf(c.rates.writer(0)).Den)
+	w.Wide = true
 }
 
 // fits reports whether an entry of the layout can hold words of a column.
 func (l *layout) fits(c *Column, w Words) bool {
-	if c.index >= len(l.places) {
-		return false
-	}
-	if l.places[c.index].width == 2 || c.rates == nil {
-		return true
-	}
-	_, ok := c.narrow(w)
-	return ok
+	return c.index < len(l.places) && (!w.Wide || l.places[c.index].width == 2)
 }
 
 // read returns the words of a column of a held or lent entry. first is the first word of the entry.
@@ -124,15 +105,12 @@ func (l *layout) read(c *Column, e table.Entry, first uint64) (w Words) {
 		return Words{}
 	}
 	p := l.places[c.index]
-	w.First = first
+	w.First, w.Wide = first, p.width == 2
 	if p.at > 0 {
 		w.First = e.Words[p.at]
 	}
-	switch {
-	case p.width == 2:
+	if w.Wide {
 		w.Second = e.Words[p.at+1]
-	case c.rates != nil:
-		w = widen(w.First)
 	}
 	return w
 }
@@ -141,9 +119,8 @@ func (l *layout) read(c *Column, e table.Entry, first uint64) (w Words) {
 func (l *layout) write(c *Column, e table.Entry, first uint64, w Words) (next uint64) {
 	p := l.places[c.index]
 	if p.width == 2 {
+		w.widen()
 		atomic.StoreUint64(&e.Words[p.at+1], w.Second)
-	} else {
-		w.First, _ = c.narrow(w)
 	}
 	if p.at == 0 {
 		return w.First

@@ -110,8 +110,8 @@ func TestAnAdmissionFindsThatTheSecondWordHasChanged(t *testing.T) {
 	seen := at.glimpse()
 	l.Take(pairKey, pairNow, 1, new(algorithm.Answer))
 	before := *at.words
-	if before[0] != seen.First || before[1] == seen.Second {
-		t.Fatalf("a unit changed the words %#x to %#x, want only the second changed", seen.Words, before)
+	if before[0] != seen.first || before[1] == seen.second {
+		t.Fatalf("a unit changed the words %#x to %#x, want only the second changed", []uint64{seen.first, seen.second}, before)
 	}
 	var a algorithm.Answer
 	if _, got := l.takePair(at, seen, 0, pairNow, 1, &a); got != moved {

@@ -1,8 +1,6 @@
 package word
 
 import (
-	"sync/atomic"
-
 	"github.com/weirflow/weir/internal/algorithm"
 	"github.com/weirflow/weir/internal/table"
 )
@@ -11,7 +9,6 @@ import (
 type Row struct {
 	in     *Table
 	limits []*Limit
-	from   atomic.Uint32 // number of a layout with a place for each limit, as all later ones have
 }
 
 // MaxRow is the largest number of limits of a Row.
@@ -30,11 +27,7 @@ func NewRow(limits []*Limit) *Row {
 	return newRow(limits[0].in, limits)
 }
 
-func newRow(in *Table, limits []*Limit) *Row {
-	r := &Row{in: in, limits: limits}
-	r.from.Store(table.MaxWidth + 1) // of no layout
-	return r
-}
+func newRow(in *Table, limits []*Limit) *Row { return &Row{in, limits} }
 
 // Take decides on the words of h and writes the answer to a, which must be zero. Binding is the index of a limit. done
 // is false if the decision needs the lock.
@@ -87,7 +80,7 @@ func (r *Row) claim(h table.Hash, now int64) (e table.Entry, ok bool) {
 		if e = r.in.Claim(h, now); e.None() {
 			return e, false
 		}
-		if uint32(e.Layout) >= r.from.Load() || r.fits(e) {
+		if r.fits(e) {
 			return e, true
 		}
 		r.in.Upgrade(h, now)
@@ -95,11 +88,11 @@ func (r *Row) claim(h table.Hash, now int64) (e table.Entry, ok bool) {
 }
 
 func (r *Row) fits(e table.Entry) bool {
+	in := r.in.layoutOf(e)
 	for _, l := range r.limits {
-		if _, ok := l.placeIn(r.in.layoutOf(e)); !ok {
+		if _, ok := l.placeIn(in); !ok {
 			return false
 		}
 	}
-	r.from.Store(uint32(e.Layout))
 	return true
 }

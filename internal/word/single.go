@@ -99,7 +99,7 @@ func (s *Single) Borrow(state *algorithm.State) (changed bool) {
 	} else {
 		*state = s.Words().Unpack(first, s.base)
 	}
-	return s.returned != Words{first, second}
+	return s.returned != Words{First: first, Second: second}
 }
 
 // Return puts a borrowed state back if it fits in the words.
@@ -115,7 +115,7 @@ func (s *Single) Return(state *algorithm.State, now int64) {
 		first, ok = s.Words().Pack(*state, s.base)
 	}
 	if ok {
-		s.returned = Words{first, second}
+		s.returned = Words{First: first, Second: second}
 		atomic.StoreUint64(&s.at[1], second)
 		atomic.StoreUint64(&s.at[0], first)
 	}

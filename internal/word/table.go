@@ -105,23 +105,22 @@ func (l *Limit) Pack(s algorithm.State, now int64) (w Words, ok bool) {
 	if !l.numbered {
 		return Words{}, false
 	}
-	if l.pairs == nil {
+	if l.pairs == nil || !c.isWide() {
 		w.First, ok = l.Words().Pack(s, c.Base)
 		return w, ok
 	}
+	w.Wide = true
 	w.First, w.Second, ok = l.pairs.PackPair(s, uint64(l.number), c.Base)
-	return w, ok && (c.isWide() || c.narrows(w))
-}
-
-func (c *Column) narrows(w Words) bool {
-	_, ok := c.narrow(w)
-	return ok
+	return w, ok
 }
 
 // Unpack returns the state of words that are not Elsewhere.
 func (l *Limit) Unpack(w Words) algorithm.State {
-	if l.pairs == nil {
+	switch {
+	case l.pairs == nil:
 		return l.Words().Unpack(w.First, l.Base)
+	case !w.Wide:
+		return l.rates.writer(0).Unpack(w.First, l.Base)
 	}
 	return l.rates.writer(algorithm.RateNumber(w.First)).UnpackPair(w.First, w.Second, l.Base)
 }

@@ -111,13 +111,13 @@ type pair struct {
 
 // glimpse is two words, read one after the other without a hold.
 type glimpse struct {
-	Words
-	loans uint64 // so far, read first
+	loans         uint64 // so far, read first
+	first, second uint64
 }
 
 func (p pair) glimpse() glimpse {
 	loans, first := p.loans.Load(), atomic.LoadUint64(&p.words[0])
-	return glimpse{Words{first, atomic.LoadUint64(&p.words[1])}, loans}
+	return glimpse{loans, first, atomic.LoadUint64(&p.words[1])}
 }
 
 // takePair decides like take on a glimpse of two words. A refusal writes nothing, so the cores do not pass the memory of
@@ -126,7 +126,7 @@ func (p pair) glimpse() glimpse {
 //
 // Without a loan, a first word that is there again stood between its two reads, and the second was read meanwhile.
 func (d *decider) takePair(at pair, seen glimpse, number uint64, now, n int64, a *algorithm.Answer) (allowed bool, r result) {
-	first, second := seen.First, seen.Second
+	first, second := seen.first, seen.second
 	if r = d.settled(first, now); r != decided {
 		return false, r
 	}
