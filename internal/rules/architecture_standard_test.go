@@ -154,6 +154,7 @@ var pure = reasons{
 	"math":      "constants of the integer types",
 	"math/bits": "products and quotients of 128 bits",
 	"slices":    "the leases of a concurrency limit",
+	"sort":      "searches in logs and leases",
 }
 
 func standardViolation(pkg, imported string) string {
