@@ -58,7 +58,7 @@ func usedBefore(t *testing.T, r *rand.Rand, limit weir.Limit) *weir.Limiter {
 }
 
 func TestCancelledBookingLeavesNoTrace(t *testing.T) {
-	for _, seed := range waitSeeds(100) {
+	for _, seed := range waitSeeds(40) {
 		for _, limit := range bookable {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
@@ -413,7 +413,7 @@ func TestBookingsGoBeforeTheWaitersThatALateCostDelays(t *testing.T) {
 // Callers and bookings go at the rate again after units were booked, recorded or given back, or the limit changed, while they
 // waited.
 func TestWaitersAndBookingsTogetherKeepTheRate(t *testing.T) {
-	for _, seed := range waitSeeds(200) {
+	for _, seed := range waitSeeds(60) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 9))
 			burst := 1 + r.Int64N(4)

@@ -187,7 +187,7 @@ func TestNoScheduleOfWaitersBreaksABound(t *testing.T) {
 			continue // a leaky bucket bounds the delay, not a count
 		}
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range waitSeeds(150) {
+			for _, seed := range waitSeeds(40) {
 				r := rand.New(rand.NewPCG(seed, 3))
 				limit, unit := family.draw(r)
 				events := slices.DeleteFunc(schedule(r, family, limit, unit), func(e event) bool {

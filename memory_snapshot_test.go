@@ -79,7 +79,7 @@ func TestSnapshotsChangeNoAnswer(t *testing.T) {
 	}
 	rules = append(rules, mustRule(t, "both", everyLimit[0], everyLimit[4]), mustRule(t, "twice", everyLimit[0], everyLimit[2]))
 	kept, other := weir.NewMemory(weir.MemoryOptions{Clock: clock}), weir.NewMemory(weir.MemoryOptions{Clock: clock})
-	for op := range 60_000 {
+	for op := range often(20_000) {
 		now += random.Int64N(int64(3 * time.Millisecond))
 		if random.IntN(300) == 0 {
 			file := saved(t, other)

@@ -86,7 +86,7 @@ func TestASlowerPlanDoesNotStarveAFasterOne(t *testing.T) {
 // A thousand tenants take at once while their plans change at random. None gets
 // more in any window than the largest burst and what the largest rate brings.
 func TestPlansThatChangeAtRandomKeepTheBound(t *testing.T) {
-	const callers, tenants, rounds, each = 8, 1000, 40, 250
+	const callers, tenants, rounds, each = 8, 500, 40, 125
 	for name, limiter := range plannedBy {
 		t.Run(name, func(t *testing.T) {
 			var now atomic.Int64

@@ -8,8 +8,10 @@ import (
 	"maps"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,7 +28,7 @@ var waitSeed = flag.Uint64("wait.seed", 0, "repeat one random schedule of waiter
 func TestReleasesEqualThoseOfTheSlowModel(t *testing.T) {
 	for name, family := range slowFamilies {
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range waitSeeds(400) {
+			for _, seed := range waitSeeds(80) {
 				compareWithSlowModel(t, family, seed)
 				if t.Failed() {
 					t.Fatalf("repeat with: go test -run '%s' -wait.seed %d", t.Name(), seed)
@@ -40,11 +42,19 @@ func waitSeeds(count int) []uint64 {
 	if *waitSeed != 0 {
 		return []uint64{*waitSeed}
 	}
-	seeds := make([]uint64, count)
+	seeds := make([]uint64, often(count))
 	for i := range seeds {
 		seeds[i] = rand.Uint64() | 1
 	}
 	return seeds
+}
+
+// often returns how many random cases a test has: n, or WEIR_TIMES times as many.
+func often(n int) int {
+	if times, err := strconv.Atoi(os.Getenv("WEIR_TIMES")); err == nil {
+		return n * times
+	}
+	return n
 }
 
 // event is one step of a schedule.
