@@ -187,7 +187,7 @@ func besideHostile(t *testing.T, seed uint64) {
 // Neither the rules, links, redirects and answers of a site, nor how its servers behave, change the pace of another.
 // WEIR_SEED repeats a failure; WEIR_TIMES is the number of sites.
 func TestAHostileSiteSlowsOnlyItsOwnPages(t *testing.T) {
-	seed, times := uint64(time.Now().UnixNano()), uint64(10)
+	seed, times := uint64(time.Now().UnixNano()), uint64(4)
 	if text := os.Getenv("WEIR_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 		times = 1

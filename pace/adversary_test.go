@@ -223,7 +223,7 @@ func (a *adversary) end() {
 }
 
 func TestRivalsDoNotHoldUpWaitingCallers(t *testing.T) {
-	seed, rounds := uint64(time.Now().UnixNano()), 40
+	seed, rounds := uint64(time.Now().UnixNano()), 15
 	if text := os.Getenv("WEIR_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 		rounds = 1

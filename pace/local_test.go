@@ -301,7 +301,7 @@ func TestCallersThatShareKeysGoAsAModelThatKnowsAllSays(t *testing.T) {
 	if text := os.Getenv("WEIR_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
-	checkAgainstTheModel(t, seed, 60)
+	checkAgainstTheModel(t, seed, 20)
 }
 
 func FuzzCallersThatShareKeys(f *testing.F) {

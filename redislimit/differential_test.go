@@ -24,7 +24,7 @@ const seedVariable, timesVariable = "WEIR_SEED", "WEIR_TIMES"
 
 func TestMemoryAndRedisGiveTheSameAnswers(t *testing.T) {
 	t.Parallel()
-	duels(t, dial(t, redistest.Start(t)), 400*times(t), true)
+	duels(t, dial(t, redistest.Start(t)), 150*times(t), true)
 }
 
 // times returns the value of timesVariable, or 1.

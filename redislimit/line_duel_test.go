@@ -26,7 +26,7 @@ import (
 func TestTheScriptKeepsLinesLikeTheModel(t *testing.T) {
 	server := redistest.Start(t)
 	server.Do("CONFIG", "SET", "save", "")
-	first, n := uint64(time.Now().UnixNano()), uint64(200)
+	first, n := uint64(time.Now().UnixNano()), uint64(70)
 	if text := os.Getenv("WEIR_SEED"); text != "" { // WEIR_SEED=7 WEIR_TIMES=1 repeats one duel
 		first, _ = strconv.ParseUint(text, 10, 64)
 	}

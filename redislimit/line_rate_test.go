@@ -16,7 +16,7 @@ import (
 // Timers that are late cost some more.
 func TestSlotsWithARateTakeThreeDecisionsAGrantAtMost(t *testing.T) {
 	t.Parallel()
-	const processes, callers, each = 3, 8, 5
+	const processes, callers, each = 3, 8, 3
 	for name, c := range map[string]struct {
 		slots int64
 		rate  []weir.Limit

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Fuzzes every Fuzz function of every module of go.work, one on each processor.
 #
-#   scripts/fuzz.sh [TIME]     TIME for each target, as go test -fuzztime takes it; default 3s
+#   scripts/fuzz.sh [TIME]     TIME for each target, as go test -fuzztime takes it; default 1s
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-fuzztime=${1:-3s}
+fuzztime=${1:-1s}
 listing=$(go test -list '^Fuzz' work) || {
 	echo "fuzz.sh: cannot list the fuzz targets:" >&2
 	echo "$listing" >&2

@@ -99,7 +99,7 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 // Every suggestion keeps its target and says what a replay finds. A burst smaller by one, or for a capacity larger by
 // one, misses the target.
 func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
-	for name, traffic := range map[string]*Traffic{"made up": skewedLog(t, 3000), "real": realTraffic(t)} {
+	for name, traffic := range map[string]*Traffic{"made up": skewedLog(t, 1500), "real": realTraffic(t)} {
 		traffic.events.group(len(traffic.keys))
 		requests := float64(traffic.events.count)
 		all := newSearch(traffic, Target{})

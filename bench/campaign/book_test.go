@@ -50,7 +50,7 @@ func TestACampaignNotesCancelledBookings(t *testing.T) {
 	}
 	defer engine.Close()
 	var out bytes.Buffer
-	p := &process{journal: newJournal(&out), subjects: all, counts: map[tally]int64{}, waits: waits{read: kernelWaits}}
+	p := &process{journal: newJournal(&out), subjects: all, counts: map[tally]int64{}}
 	c := &caller{process: p, world: &connection{engine: engine}, random: rand.New(rand.NewPCG(1, 2))}
 	i := slices.IndexFunc(all, func(s subject) bool { return s.use == useBook })
 	for p.counts[tally{what: "Cancel of a booking: answered"}] == 0 {

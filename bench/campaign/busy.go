@@ -5,6 +5,12 @@ import "time"
 // busyEvery is how often a process notes how late its sleeps were.
 const busyEvery = 100 * time.Millisecond
 
+// A sleep is late from punctual on: a timer of an idle machine is late by less.
+const (
+	controlSleep = 10 * time.Millisecond
+	punctual     = 2 * time.Millisecond
+)
+
 // noteBusy notes the latest of many short sleeps, again and again, until over is closed.
 func (p *process) noteBusy(over <-chan struct{}) {
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/weirflow/weir/bench/internal/localredis"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -36,10 +37,10 @@ func campaign(ctx context.Context, c *config) (r *result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{patience: busyPatience}
-	defer h.close()
+	h := &localredis.Host{Wait: busyPatience}
+	defer h.Close()
 	worlds := map[int]*world{}
-	if err := recovered(func() {
+	if err := localredis.Recovered(func() {
 		for number, name := range worldNames {
 			if c.only == "" || c.only == name {
 				worlds[number] = startWorld(h, number)

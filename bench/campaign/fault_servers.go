@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/weirflow/weir/bench/internal/localredis"
 	"time"
 
 	"github.com/weirflow/weir/internal/redistest"
@@ -155,15 +156,15 @@ func (b *breaker) reshard(f *fault) {
 		}
 		move.Finish()
 	}
-	err := recovered(slowly)
+	err := localredis.Recovered(slowly)
 	for tries := 0; err != nil && tries < 20; tries++ { // a node may think for a moment that the cluster is down
 		f.Detail += ", interrupted"
 		b.wait(500 * time.Millisecond)
 		b.cluster.AwaitHealth()
-		err = recovered(func() { move.Resume(); move.Finish() })
+		err = localredis.Recovered(func() { move.Resume(); move.Finish() })
 	}
 	if err != nil {
-		panic(hostFailure{err.Error()})
+		localredis.Fail(err)
 	}
 	b.move = nil
 	b.cluster.AwaitHealth()

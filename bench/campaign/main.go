@@ -11,8 +11,7 @@
 //   - a caller stood in line for slots while they were free, for longer than a second and what faults and the machine
 //     explain: eight times the lateness of the latest of many sleeps at that time,
 //   - a call failed for a reason that no fault explains, such as a damaged state,
-//   - a call, or a wait in a queue, took longer than its deadline and 50 ms, beyond what the machine explains: the
-//     lateness of a control timer with the same deadline, or the time for which threads of the process waited for a core.
+//   - a call, or a wait in a queue, took longer than its deadline and 50 ms, beyond what the machine explains in the same way.
 //
 // Some callers wait in a queue of package pace: for slots, for slots and a rate, and for rates. After every eighth fault
 // the servers are left alone for ten seconds.
@@ -22,7 +21,7 @@
 //
 // The exit code is 0 without a broken promise, 1 with one, and 2 if the campaign failed.
 //
-//	go run ./bench/campaign                         an hour; writes bench/CAMPAIGN.md
+//	go run ./bench/campaign                         an hour on all three kinds of servers; writes bench/CAMPAIGN.md
 //	go run ./bench/campaign -duration 5m -seed 7    the faults of seed 7; prints the report
 //	go run ./bench/campaign -only cluster           one of: server, sentinel, cluster
 package main
@@ -67,8 +66,15 @@ type config struct {
 	processes int
 }
 
+const about = `campaign breaks Redis servers under load, at random, and checks that the Redis engine keeps its promises. It starts the servers:
+one, a master with a replica and three sentinels, and a cluster of six. It needs redis-server.
+
+  go run ./bench/campaign                         an hour on all three kinds of servers; writes bench/CAMPAIGN.md
+  go run ./bench/campaign -duration 5m -seed 7    the faults of seed 7; prints the report
+  go run ./bench/campaign -only cluster           one of: server, sentinel, cluster`
+
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	c := &config{Trial: trial.Trial{Program: "bench/campaign", Duration: time.Hour}}
+	c := &config{Trial: trial.Trial{Program: "bench/campaign", About: about, Duration: time.Hour}}
 	var report, details string
 	define := func(flags *flag.FlagSet) {
 		flags.StringVar(&c.only, "only", "", "only these servers: "+strings.Join(worldNames, ", "))

@@ -1,5 +1,15 @@
 package main
 
+import (
+	"time"
+
+	"github.com/weirflow/weir/bench/internal/localredis"
+)
+
+// busyPatience is long, because a busy machine delays elections: a sentinel whose timer is late by two seconds takes part
+// in none for 30 seconds.
+const busyPatience = 90 * time.Second
+
 // mostMends bounds how often a breaker tries to mend its servers. Each try takes at most the patience of the host.
 const mostMends = 8
 
@@ -14,14 +24,14 @@ func (b *breaker) guard(what string, do func()) {
 		return
 	}
 	f := fault{Kind: unwell, From: now(), Loses: true, Lanes: allLanes}
-	failed := recovered(do)
+	failed := localredis.Recovered(do)
 	if failed == nil {
 		return
 	}
 	f.Detail = what + ": " + failed.Error()
 	b.say("%s; mending", f.Detail)
 	for tries := 1; failed != nil && !b.given; tries++ {
-		failed = recovered(b.revive)
+		failed = localredis.Recovered(b.revive)
 		b.given = failed != nil && (tries == mostMends || b.ctx.Err() != nil)
 	}
 	f.To = now()

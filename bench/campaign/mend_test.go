@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"github.com/weirflow/weir/bench/internal/localredis"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -15,8 +16,8 @@ import (
 // Servers that do not get well in time are mended, and the keys get the table's grant for that time.
 func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	testprocess.Require(t, "redis-server", "redis-server")
-	h := &host{patience: busyPatience}
-	defer h.close()
+	h := &localredis.Host{Wait: busyPatience}
+	defer h.Close()
 	w := startWorld(h, worldServer)
 	b := &breaker{world: w, ctx: t.Context(), say: t.Logf, random: rand.New(rand.NewPCG(1, 1))}
 	dies := faultKind{name: "made up", cause: func(b *breaker, _ *fault) {
@@ -32,7 +33,7 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	b.ctx, h.patience = ended, 0
+	b.ctx, h.Wait = ended, 0
 	b.cause(dies)
 	if last := w.faults[len(w.faults)-1]; !w.given || last.To != never {
 		t.Errorf("a server that cannot be mended: %+v, given up %v, want it given up and granted to the end", last, w.given)

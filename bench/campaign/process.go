@@ -44,7 +44,7 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := &process{number: a.Process, journal: newJournal(out), subjects: all, waits: waits{read: kernelWaits}, counts: map[tally]int64{}}
+	p := &process{number: a.Process, journal: newJournal(out), subjects: all, counts: map[tally]int64{}}
 	for world, url := range a.URLs {
 		if err := p.connect(world, url); err != nil {
 			return err
@@ -54,7 +54,6 @@ func serveProcess(in io.Reader, out io.Writer) error {
 	defer cancel()
 	over := make(chan struct{}) // the callers finish their last calls after ctx has ended
 	defer close(over)
-	go p.waits.watch(over)
 	go p.noteBusy(over)
 	var callers sync.WaitGroup
 	for number, w := range p.worlds {
@@ -91,8 +90,6 @@ type process struct {
 	journal  *journal
 	subjects []subject
 	worlds   map[int]*connection
-
-	waits waits
 
 	mu     sync.Mutex
 	counts map[tally]int64

@@ -42,8 +42,6 @@ type record struct {
 	ID       uint64 // of slots, or of a booking of a queue
 	What     string // a verb, a count
 	Deadline int64  // us, of a late call
-	Control  int64  // us by which the control timer of a late call was late
-	Waited   int64  // us for which threads waited for a core, from the deadline of a late call on
 }
 
 // never is an instant after all others.

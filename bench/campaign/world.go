@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/weirflow/weir/bench/internal/localredis"
 	"regexp"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ type fault struct {
 const allLanes = 1<<lanes - 1
 
 // startWorld starts the servers. They end with the host.
-func startWorld(h *host, number int) *world {
+func startWorld(h *localredis.Host, number int) *world {
 	w := &world{number: number}
 	switch number {
 	case worldServer:

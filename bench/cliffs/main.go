@@ -5,21 +5,16 @@
 //	go run ./bench/cliffs                10,000 known keys, one core
 //	go run ./bench/cliffs -all           also one key, a million keys, new keys, two cores
 //	go run ./bench/cliffs -random 100    also 100 rates drawn at random
-//	go run ./bench/cliffs -waiting       only the cost of a join, a leave and a grant over the waiting callers
 package main
 
 import (
 	"context"
 	"flag"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/bench/internal/measure"
-	"github.com/weirflow/weir/bench/internal/picture"
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
@@ -32,14 +27,7 @@ type config struct {
 
 var c config
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == "-waiting" {
-		os.Args = slices.Delete(os.Args, 1, 2)
-		waiting.Main()
-		return
-	}
-	cliffs.Main()
-}
+func main() { cliffs.Main() }
 
 const (
 	ns    = "ns"
@@ -58,7 +46,6 @@ second of the ratios of the pairs. Refusals have a standing clock. For new keys,
 	Rows:    measuredRows,
 	Columns: []measure.Column{{Figure: ns, Format: "%.0f"}, {Figure: ratio, Format: "%.2f ×"}},
 	Targets: func([]measure.Row) []measure.Target { return targets },
-	After:   drawDenominators,
 }
 
 // targets are those of the rows that are measured: one for each column and aim.
@@ -76,9 +63,6 @@ func aimAt(name string, bound float64, row measure.Row) {
 func measuredRows(*measure.Options) (list []measure.Row, err error) {
 	for _, m := range mixes() {
 		all := rows(&c, m)
-		if m.Keys == 10_000 && m.cores == 1 {
-			all = append(all, denominatorRows()...)
-		}
 		for _, r := range all {
 			for _, column := range columns {
 				for _, admit := range []bool{true, false} {
@@ -99,7 +83,7 @@ func measuredRows(*measure.Options) (list []measure.Row, err error) {
 
 func (r row) measured(column column, m *mix, admit bool) measure.Row {
 	group := m.name()
-	if strings.HasPrefix(r.name, randomName) || strings.HasPrefix(r.name, denominatorName) {
+	if strings.HasPrefix(r.name, randomName) {
 		group += ", " + r.name[:strings.Index(r.name, ":")]
 	}
 	one := measure.Row{Group: group, Line: r.name, Column: columnName(column, admit)}
@@ -131,50 +115,4 @@ func mixes() (chosen []*mix) {
 		}
 	}
 	return chosen
-}
-
-const denominatorName = "denominator: "
-
-// denominators are those of the ns that a unit takes, in lowest terms. A state with one above 10 takes two words.
-var denominators = []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 23, 37, 64, 101, 256, 333, 1009, 4096, 65_537, 1 << 20, 999_983}
-
-// denominatorRows are rates of about 10 units a second. One unit takes a fraction of ns with the denominator.
-func denominatorRows() (list []row) {
-	for _, denominator := range denominators {
-		period := denominator * 100_000_000
-		for common(period, denominator) != 1 {
-			period++
-		}
-		r := one(denominatorName+strconv.FormatInt(denominator, 10), bucket(weir.Rate{Count: denominator, Period: time.Duration(period)}))
-		r.aims = aims{}
-		list = append(list, r)
-	}
-	return list
-}
-
-func common(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-// drawDenominators draws the ns of a decision over the denominator.
-func drawDenominators(r *measure.Results, o *measure.Options) error {
-	if o.Quick || o.Only.String() != "" {
-		return nil
-	}
-	p := picture.Plot{Title: "ns per decision on one of 10,000 known keys, over the denominator of the ns that a unit takes", X: "denominator", Y: ns,
-		Width: 10, Height: 5, LogX: true, Most: 160}
-	for i, column := range columns {
-		for _, admit := range []bool{true, false} {
-			line := picture.Line{Name: columnName(column, admit), Colour: i, Dashed: !admit}
-			for _, d := range denominators {
-				name := one(denominatorName+strconv.FormatInt(d, 10), nil).measured(column, mixes()[0], admit).Name()
-				line.X, line.Y = append(line.X, float64(d)), append(line.Y, r.Series(name, ns).Median())
-			}
-			p.Lines = append(p.Lines, line)
-		}
-	}
-	return p.Save("bench/CLIFFS.svg")
 }

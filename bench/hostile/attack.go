@@ -40,9 +40,6 @@ func preyRules(engine string) []string {
 	return []string{"prey=token bucket 100/s burst 100", pipe, "held=concurrency 3", "work=concurrency 3", "mixed=concurrency 3 and token bucket 1000000/s burst 1000000", "leased=concurrency 3 lease 2s"}
 }
 
-// memoryOnly are the attacks on the state file of the memory engine and on its clock.
-var memoryOnly = []string{"clock", "second", "killed"}
-
 // attacker runs one turn of an attack.
 type attacker struct {
 	context.Context
@@ -89,7 +86,7 @@ func (d *deck) over() {
 func (w *world) startAttacks(ctx context.Context, attackers *sync.WaitGroup) <-chan struct{} {
 	d := &deck{random: rand.New(rand.NewPCG(w.Seed, 0)), turns: make(chan struct{})}
 	for _, a := range attacks {
-		if len(w.only) > 0 && !slices.Contains(w.only, a.name) || w.engine == onRedis && slices.Contains(memoryOnly, a.name) {
+		if len(w.only) > 0 && !slices.Contains(w.only, a.name) {
 			continue
 		}
 		d.all = append(d.all, a)

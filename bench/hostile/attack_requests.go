@@ -14,8 +14,6 @@ var requestAttacks = []attack{
 	{"vanish", "clients that ask and go away before the answer", (*attacker).vanish},
 	{"stall", "bodies that stall", (*attacker).stall},
 	{"pipeline", "hundreds of requests in one write, and their answers in order", (*attacker).pipeline},
-	{"rebind", "pages that reach the daemon by a name or origin of their own", (*attacker).rebind},
-	{"junk", "what is no request, or one out of bounds", (*attacker).junk},
 }
 
 // vanish sends complete requests and closes without reading an answer.
@@ -128,79 +126,4 @@ func (a *attacker) countedWithin(rule, key string, least, most int64) {
 	if used := e.answer.Limit - e.answer.Remaining; known && (used < least || used > most) {
 		a.Break(promiseCounted, "%s: %d units of key %q are counted, and %d to %d were asked for", a.name, used, key, least, most)
 	}
-}
-
-// rebind sends requests like a page whose name resolves to this machine. The daemon must decide none of them.
-func (a *attacker) rebind() {
-	key := fmt.Sprintf("rebound %d", a.random.Uint64())
-	body := bodyOf(request{"pipe", key, 1})
-	sent := 0
-	for !a.done() {
-		host := []string{"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "[fe80::1]:80", "localhost.evil.example"}[a.random.IntN(5)]
-		header := []string{"", "Origin: http://evil.example\r\n", "Sec-Fetch-Site: cross-site\r\nOrigin: http://other.example\r\n"}[a.random.IntN(3)]
-		conn := a.dial()
-		if conn == nil {
-			continue
-		}
-		_, _ = fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", host, header, len(body), body)
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err == nil && !refusal(response.StatusCode) {
-			a.Break(promiseRefused, "a request for the host %s with the header %q was answered with %d", host, header, response.StatusCode)
-		}
-		_ = conn.Close()
-		sent++
-		a.wait(20 * time.Millisecond)
-	}
-	a.did("requests", sent)
-	a.countedWithin("pipe", key, 0, 0)
-}
-
-// junk sends junk. The daemon must answer with a client error or close the connection, and never decide.
-func (a *attacker) junk() {
-	for !a.done() {
-		what := junk[a.random.IntN(len(junk))]
-		conn := a.dial()
-		if conn == nil {
-			continue
-		}
-		text := what
-		if strings.HasPrefix(what, "{") || strings.HasPrefix(what, "[") {
-			text = style{chunked: a.random.IntN(2) == 0}.request("127.0.0.1", takePath, what)
-		}
-		_ = conn.SetDeadline(time.Now().Add(time.Second)) // the daemon waits for the rest of some
-		go func() { _, _ = io.WriteString(conn, text) }()
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err == nil && !refusal(response.StatusCode) {
-			a.Break(promiseRefused, "%.100q was answered with %d", what, response.StatusCode)
-		}
-		_ = conn.Close()
-		a.did("requests", 1)
-		a.wait(10 * time.Millisecond)
-	}
-}
-
-// refusal reports whether a status is a client error, or one that any client may get.
-func refusal(status int) bool {
-	switch status {
-	case http.StatusServiceUnavailable, http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
-		return true
-	}
-	return status/100 == 4
-}
-
-// junk is bodies and complete requests.
-var junk = []string{
-	"{}", "{\"key\":}", "{\"key\":\"a\",\"cost\":-1}", "{\"key\":\"a\",\"cost\":1.5}", "{\"key\":\"a\",\"cost\":99999999999999999999}",
-	"{\"key\":\"a\",\"key\":\"b\"}", "{\"key\":\"a\",\"rule\":\"no such rule\"}", "{\"key\":\"\\ud800\",\"rule\":\"prey\"}", "[1,2,3]",
-	"{\"requests\":[]}", "{\"requests\":[" + strings.Repeat("{\"key\":\"a\"},", 200) + "{\"key\":\"a\"}]}",
-	"{\"key\":\"" + strings.Repeat("k", 5000) + "\",\"rule\":\"prey\"}", strings.Repeat("{\"requests\":", 1000), strings.Repeat("[", 10_000),
-	"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "\r\n\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
-	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + strings.Repeat("x", 40_000) + "\r\n\r\n",
-	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}",
-	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
-	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n\r\n",
-	"GET /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "GET /v1/stats?top=-1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-	"GET /../../etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", "POST /v1/take HTTP/1.1\r\n\r\n",
-	"POST /v1/take HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
 }

@@ -14,7 +14,6 @@ import (
 var reservationAttacks = []attack{
 	{"settle", "reservations of slots and units that are renewed, and settled with any costs", (*attacker).settlements},
 	{"leavers", "clients that go away while they wait for slots", (*attacker).leavers},
-	{"reset", "tokens that outlive a reset of their key", (*attacker).resets},
 	{"hoard", "reservations and waiting callers with huge keys", (*attacker).hoard},
 }
 
@@ -23,7 +22,6 @@ const (
 	reservePath = "/v1/reserve"
 	settlePath  = "/v1/settle"
 	renewPath   = "/v1/renew"
-	resetPath   = "/v1/reset"
 )
 
 // preySlots is the number of slots of the rules "work" and "mixed", which no flood of keys uses.
@@ -38,7 +36,6 @@ type tenant struct {
 	// unsure is true if the daemon may hold what the tenants no longer know of.
 	unsure *atomic.Bool
 	spent  *atomic.Int64 // units of the rule "pipe" that settlements reported
-	reset  bool          // so tokens may have no slots
 }
 
 func (a *attacker) tenant() *tenant {
@@ -61,7 +58,7 @@ func (t *tenant) post(path string, value, got any) (status int) {
 		if err := json.Unmarshal(r.body, got); err != nil {
 			t.Break(promiseAnswered, "%s %s: %v", path, body, err)
 		}
-	} else if calm && t.calm() && r.status != http.StatusServiceUnavailable && !(t.reset && r.status == http.StatusNotFound) {
+	} else if calm && t.calm() && r.status != http.StatusServiceUnavailable {
 		t.Break(promiseAnswered, "%s %.300s was answered with %d: %.300s %v", path, body, r.status, r.body, r.err)
 	}
 	t.did("requests", 1)
@@ -205,34 +202,6 @@ func (a *attacker) leavers() {
 		}
 		t.audit()
 		t.close()
-	}
-}
-
-// resets resets a key whose slots are held, and then has another client hold them. The old token must end without a
-// slot of the new one.
-func (a *attacker) resets() {
-	for !a.done() {
-		t := a.tenant()
-		t.reset = true
-		old := t.reserve(0, request{"work", t.key, 1 + t.random.Int64N(preySlots)})
-		t.post(resetPath, request{"work", t.key, 1}, new(struct{}))
-		next := t.reserve(0, request{"work", t.key, preySlots})
-		if !t.unsure.Load() && !next.Allowed {
-			t.Break(promiseBounds, "reset: key %q has no slot after its reset", t.key)
-		}
-		if old.Allowed {
-			if t.post(renewPath, map[string]any{"token": old.Token}, new(struct{})) == http.StatusOK {
-				t.Break(promiseBounds, "reset: a token of key %q was renewed after the reset", t.key)
-			}
-			t.settle(old)
-		}
-		if next.Allowed && t.calm() {
-			t.countedWithin("work", t.key, preySlots, preySlots)
-			t.settle(next)
-			t.countedWithin("work", t.key, 0, 0)
-		}
-		t.close()
-		a.wait(time.Duration(a.between(1, 100)) * time.Millisecond)
 	}
 }
 

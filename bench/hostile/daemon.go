@@ -24,28 +24,21 @@ const (
 	lockPatience = 10 * time.Second
 )
 
-// clockName is the file in a daemon's folder that sets its wall clock.
-const clockName = "clock"
-
 // daemon is one run of weir serve.
 type daemon struct {
 	number   int
 	address  string
 	cmd      *exec.Cmd
-	log      *logPipe
+	log      string // a file
 	begun    time.Time
 	ended    chan struct{} // closed when the process has ended
 	stopping atomic.Bool   // it was asked to stop, or killed
 }
 
-// buildDaemon builds weir from the current checkout, with a wall clock that can be set.
+// buildDaemon builds weir from the current checkout.
 func buildDaemon(folder string) (string, error) {
 	path := filepath.Join(folder, "weir")
-	overlay, err := clockOverlay(folder)
-	if err != nil {
-		return "", err
-	}
-	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", path, "github.com/weirflow/weir/cmd/weir").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/weirflow/weir/cmd/weir").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("cannot build the daemon: %w\n%s", err, out)
 	}
 	return path, nil
@@ -65,14 +58,15 @@ func startDaemon(program, folder string, patience time.Duration, flags ...string
 // launch starts weir serve and returns at once.
 func launch(program, folder string, flags ...string) (*daemon, error) {
 	d := &daemon{number: int(daemons.Add(1)), begun: time.Now(), ended: make(chan struct{})}
-	var err error
-	if d.log, err = newLogPipe(filepath.Join(folder, fmt.Sprintf("log%d", d.number))); err != nil {
-		return nil, err
+	logged, err := os.Create(filepath.Join(folder, fmt.Sprintf("log%d", d.number)))
+	if err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
 	}
+	defer func() { _ = logged.Close() }()
+	d.log = logged.Name()
 	d.cmd = exec.Command(program, append([]string{"serve"}, flags...)...)
 	d.cmd.Dir = folder
-	d.cmd.Env = append(os.Environ(), clockVariable+"="+filepath.Join(folder, clockName))
-	d.cmd.Stderr = d.log.daemon
+	d.cmd.Stderr = logged
 	d.cmd.Stdout, err = os.Create(d.banner())
 	if err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
@@ -80,7 +74,6 @@ func launch(program, folder string, flags ...string) (*daemon, error) {
 	if err := d.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	_ = d.log.daemon.Close()
 	_ = d.cmd.Stdout.(*os.File).Close()
 	go func() {
 		_ = d.cmd.Wait()
@@ -104,11 +97,10 @@ func (d *daemon) listens(patience time.Duration) error {
 		}
 		select {
 		case <-d.ended:
-			d.log.close()
-			return fmt.Errorf("daemon %d ended with %v before it listened: %s", d.number, d.cmd.ProcessState, d.log.tail())
+			return fmt.Errorf("daemon %d ended with %v before it listened: %s", d.number, d.cmd.ProcessState, d.tail())
 		case <-timeout:
 			d.kill()
-			return fmt.Errorf("daemon %d did not listen within %v: %s", d.number, patience, d.log.tail())
+			return fmt.Errorf("daemon %d did not listen within %v: %s", d.number, patience, d.tail())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -128,6 +120,12 @@ func listensOn(banner string) string {
 	return address
 }
 
+// tail returns the end of the log.
+func (d *daemon) tail() string {
+	text, _ := os.ReadFile(d.log)
+	return string(text[max(0, len(text)-2000):])
+}
+
 // signal sends a signal, which a daemon that has ended does not get.
 func (d *daemon) signal(s syscall.Signal) { _ = d.cmd.Process.Signal(s) }
 
@@ -136,7 +134,6 @@ func (d *daemon) kill() {
 	d.stopping.Store(true)
 	_ = d.cmd.Process.Kill()
 	<-d.ended
-	d.log.close()
 }
 
 // terminate asks the daemon to stop.
@@ -173,12 +170,11 @@ func (d *daemon) wait(since time.Time, most time.Duration) (time.Duration, error
 	case <-d.ended:
 	case <-time.After(time.Until(since.Add(most))):
 		d.kill()
-		return time.Since(since), fmt.Errorf("%w: it still ran %v after SIGTERM, with a drain of %v and a grace of %v, and was killed; its log: %s", errStop, most, drain, grace, d.log.tail())
+		return time.Since(since), fmt.Errorf("%w: it still ran %v after SIGTERM, with a drain of %v and a grace of %v, and was killed; its log: %s", errStop, most, drain, grace, d.tail())
 	}
 	took := time.Since(since)
-	d.log.close()
 	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
-		return took, fmt.Errorf("%w: %v after %v; its log: %s", errStop, d.cmd.ProcessState, took.Round(time.Millisecond), d.log.tail())
+		return took, fmt.Errorf("%w: %v after %v; its log: %s", errStop, d.cmd.ProcessState, took.Round(time.Millisecond), d.tail())
 	}
 	return took, nil
 }

@@ -1,12 +1,11 @@
 // Command hostile attacks a weir daemon that serves honest clients, and checks that the honest clients notice
 // nothing.
 //
-// It builds the daemon from the checkout and starts it with a state file and a log pipe, and for the last quarter of
-// the time on a Redis server instead. Several attacks run at once: silent, slow, stalling and vanishing clients,
-// thousands of connections, floods of keys and slots, reservations that are settled in every way, clients that leave
-// the line, hoards of huge keys, foreign hosts, signals, a stalled log, a wall clock that jumps, a second daemon on the
-// state file, and overlapping restarts. A seed determines all choices. The run is bounded and stays on the loopback
-// interface. Honest clients meanwhile record every answer. These are violations:
+// It builds the daemon from the checkout and starts it with a state file, and for the last quarter of the time on a Redis
+// server instead. Several attacks run at once: silent, slow, stalling and vanishing clients, thousands of connections,
+// floods of keys and slots, reservations that are settled in every way, clients that leave the line, hoards of huge keys,
+// signals, and overlapping restarts. A seed determines all choices. The run is bounded and stays on the loopback interface.
+// Honest clients meanwhile record every answer. These are violations:
 //
 //   - a request of an honest client has no answer, or was counted twice or not at all,
 //
@@ -82,7 +81,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if len(args) == 1 && args[0] == idleHandlerFlag {
 		return serveIdle(os.Stdin, out, errs)
 	}
-	t := &trial.Trial{Program: "bench/hostile", Duration: 30 * time.Minute, Faults: []string{countTwice, loseAnswer, delay, mint}}
+	t := &trial.Trial{Program: "bench/hostile", About: "hostile attacks a daemon that serves honest clients, and checks that they notice nothing.", Duration: 30 * time.Minute, Faults: []string{countTwice, loseAnswer, delay, mint}}
 	c, only := config{Trial: t, lanes: 4, engine: onBoth}, ""
 	define := func(flags *flag.FlagSet) {
 		flags.IntVar(&c.lanes, "lanes", c.lanes, "number of concurrent attacks")

@@ -13,35 +13,6 @@ func exchangeAt(at, cost int64, a answer) exchange {
 	return exchange{sent: at - 5e5, received: at + 5e5, cost: cost, answer: a}
 }
 
-func TestABucketsAnswersFollowFromOneAnother(t *testing.T) {
-	const third = 333333333 // a unit at 3/s, in ns
-	first := exchangeAt(0, 2, answer{Allowed: true, ResetAfter: 2 * third})
-	for name, tt := range map[string]struct {
-		next   exchange
-		missed int64
-		want   string
-	}{
-		"a second unit at once":          {exchangeAt(2e6, 1, answer{Allowed: true, ResetAfter: 3*third - 2e6}), 0, ""},
-		"a refusal":                      {exchangeAt(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third - 2e6}), 0, ""},
-		"full again":                     {exchangeAt(2e9, 3, answer{Allowed: true, ResetAfter: 3 * third}), 0, ""},
-		"something that was not counted": {exchangeAt(2e6, 1, answer{Allowed: true, ResetAfter: 2*third - 2e6}), 0, "not counted"},
-		"something counted twice":        {exchangeAt(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third}), 0, "counted a cost twice"},
-		"one without an answer":          {exchangeAt(2e6, 1, answer{ResetAfter: 3*third - 2e6, RetryAfter: third - 2e6}), 1, ""},
-		"refused with room":              {exchangeAt(2e6, 1, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "although there was room"},
-		"admitted without room":          {exchangeAt(2e6, 2, answer{Allowed: true, ResetAfter: 4*third - 2e6}), 0, "before there was room"},
-		"sent to come back too late":     {exchangeAt(2e6, 2, answer{ResetAfter: 2*third - 2e6, RetryAfter: third}), 0, "to come back"},
-	} {
-		b := newBucketWatch(3, 1e9, 3, memoryRounding)
-		if err := b.check(first); err != nil {
-			t.Fatalf("%s: the first answer: %v", name, err)
-		}
-		if tt.missed > 0 {
-			b.missed(exchange{cost: tt.missed})
-		}
-		expect(t, name, b.check(tt.next), tt.want)
-	}
-}
-
 func expect(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -70,33 +41,6 @@ func TestBoundsAreKeptInEveryWindow(t *testing.T) {
 	window := weir.FixedWindow{Rate: weir.PerSecond(2)}
 	expect(t, "two windows meet", check(window, 0, 0, 1e6, 2e6, 3e6), "")
 	expect(t, "more than two windows", check(window, 0, 0, 1e6, 2e6, 3e6, 4e6), "units more than")
-}
-
-func TestAWindowsAnswersFollowFromOneAnother(t *testing.T) {
-	first := exchangeAt(0, 2, answer{Allowed: true, Remaining: 3, ResetAfter: 1e9})
-	for name, tt := range map[string]struct {
-		next   exchange
-		missed int64
-		want   string
-	}{
-		"the same window":         {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, ""},
-		"a later window":          {exchangeAt(11e8, 1, answer{Allowed: true, Remaining: 4, ResetAfter: 9e8}), 0, ""},
-		"refused for the cost":    {exchangeAt(1e8, 4, answer{Remaining: 3, ResetAfter: 9e8}), 0, ""},
-		"one without an answer":   {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 1, ""},
-		"counted twice":           {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 1, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
-		"not counted":             {exchangeAt(1e8, 1, answer{Allowed: true, Remaining: 3, ResetAfter: 9e8}), 0, "3 of 5 at the answer before"},
-		"refused with room":       {exchangeAt(1e8, 1, answer{Remaining: 3, ResetAfter: 9e8}), 0, "allowed is false"},
-		"the old one, after long": {exchangeAt(11e8, 1, answer{Allowed: true, Remaining: 2, ResetAfter: 9e8}), 0, "a later one: true"},
-	} {
-		w := &windowWatch{count: 5, period: 1e9}
-		if err := w.check(first); err != nil {
-			t.Fatalf("%s: the first answer: %v", name, err)
-		}
-		if tt.missed > 0 {
-			w.missed(exchange{cost: tt.missed})
-		}
-		expect(t, name, w.check(tt.next), tt.want)
-	}
 }
 
 func TestSecondsAreReadToTheNanosecond(t *testing.T) {

@@ -21,9 +21,8 @@ type world struct {
 	program   string
 	idle      *idleHandler
 	current   atomic.Pointer[daemon] // the daemon that honest clients use
-	redis     *localredis.Server     // nil for the memory engine
+	redis     string                 // the address of the server; "" for the memory engine
 	ledger    *ledger
-	wall      wallClock
 	pool      pool
 	mu        sync.Mutex
 	worst     worst       // guarded by mu
@@ -38,8 +37,6 @@ type world struct {
 	last atomic.Bool
 	// fatal ends the run when later results would mean nothing.
 	fatal context.CancelCauseFunc
-	// stepped is held by the attack that sets the wall clock.
-	stepped sync.Mutex
 	// state is held by attacks that need the daemon and its file to themselves.
 	state sync.Mutex
 }
@@ -69,7 +66,6 @@ func hostile(ctx context.Context, c config) (err error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	w := &world{config: c, folder: folder, program: c.weir, ledger: newLedger(), worst: worst{running: map[string]int{}}}
-	w.wall.file = filepath.Join(folder, clockName)
 	if w.program == "" {
 		if w.program, err = buildDaemon(folder); err != nil {
 			return err
@@ -83,10 +79,11 @@ func hostile(ctx context.Context, c config) (err error) {
 	}
 	defer w.idle.stop()
 	if w.engine == onRedis {
-		if w.redis, err = localredis.Start(ctx); err != nil {
+		var end func()
+		if w.redis, end, err = localredis.Start(); err != nil {
 			return err
 		}
-		defer w.redis.End()
+		defer end()
 	}
 	d, err := startDaemon(w.program, folder, patience, w.flags()...)
 	if err != nil {
@@ -103,8 +100,8 @@ func hostile(ctx context.Context, c config) (err error) {
 // flags returns the flags of the attacked daemon.
 func (w *world) flags() []string {
 	flags := []string{"--http", "127.0.0.1:0", "--drain", drain.String(), "--grace", grace.String()}
-	if w.redis != nil {
-		flags = append(flags, "--engine", "redis://"+w.redis.Addr)
+	if w.redis != "" {
+		flags = append(flags, "--engine", "redis://"+w.redis)
 	} else {
 		flags = append(flags, "--state", filepath.Join(w.folder, "state"), "--state-every", "1s", "--max-keys", fmt.Sprint(mostKeys))
 	}
@@ -178,8 +175,7 @@ func (w *world) watchDaemon(ctx context.Context) {
 		case <-ctx.Done():
 		case <-d.ended:
 			if !d.stopping.Load() {
-				d.log.close()
-				w.Break(promiseRunning, "daemon %d ended without a signal, with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.log.tail())
+				w.Break(promiseRunning, "daemon %d ended without a signal, with %v after %v; its log: %s", d.number, d.cmd.ProcessState, time.Since(d.begun).Round(time.Millisecond), d.tail())
 				w.fatal(errors.New("the daemon is gone"))
 				return
 			}
@@ -188,14 +184,10 @@ func (w *world) watchDaemon(ctx context.Context) {
 	}
 }
 
-// lastStop stops the attacked daemon with a stalled log.
+// lastStop stops the attacked daemon.
 func (w *world) lastStop() {
 	d := w.current.Load()
 	d.auditMemory(w)
-	if err := d.log.stall(); err != nil {
-		w.fatal(err)
-		return
-	}
 	since := time.Now()
 	w.last.Store(true)
 	d.terminate()

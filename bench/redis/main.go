@@ -5,13 +5,11 @@
 //	go run ./bench/redis -base v1.0.0    every row before and after, in pairs of windows; writes bench/REDIS_PAIRS.md
 //	go run ./bench/redis -quick     a trial; prints figures that mean nothing
 //	go run ./bench/redis -only '128 callers.*10000 keys'    prints the rows whose names match
-//	go run ./bench/redis -distance  compares with bare EVALSHA through a link that delays, five minutes; prints a table
 package main
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,20 +18,7 @@ import (
 	"github.com/weirflow/weir/bench/internal/measure"
 )
 
-func main() {
-	bench := loopback
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == localredis.LinkFlag:
-		if err := localredis.ServeLinks(); err != nil {
-			fmt.Fprintln(os.Stderr, "redis:", err)
-			os.Exit(1)
-		}
-		return
-	case len(os.Args) > 1 && os.Args[1] == "-distance":
-		bench, os.Args = distances, slices.Delete(os.Args, 1, 2)
-	}
-	bench.Main()
-}
+func main() { loopback.Main() }
 
 const about = `One redis-server on the loopback interface, and a cluster of three, with nothing on disk. Client and servers share the cores, so
 rates are of this machine, and CPU times carry over. CPU and the time in scripts (commandstats; of throttled only its second
@@ -46,17 +31,17 @@ not what it would gain on machines of its own.`
 var loopback = &measure.Bench{
 	Program: "bench/redis", Title: "Redis", About: about, Report: "bench/REDIS.md", Pairs: "bench/REDIS_PAIRS.md",
 	Reps: 5, Window: 900 * time.Millisecond, Rounds: 4, PairReps: 2, PairWindow: 250 * time.Millisecond,
-	Setup: func(ctx context.Context) (string, func(), error) {
-		single, err := localredis.Start(ctx)
+	Setup: func(context.Context) (string, func(), error) {
+		single, endSingle, err := localredis.Start()
 		if err != nil {
 			return "", nil, err
 		}
-		cluster, err := startCluster(ctx)
+		cluster, endCluster, err := localredis.StartCluster()
 		if err != nil {
-			single.End()
+			endSingle()
 			return "", nil, err
 		}
-		return single.Addr + " " + strings.Join(cluster.addrs(), ","), func() { cluster.end(); single.End() }, nil
+		return single + " " + strings.Join(cluster, ","), func() { endCluster(); endSingle() }, nil
 	},
 	Rows: func(*measure.Options) ([]measure.Row, error) { return rows(), nil },
 	Columns: []measure.Column{

@@ -9,15 +9,18 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-func TestEveryRowIsMeasured(t *testing.T) {
+func TestEachPeerIsMeasured(t *testing.T) {
 	place := redistest.Start(t).Addr + " " + strings.Join(redistest.StartCluster(t).Addrs()[:3], ",")
-	o := &measure.Options{Window: 20 * time.Millisecond, Place: place}
+	o := &measure.Options{Window: 10 * time.Millisecond, Place: place}
 	names := map[string]bool{}
-	for _, row := range rows() {
+	for i, row := range rows() {
 		if names[row.Name()] {
 			t.Errorf("two rows are named %q", row.Name())
 		}
 		names[row.Name()] = true
+		if c := cells()[i]; c.callers == 16 || c.callers > 16 && c.keys == 1 { // others measure the same peers
+			continue
+		}
 		if f, err := row.Measure(t.Context(), o); err != nil || f[perSecond] <= 0 || f[redisCPU] < 0 {
 			t.Errorf("%s: %v and error %v, want decisions", row.Name(), f, err)
 		}
@@ -49,32 +52,6 @@ func TestWorkloadThatWasNotWhatItHadToBeIsAnError(t *testing.T) {
 	} {
 		if _, err := tt.tally.figures(tt.refused, tt.spent); (err != nil) != tt.fails {
 			t.Errorf("%s: got error %v, want one: %v", name, err, tt.fails)
-		}
-	}
-}
-
-func TestTargetsOfDistancesNameTheirRows(t *testing.T) {
-	list, err := distanceRows(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, row := range list {
-		names[row.Name()] = true
-	}
-	for _, target := range distanceTargets(nil) {
-		for _, c := range target.Cases {
-			if !names[c.Row] {
-				t.Errorf("%s: there is no row %q", target.Name, c.Row)
-			}
-		}
-	}
-}
-
-func TestACrowdGrowsWithTheDistance(t *testing.T) {
-	for trip, want := range map[time.Duration]int{0: saturating, saturates: saturating, 2 * saturates: 2 * saturating} {
-		if got := crowdAt(trip); got != want {
-			t.Errorf("%v: got %d callers, want %d", trip, got, want)
 		}
 	}
 }

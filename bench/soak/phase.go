@@ -13,7 +13,7 @@ type phase struct {
 	running bool
 	// behind means that the clock is behind an earlier reading. An unknown key may have been evicted since then, and
 	// the engine takes it as fresh at that later instant, for all keys of a call. Each call then uses a single
-	// account.
+	// account, except calls with an answer for each.
 	behind bool
 	flood  bool
 
@@ -26,17 +26,6 @@ func (p *phase) exact() bool { return !p.running && !p.behind }
 
 // open creates the accounts of a phase. No worker is running.
 func (s *soaking) open(p *phase) {
-	for _, l := range s.ledgers {
-		l.alone = p.behind
-		l.touch(s.world)
-		if !p.running {
-			p.accounts = append(p.accounts, &l.account)
-		}
-	}
-	for _, l := range s.lasting {
-		l.alone = p.behind
-		p.accounts = append(p.accounts, &l.account)
-	}
 	for _, r := range s.steady {
 		for i := range 1 + s.random.IntN(2) {
 			p.accounts = append(p.accounts, s.fresh(p, r, i))
@@ -49,7 +38,7 @@ func (s *soaking) open(p *phase) {
 
 // fresh returns an account that begins with the phase.
 func (s *soaking) fresh(p *phase, r *rule, i int) *account {
-	a := &account{rule: r, key: fmt.Sprintf("phase %d key %d", p.number, i), alone: p.behind, takesOnly: s.random.IntN(4) == 0}
+	a := &account{rule: r, key: fmt.Sprintf("phase %d key %d", p.number, i)}
 	s.begun = append(s.begun, a)
 	return a
 }
@@ -57,12 +46,6 @@ func (s *soaking) fresh(p *phase, r *rule, i int) *account {
 // settle ends a phase and compares all accounts. No worker is running.
 func (s *soaking) settle(p *phase) {
 	p.hi = s.world.now.Load()
-	for _, l := range s.ledgers {
-		l.settle(s.world, p)
-	}
-	for _, l := range s.lasting {
-		l.settle(s.world, p)
-	}
 	for _, a := range s.begun {
 		a.settle(s.world, p)
 	}

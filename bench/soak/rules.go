@@ -17,36 +17,10 @@ type rule struct {
 	limits   []weir.Limit
 	bounds   []trial.Bound
 	capacity int64
-	can      abilities
-	slots    bool // some of its units are slots, which every settlement ends
+	plain    bool // it can be decided beside other rules, and reserved
+	denied   bool // refused attempts count
 
 	decisions, refusals atomic.Uint64
-}
-
-// abilities are the calls after which an account stays exact. A log, for example, keeps at most its limit, so units
-// recorded above it cannot be given back.
-type abilities struct {
-	give, record, reserve, together bool
-	denied                          bool // refused attempts count
-}
-
-func abilitiesOf(l weir.Limit) abilities {
-	switch l := l.(type) {
-	case weir.LeakyBucket:
-		return abilities{give: true, record: true}
-	case weir.SlidingLog:
-		if l.CountDenied {
-			return abilities{denied: true}
-		}
-		return abilities{give: true, reserve: true, together: true}
-	case weir.RateGate, weir.Concurrency:
-		return abilities{give: true, reserve: true, together: true}
-	}
-	return abilities{give: true, record: true, reserve: true, together: true}
-}
-
-func (a abilities) and(b abilities) abilities {
-	return abilities{a.give && b.give, a.record && b.record, a.reserve && b.reserve, a.together && b.together, a.denied || b.denied}
 }
 
 func newRule(name string, limits ...weir.Limit) (*rule, error) {
@@ -54,13 +28,13 @@ func newRule(name string, limits ...weir.Limit) (*rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rule{Rule: made, limits: limits, bounds: trial.Bounds(limits, 1), capacity: math.MaxInt64, can: abilitiesOf(limits[0])}
+	r := &rule{Rule: made, limits: limits, bounds: trial.Bounds(limits, 1), capacity: math.MaxInt64, plain: true}
 	for i, l := range limits {
 		r.capacity = min(r.capacity, int64(r.bounds[i].Units))
-		r.can = r.can.and(abilitiesOf(l))
-		if _, is := l.(weir.Concurrency); is {
-			r.slots = true
-		}
+		_, leaky := l.(weir.LeakyBucket)
+		log, _ := l.(weir.SlidingLog)
+		r.denied = r.denied || log.CountDenied
+		r.plain = r.plain && !leaky && !log.CountDenied
 	}
 	return r, nil
 }

@@ -13,8 +13,6 @@ type soaking struct {
 	random *rand.Rand
 
 	steady, flooded, noise []*rule
-	ledgers                []*ledger
-	lasting                []*lasting
 	twins                  [][]*twin // by worker
 
 	number, generation int
@@ -24,7 +22,6 @@ type soaking struct {
 
 // soak runs phases until the time is up or something is violated. It runs at least one.
 func soak(c *config) error {
-	earlier := routines()
 	s, err := newSoaking(c)
 	if err != nil {
 		return err
@@ -38,7 +35,7 @@ func soak(c *config) error {
 	}
 	s.world.swap()
 	s.bounded(base)
-	s.settled(earlier)
+	s.settled()
 	s.report()
 	return nil
 }
@@ -55,20 +52,7 @@ func newSoaking(c *config) (*soaking, error) {
 	if s.flooded, err = makeRules("flood", floodLimits()); err != nil {
 		return nil, err
 	}
-	if s.ledgers, err = makeLedgers(); err != nil {
-		return nil, err
-	}
 	rules := append(append(append([]*rule{}, s.steady...), s.noise...), s.flooded...)
-	for _, l := range s.ledgers {
-		rules = append(rules, l.rule)
-	}
-	for _, r := range s.steady {
-		l := &lasting{}
-		l.rule, l.key, l.takesOnly = r, "asked for the whole run", true
-		if !r.can.denied { // its account counts attempts
-			s.lasting = append(s.lasting, l)
-		}
-	}
 	s.world = newWorld(c, rules)
 	for i := range c.workers {
 		s.twins = append(s.twins, twinsOf(s.world, s.steady, i, 0))
@@ -99,19 +83,13 @@ func (s *soaking) phase() {
 	case 2:
 		s.world.saveBeside()
 	}
-	if s.config.Fault == strayRoutine && s.number == 1 {
-		go func() { select {} }()
-	}
 	workers.Wait()
 	s.settle(p)
 }
 
 // settled checks the conditions at the end of a run.
-func (s *soaking) settled(earlier map[string]string) {
+func (s *soaking) settled() {
 	w := s.world
-	if left := leftRoutines(earlier); len(left) > 0 {
-		w.violated("%d goroutines are left, one of them %s", len(left), left[0])
-	}
 	for _, r := range s.steady {
 		if n := w.earlier[r.Name()].Overflow; n > 0 {
 			w.violated("%s: %d requests found no room although the keys are few", r, n)

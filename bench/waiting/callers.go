@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -24,7 +23,6 @@ type job struct {
 	Limit      string        // of the key
 	Keys       int           // each caller has one of so many keys; 0 means that all have one key
 	Hold       time.Duration // how long a caller keeps slots
-	Stay       time.Duration // after how long a caller leaves, on average; 0 for never
 	Pause      time.Duration // from one wait of a caller to the next
 	Direct     bool          // callers do not wait: the engine admits them at once
 	Host       string        // the limit of a caller's host, which it needs, too; "" for none
@@ -35,8 +33,7 @@ type job struct {
 // tally is what the callers of a process received.
 type tally struct {
 	Grants  []grant
-	Callers []int     // grants of each
-	Left    time.Time // when the last caller had returned
+	Callers []int // grants of each
 }
 
 type grant struct {
@@ -79,7 +76,6 @@ func (j job) run(ctx context.Context) (tally, error) {
 		})
 	}
 	callers.Wait()
-	l.tally.Left = time.Now()
 	l.queue.Flush(context.WithoutCancel(ctx))
 	return l.tally, l.err
 }
@@ -155,14 +151,8 @@ func (l *loop) granted(i int, began time.Time) {
 	l.tally.Callers[i]++
 }
 
-// wait waits for the requests, for as long as the caller stays.
+// wait waits for the requests.
 func (l *loop) wait(ctx context.Context, requests []weir.Request) (done func(context.Context) error, err error) {
-	if l.Stay > 0 {
-		stays, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer time.AfterFunc(time.Duration(rand.ExpFloat64()*float64(l.Stay)), cancel).Stop()
-		ctx = stays
-	}
 	switch {
 	case l.Direct:
 		r, err := l.engine.Reserve(ctx, requests...)

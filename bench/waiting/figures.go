@@ -69,14 +69,4 @@ func (r *played) longestGap(from, to time.Time) (longest float64) {
 	return max(longest, milliseconds(to.Sub(last)))
 }
 
-// left returns when the last caller had left.
-func (r *played) left() (last time.Time) {
-	for _, t := range r.tallies {
-		if t.Left.After(last) {
-			last = t.Left
-		}
-	}
-	return last
-}
-
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

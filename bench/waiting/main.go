@@ -14,7 +14,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirflow/weir/bench/internal/localredis"
 	"github.com/weirflow/weir/bench/internal/measure"
 )
 
@@ -22,15 +21,9 @@ import (
 const callersFlag = "-callers"
 
 func main() {
-	var serve func() error
-	if len(os.Args) == 2 {
-		serve = map[string]func() error{localredis.LinkFlag: localredis.ServeLinks, callersFlag: func() error {
-			return measure.Serve(os.Stdin, os.Stdout, func(j job) (tally, error) { return j.run(context.Background()) })
-		}}[os.Args[1]]
-	}
-	if serve == nil {
+	if len(os.Args) != 2 || os.Args[1] != callersFlag {
 		bench.Main()
-	} else if err := serve(); err != nil {
+	} else if err := measure.Serve(os.Stdin, os.Stdout, func(j job) (tally, error) { return j.run(context.Background()) }); err != nil {
 		fmt.Fprintln(os.Stderr, "waiting:", err)
 		os.Exit(1)
 	}
@@ -56,7 +49,7 @@ func (w workload) row(ctx context.Context, o *measure.Options) (measure.Figures,
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStage(ctx, program)
+	s, err := newStage(program)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ const (
 )
 
 func workloads() []workload {
-	list := []workload{
+	return []workload{
 		{"3 processes of 40 callers for 40 slots, held for 200 ms", []aim{
 			atLeast("grants", "/s", 190), atMost("script calls a grant, with heartbeats", "", 2.2), told("smallest share of a caller", "")}, quietly},
 		death(1, 150),
@@ -50,14 +50,6 @@ func workloads() []workload {
 		{"replication", []aim{atMost("bytes a grant, beyond those of slots alone", "", 100), told("of slots alone", "")}, replication},
 		{"200 callers of a process, each for another taken slot", []aim{atMost("script calls", "/s", 5)}, idleKeys},
 	}
-	for _, n := range []int{1, processes} {
-		for _, trip := range []time.Duration{600 * time.Microsecond, 20 * time.Millisecond} {
-			list = append(list, workload{fmt.Sprintf("a token bucket of 100/s burst 1, %s away, and 150 callers in %s that stay for 200 ms", trip, plural(n, "process", "processes")), []aim{
-				atLeast("share of the rate that is used", "%", 95), atMost("script calls a grant", "", 1.6), atMost("until the key is free after the last caller", "ms", 300)},
-				func(ctx context.Context, s *stage) ([]float64, error) { return leavers(ctx, s, n, trip) }})
-		}
-	}
-	return list
 }
 
 func plural(n int, one, many string) string {
@@ -166,21 +158,4 @@ func idleKeys(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, err
 	}
 	return []float64{r.calls / s.measured.Seconds()}, nil
-}
-
-// leavers measures callers that leave again, and then until when they have spent the rate.
-func leavers(ctx context.Context, s *stage, n int, trip time.Duration) ([]float64, error) {
-	const callers, rate = 150, "token bucket 100/s burst 1"
-	if err := s.moveAway(trip); err != nil {
-		return nil, err
-	}
-	r, err := s.play(ctx, play{jobs: slices.Repeat([]job{{Callers: callers / n, Limit: rate, Stay: 200 * time.Millisecond}}, n), watch: rate})
-	if err != nil {
-		return nil, err
-	}
-	free := max(milliseconds(r.refused.Sub(r.left())), 0)
-	if r.unknown {
-		free = math.NaN()
-	}
-	return []float64{r.perSecond(), r.callsAGrant(), free}, nil
 }

@@ -11,16 +11,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/bench/internal/localredis"
 	"github.com/weirflow/weir/bench/internal/measure"
-	"github.com/weirflow/weir/redislimit"
 )
 
 // stage is a server of its own for one measurement of a workload.
 type stage struct {
 	program  string
-	server   *localredis.Server
 	control  *redis.Client
 	addr     string        // at which the processes find the server
 	user     string        // and as whom
@@ -28,13 +25,13 @@ type stage struct {
 	ends     []func()
 }
 
-func newStage(ctx context.Context, program string) (*stage, error) {
-	server, err := localredis.Start(ctx)
+func newStage(program string) (*stage, error) {
+	addr, end, err := localredis.Start()
 	if err != nil {
 		return nil, err
 	}
-	control := redis.NewClient(&redis.Options{Addr: server.Addr})
-	return &stage{program: program, server: server, control: control, addr: server.Addr, ends: []func(){server.End, func() { _ = control.Close() }}}, nil
+	control := redis.NewClient(&redis.Options{Addr: addr})
+	return &stage{program: program, control: control, addr: addr, ends: []func(){end, func() { _ = control.Close() }}}, nil
 }
 
 func (s *stage) end() {
@@ -43,29 +40,20 @@ func (s *stage) end() {
 	}
 }
 
-// moveAway puts a round trip between the processes and the server.
-func (s *stage) moveAway(trip time.Duration) error {
-	addr, end, err := localredis.StartLink(s.server.Addr, trip/2)
-	if err == nil {
-		s.addr, s.ends = addr, append(s.ends, end)
-	}
-	return err
-}
-
 // replicate gives the server a replica.
 func (s *stage) replicate(ctx context.Context) error {
-	host, port, _ := strings.Cut(s.server.Addr, ":")
-	replica, err := localredis.Start(ctx, "--replicaof", host, port)
+	host, port, _ := strings.Cut(s.addr, ":")
+	_, end, err := localredis.Start("replicaof " + host + " " + port)
 	if err != nil {
 		return err
 	}
-	s.ends = append(s.ends, replica.End)
+	s.ends = append(s.ends, end)
 	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(20 * time.Millisecond) {
 		if text, err := s.control.Info(ctx, "replication").Result(); err != nil || strings.Contains(text, "state=online") {
 			return err
 		}
 	}
-	return fmt.Errorf("the replica of %s does not follow it", s.server.Addr)
+	return fmt.Errorf("the replica of %s does not follow it", s.addr)
 }
 
 // info returns a number that the server tells; 0 if it tells none.
@@ -86,7 +74,6 @@ type play struct {
 	jobs           []job
 	warm, measured time.Duration // the constant warm, and that of the stage, unless given
 	kill           bool          // kill the process of the last job
-	watch          string        // see played.refused
 }
 
 // window is the time to which figures belong.
@@ -98,8 +85,6 @@ type played struct {
 	tallies      []tally
 	calls, bytes float64   // of the script, and that were replicated
 	killed       time.Time // when a process was
-	refused      time.Time // when the key of a rate, watch, refused for the last time
-	unknown      bool      // whether that is
 }
 
 // forStart is how long processes may take until they begin.
@@ -142,20 +127,12 @@ func (s *stage) play(ctx context.Context, p play) (*played, error) {
 	if err := s.count(ctx, r); err != nil {
 		return nil, err
 	}
-	watched := make(chan error, 1)
-	left := make(chan struct{})
-	if p.watch != "" {
-		go func() { watched <- s.watch(ctx, p.watch, r, left) }()
-	} else {
-		watched <- nil
-	}
 	for range p.jobs {
 		if err := <-failed; err != nil {
 			return nil, err
 		}
 	}
-	close(left)
-	return r, <-watched
+	return r, nil
 }
 
 // count counts what the server does in the window.
@@ -176,37 +153,4 @@ func (s *stage) count(ctx context.Context, r *played) error {
 		sign = 1
 	}
 	return nil
-}
-
-// watch asks the key of a rate until it admits after all callers have left.
-func (s *stage) watch(ctx context.Context, limit string, r *played, left <-chan struct{}) error {
-	rule, err := weir.ParseRule("key=" + limit)
-	if err != nil {
-		return err
-	}
-	engine, err := redislimit.Open("redis://"+s.server.Addr, redislimit.Options{})
-	if err != nil {
-		return err
-	}
-	defer engine.Close()
-	for {
-		d, err := engine.Peek(ctx, rule.For("k0", 1))
-		if err != nil && ctx.Err() == nil { // another version wrote the key
-			<-left
-			r.unknown = true
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !d.Allowed {
-			r.refused = time.Now()
-			continue
-		}
-		select {
-		case <-left:
-			return nil
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
 }

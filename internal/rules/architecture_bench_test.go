@@ -8,27 +8,25 @@ var benchRules = map[string]packageRule{
 			"bench/internal/measure":  "its runner",
 			"bench/internal/peers":    "they are measured",
 			"bench/internal/workload": "peers are asked for its keys",
-			"bench/internal/picture":  "it draws the results",
 		},
 	},
 	"bench/cliffs": {
 		imports: reasons{
 			".":                       "whose decisions it measures",
-			"pace":                    "whose waiting callers it measures",
 			"bench/internal/measure":  "its runner",
 			"bench/internal/workload": "it draws the keys",
-			"bench/internal/picture":  "it draws the results",
 		},
 	},
 	"bench/campaign": {
 		imports: reasons{
-			"bench/internal/measure":   "it names the machine",
-			"bench/internal/trial":     "its ledger, checker and flags",
-			".":                        "rules of what it asks",
-			"redislimit":               "it checks its promises",
-			"pace":                     "its callers wait",
-			"internal/redistest":       "it breaks real servers",
-			"github.com/redis/rueidis": "it damages the connections of its clients",
+			"bench/internal/localredis": "its servers",
+			"bench/internal/measure":    "it names the machine",
+			"bench/internal/trial":      "its ledger, checker and flags",
+			".":                         "rules of what it asks",
+			"redislimit":                "it checks its promises",
+			"pace":                      "its callers wait",
+			"internal/redistest":        "it breaks real servers",
+			"github.com/redis/rueidis":  "it damages the connections of its clients",
 		},
 		testImports: reasons{"internal/testprocess": "without redis-server a test is skipped"},
 	},
@@ -41,7 +39,7 @@ var benchRules = map[string]packageRule{
 	},
 	"bench/hostile": {
 		imports: reasons{
-			".":                         "it loads what daemons have saved",
+			".":                         "its bounds are those of limits",
 			"bench/internal/localredis": "daemons share a server",
 			"bench/internal/measure":    "the idle handler is a child",
 			"bench/internal/trial":      "its report, ledger and checker",
@@ -135,17 +133,6 @@ var benchRules = map[string]packageRule{
 	},
 	"bench/internal/measure": {},
 	"bench/internal/localredis": {
-		imports: reasons{
-			"bench/internal/measure":       "links are processes of their own",
-			"github.com/redis/go-redis/v9": "it asks whether a server has started",
-		},
-	},
-	"bench/internal/picture": {
-		imports: reasons{
-			"gonum.org/v1/plot":         "the plot",
-			"gonum.org/v1/plot/plotter": "its lines",
-			"gonum.org/v1/plot/vg":      "its size",
-			"gonum.org/v1/plot/vg/draw": "the place of the legend",
-		},
+		imports: reasons{"internal/redistest": "programs start the servers of tests"},
 	},
 }

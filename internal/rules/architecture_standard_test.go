@@ -134,12 +134,12 @@ var forbidden = []struct {
 	{"plugin", "nothing is loaded at run time", reasons{}},
 	{"reflect", "limits and requests are plain values", reasons{}},
 	{"testing", "production code does not link the test framework", reasons{
-		"bench/campaign":          "the servers of internal/redistest belong to a test, or to what stands in for one",
-		"httplimit/httplimittest": "it is for tests only",
-		"limittest":               "it is a test suite",
-		"internal/redistest":      "it is for tests only",
-		"internal/gatewaytest":    "it is for tests only",
-		"internal/testprocess":    "it is for tests only",
+		"bench/internal/localredis": "the servers of internal/redistest belong to a test, or to what stands in for one",
+		"httplimit/httplimittest":   "it is for tests only",
+		"limittest":                 "it is a test suite",
+		"internal/redistest":        "it is for tests only",
+		"internal/gatewaytest":      "it is for tests only",
+		"internal/testprocess":      "it is for tests only",
 	}},
 	{"unsafe", "a package that needs it says why", reasons{
 		"internal/memory": "the address of a stack, as a number, distinguishes the goroutines that count",

@@ -1,6 +1,6 @@
 // Command compare measures decisions of Weir and its rivals with the same workload, their memory, and waiting callers.
 //
-//	go run ./bench/cmd/compare            everything; writes bench/RESULTS.md and bench/RESULTS.svg
+//	go run ./bench/cmd/compare            everything; writes bench/RESULTS.md
 //	go run ./bench/cmd/compare -quick     a trial; its figures mean nothing
 //	go run ./bench/cmd/compare -only '^(floor|weir_keyed_tokenbucket|sethvargo).*(one key|zipf)'
 //	go run ./bench/cmd/compare -base v1.0.0    decisions of Weir before and after, in pairs of windows; writes bench/PAIRS.md
@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirflow/weir/bench/internal/measure"
 	"github.com/weirflow/weir/bench/internal/peers"
-	"github.com/weirflow/weir/bench/internal/picture"
 	"github.com/weirflow/weir/bench/internal/workload"
 )
 
@@ -36,7 +35,6 @@ func main() {
 			{Figure: "callers/s", Format: "%.0f", More: true}, {Figure: "out of order", Format: "%.0f"},
 		},
 		Targets: targets,
-		After:   draw,
 	}
 	bench.Main()
 }
@@ -104,35 +102,4 @@ func groups(mixes []*workload.Mix) (all [][]*workload.Mix) {
 		all = append(all, []*workload.Mix{mix})
 	}
 	return all
-}
-
-// draw draws the time of an allowed decision by mix and cores, for the floor, Weir's token buckets and the rivals.
-func draw(r *measure.Results, o *measure.Options) error {
-	if o.Out == "-" {
-		return nil
-	}
-	var mixes []string
-	for _, mix := range workload.Mixes(1) {
-		mixes = append(mixes, mix.Name)
-	}
-	p := picture.Plot{Width: 13, Height: 8, Title: "ns per allowed decision (less is better)", Y: "ns", LogY: true}
-	for _, column := range []string{column(false, 1), column(false, 2)} {
-		for _, mix := range mixes {
-			p.Names = append(p.Names, mix+"\n"+column)
-		}
-	}
-	for _, peer := range peers.Keyeds() {
-		line := picture.Line{Name: peer.Name, Colour: len(p.Lines), Dashed: peer.Kind == peers.Floor || peer.Kind == peers.Harness, Thick: peer.Kind == peers.Ours}
-		if peer.Kind == peers.Ours && !strings.HasSuffix(peer.Name, "tokenbucket") {
-			continue
-		}
-		for x, name := range p.Names {
-			mix, column, _ := strings.Cut(name, "\n")
-			if s := r.Series(peer.Name+", "+mix+", "+column, "ns"); len(s) > 0 {
-				line.X, line.Y = append(line.X, float64(x)), append(line.Y, s.Median())
-			}
-		}
-		p.Lines = append(p.Lines, line)
-	}
-	return p.Save("bench/RESULTS.svg")
 }

@@ -34,7 +34,6 @@ type Bench struct {
 	Rows    func(*Options) ([]Row, error)
 	Columns []Column
 	Targets func([]Row) []Target
-	After   func(*Results, *Options) error // draws a picture; may be nil
 }
 
 // Row is one thing that is measured. Tables show a group, with a line for each Line.
@@ -212,11 +211,6 @@ func (b *Bench) measureAll(ctx context.Context, o *Options, rows []Row) (string,
 				return "", err
 			}
 			r.Add(row, figures)
-		}
-	}
-	if b.After != nil {
-		if err := b.After(r, o); err != nil {
-			return "", err
 		}
 	}
 	return b.text(r, o), nil

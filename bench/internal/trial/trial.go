@@ -20,6 +20,7 @@ import (
 // Trial is one run. Its methods are safe for concurrent use.
 type Trial struct {
 	Program  string // its folder
+	About    string // the beginning of its help
 	Duration time.Duration
 	Seed     uint64
 	Faults   []string // that the program can commit deliberately, to show that it detects them
@@ -60,6 +61,10 @@ func (t *Trial) Flags(flags *flag.FlagSet) {
 func (t *Trial) Main(args []string, out, errs io.Writer, define func(*flag.FlagSet), run func() error) int {
 	flags := flag.NewFlagSet(t.Program, flag.ContinueOnError)
 	flags.SetOutput(errs)
+	flags.Usage = func() {
+		fmt.Fprintf(errs, "%s\n\nThe exit code is 0 without a broken promise, 1 with one, and 2 if the run failed. A run with a broken promise prints its seed.\n\n", t.About)
+		flags.PrintDefaults()
+	}
 	t.Flags(flags)
 	define(flags)
 	t.errs = errs

@@ -51,13 +51,13 @@ func TestALineOfACommandAboveTheBoundGoesInPieces(t *testing.T) {
 	for _, held := range []int{0, mostHeld} {
 		var out bytes.Buffer
 		s := (&commandOutput{out: &out, errs: &out, held: held}).begin()
-		writeTo(s, strings.Repeat("x", 5*mostHeld))
+		writeTo(s, strings.Repeat("x", 3*mostHeld/2))
 		if n := len(s.out.(*heldStream).text); n > mostHeld {
 			t.Errorf("%d bytes are held, above the bound of %d", n, mostHeld)
 		}
 		_ = s.end()
-		if out.Len() != 5*mostHeld {
-			t.Errorf("got %d bytes, want %d", out.Len(), 5*mostHeld)
+		if out.Len() != 3*mostHeld/2 {
+			t.Errorf("got %d bytes, want %d", out.Len(), 3*mostHeld/2)
 		}
 	}
 }
