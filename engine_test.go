@@ -495,7 +495,7 @@ func TestBusyClassesShareByWeightInUnits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			lim := mustNew(t, test.limit, weir.Options{Weights: test.weights})
 			lim.Take(min(20, lim.Peek(0).Remaining)) // free units go to the first caller
-			got := shares(t, lim, 30*time.Second, test.crowds...)
+			got := shares(t, lim, 10*time.Second, test.crowds...)
 			checkShares(t, fmt.Sprint(test), got, test.weights)
 		})
 	}
@@ -508,8 +508,8 @@ func checkShares(t *testing.T, name string, got, weights []int64) {
 		units += got[i]
 		all += weights[i]
 	}
-	if math.Abs(float64(units)-30_000) > 300 {
-		t.Errorf("%s: %d units in 30s at 1000/s", name, units)
+	if math.Abs(float64(units)-10_000) > 100 {
+		t.Errorf("%s: %d units in 10s at 1000/s", name, units)
 	}
 	for i := range got {
 		want := float64(units*weights[i]) / float64(all)
@@ -537,7 +537,7 @@ func TestBusyFlowsShareByWeight(t *testing.T) {
 					}()
 				}
 			}
-			time.Sleep(30 * time.Second)
+			time.Sleep(10 * time.Second)
 			synctest.Wait()
 			checkShares(t, "tenants", []int64{units[0].Load(), units[1].Load(), units[2].Load()}, weights)
 			cancel()
