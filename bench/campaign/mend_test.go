@@ -33,7 +33,7 @@ func TestServersThatAreNotWellInTimeAreMended(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	b.ctx, h.Wait = ended, 0
+	b.ctx, h.Wait = ended, 1
 	b.cause(dies)
 	if last := w.faults[len(w.faults)-1]; !w.given || last.To != never {
 		t.Errorf("a server that cannot be mended: %+v, given up %v, want it given up and granted to the end", last, w.given)
