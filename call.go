@@ -45,6 +45,9 @@ type Call struct {
 	// Within, if above 0, bounds the time to decide. The end of the context then does not end the call: a client that
 	// leaves cannot make its call undecided. An engine in this process needs no timer for it.
 	Within time.Duration
+	// Waits says that the caller waits for its turn, so that only the engine's own answer counts: see
+	// [github.com/weirflow/weir/layer.DenyUntil].
+	Waits bool
 	// Lease is the identity that holds units of a Concurrency: an OpReturn releases the units of its
 	// identity. 0 means none: units taken without an identity are released without one. OpReserve chooses a random one.
 	// Other limits ignore it.

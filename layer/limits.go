@@ -83,6 +83,8 @@ type facts struct {
 	limits       []limit
 	slots, units *weir.Rule // the limits that are slots, and the others; nil without any
 	countsDenied bool
+	delays       bool
+	most         int64      // units of a key that may be out on lease; 0 if the rule cannot be leased
 	capacity     int64      // the least
 	alike        [][]part   // the limits whose states have names that differ by a number
 	free         *weir.Rule // of the same name, and without a limit
@@ -116,11 +118,13 @@ func newFacts(r *weir.Rule) *facts {
 		} else {
 			units = append(units, l)
 		}
+		_, delays := l.(weir.LeakyBucket)
+		f.delays = f.delays || delays
 		counting, isLog := l.(weir.SlidingLog)
 		f.countsDenied = f.countsDenied || isLog && counting.CountDenied
 	}
 	f.slots, f.units, f.free = partOf(r, held), partOf(r, units), partOf(r, []weir.Limit{weir.Unlimited{}})
-	f.alike = alikeOf(r, limits)
+	f.alike, f.most = alikeOf(r, limits), f.mostOut()
 	return f
 }
 

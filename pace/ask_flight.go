@@ -278,7 +278,8 @@ func (f *flight) plain() error {
 	c, engine := f.callers[0], f.asking.queue.engine
 	switch {
 	case c.acquires:
-		r, err := engine.Reserve(f.ctx, c.requests...)
+		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpReserve, Requests: c.requests, Waits: true})
+		r := a.Reservation
 		if err == nil && r == nil {
 			return errNonsense
 		}
@@ -293,17 +294,17 @@ func (f *flight) plain() error {
 	case len(c.requests) == 1 && has[weir.LeakyBucket](&c.requests[0]):
 		return f.plainDelayed()
 	case len(f.callers) == 1:
-		d, err := engine.Take(f.ctx, c.requests...)
+		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true})
 		if err != nil {
 			return err
 		}
-		f.answered(d, 1)
+		f.answered(a.Decision, 1)
 	default:
-		times, d, err := weir.TakeUpTo(f.ctx, engine, int64(len(f.callers)), c.requests...)
+		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTakeUpTo, Most: int64(len(f.callers)), Requests: c.requests, Waits: true})
 		if err != nil {
 			return err
 		}
-		f.answered(d, times)
+		f.answered(a.Decision, a.Times)
 	}
 	return nil
 }
@@ -320,9 +321,9 @@ func (f *flight) plainDelayed() error {
 			return err
 		}
 	}
-	d, err := engine.Take(f.ctx, c.requests...)
+	a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true})
 	if err == nil {
-		f.answered(d, 1)
+		f.answered(a.Decision, 1)
 	}
 	return err
 }

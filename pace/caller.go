@@ -63,13 +63,12 @@ func (c *caller) call() weir.Call { return weir.Call{Requests: c.requests, Lease
 
 // takeNow takes the requests if they are admitted now.
 func (c *caller) takeNow(ctx context.Context, engine weir.Engine) (err error) {
-	if !c.acquires {
-		c.decision, err = engine.Take(ctx, c.requests...)
-		return err
+	call := weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true}
+	if c.acquires {
+		call.Op = weir.OpReserve
 	}
-	if c.reservation, err = engine.Reserve(ctx, c.requests...); err == nil {
-		c.decision = c.reservation.Decision
-	}
+	a, err := engine.Do(ctx, call)
+	c.decision, c.reservation = a.Decision, a.Reservation
 	return err
 }
 

@@ -89,7 +89,6 @@ var adapterRules = map[string]packageRule{
 			"enginekit":                  "states are measured by their functions",
 			"redislimit/internal/fault":  "values may be unreadable",
 			"redislimit/internal/stored": "decisions are about limits",
-			"github.com/redis/rueidis":   "it calls the script by its hash",
 		},
 	},
 	"redislimit/internal/calls": {

@@ -31,8 +31,6 @@ type Lanes struct {
 	steps   stepLog
 	watch   atomic.Int64 // the keys left to look for under their names in earlier versions
 	Closed  atomic.Bool
-
-	Background background
 }
 
 // Setup describes lanes. The fields without a comment are those of redislimit.Options.
@@ -102,14 +100,8 @@ func (l *Lanes) Release(s *Submission) {
 	l.pool.Put(s)
 }
 
-// Close makes later calls fail, and drops what runs in the background. It returns false if they were closed before.
-func (l *Lanes) Close() bool {
-	if l.Closed.Swap(true) {
-		return false
-	}
-	l.Background.close()
-	return true
-}
+// Close makes later calls fail. It returns false if they were closed before.
+func (l *Lanes) Close() bool { return !l.Closed.Swap(true) }
 
 // counters are the counters of redislimit.Stats.
 type counters struct {

@@ -24,7 +24,6 @@ type undo struct {
 	what  []wire.Decision // undos, or a take up to that is asked again to learn what to undo
 	until time.Time       // later the undo would bring nothing back
 	pause time.Duration
-	task  Task
 }
 
 // UndoUnanswered undoes a take with an identity that may have been made.
@@ -48,7 +47,6 @@ func (l *Lanes) UndoLater(what ...wire.Decision) {
 		effect = max(effect, stored.Duration(int64(what[i].Spent())))
 	}
 	u := &undo{lanes: l, what: what, until: time.Now().Add(min(effect, undoLongest)), pause: undoPause}
-	u.task.Run, u.task.dropped = func(time.Time) { u.send() }, u.abandon
 	l.Stats.Undoing.Add(1)
 	u.send()
 }
@@ -80,13 +78,13 @@ func (u *undo) answered(s *Submission) {
 		}
 		left = append(left, u.what[i])
 	}
-	next := time.Now().Add(u.pause)
-	u.what, u.pause = left, min(2*u.pause, undoPauseMost)
-	if len(left) == 0 || next.After(u.until) {
+	pause := u.pause
+	u.what, u.pause = left, min(2*pause, undoPauseMost)
+	if len(left) == 0 || u.lanes.Closed.Load() || time.Now().Add(pause).After(u.until) {
 		u.abandon()
 		return
 	}
-	u.lanes.Background.At(next, &u.task)
+	time.AfterFunc(pause, u.send)
 }
 
 // abandon ends the undo, and gives up what is left of it.

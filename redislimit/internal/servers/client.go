@@ -132,25 +132,28 @@ func (c *Client) Call(ctx context.Context, keys, args []string) (string, error) 
 
 // send calls the script by its hash, and by its text if the server does not know it.
 func (c *Client) send(ctx context.Context, keys, args []string) (string, error) {
-	if c.sender == nil {
-		known, err := c.connected()
-		if err != nil {
-			return "", err
-		}
-		if c.late && c.Cluster() && crosses(keys) {
-			return "", crossed{}
-		}
-		return c.script.Lua.Exec(ctx, known, keys, args).ToString()
-	}
-	words := make([]string, 0, 3+len(keys)+len(args))
-	words = append(words, "EVALSHA", c.script.Hash, strconv.Itoa(len(keys)))
-	words = append(append(words, keys...), args...)
-	reply, err := c.sender.Send(ctx, words...)
+	reply, err := c.eval(ctx, "EVALSHA", c.script.Hash, keys, args)
 	if fault.RefusedFor(err, "NOSCRIPT") {
-		words[0], words[1] = "EVAL", c.script.Source
-		reply, err = c.sender.Send(ctx, words...)
+		reply, err = c.eval(ctx, "EVAL", c.script.Source, keys, args)
 	}
 	return reply, err
+}
+
+// eval calls a script by a command.
+func (c *Client) eval(ctx context.Context, command, script string, keys, args []string) (string, error) {
+	number := strconv.Itoa(len(keys))
+	if c.sender != nil {
+		words := append(make([]string, 0, 3+len(keys)+len(args)), command, script, number)
+		return c.sender.Send(ctx, append(append(words, keys...), args...)...)
+	}
+	known, err := c.connected()
+	if err != nil {
+		return "", err
+	}
+	if c.late && c.Cluster() && crosses(keys) {
+		return "", crossed{}
+	}
+	return known.Do(ctx, known.B().Arbitrary(command, script, number).Keys(keys...).Args(args...).Build()).ToString()
 }
 
 // crosses reports whether keys are in several slots of a cluster. Before a client that connects later knew that its
@@ -170,18 +173,9 @@ type crossed struct{}
 func (crossed) Error() string { return "CROSSSLOT: not sent to a cluster" }
 func (crossed) RedisError()   {}
 
-// Eval calls EVAL, for scripts that run once.
+// Eval calls a script that runs once.
 func (c *Client) Eval(ctx context.Context, text string, keys []string, args ...string) (string, error) {
-	number := strconv.Itoa(len(keys))
-	if c.sender != nil {
-		words := append([]string{"EVAL", text, number}, keys...)
-		return c.sender.Send(ctx, append(words, args...)...)
-	}
-	known, err := c.connected()
-	if err != nil {
-		return "", err
-	}
-	return known.Do(ctx, known.B().Arbitrary("EVAL", text, number).Keys(keys...).Args(args...).Build()).ToString()
+	return c.eval(ctx, "EVAL", text, keys, args)
 }
 
 // Nodes returns the nodes that the client knows, by address. For a client other than rueidis it returns the node that

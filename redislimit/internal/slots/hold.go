@@ -26,10 +26,10 @@ const (
 type hold struct {
 	holds *Holds
 	part  wire.Part // the slots; its cost is their number
-	task  calls.Task
 
 	mu       sync.Mutex
-	ends     time.Time // by the clock of this process, at the earliest
+	timer    *time.Timer // runs tick
+	ends     time.Time   // by the clock of this process, at the earliest
 	state    holdState
 	asking   bool
 	releases int       // successful ones that are still wanted: see Drop
@@ -77,14 +77,17 @@ func (h *Holds) find(p *wire.Part) *hold {
 	return h.all[holder{p.Key, p.Lease}]
 }
 
+// Number returns how many there are.
 func (h *Holds) Number() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.all)
 }
 
-// add adds a hold, unless there is one of the same slots or the engine was closed.
-func (h *Holds) add(x *hold) bool {
+// start adds a hold whose first tick is due at an instant, unless there is one of the same slots or the engine was closed.
+func (h *Holds) start(x *hold, due time.Time) bool {
+	x.mu.Lock() // until x has its timer
+	defer x.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := holder{x.part.Key, x.part.Lease}
@@ -95,6 +98,7 @@ func (h *Holds) add(x *hold) bool {
 		h.all = map[holder]*hold{}
 	}
 	h.all[name] = x
+	x.timer = time.AfterFunc(time.Until(due), x.tick)
 	return true
 }
 
@@ -111,11 +115,10 @@ func (h *Holds) RenewAll(picks func(lane int) bool) {
 	h.mu.Lock()
 	all := slices.Collect(maps.Values(h.all))
 	h.mu.Unlock()
-	now := time.Now()
 	for _, x := range all {
 		x.mu.Lock()
 		if x.state == renewing && picks(x.part.Lane) {
-			h.lanes.Background.At(now, &x.task)
+			x.at(time.Now())
 		}
 		x.mu.Unlock()
 	}
@@ -128,14 +131,14 @@ func (h *Holds) Hold(since time.Time, slots []wire.Part) (lost <-chan struct{}, 
 	var all []*hold
 	for _, p := range slots {
 		x := &hold{holds: h, part: p, lost: []*signal{told}}
-		x.ends, x.task.Run = since.Add(x.lasts()), x.tick
-		if h.add(x) {
-			h.lanes.Background.At(x.next(since), &x.task)
-		} else if x = h.find(&p); x == nil || !x.join(told) { // just released or lost, or the engine was closed
+		x.ends = since.Add(x.lasts())
+		if h.start(x, x.next(since)) {
+			all = append(all, x)
+		} else if x = h.find(&p); x != nil && x.join(told) {
+			all = append(all, x)
+		} else { // just released or lost, or the engine was closed
 			told.close()
-			continue
 		}
-		all = append(all, x)
 	}
 	return told.c, func() {
 		for _, x := range all {
@@ -161,20 +164,23 @@ func (h *hold) renewal() time.Duration { return min(RenewEvery, h.lasts()/3) }
 func (h *hold) retry() time.Duration   { return max(min(retryEvery, h.renewal()/10), time.Millisecond) }
 
 // tick renews or releases the slots, or ends the hold with the lease.
-func (h *hold) tick(now time.Time) {
+func (h *hold) tick() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.state == over:
-	case !now.Before(h.ends):
+	case !time.Now().Before(h.ends):
 		h.end(h.state == renewing)
 	case h.asking:
-		h.holds.lanes.Background.At(h.ends, &h.task)
+		h.at(h.ends)
 	default:
 		h.ask()
-		h.holds.lanes.Background.At(h.ends, &h.task)
+		h.at(h.ends)
 	}
 }
+
+// at makes the next tick due at an instant. The caller holds the lock.
+func (h *hold) at(due time.Time) { h.timer.Reset(time.Until(due)) }
 
 // ask sends a renewal or a release. The caller holds the lock.
 func (h *hold) ask() {
@@ -200,20 +206,20 @@ func (h *hold) answered(s *calls.Submission, sent time.Time) {
 	case errors.Is(err, fault.ErrClosed):
 		h.end(true)
 	case err != nil, (d.Op == wire.OpRecord) != (h.state == releasing):
-		h.holds.lanes.Background.At(earlier(time.Now().Add(h.retry()), h.ends), &h.task)
+		h.at(earlier(time.Now().Add(h.retry()), h.ends))
 	case d.Op == wire.OpRecord:
 		if h.releases--; h.releases <= 0 {
 			h.end(false)
 			return
 		}
-		h.holds.lanes.Background.At(earlier(time.Now().Add(h.renewal()), h.ends), &h.task)
+		h.at(earlier(time.Now().Add(h.renewal()), h.ends))
 	case !d.Admitted && h.partial > 0: // it may have come after one of them
-		h.holds.lanes.Background.At(earlier(time.Now().Add(h.retry()), h.ends), &h.task)
+		h.at(earlier(time.Now().Add(h.retry()), h.ends))
 	case !d.Admitted:
 		h.end(true)
 	default:
 		h.ends = sent.Add(h.lasts())
-		h.holds.lanes.Background.At(h.next(sent), &h.task)
+		h.at(h.next(sent))
 	}
 }
 
@@ -236,7 +242,7 @@ func earlier(a, b time.Time) time.Time {
 func (h *hold) end(lost bool) {
 	h.state = over
 	h.holds.remove(h)
-	h.holds.lanes.Background.Forget(&h.task)
+	h.timer.Stop()
 	if lost {
 		h.tell()
 	}
@@ -320,22 +326,20 @@ func (r *release) ended(succeeded bool) {
 	case succeeded && (r.whole || h.part.Cost <= 0):
 		h.end(false)
 	case r.whole:
-		h.holds.lanes.Background.At(earlier(time.Now().Add(h.retry()), h.ends), &h.task)
+		h.at(earlier(time.Now().Add(h.retry()), h.ends))
 	}
 }
 
 // Drop releases slots whose take had no answer. Redis may carry out a release before the take, if they came on two
-// connections, so drop repeats the release, until the lease ends. It does not wait for the answers.
+// connections, so Drop repeats the release, until the lease ends. It does not wait for the answers.
 func (h *Holds) Drop(slots []wire.Part) {
 	const times = 3
 	for _, p := range slots {
 		now := time.Now()
 		x := &hold{holds: h, part: p, state: releasing, releases: times}
-		x.ends, x.task.Run = now.Add(x.lasts()), x.tick
-		if h.Number() >= calls.MostUndoing || !h.add(x) {
-			continue
+		if x.ends = now.Add(x.lasts()); h.Number() < calls.MostUndoing {
+			h.start(x, now)
 		}
-		h.lanes.Background.At(now, &x.task)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"strings"
 	"sync"
-
-	"github.com/redis/rueidis"
 )
 
 //go:embed script/*.lua
@@ -18,17 +16,13 @@ var scriptFiles embed.FS
 var scriptOrder = []string{"call", "bucket", "window", "cycle", "fixed", "logs", "upto", "identity", "line", "batch"}
 
 // Sendable is the script as an engine sends it.
-type Sendable struct {
-	Source, Hash string
-	Lua          *rueidis.Lua
-}
+type Sendable struct{ Source, Hash string }
 
 // Script is made with the first engine, because many programs that import this package, such as most commands of weir,
 // make none.
 //
-// The engine calls the script by its hash, and sends the text to a server that does not know it: rueidis does so
-// itself, and sendBy does so for other clients. Redis names scripts by SHA-1, which protects nothing here, so FIPS 140
-// mode need not refuse it.
+// The engine calls the script by its hash, and sends the text to a server that does not know it. Redis names scripts by
+// SHA-1, which protects nothing here, so FIPS 140 mode need not refuse it.
 var Script = sync.OnceValue(func() (c Sendable) {
 	var files strings.Builder
 	for _, name := range scriptOrder {
@@ -42,7 +36,6 @@ var Script = sync.OnceValue(func() (c Sendable) {
 	fips140.WithoutEnforcement(func() {
 		sum := sha1.Sum([]byte(c.Source))
 		c.Hash = hex.EncodeToString(sum[:])
-		c.Lua = rueidis.NewLuaScript(c.Source)
 	})
 	return c
 })

@@ -1,0 +1,213 @@
+package layer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/maphash"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// DenyOptions configure a DenyUntil.
+type DenyOptions struct {
+	// MaxKeys is the number of refused keys that it remembers, up to 2^20. Another key may take the place of one before.
+	// Default: 65,536.
+	MaxKeys int
+}
+
+const (
+	defaultDeniedKeys = 1 << 16
+	mostDeniedKeys    = 1 << 20
+	longestDenied     = time.Second
+	longestDeniedKey  = 256 // bytes; it remembers no longer ones
+)
+
+// Denier is an engine with a DenyUntil. It is safe for concurrent use.
+type Denier struct {
+	engine
+	below   weir.Engine
+	seed    maphash.Seed
+	began   time.Time
+	places  []atomic.Pointer[denial]
+	refused atomic.Uint64
+}
+
+// denial is a refusal of the engine. One without a rule says that units came back.
+type denial struct {
+	rule     *weir.Rule
+	key      string
+	cost     int64
+	at       time.Duration // since Denier.began
+	until    time.Duration
+	decision weir.Decision
+}
+
+// DenyUntil refuses in process what the engine would refuse: a cost that it has just refused, and any larger one of the
+// same key under the same limits, until RetryAfter, for at most a second. So a client that hammers costs the engine a call
+// a second.
+//
+// It leaves to the engine limits that count denied attempts, slots, whose RetryAfter is only an upper bound, and callers
+// that wait ([weir.Call.Waits]). A Return, a Reset and a settlement through this engine take effect at once; units that come
+// back elsewhere are seen within the second.
+func DenyUntil(e weir.Engine, options DenyOptions) (*Denier, error) {
+	var size error
+	if options.MaxKeys < 0 || options.MaxKeys > mostDeniedKeys {
+		size = optionError(denies, "maxKeys", "%d is not within 0 and %d", options.MaxKeys, mostDeniedKeys)
+	}
+	if err := errors.Join(checkOver(e, denies), size); err != nil {
+		return nil, err
+	}
+	keys := cmp.Or(options.MaxKeys, defaultDeniedKeys)
+	d := &Denier{below: e, seed: maphash.MakeSeed(), began: time.Now(), places: make([]atomic.Pointer[denial], 1<<bits.Len(uint(keys-1)))}
+	d.engine = weir.Wrap(e, d.around)
+	return d, nil
+}
+
+// Unwrap returns the engine below, for weir.Find.
+func (d *Denier) Unwrap() weir.Engine { return d.below }
+
+func (d *Denier) place() place { return denies }
+
+// Refused returns how many calls were refused here.
+func (d *Denier) Refused() uint64 { return d.refused.Load() }
+
+func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	switch call.Op {
+	case weir.OpTake:
+		if !call.Waits && call.Identity == "" {
+			return d.take(ctx, call, next)
+		}
+	case weir.OpReserve:
+		return weir.Reserve(ctx, d, call) // so that takes and settlements pass here
+	case weir.OpReturn, weir.OpReset:
+		a, err := next(ctx, call)
+		d.forget(call.Requests)
+		return a, err
+	case weir.OpEach:
+		a, err := next(ctx, call)
+		if call.Each != nil {
+			d.forgetEach(call.Each.Calls)
+		}
+		return a, err
+	}
+	return next(ctx, call)
+}
+
+// take refuses a take that was just refused, or asks the engine.
+func (d *Denier) take(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	now, known := time.Duration(-1), (*denial)(nil)
+	for i := range call.Requests {
+		q := &call.Requests[i]
+		if q.Rule == nil {
+			return next(ctx, call)
+		}
+		known = d.placeOf(q.Rule.Name(), q.Key).Load()
+		if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
+			continue
+		}
+		if now < 0 {
+			now = time.Since(d.began)
+		}
+		if now < known.until && isValid(call.Requests) {
+			d.refused.Add(1)
+			return weir.Answer{Decision: known.left(now)}, nil
+		}
+	}
+	if len(call.Requests) > 1 {
+		known = nil // the place of the request that is refused is not known yet
+	}
+	return d.ask(ctx, call, next, known)
+}
+
+// ask asks the engine and remembers a refusal, unless units have come back meanwhile. before is what was in the place of
+// the only request.
+func (d *Denier) ask(ctx context.Context, call weir.Call, next weir.Next, before *denial) (weir.Answer, error) {
+	var places [8]*denial
+	if n := len(call.Requests); n > 1 && n <= len(places) {
+		for i, q := range call.Requests {
+			places[i] = d.placeOf(q.Rule.Name(), q.Key).Load()
+		}
+	}
+	a, err := next(ctx, call)
+	if err != nil || a.Decision.Allowed || a.Decision.RetryAfter <= 0 || len(call.Requests) > len(places) {
+		return a, err
+	}
+	for i := range call.Requests {
+		q := &call.Requests[i]
+		if q.Rule.Name() == a.Decision.Rule && q.Key == a.Decision.Key && isAlone(call.Requests, i) {
+			if len(call.Requests) > 1 {
+				before = places[i]
+			}
+			d.remember(q, &a.Decision, before)
+		}
+	}
+	return a, nil
+}
+
+// remember remembers a refusal in place of what was there before it was asked for.
+func (d *Denier) remember(q *weir.Request, answer *weir.Decision, before *denial) {
+	f := factsOf(q.Rule)
+	if len(q.Key) > longestDeniedKey || f.countsDenied || f.has(slots) {
+		return
+	}
+	at := time.Since(d.began)
+	told := &denial{q.Rule, q.Key, q.Cost, at, at + min(answer.RetryAfter, longestDenied), *answer}
+	d.placeOf(q.Rule.Name(), q.Key).CompareAndSwap(before, told)
+}
+
+// left returns the decision at a later instant.
+func (d *denial) left(now time.Duration) weir.Decision {
+	left, passed := d.decision, now-d.at
+	if left.RetryAfter != weir.Never {
+		left.RetryAfter -= passed
+	}
+	if left.ResetAfter != weir.Never {
+		left.ResetAfter = max(left.ResetAfter-passed, 0)
+	}
+	return left
+}
+
+// forget forgets what was refused to keys whose units came back. Answers that are on their way are not remembered.
+func (d *Denier) forget(requests []weir.Request) {
+	for _, q := range requests {
+		if q.Rule != nil {
+			d.placeOf(q.Rule.Name(), q.Key).Store(&denial{})
+		}
+	}
+}
+
+func (d *Denier) forgetEach(calls []weir.Call) {
+	for _, c := range calls {
+		if c.Op == weir.OpReturn {
+			d.forget(c.Requests)
+		}
+	}
+}
+
+// placeOf returns the place of a key. Rules of one name share it, because they share their states.
+func (d *Denier) placeOf(rule, key string) *atomic.Pointer[denial] {
+	at := maphash.String(d.seed, key) ^ bits.RotateLeft64(maphash.String(d.seed, rule), 32)
+	return &d.places[at&uint64(len(d.places)-1)]
+}
+
+// sameLimits reports whether two rules are the same.
+func sameLimits(a, b *weir.Rule) bool { return a == b || a != nil && a.String() == b.String() }
+
+// isAlone reports whether no other request is for the same key and rule, with which the i-th would be summed.
+func isAlone(requests []weir.Request, i int) bool {
+	for j := range requests {
+		if j != i && requests[j].Key == requests[i].Key && requests[j].Rule.Name() == requests[i].Rule.Name() {
+			return false
+		}
+	}
+	return true
+}
+
+// isValid reports whether an engine would decide a take. A single request that was refused before is valid.
+func isValid(requests []weir.Request) bool {
+	return len(requests) == 1 || checked(&weir.Call{Op: weir.OpTake, Requests: requests}) == nil
+}

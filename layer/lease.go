@@ -1,0 +1,413 @@
+package layer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// LeaseOptions configure a Lease.
+type LeaseOptions struct {
+	// MaxKeys bounds the keys that are looked at. The engine decides the others. Default: 100,000.
+	MaxKeys int
+	// Hold is how long a block lasts at most. One that is not used for a quarter of that goes back sooner. Default: 1 s.
+	Hold time.Duration
+}
+
+const (
+	defaultHold  = time.Second
+	leastLeased  = 2  // units of a block that is worth a lease
+	leasedOf     = 10 // at most one in so many units of the capacity is out on lease
+	stockShards  = 64
+	returnTime   = 100 * time.Millisecond // within which units are back
+	returnsBatch = 128
+)
+
+// Leased is an engine with a Lease. It is safe for concurrent use.
+type Leased struct {
+	engine
+	below   weir.Engine
+	next    weir.Next
+	options LeaseOptions
+	seed    maphash.Seed
+	began   time.Time
+	shards  [stockShards]stockShard
+	keys    atomic.Int64
+	counts  leaseCounts
+
+	mu       sync.Mutex
+	sweeping bool
+	closed   atomic.Bool
+	end      chan struct{}
+}
+
+type leaseCounts struct{ here, asked, returned, lost atomic.Uint64 }
+
+type stockShard struct {
+	mu  sync.RWMutex
+	all map[stockKey]*stock
+}
+
+// stockKey names a key: its stock is of the state that all rules of a name share.
+type stockKey struct{ rule, key, colocation string }
+
+// stock is what the process took ahead of one key and has not used.
+type stock struct {
+	name stockKey
+
+	mu       sync.Mutex
+	rule     *weir.Rule
+	left     int64
+	took     time.Duration // before the block was taken; all times are since Leased.began
+	ends     time.Duration // when it must not be used any more
+	used     time.Duration
+	block    int64         // units to take ahead the next time
+	decision weir.Decision // the engine's last answer, which came at an instant
+	at       time.Duration
+	fill     *fill // that is on its way
+	gone     bool  // another stock may have its place
+}
+
+// fill is a question to the engine, for one caller and those that come meanwhile.
+type fill struct {
+	done    chan struct{}
+	cost    int64 // that was asked for
+	refusal weir.Decision
+	refused bool
+	err     error
+}
+
+// Lease takes blocks of permits of busy keys ahead, and decides from them in process. At most a tenth of the capacity per
+// key and process is out on lease, so that any stretch of time admits at most that more than the limit.
+//
+// It leases keys of token buckets, and of one window or cycle alone, that have a capacity of 20 at least. Calls of several
+// requests and of any other rule go to the engine. A block lasts for LeaseOptions.Hold and never beyond the end of a
+// window. What is left goes back, as far as it has not come back by itself. Call Close to give everything back.
+func Lease(e weir.Engine, options LeaseOptions) (*Leased, error) {
+	problems := []error{checkOver(e, leases)}
+	if options.MaxKeys < 0 {
+		problems = append(problems, optionError(leases, "maxKeys", "%d is negative", options.MaxKeys))
+	}
+	if options.Hold < 0 {
+		problems = append(problems, optionError(leases, "hold", "%v is negative", options.Hold))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	options.MaxKeys, options.Hold = cmp.Or(options.MaxKeys, defaultLocalKeys), cmp.Or(options.Hold, defaultHold)
+	l := &Leased{below: e, next: e.Do, options: options, seed: maphash.MakeSeed(), began: time.Now(), end: make(chan struct{})}
+	for i := range l.shards {
+		l.shards[i].all = map[stockKey]*stock{}
+	}
+	l.engine = weir.Wrap(e, l.around)
+	return l, nil
+}
+
+// Unwrap returns the engine below, for weir.Find.
+func (l *Leased) Unwrap() weir.Engine { return l.below }
+
+func (l *Leased) place() place { return leases }
+
+// mostOut returns how many units of a key may be out on lease; 0 if the rule is none to lease.
+func (f *facts) mostOut() int64 {
+	windows := 0
+	for _, known := range f.limits {
+		switch known.kind {
+		case window:
+			windows++
+		case bucket:
+		default:
+			return 0
+		}
+	}
+	most := f.capacity / leasedOf
+	if most < leastLeased || f.delays || windows > 0 && len(f.limits) > 1 {
+		return 0
+	}
+	return most
+}
+
+func (l *Leased) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	if call.Op == weir.OpReserve {
+		return weir.Reserve(ctx, l, call) // so that takes and settlements pass here
+	}
+	if len(call.Requests) != 1 || call.Identity != "" {
+		return l.pass(ctx, call, next)
+	}
+	q := &call.Requests[0]
+	if q.Cost < 0 || q.Cost == 0 && call.Op != weir.OpPeek || q.Rule == nil || ctx.Err() != nil || len(q.Key) > weir.MaxKey || len(q.Colocation) > weir.MaxKey {
+		return l.pass(ctx, call, next)
+	}
+	f := factsOf(q.Rule)
+	if f.most == 0 {
+		return l.pass(ctx, call, next)
+	}
+	switch call.Op {
+	case weir.OpTake:
+		return l.take(ctx, call, f)
+	case weir.OpPeek:
+		return l.peek(ctx, call, q)
+	case weir.OpRecord:
+		return l.record(ctx, call, q)
+	case weir.OpReturn:
+		return l.giveBack(ctx, call, q, f)
+	}
+	return l.pass(ctx, call, next)
+}
+
+// pass passes a call on that the stocks do not concern. A reset forgets them.
+func (l *Leased) pass(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	a, err := next(ctx, call)
+	if call.Op != weir.OpReset {
+		return a, err
+	}
+	for i := range call.Requests {
+		if q := &call.Requests[i]; q.Rule != nil {
+			if s := l.find(q); s != nil {
+				s.mu.Lock()
+				s.left = 0
+				s.mu.Unlock()
+			}
+		}
+	}
+	return a, err
+}
+
+// shard returns the shard of a key.
+func (l *Leased) shard(key string) *stockShard {
+	return &l.shards[maphash.String(l.seed, key)%stockShards]
+}
+
+// find returns the stock of a key, or nil.
+func (l *Leased) find(q *weir.Request) *stock {
+	shard := l.shard(q.Key)
+	shard.mu.RLock()
+	defer shard.mu.RUnlock()
+	return shard.all[stockKey{q.Rule.Name(), q.Key, q.Colocation}]
+}
+
+// stock returns the stock of a key, and makes one if there is room.
+func (l *Leased) stock(q *weir.Request) *stock {
+	if s := l.find(q); s != nil {
+		return s
+	}
+	if l.keys.Load() >= int64(l.options.MaxKeys) {
+		return nil
+	}
+	name := stockKey{q.Rule.Name(), q.Key, q.Colocation}
+	shard := l.shard(q.Key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	s := shard.all[name]
+	if s == nil {
+		s = &stock{name: name, rule: q.Rule}
+		shard.all[name] = s
+		l.keys.Add(1)
+		l.sweep()
+	}
+	return s
+}
+
+// now returns the time since just before l began, so that 0 is no instant.
+func (l *Leased) now() time.Duration { return time.Since(l.began) + 1 }
+
+// alive returns the units that may be used at an instant.
+func (s *stock) alive(now time.Duration) int64 {
+	if now < s.ends {
+		return s.left
+	}
+	return 0
+}
+
+// take takes from the stock, or asks the engine for what is missing.
+func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answer, error) {
+	q := &call.Requests[0]
+	for {
+		s := l.stock(q)
+		if s == nil || l.closed.Load() {
+			return l.next(ctx, call)
+		}
+		s.mu.Lock()
+		switch now := l.now(); {
+		case s.gone:
+			s.mu.Unlock()
+			continue
+		case s.fill == nil && s.rule != q.Rule && !sameLimits(s.rule, q.Rule):
+			l.change(s, q.Rule)
+		case s.alive(now) >= q.Cost:
+			s.left -= q.Cost
+			s.used = now
+			a := weir.Answer{Decision: s.answer(now)}
+			s.mu.Unlock()
+			l.counts.here.Add(1)
+			return a, nil
+		case s.fill != nil:
+			wait, missing := s.fill, q.Cost-s.alive(now)
+			s.mu.Unlock()
+			if a, err, answered := wait.answer(ctx, missing); answered {
+				return a, err
+			}
+			continue
+		default:
+			return l.refill(ctx, call, s, f)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// answer is the decision on a cost that was taken from the stock.
+func (s *stock) answer(now time.Duration) weir.Decision {
+	d := s.decision
+	d.Allowed, d.RetryAfter, d.Remaining = true, 0, d.Remaining+s.left
+	if d.ResetAfter != weir.Never {
+		d.ResetAfter = max(d.ResetAfter-(now-s.at), 0)
+	}
+	return d
+}
+
+// answer waits for the engine's answer to another caller. A refusal is also one of any cost that is not smaller.
+func (f *fill) answer(ctx context.Context, missing int64) (a weir.Answer, err error, answered bool) {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return a, leftError{ctx.Err()}, true
+	}
+	return weir.Answer{Decision: f.refusal}, f.err, f.err != nil || f.refused && missing >= f.cost
+}
+
+// leftError is the error of a caller that left while another one asked.
+type leftError struct{ err error }
+
+func (e leftError) Error() string          { return "layer: take: could not decide: " + e.err.Error() }
+func (e leftError) Unwrap() error          { return e.err }
+func (leftError) WasCounted() weir.Counted { return weir.CountedNo }
+
+// refill asks the engine for what is missing, and for a block on top. The caller holds the lock of s, which refill
+// releases.
+func (l *Leased) refill(ctx context.Context, call weir.Call, s *stock, f *facts) (a weir.Answer, err error) {
+	q := call.Requests[0]
+	began := l.now()
+	l.drop(s, began)
+	kept := s.left
+	s.left = 0 // so that nobody else uses it meanwhile
+	q.Cost -= kept
+	block := s.heat(began, f.most, l.options.Hold)
+	s.fill = &fill{done: make(chan struct{}), cost: q.Cost}
+	s.mu.Unlock()
+	call.Requests = []weir.Request{q}
+	if more := block / q.Cost; more > 0 {
+		call.Op, call.Most = weir.OpTakeUpTo, 1+more
+	}
+	l.counts.asked.Add(1)
+	err = errPanicked // unless the engine answers
+	defer func() {
+		l.filled(ctx, s, f, &a, err, kept, q.Cost, began)
+		if l.closed.Load() {
+			l.send(l.idle(l.now(), true))
+		}
+	}()
+	a, err = l.next(ctx, call)
+	return a, err
+}
+
+var errPanicked = errors.New("layer: take: the engine panicked")
+
+// filled takes in the answer of the engine to a cost, and tells it to the callers that came meanwhile. What was kept in the
+// stock is used if the cost was admitted.
+func (l *Leased) filled(ctx context.Context, s *stock, f *facts, a *weir.Answer, err error, kept, cost int64, began time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	filled, d := s.fill, a.Decision
+	s.fill = nil
+	if err == nil {
+		s.decision, s.at = d, l.now()
+	}
+	if err == nil && d.Allowed {
+		s.left = cost * (max(a.Times, 1) - 1)
+		s.took, s.ends = began, began+l.options.Hold
+		if known := &f.limits[0]; known.kind == window { // the answer names the end of this window, or of a later one
+			s.ends = min(s.ends, began+(d.ResetAfter-1)%known.period+1)
+		}
+	} else {
+		s.left = kept
+	}
+	if a.Decision.Remaining, a.Times = d.Remaining+s.left, 0; ctx.Err() == nil { // otherwise the next one asks again
+		filled.err, filled.refused, filled.refusal = err, err == nil && !d.Allowed, a.Decision
+	}
+	close(filled.done)
+}
+
+// heat returns the size of the next block: more if the last one was used up soon, and none for a key that was not used
+// lately.
+func (s *stock) heat(now time.Duration, most int64, hold time.Duration) int64 {
+	switch {
+	case s.used == 0 || now-s.used > hold:
+		s.block = 0
+	case s.block == 0:
+		s.block = 1
+	case now-s.took < hold/4:
+		s.block = min(2*s.block, most)
+	}
+	s.used = now
+	return min(s.block, most)
+}
+
+// peek adds the stock to the answer of the engine.
+func (l *Leased) peek(ctx context.Context, call weir.Call, q *weir.Request) (weir.Answer, error) {
+	s := l.find(q)
+	if s == nil {
+		return l.next(ctx, call)
+	}
+	s.mu.Lock()
+	left := s.alive(l.now())
+	s.mu.Unlock()
+	missing := *q
+	missing.Cost = max(q.Cost-left, 0)
+	call.Requests = []weir.Request{missing}
+	a, err := l.next(ctx, call)
+	a.Decision.Remaining += left
+	return a, err
+}
+
+// record takes a cost from the stock, and has the engine record the rest.
+func (l *Leased) record(ctx context.Context, call weir.Call, q *weir.Request) (weir.Answer, error) {
+	s := l.find(q)
+	if s == nil {
+		return l.next(ctx, call)
+	}
+	s.mu.Lock()
+	now := l.now()
+	here := min(s.alive(now), q.Cost)
+	s.left -= here
+	a := weir.Answer{Decision: s.answer(now)}
+	s.mu.Unlock()
+	if here == q.Cost {
+		return a, nil
+	}
+	rest := *q
+	rest.Cost -= here
+	call.Requests = []weir.Request{rest}
+	return l.next(ctx, call)
+}
+
+// giveBack puts units into the stock, if it has room for them.
+func (l *Leased) giveBack(ctx context.Context, call weir.Call, q *weir.Request, f *facts) (weir.Answer, error) {
+	s := l.find(q)
+	if s == nil {
+		return l.next(ctx, call)
+	}
+	s.mu.Lock()
+	if now := l.now(); s.alive(now) > 0 && s.fill == nil && q.Cost <= f.most-s.left {
+		defer s.mu.Unlock()
+		s.left += q.Cost
+		return weir.Answer{Decision: s.answer(now)}, nil
+	}
+	s.mu.Unlock()
+	return l.next(ctx, call)
+}

@@ -1,0 +1,153 @@
+package layer
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// ObserveOptions configure an Observe.
+type ObserveOptions struct {
+	// Decided is called after each decision, refusal and failure, on the goroutine of the caller, who waits for it. It is
+	// required, and must be fast. If it panics, the answer is passed on all the same.
+	Decided func(ctx context.Context, o Observation)
+	// Sample is of how many calls one is observed at random. Observation.Calls says for how many it stands. Refusals, errors
+	// and calls in which a key crosses a threshold are always observed. Default: 1, every call.
+	Sample int
+}
+
+// Observation is one request that an engine has decided, or failed to. A call of several requests makes one observation,
+// of the binding one, and an OpEach one for each of its calls.
+type Observation struct {
+	Op       weir.Op
+	Rule     string // of the binding request; that of the first request after an error
+	Key      string // as Rule
+	Limit    string // the text of the limit that refused; empty if nothing was refused
+	Cost     int64  // of the binding request
+	Decision weir.Decision
+	Err      error
+	// Threshold is the highest of 80 and 100 per cent of the limit that the key has reached by this decision, or 0.
+	Threshold int
+	Began     time.Time
+	Took      time.Duration
+	Calls     int // that this one stands for: ObserveOptions.Sample, or 1
+}
+
+// Result is admitted, refused, away or error, for metrics. A call is away if an engine could not be reached.
+func (o *Observation) Result() string {
+	switch {
+	case weir.Unavailable(o.Err):
+		return "away"
+	case o.Err != nil:
+		return "error"
+	case o.Decision.Allowed:
+		return "admitted"
+	}
+	return "refused"
+}
+
+// Observe reports what an engine decides. Modules promlimit and otellimit make metrics and spans of it. Without a function
+// it is the engine itself.
+func Observe(e weir.Engine, options ObserveOptions) (weir.Engine, error) {
+	if err := checkOver(e, observes); err != nil {
+		return nil, err
+	}
+	if options.Sample < 0 {
+		return nil, optionError(observes, "sample", "%d is negative", options.Sample)
+	}
+	if options.Decided == nil {
+		return e, nil
+	}
+	options.Sample = max(options.Sample, 1)
+	o := &observer{below: e, options: options}
+	o.engine = weir.Wrap(e, o.around)
+	return o, nil
+}
+
+type observer struct {
+	engine
+	below   weir.Engine
+	options ObserveOptions
+}
+
+// Unwrap returns the engine below, for weir.Find.
+func (o *observer) Unwrap() weir.Engine { return o.below }
+
+func (o *observer) place() place { return observes }
+
+func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	began := time.Now()
+	a, err := next(ctx, call)
+	switch {
+	case call.Op == weir.OpReset || call.Op == weir.OpReturn || errors.Is(err, weir.ErrRequest):
+	case call.Op == weir.OpEach && call.Each != nil:
+		took := time.Since(began)
+		for i, c := range call.Each.Calls {
+			r := call.Each.Results[i]
+			if r.Err == nil {
+				r.Err = err
+			}
+			if c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) {
+				o.observe(ctx, Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Began: began, Took: took}, c.Requests, 1)
+			}
+		}
+	default:
+		o.observe(ctx, Observation{Op: call.Op, Decision: a.Decision, Err: err, Began: began, Took: time.Since(began)}, call.Requests, max(a.Times, 1))
+	}
+	return a, err
+}
+
+// observe completes an observation of requests that were taken so many times, and reports it.
+func (o *observer) observe(ctx context.Context, seen Observation, requests []weir.Request, times int64) {
+	if len(requests) == 0 || requests[0].Rule == nil {
+		return
+	}
+	q := bindingOf(requests, &seen.Decision)
+	seen.Rule, seen.Key, seen.Cost, seen.Calls = q.Rule.Name(), q.Key, scaled(q.Cost, times, 1), 1
+	d := &seen.Decision
+	takes := seen.Op != weir.OpPeek && seen.Err == nil
+	switch {
+	case seen.Err == nil && !d.Allowed:
+		seen.Limit = limitText(q, d)
+		seen.Threshold = 100
+	case takes && reached(d.Limit-d.Remaining, d.Limit, 100):
+		seen.Threshold = 100
+	case takes && reached(d.Limit-d.Remaining, d.Limit, 80) && !reached(d.Limit-d.Remaining-seen.Cost, d.Limit, 80):
+		seen.Threshold = 80
+	case seen.Err == nil && o.options.Sample > 1:
+		if seen.Calls = o.options.Sample; rand.IntN(o.options.Sample) != 0 {
+			return
+		}
+	}
+	defer func() { _ = recover() }()
+	o.options.Decided(ctx, seen)
+}
+
+// bindingOf returns the request that a decision names, or the first.
+func bindingOf(requests []weir.Request, d *weir.Decision) *weir.Request {
+	for i := range requests {
+		if q := &requests[i]; q.Rule != nil && q.Rule.Name() == d.Rule && q.Key == d.Key {
+			return q
+		}
+	}
+	return &requests[0]
+}
+
+// reached reports whether used units are a percentage of a limit at least.
+func reached(used, limit int64, percent int64) bool {
+	return limit > 0 && limit < weir.MaxCount && scaled(max(used, 0), 100, 1) >= scaled(limit, percent, 1)
+}
+
+// limitText returns the text of the limit that refused: of those with the capacity in the decision the first.
+func limitText(q *weir.Request, d *weir.Decision) string {
+	limits := q.Rule.Limits()
+	for i, known := range factsOf(q.Rule).limits {
+		if known.capacity == d.Limit {
+			return limits[i].String()
+		}
+	}
+	return limits[0].String()
+}

@@ -1,0 +1,159 @@
+package layer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
+	"github.com/weirflow/weir/limittest"
+)
+
+// alertAt has near limits reported.
+func alertAt(e weir.Engine, percent int, alert func(rule, key string)) (weir.Engine, error) {
+	return layer.Observe(e, layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) {
+		if o.Threshold >= percent {
+			alert(o.Rule, o.Key)
+		}
+	}})
+}
+
+func TestAThresholdIsReportedOnce(t *testing.T) {
+	alerts := 0
+	e, err := alertAt(weir.NewMemory(weir.MemoryOptions{}), 80, func(rule, key string) {
+		if alerts++; rule != "r" || key != "k" {
+			t.Errorf("got an alert for %s and %s", rule, key)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if takes(t, e, 9, mustRule(t, "r=fixed window 10/366d"), "k"); alerts != 1 {
+		t.Errorf("got %d alerts for 9 of 10 units, want 1", alerts)
+	}
+}
+
+func TestAnObservedEngineIsAsWithoutTheObserver(t *testing.T) {
+	limittest.Run(t, func(clock func() int64) weir.Engine {
+		e, err := layer.Observe(weir.NewMemory(weir.MemoryOptions{Clock: clock}), layer.ObserveOptions{Decided: func(context.Context, layer.Observation) { panic("a bug of the program") }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	})
+}
+
+func TestAnObserverSeesDecisionsRefusalsThresholdsAndErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, rule := newRemote(), mustRule(t, "r=fixed window 10/1d and 100/1d")
+		var seen []layer.Observation
+		e, err := layer.Observe(r, layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { seen = append(seen, o) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.slow.Store(int64(time.Millisecond))
+		q := func(cost int64) weir.Request { return rule.For("k", cost) }
+		_, _ = e.Take(t.Context(), q(7))
+		_, _, _ = weir.TakeUpTo(t.Context(), e, 1, q(1))
+		_, _ = e.Peek(t.Context(), q(1))
+		results := make([]weir.Result, 2)
+		_ = e.Each(t.Context(), weir.Calls(weir.OpTake, q(2), q(1)), results)
+		_, _ = e.Take(t.Context(), q(-1)) // the caller's mistake
+		_, _ = e.Return(t.Context(), q(1))
+		r.fails.Store(true)
+		_, _ = e.Take(t.Context(), q(1))
+		want := []struct {
+			op        weir.Op
+			result    string
+			threshold int
+			limit     string
+		}{
+			{weir.OpTake, "admitted", 0, ""}, {weir.OpTakeUpTo, "admitted", 80, ""}, {weir.OpPeek, "admitted", 0, ""},
+			{weir.OpTake, "admitted", 100, ""}, {weir.OpTake, "refused", 100, "fixed window 10/d"}, {weir.OpTake, "away", 0, ""},
+		}
+		if len(seen) != len(want) {
+			t.Fatalf("got %d observations, want %d: %+v", len(seen), len(want), seen)
+		}
+		for i, o := range seen {
+			if o.Op != want[i].op || o.Result() != want[i].result || o.Threshold != want[i].threshold || o.Limit != want[i].limit {
+				t.Errorf("observation %d: got %s %s, %d %%, limit %q; want %+v", i, o.Op, o.Result(), o.Threshold, o.Limit, want[i])
+			}
+			if o.Rule != "r" || o.Key != "k" || o.Took != time.Millisecond || o.Calls != 1 {
+				t.Errorf("observation %d: got %+v, want rule r, key k, 1 ms and one call", i, o)
+			}
+		}
+		if !errors.Is(seen[5].Err, errAway) {
+			t.Errorf("got %v, want %v", seen[5].Err, errAway)
+		}
+	})
+}
+
+func TestASampleStandsForAllCallsAndLosesNoRefusal(t *testing.T) {
+	memory, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "r=fixed window 100000/366d")
+	calls, refusals := 0, 0
+	e, err := layer.Observe(memory, layer.ObserveOptions{Sample: 10, Decided: func(_ context.Context, o layer.Observation) {
+		if calls += o.Calls; o.Result() == "refused" {
+			refusals++
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	takes(t, e, 50_000, rule, "k")
+	if calls < 45_000 || calls > 55_000 {
+		t.Errorf("50,000 calls are reported as %d", calls)
+	}
+	for range 7 {
+		_, _ = e.Take(t.Context(), rule.For("k", 100_001))
+	}
+	if refusals != 7 {
+		t.Errorf("%d of 7 refusals are reported", refusals)
+	}
+}
+
+func TestWithoutAFunctionAnObservedEngineIsTheEngine(t *testing.T) {
+	memory := weir.NewMemory(weir.MemoryOptions{})
+	if e, err := layer.Observe(memory, layer.ObserveOptions{}); err != nil || e != weir.Engine(memory) {
+		t.Errorf("got %v and %v, want the engine itself", e, err)
+	}
+}
+
+func TestLayersAreRefusedInAnyOtherOrder(t *testing.T) {
+	r := newRemote()
+	make := map[string]func(e weir.Engine) (weir.Engine, error){
+		"observe": func(e weir.Engine) (weir.Engine, error) {
+			return layer.Observe(e, layer.ObserveOptions{Decided: func(context.Context, layer.Observation) {}})
+		},
+		"deny":  func(e weir.Engine) (weir.Engine, error) { return layer.DenyUntil(e, layer.DenyOptions{}) },
+		"guard": func(e weir.Engine) (weir.Engine, error) { return layer.Guard(e, layer.GuardOptions{Logger: quiet}) },
+	}
+	for _, tt := range []struct {
+		outer, inner string
+		fine         bool
+	}{
+		{"observe", "deny", true}, {"observe", "guard", true}, {"deny", "guard", true},
+		{"deny", "observe", false}, {"guard", "observe", false}, {"guard", "deny", false},
+		{"guard", "guard", false}, {"deny", "deny", false}, {"observe", "observe", false},
+	} {
+		inner, err := make[tt.inner](r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner = weir.Wrap(inner, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) { return next(ctx, call) })
+		_, err = make[tt.outer](inner)
+		if option := new(weir.OptionError); tt.fine != (err == nil) || err != nil && !errors.As(err, &option) {
+			t.Errorf("%s over %s: got %v, want it fine: %v", tt.outer, tt.inner, err, tt.fine)
+		}
+	}
+	for name, over := range make {
+		if _, err := over(weir.NewMemory(weir.MemoryOptions{})); (err == nil) != (name == "observe") {
+			t.Errorf("%s over a bare memory engine: got %v", name, err)
+		}
+		if _, err := over(nil); err == nil {
+			t.Errorf("%s over nothing: got no error", name)
+		}
+	}
+}
