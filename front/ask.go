@@ -40,7 +40,5 @@ func (a *Ask[R, A]) Done() {
 	clear(a.Requests)
 	a.Requests, a.Sets, a.At, a.Lease, a.settles = a.Requests[:0], a.Sets[:0], a.At[:0], 0, false
 	a.Decision, a.Missing, a.Err, a.Grant = weir.Decision{}, nil, nil, nil
-	if a.pool != nil {
-		a.pool.Put(a)
-	}
+	a.pool.Put(a)
 }

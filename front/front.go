@@ -26,7 +26,6 @@ package front
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -37,7 +36,6 @@ import (
 type Front[R, A any] struct {
 	*Rules[R, A]
 	queue    *pace.Queue // nil without Options.Wait
-	asks     sync.Pool
 	failures failures
 }
 
@@ -79,10 +77,7 @@ var errLeft = errors.New("front: the client has left")
 // Ask decides on a request, and waits if it is to wait. If the request passes, the caller ends its Grant, also when a
 // handler panics. The end of ctx does not end a decision: a client that leaves cannot make its request undecided.
 func (f *Front[R, A]) Ask(ctx context.Context, r R, part Part) *Ask[R, A] {
-	a, _ := f.asks.Get().(*Ask[R, A])
-	if a == nil {
-		a = &Ask[R, A]{pool: &f.asks}
-	}
+	a := f.newAsk()
 	a.Outcome = f.decide(ctx, r, part, a)
 	return a
 }
@@ -115,6 +110,7 @@ func (f *Front[R, A]) decide(ctx context.Context, r R, part Part, a *Ask[R, A]) 
 		return Limited
 	case (waited || a.Decision.Delay > 0) && !hold(ctx, a.Decision.Delay):
 		a.Grant.Abandon(ctx)
+		a.Grant = nil
 		return ClientLeft
 	}
 	return Admitted
@@ -186,8 +182,8 @@ func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 		return nil
 	}
 	answer, err := f.Engine.Do(ctx, call)
-	if a.Decision = answer.Decision; err == nil && a.Decision.Allowed && a.settles {
-		f.grant(a, weir.Granted(f.Engine, time.Now(), a.Decision, nil, call))
+	if a.Decision = answer.Decision; err == nil && a.settles {
+		f.grant(a, nil)
 	}
 	return err
 }
@@ -216,7 +212,7 @@ func (f *Front[R, A]) takeInTurn(ctx context.Context, a *Ask[R, A]) error {
 	d, err := f.queue.Wait(ctx, a.Requests...)
 	d.Delay = 0 // the queue has waited for it
 	if a.Decision = d; err == nil && a.settles {
-		f.grant(a, weir.Granted(f.Engine, time.Now(), d, nil, weir.Call{Requests: a.Requests}))
+		f.grant(a, nil)
 	}
 	return err
 }
@@ -243,9 +239,9 @@ func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error
 }
 
 // grant keeps what was taken, until the request ends.
-func (f *Front[R, A]) grant(a *Ask[R, A], taken reservation) {
+func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation) {
 	if a.Decision.Allowed {
-		a.Grant = newGrant(f.Rules, &f.failures, a, taken)
+		a.Grant = newGrant(f.Rules, &f.failures, a, slots)
 	}
 }
 

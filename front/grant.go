@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // Settle states the true cost of a request under the named rule, such as the tokens that it used; 0 refunds it. The rule
@@ -27,12 +29,14 @@ type settler interface {
 type Grant[R, A any] struct {
 	rules    *Rules[R, A]
 	failures *failures
-	taken    reservation
-	charges  []charge
-	slots    bool
-	outer    settler // in the context of the request
-	mu       sync.Mutex
-	parts    atomic.Int32 // of the request, that have not ended
+	slots    reservation // nil without slots
+	released sync.Once
+	outlived atomic.Bool // the slots belong to a connection
+
+	units   reservation // whose costs are settled
+	charges []charge    // one for each of the units
+	outer   settler     // in the context of the request
+	mu      sync.Mutex
 }
 
 // reservation is a *weir.Reservation or a *pace.Acquired.
@@ -50,12 +54,18 @@ type charge struct {
 	stated bool // by Settle
 }
 
-func newGrant[R, A any](rules *Rules[R, A], failures *failures, a *Ask[R, A], taken reservation) *Grant[R, A] {
-	g := &Grant[R, A]{rules: rules, failures: failures, taken: taken, slots: a.Lease != 0, charges: make([]charge, len(a.Requests))}
+// newGrant returns what a request has taken. The reservation has its slots, or is nil.
+func newGrant[R, A any](rules *Rules[R, A], failures *failures, a *Ask[R, A], slots reservation) *Grant[R, A] {
+	g := &Grant[R, A]{rules: rules, failures: failures, slots: slots}
+	var units []weir.Request
 	for i, q := range a.Requests {
-		g.charges[i] = charge{at: a.At[i], name: q.Rule.Name(), taken: q.Cost, actual: q.Cost}
+		rule, rates := &rules.list[a.At[i]], a.Sets[i].rates
+		if (rule.After != nil || rule.Settled) && rates != nil {
+			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
+			units = append(units, rates.For(q.Key, q.Cost))
+		}
 	}
-	g.parts.Store(1)
+	g.units = weir.Granted(rules.Engine, time.Now(), a.Decision, nil, weir.Call{Requests: units})
 	return g
 }
 
@@ -86,17 +96,18 @@ func (g *Grant[R, A]) AsksAfter() bool {
 }
 
 // HoldsSlots reports whether the request holds slots.
-func (g *Grant[R, A]) HoldsSlots() bool { return g.slots }
+func (g *Grant[R, A]) HoldsSlots() bool { return g.slots != nil }
 
-// Answered asks each Rule.After for the true cost, unless Settle has stated it. If one panics, the others are asked
-// nevertheless.
-func (g *Grant[R, A]) Answered(r R, answer A) {
-	if g != nil && g.AsksAfter() {
-		g.answered(r, answer)
+// Answered releases the slots when the handler has returned, and then asks each Rule.After for the true cost that Settle
+// has not stated. If one panics, the others are asked nevertheless.
+func (g *Grant[R, A]) Answered(ctx context.Context, r R, answer A) {
+	if g != nil {
+		g.release(ctx)
+		g.askAfter(r, answer)
 	}
 }
 
-func (g *Grant[R, A]) answered(r R, answer A) {
+func (g *Grant[R, A]) askAfter(r R, answer A) {
 	for i := range g.charges {
 		c := &g.charges[i]
 		if after := g.rules.list[c.at].After; after != nil {
@@ -118,32 +129,48 @@ func (g *Grant[R, A]) asked(c *charge, after func() int64) {
 	c.actual = cost
 }
 
-// Outlive makes the grant last until end is called, too: for a connection that its request leaves behind.
-func (g *Grant[R, A]) Outlive() (end func()) {
-	g.parts.Add(1)
-	return sync.OnceFunc(func() { g.End(context.Background()) })
+// Outlive makes the slots last until release is called: for a connection that its request leaves behind.
+func (g *Grant[R, A]) Outlive() (release func()) {
+	g.outlived.Store(true)
+	return func() { g.releaseNow(context.Background()) }
 }
 
-// End ends the request, once: it releases its slots, and gives back or counts what its costs differ from those taken. It
-// continues after the end of ctx, for two seconds at most.
+// End ends the request: it releases its slots, and gives back or counts what its costs differ from those taken. It
+// continues after the end of ctx, for two seconds at most each.
 func (g *Grant[R, A]) End(ctx context.Context) {
-	if g == nil || g.parts.Add(-1) > 0 {
-		return
+	if g != nil {
+		g.end(ctx)
 	}
+}
+
+func (g *Grant[R, A]) end(ctx context.Context) {
+	g.release(ctx)
 	g.mu.Lock()
 	costs := make([]int64, len(g.charges))
 	for i := range costs {
 		costs[i] = g.charges[i].actual
 	}
 	g.mu.Unlock()
-	settle(ctx, g.failures, func(ctx context.Context) error { return g.taken.Settle(ctx, costs...) })
+	if len(costs) > 0 {
+		settle(ctx, g.failures, func(ctx context.Context) error { return g.units.Settle(ctx, costs...) })
+	}
 }
 
 // Abandon ends a request that does not go ahead: its slots come back, and its other units stay spent.
 func (g *Grant[R, A]) Abandon(ctx context.Context) {
 	if g != nil {
-		settle(ctx, g.failures, g.taken.Done)
+		g.release(ctx)
 	}
+}
+
+func (g *Grant[R, A]) release(ctx context.Context) {
+	if g.slots != nil && !g.outlived.Load() {
+		g.releaseNow(ctx)
+	}
+}
+
+func (g *Grant[R, A]) releaseNow(ctx context.Context) {
+	g.released.Do(func() { settle(ctx, g.failures, g.slots.Done) })
 }
 
 // settleWithin bounds a settlement, which continues after its client has left.

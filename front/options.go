@@ -36,8 +36,8 @@ type Options[R, A any] struct {
 	Observe func(R, weir.Decision, error)
 	// Logger receives at most one line a minute while the engine fails. Default: slog.Default().
 	Logger *slog.Logger
-	// Describe returns what the front keeps with each rule: see Set.Note. Default: nothing.
-	Describe func(*weir.Rule) any
+	// Describe returns what the front keeps with each rule (Set.Note), or why it cannot use the rule. Default: nothing.
+	Describe func(*weir.Rule) (any, error)
 }
 
 // Rule charges each request to a key under some limits. It has exactly one of Limit, Rule and Plan.
@@ -103,7 +103,7 @@ func (o *Options[R, A]) setDefaults() {
 
 func (o *Options[R, A]) check() (problems []error) {
 	if len(o.Rules) > maxRules {
-		problems = append(problems, OptionError(o.Name, "rules", "are %d, not 1 to %d", len(o.Rules), maxRules))
+		problems = append(problems, OptionError(o.Name, "rules", "are %d, above %d", len(o.Rules), maxRules))
 	}
 	for _, bound := range []struct {
 		field string

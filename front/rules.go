@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weirflow/weir"
 )
@@ -16,6 +17,7 @@ type Rules[R, A any] struct {
 	fixed         []*Set          // of each of the list; nil if it has a Plan
 	names         map[string]bool // of the rules without plans
 	plans         plans
+	asks          sync.Pool
 }
 
 // NewRules returns the rules of options, which may have none. Its errors are those of New.
@@ -81,18 +83,20 @@ func (rs *Rules[R, A]) compile(given *Rule[R, A]) (*Set, error) {
 }
 
 // newSet checks that a rule can be used, and takes it apart.
-func (rs *Rules[R, A]) newSet(r *weir.Rule) (*Set, error) {
+func (rs *Rules[R, A]) newSet(r *weir.Rule) (s *Set, err error) {
 	if err := rs.Engine.Check(r); err != nil {
 		return nil, err
+	}
+	s = newSet(r)
+	if rs.Describe != nil {
+		if s.Note, err = rs.Describe(r); err != nil {
+			return nil, err
+		}
 	}
 	for _, limit := range r.Limits() {
 		if err := rs.checkAlone(limit); err != nil {
 			return nil, err
 		}
-	}
-	s := newSet(r)
-	if rs.Describe != nil {
-		s.Note = rs.Describe(r)
 	}
 	return s, nil
 }
@@ -126,15 +130,31 @@ func inField(field string, err error) error {
 	return &weir.OptionError{Op: e.Op, Field: field, Reason: e.Reason}
 }
 
+// RuleName returns the name of a rule for log lines: "plan" if plans name it.
+func (rs *Rules[R, A]) RuleName(at int) string {
+	if set := rs.fixed[at]; set != nil {
+		return set.Rule.Name()
+	}
+	return "plan"
+}
+
 // For returns what a request of a client asks its engine: with Missing, if a rule needs a key that the request does not
 // have. An error is that of a plan.
 func (rs *Rules[R, A]) For(r R, part Part) (*Ask[R, A], error) {
-	a := &Ask[R, A]{}
+	a := rs.newAsk()
 	err := rs.fill(a, r, part, false)
 	if err == nil && a.Missing != nil {
 		a.Outcome = KeyMissing
 	}
 	return a, err
+}
+
+func (rs *Rules[R, A]) newAsk() *Ask[R, A] {
+	a, _ := rs.asks.Get().(*Ask[R, A])
+	if a == nil {
+		a = &Ask[R, A]{pool: &rs.asks}
+	}
+	return a
 }
 
 // fill adds what a request asks the engine. It stops at a rule that needs a key, unless that is to be skipped.

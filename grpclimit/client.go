@@ -198,6 +198,7 @@ func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), e
 	case len(ask.Requests) == 0:
 		return doNothing, nil
 	}
+	defer ask.Done()
 	waiting, cancel := context.WithDeadline(call.Context, until)
 	defer cancel()
 	if ask.Lease == 0 {

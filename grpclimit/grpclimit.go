@@ -73,7 +73,7 @@ func (s *Server) Unary(ctx context.Context, message any, info *grpc.UnaryServerI
 	}
 	defer granted.End(ctx) // also when the handler panics
 	reply, err = handler(granted.Context(ctx), message)
-	granted.Answered(c, err)
+	granted.Answered(ctx, c, err)
 	return reply, err
 }
 
@@ -92,7 +92,7 @@ func (s *Server) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 		stream = &grantedStream{stream, ctx}
 	}
 	err = handler(srv, stream)
-	granted.Answered(c, err)
+	granted.Answered(c.Context, c, err)
 	return err
 }
 

@@ -17,8 +17,8 @@ type Call struct {
 }
 
 // Rule charges each call to a key under some limits: see [front.Rule]. Its default Key is Peer in a Server and Everyone in
-// a Client. A Server refuses a negative Cost with Unavailable. After gets the error of the handler, and [front.Settle]
-// states the cost of a call in its context; a Client has neither. With EachMessage they do not change the costs of
+// a Client. A Server refuses a negative Cost with Unavailable. After gets the error of the handler, and [Settle] states
+// the cost of a call; a Client has neither. With EachMessage they do not change the costs of
 // messages.
 type Rule = front.Rule[Call, error]
 
@@ -66,6 +66,9 @@ type Options struct {
 	// Logger receives at most one line a minute while the engine fails. Default: slog.Default().
 	Logger *slog.Logger
 }
+
+// Settle states the true cost of a call under the named rule: see [front.Settle]. ctx is that of the handler.
+func Settle(ctx context.Context, rule string, cost int64) bool { return front.Settle(ctx, rule, cost) }
 
 const name = "grpclimit" // in errors and log lines
 

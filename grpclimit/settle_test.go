@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/grpclimit"
 )
 
@@ -30,8 +29,8 @@ func TestCostsAreSettledWhenCallsEnd(t *testing.T) {
 		{"a success, if failures count", grpclimit.Rule{After: failures}, func(context.Context) error { return nil }, 10},
 		{"a failure", grpclimit.Rule{After: failures}, func(context.Context) error { return errors.New("wrong password") }, 9},
 		{"a panic", grpclimit.Rule{After: failures}, func(context.Context) error { panic("handler") }, 9},
-		{"less", grpclimit.Rule{Cost: four, Settled: true}, func(ctx context.Context) error { front.Settle(ctx, "tokens", 1); return nil }, 9},
-		{"more", grpclimit.Rule{Cost: four, Settled: true}, func(ctx context.Context) error { front.Settle(ctx, "tokens", 7); return nil }, 3},
+		{"less", grpclimit.Rule{Cost: four, Settled: true}, func(ctx context.Context) error { grpclimit.Settle(ctx, "tokens", 1); return nil }, 9},
+		{"more", grpclimit.Rule{Cost: four, Settled: true}, func(ctx context.Context) error { grpclimit.Settle(ctx, "tokens", 7); return nil }, 3},
 		{"nothing stated", grpclimit.Rule{Cost: four, Settled: true}, func(context.Context) error { return nil }, 6},
 	} {
 		for way, call := range map[string]func(s *grpclimit.Server) error{

@@ -49,38 +49,3 @@ func isNumber(text string) bool {
 	}
 	return text != "" && len(text) <= 5
 }
-
-// addressKey returns the key of an address: the address itself for IPv4, or its network for IPv6, because one client
-// has a whole network of IPv6 addresses.
-func addressKey(addr netip.Addr, ipv6Prefix int) string {
-	if addr.Is4() || ipv6Prefix == 128 {
-		return addr.String()
-	}
-	prefix, _ := addr.Prefix(ipv6Prefix)
-	return prefix.String()
-}
-
-// Network is the Parent of the engine that New makes, for engines of your own: it returns the network of a key that is
-// an address. The key shares the parent's limit when the engine has no
-// room for it. See weir.MemoryOptions.
-func Network(key string) (parent string, ok bool) {
-	prefix, err := netip.ParsePrefix(key)
-	if err != nil {
-		addr, err := netip.ParseAddr(key)
-		if err != nil {
-			return "", false
-		}
-		prefix = netip.PrefixFrom(addr, addr.BitLen())
-	}
-	steps := []int{48, 32}
-	if prefix.Addr().Is4() {
-		steps = []int{24, 16}
-	}
-	for _, bits := range steps {
-		if prefix.Bits() > bits {
-			wider, _ := prefix.Addr().Prefix(bits)
-			return wider.String(), true
-		}
-	}
-	return "", false
-}

@@ -47,7 +47,7 @@ func TestCostsAreSettledAfterwards(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
-	bytes := func(_ *http.Request, a httplimit.Answer) int64 { return a.Bytes }
+	bytes := func(_ *http.Request, a httplimit.Answer, taken int64) int64 { return a.Bytes }
 	tests := []struct {
 		name    string
 		rule    httplimit.Rule

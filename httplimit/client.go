@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/weirflow/weir/front"
 )
 
 // ClientOptions configure how a Client finds the address of a client behind proxies. The zero value takes the address
@@ -110,7 +112,7 @@ func (c *Client) Key(r *http.Request) string {
 	}
 	if key == "" {
 		if addr, ok := c.Addr(r); ok {
-			key = addressKey(addr, cmp.Or(c.ipv6Prefix, defaultIPv6Prefix))
+			key = front.AddressKey(addr, cmp.Or(c.ipv6Prefix, defaultIPv6Prefix))
 		}
 	}
 	if c.watch != nil && c.watch.looks() {

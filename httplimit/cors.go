@@ -39,17 +39,17 @@ const exposed = "Retry-After, RateLimit, RateLimit-Policy, RateLimit-Limit, Rate
 
 // expose adds the fields that let a script read the answer. The handler of an admitted request decides itself which
 // origins may read its answer.
-func (l *limiter) expose(h http.Header, r *http.Request, refused bool) {
+func (c *CORS) expose(h http.Header, r *http.Request, refused, hasFields bool) {
 	origin := r.Header["Origin"]
-	if len(origin) != 1 || !refused && l.Headers == NoHeaders {
+	if len(origin) != 1 || !refused && !hasFields {
 		return
 	}
 	if len(h[allowOrigin]) == 0 {
 		switch {
-		case !l.CORS.allows(origin[0]):
+		case !c.allows(origin[0]):
 			return
 		case refused:
-			l.CORS.allow(h, origin[0])
+			c.allow(h, origin[0])
 		}
 	}
 	h.Add(exposeHeaders, exposed)

@@ -47,29 +47,34 @@ var single = map[Headers][3]string{
 
 // writeFields adds the fields of a decision. If an outer middleware has set fields, lists grow, and single fields
 // keep the tighter values.
-func (v *visit) writeFields(h http.Header, d *weir.Decision, p *policy) {
-	if v.Headers == Draft11 {
-		v.writeDraft11(h, d, p)
+func (o *Options) writeFields(h http.Header, a *ask) {
+	d := &a.Decision
+	if o.Headers == NoHeaders || d.Allowed && o.RefusalsOnly {
 		return
 	}
-	if p == nil || d.Allowed && lessRemains(h, v.Headers, d.Remaining) {
+	p := binding(a)
+	if o.Headers == Draft11 {
+		writeDraft11(h, a, p)
+		return
+	}
+	if p == nil || d.Allowed && lessRemains(h, o.Headers, d.Remaining) {
 		return
 	}
 	reset := int64(0)
 	if t := p.until(d); t >= 0 {
 		reset = t
 	}
-	if v.Headers == Draft07 {
+	if o.Headers == Draft07 {
 		h[fieldRateLimit] = []string{"limit=" + decimal(p.capacity) + ", remaining=" + decimal(d.Remaining) + ", reset=" + decimal(reset)}
 	} else {
-		names := single[v.Headers]
+		names := single[o.Headers]
 		h[names[0]], h[names[1]], h[names[2]] = []string{decimal(p.capacity)}, []string{decimal(d.Remaining)}, []string{decimal(reset)}
 	}
-	if v.Headers == Legacy {
+	if o.Headers == Legacy {
 		return
 	}
-	for _, s := range v.sets {
-		if s.older != "" {
+	for _, set := range a.Sets {
+		if s := policiesOf(set); s.older != "" {
 			h[fieldPolicy] = append(h[fieldPolicy], s.older)
 		}
 	}
@@ -91,9 +96,11 @@ func lessRemains(h http.Header, format Headers, remaining int64) bool {
 }
 
 // writeDraft11 makes both fields in one allocation.
-func (v *visit) writeDraft11(h http.Header, d *weir.Decision, p *policy) {
-	b := v.buffer[:0]
-	for _, s := range v.sets {
+func writeDraft11(h http.Header, a *ask, p *policy) {
+	var space [256]byte
+	b, d := space[:0], &a.Decision
+	for _, set := range a.Sets {
+		s := policiesOf(set)
 		if len(b) > 0 && s.draft11 != "" {
 			b = append(b, ", "...)
 		}
@@ -109,7 +116,6 @@ func (v *visit) writeDraft11(h http.Header, d *weir.Decision, p *policy) {
 			b = strconv.AppendInt(b, t, 10)
 		}
 	}
-	v.buffer = b
 	if policyEnd == 0 {
 		return
 	}

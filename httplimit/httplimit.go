@@ -23,10 +23,11 @@
 package httplimit
 
 import (
+	"errors"
 	"net/http"
-	"sync"
 
-	"github.com/weirflow/weir/pace"
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 )
 
 // PerClient limits each client address, with its own memory engine. It is New with one rule named "client".
@@ -47,8 +48,15 @@ func PerKey(limits string, key Key) (func(http.Handler) http.Handler, error) {
 // New returns a middleware. All handlers that it wraps share its limits. Its errors are joined *weir.OptionError,
 // *weir.LimitError and *weir.SyntaxError values.
 func New(options Options) (func(http.Handler) http.Handler, error) {
-	l, err := newLimiter(options)
-	if err != nil {
+	l := &limiter{Options: options, watch: newWatch(options.logger())}
+	l.Client = options.client()
+	var err error
+	l.front, err = front.New(front.Options[*http.Request, Answer]{
+		Name: name, Rules: l.Rules, Key: l.Client.Key, Engine: l.Engine, DryRun: l.DryRun, Wait: l.Wait, MaxWait: l.MaxWait,
+		Undecided: l.Undecided, Timeout: l.Timeout, Observe: l.Observe, Logger: l.watch.logger,
+		Describe: func(r *weir.Rule) (any, error) { return newPolicies(r), nil },
+	})
+	if err := errors.Join(l.check(), err); err != nil {
 		return nil, err
 	}
 	l.watch.madeInRequest()
@@ -58,12 +66,8 @@ func New(options Options) (func(http.Handler) http.Handler, error) {
 // limiter holds what all handlers of one middleware share. It does not change.
 type limiter struct {
 	Options
-	rules  []rule
-	names  map[string]bool // of the rules without plans
-	plans  plans
-	watch  *watch
-	queue  *pace.Queue // nil without Options.Wait
-	visits sync.Pool
+	front *front.Front[*http.Request, Answer]
+	watch *watch
 }
 
 // handler is one wrapped handler.
@@ -74,61 +78,38 @@ type handler struct {
 
 // ServeHTTP passes a request on if the limits admit it, and answers otherwise.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.isFree(r) {
+	if !h.LimitPreflights && isPreflight(r) || h.Skip != nil && h.Skip(r) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	v, passed := h.visit(), false
+	asked, passed := h.front.Ask(r.Context(), r, front.Whole), false
+	granted := asked.Grant
 	defer func() {
-		if !passed { // refused, or the client has left, or a function of the program has panicked
-			v.letGo(r.Context())
+		if !passed { // refused, or a function of the program has panicked
+			granted.Abandon(r.Context())
 		}
 	}()
-	if !h.admit(v, w, r) {
+	if asked.Decided() {
+		h.writeFields(w.Header(), asked)
+	}
+	h.CORS.expose(w.Header(), r, !asked.Outcome.Passes(), h.Headers != NoHeaders)
+	if !asked.Outcome.Passes() {
+		h.refuse(w, r, asked)
 		return
 	}
-	inspected := h.watch.inspect(v, r)
-	c := v.charge
-	if c != nil {
-		w, r = c.attach(w, r)
-	}
+	inspected := h.watch.inspect(h.front, asked, r)
+	asked.Done()
 	passed = true
-	v.done()
-	h.serve(c, inspected, w, r)
-}
-
-// isFree reports whether a request is not limited.
-func (l *limiter) isFree(r *http.Request) bool {
-	return !l.LimitPreflights && isPreflight(r) || l.Skip != nil && l.Skip(r)
-}
-
-// admit decides a request, and answers it unless it is admitted.
-func (l *limiter) admit(v *visit, w http.ResponseWriter, r *http.Request) bool {
-	refusal := v.addRequests(r)
-	if refusal == nil && !v.free && len(v.requests) > 0 {
-		refusal = v.take(w.Header(), r)
-	}
-	l.expose(w.Header(), r, refusal != nil && !l.DryRun)
-	switch {
-	case refusal == nil:
-		return !v.waited && v.delay <= 0 || hold(r.Context(), v.delay)
-	case r.Context().Err() != nil: // the client has left
-		return false
-	}
-	l.answer(w, r, refusal)
-	return false
-}
-
-// serve calls the handler of an admitted request, and settles the charge, if there is one, when it has returned.
-func (h *handler) serve(c *charge, inspected func(), w http.ResponseWriter, r *http.Request) {
 	if inspected != nil {
 		defer inspected()
 	}
-	if c == nil {
-		h.next.ServeHTTP(w, r)
-		return
+	serve(h.next, granted, w, r)
+}
+
+// refuse answers a request that does not pass, unless its client has left.
+func (l *limiter) refuse(w http.ResponseWriter, r *http.Request, a *ask) {
+	f := refusalOf(a)
+	if a.Done(); r.Context().Err() == nil {
+		f.answer(w, r, l.Refuse)
 	}
-	defer c.finish(r) // also when the handler panics
-	h.next.ServeHTTP(w, r)
-	c.returned = true
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
 )
@@ -242,7 +243,7 @@ func TestSkippedRequestsAndPreflightsAreFree(t *testing.T) {
 
 func TestMissingKeysGetWhatWasChosen(t *testing.T) {
 	for _, tt := range []struct {
-		missing       httplimit.Missing
+		missing       front.Missing
 		first, second int
 	}{
 		{httplimit.MissingShares, 200, 429},

@@ -1,15 +1,13 @@
 package httplimit
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
-	"strings"
+
+	"github.com/weirflow/weir/front"
 )
 
 // Key finds the address, user or tenant that a request is charged to. An empty key
-// means that the request has none: see Rule.Missing.
-// A key of more than 256 bytes is replaced by its SHA-256 hash.
+// means that the request has none: see front.Rule.Missing.
 type Key func(*http.Request) string
 
 // Header returns the value of a header field, such as X-Api-Key. A client can send any value: use it for fields that
@@ -35,30 +33,4 @@ func Everyone(*http.Request) string { return "all" }
 
 // Combine makes one key from several, such as a user and a path value. Different parts never make the same key. The
 // key is missing if one part is missing.
-func Combine(keys ...Key) Key {
-	return func(r *http.Request) string {
-		parts := make([]string, len(keys))
-		for i, key := range keys {
-			if parts[i] = key(r); parts[i] == "" {
-				return ""
-			}
-			parts[i] = separators.Replace(parts[i])
-		}
-		return strings.Join(parts, "|")
-	}
-}
-
-// separators escapes separators within a part of a key.
-var separators = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
-
-const maxKey = 256 // bytes, of a key that is not hashed
-
-// boundedKey returns a key that an engine can hold, so that a client cannot make a request undecidable with a long
-// key.
-func boundedKey(key string) string {
-	if len(key) <= maxKey {
-		return key
-	}
-	hash := sha256.Sum256([]byte(key))
-	return "sha256:" + hex.EncodeToString(hash[:])
-}
+func Combine(keys ...Key) Key { return front.Combine(keys...) }

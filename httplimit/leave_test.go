@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
 )
 
@@ -37,7 +38,7 @@ func leaveAfter(t *testing.T, h http.Handler, stay time.Duration) {
 	answer(h, request("GET", alice).WithContext(ctx))
 }
 
-var policies = []httplimit.Undecided{httplimit.RefuseUndecided, httplimit.AdmitUndecided}
+var policies = []front.Undecided{httplimit.RefuseUndecided, httplimit.AdmitUndecided}
 
 func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 	for _, policy := range policies {

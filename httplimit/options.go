@@ -1,16 +1,13 @@
 package httplimit
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/pace"
+	"github.com/weirflow/weir/front"
 )
 
 // Options configure a middleware. Only Rules is required.
@@ -50,7 +47,7 @@ type Options struct {
 	MaxWait time.Duration
 
 	// Undecided chooses the answer to requests while the engine fails. Default: RefuseUndecided.
-	Undecided Undecided
+	Undecided front.Undecided
 	// Timeout bounds a decision of an engine that may hang. The request is then
 	// undecided. A client that leaves does not end a decision. Default: 100 ms.
 	Timeout time.Duration
@@ -65,190 +62,44 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Rule charges each request to a key under some limits. It has exactly one of
-// Limit, Rule and Plan.
-type Rule struct {
-	// Limit is text, with or without a name: "login=5/m and 100/d", "10/s".
-	// Default name: "client", or "key" if there is a Key.
-	Limit string
-	// Rule is a rule made by weir.NewRule or weir.ParseRule.
-	Rule *weir.Rule
-	// Plan names the rule of each request, such as that of a tenant's plan. It
-	// must return the same few rules again. A plan without a limit is a
-	// rule of weir.Unlimited. A request whose plan is nil cannot be decided:
-	// see Undecided.
-	Plan func(*http.Request) *weir.Rule
+// Rule charges each request to a key under some limits: see [front.Rule]. Its default Key is the client's address. A
+// request with a negative Cost is refused with 503. A handler states the cost of a Settled rule with [Settle].
+// See also [Failures].
+type Rule = front.Rule[*http.Request, Answer]
 
-	// Key finds the user, tenant or client to charge. Default: the client's address.
-	Key Key
-	// Missing chooses the treatment of requests without a key. Default: MissingShares.
-	Missing Missing
-
-	// Cost returns the units that a request takes. A request with a negative
-	// cost is refused with 503. Default: 1.
-	Cost func(*http.Request) int64
-	// After states the true cost when the handler has returned. The difference
-	// to Cost is given back or counted on top. If the handler panics, the cost
-	// stays as it was taken. See Failures.
-	After func(*http.Request, Answer) int64
-	// Settled lets the handler state the true cost with Settle.
-	Settled bool
-}
-
-// Missing is the treatment of requests without a key.
-type Missing int
-
+// The treatment of requests without a key, for Rule.Missing: they share one budget, are refused with 400, or the rule does
+// not apply.
 const (
-	MissingShares    Missing = iota // all requests without a key share one budget
-	MissingRefused                  // refused with 400
-	MissingUnlimited                // this rule does not apply
+	MissingShares    = front.MissingShares
+	MissingRefused   = front.MissingRefused
+	MissingUnlimited = front.MissingUnlimited
 )
 
-// Undecided is the answer to requests while the engine fails. Requests that no engine could decide, such as one with
-// a negative cost, are always refused.
-type Undecided int
-
+// The answer to requests while the engine fails: they are refused with 503, or passed on without a limit. Requests that no
+// engine could decide, such as one with a negative cost, are always refused.
 const (
-	RefuseUndecided Undecided = iota // refused with 503
-	AdmitUndecided                   // passed on without a limit
+	RefuseUndecided = front.RefuseUndecided
+	AdmitUndecided  = front.AdmitUndecided
 )
 
-const (
-	maxRules       = 16
-	defaultMaxWait = 10 * time.Second
-	defaultTimeout = 100 * time.Millisecond
-)
-
-// rule is a Rule, ready to use.
-type rule struct {
-	Rule
-	fixed *policies // nil if there is a Plan
-}
-
-func newLimiter(o Options) (*limiter, error) {
-	o.setDefaults()
-	l := &limiter{Options: o, names: map[string]bool{}, watch: newWatch(o.Logger)}
-	problems := []error{o.check()}
-	for i := range o.Rules {
-		made, err := l.newRule(o.Rules[i])
-		if err != nil {
-			problems = append(problems, inField(fmt.Sprintf("rules[%d]", i), err))
-			continue
-		}
-		if made.fixed != nil && l.names[made.fixed.rule.Name()] {
-			problems = append(problems, optionError(fmt.Sprintf("rules[%d]", i), "has the name %q of an earlier rule, with which it would share states: give it another", made.fixed.rule.Name()))
-		} else if made.fixed != nil {
-			l.names[made.fixed.rule.Name()] = true
-		}
-		l.rules = append(l.rules, made)
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	var err error
-	if o.Wait > 0 && !o.DryRun {
-		l.queue, err = pace.NewQueue(o.Engine, pace.QueueOptions{})
-	}
-	return l, err
-}
-
-func (o *Options) setDefaults() {
-	if o.Engine == nil {
-		o.Engine = weir.NewMemory(weir.MemoryOptions{Parent: Network})
-	}
+func (o *Options) logger() *slog.Logger {
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		return slog.Default()
 	}
+	return o.Logger
+}
+
+func (o *Options) client() *Client {
 	if o.Client == nil {
-		o.Client = direct(o.Logger)
+		return direct(o.logger())
 	}
-	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
-	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	return o.Client
 }
 
 func (o *Options) check() error {
-	var problems []error
-	bad := func(field, format string, values ...any) {
-		problems = append(problems, optionError(field, format, values...))
-	}
-	if len(o.Rules) == 0 || len(o.Rules) > maxRules {
-		bad("rules", "are %d, not 1 to %d", len(o.Rules), maxRules)
-	}
-	if o.Wait < 0 {
-		bad("wait", "%v is negative", o.Wait)
-	}
-	if o.MaxWait < 0 {
-		bad("maxWait", "%v is negative", o.MaxWait)
-	}
-	if o.Timeout < 0 {
-		bad("timeout", "%v is negative", o.Timeout)
-	}
+	var bad error
 	if o.Headers < Draft11 || o.Headers > NoHeaders {
-		bad("headers", "%d is no format", o.Headers)
+		bad = optionError("headers", "%d is no format", o.Headers)
 	}
-	if o.Undecided < RefuseUndecided || o.Undecided > AdmitUndecided {
-		bad("undecided", "%d is no policy", o.Undecided)
-	}
-	return errors.Join(append(problems, o.CORS.check())...)
-}
-
-// newRule compiles a Rule. Without a Key, clients are the keys.
-func (l *limiter) newRule(given Rule) (rule, error) {
-	made := rule{Rule: given}
-	if (given.Limit != "") == (given.Rule != nil) && given.Plan == nil ||
-		given.Plan != nil && (given.Limit != "" || given.Rule != nil) {
-		return made, optionError("", "has not exactly one of Limit, Rule and Plan")
-	}
-	if given.Missing < MissingShares || given.Missing > MissingUnlimited {
-		return made, optionError("missing", "%d is no policy", given.Missing)
-	}
-	if given.Key == nil {
-		made.Key = l.Client.Key
-	}
-	if given.Plan != nil {
-		return made, nil
-	}
-	limits, err := given.rule()
-	if err != nil {
-		return made, err
-	}
-	made.fixed, err = l.newPolicies(limits)
-	return made, err
-}
-
-// rule is the weir.Rule of a Rule without a Plan.
-func (given *Rule) rule() (*weir.Rule, error) {
-	switch {
-	case given.Rule != nil:
-		return given.Rule, nil
-	case strings.Contains(given.Limit, "="):
-		return weir.ParseRule(given.Limit)
-	case given.Key != nil:
-		return weir.ParseRule("key=" + given.Limit)
-	}
-	return weir.ParseRule("client=" + given.Limit)
-}
-
-func optionError(field, format string, values ...any) *weir.OptionError {
-	return &weir.OptionError{Op: "httplimit", Field: field, Reason: fmt.Sprintf(format, values...)}
-}
-
-// inField names the option in an option error.
-func inField(field string, err error) error {
-	e, ok := err.(*weir.OptionError)
-	if !ok {
-		return err
-	}
-	if e.Field != "" {
-		field += "." + e.Field
-	}
-	return &weir.OptionError{Op: e.Op, Field: field, Reason: e.Reason}
-}
-
-// name returns the name of the rule for logs.
-func (r *rule) name() string {
-	if r.fixed == nil {
-		return "plan"
-	}
-	return r.fixed.rule.Name()
+	return errors.Join(bad, o.CORS.check())
 }

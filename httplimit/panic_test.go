@@ -69,7 +69,7 @@ func TestAPanicOfAFunctionLeavesNoSlotTaken(t *testing.T) {
 			return nil
 		},
 		"After": func(o *httplimit.Options, boom func()) func() {
-			o.Rules[0].After = func(*http.Request, httplimit.Answer) int64 { boom(); return 1 }
+			o.Rules[0].After = func(*http.Request, httplimit.Answer, int64) int64 { boom(); return 1 }
 			return nil
 		},
 		"Plan": func(o *httplimit.Options, boom func()) func() {
@@ -119,7 +119,7 @@ func TestAPanicOfAFunctionLeavesNoSlotTaken(t *testing.T) {
 func TestAPanicOfAnAfterSettlesTheOtherRules(t *testing.T) {
 	engine, boom := weir.NewMemory(weir.MemoryOptions{}), once()
 	rule := func(text string, after func() int64) httplimit.Rule {
-		return httplimit.Rule{Rule: mustRule(t, text), Key: httplimit.Everyone, After: func(*http.Request, httplimit.Answer) int64 { return after() }}
+		return httplimit.Rule{Rule: mustRule(t, text), Key: httplimit.Everyone, After: func(*http.Request, httplimit.Answer, int64) int64 { return after() }}
 	}
 	h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{
 		rule("a=10/h", func() int64 { return 3 }), rule("b=10/h", func() int64 { boom(); return 3 }), rule("c=10/h", func() int64 { return 0 }),
@@ -140,7 +140,7 @@ func TestAFunctionThatBlocksHoldsUpNoOtherRequest(t *testing.T) {
 			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "concurrency 3"}}, Observe: func(*http.Request, weir.Decision, error) { block() }}
 		},
 		"After": func(block func()) httplimit.Options {
-			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "10000/h and concurrency 1", After: func(*http.Request, httplimit.Answer) int64 { block(); return 1 }}}}
+			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "10000/h and concurrency 1", After: func(*http.Request, httplimit.Answer, int64) int64 { block(); return 1 }}}}
 		},
 		"Logger": func(block func()) httplimit.Options { // which is called about rules that are made anew
 			return httplimit.Options{Logger: mishaps(block), Rules: []httplimit.Rule{{Key: httplimit.Everyone, Plan: func(*http.Request) *weir.Rule {

@@ -2,24 +2,19 @@ package httplimit
 
 import (
 	"fmt"
-	"math"
-	"math/bits"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 )
 
 // policies describe one rule for header fields and refusals. The middleware makes them once.
 type policies struct {
-	rule    *weir.Rule
 	each    []policy
-	slots   *weir.Rule // its limits whose units are held; nil if there are none
-	rates   *weir.Rule // its other limits, whose units are spent; nil if there are none
-	draft11 string     // RateLimit-Policy
-	older   string     // RateLimit-Policy of drafts 06 and 07
+	draft11 string // RateLimit-Policy
+	older   string // RateLimit-Policy of drafts 06 and 07
 }
 
 // policy describes one limit of a rule to clients.
@@ -34,63 +29,34 @@ type policy struct {
 	held     bool // units are held, not spent
 }
 
-// newPolicies checks that a rule can be used, and describes it.
-func (l *limiter) newPolicies(r *weir.Rule) (*policies, error) {
-	if err := l.Engine.Check(r); err != nil {
-		return nil, err
-	}
-	s := &policies{rule: r}
-	var held, spent []weir.Limit
+// newPolicies describes a rule.
+func newPolicies(r *weir.Rule) *policies {
+	s := &policies{}
 	limits := r.Limits()
 	for i, limit := range limits {
-		if err := l.checkAlone(limit); err != nil {
-			return nil, err
-		}
 		p := newPolicy(limit)
 		if p.name = r.Name(); len(limits) > 1 {
 			p.name += "-" + strconv.Itoa(i+1)
 		}
 		p.quoted = quoted(p.name)
-		if p.held {
-			held = append(held, limit)
-		} else {
-			spent = append(spent, limit)
-		}
 		if _, none := limit.(weir.Unlimited); !none {
 			s.add(p)
 		}
 	}
-	s.slots, s.rates = partOf(r, held, limits), partOf(r, spent, limits)
-	return s, nil
+	return s
 }
 
-// partOf returns a rule of some of the limits of r, which shares their states with r.
-func partOf(r *weir.Rule, some, all []weir.Limit) *weir.Rule {
-	if len(some) == 0 || len(some) == len(all) {
-		if len(some) == 0 {
-			return nil
-		}
-		return r
-	}
-	part, _ := weir.NewRule(r.Name(), some...) // the limits of r are valid
-	return part
-}
+// policiesOf returns the policies of a rule of the middleware.
+func policiesOf(s *front.Set) *policies { return s.Note.(*policies) }
 
-// checkAlone refuses a limit that decides alone beside other rules, and a bucket
-// that delays for longer than a request may be held.
-func (l *limiter) checkAlone(limit weir.Limit) error {
-	log, counts := limit.(weir.SlidingLog)
-	bucket, delays := limit.(weir.LeakyBucket)
-	if (delays || counts && log.CountDenied) && len(l.Options.Rules) > 1 {
-		return optionError("limit", "%s cannot be decided together with other rules: give it a middleware of its own", limit)
+// binding returns the policy of a decision, or nil if its rule has no limit to describe.
+func binding(a *ask) *policy {
+	at := a.Binding()
+	if s := policiesOf(a.Sets[at]); a.Decision.Allowed {
+		return s.tightest(a.Decision.Limit)
+	} else {
+		return s.refusing(&a.Decision, a.Requests[at].Cost)
 	}
-	if !delays || bucket.NoDelay >= bucket.Queue {
-		return nil
-	}
-	if longest := scaled(bucket.Queue, bucket.Rate); longest > l.MaxWait {
-		return optionError("limit", "%s holds requests for up to %v, above MaxWait of %v: shorten the queue or raise MaxWait", limit, longest, l.MaxWait)
-	}
-	return nil
 }
 
 func newPolicy(limit weir.Limit) policy {
@@ -122,23 +88,12 @@ func newPolicy(limit weir.Limit) policy {
 }
 
 func bucketPolicy(burst int64, rate weir.Rate) policy {
-	window := scaled(burst, rate)
+	window := front.Scaled(burst, rate)
 	return policy{capacity: burst, window: window, reset: window, count: rate.Count, period: rate.Period}
 }
 
 func windowPolicy(rate weir.Rate) policy {
 	return policy{capacity: rate.Count, window: rate.Period, reset: rate.Period}
-}
-
-// scaled returns the time of n units at a rate, rounded up.
-func scaled(n int64, rate weir.Rate) time.Duration {
-	hi, lo := bits.Mul64(uint64(n), uint64(rate.Period))
-	lo, carry := bits.Add64(lo, uint64(rate.Count)-1, 0)
-	if hi += carry; hi >= uint64(rate.Count) {
-		return weir.Never
-	}
-	q, _ := bits.Div64(hi, lo, uint64(rate.Count))
-	return time.Duration(min(q, math.MaxInt64))
 }
 
 // add adds a policy and its items in the header fields.
@@ -228,7 +183,7 @@ func (p *policy) resetAfter(d *weir.Decision) time.Duration {
 	reset := d.ResetAfter
 	if p.count > 0 {
 		used := max(0, p.capacity-d.Remaining)
-		return min(reset, scaled(used, weir.Rate{Count: p.count, Period: p.period}))
+		return min(reset, front.Scaled(used, weir.Rate{Count: p.count, Period: p.period}))
 	}
 	return min(reset, p.reset)
 }
@@ -240,48 +195,4 @@ func seconds(d time.Duration) int64 {
 		s++
 	}
 	return s
-}
-
-// plans are the rules that plans have named so far.
-type plans struct {
-	known sync.Map // *weir.Rule to *policies
-	mu    sync.Mutex
-	count int
-}
-
-// maxPlans bounds the number of remembered rules.
-const maxPlans = 4096
-
-// policiesOf returns the policies of a plan's rule.
-func (p *plans) policiesOf(l *limiter, r *weir.Rule) (*policies, error) {
-	if r == nil {
-		return nil, optionError("plan", "is nil: name a rule, of weir.Unlimited if there is no limit")
-	}
-	if known, ok := p.known.Load(r); ok {
-		return known.(*policies), nil
-	}
-	if l.names[r.Name()] {
-		return nil, optionError("plan", "has the name %q of another rule, with which it would share states: give it another", r.Name())
-	}
-	made, err := l.newPolicies(r)
-	if err != nil {
-		return nil, err
-	}
-	if !p.remember(r, made) {
-		l.watch.say(manyPlans, "rules", maxPlans)
-	}
-	return made, nil
-}
-
-// remember keeps the policies of a rule, and reports false if there are too many.
-func (p *plans) remember(r *weir.Rule, made *policies) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.count == maxPlans {
-		return false
-	}
-	if _, known := p.known.LoadOrStore(r, made); !known {
-		p.count++
-	}
-	return true
 }

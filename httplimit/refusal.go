@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 )
 
 // Refusal is the answer to a request that is not passed on.
@@ -26,9 +27,20 @@ type Refusal struct {
 	Err      error
 }
 
+// refusalOf returns the refusal of a request that does not pass.
+func refusalOf(a *ask) Refusal {
+	switch a.Outcome {
+	case front.Limited:
+		return tooMany(&a.Decision, binding(a))
+	case front.KeyMissing:
+		return Refusal{Status: http.StatusBadRequest, Rule: a.Missing.Rule.Name()}
+	}
+	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Err: a.Err}
+}
+
 // tooMany returns the refusal by a limit.
-func tooMany(d *weir.Decision, p *policy) *Refusal {
-	f := &Refusal{Status: http.StatusTooManyRequests, Rule: d.Rule, Decision: *d}
+func tooMany(d *weir.Decision, p *policy) Refusal {
+	f := Refusal{Status: http.StatusTooManyRequests, Rule: d.Rule, Decision: *d}
 	if p != nil {
 		f.Policies = []string{p.name}
 	}
@@ -44,23 +56,15 @@ func tooMany(d *weir.Decision, p *policy) *Refusal {
 	return f
 }
 
-// missingKey returns the refusal of a request without a required key.
-func missingKey(rule string) *Refusal { return &Refusal{Status: http.StatusBadRequest, Rule: rule} }
-
-// notDecided returns the refusal after the engine failed.
-func notDecided(err error) *Refusal {
-	return &Refusal{Status: http.StatusServiceUnavailable, RetryAfter: time.Second, Err: err}
-}
-
-// answer writes a refusal, or calls Options.Refuse to do so.
-func (l *limiter) answer(w http.ResponseWriter, r *http.Request, f *Refusal) {
+// answer writes a refusal, or has a function of the program do so.
+func (f Refusal) answer(w http.ResponseWriter, r *http.Request, write func(http.ResponseWriter, *http.Request, Refusal)) {
 	h := w.Header()
 	if f.RetryAfter > 0 {
 		h[fieldRetryAfter] = []string{decimal(int64(f.RetryAfter / time.Second))}
 	}
 	h.Set("Cache-Control", "no-store")
-	if l.Refuse != nil {
-		l.Refuse(w, r, *f)
+	if write != nil {
+		write(w, r, f)
 		return
 	}
 	f.Write(w, r)

@@ -216,9 +216,9 @@ func TestAPanickingHandlerReleasesItsSlot(t *testing.T) {
 // The server's own copying is kept, and the bytes are counted.
 func TestReaderFromIsKept(t *testing.T) {
 	var counted atomic.Int64
-	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "100/s", After: func(_ *http.Request, a httplimit.Answer) int64 {
+	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "100/s", After: func(_ *http.Request, a httplimit.Answer, taken int64) int64 {
 		counted.Store(a.Bytes)
-		return a.Cost
+		return taken
 	}}}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, is := w.(io.ReaderFrom); !is {
 			t.Error("the writer is no io.ReaderFrom")

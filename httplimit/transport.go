@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/weirflow/weir/front"
 )
 
 // Transport is an http.RoundTripper that keeps a program inside the limits of the servers that it asks. Use it as the
@@ -58,7 +60,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL == nil {
 		return t.base.RoundTrip(r)
 	}
-	key := boundedKey(t.Key(r))
+	key := front.BoundedKey(t.Key(r))
 	if key == "" {
 		return t.base.RoundTrip(r)
 	}

@@ -34,8 +34,8 @@ func overhead(tb testing.TB) map[string]http.RoundTripper {
 	return map[string]http.RoundTripper{
 		"base":            base,
 		"learning":        newTransport(tb, httplimit.TransportOptions{Base: base}),
-		"a rule of 1e9/s": newTransport(tb, httplimit.TransportOptions{Base: base, Rules: []httplimit.TransportRule{{Limit: "token bucket 1000000000/s"}}}),
-		"slots":           newTransport(tb, httplimit.TransportOptions{Base: base, Rules: []httplimit.TransportRule{{Limit: "concurrency 100 lease 1m"}}}),
+		"a rule of 1e9/s": newTransport(tb, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "token bucket 1000000000/s"}}}),
+		"slots":           newTransport(tb, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "concurrency 100 lease 1m"}}}),
 	}
 }
 

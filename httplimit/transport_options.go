@@ -3,13 +3,12 @@ package httplimit
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit/internal/obey"
 	"github.com/weirflow/weir/pace"
 )
@@ -24,13 +23,13 @@ type TransportOptions struct {
 	Key Key
 
 	// Rules are limits of the program's own: rates, quotas, slots. A request waits until all of them, and the server,
-	// admit it at one instant. There are up to 16.
-	Rules []TransportRule
+	// admit it at one instant. There are up to 16, without After and Settled. Their default Key is that of the options.
+	Rules []Rule
 	// Engine remembers the Rules and decides. With an engine in Redis many machines share them. Default: a weir.Memory
 	// of its own.
 	Engine weir.Engine
 	// Undecided says what requests do while the engine fails. Default: RefuseUndecided, which returns the error.
-	Undecided Undecided
+	Undecided front.Undecided
 	// Delay returns the least time between the starts of two requests of one key, such as the crawl delay of a host.
 	// It must be fast, and safe for concurrent use. Default: none.
 	Delay func(*http.Request) time.Duration
@@ -58,19 +57,6 @@ type TransportOptions struct {
 	Observe func(*http.Request, TransportEvent)
 }
 
-// TransportRule charges each request of a key under some limits.
-type TransportRule struct {
-	// Limit is text as weir.ParseRule or weir.ParseLimits reads it: "100/10s and concurrency 4", "vendor=5000/h".
-	// Default name: "requests".
-	Limit string
-	// Rule is used instead of Limit.
-	Rule *weir.Rule
-	// Key finds the key. The rule does not apply to a request without one. Default: TransportOptions.Key.
-	Key Key
-	// Cost returns the units that a request takes. Default: 1.
-	Cost func(*http.Request) int64
-}
-
 const (
 	defaultMaxPause   = 10 * time.Minute
 	defaultRetries    = 4
@@ -81,18 +67,14 @@ const (
 // keeper is what the Transports over several bases share.
 type keeper struct {
 	TransportOptions
-	rules    []transportRule
+	rules    *front.Rules[*http.Request, Answer]
 	queue    *pace.Queue
 	gates    gates
 	obeyed   obey.Config
 	counters counters
 }
 
-// transportRule is a TransportRule, ready to use.
-type transportRule struct {
-	TransportRule
-	rule *weir.Rule
-}
+const transportName = "httplimit: transport" // in errors
 
 func newKeeper(o TransportOptions) (*keeper, error) {
 	o.setDefaults()
@@ -101,24 +83,17 @@ func newKeeper(o TransportOptions) (*keeper, error) {
 		k.obeyed.MaxPause = o.MaxPause
 	}
 	k.gates.init(o.MaxKeys)
-	problems := []error{o.check()}
-	names := map[string]bool{}
-	for i, given := range o.Rules {
-		made, err := o.compile(given)
-		switch {
-		case err != nil:
-			problems = append(problems, inField(fmt.Sprintf("rules[%d]", i), err))
-			continue
-		case names[made.rule.Name()]:
-			problems = append(problems, transportError(fmt.Sprintf("rules[%d]", i), "has the name %q of an earlier rule, with which it would share states: give it another", made.rule.Name()))
-		}
-		names[made.rule.Name()] = true
-		k.rules = append(k.rules, made)
+	var err error
+	k.rules, err = front.NewRules(front.Options[*http.Request, Answer]{
+		Name: transportName, Rules: o.Rules, Key: o.Key, Engine: o.Engine, Undecided: o.Undecided, Describe: checkWaits,
+	})
+	problems := append(o.check(), err)
+	if k.rules.Settle() {
+		problems = append(problems, transportError("rules", "have an After or are Settled, which only a middleware does"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	var err error
 	k.queue, err = pace.NewQueue(o.Engine, pace.QueueOptions{Queue: o.MaxWaiting})
 	return k, err
 }
@@ -139,66 +114,32 @@ func (o *TransportOptions) setDefaults() {
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, defaultMaxWaiting)
 }
 
-func (o *TransportOptions) check() error {
-	var problems []error
-	bad := func(field, format string, values ...any) {
-		problems = append(problems, transportError(field, format, values...))
-	}
-	if len(o.Rules) > maxRules {
-		bad("rules", "are %d, above %d", len(o.Rules), maxRules)
-	}
-	if o.Undecided < RefuseUndecided || o.Undecided > AdmitUndecided {
-		bad("undecided", "%d is no policy", o.Undecided)
-	}
+func (o *TransportOptions) check() (problems []error) {
 	if o.MaxPause < 0 {
-		bad("maxPause", "%v is negative", o.MaxPause)
+		problems = append(problems, transportError("maxPause", "%v is negative", o.MaxPause))
 	}
 	if o.MaxKeys < 0 {
-		bad("maxKeys", "%d is negative", o.MaxKeys)
+		problems = append(problems, transportError("maxKeys", "%d is negative", o.MaxKeys))
 	}
 	if o.MaxWaiting < 0 {
-		bad("maxWaiting", "%d is negative", o.MaxWaiting)
+		problems = append(problems, transportError("maxWaiting", "%d is negative", o.MaxWaiting))
 	}
-	return errors.Join(problems...)
-}
-
-// compile makes a rule ready to use. Without a Key, it has that of the options.
-func (o *TransportOptions) compile(given TransportRule) (made transportRule, err error) {
-	made.TransportRule = given
-	if (given.Limit != "") == (given.Rule != nil) {
-		return made, transportError("", "has not exactly one of Limit and Rule")
-	}
-	if made.rule = given.Rule; made.rule == nil {
-		text := given.Limit
-		if !strings.Contains(text, "=") {
-			text = "requests=" + text
-		}
-		if made.rule, err = weir.ParseRule(text); err != nil {
-			return made, err
-		}
-	}
-	if made.Key == nil {
-		made.Key = o.Key
-	}
-	if err := checkWaits(made.rule); err != nil {
-		return made, err
-	}
-	return made, o.Engine.Check(made.rule)
+	return problems
 }
 
 // checkWaits refuses limits that cannot be taken back when the server has said something else meanwhile.
-func checkWaits(rule *weir.Rule) error {
+func checkWaits(rule *weir.Rule) (any, error) {
 	for _, limit := range rule.Limits() {
 		log, counts := limit.(weir.SlidingLog)
 		if _, delays := limit.(weir.LeakyBucket); delays || counts && log.CountDenied {
-			return transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
+			return nil, transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func transportError(field, format string, values ...any) *weir.OptionError {
-	return &weir.OptionError{Op: "httplimit: transport", Field: field, Reason: fmt.Sprintf(format, values...)}
+	return front.OptionError(transportName, field, format, values...)
 }
 
 // spread returns a random time below its argument.

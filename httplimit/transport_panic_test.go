@@ -36,7 +36,7 @@ func calm() {}
 func spoil(place string, boom func()) httplimit.TransportOptions {
 	read, closes, refusals := calm, calm, 1
 	o := httplimit.TransportOptions{}
-	rule := httplimit.TransportRule{Limit: "slots=concurrency 1", Key: httplimit.Everyone}
+	rule := httplimit.Rule{Limit: "slots=concurrency 1", Key: httplimit.Everyone}
 	observe := func(kind httplimit.EventKind) {
 		o.Observe = func(_ *http.Request, e httplimit.TransportEvent) {
 			if e.Kind == kind {
@@ -69,7 +69,7 @@ func spoil(place string, boom func()) httplimit.TransportOptions {
 	case "the body's Close":
 		closes = boom
 	}
-	o.Rules = []httplimit.TransportRule{rule}
+	o.Rules = []httplimit.Rule{rule}
 	o.Base = tripper(func(r *http.Request) (*http.Response, error) {
 		base()
 		status := 200
@@ -147,7 +147,7 @@ func TestABaseMayAnswerNonsense(t *testing.T) {
 				transport := newTransport(t, httplimit.TransportOptions{Base: tripper(func(*http.Request) (*http.Response, error) {
 					answer := resp
 					return &answer, nil
-				}), Rules: []httplimit.TransportRule{{Limit: "concurrency 1"}}})
+				}), Rules: []httplimit.Rule{{Limit: "concurrency 1"}}})
 				for range 2 {
 					if status, err := ask(transport, "http://api.example"); status != resp.StatusCode || err != nil {
 						t.Errorf("%d, %v, want the answer of the base", status, err)

@@ -175,7 +175,7 @@ func TestABodyThatCannotBeMadeAgainIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.GetBody = func() (io.ReadCloser, error) { return nil, broken }
-		transport := newTransport(t, httplimit.TransportOptions{Base: scripted(says("429", "Retry-After: 1")), Rules: []httplimit.TransportRule{{Limit: "concurrency 1"}}})
+		transport := newTransport(t, httplimit.TransportOptions{Base: scripted(says("429", "Retry-After: 1")), Rules: []httplimit.Rule{{Limit: "concurrency 1"}}})
 		if resp, err := transport.RoundTrip(r); resp != nil || !errors.Is(err, broken) {
 			t.Errorf("%v, %v, want %v", resp, err, broken)
 		}

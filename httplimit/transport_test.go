@@ -112,7 +112,7 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 		cancel()
 		soon, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		deny := httplimit.TransportOptions{Base: always(200), Rules: []httplimit.TransportRule{{Limit: "2/s", Cost: func(*http.Request) int64 { return 3 }}}}
+		deny := httplimit.TransportOptions{Base: always(200), Rules: []httplimit.Rule{{Limit: "2/s", Cost: func(*http.Request) int64 { return 3 }}}}
 		paused := newTransport(t, httplimit.TransportOptions{Base: always(429, "Retry-After: 3000")})
 		if status, err := ask(paused, "http://api.example"); status != 429 || err != nil {
 			t.Fatal(status, err)
@@ -131,7 +131,7 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 			"a pause that is too long":     {paused, t.Context(), weir.ErrWait},
 			"a deadline before the pause":  {paused, soon, weir.ErrWait},
 			"no room for another key":      {full, t.Context(), weir.ErrNoRoom},
-			"an engine that cannot decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.TransportRule{{Limit: "2/s"}}}), t.Context(), errBroken},
+			"an engine that cannot decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.Rule{{Limit: "2/s"}}}), t.Context(), errBroken},
 		} {
 			body := &closes{Reader: strings.NewReader("x")}
 			r := toHost(t, tt.ctx, "api.example")
@@ -158,7 +158,7 @@ var errBroken = errors.New("engine is broken")
 
 func TestAFailingEngineCanAdmit(t *testing.T) {
 	transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Undecided: httplimit.AdmitUndecided,
-		Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.TransportRule{{Limit: "2/s"}}})
+		Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.Rule{{Limit: "2/s"}}})
 	if status, err := ask(transport, "http://api.example"); status != 200 || err != nil || transport.Stats().Undecided != 1 {
 		t.Errorf("%d, %v, %+v, want 200 and an undecided request", status, err, transport.Stats())
 	}
@@ -193,7 +193,7 @@ func TestTheRequestStaysAsItIsAndTheAnswerIsItsOwn(t *testing.T) {
 func waitsFor(t *testing.T, base http.RoundTripper, after func(resp *http.Response, cancel func())) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.TransportRule{{Limit: "concurrency 1"}}})
+	transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}})
 	resp, err := transport.RoundTrip(toHost(t, ctx, "api.example"))
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestAnErrorOfTheBaseIsReturnedAndEndsTheRequest(t *testing.T) {
 			func(*http.Request) (*http.Response, error) { return nil, refused },
 			func(*http.Request) (*http.Response, error) { return nil, nil },
 		} {
-			transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.TransportRule{{Limit: "concurrency 1"}}})
+			transport := newTransport(t, httplimit.TransportOptions{Base: base, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}})
 			for range 3 {
 				if resp, err := transport.RoundTrip(toHost(t, t.Context(), "api.example")); resp != nil || err == nil {
 					t.Errorf("%v, %v, want an error", resp, err)
@@ -327,7 +327,7 @@ func TestATransportServesARealClient(t *testing.T) {
 		_, _ = io.WriteString(w, "hello")
 	}))
 	defer server.Close()
-	transport := newTransport(t, httplimit.TransportOptions{Rules: []httplimit.TransportRule{{Limit: "1000/s and concurrency 2"}}})
+	transport := newTransport(t, httplimit.TransportOptions{Rules: []httplimit.Rule{{Limit: "1000/s and concurrency 2"}}})
 	client := &http.Client{Transport: transport, Timeout: time.Minute}
 	for range 5 {
 		for _, method := range []string{"HEAD", "GET"} {

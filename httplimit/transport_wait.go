@@ -3,13 +3,14 @@ package httplimit
 import (
 	"context"
 	"errors"
-	"net/http"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit/internal/obey"
 	"github.com/weirflow/weir/pace"
 )
@@ -57,9 +58,12 @@ func (p *pass) endWith(ctx context.Context) {
 	}
 }
 
+// releaseWithin bounds a release, which continues after the end of the request.
+const releaseWithin = time.Second
+
 // release calls a function of a reservation, which may ask an engine in the network.
 func release(settle func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), settleWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	if err := settle(ctx); err != nil {
 		_ = settle(ctx) // the engine repeats it, or its lease ends
@@ -68,11 +72,15 @@ func release(settle func(context.Context) error) {
 
 // admit waits until the server and all rules admit the request at one instant.
 func (c *call) admit(ctx context.Context) (*pass, error) {
-	requests := c.transport.requests(c.request)
-	keys := lineOf(c.gate.key, requests)
+	w := wait{call: c, ctx: ctx}
+	asked, err := w.charge()
+	if err != nil {
+		return nil, err
+	}
+	defer asked.Done()
+	keys := lineOf(c.gate.key, w.requests)
 	l := c.gate.join(keys)
 	defer c.gate.leave(keys, l)
-	w := wait{call: c, ctx: ctx, requests: requests}
 	if c.transport.Delay != nil {
 		w.gap = c.transport.Delay(c.request)
 	}
@@ -85,23 +93,6 @@ func (c *call) admit(ctx context.Context) (*pass, error) {
 	}
 	defer func() { l.turn <- struct{}{} }()
 	return w.first()
-}
-
-// requests returns what the rules charge.
-func (k *keeper) requests(r *http.Request) (requests []weir.Request) {
-	for i := range k.rules {
-		rule := &k.rules[i]
-		key := rule.Key(r)
-		if key == "" {
-			continue
-		}
-		q := rule.rule.For(boundedKey(key), 1)
-		if rule.Cost != nil {
-			q.Cost = rule.Cost(r)
-		}
-		requests = append(requests, q)
-	}
-	return requests
 }
 
 // lineOf names the requests that wait in one line: those that charge the same keys. It is empty if these are the key
@@ -129,6 +120,23 @@ type wait struct {
 	held     bool
 	reason   Reason
 	since    time.Time // since when it waits for the reason
+}
+
+// charge finds what the request costs under the rules.
+func (w *wait) charge() (*ask, error) {
+	asked, err := w.transport.rules.For(w.request, front.Whole)
+	switch {
+	case err != nil:
+		err = w.undecided(err)
+	case asked.Missing != nil:
+		err = fmt.Errorf("the limit %q needs a key that the request does not have", asked.Missing.Rule.Name())
+	default:
+		w.requests = asked.Requests
+	}
+	if err != nil {
+		return nil, w.fail(ReasonRules, err)
+	}
+	return asked, nil
 }
 
 // first waits with the turn of its line.
@@ -240,12 +248,17 @@ func (w *wait) acquire() (*pace.Acquired, error) {
 	}
 	w.expect()
 	a, err := w.transport.queue.Acquire(w.ctx, w.requests...)
+	return a, w.undecided(err)
+}
+
+// undecided returns an error, unless the request goes ahead although the engine failed.
+func (w *wait) undecided(err error) error {
 	if err == nil || w.transport.Undecided != AdmitUndecided || !isUndecided(w.ctx, err) {
-		return a, err
+		return err
 	}
 	w.transport.counters.undecided.Add(1)
 	w.transport.observe(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
-	return nil, nil
+	return nil
 }
 
 // expect notes that the rules may hold the request back. An observer is told only if they do, which costs a call of

@@ -59,7 +59,7 @@ func TestOwnRulesAreWaitedForOnce(t *testing.T) {
 			t.Run(name+"/"+text, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := scripted()
-					transport := newTransport(t, httplimit.TransportOptions{Base: s, Engine: engine(), Rules: []httplimit.TransportRule{{Limit: text}}})
+					transport := newTransport(t, httplimit.TransportOptions{Base: s, Engine: engine(), Rules: []httplimit.Rule{{Limit: text}}})
 					asking(t, transport, 30, oneHost)
 					if len(s.came) != 30 || s.came[29] != want {
 						t.Errorf("requests came at %v, want 30 and the last at %v", s.came, want)
@@ -100,7 +100,7 @@ func TestMachinesThatShareAnEngineStayInsideAVendorsTerms(t *testing.T) {
 				start := time.Now()
 				for range 3 {
 					transport := newTransport(t, httplimit.TransportOptions{Base: base, Engine: shared,
-						Rules: []httplimit.TransportRule{{Limit: "vendor=rate gate 20/10s and concurrency 8 lease 1m"}}})
+						Rules: []httplimit.Rule{{Limit: "vendor=rate gate 20/10s and concurrency 8 lease 1m"}}})
 					all.Go(func() { asking(t, transport, 20, oneHost) })
 				}
 				all.Wait()
@@ -129,7 +129,7 @@ func TestTheDelayOfAHostHoldsWhileTheTotalIsWhatHoldsEveryoneBack(t *testing.T) 
 				})
 				delays := map[string]time.Duration{"a.example": 200 * time.Millisecond, "b.example": 2 * time.Second, "c.example": 0}
 				transport := newTransport(t, httplimit.TransportOptions{Base: base, Engine: engine(),
-					Rules: []httplimit.TransportRule{{Limit: "total=rate gate 3/s", Key: httplimit.Everyone}},
+					Rules: []httplimit.Rule{{Limit: "total=rate gate 3/s", Key: httplimit.Everyone}},
 					Delay: func(r *http.Request) time.Duration { return delays[r.URL.Host] }})
 				start := time.Now()
 				asking(t, transport, 60, func(i int) string { return []string{"a.example", "b.example", "c.example"}[i%3] })
@@ -156,7 +156,7 @@ func TestACallerCanLeaveEachWait(t *testing.T) {
 		httplimit.ReasonQuota: {Base: scripted(says("200", `RateLimit: "a";r=0;t=300`))},
 		httplimit.ReasonSlow:  {Base: scripted(says("429"), says("200"))},
 		httplimit.ReasonDelay: {Base: scripted(), Delay: hour},
-		httplimit.ReasonRules: {Base: scripted(), Rules: []httplimit.TransportRule{{Limit: "fixed window 1/1h"}}},
+		httplimit.ReasonRules: {Base: scripted(), Rules: []httplimit.Rule{{Limit: "fixed window 1/1h"}}},
 		httplimit.ReasonFirst: {Base: hangs},
 		httplimit.ReasonRetry: {Base: always(503)},
 	} {
@@ -273,7 +273,7 @@ func TestRequestsOfOneKeyGoInOrderOfArrival(t *testing.T) {
 // A request that waits for its own key does not hold up those that charge another one.
 func TestARuleOfAnotherKeyDoesNotHoldUpTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		transport := newTransport(t, httplimit.TransportOptions{Base: scripted(), Rules: []httplimit.TransportRule{{Limit: "user=fixed window 1/1h", Key: httplimit.Header("User")}}})
+		transport := newTransport(t, httplimit.TransportOptions{Base: scripted(), Rules: []httplimit.Rule{{Limit: "user=fixed window 1/1h", Key: httplimit.Header("User")}}})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 		defer cancel()
 		for i, user := range []string{"alice", "alice", "bob", ""} {
@@ -359,12 +359,12 @@ func TestOptionsOfATransportAreChecked(t *testing.T) {
 		"weir: httplimit: transport: options: maxKeys -1 is negative":                                                                                                    {MaxKeys: -1},
 		"weir: httplimit: transport: options: maxWaiting -1 is negative":                                                                                                 {MaxWaiting: -1},
 		"weir: httplimit: transport: options: undecided 7 is no policy":                                                                                                  {Undecided: 7},
-		"weir: httplimit: transport: options: rules are 17, above 16":                                                                                                    {Rules: slices.Repeat([]httplimit.TransportRule{{Rule: rule}}, 17)},
-		"weir: httplimit: transport: options: rules[0] has not exactly one of Limit and Rule":                                                                            {Rules: []httplimit.TransportRule{{}}},
-		"weir: httplimit: transport: options: rules[1] has the name \"requests\" of an earlier rule, with which it would share states: give it another":                  {Rules: []httplimit.TransportRule{{Limit: "1/s"}, {Limit: "2/s"}}},
-		"weir: httplimit: transport: options: rules[0].limit leaky bucket 1/s queue 3 cannot be waited for with what servers say: use a token bucket or a rate gate":     {Rules: []httplimit.TransportRule{{Limit: "leaky bucket 1/s queue 3"}}},
-		"weir: httplimit: transport: options: rules[0].limit sliding log 1/s count denied cannot be waited for with what servers say: use a token bucket or a rate gate": {Rules: []httplimit.TransportRule{{Limit: "sliding log 1/s count denied"}}},
-		`weir: "requests=nonsense": unexpected "nonsense" at byte 10, want`:                                                                                              {Rules: []httplimit.TransportRule{{Limit: "nonsense"}}},
+		"weir: httplimit: transport: options: rules are 17, above 16":                                                                                                    {Rules: slices.Repeat([]httplimit.Rule{{Rule: rule}}, 17)},
+		"weir: httplimit: transport: options: rules[0] has not exactly one of Limit, Rule and Plan":                                                                      {Rules: []httplimit.Rule{{}}},
+		"weir: httplimit: transport: options: rules[1] has the name \"client\" of an earlier rule, with which it would share states: give it another":                    {Rules: []httplimit.Rule{{Limit: "1/s"}, {Limit: "2/s"}}},
+		"weir: httplimit: transport: options: rules[0].limit leaky bucket 1/s queue 3 cannot be waited for with what servers say: use a token bucket or a rate gate":     {Rules: []httplimit.Rule{{Limit: "leaky bucket 1/s queue 3"}}},
+		"weir: httplimit: transport: options: rules[0].limit sliding log 1/s count denied cannot be waited for with what servers say: use a token bucket or a rate gate": {Rules: []httplimit.Rule{{Limit: "sliding log 1/s count denied"}}},
+		`weir: "client=nonsense": unexpected "nonsense" at byte 8, want`:                                                                                                 {Rules: []httplimit.Rule{{Limit: "nonsense"}}},
 	} {
 		if _, err := httplimit.NewTransport(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewTransport: %v, want %s", err, want)

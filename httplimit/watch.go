@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
 )
 
 // mistake is a likely mistake in the configuration. Each is logged once.
@@ -21,7 +21,6 @@ const (
 	countedTwice
 	keyWithPort
 	noKeys
-	manyPlans
 	unexpectedHeader
 	missingHeader
 	badHeader
@@ -35,7 +34,6 @@ var advice = [mistakes]string{
 	countedTwice:     "httplimit: two middlewares count a request under the same rule and key on the same engine, so it costs twice: remove one or rename its rule; see docs/http.md#counted-twice",
 	keyWithPort:      "httplimit: a key is an address with a port, so that each connection has a budget of its own: use Client.Key; see docs/http.md#a-key-with-a-port",
 	noKeys:           "httplimit: no request so far had a key under a rule: a path value is unknown around the mux, and a header may have another name; see docs/http.md#no-keys",
-	manyPlans:        "httplimit: plans have named very many rules: answer with the same rules again instead of making new ones; see docs/http.md#plans",
 	unexpectedHeader: "httplimit: a request has a header of proxies, and no proxy is trusted: if the request came through a proxy, name it in ClientOptions.Trusted; see docs/http.md#behind-a-proxy",
 	missingHeader:    "httplimit: a trusted proxy does not tell the address of its client, so all its clients share one budget: see docs/http.md#behind-a-proxy",
 	badHeader:        "httplimit: a trusted proxy passes on a header that is no list of addresses: see docs/http.md#behind-a-proxy",
@@ -45,28 +43,27 @@ var advice = [mistakes]string{
 // watched is the number of requests that are inspected. Later ones cost nothing.
 const watched = 1000
 
-// watch logs likely mistakes, and an engine that fails.
+// watch logs likely mistakes.
 type watch struct {
 	logger *slog.Logger
 	left   atomic.Int64
 	said   [mistakes]atomic.Bool
-	failAt atomic.Int64 // when the last failure was logged, in seconds since the Unix epoch
-	keyed  []atomic.Bool
+	keyed  [16]atomic.Bool // by rule
 }
 
 func newWatch(logger *slog.Logger) *watch {
-	w := &watch{logger: logger, keyed: make([]atomic.Bool, maxRules)}
+	w := &watch{logger: logger}
 	w.left.Store(watched)
 	return w
 }
 
 // inspect looks at a decided request, if it is one of the first. It returns nil, or a function to call when the handler
 // has returned.
-func (w *watch) inspect(v *visit, r *http.Request) func() {
-	if v.free || !w.looks() {
+func (w *watch) inspect(f *front.Front[*http.Request, Answer], a *ask, r *http.Request) func() {
+	if len(a.Requests) == 0 || a.Err != nil || !w.looks() {
 		return nil
 	}
-	return w.look(v, r)
+	return w.look(f, a, r)
 }
 
 // looks reports whether to inspect one more request.
@@ -75,14 +72,6 @@ func (w *watch) looks() bool { return w.left.Load() > 0 && w.left.Add(-1) >= 0 }
 func (w *watch) say(m mistake, arguments ...any) {
 	if w.said[m].CompareAndSwap(false, true) {
 		w.logger.Warn(advice[m], arguments...)
-	}
-}
-
-// failed logs that the engine failed, at most once a minute.
-func (w *watch) failed(err error) {
-	now, last := time.Now().Unix(), w.failAt.Load()
-	if (last == 0 || now-last >= 60) && w.failAt.CompareAndSwap(last, now) {
-		w.logger.Error("httplimit: the engine could not decide", "error", err)
 	}
 }
 
@@ -116,22 +105,22 @@ type mark struct {
 var marks sync.Map // *url.URL to *mark
 
 // look inspects an admitted request, and leaves a mark for inner middlewares until the function is called.
-func (w *watch) look(v *visit, r *http.Request) (done func()) {
+func (w *watch) look(f *front.Front[*http.Request, Answer], a *ask, r *http.Request) (done func()) {
 	found, _ := marks.Load(r.URL)
 	outer, _ := found.(*mark)
-	for i := range v.requests {
-		q := &v.requests[i]
+	for i := range a.Requests {
+		q := &a.Requests[i]
 		if _, err := netip.ParseAddrPort(q.Key); err == nil {
 			w.say(keyWithPort, "rule", q.Rule.Name(), "key", q.Key)
 		}
 		for m := outer; m != nil; m = m.outer {
-			if m.counts(v.Engine, q) {
+			if m.counts(f.Engine, q) {
 				w.say(countedTwice, "rule", q.Rule.Name(), "key", q.Key)
 			}
 		}
 	}
-	w.lookAtKeys(v)
-	own := &mark{engine: v.Engine, requests: append([]weir.Request(nil), v.requests...), outer: outer}
+	w.lookAtKeys(f, a)
+	own := &mark{engine: f.Engine, requests: append([]weir.Request(nil), a.Requests...), outer: outer}
 	marks.Store(r.URL, own)
 	return func() {
 		if outer == nil {
@@ -143,16 +132,15 @@ func (w *watch) look(v *visit, r *http.Request) (done func()) {
 }
 
 // lookAtKeys records the rules that have found a key, and logs the others after the last inspected request.
-func (w *watch) lookAtKeys(v *visit) {
-	for i := range v.limiter.rules {
-		rule := &v.limiter.rules[i]
-		for j := range v.requests {
-			if v.rules[j] == rule && v.requests[j].Key != "" {
-				w.keyed[i].Store(true)
-			}
+func (w *watch) lookAtKeys(f *front.Front[*http.Request, Answer], a *ask) {
+	for i, at := range a.At {
+		if a.Requests[i].Key != "" {
+			w.keyed[at].Store(true)
 		}
-		if w.left.Load() <= 0 && !w.keyed[i].Load() {
-			w.say(noKeys, "rule", rule.name())
+	}
+	for at := range f.Options.Rules {
+		if w.left.Load() <= 0 && !w.keyed[at].Load() {
+			w.say(noKeys, "rule", f.RuleName(at))
 		}
 	}
 }

@@ -15,7 +15,7 @@ type recorder struct {
 	status   int
 	bytes    int64
 	hijacked atomic.Bool
-	slots    *slots // which a hijacked connection holds
+	grant    *grant // which a hijacked connection keeps
 }
 
 // Unwrap is for http.ResponseController.
@@ -61,8 +61,6 @@ func (w *recorder) statusCode() int {
 	return http.StatusOK
 }
 
-func (w *recorder) isHijacked() bool { return w.hijacked.Load() }
-
 func (w *recorder) flush() error {
 	w.wrote(0)
 	return http.NewResponseController(w.ResponseWriter).Flush()
@@ -74,10 +72,10 @@ func (w *recorder) hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.hijacked.Store(true)
-	if w.slots == nil {
+	if !w.grant.HoldsSlots() {
 		return conn, buffer, nil
 	}
-	return newHeldConn(conn, w.slots), buffer, nil
+	return newHeldConn(conn, w.grant.Outlive()), buffer, nil
 }
 
 func (w *recorder) readFrom(r io.Reader) (int64, error) {

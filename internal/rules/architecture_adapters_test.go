@@ -11,7 +11,8 @@ var adapterRules = map[string]packageRule{
 	"httplimit": {
 		imports: reasons{
 			".":                           "its engines decide on requests under its rules",
-			"pace":                        "held requests wait in its queue",
+			"front":                       "rules and decisions are those of every front",
+			"pace":                        "the requests of its Transport wait in its queue",
 			"httplimit/internal/announce": "its Transport reads what servers say about their limits",
 			"httplimit/internal/obey":     "its Transport obeys that",
 		},
