@@ -118,6 +118,31 @@ var adapterRules = map[string]packageRule{
 			"redislimit/internal/wire":   "slots are parts of decisions",
 		},
 	},
+	"promlimit": {
+		imports: reasons{
+			".":     "it observes engines",
+			"layer": "decisions are reported by it, and its layers have counts",
+			"github.com/prometheus/client_golang/prometheus": "its collectors",
+		},
+		testImports: reasons{"github.com/prometheus/client_golang/prometheus/testutil": "it reads a registry"},
+	},
+	"otellimit": {
+		imports: reasons{
+			".":                                  "it observes engines",
+			"layer":                              "decisions are reported by it",
+			"go.opentelemetry.io/otel":           "the global providers",
+			"go.opentelemetry.io/otel/attribute": "rules and results are attributes",
+			"go.opentelemetry.io/otel/codes":     "a failed decision is a span in error",
+			"go.opentelemetry.io/otel/metric":    "its instruments",
+			"go.opentelemetry.io/otel/trace":     "its spans",
+		},
+		testImports: reasons{
+			"go.opentelemetry.io/otel/sdk/metric":            "metrics are read",
+			"go.opentelemetry.io/otel/sdk/metric/metricdata": "metrics are read",
+			"go.opentelemetry.io/otel/sdk/trace":             "spans are read",
+			"go.opentelemetry.io/otel/sdk/trace/tracetest":   "spans are read",
+		},
+	},
 	"redislimit/recipes": {
 		imports: reasons{"github.com/redis/rueidis": "it speaks to Redis"},
 		testImports: reasons{

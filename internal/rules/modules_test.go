@@ -69,6 +69,18 @@ var requirements = map[string]reasons{
 		"google.golang.org/grpc":                    "it has interceptors for it",
 		"google.golang.org/protobuf":                "messages of the details",
 	},
+	"otellimit": {
+		modulePath:                            "it observes engines",
+		"go.opentelemetry.io/otel":            "the global providers, attributes and codes",
+		"go.opentelemetry.io/otel/metric":     "its instruments",
+		"go.opentelemetry.io/otel/trace":      "its spans",
+		"go.opentelemetry.io/otel/sdk":        "tests read spans",
+		"go.opentelemetry.io/otel/sdk/metric": "tests read metrics",
+	},
+	"promlimit": {
+		modulePath:                            "it observes engines",
+		"github.com/prometheus/client_golang": "its collectors",
+	},
 	"redislimit": {
 		modulePath:                 "the library it is an engine of",
 		"github.com/redis/rueidis": "the client for Redis and Valkey",
