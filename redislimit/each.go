@@ -76,7 +76,7 @@ func (h *eachSpace) release(results []weir.Result) {
 // fill makes a decision of each valid call, and answers the others. It returns the number of calls up to one that has to
 // be made alone.
 func (h *eachSpace) fill(e *Engine, asked []weir.Call, results []weir.Result) (n int) {
-	h.parts, h.number = slices.Grow(h.parts, len(asked)), e.calls.Number()
+	h.parts, h.decisions, h.number = slices.Grow(h.parts, len(asked)), slices.Grow(h.decisions, len(asked)), e.calls.Number()
 	for ; n < len(asked); n++ {
 		if results[n].Err != nil {
 			continue

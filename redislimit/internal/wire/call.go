@@ -38,6 +38,8 @@ const (
 	withUpTo
 	withIdentities
 	withLines
+	withSets // decisions of several groups
+	withResets
 	withs
 )
 
@@ -72,8 +74,14 @@ func (b *Batch) word(text string, number int) {
 
 // decision appends a decision without its identity.
 func (b *Batch) decision(d *Decision) {
-	b.word(opWords[d.Op], d.groups())
+	groups := d.groups()
+	if groups > 1 {
+		b.occurs(withSets)
+	}
+	b.word(opWords[d.Op], groups)
 	switch d.Op {
+	case OpReset:
+		b.occurs(withResets)
 	case OpUndo:
 		b.Args = stored.Doubles(b.Args, float64(d.Now), d.age())
 	case OpUpTo:

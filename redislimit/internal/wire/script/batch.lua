@@ -1,48 +1,5 @@
 -- The batch: each decision in order, and then the writes.
 
--- several decides the groups of a decision. It asks all of them first. If all of them admit, or if the op is not a take, it notes
--- what they change. A record for which a log is full changes nothing. It returns the answer, the position behind the groups, and
--- whether the costs were counted.
-local function several(pos, op, parts, times)
-  local flag, full, from, names, fits, replies, new, moved, added = ADMITTED, false, { pos }, {}, {}, {}, {}, {}, {}
-  local function ask(i, op)
-    local letter, key, p = unpack_('<c1H', args, from[i])
-    local decide
-    decide, from[i + 1] = groups[letter](p, times)
-    names[i], fits[i], replies[i], new[i], moved[i], added[i] = key, decide(state(key), op, tails[key])
-    full = full or op == 'record' and letter == 's' and fits[i] == false and not new[i] and not added[i]
-  end
-  for i = 1, parts do
-    ask(i, op)
-    if fits[i] == nil then
-      flag = broken(names[i])
-    elseif not fits[i] and flag == ADMITTED then
-      flag = REFUSED
-    end
-  end
-  local behind = from[parts + 1]
-  if #flag > 1 then return flag, '', behind, false end
-  for i = 1, parts do
-    -- What it takes is not taken, and a log has then to describe its state.
-    if op == 'take' and flag == REFUSED and fits[i] or full and (new[i] or added[i]) then ask(i, 'peek') end
-    change(names[i], new[i], moved[i], added[i])
-  end
-  return flag, table.concat(replies), behind, op == 'record' and not full or op == 'take' and flag == ADMITTED
-end
-
--- reset clears the states of the groups. It returns the answer and the position behind them.
-local function reset(pos, parts)
-  local cleared, broke = {}, nil
-  for i = 1, parts do
-    local _
-    _, cleared[i], pos = unpack_('<c1H', args, pos)
-    local key = cleared[i]
-    if stored[key] == FOREIGN or earlier and earlier[key] then broke = broken(key) end
-  end
-  for _, key in ipairs(broke and {} or cleared) do states[key], tails[key], ends[key] = false, nil, nil end
-  return broke or ADMITTED, pos
-end
-
 local out, o, number = { pack('<d', now) }, 1, 0
 if since then out[2], o = pack('<d', since), 2 end
 local op, parts, times, letter, decide, refused
@@ -80,7 +37,9 @@ while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not li
         local letter, key, decide
         letter, key, p = unpack_('<c1H', args, p)
         decide, p = groups[letter](p)
-        if decide(state(key), 'when', tails[key]) == nil then special.vacant = inf end -- the peek reports the value
+        local s = states[key]
+        if s == nil then s = stored[key] end
+        if decide(s, 'when', tails[key]) == nil then special.vacant = inf end -- the peek reports the value
       end
       refused = special.due - now > longest or special.vacant > now
       o = o + 1
@@ -113,9 +72,10 @@ while pos <= #args and (work <= MOST_WORK or number == 0 or lines > 0 and not li
       if s == nil then s = stored[key] end
       local fits, told, new, moved, added = decide(s, asked, tails[key])
       if new or added then
-        if new then states[key], ends[key] = new, moved or ends[key] end
+        if new then states[key] = new end
+        if moved then ends[key] = moved end
         if added or tails[key] then tails[key] = added end
-        counted = op == 'record' or op == 'take' and (fits or letter == 's')
+        counted = id and (op == 'record' or op == 'take' and (fits or letter == 's'))
       end
       if fits == nil then flag = broken(key) else flag, reply = fits and ADMITTED or REFUSED, told end
     else

@@ -8,8 +8,8 @@
 --             before it. For a withdraw also the TAT and the last instant of the state after the booking, and of the state before
 --             it, with the den and the unit of the limit that wrote that one.
 if buckets > 0 then
-  -- converter makes the function that converts a TAT to another rate, which is rare.
-  local function converter()
+  -- rarely makes the functions that few decisions need.
+  local function rarely()
     -- times returns floor((a * b + c) / m) and the rest. The quotient is exact to 2^53. a is below 2^53, b and m are below
     -- 2^45, and c is below 2^51. It takes 7 bits of a at a time, so that no product exceeds 2^53.
     local function times(a, b, c, m)
@@ -39,7 +39,7 @@ if buckets > 0 then
     -- The TAT w and f keeps the units used beyond the instant from, rounded up to 1/den us. Under the rate that wrote it a unit
     -- takes u/d us, and under the other unit/den us. The last result is whether the other rate is faster. There is none for
     -- numbers that no bucket has.
-    return function(w, f, d, u, den, unit, from)
+    local function convert(w, f, d, u, den, unit, from)
       local MOST_UNITS, MOST_AHEAD, CHANGE_WORK = 2^53, 2^51, 4
       if w % 1 ~= 0 or d == 0 or f >= d or not (u >= 1 and u < MOST_AHEAD) or u % 1 ~= 0 then return end
       work = work + CHANGE_WORK
@@ -57,35 +57,37 @@ if buckets > 0 then
       if w >= MOST_AHEAD then w, f = MOST_AHEAD, 0 end
       return from + w, f, faster
     end
-  end
-  local convert
 
-  -- back gives units back. told is the newest promised release or booked instant.
-  local function back(p, op, w, f, d, u, at, told)
-    local cw, cf, _, _, den, unit, sign, dw = unpack(p)
-    local leaky, undone = dw >= 0, op == 'undo' and sign == 1 or op == 'withdraw' and (special.past or 0) > 0 -- what flowed back stays
-    if op == 'withdraw' and special.taken > now then
-      local tookW, tookF, tookAt, hadW, hadF, hadAt, hadD, hadU = unpack(p, 10)
-      if w == tookW and f == tookF and (leaky and told or at) == tookAt then
-        if leaky then told = hadAt else at = hadAt end
-        w, f, d, u = hadW, hadF, hadD, hadU
-        if w < now then w, f = now, 0 end
-        return true, max(f > 0 and w + 1 or w, leaky and told or 0), w, f, d, u, at, told
+    -- back gives units back. told is the newest promised release or booked instant.
+    local function back(p, op, w, f, d, u, at, told)
+      local cw, cf, _, _, den, unit, sign, dw = unpack(p)
+      local leaky, undone = dw >= 0, op == 'undo' and sign == 1 or op == 'withdraw' and (special.past or 0) > 0 -- what flowed back stays
+      if op == 'withdraw' and special.taken > now then
+        local tookW, tookF, tookAt, hadW, hadF, hadAt, hadD, hadU = unpack(p, 10)
+        if w == tookW and f == tookF and (leaky and told or at) == tookAt then
+          if leaky then told = hadAt else at = hadAt end
+          w, f, d, u = hadW, hadF, hadD, hadU
+          if w < now then w, f = now, 0 end
+          return true, max(f > 0 and w + 1 or w, leaky and told or 0), w, f, d, u, at, told
+        end
       end
+      if sign == 0 or leaky and op == 'withdraw' and (told > now or undone) then return true end
+      if sign == 2 then
+        if w ~= p[10] or f ~= p[11] then return true end
+        told = p[12]
+      end
+      local less = undone and cw - special.past or cw -- by how much TAT moves back, besides cf
+      if undone and (less < 0 or at > special.taken + (op == 'withdraw' and 0.5 or 0)) then return true end
+      w, f = w - less, f - cf
+      if f < 0 then w, f = w - 1, f + den end
+      local least = leaky and now or max(now, told)
+      if w < least then w, f = least, 0 end
+      return true, max(f > 0 and w + 1 or w, leaky and told or 0), w, f, den, unit, at, told
     end
-    if sign == 0 or leaky and op == 'withdraw' and (told > now or undone) then return true end
-    if sign == 2 then
-      if w ~= p[10] or f ~= p[11] then return true end
-      told = p[12]
-    end
-    local less = undone and cw - special.past or cw -- by how much TAT moves back, besides cf
-    if undone and (less < 0 or at > special.taken + (op == 'withdraw' and 0.5 or 0)) then return true end
-    w, f = w - less, f - cf
-    if f < 0 then w, f = w - 1, f + den end
-    local least = leaky and now or max(now, told)
-    if w < least then w, f = least, 0 end
-    return true, max(f > 0 and w + 1 or w, leaky and told or 0), w, f, den, unit, at, told
+
+    return convert, back
   end
+  local convert, back
 
   local function bucket(p, op, w, f, d, u, at, told)
     local MOST_UNITS, MOST_AHEAD = 2^53, 2^51
@@ -99,12 +101,15 @@ if buckets > 0 then
       return
     elseif d ~= den or u ~= unit then
       if op == 'undo' or sign == 0 then return true end
-      convert = convert or converter()
+      if not convert then convert, back = rarely() end
       w, f, faster = convert(w, f, d, u, den, unit, max(now, told))
       if not w then return end
       if leaky or told <= now then at = now end
     end
-    if sign ~= 1 or op == 'undo' then return back(p, op, w, f, d, u, at, told) end
+    if sign ~= 1 or op == 'undo' then
+      if not back then convert, back = rarely() end
+      return back(p, op, w, f, d, u, at, told)
+    end
     local tw, tf = w + cw, f + cf
     if tf >= den then tw, tf = tw + 1, tf - den end
     local ahead = tw - now

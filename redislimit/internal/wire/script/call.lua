@@ -76,7 +76,7 @@ if not now then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local buckets, windows, cycles, logs, slots, uptos, identities, lines, pos = unpack_('<BBBBBBBB', args)
+local buckets, windows, cycles, logs, slots, uptos, identities, lines, sets, resets, pos = unpack_('<BBBBBBBBBB', args)
 
 -- stored has the values, of long logs only the name and the length. MGET also says that a key does not exist if its value is
 -- not a string, and a write would replace that value.
@@ -170,19 +170,22 @@ local work = 0 -- entries read, made or moved one by one; 256 bytes of a text th
 local states, tails, ends = {}, {}, {} -- of each key: a state that differs from the stored one, false to delete; text to append to
 -- it; and a new expiry
 
--- state returns the state of a key after the previous decisions, without its tail.
-local function state(key)
-  local s = states[key]
-  if s == nil then return stored[key] end
-  return s
-end
-
-local function change(key, new, moved, added)
-  if new then
-    states[key] = new
-    if moved then ends[key] = moved end
+-- state returns the state of a key after the previous decisions, without its tail. change notes what a decision on it has
+-- changed.
+local state, change
+if sets + uptos + identities + lines > 0 then
+  function state(key)
+    local s = states[key]
+    if s == nil then return stored[key] end
+    return s
   end
-  if added or new and tails[key] then tails[key] = added end
+  function change(key, new, moved, added)
+    if new then
+      states[key] = new
+      if moved then ends[key] = moved end
+    end
+    if added or new and tails[key] then tails[key] = added end
+  end
 end
 
 -- broken returns the answer to a decision about a value that this version cannot read.
@@ -193,5 +196,5 @@ local function broken(key)
   return UNREADABLE .. pack('<HBB', key, 0, string.byte(s) or 0)
 end
 
--- What upto.lua, identity.lua and line.lua define.
-local fitting, recall, remember, line
+-- What several.lua, upto.lua, identity.lua and line.lua define.
+local several, reset, fitting, recall, remember, line
