@@ -95,10 +95,10 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		{"check", "token bucket 5/s burst 10 and fixed window 1000/1d", "--plot", "terminal"},
 	}
 	for _, args := range commands {
-		for _, columns := range []int{40, 41, 60, 79, 80, 81, 100, 120, 200} {
+		for _, columns := range []int{40, 41, 79, 80, 81, 200} {
 			checkWidth(t, columns, onTerminal(t, columns, args...))
 		}
-		for _, columns := range []int{1, 2, 10, 39, 500} { // no panic
+		for _, columns := range []int{1, 39, 500} { // no panic
 			onTerminal(t, columns, args...)
 		}
 	}

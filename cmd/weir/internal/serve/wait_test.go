@@ -279,6 +279,7 @@ func awaitGoroutines(t *testing.T, before int) {
 
 // A client of another language holds a slot under a token: on memory and on Redis, where another daemon sees the slot.
 func TestSlotsOverHTTPAreSharedAndEnd(t *testing.T) {
+	t.Parallel()
 	const rule = "jobs=concurrency 1 lease 3s"
 	onEngines(t, func(t *testing.T, engine weir.Engine) {
 		firstURL, _ := waitingServer(t, engine, 10, rule)
