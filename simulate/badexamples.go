@@ -1,9 +1,63 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirflow/weir"
 )
+
+// classicRate is the rate, per second, and the burst of every subject of `weir simulate`.
+const classicRate = 10
+
+// ClassicSubjects returns every limit that has a rate, at 10 requests per second with a burst of 10.
+func ClassicSubjects() ([]Subject, error) {
+	rate := weir.PerSecond(classicRate)
+	limits := []weir.Limit{
+		weir.TokenBucket{Rate: rate, Burst: classicRate},
+		weir.LeakyBucket{Rate: rate, Queue: classicRate - 1},
+		weir.FixedWindow{Rate: rate},
+		weir.SlidingWindow{Rate: rate},
+		weir.SlidingLog{Rate: rate},
+		weir.SlidingLog{Rate: rate, CountDenied: true},
+		weir.RateGate{Rate: rate},
+		weir.Cycle{Rate: rate},
+		weir.Bursty{Rate: rate, Over: time.Second},
+		weir.WarmUp{Rate: rate, Over: time.Second},
+		weir.NginxLimitReq{Rate: rate, Burst: classicRate - 1, NoDelay: true},
+	}
+	subjects := make([]Subject, len(limits))
+	for i, limit := range limits {
+		s, err := NewSubject(limit)
+		if err != nil {
+			return nil, err
+		}
+		s.Note = classicNote(limit)
+		subjects[i] = s
+	}
+	return subjects, nil
+}
+
+// classicNote explains the figures that differ from a token bucket's.
+func classicNote(limit weir.Limit) string {
+	switch limit := limit.(type) {
+	case weir.LeakyBucket:
+		return "A request counts when it goes ahead, after its delay. So nothing goes ahead in a burst."
+	case weir.FixedWindow, weir.Cycle:
+		return "Up to twice the capacity can go ahead around a boundary."
+	case weir.SlidingWindow:
+		return fmt.Sprintf("Under steady pressure it admits %d/s, not %d/s. The previous count fades evenly, so the last unit of a window fits only where the next window begins, and counts there.",
+			classicRate-1, classicRate)
+	case weir.SlidingLog:
+		if limit.CountDenied {
+			return "Refused attempts count, so a caller that retries faster than the limit is never admitted again."
+		}
+	case weir.Bursty, weir.WarmUp:
+		return "A new limiter has no burst. It stores permits only while it is idle."
+	}
+	return ""
+}
 
 // BadExamples returns limiters that people write, each with its fault, for a rate of n per second and a burst of n.
 // They are for comparison only. The delays of timers, threads and actions are constants of this file.
@@ -122,4 +176,67 @@ func countedRefusals(n int64) Subject {
 func wholeMilliseconds(n int64) Subject {
 	return spaced("interval of 1000/max milliseconds", time.Duration(1000/n)*time.Millisecond,
 		fmt.Sprintf("No burst, and the interval is rounded down: %d ms for %d/s, but 3 ms for 300/s, and 0 ms above 1000/s, which limits nothing.", 1000/n, n))
+}
+
+// PollReport compares a bad example with a token bucket of the same rate. One caller polls both at regular instants.
+type PollReport struct {
+	Name      string
+	PerSecond int64         // the rate of both
+	Every     time.Duration // between two polls
+	Over      time.Duration // the length of the run
+	Admitted  int64
+	Due       int64 // admitted by the token bucket
+}
+
+// RoundingFaults returns faults that depend on the rate or on the time between polls: two refills that drop fractions, and
+// an interval of whole milliseconds.
+func RoundingFaults() ([]PollReport, error) {
+	ten := weir.TokenBucket{Rate: weir.PerSecond(classicRate), Burst: classicRate}
+	faults := []struct {
+		bad   Subject
+		right weir.TokenBucket
+		every time.Duration
+		times int
+	}{
+		{lossyRefill(classicRate, true), ten, 10 * time.Millisecond, 10_000},
+		{lossyRefill(classicRate, true), ten, 190 * time.Millisecond, 1000},
+		{lossyRefill(classicRate, false), ten, 10 * time.Millisecond, 10_000},
+		{lossyRefill(classicRate, false), ten, 190 * time.Millisecond, 1000},
+		{wholeMilliseconds(300), weir.TokenBucket{Rate: weir.PerSecond(300), Burst: 2}, time.Millisecond, 9000},
+	}
+	reports := make([]PollReport, len(faults))
+	for i, f := range faults {
+		right, err := NewSubject(f.right)
+		if err != nil {
+			return nil, err
+		}
+		bad, err := poll(f.bad, f.every, f.times)
+		due, err2 := poll(right, f.every, f.times)
+		if err := errors.Join(err, err2); err != nil {
+			return nil, err
+		}
+		reports[i] = PollReport{Name: f.bad.Name, PerSecond: f.right.Rate.Count, Every: f.every,
+			Over: time.Duration(f.times) * f.every, Admitted: bad, Due: due}
+	}
+	return reports, nil
+}
+
+// poll asks a fresh subject at regular instants, at each of them until it refuses, and counts admitted requests. The
+// subject must refuse at some point.
+func poll(s Subject, every time.Duration, times int) (admitted int64, err error) {
+	now := virtualStart
+	take, err := s.begin(&now)
+	if err != nil {
+		return 0, err
+	}
+	for range times {
+		for {
+			if ok, _ := take(); !ok {
+				break
+			}
+			admitted++
+		}
+		now += int64(every)
+	}
+	return admitted, nil
 }

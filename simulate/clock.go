@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-// clock reads the times of logs, in nanoseconds since the Unix epoch. It caches the last date and zone of the common
-// log format, because a log has few of them.
-type clock struct {
-	date, zone string
-	midnight   int64 // of the date in the zone, in seconds
-}
-
 const (
 	commonLayout = "02/Jan/2006:15:04:05 -0700"
 	commonSize   = len(commonLayout)
@@ -24,21 +17,20 @@ const (
 	endSecond   = 9214646400
 )
 
-// parse reads a time of the common log format, of RFC 3339, or a Unix time. A
-// Unix time is in seconds, or in milli-, micro- or nanoseconds if it would be
-// far out of range otherwise.
-func (c *clock) parse(text []byte) (t int64, why string) {
+// parseTime reads a time of the common log format, of RFC 3339, or a Unix time, in nanoseconds since the Unix epoch. A
+// Unix time is in seconds, or in milli-, micro- or nanoseconds if it would be far out of range otherwise.
+func parseTime(text []byte) (t int64, why string) {
 	switch {
 	case len(text) == 0 || len(text) > maxTimeText:
 		return 0, whyBadTime
 	case isNumber(text):
 		return parseUnix(text)
 	}
-	return c.parseText(text)
+	return parseDate(text)
 }
 
 // bracketed reads a time in brackets at the start of b and returns its length with the brackets.
-func (c *clock) bracketed(b []byte) (t int64, size int, why string) {
+func bracketed(b []byte) (t int64, size int, why string) {
 	end := commonSize + 1
 	if len(b) <= end || b[end] != ']' {
 		end = bytes.IndexByte(b[:min(len(b), maxTimeText)], ']')
@@ -46,44 +38,20 @@ func (c *clock) bracketed(b []byte) (t int64, size int, why string) {
 			return 0, 0, whyBadTime
 		}
 	}
-	t, why = c.parseText(b[1:end])
+	t, why = parseDate(b[1:end])
 	return t, end + 1, why
 }
 
-func (c *clock) parseText(text []byte) (int64, string) {
+func parseDate(text []byte) (int64, string) {
+	layout := time.RFC3339Nano
 	if len(text) == commonSize && text[2] == '/' {
-		return c.parseCommon(text)
+		layout = commonLayout
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(text))
+	t, err := time.Parse(layout, string(text))
 	if err != nil {
 		return 0, whyBadTime
 	}
 	return instant(t.Unix(), int64(t.Nanosecond()))
-}
-
-// parseCommon reads dd/Mon/yyyy:HH:MM:SS +zzzz. The caller has checked the length.
-func (c *clock) parseCommon(b []byte) (int64, string) {
-	hour, minute, second := twoDigits(b[12:]), twoDigits(b[15:]), twoDigits(b[18:])
-	if b[11] != ':' || b[14] != ':' || b[17] != ':' || b[20] != ' ' || hour > 23 || minute > 59 || second > 59 {
-		return 0, whyBadTime
-	}
-	if date, zone := b[:11], b[21:]; string(date) != c.date || string(zone) != c.zone {
-		t, err := time.Parse(commonLayout, string(date)+":00:00:00 "+string(zone))
-		if err != nil {
-			return 0, whyBadTime
-		}
-		c.date, c.zone, c.midnight = string(date), string(zone), t.Unix()
-	}
-	return instant(c.midnight+int64(hour*3600+minute*60+second), 0)
-}
-
-// twoDigits returns the value of two digits, or a number above 99 if they are no digits.
-func twoDigits(b []byte) uint {
-	tens, ones := uint(b[0]-'0'), uint(b[1]-'0')
-	if tens > 9 || ones > 9 {
-		return 100
-	}
-	return tens*10 + ones
 }
 
 func instant(second, nanosecond int64) (int64, string) {

@@ -1,6 +1,8 @@
 package simulate
 
-import "bytes"
+import (
+	"bytes"
+)
 
 // combined reads lines of the common and the combined format, and of the combined format with a leading virtual host:
 //
@@ -8,7 +10,6 @@ import "bytes"
 //
 // A line must have the client and the time. From a line that is cut short, combined reads the fields before the cut.
 type combined struct {
-	clock  clock
 	values [partAgent + 1][]byte // by part, as in the line; nil if unreadable
 }
 
@@ -40,7 +41,7 @@ func (c *combined) findTime(line []byte) (t int64, open, end int, why string) {
 		}
 		open = at + i
 		var size int
-		t, size, why = c.clock.bracketed(line[open:])
+		t, size, why = bracketed(line[open:])
 		if why == "" {
 			return t, open, open + size, ""
 		}
@@ -148,11 +149,42 @@ func splitRequest(line []byte, cut bool) (method, uri []byte) {
 	return method, uri
 }
 
+// from returns the part of a value of the given kind, or nil if the value has none.
+func (p part) from(value []byte, k kind) []byte {
+	switch k {
+	case request:
+		method, uri := splitRequest(value, false)
+		if p == partMethod {
+			return method
+		}
+		return p.ofTarget(uri)
+	case target:
+		return p.ofTarget(value)
+	}
+	return value
+}
+
+// ofTarget returns the path, the query, or the whole of a request target.
+func (p part) ofTarget(uri []byte) []byte {
+	if uri == nil || p == partURI {
+		return uri
+	}
+	path, query, found := bytes.Cut(uri, []byte("?"))
+	switch {
+	case p == partPath:
+		return path
+	case found:
+		return query
+	}
+	return none
+}
+
+// none is the empty value, as distinct from a missing one.
+var none = []byte{}
+
 func isStatus(b []byte) bool {
 	return len(b) == 3 && isDigit(b[0]) && isDigit(b[1]) && isDigit(b[2])
 }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // isAddress distinguishes an IP address from a host name by its characters alone.
 func isAddress(b []byte) bool {

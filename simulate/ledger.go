@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // ledger is what happened to the requests of a run. All its times are after the start.
@@ -14,6 +16,15 @@ type ledger struct {
 	series   Series
 	admitted []int64 // units, by client
 	droughts droughts
+}
+
+// caller is a request on its way.
+type caller struct {
+	first   int64 // when it first asked
+	asked   int64 // when this attempt began
+	client  uint32
+	cost    uint32
+	retries uint32
 }
 
 // start is an admitted request.
@@ -136,5 +147,112 @@ func (d *droughts) end(client uint32, now int64) {
 func (d *droughts) endAll(now int64) {
 	for i := range d.since {
 		d.end(uint32(i), now)
+	}
+}
+
+// serve passes the starts, in order, through one server, and returns the latency of each request, sorted: from its
+// first attempt to the end of its service. Requests queue for the server without a bound.
+func serve(r weir.Rate, starts []start, series *Series) []time.Duration {
+	latencies := make([]time.Duration, len(starts))
+	free := int64(0)
+	for i, s := range starts {
+		begin := max(free, s.at)
+		if begin > s.at {
+			series.queue(uint64(s.at), 1)
+			series.queue(uint64(begin), -1)
+		}
+		free = later(begin, service(r, s.cost))
+		latencies[i] = time.Duration(later(free-s.at, s.waited))
+	}
+	slices.Sort(latencies)
+	return latencies
+}
+
+// service returns how long a request of this cost takes: cost / rate, rounded up.
+func service(r weir.Rate, cost uint32) int64 {
+	took := int64(instantOf(r, int64(cost)))
+	if uint64(took)*uint64(r.Count) != uint64(cost)*uint64(r.Period) {
+		took = later(took, 1)
+	}
+	return min(took, int64(weir.MaxPeriod))
+}
+
+// jain returns Jain's index of fairness: (Σx)² / (n Σx²). It is 1 if all are equal, and 1/n if one has everything. It
+// is 0 if none has anything.
+func jain(amounts []int64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, x := range amounts {
+		sum += float64(x)
+		squares += float64(float64(x) * float64(x))
+	}
+	if squares == 0 {
+		return 0
+	}
+	return float64(sum*sum) / float64(float64(len(amounts))*squares)
+}
+
+// Series is what happened over time, in steps of equal length. It is what a plot shows.
+type Series struct {
+	Every    time.Duration
+	Offered  []int64 // units asked for within a step, with those of requests that came back
+	Admitted []int64 // units that went ahead within a step
+	Refused  []int64 // units refused within a step, with those of requests that come back
+	Queued   []int64 // requests waiting at the end of a step: for the limit, for a delay, or for the server
+}
+
+// seriesSteps bounds the steps of a series.
+const seriesSteps = 240
+
+func newSeries(length uint64) Series { return seriesOf(length, stepOf(length)) }
+
+// seriesOf takes the length in nanoseconds, above 0.
+func seriesOf(length uint64, every time.Duration) Series {
+	s := Series{Every: every}
+	n := int((length-1)/uint64(every)) + 1
+	s.Offered, s.Admitted, s.Refused, s.Queued = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	return s
+}
+
+// stepOf returns a step of 1, 2 or 5 times a power of ten, or of a round number of minutes, hours or days.
+func stepOf(length uint64) time.Duration {
+	for unit := time.Duration(1); unit < time.Second; unit *= 10 {
+		for _, n := range []time.Duration{1, 2, 5} {
+			if length <= uint64(n*unit*seriesSteps) {
+				return n * unit
+			}
+		}
+	}
+	for _, step := range []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	} {
+		if length <= uint64(step*seriesSteps) {
+			return step
+		}
+	}
+	const day = 24 * time.Hour
+	return (time.Duration(length/seriesSteps) + day) / day * day
+}
+
+func (s *Series) offer(at uint64, units int64) { s.add(s.Offered, at, units) }
+
+func (s *Series) admit(at uint64, units int64) { s.add(s.Admitted, at, units) }
+
+func (s *Series) refuse(at uint64, units int64) { s.add(s.Refused, at, units) }
+
+// queue changes the number of waiting requests. The steps hold changes until sum.
+func (s *Series) queue(at uint64, requests int64) { s.add(s.Queued, at, requests) }
+
+func (s *Series) sum() {
+	for i := 1; i < len(s.Queued); i++ {
+		s.Queued[i] += s.Queued[i-1]
+	}
+}
+
+// add ignores what happens after the last step.
+func (s *Series) add(steps []int64, at uint64, n int64) {
+	if step := at / uint64(s.Every); step < uint64(len(steps)) {
+		steps[step] += n
 	}
 }

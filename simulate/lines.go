@@ -69,3 +69,20 @@ func skipLine(lines *bufio.Reader) error {
 func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
+
+// The reasons to reject a line. There are few of them, so that the report can count each. Each completes "the line
+// …".
+const (
+	whyBlank    = "is blank"
+	whyLong     = "is longer than 1 MiB"
+	whyNoTime   = "has no time"
+	whyBadTime  = "has a time that cannot be read"
+	whyRange    = "has a time outside the years 1678 to 2261"
+	whyNotJSON  = "is not valid JSON"
+	whyLongKey  = "has a key longer than 4096 bytes"
+	whyNoField  = "has no %s, or one cut short"
+	whyNoClient = "does not begin with a client"
+	whyNoCost   = "has no cost that is a whole number up to 1,000,000,000"
+)
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

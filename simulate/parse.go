@@ -23,21 +23,6 @@ type parser struct {
 	isJSON bool  // the last line
 }
 
-// The reasons to reject a line. There are few of them, so that the report can count each. Each completes "the line
-// …".
-const (
-	whyBlank    = "is blank"
-	whyLong     = "is longer than 1 MiB"
-	whyNoTime   = "has no time"
-	whyBadTime  = "has a time that cannot be read"
-	whyRange    = "has a time outside the years 1678 to 2261"
-	whyNotJSON  = "is not valid JSON"
-	whyLongKey  = "has a key longer than 4096 bytes"
-	whyNoField  = "has no %s, or one cut short"
-	whyNoClient = "does not begin with a client"
-	whyNoCost   = "has no cost that is a whole number up to 1,000,000,000"
-)
-
 // timeNames are the JSON fields that may hold the time. Names that may also mean a duration come last.
 var timeNames = []string{"timestamp", "@timestamp", "time_iso8601", "time_local", "msec", "ts", "time"}
 
@@ -132,7 +117,7 @@ func (p *parser) jsonTime() (t int64, why string) {
 		if value == nil {
 			continue
 		}
-		t, failed := p.combined.clock.parse(value)
+		t, failed := parseTime(value)
 		if failed == "" {
 			return t, ""
 		}
@@ -157,39 +142,6 @@ func (p *parser) jsonField(i int) []byte {
 	return nil
 }
 
-// from returns the part of a value of the given kind, or nil if the value has none.
-func (p part) from(value []byte, k kind) []byte {
-	switch k {
-	case request:
-		method, uri := splitRequest(value, false)
-		if p == partMethod {
-			return method
-		}
-		return p.ofTarget(uri)
-	case target:
-		return p.ofTarget(value)
-	}
-	return value
-}
-
-// ofTarget returns the path, the query, or the whole of a request target.
-func (p part) ofTarget(uri []byte) []byte {
-	if uri == nil || p == partURI {
-		return uri
-	}
-	path, query, found := bytes.Cut(uri, []byte("?"))
-	switch {
-	case p == partPath:
-		return path
-	case found:
-		return query
-	}
-	return none
-}
-
-// none is the empty value, as distinct from a missing one.
-var none = []byte{}
-
 // join adds a value to a key of several values. It quotes a value that is empty or contains a space or an
 // unprintable character, so that different lists never look equal.
 func (p *parser) join(value []byte) {
@@ -210,6 +162,8 @@ func (p *parser) join(value []byte) {
 }
 
 func (p *parser) costFrom(field string) { p.costAt = []int{p.json.want(field)} }
+
+const maxCost = 1_000_000_000
 
 // cost returns the cost of the last line.
 func (p *parser) cost() (cost uint32, why string) {

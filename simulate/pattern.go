@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -120,4 +121,188 @@ func (s *stream) population() int {
 		return len(s.log.traffic.keys)
 	}
 	return max(1, s.clients.count)
+}
+
+// logStream offers the events of an access log.
+type logStream struct {
+	name    string
+	share   float64 // of the requests that remain
+	speed   float64 // how many times faster than recorded
+	traffic *Traffic
+}
+
+// Logs returns the names of the logs in the text, which must be read and passed to UseLog.
+func (p Pattern) Logs() (names []string) {
+	for _, s := range p.streams {
+		if s.log != nil && !slices.Contains(names, s.log.name) {
+			names = append(names, s.log.name)
+		}
+	}
+	return names
+}
+
+// UseLog makes the traffic the content of the named log. Each key is a client. It refuses an unknown name and a log
+// without events.
+func (p Pattern) UseLog(name string, traffic *Traffic) error {
+	found := false
+	for i := range p.streams {
+		if log := p.streams[i].log; log != nil && log.name == name {
+			log.traffic, found = traffic, true
+		}
+	}
+	switch {
+	case !found:
+		return fmt.Errorf("simulate: traffic %q: it has no log %s", p.text, name)
+	case traffic == nil || len(traffic.events) == 0:
+		return fmt.Errorf("simulate: traffic %q: no line of the log %s counts", p.text, name)
+	}
+	return nil
+}
+
+// Length returns the time that the longest log of the pattern takes, or 0 without a log.
+func (p Pattern) Length() (longest time.Duration) {
+	for _, s := range p.streams {
+		if s.log != nil && s.log.traffic != nil {
+			longest = max(longest, time.Duration(later(int64(s.log.after(s.log.traffic.last)), 1)))
+		}
+	}
+	return longest
+}
+
+// begin returns when the traffic begins. A log alone, at its own speed, begins when it began, so that windows lie as
+// they do on the clock.
+func (p Pattern) begin() int64 {
+	if len(p.streams) != 1 || p.streams[0].log == nil || p.streams[0].log.speed != 1 {
+		return virtualStart
+	}
+	return p.streams[0].log.traffic.first
+}
+
+// after returns when an event comes, after the start of the log. It is exact at the log's own speed.
+func (l *logStream) after(t int64) time.Duration {
+	after := since(l.traffic.first, t)
+	if l.speed == 1 {
+		return time.Duration(min(after, math.MaxInt64))
+	}
+	return nanoseconds(float64(after) / l.speed)
+}
+
+// offer appends the events that remain: request i comes at (tᵢ - t₀) / speed, and each remains with the probability
+// share.
+func (l *logStream) offer(all []offer, length time.Duration, client uint32, random *rand.Rand) []offer {
+	begin := len(all)
+	for _, e := range l.traffic.events {
+		if at := l.after(e.at); at < length && len(all) <= maxOffered {
+			all = append(all, offer{int64(at), client + e.key, e.cost})
+		}
+	}
+	log := all[begin:]
+	slices.SortStableFunc(log, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.client, b.client), cmp.Compare(a.cost, b.cost))
+	})
+	if l.share >= 1 {
+		return all
+	}
+	kept := slices.DeleteFunc(log, func(offer) bool { return random.Float64() >= l.share })
+	return all[:begin+len(kept)]
+}
+
+// clients are the senders of a stream. The zero value is one client.
+type clients struct {
+	count int
+	// skew makes shares uneven: client k of n, from 1, sends each request with a probability in proportion to 1/k^skew.
+	skew float64
+	// inTurn makes client k send request k, k+n, … instead of drawing the client.
+	inTurn bool
+}
+
+const (
+	maxClients = 1_000_000
+	maxSkew    = 10
+)
+
+// pick returns a function that returns the client of the next request, from 0.
+func (c clients) pick(random *rand.Rand) func() uint32 {
+	switch {
+	case c.count <= 1:
+		return func() uint32 { return 0 }
+	case c.inTurn && c.skew == 0:
+		next := -1
+		return func() uint32 {
+			next = (next + 1) % c.count
+			return uint32(next)
+		}
+	case c.skew == 0:
+		return func() uint32 { return uint32(random.IntN(c.count)) }
+	}
+	sums := make([]float64, c.count)
+	sum := 0.0
+	for k := range sums {
+		sum += math.Pow(float64(k+1), -c.skew)
+		sums[k] = sum
+	}
+	return func() uint32 {
+		k, _ := slices.BinarySearch(sums, random.Float64()*sum)
+		return uint32(min(k, c.count-1))
+	}
+}
+
+// costs draws the cost of the next request. Without costs, each is 1.
+type costs func(random *rand.Rand) uint32
+
+// fixedCost is the same for all requests.
+func fixedCost(n int64) costs {
+	return func(*rand.Rand) uint32 { return uint32(n) }
+}
+
+// evenCost takes every whole number from low to high with the same probability.
+func evenCost(low, high int64) costs {
+	return func(random *rand.Rand) uint32 { return uint32(low + random.Int64N(high-low+1)) }
+}
+
+// geometricCost has the given mean m: n costs at least 1, and is n with probability (1-p)^(n-1) p, where p = 1/m.
+func geometricCost(mean int64) costs {
+	if mean == 1 {
+		return fixedCost(1)
+	}
+	scale := -1 / math.Log1p(-1/float64(mean))
+	return func(random *rand.Rand) uint32 {
+		return uint32(min(maxCost, 1+math.Floor(random.ExpFloat64()*scale)))
+	}
+}
+
+// rareCost is usual, and with the given probability rare.
+func rareCost(usual, rare int64, share float64) costs {
+	return func(random *rand.Rand) uint32 {
+		if random.Float64() < share {
+			return uint32(rare)
+		}
+		return uint32(usual)
+	}
+}
+
+// retry is what the clients of a stream do after a refusal. The zero value does not come back.
+type retry struct {
+	on     bool
+	every  time.Duration // 0: obeys Retry-After
+	jitter time.Duration // adds a time that is uniform in 0 to jitter
+	most   int64         // retries of one request; 0: without a bound
+}
+
+// after returns how long the client waits before it comes back. ok is false if it does not.
+func (r *retry) after(d weir.Decision, retries uint32, random *rand.Rand) (wait time.Duration, ok bool) {
+	if !r.on || r.most > 0 && int64(retries) >= r.most {
+		return 0, false
+	}
+	wait = r.every
+	if wait == 0 {
+		if d.RetryAfter == weir.Never || d.RetryAfter > weir.MaxPeriod {
+			return 0, false
+		}
+		wait = max(time.Second, (d.RetryAfter+time.Second-1)/time.Second*time.Second)
+	}
+	if r.jitter > 0 {
+		wait += time.Duration(random.Int64N(int64(r.jitter)))
+	}
+	return wait, true
 }

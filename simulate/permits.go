@@ -2,8 +2,6 @@ package simulate
 
 import (
 	"fmt"
-	"math"
-	"math/bits"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -45,16 +43,12 @@ func (c Candidate) Permits() (p Permits, ok bool, err error) {
 	now := virtualStart + int64(weir.MaxPeriod)/int64(rate.Period)*int64(rate.Period)
 	now += (-now%int64(rate.Period)+int64(rate.Period))%int64(rate.Period) + int64(rate.Period)/4*3
 	begin := now
-	decider, err := c.decider(&now)
-	if err != nil {
-		return p, false, err
-	}
-	take, err := decider("")
+	judge, err := newJudge(c.Limits, &now)
 	if err != nil {
 		return p, false, err
 	}
 	for total := int64(0); now-begin <= int64(p.Length) && len(p.Steps) <= 2*permitSteps; {
-		d, err := take(chunk)
+		d, err := judge.take("", chunk)
 		switch {
 		case err != nil:
 			return p, false, fmt.Errorf("simulate: permits: %w", err)
@@ -72,16 +66,6 @@ func (c Candidate) Permits() (p Permits, ok bool, err error) {
 		}
 	}
 	return p, len(p.Steps) > 0, nil
-}
-
-// unitsIn returns the whole units of a time at the rate, which is at most one a nanosecond.
-func unitsIn(r weir.Rate, d time.Duration) int64 {
-	high, low := bits.Mul64(uint64(r.Count), uint64(d))
-	if high >= uint64(r.Period) {
-		return math.MaxInt64
-	}
-	units, _ := bits.Div64(high, low, uint64(r.Period))
-	return int64(min(units, math.MaxInt64))
 }
 
 // Throttle is the throttling curve of a WarmUp: the time between two units, by the number of units stored in a pause.

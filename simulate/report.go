@@ -1,9 +1,13 @@
 package simulate
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weirflow/weir"
 )
 
 // Report is the result of a replay. `weir replay --format json` prints it as JSON. It does not depend on the order of
@@ -46,18 +50,11 @@ type MinuteReport struct {
 	Denied   int64     `json:"denied"`
 }
 
-// report returns the figures that do not depend on a candidate. The caller has grouped the events.
+// report returns the figures that do not depend on a candidate.
 func (t *Traffic) report() Report {
 	r := Report{Lines: t.lines, Unparsed: t.unparsed, Reasons: t.rejected(), Keys: len(t.keys), Limits: []LimitReport{}}
-	for id := range t.keys {
-		times := t.events.of(id)
-		first, last := time.Unix(0, times[0]).UTC(), time.Unix(0, times[len(times)-1]).UTC()
-		if id == 0 || first.Before(r.First) {
-			r.First = first
-		}
-		if id == 0 || last.After(r.Last) {
-			r.Last = last
-		}
+	if len(t.events) > 0 {
+		r.First, r.Last = time.Unix(0, t.first).UTC(), time.Unix(0, t.last).UTC()
 	}
 	return r
 }
@@ -68,4 +65,190 @@ func valid(key string) string {
 		return key
 	}
 	return strconv.Quote(key)
+}
+
+// outcome counts the decisions of one candidate by key and by minute. The caller adds them key by key.
+type outcome struct {
+	total   tally
+	delayed int64
+
+	key    tally // of the current key
+	denied []keyTally
+
+	first  int64 // the time of the earliest event
+	series Series
+
+	minutes map[int64]*tally
+	minute  *tally // the last minute used, which begins at start
+	start   int64
+}
+
+// tally counts admitted and denied events.
+type tally struct{ admitted, denied int64 }
+
+type keyTally struct {
+	id int
+	tally
+}
+
+type minuteTally struct {
+	start int64
+	tally
+}
+
+// newOutcome begins steps of the series at the first event. They are of a second at least, because most logs have whole
+// seconds, unless that shows nothing.
+func newOutcome(first, last int64) *outcome {
+	length := since(first, last) + 1
+	series := newSeries(length)
+	if length > uint64(10*time.Second) && series.Every < time.Second {
+		series = seriesOf(length, time.Second)
+	}
+	return &outcome{first: first, series: series, minutes: map[int64]*tally{}}
+}
+
+func (t *tally) count(allowed bool) {
+	if allowed {
+		t.admitted++
+	} else {
+		t.denied++
+	}
+}
+
+func (o *outcome) count(now int64, d weir.Decision) {
+	o.key.count(d.Allowed)
+	o.minuteOf(now).count(d.Allowed)
+	at := since(o.first, now)
+	o.series.offer(at, 1)
+	if d.Allowed {
+		o.series.admit(at, 1)
+	} else {
+		o.series.refuse(at, 1)
+	}
+	if d.Delay > 0 {
+		o.delayed++
+	}
+}
+
+// minuteOf returns the tally of the minute of an instant.
+func (o *outcome) minuteOf(now int64) *tally {
+	if o.minute != nil && since(o.start, now) < uint64(time.Minute) {
+		return o.minute
+	}
+	o.start = now - ((now%int64(time.Minute))+int64(time.Minute))%int64(time.Minute)
+	minute, ok := o.minutes[o.start]
+	if !ok {
+		minute = new(tally)
+		o.minutes[o.start] = minute
+	}
+	o.minute = minute
+	return minute
+}
+
+// endKey closes the tally of a key.
+func (o *outcome) endKey(id int) {
+	o.total.admitted += o.key.admitted
+	o.total.denied += o.key.denied
+	if o.key.denied > 0 {
+		o.denied = append(o.denied, keyTally{id, o.key})
+	}
+	o.key = tally{}
+}
+
+func (o *outcome) report(limit string, keys []string, top int) LimitReport {
+	return LimitReport{
+		Limit:        limit,
+		Admitted:     o.total.admitted,
+		Denied:       o.total.denied,
+		Delayed:      o.delayed,
+		KeysDenied:   len(o.denied),
+		WorstKeys:    o.worstKeys(keys, top),
+		WorstMinutes: o.worstMinutes(top),
+		Series:       o.series,
+	}
+}
+
+// worstKeys returns the keys with the most denials. Keys with equal counts are in order of name.
+func (o *outcome) worstKeys(keys []string, top int) []KeyReport {
+	slices.SortFunc(o.denied, func(a, b keyTally) int {
+		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(keys[a.id], keys[b.id]))
+	})
+	worst := make([]KeyReport, 0, min(len(o.denied), max(top, 0)))
+	for _, k := range o.denied[:cap(worst)] {
+		worst = append(worst, KeyReport{Key: valid(keys[k.id]), Admitted: k.admitted, Denied: k.denied})
+	}
+	return worst
+}
+
+// worstMinutes returns the minutes with the most denials. Minutes with equal counts are in order of time.
+func (o *outcome) worstMinutes(top int) []MinuteReport {
+	var denied []minuteTally
+	for start, t := range o.minutes {
+		if t.denied > 0 {
+			denied = append(denied, minuteTally{start, *t})
+		}
+	}
+	slices.SortFunc(denied, func(a, b minuteTally) int {
+		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(a.start, b.start))
+	})
+	worst := make([]MinuteReport, 0, min(len(denied), max(top, 0)))
+	for _, m := range denied[:cap(worst)] {
+		worst = append(worst, MinuteReport{Minute: time.Unix(0, m.start).UTC(), Admitted: m.admitted, Denied: m.denied})
+	}
+	return worst
+}
+
+// Difference tells which keys would notice a change from the first of two limits to the second.
+type Difference struct {
+	OnlyFirst  int             `json:"only_first"`  // keys that only the first denies anything
+	OnlySecond int             `json:"only_second"` // keys that only the second denies anything
+	Both       int             `json:"both"`
+	Keys       []KeyDifference `json:"keys"` // with unequal counts, the largest difference first
+}
+
+// KeyDifference is what two limits deny one key.
+type KeyDifference struct {
+	Key      string `json:"key"`
+	Requests int64  `json:"requests"`
+	First    int64  `json:"first"`  // denied by the first limit
+	Second   int64  `json:"second"` // denied by the second limit
+}
+
+// difference compares two outcomes of the same traffic. Keys with equal differences are in order of name.
+func difference(first, second *outcome, keys []string, top int) *Difference {
+	byKey := map[int]*KeyDifference{}
+	for i, o := range []*outcome{first, second} {
+		for _, k := range o.denied {
+			d, ok := byKey[k.id]
+			if !ok {
+				d = &KeyDifference{Key: valid(keys[k.id]), Requests: k.admitted + k.denied}
+				byKey[k.id] = d
+			}
+			if i == 0 {
+				d.First = k.denied
+			} else {
+				d.Second = k.denied
+			}
+		}
+	}
+	result := &Difference{Keys: []KeyDifference{}}
+	for _, d := range byKey {
+		switch {
+		case d.Second == 0:
+			result.OnlyFirst++
+		case d.First == 0:
+			result.OnlySecond++
+		default:
+			result.Both++
+		}
+		if d.First != d.Second {
+			result.Keys = append(result.Keys, *d)
+		}
+	}
+	change := func(d KeyDifference) int64 { return max(d.First-d.Second, d.Second-d.First) }
+	slices.SortFunc(result.Keys, func(a, b KeyDifference) int {
+		return cmp.Or(cmp.Compare(change(b), change(a)), cmp.Compare(a.Key, b.Key))
+	})
+	result.Keys = result.Keys[:min(len(result.Keys), max(top, 0))]
+	return result
 }

@@ -1,20 +1,18 @@
 package simulate
 
 import (
+	"cmp"
+	"container/heap"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/weirflow/weir"
 )
-
-// caller is a request on its way.
-type caller struct {
-	first   int64 // when it first asked
-	asked   int64 // when this attempt began
-	client  uint32
-	cost    uint32
-	retries uint32
-}
 
 // run is one candidate in one scenario.
 type run struct {
@@ -23,8 +21,8 @@ type run struct {
 	begins   []uint32 // the first client of each stream
 	start    int64    // of the traffic
 	now      int64
-	judges   []judge // one for each process
-	live     int     // processes that take requests
+	judges   []*judge // one for each process
+	live     int      // processes that take requests
 	turn     int
 	agenda   agenda
 	lines    lines
@@ -44,7 +42,7 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 				return nil, err
 			}
 		}
-		j, err := newJudge(limits, s.PerClient, &r.now)
+		j, err := newJudge(limits, &r.now)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +56,7 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 	r.lines = lines{perClient: s.PerClient, processes: r.live, waiting: map[int]*line{}}
 	r.ledger = newLedger(s, begin, clients, offers)
 	if s.Lose > 0 {
-		r.agenda.add(event{at: later(begin, int64(s.Lose)), kind: loseProcess})
+		r.agenda.add(due{at: later(begin, int64(s.Lose)), kind: loseProcess})
 	}
 	return r, nil
 }
@@ -77,25 +75,20 @@ func (r *run) all(offers []offer, progress *progress) error {
 		}
 		progress.step()
 	}
-	for !r.agenda.empty() {
-		if err := r.happen(r.agenda.pop()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.until(math.MaxInt64)
 }
 
 // until lets happen what is due up to the instant.
 func (r *run) until(at int64) error {
-	for !r.agenda.empty() && r.agenda.next() <= at {
-		if err := r.happen(r.agenda.pop()); err != nil {
+	for r.agenda.Len() > 0 && r.agenda.due[0].at <= at {
+		if err := r.happen(heap.Pop(&r.agenda).(due)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) happen(e event) error {
+func (r *run) happen(e due) error {
 	r.now = e.at
 	switch e.kind {
 	case checkLine:
@@ -105,6 +98,14 @@ func (r *run) happen(e event) error {
 		return nil
 	}
 	return r.ask(e.caller)
+}
+
+// key returns the key of a caller: its client, or the same for all clients if they share the limit.
+func (r *run) key(c caller) string {
+	if !r.scenario.PerClient {
+		return ""
+	}
+	return strconv.FormatUint(uint64(c.client), 10)
 }
 
 // ask makes one attempt, at the next process.
@@ -122,7 +123,7 @@ func (r *run) ask(c caller) error {
 	if r.scenario.Wait > 0 {
 		return r.join(process, c)
 	}
-	d, err := r.judges[process].take(c.client, int64(c.cost))
+	d, err := r.judges[process].take(r.key(c), int64(c.cost))
 	if err == nil {
 		r.answer(c, d)
 	}
@@ -139,7 +140,7 @@ func (r *run) answer(c caller, d weir.Decision) {
 	wait, again := r.retryOf(c.client).after(d, c.retries, r.random)
 	if at := later(r.now, int64(wait)); again && at > r.now && at-r.start < int64(r.scenario.Length) {
 		c.retries++
-		r.agenda.add(event{at: at, caller: c})
+		r.agenda.add(due{at: at, caller: c})
 	}
 }
 
@@ -149,4 +150,145 @@ func (r *run) retryOf(client uint32) *retry {
 		i--
 	}
 	return &r.retries[i]
+}
+
+// lines are the waiting callers: a line for each process, or for each client of a process, in order of arrival.
+type lines struct {
+	perClient bool
+	processes int
+	waiting   map[int]*line
+}
+
+type line struct {
+	callers []caller
+	head    int
+}
+
+func (l *line) empty() bool { return l.head == len(l.callers) }
+
+func (l *lines) of(process int, client uint32) int {
+	if !l.perClient {
+		return process
+	}
+	return int(client)*l.processes + process
+}
+
+// join lets a caller wait in line, unless it is admitted at once or can never be.
+func (r *run) join(process int, c caller) error {
+	at := r.lines.of(process, c.client)
+	l := r.lines.waiting[at]
+	if l != nil && !l.empty() {
+		l.callers = append(l.callers, c)
+		return nil
+	}
+	d, err := r.grant(process, c)
+	if err != nil || d.Allowed || d.RetryAfter == weir.Never {
+		if err == nil {
+			r.answer(c, d)
+		}
+		return err
+	}
+	if l == nil {
+		l = &line{}
+		r.lines.waiting[at] = l
+	}
+	l.callers, l.head = append(l.callers[:0], c), 0
+	r.look(at, d, c)
+	return nil
+}
+
+// grant takes only what a look says is admitted, because waiting does not count as a refused attempt.
+func (r *run) grant(process int, c caller) (weir.Decision, error) {
+	d, err := r.judges[process].peek(r.key(c), int64(c.cost))
+	if err != nil || !d.Allowed {
+		return d, err
+	}
+	return r.judges[process].take(r.key(c), int64(c.cost))
+}
+
+// look plans the next look at a line: when the first caller may be admitted, or when it gives up.
+func (r *run) look(at int, d weir.Decision, c caller) {
+	end := later(c.asked, int64(r.scenario.Wait))
+	next := min(later(r.now, int64(max(1, d.RetryAfter))), end)
+	if d.RetryAfter > weir.MaxPeriod {
+		next = end
+	}
+	r.agenda.add(due{at: max(next, r.now), kind: checkLine, line: at})
+}
+
+// advance answers callers from the head of a line until one must continue to wait.
+func (r *run) advance(at int) error {
+	process := at % r.lines.processes
+	l := r.lines.waiting[at]
+	for !l.empty() {
+		c := l.callers[l.head]
+		d, err := r.grant(process, c)
+		if err != nil {
+			return err
+		}
+		if !d.Allowed && d.RetryAfter != weir.Never && r.now < later(c.asked, int64(r.scenario.Wait)) {
+			r.look(at, d, c)
+			return nil
+		}
+		l.head++
+		r.answer(c, d)
+	}
+	return nil
+}
+
+// lose ends the last process. Its callers are refused and may come back, to the other processes.
+func (r *run) lose() {
+	r.live--
+	for _, at := range slices.Sorted(maps.Keys(r.lines.waiting)) {
+		l := r.lines.waiting[at]
+		for at%r.lines.processes == r.live && !l.empty() {
+			c := l.callers[l.head]
+			l.head++
+			r.answer(c, weir.Decision{RetryAfter: time.Second})
+		}
+	}
+}
+
+// agenda holds what is still to happen, as a heap with the earliest at its head. What happens at one instant happens in
+// the order in which it was added.
+type agenda struct {
+	due   []due
+	added uint64
+}
+
+// due is a request that comes back, a look at a line of waiting callers, or the loss of a process.
+type due struct {
+	at     int64
+	order  uint64
+	kind   dueKind
+	line   int // for checkLine
+	caller caller
+}
+
+type dueKind uint8
+
+const (
+	comeBack dueKind = iota
+	checkLine
+	loseProcess
+)
+
+func (a *agenda) Len() int      { return len(a.due) }
+func (a *agenda) Swap(i, j int) { a.due[i], a.due[j] = a.due[j], a.due[i] }
+func (a *agenda) Push(d any)    { a.due = append(a.due, d.(due)) }
+func (a *agenda) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(a.due[i].at, a.due[j].at), cmp.Compare(a.due[i].order, a.due[j].order)) < 0
+}
+
+func (a *agenda) Pop() any {
+	last := len(a.due) - 1
+	d := a.due[last]
+	a.due = a.due[:last]
+	return d
+}
+
+func (a *agenda) add(d due) {
+	a.added++
+	d.order = a.added
+	heap.Push(a, d)
 }

@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"time"
 
@@ -18,16 +17,6 @@ func constant(r weir.Rate) arrivals {
 		for i := int64(0); yield(instantOf(r, i)); i++ {
 		}
 	}
-}
-
-// instantOf returns i / rate, rounded down.
-func instantOf(r weir.Rate, i int64) time.Duration {
-	high, low := bits.Mul64(uint64(i), uint64(r.Period))
-	if high >= uint64(r.Count) {
-		return math.MaxInt64
-	}
-	at, _ := bits.Div64(high, low, uint64(r.Count))
-	return time.Duration(min(at, math.MaxInt64))
 }
 
 // poisson leaves an independent gap of -ln(1-u) / rate before each request, where u is uniform in 0 to 1.
@@ -149,14 +138,4 @@ func (v varying) solve(i, from float64) float64 {
 		}
 	}
 	return at
-}
-
-func perNano(r weir.Rate) float64 { return float64(r.Count) / float64(r.Period) }
-
-// nanoseconds rounds down.
-func nanoseconds(at float64) time.Duration {
-	if at >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(at)
 }

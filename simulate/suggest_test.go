@@ -77,20 +77,19 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 	}
 	admitted := seconds{}
 	var now int64
-	begin, err := c.decider(&now)
+	judge, err := newJudge(c.Limits, &now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, key := range traffic.keys {
-		now = traffic.events.of(id)[0]
-		take, err := begin(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, now = range traffic.events.of(id) {
-			if d, err := take(1); err == nil && d.Allowed {
+		for _, e := range traffic.of(id) {
+			now = e.at
+			if d, err := judge.take(key, 1); err == nil && d.Allowed {
 				admitted.add(now, 1)
 			}
+		}
+		if err := judge.forget(key); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return report.Limits[0].Denied, report.Limits[0].KeysDenied, admitted.most(), refusedOf
@@ -100,8 +99,8 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 // one, misses the target.
 func TestSuggestionsJustMeetTheirTarget(t *testing.T) {
 	for name, traffic := range map[string]*Traffic{"made up": skewedLog(t, 1500), "real": realTraffic(t)} {
-		traffic.events.group(len(traffic.keys))
-		requests := float64(traffic.events.count)
+		traffic.group()
+		requests := float64(len(traffic.events))
 		all := newSearch(traffic, Target{})
 		sorted, capacity := all.totals, all.peak*3/4
 		for _, test := range []struct {
@@ -216,7 +215,7 @@ func TestBadTargetsPointAtTheWord(t *testing.T) {
 // A limiter that is reset decides on the next key as a new one does, although the time jumps back.
 func TestATrialBeginsAnewForEachKey(t *testing.T) {
 	traffic := skewedLog(t, 2000)
-	traffic.events.group(len(traffic.keys))
+	traffic.group()
 	limit := weir.TokenBucket{Rate: weir.PerMinute(2), Burst: 3}
 	try, err := newTrial(traffic, limit)
 	if err != nil {
@@ -228,11 +227,11 @@ func TestATrialBeginsAnewForEachKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want []bool
-		fresh.key(key, func(allowed bool, _, _ int64) bool { want = append(want, allowed); return true })
+		fresh.key(key, func(d weir.Decision, _ event) bool { want = append(want, d.Allowed); return true })
 		at := 0
-		try.key(key, func(allowed bool, _, _ int64) bool {
-			if allowed != want[at] {
-				t.Fatalf("key %d, event %d: %v, want %v", key, at, allowed, want[at])
+		try.key(key, func(d weir.Decision, _ event) bool {
+			if d.Allowed != want[at] {
+				t.Fatalf("key %d, event %d: %v, want %v", key, at, d.Allowed, want[at])
 			}
 			at++
 			return true

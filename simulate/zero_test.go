@@ -49,7 +49,6 @@ func TestWhatNobodyFilledInIsAnErrorAndNoPanic(t *testing.T) {
 			_, err := events.Replay([]Candidate{{Limits: make([]weir.Limit, 1)}}, Options{})
 			return err
 		},
-		"disagree about nothing":     func() error { _, err := events.Disagree(bucket, Candidate{}); return err },
 		"use no traffic":             func() error { return logs.UseLog("a.log", nil) },
 		"compare in no scenario":     func() error { _, err := constant.Compare([]Candidate{bucket}, Scenario{}); return err },
 		"compare the zero candidate": func() error { _, err := constant.Compare([]Candidate{{}}, minute); return err },
