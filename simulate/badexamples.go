@@ -99,7 +99,7 @@ func onTick(wait time.Duration) time.Duration {
 
 // refilled returns a bucket of n units that gets up to gain units back at fixed intervals.
 func refilled(name string, n, gain int64, every time.Duration, note string) Subject {
-	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
+	return Subject{Name: name, Note: note, begin: func(now *int64) (attempt, error) {
 		units, next := n, *now+int64(every)
 		return func() (bool, time.Duration) {
 			for ; next <= *now; next += int64(every) {
@@ -116,7 +116,7 @@ func refilled(name string, n, gain int64, every time.Duration, note string) Subj
 
 // spaced admits one request, and the next one after the gap.
 func spaced(name string, gap time.Duration, note string) Subject {
-	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
+	return Subject{Name: name, Note: note, begin: func(now *int64) (attempt, error) {
 		free := *now
 		return func() (bool, time.Duration) {
 			if *now < free {
@@ -136,7 +136,7 @@ func lossyRefill(n int64, eachCall bool) Subject {
 	if eachCall {
 		name, note = "lazy refill at each call", fmt.Sprintf("A call before %v is over adds nothing and starts the wait again. Frequent retries stop the refill.", gap)
 	}
-	return Subject{Name: name, Note: note, begin: func(now *int64) (take, error) {
+	return Subject{Name: name, Note: note, begin: func(now *int64) (attempt, error) {
 		units, last := n, *now
 		return func() (bool, time.Duration) {
 			gained := int64(float64(n) * time.Duration(*now-last).Seconds())
@@ -155,7 +155,7 @@ func lossyRefill(n int64, eachCall bool) Subject {
 // countedRefusals is a sliding window of n per second over two counters, which count every attempt before they compare.
 func countedRefusals(n int64) Subject {
 	note := "Refused attempts count in the window, so a caller that retries faster than the limit is never admitted again."
-	return Subject{Name: "sliding window that counts refusals", Note: note, begin: func(now *int64) (take, error) {
+	return Subject{Name: "sliding window that counts refusals", Note: note, begin: func(now *int64) (attempt, error) {
 		const length = int64(time.Second)
 		window, current, before := *now/length, int64(0), int64(0)
 		return func() (bool, time.Duration) {

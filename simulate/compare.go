@@ -83,11 +83,11 @@ func (p Pattern) Compare(candidates []Candidate, s Scenario) (Comparison, error)
 // offered describes the traffic itself. It returns the units that each client asks for.
 func (c *Comparison) offered(offers []offer) (units []int64) {
 	units = make([]int64, c.Clients)
-	starts := make([]start, len(offers))
+	starts := make([]admission, len(offers))
 	for i, o := range offers {
 		units[o.client] += int64(o.cost)
 		c.Units += int64(o.cost)
-		starts[i] = start{at: o.at, cost: o.cost}
+		starts[i] = admission{at: o.at, cost: o.cost}
 	}
 	c.Most, c.Jain = mostOf(starts), jain(units)
 	return units
@@ -131,7 +131,7 @@ func (r *run) report(c Candidate, requests int64, asked []int64) ComparisonRepor
 	return report
 }
 
-func mostOf(starts []start) (most [3]int64) {
+func mostOf(starts []admission) (most [3]int64) {
 	for i, window := range ComparisonWindows() {
 		most[i] = mostUnits(window, starts)
 	}

@@ -112,7 +112,7 @@ func (d Driver) drive(s Subject, p Phase) (r driven, err error) {
 }
 
 // retry asks until the request is admitted or its caller gives up. It moves the clock.
-func (d Driver) retry(take take, now *int64) (delay time.Duration, admitted bool) {
+func (d Driver) retry(take attempt, now *int64) (delay time.Duration, admitted bool) {
 	for end := *now + int64(d.Patience); *now <= end; *now += int64(d.Retry) {
 		if admitted, delay := take(); admitted {
 			return delay, true
@@ -152,18 +152,18 @@ type Subject struct {
 	Note string // what to know about its figures; empty if they need no explanation
 
 	// begin returns a fresh state that reads the time from *now.
-	begin func(now *int64) (take, error)
+	begin func(now *int64) (attempt, error)
 }
 
-// take decides on one request of cost 1 at the current time. An admitted request goes ahead after the delay.
-type take func() (admitted bool, delay time.Duration)
+// attempt decides on one request of cost 1 at the current time. An admitted request goes ahead after the delay.
+type attempt func() (admitted bool, delay time.Duration)
 
 // NewSubject returns a Subject that decides with a [weir.Limiter].
 func NewSubject(limit weir.Limit) (Subject, error) {
 	if _, err := weir.New(limit); err != nil {
 		return Subject{}, fmt.Errorf("simulate: subject: %w", err)
 	}
-	return Subject{Name: limit.String(), begin: func(now *int64) (take, error) {
+	return Subject{Name: limit.String(), begin: func(now *int64) (attempt, error) {
 		limiter, err := weir.NewWith(limit, weir.Options{Clock: func() int64 { return *now }})
 		if err != nil {
 			return nil, fmt.Errorf("simulate: subject %s: %w", limit, err)

@@ -11,7 +11,7 @@ import (
 // ledger is what happened to the requests of a run. All its times are after the start.
 type ledger struct {
 	begin    int64
-	starts   []start // of admitted requests, in order of admission
+	starts   []admission // of admitted requests, in order of admission
 	units    int64
 	series   Series
 	admitted []int64 // units, by client
@@ -27,8 +27,8 @@ type caller struct {
 	retries uint32
 }
 
-// start is an admitted request.
-type start struct {
+// admission is an admitted request.
+type admission struct {
 	at     int64 // when it goes ahead
 	waited int64 // since it first asked
 	client uint32
@@ -42,7 +42,7 @@ func newLedger(s *Scenario, begin int64, clients, offers int) ledger {
 	}
 	return ledger{
 		begin:  begin,
-		starts: make([]start, 0, min(offers, 1<<16)), series: newSeries(uint64(s.Length)),
+		starts: make([]admission, 0, min(offers, 1<<16)), series: newSeries(uint64(s.Length)),
 		admitted: make([]int64, clients), droughts: newDroughts(subjects),
 	}
 }
@@ -56,7 +56,7 @@ func (l *ledger) admit(c caller, now, delay int64) {
 		l.wait(asked, at)
 	}
 	l.series.admit(uint64(at), int64(c.cost))
-	l.starts = append(l.starts, start{at, at - (c.first - l.begin), c.client, c.cost})
+	l.starts = append(l.starts, admission{at, at - (c.first - l.begin), c.client, c.cost})
 	l.units += int64(c.cost)
 	l.admitted[c.client] += int64(c.cost)
 }
@@ -82,10 +82,10 @@ func (l *ledger) sort() {
 	}
 }
 
-func byStart(a, b start) int { return cmp.Compare(a.at, b.at) }
+func byStart(a, b admission) int { return cmp.Compare(a.at, b.at) }
 
 // mostUnits returns the largest number of units that start in any half-open stretch of the length.
-func mostUnits(length time.Duration, starts []start) (most int64) {
+func mostUnits(length time.Duration, starts []admission) (most int64) {
 	first, sum := 0, int64(0)
 	for _, s := range starts {
 		for s.at-starts[first].at >= int64(length) {
@@ -99,9 +99,9 @@ func mostUnits(length time.Duration, starts []start) (most int64) {
 }
 
 // mostOfAClient returns the largest number of units of one client that start in any half-open stretch of the length.
-func mostOfAClient(length time.Duration, starts []start) (most int64) {
+func mostOfAClient(length time.Duration, starts []admission) (most int64) {
 	byClient := slices.Clone(starts)
-	slices.SortStableFunc(byClient, func(a, b start) int { return cmp.Compare(a.client, b.client) })
+	slices.SortStableFunc(byClient, func(a, b admission) int { return cmp.Compare(a.client, b.client) })
 	for from := 0; from < len(byClient); {
 		to := from + 1
 		for to < len(byClient) && byClient[to].client == byClient[from].client {
@@ -152,7 +152,7 @@ func (d *droughts) endAll(now int64) {
 
 // serve passes the starts, in order, through one server, and returns the latency of each request, sorted: from its
 // first attempt to the end of its service. Requests queue for the server without a bound.
-func serve(r weir.Rate, starts []start, series *Series) []time.Duration {
+func serve(r weir.Rate, starts []admission, series *Series) []time.Duration {
 	latencies := make([]time.Duration, len(starts))
 	free := int64(0)
 	for i, s := range starts {

@@ -15,7 +15,7 @@ const maxLine = 1 << 20
 // than maxLine it passes the beginning and sets long. The bytes are valid until f returns. An error of f stops the
 // reading.
 func eachLine(r io.Reader, f func(line []byte, long bool) error) error {
-	lines, err := open(r)
+	lines, err := openLog(r)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func eachLine(r io.Reader, f func(line []byte, long bool) error) error {
 	}
 }
 
-// open detects and undoes gzip, and skips a byte order mark.
-func open(r io.Reader) (*bufio.Reader, error) {
+// openLog detects and undoes gzip, and skips a byte order mark.
+func openLog(r io.Reader) (*bufio.Reader, error) {
 	lines := bufio.NewReaderSize(r, maxLine+2)
 	if magic, _ := lines.Peek(2); string(magic) == "\x1f\x8b" {
 		unzipped, err := gzip.NewReader(lines)

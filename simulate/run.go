@@ -25,7 +25,7 @@ type run struct {
 	live     int      // processes that take requests
 	turn     int
 	agenda   agenda
-	lines    lines
+	lines    waitLines
 	random   *rand.Rand
 	attempts int64
 	ledger   ledger
@@ -53,10 +53,10 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 		r.retries, r.begins = append(r.retries, p.streams[i].retry), append(r.begins, uint32(client))
 		client += p.streams[i].population()
 	}
-	r.lines = lines{perClient: s.PerClient, processes: r.live, waiting: map[int]*line{}}
+	r.lines = waitLines{perClient: s.PerClient, processes: r.live, waiting: map[int]*waitLine{}}
 	r.ledger = newLedger(s, begin, clients, offers)
 	if s.Lose > 0 {
-		r.agenda.add(due{at: later(begin, int64(s.Lose)), kind: loseProcess})
+		r.agenda.add(agendaItem{at: later(begin, int64(s.Lose)), kind: loseProcess})
 	}
 	return r, nil
 }
@@ -81,14 +81,14 @@ func (r *run) all(offers []offer, progress *progress) error {
 // until lets happen what is due up to the instant.
 func (r *run) until(at int64) error {
 	for r.agenda.Len() > 0 && r.agenda.due[0].at <= at {
-		if err := r.happen(heap.Pop(&r.agenda).(due)); err != nil {
+		if err := r.happen(heap.Pop(&r.agenda).(agendaItem)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) happen(e due) error {
+func (r *run) happen(e agendaItem) error {
 	r.now = e.at
 	switch e.kind {
 	case checkLine:
@@ -140,7 +140,7 @@ func (r *run) answer(c caller, d weir.Decision) {
 	wait, again := r.retryOf(c.client).after(d, c.retries, r.random)
 	if at := later(r.now, int64(wait)); again && at > r.now && at-r.start < int64(r.scenario.Length) {
 		c.retries++
-		r.agenda.add(due{at: at, caller: c})
+		r.agenda.add(agendaItem{at: at, caller: c})
 	}
 }
 
@@ -152,21 +152,21 @@ func (r *run) retryOf(client uint32) *retry {
 	return &r.retries[i]
 }
 
-// lines are the waiting callers: a line for each process, or for each client of a process, in order of arrival.
-type lines struct {
+// waitLines are the waiting callers: a line for each process, or for each client of a process, in order of arrival.
+type waitLines struct {
 	perClient bool
 	processes int
-	waiting   map[int]*line
+	waiting   map[int]*waitLine
 }
 
-type line struct {
+type waitLine struct {
 	callers []caller
 	head    int
 }
 
-func (l *line) empty() bool { return l.head == len(l.callers) }
+func (l *waitLine) empty() bool { return l.head == len(l.callers) }
 
-func (l *lines) of(process int, client uint32) int {
+func (l *waitLines) of(process int, client uint32) int {
 	if !l.perClient {
 		return process
 	}
@@ -189,7 +189,7 @@ func (r *run) join(process int, c caller) error {
 		return err
 	}
 	if l == nil {
-		l = &line{}
+		l = &waitLine{}
 		r.lines.waiting[at] = l
 	}
 	l.callers, l.head = append(l.callers[:0], c), 0
@@ -213,7 +213,7 @@ func (r *run) look(at int, d weir.Decision, c caller) {
 	if d.RetryAfter > weir.MaxPeriod {
 		next = end
 	}
-	r.agenda.add(due{at: max(next, r.now), kind: checkLine, line: at})
+	r.agenda.add(agendaItem{at: max(next, r.now), kind: checkLine, line: at})
 }
 
 // advance answers callers from the head of a line until one must continue to wait.
@@ -252,30 +252,30 @@ func (r *run) lose() {
 // agenda holds what is still to happen, as a heap with the earliest at its head. What happens at one instant happens in
 // the order in which it was added.
 type agenda struct {
-	due   []due
+	due   []agendaItem
 	added uint64
 }
 
-// due is a request that comes back, a look at a line of waiting callers, or the loss of a process.
-type due struct {
+// agendaItem is a request that comes back, a look at a line of waiting callers, or the loss of a process.
+type agendaItem struct {
 	at     int64
 	order  uint64
-	kind   dueKind
+	kind   itemKind
 	line   int // for checkLine
 	caller caller
 }
 
-type dueKind uint8
+type itemKind uint8
 
 const (
-	comeBack dueKind = iota
+	comeBack itemKind = iota
 	checkLine
 	loseProcess
 )
 
 func (a *agenda) Len() int      { return len(a.due) }
 func (a *agenda) Swap(i, j int) { a.due[i], a.due[j] = a.due[j], a.due[i] }
-func (a *agenda) Push(d any)    { a.due = append(a.due, d.(due)) }
+func (a *agenda) Push(d any)    { a.due = append(a.due, d.(agendaItem)) }
 func (a *agenda) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(a.due[i].at, a.due[j].at), cmp.Compare(a.due[i].order, a.due[j].order)) < 0
 }
@@ -287,7 +287,7 @@ func (a *agenda) Pop() any {
 	return d
 }
 
-func (a *agenda) add(d due) {
+func (a *agenda) add(d agendaItem) {
 	a.added++
 	d.order = a.added
 	heap.Push(a, d)

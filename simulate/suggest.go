@@ -115,13 +115,13 @@ type search struct {
 	totals  []int64 // units by key
 	largest int64   // of totals
 	single  int64   // the largest cost
-	seconds seconds
+	seconds unitsBySecond
 	peak    int64
 }
 
 func newSearch(t *Traffic, target Target) *search {
 	s := &search{traffic: t, target: target, totals: make([]int64, len(t.keys)), single: 1}
-	s.seconds = seconds{}
+	s.seconds = unitsBySecond{}
 	for key := range t.keys {
 		for _, e := range t.of(key) {
 			cost := int64(e.cost)
@@ -136,12 +136,12 @@ func newSearch(t *Traffic, target Target) *search {
 	return s
 }
 
-// seconds counts units by second of the clock.
-type seconds map[int64]int64
+// unitsBySecond counts units by second of the clock.
+type unitsBySecond map[int64]int64
 
-func (s seconds) add(at, units int64) { s[secondOf(at)] += units }
+func (s unitsBySecond) add(at, units int64) { s[secondOf(at)] += units }
 
-func (s seconds) most() (most int64) {
+func (s unitsBySecond) most() (most int64) {
 	for _, n := range s {
 		most = max(most, n)
 	}
@@ -149,7 +149,7 @@ func (s seconds) most() (most int64) {
 }
 
 // less returns the most units within a second that remain without the others.
-func (s seconds) less(others seconds) (most int64) {
+func (s unitsBySecond) less(others unitsBySecond) (most int64) {
 	for second, n := range s {
 		most = max(most, n-others[second])
 	}
@@ -364,10 +364,10 @@ func (w *work) refused(burst, budget int64) (int64, error) {
 
 // tradeOff measures a token bucket of this burst.
 func (w *work) tradeOff(burst int64) (TradeOff, error) {
-	found, others := TradeOff{Burst: burst}, seconds{}
+	found, others := TradeOff{Burst: burst}, unitsBySecond{}
 	var mu sync.Mutex
 	err := w.each(burst, w.above(burst), func(try *trial, n *need) bool {
-		refused, in := int64(0), seconds{}
+		refused, in := int64(0), unitsBySecond{}
 		try.key(n.key, func(d weir.Decision, e event) bool {
 			if !d.Allowed {
 				refused++

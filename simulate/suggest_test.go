@@ -75,7 +75,7 @@ func measured(t *testing.T, traffic *Traffic, limit string) (refused int64, keys
 	for _, k := range report.Limits[0].WorstKeys {
 		refusedOf[k.Key] = k.Denied
 	}
-	admitted := seconds{}
+	admitted := unitsBySecond{}
 	var now int64
 	judge, err := newJudge(c.Limits, &now)
 	if err != nil {
