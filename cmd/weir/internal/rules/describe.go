@@ -110,6 +110,7 @@ type Change struct {
 
 // Diff returns the changes from one configuration to another, in the order of the new one and then of the old one.
 func Diff(from, to *Config) (changes []Change) {
+	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }})
 	for _, now := range to.Rules {
 		before := from.Rule(now.Name)
 		if before == nil {
@@ -120,7 +121,7 @@ func Diff(from, to *Config) (changes []Change) {
 		gone := without(older, newer)
 		come := without(newer, older)
 		if len(gone)+len(come) > 0 {
-			fresh := startsAfresh(from, to, before, now)
+			fresh := startsAfresh(engine, from, to, before, now)
 			keeps := fresh == "" && before.Limit != nil && now.Limit != nil && limitText(before.Limit) != limitText(now.Limit)
 			changes = append(changes, Change{now.Name, Changed, to.matchText(now), gone, come, keeps, fresh})
 		}
@@ -143,7 +144,7 @@ func without(fields, others []Field) (rest []Field) {
 }
 
 // startsAfresh says why keys of a changed rule lose what they have used, or returns "".
-func startsAfresh(from, to *Config, before, now *Rule) string {
+func startsAfresh(engine weir.Engine, from, to *Config, before, now *Rule) string {
 	switch {
 	case before.Limit == nil || now.Limit == nil:
 		return ""
@@ -152,24 +153,23 @@ func startsAfresh(from, to *Config, before, now *Rule) string {
 	case before.Limit.Name() != now.Limit.Name():
 		return "a shadow has states of its own"
 	}
-	for _, limit := range now.Limit.Limits() {
-		if alone, err := weir.NewRule(now.Limit.Name(), limit); err == nil && !carries(before.Limit, alone) {
+	for i, limit := range now.Limit.Limits() {
+		if alone, err := weir.NewRule(now.Limit.Name(), limit); err == nil && !carries(engine, strconv.Itoa(i), before.Limit, alone) {
 			return limit.String() + " is a new limit: another algorithm or window"
 		}
 	}
 	return ""
 }
 
-// carries reports whether a limit goes on from the states of a rule. It tries: an engine alone knows.
-func carries(before, alone *weir.Rule) bool {
-	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { return 0 }, MaxKeys: 16})
+// carries reports whether a limit goes on from the states of a rule. It tries with a fresh key: an engine alone knows.
+func carries(engine weir.Engine, key string, before, alone *weir.Rule) bool {
 	ctx := context.Background()
-	fresh, err := engine.Peek(ctx, alone.For("", 1))
+	fresh, err := engine.Peek(ctx, alone.For(key, 1))
 	if err != nil || !fresh.Allowed || fresh.Limit == weir.MaxCount {
 		return true // it has no state
 	}
-	_, _ = engine.Take(ctx, before.For("", 1))
-	used, err := engine.Peek(ctx, alone.For("", 1))
+	_, _ = engine.Take(ctx, before.For(key, 1))
+	used, err := engine.Peek(ctx, alone.For(key, 1))
 	return err == nil && used != fresh
 }
 

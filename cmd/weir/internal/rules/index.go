@@ -15,10 +15,12 @@ type index struct {
 	slots  []slotIndex
 }
 
-// slotIndex holds the rules under one attribute: by value, by the beginning of the value, and by network.
+// slotIndex holds the rules under one attribute: by value, by its beginning, by its end, and by network.
 type slotIndex struct {
 	exact    map[string][]int32
 	prefixes []branch // in order of their text
+	ends     map[string][]int32
+	longs    []int // the lengths of ends
 	networks map[netip.Prefix][]int32
 	lengths  [2][]int // of the networks of IPv4 and IPv6
 }
@@ -43,16 +45,18 @@ func anchorOf(slot int, p *pattern) (a anchor, ok bool) {
 	switch {
 	case p.kind == exact, p.kind == network:
 		return anchor{slot, p.kind, p.head, p.network}, true
-	case p.kind == present, p.head == "":
-		return anchor{}, false
+	case p.head != "":
+		return anchor{slot: slot, kind: prefix, text: p.head}, true
+	case p.tail != "":
+		return anchor{slot: slot, kind: glob, text: p.tail}, true
 	}
-	return anchor{slot: slot, kind: prefix, text: p.head}, true
+	return anchor{}, false
 }
 
 func newIndex(rules []*Rule, slots int) index {
 	x := index{slots: make([]slotIndex, slots)}
 	for i := range x.slots {
-		x.slots[i] = slotIndex{exact: map[string][]int32{}, networks: map[netip.Prefix][]int32{}}
+		x.slots[i] = slotIndex{exact: map[string][]int32{}, ends: map[string][]int32{}, networks: map[netip.Prefix][]int32{}}
 	}
 	shared := map[anchor]int{}
 	for _, r := range rules {
@@ -104,6 +108,8 @@ func (x *index) add(r *Rule, beginnings []map[string][]int32, shared map[anchor]
 		switch a.kind {
 		case exact:
 			s.exact[a.text] = append(s.exact[a.text], int32(r.order))
+		case glob:
+			s.ends[a.text] = append(s.ends[a.text], int32(r.order))
 		case network:
 			s.networks[a.network] = append(s.networks[a.network], int32(r.order))
 		default:
@@ -115,7 +121,7 @@ func (x *index) add(r *Rule, beginnings []map[string][]int32, shared map[anchor]
 	}
 }
 
-// finish orders the prefixes and lists the lengths of networks.
+// finish orders the prefixes, and lists the lengths of ends and networks.
 func (s *slotIndex) finish(beginnings map[string][]int32) {
 	for text, rules := range beginnings {
 		s.prefixes = append(s.prefixes, branch{text, -1, rules})
@@ -127,6 +133,11 @@ func (s *slotIndex) finish(beginnings map[string][]int32) {
 			parent = s.prefixes[parent].parent
 		}
 		s.prefixes[i].parent = parent
+	}
+	for end := range s.ends {
+		if !slices.Contains(s.longs, len(end)) {
+			s.longs = append(s.longs, len(end))
+		}
 	}
 	for n := range s.networks {
 		v := version(n.Addr())
@@ -166,6 +177,11 @@ func (s *slotIndex) candidates(v *value, found []int32) []int32 {
 		}
 		for ; at >= 0; at = s.prefixes[at].parent {
 			found = append(found, s.prefixes[at].rules...)
+		}
+	}
+	for _, n := range s.longs {
+		if n <= len(v.text) {
+			found = append(found, s.ends[v.text[len(v.text)-n:]]...)
 		}
 	}
 	if len(s.networks) > 0 && v.address.IsValid() {

@@ -87,11 +87,12 @@ func addressValue(text string) value {
 		return value{}
 	}
 	address = address.Unmap().WithZone("")
-	key := address.String()
-	v := value{text: key, key: key, address: address, present: true}
+	v := value{text: text, key: text, address: address, present: true}
 	if address.Is6() {
 		network, _ := address.Prefix(64)
 		v.key = network.String()
+	} else if ip := address.AppendTo(make([]byte, 0, 16)); string(ip) != text { // not an allocation for each address
+		v.key = string(ip)
 	}
 	return v
 }

@@ -35,6 +35,11 @@ type Options struct {
 // Load reads the files and directories. The error is Problems.
 func Load(o Options, paths ...string) (*Config, error) {
 	files, problems := read(paths)
+	return loaded(o, files, problems)
+}
+
+// loaded parses files, and adds the problems of reading them.
+func loaded(o Options, files []File, problems Problems) (*Config, error) {
 	config, err := Parse(o, files...)
 	if more, ok := err.(Problems); ok {
 		problems = append(problems, more...)

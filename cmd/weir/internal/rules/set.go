@@ -1,0 +1,96 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Set holds the Config in force. A reload replaces it at once, and no decision waits for that. A reload of files with
+// problems leaves it. A Set is safe for concurrent use.
+type Set struct {
+	options Options
+	paths   []string
+	current atomic.Pointer[Config]
+	last    atomic.Pointer[Reload]
+
+	mu   sync.Mutex // one reload at a time
+	seen [sha256.Size]byte
+}
+
+// Reload is what became of a reload.
+type Reload struct {
+	Before  *Config  // the rules that were in force
+	Now     *Config  // the rules in force
+	Restart []string // the fields that differ and that take effect at the next start: listen, engine
+	Err     error    // why the rules before stay in force, or why changes go unnoticed
+}
+
+// Open loads files into a Set. The error is Problems.
+func Open(o Options, paths ...string) (*Set, error) {
+	s := &Set{options: o, paths: paths}
+	files, problems := read(paths)
+	config, err := loaded(o, files, problems)
+	if err != nil {
+		return nil, err
+	}
+	s.seen = sum(files)
+	s.current.Store(config)
+	s.last.Store(&Reload{Before: config, Now: config})
+	return s, nil
+}
+
+// Config returns the rules in force.
+func (s *Set) Config() *Config { return s.current.Load() }
+
+// Last returns what became of the last reload.
+func (s *Set) Last() Reload { return *s.last.Load() }
+
+// Reload reads the files again.
+func (s *Set) Reload() Reload {
+	r, _ := s.reload()
+	return r
+}
+
+// reload reads the files again. It returns false for files that are as they were at the last time.
+func (s *Set) reload() (r Reload, changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files, problems := read(s.paths)
+	now := sum(files)
+	if now == s.seen && problems == nil {
+		return s.Last(), false
+	}
+	s.seen = now
+	config, err := loaded(s.options, files, problems)
+	if err != nil {
+		r = Reload{Before: s.Config(), Now: s.Config(), Err: err}
+	} else {
+		before := s.current.Swap(config)
+		r = Reload{Before: before, Now: config, Restart: restart(before, config)}
+	}
+	s.last.Store(&r)
+	return r, true
+}
+
+// restart returns the fields that take effect at the next start.
+func restart(before, now *Config) (fields []string) {
+	if before.HTTP != now.HTTP {
+		fields = append(fields, "listen")
+	}
+	if before.Engine != now.Engine {
+		fields = append(fields, "engine")
+	}
+	return fields
+}
+
+// sum tells files from others, with their names.
+func sum(files []File) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %d ", f.Name, len(f.Content))
+		h.Write(f.Content)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
