@@ -6,6 +6,21 @@ import (
 	"github.com/weirflow/weir"
 )
 
+// Outcome says what became of a request.
+type Outcome uint8
+
+const (
+	Free       Outcome = iota // it goes ahead: no rule applies, the engine failed and AdmitUndecided, or a dry run
+	Admitted                  // it goes ahead: the limits admit it
+	Limited                   // a limit refuses it
+	KeyMissing                // it has no key, and a rule with MissingRefused needs one
+	NotDecided                // the engine failed
+	ClientLeft                // its client has left; nobody hears the answer
+)
+
+// Passes reports whether the request goes ahead.
+func (o Outcome) Passes() bool { return o <= Admitted }
+
 // Ask is one request on its way to a decision, and then its answer. Done ends its use.
 type Ask[R, A any] struct {
 	Requests []weir.Request // to the engine
@@ -41,4 +56,56 @@ func (a *Ask[R, A]) Done() {
 	a.Requests, a.Sets, a.At, a.Lease, a.settles = a.Requests[:0], a.Sets[:0], a.At[:0], 0, false
 	a.Decision, a.Missing, a.Err, a.Grant = weir.Decision{}, nil, nil, nil
 	a.pool.Put(a)
+}
+
+// For returns what a request of a client asks its engine: with Missing, if a rule needs a key that the request does not
+// have. An error is that of a plan.
+func (rs *Rules[R, A]) For(r R, part Part) (*Ask[R, A], error) {
+	a := rs.newAsk()
+	err := rs.fill(a, r, part, false)
+	if err == nil && a.Missing != nil {
+		a.Outcome = KeyMissing
+	}
+	return a, err
+}
+
+func (rs *Rules[R, A]) newAsk() *Ask[R, A] {
+	a, _ := rs.asks.Get().(*Ask[R, A])
+	if a == nil {
+		a = &Ask[R, A]{pool: &rs.asks}
+	}
+	return a
+}
+
+// fill adds what a request asks the engine. It stops at a rule that needs a key, unless that is to be skipped.
+func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
+	for i := range rs.list {
+		rule := &rs.list[i]
+		set, err := rs.setOf(i, r)
+		if err != nil {
+			return err
+		}
+		limits := set.part(part)
+		if limits == nil {
+			continue
+		}
+		key := rule.Key(r)
+		if key == "" && rule.Missing != MissingShares {
+			if rule.Missing == MissingUnlimited || skip {
+				continue
+			}
+			a.Missing = set
+			return nil
+		}
+		q := limits.For(BoundedKey(key), 1)
+		if rule.Cost != nil {
+			q.Cost = rule.Cost(r)
+		}
+		if set.slots != nil && part != Rates && a.Lease == 0 {
+			a.Lease = weir.NewLease()
+		}
+		a.settles = a.settles || rule.After != nil || rule.Settled
+		a.Requests, a.Sets, a.At = append(a.Requests, q), append(a.Sets, set), append(a.At, i)
+	}
+	return nil
 }

@@ -56,21 +56,6 @@ func New[R, A any](o Options[R, A]) (*Front[R, A], error) {
 	return f, err
 }
 
-// Outcome says what became of a request.
-type Outcome uint8
-
-const (
-	Free       Outcome = iota // it goes ahead: no rule applies, the engine failed and AdmitUndecided, or a dry run
-	Admitted                  // it goes ahead: the limits admit it
-	Limited                   // a limit refuses it
-	KeyMissing                // it has no key, and a rule with MissingRefused needs one
-	NotDecided                // the engine failed
-	ClientLeft                // its client has left; nobody hears the answer
-)
-
-// Passes reports whether the request goes ahead.
-func (o Outcome) Passes() bool { return o <= Admitted }
-
 // errLeft is the error of a request whose client has left before it was decided.
 var errLeft = errors.New("front: the client has left")
 
@@ -238,11 +223,22 @@ func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error
 	return err
 }
 
-// grant keeps what was taken, until the request ends.
+// grant keeps what was taken, until the request ends. The reservation has its slots, or is nil.
 func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation) {
-	if a.Decision.Allowed {
-		a.Grant = newGrant(f.Rules, &f.failures, a, slots)
+	if !a.Decision.Allowed {
+		return
 	}
+	g := &Grant[R, A]{rules: f.Rules, failures: &f.failures, slots: slots}
+	var units []weir.Request
+	for i, q := range a.Requests {
+		rule, rates := &f.list[a.At[i]], a.Sets[i].rates
+		if (rule.After != nil || rule.Settled) && rates != nil {
+			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
+			units = append(units, rates.For(q.Key, q.Cost))
+		}
+	}
+	g.units = weir.Granted(f.Engine, time.Now(), a.Decision, nil, weir.Call{Requests: units})
+	a.Grant = g
 }
 
 // hold waits for the delay of a decision. It reports whether the client is still connected.

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/weirflow/weir"
 )
 
 // Settle states the true cost of a request under the named rule, such as the tokens that it used; 0 refunds it. The rule
@@ -52,21 +50,6 @@ type charge struct {
 	taken  int64
 	actual int64
 	stated bool // by Settle
-}
-
-// newGrant returns what a request has taken. The reservation has its slots, or is nil.
-func newGrant[R, A any](rules *Rules[R, A], failures *failures, a *Ask[R, A], slots reservation) *Grant[R, A] {
-	g := &Grant[R, A]{rules: rules, failures: failures, slots: slots}
-	var units []weir.Request
-	for i, q := range a.Requests {
-		rule, rates := &rules.list[a.At[i]], a.Sets[i].rates
-		if (rule.After != nil || rule.Settled) && rates != nil {
-			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
-			units = append(units, rates.For(q.Key, q.Cost))
-		}
-	}
-	g.units = weir.Granted(rules.Engine, time.Now(), a.Decision, nil, weir.Call{Requests: units})
-	return g
 }
 
 // Context returns a context in which [Settle] finds the grant, if a rule is Settled.

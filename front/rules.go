@@ -138,58 +138,6 @@ func (rs *Rules[R, A]) RuleName(at int) string {
 	return "plan"
 }
 
-// For returns what a request of a client asks its engine: with Missing, if a rule needs a key that the request does not
-// have. An error is that of a plan.
-func (rs *Rules[R, A]) For(r R, part Part) (*Ask[R, A], error) {
-	a := rs.newAsk()
-	err := rs.fill(a, r, part, false)
-	if err == nil && a.Missing != nil {
-		a.Outcome = KeyMissing
-	}
-	return a, err
-}
-
-func (rs *Rules[R, A]) newAsk() *Ask[R, A] {
-	a, _ := rs.asks.Get().(*Ask[R, A])
-	if a == nil {
-		a = &Ask[R, A]{pool: &rs.asks}
-	}
-	return a
-}
-
-// fill adds what a request asks the engine. It stops at a rule that needs a key, unless that is to be skipped.
-func (rs *Rules[R, A]) fill(a *Ask[R, A], r R, part Part, skip bool) error {
-	for i := range rs.list {
-		rule := &rs.list[i]
-		set, err := rs.setOf(i, r)
-		if err != nil {
-			return err
-		}
-		limits := set.part(part)
-		if limits == nil {
-			continue
-		}
-		key := rule.Key(r)
-		if key == "" && rule.Missing != MissingShares {
-			if rule.Missing == MissingUnlimited || skip {
-				continue
-			}
-			a.Missing = set
-			return nil
-		}
-		q := limits.For(BoundedKey(key), 1)
-		if rule.Cost != nil {
-			q.Cost = rule.Cost(r)
-		}
-		if set.slots != nil && part != Rates && a.Lease == 0 {
-			a.Lease = weir.NewLease()
-		}
-		a.settles = a.settles || rule.After != nil || rule.Settled
-		a.Requests, a.Sets, a.At = append(a.Requests, q), append(a.Sets, set), append(a.At, i)
-	}
-	return nil
-}
-
 // Settle reports whether a rule has an After or is Settled, so that costs are settled when requests end.
 func (rs *Rules[R, A]) Settle() bool {
 	return slices.ContainsFunc(rs.list, func(r Rule[R, A]) bool { return r.After != nil || r.Settled })

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/weirflow/weir/front"
 )
@@ -74,11 +75,6 @@ func direct(logger *slog.Logger) *Client {
 
 const defaultIPv6Prefix = 64 // the smallest network of one client
 
-const (
-	forwardedFor = "X-Forwarded-For"
-	forwarded    = "Forwarded"
-)
-
 // trust adds a proxy.
 func (c *Client) trust(text string) error {
 	if text == "unix" {
@@ -143,7 +139,7 @@ func (c *Client) Addr(r *http.Request) (addr netip.Addr, ok bool) {
 	if !c.trusts(addr, ok) {
 		return addr, ok
 	}
-	for hop := range c.hops(r.Header) {
+	for hop := range hops(r.Header, c.header) {
 		next, isAddress := parseAddress(hop)
 		if !isAddress {
 			break
@@ -164,4 +160,57 @@ func (c *Client) trusts(addr netip.Addr, ok bool) bool {
 		return c.unix
 	}
 	return slices.ContainsFunc(c.trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// clientWatch inspects the addresses of the first requests.
+type clientWatch struct {
+	watch
+	first atomic.Pointer[string]
+	other atomic.Bool
+}
+
+func newClientWatch(logger *slog.Logger) *clientWatch {
+	w := &clientWatch{watch: watch{logger: logger}}
+	w.left.Store(watched)
+	return w
+}
+
+// look inspects the address of a request and the header of its proxies.
+func (w *clientWatch) look(c *Client, r *http.Request, key string) {
+	w.lookAtAddress(key)
+	if len(c.trusted) == 0 && !c.unix {
+		for _, name := range []string{forwardedFor, forwarded, "X-Real-Ip"} {
+			if len(r.Header[name]) > 0 {
+				w.say(unexpectedHeader, "header", name, "peer", r.RemoteAddr)
+			}
+		}
+		return
+	}
+	if peer, ok := parseAddress(r.RemoteAddr); !c.trusts(peer, ok) {
+		return
+	}
+	if len(r.Header[c.header]) == 0 {
+		w.say(missingHeader, "header", c.header, "proxy", r.RemoteAddr)
+		return
+	}
+	seen := false
+	for hop := range hops(r.Header, c.header) {
+		addr, ok := parseAddress(hop)
+		if seen = ok; !ok || !c.trusts(addr, true) {
+			break
+		}
+	}
+	if !seen {
+		w.say(badHeader, "header", c.header, "value", r.Header[c.header], "proxy", r.RemoteAddr)
+	}
+}
+
+// lookAtAddress logs if all inspected requests came from one address.
+func (w *clientWatch) lookAtAddress(key string) {
+	if !w.first.CompareAndSwap(nil, &key) && *w.first.Load() != key {
+		w.other.Store(true)
+	}
+	if w.left.Load() <= 0 && !w.other.Load() {
+		w.say(oneAddress, "address", key)
+	}
 }

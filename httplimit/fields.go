@@ -47,30 +47,30 @@ var single = map[Headers][3]string{
 
 // writeFields adds the fields of a decision. If an outer middleware has set fields, lists grow, and single fields
 // keep the tighter values.
-func (o *Options) writeFields(h http.Header, a *ask) {
+func writeFields(h http.Header, format Headers, a *ask) {
 	d := &a.Decision
-	if o.Headers == NoHeaders || d.Allowed && o.RefusalsOnly {
+	if format == NoHeaders {
 		return
 	}
 	p := binding(a)
-	if o.Headers == Draft11 {
+	if format == Draft11 {
 		writeDraft11(h, a, p)
 		return
 	}
-	if p == nil || d.Allowed && lessRemains(h, o.Headers, d.Remaining) {
+	if p == nil || d.Allowed && lessRemains(h, format, d.Remaining) {
 		return
 	}
 	reset := int64(0)
 	if t := p.until(d); t >= 0 {
 		reset = t
 	}
-	if o.Headers == Draft07 {
+	if format == Draft07 {
 		h[fieldRateLimit] = []string{"limit=" + decimal(p.capacity) + ", remaining=" + decimal(d.Remaining) + ", reset=" + decimal(reset)}
 	} else {
-		names := single[o.Headers]
+		names := single[format]
 		h[names[0]], h[names[1]], h[names[2]] = []string{decimal(p.capacity)}, []string{decimal(d.Remaining)}, []string{decimal(reset)}
 	}
-	if o.Headers == Legacy {
+	if format == Legacy {
 		return
 	}
 	for _, set := range a.Sets {

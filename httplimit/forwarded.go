@@ -10,13 +10,18 @@ import (
 // maxHops bounds the number of entries that are read from a header.
 const maxHops = 64
 
+const (
+	forwardedFor = "X-Forwarded-For"
+	forwarded    = "Forwarded"
+)
+
 // hops yields the addresses in the header of trusted proxies, the nearest first.
-func (c *Client) hops(h http.Header) iter.Seq[string] {
-	values := h[c.header]
+func hops(h http.Header, header string) iter.Seq[string] {
+	values := h[header]
 	switch {
-	case c.header == forwardedFor:
+	case header == forwardedFor:
 		return listFromEnd(values)
-	case c.header == forwarded:
+	case header == forwarded:
 		return forwardedFromEnd(values)
 	case len(values) == 1:
 		return slices.Values(values)

@@ -89,8 +89,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			granted.Abandon(r.Context())
 		}
 	}()
-	if asked.Decided() {
-		h.writeFields(w.Header(), asked)
+	if asked.Decided() && (!asked.Decision.Allowed || !h.RefusalsOnly) {
+		writeFields(w.Header(), h.Headers, asked)
 	}
 	h.CORS.expose(w.Header(), r, !asked.Outcome.Passes(), h.Headers != NoHeaders)
 	if !asked.Outcome.Passes() {

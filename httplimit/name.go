@@ -15,6 +15,11 @@ type (
 	grant = front.Grant[*http.Request, Answer]
 )
 
+// Rule charges each request to a key under some limits: see [front.Rule]. Its default Key is the client's address. A
+// request with a negative Cost is refused with 503. A handler states the cost of a Settled rule with [Settle].
+// See also [Failures].
+type Rule = front.Rule[*http.Request, Answer]
+
 // Answer describes the handler's answer to Rule.After.
 type Answer struct {
 	Status int

@@ -62,11 +62,6 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Rule charges each request to a key under some limits: see [front.Rule]. Its default Key is the client's address. A
-// request with a negative Cost is refused with 503. A handler states the cost of a Settled rule with [Settle].
-// See also [Failures].
-type Rule = front.Rule[*http.Request, Answer]
-
 // The treatment of requests without a key, for Rule.Missing: they share one budget, are refused with 400, or the rule does
 // not apply.
 const (

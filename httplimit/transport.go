@@ -1,10 +1,7 @@
 package httplimit
 
 import (
-	"context"
-	"errors"
 	"net/http"
-	"time"
 
 	"github.com/weirflow/weir/front"
 )
@@ -71,7 +68,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	defer t.gates.leave(g)
 	t.counters.requests.Add(1)
-	c := call{transport: t, gate: g, request: r}
+	c := call{keeper: t.keeper, base: t.base, gate: g, request: r}
 	return c.do()
 }
 
@@ -81,99 +78,3 @@ func (t *Transport) CloseIdleConnections() {
 		base.CloseIdleConnections()
 	}
 }
-
-// call is one request with its retries.
-type call struct {
-	transport *Transport
-	gate      *gate
-	request   *http.Request
-	pass      *pass     // of the last attempt
-	notBefore time.Time // of the next attempt
-}
-
-func (c *call) do() (*http.Response, error) {
-	for attempt := 0; ; attempt++ {
-		r, err := c.attempt(attempt)
-		if err != nil {
-			return nil, err
-		}
-		if c.pass, err = c.admit(r.Context()); err != nil {
-			closeBody(r)
-			return nil, err
-		}
-		resp, err := c.send(r, c.pass)
-		if err != nil {
-			return nil, err
-		}
-		pause, again := c.shouldRetry(attempt)
-		if !again {
-			return resp, nil
-		}
-		discard(resp)
-		c.transport.observe(c.request, TransportEvent{Kind: EventRetry, Key: c.gate.key, Status: resp.StatusCode, Attempt: attempt + 2, Wait: pause})
-	}
-}
-
-// send sends an admitted request and learns from its answer.
-func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
-	t, passed := c.transport, false
-	defer func() {
-		if !passed { // there is no answer, or the base or a function of the program has panicked
-			c.abandon(resp, p)
-		}
-	}()
-	t.counters.sent.Add(1)
-	if resp, err = t.base.RoundTrip(r); err != nil {
-		return nil, err
-	}
-	if resp == nil {
-		return nil, errors.New("httplimit: transport: the base returned neither an answer nor an error")
-	}
-	if resp.Body == nil {
-		resp.Body = http.NoBody
-	}
-	c.gate.answered(t.keeper, c.request, p, resp)
-	resp.Request = c.request
-	t.attach(c.request, resp, p)
-	passed = true
-	return resp, nil
-}
-
-// abandon ends a request whose answer the caller does not get.
-func (c *call) abandon(resp *http.Response, p *pass) {
-	if !p.answered {
-		c.gate.failed(c.transport.keeper, p)
-	}
-	p.end()
-	if resp != nil && resp.Body != nil {
-		_ = resp.Body.Close()
-	}
-}
-
-// closeBody closes the body of a request that is not sent, as an http.RoundTripper must.
-func closeBody(r *http.Request) {
-	if r.Body != nil {
-		_ = r.Body.Close()
-	}
-}
-
-// TransportError is returned for a request that was not sent. It wraps the reason: a *weir.WaitError with the time
-// that the request would have to wait, weir.ErrQueueFull, an error of the context, or one of the engine.
-type TransportError struct {
-	Key    string
-	Reason Reason // what the request would have waited for; empty if unknown
-	Err    error
-}
-
-func (e *TransportError) Error() string {
-	text := "httplimit: transport: " + e.Key + ": "
-	if e.Reason != "" {
-		text += string(e.Reason) + ": "
-	}
-	return text + e.Err.Error()
-}
-
-func (e *TransportError) Unwrap() error { return e.Err }
-
-// Timeout reports whether the context's deadline was the bound, as errors of package net do.
-func (e *TransportError) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }

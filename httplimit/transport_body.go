@@ -40,8 +40,8 @@ type stream struct {
 	io.Writer
 }
 
-// attach makes the body of an answer end its request.
-func (t *Transport) attach(r *http.Request, resp *http.Response, p *pass) {
+// attach makes the body of an answer end its request, and obey the bandwidth.
+func attach(bandwidth func(*http.Request) pace.Pacer, r *http.Request, resp *http.Response, p *pass) {
 	if resp.Body == http.NoBody {
 		p.end()
 		return
@@ -53,20 +53,13 @@ func (t *Transport) attach(r *http.Request, resp *http.Response, p *pass) {
 		resp.Body = stream{b, writer}
 		return
 	}
-	t.pace(r, b)
 	resp.Body = b
-}
-
-// pace makes a body obey a bandwidth.
-func (t *Transport) pace(r *http.Request, b *body) {
-	if t.Bandwidth == nil {
+	if bandwidth == nil {
 		return
 	}
-	pacer := t.Bandwidth(r)
-	if pacer == nil {
-		return
+	if pacer := bandwidth(r); pacer != nil {
+		var ctx context.Context
+		ctx, p.quit = context.WithCancel(r.Context())
+		b.reader = pace.Reader(ctx, pace.InFlow(pacer, p.gate.key, 1), b.ReadCloser)
 	}
-	ctx, quit := context.WithCancel(r.Context())
-	b.pass.quit = quit
-	b.reader = pace.Reader(ctx, pace.InFlow(pacer, b.pass.gate.key, 1), b.ReadCloser)
 }

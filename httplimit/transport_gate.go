@@ -119,24 +119,19 @@ func (g *gate) look(gap time.Duration) (obey.Verdict, <-chan struct{}) {
 	return v, g.changed
 }
 
-// answered learns from an answer.
-func (g *gate) answered(k *keeper, r *http.Request, p *pass, resp *http.Response) {
+// answered learns from an answer. It returns what the answer says, and how long the next request has to wait.
+func (g *gate) answered(c *obey.Config, t obey.Ticket, resp *http.Response) (kind obey.Kind, noRetry bool, wait time.Duration) {
 	now := time.Now()
 	a := announce.Read(resp.Header, now)
-	kind := kindOf(resp.StatusCode, &a)
+	kind = kindOf(resp.StatusCode, &a)
 	g.mu.Lock()
-	g.state.Answer(&k.obeyed, p.ticket, now, kind, a)
+	defer g.mu.Unlock()
+	g.state.Answer(c, t, now, kind, a)
 	if kind == obey.Admitted {
 		g.credit = min(g.credit+1, retriesAtFirst*retryCosts)
 	}
-	wait := g.state.Wait(now, 0).Wait
 	g.notify()
-	g.mu.Unlock()
-	p.answered, p.kind, p.noRetry = true, kind, a.NoRetry
-	if kind == obey.Refused || kind == obey.Busy {
-		k.counters.refused.Add(1)
-		k.observe(r, TransportEvent{Kind: EventRefused, Key: g.key, Status: resp.StatusCode, Wait: wait})
-	}
+	return kind, a.NoRetry, g.state.Wait(now, 0).Wait
 }
 
 // kindOf says whether an answer is a refusal. Some servers refuse with 403.
@@ -160,10 +155,10 @@ func kindOf(status int, a *announce.Announcement) obey.Kind {
 }
 
 // failed counts a request without an answer.
-func (g *gate) failed(k *keeper, p *pass) {
+func (g *gate) failed(c *obey.Config, t obey.Ticket) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.state.Answer(&k.obeyed, p.ticket, time.Now(), obey.Failed, announce.Announcement{RetryAfter: announce.Unknown})
+	g.state.Answer(c, t, time.Now(), obey.Failed, announce.Announcement{RetryAfter: announce.Unknown})
 	g.notify()
 }
 
@@ -228,4 +223,14 @@ func (g *gate) leave(keys string, l *gateLine) {
 	if l.users--; l.users == 0 {
 		delete(g.lines, keys)
 	}
+}
+
+func (s *gates) all() []*gate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*gate, 0, len(s.byKey))
+	for _, g := range s.byKey {
+		all = append(all, g)
+	}
+	return all
 }

@@ -74,6 +74,8 @@ type keeper struct {
 	counters counters
 }
 
+func (k *keeper) events() events { return k.Observe }
+
 const transportName = "httplimit: transport" // in errors
 
 func newKeeper(o TransportOptions) (*keeper, error) {

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,94 @@ import (
 
 	"github.com/weirflow/weir/httplimit/internal/obey"
 )
+
+// call is one request with its retries.
+type call struct {
+	*keeper
+	base      http.RoundTripper
+	gate      *gate
+	request   *http.Request
+	pass      *pass     // of the last attempt
+	notBefore time.Time // of the next attempt
+}
+
+func (c *call) do() (*http.Response, error) {
+	for attempt := 0; ; attempt++ {
+		r, err := c.attempt(attempt)
+		if err != nil {
+			return nil, err
+		}
+		w := wait{keeper: c.keeper, gate: c.gate, request: c.request, ctx: r.Context(), notBefore: c.notBefore}
+		if c.pass, err = w.admit(); err != nil {
+			closeBody(r)
+			return nil, err
+		}
+		resp, err := c.send(r, c.pass)
+		if err != nil {
+			return nil, err
+		}
+		pause, again := c.shouldRetry(attempt)
+		if !again {
+			return resp, nil
+		}
+		discard(resp)
+		c.events().tell(c.request, TransportEvent{Kind: EventRetry, Key: c.gate.key, Status: resp.StatusCode, Attempt: attempt + 2, Wait: pause})
+	}
+}
+
+// send sends an admitted request and learns from its answer.
+func (c *call) send(r *http.Request, p *pass) (resp *http.Response, err error) {
+	passed := false
+	defer func() {
+		if !passed { // there is no answer, or the base or a function of the program has panicked
+			c.abandon(resp, p)
+		}
+	}()
+	c.counters.sent.Add(1)
+	if resp, err = c.base.RoundTrip(r); err != nil {
+		return nil, err
+	}
+	if resp == nil {
+		return nil, errors.New("httplimit: transport: the base returned neither an answer nor an error")
+	}
+	if resp.Body == nil {
+		resp.Body = http.NoBody
+	}
+	c.learn(p, resp)
+	resp.Request = c.request
+	attach(c.Bandwidth, c.request, resp, p)
+	passed = true
+	return resp, nil
+}
+
+// learn takes in an answer.
+func (c *call) learn(p *pass, resp *http.Response) {
+	var wait time.Duration
+	p.answered = true
+	p.kind, p.noRetry, wait = c.gate.answered(&c.obeyed, p.ticket, resp)
+	if p.kind == obey.Refused || p.kind == obey.Busy {
+		c.counters.refused.Add(1)
+		c.events().tell(c.request, TransportEvent{Kind: EventRefused, Key: c.gate.key, Status: resp.StatusCode, Wait: wait})
+	}
+}
+
+// abandon ends a request whose answer the caller does not get.
+func (c *call) abandon(resp *http.Response, p *pass) {
+	if !p.answered {
+		c.gate.failed(&c.obeyed, p.ticket)
+	}
+	p.end()
+	if resp != nil && resp.Body != nil {
+		_ = resp.Body.Close()
+	}
+}
+
+// closeBody closes the body of a request that is not sent, as an http.RoundTripper must.
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
 
 // attempt returns the request for an attempt: the caller's own, and later copies with a fresh body.
 func (c *call) attempt(n int) (*http.Request, error) {
@@ -29,10 +118,10 @@ func (c *call) attempt(n int) (*http.Request, error) {
 // too long, so that the caller gets the refusal with its fields.
 func (c *call) shouldRetry(attempt int) (pause time.Duration, again bool) {
 	p := c.pass
-	if p.kind == obey.Admitted || p.noRetry || attempt >= c.transport.Retries || !isReplayable(c.request, p.kind) {
+	if p.kind == obey.Admitted || p.noRetry || attempt >= c.Retries || !isReplayable(c.request, p.kind) {
 		return 0, false
 	}
-	w := wait{call: c, ctx: c.request.Context()}
+	w := wait{keeper: c.keeper, gate: c.gate, request: c.request, ctx: c.request.Context()}
 	v, _ := c.gate.look(0)
 	if p.kind == obey.Busy {
 		v.Wait = max(v.Wait, backOff(attempt))
@@ -43,7 +132,7 @@ func (c *call) shouldRetry(attempt int) (pause time.Duration, again bool) {
 	if p.kind == obey.Busy {
 		c.notBefore = time.Now().Add(backOff(attempt) + spread(backOff(attempt)/2))
 	}
-	c.transport.counters.retries.Add(1)
+	c.counters.retries.Add(1)
 	return v.Wait, true
 }
 

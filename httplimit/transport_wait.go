@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,31 +71,6 @@ func release(settle func(context.Context) error) {
 	}
 }
 
-// admit waits until the server and all rules admit the request at one instant.
-func (c *call) admit(ctx context.Context) (*pass, error) {
-	w := wait{call: c, ctx: ctx}
-	asked, err := w.charge()
-	if err != nil {
-		return nil, err
-	}
-	defer asked.Done()
-	keys := lineOf(c.gate.key, w.requests)
-	l := c.gate.join(keys)
-	defer c.gate.leave(keys, l)
-	if c.transport.Delay != nil {
-		w.gap = c.transport.Delay(c.request)
-	}
-	defer w.done()
-	if err := w.sleepUntil(c.notBefore); err != nil {
-		return nil, err
-	}
-	if err := w.turn(l); err != nil {
-		return nil, err
-	}
-	defer func() { l.turn <- struct{}{} }()
-	return w.first()
-}
-
 // lineOf names the requests that wait in one line: those that charge the same keys. It is empty if these are the key
 // of the gate.
 func lineOf(key string, requests []weir.Request) string {
@@ -113,18 +89,45 @@ func lineOf(key string, requests []weir.Request) string {
 
 // wait is one wait of a request.
 type wait struct {
-	*call
-	ctx      context.Context
-	requests []weir.Request
-	gap      time.Duration
-	held     bool
-	reason   Reason
-	since    time.Time // since when it waits for the reason
+	*keeper
+	gate      *gate
+	request   *http.Request
+	ctx       context.Context
+	notBefore time.Time // of a retry
+	requests  []weir.Request
+	gap       time.Duration
+	held      bool
+	reason    Reason
+	since     time.Time // since when it waits for the reason
+}
+
+// admit waits until the server and all rules admit the request at one instant.
+func (w *wait) admit() (*pass, error) {
+	asked, err := w.charge()
+	if err != nil {
+		return nil, err
+	}
+	defer asked.Done()
+	keys := lineOf(w.gate.key, w.requests)
+	l := w.gate.join(keys)
+	defer w.gate.leave(keys, l)
+	if w.Delay != nil {
+		w.gap = w.Delay(w.request)
+	}
+	defer w.done()
+	if err := w.sleepUntil(w.notBefore); err != nil {
+		return nil, err
+	}
+	if err := w.turn(l); err != nil {
+		return nil, err
+	}
+	defer func() { l.turn <- struct{}{} }()
+	return w.first()
 }
 
 // charge finds what the request costs under the rules.
 func (w *wait) charge() (*ask, error) {
-	asked, err := w.transport.rules.For(w.request, front.Whole)
+	asked, err := w.rules.For(w.request, front.Whole)
 	switch {
 	case err != nil:
 		err = w.undecided(err)
@@ -181,8 +184,8 @@ func (w *wait) check(v obey.Verdict) error {
 	if v.Wait == obey.Never {
 		return nil
 	}
-	if asked := v.Reason == obey.Pause || v.Reason == obey.Quota; asked && v.Wait > w.transport.longestPause() {
-		return w.fail(Reason(v.Reason), &weir.WaitError{Need: v.Wait, Bound: w.transport.MaxPause})
+	if asked := v.Reason == obey.Pause || v.Reason == obey.Quota; asked && v.Wait > w.longestPause() {
+		return w.fail(Reason(v.Reason), &weir.WaitError{Need: v.Wait, Bound: w.MaxPause})
 	}
 	if deadline, ok := w.ctx.Deadline(); ok && v.Wait > time.Until(deadline) {
 		return w.fail(Reason(v.Reason), &weir.WaitError{Need: v.Wait, Bound: time.Until(deadline), Deadline: true})
@@ -230,7 +233,7 @@ func (w *wait) turn(l *gateLine) error {
 		return err
 	}
 	w.hold(ReasonOrder, "", max(v.Wait, 0))
-	if w.transport.counters.waiting.Load() > int64(w.transport.MaxWaiting) {
+	if w.counters.waiting.Load() > int64(w.MaxWaiting) {
 		return w.fail(ReasonOrder, weir.ErrQueueFull)
 	}
 	select {
@@ -247,28 +250,28 @@ func (w *wait) acquire() (*pace.Acquired, error) {
 		return nil, nil
 	}
 	w.expect()
-	a, err := w.transport.queue.Acquire(w.ctx, w.requests...)
+	a, err := w.queue.Acquire(w.ctx, w.requests...)
 	return a, w.undecided(err)
 }
 
 // undecided returns an error, unless the request goes ahead although the engine failed.
 func (w *wait) undecided(err error) error {
-	if err == nil || w.transport.Undecided != AdmitUndecided || !isUndecided(w.ctx, err) {
+	if err == nil || w.Undecided != front.AdmitUndecided || !isUndecided(w.ctx, err) {
 		return err
 	}
-	w.transport.counters.undecided.Add(1)
-	w.transport.observe(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
+	w.counters.undecided.Add(1)
+	w.events().tell(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
 	return nil
 }
 
 // expect notes that the rules may hold the request back. An observer is told only if they do, which costs a call of
 // the engine.
 func (w *wait) expect() {
-	if w.transport.Observe == nil {
+	if w.Observe == nil {
 		w.hold(ReasonRules, "", 0)
 		return
 	}
-	d, err := w.transport.Engine.Peek(w.ctx, w.requests...)
+	d, err := w.Engine.Peek(w.ctx, w.requests...)
 	if err == nil && !d.Allowed {
 		w.hold(ReasonRules, d.Rule, d.RetryAfter)
 	}
@@ -298,6 +301,61 @@ func (w *wait) sleepUntil(at time.Time) error {
 }
 
 func (w *wait) fail(reason Reason, err error) error {
-	w.transport.counters.failed.Add(1)
+	w.counters.failed.Add(1)
 	return &TransportError{Key: w.gate.key, Reason: reason, Err: err}
+}
+
+// hold notes that the request waits for a reason.
+func (w *wait) hold(reason Reason, name string, d time.Duration) {
+	if w.reason == reason {
+		return
+	}
+	w.settle()
+	w.reason, w.since = reason, time.Now()
+	g := w.gate
+	g.mu.Lock()
+	if !w.held {
+		g.waiting++
+	}
+	if reason != ReasonOrder {
+		g.reason, g.until = reason, time.Time{}
+		if d != obey.Never {
+			g.until = w.since.Add(d)
+		}
+	}
+	g.mu.Unlock()
+	if !w.held {
+		w.held = true
+		w.counters.waiting.Add(1)
+	}
+	w.events().tell(w.request, TransportEvent{Kind: EventHeld, Key: g.key, Reason: reason, Name: name, Wait: d})
+}
+
+// asked is about what an engine needs to admit a request. Less is not a wait for the rules.
+const asked = time.Millisecond
+
+// settle counts the time that the request has waited for its reason.
+func (w *wait) settle() {
+	if w.reason == "" {
+		return
+	}
+	i, waited := slices.Index(reasons[:], w.reason), time.Since(w.since)
+	if w.reason = ""; reasons[i] == ReasonRules && waited < asked {
+		return
+	}
+	held := &w.counters.held[i]
+	held.requests.Add(1)
+	held.time.Add(int64(waited))
+}
+
+// done ends the wait.
+func (w *wait) done() {
+	w.settle()
+	if !w.held {
+		return
+	}
+	w.counters.waiting.Add(-1)
+	w.gate.mu.Lock()
+	w.gate.waiting--
+	w.gate.mu.Unlock()
 }

@@ -1,0 +1,96 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir/httplimit/internal/obey"
+)
+
+// Reason says why a request waits.
+type Reason string
+
+// The reasons for which a Transport holds requests back.
+const (
+	ReasonFirst = Reason(obey.First) // the first answer of a new host, or after a refusal, is awaited
+	ReasonPause = Reason(obey.Pause) // the server has asked for a pause
+	ReasonQuota = Reason(obey.Quota) // the units that the server has announced are used up
+	ReasonSlow  = Reason(obey.Slow)  // the server has refused without saying when to come back
+	ReasonDelay = Reason(obey.Delay) // TransportOptions.Delay
+	ReasonRules = Reason("rules")    // TransportOptions.Rules
+	ReasonOrder = Reason("order")    // earlier requests of the same key
+	ReasonRetry = Reason("retry")    // the pause of one request before a retry
+)
+
+var reasons = [...]Reason{ReasonFirst, ReasonPause, ReasonQuota, ReasonSlow, ReasonDelay, ReasonRules, ReasonOrder, ReasonRetry}
+
+// EventKind is the kind of a TransportEvent.
+type EventKind int
+
+const (
+	EventHeld      EventKind = iota // the request is held back, for the Reason
+	EventRefused                    // the server has answered with a refusal
+	EventRetry                      // the request will be sent again
+	EventUndecided                  // the engine failed, and the request is sent without the rules
+)
+
+// TransportEvent is what TransportOptions.Observe sees.
+type TransportEvent struct {
+	Kind   EventKind
+	Key    string
+	Reason Reason
+	// Name is the server's name of the exhausted quota, or that of the refusing rule.
+	Name string
+	// Wait is how long the request will wait, as far as is known: 0 if it is unknown.
+	Wait    time.Duration
+	Status  int // of a refusal
+	Attempt int // of a retry; the second attempt is the first retry
+	Err     error
+}
+
+// counters are the counters of a Transport.
+type counters struct {
+	requests, sent, refused, retries, failed, undecided atomic.Uint64
+	waiting                                             atomic.Int64
+	held                                                [len(reasons)]struct {
+		requests atomic.Uint64
+		time     atomic.Int64
+	}
+}
+
+// events passes events on, to TransportOptions.Observe.
+type events func(*http.Request, TransportEvent)
+
+func (observe events) tell(r *http.Request, e TransportEvent) {
+	if observe == nil {
+		return
+	}
+	if e.Wait == obey.Never {
+		e.Wait = 0
+	}
+	observe(r, e)
+}
+
+// TransportError is returned for a request that was not sent. It wraps the reason: a *weir.WaitError with the time
+// that the request would have to wait, weir.ErrQueueFull, an error of the context, or one of the engine.
+type TransportError struct {
+	Key    string
+	Reason Reason // what the request would have waited for; empty if unknown
+	Err    error
+}
+
+func (e *TransportError) Error() string {
+	text := "httplimit: transport: " + e.Key + ": "
+	if e.Reason != "" {
+		text += string(e.Reason) + ": "
+	}
+	return text + e.Err.Error()
+}
+
+func (e *TransportError) Unwrap() error { return e.Err }
+
+// Timeout reports whether the context's deadline was the bound, as errors of package net do.
+func (e *TransportError) Timeout() bool { return errors.Is(e.Err, context.DeadlineExceeded) }
