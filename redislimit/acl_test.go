@@ -73,6 +73,7 @@ func useAs(t *testing.T, url string) {
 
 // With the rights of the second line, waiting callers hear signals.
 func TestTheDocumentedACLOfSignalsIsEnough(t *testing.T) {
+	t.Parallel()
 	rights, signals := documentedACL(t, "ACL SETUSER weir on"), documentedACL(t, "ACL SETUSER weir &weir")
 	one := redistest.Start(t)
 	one.Do(rights...)

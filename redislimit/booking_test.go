@@ -114,6 +114,7 @@ func (d *bookingDuel) step(random *rand.Rand, rule *weir.Rule) {
 }
 
 func TestMemoryAndRedisBookAlike(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv(seedVariable); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)

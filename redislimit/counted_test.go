@@ -102,6 +102,7 @@ func TestFaultErrorsOfCutConnectionsTellTheTruthAboutTheCount(t *testing.T) {
 
 // The owner of a client may close it during a call. The connection may pipeline its calls, or not.
 func TestFaultErrorsOfAClosedClientTellTheTruthAboutTheCount(t *testing.T) {
+	t.Parallel()
 	for _, multiplex := range []int{-1, 0} {
 		server, rule := redistest.Start(t), mustRule(t, countedLimit)
 		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true, PipelineMultiplex: multiplex})

@@ -137,6 +137,7 @@ func hangingUp(t *testing.T) string {
 
 // A caller without a deadline waits for the timeout of the URL.
 func TestAServerThatHangsIsGivenUpWithoutADeadline(t *testing.T) {
+	t.Parallel()
 	for _, callers := range []int{1, 16} { // alone on a connection, and many on each
 		server := redistest.Start(t)
 		engine, err := redislimit.Open("redis://"+server.Addr+"?timeout=1s", redislimit.Options{})

@@ -131,6 +131,7 @@ func TestAFailoverFromAHungMasterIsNoClosedEngine(t *testing.T) {
 
 // A call in flight when the engine was closed may have been counted. A later call was not.
 func TestACallThatCloseInterruptsMayHaveBeenCounted(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr, Options{})
 	rule, err := weir.ParseRule("r=fixed window 1000/300d")

@@ -15,6 +15,7 @@ import (
 // These tests break real servers while traffic continues. Their bounds are those of docs/redis.md.
 
 func TestFaultARestartWithoutMemoryCostsOneMoreBurst(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	tr := startTraffic(t, openFor(t, "redis://"+server.Addr, Options{}), faultLimit, "alice")
 	goOn(500 * time.Millisecond)
@@ -128,6 +129,7 @@ func TestFaultTwoMastersOfAFailoverAdmitTheRateTwiceAtMost(t *testing.T) {
 }
 
 func TestFaultASlotThatMovesCostsNothing(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
 	slot := cluster.Slot(engine.keys.Name(0, "", ""))

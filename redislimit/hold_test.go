@@ -13,6 +13,7 @@ import (
 
 // A process that dies, here an engine that is closed, holds its slots until the end of their leases, and no longer.
 func TestASlotIsHeldByItsReservationAndEndsWithItsLease(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	engine, beside := openFor(t, "redis://"+server.Addr, Options{}), openFor(t, "redis://"+server.Addr, Options{})
 	const lease = 600 * time.Millisecond
@@ -61,6 +62,7 @@ func wantLost(t *testing.T, held *weir.Reservation) {
 
 // Whatever takes a slot away, its holder learns it.
 func TestTheHolderOfALostSlotIsTold(t *testing.T) {
+	t.Parallel()
 	for what, lose := range map[string]func(*redistest.Server, *Engine, weir.Request){
 		"a reset":                              func(_ *redistest.Server, e *Engine, q weir.Request) { _ = e.Reset(t.Context(), q) },
 		"a server that lost its memory":        func(s *redistest.Server, _ *Engine, _ weir.Request) { s.Do("FLUSHALL") },

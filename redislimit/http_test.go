@@ -51,6 +51,7 @@ func TestTwoWebServersShareALimit(t *testing.T) {
 
 // A handler keeps its slot for as long as it runs, and not only for the length of the lease.
 func TestAHandlerThatOutlivesItsLeaseKeepsItsSlot(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	engine, err := redislimit.Open("redis://"+server.Addr, redislimit.Options{})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // If a later lane fails, the first ones have counted, and the error says so. The units of a take are given back, even
 // if a lane in between has refused.
 func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{})
 	rule, err := weir.ParseRule("r=fixed window 5/300d")
@@ -55,6 +56,7 @@ func TestAFailureAfterALaneCountedMayHaveCountedAndIsGivenBack(t *testing.T) {
 // A caller may leave at any point of a take across lanes that has to give back a surplus. Either the caller has the
 // answer, or the engine gives everything back.
 func TestATakeUpToAcrossLanesThatIsCancelledIsGivenBackWhole(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	var calls atomic.Int64
 	var leave atomic.Pointer[context.CancelFunc]

@@ -88,6 +88,7 @@ func TestCallersWaitWhileTheirSlotMoves(t *testing.T) {
 
 // A server that restarts, or is a replica for a while, ends nobody's wait: neither for slots nor for a booked rate.
 func TestCallersKeepTheirPlacesWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "appendonly yes", "appendfsync always")
 	engine := openFor(t, "redis://"+server.Addr, Options{})
 	queue := queueOver(t, engine)

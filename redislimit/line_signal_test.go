@@ -20,6 +20,7 @@ import (
 
 // Subscriptions are cut, so that signals are lost, just before a slot comes back. The callers go soon, and in order.
 func TestALostSignalIsMadeUpFor(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	queue, _ := queueOn(t, server)
 	other, _ := queueOn(t, server)

@@ -46,6 +46,7 @@ func TestOpenConnectsLaterIfNoServerAnswers(t *testing.T) {
 
 // The engine did not know the cluster when its first call was made, which spans all lanes.
 func TestAClusterThatIsConnectedLaterDecidesTheFirstCall(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	nowhere := redistest.Start(t)
 	nowhere.Kill()

@@ -17,6 +17,7 @@ import (
 // A smaller limit, and what is recorded under it, drops no entry that counts: the answers are those of the memory
 // engine, however the limits take turns.
 func TestALogChangesItsLimitAndDropsNothing(t *testing.T) {
+	t.Parallel()
 	now := int64(1_700_000_000_000_000) // us
 	clock := func() int64 { return now * 1000 }
 	redis := newEngine(t, dial(t, redistest.Start(t)), redislimit.Options{Clock: clock})

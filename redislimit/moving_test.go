@@ -13,6 +13,7 @@ import (
 // While a slot moves, some of its keys are on one node and some on another, and neither node decides a batch of both.
 // Each unit is still counted exactly once.
 func TestABatchOfASlotThatMovesIsDecidedKeyByKey(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	for _, options := range []Options{{Lanes: 1}, {Lanes: 1, DenyNewServer: true}} {
 		options.Prefix = fmt.Sprint("deny", options.DenyNewServer)
@@ -81,6 +82,7 @@ func other(cluster *redistest.Cluster, slot int) *redistest.Server {
 
 // A decision on several keys waits until the last of them has arrived.
 func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
 	slot := cluster.Slot(engine.keys.Name(0, "", ""))
@@ -122,6 +124,7 @@ func TestADecisionOfSeveralKeysWaitsUntilTheyHaveMoved(t *testing.T) {
 
 // Releases, peeks and resets can be made key by key with the same result, so they do not wait until the slot has moved.
 func TestWhatCanBeDecidedKeyByKeyIsDecidedWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
 	slot := cluster.Slot(engine.keys.Name(0, "", ""))

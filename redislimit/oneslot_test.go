@@ -71,6 +71,7 @@ func TestAClusterBehindOneAddressIsFoundOut(t *testing.T) {
 
 // The first decision on several keys detects the cluster, and is all or nothing.
 func TestADecisionOfSeveralKeysBehindOneAddressIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	engine := openFor(t, "redis://"+startOneAddress(t).Addr+"?cluster=0", Options{})
 	rule, err := weir.ParseRule("r=fixed window 10/300d")
 	if err != nil {
@@ -89,6 +90,7 @@ func TestADecisionOfSeveralKeysBehindOneAddressIsAllOrNothing(t *testing.T) {
 }
 
 func TestWarningsFindAClusterBehindOneAddressBeforeAnyCall(t *testing.T) {
+	t.Parallel()
 	server := startOneAddress(t)
 	engine := openFor(t, "redis://"+server.Addr+"?cluster=0", Options{})
 	warnings, err := engine.Warnings(t.Context())
@@ -115,6 +117,7 @@ func crossings(server *redistest.Server) bool {
 
 // The refused call counts nothing, and the engine then takes lane by lane.
 func TestTakeUpToFindsOutAClusterBehindOneAddress(t *testing.T) {
+	t.Parallel()
 	engine := openFor(t, "redis://"+startOneAddress(t).Addr+"?cluster=0", Options{})
 	rule, err := weir.ParseRule("r=fixed window 10/300d")
 	if err != nil {

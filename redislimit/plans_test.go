@@ -66,6 +66,7 @@ var (
 // The states of a key under one rule share a value. Versions of the rule with other limits keep each other's states in
 // it, and buckets keep the units used when the rate changes.
 func TestVersionsOfARuleAgreeWithMemory(t *testing.T) {
+	t.Parallel()
 	client := dial(t, redistest.Start(t))
 	for name, pool := range map[string][]func(weir.Rate) weir.Limit{"fixed size": fixedSize, "buckets": fixedSize[:1], "two buckets": fixedSize[:2], "leaky": leaky} {
 		periods := slices.Clone(fixedPeriods)

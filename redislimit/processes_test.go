@@ -268,6 +268,7 @@ func killed(t *testing.T, w *worker) {
 }
 
 func TestSlotsOfAKilledWorkerReturnAfterTheLease(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	w := startWorker(t, server, "holder")
 	w.say(t)

@@ -63,6 +63,7 @@ func TestFaultSlotsAreReleasedThoughRepliesAreLost(t *testing.T) {
 
 // A Cancel may fail for as long as its server is away. The caller does not have to try again.
 func TestFaultAFailedCancelIsRepeatedUntilTheServerReturns(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	engine := openFor(t, "redis://"+server.Addr+"?timeout=5s", Options{})
 	slots := mustRule(t, "slots=concurrency 1")

@@ -13,6 +13,7 @@ import (
 // A decision on several keys waits until all of them have moved. Decisions on one key in the same call do not wait
 // for it.
 func TestADecisionOnTheMoveHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	engine := openFor(t, "redis-cluster://"+cluster.Nodes[0].Addr, Options{Lanes: 1})
 	slot := cluster.Slot(engine.keys.Name(0, "", ""))

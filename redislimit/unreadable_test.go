@@ -111,6 +111,7 @@ func TestAnUnreadableIdentityIsAnError(t *testing.T) {
 
 // Whatever a value holds, its caller gets an answer or an error of this package, and the server goes on.
 func TestNoDamageIsAnErrorOfTheScript(t *testing.T) {
+	t.Parallel()
 	client := dial(t, redistest.Start(t, "lua-time-limit 5000"))
 	engine := newEngine(t, client, redislimit.Options{})
 	seed := uint64(time.Now().UnixNano())

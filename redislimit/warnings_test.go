@@ -37,6 +37,7 @@ func TestAServerThatMayEvictIsWarnedOf(t *testing.T) {
 }
 
 func TestEveryNodeOfAClusterIsAskedForWarnings(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	cluster.Nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
 	cluster.Nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
