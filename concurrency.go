@@ -48,11 +48,22 @@ var concurrencyKind = kind{
 	name:   "concurrency",
 	read:   (*scanner).concurrency,
 	revive: func(_ string, capacity int64) Limit { return Concurrency{Slots: capacity} },
-	plans:  no, delays: no, leases: yes, alone: no, oneSubject: no,
 }
 
 func (Concurrency) kind() *kind    { return &concurrencyKind }
 func (Concurrency) window() string { return "" }
+
+func (l Concurrency) describe() Description {
+	d := Description{Burst: l.Slots, Lease: l.Lease, Refill: "when their holder releases them"}
+	if l.Lease == 0 {
+		d.Note = "A holder that dies keeps its units permanently."
+	}
+	return d
+}
+
+func (l Concurrency) share(s shares) Limit {
+	return Concurrency{Slots: s.part(l.Slots), Lease: l.Lease}
+}
 
 func (s *scanner) concurrency() (_ Limit, err error) {
 	l := Concurrency{}

@@ -45,7 +45,6 @@ var cycleKind = kind{
 		origin, _ := duration.Parse(phase)
 		return Cycle{Rate: revivedRate(period, capacity), Origin: origin}
 	},
-	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (Cycle) kind() *kind { return &cycleKind }
@@ -55,6 +54,15 @@ func (l Cycle) window() string {
 	phase := (l.Origin%l.Rate.Period + l.Rate.Period) % l.Rate.Period
 	return duration.PeriodText(l.Rate.Period) + durationText("+", phase)
 }
+
+func (l Cycle) describe() Description {
+	return Description{
+		Rate: l.Rate, Burst: l.Rate.Count, Worst: 2 * l.Rate.Count, Window: l.Rate.Period,
+		Refill: "all at once when the next cycle begins; unused units are lost", Note: boundaryNote,
+	}
+}
+
+func (l Cycle) share(s shares) Limit { return Cycle{Rate: s.fewer(l.Rate), Origin: l.Origin} }
 
 func (s *scanner) cycle(r Rate) (_ Limit, err error) {
 	l := Cycle{Rate: r}

@@ -31,7 +31,6 @@ var toyKind = kind{
 		rest, _ := duration.Parse(window)
 		return Toy{rest}
 	},
-	plans: no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (l Toy) Validate() error                        { return checkDuration(l.String(), "rest", l.Rest, 1, MaxPeriod) }
@@ -39,7 +38,12 @@ func (l Toy) String() string                         { return "toy " + duration.
 func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
 func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting{ns: t.count("rest", l.Rest)} }
 func (Toy) kind() *kind                              { return &toyKind }
-func (l Toy) window() string                         { return duration.Text(l.Rest) }
+func (l Toy) share(s shares) Limit                   { return Toy{s.longer(l.Rest)} }
+func (l Toy) describe() Description {
+	return Description{Rate: Per(1, l.Rest), Burst: 1, Worst: 1, Window: l.Rest, Refill: eachAfterAPeriod}
+}
+
+func (l Toy) window() string { return duration.Text(l.Rest) }
 
 // resting is the rest of the toy in ns. State: A is the end of the rest.
 type resting struct {
@@ -95,16 +99,6 @@ func ProblemsWithout(field string, texts []string) []string {
 		k.read = nil
 	case "revive":
 		k.revive = nil
-	case "plans":
-		k.plans = unsaid
-	case "delays":
-		k.delays = unsaid
-	case "leases":
-		k.leases = unsaid
-	case "alone":
-		k.alone = unsaid
-	case "oneSubject":
-		k.oneSubject = unsaid
 	}
 	return k.problems(texts)
 }
@@ -122,31 +116,16 @@ func (k *kind) problems(texts []string) (problems []string) {
 	if k.revive == nil && k.inRules() {
 		bad("revive", "is missing, and rules hold the limit")
 	}
-	seen := map[string]map[bool]bool{"plans": {}, "delays": {}, "leases": {}, "alone": {}, "oneSubject": {}}
 	for _, text := range texts {
 		limit, err := ParseLimit(text)
 		if err != nil || limit.kind().name != k.name && k.name != "" {
 			continue
 		}
-		a := limit.algorithm(nanoseconds)
-		seen["plans"][a.Planned()] = true
-		seen["delays"][algorithm.Delays(a)] = true
-		seen["leases"][algorithm.Leases(a)] = true
-		seen["alone"][a.Solitary()] = true
-		_, changesWhileIdle := a.(interface {
+		_, changesWhileIdle := limit.algorithm(nanoseconds).(interface {
 			Start(now int64) algorithm.State
 		})
-		seen["oneSubject"][changesWhileIdle] = true
-	}
-	for field, said := range map[string]trait{"plans": k.plans, "delays": k.delays, "leases": k.leases, "alone": k.alone, "oneSubject": k.oneSubject} {
-		values := seen[field]
-		switch {
-		case said == unsaid:
-			bad(field, "is not said")
-		case len(values) == 0:
-			bad(field, "is said, and no text shows it")
-		case said == yes && values[false], said == no && values[true], said == depends && len(values) == 1:
-			bad(field, fmt.Sprintf("is said to be %d, and the algorithm shows %v", said, values))
+		if changesWhileIdle != k.oneSubject {
+			bad("oneSubject", fmt.Sprintf("is said to be %v, and the algorithm shows %v", k.oneSubject, changesWhileIdle))
 		}
 	}
 	return problems

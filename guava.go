@@ -41,13 +41,25 @@ func (l Bursty) algorithm(*ticks) algorithm.Algorithm {
 }
 
 var burstyKind = kind{
-	name:  "bursty",
-	read:  rated((*scanner).bursty),
-	plans: yes, delays: no, leases: no, alone: yes, oneSubject: yes,
+	name:       "bursty",
+	read:       rated((*scanner).bursty),
+	oneSubject: true,
 }
 
 func (Bursty) kind() *kind    { return &burstyKind }
 func (Bursty) window() string { return "" }
+
+func (l Bursty) describe() Description {
+	stored := int64(float64(l.Rate.Count) * l.Over.Seconds() / l.Rate.Period.Seconds())
+	return Description{
+		Rate: l.Rate, Burst: stored + 1, Worst: stored + l.Rate.Count, Owes: true, Smooth: true,
+		Refill: oneByOne, Note: coldNote,
+	}
+}
+
+func (l Bursty) share(s shares) Limit { return Bursty{Rate: s.slower(l.Rate), Over: l.Over} }
+
+const coldNote = "A new limiter has no burst. It stores units only while it is idle."
 
 // perSecond returns the rate as Guava takes it.
 func (r Rate) perSecond() float64 { return float64(r.Count) / r.Period.Seconds() }
@@ -109,13 +121,24 @@ func (l WarmUp) algorithm(*ticks) algorithm.Algorithm {
 }
 
 var warmUpKind = kind{
-	name:  "warm up",
-	read:  rated((*scanner).warmUp),
-	plans: yes, delays: no, leases: no, alone: yes, oneSubject: yes,
+	name:       "warm up",
+	read:       rated((*scanner).warmUp),
+	oneSubject: true,
 }
 
 func (WarmUp) kind() *kind    { return &warmUpKind }
 func (WarmUp) window() string { return "" }
+
+func (l WarmUp) describe() Description {
+	return Description{
+		Rate: l.Rate, Burst: 1, Worst: l.Rate.Count, Owes: true, Smooth: true,
+		Refill: "further apart after a pause, and otherwise one by one", Note: coldNote,
+	}
+}
+
+func (l WarmUp) share(s shares) Limit {
+	return WarmUp{Rate: s.slower(l.Rate), Over: l.Over, Cold: l.Cold}
+}
 
 func (s *scanner) warmUp(r Rate) (_ Limit, err error) {
 	l := WarmUp{Rate: r}

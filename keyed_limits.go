@@ -28,7 +28,7 @@ func compileLimit(limit Limit) (*compiledLimit, error) {
 func (c *compiledLimit) compile(limit any) {
 	c.limit, _ = limit.(Limit)
 	c.algorithm, c.err = compile(c.limit)
-	if c.err == nil && c.limit.kind().oneSubject == yes {
+	if c.err == nil && c.limit.kind().oneSubject {
 		c.err = &LimitError{Limit: c.limit.String(), Field: "keyed", Code: CodeOneSubject, Reason: whyOneSubject}
 	}
 	if c.err == nil {

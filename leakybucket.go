@@ -40,11 +40,29 @@ var leakyBucketKind = kind{
 	revive: func(_ string, capacity int64) Limit {
 		return LeakyBucket{Rate: PerSecond(1), Queue: capacity - 1}
 	},
-	plans: yes, delays: yes, leases: no, alone: yes, oneSubject: no,
 }
 
 func (LeakyBucket) kind() *kind    { return &leakyBucketKind }
 func (LeakyBucket) window() string { return "" }
+
+func (l LeakyBucket) describe() Description {
+	undelayed := min(l.NoDelay, l.Queue)
+	d := Description{
+		Rate: l.Rate, Burst: undelayed + 1, Worst: undelayed + l.Rate.Count, Smooth: true,
+		Delay:  l.Rate.Of(l.Queue - undelayed),
+		Refill: oneByOne,
+		// The callers themselves are the queue.
+		Waiting: TokenBucket{Rate: l.Rate, Burst: undelayed + 1},
+	}
+	if d.Delay > 0 {
+		d.Note = "A request counts when it goes ahead, after its delay."
+	}
+	return d
+}
+
+func (l LeakyBucket) share(s shares) Limit {
+	return LeakyBucket{Rate: s.slower(l.Rate), Queue: s.part(l.Queue+1) - 1, NoDelay: s.part(min(l.NoDelay, l.Queue))}
+}
 
 func (s *scanner) leakyBucket(r Rate) (_ Limit, err error) {
 	l := LeakyBucket{Rate: r}

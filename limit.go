@@ -15,7 +15,7 @@ import (
 // Cycle, Concurrency, Unlimited or DenyAll, and for one subject in process Bursty, WarmUp or NginxLimitReq. It is a
 // plain value. String and MarshalText print it in the form that ParseLimit reads.
 //
-// The set is closed: an engine in another package switches on the type.
+// The set is closed. Code that acts on any limit asks [Describe], not the type.
 type Limit interface {
 	fmt.Stringer
 	encoding.TextMarshaler
@@ -28,6 +28,12 @@ type Limit interface {
 
 	// kind returns the entry of the limit in the registry.
 	kind() *kind
+
+	// describe returns what the algorithm of the limit does not say: see Describe.
+	describe() Description
+
+	// share returns the part of the limit that one of several processes holds: see Share.
+	share(s shares) Limit
 
 	// window returns a text that distinguishes limits of one kind whose states have different meanings: the period of
 	// a window. It is empty if all states of the kind mean the same.
@@ -103,36 +109,23 @@ type kind struct {
 	// their idle states are its idle states. It is nil if no snapshot can hold the limit.
 	revive func(window string, capacity int64) Limit
 
-	plans      trait // waiting callers spend their units at the planned instant, however late they wake
-	delays     trait // it admits with a delay
-	leases     trait // identities hold its units until they are released
-	alone      trait // it cannot be combined with other limits in a decision
-	oneSubject trait // idleness changes its state, so no key can be evicted
+	// oneSubject means that idleness changes the state, so no key can be evicted.
+	oneSubject bool
 
 	// instead returns the limit to use in a rule. It is nil unless rules refuse this limit although its keys can be
 	// evicted.
 	instead func(Limit) Limit
 }
 
-// trait is a property of a kind. The zero value means that the entry omits it.
-type trait uint8
-
-const (
-	unsaid trait = iota
-	no
-	yes
-	depends // on the fields of the limit
-)
-
 // inRules reports whether rules can hold limits of the kind.
-func (k *kind) inRules() bool { return k.oneSubject == no && k.instead == nil }
+func (k *kind) inRules() bool { return !k.oneSubject && k.instead == nil }
 
 const whyOneSubject = "cannot hold it: its state changes while a key is idle, so keys could never be evicted"
 
 // refusal returns the reason for which rules do not hold the limit, or nil.
 func (k *kind) refusal(l Limit) *LimitError {
 	switch {
-	case k.oneSubject == yes:
+	case k.oneSubject:
 		return &LimitError{Limit: l.String(), Field: "rule", Code: CodeOneSubject, Reason: whyOneSubject}
 	case k.instead != nil:
 		reason := fmt.Sprintf("cannot hold this dialect; the nearest limit is %s", k.instead(l))

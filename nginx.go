@@ -72,14 +72,23 @@ func (l NginxLimitReq) compiled() *algorithm.Nginx {
 }
 
 var nginxKind = kind{
-	name:  "nginx limit_req",
-	read:  rated((*scanner).nginxLimitReq),
-	plans: no, delays: yes, leases: no, alone: yes, oneSubject: no,
+	name:    "nginx limit_req",
+	read:    rated((*scanner).nginxLimitReq),
 	instead: func(l Limit) Limit { return l.(NginxLimitReq).LeakyBucket() },
 }
 
 func (NginxLimitReq) kind() *kind    { return &nginxKind }
 func (NginxLimitReq) window() string { return "" }
+
+func (l NginxLimitReq) describe() Description {
+	d := l.LeakyBucket().describe()
+	d.Worst++ // a stretch of 1000 ms touches 1001 whole milliseconds
+	return d
+}
+
+func (l NginxLimitReq) share(s shares) Limit {
+	return NginxLimitReq{Rate: s.fewer(l.Rate), Burst: s.part(l.Burst), Delay: s.part(l.Delay), NoDelay: l.NoDelay}
+}
 
 func (s *scanner) nginxLimitReq(r Rate) (_ Limit, err error) {
 	l := NginxLimitReq{Rate: r}

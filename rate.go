@@ -2,6 +2,8 @@ package weir
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +32,17 @@ func PerDay(n int64) Rate { return Rate{n, 24 * time.Hour} }
 
 // Per returns the rate of n units in every period.
 func Per(n int64, period time.Duration) Rate { return Rate{n, period} }
+
+// Of returns the time of n units at the rate, with n from 0, rounded up, or Never if it is longer than a Duration.
+func (r Rate) Of(n int64) time.Duration {
+	hi, lo := bits.Mul64(uint64(n), uint64(r.Period))
+	lo, carry := bits.Add64(lo, uint64(r.Count)-1, 0)
+	if hi += carry; hi >= uint64(r.Count) {
+		return Never
+	}
+	q, _ := bits.Div64(hi, lo, uint64(r.Count))
+	return time.Duration(min(q, math.MaxInt64))
+}
 
 // check returns every field of r that is out of bounds. A comparison of the count with the nanoseconds is enough for
 // the rate, because MaxRate is one unit per nanosecond.

@@ -103,7 +103,7 @@ func (h *holding) held() Call { return Call{Requests: h.slots(), Lease: h.lease}
 func slotsOf(requests []Request) []Request {
 	requests = slices.Clone(requests)
 	for i := range requests {
-		requests[i].Rule = requests[i].Rule.slots()
+		requests[i].Rule = requests[i].Rule.Held()
 	}
 	return requests
 }
@@ -148,7 +148,7 @@ func (h *holding) failed(changes []Request, err error) (outcome, error) {
 	if h.taken = slotsOf(h.taken); len(h.slots()) == 0 {
 		h.left = settled
 	}
-	if slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.units() != nil }) {
+	if slices.ContainsFunc(changes, func(q Request) bool { return q.Rule.Spent() != nil }) {
 		return lost, err
 	}
 	return open, err
@@ -189,12 +189,12 @@ func unrecorded(changes []Request, d Decision) error {
 func (h *holding) changes(s settlement) (changes, rest []Request) {
 	held, cancels, returns := len(h.slots()) > 0, s.cancels(), false
 	for i, q := range h.taken {
-		returns = returns || q.Rule.units() != nil && s.used(i, q.Cost) < q.Cost
+		returns = returns || q.Rule.Spent() != nil && s.used(i, q.Cost) < q.Cost
 	}
 	rest = make([]Request, len(h.taken))
 	for i, q := range h.taken {
-		slots, later := q.Rule.slots(), q
-		later.Rule = q.Rule.units()
+		slots, later := q.Rule.Held(), q
+		later.Rule = q.Rule.Spent()
 		q.Cost = s.used(i, q.Cost) - q.Cost
 		switch {
 		case !held:

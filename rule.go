@@ -16,6 +16,8 @@ import (
 // name, the algorithm, the window period, the ordinal among equal limits and the key, and not to rate and burst.
 type Rule struct {
 	limits   []Limit
+	held     *Rule // the rule itself, one of a part of its limits, or nil
+	spent    *Rule
 	compiled rule.Compiled
 }
 
@@ -66,6 +68,7 @@ func NewRule(name string, limits ...Limit) (*Rule, error) {
 	}
 	r.compiled.Text = strings.Join(texts, " and ")
 	r.compiled.Home = new(memory.Homes)
+	r.held, r.spent = r.part(true), r.part(false)
 	return r, nil
 }
 
@@ -117,15 +120,27 @@ func (r *Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // For returns a request for cost units of key under the rule.
 func (r *Rule) For(key string, cost int64) Request { return Request{Rule: r, Key: key, Cost: cost} }
 
-// slots returns a rule of only those limits of r whose units have an identity, or nil without any. units returns one of
-// the other limits. Both have the name of r and so share its state.
-func (r *Rule) slots() *Rule { return r.part(true) }
-func (r *Rule) units() *Rule { return r.part(false) }
-
-func (r *Rule) part(leases bool) *Rule {
+// Held returns a rule of those limits of r whose units are held until they are released, or nil if there are none. It
+// has the name of r and so shares its states.
+func (r *Rule) Held() *Rule {
 	if r == nil {
 		return nil
 	}
+	return r.held
+}
+
+// Spent works like Held for the limits whose units are spent.
+func (r *Rule) Spent() *Rule {
+	if r == nil {
+		return nil
+	}
+	return r.spent
+}
+
+// Delays reports whether the rule admits with a delay, as a LeakyBucket does.
+func (r *Rule) Delays() bool { return r != nil && r.compiled.Delays() }
+
+func (r *Rule) part(leases bool) *Rule {
 	var limits []Limit
 	for i, l := range r.limits {
 		if r.compiled.Parts[i].Leases == leases {

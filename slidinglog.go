@@ -50,11 +50,29 @@ var slidingLogKind = kind{
 	name:   "sliding log",
 	read:   rated((*scanner).slidingLog),
 	revive: func(window string, capacity int64) Limit { return SlidingLog{Rate: revivedRate(window, capacity)} },
-	plans:  no, delays: no, leases: no, alone: depends, oneSubject: no, // alone if it counts denied attempts
 }
 
 func (SlidingLog) kind() *kind      { return &slidingLogKind }
 func (l SlidingLog) window() string { return duration.PeriodText(l.Rate.Period) }
+
+func (l SlidingLog) describe() Description {
+	d := Description{
+		Rate: l.Rate, Burst: l.Rate.Count, Worst: l.Rate.Count, Window: l.Rate.Period,
+		Gap: l.Gap, Entries: l.Rate.Count, Refill: eachAfterAPeriod,
+		Waiting: SlidingLog{Rate: l.Rate, Gap: l.Gap},
+	}
+	if l.Gap > 0 {
+		d.Burst, d.Worst = 1, min(l.Rate.Count, int64((l.Rate.Period-1)/l.Gap)+1)
+	}
+	if l.CountDenied {
+		d.Note = "Refused attempts count too, so a caller that retries faster than the limit is never admitted again."
+	}
+	return d
+}
+
+func (l SlidingLog) share(s shares) Limit {
+	return SlidingLog{Rate: s.fewer(l.Rate), Gap: s.longer(l.Gap), CountDenied: l.CountDenied}
+}
 
 func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
 	l := SlidingLog{Rate: r}
@@ -98,8 +116,16 @@ var rateGateKind = kind{
 	name:   "rate gate",
 	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return RateGate{r}, nil }),
 	revive: func(window string, capacity int64) Limit { return RateGate{revivedRate(window, capacity)} },
-	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (RateGate) kind() *kind      { return &rateGateKind }
 func (l RateGate) window() string { return duration.PeriodText(l.Rate.Period) }
+
+func (l RateGate) describe() Description {
+	return Description{
+		Rate: l.Rate, Burst: l.Rate.Count, Worst: l.Rate.Count, Window: l.Rate.Period,
+		Entries: 3 * l.Rate.Count, Refill: eachAfterAPeriod,
+	}
+}
+
+func (l RateGate) share(s shares) Limit { return RateGate{s.fewer(l.Rate)} }

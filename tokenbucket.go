@@ -41,11 +41,18 @@ var tokenBucketKind = kind{
 	revive: func(_ string, capacity int64) Limit {
 		return TokenBucket{Rate: PerSecond(1), Burst: capacity}
 	},
-	plans: yes, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (TokenBucket) kind() *kind    { return &tokenBucketKind }
 func (TokenBucket) window() string { return "" }
+
+func (l TokenBucket) describe() Description {
+	return Description{Rate: l.Rate, Burst: l.burst(), Worst: l.burst() + l.Rate.Count - 1, Smooth: true, Refill: oneByOne}
+}
+
+func (l TokenBucket) share(s shares) Limit {
+	return TokenBucket{Rate: s.slower(l.Rate), Burst: s.part(l.burst())}
+}
 
 func (s *scanner) tokenBucket(r Rate) (_ Limit, err error) {
 	l := TokenBucket{Rate: r}

@@ -34,17 +34,20 @@ var unlimitedKind = kind{
 	name:   "unlimited",
 	read:   func(*scanner) (Limit, error) { return Unlimited{}, nil },
 	revive: func(string, int64) Limit { return Unlimited{} },
-	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 var denyAllKind = kind{
 	name:   "deny all",
 	read:   func(*scanner) (Limit, error) { return DenyAll{}, nil },
 	revive: func(string, int64) Limit { return DenyAll{} },
-	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (Unlimited) kind() *kind    { return &unlimitedKind }
 func (DenyAll) kind() *kind      { return &denyAllKind }
 func (Unlimited) window() string { return "" }
 func (DenyAll) window() string   { return "" }
+
+func (Unlimited) describe() Description { return Description{Burst: MaxCount, Refill: "at once"} }
+func (DenyAll) describe() Description   { return Description{Refill: "never"} }
+func (l Unlimited) share(shares) Limit  { return l }
+func (l DenyAll) share(shares) Limit    { return l }

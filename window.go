@@ -29,11 +29,22 @@ var fixedWindowKind = kind{
 	name:   "fixed window",
 	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return FixedWindow{r}, nil }),
 	revive: func(window string, capacity int64) Limit { return FixedWindow{revivedRate(window, capacity)} },
-	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (FixedWindow) kind() *kind      { return &fixedWindowKind }
 func (l FixedWindow) window() string { return duration.PeriodText(l.Rate.Period) }
+
+func (l FixedWindow) describe() Description {
+	return Description{
+		Rate: l.Rate, Burst: l.Rate.Count, Worst: 2 * l.Rate.Count, Window: l.Rate.Period,
+		Refill: "all at once when the next window begins; windows begin at whole multiples of their length since 1970, in UTC",
+		Note:   boundaryNote,
+	}
+}
+
+func (l FixedWindow) share(s shares) Limit { return FixedWindow{s.fewer(l.Rate)} }
+
+const boundaryNote = "Up to twice the capacity can go ahead around a boundary."
 
 // SlidingWindow smooths a FixedWindow: it adds the count of the previous window in proportion to the part of it that
 // the last Rate.Period still covers. Its two counters approximate a log well if traffic within a window is even.
@@ -61,8 +72,18 @@ var slidingWindowKind = kind{
 	name:   "sliding window",
 	read:   rated(func(_ *scanner, r Rate) (Limit, error) { return SlidingWindow{r}, nil }),
 	revive: func(window string, capacity int64) Limit { return SlidingWindow{revivedRate(window, capacity)} },
-	plans:  no, delays: no, leases: no, alone: no, oneSubject: no,
 }
 
 func (SlidingWindow) kind() *kind      { return &slidingWindowKind }
 func (l SlidingWindow) window() string { return duration.PeriodText(l.Rate.Period) }
+
+func (l SlidingWindow) describe() Description {
+	return Description{
+		Rate: l.Rate, Burst: l.Rate.Count, Worst: 2*l.Rate.Count - 1, Window: l.Rate.Period,
+		Reset:  2 * l.Rate.Period, // the window before counts, too
+		Refill: "during the next window, as the count of this one fades",
+		Note:   "Steady pressure gets one unit less than the count: the last one fits only where the next window begins, and counts there.",
+	}
+}
+
+func (l SlidingWindow) share(s shares) Limit { return SlidingWindow{s.fewer(l.Rate)} }

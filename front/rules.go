@@ -104,16 +104,12 @@ func (rs *Rules[R, A]) newSet(r *weir.Rule) (s *Set, err error) {
 // checkAlone refuses a limit that decides alone beside other rules, and a bucket that delays for longer than a request
 // may be held.
 func (rs *Rules[R, A]) checkAlone(limit weir.Limit) error {
-	log, counts := limit.(weir.SlidingLog)
-	bucket, delays := limit.(weir.LeakyBucket)
-	if (delays || counts && log.CountDenied) && len(rs.Rules) > 1 {
+	d := weir.Describe(limit)
+	if d.Alone && len(rs.Rules) > 1 {
 		return OptionError(rs.Name, "limit", "%s cannot be decided together with other rules: give it a limiter of its own", limit)
 	}
-	if !delays || bucket.NoDelay >= bucket.Queue {
-		return nil
-	}
-	if longest := Scaled(bucket.Queue, bucket.Rate); longest > rs.MaxWait {
-		return OptionError(rs.Name, "limit", "%s holds requests for up to %v, above MaxWait of %v: shorten the queue or raise MaxWait", limit, longest, rs.MaxWait)
+	if d.Delay > rs.MaxWait {
+		return OptionError(rs.Name, "limit", "%s holds requests for up to %v, above MaxWait of %v: shorten the queue or raise MaxWait", limit, d.Delay, rs.MaxWait)
 	}
 	return nil
 }

@@ -1,11 +1,8 @@
 package front
 
 import (
-	"math"
-	"math/bits"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weirflow/weir"
 )
@@ -27,36 +24,14 @@ type Set struct {
 	rates *weir.Rule // its other limits; nil if there are none
 }
 
-func newSet(r *weir.Rule) *Set {
-	var held, spent []weir.Limit
-	for _, limit := range r.Limits() {
-		if _, holds := limit.(weir.Concurrency); holds {
-			held = append(held, limit)
-		} else {
-			spent = append(spent, limit)
-		}
-	}
-	return &Set{Rule: r, slots: partOf(r, held), rates: partOf(r, spent)}
-}
-
-// partOf returns a rule of some of the limits of r, which shares their states with r.
-func partOf(r *weir.Rule, some []weir.Limit) *weir.Rule {
-	switch len(some) {
-	case 0:
-		return nil
-	case len(r.Limits()):
-		return r
-	}
-	part, _ := weir.NewRule(r.Name(), some...) // the limits of r are valid
-	return part
-}
+func newSet(r *weir.Rule) *Set { return &Set{Rule: r, slots: r.Held(), rates: r.Spent()} }
 
 // HeldUp reports whether a refusal waits for slots, which come back when their holders end, at an unknown time.
 func (s *Set) HeldUp(d *weir.Decision) bool {
 	if s.slots == nil || d.Remaining > 0 {
 		return false
 	}
-	return slices.ContainsFunc(s.slots.Limits(), func(l weir.Limit) bool { return l.(weir.Concurrency).Slots == d.Limit })
+	return slices.ContainsFunc(s.slots.Limits(), func(l weir.Limit) bool { return weir.Describe(l).Capacity == d.Limit })
 }
 
 // part returns the rule of a part; nil if it has no limits.
@@ -68,17 +43,6 @@ func (s *Set) part(p Part) *weir.Rule {
 		return s.rates
 	}
 	return s.Rule
-}
-
-// Scaled returns the time of n units at a rate, rounded up.
-func Scaled(n int64, rate weir.Rate) time.Duration {
-	hi, lo := bits.Mul64(uint64(n), uint64(rate.Period))
-	lo, carry := bits.Add64(lo, uint64(rate.Count)-1, 0)
-	if hi += carry; hi >= uint64(rate.Count) {
-		return weir.Never
-	}
-	q, _ := bits.Div64(hi, lo, uint64(rate.Count))
-	return time.Duration(min(q, math.MaxInt64))
 }
 
 // plans are the sets of the rules that plans have named so far.

@@ -24,9 +24,8 @@ type policy struct {
 	capacity int64
 	window   time.Duration // the longest time in which the capacity comes back; 0 if there is none
 	reset    time.Duration // the longest time until nothing is used
-	count    int64         // a bucket gets count units back in every period, one by one
-	period   time.Duration
-	held     bool // units are held, not spent
+	rate     weir.Rate     // at which units come back one by one, or zero
+	held     bool          // units are held, not spent
 }
 
 // newPolicies describes a rule.
@@ -34,12 +33,13 @@ func newPolicies(r *weir.Rule) *policies {
 	s := &policies{}
 	limits := r.Limits()
 	for i, limit := range limits {
-		p := newPolicy(limit)
+		described := weir.Describe(limit)
+		p := newPolicy(&described)
 		if p.name = r.Name(); len(limits) > 1 {
 			p.name += "-" + strconv.Itoa(i+1)
 		}
 		p.quoted = quoted(p.name)
-		if _, none := limit.(weir.Unlimited); !none {
+		if !described.Stateless || described.Capacity == 0 {
 			s.add(p)
 		}
 	}
@@ -59,41 +59,12 @@ func binding(a *ask) *policy {
 	}
 }
 
-func newPolicy(limit weir.Limit) policy {
-	switch limit := limit.(type) {
-	case weir.TokenBucket:
-		burst := limit.Burst
-		if burst == 0 {
-			burst = limit.Rate.Count
-		}
-		return bucketPolicy(burst, limit.Rate)
-	case weir.LeakyBucket:
-		return bucketPolicy(limit.Queue+1, limit.Rate)
-	case weir.FixedWindow:
-		return windowPolicy(limit.Rate)
-	case weir.SlidingWindow:
-		p := windowPolicy(limit.Rate)
-		p.reset *= 2 // the previous window counts, too
-		return p
-	case weir.SlidingLog:
-		return windowPolicy(limit.Rate)
-	case weir.RateGate:
-		return windowPolicy(limit.Rate)
-	case weir.Cycle:
-		return windowPolicy(limit.Rate)
-	case weir.Concurrency:
-		return policy{capacity: limit.Slots, held: true}
+func newPolicy(d *weir.Description) policy {
+	p := policy{capacity: d.Capacity, window: d.Window, reset: d.Reset, held: d.Held}
+	if d.Smooth {
+		p.rate = d.Rate
 	}
-	return policy{} // DenyAll, which has a capacity of 0
-}
-
-func bucketPolicy(burst int64, rate weir.Rate) policy {
-	window := front.Scaled(burst, rate)
-	return policy{capacity: burst, window: window, reset: window, count: rate.Count, period: rate.Period}
-}
-
-func windowPolicy(rate weir.Rate) policy {
-	return policy{capacity: rate.Count, window: rate.Period, reset: rate.Period}
+	return p
 }
 
 // add adds a policy and its items in the header fields.
@@ -181,9 +152,8 @@ func (p *policy) canTake(d time.Duration, cost int64) bool {
 // resetAfter returns the time until nothing of the policy is used.
 func (p *policy) resetAfter(d *weir.Decision) time.Duration {
 	reset := d.ResetAfter
-	if p.count > 0 {
-		used := max(0, p.capacity-d.Remaining)
-		return min(reset, front.Scaled(used, weir.Rate{Count: p.count, Period: p.period}))
+	if p.rate.Count > 0 {
+		return min(reset, p.rate.Of(max(0, p.capacity-d.Remaining)))
 	}
 	return min(reset, p.reset)
 }

@@ -132,8 +132,7 @@ func (o *TransportOptions) check() (problems []error) {
 // checkWaits refuses limits that cannot be taken back when the server has said something else meanwhile.
 func checkWaits(rule *weir.Rule) (any, error) {
 	for _, limit := range rule.Limits() {
-		log, counts := limit.(weir.SlidingLog)
-		if _, delays := limit.(weir.LeakyBucket); delays || counts && log.CountDenied {
+		if weir.Describe(limit).Alone {
 			return nil, transportError("limit", "%s cannot be waited for with what servers say: use a token bucket or a rate gate", limit)
 		}
 	}

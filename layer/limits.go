@@ -109,21 +109,13 @@ func factsOf(r *weir.Rule) *facts { return enginekit.Keep(r, newFacts) }
 func newFacts(r *weir.Rule) *facts {
 	f := &facts{rule: r, capacity: math.MaxInt64}
 	limits := r.Limits()
-	var held, units []weir.Limit
 	for _, l := range limits {
 		known, _ := limitOf(l, 1)
 		f.limits, f.capacity = append(f.limits, known), min(f.capacity, known.capacity)
-		if known.kind == slots {
-			held = append(held, l)
-		} else {
-			units = append(units, l)
-		}
-		_, delays := l.(weir.LeakyBucket)
-		f.delays = f.delays || delays
-		counting, isLog := l.(weir.SlidingLog)
-		f.countsDenied = f.countsDenied || isLog && counting.CountDenied
+		d := weir.Describe(l)
+		f.delays, f.countsDenied = f.delays || d.Delays, f.countsDenied || d.CountsDenied
 	}
-	f.slots, f.units, f.free = partOf(r, held), partOf(r, units), partOf(r, []weir.Limit{weir.Unlimited{}})
+	f.slots, f.units, f.free = r.Held(), r.Spent(), partOf(r, []weir.Limit{weir.Unlimited{}})
 	f.alike, f.most = alikeOf(r, limits), f.mostOut()
 	return f
 }

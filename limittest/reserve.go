@@ -13,9 +13,7 @@ import (
 func (f *fixture) reservable() []*weir.Rule {
 	var rules []*weir.Rule
 	for _, limit := range everyLimit() {
-		log, isLog := limit.(weir.SlidingLog)
-		_, isLeaky := limit.(weir.LeakyBucket)
-		if !isLeaky && !(isLog && log.Gap > 0) { // a gap hides the remaining units
+		if d := weir.Describe(limit); !d.Delays && d.Gap == 0 { // a gap hides the remaining units
 			rules = append(rules, f.rule("reserve "+limit.String(), limit))
 		}
 	}

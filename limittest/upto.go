@@ -46,8 +46,7 @@ func takesUpTo(f *fixture) {
 }
 
 func countsDenied(rule *weir.Rule) bool {
-	log, ok := rule.Limits()[0].(weir.SlidingLog)
-	return ok && log.CountDenied
+	return weir.Describe(rule.Limits()[0]).CountsDenied
 }
 
 // statelessLimits tests Unlimited and DenyAll, alone and beside a limit with a state.

@@ -81,7 +81,7 @@ func recordCounts(f *fixture) {
 
 // left returns n, or 0 where a gap hides the remaining units.
 func (f *fixture) left(rule *weir.Rule, n int64) int64 {
-	if log, ok := rule.Limits()[0].(weir.SlidingLog); ok && log.Gap > 0 {
+	if weir.Describe(rule.Limits()[0]).Gap > 0 {
 		return 0
 	}
 	return n

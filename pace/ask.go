@@ -70,7 +70,7 @@ func (a *asking) competes(c *caller) bool {
 	for i := range c.requests {
 		r := &c.requests[i]
 		slots = slots || asksForSlots(r)
-		rates = rates || r.Rule.Bookable() && !has[weir.LeakyBucket](r)
+		rates = rates || r.Rule.Bookable() && !r.Rule.Delays()
 	}
 	return slots && c.acquires || !slots && rates
 }

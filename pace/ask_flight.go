@@ -291,7 +291,7 @@ func (f *flight) plain() error {
 		}
 		c.reservation = r
 		f.answered(r.Decision, 1)
-	case len(c.requests) == 1 && has[weir.LeakyBucket](&c.requests[0]):
+	case len(c.requests) == 1 && c.requests[0].Rule.Delays():
 		return f.plainDelayed()
 	case len(f.callers) == 1:
 		a, err := engine.Do(f.ctx, weir.Call{Op: weir.OpTake, Requests: c.requests, Waits: true})

@@ -182,7 +182,7 @@ func (g *group) alike() (n int) {
 	if g.lined {
 		most = weir.MaxLineCallers
 	}
-	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || has[weir.LeakyBucket](&first.requests[0]) {
+	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || first.requests[0].Rule.Delays() {
 		return 1
 	}
 	for c := first; c != nil && n < most; c = c.Next() {

@@ -31,12 +31,7 @@ func slotKeys(requests []weir.Request) []string {
 	return keysIn(slices.DeleteFunc(slices.Clone(requests), func(r weir.Request) bool { return !asksForSlots(&r) }))
 }
 
-func asksForSlots(r *weir.Request) bool { return has[weir.Concurrency](r) }
-
-// has reports whether a rule has a limit of type L.
-func has[L weir.Limit](r *weir.Request) bool {
-	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(L); return is })
-}
+func asksForSlots(r *weir.Request) bool { return r.Rule.Held() != nil }
 
 // onKey returns the requests of a key as one.
 func onKey(requests []weir.Request, key string) (q weir.Request) {

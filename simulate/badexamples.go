@@ -33,30 +33,10 @@ func ClassicSubjects() ([]Subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Note = classicNote(limit)
+		s.Note = weir.Describe(limit).Note
 		subjects[i] = s
 	}
 	return subjects, nil
-}
-
-// classicNote explains the figures that differ from a token bucket's.
-func classicNote(limit weir.Limit) string {
-	switch limit := limit.(type) {
-	case weir.LeakyBucket:
-		return "A request counts when it goes ahead, after its delay. So nothing goes ahead in a burst."
-	case weir.FixedWindow, weir.Cycle:
-		return "Up to twice the capacity can go ahead around a boundary."
-	case weir.SlidingWindow:
-		return fmt.Sprintf("Under steady pressure it admits %d/s, not %d/s. The previous count fades evenly, so the last unit of a window fits only where the next window begins, and counts there.",
-			classicRate-1, classicRate)
-	case weir.SlidingLog:
-		if limit.CountDenied {
-			return "Refused attempts count, so a caller that retries faster than the limit is never admitted again."
-		}
-	case weir.Bursty, weir.WarmUp:
-		return "A new limiter has no burst. It stores permits only while it is idle."
-	}
-	return ""
 }
 
 // BadExamples returns limiters that people write, each with its fault, for a rate of n per second and a burst of n.

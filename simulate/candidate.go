@@ -28,7 +28,7 @@ func ParseCandidate(text string) (Candidate, error) {
 // Rate returns the rate of the first limit that has one, or a rate of 0.
 func (c Candidate) Rate() weir.Rate {
 	for _, limit := range c.Limits {
-		if rate := rateOf(limit); rate.Period > 0 {
+		if rate := weir.Describe(limit).Rate; rate.Period > 0 {
 			return rate
 		}
 	}

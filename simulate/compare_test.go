@@ -239,7 +239,7 @@ func TestSharesAddUpToTheLimit(t *testing.T) {
 }
 
 func perNano2(limit weir.Limit) float64 {
-	if r := rateOf(limit); r.Period > 0 {
+	if r := weir.Describe(limit).Rate; r.Period > 0 {
 		return perNano(r)
 	}
 	return 0

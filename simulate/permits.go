@@ -27,7 +27,11 @@ const permitSteps = 2000
 func (c Candidate) Permits() (p Permits, ok bool, err error) {
 	units, rate := int64(0), c.Rate()
 	for _, limit := range c.Limits {
-		if n := capacity(limit); n > 0 && (units == 0 || n < units) {
+		n := capacity(limit)
+		if d := weir.Describe(limit); d.Delays { // a queue may be longer than any picture
+			n = min(n, max(d.Burst+d.Rate.Count, permitSteps))
+		}
+		if n > 0 && (units == 0 || n < units) {
 			units = n
 		}
 	}
@@ -81,8 +85,13 @@ type ThrottlePoint struct {
 	Each   time.Duration
 }
 
-// ThrottleOf measures a limiter that begins cold. The threshold and the ceiling are Guava's.
-func ThrottleOf(l weir.WarmUp) (Throttle, error) {
+// ThrottleOf measures a limiter that begins cold. The threshold and the ceiling are Guava's. ok is false for a limit
+// other than a WarmUp, which has no such curve.
+func ThrottleOf(limit weir.Limit) (_ Throttle, ok bool, err error) {
+	l, ok := limit.(weir.WarmUp)
+	if !ok {
+		return Throttle{}, false, nil
+	}
 	stable := float64(l.Rate.Period) / float64(l.Rate.Count)
 	factor := l.Cold
 	if factor == 0 {
@@ -94,7 +103,7 @@ func ThrottleOf(l weir.WarmUp) (Throttle, error) {
 	now := virtualStart
 	limiter, err := weir.NewWith(l, weir.Options{Clock: func() int64 { return now }})
 	if err != nil {
-		return Throttle{}, fmt.Errorf("simulate: throttle: %w", err)
+		return Throttle{}, true, fmt.Errorf("simulate: throttle: %w", err)
 	}
 	const points = 40
 	chunk := max(1, int64(t.Ceiling/points))
@@ -106,5 +115,5 @@ func ThrottleOf(l weir.WarmUp) (Throttle, error) {
 		t.Measured = append(t.Measured, ThrottlePoint{stored - float64(chunk)/2, wait / time.Duration(chunk)})
 		now += int64(wait)
 	}
-	return t, nil
+	return t, true, nil
 }

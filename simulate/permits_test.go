@@ -59,7 +59,7 @@ func TestAWarmUpFollowsItsThrottlingCurve(t *testing.T) {
 		{Rate: weir.PerSecond(1000), Over: time.Hour, Cold: 100},
 		{Rate: weir.PerMinute(6), Over: 10 * time.Minute, Cold: 1.5},
 	} {
-		curve, err := ThrottleOf(l)
+		curve, _, err := ThrottleOf(l)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func TestWhatNobodyFilledInIsAnErrorAndNoPanic(t *testing.T) {
 		"the zero driver":            func() error { _, err := Driver{}.Run(); return err },
 		"drive without end":          func() error { d := ClassicDriver(); d.Patience = math.MaxInt64; _, err := d.Run(); return err },
 		"the subject of no limit":    func() error { _, err := NewSubject(nil); return err },
-		"the throttle of no warm up": func() error { _, err := ThrottleOf(weir.WarmUp{}); return err },
+		"the throttle of no warm up": func() error { _, _, err := ThrottleOf(weir.WarmUp{}); return err },
 		"read into zero traffic": func() error {
 			var traffic Traffic
 			traffic.CostFrom("c")

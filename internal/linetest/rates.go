@@ -91,18 +91,9 @@ func (k *key) older(p *process, lease uint64, since, now time.Time) (count int, 
 // unitOf returns how long the cost of a request takes.
 func unitOf(r *weir.Request) (most time.Duration) {
 	for _, l := range r.Rule.Limits() {
-		rate := weir.Rate{Count: 1}
-		switch l := l.(type) {
-		case weir.TokenBucket:
-			rate = l.Rate
-		case weir.LeakyBucket:
-			rate = l.Rate
-		case weir.RateGate:
-			rate = l.Rate
-		case weir.Cycle:
-			rate = l.Rate
+		if d := weir.Describe(l); d.Bookable {
+			most = max(most, d.Rate.Of(r.Cost))
 		}
-		most = max(most, rate.Period/time.Duration(rate.Count)*time.Duration(r.Cost))
 	}
 	return most
 }

@@ -83,7 +83,7 @@ func (s *Server) key(r weir.Request) *key {
 }
 
 func isSlots(r *weir.Request) bool {
-	return r.Rule != nil && slices.ContainsFunc(r.Rule.Limits(), func(l weir.Limit) bool { _, is := l.(weir.Concurrency); return is })
+	return r.Rule.Held() != nil
 }
 
 // free returns the units of a key that nobody holds.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,9 +79,9 @@ type leases map[*weir.Rule]time.Duration
 
 func (l leases) add(rule *weir.Rule) {
 	for _, limit := range rule.Limits() {
-		slots, ok := limit.(weir.Concurrency)
-		if known := l[rule]; ok && slots.Lease > 0 && (known == 0 || slots.Lease < known) {
-			l[rule] = slots.Lease
+		lease := weir.Describe(limit).Lease
+		if known := l[rule]; lease > 0 && (known == 0 || lease < known) {
+			l[rule] = lease
 		}
 	}
 }
@@ -98,16 +97,4 @@ func (l leases) shortest(requests []weir.Request) (first time.Duration) {
 		}
 	}
 	return first
-}
-
-// slotRules returns the slots alone of each rule with slots. They have the same state.
-func slotRules(rules []*weir.Rule) map[*weir.Rule]*weir.Rule {
-	alone := map[*weir.Rule]*weir.Rule{}
-	for _, rule := range rules {
-		limits := slices.DeleteFunc(rule.Limits(), func(l weir.Limit) bool { _, slots := l.(weir.Concurrency); return !slots })
-		if len(limits) > 0 {
-			alone[rule], _ = weir.NewRule(rule.Name(), limits...) // valid in the rule, so valid alone
-		}
-	}
-	return alone
 }

@@ -61,10 +61,8 @@ func (a *API) newChecks(o CheckOptions) *checks {
 }
 
 func (a *API) newChecked(rule *weir.Rule) checkedRule {
-	for _, limit := range rule.Limits() {
-		if _, holds := limit.(weir.Concurrency); holds {
-			return checkedRule{unfit: "holds slots, which a check cannot release; take and record it instead"}
-		}
+	if rule.Held() != nil {
+		return checkedRule{unfit: "holds slots, which a check cannot release; take and record it instead"}
 	}
 	limited, err := httplimit.New(httplimit.Options{
 		Engine: a.engine,

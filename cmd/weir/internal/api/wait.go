@@ -39,7 +39,6 @@ type waits struct {
 	longest time.Duration
 	stopped context.Context // ends when the daemon stops
 	stop    context.CancelFunc
-	slots   map[*weir.Rule]*weir.Rule // the slots alone, of the rules with slots
 }
 
 func newWaits(engine weir.Engine, rules []*weir.Rule, o WaitOptions) *waits {
@@ -51,7 +50,6 @@ func newWaits(engine weir.Engine, rules []*weir.Rule, o WaitOptions) *waits {
 		large:   &places{most: callers},
 		tokens:  newTokens(orDefault(o.Tokens, DefaultTokens)),
 		longest: o.Longest,
-		slots:   slotRules(rules),
 	}
 	if w.longest <= 0 {
 		w.longest = DefaultWait
@@ -326,7 +324,7 @@ func (c *waitCall) describe(err error) {
 // slots returns the requests of a call for slots alone.
 func (c *waitCall) slots() (slots []weir.Request) {
 	for _, q := range c.requests {
-		if alone := c.api.waits.slots[q.Rule]; alone != nil && q.Cost > 0 {
+		if alone := q.Rule.Held(); alone != nil && q.Cost > 0 {
 			q.Rule = alone
 			slots = append(slots, q)
 		}

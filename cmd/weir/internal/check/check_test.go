@@ -34,28 +34,17 @@ func TestTheWorstCaseIsReachedAndNeverExceeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		period := periodNanos(t, limit)
+		period := int64(weir.Describe(limit).Rate.Period)
 		var most int64
 		for _, offset := range []int64{0, period - 1, period - int64(time.Millisecond)} {
 			for _, pause := range []bool{false, true} {
 				most = max(most, greedy(t, limit, period, offset, pause))
 			}
 		}
-		if want := worstCount(limit); most != want {
+		if want := weir.Describe(limit).Worst; most != want {
 			t.Errorf("%s: at most %d went ahead within a period, check says %d", text, most, want)
 		}
 	}
-}
-
-func periodNanos(t *testing.T, limit weir.Limit) int64 {
-	t.Helper()
-	for word := range strings.FieldsSeq(limit.String()) {
-		if rate, err := weir.ParseRate(word); err == nil {
-			return int64(rate.Period)
-		}
-	}
-	t.Fatalf("%s has no rate", limit)
-	return 0
 }
 
 // greedy asks until it is refused, a thousand times in each of three periods, and returns the most that went ahead

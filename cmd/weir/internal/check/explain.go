@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -15,169 +14,97 @@ type explanation struct{ capacity, burst, worst, memory string }
 
 // Memory of a key, as docs/memory.md gives it.
 const (
-	wordMemory  = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
-	cycleMemory = "20 to 28 bytes a key while it is not idle; 55 to 110 if keys of one rule have different numbers of permits."
-	cellMemory  = "55 to 110 bytes a key while it is not idle."
-	aloneMemory = "One limiter in process for each subject. Rules cannot hold it."
+	wordMemory = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
+	cellMemory = "55 to 110 bytes a key while it is not idle."
 )
 
 func explanationOf(limit weir.Limit) explanation {
-	switch l := limit.(type) {
-	case weir.TokenBucket:
-		return explanation{
-			capacity: capacityOf(burstOf(l)),
-			burst:    fmt.Sprintf("After a pause %s at once, then one every %s.", goAhead(burstOf(l)), spacing(l.Rate)),
-			worst:    worstOf(l, l.Rate) + fmt.Sprintf(" %s + %s × T within any stretch T.", cli.Thousands(burstOf(l)), l.Rate),
-			memory:   wordMemory,
-		}
-	case weir.LeakyBucket:
-		return explanation{
-			capacity: capacityOf(l.Queue + 1),
-			burst: fmt.Sprintf("After a pause %s at once. Up to %s are delayed, one every %s. It refuses more than that.",
-				goAhead(1+min(l.NoDelay, l.Queue)), cli.Plural(max(0, l.Queue-l.NoDelay), "further request"), spacing(l.Rate)),
-			worst:  worstOf(l, l.Rate) + " This holds for callers that obey their delay.",
-			memory: wordMemory,
-		}
-	case weir.FixedWindow:
-		return explanation{
-			capacity: capacityOf(l.Rate.Count),
-			burst:    fmt.Sprintf("%s at once, then none until the next window. Windows begin at whole multiples of %s since 1970, in UTC.", upTo(goAhead(l.Rate.Count)), periodOf(l.Rate)),
-			worst:    worstOf(l, l.Rate) + " Half of them come at the end of a window, the others at the start of the next.",
-			memory:   wordMemory,
-		}
-	case weir.SlidingWindow:
-		return explanation{
-			capacity: capacityOf(l.Rate.Count),
-			burst:    fmt.Sprintf("After a pause %s at once. The next window admits more as the count of this one fades.", goAhead(l.Rate.Count)),
-			worst:    worstOf(l, l.Rate) + " That needs a burst at the very end of a window. Steady pressure gets one less than the count.",
-			memory:   wordMemory,
-		}
+	d := weir.Describe(limit)
+	return explanation{capacity: capacityOf(&d), burst: burstOf(&d), worst: worstOf(&d), memory: memoryOf(&d)}
+}
+
+func capacityOf(d *weir.Description) string {
+	switch {
+	case d.Owes:
+		return "Any cost: it goes ahead at once, and the next request waits until it is paid for."
+	case d.Stateless && d.Capacity > 0:
+		return cli.Thousands(d.Capacity) + " units."
+	case d.Capacity == 0:
+		return "0: no cost is admitted."
 	}
-	return exactExplanation(limit)
+	return cli.Thousands(d.Capacity) + ": the largest cost that a fresh key admits. A larger cost is never admitted."
 }
 
-// exactExplanation explains the limits that remember single units or cycles.
-func exactExplanation(limit weir.Limit) explanation {
-	switch l := limit.(type) {
-	case weir.SlidingLog:
-		burst := fmt.Sprintf("After a pause %s at once. A unit counts for %s after it was taken.", goAhead(l.Rate.Count), periodOf(l.Rate))
-		if l.Gap > 0 {
-			burst = fmt.Sprintf("None: attempts must be at least %s apart. A unit counts for %s after it was taken.", cli.Duration(l.Gap), periodOf(l.Rate))
-		}
-		if l.CountDenied {
-			burst += " Refused attempts count too, so a caller that keeps retrying is never admitted."
-		}
-		return explanation{capacityOf(l.Rate.Count), burst, worstOf(l, l.Rate), logMemory(l.Rate.Count, 1)}
-	case weir.RateGate:
-		return explanation{
-			capacity: capacityOf(l.Rate.Count),
-			burst:    fmt.Sprintf("After a pause %s at once. A unit counts for %s after it was taken.", goAhead(l.Rate.Count), periodOf(l.Rate)),
-			worst:    worstOf(l, l.Rate),
-			memory:   logMemory(l.Rate.Count, 3),
-		}
-	case weir.Cycle:
-		return explanation{
-			capacity: capacityOf(l.Rate.Count),
-			burst:    fmt.Sprintf("%s at once, then none until the next cycle of %s. Unused units are lost.", upTo(goAhead(l.Rate.Count)), periodOf(l.Rate)),
-			worst:    worstOf(l, l.Rate) + " Half of them come at the end of a cycle, the others at the start of the next.",
-			memory:   cycleMemory,
-		}
-	case weir.Concurrency:
-		back := "A slot comes back when its holder releases it. A holder that dies keeps it permanently."
-		if l.Lease > 0 {
-			back = fmt.Sprintf("A slot comes back when its holder releases it, or after %s.", cli.Duration(l.Lease))
-		}
-		return explanation{
-			capacity: capacityOf(l.Slots),
-			burst:    fmt.Sprintf("%s at once. %s", upTo(goAhead(l.Slots)), back),
-			worst:    fmt.Sprintf("%s held at any instant. It limits no rate: short requests pass as fast as they end.", cli.Plural(l.Slots, "slot")),
-			memory:   fmt.Sprintf("%s Each holder adds a lease.", cellMemory),
-		}
+// burstOf tells what goes ahead at once, and how units come back.
+func burstOf(d *weir.Description) string {
+	var first, more, back string
+	switch {
+	case d.Stateless && d.Capacity > 0:
+		return "Every request goes ahead."
+	case d.Capacity == 0:
+		return "It refuses every request."
+	case d.Gap > 0:
+		first = "None: attempts must be at least " + cli.Duration(d.Gap) + " apart."
+	default:
+		first = "After a pause " + goAhead(d.Burst) + " at once."
 	}
-	return otherExplanation(limit)
-}
-
-// otherExplanation explains the dialects of other systems and the limits without a rate.
-func otherExplanation(limit weir.Limit) explanation {
-	switch l := limit.(type) {
-	case weir.Bursty:
-		return explanation{
-			capacity: "Any cost: it goes ahead at once, and the next request waits until it is paid for.",
-			burst:    fmt.Sprintf("A pause stores the permits of up to %s. They and one more go ahead at once, then one every %s.", cli.Duration(l.Over), spacing(l.Rate)),
-			worst:    worstOf(l, l.Rate) + " This holds for a cost of 1.",
-			memory:   aloneMemory,
-		}
-	case weir.WarmUp:
-		return explanation{
-			capacity: "Any cost: it goes ahead at once, and the next request waits until it is paid for.",
-			burst:    fmt.Sprintf("None. After a pause requests are further apart, and reach one every %s in %s.", spacing(l.Rate), cli.Duration(l.Over)),
-			worst:    worstOf(l, l.Rate) + " This holds for a cost of 1.",
-			memory:   aloneMemory,
-		}
-	case weir.NginxLimitReq:
-		return explanation{
-			capacity: "1: nginx counts requests. It holds " + cli.Plural(l.Burst, "request") + " in excess of the rate.",
-			burst:    fmt.Sprintf("After a pause %s at once. It delays up to %s and refuses more.", goAhead(1+nginxUndelayed(l)), cli.Plural(l.Burst-nginxUndelayed(l), "further request")),
-			worst:    worstOf(l, l.Rate) + " nginx reads the time in whole milliseconds, which admits one more.",
-			memory:   "A Limiter or a Keyed in process holds it. Rules cannot.",
-		}
-	case weir.DenyAll:
-		return explanation{"0: no cost is admitted.", "It refuses every request.", "0.", "None."}
-	case weir.Unlimited:
-		return explanation{"2^53 units.", "Every request goes ahead.", "None: it has no bound.", "None."}
+	if d.Delay > 0 {
+		more = fmt.Sprintf(" Up to %s are delayed. It refuses more than that.", cli.Plural(d.Capacity-d.Burst, "further request"))
 	}
-	return explanation{} // TestCheckExplainsEveryLimit names the limit
+	back = " Units come back " + d.Refill
+	switch {
+	case d.Smooth:
+		back += ", every " + spacing(d.Rate)
+	case d.Rate.Count > 0:
+		back += "; the period is " + periodOf(d.Rate)
+	case d.Lease > 0:
+		back += ", or after " + cli.Duration(d.Lease)
+	}
+	return withNote(first+more+back+".", d.Note)
 }
 
-// worstOf tells the most that goes ahead within any stretch of one period.
-func worstOf(limit weir.Limit, r weir.Rate) string {
-	return fmt.Sprintf("%s within any %s.", cli.Thousands(worstCount(limit)), periodOf(r))
+func withNote(text, note string) string {
+	if note == "" {
+		return text
+	}
+	return text + " " + note
 }
 
-// worstCount returns the largest number of requests of cost 1 that go ahead within any stretch of one period. The end
-// of a stretch is not part of it. TestTheWorstCaseIsReachedAndNeverExceeded checks every one.
-func worstCount(limit weir.Limit) int64 {
-	switch l := limit.(type) {
-	case weir.TokenBucket:
-		return burstOf(l) + l.Rate.Count - 1
-	case weir.LeakyBucket:
-		return min(l.NoDelay, l.Queue) + l.Rate.Count
-	case weir.FixedWindow:
-		return 2 * l.Rate.Count
-	case weir.SlidingWindow:
-		return 2*l.Rate.Count - 1
-	case weir.SlidingLog:
-		if l.Gap > 0 {
-			return min(l.Rate.Count, int64((l.Rate.Period-1)/l.Gap)+1)
+// worstOf tells the most that goes ahead within any stretch of one period. TestTheWorstCaseIsReachedAndNeverExceeded
+// checks the number.
+func worstOf(d *weir.Description) string {
+	switch {
+	case d.Held:
+		return fmt.Sprintf("%s held at any instant. It limits no rate: short requests pass as fast as they end.", cli.Plural(d.Capacity, "slot"))
+	case d.Rate.Count > 0:
+		text := fmt.Sprintf("%s within any %s.", cli.Thousands(d.Worst), periodOf(d.Rate))
+		switch {
+		case d.Owes:
+			text += " This holds for a cost of 1."
+		case d.Delays:
+			text += " This holds for callers that obey their delay."
+		case d.Smooth:
+			text += fmt.Sprintf(" %s + %s × T within any stretch T.", cli.Thousands(d.Burst), d.Rate)
 		}
-		return l.Rate.Count
-	case weir.RateGate:
-		return l.Rate.Count
-	case weir.Cycle:
-		return 2 * l.Rate.Count
-	case weir.Bursty:
-		return int64(float64(l.Rate.Count)*l.Over.Seconds()/l.Rate.Period.Seconds()) + l.Rate.Count
-	case weir.WarmUp:
-		return l.Rate.Count
-	case weir.NginxLimitReq:
-		return nginxUndelayed(l) + l.Rate.Count + 1 // a stretch of 1000 ms touches 1001 whole milliseconds
+		return text
+	case d.Capacity == 0:
+		return "0."
 	}
-	return 0
+	return "None: it has no bound."
 }
 
-// burstOf returns the burst of a token bucket, which defaults to the count of its rate.
-func burstOf(l weir.TokenBucket) int64 { return cmp.Or(l.Burst, l.Rate.Count) }
-
-// nginxUndelayed returns the number of requests in excess that pass without a delay.
-func nginxUndelayed(l weir.NginxLimitReq) int64 {
-	if l.NoDelay {
-		return l.Burst
+func memoryOf(d *weir.Description) string {
+	switch {
+	case d.Stateless:
+		return "None."
+	case !d.InRules:
+		return "That of one limiter in process. Rules cannot hold it."
+	case d.Entries > 0:
+		return fmt.Sprintf("%s Entries add up to %s.", cellMemory, size(16*d.Entries))
+	case d.Held:
+		return cellMemory + " Each holder adds a lease."
 	}
-	return min(l.Delay, l.Burst)
-}
-
-func capacityOf(n int64) string {
-	return cli.Thousands(n) + ": the largest cost that a fresh key admits. A larger cost is never admitted."
+	return wordMemory
 }
 
 func goAhead(n int64) string {
@@ -185,13 +112,6 @@ func goAhead(n int64) string {
 		return "1 request goes ahead"
 	}
 	return cli.Plural(n, "request") + " go ahead"
-}
-
-func upTo(text string) string { return "Up to " + text }
-
-// logMemory describes a key that keeps up to times n entries.
-func logMemory(n, times int64) string {
-	return fmt.Sprintf("%s Entries add up to %s.", cellMemory, size(16*times*n))
 }
 
 // size formats a number of bytes.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/picture"
 	"github.com/weirflow/weir/simulate"
@@ -12,8 +11,8 @@ import (
 
 // limitPicture shows how a limit gives out its units.
 func limitPicture(c simulate.Candidate) (picture.Picture, error) {
-	if l, ok := c.Limits[0].(weir.WarmUp); ok {
-		return throttlePicture(l)
+	if t, ok, err := simulate.ThrottleOf(c.Limits[0]); ok || err != nil {
+		return throttlePicture(c.Text, t, err)
 	}
 	permits, ok, err := c.Permits()
 	switch {
@@ -58,8 +57,7 @@ func unitOf(length time.Duration) (time.Duration, string) {
 }
 
 // throttlePicture shows how far apart the units of a warm up are, by the units that a pause has stored.
-func throttlePicture(l weir.WarmUp) (picture.Picture, error) {
-	t, err := simulate.ThrottleOf(l)
+func throttlePicture(text string, t simulate.Throttle, err error) (picture.Picture, error) {
 	if err != nil {
 		return nil, cli.Fail(fmt.Errorf("check: %w", err), "this is a bug in weir: please report it with the limit text")
 	}
@@ -70,7 +68,7 @@ func throttlePicture(l weir.WarmUp) (picture.Picture, error) {
 		measured.Points = append(measured.Points, picture.Point{X: p.Stored, Y: in(p.Each)})
 	}
 	return picture.Chart{
-		Title: l.String() + ": the throttling curve",
+		Title: cli.Printable(text) + ": the throttling curve",
 		X:     "units stored in a pause", Y: name + " between units",
 		Lines: []picture.Line{
 			{Name: "Guava's curve", Points: []picture.Point{{Y: in(t.Stable)}, {X: t.Threshold, Y: in(t.Stable)}, {X: t.Ceiling, Y: in(t.Cold)}}},

@@ -153,40 +153,27 @@ func (t *terms) flush(ctx context.Context) {
 }
 
 // forWaiting adapts the limit to lines that wait instead of being refused. It returns the rate of a limit under which a
-// late line does not delay others, and otherwise no rate. The input replaces the queue of a leaky bucket, which then
-// works like a token bucket. A sliding log does not count denied lines, because no line is denied.
+// late line does not delay others, and otherwise no rate.
 func forWaiting(limit weir.Limit) (_ weir.Limit, rate weir.Rate, err error) {
+	if limit == nil {
+		return nil, rate, errors.New("pace: no limit")
+	}
+	if err := limit.Validate(); err != nil {
+		return nil, rate, err
+	}
 	noPace := func(why string) error {
 		return &weir.LimitError{Limit: limit.String(), Field: "limit", Code: weir.CodeNoPace, Reason: "cannot pace a stream, because " + why}
 	}
-	switch l := limit.(type) {
-	case nil:
-		return nil, rate, errors.New("pace: no limit")
-	case weir.Concurrency:
+	adapted := weir.Describe(limit).Waiting
+	switch d := weir.Describe(adapted); {
+	case d.Held:
 		return nil, rate, noPace("a stream never releases its slots")
-	case weir.DenyAll:
+	case d.Capacity == 0:
 		return nil, rate, noPace("it admits nothing")
-	case weir.LeakyBucket:
-		if err := l.Validate(); err != nil {
-			return nil, rate, err
-		}
-		return weir.TokenBucket{Rate: l.Rate, Burst: min(l.NoDelay, weir.MaxCount-1) + 1}, l.Rate, nil
-	case weir.NginxLimitReq:
-		if err := l.Validate(); err != nil {
-			return nil, rate, err
-		}
-		return forWaiting(l.LeakyBucket())
-	case weir.SlidingLog:
-		l.CountDenied = false
-		return l, rate, nil
-	case weir.TokenBucket:
-		return l, l.Rate, nil
-	case weir.Bursty:
-		return l, l.Rate, nil
-	case weir.WarmUp:
-		return l, l.Rate, nil
+	case d.Planned:
+		rate = d.Rate
 	}
-	return limit, rate, nil
+	return adapted, rate, nil
 }
 
 // later reserves the turn of a cost and returns the time until it. Later lines do not depend on when the filter notices

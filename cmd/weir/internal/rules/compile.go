@@ -317,9 +317,8 @@ func (l *loader) limit(n node, name string) *weir.Rule {
 		return nil
 	}
 	for i, limit := range limits {
-		if slots, ok := limit.(weir.Concurrency); ok && slots.Lease == 0 {
-			slots.Lease = defaultLease
-			limits[i] = slots
+		if d := weir.Describe(limit); d.Held && d.Lease == 0 {
+			limits[i] = weir.Concurrency{Slots: d.Capacity, Lease: defaultLease}
 		}
 	}
 	rule, err := weir.NewRule(name, limits...)

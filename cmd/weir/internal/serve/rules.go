@@ -21,9 +21,8 @@ const defaultLease = time.Minute
 func withLeases(rule *weir.Rule) (*weir.Rule, error) {
 	limits := rule.Limits()
 	for i, limit := range limits {
-		if slots, ok := limit.(weir.Concurrency); ok && slots.Lease == 0 {
-			slots.Lease = defaultLease
-			limits[i] = slots
+		if d := weir.Describe(limit); d.Held && d.Lease == 0 {
+			limits[i] = weir.Concurrency{Slots: d.Capacity, Lease: defaultLease}
 		}
 	}
 	return weir.NewRule(rule.Name(), limits...)

@@ -1,0 +1,113 @@
+package weir
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// Description is what a limit says of itself, so that code can act on any limit without knowing its type. [Describe]
+// returns it.
+type Description struct {
+	// Capacity is the largest cost that a fresh key admits: 0 of a DenyAll, and MaxCount of an Unlimited and of limits
+	// that Owe.
+	Capacity int64
+	// Rate is the rate in the long run. It is the zero Rate of a limit without a rate.
+	Rate Rate
+	// Burst is the number of units that go ahead at once after a pause.
+	Burst int64
+	// Worst is the largest number of units, taken one by one, that go ahead within any Rate.Period. The end of that
+	// stretch is not part of it. It is 0 without a Rate.
+	Worst int64
+	// Window is the longest time in which the capacity comes back. Reset is the longest time until a key is like a new
+	// one, if no unit was recorded beyond the capacity. They are 0 of a limit that Owes, or without a Rate.
+	Window, Reset time.Duration
+	// Gap is the least time between two admitted requests, or 0.
+	Gap time.Duration
+	// Delay is the longest delay of an admitted request.
+	Delay time.Duration
+	// Lease is the longest time for which an unreleased unit is held; 0 means no bound.
+	Lease time.Duration
+	// Entries is the largest number of entries of 16 bytes that a key stores.
+	Entries int64
+
+	Smooth       bool // units come back one by one, at the Rate
+	Held         bool // units are held until they are released, and not spent
+	Delays       bool // it admits with a delay
+	Alone        bool // it cannot be combined with other limits in a decision
+	Bookable     bool // units can be reserved ahead
+	CountsDenied bool // refused costs count, too
+	Owes         bool // any cost goes ahead, and the next request waits until it is paid for
+	Stateless    bool // no key has a state
+	InRules      bool // rules and engines can hold it
+	Planned      bool // a waiting caller that wakes late does not delay later ones
+
+	// Refill says in words how units come back, and Note what to know about the limit; it may be empty.
+	Refill, Note string
+	// Waiting is the limit for callers that wait and are never refused: the same limit, except that of a LeakyBucket
+	// the callers replace the queue, and that a SlidingLog has no refusals to count.
+	Waiting Limit
+}
+
+// How units come back.
+const (
+	oneByOne         = "one by one"
+	eachAfterAPeriod = "one period after they were taken"
+)
+
+// Describe returns the description of a limit. That of nil and of an invalid limit is the zero value.
+func Describe(l Limit) Description {
+	a, err := compile(l)
+	if err != nil {
+		return Description{}
+	}
+	d := l.describe()
+	d.Capacity = a.Capacity()
+	if d.Smooth && !d.Owes {
+		d.Window = d.Rate.Of(d.Capacity)
+	}
+	d.Reset = cmp.Or(d.Reset, d.Window)
+	d.CountsDenied = a.CountsDenied()
+	d.Held, d.Delays, d.Alone, d.Bookable = algorithm.Leases(a), algorithm.Delays(a), a.Solitary(), algorithm.Bookable(a)
+	d.Stateless, d.Planned, d.InRules = algorithm.Stateless(a), a.Planned(), l.kind().inRules()
+	if d.Waiting == nil {
+		d.Waiting = l
+	}
+	return d
+}
+
+// Share returns the part of a limit that process i of n holds alone, with i from 0. Together the parts are the limit:
+// units are divided evenly, the first processes hold the rest, and a rate without a window has n times the period. The
+// error says that the limit is invalid, has fewer units than there are processes, or that a part would be out of bounds.
+func Share(l Limit, i, n int) (Limit, error) {
+	if _, err := compile(l); err != nil {
+		return nil, err
+	}
+	if n < 1 || i < 0 || i >= n {
+		return nil, fmt.Errorf("weir: share: process %d of %d is not one of them", i, n)
+	}
+	if d := Describe(l); d.Capacity < int64(n) && !d.Stateless {
+		return nil, fmt.Errorf("weir: share: %s has %d units for %d processes", l, d.Capacity, n)
+	}
+	if n == 1 {
+		return l, nil
+	}
+	part := l.share(shares{int64(i), int64(n)})
+	if err := part.Validate(); err != nil {
+		return nil, fmt.Errorf("weir: share: a part of %s would be out of bounds: %w", l, err)
+	}
+	return part, nil
+}
+
+// shares divides the fields of a limit for process i of n.
+type shares struct{ i, n int64 }
+
+func (s shares) part(units int64) int64 { return units/s.n + min(1, max(0, units%s.n-s.i)) }
+
+func (s shares) longer(d time.Duration) time.Duration { return Rate{1, d}.Of(s.n) }
+
+func (s shares) slower(r Rate) Rate { return Rate{r.Count, s.longer(r.Period)} }
+
+func (s shares) fewer(r Rate) Rate { return Rate{s.part(r.Count), r.Period} }
