@@ -190,24 +190,21 @@ func TestALateHandlerReleasesNoOthersSlot(t *testing.T) {
 	<-left["second"]
 }
 
-// flaky is an engine whose settlements fail at first.
-type flaky struct {
-	weir.Engine
-	failures int
-}
-
-func (f *flaky) Record(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
-	if f.failures > 0 {
-		f.failures--
-		return weir.Decision{}, errors.New("connection lost")
-	}
-	return f.Engine.Record(ctx, requests...)
-}
-
 func TestSlotsAreReleasedAlthoughTheEngineFailsOnce(t *testing.T) {
-	h := wrap(t, httplimit.Options{Engine: &flaky{httplimittest.NewClock(start).Engine(), 1}, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}}, ok)
+	failed := false
+	flaky := remote(httplimittest.NewClock(start).Engine(), func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+		if c.Op == weir.OpReturn && !failed {
+			failed = true
+			return weir.Answer{}, errors.New("connection lost")
+		}
+		return next(ctx, c)
+	})
+	h := wrap(t, httplimit.Options{Engine: flaky, Rules: []httplimit.Rule{{Limit: "concurrency 1"}}}, ok)
 	wantStatus(t, "first", get(h, alice), 200)
 	wantStatus(t, "second", get(h, alice), 200)
+	if !failed {
+		t.Error("the engine was not asked to release the slot")
+	}
 }
 
 func TestSlotsAreReleasedAfterTheClientHasLeft(t *testing.T) {
