@@ -100,6 +100,18 @@ func (l *Lanes) Release(s *Submission) {
 	l.pool.Put(s)
 }
 
+// Fitting returns how many of the decisions fit in one call.
+func (l *Lanes) Fitting(decisions []wire.Decision) int {
+	work := workload{}
+	for n := range decisions {
+		work.add(&decisions[n])
+		if n == l.setup.Batch || n > 0 && work.full() {
+			return n
+		}
+	}
+	return len(decisions)
+}
+
 // Close makes later calls fail. It returns false if they were closed before.
 func (l *Lanes) Close() bool { return !l.Closed.Swap(true) }
 

@@ -36,15 +36,3 @@ func (w *workload) add(d *wire.Decision) {
 
 // full reports whether the work is more than a call may have.
 func (w *workload) full() bool { return w.total > stored.MostWork || w.heavy > stored.MostHeavy }
-
-// Fitting returns how many of the decisions fit in one call.
-func (l *Lanes) Fitting(decisions []wire.Decision) int {
-	work := workload{}
-	for n := range decisions {
-		work.add(&decisions[n])
-		if n == l.setup.Batch || n > 0 && work.full() {
-			return n
-		}
-	}
-	return len(decisions)
-}
