@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"net/url"
 	"time"
 )
 
@@ -89,15 +88,6 @@ func (c *crawl) redirect(t *turn, e *exchange) {
 		t.url = target
 		c.putBack(t.task)
 	}
-}
-
-// target returns where a redirect leads.
-func (e *exchange) target(from *url.URL) (*url.URL, error) {
-	to, err := from.Parse(e.response.Header.Get("Location"))
-	if err != nil {
-		return nil, err
-	}
-	return to, tidy(to)
 }
 
 // page lets the caller read the page.

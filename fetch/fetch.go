@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -118,4 +119,25 @@ func (c *crawl) report(results ...Result) {
 	for _, r := range results {
 		c.Done(r)
 	}
+}
+
+// newCrawl makes the limiters of a run.
+func newCrawl(o Options) (*crawl, error) {
+	total, err := weir.New(weir.TokenBucket{Rate: o.Total, Burst: 1})
+	if err != nil {
+		return nil, optionError("total", "%v", err)
+	}
+	c := &crawl{Options: o, frontier: newFrontier(o, total)}
+	if o.Progress != nil {
+		o.Progress.frontier.Store(c.frontier)
+	}
+	if c.obedient, err = obedient(o.Transport); err != nil {
+		return nil, err
+	}
+	if o.Bandwidth != (weir.Rate{}) {
+		if c.bandwidth, err = weir.New(weir.TokenBucket{Rate: o.Bandwidth, Burst: burstOf(o.Bandwidth)}); err != nil {
+			return nil, optionError("bandwidth", "%v", err)
+		}
+	}
+	return c, nil
 }

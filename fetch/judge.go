@@ -2,13 +2,6 @@ package fetch
 
 import "time"
 
-// verdict says why a URL is not sent. It is empty if nothing forbids it.
-type verdict struct {
-	outcome Outcome
-	reason  string
-	err     error
-}
-
 // judge asks the rules about the first page of a site, and reports the page if they forbid it. It is called by a
 // goroutine of its own, so that a site whose rules take long holds up no other.
 func (c *crawl) judge(s *site) {

@@ -125,32 +125,6 @@ func optionError(field, format string, values ...any) error {
 	return &weir.OptionError{Op: "fetch", Field: field, Reason: fmt.Sprintf(format, values...)}
 }
 
-// gapOf returns the time between two starts at the rate, rounded up.
-func gapOf(r weir.Rate) time.Duration {
-	return (r.Period + time.Duration(r.Count) - 1) / time.Duration(r.Count)
-}
-
-// newCrawl makes the limiters of a run.
-func newCrawl(o Options) (*crawl, error) {
-	total, err := weir.New(weir.TokenBucket{Rate: o.Total, Burst: 1})
-	if err != nil {
-		return nil, optionError("total", "%v", err)
-	}
-	c := &crawl{Options: o, frontier: newFrontier(o, total)}
-	if o.Progress != nil {
-		o.Progress.frontier.Store(c.frontier)
-	}
-	if c.obedient, err = obedient(o.Transport); err != nil {
-		return nil, err
-	}
-	if o.Bandwidth != (weir.Rate{}) {
-		if c.bandwidth, err = weir.New(weir.TokenBucket{Rate: o.Bandwidth, Burst: burstOf(o.Bandwidth)}); err != nil {
-			return nil, optionError("bandwidth", "%v", err)
-		}
-	}
-	return c, nil
-}
-
 // obedient returns a transport that learns what servers announce. It does not wait for a pause that a server asks for:
 // the frontier does, so that the pause, the pace and the total are one decision.
 func obedient(base http.RoundTripper) (http.RoundTripper, error) {

@@ -34,15 +34,6 @@ type Result struct {
 	Err error `json:"-"`
 }
 
-// result returns a result for the task.
-func (t *task) result(outcome Outcome, reason string) Result {
-	r := Result{URL: t.asked, Outcome: outcome, Reason: shorten(reason), Depth: t.depth, Links: t.links}
-	if final := t.url.String(); final != t.asked {
-		r.Final = final
-	}
-	return r
-}
-
 // maxText bounds texts in a result that a server chooses.
 const maxText = 1 << 10
 

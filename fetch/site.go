@@ -3,6 +3,8 @@ package fetch
 import (
 	"net/url"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
 // task is a URL on its way.
@@ -234,4 +236,18 @@ func (s *site) isUnjudged(now time.Time) bool {
 // isIdle reports whether the site has no URL.
 func (s *site) isIdle() bool {
 	return !s.judging && s.waiting+s.busy+len(s.urgent)+len(s.guests) == 0
+}
+
+// gapOf returns the time between two starts at the rate, rounded up.
+func gapOf(r weir.Rate) time.Duration {
+	return (r.Period + time.Duration(r.Count) - 1) / time.Duration(r.Count)
+}
+
+// result returns a result for the task.
+func (t *task) result(outcome Outcome, reason string) Result {
+	r := Result{URL: t.asked, Outcome: outcome, Reason: shorten(reason), Depth: t.depth, Links: t.links}
+	if final := t.url.String(); final != t.asked {
+		r.Final = final
+	}
+	return r
 }
