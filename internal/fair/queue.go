@@ -1,6 +1,8 @@
 // Package fair orders waiting callers: a Queue lets flows share by weight, and a Heap holds what has a rank.
 package fair
 
+import "math/bits"
+
 // Queue chooses the next waiter: by arrival within a flow, and between flows by weighted fairness. It is start-time
 // fair queueing (Goyal, Vin and Cheng, 1996). A waiter starts, in virtual time, when the waiter before it in its flow
 // has been served its cost divided by the weight; the earliest start comes first, and of equal ones the earliest
@@ -242,4 +244,111 @@ func (q *Queue[W]) busy() []*flow[W] {
 		return []*flow[W]{&q.own}
 	}
 	return nil
+}
+
+// flow is the waiters of one name, in order of arrival.
+type flow[W any] struct {
+	Flow
+	List[W]
+	weight        int64
+	start, finish int64 // of the first waiter and of the last one served, in units; divided by the weight they are tags
+	place         int   // in the heap
+	units         int64 // the costs of the waiters
+}
+
+// newFlows returns an empty heap of flows, by the start of their first waiters, and then by their arrival.
+func newFlows[W any]() Heap[*flow[W]] {
+	return NewHeap(func(f, g *flow[W]) bool {
+		a, b := f.tag(f.start), g.tag(g.start)
+		return a.before(b) || !b.before(a) && f.first.Arrival < g.first.Arrival
+	}, func(f *flow[W]) *int { return &f.place })
+}
+
+// tag returns the virtual time of units of f.
+func (f *flow[W]) tag(units int64) tag { return tag{units, f.weight} }
+
+// startAt returns the start of a waiter that joins the empty flow: virtual time, rounded up, or the end of the flow's
+// service if that is later.
+func (f *flow[W]) startAt(virtual tag) int64 { return max(virtual.in(f.weight), f.finish) }
+
+// back moves f back in virtual time.
+func (f *flow[W]) back(whole int64) {
+	f.start, f.finish = max(f.start-whole*f.weight, 0), max(f.finish-whole*f.weight, 0)
+}
+
+// unitsTo returns the costs of the waiters of f that start at a tag or before, or fewer by less than the last of these costs.
+func (f *flow[W]) unitsTo(t tag) int64 {
+	hi, lo := bits.Mul64(uint64(t.units), uint64(f.weight))
+	start, _ := bits.Div64(hi, lo, uint64(t.weight))
+	if int64(start) < f.start {
+		return 0
+	}
+	return min(max(int64(start)-f.start+1, f.first.units()), f.units)
+}
+
+// Node is the place of a waiter in a Queue. The waiter holds it, so that a place takes no memory of its own.
+type Node[W any] struct {
+	Cost    int64  // what its flow is charged when it is served
+	Arrival uint64 // decides between equal starts of different flows
+
+	waiter         W
+	in             *flow[W] // nil if it is in no queue
+	previous, next *Node[W]
+}
+
+// Queued reports whether the waiter is in a queue.
+func (n *Node[W]) Queued() bool { return n.in != nil }
+
+// Next returns the next waiter of the same flow or list, or the zero value.
+func (n *Node[W]) Next() W { return n.next.get() }
+
+// get returns the waiter, or the zero value for nil.
+func (n *Node[W]) get() (w W) {
+	if n != nil {
+		w = n.waiter
+	}
+	return w
+}
+
+// units returns what the flow is charged.
+func (n *Node[W]) units() int64 { return min(n.Cost, fairUnits) }
+
+// List is waiters in order, each of which is in no other list and no queue.
+type List[W any] struct{ first, last *Node[W] }
+
+// Push adds a waiter at the end.
+func (l *List[W]) Push(w W, n *Node[W]) {
+	n.waiter, n.previous, n.next = w, l.last, nil
+	if l.last == nil {
+		l.first = n
+	} else {
+		l.last.next = n
+	}
+	l.last = n
+}
+
+// All yields the waiters. The loop may remove the one that it has.
+func (l *List[W]) All(yield func(W) bool) {
+	for n := l.first; n != nil; {
+		next := n.next
+		if !yield(n.waiter) {
+			return
+		}
+		n = next
+	}
+}
+
+// remove removes a waiter of the list.
+func (l *List[W]) remove(n *Node[W]) {
+	if n.previous == nil {
+		l.first = n.next
+	} else {
+		n.previous.next = n.next
+	}
+	if n.next == nil {
+		l.last = n.previous
+	} else {
+		n.next.previous = n.previous
+	}
+	n.previous, n.next = nil, nil
 }
