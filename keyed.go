@@ -25,15 +25,14 @@ import (
 // waiting for them returns ErrNoRoom. Keyed refuses a key that is or contains NaN. Make a Keyed with NewKeyed: the
 // zero Keyed refuses everything.
 type Keyed[K comparable] struct {
-	clock    *clock.Clock
-	limits   limitSource[K]
-	table    atomic.Pointer[keyTable] // nil until a limit's states fit in words
-	seed     maphash.Seed
-	closed   atomic.Bool
-	mayBeNaN bool // keys are compared with themselves before each decision
-	maxKeys  int
-	jitter   time.Duration
-	shards   [table.Shards]keyedShard[K]
+	clock   *clock.Clock
+	limits  limitSource[K]
+	table   atomic.Pointer[keyTable] // nil until a limit's states fit in words
+	seed    maphash.Seed
+	closed  atomic.Bool
+	maxKeys int
+	jitter  time.Duration
+	shards  [table.Shards]keyedShard[K]
 }
 
 // NewKeyed returns a Keyed with one limit for every key.
@@ -76,7 +75,7 @@ func newKeyed[K comparable](options Options) (*Keyed[K], error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), maxKeys: keyBound(options.MaxKeys), mayBeNaN: table.MayBeNaN[K](), jitter: options.Jitter}
+	k := &Keyed[K]{clock: clock.New(options.Clock), seed: maphash.MakeSeed(), maxKeys: keyBound(options.MaxKeys), jitter: options.Jitter}
 	k.clock.Prime()
 	for i := range k.shards {
 		k.shards[i].init(k.clock, options)
@@ -223,7 +222,7 @@ func (k *Keyed[K]) shard(h table.Hash) *keyedShard[K] { return &k.shards[h%table
 // wordsOf returns the limit of the key on words, and the key's hash. It returns nil if the key cannot have words.
 func (k *Keyed[K]) wordsOf(key K, n int64) (limit *word.Limit, h table.Hash) {
 	t := k.table.Load()
-	if t == nil || n < 1 || k.mayBeNaN && key != key { // NaN cannot be found again
+	if t == nil || n < 1 || key != key { // NaN cannot be found again
 		return nil, 0
 	}
 	return t.limit(k.limits.limitOf(key)), k.hash(key)

@@ -110,7 +110,7 @@ func (m *Memory) Take(ctx context.Context, requests ...Request) (d Decision, err
 }
 
 func (m *Memory) take(ctx context.Context, requests []Request, lease uint64, d *Decision) (err error) {
-	if len(requests) == 1 && m.takeOne(ctx, &requests[0], lease, d) {
+	if len(requests) == 1 && m.takeOne(ctx, &requests[0], d) {
 		return nil
 	}
 	_, *d, err = m.decide(ctx, opTake, memory.Take, requests, lease, 0)
@@ -136,12 +136,12 @@ func (m *Memory) decide(ctx context.Context, op string, verb memory.Verb, reques
 
 // takeOne takes one request on the fast path. If done is false, nothing has happened, and the slow path decides or
 // returns the error.
-func (m *Memory) takeOne(ctx context.Context, q *Request, lease uint64, d *Decision) (done bool) {
+func (m *Memory) takeOne(ctx context.Context, q *Request, d *Decision) (done bool) {
 	if m.engine == nil || !q.isPlain() || ctx.Err() != nil {
 		return false
 	}
 	var answer algorithm.Answer
-	decided := m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, lease, &answer)
+	decided := m.engine.TakeOne(&q.Rule.compiled, q.Key, q.Cost, &answer)
 	if decided.Done() {
 		d.describe(&answer)
 		d.Rule, d.Key = q.Rule.compiled.Name, q.Key

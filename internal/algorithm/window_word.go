@@ -142,8 +142,8 @@ func (l *SlidingWindow) Unpack(word uint64, base int64) State {
 	}
 }
 
-// decideWord decides on the counts of the word, like Decide.
-func (l *SlidingWindow) decideWord(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
+// DecideWord decides like [WordDecider.Decide]. ok is false where 128 bits decide.
+func (l *SlidingWindow) DecideWord(word uint64, base, now, n int64, a *Answer) (next uint64, allowed, ok bool) {
 	number, elapsed, ok := l.layout.at(base, now, l.period)
 	w, known := l.counted(word, number, elapsed)
 	if !ok || !known || uint64(n) > uint64(l.limit) {

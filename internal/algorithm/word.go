@@ -84,9 +84,9 @@ func relative(t, base int64) (int64, bool) {
 // keeps their answer on the stack.
 type WordDecider struct {
 	limit   Worder
-	Bucket  *TokenBucket // of a bucket of either kind; take may ask its DecideWord first, with one call less
 	window  *FixedWindow // also of a cycle
-	sliding *SlidingWindow
+	Bucket  *TokenBucket // of either kind. A caller may ask DecideWord of this and the next first, with one call less
+	Sliding *SlidingWindow
 }
 
 // NewWordDecider returns that of a limit.
@@ -102,7 +102,7 @@ func NewWordDecider(limit Worder) WordDecider {
 	case *Cycle:
 		d.window = &l.window
 	case *SlidingWindow:
-		d.sliding = l
+		d.Sliding = l
 	}
 	return d
 }
@@ -120,8 +120,8 @@ func (d *WordDecider) Decide(word uint64, base, now, n int64, a *Answer) (next u
 		next, allowed, ok = d.Bucket.DecideWord(word, base, now, n, a)
 	case d.window != nil:
 		next, allowed, ok = d.window.decideWord(word, base, now, n, a)
-	case d.sliding != nil:
-		next, allowed, ok = d.sliding.decideWord(word, base, now, n, a)
+	case d.Sliding != nil:
+		next, allowed, ok = d.Sliding.DecideWord(word, base, now, n, a)
 	}
 	if ok {
 		return next, allowed, true

@@ -117,16 +117,6 @@ func (c *cells) sweep(n int, now int64) (passed bool) {
 	return passed
 }
 
-// toWords moves a cell to words if its state fits again.
-func (c *cells) toWords(h table.Hash, limit *word.Limit, state algorithm.State, now int64) bool {
-	words, ok := pack(limit, state, now)
-	if ok {
-		c.remove(h)
-		limit.Put(h, words, now)
-	}
-	return ok
-}
-
 // reserve keeps room for another cell if the bound permits. Otherwise it looks for idle cells once in table.SweepEvery.
 func (c *cells) reserve(now int64) bool {
 	if !c.hasRoom() && uint64(now-c.lastSweep) >= uint64(table.SweepEvery) {

@@ -128,7 +128,7 @@ func flood(e *Engine, r *rule.Compiled, first, keys int, between func()) (most i
 // take takes one unit of a key, as package weir does.
 func take(e *Engine, r *rule.Compiled, key string) {
 	var a algorithm.Answer
-	if !e.TakeOne(r, key, 1, 0, &a).Done() {
+	if !e.TakeOne(r, key, 1, &a).Done() {
 		_, _, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: key, Cost: 1}}, 0)
 	}
 }

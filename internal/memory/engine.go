@@ -68,29 +68,23 @@ func New(options Options) *Engine {
 	return e
 }
 
-// TakeOne takes one request on the fast path. It decides if the state is in words or a cell, or if the states of all
-// limits of the rule are in words; otherwise it returns the zero Decided, and nothing has happened. The request must be
-// checked, and a must be zero. The Binding of the answer means nothing.
-func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, lease uint64, a *algorithm.Answer) Decided {
+// TakeOne takes one request on the fast path. It decides if the states of all limits of the rule are in words; otherwise
+// it returns the zero Decided, and nothing has happened. The request must be checked, and a must be zero. The Binding of
+// the answer means nothing.
+func (e *Engine) TakeOne(r *rule.Compiled, key string, cost int64, a *algorithm.Answer) Decided {
 	now := e.clock.Now()
-	if len(r.Parts) != 1 {
-		return e.takeRow(r, key, cost, now, a)
-	}
-	h := e.seed.Hash(key)
-	p, u := &r.Parts[0], &e.homeOf(r, now).parts[0]
-	if (u.limit == nil || !u.limit.Take(h, now, cost, a)) && !e.shards[h%table.Shards].take(u, p, h, cost, lease, now, a) {
-		return Decided{}
-	}
-	return Decided{u.states.counts, now}
-}
-
-// takeRow takes one request under a rule of several limits, if their states are in the words of one entry.
-func (e *Engine) takeRow(r *rule.Compiled, key string, cost, now int64, a *algorithm.Answer) Decided {
 	home := e.homeOf(r, now)
-	if home.row == nil || !home.row.Take(e.seed.Hash(key), now, cost, a) {
+	if home.row == nil || !home.take(e.seed.Hash(key), now, cost, a) {
 		return Decided{}
 	}
 	return Decided{home.counts, now}
+}
+
+func (h *home) take(key table.Hash, now, cost int64, a *algorithm.Answer) (done bool) {
+	if len(h.parts) == 1 {
+		return h.parts[0].limit.Take(key, now, cost, a)
+	}
+	return h.row.Take(key, now, cost, a)
 }
 
 // Verb is what a call asks for.

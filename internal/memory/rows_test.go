@@ -92,7 +92,7 @@ func (m statesModel) ask(t *testing.T, e *Engine, random *rand.Rand, r *rule.Com
 		_, got, err = e.Decide(Peek, requests, 0)
 		want = algorithm.Peek(parts, now)
 	default:
-		if !e.TakeOne(r, key, cost, 0, &got).Done() {
+		if !e.TakeOne(r, key, cost, &got).Done() {
 			_, got, err = e.Decide(Take, requests, 0)
 		}
 		want = algorithm.Take(parts, now)
@@ -231,7 +231,7 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 			for k := range admitted {
 				for range 3 { // the rest of a key that random costs have not quite filled
 					var a algorithm.Answer
-					if !e.TakeOne(rules[0], fmt.Sprint(k), 1, 0, &a).Done() {
+					if !e.TakeOne(rules[0], fmt.Sprint(k), 1, &a).Done() {
 						_, a, _ = e.Decide(Take, []rule.Request{{Rule: rules[0], Key: fmt.Sprint(k), Cost: 1}}, 0)
 					}
 					if a.Allowed {
@@ -250,7 +250,7 @@ func TestConcurrentCallersOfSeveralLimitsGetExactlyTheUnits(t *testing.T) {
 func takeUnits(e *Engine, random *rand.Rand, r *rule.Compiled, key string) int64 {
 	var a algorithm.Answer
 	n := 1 + random.Int64N(3)
-	if random.IntN(8) == 0 || !e.TakeOne(r, key, n, 0, &a).Done() {
+	if random.IntN(8) == 0 || !e.TakeOne(r, key, n, &a).Done() {
 		_, a, _ = e.Decide(Take, []rule.Request{{Rule: r, Key: key, Cost: n}}, 0)
 	}
 	if random.IntN(16) == 0 {
@@ -276,7 +276,7 @@ func TestRulesOfSeveralLimitsTakeOneEntry(t *testing.T) {
 		}
 		for _, r := range rules {
 			var a algorithm.Answer
-			if !e.TakeOne(r, "k", 1, 0, &a).Done() || !a.Allowed {
+			if !e.TakeOne(r, "k", 1, &a).Done() || !a.Allowed {
 				t.Errorf("%s: a new key of %s was not decided without a lock: %+v", name, r.Text, a)
 			}
 		}
@@ -321,7 +321,7 @@ func TestATableRemembersManyRatesWithoutCells(t *testing.T) {
 		for i, r := range rules {
 			key := fmt.Sprint(i)
 			var got algorithm.Answer
-			if !e.TakeOne(r, key, 1, 0, &got).Done() && round > 0 {
+			if !e.TakeOne(r, key, 1, &got).Done() && round > 0 {
 				t.Fatalf("round %d: limit %d needs the slow path", round, i)
 			}
 			parts := m.parts(r, key, 1)
@@ -366,7 +366,7 @@ func TestAStateBeyondItsWordsIsACellAndComesBack(t *testing.T) {
 			parts := m.parts(r, "k", 0)
 			var a algorithm.Answer
 			want := algorithm.Take(parts, now)
-			if done := e.TakeOne(r, "k", 0, 0, &a).Done(); done && (a.Remaining != want.Remaining || a.ResetAfter != want.ResetAfter) {
+			if done := e.TakeOne(r, "k", 0, &a).Done(); done && (a.Remaining != want.Remaining || a.ResetAfter != want.ResetAfter) {
 				t.Errorf("after record %d: got %+v, want %+v", i, a, want)
 			}
 		}

@@ -3,8 +3,6 @@ package memory
 import (
 	"sync"
 
-	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/internal/rule"
 	"github.com/weirflow/weir/internal/table"
 )
 
@@ -22,38 +20,6 @@ type shard struct {
 	newest       int64        // reading of the clock
 	busy         []table.Hash // of the call that has the lock: it may have loaded their cells and borrowed their words
 	_            [16]byte     // shards do not share cache lines
-}
-
-// take decides on the cell of h and writes the answer to a. done is false without a cell, except for a limit without
-// words: then take makes a cell if there is room.
-func (s *shard) take(u *use, p *rule.Part, h table.Hash, cost int64, lease uint64, now int64, a *algorithm.Answer) (done bool) {
-	states := u.states
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !states.engine.clock.Injected() {
-		now = max(now, s.newest)
-		s.newest = now
-	}
-	c := states.cells[h%table.Shards]
-	if found := c.find(h); found != nil {
-		algorithm.TakeOne(p.Algorithm, &found.state, now, cost, lease, a)
-		if a.Changed && (u.limit == nil || !c.toWords(h, u.limit, found.state, now)) {
-			found.part = p
-		}
-		return true
-	}
-	if states.hasWords() {
-		return false
-	}
-	if c = s.cellsOf(states, h); !c.hasRoom() {
-		return false
-	}
-	state := p.Algorithm.Fresh()
-	algorithm.TakeOne(p.Algorithm, &state, max(now, s.lastEviction), cost, lease, a)
-	if a.Changed {
-		c.add(h, p, state, now)
-	}
-	return true
 }
 
 // sweep looks at the next n cells of the shard: those of one limit after those of another.

@@ -91,14 +91,3 @@ func mix(x uint64) Hash {
 	x *= 0xc4ceb9fe1a85ec53
 	return Hash(x ^ x>>33)
 }
-
-// MayBeNaN reports whether a key can hold NaN, which equals no key. It says no for the commonest types alone, which spares
-// them a comparison.
-func MayBeNaN[K comparable]() bool {
-	var key K
-	switch any(key).(type) {
-	case string, int, int32, int64, uint, uint32, uint64, [4]byte, [16]byte:
-		return false
-	}
-	return true
-}

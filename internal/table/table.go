@@ -109,9 +109,6 @@ func (t *Table) newest() numbered {
 	return numbered{layouts[len(layouts)-1], uint8(len(layouts) - 1)}
 }
 
-// LayoutOf returns the layout of an entry.
-func (t *Table) LayoutOf(e Entry) Layout { return (*t.layouts.Load())[e.Layout] }
-
 // Upgrade gives the segment of a hash the newest layout. Entries that the caller has found there have Moved.
 func (t *Table) Upgrade(h Hash, now int64) {
 	h = valid(h)

@@ -27,15 +27,13 @@ func (t *Table) Borrow(h table.Hash, now int64) (_ Loan, ok bool) {
 		}
 		t.loans[h%table.Shards].Add(1)
 		loan := Loan{in: t, hash: h}
-		if columns := t.columnsOf(e); len(columns) > 0 {
-			loan.first = t.layoutOf(e).read(columns[0], e, first)
+		if in := t.layoutOf(e); len(in.columns) > 0 {
+			loan.first = in.read(in.columns[0], e, first)
 		}
 		e.Release(table.Elsewhere)
 		return loan, true
 	}
 }
-
-func (t *Table) columnsOf(e table.Entry) []*Column { return t.layoutOf(e).columns }
 
 // Read returns the words of a column. They are Elsewhere if the state does not fit.
 func (l *Loan) Read(c *Column) Words {
@@ -56,9 +54,7 @@ func (l *Loan) Write(c *Column, w Words, now int64) {
 }
 
 // Return ends the loan.
-func (l *Loan) Return(now int64) { l.in.columnAt(0).Put(l.hash, l.first, now) }
-
-func (t *Table) columnAt(i int) *Column { return t.newest.Load().columns[i] }
+func (l *Loan) Return(now int64) { l.in.newest.Load().columns[0].Put(l.hash, l.first, now) }
 
 // Put stores the words of a column in the entry of h, if there is one: those of a borrowed entry or of one whose
 // column reads Elsewhere. The caller holds the lock of the shard.

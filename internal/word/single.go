@@ -94,10 +94,9 @@ func (s *Single) Borrow(state *algorithm.State) (changed bool) {
 	s.loans.Add(1)
 	second := s.at[1]
 	atomic.StoreUint64(&s.at[0], table.Elsewhere)
+	*state = s.Words().Unpack(first, s.base)
 	if s.pairs != nil {
 		*state = s.pairs.UnpackPair(first, second, s.base)
-	} else {
-		*state = s.Words().Unpack(first, s.base)
 	}
 	return s.returned != Words{First: first, Second: second}
 }

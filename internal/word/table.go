@@ -48,9 +48,6 @@ type Column struct {
 // Table returns the table of the column.
 func (c *Column) Table() *Table { return c.in }
 
-// Index returns the number of earlier columns of the table.
-func (c *Column) Index() int { return c.index }
-
 // AddColumn returns a new column for limits like one, or nil if an entry has no room for it.
 func (t *Table) AddColumn(like algorithm.Worder, now int64) *Column {
 	t.mu.Lock()

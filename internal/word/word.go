@@ -79,8 +79,11 @@ func (d *decider) take(at *uint64, now, n int64, a *algorithm.Answer) (allowed b
 	}
 	var next uint64
 	var ok bool
-	if d.Bucket != nil {
+	switch {
+	case d.Bucket != nil:
 		next, allowed, ok = d.Bucket.DecideWord(old, d.base, now, n, a)
+	case d.Sliding != nil:
+		next, allowed, ok = d.Sliding.DecideWord(old, d.base, now, n, a)
 	}
 	if !ok {
 		next, allowed, ok = d.Decide(old, d.base, now, n, a)
