@@ -7,10 +7,7 @@ import "math"
 type converter interface{ converts() }
 
 // Converts reports whether the limit converts states of other rates when it writes them.
-func Converts(a Algorithm) bool {
-	_, ok := a.(converter)
-	return ok
-}
+func Converts(a Algorithm) bool { return is[converter](a) }
 
 // keepConverted is how long the instant of a conversion is kept: as long as an earlier take may be undone.
 const keepConverted = int64(60e9)

@@ -19,10 +19,7 @@ type rebooker interface {
 }
 
 // CanBook reports whether units can be booked for a later instant.
-func CanBook(a Algorithm) bool {
-	_, ok := a.(booker)
-	return ok
-}
+func CanBook(a Algorithm) bool { return is[booker](a) }
 
 // Book returns the state after n units were booked for now + Hold.
 func Book(a Algorithm, s State, now, n int64) State {
@@ -50,10 +47,7 @@ func Rebook(a Algorithm, before, after State, taken, n, keep int64) State {
 }
 
 // Leases reports whether units can be released by identity.
-func Leases(a Algorithm) bool {
-	_, ok := a.(leaser)
-	return ok
-}
+func Leases(a Algorithm) bool { return is[leaser](a) }
 
 // TakeFor works like Take for units held by identity, if the limit has identities; 0 means none.
 func TakeFor(a Algorithm, s State, now, n int64, identity uint64) State {
@@ -93,10 +87,7 @@ func (s State) Size() int {
 }
 
 // Delays reports whether the limit admits with a delay, up to a queue of its own.
-func Delays(a Algorithm) bool {
-	_, ok := a.(delayer)
-	return ok
-}
+func Delays(a Algorithm) bool { return is[delayer](a) }
 
 // starter is an Algorithm whose state changes while idle. The state of a key that begins now differs from that of a
 // new key, so no state can be evicted.
@@ -110,4 +101,10 @@ func Start(a Algorithm, now int64) State {
 		return s.Start(now)
 	}
 	return a.Fresh()
+}
+
+// is reports whether a limit has the methods or the type of T.
+func is[T any](a Algorithm) bool {
+	_, ok := a.(T)
+	return ok
 }
