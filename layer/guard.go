@@ -82,11 +82,12 @@ type GuardChange struct {
 
 // OutageError is the error of a call that the policy Deny answers, or that no policy can answer. Nothing was admitted.
 //
-// It is unavailable for [weir.Unavailable]. A take counts as not counted for [weir.WasCounted]: what the engine takes for
-// it after the deadline is given back. If the answer was lost, its units may stay spent.
+// It is unavailable for [weir.Unavailable]. What the engine takes for it after the deadline is given back, so that a caller
+// may ask again. Only if the answer was lost may units stay spent.
 type OutageError struct {
-	Op    weir.Op
-	Cause error // the last failure of the engine
+	Op      weir.Op
+	Counted weir.Counted // CountedNo if the engine was not asked
+	Cause   error        // the last failure of the engine
 }
 
 func (e *OutageError) Error() string {
@@ -102,14 +103,11 @@ func (e *OutageError) Unwrap() error { return e.Cause }
 // Unavailable returns true, for weir.Unavailable.
 func (e *OutageError) Unavailable() bool { return true }
 
-// WasCounted returns weir.CountedNo for a take, and what the engine says of any other call, for weir.WasCounted.
-func (e *OutageError) WasCounted() weir.Counted {
-	switch e.Op {
-	case weir.OpRecord, weir.OpReturn, weir.OpEach:
-		return weir.WasCounted(e.Cause)
-	}
-	return weir.CountedNo
-}
+// WasCounted returns Counted, for weir.WasCounted.
+func (e *OutageError) WasCounted() weir.Counted { return e.Counted }
+
+// GivesBack reports whether what the engine may have counted is given back. A queue then keeps the place of the caller.
+func (e *OutageError) GivesBack() bool { return e.Op != weir.OpRecord && e.Op != weir.OpReturn }
 
 // errBarred is the cause while no failure is known.
 var errBarred = errors.New("too many calls of it hang")
@@ -209,7 +207,7 @@ func (g *Guarded) around(ctx context.Context, call weir.Call, next weir.Next) (w
 	}
 	p := g.breaker.enter()
 	if p == barred {
-		return g.instead(call, g.lastFailure())
+		return g.instead(call, weir.CountedNo, g.lastFailure())
 	}
 	a, err := g.ask(ctx, call, p, g.options.Deadline)
 	if err == nil && call.Op < weir.OpReset {
@@ -246,16 +244,17 @@ func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
 		}
 		return weir.Answer{}, nil
 	}
-	if weir.MayHaveCounted(err) {
+	counted := weir.WasCounted(err)
+	if counted != weir.CountedNo {
 		switch call.Op {
 		case weir.OpRecord, weir.OpReturn: // a second one could count twice
 			g.owed.release(call)
-			return weir.Answer{}, &OutageError{call.Op, err}
+			return weir.Answer{}, &OutageError{call.Op, counted, err}
 		case weir.OpTake:
 			g.drop(call)
 		}
 	}
-	return g.instead(call, err)
+	return g.instead(call, counted, err)
 }
 
 // drop releases the slots of a take that may have been made.
@@ -330,7 +329,7 @@ func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.D
 		within = call.Within
 	} else if until, ok := ctx.Deadline(); ok && call.Within <= 0 {
 		if left := time.Until(until); left < within {
-			within, hurried = max(left, 1), true
+			hurried, within = left < within/2, max(left, 1)
 		}
 	}
 	measured := rand.Uint32()%sampled == 0 || p == probes

@@ -116,9 +116,9 @@ func (g *Guarded) policy(requests []weir.Request) Policy {
 }
 
 // instead answers in place of the engine, which has failed.
-func (g *Guarded) instead(call weir.Call, cause error) (weir.Answer, error) {
+func (g *Guarded) instead(call weir.Call, counted weir.Counted, cause error) (weir.Answer, error) {
 	if call.Op == weir.OpEach {
-		return weir.Answer{}, g.insteadEach(call.Each, cause)
+		return weir.Answer{}, g.insteadEach(call.Each, counted, cause)
 	}
 	if err := checked(&call); err != nil {
 		return weir.Answer{}, err
@@ -130,21 +130,21 @@ func (g *Guarded) instead(call weir.Call, cause error) (weir.Answer, error) {
 		return weir.Answer{Decision: admitted(call)}, nil
 	case settles, p == Deny, call.Op == weir.OpReset:
 		g.counts.denied.Add(1)
-		return weir.Answer{}, &OutageError{call.Op, cause}
+		return weir.Answer{}, &OutageError{call.Op, counted, cause}
 	case p == Allow:
 		g.counts.allowed.Add(1)
 		return g.allowed(call), nil
 	}
-	return g.decideHere(call, cause)
+	return g.decideHere(call, counted, cause)
 }
 
-func (g *Guarded) insteadEach(batch *weir.Batch, cause error) error {
+func (g *Guarded) insteadEach(batch *weir.Batch, counted weir.Counted, cause error) error {
 	if err := weir.CheckEach(batch.Calls, batch.Results); err != nil {
 		return err
 	}
 	for i, c := range batch.Calls {
 		if r := &batch.Results[i]; r.Err == nil {
-			a, err := g.instead(c, cause)
+			a, err := g.instead(c, counted, cause)
 			*r = weir.Result{Decision: a.Decision, Err: err}
 		}
 	}
@@ -170,13 +170,13 @@ func (g *Guarded) allowed(call weir.Call) weir.Answer {
 }
 
 // decideHere decides by the limits of this process, and notes what the engine has to record.
-func (g *Guarded) decideHere(call weir.Call, cause error) (weir.Answer, error) {
+func (g *Guarded) decideHere(call weir.Call, counted weir.Counted, cause error) (weir.Answer, error) {
 	a, err := g.local.do(call)
 	if err != nil {
 		if errors.Is(err, weir.ErrRequest) {
 			return a, err
 		}
-		return a, &OutageError{call.Op, errors.Join(cause, err)}
+		return a, &OutageError{call.Op, counted, errors.Join(cause, err)}
 	}
 	g.counts.local.Add(1)
 	takes := call.Op == weir.OpTake || call.Op == weir.OpTakeUpTo || call.Op == weir.OpReserveAhead

@@ -3,6 +3,7 @@ package pace
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -140,7 +141,7 @@ func backOff(tries int) time.Duration { return min(firstPause<<min(tries-1, 10),
 
 // landed gives the callers their answers. An error ends the wait of one caller; the others ask again.
 func (f *flight) landed(began time.Time, err error) {
-	outage := err != nil && weir.Unavailable(err) && !weir.MayHaveCounted(err)
+	outage := err != nil && weir.Unavailable(err) && (!weir.MayHaveCounted(err) || givesBack(err))
 	if f.lined && err != nil && weir.MayHaveCounted(err) && f.leased() {
 		f.drop(began)
 	}
@@ -190,6 +191,12 @@ func (f *flight) landed(began time.Time, err error) {
 	if f.ends != nil {
 		f.ends()
 	}
+}
+
+// givesBack reports whether the engine gives back what it may have counted, as one with a layer.Guard does.
+func givesBack(err error) bool {
+	var says interface{ GivesBack() bool }
+	return errors.As(err, &says) && says.GivesBack()
 }
 
 // note notes what an answer says of the keys, and whether those for which the caller stood admitted it and another limit
