@@ -82,6 +82,7 @@ var programRules = map[string]packageRule{
 		imports: reasons{
 			".":                          "it chooses the engine and makes the rules",
 			"redislimit":                 "--engine",
+			"layer":                      "Redis may be away",
 			"httplimit":                  "it finds the addresses of clients behind gateways",
 			"cmd/weir/internal/api":      "the handler that it serves",
 			"cmd/weir/internal/cli":      "errors with hints, flags",

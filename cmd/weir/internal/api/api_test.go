@@ -170,7 +170,7 @@ func TestEngineThatHangsIsWaitedForNoLongerThanPatience(t *testing.T) {
 			if took := time.Since(start); took != 2*time.Second {
 				t.Errorf("%s: answered after %v, want 2s", verb, took)
 			}
-			detail, counted := "the engine did not decide within 2s, and admitted nothing; ask again", "no"
+			detail, counted := "the engine did not decide in time, and admitted nothing; ask again", "no"
 			if verb != "peek" {
 				detail, counted = detail+", though it may have counted this request", "unknown"
 			}

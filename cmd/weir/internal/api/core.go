@@ -69,7 +69,7 @@ func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, pati
 	}
 	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
 	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {
-		p.detail = "the engine did not decide within " + patience.String()
+		p.detail = "the engine did not decide in time"
 	}
 	p.detail += ", and admitted nothing; ask again"
 	if r.URL.Path != peekPath {
@@ -83,7 +83,7 @@ func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, pati
 func (a *API) why(err error) string {
 	switch {
 	case a.patience > 0 && errors.Is(err, context.DeadlineExceeded):
-		return "the engine did not decide within " + a.patience.String()
+		return "the engine did not decide in time"
 	case a.reason != nil:
 		return a.reason(err)
 	}

@@ -20,8 +20,9 @@ const memoryEngine = "memory"
 
 // engineOptions are the flags of the engine.
 type engineOptions struct {
-	where string
-	wait  time.Duration
+	where  string
+	wait   time.Duration
+	layers layerOptions
 }
 
 func (o *engineOptions) addFlags(cmd *cobra.Command) {
@@ -29,6 +30,7 @@ func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.where, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379")
 	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
 	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
+	o.layers.addFlags(cmd)
 }
 
 // shared reports whether other daemons may use the engine.
@@ -41,7 +43,12 @@ func (o *engineOptions) check(isSet func(flag string) bool) error {
 	case !o.shared() && isSet("engine-wait"):
 		return cli.Misusef("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
 	}
-	return nil
+	for _, flag := range layerFlags {
+		if !o.shared() && isSet(flag) {
+			return cli.Misusef("leave --"+flag+" out; it is for Redis", "--%s without --engine: the memory engine is never away", flag)
+		}
+	}
+	return o.layers.check()
 }
 
 // chosenEngine is the engine of --engine.
@@ -64,6 +71,10 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	if _, _, err := redislimit.ParseURL(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
 	}
+	guard, err := o.layers.guard(log, rules)
+	if err != nil {
+		return nil, err
+	}
 	shared, err := o.awaitRedis(ctx, log, rules)
 	if err != nil {
 		return nil, err
@@ -72,7 +83,12 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 	logWarnings(ctx, shared, log)
-	return &chosenEngine{Engine: shared, close: shared.Close, patience: cli.RedisPatience}, nil
+	engine, end, err := o.layers.around(shared, guard)
+	if err != nil {
+		shared.Close()
+		return nil, err
+	}
+	return &chosenEngine{Engine: engine, close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
 }
 
 // checkRules returns an error for a rule that the engine cannot hold.

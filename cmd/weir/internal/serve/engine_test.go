@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -72,6 +73,23 @@ func TestAHungRedisIsAnErrorAndNoEndlessWait(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond) // between two requests
 	}
+}
+
+// A daemon with a policy answers in its way while Redis hangs, and within its deadline.
+func TestADaemonAnswersByItsPolicyWhileRedisHangs(t *testing.T) {
+	server := redistest.Start(t)
+	url := startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--lease",
+		"--rule", "login=fixed window 4/1d", "--rule", "mail=5/1d", "--rule", "pay=5/1d",
+		"--on-failure", "allow", "--on-failure", "login=local", "--on-failure", "pay=deny", "--peers", "2")
+	server.Stop()
+	for i := range 6 {
+		for rule, want := range map[string]string{"login": fmt.Sprintf(`{"allowed":%v`, i < 2), "mail": `{"allowed":true`, "pay": `"status":503`} {
+			if got := postTake(t, url, `{"key":"alice","rule":"`+rule+`"}`); !strings.Contains(got, want) {
+				t.Errorf("take %d of %s: got %s, want …%s…", i+1, rule, got, want)
+			}
+		}
+	}
+	server.Cont()
 }
 
 // postTake posts a request and returns the body of the answer.

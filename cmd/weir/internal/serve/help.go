@@ -27,6 +27,8 @@ The --check flags configure it; docs/gateways.md has whole configurations.
 
 With --engine, serve waits up to --engine-wait at the start for a Redis that is
 absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
+A decision of Redis gets --deadline. While Redis is away, --on-failure says how to
+answer: deny (503), allow, or local, by a share of the limits for each of --peers.
 
 With --record, serve writes each take and check to a file that weir replay reads.
 
