@@ -91,7 +91,7 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 		{"token bucket 11/h burst 20", "20 to 28 bytes a key while it is not idle; 29 to 40", 29, 40},
 		{"fixed window 100/1h", "20 to 28 bytes", 20, 28},
 		{"sliding window 100/1h", "20 to 28 bytes", 20, 28},
-		{"sliding log 5/1h", "55 to 110 bytes", 55, 110},
+		{"sliding log 5/1h", "92 to 112 bytes", 92, 112},
 		{"cycle 50/1h", "20 to 28 bytes", 20, 28},
 	} {
 		limit, err := weir.ParseLimit(test.text)
@@ -119,7 +119,7 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []string{"20 to 28 bytes a key", "29 to 40 bytes a key", "55 to 110 bytes a key"} {
+	for _, size := range []string{"20 to 28 bytes a key", "29 to 40 bytes a key", "92 to 112 bytes a key"} {
 		if !strings.Contains(string(document), size) {
 			t.Errorf("docs/memory.md no longer says %q", size)
 		}

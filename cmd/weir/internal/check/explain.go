@@ -15,7 +15,7 @@ type explanation struct{ capacity, burst, worst, memory string }
 // Memory of a key, as docs/memory.md gives it.
 const (
 	wordMemory = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
-	cellMemory = "55 to 110 bytes a key while it is not idle."
+	cellMemory = "92 to 112 bytes a key while it is not idle."
 )
 
 func explanationOf(limit weir.Limit) explanation {
