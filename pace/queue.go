@@ -158,7 +158,6 @@ func (q *Queue) wait(ctx context.Context, c *caller) error {
 	if c.cost() <= 0 { // admitted, or wrong
 		return guarded(func() error { return c.takeNow(ctx, q.engine) })
 	}
-	c.requests = slices.Clone(c.requests) // the queue may look at them after the caller has left, who may use them again
 	if err := q.join(c); err != nil {
 		return err
 	}
@@ -176,6 +175,9 @@ func (q *Queue) join(c *caller) error {
 	defer q.mu.Unlock()
 	q.arrived++
 	c.Arrival = q.arrived
+	if q.exact == nil { // calls that are on their way look at the requests after their caller has left, who may use them again
+		c.requests = slices.Clone(c.requests)
+	}
 	switch {
 	case q.exact != nil:
 		c.strategy = q.exact

@@ -1,6 +1,8 @@
 package redislimit_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -103,5 +105,33 @@ func TestHostsThatShareSlotsUseTheirRates(t *testing.T) {
 	}
 	if heartbeats := hosts * 5 * int(took/time.Second+2); asked > 3*n+heartbeats {
 		t.Errorf("%d decisions for %d grants, want at most 3 a grant besides %d heartbeats", asked, n, heartbeats)
+	}
+}
+
+// A caller whose cost no instant admits is refused at once, and keeps no place that others would wait behind.
+func TestACallerThatCanNeverGoHoldsUpNobody(t *testing.T) {
+	server := redistest.Start(t)
+	queue, _ := queueOn(t, server)
+	other, _ := queueOn(t, server)
+	gate := newRule(t, "gate", weir.RateGate{Rate: weir.PerSecond(20)})
+	var tooLarge *weir.CostError
+	for i := range 3 {
+		if _, err := queue.Wait(t.Context(), gate.For("k", 2)); !errors.As(err, &tooLarge) {
+			t.Fatalf("a cost of 2: %v, want a *weir.CostError", err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		for _, q := range []*pace.Queue{queue, other} {
+			if _, err := q.Wait(ctx, gate.For("k", 1)); err != nil {
+				t.Errorf("round %d, a cost of 1: %v", i, err)
+			}
+			flow, err := q.InFlow("b", 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := flow.Wait(ctx, gate.For("k", 1)); err != nil {
+				t.Errorf("round %d, a cost of 1 in a flow: %v", i, err)
+			}
+		}
+		stop()
 	}
 }

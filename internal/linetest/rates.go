@@ -120,6 +120,10 @@ func (s *Server) book(p *process, book *weir.LineBook) {
 			longest = -1
 		}
 		d, withdraw, err := s.reserveAhead(max(longest, 0), c.Requests[0])
+		if err == nil && !d.Allowed && d.RetryAfter == weir.Never { // a caller that can never go keeps no place
+			c.Decision = d
+			continue
+		}
 		switch {
 		case longest < 0 && d.Allowed:
 			_ = withdraw(context.Background(), c.Requests[0].Cost)
