@@ -1,10 +1,13 @@
 package layer_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,8 +17,15 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// histories is the number of random histories. A failure names the seed: go test -run 'TestHistories.*/17$'.
-const histories = 150
+// histories returns the number of random histories: WEIR_TIMES times 60. A failure names the seed, as in go test -run
+// 'TestHistories.*/17$'.
+func histories() uint64 {
+	times, err := strconv.Atoi(cmp.Or(os.Getenv("WEIR_TIMES"), "1"))
+	if err != nil {
+		times = 1
+	}
+	return 60 * uint64(times)
+}
 
 // historyRule is a rule of the histories, with what any stretch of time may admit.
 type historyRule struct {
@@ -58,7 +68,7 @@ type history struct {
 }
 
 func TestHistoriesOfGuardsAndLeasesKeepTheBounds(t *testing.T) {
-	for seed := range uint64(histories) {
+	for seed := range histories() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { runHistory(t, seed) })
 		})

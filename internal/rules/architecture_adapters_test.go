@@ -19,6 +19,7 @@ var adapterRules = map[string]packageRule{
 		testImports: reasons{
 			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
 			"internal/gatewaytest":    "real proxies pass the address of a client on",
+			"layer":                   "an engine behind it may be away",
 			"internal/testprocess":    "ports for the proxies",
 		},
 	},
@@ -46,7 +47,8 @@ var adapterRules = map[string]packageRule{
 			"google.golang.org/protobuf/types/known/durationpb":    "the delay of RetryInfo",
 		},
 		testImports: reasons{
-			"httplimit/httplimittest":                     "its tests move a clock",
+			"httplimit/httplimittest": "its tests move a clock",
+			"layer":                   "an engine behind it may be away",
 			"google.golang.org/grpc/credentials/insecure": "connections on the loopback interface",
 			"google.golang.org/grpc/interop/grpc_testing": "a service with calls and streams of each kind",
 		},
