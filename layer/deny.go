@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -97,22 +98,38 @@ func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (we
 	return next(ctx, call)
 }
 
+// Take works like that of every engine. It keeps the request of a refused caller on the stack.
+func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if len(requests) == 1 && requests[0].Rule != nil {
+		if known, now := d.refuses(&requests[0]); now >= 0 {
+			d.refused.Add(1)
+			return known.left(now), nil
+		}
+	}
+	return d.engine.Take(ctx, slices.Clone(requests)...)
+}
+
+// refuses returns what is known of a key. If that refuses the request, it also returns the time, and otherwise -1.
+func (d *Denier) refuses(q *weir.Request) (known *denial, now time.Duration) {
+	known = d.placeOf(q.Rule.Name(), q.Key).Load()
+	if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
+		return known, -1
+	}
+	if now = time.Since(d.began); now >= known.until {
+		now = -1
+	}
+	return known, now
+}
+
 // take refuses a take that was just refused, or asks the engine.
 func (d *Denier) take(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
-	now, known := time.Duration(-1), (*denial)(nil)
+	var known *denial
 	for i := range call.Requests {
-		q := &call.Requests[i]
+		q, now := &call.Requests[i], time.Duration(0)
 		if q.Rule == nil {
 			return next(ctx, call)
 		}
-		known = d.placeOf(q.Rule.Name(), q.Key).Load()
-		if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
-			continue
-		}
-		if now < 0 {
-			now = time.Since(d.began)
-		}
-		if now < known.until && isValid(call.Requests) {
+		if known, now = d.refuses(q); now >= 0 && isValid(call.Requests) {
 			d.refused.Add(1)
 			return weir.Answer{Decision: known.left(now)}, nil
 		}

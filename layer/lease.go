@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,6 +226,39 @@ func (s *stock) alive(now time.Duration) int64 {
 	return 0
 }
 
+// Take works like that of every engine. It keeps a request that the stock decides on the stack.
+func (l *Leased) Take(ctx context.Context, requests ...weir.Request) (weir.Decision, error) {
+	if len(requests) == 1 && requests[0].Rule != nil && requests[0].Cost > 0 && ctx.Err() == nil {
+		if d, ok := l.takeHere(&requests[0]); ok {
+			return d, nil
+		}
+	}
+	return l.engine.Take(ctx, slices.Clone(requests)...)
+}
+
+// takeHere takes from the stock if there is enough.
+func (l *Leased) takeHere(q *weir.Request) (d weir.Decision, ok bool) {
+	s := l.find(q)
+	if s == nil {
+		return d, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := l.now()
+	if s.gone || s.alive(now) < q.Cost || !sameLimits(s.rule, q.Rule) || l.closed.Load() {
+		return d, false
+	}
+	return l.use(s, q.Cost, now), true
+}
+
+// use takes a cost that the stock has. The caller holds the lock of s.
+func (l *Leased) use(s *stock, cost int64, now time.Duration) weir.Decision {
+	s.left -= cost
+	s.used = now
+	l.counts.here.Add(1)
+	return s.answer(now)
+}
+
 // take takes from the stock, or asks the engine for what is missing.
 func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answer, error) {
 	q := &call.Requests[0]
@@ -241,11 +275,8 @@ func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answe
 		case s.fill == nil && s.rule != q.Rule && !sameLimits(s.rule, q.Rule):
 			l.change(s, q.Rule)
 		case s.alive(now) >= q.Cost:
-			s.left -= q.Cost
-			s.used = now
-			a := weir.Answer{Decision: s.answer(now)}
+			a := weir.Answer{Decision: l.use(s, q.Cost, now)}
 			s.mu.Unlock()
-			l.counts.here.Add(1)
 			return a, nil
 		case s.fill != nil:
 			wait, missing := s.fill, q.Cost-s.alive(now)
