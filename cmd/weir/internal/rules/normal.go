@@ -97,23 +97,28 @@ func addressValue(text string) value {
 	return v
 }
 
-// cleanHost returns a host in lower case, without its port, brackets and final dot.
+// cleanHost returns a host in lower case, without its port, brackets and final dots.
 func cleanHost(host string) string {
 	host = strings.ToLower(strings.TrimSpace(host))
 	if inside, ok := strings.CutPrefix(host, "["); ok {
 		host, _, _ = strings.Cut(inside, "]")
 		return host
 	}
-	if at := strings.LastIndexByte(host, ':'); at >= 0 && strings.IndexByte(host, ':') == at {
-		host = host[:at]
+	if at := strings.IndexByte(host, ':'); at >= 0 {
+		if _, err := netip.ParseAddr(host); err != nil { // not an IPv6 address, so a port, or more than one
+			host = host[:at]
+		}
 	}
-	return strings.TrimSuffix(host, ".")
+	return strings.TrimRight(host, ".")
 }
 
 // cleanPath returns a path without its query, decoded once, and without empty, "." and ".." segments and a final slash.
 func cleanPath(text string) string {
 	if at := strings.IndexAny(text, "?#"); at >= 0 {
 		text = text[:at]
+	}
+	if at := strings.Index(text, "://"); at > 0 && strings.IndexByte(text, '/') == at+1 { // of a request to a proxy
+		_, text, _ = strings.Cut(text[at+3:], "/")
 	}
 	if strings.IndexByte(text, '%') >= 0 {
 		text = decodeOnce(text)
