@@ -102,6 +102,19 @@ func saveInScript(ts *testscript.TestScript, neg bool, _ []string) {
 	}
 }
 
+// hangupInScript sends the daemon a signal to reload and waits until the daemon logs the reload. With "!" it must fail.
+func hangupInScript(ts *testscript.TestScript, neg bool, _ []string) {
+	d := theDaemon(ts)
+	ts.Check(d.cmd.Process.Signal(syscall.SIGHUP))
+	for want := map[bool]string{true: "rules files have problems", false: "rules reloaded"}[neg]; ; {
+		line, err := d.log.ReadString('\n')
+		ts.Check(err)
+		if strings.Contains(line, want) {
+			return
+		}
+	}
+}
+
 // crashInScript kills the daemon with SIGKILL.
 func crashInScript(ts *testscript.TestScript, _ bool, _ []string) {
 	d := theDaemon(ts)

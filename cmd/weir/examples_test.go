@@ -82,6 +82,9 @@ func TestExamplesOfServeWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "weir.yaml"), []byte("rules: [{name: login, match: {path: /login}, limit: 5/m}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tried := 0
 	for example := range strings.Lines(serve.Command().Example) {
 		if strings.Contains(example, "rediss://") { // needs a server with TLS

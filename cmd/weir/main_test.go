@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 			"signal": signalInScript,
 			"end":    endInScript,
 			"save":   saveInScript,
+			"hangup": hangupInScript,
 			"crash":  crashInScript,
 		},
 	})

@@ -87,6 +87,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/api":      "the handler that it serves",
 			"cmd/weir/internal/cli":      "errors with hints, flags",
 			"cmd/weir/internal/filelock": "two daemons never share a state file",
+			"cmd/weir/internal/rules":    "--config",
 			"github.com/spf13/cobra":     "it is a command",
 		},
 		testImports: reasons{
@@ -182,9 +183,10 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/api": {
 		imports: reasons{
-			".":         "it decodes a request, asks the engine, encodes the answer",
-			"httplimit": "gateways get the status and the header fields that its middleware gives",
-			"pace":      "callers wait in its queue",
+			".":                       "it decodes a request, asks the engine, encodes the answer",
+			"cmd/weir/internal/rules": "attributes of requests find rules in files",
+			"httplimit":               "gateways get the status and the header fields that its middleware gives",
+			"pace":                    "callers wait in its queue",
 			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
 		},
 		testImports: reasons{"redislimit": "what wraps its engine has each of its methods"},

@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // Options configure an API.
 type Options struct {
 	Engine weir.Engine
-	Rules  []*weir.Rule // with different names and a lease on every slot; Engine.Check has accepted them
-	Log    *slog.Logger // receives the errors of the engine
+	Rules  []*weir.Rule  // as Use has them
+	Config *rules.Config // as Use has it
+	Log    *slog.Logger  // receives the errors of the engine
 	// Serves reports whether the API answers requests with this Host. Default: it answers all.
 	Serves func(host string) bool
 	// Reason describes an error of the engine without the addresses in its text. Default: no description.
@@ -39,8 +41,6 @@ var _ http.Handler = (*API)(nil)
 func New(o Options) *API {
 	a := &API{
 		engine:   o.Engine,
-		rules:    make(map[string]*weir.Rule, len(o.Rules)),
-		leases:   leases{},
 		log:      o.Log,
 		serves:   o.Serves,
 		patience: o.Patience,
@@ -48,13 +48,9 @@ func New(o Options) *API {
 		asked:    o.Asked,
 		origin:   http.NewCrossOriginProtection(),
 	}
-	for _, r := range o.Rules {
-		a.rules[r.Name()] = r
-		a.leases.add(r)
-		a.probed = r
-	}
-	a.checks = a.newChecks(o.Check)
-	a.waits = newWaits(o.Engine, o.Rules, o.Wait)
+	a.checks = newChecks(o.Check)
+	a.waits = newWaits(o.Engine, o.Wait)
+	a.Use(o.Rules, o.Config)
 	return a
 }
 

@@ -25,7 +25,8 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	if p := a.receive(c, w, r); p != nil {
 		return p
 	}
-	return c.decode(a.rules, f)
+	c.force = a.force.Load()
+	return c.decode(c.force, f)
 }
 
 // receive reads the body into the call. The caller returns its memory to the budget, also after a problem.
@@ -140,5 +141,5 @@ func (b *bodyBudget) release(c *call) {
 		return
 	}
 	b.held.Add(-c.paid)
-	*c = call{requests: c.requests}
+	*c = call{requests: c.requests, force: c.force, outcome: c.outcome}
 }

@@ -28,7 +28,6 @@ type CheckOptions struct {
 // checks answer /v1/check with a middleware for each rule.
 type checks struct {
 	CheckOptions
-	rules map[string]checkedRule
 }
 
 // checkedRule answers for one rule, unless the rule is unfit for checks.
@@ -48,16 +47,11 @@ type checkedKey struct{}
 
 func checkedOf(r *http.Request) *checked { return r.Context().Value(checkedKey{}).(*checked) }
 
-// newChecks prepares the answers of all rules.
-func (a *API) newChecks(o CheckOptions) *checks {
+func newChecks(o CheckOptions) *checks {
 	if o.Status == 0 {
 		o.Status = http.StatusTooManyRequests
 	}
-	c := &checks{CheckOptions: o, rules: make(map[string]checkedRule, len(a.rules))}
-	for name, rule := range a.rules {
-		c.rules[name] = a.newChecked(rule)
-	}
-	return c
+	return &checks{o}
 }
 
 func (a *API) newChecked(rule *weir.Rule) checkedRule {
@@ -73,7 +67,7 @@ func (a *API) newChecked(rule *weir.Rule) checkedRule {
 		}},
 		Timeout: a.patience,
 		Refuse:  a.refuseCheck,
-		Observe: a.observeCheck,
+		Observe: a.observeCheck(rule),
 		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
 	})
 	if err != nil { // the engine has accepted the rule, so only its queue can be too long
@@ -98,13 +92,16 @@ func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Re
 	f.Write(w, r)
 }
 
-func (a *API) observeCheck(r *http.Request, d weir.Decision, err error) {
-	if err != nil {
-		return
-	}
-	a.health.succeeded()
-	if c := checkedOf(r); a.asked != nil {
-		a.asked([]weir.Request{a.rules[c.rule].For(c.key, c.cost)}, d.Allowed)
+// observeCheck notes the decisions by a rule.
+func (a *API) observeCheck(rule *weir.Rule) func(*http.Request, weir.Decision, error) {
+	return func(r *http.Request, d weir.Decision, err error) {
+		if err != nil {
+			return
+		}
+		a.health.succeeded()
+		if c := checkedOf(r); a.asked != nil {
+			a.asked([]weir.Request{rule.For(c.key, c.cost)}, d.Allowed)
+		}
 	}
 }
 
@@ -120,7 +117,7 @@ func (a *API) check(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	rule, known := a.checks.rules[asked.rule]
+	rule, known := a.force.Load().checks[asked.rule]
 	switch {
 	case !known:
 		writeProblem(w, badField(fieldRule, "is "+quote(asked.rule)+", and no rule has that name"))

@@ -38,7 +38,7 @@ func newGateways(t *testing.T, o CheckOptions, rules ...string) *API {
 		t.Fatal(err)
 	}
 	o.Gateways = client
-	f.checks = f.newChecks(o)
+	f.checks = newChecks(o)
 	return f.API
 }
 
@@ -94,7 +94,7 @@ func TestAChecksCostAndDefaults(t *testing.T) {
 
 func TestARefusedCheckHasTheStatusOfTheFlag(t *testing.T) {
 	f := newFixture(t, "default=1/h")
-	f.checks = f.newChecks(CheckOptions{Status: http.StatusForbidden})
+	f.checks = newChecks(CheckOptions{Status: http.StatusForbidden})
 	ask(f, "GET", "/v1/check?key=a", gateway)
 	w := ask(f, "GET", "/v1/check?key=a", gateway, "Accept", "text/html")
 	if w.Code != http.StatusForbidden || w.Header().Get("Retry-After") != "3600" {

@@ -14,8 +14,7 @@ import (
 // API is an http.Handler. It is ready as soon as New returns it.
 type API struct {
 	engine   weir.Engine
-	rules    map[string]*weir.Rule
-	leases   leases
+	force    atomic.Pointer[inForce]
 	checks   *checks
 	waits    *waits
 	log      *slog.Logger
@@ -24,9 +23,9 @@ type API struct {
 	patience time.Duration
 	phase    atomic.Int32
 	bodies   bodyBudget
+	beside   atomic.Int32
 	origin   *http.CrossOriginProtection
 	health   engineHealth
-	probed   *weir.Rule
 	reason   func(error) string
 	failures rareLog
 	noRoom   rareLog

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // form is what the body of a path may hold beyond rules, keys and costs.
 type form struct {
-	negative bool           // costs below 0
-	patience *time.Duration // receives the field patience; nil if the path has none
+	negative   bool           // costs below 0
+	attributes bool           // of a request, for rules in files
+	patience   *time.Duration // receives the field patience; nil if the path has none
 }
 
 // defaultRule is the rule of a request that names none.
@@ -20,9 +22,9 @@ const defaultRule = "default"
 
 // decode reads the body into c.requests. It is strict, because a misread request would be admitted wrongly. It
 // refuses unknown and repeated fields, text after the document, fractions, and text that is not UTF-8.
-func (c *call) decode(rules map[string]*weir.Rule, f form) *problem {
+func (c *call) decode(force *inForce, f form) *problem {
 	c.json.Reset(&c.body)
-	d := decoder{reader: reader{call: c}, rules: rules, form: f}
+	d := decoder{reader: reader{call: c}, inForce: force, form: f}
 	d.document()
 	d.end()
 	return d.problem
@@ -31,7 +33,8 @@ func (c *call) decode(rules map[string]*weir.Rule, f form) *problem {
 type decoder struct {
 	reader
 	form
-	rules map[string]*weir.Rule
+	*inForce
+	request rules.Attributes // nil unless the body has attributes
 }
 
 // item is one request as the client wrote it.
@@ -52,6 +55,8 @@ func (d *decoder) document() {
 		case string(d.text) == fieldRequests:
 			several = true
 			d.list(body.of(fieldRequests), d.element)
+		case d.form.attributes && d.config != nil && string(d.text) == fieldAttributes:
+			d.request = d.attributes(body.of(fieldAttributes))
 		case d.patience != nil && string(d.text) == fieldPatience:
 			*d.patience = d.seconds(body.of(fieldPatience))
 		default:
@@ -59,11 +64,42 @@ func (d *decoder) document() {
 		}
 	})
 	switch {
+	case d.request != nil:
+		d.match(single, several)
 	case !several:
 		d.add(single, body)
 	case single != item{}:
 		d.fail(badField(fieldRequests, "excludes rule, key and cost"))
 	}
+}
+
+// match finds the rules that decide a request with attributes.
+func (d *decoder) match(single item, several bool) {
+	if !single.hasCost {
+		single.cost = 1
+	}
+	if several || single.hasKey || single.rule != nil {
+		d.fail(badField(fieldAttributes, "excludes requests, rule and key"))
+		return
+	}
+	d.config.Decide(d.request, single.cost, &d.outcome)
+	d.requests = append(d.requests, d.outcome.Requests...)
+}
+
+// maxAttributes bounds the attributes of a request.
+const maxAttributes = 128
+
+// attributes reads texts by name.
+func (d *decoder) attributes(at spot) rules.Attributes {
+	request := rules.Attributes{}
+	d.object(at, func() {
+		name := rules.AttributeName(string(d.text))
+		request[name] = string(d.string(at))
+		if len(request) > maxAttributes {
+			d.fail(badField(fieldAttributes, fmt.Sprintf("are more than %d", maxAttributes)))
+		}
+	})
+	return request
 }
 
 // element reads one request of a list.
@@ -106,6 +142,9 @@ func (d *decoder) member(it *item, at spot) {
 		known := []string{fieldRule, fieldKey, fieldCost}
 		if at.index < 0 {
 			known = append(known, fieldRequests)
+			if d.form.attributes && d.config != nil {
+				known = append(known, fieldAttributes)
+			}
 			if d.patience != nil {
 				known = append(known, fieldPatience)
 			}

@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 		c := newCall()
 		defer c.free()
 		c.body.Write(body)
-		if p := c.decode(rules, form{negative: negative}); p != nil {
+		if p := c.decode(&inForce{rules: rules}, form{negative: negative}); p != nil {
 			if p.status != 400 || p.field == "" || p.detail == "" || !utf8.ValidString(p.detail) {
 				t.Fatalf("%q: problem %+v", body, p)
 			}

@@ -68,7 +68,7 @@ func (a *API) Watch(ctx context.Context) {
 			continue
 		}
 		within, cancel := a.withPatience(ctx)
-		err := Probe(within, a.engine, a.probed)
+		err := Probe(within, a.engine, a.force.Load().probed)
 		cancel()
 		switch {
 		case err == nil:

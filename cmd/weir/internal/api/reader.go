@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // spot is a place in a request. It becomes text only in a problem.
@@ -207,6 +208,8 @@ type call struct {
 	text     []byte // the last string, unescaped
 	requests []weir.Request
 	answer   []byte
+	force    *inForce
+	outcome  rules.Outcome // of a request that attributes describe
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -220,14 +223,16 @@ func (c *call) free() {
 	clear(c.requests) // keep no keys alive
 	c.requests = c.requests[:0]
 	c.answer = c.answer[:0]
+	c.force, c.outcome = nil, rules.Outcome{}
 	calls.Put(c)
 }
 
 // The fields of a request. A body is either one request or the field requests. A form may add fields beside them.
 const (
-	fieldRule     = "rule"
-	fieldKey      = "key"
-	fieldCost     = "cost"
-	fieldRequests = "requests"
-	fieldPatience = "patience"
+	fieldRule       = "rule"
+	fieldKey        = "key"
+	fieldCost       = "cost"
+	fieldRequests   = "requests"
+	fieldPatience   = "patience"
+	fieldAttributes = "attributes"
 )

@@ -41,12 +41,12 @@ type waits struct {
 	stop    context.CancelFunc
 }
 
-func newWaits(engine weir.Engine, rules []*weir.Rule, o WaitOptions) *waits {
+func newWaits(engine weir.Engine, o WaitOptions) *waits {
 	callers := orDefault(o.Callers, DefaultWaiting)
 	queue, _ := pace.NewQueue(engine, pace.QueueOptions{Queue: callers}) // fails only for a negative bound
 	w := &waits{
 		queue:   queue,
-		waiting: newWaiting(rules),
+		waiting: &waiting{},
 		large:   &places{most: callers},
 		tokens:  newTokens(orDefault(o.Tokens, DefaultTokens)),
 		longest: o.Longest,
@@ -86,7 +86,7 @@ type granted struct {
 // wait takes all requests as soon as the engine admits them, and answers then.
 func (a *API) wait(w http.ResponseWriter, r *http.Request) {
 	a.serveWait(w, r, a.waits.longest, func(c *waitCall) {
-		if a.leases.shortest(c.requests) > 0 {
+		if c.force.leases.shortest(c.requests) > 0 {
 			writeProblem(w, badField(fieldRule, "holds slots, which a wait could not release; POST /v1/reserve waits for them and answers with a token"))
 			return
 		}
@@ -235,7 +235,7 @@ func (c *waitCall) undo(got granted) {
 
 // respond answers with a decision, and with a token if there is something to hold.
 func (c *waitCall) respond(got granted) {
-	lease, token := c.api.leases.shortest(c.requests), ""
+	lease, token := c.force.leases.shortest(c.requests), ""
 	if got.hold != nil && got.decision.Allowed {
 		if lease == 0 {
 			lease = tokenLife

@@ -205,7 +205,7 @@ func TestAGrantThatNoClientReadsIsGivenBack(t *testing.T) {
 			a := newAPI(t, leaving(memory, leave), "default=token bucket 5/366d")
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(`{"key":"a","cost":3,"patience":`+patience+`}`))
 			a.ServeHTTP(httptest.NewRecorder(), r)
-			d, err := memory.Peek(t.Context(), a.rules["default"].For("a", 0))
+			d, err := memory.Peek(t.Context(), a.force.Load().rules["default"].For("a", 0))
 			if err != nil || d.Remaining != 5 || a.waits.tokens.count() != 0 {
 				t.Errorf("%s with patience %s: %d units are left and %d tokens open (%v), want 5 and 0", path, patience, d.Remaining, a.waits.tokens.count(), err)
 			}

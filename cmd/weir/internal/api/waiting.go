@@ -41,12 +41,20 @@ var reasons = [...]string{
 	reasonNever: "never", reasonPatience: "patience", reasonFull: "full", reasonLeft: "left", reasonStop: "stop", reasonEngine: "engine",
 }
 
-func newWaiting(rules []*weir.Rule) *waiting {
-	w := &waiting{}
-	for _, rule := range rules {
-		w.rules = append(w.rules, &lineOf{rule: rule.Name()})
+// use counts for these rules. Callers that wait by removed rules are counted to their end in all.
+func (w *waiting) use(rules []*weir.Rule) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := make(map[string]*lineOf, len(w.rules))
+	for _, line := range w.rules {
+		before[line.rule] = line
 	}
-	return w
+	w.rules = make([]*lineOf, len(rules))
+	for i, rule := range rules {
+		if w.rules[i] = before[rule.Name()]; w.rules[i] == nil {
+			w.rules[i] = &lineOf{rule: rule.Name()}
+		}
+	}
 }
 
 // visit is one waiting caller.
@@ -60,13 +68,13 @@ type visit struct {
 func (w *waiting) begin(requests []weir.Request) *visit {
 	now := time.Now()
 	v := &visit{of: w, lines: []*lineOf{&w.all}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, line := range w.rules {
 		if slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Rule.Name() == line.rule }) {
 			v.lines = append(v.lines, line)
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, line := range v.lines {
 		v.places = append(v.places, line.callers.PushBack(now))
 	}

@@ -105,3 +105,24 @@ func (c *condition) fits(v *value) bool {
 	}
 	return false
 }
+
+// Limits returns all rules by which an engine decides: those of plans, keys, shadows and candidates, too.
+func (c *Config) Limits() (all []*weir.Rule) {
+	for _, r := range c.Rules {
+		all = append(all, r.limits()...)
+		if r.Candidate != nil {
+			all = append(all, r.Candidate)
+		}
+	}
+	return all
+}
+
+// Named returns the limits in force that callers may name, in the order of the files.
+func (c *Config) Named() (named []*weir.Rule) {
+	for _, r := range c.Rules {
+		if r.limited() {
+			named = append(named, r.Limit)
+		}
+	}
+	return named
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/weirflow/weir"
 )
 
 // Set holds the Config in force. A reload replaces it at once, and no decision waits for that. A reload of files with
@@ -40,6 +42,9 @@ func Open(o Options, paths ...string) (*Set, error) {
 	s.last.Store(&Reload{Before: config, Now: config})
 	return s, nil
 }
+
+// Check lets later reloads refuse rules that an engine cannot hold. Call it before Watch.
+func (s *Set) Check(check func(rules ...*weir.Rule) error) { s.options.Check = check }
 
 // Config returns the rules in force.
 func (s *Set) Config() *Config { return s.current.Load() }

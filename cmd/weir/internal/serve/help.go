@@ -34,8 +34,12 @@ With --record, serve writes each take and check to a file that weir replay reads
 
 With --state, the state outlives the daemon. Serve loads it from the file at the
 start, if the file exists, and continues as if it had been running meanwhile. It
-saves the state at the stop, every --state-every, and on SIGUSR1 or SIGHUP. A
-daemon that is killed loses the decisions after the last save.`
+saves the state at the stop, every --state-every, and on SIGUSR1. A daemon that is
+killed loses the decisions after the last save.
+
+With --config, the rules are in files, and requests may give attributes for them to
+match: docs/rules.md. Serve reads the files again when they change, and on SIGHUP.
+If they have errors, it logs those and keeps the rules in force.`
 
 const examples = `  weir serve
   weir serve --http 127.0.0.1:9000
@@ -47,6 +51,7 @@ const examples = `  weir serve
   weir serve --host limits.example.org
   weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
   weir serve --state weir.state --state-every 10s
+  weir serve --config weir.yaml
   weir serve --record record.jsonl --record-share 10% --record-hash
   weir serve --engine redis://127.0.0.1:6379
   weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`

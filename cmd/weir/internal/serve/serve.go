@@ -22,7 +22,7 @@ type options struct {
 	http        string
 	hosts       []string
 	connections int
-	rules       []string
+	rules       configOptions
 	drain       time.Duration
 	grace       time.Duration
 	engine      engineOptions
@@ -30,6 +30,7 @@ type options struct {
 	record      recordOptions
 	gateway     gatewayOptions
 	wait        waitOptions
+	isSet       func(flag string) bool
 }
 
 // Command returns the command serve.
@@ -46,6 +47,7 @@ func Command() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
+			o.isSet = cmd.Flags().Changed
 			return o.runUntilSignal(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -58,15 +60,13 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
 	flags.StringArrayVar(&o.hosts, "host", nil, "also answer requests for the host `NAME`; may be repeated")
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve at most `N` connections at a time")
-	flags.StringArrayVar(&o.rules, "rule", nil, "decide by this rule, `NAME=LIMIT`; may be repeated")
 	flags.DurationVar(&o.drain, "drain", 0, "after a stop signal, serve this much longer while /readyz is 503, so that load balancers turn away")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "at a stop, give requests in flight this long to finish")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags} {
+	for _, add := range []func(*cobra.Command){o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags} {
 		add(cmd)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("rule", completeRule)
 }
 
 // runUntilSignal serves until a signal ends it, and prints its error behind the log.
@@ -102,8 +102,11 @@ func (o *options) check(isSet func(flag string) bool) error {
 
 // run serves until the context ends.
 func (o *options) run(ctx context.Context, out, errs io.Writer) error {
-	rules, err := parseRules(o.rules)
+	used, err := o.rules.load()
 	if err != nil {
+		return err
+	}
+	if err := o.override(o.isSet, used.config()); err != nil {
 		return err
 	}
 	named, err := parseHosts(o.hosts, o.http)
@@ -124,7 +127,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer o.state.release()
-	engine, err := o.engine.open(ctx, log, rules, &o.state)
+	engine, err := o.engine.open(ctx, log, used.limits(), &o.state)
 	if err != nil {
 		return err
 	}
@@ -148,16 +151,21 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	defer stop()
 	warnOfStrangers(log, listener.Addr())
 	asked := o.state.saveSignals() // before the announcement names this process
-	if err := announce(out, log, listener.Addr(), rules); err != nil {
+	again := reloadSignals(used.set != nil)
+	if err := announce(out, log, listener.Addr(), used.named); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	s := server{log: log, open: connections{most: most}, drain: o.drain, grace: o.grace}
 	s.api = api.New(api.Options{
-		Serves: serves, Engine: engine.Engine, Rules: rules, Log: log, Patience: engine.patience, Reason: engineReason,
+		Serves: serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
 		Check: check, Asked: recorded, Wait: o.wait.within(most),
 	})
 	if engine.memory == nil {
 		go s.api.Watch(ctx)
+	}
+	if used.set != nil {
+		used.set.Check(engine.Check)
+		go used.keepUp(ctx, s.api, again, log)
 	}
 	return o.state.keepWhile(engine.memory, asked, func() error { return s.serve(ctx, listener) })
 }

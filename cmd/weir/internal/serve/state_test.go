@@ -199,7 +199,7 @@ func TestSavedStateIsPrivateAndLeavesNothingBeside(t *testing.T) {
 	}
 }
 
-func TestHangupSavesAndDoesNotKill(t *testing.T) {
+func TestASignalSavesAndAHangupDoesNotKill(t *testing.T) {
 	f := &stateFile{path: filepath.Join(t.TempDir(), "state"), log: slog.New(slog.DiscardHandler)}
 	for name, args := range map[string][]string{"with a file": {"--state", f.path, "--state-every", "0"}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -216,10 +216,15 @@ func TestHangupSavesAndDoesNotKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			if args != nil {
+				if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if args != nil {
 				for lines := bufio.NewScanner(log); lines.Scan() && !strings.Contains(lines.Text(), "state saved"); {
 				}
 				if got := spent(t, f); got != 7 {
-					t.Errorf("after SIGHUP %d spent in the file, want 7", got)
+					t.Errorf("after SIGUSR1 %d spent in the file, want 7", got)
 				}
 			}
 			if got := postTake(t, url, `{"rule":"r","key":"k"}`); !strings.HasPrefix(got, `{"allowed":true,`) {

@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// configOptions are the rules of the daemon: of flags, or of files that it reads again when they change.
+type configOptions struct {
+	paths []string
+	flags []string // --rule
+}
+
+// inUse are the rules at the start.
+type inUse struct {
+	named []*weir.Rule
+	set   *rules.Set // nil without files
+}
+
+func (o *configOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.flags, "rule", nil, "decide by this rule, `NAME=LIMIT`; may be repeated")
+	flags.StringArrayVar(&o.paths, "config", nil, "read rules from `FILE`, or from all files of a directory; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("rule", completeRule)
+}
+
+// load reads the rules of the flags or of the files.
+func (o *configOptions) load() (*inUse, error) {
+	if len(o.paths) == 0 {
+		named, err := parseRules(o.flags)
+		return &inUse{named: named}, err
+	}
+	if len(o.flags) > 0 {
+		return nil, cli.Misusef("put the rules of --rule into the file", "--config with --rule: rules are in files or in flags")
+	}
+	set, err := rules.Open(rules.Options{}, o.paths...)
+	if err != nil {
+		return nil, cli.Fail(fmt.Errorf("serve: --config:\n%w", err), "docs/rules.md describes rules files; weir rules lint checks them")
+	}
+	named := set.Config().Named()
+	if len(named) == 0 {
+		return nil, cli.Fail(errors.New("serve: --config: no rule has a limit in force"), "docs/rules.md has an example")
+	}
+	return &inUse{named, set}, nil
+}
+
+// config returns the rules in files, or nil.
+func (u *inUse) config() *rules.Config {
+	if u.set == nil {
+		return nil
+	}
+	return u.set.Config()
+}
+
+// limits returns all limits that the engine must hold.
+func (u *inUse) limits() []*weir.Rule {
+	if u.set == nil {
+		return u.named
+	}
+	return u.set.Config().Limits()
+}
+
+// override takes what the files say of the daemon for the flags that are not set.
+func (o *options) override(isSet func(flag string) bool, files *rules.Config) error {
+	if files == nil {
+		return nil
+	}
+	if files.HTTP != "" && !isSet("http") {
+		o.http = files.HTTP
+	}
+	if files.Engine != "" && !isSet("engine") {
+		o.engine.where = files.Engine
+	}
+	if err := o.engine.check(isSet); err != nil {
+		return err
+	}
+	return o.state.check(isSet, o.engine.shared())
+}
+
+// keepUp uses changed files until the context ends.
+func (u *inUse) keepUp(ctx context.Context, to *api.API, again <-chan os.Signal, log *slog.Logger) {
+	u.set.Watch(ctx, again, func(r rules.Reload) {
+		if r.Err != nil {
+			log.Error("the rules in force stay: rules files have problems", "err", r.Err)
+			return
+		}
+		named := r.Now.Named()
+		if len(named) == 0 {
+			log.Error("the rules in force stay: no rule of the files has a limit in force")
+			return
+		}
+		to.Use(named, r.Now)
+		log.Info("rules reloaded", "rules", len(r.Now.Rules))
+		for _, field := range r.Restart {
+			log.Warn("a field of the rules files takes effect at the next start", "field", field)
+		}
+	})
+}
