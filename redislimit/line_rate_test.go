@@ -116,8 +116,8 @@ func TestACallerThatCanNeverGoHoldsUpNobody(t *testing.T) {
 	gate := newRule(t, "gate", weir.RateGate{Rate: weir.PerSecond(20)})
 	var tooLarge *weir.CostError
 	for i := range 3 {
-		if _, err := queue.Wait(t.Context(), gate.For("k", 2)); !errors.As(err, &tooLarge) {
-			t.Fatalf("a cost of 2: %v, want a *weir.CostError", err)
+		if _, err := queue.Wait(t.Context(), gate.For("k", 21)); !errors.As(err, &tooLarge) {
+			t.Fatalf("a cost of 21: %v, want a *weir.CostError", err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 		for _, q := range []*pace.Queue{queue, other} {
