@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -148,7 +149,7 @@ func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	if err := errors.Join(checkOver(e, guards), options.check()); err != nil {
 		return nil, err
 	}
-	options.Peers = max(options.Peers, 1)
+	options.Peers, options.Rules = max(options.Peers, 1), maps.Clone(options.Rules)
 	options.Deadline = cmp.Or(options.Deadline, defaultDeadline)
 	options.MaxKeys = cmp.Or(options.MaxKeys, defaultLocalKeys)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
@@ -243,6 +244,9 @@ func (g *Guarded) failed(call weir.Call, err error) (weir.Answer, error) {
 			call.Each.Results[i] = weir.Result{Decision: a.Decision, Err: err}
 		}
 		return weir.Answer{}, nil
+	}
+	if bad := checked(&call); bad != nil { // which the engine has not come to say
+		return weir.Answer{}, bad
 	}
 	counted := weir.WasCounted(err)
 	if counted != weir.CountedNo {

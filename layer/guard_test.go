@@ -199,6 +199,28 @@ func TestBadRequestsAndCallersWithoutTimeOpenNoBreaker(t *testing.T) {
 	})
 }
 
+// No policy admits what no engine could decide, whatever the fault.
+func TestABadRequestIsOneDuringAnOutage(t *testing.T) {
+	rule := mustRule(t, "r=10/1h and concurrency 2")
+	for _, policy := range []layer.Policy{layer.Deny, layer.Local, layer.Allow} {
+		for _, counted := range []weir.Counted{weir.CountedNo, weir.CountedUnknown} {
+			e := weir.EngineOf(func(context.Context, weir.Call) (weir.Answer, error) {
+				return weir.Answer{}, away{errors.New("connection reset"), counted}
+			}, nil)
+			g := guarded(t, e, layer.GuardOptions{OnFailure: policy})
+			for range 8 { // before and after the breaker opens
+				for _, op := range []weir.Op{weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpReserveAhead, weir.OpPeek, weir.OpRecord, weir.OpReturn, weir.OpReset} {
+					for _, q := range []weir.Request{{Key: "k", Cost: 1}, {Rule: new(weir.Rule), Key: "k"}, {Rule: rule, Key: strings.Repeat("k", weir.MaxKey+1)}} {
+						if _, err := g.Do(t.Context(), weir.Call{Op: op, Lease: 7, Most: 1, Requests: []weir.Request{rule.For("k", 1), q}}); !errors.Is(err, weir.ErrRequest) {
+							t.Fatalf("%s under %s: got %v, want a RequestError", op, policy, err)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestACallFollowsTheStrictestPolicyOfItsRules(t *testing.T) {
 	r := newRemote()
 	r.fails.Store(true)

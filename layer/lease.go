@@ -128,7 +128,7 @@ func (f *facts) mostOut() int64 {
 		}
 	}
 	most := f.capacity / leasedOf
-	if most < leastLeased || f.delays || windows > 0 && len(f.limits) > 1 {
+	if most < leastLeased || len(f.limits) == 0 || f.delays || windows > 0 && len(f.limits) > 1 {
 		return 0
 	}
 	return most

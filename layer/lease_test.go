@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/layer"
+	"github.com/weirflow/weir/limittest"
 )
 
 // leaseOver has hot keys decided in process, and gives up on the engine after 15 ms.
@@ -30,6 +31,19 @@ func leased(t testing.TB, e weir.Engine) *layer.Leased {
 	}
 	t.Cleanup(l.Close)
 	return l
+}
+
+// The suite moves a clock of the engine that the layer does not see, so blocks last for a nanosecond.
+func TestAnEngineBelowALeasePassesTheSuite(t *testing.T) {
+	limittest.Run(t, func(clock func() int64) weir.Engine {
+		memory := weir.NewMemory(weir.MemoryOptions{Clock: clock})
+		l, err := layer.Lease(weir.EngineOf(memory.Do, memory.Check), layer.LeaseOptions{Hold: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		return l
+	})
 }
 
 func TestAHotKeyIsDecidedHere(t *testing.T) {
