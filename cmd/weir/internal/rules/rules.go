@@ -117,6 +117,17 @@ func (c *Config) Limits() (all []*weir.Rule) {
 	return all
 }
 
+// Policies returns the answers while the engine fails, of the rules that say so.
+func (c *Config) Policies() map[string]layer.Policy {
+	policies := map[string]layer.Policy{}
+	for _, r := range c.Rules {
+		if r.OnFailure != layer.Deny {
+			policies[r.Name] = r.OnFailure
+		}
+	}
+	return policies
+}
+
 // Named returns the limits in force that callers may name, in the order of the files.
 func (c *Config) Named() (named []*weir.Rule) {
 	for _, r := range c.Rules {

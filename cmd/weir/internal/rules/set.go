@@ -3,6 +3,7 @@ package rules
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +26,7 @@ type Set struct {
 type Reload struct {
 	Before  *Config  // the rules that were in force
 	Now     *Config  // the rules in force
-	Restart []string // the fields that differ and that take effect at the next start: listen, engine
+	Restart []string // the fields that differ and that take effect at the next start: listen, engine, on_failure
 	Err     error    // why the rules before stay in force, or why changes go unnoticed
 }
 
@@ -86,6 +87,9 @@ func restart(before, now *Config) (fields []string) {
 	}
 	if before.Engine != now.Engine {
 		fields = append(fields, "engine")
+	}
+	if !maps.Equal(before.Policies(), now.Policies()) {
+		fields = append(fields, "on_failure")
 	}
 	return fields
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -67,13 +68,13 @@ func (u *inUse) limits() []*weir.Rule {
 	if u.set == nil {
 		return u.named
 	}
-	return u.set.Config().Limits()
+	return slices.Concat(u.named, u.set.Config().Limits()) // those in force first: one of them is probed
 }
 
 // override takes what the files say of the daemon for the flags that are not set.
 func (o *options) override(isSet func(flag string) bool, files *rules.Config) error {
 	if files == nil {
-		return nil
+		return nil // check has looked at the flags
 	}
 	if files.HTTP != "" && !isSet("http") {
 		o.http = files.HTTP
@@ -81,10 +82,10 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 	if files.Engine != "" && !isSet("engine") {
 		o.engine.where = files.Engine
 	}
-	if err := o.engine.check(isSet); err != nil {
-		return err
+	if o.engine.shared() {
+		o.engine.layers.files = files.Policies()
 	}
-	return o.state.check(isSet, o.engine.shared())
+	return o.checkEngine(isSet)
 }
 
 // keepUp uses changed files until the context ends.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type layerOptions struct {
 	peers     int
 	deadline  time.Duration
 	lease     bool
+	files     map[string]layer.Policy // of rules in files, which flags override
 }
 
 // layerFlags are the names of these flags.
@@ -40,6 +42,8 @@ func (o *layerOptions) check() error {
 		return cli.Misusef("use a duration above 0, like 15ms", "--deadline %v: not above 0", o.deadline)
 	case o.peers < 0:
 		return cli.Misusef("count this daemon, too", "--peers %d: a negative number", o.peers)
+	case o.peers == 0 && slices.Contains(slices.Collect(maps.Values(o.files)), layer.Local):
+		return cli.Misusef("say how many daemons share the Redis: --peers 3", "--config: on_failure: local without --peers")
 	case o.peers == 0 && slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) }):
 		return cli.Misusef("say how many daemons share the Redis: --peers 3", "--on-failure local without --peers")
 	}
@@ -49,6 +53,7 @@ func (o *layerOptions) check() error {
 // guard returns the options of the Guard.
 func (o *layerOptions) guard(log *slog.Logger, rules []*weir.Rule) (layer.GuardOptions, error) {
 	options := layer.GuardOptions{Rules: map[string]layer.Policy{}, Peers: o.peers, Deadline: o.deadline, Logger: log}
+	maps.Copy(options.Rules, o.files)
 	for _, text := range o.onFailure {
 		name, policy := "", text
 		if at := strings.LastIndexByte(text, '='); at >= 0 {

@@ -92,12 +92,23 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.engine.check(isSet), o.state.check(isSet, o.engine.shared()), o.wait.check(o.connections), o.record.check(isSet)} {
+	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet)} {
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(o.rules.paths) > 0 {
+		return nil
+	}
+	return o.checkEngine(isSet)
+}
+
+// checkEngine checks the flags that depend on the engine. Rules files may name that, so with them it has to wait.
+func (o *options) checkEngine(isSet func(flag string) bool) error {
+	if err := o.engine.check(isSet); err != nil {
+		return err
+	}
+	return o.state.check(isSet, o.engine.shared())
 }
 
 // run serves until the context ends.
