@@ -147,11 +147,11 @@ func TestFaultAGuardAnswersInTimeByItsPolicy(t *testing.T) {
 
 func guardThroughFault(t *testing.T, fault guardFault, policy layer.Policy) {
 	server := redistest.Start(t)
+	p := startProxy(t, server.Addr)
+	goroutines := runtime.NumGoroutine()
 	if fault.absent {
 		server.Kill()
 	}
-	p := startProxy(t, server.Addr)
-	goroutines := runtime.NumGoroutine()
 	engine := openFor(t, "redis://"+p.addr, Options{ConnectLater: true})
 	guard, err := layer.Guard(engine, layer.GuardOptions{OnFailure: policy, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
