@@ -19,6 +19,15 @@ var programRules = map[string]packageRule{
 		},
 		testImports: reasons{"internal/redistest": "workers share a real server"},
 	},
+	"examples/fallback": {
+		imports: reasons{
+			"httplimit":                "its middlewares limit the API",
+			"layer":                    "it shows an outage",
+			"redislimit":               "replicas share it",
+			"github.com/go-chi/chi/v5": "with this router",
+		},
+		testImports: reasons{"internal/redistest": "a real server hangs"},
+	},
 	"examples/routers": {
 		imports: reasons{
 			"httplimit":                "it shows its middlewares",

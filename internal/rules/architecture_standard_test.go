@@ -99,6 +99,7 @@ var forbidden = []struct {
 		"front":                       "addresses are keys",
 		"httplimit":                   "it is the HTTP middleware",
 		"grpclimit":                   "addresses of clients",
+		"examples/fallback":           "it shows the HTTP middleware",
 		"examples/routers":            "it shows the HTTP middleware",
 		"examples/crawler":            "its transport can be replaced",
 		"examples/worker":             "it asks a vendor",

@@ -54,6 +54,11 @@ var requirements = map[string]reasons{
 		modulePath:         "the library that it paces with",
 		"golang.org/x/net": "HTML, public suffixes, and hosts in ASCII",
 	},
+	"examples/fallback": {
+		modulePath:                 "it is shown",
+		modulePath + "/redislimit": "replicas share it",
+		"github.com/go-chi/chi/v5": "the router of the API",
+	},
 	"examples/worker": {
 		modulePath:                 "the library",
 		modulePath + "/redislimit": "workers on many machines",
