@@ -336,7 +336,7 @@ func (g *Guarded) ask(ctx context.Context, call weir.Call, p pass, within time.D
 			hurried, within = left < within/2, max(left, 1)
 		}
 	}
-	measured := rand.Uint32()%sampled == 0 || p == probes
+	measured := rand.Uint32()%sampled == 0 || g.trips.measured.Load() < tripsKnown || p == probes
 	var began time.Time
 	if measured {
 		began = time.Now()

@@ -549,7 +549,7 @@ func TestAHastyDeadlineIsReported(t *testing.T) {
 		r.trip.Store(int64(6 * time.Millisecond))
 		var logged texts
 		g := guarded(t, r, layer.GuardOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-		takes(t, g, 2000, rule, "k")
+		takes(t, g, 8, rule, "k")
 		s := g.Stats()
 		if len(logged.lines()) != 1 || !strings.Contains(logged.lines()[0], "below three round trips") {
 			t.Errorf("the log says %q, want one line about the deadline", logged.lines())
