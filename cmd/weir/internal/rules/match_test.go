@@ -267,7 +267,7 @@ func FuzzFilesAreReadOrExplained(f *testing.F) {
 		}
 		if err != nil {
 			for _, p := range err.(Problems) {
-				if p.Text == "" || p.String() == "" || p.Line > 1+strings.Count(text, "\n") {
+				if p.Text == "" || p.String() == "" || p.Line > 1+strings.Count(text, "\n")+strings.Count(text, "\r") {
 					t.Errorf("%q: problem %+v", text, p)
 				}
 			}
