@@ -62,9 +62,9 @@ func TestARefusedCostIsRefusedHereUntilItsTime(t *testing.T) {
 		ask(3, false, 200*time.Millisecond, 0)
 		ask(5, false, 200*time.Millisecond, 0) // a lower bound
 		ask(1, true, 0, 1)
-		time.Sleep(200*time.Millisecond - 1)
-		ask(3, false, 1, 0)
-		time.Sleep(1)
+		time.Sleep(200*time.Millisecond - time.Nanosecond)
+		ask(3, false, time.Nanosecond, 0)
+		time.Sleep(time.Nanosecond)
 		ask(3, false, 100*time.Millisecond, 1) // one was taken meanwhile
 		time.Sleep(100 * time.Millisecond)
 		ask(3, true, 0, 1)

@@ -68,6 +68,28 @@ func TestAHotKeyIsDecidedHere(t *testing.T) {
 	})
 }
 
+func TestAStockLastsWhileTheEngineIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, rule := newRemote(), mustRule(t, "r=1000000/1s burst 100000")
+		r.punctual = true
+		l, err := leaseOver(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for range 2000 {
+			takes(t, l, 1, rule, "k")
+			time.Sleep(20 * time.Microsecond)
+		}
+		thaw := r.hangs()
+		defer thaw()
+		began := time.Now()
+		if l.Stats().Out < 2 || takes(t, l, 1, rule, "k") != 1 || time.Since(began) != 0 {
+			t.Errorf("a unit of the stock of %d took %v, want it at once while the engine hangs", l.Stats().Out, time.Since(began))
+		}
+	})
+}
+
 func TestAColdKeyIsNotLeased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, rule := newRemote(), mustRule(t, "r=1000/1h")
