@@ -30,6 +30,9 @@ PACKAGES := -p 4 ./redislimit work
 WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
 	$(addprefix ./internal/,algorithm clock duration memory rule scan table word) $(addprefix ./cmd/weir/internal/,api collect filter picture screen)
 
+# What calls an engine that may have functions around it.
+LAYERED := ./pace ./httplimit ./grpclimit ./cmd/weir/internal/serve ./cmd/weir/internal/api
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -61,6 +64,9 @@ race: ## test all modules under the race detector
 test-386: ## test what computes with words as 32-bit programs: limits, engines, counts and numbers, and the suite on Redis
 	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -timeout 20m $(WORDS)
 	@$(STAGE) 'test 386 on Redis' env GOARCH=386 CGO_ENABLED=0 go test -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
+
+test-layers: ## test queues, fronts and the daemon on engines below one empty function, and below five
+	@for n in 1 5; do $(STAGE) "test below $$n layers" env WEIR_LAYERS=$$n go test -p 4 $(LAYERED) || exit; done
 
 quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work
@@ -131,4 +137,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 test-layers quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench

@@ -13,27 +13,15 @@ import (
 	"unsafe"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/limittest"
 )
-
-// passing makes a call as it is.
-func passing(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
-	return next(ctx, call)
-}
-
-// layered puts empty functions around an engine.
-func layered(e weir.Engine, layers int) weir.Engine {
-	for range layers {
-		e = weir.Wrap(e, passing)
-	}
-	return e
-}
 
 func TestAnEngineBelowEmptyFunctionsIsAsWithoutThem(t *testing.T) {
 	for name, layers := range map[string]int{"one": 1, "five": 5} {
 		t.Run(name, func(t *testing.T) {
 			limittest.Run(t, func(clock func() int64) weir.Engine {
-				return layered(weir.NewMemory(weir.MemoryOptions{Clock: clock}), layers)
+				return layertest.Put(weir.NewMemory(weir.MemoryOptions{Clock: clock}), layers)
 			})
 		})
 	}
@@ -90,13 +78,13 @@ func (keeper) Drop(weir.Call)                                      {}
 func TestAbilitiesAreFoundBelowFunctions(t *testing.T) {
 	memory := weir.NewMemory(weir.MemoryOptions{})
 	for layers := range 6 {
-		if found, ok := weir.Find[*weir.Memory](layered(memory, layers)); !ok || found != memory {
+		if found, ok := weir.Find[*weir.Memory](layertest.Put(memory, layers)); !ok || found != memory {
 			t.Errorf("below %d functions: found %v, want the memory engine", layers, found)
 		}
-		if _, ok := weir.Find[weir.Holder](layered(keeper{memory}, layers)); !ok {
+		if _, ok := weir.Find[weir.Holder](layertest.Put(keeper{memory}, layers)); !ok {
 			t.Errorf("below %d functions: no Holder", layers)
 		}
-		if _, ok := weir.Find[weir.LineKeeper](layered(memory, layers)); ok {
+		if _, ok := weir.Find[weir.LineKeeper](layertest.Put(memory, layers)); ok {
 			t.Errorf("below %d functions: a LineKeeper, and there is none", layers)
 		}
 	}
@@ -109,7 +97,7 @@ func TestARequestTakes48BytesAndALayerAllocatesNothing(t *testing.T) {
 	if size := unsafe.Sizeof(weir.Request{}); size > 48 && unsafe.Sizeof(0) == 8 {
 		t.Errorf("a Request takes %d bytes, want at most 48", size)
 	}
-	engine, rule := layered(weir.NewMemory(weir.MemoryOptions{}), 5), mustRule(t, "r", weir.TokenBucket{Rate: weir.PerSecond(1)})
+	engine, rule := layertest.Put(weir.NewMemory(weir.MemoryOptions{}), 5), mustRule(t, "r", weir.TokenBucket{Rate: weir.PerSecond(1)})
 	requests := []weir.Request{rule.For("k", 1)}
 	if n := testing.AllocsPerRun(1000, func() { _, _ = engine.Take(t.Context(), requests...) }); n != 0 {
 		t.Errorf("a Take below five functions makes %v allocations, want none", n)
@@ -139,7 +127,7 @@ func BenchmarkLayers(b *testing.B) {
 	requests := []weir.Request{rule.For("k", 1)}
 	for _, layers := range []int{0, 1, 5} {
 		b.Run([]string{"none", "one", 5: "five"}[layers], func(b *testing.B) {
-			engine := layered(weir.NewMemory(weir.MemoryOptions{}), layers)
+			engine := layertest.Put(weir.NewMemory(weir.MemoryOptions{}), layers)
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = engine.Take(b.Context(), requests...)

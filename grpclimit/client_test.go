@@ -16,10 +16,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weirflow/weir/grpclimit"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 func newClient(t *testing.T, o grpclimit.ClientOptions) *grpclimit.Client {
 	t.Helper()
+	o.Engine = layertest.Around(o.Engine)
 	c, err := grpclimit.NewClient(o)
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/grpclimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 var (
@@ -121,6 +122,7 @@ func newServer(t *testing.T, o grpclimit.Options) *grpclimit.Server {
 	if o.Logger == nil {
 		o.Logger = silent
 	}
+	o.Engine = layertest.Around(o.Engine)
 	s, err := grpclimit.NewServer(o)
 	if err != nil {
 		t.Fatal(err)

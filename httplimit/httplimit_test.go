@@ -13,6 +13,7 @@ import (
 	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 var (
@@ -29,6 +30,7 @@ func wrap(t testing.TB, options httplimit.Options, next http.Handler) http.Handl
 	if options.Logger == nil {
 		options.Logger = silent
 	}
+	options.Engine = layertest.Around(options.Engine)
 	limited, err := httplimit.New(options)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -128,7 +129,7 @@ func TestABandwidthOnAnEngineIsShared(t *testing.T) {
 		start := time.Now()
 		var all sync.WaitGroup
 		for range 2 {
-			queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+			queue, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

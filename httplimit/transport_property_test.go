@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // server answers requests in memory, with a delay on the way in each direction.
@@ -67,6 +68,7 @@ func (s *server) travel(ctx context.Context) error {
 
 func newTransport(t testing.TB, o httplimit.TransportOptions) *httplimit.Transport {
 	t.Helper()
+	o.Engine = layertest.Around(o.Engine)
 	transport, err := httplimit.NewTransport(o)
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func checkOver(e weir.Engine, own place) error {
 	case ok && below.place() > own:
 		return optionError(own, "engine", "has a %s, which belongs outside: the order is observe, shadow, deny until, lease, guard, engine", below.place())
 	}
-	if _, memory := e.(*weir.Memory); memory && own < shadows {
+	if _, memory := weir.Find[*weir.Memory](e); memory && own < shadows {
 		return optionError(own, "engine", "is a memory engine, which needs no %s: it is as near, and does not fail", own)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/limittest"
 )
@@ -142,15 +143,16 @@ func TestLayersAreRefusedInAnyOtherOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inner = weir.Wrap(inner, func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) { return next(ctx, call) })
-		_, err = make[tt.outer](inner)
+		_, err = make[tt.outer](layertest.Put(inner, 1))
 		if option := new(weir.OptionError); tt.fine != (err == nil) || err != nil && !errors.As(err, &option) {
 			t.Errorf("%s over %s: got %v, want it fine: %v", tt.outer, tt.inner, err, tt.fine)
 		}
 	}
 	for name, over := range make {
-		if _, err := over(weir.NewMemory(weir.MemoryOptions{})); (err == nil) != (name == "observe") {
-			t.Errorf("%s over a bare memory engine: got %v", name, err)
+		for layers := range 2 {
+			if _, err := over(layertest.Put(weir.NewMemory(weir.MemoryOptions{}), layers)); (err == nil) != (name == "observe") {
+				t.Errorf("%s over a memory engine below %d functions: got %v", name, layers, err)
+			}
 		}
 		if _, err := over(nil); err == nil {
 			t.Errorf("%s over nothing: got no error", name)

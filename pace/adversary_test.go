@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/pace"
 )
@@ -92,7 +93,7 @@ func newAdversary(t *testing.T, seed uint64) *adversary {
 		a.engine, a.slack = linetest.Over(memory).Connect(linetest.Network{}), 2*time.Second
 	}
 	for range 1 + a.n(4) {
-		q, err := pace.NewQueue(a.engine, pace.QueueOptions{Queue: []int{3, 1000}[a.n(2)]})
+		q, err := pace.NewQueue(layertest.Around(a.engine), pace.QueueOptions{Queue: []int{3, 1000}[a.n(2)]})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // steps counts the decisions of an engine and the comparisons of lines.
@@ -19,7 +20,7 @@ type steps struct{ decisions, comparisons int }
 func (s *steps) queue(t *testing.T) *Queue {
 	t.Helper()
 	engine := weir.NewMemory(weir.MemoryOptions{Clock: func() int64 { s.decisions++; return time.Now().UnixNano() }})
-	q, err := NewQueue(engine, QueueOptions{Queue: 1 << 20})
+	q, err := NewQueue(layertest.Around(engine), QueueOptions{Queue: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

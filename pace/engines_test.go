@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -71,7 +72,7 @@ func onBoth(t *testing.T, test func(t *testing.T, engine weir.Engine, calls func
 
 func mustQueue(t *testing.T, engine weir.Engine) *pace.Queue {
 	t.Helper()
-	q, err := pace.NewQueue(engine, pace.QueueOptions{})
+	q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

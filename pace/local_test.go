@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -252,7 +253,7 @@ func checkAgainstTheModel(t *testing.T, seed uint64, rounds int) {
 		synctest.Test(t, func(t *testing.T) {
 			callers := schedule(t, random)
 			engine := mustMemory(t)
-			q, err := pace.NewQueue(engine, pace.QueueOptions{})
+			q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +319,7 @@ func TestACrawlersTotalIsUsedWhole(t *testing.T) {
 	perHost := crawlersPerHost
 	synctest.Test(t, func(t *testing.T) {
 		engine := mustMemory(t)
-		q, err := pace.NewQueue(engine, pace.QueueOptions{})
+		q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -30,7 +31,7 @@ func TestFlowsOfAQueueKeepTheBoundOfFairQueueing(t *testing.T) {
 			if remote {
 				fresh = newCounted(fresh)
 			}
-			q, err := pace.NewQueue(fresh, pace.QueueOptions{})
+			q, err := pace.NewQueue(layertest.Around(fresh), pace.QueueOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +69,7 @@ func TestFlowsOfAQueueKeepTheBoundOfFairQueueing(t *testing.T) {
 
 func TestAFlowThatComesLateToAQueueGoesSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, err := pace.NewQueue(mustMemory(t), pace.QueueOptions{})
+		q, err := pace.NewQueue(layertest.Around(mustMemory(t)), pace.QueueOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +135,7 @@ func TestSharesOfFlowsFollowTheirDemand(t *testing.T) {
 }
 
 func TestAQueueRefusesAWeightOutOfBounds(t *testing.T) {
-	q, _ := pace.NewQueue(mustMemory(t), pace.QueueOptions{})
+	q, _ := pace.NewQueue(layertest.Around(mustMemory(t)), pace.QueueOptions{})
 	for _, weight := range []int64{0, -1, 1025} {
 		if _, err := q.InFlow("f", weight); err == nil {
 			t.Errorf("weight %d: got no error", weight)

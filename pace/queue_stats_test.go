@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -16,7 +17,7 @@ func TestStatsOfAQueueCountItsCallersByRuleAndReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var seen []pace.Waited
-		q, err := pace.NewQueue(mustMemory(t), pace.QueueOptions{Queue: 2, Observe: func(w pace.Waited) {
+		q, err := pace.NewQueue(layertest.Around(mustMemory(t)), pace.QueueOptions{Queue: 2, Observe: func(w pace.Waited) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, w)
@@ -64,7 +65,7 @@ func TestStatsOfAQueueCountItsCallersByRuleAndReason(t *testing.T) {
 func TestACallerThatLeavesDuringTheDelayOfALeakyBucketHasLeft(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
 		var seen []error
-		q, err := pace.NewQueue(engine, pace.QueueOptions{Observe: func(w pace.Waited) { seen = append(seen, w.Err) }})
+		q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{Observe: func(w pace.Waited) { seen = append(seen, w.Err) }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -42,7 +43,7 @@ func newCounted(engine weir.Engine) *counted {
 func newQueue(t *testing.T, options pace.QueueOptions) (*pace.Queue, *counted) {
 	t.Helper()
 	engine := newCounted(mustMemory(t))
-	q, err := pace.NewQueue(engine, options)
+	q, err := pace.NewQueue(layertest.Around(engine), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +403,7 @@ func TestACallerIsNotRefusedForTheCostOfOneThatLeft(t *testing.T) {
 
 func TestACostOf0DoesNotWait(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
-		q, err := pace.NewQueue(engine, pace.QueueOptions{Queue: 1})
+		q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{Queue: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +453,7 @@ func TestAQueueNeverHoldsMoreCallersThanItsBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 300 {
-			q, err := pace.NewQueue(engine, pace.QueueOptions{Queue: 4})
+			q, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{Queue: 4})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -17,7 +18,7 @@ func TestASlotThatAnotherQueueReleasesIsFoundWithinASecond(t *testing.T) {
 			var queues [2]*pace.Queue
 			for i := range queues {
 				var err error
-				if queues[i], err = pace.NewQueue(engine, pace.QueueOptions{}); err != nil {
+				if queues[i], err = pace.NewQueue(layertest.Around(engine), pace.QueueOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -44,7 +45,7 @@ func TestASlotThatAnotherQueueReleasesIsFoundWithinASecond(t *testing.T) {
 func TestALeaseThatEndsWhileHeldGoesToTheNextCallerOfTheMemoryEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := weir.NewMemory(weir.MemoryOptions{})
-		queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+		queue, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/pace"
 )
@@ -143,7 +144,7 @@ func TestCallersKeepTheirPlacesThroughAnOutage(t *testing.T) {
 func TestAPanicOfObserveLosesNoSlot(t *testing.T) {
 	for _, server := range []weir.Engine{mustMemory(t), newRemote(t), linetest.NewServer(weir.MemoryOptions{}).Connect(linetest.Network{})} {
 		panics := true
-		q, err := pace.NewQueue(server, pace.QueueOptions{Observe: func(pace.Waited) {
+		q, err := pace.NewQueue(layertest.Around(server), pace.QueueOptions{Observe: func(pace.Waited) {
 			if panics {
 				panic("observe")
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -26,7 +27,7 @@ func TestVendorsTermsAreKeptByThreeGroupsOfCallers(t *testing.T) {
 		var seen vendorsLog
 		var groups sync.WaitGroup
 		for range 3 {
-			queue, err := pace.NewQueue(engine, pace.QueueOptions{})
+			queue, err := pace.NewQueue(layertest.Around(engine), pace.QueueOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

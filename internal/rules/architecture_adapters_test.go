@@ -17,6 +17,7 @@ var adapterRules = map[string]packageRule{
 			"httplimit/internal/obey":     "its Transport obeys that",
 		},
 		testImports: reasons{
+			"internal/layertest":      "engines of tests have empty functions around them",
 			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
 			"internal/gatewaytest":    "real proxies pass the address of a client on",
 			"layer":                   "an engine behind it may be away",
@@ -49,6 +50,7 @@ var adapterRules = map[string]packageRule{
 		testImports: reasons{
 			"httplimit/httplimittest": "its tests move a clock",
 			"layer":                   "an engine behind it may be away",
+			"internal/layertest":      "engines of tests have empty functions around them",
 			"google.golang.org/grpc/credentials/insecure": "connections on the loopback interface",
 			"google.golang.org/grpc/interop/grpc_testing": "a service with calls and streams of each kind",
 		},

@@ -15,8 +15,9 @@ var coreRules = map[string]packageRule{
 			"internal/word":      "Limiter and Keyed decide on words without a lock",
 		},
 		testImports: reasons{
-			"limittest": "the suite tests the memory engine, like every engine",
-			"simulate":  "a limit that is registered can be replayed",
+			"internal/layertest": "engines of tests have empty functions around them",
+			"limittest":          "the suite tests the memory engine, like every engine",
+			"simulate":           "a limit that is registered can be replayed",
 		},
 	},
 	"internal/algorithm": {},
@@ -59,7 +60,10 @@ var coreRules = map[string]packageRule{
 			"internal/fair": "callers queue in flows, and lines are in heaps",
 			"internal/line": "a delayed caller is held back by it",
 		},
-		testImports: reasons{"internal/linetest": "queues of several processes share its server"},
+		testImports: reasons{
+			"internal/layertest": "engines of tests have empty functions around them",
+			"internal/linetest":  "queues of several processes share its server",
+		},
 	},
 	"internal/linetest": {
 		imports: reasons{".": "its server is a memory engine"},
@@ -81,8 +85,9 @@ var coreRules = map[string]packageRule{
 			"enginekit": "it keeps what it knows of a rule with the rule, and checks requests as engines do",
 		},
 		testImports: reasons{
-			"limittest": "an engine below a layer passes the suite",
-			"pace":      "callers wait for an engine below a layer",
+			"internal/layertest": "engines of tests have empty functions around them",
+			"limittest":          "an engine below a layer passes the suite",
+			"pace":               "callers wait for an engine below a layer",
 		},
 	},
 	"limittest": {
@@ -102,6 +107,9 @@ var coreRules = map[string]packageRule{
 	},
 	"internal/rules": {
 		testImports: reasons{".": "limits in documents are parsed, and codes have names"},
+	},
+	"internal/layertest": {
+		imports: reasons{".": "its functions stand around engines"},
 	},
 	"internal/testprocess": {},
 	"internal/redistest": {

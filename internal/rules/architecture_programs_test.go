@@ -100,6 +100,7 @@ var programRules = map[string]packageRule{
 			"github.com/spf13/cobra":     "it is a command",
 		},
 		testImports: reasons{
+			"internal/layertest":                         "engines of tests have empty functions around them",
 			"internal/redistest":                         "tests of --engine ask real servers",
 			"internal/gatewaytest":                       "real gateways ask the daemon",
 			"internal/testprocess":                       "ports for the gateways",
@@ -198,6 +199,9 @@ var programRules = map[string]packageRule{
 			"pace":                    "callers wait in its queue",
 			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
 		},
-		testImports: reasons{"redislimit": "what wraps its engine has each of its methods"},
+		testImports: reasons{
+			"internal/layertest": "engines of tests have empty functions around them",
+			"redislimit":         "what wraps its engine has each of its methods",
+		},
 	},
 }

@@ -26,6 +26,7 @@ var forbidden = []struct {
 		"bench/replay":               "it is a program",
 		"bench/soak":                 "it is a program",
 		"bench/waiting":              "it is a program",
+		"internal/layertest":         "tests ask for layers by an environment variable",
 		"bench/internal/localredis":  "a server has a folder",
 		"bench/internal/measure":     "it runs the measuring programs",
 		"bench/internal/picture":     "it writes the pictures of the benchmarks",

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // fixture is an API over the memory engine with a clock that the test sets.
@@ -42,7 +43,7 @@ func newAPI(t *testing.T, engine weir.Engine, rules ...string) *API {
 		}
 		parsed = append(parsed, rule)
 	}
-	return New(Options{Engine: engine, Rules: parsed, Log: slog.New(slog.DiscardHandler)})
+	return New(Options{Engine: layertest.Around(engine), Rules: parsed, Log: slog.New(slog.DiscardHandler)})
 }
 
 const usual = "default=token bucket 10/s burst 20"

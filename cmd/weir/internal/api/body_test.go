@@ -119,7 +119,8 @@ func TestBodyOfAClientThatLeftIsNotDecided(t *testing.T) {
 		if got := post(f, "/v1/peek", `{"key":"a"}`).Body.String(); !strings.Contains(got, `"remaining":20,`) {
 			t.Errorf("what a client asked who left was counted: %s", got)
 		}
-		if got := f.engine.(*weir.Memory).Stats().Rules; len(got) != 0 && got[0].Decisions != 0 {
+		memory, _ := weir.Find[*weir.Memory](f.engine)
+		if got := memory.Stats().Rules; len(got) != 0 && got[0].Decisions != 0 {
 			t.Errorf("it is a decision in the statistics: %+v", got)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // ask sends a check from an address, with header fields by turns of name and value.
@@ -249,7 +250,7 @@ func FuzzCheck(f *testing.F) {
 	}
 	var apis []*API
 	for _, o := range []CheckOptions{{}, {Key: "X-Forwarded-For", Gateways: client}} {
-		apis = append(apis, New(Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}, Log: quiet, Check: o}))
+		apis = append(apis, New(Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: quiet, Check: o}))
 	}
 	f.Fuzz(func(t *testing.T, query, forwarded string) {
 		for _, api := range apis {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // inBubble runs a test in virtual time, on a memory engine with the default clock.
@@ -105,7 +106,7 @@ func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := New(Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: []*weir.Rule{rule}, Log: slog.New(slog.DiscardHandler),
+		a := New(Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: slog.New(slog.DiscardHandler),
 			Wait: WaitOptions{Longest: 5 * time.Second, Callers: 2, Tokens: 4}})
 		const ask = `{"rule":"jobs","key":"a","patience":3600}`
 		post(a, "/v1/reserve", ask)

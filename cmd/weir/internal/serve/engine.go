@@ -59,6 +59,9 @@ type chosenEngine struct {
 	patience time.Duration // the bound on the time of a decision
 }
 
+// wrap puts functions around the engine that decides. Only tests change it.
+var wrap = func(e weir.Engine) weir.Engine { return e }
+
 // open returns the engine of --engine, or else one with the state. The engine is ready to decide by the rules.
 func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*weir.Rule, state *stateFile) (*chosenEngine, error) {
 	if !o.shared() {
@@ -66,7 +69,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		if err != nil {
 			return nil, err
 		}
-		return &chosenEngine{Engine: memory, memory: memory, close: func() {}}, checkRules(memory, rules)
+		return &chosenEngine{Engine: wrap(memory), memory: memory, close: func() {}}, checkRules(memory, rules)
 	}
 	if _, _, err := redislimit.ParseURL(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
@@ -88,7 +91,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		shared.Close()
 		return nil, err
 	}
-	return &chosenEngine{Engine: engine, close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
+	return &chosenEngine{Engine: wrap(engine), close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
 }
 
 // checkRules returns an error for a rule that the engine cannot hold.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // served is a server in virtual time, with connections in memory.
@@ -40,7 +41,7 @@ func newServer(t *testing.T, drain, grace time.Duration) *served {
 	engine := newHolding()
 	log := slog.New(slog.DiscardHandler)
 	return &served{
-		server:   &server{api: api.New(api.Options{Engine: engine, Rules: rules, Log: log}), log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace},
+		server:   &server{api: api.New(api.Options{Engine: layertest.Around(engine), Rules: rules, Log: log}), log: log, open: connections{most: defaultConnections}, drain: drain, grace: grace},
 		listener: newMemoryListener(),
 		engine:   engine,
 		ended:    make(chan error, 1),

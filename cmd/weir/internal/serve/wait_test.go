@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -32,7 +33,7 @@ func startWaiting(t *testing.T, grace time.Duration, rules ...string) *served {
 	log := slog.New(slog.DiscardHandler)
 	s := &served{
 		server: &server{
-			api: api.New(api.Options{Engine: weir.NewMemory(weir.MemoryOptions{}), Rules: parsed, Log: log, Wait: api.WaitOptions{Longest: time.Hour}}),
+			api: api.New(api.Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: parsed, Log: log, Wait: api.WaitOptions{Longest: time.Hour}}),
 			log: log, open: connections{most: defaultConnections}, grace: grace,
 		},
 		listener: newMemoryListener(),
@@ -144,7 +145,7 @@ func waitingServer(t *testing.T, engine weir.Engine, callers int, rules ...strin
 	}
 	log := slog.New(slog.DiscardHandler)
 	s := server{
-		api:  api.New(api.Options{Engine: engine, Rules: parsed, Log: log, Patience: patience, Wait: api.WaitOptions{Callers: callers}}),
+		api:  api.New(api.Options{Engine: layertest.Around(engine), Rules: parsed, Log: log, Patience: patience, Wait: api.WaitOptions{Callers: callers}}),
 		log:  log,
 		open: connections{most: 2 * callers}, grace: patience,
 	}

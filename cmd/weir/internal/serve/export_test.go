@@ -1,0 +1,6 @@
+package serve
+
+import "github.com/weirflow/weir/internal/layertest"
+
+// Daemons of the tests decide below the functions that `make test-layers` asks for.
+func init() { wrap = layertest.Around }
