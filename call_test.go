@@ -121,8 +121,8 @@ func TestMemoryRefusesWhatItCannotDo(t *testing.T) {
 	}
 }
 
-// BenchmarkLayers measures a Take below functions that only pass it on.
-func BenchmarkLayers(b *testing.B) {
+// BenchmarkWrap measures a Take below functions that only pass it on.
+func BenchmarkWrap(b *testing.B) {
 	rule := mustRule(b, "r", weir.TokenBucket{Rate: weir.PerSecond(weir.MaxRate)})
 	requests := []weir.Request{rule.For("k", 1)}
 	for _, layers := range []int{0, 1, 5} {

@@ -157,8 +157,18 @@ func (m *mark) counts(e weir.Engine, q *weir.Request) bool {
 	return false
 }
 
-// sameEngine compares engines. Some engine types are not comparable.
+// sameEngine compares the engines below all functions and layers. Some engine types are not comparable.
 func sameEngine(a, b weir.Engine) (same bool) {
 	defer func() { _ = recover() }()
-	return a == b
+	return innermost(a) == innermost(b)
+}
+
+func innermost(e weir.Engine) weir.Engine {
+	for {
+		over, ok := e.(interface{ Unwrap() weir.Engine })
+		if !ok {
+			return e
+		}
+		e = over.Unwrap()
+	}
 }

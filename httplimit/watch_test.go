@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // recordedLog keeps the lines of a logger.
@@ -112,6 +113,13 @@ func TestARequestCountedTwiceIsLogged(t *testing.T) {
 	if got := log.count("costs twice"); got != 0 {
 		t.Errorf("%d lines for another key, want none: %q", got, log.lines)
 	}
+	observed := options
+	observed.Engine = layertest.Put(engine, 1)
+	get(wrap(t, observed, wrap(t, options, ok)), bob)
+	if got := log.count("costs twice"); got != 1 {
+		t.Errorf("%d lines about costs below a function around the engine, want 1: %q", got, log.lines)
+	}
+	log = recordedLog{}
 	options.Rules = []httplimit.Rule{{Limit: "other=1000/s"}}
 	get(wrap(t, options, wrap(t, elsewhere, ok)), bob)
 	if got := log.count("costs twice"); got != 0 {

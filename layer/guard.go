@@ -153,7 +153,7 @@ func Guard(e weir.Engine, options GuardOptions) (*Guarded, error) {
 	options.Deadline = cmp.Or(options.Deadline, defaultDeadline)
 	options.MaxKeys = cmp.Or(options.MaxKeys, defaultLocalKeys)
 	options.Logger = cmp.Or(options.Logger, slog.Default())
-	says, ok := e.(interface{ Punctual() bool })
+	says, ok := e.(interface{ Punctual() bool }) // not of an engine below: a function between may block
 	g := &Guarded{below: e, next: e.Do, options: options, punctual: ok && says.Punctual()}
 	g.engine = weir.Wrap(e, g.around)
 	g.aside.init()

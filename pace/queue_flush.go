@@ -3,11 +3,13 @@ package pace
 import (
 	"context"
 	"sync"
+
+	"github.com/weirflow/weir"
 )
 
 // Flush waits until all that callers have left behind, booked instants and units, has been given back to the engine, or
 // until ctx ends. Callers that leave do not wait for that themselves. A program calls Flush before it closes the engine
-// or ends. If the engine has a method Flush(context.Context) error, Flush calls it, too: a caller may have left while
+// or ends. If the engine, or one below it, has a method Flush(context.Context) error, Flush calls it, too: a caller may have left while
 // the engine decided for it.
 func (q *Queue) Flush(ctx context.Context) error {
 	q.mu.Lock()
@@ -22,7 +24,7 @@ func (q *Queue) Flush(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	if engine, ok := q.engine.(flusher); ok {
+	if engine, ok := weir.Find[flusher](q.engine); ok {
 		return engine.Flush(ctx)
 	}
 	return nil

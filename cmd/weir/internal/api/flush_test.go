@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 // flushed is an engine that counts calls of Flush, and waits in it for the end of the context.
@@ -21,14 +22,16 @@ func (f *flushed) Flush(ctx context.Context) error {
 }
 
 func TestAStopFlushesTheEngineWithinItsBound(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *API) {
-		engine := &flushed{Engine: weir.NewMemory(weir.MemoryOptions{})}
-		a := newAPI(t, engine, usual)
-		a.Stopping()
-		began := time.Now()
-		a.Stopped()
-		if took := time.Since(began); engine.times != 1 || took != longestFlush {
-			t.Errorf("the engine was flushed %d times in %v, want once, for %v", engine.times, took, longestFlush)
-		}
-	})
+	for layers := range 2 {
+		inBubble(t, func(t *testing.T, _ *API) {
+			engine := &flushed{Engine: weir.NewMemory(weir.MemoryOptions{})}
+			a := newAPI(t, layertest.Put(engine, layers), usual)
+			a.Stopping()
+			began := time.Now()
+			a.Stopped()
+			if took := time.Since(began); engine.times != 1 || took != longestFlush {
+				t.Errorf("below %d functions: the engine was flushed %d times in %v, want once, for %v", layers, engine.times, took, longestFlush)
+			}
+		})
+	}
 }

@@ -62,7 +62,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := statsAnswer{Waiting: a.waits.waiting.stats(a.waits.tokens.count())}
-	if engine, ok := a.engine.(counter); ok {
+	if engine, ok := weir.Find[counter](a.engine); ok {
 		answer.engineStats = statsOf(engine, n)
 	}
 	body, _ := json.Marshal(answer) // numbers and strings always marshal

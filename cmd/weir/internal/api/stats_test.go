@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/layertest"
 )
 
 func TestStatsTellDecisionsAndHeavyKeys(t *testing.T) {
@@ -32,7 +33,7 @@ func TestStatsTellDecisionsAndHeavyKeys(t *testing.T) {
 
 func TestStatsAreThoseOfTheEngine(t *testing.T) {
 	engine := weir.NewMemory(weir.MemoryOptions{MaxKeys: 1})
-	api := newAPI(t, engine, "default=token bucket 1/366d")
+	api := newAPI(t, layertest.Put(engine, 1), "default=token bucket 1/366d")
 	for i := range 1000 {
 		post(api, "/v1/take", fmt.Sprintf(`{"key":"%d"}`, i))
 	}
