@@ -28,7 +28,7 @@ STAGE := scripts/stage.sh
 PACKAGES := -p 4 ./redislimit work
 # What computes with words, so that their size matters.
 WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
-	$(addprefix ./internal/,algorithm clock duration memory rule scan table word) $(addprefix ./cmd/weir/internal/,api collect filter picture screen)
+	$(addprefix ./internal/,algorithm clock duration memory rule scan table vectors word) $(addprefix ./cmd/weir/internal/,api collect filter picture screen)
 
 # What calls an engine that may have functions around it.
 LAYERED := ./pace ./httplimit ./grpclimit ./cmd/weir/internal/serve ./cmd/weir/internal/api

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/limittest"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 func TestBurstyAndWarmUpAreForOneSubject(t *testing.T) {
@@ -117,7 +117,7 @@ type guavaLine struct {
 // release times of waiting callers, and Weir reschedules them.
 func TestWaitPassesGuavasVectors(t *testing.T) {
 	played, ops := 0, 0
-	for _, file := range limittest.Files(t) {
+	for _, file := range vectors.Files(t) {
 		for _, line := range file.Dialects {
 			if line.Algorithm != "guava" {
 				continue

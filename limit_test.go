@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/limittest"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 // The modes of an interval timer differ in what happens after missed ticks (Tokio's MissedTickBehavior has the same
@@ -349,7 +349,7 @@ func TestAZeroMemoryRefusesEachRequest(t *testing.T) {
 }
 
 func TestLimiterPassesVectors(t *testing.T) {
-	oneLimit := func(s limittest.Scenario) string {
+	oneLimit := func(s vectors.Scenario) string {
 		switch {
 		case len(s.Limits()) > 1:
 			return "a Limiter holds one limit"
@@ -358,20 +358,20 @@ func TestLimiterPassesVectors(t *testing.T) {
 		}
 		return ""
 	}
-	limittest.RunVectors(t, oneLimit, func(s limittest.Scenario) (limittest.Subject, error) {
+	vectors.Run(t, oneLimit, func(s vectors.Scenario) (vectors.Subject, error) {
 		_, err := weir.New(s.Limits()[0])
 		return limiters{t: t, limit: s.Limits()[0], byKey: map[string]twins{}}, err
 	})
 }
 
 func TestKeyedPassesVectors(t *testing.T) {
-	oneLimit := func(s limittest.Scenario) string {
+	oneLimit := func(s vectors.Scenario) string {
 		if len(s.Limits()) > 1 {
 			return "a Keyed holds one limit for each key"
 		}
 		return ""
 	}
-	limittest.RunVectors(t, oneLimit, func(s limittest.Scenario) (limittest.Subject, error) {
+	vectors.Run(t, oneLimit, func(s vectors.Scenario) (vectors.Subject, error) {
 		k := &keyedSubjects{limit: s.Limits()[0]}
 		var err error
 		k.keyed, err = weir.NewKeyedFunc(func(string) weir.Limit { return k.limit }, weir.Options{Clock: func() int64 { return k.now }})
@@ -386,17 +386,17 @@ type keyedSubjects struct {
 	now   int64
 }
 
-func (k *keyedSubjects) ChangeTo(params limittest.Params) error {
+func (k *keyedSubjects) ChangeTo(params vectors.Params) error {
 	k.limit = params.Weir()[0]
 	return k.limit.Validate()
 }
 
-func (k *keyedSubjects) Answer(now int64, op limittest.Op) limittest.Answer {
+func (k *keyedSubjects) Answer(now int64, op vectors.Op) vectors.Answer {
 	k.now = now
 	switch op.Verb {
-	case limittest.Peek:
+	case vectors.Peek:
 		return limiterAnswer(k.keyed.Peek(op.Key, op.Cost))
-	case limittest.Allow:
+	case vectors.Allow:
 		return limiterAnswer(k.keyed.Take(op.Key, op.Cost))
 	}
 	booking, err := k.keyed.Reserve(op.Key, op.Cost, longest(op))
@@ -413,19 +413,19 @@ type limiters struct {
 
 type twins struct{ takes, allows *weir.Limiter }
 
-func (l limiters) Answer(now int64, op limittest.Op) limittest.Answer {
+func (l limiters) Answer(now int64, op vectors.Op) vectors.Answer {
 	subject, t := l.subject(op.Key), time.Unix(0, now)
 	switch op.Verb {
-	case limittest.Peek:
+	case vectors.Peek:
 		return limiterAnswer(subject.takes.PeekAt(t, op.Cost))
-	case limittest.Allow:
+	case vectors.Allow:
 		return subject.allow(t, op.Cost)
 	}
 	return subject.reserve(t, op)
 }
 
 // reserve returns the answer of ReserveAt.
-func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
+func (w twins) reserve(t time.Time, op vectors.Op) vectors.Answer {
 	booking, err := w.takes.ReserveAt(t, op.Cost, longest(op))
 	if err == nil && booking.Decision.Allowed {
 		w.allows.ReserveAt(t, op.Cost, longest(op))
@@ -433,32 +433,32 @@ func (w twins) reserve(t time.Time, op limittest.Op) limittest.Answer {
 	return bookingAnswer(booking, err)
 }
 
-func longest(op limittest.Op) time.Duration {
+func longest(op vectors.Op) time.Duration {
 	if op.MaxWait == -1 {
 		return weir.Never
 	}
 	return time.Duration(op.MaxWait)
 }
 
-func bookingAnswer(booking *weir.Reservation, err error) limittest.Answer {
+func bookingAnswer(booking *weir.Reservation, err error) vectors.Answer {
 	var bad *weir.RequestError
 	switch {
 	case errors.As(err, &bad) && bad.Field == "cost":
-		return limittest.Answer{Error: limittest.InvalidCost}
+		return vectors.Answer{Error: vectors.InvalidCost}
 	case errors.As(err, &bad) && bad.Field == "limit":
-		return limittest.Answer{Error: limittest.UnsupportedVerb}
+		return vectors.Answer{Error: vectors.UnsupportedVerb}
 	case err != nil:
-		return limittest.Answer{Error: err.Error()}
+		return vectors.Answer{Error: err.Error()}
 	}
 	return limiterAnswer(booking.Decision)
 }
 
 // allow returns the answer of TakeAt. AllowAt returns the same as a bool, except that it refuses a cost with a delay.
-func (w twins) allow(t time.Time, cost int64) limittest.Answer {
+func (w twins) allow(t time.Time, cost int64) vectors.Answer {
 	took := w.takes.TakeAt(t, cost)
 	allowed := w.allows.AllowAt(t, cost)
 	if want := took.Allowed && took.Delay == 0; allowed != want {
-		return limittest.Answer{Error: fmt.Sprintf("AllowAt is %t where TakeAt is %+v", allowed, took)}
+		return vectors.Answer{Error: fmt.Sprintf("AllowAt is %t where TakeAt is %+v", allowed, took)}
 	}
 	if took.Allowed && !allowed {
 		w.allows.RecordAt(t, cost)
@@ -483,11 +483,11 @@ func mustLimit(t testing.TB, limit weir.Limit) *weir.Limiter {
 	return limiter
 }
 
-func limiterAnswer(d weir.Decision) limittest.Answer {
+func limiterAnswer(d weir.Decision) vectors.Answer {
 	if d.Limit == 0 {
-		return limittest.Answer{Error: limittest.InvalidCost}
+		return vectors.Answer{Error: vectors.InvalidCost}
 	}
-	return limittest.DecisionAnswer(d)
+	return vectors.DecisionAnswer(d)
 }
 
 // Every verb of every type gives the same answer, before and after all other verbs.

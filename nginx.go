@@ -2,7 +2,6 @@ package weir
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -104,45 +103,6 @@ func (s *scanner) nginxLimitReq(r Rate) (_ Limit, err error) {
 	}
 	l.NoDelay = s.Accept("nodelay")
 	return l, nil
-}
-
-// NginxDecision is nginx's result for a request.
-type NginxDecision struct {
-	Allowed bool
-	Excess  int64         // thousandths of requests above the rate
-	Delay   time.Duration // before the request is passed on
-}
-
-// NginxLimiter is a Limiter of one NginxLimitReq that also returns the excess, as nginx logs it. It is safe for
-// concurrent use. Make it with NewNginxLimiter.
-type NginxLimiter struct {
-	mu    sync.Mutex
-	limit *algorithm.Nginx
-	state algorithm.State
-}
-
-// NewNginxLimiter returns an unused limiter. Its errors are joined *LimitError values.
-func NewNginxLimiter(limit NginxLimitReq) (*NginxLimiter, error) {
-	if err := limit.Validate(); err != nil {
-		return nil, err
-	}
-	return &NginxLimiter{limit: limit.compiled()}, nil
-}
-
-// TakeAt decides a request at the whole millisecond of t. A zero NginxLimiter refuses.
-func (l *NginxLimiter) TakeAt(t time.Time) NginxDecision {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.limit == nil {
-		return NginxDecision{}
-	}
-	now := t.UnixNano()
-	d := NginxDecision{Excess: l.limit.Excess(l.state, now)}
-	if d.Allowed = l.limit.Wait(l.state, now, 1) == 0; d.Allowed {
-		l.state = l.limit.Take(l.state, now, 1)
-		d.Delay = time.Duration(l.limit.Delay(l.state, now))
-	}
-	return d
 }
 
 // ParseNginx reads nginx's own directives as they appear in its configuration:

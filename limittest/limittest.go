@@ -11,7 +11,7 @@
 // that vectors do not cover: all-or-nothing decisions, settlement, unusual keys, changed limits and concurrency. Set
 // WEIR_VECTORS to a folder of the same format to play that folder instead.
 //
-// [RunTicks] tests an engine with a coarser clock. [RunVectors], [Play] and [Files] test a limiter that is no engine.
+// [RunTicks] tests an engine with a coarser clock.
 package limittest
 
 import (

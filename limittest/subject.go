@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 // unbooked excludes scenarios that only an engine that books can play.
-func unbooked(s Scenario, newEngine func(clock func() int64) weir.Engine) string {
+func unbooked(s vectors.Scenario, newEngine func(clock func() int64) weir.Engine) string {
 	if s.Reserves() && !reservesAhead(newEngine(func() int64 { return 0 })) {
 		return "the engine does not book"
 	}
@@ -25,7 +27,7 @@ type engineSubject struct {
 }
 
 // ChangeTo makes another rule of the same name.
-func (e *engineSubject) ChangeTo(params Params) error {
+func (e *engineSubject) ChangeTo(params vectors.Params) error {
 	rule, err := weir.NewRule("vector", params.Weir()...)
 	if err != nil {
 		return err
@@ -34,27 +36,27 @@ func (e *engineSubject) ChangeTo(params Params) error {
 	return e.f.engine.Check(rule)
 }
 
-func (e *engineSubject) Answer(now int64, op Op) Answer {
+func (e *engineSubject) Answer(now int64, op vectors.Op) vectors.Answer {
 	e.f.clock.set(now)
 	decision, err := e.decide(e.rule.For(op.Key, op.Cost), op)
 	var bad *weir.RequestError
 	switch {
 	case errors.As(err, &bad) && bad.Field == "cost":
-		return Answer{Error: InvalidCost}
+		return vectors.Answer{Error: vectors.InvalidCost}
 	case err != nil:
-		return Answer{Error: err.Error()}
+		return vectors.Answer{Error: err.Error()}
 	case decision.Rule != e.rule.Name() || decision.Key != op.Key:
-		return Answer{Error: fmt.Sprintf("names rule %q and key %q", decision.Rule, decision.Key)}
+		return vectors.Answer{Error: fmt.Sprintf("names rule %q and key %q", decision.Rule, decision.Key)}
 	}
-	return DecisionAnswer(decision)
+	return vectors.DecisionAnswer(decision)
 }
 
-func (e *engineSubject) decide(request weir.Request, op Op) (weir.Decision, error) {
+func (e *engineSubject) decide(request weir.Request, op vectors.Op) (weir.Decision, error) {
 	ctx := context.Background()
 	switch {
-	case op.Verb == Allow:
+	case op.Verb == vectors.Allow:
 		return e.f.engine.Take(ctx, request)
-	case op.Verb == Peek:
+	case op.Verb == vectors.Peek:
 		return e.f.engine.Peek(ctx, request)
 	}
 	reservation, err := e.reserve(ctx, request, op.MaxWait)
@@ -80,16 +82,12 @@ func (e *engineSubject) reserve(ctx context.Context, request weir.Request, longe
 	return r, err
 }
 
-var errUnsupported = errors.New(UnsupportedVerb)
+var errUnsupported = errors.New(vectors.UnsupportedVerb)
 
-// DecisionAnswer converts a decision to an Answer.
-func DecisionAnswer(d weir.Decision) Answer {
-	return Answer{
-		Allowed:    d.Allowed,
-		Limit:      d.Limit,
-		Remaining:  d.Remaining,
-		RetryAfter: int64(d.RetryAfter),
-		ResetAfter: int64(d.ResetAfter),
-		Delay:      int64(d.Delay),
-	}
+// runEngineVectors plays the scenarios that apply to engines.
+func runEngineVectors(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
+	vectors.Run(t, func(s vectors.Scenario) string { return unbooked(s, newEngine) }, func(s vectors.Scenario) (vectors.Subject, error) {
+		e := &engineSubject{f: newFixture(t, newEngine)}
+		return e, e.ChangeTo(s.Params)
+	})
 }

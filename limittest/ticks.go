@@ -1,7 +1,6 @@
 package limittest
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 // RunTicks is [Run] for an engine that measures time in ticks and stores numbers up to most ticks. It checks that a
@@ -17,14 +17,14 @@ import (
 // fit, or whose limits the engine refuses with a *weir.LimitError.
 func RunTicks(t *testing.T, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) {
 	t.Run("Vectors", func(t *testing.T) {
-		binds := func(s Scenario) string {
+		binds := func(s vectors.Scenario) string {
 			if reason := unbooked(s, newEngine); reason != "" {
 				return reason
 			}
-			_, reason := s.inTicks(tick, most)
+			_, reason := s.InTicks(tick, most)
 			return reason
 		}
-		RunVectors(t, binds, func(s Scenario) (Subject, error) {
+		vectors.Run(t, binds, func(s vectors.Scenario) (vectors.Subject, error) {
 			return newTicked(t, s, tick, most, newEngine)
 		})
 	})
@@ -44,29 +44,24 @@ type ticked struct {
 	tick  int64
 }
 
-func newTicked(t *testing.T, s Scenario, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) (Subject, error) {
-	scaled, _ := s.inTicks(tick, most)
+func newTicked(t *testing.T, s vectors.Scenario, tick time.Duration, most int64, newEngine func(clock func() int64) weir.Engine) (vectors.Subject, error) {
+	scaled, _ := s.InTicks(tick, most)
 	k := &ticked{&engineSubject{f: newFixture(t, newEngine)}, s.T0 - scaled.T0/int64(tick), int64(tick)}
-	for _, params := range slices.Backward(s.allParams()) { // a scenario that is refused is not played in part
+	for _, params := range slices.Backward(s.AllParams()) { // a scenario that is refused is not played in part
 		if err := k.ChangeTo(params); err != nil {
-			return nil, refusedInTicks{err}
+			return nil, vectors.RefusedInTicks{Err: err}
 		}
 	}
 	return k, nil
 }
 
 // ChangeTo changes to limits in nanoseconds of the vectors.
-func (k *ticked) ChangeTo(params Params) error {
-	params, _ = params.inTicks(k.tick) // fits: see Scenario.inTicks
+func (k *ticked) ChangeTo(params vectors.Params) error {
+	params, _ = params.InTicks(k.tick) // fits: see vectors.Scenario.InTicks
 	return k.engineSubject.ChangeTo(params)
 }
 
-// refusedInTicks marks a refusal of limits that are out of bounds only because they are read in ticks.
-type refusedInTicks struct{ error }
-
-func (r refusedInTicks) Unwrap() error { return r.error }
-
-func (k *ticked) Answer(now int64, op Op) Answer {
+func (k *ticked) Answer(now int64, op vectors.Op) vectors.Answer {
 	switch {
 	case op.MaxWait > math.MaxInt64/k.tick:
 		op.MaxWait = -1
@@ -84,82 +79,4 @@ func (k *ticked) Answer(now int64, op Op) Answer {
 		*d /= k.tick
 	}
 	return a
-}
-
-// inTicks returns the scenario with its start reduced and its limits in ticks, or the reason it does not fit.
-func (s Scenario) inTicks(tick time.Duration, most int64) (_ Scenario, reason string) {
-	common, ok := Params{Limits: s.allParams()}.commonPeriod()
-	if ok {
-		s.T0 = (s.T0%common + common) % common
-	}
-	longest := int64(0)
-	for _, op := range s.Ops {
-		at := s.T0 + op.T
-		longest = max(longest, at, -at)
-		for _, d := range []*int64{op.Want.RetryAfter, op.Want.ResetAfter, op.Want.Delay} {
-			if d != nil {
-				longest = max(longest, *d)
-			}
-		}
-	}
-	if longest > most || s.T0 > most {
-		return s, fmt.Sprintf("instants or waits are above %d ticks", most)
-	}
-	if _, ok := (Params{Limits: s.allParams()}).inTicks(int64(tick)); !ok {
-		return s, fmt.Sprintf("a period is above %v when a nanosecond is read as %v", weir.MaxPeriod, tick)
-	}
-	s.T0 *= int64(tick)
-	return s, ""
-}
-
-// commonPeriod returns the least common multiple of the periods, or false if it exceeds 64 bits.
-func (p Params) commonPeriod() (common int64, ok bool) {
-	common = max(p.Period, 1)
-	for _, part := range p.Limits {
-		period, ok := part.commonPeriod()
-		if !ok {
-			return 0, false
-		}
-		a, b := common, period
-		for b != 0 {
-			a, b = b, a%b
-		}
-		if common/a > math.MaxInt64/period {
-			return 0, false
-		}
-		common = common / a * period
-	}
-	return common, true
-}
-
-func (p Params) inTicks(tick int64) (Params, bool) {
-	for _, d := range []*int64{&p.Period, &p.MinGap, &p.Origin} {
-		if *d > int64(weir.MaxPeriod)/tick || *d < -int64(weir.MaxPeriod)/tick {
-			return p, false
-		}
-		*d *= tick
-	}
-	limits := p.Limits
-	p.Limits = nil
-	for _, part := range limits {
-		part, ok := part.inTicks(tick)
-		if !ok {
-			return p, false
-		}
-		p.Limits = append(p.Limits, part)
-	}
-	return p, true
-}
-
-// refusal returns the reason for which limits were refused, and whether that refusal is legal.
-func (s Scenario) refusal(err error) (reason string, legal bool) {
-	var limitError *weir.LimitError
-	if !errors.As(err, &limitError) {
-		return "", false
-	}
-	if in := (refusedInTicks{}); errors.As(err, &in) {
-		return limitError.Field + " is out of the engine's bounds in ticks", true
-	}
-	reason = s.Params.outOfBounds()
-	return reason, reason != ""
 }

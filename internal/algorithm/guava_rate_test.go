@@ -10,7 +10,7 @@ import (
 // TestGetRateOfGuavasVectors compares the rate after each setRate of the vectors, bit for bit. Package weir does not
 // export that rate; limittest compares all other answers of the vectors.
 func TestGetRateOfGuavasVectors(t *testing.T) {
-	file, err := os.ReadFile("../../limittest/vectors/guava.jsonl")
+	file, err := os.ReadFile("../vectors/files/guava.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ var coreRules = map[string]packageRule{
 		},
 		testImports: reasons{
 			"internal/layertest": "engines of tests have empty functions around them",
+			"internal/vectors":   "Limiter and Keyed pass them",
 			"limittest":          "the suite tests the memory engine, like every engine",
 			"simulate":           "a limit that is registered can be replayed",
 		},
@@ -91,7 +92,10 @@ var coreRules = map[string]packageRule{
 		},
 	},
 	"limittest": {
-		imports:     reasons{".": "the suite asks an engine"},
+		imports: reasons{".": "the suite asks an engine", "internal/vectors": "it plays them on engines"},
+	},
+	"internal/vectors": {
+		imports:     reasons{".": "scenarios have limits"},
 		testImports: reasons{"internal/algorithm": "the vectors bind the pure functions too"},
 	},
 	"enginekit": {

@@ -1,4 +1,4 @@
-package limittest
+package vectors
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package limittest
+package vectors
 
 import (
 	"fmt"
@@ -80,8 +80,8 @@ func (s Scenario) Changes() bool {
 	return slices.ContainsFunc(s.Ops, func(op Op) bool { return op.Verb == ChangeLimit })
 }
 
-// allParams returns the parameters of every limit that the scenario has in turn.
-func (s Scenario) allParams() []Params {
+// AllParams returns the parameters of every limit that the scenario has in turn.
+func (s Scenario) AllParams() []Params {
 	all := []Params{s.Params}
 	for _, op := range s.Ops {
 		if op.Params != nil {

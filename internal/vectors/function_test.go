@@ -1,4 +1,4 @@
-package limittest_test
+package vectors_test
 
 import (
 	"errors"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/limittest"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 func TestPureFunctionsPassVectors(t *testing.T) {
-	everything := func(limittest.Scenario) string { return "" }
-	limittest.RunVectors(t, everything, newFunctions)
+	everything := func(vectors.Scenario) string { return "" }
+	vectors.Run(t, everything, newFunctions)
 }
 
 // functions are the four functions of a scenario's limits, with a state for each key and limit.
@@ -20,12 +20,12 @@ type functions struct {
 	states     map[string][]algorithm.State
 }
 
-func newFunctions(s limittest.Scenario) (limittest.Subject, error) {
+func newFunctions(s vectors.Scenario) (vectors.Subject, error) {
 	f := &functions{states: map[string][]algorithm.State{}}
 	return f, f.ChangeTo(s.Params)
 }
 
-func (f *functions) ChangeTo(params limittest.Params) error {
+func (f *functions) ChangeTo(params vectors.Params) error {
 	f.algorithms = nil
 	for _, limit := range params.Weir() {
 		compiled, err := compile(limit)
@@ -61,22 +61,22 @@ func compile(limit weir.Limit) (algorithm.Algorithm, error) {
 	return nil, errors.New("no algorithm for " + limit.String())
 }
 
-func (f *functions) Answer(now int64, op limittest.Op) limittest.Answer {
+func (f *functions) Answer(now int64, op vectors.Op) vectors.Answer {
 	if op.Cost < 0 {
-		return limittest.Answer{Error: limittest.InvalidCost}
+		return vectors.Answer{Error: vectors.InvalidCost}
 	}
-	run := func(verb func([]algorithm.Part, int64) algorithm.Answer) func() limittest.Answer {
-		return func() limittest.Answer { return f.run(verb, now, op) }
+	run := func(verb func([]algorithm.Part, int64) algorithm.Answer) func() vectors.Answer {
+		return func() vectors.Answer { return f.run(verb, now, op) }
 	}
 	switch {
-	case op.Verb == limittest.Peek:
+	case op.Verb == vectors.Peek:
 		return run(algorithm.Peek)()
-	case op.Verb == limittest.Allow:
+	case op.Verb == vectors.Allow:
 		return run(algorithm.Take)()
 	case len(f.algorithms) > 1 || !algorithm.CanBook(f.algorithms[0]) || algorithm.Delays(f.algorithms[0]):
-		return limittest.Answer{Error: limittest.UnsupportedVerb}
+		return vectors.Answer{Error: vectors.UnsupportedVerb}
 	}
-	return limittest.ReserveWith(op, run(algorithm.Peek), run(book))
+	return vectors.ReserveWith(op, run(algorithm.Peek), run(book))
 }
 
 // book takes the cost of one limit at its planned instant, and describes the key.
@@ -89,7 +89,7 @@ func book(parts []algorithm.Part, now int64) algorithm.Answer {
 }
 
 // run performs one operation on the key's states and stores the result.
-func (f *functions) run(verb func([]algorithm.Part, int64) algorithm.Answer, now int64, op limittest.Op) limittest.Answer {
+func (f *functions) run(verb func([]algorithm.Part, int64) algorithm.Answer, now int64, op vectors.Op) vectors.Answer {
 	var parts []algorithm.Part
 	for i, a := range f.algorithms {
 		part := algorithm.Part{Algorithm: a, State: a.Fresh(), Cost: op.Cost}
@@ -104,7 +104,7 @@ func (f *functions) run(verb func([]algorithm.Part, int64) algorithm.Answer, now
 		states[i] = parts[i].State
 	}
 	f.states[op.Key] = states
-	return limittest.Answer{
+	return vectors.Answer{
 		Allowed:    got.Allowed,
 		Limit:      got.Limit,
 		Remaining:  got.Remaining,

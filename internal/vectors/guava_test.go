@@ -1,4 +1,4 @@
-package limittest_test
+package vectors_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir/internal/algorithm"
-	"github.com/weirflow/weir/limittest"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 // guavaScenario is one line of guava.jsonl. Times are whole microseconds.
@@ -66,9 +66,9 @@ func TestBurstyAndWarmUpPassGuavasVectors(t *testing.T) {
 }
 
 // dialect returns the lines of one dialect and fails the test if there are none.
-func dialect(t *testing.T, name string) (lines []limittest.Dialect) {
+func dialect(t *testing.T, name string) (lines []vectors.Dialect) {
 	t.Helper()
-	for _, file := range limittest.Files(t) {
+	for _, file := range vectors.Files(t) {
 		for _, d := range file.Dialects {
 			if d.Algorithm == name {
 				lines = append(lines, d)

@@ -1,19 +1,19 @@
-package limittest_test
+package vectors_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/weirflow/weir/limittest"
+	"github.com/weirflow/weir/internal/vectors"
 )
 
 // TestFalsifiedVectorsFail changes one expected value at a time. The player must report that field.
 func TestFalsifiedVectorsFail(t *testing.T) {
-	for _, file := range limittest.Files(t) {
+	for _, file := range vectors.Files(t) {
 		falsified := 0
 		for _, s := range file.Scenarios {
-			if subject, err := newFunctions(s); err != nil || limittest.Play(s, subject) != nil {
+			if subject, err := newFunctions(s); err != nil || vectors.Play(s, subject) != nil {
 				continue // out of bounds, or not for engines
 			}
 			falsified += falsifyEach(t, s)
@@ -24,10 +24,10 @@ func TestFalsifiedVectorsFail(t *testing.T) {
 	}
 }
 
-func falsifyEach(t *testing.T, s limittest.Scenario) (count int) {
+func falsifyEach(t *testing.T, s vectors.Scenario) (count int) {
 	t.Helper()
 	for i := range s.Ops {
-		if s.Ops[i].Verb == limittest.ChangeLimit {
+		if s.Ops[i].Verb == vectors.ChangeLimit {
 			continue
 		}
 		for field, falsify := range falsifications {
@@ -40,7 +40,7 @@ func falsifyEach(t *testing.T, s limittest.Scenario) (count int) {
 			if err != nil {
 				t.Fatalf("%s: %v", s.ID, err)
 			}
-			err = limittest.Play(lie, subject)
+			err = vectors.Play(lie, subject)
 			if err == nil || !strings.Contains(err.Error(), field+":") {
 				t.Errorf("%s op %d with a falsified %s: got %v, want a complaint about %s", s.ID, i, field, err, field)
 			}
@@ -50,19 +50,19 @@ func falsifyEach(t *testing.T, s limittest.Scenario) (count int) {
 }
 
 // falsifications change one field of the expected answer, if it has that field.
-var falsifications = map[string]func(*limittest.Want) bool{
-	"allowed": func(w *limittest.Want) bool {
+var falsifications = map[string]func(*vectors.Want) bool{
+	"allowed": func(w *vectors.Want) bool {
 		if w.Allowed != nil {
 			*w.Allowed = !*w.Allowed
 		}
 		return w.Allowed != nil
 	},
-	"limit":       func(w *limittest.Want) bool { return addOne(w.Limit) },
-	"remaining":   func(w *limittest.Want) bool { return addOne(w.Remaining) },
-	"retry_after": func(w *limittest.Want) bool { return addOne(w.RetryAfter) },
-	"reset_after": func(w *limittest.Want) bool { return addOne(w.ResetAfter) },
-	"delay":       func(w *limittest.Want) bool { return addOne(w.Delay) },
-	"error": func(w *limittest.Want) bool {
+	"limit":       func(w *vectors.Want) bool { return addOne(w.Limit) },
+	"remaining":   func(w *vectors.Want) bool { return addOne(w.Remaining) },
+	"retry_after": func(w *vectors.Want) bool { return addOne(w.RetryAfter) },
+	"reset_after": func(w *vectors.Want) bool { return addOne(w.ResetAfter) },
+	"delay":       func(w *vectors.Want) bool { return addOne(w.Delay) },
+	"error": func(w *vectors.Want) bool {
 		w.Error += "?"
 		return true
 	},
@@ -77,7 +77,7 @@ func addOne(n *int64) bool {
 }
 
 // upTo returns the scenario up to its i-th operation. Its expected answer is a copy.
-func upTo(s limittest.Scenario, i int) limittest.Scenario {
+func upTo(s vectors.Scenario, i int) vectors.Scenario {
 	s.Ops = slices.Clone(s.Ops[:i+1])
 	want := &s.Ops[i].Want
 	if want.Allowed != nil {

@@ -1,4 +1,4 @@
-package limittest
+package vectors
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-//go:embed vectors
+//go:embed files
 var embedded embed.FS
 
 // vectorsVariable names an environment variable. It holds a folder of vectors that replaces the embedded one.
@@ -37,7 +37,7 @@ type Dialect struct {
 // the test.
 func Files(t testing.TB) []File {
 	t.Helper()
-	folder, err := fs.Sub(embedded, "vectors")
+	folder, err := fs.Sub(embedded, "files")
 	if name := os.Getenv(vectorsVariable); name != "" {
 		t.Logf("vectors of %s=%s", vectorsVariable, name)
 		folder, err = os.DirFS(name), nil

@@ -1,6 +1,10 @@
-package limittest
+// Package vectors plays scripts of operations with the exact answer to each, on anything that decides by limits: pure
+// functions, a Limiter, a Keyed, an engine. files/README.md explains their format. WEIR_VECTORS names another folder of
+// the same format.
+package vectors
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +14,10 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// RunVectors plays all vectors, with one subtest for each file. binds returns the reason a scenario does not apply to
+// Run plays all vectors, with one subtest for each file. binds returns the reason a scenario does not apply to
 // the subject under test, or "". fresh returns the subject; it may refuse limits outside the bounds of package weir
-// with a *weir.LimitError. RunVectors logs each scenario that it does not play, with the reason.
-func RunVectors(t *testing.T, binds func(Scenario) string, fresh func(Scenario) (Subject, error)) {
+// with a *weir.LimitError. Run logs each scenario that it does not play, with the reason.
+func Run(t *testing.T, binds func(Scenario) string, fresh func(Scenario) (Subject, error)) {
 	for _, file := range Files(t) {
 		t.Run(file.Name, func(t *testing.T) {
 			runFile(t, file, binds, fresh)
@@ -75,10 +79,21 @@ func play(t *testing.T, s Scenario, fresh func(Scenario) (Subject, error)) (refu
 	return "refused: " + reason
 }
 
-// runEngineVectors plays the scenarios that apply to engines.
-func runEngineVectors(t *testing.T, newEngine func(clock func() int64) weir.Engine) {
-	RunVectors(t, func(s Scenario) string { return unbooked(s, newEngine) }, func(s Scenario) (Subject, error) {
-		e := &engineSubject{f: newFixture(t, newEngine)}
-		return e, e.ChangeTo(s.Params)
-	})
+// refusal returns the reason for which limits were refused, and whether that refusal is legal.
+func (s Scenario) refusal(err error) (reason string, legal bool) {
+	var limitError *weir.LimitError
+	if !errors.As(err, &limitError) {
+		return "", false
+	}
+	if in := (RefusedInTicks{}); errors.As(err, &in) {
+		return limitError.Field + " is out of the engine's bounds in ticks", true
+	}
+	reason = s.Params.outOfBounds()
+	return reason, reason != ""
 }
+
+// RefusedInTicks marks a refusal of limits that are out of bounds only because they are read in ticks.
+type RefusedInTicks struct{ Err error }
+
+func (r RefusedInTicks) Error() string { return r.Err.Error() }
+func (r RefusedInTicks) Unwrap() error { return r.Err }

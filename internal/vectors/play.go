@@ -1,9 +1,11 @@
-package limittest
+package vectors
 
 import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/weirflow/weir"
 )
 
 // Subject answers the operations of one scenario, starting with every key fresh. Pure functions, a Limiter for each
@@ -58,7 +60,7 @@ func Play(s Scenario, subject Subject) error {
 func changeTo(subject Subject, params Params) error {
 	changer, ok := subject.(Changer)
 	if !ok {
-		return fmt.Errorf("%T is no limittest.Changer", subject)
+		return fmt.Errorf("%T is no vectors.Changer", subject)
 	}
 	return changer.ChangeTo(params)
 }
@@ -133,4 +135,16 @@ func ReserveWith(op Op, peek, record func() Answer) Answer {
 	taken := record()
 	taken.Allowed, taken.RetryAfter, taken.Delay = true, 0, asked.RetryAfter
 	return taken
+}
+
+// DecisionAnswer converts a decision to an Answer.
+func DecisionAnswer(d weir.Decision) Answer {
+	return Answer{
+		Allowed:    d.Allowed,
+		Limit:      d.Limit,
+		Remaining:  d.Remaining,
+		RetryAfter: int64(d.RetryAfter),
+		ResetAfter: int64(d.ResetAfter),
+		Delay:      int64(d.Delay),
+	}
 }
