@@ -25,8 +25,7 @@ type Concurrency struct {
 	Lease time.Duration
 }
 
-// Validate reports every field that is out of bounds.
-func (l Concurrency) Validate() error {
+func (l Concurrency) validate() error {
 	return joinErrors(nil,
 		checkCount(l.String(), "slots", l.Slots, 1, MaxCount),
 		checkDuration(l.String(), "lease", l.Lease, 0, MaxPeriod))

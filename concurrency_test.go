@@ -142,10 +142,10 @@ func TestConcurrencyOutOfBoundsIsRefused(t *testing.T) {
 }
 
 // wantLimitError fails unless the limit is refused for exactly this field.
-func wantLimitError(t *testing.T, limit interface{ Validate() error }, field string) {
+func wantLimitError(t *testing.T, limit weir.Limit, field string) {
 	t.Helper()
 	var bad *weir.LimitError
-	if err := limit.Validate(); !errors.As(err, &bad) || bad.Field != field {
+	if err := validate(limit); !errors.As(err, &bad) || bad.Field != field {
 		t.Errorf("%#v: got error %v, want a *weir.LimitError about %s", limit, err, field)
 	}
 }

@@ -22,8 +22,7 @@ type Cycle struct {
 	Origin time.Duration
 }
 
-// Validate reports every field that is out of bounds.
-func (l Cycle) Validate() error { return joinErrors(l.Rate.check(l.String())) }
+func (l Cycle) validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: cycle 50/500ms origin 250ms.
 func (l Cycle) String() string {

@@ -95,7 +95,7 @@ func Share(l Limit, i, n int) (Limit, error) {
 		return l, nil
 	}
 	part := l.share(shares{int64(i), int64(n)})
-	if err := part.Validate(); err != nil {
+	if err := part.validate(); err != nil {
 		return nil, fmt.Errorf("weir: share: a part of %s would be out of bounds: %w", l, err)
 	}
 	return part, nil

@@ -62,9 +62,9 @@ func TestRefusedLimitsTellTheirCode(t *testing.T) {
 		{ruleRefusal("r=bursty 1/s over 1s"), weir.CodeOneSubject},
 		{ruleRefusal("r=nginx limit_req 1/s"), weir.CodeDialect},
 		{ruleRefusal("r=leaky bucket 1/s and 1/s"), weir.CodeAlone},
-		{weir.NginxLimitReq{Rate: weir.PerHour(1)}.Validate(), weir.CodeDialect},
-		{weir.NginxLimitReq{Rate: weir.PerSecond(1), NoDelay: true, Delay: 1}.Validate(), weir.CodeDialect},
-		{weir.WarmUp{Rate: weir.PerSecond(1), Over: 1e9, Cold: 0.5}.Validate(), weir.CodeBounds},
+		{validate(weir.NginxLimitReq{Rate: weir.PerHour(1)}), weir.CodeDialect},
+		{validate(weir.NginxLimitReq{Rate: weir.PerSecond(1), NoDelay: true, Delay: 1}), weir.CodeDialect},
+		{validate(weir.WarmUp{Rate: weir.PerSecond(1), Over: 1e9, Cold: 0.5}), weir.CodeBounds},
 	} {
 		if refused, ok := errors.AsType[*weir.LimitError](test.err); !ok || refused.Code != test.want {
 			t.Errorf("%v: got %+v, want the code %q", test.err, refused, test.want)

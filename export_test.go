@@ -33,7 +33,7 @@ var toyKind = kind{
 	},
 }
 
-func (l Toy) Validate() error                        { return checkDuration(l.String(), "rest", l.Rest, 1, MaxPeriod) }
+func (l Toy) validate() error                        { return checkDuration(l.String(), "rest", l.Rest, 1, MaxPeriod) }
 func (l Toy) String() string                         { return "toy " + duration.Text(l.Rest) }
 func (l Toy) MarshalText() ([]byte, error)           { return []byte(l.String()), nil }
 func (l Toy) algorithm(t *ticks) algorithm.Algorithm { return resting{ns: t.count("rest", l.Rest)} }

@@ -23,8 +23,7 @@ type Bursty struct {
 	Over time.Duration // 0, which stores nothing, to MaxPeriod; Guava's default is 1 s
 }
 
-// Validate reports every field that is out of bounds.
-func (l Bursty) Validate() error {
+func (l Bursty) validate() error {
 	return joinErrors(l.Rate.check(l.String()), checkDuration(l.String(), "over", l.Over, 0, MaxPeriod))
 }
 
@@ -95,8 +94,7 @@ const (
 	maxCold     = 1e6
 )
 
-// Validate reports every field that is out of bounds.
-func (l WarmUp) Validate() error {
+func (l WarmUp) validate() error {
 	var cold error
 	if !(l.Cold == 0 || l.Cold >= 1 && l.Cold <= maxCold) {
 		cold = &LimitError{Limit: l.String(), Field: "cold", Code: CodeBounds, Reason: fmt.Sprintf("%v is not within 1 and %v", l.Cold, int64(maxCold))}

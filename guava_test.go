@@ -64,7 +64,7 @@ func TestGuavasLimitsOutOfBoundsAreRefused(t *testing.T) {
 			wantLimitError(t, limit, field)
 		}
 	}
-	if err := (weir.Bursty{Rate: rate}).Validate(); err != nil {
+	if err := validate(weir.Bursty{Rate: rate}); err != nil {
 		t.Errorf("bursty over 0s: got error %v, want none: it stores nothing", err)
 	}
 }
@@ -156,7 +156,7 @@ func (s *guavaLine) limit(perSecond float64) (weir.Limit, bool) {
 		return weir.Bursty{Rate: rate, Over: d}, d.Seconds() == s.Burst
 	}
 	limit := weir.WarmUp{Rate: rate, Over: d, Cold: s.Cold}
-	return limit, limit.Validate() == nil
+	return limit, validate(limit) == nil
 }
 
 // exactRate finds a count and seconds whose quotient is exactly perSecond.
@@ -165,7 +165,7 @@ func exactRate(perSecond float64) (weir.Rate, bool) {
 		count := math.Round(perSecond * seconds)
 		if count >= 1 && count/seconds == perSecond {
 			rate := weir.Per(int64(count), time.Duration(seconds)*time.Second)
-			return rate, weir.FixedWindow{Rate: rate}.Validate() == nil
+			return rate, validate(weir.FixedWindow{Rate: rate}) == nil
 		}
 	}
 	return weir.Rate{}, false

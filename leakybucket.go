@@ -15,8 +15,7 @@ type LeakyBucket struct {
 	NoDelay int64 // excess units that pass at once, 0 to MaxCount - 1; Queue or more means all
 }
 
-// Validate reports every field that is out of bounds.
-func (l LeakyBucket) Validate() error {
+func (l LeakyBucket) validate() error {
 	return joinErrors(l.Rate.check(l.String()),
 		checkCount(l.String(), "queue", l.Queue, 0, MaxCount-1),
 		checkCount(l.String(), "nodelay", l.NoDelay, 0, MaxCount-1))

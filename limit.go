@@ -20,8 +20,8 @@ type Limit interface {
 	fmt.Stringer
 	encoding.TextMarshaler
 
-	// Validate returns every field that is out of bounds, as joined *LimitError values.
-	Validate() error
+	// validate returns every field that is out of bounds, as joined *LimitError values.
+	validate() error
 
 	// algorithm compiles a valid limit, with all times in ticks.
 	algorithm(t *ticks) algorithm.Algorithm
@@ -44,7 +44,7 @@ func compile(l Limit) (algorithm.Algorithm, error) {
 	if l == nil {
 		return nil, &LimitError{Limit: "limit", Field: "value", Code: CodeMissing, Reason: "is nil"}
 	}
-	if err := l.Validate(); err != nil {
+	if err := l.validate(); err != nil {
 		return nil, err
 	}
 	return l.algorithm(nanoseconds), nil

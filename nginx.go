@@ -32,8 +32,7 @@ func (l NginxLimitReq) LeakyBucket() LeakyBucket {
 	return LeakyBucket{Rate: l.Rate, Queue: l.Burst, NoDelay: delay}
 }
 
-// Validate reports every field that is out of bounds.
-func (l NginxLimitReq) Validate() error {
+func (l NginxLimitReq) validate() error {
 	name := l.String()
 	var period, delay error
 	if l.Rate.Period != time.Second && l.Rate.Period != time.Minute {
@@ -123,7 +122,7 @@ func ParseNginx(directives string) (NginxLimitReq, error) {
 	if read.PerMinute {
 		l.Rate = PerMinute(read.Count)
 	}
-	if err := l.Validate(); err != nil {
+	if err := l.validate(); err != nil {
 		return NginxLimitReq{}, err
 	}
 	return l, nil

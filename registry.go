@@ -23,7 +23,7 @@ func limitOf(id string, capacity int64) (Limit, error) {
 			continue
 		}
 		limit := k.revive(window, capacity)
-		if err := limit.Validate(); err != nil {
+		if err := limit.validate(); err != nil {
 			return nil, err
 		}
 		if identity(limit) != id || limit.algorithm(nanoseconds).Capacity() != capacity {

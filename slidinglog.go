@@ -21,8 +21,7 @@ type SlidingLog struct {
 	CountDenied bool
 }
 
-// Validate reports every field that is out of bounds.
-func (l SlidingLog) Validate() error {
+func (l SlidingLog) validate() error {
 	var gap error
 	if l.Gap < 0 || l.Gap > max(l.Rate.Period, 0) {
 		gap = &LimitError{Limit: l.String(), Field: "gap", Code: CodeBounds, Reason: duration.Spoken(l.Gap) + " is not within 0s and the period"}
@@ -99,8 +98,7 @@ type RateGate struct {
 	Rate Rate
 }
 
-// Validate reports every field that is out of bounds.
-func (l RateGate) Validate() error { return joinErrors(l.Rate.check(l.String())) }
+func (l RateGate) validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: rate gate 2/s.
 func (l RateGate) String() string { return "rate gate " + l.Rate.String() }

@@ -56,7 +56,7 @@ func (s *scanner) validLimits() ([]Limit, error) {
 		return nil, err
 	}
 	for _, l := range limits {
-		if err := l.Validate(); err != nil {
+		if err := l.validate(); err != nil {
 			return nil, err
 		}
 	}

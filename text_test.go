@@ -230,7 +230,7 @@ func FuzzParseLimit(f *testing.F) {
 			}
 			return
 		}
-		if err := limit.Validate(); err != nil {
+		if err := validate(limit); err != nil {
 			t.Fatalf("ParseLimit(%q): got %v, which is not valid: %v", text, limit, err)
 		}
 		again, err := weir.ParseLimit(limit.String())

@@ -18,8 +18,7 @@ type TokenBucket struct {
 
 func (l TokenBucket) burst() int64 { return cmp.Or(l.Burst, l.Rate.Count) }
 
-// Validate reports every field that is out of bounds.
-func (l TokenBucket) Validate() error {
+func (l TokenBucket) validate() error {
 	return joinErrors(l.Rate.check(l.String()), checkCount(l.String(), "burst", l.Burst, 0, MaxCount))
 }
 

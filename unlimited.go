@@ -9,11 +9,9 @@ type Unlimited struct{}
 // DenyAll admits nothing: RetryAfter is Never, and Wait returns a *CostError at once. Its Limit is 0. It has no state.
 type DenyAll struct{}
 
-// Validate returns nil.
-func (Unlimited) Validate() error { return nil }
+func (Unlimited) validate() error { return nil }
 
-// Validate returns nil.
-func (DenyAll) Validate() error { return nil }
+func (DenyAll) validate() error { return nil }
 
 // String prints the limit as text: unlimited.
 func (Unlimited) String() string { return unlimitedKind.name }

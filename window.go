@@ -12,8 +12,7 @@ type FixedWindow struct {
 	Rate Rate
 }
 
-// Validate reports every field that is out of bounds.
-func (l FixedWindow) Validate() error { return joinErrors(l.Rate.check(l.String())) }
+func (l FixedWindow) validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: fixed window 100/m.
 func (l FixedWindow) String() string { return "fixed window " + l.Rate.String() }
@@ -55,8 +54,7 @@ type SlidingWindow struct {
 	Rate Rate
 }
 
-// Validate reports every field that is out of bounds.
-func (l SlidingWindow) Validate() error { return joinErrors(l.Rate.check(l.String())) }
+func (l SlidingWindow) validate() error { return joinErrors(l.Rate.check(l.String())) }
 
 // String prints the limit as text: sliding window 1000/h.
 func (l SlidingWindow) String() string { return "sliding window " + l.Rate.String() }

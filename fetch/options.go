@@ -80,7 +80,7 @@ func (o *Options) complete() error {
 		if rate == (weir.Rate{}) {
 			continue
 		}
-		if err := (weir.TokenBucket{Rate: rate, Burst: 1}).Validate(); err != nil {
+		if _, err := weir.New(weir.TokenBucket{Rate: rate, Burst: 1}); err != nil {
 			return optionError(field, "%v", err)
 		}
 	}

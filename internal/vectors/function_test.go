@@ -39,7 +39,7 @@ func (f *functions) ChangeTo(params vectors.Params) error {
 
 // compile returns the algorithm of a limit, which must be within the bounds of package weir.
 func compile(limit weir.Limit) (algorithm.Algorithm, error) {
-	if err := limit.Validate(); err != nil {
+	if _, err := weir.New(limit); err != nil {
 		return nil, err
 	}
 	switch l := limit.(type) {

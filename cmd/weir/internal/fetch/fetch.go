@@ -168,7 +168,7 @@ func parseRequestRate(flag, text string) (weir.Rate, error) {
 	if err != nil {
 		return rate, cli.LimitError(flag, err, []string{form})
 	}
-	if err := (weir.TokenBucket{Rate: rate, Burst: 1}).Validate(); err != nil {
+	if _, err := weir.New(weir.TokenBucket{Rate: rate, Burst: 1}); err != nil {
 		return rate, cli.LimitError(flag, err, []string{form})
 	}
 	return rate, nil

@@ -158,7 +158,7 @@ func forWaiting(limit weir.Limit) (_ weir.Limit, rate weir.Rate, err error) {
 	if limit == nil {
 		return nil, rate, errors.New("pace: no limit")
 	}
-	if err := limit.Validate(); err != nil {
+	if _, err := weir.New(limit); err != nil {
 		return nil, rate, err
 	}
 	noPace := func(why string) error {
