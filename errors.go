@@ -17,12 +17,6 @@ var (
 	// ErrLimit is wrapped by every LimitError: a limit or rule out of bounds, or one that an engine cannot hold.
 	ErrLimit = errors.New("limit refused")
 
-	// ErrOption is wrapped by every OptionError: invalid options.
-	ErrOption = errors.New("option refused")
-
-	// ErrSyntax is wrapped by every SyntaxError: a text that is not a limit.
-	ErrSyntax = errors.New("syntax error")
-
 	// ErrNever is wrapped by every CostError: a wait for a cost that can never fit.
 	ErrNever = errors.New("cost can never fit")
 
@@ -89,7 +83,6 @@ type OptionError struct {
 func (e *OptionError) Error() string {
 	return fmt.Sprintf("weir: %s: options: %s %s", e.Op, e.Field, e.Reason)
 }
-func (e *OptionError) Unwrap() error { return ErrOption }
 
 // SyntaxError reports the word of a text that could not be read.
 type SyntaxError struct {
@@ -110,8 +103,6 @@ func (e *SyntaxError) Error() string {
 	}
 	return fmt.Sprintf("weir: %q: unexpected %q at byte %d, want %s%s", e.Text, e.Word, e.Offset+1, e.Want, meant)
 }
-
-func (e *SyntaxError) Unwrap() error { return ErrSyntax }
 
 // CostError reports a cost above the capacity, for which no wait is long enough.
 type CostError struct{ Cost, Capacity int64 }

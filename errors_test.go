@@ -76,3 +76,9 @@ func ruleRefusal(text string) error {
 	_, err := weir.ParseRule(text)
 	return err
 }
+
+// isA reports whether an error is, or wraps, an error of type E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}

@@ -1,17 +1,13 @@
 package weir
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/weirflow/weir/internal/memory"
 )
 
-// ErrSnapshot is wrapped by every SnapshotError: a file that is not a complete snapshot.
-var ErrSnapshot = errors.New("bad snapshot")
-
-// SnapshotError reports why a snapshot was refused.
+// SnapshotError reports why a file is not a complete snapshot.
 type SnapshotError struct {
 	Offset int64 // the number of bytes that were valid
 	Reason string
@@ -20,8 +16,6 @@ type SnapshotError struct {
 func (e *SnapshotError) Error() string {
 	return fmt.Sprintf("weir: load: the snapshot %s (after byte %d)", e.Reason, e.Offset)
 }
-
-func (e *SnapshotError) Unwrap() error { return ErrSnapshot }
 
 // Save writes the states of all keys, for LoadMemory. Decisions continue meanwhile. Save stores each key as it was at
 // some instant during the save, so a snapshot may contain a decision on several keys for only some of them. It omits

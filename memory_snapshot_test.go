@@ -324,19 +324,19 @@ func TestIncompleteSnapshotsAreRefused(t *testing.T) {
 		"too long": {append(bytes.Clone(file), 0), "goes on after its end"},
 	} {
 		m, err := weir.LoadMemory(bytes.NewReader(tt.file), weir.MemoryOptions{})
-		if !errors.Is(err, weir.ErrSnapshot) || !strings.Contains(err.Error(), tt.want) || m != nil {
+		if !isA[*weir.SnapshotError](err) || !strings.Contains(err.Error(), tt.want) || m != nil {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
 	for length := 0; length < len(file); length += snapshotStep {
-		if _, err := weir.LoadMemory(bytes.NewReader(file[:length]), weir.MemoryOptions{}); !errors.Is(err, weir.ErrSnapshot) {
+		if _, err := weir.LoadMemory(bytes.NewReader(file[:length]), weir.MemoryOptions{}); !isA[*weir.SnapshotError](err) {
 			t.Fatalf("the first %d of %d bytes: got error %v, want a SnapshotError", length, len(file), err)
 		}
 	}
 	for at := 0; at < len(file); at += snapshotStep {
 		damaged := bytes.Clone(file)
 		damaged[at] ^= 1 << (at % 8)
-		if _, err := weir.LoadMemory(bytes.NewReader(damaged), weir.MemoryOptions{}); !errors.Is(err, weir.ErrSnapshot) {
+		if _, err := weir.LoadMemory(bytes.NewReader(damaged), weir.MemoryOptions{}); !isA[*weir.SnapshotError](err) {
 			t.Fatalf("byte %d of %d changed: got error %v, want a SnapshotError", at, len(file), err)
 		}
 	}
@@ -347,7 +347,7 @@ func TestErrorsOfReadingAndWritingAreHandedOn(t *testing.T) {
 	file := sample(t)
 	for _, length := range []int{0, 20, len(file) - 5, len(file)} {
 		r := io.MultiReader(bytes.NewReader(file[:length]), iotest.ErrReader(broken))
-		if _, err := weir.LoadMemory(r, weir.MemoryOptions{}); !errors.Is(err, broken) || errors.Is(err, weir.ErrSnapshot) {
+		if _, err := weir.LoadMemory(r, weir.MemoryOptions{}); !errors.Is(err, broken) || isA[*weir.SnapshotError](err) {
 			t.Errorf("reading fails after %d of %d bytes: got %v", length, len(file), err)
 		}
 	}
@@ -380,7 +380,7 @@ func FuzzLoadMemory(f *testing.F) {
 		clock := func() int64 { return 1_700_000_000_123_456_789 }
 		m, err := weir.LoadMemory(bytes.NewReader(sealed(file)), weir.MemoryOptions{Clock: clock})
 		if err != nil {
-			if !errors.Is(err, weir.ErrSnapshot) {
+			if !isA[*weir.SnapshotError](err) {
 				t.Fatalf("got %v, want a SnapshotError", err)
 			}
 			return

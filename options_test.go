@@ -34,8 +34,8 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 			if !ok || wrong.Op != "new" || wrong.Field != test.field || err.Error() != test.text {
 				t.Errorf("%s(%+v): got %v, want %s", name, test.options, err, test.text)
 			}
-			if !errors.Is(err, weir.ErrOption) || errors.Is(err, weir.ErrLimit) {
-				t.Errorf("%s(%+v): %v is not only an ErrOption", name, test.options, err)
+			if !isA[*weir.OptionError](err) || errors.Is(err, weir.ErrLimit) {
+				t.Errorf("%s(%+v): %v is not only an OptionError", name, test.options, err)
 			}
 		}
 	}

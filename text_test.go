@@ -142,7 +142,7 @@ func TestBadLimitTextIsPointedAt(t *testing.T) {
 		if limit != nil {
 			t.Errorf("ParseLimit(%q): got limit %#v beside the error, want nil", c.text, limit)
 		}
-		if !errors.Is(err, weir.ErrSyntax) && !errors.Is(err, weir.ErrLimit) {
+		if !isA[*weir.SyntaxError](err) && !errors.Is(err, weir.ErrLimit) {
 			t.Errorf("ParseLimit(%q): got error %#v, want a *SyntaxError or a *LimitError", c.text, err)
 		}
 	}
@@ -220,7 +220,7 @@ func FuzzParseLimit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		limit, err := weir.ParseLimit(text)
 		if err != nil {
-			if !errors.Is(err, weir.ErrSyntax) && !errors.Is(err, weir.ErrLimit) || limit != nil {
+			if !isA[*weir.SyntaxError](err) && !errors.Is(err, weir.ErrLimit) || limit != nil {
 				t.Fatalf("ParseLimit(%q): got %v and error %#v, want nil and a *SyntaxError or a *LimitError", text, limit, err)
 			}
 			if syntax, ok := errors.AsType[*weir.SyntaxError](err); ok && syntax.Meant != "" {

@@ -329,7 +329,8 @@ func TestALongListIsReadAsThereIsRoom(t *testing.T) {
 func TestWrongOptionsAreRefused(t *testing.T) {
 	for _, o := range []fetch.Options{{AtOnce: -1}, {MaxBytes: -1}, {Timeout: -1}, {PerHost: weir.Rate{Count: -1, Period: 1}}, {Total: weir.Rate{Count: 1}},
 		{Bandwidth: weir.Rate{Count: 1, Period: -1}}, {Agent: "a\nb"}} {
-		if err := fetch.Run(t.Context(), fetch.URLs(), o); !errors.Is(err, weir.ErrOption) {
+		err := fetch.Run(t.Context(), fetch.URLs(), o)
+		if _, option := errors.AsType[*weir.OptionError](err); !option {
 			t.Errorf("%+v: got %v, want an option error", o, err)
 		}
 	}

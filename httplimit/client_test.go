@@ -94,7 +94,7 @@ func TestClientOptionsThatTrustEveryAddressAreRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := httplimit.NewClient(tt.options)
-		if !errors.Is(err, weir.ErrOption) || !strings.Contains(err.Error(), tt.want) {
+		if _, option := errors.AsType[*weir.OptionError](err); !option || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("NewClient(%+v) = %v, want an option error with %q", tt.options, err, tt.want)
 		}
 	}

@@ -113,7 +113,8 @@ func (o *options) checkCommand(command *commandLine) error {
 
 // lineLimits returns the limits that the argument and the flags describe.
 func (o *options) lineLimits(text string) (limits []weir.Limit, err error) {
-	if _, err := weir.ParseLimits(text); errors.Is(err, weir.ErrSyntax) {
+	_, err = weir.ParseLimits(text)
+	if _, syntax := errors.AsType[*weir.SyntaxError](err); syntax {
 		return nil, limitError(err)
 	}
 	for one := range strings.SplitSeq(text, " and ") {
