@@ -153,7 +153,7 @@ func (e *Engine) decisionOf(space []wire.Part, c *weir.Call) (q wire.Decision, a
 }
 
 // hung is the time after which a lost call means a hung server. A call lost sooner means a broken connection.
-const hung = MinTimeout
+const hung = minTimeout
 
 // ask makes one call per batch and writes the results. It waits once for a hung server, and does not send later
 // batches.

@@ -292,9 +292,9 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	}{
 		{redislimit.Options{Prefix: "a{b}"}, "prefix"},
 		{redislimit.Options{Lanes: -1}, "lanes"},
-		{redislimit.Options{Lanes: redislimit.MaxLanes + 1}, "lanes"},
-		{redislimit.Options{Batch: redislimit.MaxBatch + 1}, "batch"},
-		{redislimit.Options{Flights: redislimit.MaxFlights + 1}, "flights"},
+		{redislimit.Options{Lanes: 16385}, "lanes"},
+		{redislimit.Options{Batch: 1025}, "batch"},
+		{redislimit.Options{Flights: 1025}, "flights"},
 		{redislimit.Options{Linger: -1}, "linger"},
 	} {
 		_, err := redislimit.New(client, tt.options)

@@ -18,7 +18,7 @@ type Options struct {
 	// Prefix begins every key. Engines with different prefixes share nothing. It has ASCII letters, digits and
 	// -._~:/@+=, alone. Default: weir.
 	Prefix string
-	// Lanes is the number of hash tags over which the keys are spread, up to MaxLanes. Keys of one lane share a slot
+	// Lanes is the number of hash tags over which the keys are spread, up to 16,384. Keys of one lane share a slot
 	// of a cluster, and calls are shared within a lane. Without a cluster every call spans all lanes. The lane is
 	// part of every key: all processes must use the same number, and a change loses all state. Default: 128.
 	Lanes int
@@ -29,9 +29,9 @@ type Options struct {
 	// ConnectLater makes Open return an engine while no server answers, as NewWith does. The engine connects with a later
 	// decision. Until then decisions fail with the reason Lost, and nothing is counted. Default: Open fails.
 	ConnectLater bool
-	// Batch is the largest number of decisions in a call, up to MaxBatch. Default: 128.
+	// Batch is the largest number of decisions in a call, up to 1,024. Default: 128.
 	Batch int
-	// Flights is the most calls in flight at a time, in each lane of a cluster, up to MaxFlights. A server nearby gets
+	// Flights is the most calls in flight at a time, in each lane of a cluster, up to 1,024. A server nearby gets
 	// two at a time, because decisions that share a call cost it less. A distant one gets more, by the measured
 	// round trip, because they would wait for each other. Default: 64.
 	Flights int
@@ -61,10 +61,9 @@ type Options struct {
 
 // The bounds of Options.
 const (
-	MaxLanes = 16384
-	MaxBatch = 1024
-	// MaxFlights bounds Options.Flights.
-	MaxFlights = 1024
+	maxLanes   = 16384
+	maxBatch   = 1024
+	maxFlights = 1024
 )
 
 func (o Options) withDefaults() Options {
@@ -117,14 +116,14 @@ func (o *Options) check() error {
 	if err := checkPrefix(o.Prefix); err != nil {
 		bad("prefix", "%v", err)
 	}
-	if o.Lanes < 0 || o.Lanes > MaxLanes {
-		bad("lanes", "%d is not within 0 and %d", o.Lanes, MaxLanes)
+	if o.Lanes < 0 || o.Lanes > maxLanes {
+		bad("lanes", "%d is not within 0 and %d", o.Lanes, maxLanes)
 	}
-	if o.Batch < 0 || o.Batch > MaxBatch {
-		bad("batch", "%d is not within 0 and %d", o.Batch, MaxBatch)
+	if o.Batch < 0 || o.Batch > maxBatch {
+		bad("batch", "%d is not within 0 and %d", o.Batch, maxBatch)
 	}
-	if o.Flights < 0 || o.Flights > MaxFlights {
-		bad("flights", "%d is not within 0 and %d", o.Flights, MaxFlights)
+	if o.Flights < 0 || o.Flights > maxFlights {
+		bad("flights", "%d is not within 0 and %d", o.Flights, maxFlights)
 	}
 	if o.Linger < 0 {
 		bad("linger", "%v is negative", o.Linger)
@@ -133,7 +132,8 @@ func (o *Options) check() error {
 }
 
 // The bounds within which this engine is exact. Check and all operations refuse limits outside them with a
-// *weir.LimitError.
+// *weir.LimitError. Periods, gaps, leases and origins are whole microseconds. A bucket may take 71 years to fill, or a queue
+// to drain: a larger debt is cut to that.
 const (
 	// MaxCount is the largest count, burst, queue or number of slots: 1,000,000,000.
 	MaxCount = stored.MostCount
@@ -142,11 +142,6 @@ const (
 	MaxLog = stored.MostLog
 	// MaxSlots is the largest number of slots of a Concurrency, for the same reason: 2,048.
 	MaxSlots = stored.MostSlots
-	// MaxFill is the longest time that a bucket may take to fill, or a queue to drain: 71 years. A larger debt is cut to
-	// it.
-	MaxFill = stored.MostAhead * time.Microsecond
-	// Tick is the unit of time, a microsecond: periods, gaps, leases and origins are whole ticks.
-	Tick = stored.Tick
 )
 
 // DefaultLease is the lease of a [weir.Concurrency] without one, 30 seconds. On Redis every slot has a lease, so that no

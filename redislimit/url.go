@@ -32,7 +32,7 @@ import (
 //	cluster=1 or 0             a cluster, or never look for one
 //	client_name=NAME           as CLIENT LIST shows it
 //	db=N                       the database, where the path does not name it
-//	timeout=500ms              closes a connection that stays silent for this time; [DefaultTimeout]
+//	timeout=500ms              closes a connection that stays silent for this time, 100ms or more; default 3s
 //	password_file=FILE         the password is the first line of a file
 //	password_env=NAME          the password is in the environment
 //	sentinel_username, sentinel_password, sentinel_password_file, sentinel_password_env
@@ -56,7 +56,7 @@ func ParseURL(text string) (rueidis.ClientOption, Options, error) {
 		return rueidis.ClientOption{}, Options{}, err
 	}
 	u.client.DisableCache = true // what is read here, a script reads
-	setTimeout(&u.client, DefaultTimeout)
+	setTimeout(&u.client, defaultTimeout)
 	for _, read := range []func() error{u.user, u.hosts, u.options, u.place} {
 		if err := read(); err != nil {
 			return rueidis.ClientOption{}, Options{}, err

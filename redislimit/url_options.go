@@ -17,8 +17,8 @@ import (
 
 // urlOptions are the options of a URL, by name.
 var urlOptions = map[string]func(u *serverURL, name, value string) error{
-	"batch":                  func(u *serverURL, name, value string) error { return count(&u.engine.Batch, name, value, MaxBatch) },
-	"flights":                func(u *serverURL, name, value string) error { return count(&u.engine.Flights, name, value, MaxFlights) },
+	"batch":                  func(u *serverURL, name, value string) error { return count(&u.engine.Batch, name, value, maxBatch) },
+	"flights":                func(u *serverURL, name, value string) error { return count(&u.engine.Flights, name, value, maxFlights) },
 	"ca":                     (*serverURL).trust,
 	"cert":                   (*serverURL).certificate,
 	"client_name":            func(u *serverURL, _, value string) error { u.client.ClientName = value; return nil },
@@ -26,7 +26,7 @@ var urlOptions = map[string]func(u *serverURL, name, value string) error{
 	"db":                     (*serverURL).database,
 	"deny_new_server":        func(u *serverURL, name, value string) error { return yes(&u.engine.DenyNewServer, name, value) },
 	"key":                    (*serverURL).certificate,
-	"lanes":                  func(u *serverURL, name, value string) error { return count(&u.engine.Lanes, name, value, MaxLanes) },
+	"lanes":                  func(u *serverURL, name, value string) error { return count(&u.engine.Lanes, name, value, maxLanes) },
 	"linger":                 (*serverURL).linger,
 	"one_slot":               func(u *serverURL, name, value string) error { return yes(&u.engine.OneSlot, name, value) },
 	"password_env":           func(u *serverURL, name, value string) error { return fromEnv(&u.client.Password, name, value) },
@@ -214,16 +214,16 @@ func (u *serverURL) database(_, value string) error {
 }
 
 const (
-	// DefaultTimeout is the time after which a silent connection is closed, unless the URL sets another.
-	DefaultTimeout = 3 * time.Second
-	// MinTimeout is the shortest timeout of a URL.
-	MinTimeout = 100 * time.Millisecond
+	// defaultTimeout is the time after which a silent connection is closed, unless the URL sets another.
+	defaultTimeout = 3 * time.Second
+	// minTimeout is the shortest timeout of a URL.
+	minTimeout = 100 * time.Millisecond
 )
 
 func (u *serverURL) timeout(name, value string) error {
 	d, err := time.ParseDuration(value)
-	if err != nil || d < MinTimeout {
-		return wrongOption("%s is %q, not a duration of %v or more, like 2s", name, value, MinTimeout)
+	if err != nil || d < minTimeout {
+		return wrongOption("%s is %q, not a duration of %v or more, like 2s", name, value, minTimeout)
 	}
 	setTimeout(&u.client, d)
 	return nil

@@ -54,7 +54,7 @@ func TestURLNamesServersAndHowToReachThem(t *testing.T) {
 
 func TestURLBoundsHowLongAServerMayBeSilent(t *testing.T) {
 	for url, want := range map[string]time.Duration{
-		"redis://a": DefaultTimeout, "redis-cluster://a,b": DefaultTimeout, "redis-sentinel://a/main?timeout=100ms": 100 * time.Millisecond, "redis://a?timeout=2s": 2 * time.Second,
+		"redis://a": defaultTimeout, "redis-cluster://a,b": defaultTimeout, "redis-sentinel://a/main?timeout=100ms": 100 * time.Millisecond, "redis://a?timeout=2s": 2 * time.Second,
 	} {
 		option, _, err := ParseURL(url)
 		if err != nil || option.ConnWriteTimeout+2*option.Dialer.KeepAlive > want || option.ConnWriteTimeout <= 0 || option.Dialer.Timeout != want {
