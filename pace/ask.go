@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // asking is the strategy for every engine but the memory engine. The callers that ask for the same keys are a group. Its
@@ -15,12 +16,12 @@ import (
 // engine that hangs, panics or answers nonsense harms nobody but the callers of the flight.
 type asking struct {
 	queue   *Queue
-	lines   weir.Lines          // of the engine; nil if it keeps none
+	lines   enginekit.Lines     // of the engine; nil if it keeps none
 	due     []*slotKey          // whose time to ask has come
 	groups  map[string]*group   // by keys
 	slots   map[string]*slotKey // that groups stand for, by key
 	tokens  map[uint64]*slotKey // the same
-	stayers map[*group]bool     // whose first caller stays: see weir.LineCaller
+	stayers map[*group]bool     // whose first caller stays: see enginekit.LineCaller
 	joint   map[string]int      // groups that ask for several keys, by each of them
 	agenda  *agenda
 	last    uint64 // token

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // flight is one question to the engine: for callers of one group, or of several that stand for slots in the lines of the
@@ -18,7 +19,7 @@ type flight struct {
 	callers []*caller
 	keys    []*slotKey // the slots of the callers, and others of which it tells the lines
 	groups  []*group
-	ask     weir.LineAsk // Callers has an answer for each caller; the rest is for lines
+	ask     enginekit.LineAsk // Callers has an answer for each caller; the rest is for lines
 
 	decision weir.Decision // of an engine without lines, and how many callers it admitted
 	times    int64
@@ -85,9 +86,9 @@ func (f *flight) send() {
 // start asks once. A question without an answer is repeated with the same leases, and with what is true by then.
 func (f *flight) start() {
 	f.tries++
-	f.ask = weir.LineAsk{Callers: make([]weir.LineCaller, len(f.callers)), Repeats: f.tries > 1}
+	f.ask = enginekit.LineAsk{Callers: make([]enginekit.LineCaller, len(f.callers)), Repeats: f.tries > 1}
 	for i, c := range f.callers {
-		f.ask.Callers[i] = weir.LineCaller{Requests: c.requests, Lease: c.lease, Since: c.since, Stays: c.again >= staysAfter}
+		f.ask.Callers[i] = enginekit.LineCaller{Requests: c.requests, Lease: c.lease, Since: c.since, Stays: c.again >= staysAfter}
 	}
 	hears := f.lined && f.asking.lines.Hears()
 	for _, k := range f.keys {
@@ -146,11 +147,11 @@ func (f *flight) landed(began time.Time, err error) {
 		f.drop(began)
 	}
 	f.share()
-	refusals := map[*group]*weir.LineCaller{} // of the first caller that stays
+	refusals := map[*group]*enginekit.LineCaller{} // of the first caller that stays
 	for i, c := range f.callers {
 		answer := &f.ask.Callers[i]
 		if err != nil {
-			*answer = weir.LineCaller{}
+			*answer = enginekit.LineCaller{}
 			if !c.left && !outage {
 				answer.Err, err = err, nil
 			}
@@ -201,7 +202,7 @@ func givesBack(err error) bool {
 
 // note notes what an answer says of the keys, and whether those for which the caller stood admitted it and another limit
 // refused it.
-func (f *flight) note(c *caller, answer *weir.LineCaller) {
+func (f *flight) note(c *caller, answer *enginekit.LineCaller) {
 	stood, stands := false, false
 	for _, u := range c.group.uses {
 		stood = stood || u.stands
@@ -221,7 +222,7 @@ func (f *flight) note(c *caller, answer *weir.LineCaller) {
 }
 
 // settle ends the wait of a caller that goes, fails or has left.
-func (f *flight) settle(c *caller, answer *weir.LineCaller, began time.Time) {
+func (f *flight) settle(c *caller, answer *enginekit.LineCaller, began time.Time) {
 	q, g, d := f.asking.queue, c.group, answer.Decision
 	err := answer.Err
 	switch {
@@ -261,7 +262,7 @@ func (f *flight) drop(began time.Time) {
 }
 
 // place has a group wait for what refused its first caller. A group whose callers were not decided asks again.
-func (f *flight) place(g *group, refusal *weir.LineCaller, outage bool) {
+func (f *flight) place(g *group, refusal *enginekit.LineCaller, outage bool) {
 	switch {
 	case g.callers.Len() == 0:
 		f.asking.end(g)

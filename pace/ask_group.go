@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -180,7 +181,7 @@ func (g *group) newFirst() {
 func (g *group) alike() (n int) {
 	first, most := g.next(), maxTogether
 	if g.lined {
-		most = weir.MaxLineCallers
+		most = enginekit.MaxLineCallers
 	}
 	if first.acquires && !g.lined || len(g.uses) > 0 || !g.callers.Single() || first.requests[0].Rule.Delays() {
 		return 1

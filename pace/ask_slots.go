@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -29,15 +30,15 @@ type slotKey struct {
 
 	told    int64 // units that are free for these callers; 0 if that is not known
 	minAge  time.Duration
-	during  weir.LineSignal // what a signal told during a flight
-	dry     int             // callers of the last flight that a rate refused
-	more    int             // callers to ask for at least: see pick
-	idle    bool            // it asked for lack of news the last time
-	polls   bool            // it was passed over, so it does not rely on signals until it hears one
-	hears   bool            // signals reached the process when it asked the last time, and the line knows that
-	inside  bool            // the line has an entry of the queue
-	stood   bool            // an answer of this flight said so
-	changed bool            // the line does not know the first caller
+	during  enginekit.LineSignal // what a signal told during a flight
+	dry     int                  // callers of the last flight that a rate refused
+	more    int                  // callers to ask for at least: see pick
+	idle    bool                 // it asked for lack of news the last time
+	polls   bool                 // it was passed over, so it does not rely on signals until it hears one
+	hears   bool                 // signals reached the process when it asked the last time, and the line knows that
+	inside  bool                 // the line has an entry of the queue
+	stood   bool                 // an answer of this flight said so
+	changed bool                 // the line does not know the first caller
 
 	lastAsk  time.Time
 	look     time.Time // when to ask again, by the last answer; zero if it named no time
@@ -89,8 +90,8 @@ func (k *slotKey) oldest() uint64 {
 }
 
 // rest describes the callers that stand and are not in flight.
-func (k *slotKey) rest() weir.LineKey {
-	r := weir.LineKey{Slots: k.slots, Token: k.token}
+func (k *slotKey) rest() enginekit.LineKey {
+	r := enginekit.LineKey{Slots: k.slots, Token: k.token}
 	if k.standing.Len() > 0 {
 		c := k.standing.First().group.next()
 		r.Slots.Cost, r.Since, r.Want = k.costOf(c), c.since, k.want
@@ -132,7 +133,7 @@ func (k *slotKey) pick() {
 	k.idle = false
 	f := k.asking.newFlight(k, k.lined)
 	now := time.Now()
-	for sum := int64(0); k.standing.Len() > 0 && len(f.callers) < weir.MaxLineCallers; {
+	for sum := int64(0); k.standing.Len() > 0 && len(f.callers) < enginekit.MaxLineCallers; {
 		g := k.standing.First().group
 		c := g.next()
 		n := k.costOf(c)
@@ -198,14 +199,14 @@ func (a *asking) askDue() {
 			k.pump()
 		default:
 			f := flights[k.lane]
-			if f == nil || len(f.callers) == weir.MaxLineCallers {
+			if f == nil || len(f.callers) == enginekit.MaxLineCallers {
 				f.send()
 				f = a.newFlight(nil, true)
 				flights[k.lane] = f
 			}
 			k.idle = true
 			for range max(k.more, 1) {
-				if k.standing.Len() > 0 && len(f.callers) < weir.MaxLineCallers {
+				if k.standing.Len() > 0 && len(f.callers) < enginekit.MaxLineCallers {
 					f.take(k.standing.First().group)
 				}
 			}
@@ -218,11 +219,11 @@ func (a *asking) askDue() {
 }
 
 // learn notes what an answer tells. What came during the flight counts if the last answer tells nothing.
-func (k *slotKey) learn(news weir.LineNews) {
+func (k *slotKey) learn(news enginekit.LineNews) {
 	k.polls = k.polls || news.Passed
 	if k.busy > 0 { // another flight tells of the key, too
 		if news.Units > 0 {
-			k.during = weir.LineSignal{Units: news.Units, MinAge: news.MinAge}
+			k.during = enginekit.LineSignal{Units: news.Units, MinAge: news.MinAge}
 		}
 		return
 	}
@@ -230,17 +231,17 @@ func (k *slotKey) learn(news weir.LineNews) {
 	if k.told == 0 {
 		k.told, k.minAge = k.during.Units, k.during.MinAge
 	}
-	k.during = weir.LineSignal{}
+	k.during = enginekit.LineSignal{}
 	k.look = time.Time{}
 	if news.Look > 0 {
 		k.look = time.Now().Add(news.Look)
 	}
-	k.more, k.dry = min(2*k.dry, weir.MaxLineCallers), 0
+	k.more, k.dry = min(2*k.dry, enginekit.MaxLineCallers), 0
 	k.stood = false
 }
 
 // hear asks for the callers that a signal is for. It is called on a goroutine of the engine.
-func (a *asking) hear(signal weir.LineSignal) {
+func (a *asking) hear(signal enginekit.LineSignal) {
 	a.queue.mu.Lock()
 	defer a.queue.mu.Unlock()
 	if signal.Err != nil {
@@ -262,7 +263,7 @@ func (a *asking) hear(signal weir.LineSignal) {
 }
 
 // standFor has the group stand for the slots that refused its first caller.
-func (g *group) standFor(refusal *weir.LineCaller) {
+func (g *group) standFor(refusal *enginekit.LineCaller) {
 	keys := map[string]bool{}
 	for _, i := range refusal.Stands {
 		keys[keyOf(&refusal.Requests[i])] = true

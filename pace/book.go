@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/fair"
 )
 
@@ -20,7 +21,7 @@ import (
 // spent, at most those within the horizon.
 type booking struct {
 	queue  *Queue
-	lines  weir.Lines
+	lines  enginekit.Lines
 	keys   map[string]*bookedKey
 	agenda *agenda
 }
@@ -62,7 +63,7 @@ type instant struct {
 	withdraw func(ctx context.Context, n int64) error
 }
 
-func newBooking(q *Queue, lines weir.Lines) *booking {
+func newBooking(q *Queue, lines enginekit.Lines) *booking {
 	return &booking{queue: q, lines: lines, keys: map[string]*bookedKey{}, agenda: newAgenda(&q.mu, func() {})}
 }
 
@@ -154,7 +155,7 @@ func (b *booking) flush() {
 
 // unused gives back what nobody has used, as far as the engine permits, unless too much of it is on its way.
 func (q *Queue) unused(withdraw func(ctx context.Context, n int64) error, cost int64) {
-	if running, _ := q.background.state(); withdraw != nil && running < weir.MaxLineCallers {
+	if running, _ := q.background.state(); withdraw != nil && running < enginekit.MaxLineCallers {
 		q.inBackground(func(ctx context.Context) error { return withdraw(ctx, cost) })
 	}
 }
@@ -226,12 +227,12 @@ func (k *bookedKey) book() {
 	if k.asked != nil || k.retry.planned() || k.open.Len() == 0 {
 		return
 	}
-	book := &weir.LineBook{Horizon: horizon}
+	book := &enginekit.LineBook{Horizon: horizon}
 	for k.open.Len() > 0 && len(k.asked) < max(k.most, 1) {
 		l := k.open.First()
 		c := l.first()
 		k.asked = append(k.asked, c)
-		book.Callers = append(book.Callers, weir.LineCaller{Requests: c.requests, Since: c.since})
+		book.Callers = append(book.Callers, enginekit.LineCaller{Requests: c.requests, Since: c.since})
 		l.pending++
 		l.balance()
 	}
@@ -242,7 +243,7 @@ func (k *bookedKey) book() {
 	go k.fly(context.WithoutCancel(first.ctx), book)
 }
 
-func (k *bookedKey) fly(ctx context.Context, book *weir.LineBook) {
+func (k *bookedKey) fly(ctx context.Context, book *enginekit.LineBook) {
 	took := time.Now()
 	err := guarded(func() error { return k.booking.lines.Book(ctx, book) })
 	k.booking.queue.mu.Lock()
@@ -270,7 +271,7 @@ func (k *bookedKey) fly(ctx context.Context, book *weir.LineBook) {
 }
 
 // booked takes in the instants of a booking.
-func (k *bookedKey) booked(took time.Time, book *weir.LineBook, answered bool, asked []*caller) {
+func (k *bookedKey) booked(took time.Time, book *enginekit.LineBook, answered bool, asked []*caller) {
 	now, booked := time.Now(), 0
 	for i, c := range asked {
 		l, answer := c.costLine, &book.Callers[i]
@@ -287,11 +288,11 @@ func (k *bookedKey) booked(took time.Time, book *weir.LineBook, answered bool, a
 	for _, c := range asked {
 		c.costLine.balance()
 	}
-	k.most = min(2*booked+1, weir.MaxLineCallers)
+	k.most = min(2*booked+1, enginekit.MaxLineCallers)
 }
 
 // refuse ends the waits of callers that cannot be booked, or not before their deadlines.
-func (k *bookedKey) refuse(book *weir.LineBook, asked []*caller) {
+func (k *bookedKey) refuse(book *enginekit.LineBook, asked []*caller) {
 	now := time.Now()
 	for i, c := range asked {
 		answer := &book.Callers[i]

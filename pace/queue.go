@@ -12,6 +12,7 @@ import (
 	"weak"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/line"
 )
 
@@ -22,7 +23,7 @@ import (
 // those behind it, and it sleeps for the time that the engine names: a thousand waiting callers cost about two calls a
 // grant, and no polling. Callers that ask for different keys do not wait for each other. The limits hold in any case.
 //
-// On an engine that keeps lines ([weir.LineKeeper]), callers that acquire slots go in order of arrival across all
+// On an engine that keeps lines ([enginekit.LineKeeper]), callers that acquire slots go in order of arrival across all
 // processes. One key whose rule can be booked ([weir.Rule.Bookable]) is booked there, one call for many callers, in
 // order of arrival to within some 30 ms. Otherwise callers of other processes compete, and so do callers of the engine's
 // own Take.
@@ -80,7 +81,7 @@ func NewQueue(engine weir.Engine, options QueueOptions) (*Queue, error) {
 		return q, nil
 	}
 	q.ask = newAsking(q)
-	if keeper, ok := weir.Find[weir.LineKeeper](engine); ok {
+	if keeper, ok := weir.Find[enginekit.LineKeeper](engine); ok {
 		q.ask.lines = keeper.EnterLines(q.ask.hear)
 		q.book = newBooking(q, q.ask.lines)
 	}

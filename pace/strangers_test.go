@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/layertest"
 	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/pace"
@@ -201,11 +202,11 @@ type laned struct {
 }
 
 type lanedLines struct {
-	weir.Lines
+	enginekit.Lines
 	gone *atomic.Bool
 }
 
-func (e *laned) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+func (e *laned) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
 	return lanedLines{e.Engine.EnterLines(hear), &e.gone}
 }
 
@@ -215,7 +216,7 @@ func (lanedLines) Keeps(requests ...weir.Request) (lane int, kept bool) {
 
 const awayKey = "away"
 
-func (l lanedLines) Ask(ctx context.Context, ask *weir.LineAsk) error {
+func (l lanedLines) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
 	for _, k := range ask.Keys {
 		if k.Slots.Key == awayKey && l.gone.Load() {
 			return awayError{}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
@@ -96,7 +97,7 @@ func hearAs(t *testing.T, url string, want wire.Hearing) {
 	if _, err := engine.Reserve(t.Context(), slots.For("k", 1)); err != nil {
 		t.Fatal(err)
 	}
-	in := engine.EnterLines(func(weir.LineSignal) {}).(*lines)
+	in := engine.EnterLines(func(enginekit.LineSignal) {}).(*lines)
 	eventually(t, "the caller hears signals", func() error {
 		if ask := askInLine(t, in, slots.For("k", 1)); ask.Callers[0].Decision.Allowed {
 			t.Errorf("%s: a caller got a busy slot", url)

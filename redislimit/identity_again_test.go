@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/calls"
 	"github.com/weirflow/weir/redislimit/internal/wire"
@@ -165,8 +166,8 @@ func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
 	if err != nil || !held.Decision.Allowed {
 		t.Fatalf("Reserve: %+v, %v", held, err)
 	}
-	heard := make(chan weir.LineSignal, 10)
-	in := engine.EnterLines(func(s weir.LineSignal) { heard <- s }).(*lines)
+	heard := make(chan enginekit.LineSignal, 10)
+	in := engine.EnterLines(func(s enginekit.LineSignal) { heard <- s }).(*lines)
 	eventually(t, "the engine hears its signals", func() error {
 		if ask := askInLine(t, in, rule.For("k", 1)); ask.Callers[0].Decision.Allowed || len(ask.Callers[0].Stands) != 1 {
 			t.Fatalf("a question in line: %+v, want a refusal by the slots", ask.Callers[0])
@@ -186,9 +187,9 @@ func TestAReleaseWithAnIdentitySignalsTheLine(t *testing.T) {
 }
 
 // askInLine asks for one caller, whose line has the token 7.
-func askInLine(t *testing.T, in *lines, request weir.Request) weir.LineAsk {
+func askInLine(t *testing.T, in *lines, request weir.Request) enginekit.LineAsk {
 	t.Helper()
-	ask := weir.LineAsk{Callers: []weir.LineCaller{{Requests: []weir.Request{request}, Lease: weir.NewLease(), Since: time.Now()}}, Keys: []weir.LineKey{{Slots: request, Token: 7}}}
+	ask := enginekit.LineAsk{Callers: []enginekit.LineCaller{{Requests: []weir.Request{request}, Lease: weir.NewLease(), Since: time.Now()}}, Keys: []enginekit.LineKey{{Slots: request, Token: 7}}}
 	if err := in.Ask(t.Context(), &ask); err != nil || ask.Callers[0].Err != nil {
 		t.Fatalf("a question in line: %v, %v", err, ask.Callers[0].Err)
 	}

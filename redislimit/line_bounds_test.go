@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
@@ -30,10 +31,10 @@ func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
 	if err := allowed(doCall(t.Context(), engine, weir.Call{Lease: weir.NewLease()}, slots.For("k", 1))); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(lines weir.Lines) error {
-		ask := &weir.LineAsk{Keys: []weir.LineKey{{Slots: slots.For("k", 0), Token: 1}}}
-		for range weir.MaxLineCallers {
-			ask.Callers = append(ask.Callers, weir.LineCaller{Requests: []weir.Request{slots.For("k", 1)}, Lease: weir.NewLease(), Since: time.Now()})
+	ask := func(lines enginekit.Lines) error {
+		ask := &enginekit.LineAsk{Keys: []enginekit.LineKey{{Slots: slots.For("k", 0), Token: 1}}}
+		for range enginekit.MaxLineCallers {
+			ask.Callers = append(ask.Callers, enginekit.LineCaller{Requests: []weir.Request{slots.For("k", 1)}, Lease: weir.NewLease(), Since: time.Now()})
 		}
 		if err := lines.Ask(t.Context(), ask); err != nil {
 			t.Fatal(err)
@@ -46,17 +47,17 @@ func TestALineHasABoundedNumberOfProcesses(t *testing.T) {
 		}
 		return nil
 	}
-	first := engine.EnterLines(func(weir.LineSignal) {})
+	first := engine.EnterLines(func(enginekit.LineSignal) {})
 	for i := range wire.MostProcesses {
 		lines := first
 		if i > 0 {
-			lines = engine.EnterLines(func(weir.LineSignal) {})
+			lines = engine.EnterLines(func(enginekit.LineSignal) {})
 		}
 		if err := ask(lines); err != nil {
 			t.Fatalf("process %d: %v", i, err)
 		}
 	}
-	if err := ask(engine.EnterLines(func(weir.LineSignal) {})); !errors.Is(err, weir.ErrQueueFull) || !strings.Contains(err.Error(), fmt.Sprint(wire.MostProcesses)) {
+	if err := ask(engine.EnterLines(func(enginekit.LineSignal) {})); !errors.Is(err, weir.ErrQueueFull) || !strings.Contains(err.Error(), fmt.Sprint(wire.MostProcesses)) {
 		t.Errorf("one process more: %v, want ErrQueueFull with the bound", err)
 	}
 	if err := ask(first); err != nil {
@@ -77,12 +78,12 @@ func TestLinesThatNobodyUsesAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(engine.Close)
-	kept := engine.EnterLines(func(weir.LineSignal) {})
+	kept := engine.EnterLines(func(enginekit.LineSignal) {})
 	for range 100 {
-		engine.EnterLines(func(weir.LineSignal) {})
+		engine.EnterLines(func(enginekit.LineSignal) {})
 	}
 	runtime.GC()
-	last := engine.EnterLines(func(weir.LineSignal) {})
+	last := engine.EnterLines(func(enginekit.LineSignal) {})
 	if n := len(engine.entered.all); n != 2 {
 		t.Errorf("the engine knows the lines of %d queues, want 2", n)
 	}

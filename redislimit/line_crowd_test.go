@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/pace"
 )
@@ -140,12 +141,12 @@ func (s lateSender) Send(ctx context.Context, command ...string) (string, error)
 // changed is an engine whose lines a test changes.
 type changed struct {
 	*Engine
-	hears func(weir.LineSignal) bool // whether a signal arrives
-	late  time.Duration              // answers
+	hears func(enginekit.LineSignal) bool // whether a signal arrives
+	late  time.Duration                   // answers
 }
 
-func (c changed) EnterLines(hear func(weir.LineSignal)) weir.Lines {
-	return lateLines{c.Engine.EnterLines(func(s weir.LineSignal) {
+func (c changed) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
+	return lateLines{c.Engine.EnterLines(func(s enginekit.LineSignal) {
 		if c.hears == nil || c.hears(s) {
 			hear(s)
 		}
@@ -153,11 +154,11 @@ func (c changed) EnterLines(hear func(weir.LineSignal)) weir.Lines {
 }
 
 type lateLines struct {
-	weir.Lines
+	enginekit.Lines
 	late time.Duration
 }
 
-func (l lateLines) Ask(ctx context.Context, ask *weir.LineAsk) error {
+func (l lateLines) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
 	err := l.Lines.Ask(ctx, ask)
 	time.Sleep(l.late)
 	return err
@@ -188,7 +189,7 @@ func TestCallersUseSlotsWholeWithoutRelyingOnSignals(t *testing.T) {
 		return queueOver(t, openFor(t, "redis://weir:secret@"+server.Addr, Options{}))
 	}
 	mute := func(t *testing.T, server *redistest.Server) *pace.Queue {
-		return changed{Engine: openFor(t, url(server), Options{}), hears: func(weir.LineSignal) bool { return false }}.queue(t)
+		return changed{Engine: openFor(t, url(server), Options{}), hears: func(enginekit.LineSignal) bool { return false }}.queue(t)
 	}
 	overtaken := func(t *testing.T, server *redistest.Server) *pace.Queue {
 		return changed{Engine: openFor(t, url(server), Options{}), late: 30 * time.Millisecond}.queue(t)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/linetest"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit/internal/wire"
@@ -73,7 +74,7 @@ type lineDuel struct {
 // dueller is a process of both sides.
 type dueller struct {
 	number  int
-	model   weir.Lines
+	model   enginekit.Lines
 	mu      sync.Mutex
 	heard   []string // signals of the model
 	script  *lines
@@ -124,19 +125,19 @@ func newLineDuel(t *testing.T, server *redistest.Server, seed uint64, counts map
 	for i := range 2 + d.random.IntN(3) {
 		p := &dueller{number: i, hears: wire.Hearing(min(d.random.IntN(4), 1))}
 		network := linetest.Network{Deaf: func() bool { return p.hears == wire.Deaf }}
-		p.model = shared.Connect(network).EnterLines(func(s weir.LineSignal) {
+		p.model = shared.Connect(network).EnterLines(func(s enginekit.LineSignal) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.heard = append(p.heard, signalText(p.number, s))
 		})
-		p.script = engine.EnterLines(func(weir.LineSignal) {}).(*lines)
+		p.script = engine.EnterLines(func(enginekit.LineSignal) {}).(*lines)
 		p.script.name = fmt.Sprintf("process%d", i)
 		d.processes = append(d.processes, p)
 	}
 	return d
 }
 
-func signalText(process int, s weir.LineSignal) string {
+func signalText(process int, s enginekit.LineSignal) string {
 	return fmt.Sprintf("process %d token %d: %d units, age %v", process, s.Token, s.Units, s.MinAge)
 }
 
@@ -197,9 +198,9 @@ func (d *lineDuel) ask(p *dueller) {
 			rest = append(rest, c)
 		}
 	}
-	ask := &weir.LineAsk{}
+	ask := &enginekit.LineAsk{}
 	for _, c := range asked {
-		ask.Callers = append(ask.Callers, weir.LineCaller{Requests: c.requests, Since: c.since, Stays: c.stays})
+		ask.Callers = append(ask.Callers, enginekit.LineCaller{Requests: c.requests, Since: c.since, Stays: c.stays})
 	}
 	for i, rule := range d.slots {
 		if len(asked) > 0 && d.random.IntN(3) > 0 && !slices.ContainsFunc(asked, func(c *duelCaller) bool { return c.takes(rule) >= 0 }) {
@@ -231,8 +232,8 @@ func (c *duelCaller) takes(rule *weir.Rule) int {
 }
 
 // restOf describes callers that are not in an ask.
-func restOf(rest []*duelCaller, rule *weir.Rule, token uint64) weir.LineKey {
-	k := weir.LineKey{Slots: rule.For("k", 0), Token: token}
+func restOf(rest []*duelCaller, rule *weir.Rule, token uint64) enginekit.LineKey {
+	k := enginekit.LineKey{Slots: rule.For("k", 0), Token: token}
 	for _, c := range rest {
 		i := c.takes(rule)
 		switch {
@@ -250,14 +251,14 @@ func restOf(rest []*duelCaller, rule *weir.Rule, token uint64) weir.LineKey {
 }
 
 // askBoth asks both sides, compares their answers and leaves that of the model in ask.
-func (d *lineDuel) askBoth(p *dueller, ask *weir.LineAsk, asked []*duelCaller) {
-	script := &weir.LineAsk{Callers: slices.Clone(ask.Callers), Keys: slices.Clone(ask.Keys), Repeats: ask.Repeats}
+func (d *lineDuel) askBoth(p *dueller, ask *enginekit.LineAsk, asked []*duelCaller) {
+	script := &enginekit.LineAsk{Callers: slices.Clone(ask.Callers), Keys: slices.Clone(ask.Keys), Repeats: ask.Repeats}
 	for i := range script.Callers {
-		script.Callers[i] = weir.LineCaller{Requests: asked[i].requests, Lease: asked[i].lease, Since: asked[i].since, Stays: asked[i].stays}
+		script.Callers[i] = enginekit.LineCaller{Requests: asked[i].requests, Lease: asked[i].lease, Since: asked[i].since, Stays: asked[i].stays}
 		ask.Callers[i] = script.Callers[i]
 	}
 	for i := range script.Keys {
-		script.Keys[i].LineNews, ask.Keys[i].LineNews = weir.LineNews{}, weir.LineNews{}
+		script.Keys[i].LineNews, ask.Keys[i].LineNews = enginekit.LineNews{}, enginekit.LineNews{}
 	}
 	d.note("process %d asks, repeats %v", p.number, ask.Repeats)
 	modelErr, scriptErr := p.model.Ask(d.Context(), ask), p.askScript(d.Context(), script)
@@ -284,7 +285,7 @@ func isGate(r weir.Request) bool {
 }
 
 // askScript works like lines.Ask of a process that hears signals, although the client here cannot subscribe.
-func (p *dueller) askScript(ctx context.Context, ask *weir.LineAsk) error {
+func (p *dueller) askScript(ctx context.Context, ask *enginekit.LineAsk) error {
 	a := &lineAsk{lines: p.script, lane: -1, header: &wire.LineHeader{Process: p.script.name, Hears: p.hears, Grace: grace}}
 	for i := range ask.Keys {
 		if err := a.tells(&ask.Keys[i]); err != nil {
@@ -330,18 +331,18 @@ func (d *lineDuel) book(p *dueller) {
 		p.bookers = append(p.bookers, &duelCaller{process: p, requests: []weir.Request{rule.For("k", 1)}, since: time.Now().Add(-time.Duration(d.random.IntN(2)*d.random.IntN(300_000)) * time.Microsecond)})
 	}
 	slices.SortStableFunc(p.bookers, func(a, b *duelCaller) int { return a.since.Compare(b.since) })
-	book := &weir.LineBook{Horizon: time.Duration(d.random.IntN(250_000)) * time.Microsecond}
+	book := &enginekit.LineBook{Horizon: time.Duration(d.random.IntN(250_000)) * time.Microsecond}
 	var asked []*duelCaller
 	for _, c := range p.bookers {
 		if c.requests[0].Rule == rule && len(asked) < 4 {
 			asked = append(asked, c)
-			book.Callers = append(book.Callers, weir.LineCaller{Requests: c.requests, Since: c.since})
+			book.Callers = append(book.Callers, enginekit.LineCaller{Requests: c.requests, Since: c.since})
 		}
 	}
 	if len(asked) == 0 {
 		return
 	}
-	script := &weir.LineBook{Horizon: book.Horizon, Callers: slices.Clone(book.Callers)}
+	script := &enginekit.LineBook{Horizon: book.Horizon, Callers: slices.Clone(book.Callers)}
 	d.note("process %d books for %d", p.number, len(asked))
 	modelErr, scriptErr := p.model.Book(d.Context(), book), p.script.Book(d.Context(), script)
 	if modelErr != nil || scriptErr != nil {
@@ -387,7 +388,7 @@ func (d *lineDuel) compareSignals() {
 			break
 		}
 		process, _ := strconv.Atoi(number)
-		script = append(script, signalText(process, weir.LineSignal{Token: binary.LittleEndian.Uint64([]byte(text)), Units: wire.UnitsOf(doubleAt(text, 8)), MinAge: wire.WaitOf(doubleAt(text, 16))}))
+		script = append(script, signalText(process, enginekit.LineSignal{Token: binary.LittleEndian.Uint64([]byte(text)), Units: wire.UnitsOf(doubleAt(text, 8)), MinAge: wire.WaitOf(doubleAt(text, 16))}))
 	}
 	slices.Sort(model)
 	slices.Sort(script)
@@ -421,7 +422,7 @@ func (d *lineDuel) callerText(c *duelCaller) string {
 	return fmt.Sprintf("%v since %s stays %v", text, ageText(c.since), c.stays)
 }
 
-func (d *lineDuel) answerText(c *weir.LineCaller) string {
+func (d *lineDuel) answerText(c *enginekit.LineCaller) string {
 	switch {
 	case c.Err != nil:
 		return c.Err.Error()
@@ -437,7 +438,7 @@ func (d *lineDuel) answerText(c *weir.LineCaller) string {
 	return fmt.Sprintf("dry %v", c.Decision.RetryAfter)
 }
 
-func (d *lineDuel) bookedText(c *weir.LineCaller) string {
+func (d *lineDuel) bookedText(c *enginekit.LineCaller) string {
 	switch {
 	case c.Err != nil:
 		return c.Err.Error()
@@ -449,7 +450,7 @@ func (d *lineDuel) bookedText(c *weir.LineCaller) string {
 	return fmt.Sprintf("refused for %v", c.Decision.RetryAfter)
 }
 
-func (d *lineDuel) countNews(n weir.LineNews) {
+func (d *lineDuel) countNews(n enginekit.LineNews) {
 	d.counts["told"] += int(min(n.Units, 1))
 	d.counts["look"] += int(cmp.Compare(n.Look, 0))
 	d.counts["age"] += int(cmp.Compare(n.MinAge, 0))

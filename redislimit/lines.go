@@ -18,12 +18,12 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// lines are what one process, such as a queue, asks of the lines that Redis keeps: weir.Lines. The script follows their
+// lines are what one process, such as a queue, asks of the lines that Redis keeps: enginekit.Lines. The script follows their
 // rules (internal/wire/script/line.lua); docs/design/waiting.md explains them.
 type lines struct {
 	engine *Engine
 	name   string // of the process: 8 bytes, also in the names of its channels
-	hear   func(weir.LineSignal)
+	hear   func(enginekit.LineSignal)
 
 	mu       sync.Mutex
 	channels map[string]*channel
@@ -37,8 +37,8 @@ const (
 	mostGrace = time.Second
 )
 
-// EnterLines returns the lines for one process: see weir.LineKeeper.
-func (e *Engine) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+// EnterLines returns the lines for one process: see enginekit.LineKeeper.
+func (e *Engine) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
 	l := &lines{engine: e, name: rand.Text()[:8], hear: hear, channels: map[string]*channel{}}
 	e.entered.mu.Lock()
 	defer e.entered.mu.Unlock()
@@ -59,7 +59,7 @@ func (all *entered) close() {
 	for _, w := range all.all {
 		if l := w.Value(); l != nil {
 			l.close()
-			l.hear(weir.LineSignal{Err: cannotDecide(wire.OpTake.String(), fault.ErrClosed)})
+			l.hear(enginekit.LineSignal{Err: cannotDecide(wire.OpTake.String(), fault.ErrClosed)})
 		}
 	}
 }
@@ -103,8 +103,8 @@ func (l *lines) parts(requests []weir.Request, lease uint64) ([]wire.Part, layou
 	return parts, at, err
 }
 
-// Ask decides the callers of ask in one call: see weir.Lines.
-func (l *lines) Ask(ctx context.Context, ask *weir.LineAsk) error {
+// Ask decides the callers of ask in one call: see enginekit.Lines.
+func (l *lines) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
 	if err := ctx.Err(); err != nil {
 		return cannotDecide(wire.OpTake.String(), fault.Uncounted(fault.Cancelled, err))
 	}
@@ -132,8 +132,8 @@ type lineAsk struct {
 	lines     *lines
 	lane      int // -1 until it is known
 	header    *wire.LineHeader
-	keys      []*weir.LineKey
-	callers   []*weir.LineCaller
+	keys      []*enginekit.LineKey
+	callers   []*enginekit.LineCaller
 	requests  [][]weir.Request // of each caller, merged
 	decisions []wire.Decision
 }
@@ -154,7 +154,7 @@ func (l *lines) grace(lane int) time.Duration {
 }
 
 // tells adds what the process says of a key.
-func (a *lineAsk) tells(k *weir.LineKey) error {
+func (a *lineAsk) tells(k *enginekit.LineKey) error {
 	peek := k.Slots
 	peek.Cost = 0
 	parts, _, err := a.lines.parts([]weir.Request{peek}, 0)
@@ -174,7 +174,7 @@ func (a *lineAsk) tells(k *weir.LineKey) error {
 }
 
 // asks adds a caller.
-func (a *lineAsk) asks(c *weir.LineCaller, repeats bool) error {
+func (a *lineAsk) asks(c *enginekit.LineCaller, repeats bool) error {
 	parts, at, err := a.lines.parts(c.Requests, c.Lease)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (a *lineAsk) send(ctx context.Context) error {
 }
 
 // answer hands out the answer to a caller.
-func (a *lineAsk) answer(i int, c *weir.LineCaller) {
+func (a *lineAsk) answer(i int, c *enginekit.LineCaller) {
 	d := &a.decisions[i]
 	if d.Err != nil {
 		c.Err = cannotDecide(wire.OpTake.String(), d.Err)
@@ -276,10 +276,10 @@ func (a *lineAsk) answer(i int, c *weir.LineCaller) {
 	}
 }
 
-// Book books instants for callers of one rule and key: see weir.Lines.
-func (l *lines) Book(ctx context.Context, book *weir.LineBook) error {
+// Book books instants for callers of one rule and key: see enginekit.Lines.
+func (l *lines) Book(ctx context.Context, book *enginekit.LineBook) error {
 	s := calls.NewSubmission()
-	var asked []*weir.LineCaller
+	var asked []*enginekit.LineCaller
 	for i := range book.Callers {
 		c := &book.Callers[i]
 		c.Err = cmp.Or(ctx.Err(), weir.CheckAhead(weir.Call{Requests: c.Requests}))

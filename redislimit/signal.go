@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/fault"
 	"github.com/weirflow/weir/redislimit/internal/servers"
 	"github.com/weirflow/weir/redislimit/internal/wire"
@@ -166,7 +166,7 @@ func (c *channel) received(message string) {
 		return
 	}
 	if len(message) == signalLength {
-		c.lines.hear(weir.LineSignal{
+		c.lines.hear(enginekit.LineSignal{
 			Token:  binary.LittleEndian.Uint64([]byte(message)),
 			Units:  wire.UnitsOf(doubleAt(message, 8)),
 			MinAge: wire.WaitOf(doubleAt(message, 16)),

@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // noting is the engine of a queue. It notes what the queue takes of rates and gives back, because one call asks for many
 // callers, and what was booked for one caller passes to the next. Slots are noted by those who hold them.
 type noting struct {
 	weir.Engine
-	lines    weir.LineKeeper
+	lines    enginekit.LineKeeper
 	caller   *caller        // who notes
 	subjects map[string]int // by key
 	unused   []atomic.Int64 // by subject: what the queue has taken and no caller has
@@ -72,17 +73,17 @@ func (e *noting) note(ctx context.Context, call weir.Call, next weir.Next) (weir
 	return a, err
 }
 
-func (e *noting) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+func (e *noting) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
 	return notedLines{e.lines.EnterLines(hear), e}
 }
 
 type notedLines struct {
-	weir.Lines
+	enginekit.Lines
 	engine *noting
 }
 
 // Ask notes the rates that callers take beside slots. A repeated question may be answered as the first was decided.
-func (l notedLines) Ask(ctx context.Context, ask *weir.LineAsk) error {
+func (l notedLines) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
 	sent := now()
 	err := l.Lines.Ask(ctx, ask)
 	for i := range ask.Callers {
@@ -100,7 +101,7 @@ func (l notedLines) Ask(ctx context.Context, ask *weir.LineAsk) error {
 }
 
 // Book notes the booked instants. A booking that is withdrawn is not used: see (*caller).book.
-func (l notedLines) Book(ctx context.Context, book *weir.LineBook) error {
+func (l notedLines) Book(ctx context.Context, book *enginekit.LineBook) error {
 	sent := now()
 	err := l.Lines.Book(ctx, book)
 	answered := now()

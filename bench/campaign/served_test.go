@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/internal/redistest"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -102,7 +103,7 @@ func TestAnEntryLeftInLineIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := engine.EnterLines(func(weir.LineSignal) {})
+	lines := engine.EnterLines(func(enginekit.LineSignal) {})
 	for i := range all {
 		s := &all[i]
 		if s.use != useLine {
@@ -112,7 +113,7 @@ func TestAnEntryLeftInLineIsFound(t *testing.T) {
 		if err != nil || !held.Decision.Allowed {
 			t.Fatalf("Reserve: %+v, %v", held, err)
 		}
-		ask := &weir.LineAsk{Keys: []weir.LineKey{{Slots: s.request(1)}}, Callers: []weir.LineCaller{{Requests: []weir.Request{s.request(1)}, Lease: weir.NewLease(), Since: time.Now()}}}
+		ask := &enginekit.LineAsk{Keys: []enginekit.LineKey{{Slots: s.request(1)}}, Callers: []enginekit.LineCaller{{Requests: []weir.Request{s.request(1)}, Lease: weir.NewLease(), Since: time.Now()}}}
 		if err := lines.Ask(t.Context(), ask); err != nil || len(ask.Callers[0].Stands) == 0 {
 			t.Fatalf("%v: a caller in line: %+v, %v, want it to stand", s, ask.Callers[0], err)
 		}

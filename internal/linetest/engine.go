@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // Network is the way between a process and the server. Its functions are called for each message; nil ones mean a message
@@ -29,8 +30,8 @@ type Engine struct {
 }
 
 var (
-	_ weir.Engine     = (*Engine)(nil)
-	_ weir.LineKeeper = (*Engine)(nil)
+	_ weir.Engine          = (*Engine)(nil)
+	_ enginekit.LineKeeper = (*Engine)(nil)
 )
 
 // Connect returns the engine of another process.
@@ -78,7 +79,7 @@ func (e *Engine) record(ctx context.Context, c weir.Call) (a weir.Answer, err er
 }
 
 // EnterLines returns the lines for one more process.
-func (e *Engine) EnterLines(hear func(weir.LineSignal)) weir.Lines {
+func (e *Engine) EnterLines(hear func(enginekit.LineSignal)) enginekit.Lines {
 	return &process{engine: e, hear: hear, number: processes.Add(1), grace: grace}
 }
 
@@ -87,7 +88,7 @@ var processes atomic.Int64
 // process is the lines as one process sees them.
 type process struct {
 	engine *Engine
-	hear   func(weir.LineSignal)
+	hear   func(enginekit.LineSignal)
 	number int64
 	way    time.Duration
 	grace  time.Duration
@@ -99,12 +100,12 @@ func (p *process) Keeps(requests ...weir.Request) (lane int, kept bool) {
 }
 
 // Ask asks the server.
-func (p *process) Ask(ctx context.Context, ask *weir.LineAsk) error {
+func (p *process) Ask(ctx context.Context, ask *enginekit.LineAsk) error {
 	hears := p.Hears()
-	answer := make(chan *weir.LineAsk, 2)
+	answer := make(chan *enginekit.LineAsk, 2)
 	sent := *ask
 	err := p.engine.call(func() {
-		asked := weir.LineAsk{Callers: slices.Clone(sent.Callers), Keys: slices.Clone(sent.Keys)}
+		asked := enginekit.LineAsk{Callers: slices.Clone(sent.Callers), Keys: slices.Clone(sent.Keys)}
 		p.engine.server.ask(p, &asked, hears)
 		answer <- &asked
 	})
@@ -115,11 +116,11 @@ func (p *process) Ask(ctx context.Context, ask *weir.LineAsk) error {
 }
 
 // Book books on the server.
-func (p *process) Book(ctx context.Context, book *weir.LineBook) error {
-	answer := make(chan *weir.LineBook, 2)
+func (p *process) Book(ctx context.Context, book *enginekit.LineBook) error {
+	answer := make(chan *enginekit.LineBook, 2)
 	sent := *book
 	err := p.engine.call(func() {
-		asked := weir.LineBook{Callers: slices.Clone(sent.Callers), Horizon: sent.Horizon}
+		asked := enginekit.LineBook{Callers: slices.Clone(sent.Callers), Horizon: sent.Horizon}
 		p.engine.server.book(p, &asked)
 		answer <- &asked
 	})
@@ -133,7 +134,7 @@ func (p *process) Book(ctx context.Context, book *weir.LineBook) error {
 func (p *process) Hears() bool { return !says(p.engine.network.Deaf) }
 
 // publish sends a signal to the process.
-func (p *process) publish(signal weir.LineSignal) {
+func (p *process) publish(signal enginekit.LineSignal) {
 	e := p.engine
 	if e.lost() || says(e.network.Mute) || says(e.network.Deaf) {
 		return

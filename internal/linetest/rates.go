@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // This file has the lines of rates: for each process the oldest caller that the rate refused, booked or not.
@@ -25,7 +26,7 @@ func (s *Server) next(p *process, lease uint64, requests []weir.Request, now tim
 }
 
 // rateRefuses reports whether another limit than slots refuses a caller, or an older caller keeps its next unit.
-func (s *Server) rateRefuses(p *process, c *weir.LineCaller, now time.Time) bool {
+func (s *Server) rateRefuses(p *process, c *enginekit.LineCaller, now time.Time) bool {
 	due, firsts := time.Duration(0), make([]time.Duration, len(c.Requests))
 	for i := range c.Requests {
 		if r := &c.Requests[i]; !isSlots(r) {
@@ -106,7 +107,7 @@ func (k *key) served(p *process, lease uint64) {
 }
 
 // book books instants for callers of a process, unless an older caller of another process was refused before.
-func (s *Server) book(p *process, book *weir.LineBook) {
+func (s *Server) book(p *process, book *enginekit.LineBook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // The times of a line.
@@ -127,13 +128,13 @@ func (s *Server) room(k *key, p *process, lease uint64, arrival, now time.Time) 
 }
 
 // ask decides the callers of a process and renews its entries.
-func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
+func (s *Server) ask(p *process, ask *enginekit.LineAsk, hears bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
 	now := time.Now()
-	own, stay := map[*key]*weir.LineKey{}, map[*key]*weir.LineKey{} // callers of this ask that stand, and that stay
-	rest := map[*key]*weir.LineKey{}
+	own, stay := map[*key]*enginekit.LineKey{}, map[*key]*enginekit.LineKey{} // callers of this ask that stand, and that stay
+	rest := map[*key]*enginekit.LineKey{}
 	for i := range ask.Keys {
 		rest[s.key(ask.Keys[i].Slots)] = &ask.Keys[i]
 	}
@@ -149,7 +150,7 @@ func (s *Server) ask(p *process, ask *weir.LineAsk, hears bool) {
 }
 
 // decide decides one caller.
-func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest, stay map[*key]*weir.LineKey) {
+func (s *Server) decide(p *process, c *enginekit.LineCaller, now time.Time, own, rest, stay map[*key]*enginekit.LineKey) {
 	lease := leaseOf(c)
 	if s.leases[lease] {
 		c.Decision.Allowed = true
@@ -201,7 +202,7 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 	for _, i := range c.Stands {
 		k := s.key(c.Requests[i])
 		if own[k] == nil {
-			own[k] = &weir.LineKey{Slots: c.Requests[i], Since: c.Since}
+			own[k] = &enginekit.LineKey{Slots: c.Requests[i], Since: c.Since}
 		}
 		own[k].Want += c.Requests[i].Cost
 	}
@@ -213,13 +214,13 @@ func (s *Server) decide(p *process, c *weir.LineCaller, now time.Time, own, rest
 		case !isSlots(&c.Requests[i]):
 			k.served(p, lease)
 		case c.Stays && !slices.Contains(c.Stands, i) && stay[k] == nil:
-			stay[k] = &weir.LineKey{Since: c.Since, Token: lease, Want: c.Requests[i].Cost}
+			stay[k] = &enginekit.LineKey{Since: c.Since, Token: lease, Want: c.Requests[i].Cost}
 		}
 	}
 }
 
 // renew makes the entry of a process that of its callers that stand: those of the ask and the rest.
-func (s *Server) renew(p *process, k *key, rest, own, stay *weir.LineKey, hears bool, now time.Time) {
+func (s *Server) renew(p *process, k *key, rest, own, stay *enginekit.LineKey, hears bool, now time.Time) {
 	old := k.entry(p)
 	rest.Passed = old != nil && old.live(now) && old.passed(now)
 	k.remove(p)
@@ -231,7 +232,7 @@ func (s *Server) renew(p *process, k *key, rest, own, stay *weir.LineKey, hears 
 		e.want += own.Want
 	}
 	if keep := rest.Keep; keep.Units > 0 && (stay == nil || keep.Since.Before(stay.Since)) {
-		stay = &weir.LineKey{Token: keep.Lease, Since: keep.Since, Want: keep.Units}
+		stay = &enginekit.LineKey{Token: keep.Lease, Since: keep.Since, Want: keep.Units}
 	}
 	if stay != nil {
 		k.entries = append(k.entries, &entry{process: p, arrival: stay.Since, heard: now, want: stay.Want, cost: stay.Want, hears: hears, grace: p.grace, keep: stay.Token})
@@ -258,7 +259,7 @@ func (k *key) remove(p *process) {
 }
 
 // tell answers what is free for a process, and when to look again.
-func (s *Server) tell(p *process, k *key, news *weir.LineKey, now time.Time) {
+func (s *Server) tell(p *process, k *key, news *enginekit.LineKey, now time.Time) {
 	e := k.entry(p)
 	f, want, cost := s.free(k), int64(weir.MaxCount), int64(1)
 	if e != nil {
@@ -346,7 +347,7 @@ func (s *Server) call(k *key, i int, units int64, now time.Time) {
 	if e.told = units; !e.hears {
 		return
 	}
-	signal := weir.LineSignal{Token: e.token, Units: units}
+	signal := enginekit.LineSignal{Token: e.token, Units: units}
 	for _, o := range k.entries[i+1:] {
 		if o.keep == 0 && o.inWay(now) {
 			signal.MinAge = max(now.Sub(o.arrival)-theta, time.Microsecond)
@@ -381,7 +382,7 @@ const (
 	asker  = 1
 )
 
-func leaseOf(c *weir.LineCaller) uint64 {
+func leaseOf(c *enginekit.LineCaller) uint64 {
 	for i := range c.Requests {
 		if isSlots(&c.Requests[i]) {
 			return c.Lease

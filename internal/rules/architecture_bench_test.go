@@ -24,6 +24,7 @@ var benchRules = map[string]packageRule{
 			"bench/internal/trial":      "its ledger, checker and flags",
 			".":                         "rules of what it asks",
 			"redislimit":                "it checks its promises",
+			"enginekit":                 "it notes what callers in lines are told",
 			"pace":                      "its callers wait",
 			"internal/redistest":        "it breaks real servers",
 			"github.com/redis/rueidis":  "it damages the connections of its clients",

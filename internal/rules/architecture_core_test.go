@@ -15,6 +15,7 @@ var coreRules = map[string]packageRule{
 			"internal/word":      "Limiter and Keyed decide on words without a lock",
 		},
 		testImports: reasons{
+			"enginekit":          "a memory engine is no keeper of lines",
 			"internal/layertest": "engines of tests have empty functions around them",
 			"internal/vectors":   "Limiter and Keyed pass them",
 			"limittest":          "the suite tests the memory engine, like every engine",
@@ -58,6 +59,7 @@ var coreRules = map[string]packageRule{
 	"pace": {
 		imports: reasons{
 			".":             "calls and streams wait for turns of its limiters",
+			"enginekit":     "an engine keeps lines for the callers of its queues",
 			"internal/fair": "callers queue in flows, and lines are in heaps",
 			"internal/line": "a delayed caller is held back by it",
 		},
@@ -67,7 +69,7 @@ var coreRules = map[string]packageRule{
 		},
 	},
 	"internal/linetest": {
-		imports: reasons{".": "its server is a memory engine"},
+		imports: reasons{".": "its server is a memory engine", "enginekit": "it keeps lines"},
 	},
 	"fetch": {
 		imports: reasons{

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 	"github.com/weirflow/weir/redislimit/internal/stored"
 )
 
@@ -37,7 +37,7 @@ const (
 
 // LineKey is one line of an ask: what the process says of it, and the answer.
 type LineKey struct {
-	weir.LineKey
+	enginekit.LineKey
 	Key  string
 	Peek Decision // of the slots
 	Full bool     // the line has no room for the process

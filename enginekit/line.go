@@ -1,11 +1,13 @@
-package weir
+package enginekit
 
 import (
 	"context"
 	"time"
+
+	"github.com/weirflow/weir"
 )
 
-// LineKeeper is an optional ability of an Engine that several processes share. It keeps a line for each key that
+// LineKeeper is an optional ability of an engine that several processes share. It keeps a line for each key that
 // callers of several processes wait for, so that they go in order of arrival. [github.com/weirflow/weir/pace.Queue]
 // calls it; docs/design/waiting.md has the rules of a line.
 type LineKeeper interface {
@@ -19,7 +21,7 @@ type LineKeeper interface {
 type Lines interface {
 	// Keeps reports whether one call can decide callers with these requests, and on which lane: all callers and keys of an
 	// ask have one lane, so that it has one answer.
-	Keeps(requests ...Request) (lane int, kept bool)
+	Keeps(requests ...weir.Request) (lane int, kept bool)
 
 	// Ask decides the callers of ask, the oldest first, and writes the answers into it. A caller is admitted if all its
 	// requests are, and if no older caller of another process wants the slots. It also tells the lines what the other
@@ -39,16 +41,16 @@ type Lines interface {
 
 // LineCaller is a waiting caller of a process.
 type LineCaller struct {
-	Requests []Request
+	Requests []weir.Request
 	Lease    uint64    // that holds its slots
 	Since    time.Time // when it came
 	Stays    bool      // it keeps the units of the keys that admit it while another key refuses it
 
 	// The answer.
 
-	Decision Decision // for a refusal by a rate alone, RetryAfter is the time until that rate admits it
-	Stands   []int    // the requests whose slots refuse it; none if a rate does
-	Err      error    // the engine cannot decide these requests; nothing was taken
+	Decision weir.Decision // for a refusal by a rate alone, RetryAfter is the time until that rate admits it
+	Stands   []int         // the requests whose slots refuse it; none if a rate does
+	Err      error         // the engine cannot decide these requests; nothing was taken
 	// Next is the time until the rates admit the same requests again after a grant. It is 0 if the engine does not know
 	// that, or if others wait for the rates: then the next caller asks at once, to have its place among them.
 	Next time.Duration
@@ -68,10 +70,10 @@ const MaxLineCallers = 128
 
 // LineKey is what a process says of the slots of one key in an ask: the callers that stand for it and are not in the ask.
 type LineKey struct {
-	Slots Request   // the rule and key; Cost is that of the oldest caller
-	Token uint64    // returns in signals of this key
-	Since time.Time // when the oldest came
-	Want  int64     // the units that they all want; 0 if there are none
+	Slots weir.Request // the rule and key; Cost is that of the oldest caller
+	Token uint64       // returns in signals of this key
+	Since time.Time    // when the oldest came
+	Want  int64        // the units that they all want; 0 if there are none
 
 	// Keep is a caller that stays, although the slots of this key admit it, because another key refuses it: see
 	// [LineCaller.Stays]. It is the oldest of the process that is not in the ask; Units is 0 if there is none.
