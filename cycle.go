@@ -9,7 +9,7 @@ import (
 )
 
 // Cycle grants Rate.Count permits at the start of every Rate.Period. Unused permits are lost at its end. Unlike in a
-// FixedWindow, callers may book permits of later cycles. It works like resilience4j's limiter, but always refuses a
+// FixedWindow, callers may reserve permits of later cycles. It works like resilience4j's limiter, but always refuses a
 // cost above Rate.Count.
 //
 // Without bookings, a cycle uses at most Rate.Count permits. A booking of several permits may take the rest of one

@@ -26,7 +26,7 @@ func TestErrorsTellDurationsAsAPersonWritesThem(t *testing.T) {
 }
 
 func TestErrorOfABookingAheadSaysWhyAndWhatToDo(t *testing.T) {
-	const want = "weir: reserve: limit cannot be booked ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait"
+	const want = "weir: reserve: limit cannot be reserved ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait"
 	for _, text := range []string{"fixed window 5/s", "sliding window 5/s", "sliding log 5/s", "concurrency 5"} {
 		limit, err := weir.ParseLimit(text)
 		if err != nil {

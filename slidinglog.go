@@ -93,7 +93,7 @@ func (s *scanner) slidingLog(r Rate) (_ Limit, err error) {
 // waits for its release, and no caller overtakes it. It works like .NET's RateGate, for any period up to MaxPeriod.
 //
 // It is exact and stores up to Rate.Count entries of 16 bytes for each busy key, or three times as many with
-// bookings. At most twice Rate.Count units can be booked in advance.
+// bookings. At most twice Rate.Count units can be reserved ahead.
 type RateGate struct {
 	Rate Rate
 }

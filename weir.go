@@ -3,7 +3,7 @@
 // Choose the type by what you limit:
 //
 //   - [Limiter] holds one limit for one subject: an API you call, a queue, a worker. Allow and Take decide at once,
-//     Wait blocks until the caller's turn, in order of arrival, and Reserve books a later instant.
+//     Wait blocks until the caller's turn, in order of arrival, and Reserve takes a later instant.
 //   - [Keyed] holds a limit for each of many keys of any comparable type, with the same verbs.
 //   - A [Rule] names one or several limits. An [Engine] decides on requests under rules, all or nothing: [Memory] in
 //     this process, package redislimit across machines. Its Reserve settles a cost that is known only afterwards.
@@ -31,6 +31,7 @@
 //	take up to     take the requests as many times as they fit
 //	reserve        take now, and settle the true cost later
 //	reserve ahead  reserve the earliest instant within a bound; Reserve of a Limiter and a Keyed has that bound, too
+//	booking        what was reserved ahead; a limit that can be reserved ahead is bookable
 //	wait           take in order of arrival, as soon as the limit admits it
 //	acquire        wait and reserve
 //	peek           the answer of a take, which takes nothing

@@ -46,10 +46,10 @@ func (f Functions) Take(s State, now, cost int64, lease uint64) State {
 	return State{algorithm.TakeFor(f.algorithm, s.state, now, cost, lease)}
 }
 
-// Bookable reports whether an engine can book units for a later instant.
+// Bookable reports whether an engine can reserve units ahead.
 func (f Functions) Bookable() bool { return algorithm.Bookable(f.algorithm) }
 
-// Hold returns the time until a cost of at least 1 can be booked for, if the limit is Bookable. The instant of a booking
+// Hold returns how far ahead a cost of at least 1 can be reserved, if the limit is Bookable. The instant of a booking
 // is the latest of all limits of its rule.
 func (f Functions) Hold(s State, now, cost int64) int64 {
 	part := algorithm.Part{Algorithm: f.algorithm, State: s.state, Cost: cost}

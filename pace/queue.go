@@ -24,7 +24,7 @@ import (
 // grant, and no polling. Callers that ask for different keys do not wait for each other. The limits hold in any case.
 //
 // On an engine that keeps lines ([enginekit.LineKeeper]), callers that acquire slots go in order of arrival across all
-// processes. One key whose rule can be booked ([weir.Rule.Bookable]) is booked there, one call for many callers, in
+// processes. One key whose rule is bookable ([weir.Rule.Bookable]) is booked there, one call for many callers, in
 // order of arrival to within some 30 ms. Otherwise callers of other processes compete, and so do callers of the engine's
 // own Take.
 //

@@ -36,7 +36,7 @@ func (s *Subject) Book(b *Booking, now, longest int64) (algorithm.Answer, error)
 	case b.Cost < 0:
 		return algorithm.Answer{}, invalid("cost", "%d is negative", b.Cost)
 	case longest > 0 && !algorithm.CanBook(s.algorithm):
-		return algorithm.Answer{}, invalid("limit", "cannot be booked ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait")
+		return algorithm.Answer{}, invalid("limit", "cannot be reserved ahead: a window, a log or slots cannot promise when units come free; use a longest of 0, or Wait")
 	case b.Cost == 0 || b.Cost > s.algorithm.Capacity():
 		return s.Peek(now, b.Cost), nil
 	case s.advance(now):

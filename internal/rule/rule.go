@@ -74,7 +74,7 @@ func (c *Compiled) Leases() bool {
 	return slices.ContainsFunc(c.Parts, func(p Part) bool { return p.Leases })
 }
 
-// Bookable reports whether all limits can be booked ahead.
+// Bookable reports whether all limits can be reserved ahead.
 func (c *Compiled) Bookable() bool {
 	return !slices.ContainsFunc(c.Parts, func(p Part) bool { return !algorithm.Bookable(p.Algorithm) })
 }
