@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirflow/weir/internal/algorithm"
@@ -13,6 +15,10 @@ type Decision struct {
 	Allowed bool
 	// Unrecorded reports that a Record counted nothing, because a log or gate would have too many entries.
 	Unrecorded bool
+	// RefusedBy is the index in Rule.Limits of the limit that refuses: of those of the binding request's rule, the first
+	// with the longest wait. Cause says whether its count or its gap refuses. Both are 0 if Allowed.
+	RefusedBy uint8
+	Cause     Cause
 	// Rule and Key name the binding request. After a refusal, that is the refused request with the longest wait;
 	// otherwise it is the request with the least remaining. A Limiter leaves both empty.
 	Rule, Key string
@@ -32,6 +38,34 @@ type Decision struct {
 	Delay time.Duration
 }
 
+// Cause says what of a limit refuses a cost.
+type Cause uint8
+
+const (
+	// ByCount is the cause of a refusal whose wait ends when units come back. A cost that can never fit is refused by it.
+	ByCount Cause = 1 + iota
+	// ByGap is the cause of a refusal whose wait is the rest of a SlidingLog's Gap, if the units have come back by then.
+	ByGap
+)
+
+var causeNames = [...]string{"", "count", "gap"}
+
+// String returns count or gap, and nothing for the zero Cause.
+func (c Cause) String() string { return causeNames[min(c, ByGap)] }
+
+// MarshalText returns the text of String.
+func (c Cause) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads the text of String.
+func (c *Cause) UnmarshalText(text []byte) error {
+	i := slices.Index(causeNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("weir: cause %q is not count or gap", text)
+	}
+	*c = Cause(i)
+	return nil
+}
+
 // invalidCost is the answer to a negative cost. Only it and a DenyAll have a Limit of 0.
 var invalidCost = decision(line.Never)
 
@@ -45,4 +79,10 @@ func (d *Decision) describe(a *algorithm.Answer) {
 	d.Allowed, d.Unrecorded, d.Limit, d.Remaining = a.Allowed, a.Unrecorded, a.Limit, a.Remaining
 	d.RetryAfter, d.ResetAfter = time.Duration(a.RetryAfter), time.Duration(a.ResetAfter)
 	d.Delay = time.Duration(a.Delay)
+	if !a.Allowed {
+		d.RefusedBy, d.Cause = a.Ordinal, ByCount
+		if a.ByGap {
+			d.Cause = ByGap
+		}
+	}
 }

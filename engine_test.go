@@ -226,10 +226,14 @@ func (b *bareStates) decide(now int64, verb string, key, limit int, cost int64) 
 		_, a = algorithm.TakeUpTo(parts, now, cost)
 	}
 	b.states[key] = parts[0].State
-	return weir.Decision{
+	d := weir.Decision{
 		Allowed: a.Allowed, Limit: a.Limit, Remaining: a.Remaining,
 		RetryAfter: time.Duration(a.RetryAfter), ResetAfter: time.Duration(a.ResetAfter), Delay: time.Duration(a.Delay),
 	}
+	if !d.Allowed {
+		d.Cause = weir.ByCount
+	}
+	return d
 }
 
 // anyBuckets draws limits of one kind with rates from all that are allowed. Some differ in their burst alone.

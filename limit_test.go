@@ -327,7 +327,7 @@ func refusal(result any) bool {
 	case error:
 		return strings.Contains(r.Error(), "make it with weir.New")
 	case weir.Decision:
-		return r == weir.Decision{} || r == weir.Decision{RetryAfter: weir.Never}
+		return r == weir.Decision{} || r == weir.Decision{RetryAfter: weir.Never, Cause: weir.ByCount}
 	case *weir.Reservation:
 		return r == nil || !r.Decision.Allowed
 	case weir.MemoryStats:
@@ -506,7 +506,7 @@ func TestUnlimitedAdmitsEverythingAndDenyAllNothing(t *testing.T) {
 		engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "r", tt.limit)
 		want := weir.Decision{Allowed: tt.allowed, Limit: weir.MaxCount, Remaining: weir.MaxCount}
 		if !tt.allowed {
-			want = weir.Decision{RetryAfter: weir.Never}
+			want = weir.Decision{RetryAfter: weir.Never, Cause: weir.ByCount}
 		}
 		for range 3 {
 			for _, n := range []int64{1, weir.MaxCount} {

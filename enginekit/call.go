@@ -101,6 +101,9 @@ func (c *Call) Decide(now int64) weir.Decision {
 	d := decision(&answer)
 	binding := &c.Parts[answer.Binding].Request
 	d.Rule, d.Key = binding.Rule.Name(), binding.Key
+	if !d.Allowed {
+		d.RefusedBy = uint8(c.Parts[answer.Binding].Limit)
+	}
 	return d
 }
 
@@ -136,10 +139,21 @@ func decision(a *algorithm.Answer) weir.Decision {
 	return weir.Decision{
 		Allowed:    a.Allowed,
 		Unrecorded: a.Unrecorded,
+		Cause:      cause(a.Allowed, a.ByGap),
 		Limit:      a.Limit,
 		Remaining:  a.Remaining,
 		RetryAfter: time.Duration(a.RetryAfter),
 		ResetAfter: time.Duration(a.ResetAfter),
 		Delay:      time.Duration(a.Delay),
 	}
+}
+
+func cause(allowed, byGap bool) weir.Cause {
+	switch {
+	case allowed:
+		return 0
+	case byGap:
+		return weir.ByGap
+	}
+	return weir.ByCount
 }

@@ -86,6 +86,9 @@ func (f Functions) Refused(s State, now, cost int64) (_ State, changed bool) {
 // Room returns the largest cost that is admitted now.
 func (f Functions) Room(s State, now int64) int64 { return f.algorithm.Room(s.state, now) }
 
+// GapLeft returns the rest of the gap that the limit keeps between requests, or 0.
+func (f Functions) GapLeft(s State, now int64) int64 { return f.algorithm.GapLeft(s.state, now) }
+
 // ResetAfter returns the time until the state answers like a fresh one. An engine may then evict it, unless its clock
 // can run backwards.
 func (f Functions) ResetAfter(s State, now int64) int64 {

@@ -17,6 +17,7 @@ type Measure struct {
 	Before     time.Duration // wait of the cost before the call wrote anything
 	After      time.Duration // wait of the cost after the call, if it wrote
 	ResetAfter time.Duration // wait of the capacity after the call
+	GapLeft    time.Duration // rest of the limit's gap after the call; 0 if it has none
 	Remaining  int64         // units left after the call
 	Delay      time.Duration // of the admitted cost, if the limit delays
 
@@ -44,6 +45,7 @@ func (f Functions) Measure(m *Measure, state *State, now int64, tick time.Durati
 		s = taken
 	}
 	m.After = duration(f.Wait(s, now, m.Cost), tick)
+	m.GapLeft = duration(f.GapLeft(s, now), tick)
 	m.Remaining = f.Room(s, now)
 	m.ResetAfter = duration(f.ResetAfter(s, now), tick)
 }
@@ -57,7 +59,7 @@ func duration(ticks int64, tick time.Duration) time.Duration {
 }
 
 // Compose returns the answer to a call from measurements of its parts. The same verbs decide as in every other
-// engine. binding is the index of the part for Decision.Rule and Decision.Key.
+// engine. binding is the index of the part for Decision.Rule, Decision.Key and, after a refusal, Decision.RefusedBy.
 func Compose(op weir.Op, measures []*Measure) (d weir.Decision, binding int) {
 	if len(measures) == 1 && op == weir.OpTake && measures[0].plain() {
 		return measures[0].taken(), 0
@@ -77,9 +79,11 @@ func (m *Measure) taken() weir.Decision {
 	switch {
 	case d.Allowed:
 		d.Delay = m.Delay
+		return d
 	case m.Cost == m.Capacity:
 		d.ResetAfter = m.Before
 	}
+	d.Cause = cause(false, m.GapLeft >= m.Before)
 	return d
 }
 
@@ -119,6 +123,8 @@ func (measured) Give(algorithm.State, int64, int64) algorithm.State { return alg
 
 // Records reports whether the call had space for the record.
 func (x measured) Records(algorithm.State, int64) bool { return !x.m.Full }
+
+func (x measured) GapLeft(algorithm.State, int64) int64 { return int64(x.m.GapLeft) }
 
 func (x measured) Room(algorithm.State, int64) int64 { return x.m.Remaining }
 

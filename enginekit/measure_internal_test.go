@@ -18,6 +18,7 @@ func randomMeasure(random *rand.Rand) Measure {
 		Before:       wait(),
 		After:        wait(),
 		ResetAfter:   wait(),
+		GapLeft:      wait(),
 		Remaining:    random.Int64N(4),
 		Delay:        wait(),
 		CountsDenied: random.IntN(2) == 0,

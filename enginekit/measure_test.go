@@ -59,6 +59,9 @@ func (e *measuring) decide(_ context.Context, call *enginekit.Call) (weir.Decisi
 	d, binding := enginekit.Compose(call.Op, measures)
 	q := &call.Parts[binding].Request
 	d.Rule, d.Key = q.Rule.Name(), q.Key
+	if !d.Allowed {
+		d.RefusedBy = uint8(call.Parts[binding].Limit)
+	}
 	return d, nil
 }
 
@@ -107,6 +110,7 @@ func (e *measuring) measure(p *enginekit.Part, lease uint64, now int64, wrote bo
 		e.rows[p.StateKey()] = p.AppendNumbers(nil, state)
 	}
 	m.After = time.Duration(p.Wait(state, now, q.Cost))
+	m.GapLeft = time.Duration(p.GapLeft(state, now))
 	m.Remaining = p.Room(state, now)
 	m.ResetAfter = time.Duration(p.ResetAfter(state, now))
 	return m

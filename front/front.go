@@ -214,7 +214,7 @@ func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error
 	defer cancel()
 	d, err := f.Engine.Peek(ctx, a.Requests...)
 	if d.Allowed { // requests that have waited longer come first
-		d.Allowed, d.RetryAfter = false, time.Second
+		d.Allowed, d.RetryAfter, d.Cause = false, time.Second, weir.ByCount
 	}
 	if ahead, ok := errors.AsType[*weir.WaitError](why); ok && ahead.Need != weir.Never {
 		d.RetryAfter = max(d.RetryAfter, ahead.Need)

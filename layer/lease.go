@@ -296,6 +296,7 @@ func (l *Leased) take(ctx context.Context, call weir.Call, f *facts) (weir.Answe
 func (s *stock) answer(now time.Duration) weir.Decision {
 	d := s.decision
 	d.Allowed, d.RetryAfter, d.Remaining = true, 0, d.Remaining+s.left
+	d.RefusedBy, d.Cause = 0, 0
 	if d.ResetAfter != weir.Never {
 		d.ResetAfter = max(d.ResetAfter-(now-s.at), 0)
 	}

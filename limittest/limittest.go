@@ -39,6 +39,7 @@ var pieces = []struct {
 	{"SeveralLimitsAreTakenAllOrNothing", limitsTakenAllOrNothing},
 	{"TheSameRuleAndKeyTwiceSumsTheCosts", sameKeyTwice},
 	{"TheAnswerToSeveralNamesTheBindingOne", bindingNamed},
+	{"ARefusalNamesItsLimitAndCause", refusalNamed},
 	{"LimitsThatDecideAloneAreRefusedTogether", decideAlone},
 	{"PeekWritesNothing", peekWritesNothing},
 	{"RecordCountsWhatDoesNotFit", recordCounts},

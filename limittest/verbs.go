@@ -142,7 +142,7 @@ func costAboveCapacity(f *fixture) {
 		for _, cost := range []int64{6, 1 << 40, math.MaxInt64} {
 			d := f.take(rule.For("k", cost))
 			want := before
-			want.Allowed, want.RetryAfter = false, weir.Never
+			want.Allowed, want.RetryAfter, want.Cause = false, weir.Never, weir.ByCount
 			if d != want {
 				f.Errorf("%s: Take(%d): got %+v, want %+v", rule, cost, d, want)
 			}

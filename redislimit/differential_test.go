@@ -189,7 +189,7 @@ func (d *duel) step() {
 	d.answers[verb]++
 	if !got.Allowed && d.tie(verb, got, want, requests) {
 		d.answers["tie"]++
-		got.Rule, got.Key = want.Rule, want.Key
+		got.Rule, got.Key, got.RefusedBy, got.Cause = want.Rule, want.Key, want.RefusedBy, want.Cause
 	}
 	if got != want {
 		d.Errorf("got  %+v\nwant %+v", got, want)
@@ -200,10 +200,10 @@ func (d *duel) step() {
 	d.pass(want)
 }
 
-// tie reports whether the two name different requests whose waits differ by less than a tick. Memory, which
+// tie reports whether the two name different requests or limits whose waits differ by less than a tick. Memory, which
 // distinguishes nanoseconds, names the longer one. After a record the waits before it are no longer available.
 func (d *duel) tie(verb string, got, want weir.Decision, requests []weir.Request) bool {
-	if got.Rule == want.Rule && got.Key == want.Key {
+	if got.Rule == want.Rule && got.Key == want.Key && got.RefusedBy == want.RefusedBy {
 		return false
 	}
 	if verb == "record refused" {
@@ -212,6 +212,8 @@ func (d *duel) tie(verb string, got, want weir.Decision, requests []weir.Request
 	var own []weir.Request
 	for _, q := range requests {
 		if q.Rule.Name() == got.Rule && q.Key == got.Key {
+			limits := q.Rule.Limits()
+			q.Rule, _ = weir.NewRule(q.Rule.Name(), limits[:min(int(got.RefusedBy)+1, len(limits))]...)
 			own = append(own, q)
 		}
 	}

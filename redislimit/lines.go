@@ -256,8 +256,9 @@ func (a *lineAsk) answer(i int, c *enginekit.LineCaller) {
 		}
 	case wire.OutcomeDry:
 		for j := range d.Parts {
-			if d.Parts[j].Limit.Kind == stored.KindSlots {
-				d.Parts[j].Measure.Before = 0
+			m := &d.Parts[j].Measure
+			if m.Before = max(m.Before, stored.Tick); d.Parts[j].Limit.Kind == stored.KindSlots {
+				m.Before = 0
 			}
 		}
 	}
@@ -268,12 +269,17 @@ func (a *lineAsk) answer(i int, c *enginekit.LineCaller) {
 			c.Next = d.Next()
 		}
 	case wire.OutcomeHolds:
-		c.Decision.Allowed, c.Decision.RetryAfter = true, 0
+		c.Decision.Allowed, c.Decision.RetryAfter, c.Decision.RefusedBy, c.Decision.Cause = true, 0, 0, 0
 	case wire.OutcomeDry:
-		c.Decision.Allowed, c.Decision.RetryAfter = false, max(stored.Duration(int64(q.Wait)), time.Microsecond)
+		refuse(&c.Decision, stored.Duration(int64(q.Wait)))
 	case wire.OutcomeStands:
-		c.Decision.Allowed = false
+		refuse(&c.Decision, c.Decision.RetryAfter)
 	}
+}
+
+// refuse makes a decision the refusal of a caller, though the limits may have room for it: they keep it for others.
+func refuse(d *weir.Decision, wait time.Duration) {
+	d.Allowed, d.RetryAfter, d.Cause = false, max(wait, stored.Tick), cmp.Or(d.Cause, weir.ByCount)
 }
 
 // Book books instants for callers of one rule and key: see enginekit.Lines.
@@ -318,8 +324,7 @@ func (l *lines) Book(ctx context.Context, book *enginekit.LineBook) error {
 			c.Withdraw = func(ctx context.Context, n int64) error { return l.engine.withdraw(ctx, *d, n) }
 			continue
 		}
-		c.Decision.Allowed = false
-		c.Decision.RetryAfter = max(stored.Duration(max(d.Due, int64(min(d.Space, 1<<52)))-d.Now), time.Microsecond)
+		refuse(&c.Decision, stored.Duration(max(d.Due, int64(min(d.Space, 1<<52)))-d.Now))
 		if book.Retry == 0 {
 			book.Retry = stored.Duration(int64(d.Booking.Retry))
 		}

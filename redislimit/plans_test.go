@@ -310,7 +310,7 @@ func TestBookingsKeepTheirInstantsAcrossAChange(t *testing.T) {
 	book(slow, 2, 0)
 	book(slow, 1, time.Minute)
 	// At the booked instant 2 units are used, of a tenth of a second from now on.
-	want := weir.Decision{Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond, Rule: "plan", Key: "k"}
+	want := weir.Decision{Cause: weir.ByCount, Limit: 100, RetryAfter: time.Minute, ResetAfter: time.Minute + 200*time.Millisecond, Rule: "plan", Key: "k"}
 	if d, err := engine.Peek(t.Context(), fast.For("k", 1)); err != nil || d != want {
 		t.Errorf("ahead of the booking: %+v, error %v, want %+v", d, err, want)
 	}

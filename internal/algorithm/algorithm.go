@@ -43,6 +43,8 @@ type Algorithm interface {
 	Solitary() bool
 	// CountsDenied reports whether the limit also takes refused costs, except those that can never fit.
 	CountsDenied() bool
+	// GapLeft returns what is left of the least time after the newest request.
+	GapLeft(s State, now int64) int64
 	// Endless reports whether units are held until they are released, without expiry.
 	Endless() bool
 	// Records reports whether a record leaves a state of bounded size.
@@ -76,6 +78,7 @@ type Plain struct{}
 
 func (Plain) Solitary() bool                            { return false }
 func (Plain) CountsDenied() bool                        { return false }
+func (Plain) GapLeft(State, int64) int64                { return 0 }
 func (Plain) Endless() bool                             { return false }
 func (Plain) Records(State, int64) bool                 { return true }
 func (Plain) Planned() bool                             { return false }

@@ -17,6 +17,10 @@ type Answer struct {
 	Unrecorded bool
 	// Changed is true if the verb wrote states.
 	Changed bool
+	// ByGap is true if the binding part refuses because of its gap: its wait is the rest of it.
+	ByGap bool
+	// Ordinal is that of the refusing limit in its rule; the engine that lays out the parts sets it.
+	Ordinal uint8
 	// Binding is the index of the part that a refusal names: the refusing part with the longest wait. If allowed, it
 	// is the tightest part.
 	Binding    int
@@ -77,6 +81,7 @@ func describeOne(a Algorithm, s *State, now, wait int64, answer *Answer) {
 	answer.Allowed, answer.RetryAfter = wait == 0, wait
 	answer.Limit, answer.Remaining = capacity, a.Room(*s, now)
 	answer.ResetAfter = max(a.Wait(*s, now, capacity), 0)
+	answer.ByGap = ByGap(a, s, now, wait)
 }
 
 // refuseAll converts the states of parts that lack room under a faster rate than the one that wrote them, so that the
@@ -204,6 +209,11 @@ func longestWait(parts []Part, now int64) (wait int64, binding int) {
 	return wait, binding
 }
 
+// ByGap reports whether the wait of a refused cost is the rest of the limit's gap.
+func ByGap(a Algorithm, s *State, now, wait int64) bool {
+	return wait > 0 && wait < Never && a.GapLeft(*s, now) >= wait
+}
+
 func (p *Part) wait(now int64) int64 { return waitOf(p.Algorithm, &p.State, now, p.Cost) }
 
 // waitOf returns the time until the limit admits cost n, which may be any number.
@@ -251,11 +261,16 @@ func describe(parts []Part, now, wait int64, binding int) Answer {
 		}
 		reset = max(reset, p.Algorithm.Wait(p.State, now, p.Algorithm.Capacity()))
 	}
+	byGap := false
 	if binding < 0 {
 		binding = tightest
+	} else {
+		p := &parts[binding]
+		byGap = wait < Never && ByGap(p.Algorithm, &p.State, now, p.wait(now))
 	}
 	return Answer{
 		Allowed:    wait == 0,
+		ByGap:      byGap,
 		Binding:    binding,
 		Limit:      parts[tightest].Algorithm.Capacity(),
 		Remaining:  room,

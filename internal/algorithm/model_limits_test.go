@@ -90,10 +90,11 @@ func (l *logModel) admits(t, n *big.Int) bool {
 			units = add(units, x.units)
 		}
 	}
-	if len(l.entries) > 0 && e.Cmp(add(l.entries[len(l.entries)-1].at, l.gap)) < 0 {
-		return false
-	}
-	return atMost(units, l.limit)
+	return !l.inGap(e) && atMost(units, l.limit)
+}
+
+func (l *logModel) inGap(e *big.Int) bool {
+	return len(l.entries) > 0 && e.Cmp(add(l.entries[len(l.entries)-1].at, l.gap)) < 0
 }
 
 func (l *logModel) take(t, n *big.Int) {

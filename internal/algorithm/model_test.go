@@ -128,6 +128,9 @@ func (m *model) describe(t, n *big.Int, admitted bool) algorithm.Answer {
 	}
 	if !admitted {
 		a.RetryAfter = max(m.wait(t, n), 1)
+		if l, ok := m.definition.(*logModel); ok && a.RetryAfter < algorithm.Never {
+			a.ByGap = l.inGap(l.at(add(t, big.NewInt(a.RetryAfter-1))))
+		}
 	}
 	return a
 }

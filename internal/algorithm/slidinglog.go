@@ -24,7 +24,7 @@ func (l *SlidingLog) Wait(s State, now, n int64) int64 {
 	}
 	e := max(now, q.A)
 	gone := q.before(e, l.period)
-	return max(l.gapLeft(q, e, now), l.wait(q, gone, q.since(gone), now, n))
+	return max(l.GapLeft(s, now), l.wait(q, gone, q.since(gone), now, n))
 }
 
 // wait returns the wait without a gap. gone entries have left the window, and used units are in it.
@@ -36,9 +36,13 @@ func (l *SlidingLog) wait(q *log, gone int, used, now, n int64) int64 {
 	return AddSaturating(subSat(q.at(q.unit(gone, over)), now), l.period)
 }
 
-// gapLeft returns the rest of the gap after the newest entry at e.
-func (l *SlidingLog) gapLeft(q *log, e, now int64) int64 {
-	if newest := q.newest(); uint64(e-newest) < uint64(l.gap) {
+// GapLeft returns the rest of the gap after the newest entry.
+func (l *SlidingLog) GapLeft(s State, now int64) int64 {
+	q := (*log)(&s)
+	if l.gap == 0 || q.length() == 0 {
+		return 0
+	}
+	if newest := q.newest(); uint64(max(now, q.A)-newest) < uint64(l.gap) {
 		return AddSaturating(subSat(newest, now), l.gap)
 	}
 	return 0

@@ -307,7 +307,9 @@ func (l *line) refusal(now, n int64) algorithm.Answer {
 	case n > a.Capacity():
 		answer.RetryAfter = algorithm.Never
 	default:
-		answer.RetryAfter = max(1, algorithm.AddSaturating(ahead, algorithm.Hold(a, state, from, n)))
+		hold := algorithm.Hold(a, state, from, n)
+		answer.RetryAfter = max(1, algorithm.AddSaturating(ahead, hold))
+		answer.ByGap = algorithm.ByGap(a, &state, from, hold)
 	}
 	return answer
 }

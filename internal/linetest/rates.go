@@ -55,7 +55,7 @@ func (s *Server) rateRefuses(p *process, c *enginekit.LineCaller, now time.Time)
 	if first == 0 {
 		return false
 	}
-	c.Decision.Allowed, c.Decision.RetryAfter = false, first
+	c.Decision.Allowed, c.Decision.RetryAfter, c.Decision.Cause = false, first, weir.ByCount
 	for i := range c.Requests { // not where it would bar others for long while another rate refuses it
 		r := &c.Requests[i]
 		if !isSlots(r) && (firsts[i] == first || first <= max(unitOf(r), grace)) {
@@ -128,7 +128,7 @@ func (s *Server) book(p *process, book *enginekit.LineBook) {
 		switch {
 		case longest < 0 && d.Allowed:
 			_ = withdraw(context.Background(), c.Requests[0].Cost)
-			d.Allowed, d.Delay, d.RetryAfter = false, 0, max(d.Delay, time.Microsecond)
+			d.Allowed, d.Delay, d.RetryAfter, d.Cause = false, 0, max(d.Delay, time.Microsecond), weir.ByCount
 		case !d.Allowed && d.RetryAfter < weir.Never-book.Horizon:
 			d.RetryAfter += max(longest, 0)
 		}

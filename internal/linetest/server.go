@@ -197,7 +197,7 @@ func (s *Server) decide(p *process, c *enginekit.LineCaller, now time.Time, own,
 		}
 	}
 	c.Decision, _ = s.Memory.Peek(context.Background(), c.Requests...)
-	c.Decision.Allowed = false
+	c.Decision.Allowed, c.Decision.Cause = false, cmp.Or(c.Decision.Cause, weir.ByCount)
 	c.Decision.RetryAfter = max(c.Decision.RetryAfter, time.Millisecond)
 	for _, i := range c.Stands {
 		k := s.key(c.Requests[i])

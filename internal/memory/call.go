@@ -298,5 +298,12 @@ func (e *Engine) unlock(c *call, now int64) {
 	}
 }
 
-// nameBinding replaces the binding part of an answer by the index of its request.
-func (c *call) nameBinding(a *algorithm.Answer) { a.Binding = c.accesses[a.Binding].request }
+// nameBinding replaces the binding part of an answer by the index of its request and, after a refusal, the ordinal of
+// its limit.
+func (c *call) nameBinding(a *algorithm.Answer) {
+	part := a.Binding
+	a.Binding = c.accesses[part].request
+	for ; !a.Allowed && part > 0 && c.accesses[part-1].request == a.Binding; part-- {
+		a.Ordinal++
+	}
+}

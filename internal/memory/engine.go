@@ -84,7 +84,11 @@ func (h *home) take(key table.Hash, now, cost int64, a *algorithm.Answer) (done 
 	if len(h.parts) == 1 {
 		return h.parts[0].limit.Take(key, now, cost, a)
 	}
-	return h.row.Take(key, now, cost, a)
+	done = h.row.Take(key, now, cost, a)
+	if !a.Allowed {
+		a.Ordinal = uint8(a.Binding)
+	}
+	return done
 }
 
 // Verb is what a call asks for.

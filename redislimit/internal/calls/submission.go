@@ -106,5 +106,9 @@ func Compose(o wire.Op, parts []wire.Part) (d weir.Decision, request int) {
 		measures = append(measures, &parts[i].Measure)
 	}
 	d, binding := enginekit.Compose(o.Verb(), measures)
-	return d, parts[binding].Request
+	request = parts[binding].Request
+	for ; !d.Allowed && binding > 0 && parts[binding-1].Request == request; binding-- {
+		d.RefusedBy++
+	}
+	return d, request
 }

@@ -186,6 +186,14 @@ func newBucket(b *bounds, r weir.Rate, burst int64, name string) Limit {
 	return made
 }
 
+// GapLeft returns the rest of a log's gap, given the time until its newest entry leaves.
+func (l *Limit) GapLeft(reset time.Duration) time.Duration {
+	if l.Gap == 0 {
+		return 0
+	}
+	return max(reset-Duration(l.Period-l.Gap), 0)
+}
+
 // Takes returns the time of n units of a bucket, or mostAhead and false if it is longer.
 func (l *Limit) Takes(n int64) (Span, bool) {
 	hi, lo := bits.Mul64(uint64(n), uint64(l.Unit))

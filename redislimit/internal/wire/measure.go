@@ -20,6 +20,7 @@ func (p *Part) measured(d *Decision, now int64, wrote bool, space *[6]int64) {
 	p.wrote = now
 	switch {
 	case l.Kind.Measured():
+		m.GapLeft = l.GapLeft(m.ResetAfter)
 		if l.Kind == stored.KindLog && wrote {
 			p.wrote = now + int64(m.ResetAfter/time.Microsecond) - l.Period // the newest entry
 		}
@@ -145,11 +146,23 @@ func (p *Part) own(now int64) (hold int64, ok bool) {
 	return p.Limit.Functions.Hold(s, now, p.Cost), true
 }
 
+// space returns how long a refused booking waits for space in this limit. Only gates and leaky buckets lack it.
+func (p *Part) space(d *Decision, now int64) time.Duration {
+	switch {
+	case p.Limit.Gate:
+		return p.Measure.After
+	case p.Limit.Kind == stored.KindLeaky:
+		return stored.Duration(int64(d.Space) - now)
+	}
+	return 0
+}
+
 func (p *Part) measureBooked(d *Decision, now, own int64) {
 	m := &p.Measure
+	space := p.space(d, now)
 	m.Before, m.After = 0, 0
 	if !d.Admitted {
-		m.Before = stored.Duration(max(own-d.Longest, int64(d.Space)-now, 0))
+		m.Before = max(stored.Duration(own-d.Longest), space, 0)
 		m.After = m.Before
 	}
 	if p.Limit.Kind.Measured() {

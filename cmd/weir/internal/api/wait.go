@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -314,7 +315,7 @@ func (c *waitCall) describe(err error) {
 		c.api.fail(c.w, c.r, failed)
 		return
 	}
-	d.Allowed = false
+	d.Allowed, d.Cause = false, cmp.Or(d.Cause, weir.ByCount)
 	if tooLong, ok := errors.AsType[*weir.WaitError](err); ok {
 		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
 	}

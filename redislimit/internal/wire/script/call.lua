@@ -43,8 +43,8 @@
 --   number of that version's key for it, u8, and the first byte of that key's value.
 -- - each group, unless the byte is UNREADABLE or the op is reset. For states of fixed size it is the value before the decision with the
 --   states of that head, or a byte 0 if there was none. For logs, gates and slots it is four doubles: the wait before, the wait
---   after a write, the room, and the wait for the whole capacity. An admitted take has only the last two, measured after it. A
---   room of -1 says that a log is full and the record has written nothing.
+--   after a write (at a refused book: for space for it), the room, and the wait for the whole capacity. An admitted take has only
+--   the last two, measured after it. A room of -1 says that a log is full and the record has written nothing.
 -- What line.lua says of lines follows the answer to the last caller of an ask, and to each booking in a line.
 -- A byte LATER ends the reply if the script has stopped before the last decision, but not before the first: it stops when it has
 -- listed, made or moved more than MOST_WORK entries, because other callers of the server wait for it.

@@ -464,16 +464,20 @@ if logs + slots > 0 then
       last = many and e or min(newest, now)
     end
 
+    -- vacancy returns the instant when there is space for the booking: at most twice the limit may lie ahead of now.
+    local function vacancy()
+      local i = newest > now and later(now, first)
+      local over = i and (sum - total(i)) % wrap + n - 2 * limit or 0
+      return over > 0 and leaving(i, over) or now
+    end
+
     -- book decides when, book and withdraw.
     local function book(op)
       local folded = tail ~= nil
       fold()
       local ahead = wait()
       if op == 'when' then
-        -- At most twice the limit may lie ahead of now.
-        local i = newest > now and later(now, first)
-        local over = i and (sum - total(i)) % wrap + n - 2 * limit or 0
-        special.due, special.vacant = max(special.due, now + ahead), max(special.vacant, over > 0 and leaving(i, over) or now)
+        special.due, special.vacant = max(special.due, now + ahead), max(special.vacant, vacancy())
         return true, ''
       elseif op == 'book' then
         last = max(special.due, newest)
@@ -520,6 +524,9 @@ if logs + slots > 0 then
         if gate == 0 then last = e end
       elseif newest > -inf and n < 0 and op == 'record' then
         give(-n)
+      elseif op == 'peek' and special and special.vacant then -- at a booking that is refused
+        fold()
+        return fits, (describe(op, ahead, vacancy() - now))
       elseif op ~= 'undo' or n <= 0 or newest == -inf or not undo(n) then
         return fits, (describe(op, ahead, ahead))
       end
