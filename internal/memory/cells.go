@@ -67,8 +67,11 @@ func (c *cells) find(h table.Hash) *cell {
 // add adds the state of a hash that has none. It may evict idle cells. The call
 // stores all its other changes first, because logs change in place.
 func (c *cells) add(h table.Hash, p *rule.Part, state algorithm.State, now int64) {
-	c.shard.sweep(sweepAtAdd, now)
 	at := len(c.places)
+	if at >= blockCells { // so few take little, and a key that is forgotten counts as new since then if the clock goes back
+		c.shard.sweep(sweepAtAdd, now)
+		at = len(c.places)
+	}
 	if at == len(c.blocks)*blockCells {
 		c.blocks = append(c.blocks, new([blockCells]cell))
 	}
