@@ -50,6 +50,7 @@ var pieces = []struct {
 	{"BadRequestsAreRequestErrorsAndWriteNothing", badRequests},
 	{"AContextThatIsDoneIsAnErrorAndTakesNothing", contextDone},
 	{"EachAnswersEachCallAlone", eachOnItsOwn},
+	{"EachMakesCallsOfSeveralVerbsInOrder", eachOfSeveralVerbs},
 	{"TakeWithinABoundOutlivesItsContext", takeWithin},
 	{"TakeUpToTakesWhatFits", takesUpTo},
 	{"UnlimitedAdmitsAllAndDenyAllTakesNothing", statelessLimits},

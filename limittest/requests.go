@@ -144,6 +144,45 @@ func eachOnItsOwn(f *fixture) {
 	}
 }
 
+// eachOfSeveralVerbs tests that takes, records, returns and peeks in one Each are made in order, each with its own answer.
+func eachOfSeveralVerbs(f *fixture) {
+	rule := f.rule("r", weir.TokenBucket{Rate: weir.PerHour(5)})
+	other := f.rule("other", weir.FixedWindow{Rate: weir.PerDay(8)})
+	call := func(op weir.Op, requests ...weir.Request) weir.Call { return weir.Call{Op: op, Requests: requests} }
+	calls := []weir.Call{
+		call(weir.OpTake, rule.For("a", 5)),
+		call(weir.OpTake, rule.For("a", 1)),
+		call(weir.OpReturn, rule.For("a", 2)),
+		call(weir.OpTake, rule.For("a", 1), other.For("a", 8)),
+		call(weir.OpRecord, other.For("a", 3)),
+		call(weir.OpRecord, rule.For("a", -1)),
+		call(weir.OpReturn, rule.For("a", 1), other.For("a", 4)),
+		call(weir.OpReset, rule.For("a", 1)),
+		call(weir.OpPeek, other.For("a", 8)),
+		call(weir.OpRecord, rule.For("b", 7)),
+	}
+	want := []struct {
+		allowed   bool
+		remaining int64
+		fails     bool
+	}{
+		{true, 0, false}, {false, 0, false}, {true, 2, false}, {true, 0, false}, {false, 0, false}, {false, 0, true},
+		{true, 1, false}, {false, 0, true}, {false, 1, false}, {false, 0, false},
+	}
+	results := make([]weir.Result, len(calls))
+	if err := f.engine.Each(context.Background(), calls, results); err != nil {
+		f.Fatalf("Each: %v", err)
+	}
+	for i, w := range want {
+		what := fmt.Sprintf("Each, answer %d, to %s %s", i, calls[i].Op, texts(calls[i].Requests))
+		if got := results[i].Err; (got != nil) != w.fails {
+			f.Errorf("%s: got error %v, want one: %v", what, got, w.fails)
+		}
+		f.want(what, results[i].Decision, w.allowed, w.remaining)
+	}
+	f.wantRemaining("b after a record above the limit", rule, "b", 0)
+}
+
 // takeWithin tests that a call with a bound of its own is decided, even if its context has ended.
 func takeWithin(f *fixture) {
 	rule := f.rule("r", weir.TokenBucket{Rate: weir.PerHour(5)})

@@ -22,7 +22,7 @@ func (e *Engine) plain(ctx context.Context, o wire.Op, requests []weir.Request) 
 // decide makes one decision on the requests of a call.
 func (e *Engine) decide(ctx context.Context, o wire.Op, c weir.Call) (weir.Answer, error) {
 	_, d, err := e.decideTimes(ctx, o, 1, c)
-	return weir.Answer{Decision: d}, err
+	return weir.Answer{Decision: d}, asMade(c.Op, err)
 }
 
 // decideTimes works like decide, except that a take takes the requests as often as they fit, up to most times. It

@@ -178,7 +178,7 @@ func (h *eachSpace) ask(ctx context.Context, e *Engine, asked []weir.Call, resul
 				failed = s.Decisions[i-from].Err
 			}
 			if failed != nil {
-				result.Err = cannotDecide(o.String(), failed)
+				result.Err = asMade(c.Op, cannotDecide(o.String(), failed))
 				continue
 			}
 			result.Decision = answer(o, s.Decisions[i-from].Parts, c.Requests)

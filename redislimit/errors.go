@@ -77,6 +77,14 @@ func cannotDecide(o string, err error) error {
 	return e
 }
 
+// asMade has an error say "return" if the call returns units: for the script that is a record.
+func asMade(o weir.Op, err error) error {
+	if e, ok := err.(*Error); ok && o == weir.OpReturn {
+		e.Op = o.String()
+	}
+	return err
+}
+
 // peekUncounted returns the error of a peek as one that has counted nothing. A take whose cost can never fit, or that an
 // earlier lane has refused, only peeks.
 func peekUncounted(o wire.Op, err error) error {

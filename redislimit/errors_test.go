@@ -304,3 +304,27 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// An error names the call that was made, although the script has one operation for records and returns.
+func TestErrorsOfReturnsSaySo(t *testing.T) {
+	server := redistest.Start(t)
+	engine := newEngine(t, dial(t, server), redislimit.Options{})
+	rule := newRule(t, "r", weir.TokenBucket{Rate: weir.PerSecond(1)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var failed *redislimit.Error
+	if _, err := engine.Return(ctx, rule.For("k", 1)); !errors.As(err, &failed) || failed.Op != "return" {
+		t.Errorf("Return: %v, want an error of a return", err)
+	}
+	server.Kill()
+	results := make([]weir.Result, 2)
+	calls := []weir.Call{{Op: weir.OpReturn, Requests: []weir.Request{rule.For("k", 1)}}, {Op: weir.OpRecord, Requests: []weir.Request{rule.For("k", 1)}}}
+	if err := engine.Each(t.Context(), calls, results); err != nil {
+		t.Fatal(err)
+	}
+	for i, op := range []string{"return", "record"} {
+		if !errors.As(results[i].Err, &failed) || failed.Op != op {
+			t.Errorf("call %d of Each: %v, want an error of a %s", i, results[i].Err, op)
+		}
+	}
+}
