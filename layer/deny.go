@@ -47,9 +47,9 @@ type denial struct {
 	decision weir.Decision
 }
 
-// DenyUntil refuses in process what the engine would refuse: a cost that it has just refused, and any larger one of the
-// same key under the same limits, until RetryAfter, for at most a second. So a client that hammers costs the engine a call
-// a second.
+// DenyUntil refuses in process what the engine would refuse: a cost that it has just refused to the same key under the same
+// limits, until RetryAfter, for at most a second. So a client that hammers costs the engine a call a second. Another cost
+// has another RetryAfter, so the engine answers it; and it answers again after this process has taken from the key.
 //
 // It leaves to the engine limits that count denied attempts, slots, whose RetryAfter is only an upper bound, and callers
 // that wait ([weir.Call.Waits]). A Return, a Reset and a settlement through this engine take effect at once; units that come
@@ -91,11 +91,29 @@ func (d *Denier) around(ctx context.Context, call weir.Call, next weir.Next) (we
 	case weir.OpEach:
 		a, err := next(ctx, call)
 		if call.Each != nil {
-			d.forgetEach(call.Each.Calls)
+			d.settleEach(call.Each.Calls)
 		}
 		return a, err
 	}
-	return next(ctx, call)
+	a, err := next(ctx, call)
+	if call.Op != weir.OpPeek {
+		d.taken(call.Requests)
+	}
+	return a, err
+}
+
+// taken forgets refusals of keys from which units were taken since: their RetryAfter has become later.
+func (d *Denier) taken(requests []weir.Request) {
+	for i := range requests {
+		q := &requests[i]
+		if q.Rule == nil || q.Cost == 0 {
+			continue
+		}
+		place := d.placeOf(q.Rule.Name(), q.Key)
+		if known := place.Load(); known != nil && known.rule != nil && known.key == q.Key {
+			place.CompareAndSwap(known, nil)
+		}
+	}
 }
 
 // Take works like that of every engine. It keeps the request of a refused caller on the stack.
@@ -112,7 +130,7 @@ func (d *Denier) Take(ctx context.Context, requests ...weir.Request) (weir.Decis
 // refuses returns what is known of a key. If that refuses the request, it also returns the time, and otherwise -1.
 func (d *Denier) refuses(q *weir.Request) (known *denial, now time.Duration) {
 	known = d.placeOf(q.Rule.Name(), q.Key).Load()
-	if known == nil || known.key != q.Key || q.Cost < known.cost || !sameLimits(known.rule, q.Rule) {
+	if known == nil || known.key != q.Key || q.Cost != known.cost || !sameLimits(known.rule, q.Rule) {
 		return known, -1
 	}
 	if now = time.Since(d.began); now >= known.until {
@@ -150,6 +168,9 @@ func (d *Denier) ask(ctx context.Context, call weir.Call, next weir.Next, before
 		}
 	}
 	a, err := next(ctx, call)
+	if err == nil && a.Decision.Allowed {
+		d.taken(call.Requests)
+	}
 	if err != nil || a.Decision.Allowed || a.Decision.RetryAfter <= 0 || len(call.Requests) > len(places) {
 		return a, err
 	}
@@ -197,10 +218,13 @@ func (d *Denier) forget(requests []weir.Request) {
 	}
 }
 
-func (d *Denier) forgetEach(calls []weir.Call) {
+func (d *Denier) settleEach(calls []weir.Call) {
 	for _, c := range calls {
-		if c.Op == weir.OpReturn {
+		switch c.Op {
+		case weir.OpReturn:
 			d.forget(c.Requests)
+		case weir.OpTake, weir.OpRecord:
+			d.taken(c.Requests)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func hostile(ctx context.Context, c config) (err error) {
 func (w *world) flags() []string {
 	flags := []string{"--http", "127.0.0.1:0", "--drain", drain.String(), "--grace", grace.String()}
 	if w.redis != "" {
-		flags = append(flags, "--engine", "redis://"+w.redis)
+		flags = append(flags, "--engine", "redis://"+w.redis, "--deadline", "2s") // a busy machine answers late
 	} else {
 		flags = append(flags, "--state", filepath.Join(w.folder, "state"), "--state-every", "1s", "--max-keys", fmt.Sprint(mostKeys))
 	}

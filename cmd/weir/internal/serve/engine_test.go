@@ -36,7 +36,7 @@ func TestTwoDaemonsOnOneRedisShareALimit(t *testing.T) {
 	server := redistest.Start(t)
 	var urls []string
 	for range 2 {
-		urls = append(urls, startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--rule", "default=token bucket 100/s burst 50"))
+		urls = append(urls, startDaemon(t, "--http", "127.0.0.1:0", "--engine", "redis://"+server.Addr, "--deadline", "2s", "--rule", "default=token bucket 100/s burst 50"))
 	}
 	got := load(t, urls, 10*rate, length)
 	most := burst + rate*got.seconds
