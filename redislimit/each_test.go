@@ -23,18 +23,19 @@ func TestEachReusesItsSpace(t *testing.T) {
 	for i := range requests {
 		requests[i] = rule.For(strconv.Itoa(i), 1)
 	}
-	const times = 200
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range times {
+	// The least of many batches counts: the race detector and a collection empty the pools of some.
+	least := uint64(1 << 63)
+	for range 200 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		if err := e.Each(t.Context(), weir.Calls(weir.OpTake, requests...), results); err != nil || results[99].Err != nil || !results[99].Decision.Allowed {
 			t.Fatalf("got error %v and result %+v", err, results[99])
 		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
-	runtime.ReadMemStats(&after)
-	bytes := (after.TotalAlloc - before.TotalAlloc) / times
-	t.Logf("%d bytes for a batch of 100", bytes)
-	if bytes > 40_000 { // 10,000 of them are names of keys
-		t.Errorf("a batch of 100 allocates %d bytes, want 40,000 at most", bytes)
+	t.Logf("%d bytes for a batch of 100", least)
+	if least > 20_000 { // 10,000 of them are names of keys
+		t.Errorf("a batch of 100 allocates %d bytes, want 20,000 at most", least)
 	}
 }
