@@ -762,10 +762,10 @@ func TestTheFastPathDecidesLikeTheSlowPath(t *testing.T) {
 					t.Fatalf("op %d: after %+v: got %s, want %s", op, q, got, want)
 				}
 			}
-			// Entries become wider at other moments on either way, and then lose idle keys.
+			// Entries become wider at other moments on either path, and then lose idle keys.
 			const idle = 30
 			if s, l := short.Stats(), long.Stats(); max(s.Keys+len(windows)-l.Keys, l.Keys-s.Keys-len(windows)) > idle || s.Overflow != l.Overflow {
-				t.Errorf("the short way leaves %+v, the long one %+v", s, l)
+				t.Errorf("the fast path leaves %+v, the slow path %+v", s, l)
 			}
 		})
 	}

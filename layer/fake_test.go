@@ -107,7 +107,7 @@ func mustRule(t testing.TB, text string) *weir.Rule {
 	return r
 }
 
-// takes takes a unit of a key so many times and returns how many were admitted.
+// takes takes a unit of a key n times and returns the number of admissions.
 func takes(t testing.TB, e weir.Engine, n int, r *weir.Rule, key string) (admitted int) {
 	t.Helper()
 	for range n {

@@ -320,7 +320,7 @@ func outcomeOfError(err error) outcome {
 	return failure
 }
 
-// sampled is of how many calls one measures its round trip.
+// sampled n measures the round trip of one of n calls.
 const sampled = 32
 
 // ask makes a call that the breaker has let pass, within the time.

@@ -39,7 +39,7 @@ type debt struct {
 	portions []portion // of each limit
 }
 
-// portion is what was granted under one limit and has not come back by itself. Its limit gives it a meaning.
+// portion is the units granted under one limit that the limit has not refilled. Its meaning depends on the limit.
 type portion struct {
 	at    int64 // when a bucket will be full again, the number of a window, or the time of the last entry of a log
 	units int64
@@ -64,16 +64,16 @@ func (o *owed) close() {
 	}
 }
 
-// add notes what a call was granted here so many times. A negative number gives back.
-func (o *owed) add(call weir.Call, times int64) {
+// add notes the units of a call that was granted here n times. A negative n gives them back.
+func (o *owed) add(call weir.Call, n int64) {
 	now, peers := time.Now(), int64(o.guard.local.number())
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, q := range call.Requests {
-		cost := scaled(q.Cost, max(times, -times), 1)
+		cost := scaled(q.Cost, max(n, -n), 1)
 		name := debtor{q.Rule.String(), q.Key}
 		d := o.debts[name]
-		if cost == 0 || d == nil && times < 0 {
+		if cost == 0 || d == nil && n < 0 {
 			continue
 		}
 		if d == nil && len(o.debts) >= o.guard.options.MaxKeys && !o.sweep(now, peers) {
@@ -84,7 +84,7 @@ func (o *owed) add(call weir.Call, times int64) {
 			d = &debt{q, make([]portion, len(factsOf(q.Rule).limits))}
 			o.debts[name] = d
 		}
-		d.add(cost, times < 0, now, peers)
+		d.add(cost, n < 0, now, peers)
 	}
 	o.work()
 }
@@ -126,7 +126,7 @@ func (o *owed) sweep(now time.Time, peers int64) bool {
 // part returns the count of one of several processes.
 func (l *limit) part(peers int64) int64 { return max(1, l.count/peers) }
 
-// lapse takes off what has come back by itself.
+// lapse subtracts the units that the limit has refilled.
 func (l *limit) lapse(p *portion, now time.Time) {
 	switch at := now.UnixNano(); l.kind {
 	case bucket:
@@ -311,7 +311,7 @@ func (o *owed) next(now time.Time) (jobs []job) {
 	return jobs
 }
 
-// lapsed takes off a return what has come back by itself since. It reports whether anything is left to do.
+// lapsed subtracts the units that the limit has refilled since from a return. It reports whether any are left.
 func (g *Guarded) lapsed(j *job, now time.Time) bool {
 	age := now.Sub(j.at)
 	if j.call.Op != weir.OpReturn || age <= 0 {

@@ -487,7 +487,7 @@ func TestLateAnswersAreUndone(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if got := remaining(t, r.memory, slow, "k"); got != 99 {
-			t.Errorf("the bucket has %d left, want 99: one unit may have come back by itself", got)
+			t.Errorf("the bucket has %d left, want 99: one unit may have been refilled", got)
 		}
 		if got := remaining(t, r.memory, window, "k"); got != 90 {
 			t.Errorf("the window has %d left, want 90: it may be another window", got)

@@ -24,7 +24,7 @@ type LeaseOptions struct {
 const (
 	defaultHold  = time.Second
 	leastLeased  = 2  // units of a block that is worth a lease
-	leasedOf     = 10 // at most one in so many units of the capacity is out on lease
+	leasedOf     = 10 // at most a tenth of the capacity is out on lease
 	stockShards  = 64
 	returnTime   = 100 * time.Millisecond // within which units are back
 	returnsBatch = 128
@@ -89,7 +89,7 @@ type fill struct {
 //
 // It leases keys of token buckets, and of one window or cycle alone, that have a capacity of 20 at least. Calls of several
 // requests and of any other rule go to the engine. A block lasts for LeaseOptions.Hold and never beyond the end of a
-// window. What is left goes back, as far as it has not come back by itself. Call Close to give everything back.
+// window. Unused permits go back, unless the limit has refilled them. Call Close to give everything back.
 func Lease(e weir.Engine, options LeaseOptions) (*Leased, error) {
 	problems := []error{checkOver(e, leases)}
 	if options.MaxKeys < 0 {

@@ -201,7 +201,7 @@ func TestOnlyWhatStillCountsGoesBack(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		s := l.Stats()
 		if got := remaining(t, r.memory, slow, "k"); got < 974 || got > 975 {
-			t.Errorf("the slow key has %d left, want 974 or 975: one unit may have come back by itself", got)
+			t.Errorf("the slow key has %d left, want 974 or 975: one unit may have been refilled", got)
 		}
 		if s.Out != 0 || s.Returned < 11 || s.Lost < 12 {
 			t.Errorf("got %+v, want the units of the slow key given back and those of the fast one not", s)

@@ -11,10 +11,10 @@ import (
 
 // ObserveOptions configure an Observe.
 type ObserveOptions struct {
-	// Decided is called after each decision, refusal and failure, on the goroutine of the caller, who waits for it. It is
-	// required, and must be fast. If it panics, the answer is passed on all the same.
+	// Decided is called after each decision, refusal and failure, on the goroutine of the caller. It is required, and must
+	// be fast, because the caller waits for it. If it panics, the caller still gets the answer.
 	Decided func(ctx context.Context, o Observation)
-	// Sample is of how many calls one is observed at random. Observation.Calls says for how many it stands. Refusals, errors
+	// Sample n observes one of n calls, chosen at random. Observation.Calls is the number that the observation stands for. Refusals, errors
 	// and calls in which a key crosses a threshold are always observed. Default: 1, every call.
 	Sample int
 }
@@ -100,7 +100,7 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 	return a, err
 }
 
-// observe completes an observation of requests that were taken so many times, and reports it.
+// observe completes an observation of requests that were taken the given number of times, and reports it.
 func (o *observer) observe(ctx context.Context, seen Observation, requests []weir.Request, times int64) {
 	if len(requests) == 0 || requests[0].Rule == nil {
 		return
@@ -111,7 +111,9 @@ func (o *observer) observe(ctx context.Context, seen Observation, requests []wei
 	takes := seen.Op != weir.OpPeek && seen.Err == nil
 	switch {
 	case seen.Err == nil && !d.Allowed:
-		seen.Limit = limitText(q, d)
+		if limits := q.Rule.Limits(); int(d.RefusedBy) < len(limits) { // an engine of another author may err
+			seen.Limit = limits[d.RefusedBy].String()
+		}
 		seen.Threshold = 100
 	case takes && reached(d.Limit-d.Remaining, d.Limit, 100):
 		seen.Threshold = 100
@@ -139,15 +141,4 @@ func bindingOf(requests []weir.Request, d *weir.Decision) *weir.Request {
 // reached reports whether used units are a percentage of a limit at least.
 func reached(used, limit int64, percent int64) bool {
 	return limit > 0 && limit < weir.MaxCount && scaled(max(used, 0), 100, 1) >= scaled(limit, percent, 1)
-}
-
-// limitText returns the text of the limit that refused: of those with the capacity in the decision the first.
-func limitText(q *weir.Request, d *weir.Decision) string {
-	limits := q.Rule.Limits()
-	for i, known := range factsOf(q.Rule).limits {
-		if known.capacity == d.Limit {
-			return limits[i].String()
-		}
-	}
-	return limits[0].String()
 }

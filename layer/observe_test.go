@@ -159,3 +159,17 @@ func TestLayersAreRefusedInAnyOtherOrder(t *testing.T) {
 		}
 	}
 }
+
+// Both limits have a capacity of 10, so the capacity in a decision does not tell them apart.
+func TestAnObserverNamesTheLimitThatRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule, refused := mustRule(t, "r=fixed window 10/1s and fixed window 10/1d"), ""
+		e, err := layer.Observe(weir.NewMemory(weir.MemoryOptions{}), layer.ObserveOptions{Decided: func(_ context.Context, o layer.Observation) { refused = o.Limit }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if takes(t, e, 11, rule, "k"); refused != rule.Limits()[1].String() {
+			t.Errorf("%q refused, want %q", refused, rule.Limits()[1])
+		}
+	})
+}

@@ -89,7 +89,7 @@ func TestAFlowThatComesLateToAQueueGoesSecond(t *testing.T) {
 	})
 }
 
-// Two flows of weights 3 and 1 come and go. In each part both get their shares of what is wanted, whatever was before.
+// Two flows of weights 3 and 1 come and go. In each part both get their shares of the demand, independent of earlier parts.
 func TestSharesOfFlowsFollowTheirDemand(t *testing.T) {
 	onBoth(t, func(t *testing.T, engine weir.Engine, _ func() int64) {
 		q, vendor := mustQueue(t, engine), rule(t, "vendor", "token bucket 100/s burst 1")

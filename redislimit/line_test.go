@@ -174,8 +174,8 @@ func TestADeadlineBeforeTheEndOfALeaseRefusesNoCaller(t *testing.T) {
 }
 
 // A caller of both slots keeps those behind it waiting, is not starved by a stream of callers of one, and lets them go
-// at once if it leaves. A process that does not answer within its grace is passed: on a machine that is so busy, the callers
-// wait once more.
+// at once if it leaves. A process that does not answer within its grace is passed: on such a busy machine the
+// test repeats itself.
 func TestACallerOfAllSlotsIsNotStarved(t *testing.T) {
 	const grace, attempts = 200 * time.Millisecond, 5
 	for _, leaves := range []bool{false, true} {
@@ -191,8 +191,8 @@ func TestACallerOfAllSlotsIsNotStarved(t *testing.T) {
 	}
 }
 
-// waitForBothSlots has three callers of one slot wait behind one of both, who leaves or stays. It returns what went wrong,
-// and the longest time until the first caller's process answered.
+// waitForBothSlots queues three callers of one slot behind a caller of both, which leaves or stays. It returns the fault, and
+// the longest time until the first caller's process answered.
 func waitForBothSlots(t *testing.T, leaves bool) (wrong string, slowest time.Duration) {
 	server := redistest.Start(t)
 	queue, _ := queueOn(t, server)

@@ -16,7 +16,7 @@ func ask(h http.Handler, method, path string) int {
 	return w.Code
 }
 
-// answers counts the statuses of so many requests.
+// answers counts the statuses of n requests.
 func answers(h http.Handler, n int, method, path string) map[int]int {
 	counts := map[int]int{}
 	for range n {
