@@ -57,6 +57,9 @@ func TestRulesInFilesDecideByAttributes(t *testing.T) {
 			t.Errorf("%s %s: got %s, want %s", c.path, c.body, got, c.want)
 		}
 	}
+	if got := postWith(a, "/v1/take", `{"attributes":{"path":"/"}}`, headerKey, "a").Body.String(); !strings.Contains(got, `"field":"Weir-Key"`) {
+		t.Errorf("attributes and a key in the header: got %s, want a refusal of Weir-Key", got)
+	}
 	if got := post(newFixture(t, usual), "/v1/take", `{"attributes":{"path":"/"}}`).Body.String(); !strings.Contains(got, `"status":400`) {
 		t.Errorf("without rules in files: got %s, want an error", got)
 	}

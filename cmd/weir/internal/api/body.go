@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+
+	"github.com/weirflow/weir"
 )
 
 // The bounds on the memory of bodies. The largest body holds MaxRequests requests with keys of MaxKey bytes in plain
@@ -25,6 +27,11 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	if p := a.receive(c, w, r); p != nil {
 		return p
 	}
+	key, p := headerText(r.Header, headerKey, weir.MaxKey)
+	if p != nil {
+		return p
+	}
+	f.key = key
 	c.force = a.force.Load()
 	return c.decode(c.force, f)
 }

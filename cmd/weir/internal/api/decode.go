@@ -15,6 +15,7 @@ type form struct {
 	negative   bool           // costs below 0
 	attributes bool           // of a request, for rules in files
 	patience   *time.Duration // receives the field patience; nil if the path has none
+	key        string         // of all requests, from the header; "" if only the body names keys
 }
 
 // defaultRule is the rule of a request that names none.
@@ -78,6 +79,10 @@ func (d *decoder) match(single item, several bool) {
 	if !single.hasCost {
 		single.cost = 1
 	}
+	if d.form.key != "" {
+		d.fail(badField(headerKey, "names a key, and so do the rules that match the attributes; leave it out"))
+		return
+	}
 	if several || single.hasKey || single.rule != nil {
 		d.fail(badField(fieldAttributes, "excludes requests, rule and key"))
 		return
@@ -112,6 +117,9 @@ func (d *decoder) element(i int) {
 
 // add appends an item, completed with defaults.
 func (d *decoder) add(it item, at spot) {
+	if !it.hasKey {
+		it.hasKey, it.key = d.form.key != "", d.form.key
+	}
 	if !it.hasKey {
 		d.fail(badField(at.of(fieldKey).String(), `is missing (the empty key is written "")`))
 	}
@@ -166,6 +174,7 @@ func (d *decoder) key(at spot) string {
 	if len(key) > weir.MaxKey {
 		d.fail(badField(at.String(), fmt.Sprintf("has %d bytes, more than %d", len(key), weir.MaxKey)))
 	}
+	d.agree(at, string(key), headerKey, d.form.key)
 	return string(key)
 }
 

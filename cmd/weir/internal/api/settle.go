@@ -128,9 +128,17 @@ func (a *API) decodeToken(c *call, w http.ResponseWriter, r *http.Request, withC
 	if p := a.receive(c, w, r); p != nil {
 		return asked, p
 	}
+	header, p := headerText(r.Header, headerToken, mostToken)
+	if p != nil {
+		return asked, p
+	}
 	c.json.Reset(&c.body)
 	d := decoder{reader: reader{call: c}}
 	d.object(spot{index: -1}, func() { d.tokenMember(&asked, withCosts) })
+	if asked.token == "" {
+		asked.token = header
+	}
+	d.agree(spot{index: -1, field: fieldToken}, asked.token, headerToken, header)
 	if asked.token == "" {
 		d.fail(badField(fieldToken, "is missing; /v1/reserve answers with one"))
 	}
