@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
 )
 
 // ObserveOptions configure an Observe.
@@ -34,6 +35,8 @@ type Observation struct {
 	Began     time.Time
 	Took      time.Duration
 	Calls     int // that this one stands for: ObserveOptions.Sample, or 1
+	// Requests are all those of the call. They are valid until Decided returns.
+	Requests []weir.Request
 }
 
 // Result is admitted, refused, away or error, for metrics. A call is away if an engine could not be reached.
@@ -106,13 +109,13 @@ func (o *observer) observe(ctx context.Context, seen Observation, requests []wei
 		return
 	}
 	q := bindingOf(requests, &seen.Decision)
-	seen.Rule, seen.Key, seen.Cost, seen.Calls = q.Rule.Name(), q.Key, scaled(q.Cost, times, 1), 1
+	seen.Rule, seen.Key, seen.Cost, seen.Calls, seen.Requests = q.Rule.Name(), q.Key, scaled(q.Cost, times, 1), 1, requests
 	d := &seen.Decision
 	takes := seen.Op != weir.OpPeek && seen.Err == nil
 	switch {
 	case seen.Err == nil && !d.Allowed:
-		if limits := q.Rule.Limits(); int(d.RefusedBy) < len(limits) { // an engine of another author may err
-			seen.Limit = limits[d.RefusedBy].String()
+		if limits := *enginekit.Keep(q.Rule, textsOf); int(d.RefusedBy) < len(limits) { // an engine of another author may err
+			seen.Limit = limits[d.RefusedBy]
 		}
 		seen.Threshold = 100
 	case takes && reached(d.Limit-d.Remaining, d.Limit, 100):
@@ -126,6 +129,15 @@ func (o *observer) observe(ctx context.Context, seen Observation, requests []wei
 	}
 	defer func() { _ = recover() }()
 	o.options.Decided(ctx, seen)
+}
+
+// textsOf returns the texts of the limits of a rule.
+func textsOf(r *weir.Rule) *[]string {
+	var texts []string
+	for _, limit := range r.Limits() {
+		texts = append(texts, limit.String())
+	}
+	return &texts
 }
 
 // bindingOf returns the request that a decision names, or the first.

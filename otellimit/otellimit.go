@@ -78,8 +78,18 @@ func (t *Telemetry) Observe(e weir.Engine) (weir.Engine, error) {
 // Decided records an observation, for layer.ObserveOptions. A decision in a trace is a span, with the caller's span as its
 // parent.
 func (t *Telemetry) Decided(ctx context.Context, o layer.Observation) {
-	calls := int64(o.Calls)
 	rule, result := attribute.String(attributeRule, o.Rule), attribute.String(attributeResult, o.Result())
+	if o.Op != weir.OpPeek {
+		t.count(ctx, &o, rule, result)
+	}
+	if trace.SpanFromContext(ctx).IsRecording() {
+		t.span(ctx, &o, rule, result)
+	}
+}
+
+// count counts a decision. A peek decides nothing.
+func (t *Telemetry) count(ctx context.Context, o *layer.Observation, rule, result attribute.KeyValue) {
+	calls := int64(o.Calls)
 	t.decisions.Add(ctx, calls, metric.WithAttributes(rule, result))
 	t.durations.Record(ctx, o.Took.Seconds(), metric.WithAttributes(rule))
 	if o.Limit != "" {
@@ -87,9 +97,6 @@ func (t *Telemetry) Decided(ctx context.Context, o layer.Observation) {
 	}
 	if o.Threshold > 0 {
 		t.thresholds.Add(ctx, calls, metric.WithAttributes(rule, attribute.Int(attributePercent, o.Threshold)))
-	}
-	if trace.SpanFromContext(ctx).IsRecording() {
-		t.span(ctx, &o, rule, result)
 	}
 }
 

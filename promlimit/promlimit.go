@@ -4,8 +4,8 @@
 //	registry.MustRegister(metrics)
 //	engine, err = metrics.Observe(engine)
 //
-// docs/metrics.md lists the metrics. A rule or limit is a label, a key never is: up to 1,000 rules and limits have names of
-// their own, and the others share the name "other".
+// docs/metrics.md lists the metrics. A rule or limit is a label, a key never is: up to 1,000 rules, and 32 limits of each,
+// have names of their own, and the others share the name "other".
 package promlimit
 
 import (
@@ -23,14 +23,19 @@ import (
 type Metrics struct {
 	decisions, refusals, thresholds *prometheus.CounterVec
 	durations                       *prometheus.HistogramVec
+	rules                           sync.Map // *ruleSeries, by name
 
 	mu      sync.Mutex
-	names   map[string]bool
+	named   int // of rules
 	watched []weir.Engine
 }
 
-// mostNames bounds the names of rules and limits.
-const mostNames = 1000
+// The bounds of labels, and the name that the others share.
+const (
+	mostRules  = 1000
+	mostLimits = 32 // of a rule
+	other      = "other"
+)
 
 // buckets are powers of 4, from a decision in memory to one that times out.
 var buckets = prometheus.ExponentialBuckets(1e-6, 4, 11)
@@ -41,12 +46,11 @@ func New() *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	return &Metrics{
-		decisions:  counter("weir_decisions_total", "Decisions by result: admitted, refused, away or error.", "rule", "result"),
+		decisions:  counter("weir_decisions_total", "Decisions by result (admitted, refused, away or error) and by the reason of a refusal.", "rule", "result", "reason"),
 		refusals:   counter("weir_refusals_total", "Refusals by the limit that refused.", "rule", "limit"),
 		thresholds: counter("weir_thresholds_total", "Decisions by which a key reached 80 or 100 per cent of a limit.", "rule", "percent"),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "weir_decision_duration_seconds", Help: "Duration of decisions.", Buckets: buckets}, []string{"rule"}),
-		names: map[string]bool{},
 	}
 }
 
@@ -66,28 +70,43 @@ func (m *Metrics) Watch(e weir.Engine) {
 	m.watched = append(m.watched, e)
 }
 
-// Decided counts an observation, for layer.ObserveOptions.
+// Decided counts an observation, for layer.ObserveOptions. A peek decides nothing, and is not counted.
 func (m *Metrics) Decided(_ context.Context, o layer.Observation) {
-	rule, calls := m.name(o.Rule), float64(o.Calls)
-	m.decisions.WithLabelValues(rule, o.Result()).Add(calls)
-	m.durations.WithLabelValues(rule).Observe(o.Took.Seconds())
+	if o.Op == weir.OpPeek {
+		return
+	}
+	s, calls := m.series(o.Rule), float64(o.Calls)
+	s.counter(m, &o).Add(calls)
+	s.took.Observe(o.Took.Seconds())
 	if o.Limit != "" {
-		m.refusals.WithLabelValues(rule, m.name(o.Limit)).Add(calls)
+		s.refusalsBy(m, o.Limit).Add(calls)
 	}
 	if o.Threshold > 0 {
-		m.thresholds.WithLabelValues(rule, strconv.Itoa(o.Threshold)).Add(calls)
+		m.thresholds.WithLabelValues(s.name, strconv.Itoa(o.Threshold)).Add(calls)
 	}
 }
 
-// name returns a name, or "other" if there are too many.
-func (m *Metrics) name(name string) string {
+// Judged counts a decision that a program made without an engine, such as one by a list of denied keys.
+func (m *Metrics) Judged(rule string, allowed bool, reason string) {
+	result := "refused"
+	if allowed {
+		result = "admitted"
+	}
+	m.decisions.WithLabelValues(m.series(rule).name, result, reason).Inc()
+}
+
+// Forget drops the values of a rule that a program no longer has, and makes room for another. If the rule decides again,
+// its counts begin at 0.
+func (m *Metrics) Forget(rule string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.names[name] {
-		if len(m.names) >= mostNames {
-			return "other"
-		}
-		m.names[name] = true
+	if _, known := m.rules.LoadAndDelete(rule); !known || rule == other {
+		return
 	}
-	return name
+	m.named--
+	labels := prometheus.Labels{"rule": rule}
+	m.decisions.DeletePartialMatch(labels)
+	m.refusals.DeletePartialMatch(labels)
+	m.thresholds.DeletePartialMatch(labels)
+	m.durations.DeletePartialMatch(labels)
 }

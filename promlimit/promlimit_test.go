@@ -41,12 +41,13 @@ func TestDecisionsAreMetrics(t *testing.T) {
 	}
 	for range 12 {
 		_, _ = e.Take(t.Context(), mustRule(t, "login=fixed window 10/366d").For("alice", 1))
+		_, _ = e.Peek(t.Context(), mustRule(t, "login=fixed window 10/366d").For("alice", 1)) // decides nothing
 	}
 	const want = `
-# HELP weir_decisions_total Decisions by result: admitted, refused, away or error.
+# HELP weir_decisions_total Decisions by result (admitted, refused, away or error) and by the reason of a refusal.
 # TYPE weir_decisions_total counter
-weir_decisions_total{result="admitted",rule="login"} 10
-weir_decisions_total{result="refused",rule="login"} 2
+weir_decisions_total{reason="",result="admitted",rule="login"} 10
+weir_decisions_total{reason="count",result="refused",rule="login"} 2
 # HELP weir_refusals_total Refusals by the limit that refused.
 # TYPE weir_refusals_total counter
 weir_refusals_total{limit="fixed window 10/366d",rule="login"} 2
@@ -118,15 +119,71 @@ func TestEveryLayerHasMetrics(t *testing.T) {
 }
 
 func TestNamesAreBounded(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	e, err := counted(weir.NewMemory(weir.MemoryOptions{}), registry)
+	registry, metrics := prometheus.NewPedanticRegistry(), promlimit.New()
+	registry.MustRegister(metrics)
+	e, err := metrics.Observe(weir.NewMemory(weir.MemoryOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 1500 {
-		_, _ = e.Take(t.Context(), mustRule(t, fmt.Sprintf("plan%d=1/1h", i)).For("k", 1))
+	decide := func(from, to int) {
+		for i := from; i < to; i++ {
+			_, _ = e.Take(t.Context(), mustRule(t, fmt.Sprintf("plan%d=1/1h", i)).For("k", 1))
+		}
 	}
-	if n, err := testutil.GatherAndCount(registry, "weir_decisions_total"); err != nil || n != 1001 {
-		t.Errorf("got %d values and %v, want 1000 rules and the others", n, err)
+	want := func(metric string, want int) {
+		t.Helper()
+		if n, err := testutil.GatherAndCount(registry, metric); err != nil || n != want {
+			t.Errorf("%s: got %d values and %v, want %d", metric, n, err, want)
+		}
+	}
+	decide(0, 1500)
+	want("weir_decisions_total", 1001) // and the others
+	metrics.Forget("plan7")
+	metrics.Forget("plan1400") // one of the others
+	metrics.Forget("unknown")
+	want("weir_decisions_total", 1000)
+	decide(2000, 2002)
+	want("weir_decisions_total", 1001)
+	for i := range 100 { // a rule whose limits come from its callers
+		_, _ = e.Take(t.Context(), mustRule(t, fmt.Sprintf("plan1=%d/2h", i+1)).For("j", 1000))
+	}
+	want("weir_refusals_total", 33)
+}
+
+func TestDecisionsWithoutAnEngineAreMetrics(t *testing.T) {
+	registry, metrics := prometheus.NewPedanticRegistry(), promlimit.New()
+	registry.MustRegister(metrics)
+	metrics.Judged("ban", false, "rule")
+	metrics.Judged("", true, "default")
+	const want = `
+# HELP weir_decisions_total Decisions by result (admitted, refused, away or error) and by the reason of a refusal.
+# TYPE weir_decisions_total counter
+weir_decisions_total{reason="default",result="admitted",rule=""} 1
+weir_decisions_total{reason="rule",result="refused",rule="ban"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "weir_decisions_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkDecided measures what the metrics add to a decision in memory.
+func BenchmarkDecided(b *testing.B) {
+	rule, err := weir.ParseRule("r=1000000000/s")
+	if err != nil {
+		b.Fatal(err)
+	}
+	memory := weir.NewMemory(weir.MemoryOptions{})
+	metrics := promlimit.New()
+	counted, err := metrics.Observe(memory)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, e := range map[string]weir.Engine{"without": memory, "with": counted} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = e.Take(b.Context(), rule.For("k", 1))
+			}
+		})
 	}
 }
