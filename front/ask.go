@@ -50,6 +50,12 @@ func (a *Ask[R, A]) Binding() int {
 	return 0
 }
 
+// HeldUp reports whether a refusal waits for slots, which come back when their holders end, at an unknown time.
+func (a *Ask[R, A]) HeldUp() bool {
+	limits, refuses := a.Requests[a.Binding()].Rule.Limits(), int(a.Decision.RefusedBy)
+	return refuses < len(limits) && weir.Describe(limits[refuses]).Held // an engine of another author may err
+}
+
 // Done lets a later request use the Ask. It drops the keys, so that they can be collected. The Grant stays.
 func (a *Ask[R, A]) Done() {
 	clear(a.Requests)

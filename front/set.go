@@ -1,7 +1,6 @@
 package front
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/weirflow/weir"
@@ -25,14 +24,6 @@ type Set struct {
 }
 
 func newSet(r *weir.Rule) *Set { return &Set{Rule: r, slots: r.Held(), rates: r.Spent()} }
-
-// HeldUp reports whether a refusal waits for slots, which come back when their holders end, at an unknown time.
-func (s *Set) HeldUp(d *weir.Decision) bool {
-	if s.slots == nil || d.Remaining > 0 {
-		return false
-	}
-	return slices.ContainsFunc(s.slots.Limits(), func(l weir.Limit) bool { return weir.Describe(l).Capacity == d.Limit })
-}
 
 // part returns the rule of a part; nil if it has no limits.
 func (s *Set) part(p Part) *weir.Rule {

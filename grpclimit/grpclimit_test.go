@@ -256,6 +256,15 @@ func TestEachMessageOfAStreamIsCharged(t *testing.T) {
 	wantCode(t, "a unary call is charged as usual", unary(t.Context(), client), codes.OK)
 }
 
+func TestARefusalByARateBesideFreeSlotsSaysWhenToRetry(t *testing.T) {
+	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "concurrency 1 and 1/h"})
+	client := dial(t, serve(t, limited, &service{}), "127.0.0.1")
+	wantCode(t, "within the limit", unary(t.Context(), client), codes.OK)
+	if retry, _ := details(t, unary(t.Context(), client)); retry != time.Hour {
+		t.Errorf("retry in %v, want 1h: the slot is free", retry)
+	}
+}
+
 func TestSlotsAreHeldForTheCall(t *testing.T) {
 	var client test.TestServiceClient
 	limited, _ := limit(t, grpclimit.Options{}, grpclimit.Rule{Limit: "work=100/m and concurrency 1 lease 1h"})

@@ -19,7 +19,7 @@ func refusal(c Call, a *front.Ask[Call, error]) error {
 	switch a.Outcome {
 	case front.Limited:
 		set, retry := a.Sets[a.Binding()], a.Decision.RetryAfter
-		if set.HeldUp(&a.Decision) {
+		if a.HeldUp() {
 			retry = time.Second // slots come back when handlers return, at an unknown time
 		}
 		return exhausted(set.Rule, retry)

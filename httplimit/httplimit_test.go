@@ -136,6 +136,15 @@ func TestRefusalSaysWhenToRetryAndWhichLimit(t *testing.T) {
 	wantStatus(t, "retry after Retry-After", get(h, alice), 200)
 }
 
+// Both limits have the same capacity, and units of both come back as soon as the refusal says.
+func TestARefusalNamesTheLimitThatRefuses(t *testing.T) {
+	h, clock := limit(t, httplimit.Rule{Limit: "login=3/s and fixed window 3/m"}, ok)
+	clock.Advance(59*time.Second + 200*time.Millisecond)
+	httplimittest.Admits(t, h, request("GET", alice), 3)
+	clock.Advance(400 * time.Millisecond)
+	wantHeader(t, "refusal by the window", get(h, alice).Header(), "RateLimit", `"login-2";r=0;t=1`)
+}
+
 // A client that obeys Retry-After is admitted: the seconds are rounded up.
 func TestRetryAfterIsNeverTooEarlyAndNeverZero(t *testing.T) {
 	for _, text := range []string{"10/s", "3/s", "7/m", "fixed window 2/1m", "sliding window 5/10s", "rate gate 3/2s", "leaky bucket 2/s"} {

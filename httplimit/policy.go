@@ -12,9 +12,9 @@ import (
 
 // policies describe one rule for header fields and refusals. The middleware makes them once.
 type policies struct {
-	each    []policy
-	draft11 string // RateLimit-Policy
-	older   string // RateLimit-Policy of drafts 06 and 07
+	each    []policy // of each limit, in order; those that clients need not know have no name
+	draft11 string   // RateLimit-Policy
+	older   string   // RateLimit-Policy of drafts 06 and 07
 }
 
 // policy describes one limit of a rule to clients.
@@ -35,13 +35,14 @@ func newPolicies(r *weir.Rule) *policies {
 	for i, limit := range limits {
 		described := weir.Describe(limit)
 		p := newPolicy(&described)
-		if p.name = r.Name(); len(limits) > 1 {
-			p.name += "-" + strconv.Itoa(i+1)
-		}
-		p.quoted = quoted(p.name)
 		if !described.Stateless || described.Capacity == 0 {
-			s.add(p)
+			if p.name = r.Name(); len(limits) > 1 {
+				p.name += "-" + strconv.Itoa(i+1)
+			}
+			p.quoted = quoted(p.name)
+			s.list(p)
 		}
+		s.each = append(s.each, p)
 	}
 	return s
 }
@@ -49,14 +50,16 @@ func newPolicies(r *weir.Rule) *policies {
 // policiesOf returns the policies of a rule of the middleware.
 func policiesOf(s *front.Set) *policies { return s.Note.(*policies) }
 
-// binding returns the policy of a decision, or nil if its rule has no limit to describe.
+// binding returns the policy that refuses or, of an admission, the one with the least remaining; nil if there is none.
 func binding(a *ask) *policy {
-	at := a.Binding()
-	if s := policiesOf(a.Sets[at]); a.Decision.Allowed {
-		return s.tightest(a.Decision.Limit)
-	} else {
-		return s.refusing(&a.Decision, a.Requests[at].Cost)
+	s, d := policiesOf(a.Sets[a.Binding()]), &a.Decision
+	for i := range s.each {
+		p := &s.each[i]
+		if p.name != "" && (d.Allowed && p.capacity == d.Limit || !d.Allowed && i == int(d.RefusedBy)) {
+			return p
+		}
 	}
+	return nil
 }
 
 func newPolicy(d *weir.Description) policy {
@@ -67,9 +70,8 @@ func newPolicy(d *weir.Description) policy {
 	return p
 }
 
-// add adds a policy and its items in the header fields.
-func (s *policies) add(p policy) {
-	s.each = append(s.each, p)
+// list adds the items of a policy to the header fields.
+func (s *policies) list(p policy) {
 	item := p.quoted + ";q=" + strconv.FormatInt(min(p.capacity, maxInteger), 10)
 	switch {
 	case p.held:
@@ -109,44 +111,6 @@ func quoted(name string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// tightest returns the policy with this capacity; nil if there is none.
-func (s *policies) tightest(capacity int64) *policy {
-	for i := range s.each {
-		if s.each[i].capacity == capacity {
-			return &s.each[i]
-		}
-	}
-	return nil
-}
-
-// refusing returns the policy that refuses a cost, because the decision names only the rule. It is the limit with the
-// least remaining, if its units can take as long to come back as the refusal says, or otherwise the first limit that
-// can.
-func (s *policies) refusing(d *weir.Decision, cost int64) *policy {
-	if p := s.tightest(d.Limit); p != nil && p.canTake(d.RetryAfter, cost) {
-		return p
-	}
-	var longest *policy
-	for i := range s.each {
-		p := &s.each[i]
-		if p.canTake(d.RetryAfter, cost) {
-			return p
-		}
-		if longest == nil || p.window > longest.window {
-			longest = p
-		}
-	}
-	return longest
-}
-
-// canTake reports whether a cost may have to wait for d.
-func (p *policy) canTake(d time.Duration, cost int64) bool {
-	if p.held || d == weir.Never {
-		return p.held || cost > p.capacity
-	}
-	return d <= p.reset
 }
 
 // resetAfter returns the time until nothing of the policy is used.

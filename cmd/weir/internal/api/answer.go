@@ -10,7 +10,8 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// appendDecision writes the answer to a request. It omits a lease of 0 and an empty token.
+// appendDecision writes the answer to a request. It omits a lease of 0, an empty token, and the limit that refuses if none
+// does.
 func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string) []byte {
 	b = append(b, `{"allowed":`...)
 	b = strconv.AppendBool(b, d.Allowed)
@@ -28,6 +29,12 @@ func appendDecision(b []byte, d weir.Decision, lease time.Duration, token string
 	b = appendSeconds(b, d.ResetAfter)
 	b = append(b, `,"delay":`...)
 	b = appendSeconds(b, d.Delay)
+	if d.Cause != 0 {
+		b = append(b, `,"refused_by":`...)
+		b = strconv.AppendUint(b, uint64(d.RefusedBy), 10)
+		b = append(b, `,"cause":`...)
+		b = appendText(b, d.Cause.String())
+	}
 	if lease > 0 {
 		b = append(b, `,"lease":`...)
 		b = appendSeconds(b, lease)

@@ -67,7 +67,7 @@ func TestAnswersAreExact(t *testing.T) {
 	rules := []string{
 		"slots=concurrency 2 lease 30s", "both=concurrency 9 lease 1500ms and concurrency 3 lease 2m and token bucket 9/s",
 		usual, "thirds=token bucket 3/s burst 1", "line=leaky bucket 4/s queue 2", "day=fixed window 2/1d", "tab=token bucket 1/m burst 2",
-		`odd "name"=token bucket 1/s`,
+		`odd "name"=token bucket 1/s`, "two=token bucket 9/s and sliding log 5/m gap 1s",
 	}
 	steps := []struct {
 		wait       int64 // ns before the step
@@ -76,25 +76,27 @@ func TestAnswersAreExact(t *testing.T) {
 	}{
 		{0, "take", `{"key":"alice"}`, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":19,"retry_after":0,"reset_after":0.1,"delay":0}`},
 		{0, "take", `{"key":"alice","cost":19}`, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0,"reset_after":2,"delay":0}`},
-		{0, "take", `{"key":"alice"}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.1,"reset_after":2,"delay":0}`},
-		{0, "peek", `{"key":"alice","cost":2}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.2,"reset_after":2,"delay":0}`},
-		{100*ms - 1, "take", `{"key":"alice"}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.000000001,"reset_after":1.900000001,"delay":0}`},
+		{0, "take", `{"key":"alice"}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.1,"reset_after":2,"delay":0,"refused_by":0,"cause":"count"}`},
+		{0, "peek", `{"key":"alice","cost":2}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.2,"reset_after":2,"delay":0,"refused_by":0,"cause":"count"}`},
+		{100*ms - 1, "take", `{"key":"alice"}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0.000000001,"reset_after":1.900000001,"delay":0,"refused_by":0,"cause":"count"}`},
 		{1, "take", `{"key":"alice"}`, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0,"reset_after":2,"delay":0}`},
-		{0, "take", `{"key":"alice","cost":21}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":null,"reset_after":2,"delay":0}`},
+		{0, "take", `{"key":"alice","cost":21}`, `{"allowed":false,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":null,"reset_after":2,"delay":0,"refused_by":0,"cause":"count"}`},
 		{0, "take", `{"key":"bob","cost":0}`, `{"allowed":true,"rule":"default","key":"bob","limit":20,"remaining":20,"retry_after":0,"reset_after":0,"delay":0}`},
 		{0, "take", `{"key":""}`, `{"allowed":true,"rule":"default","key":"","limit":20,"remaining":19,"retry_after":0,"reset_after":0.1,"delay":0}`},
 		{0, "take", `{"rule":"thirds","key":"k"}`, `{"allowed":true,"rule":"thirds","key":"k","limit":1,"remaining":0,"retry_after":0,"reset_after":0.333333334,"delay":0}`},
-		{0, "take", `{"rule":"thirds","key":"k"}`, `{"allowed":false,"rule":"thirds","key":"k","limit":1,"remaining":0,"retry_after":0.333333334,"reset_after":0.333333334,"delay":0}`},
+		{0, "take", `{"rule":"thirds","key":"k"}`, `{"allowed":false,"rule":"thirds","key":"k","limit":1,"remaining":0,"retry_after":0.333333334,"reset_after":0.333333334,"delay":0,"refused_by":0,"cause":"count"}`},
 		{0, "take", `{"rule":"line","key":"k"}`, `{"allowed":true,"rule":"line","key":"k","limit":3,"remaining":2,"retry_after":0,"reset_after":0.25,"delay":0}`},
 		{0, "take", `{"rule":"line","key":"k"}`, `{"allowed":true,"rule":"line","key":"k","limit":3,"remaining":1,"retry_after":0,"reset_after":0.5,"delay":0.25}`},
-		{0, "record", `{"rule":"tab","key":"k","cost":5}`, `{"allowed":false,"rule":"tab","key":"k","limit":2,"remaining":0,"retry_after":null,"reset_after":300,"delay":0}`},
+		{0, "record", `{"rule":"tab","key":"k","cost":5}`, `{"allowed":false,"rule":"tab","key":"k","limit":2,"remaining":0,"retry_after":null,"reset_after":300,"delay":0,"refused_by":0,"cause":"count"}`},
 		{0, "return", `{"rule":"tab","key":"k","cost":4}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":60,"delay":0}`},
 		{0, "reset", `{"rule":"tab","key":"k","cost":-9}`, `{}`},
 		{0, "peek", `{"rule":"tab","key":"k"}`, `{"allowed":true,"rule":"tab","key":"k","limit":2,"remaining":2,"retry_after":0,"reset_after":0,"delay":0}`},
 		{0, "take", ` { "\u006bey" : "\"\u00e9\ud83d\ude00\\\n" , "rule" : "odd \"name\"" } ` + "\n", `{"allowed":true,"rule":"odd \"name\"","key":"\"é😀\\\n","limit":1,"remaining":0,"retry_after":0,"reset_after":1,"delay":0}`},
 		{0, "take", `{"rule":"slots","key":"k","cost":2}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
-		{0, "take", `{"rule":"slots","key":"k"}`, `{"allowed":false,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":30,"reset_after":30,"delay":0,"lease":30}`},
+		{0, "take", `{"rule":"slots","key":"k"}`, `{"allowed":false,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":30,"reset_after":30,"delay":0,"refused_by":0,"cause":"count","lease":30}`},
 		{0, "return", `{"rule":"slots","key":"k","cost":1}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":1,"retry_after":0,"reset_after":30,"delay":0,"lease":30}`},
+		{0, "take", `{"rule":"two","key":"k"}`, `{"allowed":true,"rule":"two","key":"k","limit":5,"remaining":0,"retry_after":0,"reset_after":60,"delay":0}`},
+		{0, "take", `{"rule":"two","key":"k"}`, `{"allowed":false,"rule":"two","key":"k","limit":5,"remaining":0,"retry_after":1,"reset_after":60,"delay":0,"refused_by":1,"cause":"gap"}`},
 		{0, "take", `{"requests":[{"rule":"slots","key":"k"},{"key":"k"},{"rule":"both","key":"k"}]}`, `{"allowed":true,"rule":"slots","key":"k","limit":2,"remaining":0,"retry_after":0,"reset_after":120,"delay":0,"lease":1.5}`},
 	}
 	f := newFixture(t, rules...)
@@ -127,7 +129,7 @@ func TestSeveralRequestsAreTakenAllOrNothing(t *testing.T) {
 		want        string
 	}{
 		{1, 4, `{"allowed":true,"rule":"tenant","key":"acme","limit":5,"remaining":1,"retry_after":0,"reset_after":4,"delay":0}`},
-		{1, 3, `{"allowed":false,"rule":"tenant","key":"acme","limit":5,"remaining":1,"retry_after":2,"reset_after":4,"delay":0}`},
+		{1, 3, `{"allowed":false,"rule":"tenant","key":"acme","limit":5,"remaining":1,"retry_after":2,"reset_after":4,"delay":0,"refused_by":0,"cause":"count"}`},
 		{19, 1, `{"allowed":true,"rule":"default","key":"alice","limit":20,"remaining":0,"retry_after":0,"reset_after":5,"delay":0}`},
 	} {
 		if got := both(step.alice, step.acme); got != step.want+"\n" {
@@ -139,7 +141,7 @@ func TestSeveralRequestsAreTakenAllOrNothing(t *testing.T) {
 func TestTheSameKeyTwiceIsOneRequest(t *testing.T) {
 	f := newFixture(t, usual)
 	w := post(f, "/v1/take", `{"requests":[{"key":"a","cost":12},{"key":"a","cost":12}]}`)
-	if want := `{"allowed":false,"rule":"default","key":"a","limit":20,"remaining":20,"retry_after":null,"reset_after":0,"delay":0}` + "\n"; w.Body.String() != want {
+	if want := `{"allowed":false,"rule":"default","key":"a","limit":20,"remaining":20,"retry_after":null,"reset_after":0,"delay":0,"refused_by":0,"cause":"count"}` + "\n"; w.Body.String() != want {
 		t.Errorf("12 and 12 of 20: got %swant %s", w.Body, want)
 	}
 }

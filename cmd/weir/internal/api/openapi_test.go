@@ -100,13 +100,18 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil {
 			t.Fatal(err)
 		}
+		if schema == "Answer" { // with the fields of a refusal
+			if err := json.Unmarshal(post(f, "/v1/take", `{"rule":"slots","key":"a"}`).Body.Bytes(), &fields); err != nil {
+				t.Fatal(err)
+			}
+		}
 		got, want := slices.Sorted(maps.Keys(d.Components.Schemas[schema].Properties)), slices.Sorted(maps.Keys(fields))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: the document has %v, the answer %v", schema, got, want)
 		}
 	}
 	for schema := range answers {
-		sometimes := map[string]int{"Answer": 2, "Problem": 1, "Stats": 9} // optional fields: lease and token, field, those of the memory engine
+		sometimes := map[string]int{"Answer": 4, "Problem": 1, "Stats": 9} // optional fields: refused_by, cause, lease and token; field, those of the memory engine
 		got, want := len(d.Components.Schemas[schema].Required), len(d.Components.Schemas[schema].Properties)-sometimes[schema]
 		if got != want {
 			t.Errorf("%s: %d fields are required, but %d are always there", schema, got, want)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -315,7 +314,7 @@ func (c *waitCall) describe(err error) {
 		c.api.fail(c.w, c.r, failed)
 		return
 	}
-	d.Allowed, d.Cause = false, cmp.Or(d.Cause, weir.ByCount)
+	d.Allowed = false // also if only earlier callers are in the way, and no limit refuses
 	if tooLong, ok := errors.AsType[*weir.WaitError](err); ok {
 		d.RetryAfter = max(d.RetryAfter, tooLong.Need)
 	}

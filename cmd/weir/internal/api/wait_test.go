@@ -87,7 +87,7 @@ func TestWaitsAreBoundedByTheCallersPatience(t *testing.T) {
 		post(a, "/v1/take", `{"key":"a"}`)
 		c := send(a, "/v1/wait", `{"key":"a","patience":9.999999999}`)
 		w := <-c.answer
-		if want := `{"allowed":false,"rule":"default","key":"a","limit":1,"remaining":0,"retry_after":10,"reset_after":10,"delay":0}` + "\n"; w.Code != 200 || w.Body.String() != want || c.took != 0 {
+		if want := `{"allowed":false,"rule":"default","key":"a","limit":1,"remaining":0,"retry_after":10,"reset_after":10,"delay":0,"refused_by":0,"cause":"count"}` + "\n"; w.Code != 200 || w.Body.String() != want || c.took != 0 {
 			t.Errorf("got %d %safter %v, want %s at once", w.Code, w.Body, c.took, want)
 		}
 		c = send(a, "/v1/wait", `{"key":"a","patience":10.000000001}`)
