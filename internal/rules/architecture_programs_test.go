@@ -87,6 +87,7 @@ var programRules = map[string]packageRule{
 		},
 	},
 	"cmd/weir/internal/filelock": {},
+	"cmd/weir/internal/door":     {},
 	"cmd/weir/internal/serve": {
 		imports: reasons{
 			".":                          "it chooses the engine and makes the rules",
@@ -95,6 +96,7 @@ var programRules = map[string]packageRule{
 			"httplimit":                  "it finds the addresses of clients behind gateways",
 			"cmd/weir/internal/api":      "the handler that it serves",
 			"cmd/weir/internal/cli":      "errors with hints, flags",
+			"cmd/weir/internal/door":     "each port has one",
 			"cmd/weir/internal/filelock": "two daemons never share a state file",
 			"cmd/weir/internal/rules":    "--config",
 			"github.com/spf13/cobra":     "it is a command",

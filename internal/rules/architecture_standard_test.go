@@ -110,6 +110,7 @@ var forbidden = []struct {
 		"bench/hostile":               "it asks daemons over HTTP",
 		"bench/middleware":            "it compares HTTP middlewares",
 		"cmd/weir/internal/rules":     "rules match addresses and networks",
+		"cmd/weir/internal/door":      "it looks at requests",
 		"cmd/weir/internal/serve":     "it listens",
 		"cmd/weir/internal/api":       "it is the HTTP front",
 		"redislimit":                  "an engine can be named by a URL",

@@ -21,8 +21,8 @@ type Options struct {
 	Rules  []*weir.Rule  // as Use has them
 	Config *rules.Config // as Use has it
 	Log    *slog.Logger  // receives the errors of the engine
-	// Serves reports whether the API answers requests with this Host. Default: it answers all.
-	Serves func(host string) bool
+	// Serves reports whether the API answers requests with such a Host. Default: it answers all.
+	Serves func(*http.Request) bool
 	// Reason describes an error of the engine without the addresses in its text. Default: no description.
 	Reason func(error) string
 	// Asked, if not nil, learns of each take, check, wait and reserve that was decided. It must not keep the requests or block.
@@ -86,7 +86,7 @@ var routes = map[string]route{
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if a.serves != nil && !a.serves(r.Host) {
+	if a.serves != nil && !a.serves(r) {
 		a.refuseHost(w, r)
 		return
 	}

@@ -18,7 +18,7 @@ type API struct {
 	checks   *checks
 	waits    *waits
 	log      *slog.Logger
-	serves   func(host string) bool
+	serves   func(*http.Request) bool
 	asked    func(requests []weir.Request, allowed bool)
 	patience time.Duration
 	phase    atomic.Int32

@@ -24,7 +24,7 @@ type fault struct {
 // machine.
 func TestRequestsForOtherHostsAreNotAnswered(t *testing.T) {
 	f := newFixture(t, usual)
-	f.serves = func(host string) bool { return host == "here:80" }
+	f.serves = func(r *http.Request) bool { return r.Host == "here:80" }
 	ask := func(method, path, host string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(`{"key":"a"}`))
 		r.Host = host

@@ -2,7 +2,11 @@
 
 package serve
 
-import "syscall"
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
 
 // openFiles returns the number of files that this process may have open. The Go runtime has already raised the soft
 // limit to the hard limit.
@@ -12,4 +16,10 @@ func openFiles() (n uint64, ok bool) {
 		return 0, false
 	}
 	return uint64(limit.Cur), true
+}
+
+// ownedByThisUser reports whether a file belongs to the user of this process.
+func ownedByThisUser(info fs.FileInfo) bool {
+	file, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(file.Uid) == os.Getuid()
 }

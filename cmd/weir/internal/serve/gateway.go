@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 
@@ -71,11 +70,4 @@ func (o *gatewayOptions) options(log *slog.Logger) (api.CheckOptions, error) {
 // notInFieldName reports whether the name of a header field cannot contain a rune.
 func notInFieldName(r rune) bool {
 	return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-}
-
-// warnOfStrangers logs that other machines can reach the daemon, which has no authentication.
-func warnOfStrangers(log *slog.Logger, address net.Addr) {
-	if tcp, ok := address.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-		log.Warn("other machines can reach this address, and weir has no authentication: any client can take, record and reset every key, and read the busiest ones; put a firewall in front", "http", address.String())
-	}
 }

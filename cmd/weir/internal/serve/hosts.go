@@ -57,27 +57,38 @@ func plainHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// filter returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the program
-// cannot know the names that they use.
-func (h hosts) filter(names []string, listen string, address net.Addr) (func(host string) bool, error) {
+// at returns the filter of a listener, or nil to answer all requests. Where other machines can connect, the program
+// cannot know the names that they use, and a unix socket has no name.
+func (h hosts) at(address net.Addr) func(host string) bool {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-		return h.serves, nil
+		return h.serves
 	}
-	if len(names) > 0 {
-		return nil, cli.Misusef("leave --host out, or listen on this machine alone: --http 127.0.0.1:8080",
-			"--host %s with --http %s: other machines can connect to this address, so every host is served", names[0], listen)
-	}
-	return nil, nil
+	return nil
 }
 
-// announce prints the listening address, the rules, and a command to try. It does not wait for a stalled reader.
-func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.Rule) error {
-	base := "http://" + reachable(address)
-	text := "weir listens on " + base + "\n"
+// check refuses names of hosts for a listener that answers all.
+func (h hosts) check(names []string, listen string, address net.Addr) error {
+	if h.at(address) != nil || len(names) == 0 {
+		return nil
+	}
+	return cli.Misusef("leave --host out, or listen on this machine alone: --http 127.0.0.1:8080",
+		"--host %s with --http %s: other machines can connect to this address, so every host is served", names[0], listen)
+}
+
+// announce prints the listening addresses, the rules, and a command to try. It does not wait for a stalled reader.
+func announce(out io.Writer, log *slog.Logger, address net.Addr, also []port, rules []*weir.Rule) error {
+	where, base, curl := "http://"+reachable(address), "http://"+reachable(address), "curl -d "
+	if address.Network() == "unix" {
+		where, base, curl = place(address), "http://weir", "curl --unix-socket "+address.String()+" -d "
+	}
+	text := "weir listens on " + cli.Printable(where) + "\n"
+	for _, p := range also {
+		text += p.name + " on " + cli.Printable(place(p.on.Addr())) + "\n"
+	}
 	for _, r := range rules {
 		text += "rule " + cli.Printable(r.String()) + "\n"
 	}
-	text += "try: curl -d " + exampleBody(rules) + " " + base + "/v1/take\n"
+	text += "try: " + cli.Printable(curl) + exampleBody(rules) + " " + base + "/v1/take\n"
 	written := make(chan error, 1)
 	go func() {
 		_, err := io.WriteString(out, text)
@@ -87,7 +98,7 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, rules []*weir.R
 	case err := <-written:
 		return err
 	case <-time.After(logPatience):
-		log.Warn("serving without the announcement: the reader of standard output stalls", "address", base)
+		log.Warn("serving without the announcement: the reader of standard output stalls", "address", where)
 		return nil
 	}
 }
@@ -115,4 +126,12 @@ func reachable(address net.Addr) string {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
 	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+}
+
+// place returns the address as a flag has it.
+func place(address net.Addr) string {
+	if address.Network() == "unix" {
+		return unixPrefix + address.String()
+	}
+	return reachable(address)
 }

@@ -15,11 +15,13 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // options are the flags of weir serve.
 type options struct {
 	http        string
+	ports       portOptions
 	hosts       []string
 	connections int
 	rules       configOptions
@@ -57,14 +59,14 @@ func Command() *cobra.Command {
 
 func (o *options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT; port 0 takes any free port")
+	flags.StringVar(&o.http, "http", "127.0.0.1:8080", "listen on `ADDR`, a HOST:PORT or unix:PATH; port 0 takes any free port")
 	flags.StringArrayVar(&o.hosts, "host", nil, "also answer requests for the host `NAME`; may be repeated")
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve at most `N` connections at a time")
 	flags.DurationVar(&o.drain, "drain", 0, "after a stop signal, serve this much longer while /readyz is 503, so that load balancers turn away")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "at a stop, give requests in flight this long to finish")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags} {
 		add(cmd)
 	}
 }
@@ -143,13 +145,15 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer engine.close()
-	listener, err := listen(o.http)
+	listener, err := listen("http", o.http)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // for the returns before serve
-	serves, err := named.filter(o.hosts, o.http, listener.Addr())
-	if err != nil {
+	if err := named.check(o.hosts, o.http, listener.Addr()); err != nil {
+		return err
+	}
+	if err := o.ports.checkReach("http", o.http, listener.Addr()); err != nil {
 		return err
 	}
 	if err := o.state.save(engine.memory); err != nil { // fails now rather than hours later
@@ -160,17 +164,20 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer stop()
-	warnOfStrangers(log, listener.Addr())
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(used.set != nil)
-	if err := announce(out, log, listener.Addr(), used.named); err != nil {
-		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
-	}
-	s := server{log: log, open: connections{most: most}, drain: o.drain, grace: o.grace}
+	s := server{log: log, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
 	s.api = api.New(api.Options{
-		Serves: serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
+		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
 		Check: check, Asked: recorded, Wait: o.wait.within(most),
 	})
+	if s.also, err = o.ports.open(named, listener.Addr(), s.api, log); err != nil {
+		return err
+	}
+	defer closePorts(s.also)
+	if err := announce(out, log, listener.Addr(), s.also, used.named); err != nil {
+		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
+	}
 	if engine.memory == nil {
 		go s.api.Watch(ctx)
 	}

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // The bounds of one connection. Requests are small and decisions take no time, so a client that needs longer is lost
@@ -28,6 +30,8 @@ const (
 // server answers over HTTP until its context ends.
 type server struct {
 	api   *api.API
+	door  door.Port // of the traffic
+	also  []port
 	log   *slog.Logger
 	open  connections
 	drain time.Duration // from the stop signal to the last new connection
@@ -44,43 +48,72 @@ const (
 	stopTick   = 5 * time.Millisecond
 )
 
-func listen(address string) (net.Listener, error) {
+// listen listens on the address of a flag: HOST:PORT, or unix:PATH.
+func listen(flag, address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		mode := trafficMode
+		if flag == "admin" {
+			mode = adminMode
+		}
+		listener, err := listenUnix(path, mode)
+		return listener, cannotListen(flag, address, err)
+	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
-		return nil, cli.Misuse(fmt.Errorf("--http: %w", err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+		return nil, cli.Misuse(fmt.Errorf("--%s: %w", flag, err), "an address is HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces, or unix:PATH")
 	}
 	plain := net.ListenConfig{KeepAlive: -1} // timeouts end dead connections, at less cost for each
 	listener, err := plain.Listen(context.Background(), "tcp", address)
-	switch {
-	case err == nil:
-		return listener, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cli.Fail(fmt.Errorf("serve: %s is in use by another program", address), "choose another address, or any free port: weir serve --http 127.0.0.1:0")
-	case errors.Is(err, syscall.EACCES):
-		return nil, cli.Fail(fmt.Errorf("serve: this user may not listen on %s", address), "ports below 1024 need privileges; try: weir serve --http 127.0.0.1:8080")
-	}
-	return nil, cli.Fail(fmt.Errorf("serve: %w", err), "use an address of this machine, HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces")
+	return listener, cannotListen(flag, address, err)
 }
 
-// serve answers requests on the listener, which it closes, until the context ends. It then ends readiness, takes no
-// new connections, and finishes requests in flight.
-func (s *server) serve(ctx context.Context, on net.Listener) error {
-	h := &http.Server{
-		Handler:           s.api,
+// cannotListen explains why the daemon could not listen.
+func cannotListen(flag, address string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return cli.Fail(fmt.Errorf("serve: %s is in use by another program", address), "choose another address, or any free port: weir serve --"+flag+" 127.0.0.1:0")
+	case errors.Is(err, syscall.EACCES):
+		return cli.Fail(fmt.Errorf("serve: this user may not listen on %s", address), "ports below 1024 need privileges; try: weir serve --"+flag+" 127.0.0.1:8080")
+	}
+	return cli.Fail(fmt.Errorf("serve: %w", err), "use an address of this machine, HOST:PORT, like 127.0.0.1:8080, or :8080 for all interfaces, or unix:PATH")
+}
+
+// newHTTPServer returns a server of a handler, whose connections are within their bounds.
+func newHTTPServer(handler http.Handler, who *door.Port, open *connections, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes - headerSlack,
-		ConnContext:       s.open.mark,
-		ConnState:         s.open.changed,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ConnContext:       func(ctx context.Context, conn net.Conn) context.Context { return open.mark(who.Mark(ctx), conn) },
+		ConnState:         open.changed,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+}
+
+// serve answers requests on the listener, which it closes, and on the other ports until the context ends. It then ends readiness, takes no
+// new connections, and finishes requests in flight.
+func (s *server) serve(ctx context.Context, on net.Listener) error {
+	h := newHTTPServer(s.api, &s.door, &s.open, s.log)
 	defer func() { _ = h.Close() }()
-	ended := make(chan error, 1)
+	ended, failed := make(chan error, 1), make(chan error, len(s.also))
 	go func() { ended <- h.Serve(&listener{on, &s.open}) }()
+	for _, p := range s.also {
+		go func() {
+			if err := p.serve(); err != nil {
+				failed <- err
+			}
+		}()
+		defer p.stop()
+	}
 	select {
 	case err := <-ended:
 		return cli.Fail(fmt.Errorf("serve: %w", err), "the listening socket failed; start again")
+	case err := <-failed:
+		return cli.Fail(err, "the listening socket failed; start again")
 	case <-ctx.Done():
 	}
 	s.api.Stopping()

@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+)
+
+// portOptions are the flags of the ports besides that of --http, and of who may come in.
+type portOptions struct {
+	admin, metrics  string
+	insecure, pprof bool
+}
+
+func (o *portOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.admin, "admin", "", "serve the admin port on `ADDR`: unix:PATH (default a socket that the start prints), or a HOST:PORT")
+	flags.StringVar(&o.metrics, "metrics", "", "also serve /metrics on `ADDR`, a HOST:PORT or unix:PATH")
+	flags.BoolVar(&o.insecure, "insecure", false, "let every machine that can connect take and give back")
+	flags.BoolVar(&o.pprof, "pprof", false, "serve profiles of the daemon at /debug/pprof/ on the admin port")
+	cli.Offer(cmd, "admin", "unix:weir.sock")
+	cli.Offer(cmd, "metrics", "127.0.0.1:9090")
+}
+
+// port is an address at which the daemon serves besides --http.
+type port struct {
+	name    string // for logs
+	on      net.Listener
+	service service
+}
+
+// service serves a port: an [http.Server], or the server of another protocol. Serve returns at the latest when
+// Shutdown has returned.
+type service interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+}
+
+// The bounds of admin and metrics: few callers, and profiles that take their time.
+const (
+	besideConnections = 64
+	besideTimeout     = 5 * time.Minute
+	besideGrace       = time.Second
+)
+
+// httpPort serves a handler at a port.
+func httpPort(name string, on net.Listener, who *door.Port, handler http.Handler, log *slog.Logger) port {
+	open := &connections{most: besideConnections}
+	h := newHTTPServer(handler, who, open, log)
+	h.WriteTimeout = besideTimeout
+	return port{name: name, on: &listener{on, open}, service: h}
+}
+
+// open listens on the addresses of metrics and admin. Nothing is served yet.
+func (o *portOptions) open(named hosts, traffic net.Addr, all http.Handler, log *slog.Logger) (ports []port, err error) {
+	defer func() {
+		if err != nil {
+			closePorts(ports)
+		}
+	}()
+	if o.metrics != "" {
+		on, err := listen("metrics", o.metrics)
+		if err != nil {
+			return ports, err
+		}
+		ports = append(ports, httpPort("metrics", on, o.door(named, on.Addr()), metricsHandler(), log))
+		if err := o.checkReach("metrics", o.metrics, on.Addr()); err != nil {
+			return ports, err
+		}
+	}
+	on, err := o.listenAdmin(traffic, log)
+	if err != nil || on == nil {
+		return ports, err
+	}
+	return append(ports, httpPort("admin", on, adminDoor(named, on.Addr()), o.adminHandler(all), log)), nil
+}
+
+// listenAdmin listens on the address of --admin, or on a socket that nobody else of this machine uses. Without such a
+// socket it returns nil.
+func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Listener, error) {
+	if o.admin != "" {
+		on, err := listen("admin", o.admin)
+		if err == nil && on.Addr().Network() != "unix" {
+			_ = on.Close()
+			err = cli.Misusef("use a socket: --admin unix:weir.sock", "--admin %s: callers over TCP cannot show who they are", o.admin)
+		}
+		return on, err
+	}
+	path, err := defaultSocket(traffic)
+	if err == nil {
+		var on net.Listener
+		if on, err = listenUnix(path, adminMode); err == nil {
+			return on, nil
+		}
+	}
+	log.Warn("serving without an admin port; --admin names another place for it", "err", err)
+	return nil, nil
+}
+
+// adminHandler serves everything that the daemon does, and what only its owner needs.
+func (o *portOptions) adminHandler(all http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", all)
+	mux.Handle("/metrics", metricsHandler())
+	if o.pprof {
+		profiles := http.NewServeMux()
+		profiles.HandleFunc("/debug/pprof/", pprof.Index)
+		profiles.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+		profiles.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		profiles.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		profiles.HandleFunc("/debug/pprof/trace", pprof.Trace)
+		mux.Handle("/debug/pprof/", door.Guard(door.Admin, profiles))
+	}
+	return mux
+}
+
+// metricsHandler serves /metrics.
+func metricsHandler() http.Handler { return door.Guard(door.Metrics, http.NotFoundHandler()) }
+
+// door returns who may come in at a port other than admin.
+func (o *portOptions) door(named hosts, at net.Addr) *door.Port {
+	return &door.Port{Open: door.Anyone("anyone", door.Local), Hosts: named.at(at)}
+}
+
+// adminDoor lets the owner of the socket do everything.
+func adminDoor(named hosts, at net.Addr) *door.Port {
+	if at.Network() == "unix" {
+		return &door.Port{Open: door.Anyone("admin socket", door.All)}
+	}
+	return &door.Port{Hosts: named.at(at)}
+}
+
+// checkReach refuses an address that other machines can reach, unless callers show who they are.
+func (o *portOptions) checkReach(flag, address string, at net.Addr) error {
+	if local(at) || o.insecure {
+		return nil
+	}
+	return cli.Misusef("listen on this machine alone, like 127.0.0.1:8080, or let every machine in with --insecure",
+		"--%s %s: other machines can reach this address, and anyone could take and give back", flag, address)
+}
+
+// local reports whether only this machine can connect to an address.
+func local(at net.Addr) bool {
+	tcp, ok := at.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// serve serves the port until Shutdown.
+func (p *port) serve() error {
+	if err := p.service.Serve(p.on); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// stop ends a port. Requests in flight get a moment.
+func (p *port) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), besideGrace)
+	defer cancel()
+	if p.service.Shutdown(ctx) != nil {
+		if h, ok := p.service.(*http.Server); ok {
+			_ = h.Close()
+		}
+	}
+}
+
+func closePorts(ports []port) {
+	for _, p := range ports {
+		_ = p.on.Close()
+	}
+}
