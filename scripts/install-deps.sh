@@ -13,6 +13,7 @@ needed=(
 	"redis-cli redis-tools redislimit runs the commands of docs/redis.md"
 	"redis-server redis-server the tests of redislimit run real servers"
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
+	"haproxy haproxy the tests of weir serve run behind it"
 	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"
 )
 

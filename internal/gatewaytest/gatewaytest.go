@@ -1,4 +1,4 @@
-// Package gatewaytest starts real gateways, nginx and Caddy, for tests. They are ready when the call returns, and end
+// Package gatewaytest starts real gateways, nginx, Caddy and HAProxy, for tests. They are ready when the call returns, and end
 // with the test.
 //
 // Without the program, the test is skipped with a line that says how to install it. If the environment variable CI is
@@ -58,6 +58,15 @@ func Caddy(t testing.TB, addr, caddyfile string) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	start(t, addr, cmd)
+}
+
+// HAProxy starts HAProxy with a configuration, which must listen on addr.
+func HAProxy(t testing.TB, addr, config string) {
+	t.Helper()
+	testprocess.Require(t, "haproxy", "haproxy")
+	dir := t.TempDir()
+	write(t, dir, "haproxy.cfg", config)
+	start(t, addr, exec.Command("haproxy", "-db", "-f", filepath.Join(dir, "haproxy.cfg")))
 }
 
 func write(t testing.TB, dir, name, text string) {

@@ -33,7 +33,7 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	} {
 		t.Run(gateway.name, func(t *testing.T) {
 			command, config := documented(t, gateway.name, gateway.block)
-			daemon, end := serveDocumented(t, command)
+			daemon, end := serveProcess(t, "127.0.0.1:0", command...)
 			pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/forbidden" {
 					w.WriteHeader(http.StatusForbidden)
@@ -190,8 +190,8 @@ func replaceAll(t *testing.T, config string, texts map[string]string) string {
 	return strings.NewReplacer(pairs...).Replace(config)
 }
 
-// serveDocumented runs weir with the arguments on a free port, and returns its address.
-func serveDocumented(t *testing.T, arguments []string) (addr string, end func()) {
+// serveProcess runs weir with the arguments, and returns the address that it listens on. end kills it.
+func serveProcess(t *testing.T, listen string, arguments ...string) (addr string, end func()) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -199,7 +199,7 @@ func serveDocumented(t *testing.T, arguments []string) (addr string, end func())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, exe)
-	cmd.Args = append(append([]string{"weir"}, arguments...), "--http", "127.0.0.1:0")
+	cmd.Args = append(append([]string{"weir"}, arguments...), "--http", listen)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
