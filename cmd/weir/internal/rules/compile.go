@@ -266,8 +266,12 @@ func (d *draft) makeLimits() {
 	case d.Deny && d.Shadow && d.Name != "":
 		d.Limit, _ = weir.NewRule(name, weir.DenyAll{})
 	}
-	d.plans = d.limitsOf(d.planNode, name)
-	d.keys = d.limitsOf(d.keyNode, name)
+	d.plans = d.limitsOf(d.planNode, name, d.planBy)
+	keyed := -1
+	if len(d.key) == 1 {
+		keyed = d.key[0]
+	}
+	d.keys = d.limitsOf(d.keyNode, name, keyed)
 	if d.candidateNode.Node != nil {
 		d.Candidate = d.loader.limit(d.candidateNode, d.Name+candidateSuffix)
 	}
@@ -279,8 +283,9 @@ func (d *draft) makeLimits() {
 	}
 }
 
-// limitsOf reads limits by a name: of plans or keys.
-func (d *draft) limitsOf(n node, rule string) map[string]*weir.Rule {
+// limitsOf reads limits by a name: of plans or keys. The names are values of the attribute in a slot, or of none if that is
+// -1. In another form than the normal one they would never be found.
+func (d *draft) limitsOf(n node, rule string, slot int) map[string]*weir.Rule {
 	if n.Node == nil {
 		return nil
 	}
@@ -293,6 +298,12 @@ func (d *draft) limitsOf(n node, rule string) map[string]*weir.Rule {
 	for _, m := range members {
 		if limit := d.loader.limit(m.node, rule); limit != nil {
 			limits[m.name] = limit
+		}
+		if slot < 0 || !isPlain(m.name) {
+			continue
+		}
+		if want := normalKey(d.loader.config.mentions[slot].family, m.name); want != m.name {
+			m.key.fail("is no value in its normal form, want %s", shown(want))
 		}
 	}
 	return limits

@@ -29,6 +29,7 @@ const (
 	ByMissing   Reason = "missing"  // an attribute of the key is missing
 	ByCost      Reason = "cost"     // the cost is no whole number
 	ByTooMany   Reason = "too many" // more than MaxMatches rules match
+	ByPath      Reason = "path"     // servers may read different paths in it
 	maxKeyBytes        = 1024       // of a key; a longer one is hashed
 	MaxMatches         = 16         // rules that decide one request
 )
@@ -50,6 +51,10 @@ func (c *Config) Decide(from Source, cost int64, o *Outcome) {
 	*o = Outcome{Requests: o.Requests[:0], Rules: o.Rules[:0], Beside: o.Beside[:0]}
 	var space [16]value
 	values := c.read(from, space[:0])
+	if slices.ContainsFunc(values, func(v value) bool { return v.unclear }) {
+		o.Verdict, o.Reason = Refuse, ByPath
+		return
+	}
 	var found [64]int32
 	matched := c.match(values, found[:0])
 	var exempt *Rule

@@ -243,6 +243,8 @@ func (o *Outcome) sentence() string {
 		return "admitted: no rule decides, and the default is allow"
 	case o.Reason == ByDefault:
 		return "refused: no rule decides, and the default is deny"
+	case o.Reason == ByPath:
+		return "refused: servers may read different paths in its path"
 	case o.Verdict == Allow:
 		return "admitted: rule " + strconv.Quote(o.Rule.Name) + " exempts it"
 	case o.Reason == ByMissing:

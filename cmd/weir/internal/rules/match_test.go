@@ -51,10 +51,15 @@ func TestPatternsFitWhatTheyPromise(t *testing.T) {
 		{"path", "/login", "/%6cogin", true},
 		{"path", "/login", "/%256cogin", false},
 		{"path", "/login", "/login%2f", true},
-		{"path", "/login", "/a%2f..%2flogin", true},
 		{"path", "/login", "/login?next=/", true},
 		{"path", "/login", "/login#top", true},
-		{"path", "/login", "/Login", false},
+		{"path", "/login", "/LOGIN", true},
+		{"path", "/Login", "/%4cogin", true},
+		{"path", "/login", "/login;v=1", true},
+		{"path", "/login", "/;a/login;b=1/", true},
+		{"path", "/login", "/login%3bv=1", false},
+		{"path", "/login", `\login`, true},
+		{"path", "/login", "/%5clogin", true},
 		{"path", "/login", "/loginx", false},
 		{"path", "/login", "login", true},
 		{"path", "/login", "http://api.example.com/login", true},
@@ -98,6 +103,22 @@ func TestPatternsFitWhatTheyPromise(t *testing.T) {
 		got := len(config.Matches(Attributes{strings.ToLower(c.attribute): c.value})) == 1
 		if got != c.want {
 			t.Errorf("%s: %q of %q: got %v, want %v", c.attribute, c.value, c.pattern, got, c.want)
+		}
+	}
+}
+
+// A path that servers may resolve to different ones is refused, whatever the rules say of it.
+func TestAPathThatServersReadDifferentlyIsRefused(t *testing.T) {
+	config := parsed(t, "rules: [{name: free, match: {path: '/health/*'}, unlimited: true}, {name: api, match: {path: '/api/*'}, limit: 5/m}]")
+	for path, want := range map[string]Verdict{
+		"/api/%2e%2e/health": Allow, "/health/../api": Ask, "//health//x": Allow, "/HEALTH;a=1/x": Allow, "/api%2fx": Ask,
+		"/api/x%2f..%2f..%2fhealth": Refuse, "/health/..;/api": Refuse, "/health/..;a=1/api": Refuse, "/health/.;/x": Refuse,
+		"/api/..%5chealth": Refuse, "/health/..%2Fapi": Refuse, "/health/%00/../api": Refuse, "/api\n": Refuse, `/health\..\api`: Ask,
+	} {
+		var o Outcome
+		config.Decide(Attributes{"path": path}, 1, &o)
+		if o.Verdict != want || want == Refuse && o.Reason != ByPath {
+			t.Errorf("%q: got verdict %d by %q, want %d", path, o.Verdict, o.Reason, want)
 		}
 	}
 }

@@ -53,6 +53,7 @@ type value struct {
 	key     string // for keys
 	address netip.Addr
 	present bool
+	unclear bool // servers may read different values in it
 }
 
 // normal returns the normal form of a value. A value without one is not present.
@@ -64,14 +65,7 @@ func normal(f family, text string) value {
 		text = cleanHost(text)
 		return value{text: text, key: text, present: text != ""}
 	case asPath:
-		if text == "" {
-			return value{}
-		}
-		clean := cleanPath(text)
-		if clean == "/" {
-			return value{text: clean, key: clean, present: true}
-		}
-		return value{text: clean + "/", key: clean, present: true}
+		return pathValue(text)
 	case asAddress:
 		return addressValue(text)
 	default:
@@ -112,25 +106,78 @@ func cleanHost(host string) string {
 	return strings.TrimRight(host, ".")
 }
 
-// cleanPath returns a path without its query, decoded once, and without empty, "." and ".." segments and a final slash.
-func cleanPath(text string) string {
+// pathValue returns the value of a path.
+func pathValue(text string) value {
+	if text == "" {
+		return value{}
+	}
+	clean, clear := cleanPath(text)
+	v := value{text: clean, key: clean, present: true, unclear: !clear}
+	if clean != "/" {
+		v.text += "/"
+	}
+	return v
+}
+
+// cleanPath returns a path without its query, in lower case, decoded once, and without parameters, empty, "." and ".."
+// segments and a final slash. It is not clear if servers disagree about its segments.
+func cleanPath(text string) (clean string, clear bool) {
 	if at := strings.IndexAny(text, "?#"); at >= 0 {
 		text = text[:at]
 	}
 	if at := strings.Index(text, "://"); at > 0 && strings.IndexByte(text, '/') == at+1 { // of a request to a proxy
 		_, text, _ = strings.Cut(text[at+3:], "/")
 	}
-	if strings.IndexByte(text, '%') >= 0 {
-		text = decodeOnce(text)
+	clear = true
+	if strings.ContainsFunc(text, isUnusual) {
+		text, clear = usualPath(text)
 	}
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
 	}
-	return path.Clean(text)
+	return path.Clean(text), clear
+}
+
+// isUnusual reports whether usualPath changes a rune.
+func isUnusual(r rune) bool {
+	return r < ' ' || 'A' <= r && r <= 'Z' || r == '%' || r == ';' || r == '\\'
+}
+
+// usualPath decodes the segments of a path. Java servers cut parameters off, Windows has two kinds of slash, and many
+// routers ignore case, so a path could pass by a rule in other spellings. What may or may not be a step up is not clear:
+// "..;" or an encoded slash beside dots.
+func usualPath(text string) (usual string, clear bool) {
+	clear = true
+	segments := strings.Split(strings.ReplaceAll(text, `\`, "/"), "/")
+	for i, raw := range segments {
+		segment, _, parameters := strings.Cut(raw, ";")
+		segment = strings.ReplaceAll(lowerASCII(decodeOnce(segment)), `\`, "/")
+		several := strings.Contains(segment, "/")
+		for part := range strings.SplitSeq(segment, "/") {
+			clear = clear && !((parameters || several) && (part == "." || part == ".."))
+		}
+		clear = clear && !strings.ContainsFunc(segment, func(r rune) bool { return r < ' ' })
+		segments[i] = segment
+	}
+	return strings.Join(segments, "/"), clear
+}
+
+// lowerASCII keeps other letters, and bytes that are no letters, as they are.
+func lowerASCII(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] += 'a' - 'A'
+		}
+	}
+	return string(b)
 }
 
 // decodeOnce decodes percent signs. Those without two hexadecimal digits stay.
 func decodeOnce(text string) string {
+	if strings.IndexByte(text, '%') < 0 {
+		return text
+	}
 	var b strings.Builder
 	b.Grow(len(text))
 	for i := 0; i < len(text); i++ {
@@ -158,4 +205,12 @@ func hexDigit(c byte) (digit byte, ok bool) {
 		return c - 'A' + 10, true
 	}
 	return 0, false
+}
+
+// normalKey returns the key of a value, for the limits of single keys.
+func normalKey(f family, text string) string {
+	if network, err := netip.ParsePrefix(text); f == asAddress && err == nil && network.Bits() == 64 {
+		return network.Masked().String()
+	}
+	return normal(f, text).key
 }

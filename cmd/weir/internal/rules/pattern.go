@@ -110,6 +110,8 @@ func normalParts(f family, parts []string) error {
 			parts[i] = strings.ToUpper(part)
 		case asHost:
 			parts[i] = strings.ToLower(part)
+		case asPath:
+			parts[i] = lowerASCII(part)
 		}
 	}
 	switch f {
@@ -121,6 +123,9 @@ func normalParts(f family, parts []string) error {
 		}
 		if strings.ContainsAny(strings.Join(parts, ""), "?#") {
 			return errors.New("has a query; rules match the path alone")
+		}
+		if strings.ContainsAny(strings.Join(parts, ""), `;\`) {
+			return errors.New("has a parameter or a backslash, which no normal path has")
 		}
 		return normalPath(parts)
 	case asText:
@@ -152,7 +157,7 @@ func normalPath(parts []string) error {
 	last := len(parts) - 1
 	text := strings.Join(parts, "*")
 	if last == 0 {
-		if clean := cleanPath(text); clean != text && clean != strings.TrimSuffix(text, "/") {
+		if clean, _ := cleanPath(text); clean != text && clean != strings.TrimSuffix(text, "/") {
 			return fmt.Errorf("is no path in its normal form, want %s", shown(clean))
 		}
 	} else if strings.Contains(text, "//") || strings.Contains(text, "/./") || strings.Contains(text, "/../") {
