@@ -302,8 +302,9 @@ func (d *draft) limitsOf(n node, rule string, slot int) map[string]*weir.Rule {
 		if slot < 0 || !isPlain(m.name) {
 			continue
 		}
-		if want := normalKey(d.loader.config.mentions[slot].family, m.name); want != m.name {
-			m.key.fail("is no value in its normal form, want %s", shown(want))
+		of := d.loader.config.mentions[slot]
+		if want := normalKey(of.family, m.name); want != m.name {
+			m.key.failMeant(want, "%s is no value of %s in its normal form", shown(m.name), of.name)
 		}
 	}
 	return limits
