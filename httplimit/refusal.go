@@ -22,6 +22,8 @@ type Refusal struct {
 	Policies []string
 	// RetryAfter is in whole seconds, as in the header field; 0 if there is none.
 	RetryAfter time.Duration
+	// Message, if it is not empty, stands in the body in place of the usual sentence.
+	Message string
 	// Decision is that of a limit, and Err says why the engine could not decide.
 	Decision weir.Decision
 	Err      error
@@ -114,6 +116,9 @@ func (f Refusal) Write(w http.ResponseWriter, r *http.Request) {
 
 // detail returns a sentence or two for the person who reads the answer.
 func (f *Refusal) detail() string {
+	if f.Message != "" {
+		return f.Message
+	}
 	switch f.Status {
 	case http.StatusBadRequest:
 		return fmt.Sprintf("The limit %q needs a key that the request does not have.", f.Rule)

@@ -30,17 +30,20 @@ type checks struct {
 	CheckOptions
 }
 
-// checkedRule answers for one rule, unless the rule is unfit for checks.
-type checkedRule struct {
+// checkedRules answer for rules that decide together, unless one of them is unfit for checks.
+type checkedRules struct {
 	handler http.Handler
+	rule    string // that is unfit
 	unfit   string
 }
 
 // checked is what a request to /v1/check asks.
 type checked struct {
-	rule string
-	key  string
-	cost int64
+	rule     string // that it names
+	key      string
+	cost     int64
+	requests []weir.Request
+	force    *inForce
 }
 
 type checkedKey struct{}
@@ -54,26 +57,30 @@ func newChecks(o CheckOptions) *checks {
 	return &checks{o}
 }
 
-func (a *API) newChecked(rule *weir.Rule) checkedRule {
-	if rule.Held() != nil {
-		return checkedRule{unfit: "holds slots, which a check cannot release; take and record it instead"}
-	}
-	limited, err := httplimit.New(httplimit.Options{
-		Engine: a.engine,
-		Rules: []httplimit.Rule{{
-			Rule: rule,
-			Key:  func(r *http.Request) string { return checkedOf(r).key },
-			Cost: func(r *http.Request) int64 { return checkedOf(r).cost },
-		}},
+// newChecked returns what answers for rules, in the order of the requests.
+func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
+	o := httplimit.Options{
+		Engine:  a.engine,
 		Timeout: a.patience,
 		Refuse:  a.refuseCheck,
-		Observe: a.observeCheck(rule),
+		Observe: a.observeCheck,
 		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
-	})
-	if err != nil { // the engine has accepted the rule, so only its queue can be too long
-		return checkedRule{unfit: "would delay a request for longer than 10s; shorten its queue, or add nodelay"}
 	}
-	return checkedRule{handler: limited(http.HandlerFunc(admitCheck))}
+	for i, rule := range rules {
+		if rule.Held() != nil {
+			return checkedRules{rule: rule.Name(), unfit: "holds slots, which a check cannot release; take and record it instead"}
+		}
+		o.Rules = append(o.Rules, httplimit.Rule{
+			Rule: rule,
+			Key:  func(r *http.Request) string { return checkedOf(r).requests[i].Key },
+			Cost: func(r *http.Request) int64 { return checkedOf(r).requests[i].Cost },
+		})
+	}
+	limited, err := httplimit.New(o)
+	if err != nil { // the engine has accepted the rules, so only a queue can be too long, of a rule that stands alone
+		return checkedRules{rule: rules[0].Name(), unfit: "would delay a request for longer than 10s; shorten its queue, or add nodelay"}
+	}
+	return checkedRules{handler: limited(http.HandlerFunc(admitCheck))}
 }
 
 // admitCheck answers an admitted request. The header fields about limits are set before.
@@ -88,44 +95,65 @@ func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Re
 		a.fail(w, r, f.Err)
 		return
 	}
-	f.Status = a.checks.Status
+	f.Status, f.Message = a.checks.Status, checkedOf(r).force.message(f.Rule)
 	f.Write(w, r)
 }
 
-// observeCheck notes the decisions by a rule.
-func (a *API) observeCheck(rule *weir.Rule) func(*http.Request, weir.Decision, error) {
-	return func(r *http.Request, d weir.Decision, err error) {
-		if err != nil {
-			return
-		}
-		a.health.succeeded()
-		if c := checkedOf(r); a.asked != nil {
-			a.asked([]weir.Request{rule.For(c.key, c.cost)}, d.Allowed)
-		}
+// observeCheck notes a decision.
+func (a *API) observeCheck(r *http.Request, d weir.Decision, err error) {
+	if err != nil {
+		return
+	}
+	a.health.succeeded()
+	if a.asked != nil {
+		a.asked(checkedOf(r).requests, d.Allowed)
 	}
 }
 
 // check answers by status whether a request may go ahead.
 func (a *API) check(w http.ResponseWriter, r *http.Request) {
+	force := a.force.Load()
+	var p *problem
+	switch {
+	case a.checks.Gateways != nil && !a.checks.Gateways.Trusts(r):
+		p = badField("peer", fmt.Sprintf("%s is no gateway of this daemon; weir serve --check-trust ADDRESS names one", r.RemoteAddr))
+	case a.checks.byAttributes(force):
+		p = a.checkAttributes(force, w, r)
+	default:
+		p = a.checkNamed(force, w, r)
+	}
+	if p != nil {
+		writeProblem(w, p)
+	}
+}
+
+// checkNamed decides by the rule and the key that the check names.
+func (a *API) checkNamed(force *inForce, w http.ResponseWriter, r *http.Request) *problem {
 	if a.checks.Key == "" && a.fromPage(r) {
 		a.misled.warn(a.log, "refused a check with the header fields of a web page; a gateway must leave out those of its clients, or use --check-key", "origin", quote(r.Header.Get("Origin")))
-		writeProblem(w, badField("Origin", "or Sec-Fetch-Site is that of a web page elsewhere; a gateway must leave out the header fields of its clients, or name the key in one: weir serve --check-key"))
-		return
+		return badField("Origin", "or Sec-Fetch-Site is that of a web page elsewhere; a gateway must leave out the header fields of its clients, or name the key in one: weir serve --check-key")
 	}
 	asked, p := a.checks.read(r)
 	if p != nil {
-		writeProblem(w, p)
-		return
+		return p
 	}
-	rule, known := a.force.Load().checks[asked.rule]
-	switch {
-	case !known:
-		writeProblem(w, badField(fieldRule, "is "+quote(asked.rule)+", and no rule has that name"))
-	case rule.unfit != "":
-		writeProblem(w, badField(fieldRule, "is "+quote(asked.rule)+", which "+rule.unfit))
-	default:
-		rule.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), checkedKey{}, asked)))
+	rule, known := force.rules[asked.rule]
+	if !known {
+		return badField(fieldRule, "is "+quote(asked.rule)+", and no rule has that name")
 	}
+	asked.requests = []weir.Request{rule.For(asked.key, asked.cost)}
+	return a.answerCheck(force, asked, w, r)
+}
+
+// answerCheck decides on the requests of a check.
+func (a *API) answerCheck(force *inForce, asked *checked, w http.ResponseWriter, r *http.Request) *problem {
+	by := force.checks.of(a, asked.requests)
+	if by.unfit != "" {
+		return badField(fieldRule, "is "+quote(by.rule)+", which "+by.unfit)
+	}
+	asked.force = force
+	by.handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), checkedKey{}, asked)))
+	return nil
 }
 
 // fromPage reports whether a web page of another origin asks. A check by GET costs units, like a POST.
@@ -133,16 +161,13 @@ func (a *API) fromPage(r *http.Request) bool {
 	return a.origin.Check(&http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}) != nil
 }
 
-// read reads a request from its query and header fields.
-func (c *checks) read(r *http.Request) (*checked, *problem) {
-	if c.Gateways != nil && !c.Gateways.Trusts(r) {
-		return nil, badField("peer", fmt.Sprintf("%s is no gateway of this daemon; weir serve --check-trust ADDRESS names one", r.RemoteAddr))
-	}
+// read reads the rule, the key and the cost from the query and header fields.
+func (c *checks) read(r *http.Request) (asked *checked, p *problem) {
 	query, p := checkQuery(r.URL.RawQuery)
 	if p != nil {
 		return nil, p
 	}
-	asked := &checked{rule: defaultRule, cost: 1}
+	asked = &checked{rule: defaultRule, cost: 1}
 	if asked.key, p = c.key(query, r); p != nil {
 		return nil, p
 	}

@@ -38,7 +38,7 @@ func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 		if a.asked != nil && r.URL.Path == takePath {
 			a.asked(c.requests, d.Allowed)
 		}
-		c.answer = appendDecision(c.answer, d, c.force.leases.shortest(c.requests), "")
+		c.answer = c.force.appendMessage(appendDecision(c.answer, d, c.force.leases.shortest(c.requests), ""), d)
 		writeJSON(w, c.answer)
 	}
 }
@@ -72,7 +72,7 @@ func (c *call) answerWithoutEngine(w http.ResponseWriter) {
 	if !d.Allowed {
 		d.RetryAfter, d.ResetAfter = weir.Never, weir.Never
 	}
-	c.answer = appendDecision(c.answer, d, 0, "")
+	c.answer = c.force.appendMessage(appendDecision(c.answer, d, 0, ""), d)
 	writeJSON(w, c.answer)
 }
 

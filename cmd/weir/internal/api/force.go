@@ -11,14 +11,14 @@ type inForce struct {
 	rules  map[string]*weir.Rule
 	config *rules.Config // finds rules by attributes; nil without rules in files
 	leases leases
-	checks map[string]checkedRule
+	checks combinations
 	probed *weir.Rule
 }
 
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
 // it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check. There is at least one.
 func (a *API) Use(named []*weir.Rule, config *rules.Config) {
-	f := &inForce{rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}, checks: make(map[string]checkedRule, len(named))}
+	f := &inForce{rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}}
 	all := named
 	if config != nil {
 		all = append(all[:len(all):len(all)], config.Limits()...)
@@ -29,8 +29,28 @@ func (a *API) Use(named []*weir.Rule, config *rules.Config) {
 	for _, r := range named {
 		f.rules[r.Name()] = r
 		f.probed = r
-		f.checks[r.Name()] = a.newChecked(r)
 	}
 	a.waits.waiting.use(named)
 	a.force.Store(f)
+}
+
+// appendMessage adds the text of the rule that refuses to an answer.
+func (f *inForce) appendMessage(answer []byte, d weir.Decision) []byte {
+	text := ""
+	if !d.Allowed {
+		text = f.message(d.Rule)
+	}
+	if text == "" {
+		return answer
+	}
+	answer = append(answer[:len(answer)-len("}\n")], `,"message":`...)
+	return append(appendText(answer, text), "}\n"...)
+}
+
+// message returns the text of a rule in a file for people whose request it refuses, or "".
+func (f *inForce) message(rule string) string {
+	if f.config == nil || f.config.Rule(rule) == nil {
+		return ""
+	}
+	return f.config.Rule(rule).Message
 }

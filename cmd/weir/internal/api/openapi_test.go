@@ -95,6 +95,7 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 		t.Fatalf("waiting callers: %s (%v)", parts.Waiting, err)
 	}
 	answers["WaitingRule"], answers["Reasons"] = string(waiting.Rules[0]), string(waiting.Refused)
+	delete(d.Components.Schemas["Answer"].Properties, "message") // of rules in files
 	for schema, answer := range answers {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil {

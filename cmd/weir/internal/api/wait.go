@@ -246,7 +246,7 @@ func (c *waitCall) respond(got granted) {
 	if c.api.asked != nil {
 		c.api.asked(c.requests, got.decision.Allowed)
 	}
-	c.answer = appendDecision(c.answer, got.decision, lease, token)
+	c.answer = c.force.appendMessage(appendDecision(c.answer, got.decision, lease, token), got.decision)
 	writeJSON(c.w, c.answer)
 }
 

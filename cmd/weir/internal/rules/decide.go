@@ -30,7 +30,7 @@ const (
 	ByCost      Reason = "cost"     // the cost is no whole number
 	ByTooMany   Reason = "too many" // more than MaxMatches rules match
 	ByPath      Reason = "path"     // servers may read different paths in it
-	maxKeyBytes        = 1024       // of a key; a longer one is hashed
+	maxKeyBytes        = 256        // of a key; a longer one is hashed, and so it would be by other fronts
 	MaxMatches         = 16         // rules that decide one request
 )
 

@@ -69,7 +69,7 @@ func normal(f family, text string) value {
 	case asAddress:
 		return addressValue(text)
 	default:
-		text = strings.TrimSpace(text)
+		text = strings.TrimSpace(strings.ToValidUTF8(text, "\ufffd"))
 	}
 	return value{text: text, key: text, present: true}
 }
@@ -112,6 +112,7 @@ func pathValue(text string) value {
 		return value{}
 	}
 	clean, clear := cleanPath(text)
+	clean = strings.ToValidUTF8(clean, "\ufffd")
 	v := value{text: clean, key: clean, present: true, unclear: !clear}
 	if clean != "/" {
 		v.text += "/"

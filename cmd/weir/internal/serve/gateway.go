@@ -33,8 +33,8 @@ func (o *gatewayOptions) addFlags(cmd *cobra.Command) {
 	cli.Offer(cmd, "check-status", "429", "403")
 }
 
-// options checks the flags and returns what the API makes of them.
-func (o *gatewayOptions) options(log *slog.Logger) (api.CheckOptions, error) {
+// options checks the flags and returns what the API makes of them. Rules in files need no field for a key.
+func (o *gatewayOptions) options(log *slog.Logger, files bool) (api.CheckOptions, error) {
 	none := api.CheckOptions{}
 	if o.status != http.StatusTooManyRequests && o.status != http.StatusForbidden {
 		return none, cli.Misuse(fmt.Errorf("--check-status %d: not a status of refused checks", o.status), "use 429, or 403 for the auth_request of nginx")
@@ -54,9 +54,9 @@ func (o *gatewayOptions) options(log *slog.Logger) (api.CheckOptions, error) {
 	switch {
 	case named && len(o.trust) == 0:
 		return none, cli.Misuse(errors.New("--check-key, --check-rule or --check-cost without --check-trust: a client could set the field itself"), "name the address that the gateway connects from: --check-trust 127.0.0.1")
-	case !named && len(o.trust) > 0:
-		return none, cli.Misuse(errors.New("--check-trust without a header field to believe"), "name one, like --check-key X-Forwarded-For")
-	case !named:
+	case !named && len(o.trust) > 0 && !files:
+		return none, cli.Misuse(errors.New("--check-trust without a header field to believe"), "name one, like --check-key X-Forwarded-For, or read rules from files with --config")
+	case len(o.trust) == 0:
 		return check, nil
 	}
 	gateways, err := httplimit.NewClient(httplimit.ClientOptions{Trusted: o.trust, Header: check.Key, Logger: log})

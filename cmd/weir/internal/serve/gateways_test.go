@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,6 +61,60 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// With rules in files the gateways describe the request by the header fields of docs/gateways.md.
+func TestGatewaysDecideByRulesInFiles(t *testing.T) {
+	files := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(files, []byte(`rules:
+  - {name: login, match: {method: POST, path: /login, host: 127.0.0.1}, key: [client, header.x-api-key], limit: 2/h, message: Too many attempts.}
+  - {name: banned, match: {client: 127.0.0.66}, deny: true}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command, location := documented(t, "Rules in files", "nginx")
+	for _, gateway := range []struct {
+		name, block string
+		start       func(t testing.TB, addr, config string)
+		edit        func(config string) string
+		status      []string
+	}{
+		{"nginx", "nginx", gatewaytest.Nginx, func(config string) string {
+			return regexp.MustCompile(`(?s)    location = /weir \{.*?\n    }\n`).ReplaceAllLiteralString(config, location)
+		}, nil},
+		{"Caddy", "caddyfile", gatewaytest.Caddy, func(config string) string { return strings.Replace(config, "?rule=web", "", 1) }, []string{"--check-status", "429"}},
+	} {
+		t.Run(gateway.name, func(t *testing.T) {
+			_, config := documented(t, gateway.name, gateway.block)
+			daemon, _ := serveProcess(t, "127.0.0.1:0", append(replaceWord(command, "weir.yaml", files), gateway.status...)...)
+			pages := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			defer pages.Close()
+			port := strconv.Itoa(testprocess.FreePort(t))
+			gateway.start(t, "127.0.0.1:"+port, replaceAll(t, gateway.edit(config), map[string]string{
+				"127.0.0.1:8080": daemon, "127.0.0.1:9000": pages.Listener.Addr().String(), "8000": port,
+			}))
+			url := "http://127.0.0.1:" + port
+			for i, c := range []struct {
+				method, from, path string
+				want               int
+			}{
+				{"POST", "127.0.0.1", "/login", 200}, {"POST", "127.0.0.1", "/%6Cogin;a?b", 200}, {"POST", "127.0.0.1", "//LOGIN/", 429},
+				{"GET", "127.0.0.1", "/login", 200}, {"POST", "127.0.0.2", "/login", 200}, {"GET", "127.0.0.66", "/", 0},
+			} {
+				response, body := sendFrom(t, c.method, c.from, url+c.path, "", "X-Api-Key", "k", "X-Forwarded-For", "192.0.2.1", "X-Forwarded-Uri", "/")
+				denied := c.want == 0 && (response.StatusCode == 403 || response.StatusCode == 429) // 429 by the error_page of nginx
+				if response.StatusCode != c.want && !denied {
+					t.Errorf("%d: %s %s from %s: got %d %q, want %d", i, c.method, c.path, c.from, response.StatusCode, body, c.want)
+				}
+			}
+		})
+	}
+}
+
+func replaceWord(words []string, from, to string) []string {
+	replaced := slices.Clone(words)
+	replaced[slices.Index(words, from)] = to
+	return replaced
 }
 
 // checkGateway asks as two clients. The rule of the documents admits each 60 times.

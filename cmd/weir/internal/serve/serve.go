@@ -128,7 +128,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	o.state.log = log
-	check, err := o.gateway.options(log)
+	check, err := o.gateway.options(log, used.set != nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/httplimit"
+)
+
+// The header fields by which a gateway describes the request of a client. Each check must have all of them: without one,
+// rules would match less than they should.
+const (
+	forwardedMethod = "X-Forwarded-Method"
+	forwardedURI    = "X-Forwarded-Uri"
+	forwardedHost   = "X-Forwarded-Host"
+	forwardedFor    = "X-Forwarded-For" // may be repeated
+)
+
+// byAttributes reports whether rules in files find what decides a check: the daemon has trusted gateways, which send neither
+// rule nor key nor cost. Such a check has no query, because some gateways pass on that of the client.
+func (c *checks) byAttributes(force *inForce) bool {
+	return force.config != nil && c.Gateways != nil && c.Rule == "" && c.Key == "" && c.Cost == ""
+}
+
+// checkAttributes decides by the rules that match the request of the client.
+func (a *API) checkAttributes(force *inForce, w http.ResponseWriter, r *http.Request) *problem {
+	for _, name := range []string{forwardedMethod, forwardedURI, forwardedHost, forwardedFor} {
+		if len(r.Header[name]) == 0 || r.Header[name][0] == "" {
+			return badField(name, "is missing; the gateway must send it with each check")
+		}
+	}
+	from := &forwarded{header: r.Header}
+	from.client, from.hasClient = a.checks.Gateways.Addr(r)
+	var o rules.Outcome
+	force.config.Decide(from, 1, &o)
+	if from.twice != "" {
+		return badField(from.twice, "occurs twice or in a list; servers could read either value")
+	}
+	if len(o.Beside) > 0 {
+		a.tryBeside(o.Beside)
+	}
+	switch o.Verdict {
+	case rules.Allow:
+		admitCheck(w, r)
+	case rules.Refuse:
+		a.denyCheck(force, &o, w, r)
+	default:
+		return a.answerCheck(force, &checked{requests: o.Requests}, w, r)
+	}
+	return nil
+}
+
+// denyCheck answers a request that rules refuse without a limit.
+func (a *API) denyCheck(force *inForce, o *rules.Outcome, w http.ResponseWriter, r *http.Request) {
+	f := httplimit.Refusal{Status: http.StatusForbidden, Message: "The request is refused."}
+	if o.Rule != nil {
+		f.Rule = o.Rule.Name
+		if text := force.message(f.Rule); text != "" {
+			f.Message = text
+		}
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	f.Write(w, r)
+}
+
+// forwarded is the request of a client as its gateway describes it.
+type forwarded struct {
+	header    http.Header
+	client    netip.Addr
+	hasClient bool
+	twice     string // a field that was read and has several values
+}
+
+// Attribute returns the value of an attribute.
+func (f *forwarded) Attribute(name string) (value string, ok bool) {
+	switch name {
+	case "method":
+		return f.field(forwardedMethod)
+	case "path":
+		return f.field(forwardedURI)
+	case "host", "header.host":
+		value, ok = f.field(forwardedHost)
+		if strings.Contains(value, ",") {
+			f.twice = forwardedHost
+		}
+		return value, ok
+	case "client":
+		return f.client.String(), f.hasClient
+	}
+	if name, ok = strings.CutPrefix(name, "header."); ok {
+		return f.field(http.CanonicalHeaderKey(name))
+	}
+	return "", false
+}
+
+func (f *forwarded) field(name string) (value string, ok bool) {
+	values := f.header[name]
+	if len(values) == 0 {
+		return "", false
+	}
+	if len(values) > 1 {
+		f.twice = name
+	}
+	return values[0], true
+}
+
+// combinations are what answers for rules that decide together. They are made when they are first asked.
+type combinations struct {
+	mu   sync.RWMutex
+	made map[combination]checkedRules
+}
+
+// combination is rules in the order of their requests.
+type combination [rules.MaxMatches]*weir.Rule
+
+// mostCombinations bounds the memory of combinations.
+const mostCombinations = 4096
+
+func (c *combinations) of(a *API, requests []weir.Request) checkedRules {
+	var key combination
+	for i := range requests {
+		key[i] = requests[i].Rule
+	}
+	c.mu.RLock()
+	by, made := c.made[key]
+	c.mu.RUnlock()
+	if made {
+		return by
+	}
+	by = a.newChecked(slices.Clone(key[:len(requests)])...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil || len(c.made) >= mostCombinations {
+		c.made = map[combination]checkedRules{}
+	}
+	c.made[key] = by
+	return by
+}
