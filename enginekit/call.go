@@ -88,12 +88,17 @@ func (c *Call) Decide(now int64) weir.Decision {
 		}
 		return weir.Decision{}
 	}
+	return c.change(func(parts []algorithm.Part) algorithm.Answer { return c.ask(parts, now) })
+}
+
+// change has verb decide the parts, and takes in the states that it changed.
+func (c *Call) change(verb func([]algorithm.Part) algorithm.Answer) weir.Decision {
 	parts := make([]algorithm.Part, len(c.Parts))
 	for i := range parts {
 		p := &c.Parts[i]
 		parts[i] = algorithm.Part{Algorithm: p.algorithm, State: p.State.state, Cost: p.Request.Cost, Lease: c.Lease}
 	}
-	answer := c.ask(parts, now)
+	answer := verb(parts)
 	for i := range parts {
 		p := &c.Parts[i]
 		p.State.state, p.Changed = parts[i].State, parts[i].Changed && !p.Stateless()

@@ -4,6 +4,9 @@
 // requests are checked and merged, loads the State of each [Part], calls [Call.Decide], and stores the states that
 // changed. The example is a complete engine over a map and a mutex; docs/engines.md explains it.
 //
+// [NewStore] makes an engine over a database that compares and swaps: a [Store]. It shares calls between callers, repeats
+// swaps that fail, and says of each failure whether it was counted.
+//
 // An engine that decides elsewhere, for example in a database script, uses other functions. [Merge] checks and merges
 // requests. [Keep] caches what the engine computes from a rule. [FunctionsOf] evaluates a stored state in the
 // engine's unit of time. [Compose] makes a Decision from measurements of each part. [Check], [CheckMost],

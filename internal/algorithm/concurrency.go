@@ -82,6 +82,16 @@ func (c *Concurrency) GiveLease(s State, now, n int64, identity uint64) State {
 	return s
 }
 
+// Renew has the leases of n units of identity begin now. ok is false, and the state of no use, if fewer of them live.
+func (c *Concurrency) Renew(s State, now, n int64, identity uint64) (_ State, ok bool) {
+	_, live := c.live(&s, now)
+	s = c.GiveLease(s, now, n, identity)
+	if live-s.B < n {
+		return s, false
+	}
+	return c.TakeLease(s, now, n, identity), true
+}
+
 // Room returns the free slots.
 func (c *Concurrency) Room(s State, now int64) int64 {
 	_, live := c.live(&s, now)
@@ -96,6 +106,9 @@ func (c *Concurrency) Capacity() int64 { return c.slots }
 
 // Endless reports whether leases never expire.
 func (c *Concurrency) Endless() bool { return c.lease == 0 }
+
+// Lease returns the length of a lease, or 0 if leases never expire.
+func (c *Concurrency) Lease() int64 { return c.lease }
 
 func (c *Concurrency) end(at int64) int64 {
 	if c.lease == 0 {

@@ -1,0 +1,111 @@
+package enginekit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/algorithm"
+)
+
+// renewEvery is how often slots are renewed, or a third of their lease if that is shorter.
+const renewEvery = 10 * time.Second
+
+// Hold renews the leases of slots that were taken after since, until release is called. It closes lost when a slot has
+// expired, and when no renewal succeeds in time.
+func (e *StoreEngine) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
+	slots.Op = weir.OpTake
+	gone, end := make(chan struct{}), make(chan struct{})
+	if a, err := e.newCall(context.Background(), slots); err == nil {
+		go e.renew(since, leaseOf(a), slots, gone, end)
+	}
+	return gone, sync.OnceFunc(func() { close(end) })
+}
+
+// leaseOf returns the shortest lease of slots.
+func leaseOf(a *question) time.Duration {
+	lease := weir.Never
+	for i := range a.call.Parts {
+		if c, ok := a.call.Parts[i].algorithm.(*algorithm.Concurrency); ok {
+			lease = min(lease, time.Duration(c.Lease()))
+		}
+	}
+	return lease
+}
+
+// renew renews slots until end is closed. It closes gone when they are lost.
+func (e *StoreEngine) renew(since time.Time, lease time.Duration, slots weir.Call, gone, end chan struct{}) {
+	every := min(renewEvery, lease/3)
+	ends, next, refused := since.Add(lease), since.Add(every), false
+	for {
+		select {
+		case <-end:
+			return
+		case <-time.After(time.Until(next)):
+		}
+		sent := time.Now()
+		if refused || !sent.Before(ends) { // refused before: a release may have been on its way then
+			close(gone)
+			return
+		}
+		ctx, cancel := context.WithDeadline(context.Background(), ends)
+		held, err := e.renewOnce(ctx, slots)
+		cancel()
+		switch retry := time.Now().Add(max(every/10, time.Millisecond)); {
+		case err == nil && held:
+			ends, next = sent.Add(lease), sent.Add(every)
+		default:
+			refused, next = err == nil, retry
+			if next.After(ends) {
+				next = ends
+			}
+		}
+	}
+}
+
+// renewOnce renews the leases of slots, and reports whether all of them were still held.
+func (e *StoreEngine) renewOnce(ctx context.Context, slots weir.Call) (held bool, err error) {
+	a, err := e.newCall(ctx, slots)
+	if err != nil {
+		return false, err
+	}
+	a.decide = func(now int64) weir.Decision {
+		return a.call.change(func(parts []algorithm.Part) algorithm.Answer {
+			held := true
+			for i := range parts {
+				p := &parts[i]
+				if c, ok := p.Algorithm.(*algorithm.Concurrency); ok && held {
+					p.State, held = c.Renew(p.State, now, p.Cost, p.Lease)
+					p.Changed = true
+				}
+			}
+			for i := range parts {
+				parts[i].Changed = parts[i].Changed && held
+			}
+			return algorithm.Answer{Allowed: held}
+		})
+	}
+	answer, err := e.answer(ctx, a, slots)
+	return answer.Decision.Allowed, err
+}
+
+// How a release is repeated whose take had no answer: the store may carry out the take after it.
+const (
+	dropTimes = 3
+	dropEvery = time.Second
+)
+
+// Drop releases slots whose take failed and may have been counted. It does not wait for that. A slot that stays ends with
+// its lease.
+func (e *StoreEngine) Drop(slots weir.Call) {
+	slots.Op = weir.OpReturn
+	go func() {
+		for range dropTimes {
+			ctx, cancel := context.WithTimeout(context.Background(), e.options.Timeout)
+			_, _ = e.do(ctx, slots)
+			cancel()
+			time.Sleep(dropEvery)
+		}
+	}()
+}
