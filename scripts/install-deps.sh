@@ -2,7 +2,7 @@
 # Installs the missing programs that the tests need besides Go. Without apt, or
 # without root and sudo, it names the packages to install by hand and fails.
 #
-# Each entry: command, Debian package, reason.
+# Each entry: command or folder, Debian package, reason.
 set -euo pipefail
 
 needed=(
@@ -11,6 +11,7 @@ needed=(
 	"git   git       scripts/readme.sh starts from a fresh clone"
 	"pkill procps    scripts/readme.sh stops the program that go run started"
 	"redis-cli redis-tools redislimit runs the commands of docs/redis.md"
+	"/usr/lib/python3/dist-packages/redis python3-redis the tests of weir serve --resp ask through redis-py"
 	"redis-server redis-server the tests of redislimit run real servers"
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
 	"haproxy haproxy the tests of weir serve run behind it"
@@ -31,7 +32,7 @@ fi
 missing=()
 for entry in "${needed[@]}"; do
 	read -r command package reason <<<"$entry"
-	command -v "$command" >/dev/null && continue
+	{ command -v "$command" >/dev/null || [ -d "$command" ]; } && continue
 	echo "install-deps: $command is missing: $reason"
 	missing+=("$package")
 done

@@ -1,0 +1,244 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// The scopes that commands ask for.
+const (
+	scopeTake    = "take"
+	scopeDynamic = "dynamic"
+	scopeRefund  = "refund"
+	scopeAdmin   = "admin"
+)
+
+// The space of a connection. It grows for a large command or batch, and shrinks afterwards.
+const (
+	usualSpace = 16 << 10
+	maxBatch   = weir.MaxRequests // decisions in one call of the engine
+)
+
+// conn is one connection. A single goroutine uses it.
+type conn struct {
+	server *Server
+	net    net.Conn
+	in     []byte // has arrived and is not decoded
+	space  []byte // behind in
+	out    []byte // answers
+	args   [][]byte
+	may    May
+	three  bool // the client has chosen RESP3
+	closes bool // after the answers
+
+	// The batch: calls that have no answer yet.
+	requests []weir.Request
+	calls    []weir.Call
+	formats  []format
+	results  []weir.Result
+}
+
+func newConn(s *Server, accepted net.Conn) *conn {
+	c := &conn{server: s, net: accepted, space: make([]byte, usualSpace)}
+	c.may, _ = s.Enter(accepted, "")
+	return c
+}
+
+// serve answers until the client leaves, errs in the protocol, or is silent for too long.
+func (c *conn) serve() {
+	defer c.server.remove(c)
+	defer func() { _ = c.net.Close() }()
+	defer func() {
+		if problem := recover(); problem != nil {
+			c.server.Log.Error("resp: a command panicked", "panic", fmt.Sprint(problem))
+		}
+	}()
+	need := 1
+	for {
+		err := c.commands(&need)
+		c.decide()
+		if _, isProtocol := errors.AsType[protocolError](err); isProtocol && err != errHTTP {
+			c.out = appendLine(c.out, '-', "ERR "+err.Error())
+		}
+		if c.write() != nil || err != nil || c.closes || c.read(need) != nil {
+			return
+		}
+	}
+}
+
+// commands runs all commands that have arrived. need is the size at which the next one may be complete.
+func (c *conn) commands(need *int) error {
+	for !c.closes {
+		args, n, more, err := decode(c.in, c.args[:0])
+		c.args = args[:0]
+		if *need = more; err != nil || n == 0 {
+			return err
+		}
+		if len(args) > 0 {
+			c.command(args)
+		}
+		c.in = c.in[n:]
+	}
+	return nil
+}
+
+// command runs one command. Only those that decide may be answered later, so all others first wait for the batch.
+func (c *conn) command(args [][]byte) {
+	var capitals [16]byte // hold the longest name and more
+	n := copy(capitals[:], args[0])
+	for i, letter := range capitals[:n] {
+		if 'a' <= letter && letter <= 'z' {
+			capitals[i] = letter - 'a' + 'A'
+		}
+	}
+	found, ok := commands[string(capitals[:n])]
+	if !ok {
+		c.fail(fmt.Errorf("ERR unknown command %.64q", args[0]))
+		return
+	}
+	if !found.decides || len(c.calls) == maxBatch {
+		c.decide()
+	}
+	if err := found.run(c, args); err != nil {
+		c.fail(err)
+	}
+}
+
+// fail answers with an error, in its turn.
+func (c *conn) fail(err error) {
+	c.decide()
+	c.out = appendLine(c.out, '-', err.Error())
+}
+
+// ask adds a call to the batch.
+func (c *conn) ask(call weir.Call, f format, requests ...weir.Request) {
+	from := len(c.requests)
+	c.requests = append(c.requests, requests...)
+	call.Requests = c.requests[from:len(c.requests):len(c.requests)]
+	c.calls, c.formats = append(c.calls, call), append(c.formats, f)
+}
+
+// decide makes the calls of the batch and writes their answers.
+func (c *conn) decide() {
+	if len(c.calls) == 0 {
+		return
+	}
+	ctx, cancel := c.server.patience()
+	defer cancel()
+	c.results = slices.Grow(c.results[:0], len(c.calls))[:len(c.calls)]
+	clear(c.results)
+	if len(c.calls) == 1 {
+		answer, err := c.server.Engine.Do(ctx, c.calls[0])
+		c.results[0] = weir.Result{Decision: answer.Decision, Err: err}
+	} else if err := c.server.Engine.Each(ctx, c.calls, c.results); err != nil {
+		for i := range c.results {
+			c.results[i].Err = err
+		}
+	}
+	for i := range c.calls {
+		c.answer(&c.calls[i], c.formats[i], &c.results[i])
+	}
+	c.requests, c.calls, c.formats = c.requests[:0], c.calls[:0], c.formats[:0]
+}
+
+func (c *conn) answer(call *weir.Call, f format, r *weir.Result) {
+	if r.Err != nil {
+		c.out = appendLine(c.out, '-', c.failure(r.Err).Error())
+		return
+	}
+	if c.server.Asked != nil && call.Op == weir.OpTake {
+		c.server.Asked(call.Requests, r.Decision.Allowed)
+	}
+	c.out = appendDecision(c.out, f, r.Decision)
+}
+
+// failure describes an error of the engine. UNAVAILABLE admits nothing.
+func (c *conn) failure(err error) error {
+	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
+		return fmt.Errorf("ERR %w", bad)
+	}
+	c.server.failed(err)
+	counted := ""
+	switch weir.WasCounted(err) {
+	case weir.CountedYes:
+		counted = ", though it has counted this command"
+	case weir.CountedUnknown:
+		counted = ", though it may have counted this command"
+	}
+	return errors.New("UNAVAILABLE the engine could not decide, and admitted nothing" + counted)
+}
+
+// write sends the answers.
+func (c *conn) write() error {
+	if len(c.out) == 0 {
+		return nil
+	}
+	_ = c.net.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := c.net.Write(c.out)
+	if c.out = c.out[:0]; cap(c.out) > 4*usualSpace {
+		c.out = nil
+	}
+	return err
+}
+
+// read waits for more, until in has at least need bytes.
+func (c *conn) read(need int) error {
+	for len(c.in) < need {
+		c.makeRoom(need)
+		if err := c.server.wantsMore(c.net); err != nil {
+			return err
+		}
+		n, err := c.net.Read(c.space[len(c.in):])
+		c.in = c.space[:len(c.in)+n]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom moves what has not been decoded to the start of a space that holds need bytes.
+func (c *conn) makeRoom(need int) {
+	space := c.space
+	if size := max(usualSpace, need); len(space) < size || len(space) > 4*usualSpace && size == usualSpace {
+		space = make([]byte, max(size, min(2*need, maxCommand)))
+	}
+	c.in = space[:copy(space, c.in)]
+	c.space = space
+}
+
+// arrives reads while a command waits. It cancels when the client leaves. What the client sends meanwhile stays for later;
+// once there is no room for it, the departure of the client is noticed after the wait only.
+func (c *conn) arrives(cancel context.CancelFunc) (end func()) {
+	c.makeRoom(len(c.in) + 1)
+	done := make(chan int)
+	go func() {
+		held := len(c.in)
+		for held < len(c.space) {
+			n, err := c.net.Read(c.space[held:])
+			held += n
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil {
+				cancel()
+				break
+			}
+		}
+		done <- held
+	}()
+	return func() {
+		_ = c.net.SetReadDeadline(time.Now())
+		c.in = c.space[:<-done]
+	}
+}
+
+// text returns the bytes of a key as a string.
+func (c *conn) text(b []byte) string { return c.server.texts.text(b) }

@@ -1,0 +1,119 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/weirflow/weir"
+)
+
+// The bounds of a command. The largest is a take of 128 rules and keys.
+const (
+	maxArgs    = 4 + 3*weir.MaxRequests
+	maxBulk    = weir.MaxKey
+	maxInline  = 64 << 10
+	maxCommand = 1 << 20
+)
+
+// protocolError ends a connection: what follows cannot be told apart.
+type protocolError string
+
+func (e protocolError) Error() string { return "Protocol error: " + string(e) }
+
+// decode reads the first command of b. It appends the words to args, which point into b. n is the number of bytes that the
+// command takes, or 0 if it has not fully arrived; then b needs at least need bytes.
+func decode(b []byte, args [][]byte) (_ [][]byte, n, need int, err error) {
+	if len(b) == 0 {
+		return args, 0, 1, nil
+	}
+	if b[0] != '*' {
+		return decodeInline(b, args)
+	}
+	count, at, need, err := line(b, 0, maxArgs, "multibulk length")
+	if need > 0 || err != nil {
+		return args, 0, need, err
+	}
+	for range count {
+		if at == len(b) {
+			return args, 0, at + 1, nil
+		}
+		if b[at] != '$' {
+			return args, 0, 0, protocolError(fmt.Sprintf("expected '$', got %q", b[at]))
+		}
+		length, start, need, err := line(b, at, maxBulk, "bulk length")
+		if need > 0 || err != nil {
+			return args, 0, need, err
+		}
+		end := start + length
+		switch {
+		case end+2 > maxCommand:
+			return args, 0, 0, protocolError(fmt.Sprintf("a command has more than %d bytes", maxCommand))
+		case end+2 > len(b):
+			return args, 0, end + 2, nil
+		case b[end] != '\r' || b[end+1] != '\n':
+			return args, 0, 0, protocolError("a bulk string does not end with CR LF")
+		}
+		args = append(args, b[start:end:end])
+		at = end + 2
+	}
+	return args, at, 0, nil
+}
+
+// line reads a line like *3 or $5 at a position. It returns the number and the position behind the line.
+func line(b []byte, at, most int, what string) (n, behind, need int, err error) {
+	const longest = 22 // bytes of the line: a sign, 64 bits and CR LF
+	end := bytes.IndexByte(b[at:min(len(b), at+longest)], '\n')
+	if end < 0 {
+		if len(b)-at >= longest {
+			return 0, 0, 0, protocolError("invalid " + what)
+		}
+		return 0, 0, len(b) + 1, nil
+	}
+	digits := b[at+1 : at+end]
+	if len(digits) < 2 || digits[len(digits)-1] != '\r' {
+		return 0, 0, 0, protocolError("invalid " + what)
+	}
+	parsed, ok := integer(digits[:len(digits)-1])
+	if !ok || parsed < 0 || parsed > int64(most) {
+		return 0, 0, 0, protocolError(fmt.Sprintf("invalid %s: not 0 to %d", what, most))
+	}
+	return int(parsed), at + end + 1, 0, nil
+}
+
+// decodeInline reads a line of words, as a person types it. Words stand in no quotes.
+func decodeInline(b []byte, args [][]byte) (_ [][]byte, n, need int, err error) {
+	end := bytes.IndexByte(b, '\n')
+	switch {
+	case end < 0 && len(b) >= maxInline:
+		return args, 0, 0, protocolError("too big inline request")
+	case end < 0:
+		return args, 0, len(b) + 1, nil
+	}
+	args = append(args, bytes.Fields(b[:end])...)
+	if len(args) > 0 && isHTTP(args[0]) {
+		return args, 0, 0, errHTTP
+	}
+	if len(args) > maxArgs {
+		return args, 0, 0, protocolError(fmt.Sprintf("more than %d words", maxArgs))
+	}
+	return args, end + 1, 0, nil
+}
+
+// errHTTP closes a connection without an answer. A page in a browser can make it send an HTTP request here, and the lines of
+// its body must not become commands.
+const errHTTP = protocolError("an HTTP request")
+
+func isHTTP(word []byte) bool {
+	switch string(bytes.ToUpper(word)) {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE", "PRI", "HOST:":
+		return true
+	}
+	return false
+}
+
+// integer reads decimal digits with a sign, like Redis: no spaces, no plus, and no zeros ahead.
+func integer(digits []byte) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(digits), 10, 64) // does not allocate
+	return n, err == nil && digits[0] != '+' && (len(digits) == 1 || digits[0] != '0') && (digits[0] != '-' || digits[1] != '0')
+}

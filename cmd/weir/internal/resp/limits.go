@@ -1,0 +1,172 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// throttle is the rule of all limits in a call. So a key has one state, whatever its limit, as in redis-cell.
+const throttle = "cl.throttle"
+
+// maxLimits bounds the limits that are kept compiled.
+const maxLimits = 1000
+
+// limit is what a call of CL.THROTTLE or GCRA says of its limit.
+type limit struct {
+	maxBurst, count int64
+	period          time.Duration
+}
+
+// limits compiles limits in calls. Of more than maxLimits it forgets some, which are compiled again at their next call: the
+// state is in the engine.
+type limits struct {
+	check func(...*weir.Rule) error
+	mu    sync.RWMutex
+	rules map[limit]*weir.Rule
+}
+
+func (l *limits) rule(of limit) (*weir.Rule, error) {
+	l.mu.RLock()
+	rule := l.rules[of]
+	l.mu.RUnlock()
+	if rule != nil {
+		return rule, nil
+	}
+	rule, err := weir.NewRule(throttle, weir.TokenBucket{Rate: weir.Per(of.count, of.period), Burst: of.maxBurst + 1})
+	if err == nil {
+		err = l.check(rule)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rules == nil {
+		l.rules = make(map[limit]*weir.Rule)
+	}
+	for old := range l.rules {
+		if len(l.rules) < maxLimits {
+			break
+		}
+		delete(l.rules, old)
+	}
+	l.rules[of] = rule
+	return rule, nil
+}
+
+// cell reads CL.THROTTLE key max_burst count period [quantity]. The texts of errors are those of redis-cell, which its
+// clients may know.
+func (c *conn) cell(args [][]byte) error {
+	if len(args) != 5 && len(args) != 6 {
+		return errors.New("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
+	}
+	numbers := [4]int64{3: 1}
+	for i, word := range args[2:] {
+		n, ok := integer(word)
+		if !ok {
+			return fmt.Errorf("Cell error: Store error: Couldn't parse as integer: %.32q", word)
+		}
+		numbers[i] = n
+	}
+	maxBurst, count, period, quantity := numbers[0], numbers[1], numbers[2], numbers[3]
+	if count <= 0 || period <= 0 {
+		return errors.New("Cell error: Store error: Zero rates are not supported")
+	}
+	of := limit{maxBurst, count, time.Duration(min(period, math.MaxInt64/int64(time.Second))) * time.Second}
+	op := weir.OpTake
+	switch {
+	case quantity == math.MinInt64:
+		return fmt.Errorf("ERR quantity %d: out of bounds", quantity)
+	case quantity < 0:
+		op, quantity = weir.OpReturn, -quantity
+	case quantity == 0:
+		op = weir.OpPeek
+	}
+	return c.throttle(op, args[1], of, quantity, asCell)
+}
+
+// gcra reads GCRA key max_burst tokens_per_period period [TOKENS n] of Redis 8.8.
+func (c *conn) gcra(args [][]byte) error {
+	tokens := int64(1)
+	switch {
+	case len(args) != 5 && len(args) != 7:
+		return errArity("gcra")
+	case len(args) == 7:
+		var ok bool
+		if tokens, ok = integer(args[6]); !ok || tokens < 1 || !is(args[5], "TOKENS") {
+			return errors.New("ERR syntax error: want TOKENS and a whole number from 1")
+		}
+	}
+	maxBurst, isBurst := integer(args[2])
+	count, isCount := integer(args[3])
+	period, err := strconv.ParseFloat(string(args[4]), 64)
+	switch {
+	case !isBurst:
+		return fmt.Errorf("ERR max_burst %.32q: not a whole number", args[2])
+	case !isCount || count < 1:
+		return fmt.Errorf("ERR tokens_per_period %.32q: not a whole number from 1", args[3])
+	case err != nil || !(period > 0 && period < 1e12):
+		return fmt.Errorf("ERR period %.32q: not a number of seconds above 0 and below 1e12", args[4])
+	}
+	nanoseconds := time.Duration(min(math.Round(period*1e9), float64(weir.MaxPeriod)+1e9))
+	return c.throttle(weir.OpTake, args[1], limit{maxBurst, count, nanoseconds}, tokens, asGCRA)
+}
+
+func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64, f format) error {
+	if !c.may(scopeDynamic, "") {
+		return errors.New("NOPERM limits in the call need the scope dynamic")
+	}
+	if of.maxBurst < 0 || of.maxBurst >= weir.MaxCount {
+		return fmt.Errorf("ERR max_burst %d: not within 0 and %d", of.maxBurst, int64(weir.MaxCount-1))
+	}
+	rule, err := c.server.limits.rule(of)
+	if err != nil {
+		return fmt.Errorf("ERR %w", err)
+	}
+	c.ask(weir.Call{Op: op}, f, rule.For(c.text(key), cost))
+	return nil
+}
+
+// forget serves DEL, and counts the keys that had used units.
+func (c *conn) forget(args [][]byte) error {
+	if len(args) < 2 {
+		return errArity("del")
+	}
+	if !c.may(scopeDynamic, "") {
+		return errors.New("NOPERM DEL forgets keys of limits in the call, and needs the scope dynamic")
+	}
+	rule, err := c.server.limits.rule(limit{0, 1, time.Second})
+	if err != nil {
+		return fmt.Errorf("ERR %w", err)
+	}
+	forgotten := int64(0)
+	for _, key := range args[1:] {
+		used, err := c.reset(rule.For(c.text(key), 0))
+		if err != nil {
+			return err
+		}
+		forgotten += number(used)
+	}
+	c.out = appendInteger(c.out, forgotten)
+	return nil
+}
+
+// reset clears a key, and reports whether it had used units.
+func (c *conn) reset(request weir.Request) (used bool, err error) {
+	ctx, cancel := c.server.patience()
+	defer cancel()
+	d, err := c.server.Engine.Peek(ctx, request)
+	if err == nil {
+		err = c.server.Engine.Reset(ctx, request)
+	}
+	if err != nil {
+		return false, c.failure(err)
+	}
+	return d.ResetAfter > 0, nil
+}

@@ -1,0 +1,153 @@
+// Package resp answers Redis clients: they ask for decisions in the Redis protocol (RESP2 and RESP3).
+//
+// A connection reads what has arrived, decodes commands, and lets those that decide wait together. It then makes one
+// call of the engine for all of them, writes the answers in order, and reads again. So a pipeline of sixteen commands is one
+// call, and a lone command waits for nothing. docs/redis-clients.md describes the commands.
+package resp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Options configure a Server.
+type Options struct {
+	Engine weir.Engine
+	// Rule returns the rule of a name, or nil. It must not keep the name.
+	Rule func(name []byte) *weir.Rule
+	// Patience bounds the time that the engine may take to decide. 0 leaves it unbounded.
+	Patience time.Duration
+	// Asked, if not nil, learns of each take that was decided. It must not keep the requests or block.
+	Asked func(requests []weir.Request, allowed bool)
+	// Wait takes the requests as soon as the engine admits them, within the caller's patience. A refusal is no error.
+	Wait func(ctx context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error)
+	// Failed, if not nil, learns of each error of the engine.
+	Failed func(error)
+	// Enter returns what a client may do that has shown a token, or none yet (""). ok is false for an unknown token.
+	Enter func(conn net.Conn, token string) (may May, ok bool)
+	// Clients bounds the connections.
+	Clients int
+	Log     *slog.Logger
+}
+
+// May reports whether a client may use a scope for a rule. An empty rule asks for the scope of limits in the call.
+type May func(scope, rule string) bool
+
+// The bounds of one connection.
+const (
+	idleTimeout  = 10 * time.Minute
+	writeTimeout = 30 * time.Second
+)
+
+// Server answers on one listener.
+type Server struct {
+	Options
+	limits limits
+	texts  texts
+	ctx    context.Context // ends when waiting callers must go
+	stop   context.CancelFunc
+
+	mu   sync.Mutex
+	open map[*conn]struct{}
+	last bool // no connection reads another command
+	busy sync.WaitGroup
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{Options: o, open: map[*conn]struct{}{}}
+	s.limits.check = o.Engine.Check
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve answers on the listener until Stop closes it.
+func (s *Server) Serve(on net.Listener) error {
+	for {
+		accepted, err := on.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if c := s.add(accepted); c != nil {
+			go c.serve()
+		}
+	}
+}
+
+// add makes a connection, or refuses it for lack of room.
+func (s *Server) add(accepted net.Conn) *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last || len(s.open) >= s.Clients {
+		_ = accepted.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = accepted.Write([]byte("-ERR max number of clients reached\r\n"))
+		_ = accepted.Close()
+		return nil
+	}
+	c := newConn(s, accepted)
+	s.open[c] = struct{}{}
+	s.busy.Add(1)
+	return c
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+	s.busy.Done()
+}
+
+// Stop lets every connection answer what it has read, ends waits, and closes. The context bounds that.
+func (s *Server) Stop(ctx context.Context) {
+	s.mu.Lock()
+	s.last = true
+	for c := range s.open {
+		_ = c.net.SetReadDeadline(time.Now())
+	}
+	s.mu.Unlock()
+	s.stop()
+	done := make(chan struct{})
+	go func() { s.busy.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.open {
+			_ = c.net.Close()
+		}
+	}
+}
+
+// wantsMore gives a connection the time to send another command.
+func (s *Server) wantsMore(of net.Conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last {
+		return net.ErrClosed
+	}
+	return of.SetReadDeadline(time.Now().Add(idleTimeout))
+}
+
+// patience returns the context of a call of the engine.
+func (s *Server) patience() (context.Context, context.CancelFunc) {
+	if s.Patience == 0 {
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), s.Patience)
+}
+
+func (s *Server) failed(err error) {
+	if s.Failed != nil {
+		s.Failed(err)
+	}
+}

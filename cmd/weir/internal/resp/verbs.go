@@ -1,0 +1,103 @@
+package resp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// verb serves WEIR.TAKE, PEEK, RECORD and RETURN: rule key [cost], or rule key cost several times.
+func verb(op weir.Op, scope string) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error {
+		var space [4]weir.Request
+		requests, err := c.read3(space[:0], args[0], args[1:], scope)
+		if err == nil {
+			c.ask(weir.Call{Op: op}, asDecision, requests...)
+		}
+		return err
+	}
+}
+
+// read3 reads a rule, a key and a cost, or several.
+func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope string) ([]weir.Request, error) {
+	if len(words) != 2 && (len(words) == 0 || len(words)%3 != 0) {
+		return nil, errArity(string(name))
+	}
+	if len(words) > 3*weir.MaxRequests {
+		return nil, fmt.Errorf("ERR more than %d requests in a command", weir.MaxRequests)
+	}
+	for ; len(words) > 0; words = words[min(3, len(words)):] {
+		cost := int64(1)
+		if len(words) > 2 {
+			var ok bool
+			if cost, ok = integer(words[2]); !ok || cost < 0 {
+				return nil, fmt.Errorf("ERR cost %.32q: not a whole number from 0", words[2])
+			}
+		}
+		rule := c.server.Rule(words[0])
+		if rule == nil {
+			return nil, fmt.Errorf("ERR rule %.64q: no rule has that name", words[0])
+		}
+		if !c.may(scope, rule.Name()) {
+			return nil, fmt.Errorf("NOPERM %s of rule %q needs the scope %s", bytes.ToUpper(name), rule.Name(), scope)
+		}
+		requests = append(requests, rule.For(c.text(words[1]), cost))
+	}
+	return requests, nil
+}
+
+// clear serves WEIR.RESET rule key.
+func (c *conn) clear(args [][]byte) error {
+	if len(args) != 3 {
+		return errArity("weir.reset")
+	}
+	requests, err := c.read3(nil, args[0], args[1:], scopeAdmin)
+	if err != nil {
+		return err
+	}
+	used, err := c.reset(requests[0])
+	if err == nil {
+		c.out = appendInteger(c.out, number(used))
+	}
+	return err
+}
+
+// maxWait bounds the milliseconds of a WEIR.WAIT. The daemon has a bound of its own below it.
+const maxWait = int64(24 * time.Hour / time.Millisecond)
+
+// wait serves WEIR.WAIT milliseconds rule key [cost] …. It holds back the later commands of its connection, and ends with it.
+func (c *conn) wait(args [][]byte) error {
+	if len(args) < 4 {
+		return errArity("weir.wait")
+	}
+	patience, ok := integer(args[1])
+	if !ok || patience < 0 || patience > maxWait {
+		return fmt.Errorf("ERR milliseconds %.32q: not a whole number from 0 to %d", args[1], maxWait)
+	}
+	requests, err := c.read3(nil, args[0], args[2:], scopeTake)
+	if err != nil {
+		return err
+	}
+	if err := c.write(); err != nil { // earlier answers do not wait for this one
+		return err
+	}
+	ctx, cancel := context.WithCancel(c.server.ctx)
+	defer cancel()
+	end := c.arrives(cancel)
+	d, err := c.server.Wait(ctx, time.Duration(patience)*time.Millisecond, requests)
+	end()
+	switch {
+	case c.server.ctx.Err() != nil && err != nil:
+		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
+	case errors.Is(err, weir.ErrQueueFull):
+		return errors.New("UNAVAILABLE too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting")
+	case err != nil:
+		return c.failure(err)
+	}
+	c.out = appendDecision(c.out, asDecision, d)
+	return nil
+}
