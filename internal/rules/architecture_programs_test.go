@@ -88,6 +88,18 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/filelock": {},
 	"cmd/weir/internal/door":     {},
+	"cmd/weir/internal/resp": {
+		imports: reasons{
+			".":                      "limits in calls are its rules",
+			"cmd/weir/internal/api":  "waits are those of the API",
+			"cmd/weir/internal/door": "clients have scopes",
+		},
+		testImports: reasons{
+			"pace":                         "its queue waits in tests",
+			"github.com/redis/go-redis/v9": "real clients ask",
+			"github.com/redis/rueidis":     "real clients ask",
+		},
+	},
 	"cmd/weir/internal/serve": {
 		imports: reasons{
 			".":                          "it chooses the engine and makes the rules",
@@ -97,6 +109,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/api":      "the handler that it serves",
 			"cmd/weir/internal/cli":      "errors with hints, flags",
 			"cmd/weir/internal/door":     "each port has one",
+			"cmd/weir/internal/resp":     "--resp",
 			"cmd/weir/internal/filelock": "two daemons never share a state file",
 			"cmd/weir/internal/rules":    "--config",
 			"github.com/spf13/cobra":     "it is a command",

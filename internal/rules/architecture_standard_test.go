@@ -71,6 +71,7 @@ var forbidden = []struct {
 		"redislimit/internal/calls": "a server's clock that moves is logged, where no call can return an error",
 		"cmd/weir/internal/serve":   "the daemon logs",
 		"cmd/weir/internal/api":     "a failing engine is logged where the request is known",
+		"cmd/weir/internal/resp":    "a panic is logged where the connection is known",
 	}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
@@ -112,6 +113,7 @@ var forbidden = []struct {
 		"bench/middleware":            "it compares HTTP middlewares",
 		"cmd/weir/internal/rules":     "rules match addresses and networks",
 		"cmd/weir/internal/door":      "it looks at requests",
+		"cmd/weir/internal/resp":      "it serves connections",
 		"cmd/weir/internal/serve":     "it listens",
 		"cmd/weir/internal/api":       "it is the HTTP front",
 		"redislimit":                  "an engine can be named by a URL",
@@ -127,6 +129,7 @@ var forbidden = []struct {
 		"bench/internal/localredis":   "it looks for a free port, and links connections",
 		"bench/middleware":            "requests come from addresses",
 		"cmd/weir/internal/rules":     "rules match addresses and networks",
+		"cmd/weir/internal/resp":      "it serves connections",
 		"cmd/weir/internal/serve":     "it listens",
 		"redislimit":                  "an engine can be named by a URL",
 		"redislimit/internal/fault":   "a dial that failed has sent nothing",

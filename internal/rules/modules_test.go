@@ -41,6 +41,8 @@ var requirements = map[string]reasons{
 		"github.com/goccy/go-yaml":                 "rules files",
 		"github.com/fsnotify/fsnotify":             "rules files that change",
 		"github.com/santhosh-tekuri/jsonschema/v6": "the schema of rules files is tested",
+		"github.com/redis/go-redis/v9":             "tests: Redis clients ask the daemon",
+		"github.com/redis/rueidis":                 "tests: Redis clients ask the daemon",
 		"github.com/rogpeppe/go-internal":          "script tests",
 		"github.com/spf13/cobra":                   "command line",
 		"github.com/vbauerster/mpb/v8":             "progress bars",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // command is an entry of the table. A command that decides may join a batch; it answers by asking, or with its error.
@@ -23,10 +24,10 @@ func init() { // an initialiser would refer to itself through COMMAND
 	commands = map[string]command{
 		"CL.THROTTLE": {(*conn).cell, -5, true},
 		"GCRA":        {(*conn).gcra, -5, true},
-		"WEIR.TAKE":   {verb(weir.OpTake, scopeTake), -3, true},
-		"WEIR.PEEK":   {verb(weir.OpPeek, scopeTake), -3, true},
-		"WEIR.RECORD": {verb(weir.OpRecord, scopeTake), -3, true},
-		"WEIR.RETURN": {verb(weir.OpReturn, scopeRefund), -3, true},
+		"WEIR.TAKE":   {verb(weir.OpTake, door.Take), -3, true},
+		"WEIR.PEEK":   {verb(weir.OpPeek, door.Take), -3, true},
+		"WEIR.RECORD": {verb(weir.OpRecord, door.Take), -3, true},
+		"WEIR.RETURN": {verb(weir.OpReturn, door.Refund), -3, true},
 		"WEIR.WAIT":   {(*conn).wait, -4, false},
 		"WEIR.RESET":  {(*conn).clear, 3, false},
 		"DEL":         {(*conn).forget, -2, false},
@@ -140,11 +141,11 @@ func (c *conn) auth(args [][]byte) error {
 
 // enter takes the rights of a token. A wrong one leaves the client with those that it has.
 func (c *conn) enter(token []byte) error {
-	may, ok := c.server.Enter(c.net, string(token))
-	if !ok {
+	who := c.server.Door.Identify(string(token), c.state())
+	if !who.Some(door.All) {
 		return errors.New("WRONGPASS the token is unknown")
 	}
-	c.may = may
+	c.who = who
 	return nil
 }
 

@@ -2,22 +2,15 @@ package resp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/weirflow/weir"
-)
-
-// The scopes that commands ask for.
-const (
-	scopeTake    = "take"
-	scopeDynamic = "dynamic"
-	scopeRefund  = "refund"
-	scopeAdmin   = "admin"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // The space of a connection. It grows for a large command or batch, and shrinks afterwards.
@@ -34,7 +27,7 @@ type conn struct {
 	space  []byte // behind in
 	out    []byte // answers
 	args   [][]byte
-	may    May
+	who    *door.Identity
 	three  bool // the client has chosen RESP3
 	closes bool // after the answers
 
@@ -46,9 +39,7 @@ type conn struct {
 }
 
 func newConn(s *Server, accepted net.Conn) *conn {
-	c := &conn{server: s, net: accepted, space: make([]byte, usualSpace)}
-	c.may, _ = s.Enter(accepted, "")
-	return c
+	return &conn{server: s, net: accepted, space: make([]byte, usualSpace), who: s.Door.Identify("", nil)}
 }
 
 // serve answers until the client leaves, errs in the protocol, or is silent for too long.
@@ -60,6 +51,9 @@ func (c *conn) serve() {
 			c.server.Log.Error("resp: a command panicked", "panic", fmt.Sprint(problem))
 		}
 	}()
+	if c.handshake() != nil {
+		return
+	}
 	need := 1
 	for {
 		err := c.commands(&need)
@@ -71,6 +65,29 @@ func (c *conn) serve() {
 			return
 		}
 	}
+}
+
+// handshake learns who the client is, if it shows a certificate.
+func (c *conn) handshake() error {
+	encrypted, ok := c.net.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.server.ctx, handshakeTimeout)
+	defer cancel()
+	err := encrypted.HandshakeContext(ctx)
+	c.who = c.server.Door.Identify("", c.state())
+	return err
+}
+
+// state returns the state of an encrypted connection, or nil.
+func (c *conn) state() *tls.ConnectionState {
+	encrypted, ok := c.net.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	state := encrypted.ConnectionState()
+	return &state
 }
 
 // commands runs all commands that have arrived. need is the size at which the next one may be complete.
@@ -224,8 +241,8 @@ func (c *conn) arrives(cancel context.CancelFunc) (end func()) {
 		for held < len(c.space) {
 			n, err := c.net.Read(c.space[held:])
 			held += n
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				break
+			if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+				break // the wait is over
 			}
 			if err != nil {
 				cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // throttle is the rule of all limits in a call. So a key has one state, whatever its limit, as in redis-cell.
@@ -119,8 +120,8 @@ func (c *conn) gcra(args [][]byte) error {
 }
 
 func (c *conn) throttle(op weir.Op, key []byte, of limit, cost int64, f format) error {
-	if !c.may(scopeDynamic, "") {
-		return errors.New("NOPERM limits in the call need the scope dynamic")
+	if !c.who.May(door.Dynamic, "") {
+		return c.denied(door.Dynamic, "")
 	}
 	if of.maxBurst < 0 || of.maxBurst >= weir.MaxCount {
 		return fmt.Errorf("ERR max_burst %d: not within 0 and %d", of.maxBurst, int64(weir.MaxCount-1))
@@ -138,8 +139,8 @@ func (c *conn) forget(args [][]byte) error {
 	if len(args) < 2 {
 		return errArity("del")
 	}
-	if !c.may(scopeDynamic, "") {
-		return errors.New("NOPERM DEL forgets keys of limits in the call, and needs the scope dynamic")
+	if !c.who.May(door.Dynamic, "") {
+		return c.denied(door.Dynamic, "")
 	}
 	rule, err := c.server.limits.rule(limit{0, 1, time.Second})
 	if err != nil {

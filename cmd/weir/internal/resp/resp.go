@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // Options configure a Server.
@@ -25,24 +26,23 @@ type Options struct {
 	Patience time.Duration
 	// Asked, if not nil, learns of each take that was decided. It must not keep the requests or block.
 	Asked func(requests []weir.Request, allowed bool)
-	// Wait takes the requests as soon as the engine admits them, within the caller's patience. A refusal is no error.
-	Wait func(ctx context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error)
+	// Wait takes the requests as soon as the engine admits them, within the caller's patience. A refusal is no error. The
+	// context ends when the client leaves.
+	Wait func(client context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error)
 	// Failed, if not nil, learns of each error of the engine.
 	Failed func(error)
-	// Enter returns what a client may do that has shown a token, or none yet (""). ok is false for an unknown token.
-	Enter func(conn net.Conn, token string) (may May, ok bool)
+	// Door says who a client is.
+	Door *door.Port
 	// Clients bounds the connections.
 	Clients int
 	Log     *slog.Logger
 }
 
-// May reports whether a client may use a scope for a rule. An empty rule asks for the scope of limits in the call.
-type May func(scope, rule string) bool
-
 // The bounds of one connection.
 const (
-	idleTimeout  = 10 * time.Minute
-	writeTimeout = 30 * time.Second
+	idleTimeout      = 10 * time.Minute
+	writeTimeout     = 30 * time.Second
+	handshakeTimeout = 5 * time.Second
 )
 
 // Server answers on one listener.
@@ -50,7 +50,7 @@ type Server struct {
 	Options
 	limits limits
 	texts  texts
-	ctx    context.Context // ends when waiting callers must go
+	ctx    context.Context // ends with Shutdown
 	stop   context.CancelFunc
 
 	mu   sync.Mutex
@@ -67,8 +67,10 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve answers on the listener until Stop closes it.
+// Serve answers on the listener until Shutdown.
 func (s *Server) Serve(on net.Listener) error {
+	stop := context.AfterFunc(s.ctx, func() { _ = on.Close() })
+	defer stop()
 	for {
 		accepted, err := on.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -106,8 +108,8 @@ func (s *Server) remove(c *conn) {
 	s.busy.Done()
 }
 
-// Stop lets every connection answer what it has read, ends waits, and closes. The context bounds that.
-func (s *Server) Stop(ctx context.Context) {
+// Shutdown lets every connection answer what it has read, ends waits, and closes all. The context bounds that.
+func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.last = true
 	for c := range s.open {
@@ -119,12 +121,14 @@ func (s *Server) Stop(ctx context.Context) {
 	go func() { s.busy.Wait(); close(done) }()
 	select {
 	case <-done:
+		return nil
 	case <-ctx.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for c := range s.open {
 			_ = c.net.Close()
 		}
+		return ctx.Err()
 	}
 }
 

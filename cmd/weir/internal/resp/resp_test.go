@@ -10,12 +10,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -23,6 +25,7 @@ import (
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
+	once   sync.Once
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -33,7 +36,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 }
-func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // daemon is a server on a memory engine.
@@ -53,8 +56,8 @@ func start(t testing.TB, change func(*Options)) *daemon {
 	}
 	o := Options{
 		Engine: weir.NewMemory(weir.MemoryOptions{}), Clients: 100, Log: slog.New(slog.DiscardHandler),
-		Rule:  func(name []byte) *weir.Rule { return rules[string(name)] },
-		Enter: func(_ net.Conn, token string) (May, bool) { return func(_, _ string) bool { return true }, token == "" },
+		Rule: func(name []byte) *weir.Rule { return rules[string(name)] },
+		Door: &door.Port{Open: door.Anyone("test", door.All)},
 	}
 	if change != nil {
 		change(&o)
@@ -74,13 +77,13 @@ func start(t testing.TB, change func(*Options)) *daemon {
 			return d, err
 		}
 	}
-	d := &daemon{New(o), &pipes{make(chan net.Conn), make(chan struct{})}}
+	d := &daemon{New(o), &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
 	go func() { _ = d.Serve(d.on) }()
 	t.Cleanup(func() {
 		_ = d.on.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		d.Stop(ctx)
+		_ = d.Shutdown(ctx)
 	})
 	return d
 }
@@ -322,7 +325,7 @@ func TestAWaitHoldsBackOnlyItsConnectionAndEndsWithIt(t *testing.T) {
 	})
 }
 
-func TestStopEndsWaitsAndAnswersWhatArrived(t *testing.T) {
+func TestShutdownEndsWaitsAndAnswersWhatArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := start(t, nil)
 		waiter, idle := d.dial(t), d.dial(t)
@@ -332,7 +335,7 @@ func TestStopEndsWaitsAndAnswersWhatArrived(t *testing.T) {
 		stopped := make(chan time.Duration)
 		go func() {
 			began := time.Now()
-			d.Stop(t.Context())
+			_ = d.Shutdown(t.Context())
 			stopped <- time.Since(began)
 		}()
 		if got := waiter.answer(); got != "-UNAVAILABLE the daemon is stopping, and the caller was not admitted" {
@@ -342,7 +345,7 @@ func TestStopEndsWaitsAndAnswersWhatArrived(t *testing.T) {
 			t.Errorf("the idle client got %s", got)
 		}
 		if took := <-stopped; took > 0 {
-			t.Errorf("the stop took %v", took)
+			t.Errorf("the shutdown took %v", took)
 		}
 	})
 }
@@ -395,35 +398,25 @@ func TestAnEngineThatFailsOrPanicsIsTold(t *testing.T) {
 
 func TestScopesDecideWhatAClientMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := start(t, func(o *Options) {
-			o.Enter = func(_ net.Conn, token string) (May, bool) {
-				return func(scope, rule string) bool { return token == scope && (rule == "" || rule == "login") }, token != "wrong"
-			}
-		})
-		commands := map[string][]string{
-			scopeTake:    {"WEIR.TAKE login k", "WEIR.PEEK login k", "WEIR.RECORD login k", "WEIR.WAIT 1 login k"},
-			scopeRefund:  {"WEIR.RETURN login k"},
-			scopeAdmin:   {"WEIR.RESET login k"},
-			scopeDynamic: {"CL.THROTTLE k 1 1 1", "GCRA k 1 1 1", "DEL k"},
+		commands := map[door.Scope][]string{
+			door.Take:    {"WEIR.TAKE login k", "WEIR.PEEK login k", "WEIR.RECORD login k", "WEIR.WAIT 1 login k"},
+			door.Refund:  {"WEIR.RETURN login k"},
+			door.Admin:   {"WEIR.RESET login k"},
+			door.Dynamic: {"CL.THROTTLE k 1 1 1", "GCRA k 1 1 1", "DEL k"},
 		}
-		for shown := range commands {
-			c := d.dial(t)
-			if got := c.do("AUTH", "any", shown); got != "+OK" {
-				t.Fatal(got)
-			}
+		for has := range commands {
+			c := start(t, func(o *Options) { o.Door.Open = door.Anyone("test", has) }).dial(t)
 			for scope, lines := range commands {
 				for _, line := range lines {
-					if got := c.do(strings.Fields(line)...); strings.HasPrefix(got, "-NOPERM") == (scope == shown) {
-						t.Errorf("with scope %s, %s got %s", shown, line, got)
+					if got := c.do(strings.Fields(line)...); strings.HasPrefix(got, "-NOPERM") == (scope == has) {
+						t.Errorf("with scope %s, %s got %s", has, line, got)
 					}
 				}
 			}
-			if got := c.do("WEIR.TAKE", "day", "k"); !strings.HasPrefix(got, "-NOPERM") {
-				t.Errorf("a rule outside of the scope got %s", got)
-			}
 		}
-		if got := d.dial(t).do("HELLO", "3", "AUTH", "default", "wrong"); !strings.HasPrefix(got, "-WRONGPASS") {
-			t.Errorf("got %s", got)
+		nobody := start(t, func(o *Options) { o.Door.Open = nil }).dial(t)
+		if got := nobody.do("HELLO", "3", "AUTH", "default", "wrong"); !strings.HasPrefix(got, "-WRONGPASS") {
+			t.Errorf("an unknown token got %s", got)
 		}
 	})
 }

@@ -1,17 +1,18 @@
 package resp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 )
 
 // verb serves WEIR.TAKE, PEEK, RECORD and RETURN: rule key [cost], or rule key cost several times.
-func verb(op weir.Op, scope string) func(*conn, [][]byte) error {
+func verb(op weir.Op, scope door.Scope) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
 		var space [4]weir.Request
 		requests, err := c.read3(space[:0], args[0], args[1:], scope)
@@ -23,7 +24,7 @@ func verb(op weir.Op, scope string) func(*conn, [][]byte) error {
 }
 
 // read3 reads a rule, a key and a cost, or several.
-func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope string) ([]weir.Request, error) {
+func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope door.Scope) ([]weir.Request, error) {
 	if len(words) != 2 && (len(words) == 0 || len(words)%3 != 0) {
 		return nil, errArity(string(name))
 	}
@@ -42,12 +43,17 @@ func (c *conn) read3(requests []weir.Request, name []byte, words [][]byte, scope
 		if rule == nil {
 			return nil, fmt.Errorf("ERR rule %.64q: no rule has that name", words[0])
 		}
-		if !c.may(scope, rule.Name()) {
-			return nil, fmt.Errorf("NOPERM %s of rule %q needs the scope %s", bytes.ToUpper(name), rule.Name(), scope)
+		if !c.who.May(scope, rule.Name()) {
+			return nil, c.denied(scope, rule.Name())
 		}
 		requests = append(requests, rule.For(c.text(words[1]), cost))
 	}
 	return requests, nil
+}
+
+// denied answers a client that lacks a scope.
+func (c *conn) denied(scope door.Scope, rule string) error {
+	return errors.New("NOPERM " + c.who.Deny(scope, rule).Detail)
 }
 
 // clear serves WEIR.RESET rule key.
@@ -55,7 +61,7 @@ func (c *conn) clear(args [][]byte) error {
 	if len(args) != 3 {
 		return errArity("weir.reset")
 	}
-	requests, err := c.read3(nil, args[0], args[1:], scopeAdmin)
+	requests, err := c.read3(nil, args[0], args[1:], door.Admin)
 	if err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func (c *conn) wait(args [][]byte) error {
 	if !ok || patience < 0 || patience > maxWait {
 		return fmt.Errorf("ERR milliseconds %.32q: not a whole number from 0 to %d", args[1], maxWait)
 	}
-	requests, err := c.read3(nil, args[0], args[2:], scopeTake)
+	requests, err := c.read3(nil, args[0], args[2:], door.Take)
 	if err != nil {
 		return err
 	}
@@ -91,8 +97,10 @@ func (c *conn) wait(args [][]byte) error {
 	d, err := c.server.Wait(ctx, time.Duration(patience)*time.Millisecond, requests)
 	end()
 	switch {
-	case c.server.ctx.Err() != nil && err != nil:
+	case errors.Is(err, api.ErrStopping) || err != nil && c.server.ctx.Err() != nil:
 		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
+	case errors.Is(err, api.ErrSlots):
+		return fmt.Errorf("ERR %w", err)
 	case errors.Is(err, weir.ErrQueueFull):
 		return errors.New("UNAVAILABLE too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting")
 	case err != nil:

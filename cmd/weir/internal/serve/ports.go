@@ -14,11 +14,13 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/resp"
 )
 
 // portOptions are the flags of the ports besides that of --http, and of who may come in.
 type portOptions struct {
 	admin, metrics  string
+	resp            string
 	insecure, pprof bool
 }
 
@@ -26,10 +28,12 @@ func (o *portOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.admin, "admin", "", "serve the admin port on `ADDR`: unix:PATH (default a socket that the start prints), or a HOST:PORT")
 	flags.StringVar(&o.metrics, "metrics", "", "also serve /metrics on `ADDR`, a HOST:PORT or unix:PATH")
+	flags.StringVar(&o.resp, "resp", "", "also answer Redis clients on `ADDR`, a HOST:PORT or unix:PATH")
 	flags.BoolVar(&o.insecure, "insecure", false, "let every machine that can connect take and give back")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve profiles of the daemon at /debug/pprof/ on the admin port")
 	cli.Offer(cmd, "admin", "unix:weir.sock")
 	cli.Offer(cmd, "metrics", "127.0.0.1:9090")
+	cli.Offer(cmd, "resp", "127.0.0.1:6380")
 }
 
 // port is an address at which the daemon serves besides --http.
@@ -61,13 +65,24 @@ func httpPort(name string, on net.Listener, who *door.Port, handler http.Handler
 	return port{name: name, on: &listener{on, open}, service: h}
 }
 
-// open listens on the addresses of metrics and admin. Nothing is served yet.
-func (o *portOptions) open(named hosts, traffic net.Addr, all http.Handler, log *slog.Logger) (ports []port, err error) {
+// open listens on the addresses of Redis clients, metrics and admin. Nothing is served yet.
+func (o *portOptions) open(named hosts, traffic net.Addr, all http.Handler, redis resp.Options, log *slog.Logger) (ports []port, err error) {
 	defer func() {
 		if err != nil {
 			closePorts(ports)
 		}
 	}()
+	if o.resp != "" {
+		on, err := listen("resp", o.resp)
+		if err != nil {
+			return ports, err
+		}
+		redis.Door = o.door(named, on.Addr())
+		ports = append(ports, port{"resp", on, resp.New(redis)})
+		if err := o.checkReach("resp", o.resp, on.Addr()); err != nil {
+			return ports, err
+		}
+	}
 	if o.metrics != "" {
 		on, err := listen("metrics", o.metrics)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/resp"
 )
 
 // options are the flags of weir serve.
@@ -171,7 +172,10 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
 		Check: check, Asked: recorded, Wait: o.wait.within(most),
 	})
-	if s.also, err = o.ports.open(named, listener.Addr(), s.api, log); err != nil {
+	redis := resp.Options{
+		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
+	}
+	if s.also, err = o.ports.open(named, listener.Addr(), s.api, redis, log); err != nil {
 		return err
 	}
 	defer closePorts(s.also)
