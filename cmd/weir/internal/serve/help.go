@@ -25,6 +25,9 @@ answers requests that have begun to arrive. A second signal stops it at once. SI
 Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
 The --check flags configure it; docs/gateways.md has whole configurations.
 
+With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, GCRA of Redis
+8.8, or WEIR.TAKE for a rule by name. docs/redis-clients.md lists the commands.
+
 With --engine, serve waits up to --engine-wait at the start for a Redis that is
 absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
 A decision of Redis gets --deadline. While Redis is away, --on-failure says how to
@@ -53,5 +56,6 @@ const examples = `  weir serve
   weir serve --state weir.state --state-every 10s
   weir serve --config weir.yaml
   weir serve --record record.jsonl --record-share 10% --record-hash
+  weir serve --resp 127.0.0.1:6380 --rule 'login=5/m'
   weir serve --engine redis://127.0.0.1:6379
   weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`
