@@ -86,6 +86,9 @@ differential: ## compare the memory and the Redis engine for TIMES (50) times as
 redis-show: ## load two daemons that share one limit in Redis for a minute
 	WEIR_REDIS_SHOW=1m go test -count=1 -v -run TestTwoDaemonsOnOneRedisShareALimit ./cmd/weir/internal/serve
 
+outage-show: ## load two daemons while their Redis is frozen for ten seconds, with the default deadline
+	WEIR_OUTAGE_SHOW=10s go test -count=1 -v -run TestTwoDaemonsAnswerByPolicyAndInTimeWhileRedisIsFrozen ./cmd/weir/internal/serve
+
 redis-suite: ## run the suite on the server at URL=redis://…; it writes and deletes only keys that begin with weirtest-
 	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }
 	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
@@ -137,4 +140,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 test-layers quick fuzz readme differential redis-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 test-layers quick fuzz readme differential redis-show outage-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench
