@@ -68,6 +68,9 @@ test-386: ## test what computes with words as 32-bit programs: limits, engines, 
 test-layers: ## test queues, fronts and the daemon on engines below one empty function, and below five
 	@for n in 1 5; do $(STAGE) "test below $$n layers" env WEIR_LAYERS=$$n go test -p 4 $(LAYERED) || exit; done
 
+test-reloads: ## reload rules files 10,000 times under load
+	@$(STAGE) 'test reloads' env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
+
 quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work
 
@@ -140,4 +143,4 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 test-layers quick fuzz readme differential redis-show outage-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench
+.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 test-layers test-reloads quick fuzz readme differential redis-show outage-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench

@@ -113,6 +113,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/filelock": "two daemons never share a state file",
 			"cmd/weir/internal/rules":    "--config",
 			"github.com/spf13/cobra":     "it is a command",
+			"github.com/spf13/pflag":     "cobra's flags, which variables stand for",
 		},
 		testImports: reasons{
 			"internal/layertest":                         "engines of tests have empty functions around them",

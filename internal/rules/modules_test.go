@@ -45,6 +45,7 @@ var requirements = map[string]reasons{
 		"github.com/redis/rueidis":                 "tests: Redis clients ask the daemon",
 		"github.com/rogpeppe/go-internal":          "script tests",
 		"github.com/spf13/cobra":                   "command line",
+		"github.com/spf13/pflag":                   "cobra's flags",
 		"github.com/vbauerster/mpb/v8":             "progress bars",
 		"gonum.org/v1/plot":                        "plots in files",
 	},

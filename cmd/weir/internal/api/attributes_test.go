@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -114,5 +115,24 @@ func TestReplacedRulesKeepWhatKeysHaveUsed(t *testing.T) {
 	}
 	if got := post(a, "/v1/wait", `{"rule":"slots","key":"k"}`).Body.String(); !strings.Contains(got, "holds slots") {
 		t.Errorf("a wait for slots: got %s, want an error", got)
+	}
+}
+
+func TestAFailedReloadIsSeenUntilTheNext(t *testing.T) {
+	a := newConfigured(t, usualFile)
+	for _, c := range []struct {
+		err           error
+		ready, counts string
+	}{
+		{errors.New("a problem"), `{"status":"ready","detail":"the rules files have problems, and the rules before stay in force; the log says which"}`, `"reloads":{"done":0,"failed":1,"stale":true}`},
+		{nil, `{"status":"ready"}`, `"reloads":{"done":1,"failed":1,"stale":false}`},
+	} {
+		a.Reloaded(c.err)
+		if got := get(a, "/readyz"); got.Code != 200 || got.Body.String() != c.ready+"\n" {
+			t.Errorf("after %v: readiness is %d %s, want 200 %s", c.err, got.Code, got.Body, c.ready)
+		}
+		if got := get(a, "/v1/stats").Body.String(); !strings.Contains(got, c.counts) {
+			t.Errorf("after %v: got %s, want %s", c.err, got, c.counts)
+		}
 	}
 }

@@ -26,6 +26,7 @@ type API struct {
 	beside   atomic.Int32
 	origin   *http.CrossOriginProtection
 	health   engineHealth
+	reloads  reloads
 	reason   func(error) string
 	failures rareLog
 	noRoom   rareLog

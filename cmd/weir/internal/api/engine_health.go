@@ -68,7 +68,7 @@ func (a *API) Watch(ctx context.Context) {
 			continue
 		}
 		within, cancel := a.withPatience(ctx)
-		err := Probe(within, a.engine, a.force.Load().probed)
+		err := Probe(within, a.engine)
 		cancel()
 		switch {
 		case err == nil:
@@ -80,13 +80,13 @@ func (a *API) Watch(ctx context.Context) {
 	}
 }
 
-// probeKey is a key that no client can send, because it is not UTF-8.
-const probeKey = "\xffprobe"
+// probe is a rule that no caller can name. It follows the default policy of an engine that fails.
+var probe, _ = weir.NewRule("~probe", weir.TokenBucket{Rate: weir.Rate{Count: 10, Period: time.Second}, Burst: 10})
 
 // Probe makes an engine decide, which succeeds only if the engine can write. It leaves nothing behind.
-func Probe(ctx context.Context, engine weir.Engine, rule *weir.Rule) error {
-	if _, err := engine.Take(ctx, rule.For(probeKey, 1)); err != nil {
+func Probe(ctx context.Context, engine weir.Engine) error {
+	if _, err := engine.Take(ctx, probe.For("", 1)); err != nil {
 		return err
 	}
-	return engine.Reset(ctx, rule.For(probeKey, 1))
+	return engine.Reset(ctx, probe.For("", 1))
 }

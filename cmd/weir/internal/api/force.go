@@ -12,11 +12,10 @@ type inForce struct {
 	config *rules.Config // finds rules by attributes; nil without rules in files
 	leases leases
 	checks combinations
-	probed *weir.Rule
 }
 
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
-// it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check. There is at least one.
+// it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
 func (a *API) Use(named []*weir.Rule, config *rules.Config) {
 	f := &inForce{rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}}
 	all := named
@@ -28,7 +27,6 @@ func (a *API) Use(named []*weir.Rule, config *rules.Config) {
 	}
 	for _, r := range named {
 		f.rules[r.Name()] = r
-		f.probed = r
 	}
 	a.waits.waiting.use(named)
 	a.force.Store(f)

@@ -27,6 +27,10 @@ func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
 		return
 	}
+	if a.reloads.stale.Load() {
+		writeJSON(w, []byte(`{"status":"ready","detail":"the rules files have problems, and the rules before stay in force; the log says which"}`+"\n"))
+		return
+	}
 	writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
 }
 

@@ -96,6 +96,7 @@ func TestOpenAPIHasEveryFieldOfTheAnswers(t *testing.T) {
 	}
 	answers["WaitingRule"], answers["Reasons"] = string(waiting.Rules[0]), string(waiting.Refused)
 	delete(d.Components.Schemas["Answer"].Properties, "message") // of rules in files
+	delete(d.Components.Schemas["Stats"].Properties, "reloads")
 	for schema, answer := range answers {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(answer), &fields); err != nil {

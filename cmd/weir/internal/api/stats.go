@@ -26,6 +26,7 @@ const (
 type statsAnswer struct {
 	*engineStats              // nil if the engine keeps none
 	Waiting      waitingStats `json:"waiting"`
+	Reloads      *reloadStats `json:"reloads,omitempty"` // nil without rules in files
 }
 
 // engineStats are the statistics of the engine.
@@ -62,6 +63,9 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer := statsAnswer{Waiting: a.waits.waiting.stats(a.waits.tokens.count())}
+	if a.force.Load().config != nil {
+		answer.Reloads = a.reloads.stats()
+	}
 	if engine, ok := weir.Find[counter](a.engine); ok {
 		answer.engineStats = statsOf(engine, n)
 	}

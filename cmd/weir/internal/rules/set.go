@@ -24,8 +24,8 @@ type Set struct {
 
 // Reload is what became of a reload.
 type Reload struct {
-	Before  *Config  // the rules that were in force
-	Now     *Config  // the rules in force
+	Before  *Config  // the rules that were in force; nil if the Err is not about files
+	Now     *Config  // the rules in force; nil like Before
 	Restart []string // the fields that differ and that take effect at the next start: listen, engine, on_failure
 	Err     error    // why the rules before stay in force, or why changes go unnoticed
 }

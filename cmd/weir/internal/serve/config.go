@@ -2,11 +2,9 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -48,11 +46,7 @@ func (o *configOptions) load() (*inUse, error) {
 	if err != nil {
 		return nil, cli.Fail(fmt.Errorf("serve: --config:\n%w", err), "docs/rules.md describes rules files; weir rules lint checks them")
 	}
-	named := set.Config().Named()
-	if len(named) == 0 {
-		return nil, cli.Fail(errors.New("serve: --config: no rule has a limit in force"), "docs/rules.md has an example")
-	}
-	return &inUse{named, set}, nil
+	return &inUse{set.Config().Named(), set}, nil
 }
 
 // config returns the rules in files, or nil.
@@ -68,7 +62,7 @@ func (u *inUse) limits() []*weir.Rule {
 	if u.set == nil {
 		return u.named
 	}
-	return slices.Concat(u.named, u.set.Config().Limits()) // those in force first: one of them is probed
+	return u.set.Config().Limits()
 }
 
 // override takes what the files say of the daemon for the flags that are not set.
@@ -91,16 +85,16 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 // keepUp uses changed files until the context ends.
 func (u *inUse) keepUp(ctx context.Context, to *api.API, again <-chan os.Signal, log *slog.Logger) {
 	u.set.Watch(ctx, again, func(r rules.Reload) {
+		if r.Now == nil {
+			log.Error("changes of rules files may go unnoticed", "err", r.Err)
+			return
+		}
+		to.Reloaded(r.Err)
 		if r.Err != nil {
 			log.Error("the rules in force stay: rules files have problems", "err", r.Err)
 			return
 		}
-		named := r.Now.Named()
-		if len(named) == 0 {
-			log.Error("the rules in force stay: no rule of the files has a limit in force")
-			return
-		}
-		to.Use(named, r.Now)
+		to.Use(r.Now.Named(), r.Now)
 		log.Info("rules reloaded", "rules", len(r.Now.Rules))
 		for _, field := range r.Restart {
 			log.Warn("a field of the rules files takes effect at the next start", "field", field)

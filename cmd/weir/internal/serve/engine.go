@@ -163,7 +163,7 @@ func (o *engineOptions) tryRedis(ctx context.Context, log *slog.Logger, rules []
 	if err == nil {
 		within, cancel := context.WithTimeout(ctx, cli.RedisPatience)
 		defer cancel()
-		err = api.Probe(within, engine, rules[0])
+		err = api.Probe(within, engine)
 	}
 	if err != nil {
 		engine.Close()

@@ -42,7 +42,11 @@ killed loses the decisions after the last save.
 
 With --config, the rules are in files, and requests may give attributes for them to
 match: docs/rules.md. Serve reads the files again when they change, and on SIGHUP.
-If they have errors, it logs those and keeps the rules in force.`
+If they have errors, it logs those and keeps the rules in force.
+
+Each flag can come from the environment instead: WEIR_MAX_KEYS stands for
+--max-keys. A variable has the values of a repeated flag on lines of their own.
+Flags go before variables, and both before the files of --config.`
 
 const examples = `  weir serve
   weir serve --http 127.0.0.1:9000
@@ -55,6 +59,7 @@ const examples = `  weir serve
   weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
   weir serve --state weir.state --state-every 10s
   weir serve --config weir.yaml
+  WEIR_ENGINE=redis://127.0.0.1:6379 weir serve --config weir.yaml
   weir serve --record record.jsonl --record-share 10% --record-hash
   weir serve --resp 127.0.0.1:6380 --rule 'login=5/m'
   weir serve --engine redis://127.0.0.1:6379

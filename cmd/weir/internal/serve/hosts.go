@@ -103,8 +103,12 @@ func announce(out io.Writer, log *slog.Logger, address net.Addr, also []port, ru
 	}
 }
 
-// exampleBody returns a request, quoted for a shell, for the default rule or else the first rule.
+// exampleBody returns a request, quoted for a shell, for the default rule or else the first rule. Without rules that can be
+// named, those of files match attributes.
 func exampleBody(rules []*weir.Rule) string {
+	if len(rules) == 0 {
+		return `'{"attributes":{"method":"GET","path":"/"}}'`
+	}
 	request := struct {
 		Rule string `json:"rule,omitempty"`
 		Key  string `json:"key"`

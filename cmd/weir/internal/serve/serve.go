@@ -47,6 +47,9 @@ func Command() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := setFromEnvironment(cmd); err != nil {
+				return err
+			}
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
