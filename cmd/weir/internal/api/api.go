@@ -29,6 +29,8 @@ type Options struct {
 	Asked func(requests []weir.Request, allowed bool)
 	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
+	// Dynamic reports whether a request may name the limit of a rule. Default: none may.
+	Dynamic func(r *http.Request, rule string) bool
 	// Check configures /v1/check.
 	Check CheckOptions
 	// Wait bounds waiting callers and reservations.
@@ -46,6 +48,7 @@ func New(o Options) *API {
 		patience: o.Patience,
 		reason:   o.Reason,
 		asked:    o.Asked,
+		dynamic:  o.Dynamic,
 		origin:   http.NewCrossOriginProtection(),
 	}
 	a.checks = newChecks(o.Check)

@@ -31,8 +31,8 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	if p != nil {
 		return p
 	}
-	f.key = key
 	c.force = a.force.Load()
+	f.key, f.limitOf = key, a.limitsOf(r, c.force)
 	return c.decode(c.force, f)
 }
 

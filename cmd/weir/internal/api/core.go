@@ -20,6 +20,7 @@ type API struct {
 	log      *slog.Logger
 	serves   func(*http.Request) bool
 	asked    func(requests []weir.Request, allowed bool)
+	dynamic  func(r *http.Request, rule string) bool
 	patience time.Duration
 	phase    atomic.Int32
 	bodies   bodyBudget

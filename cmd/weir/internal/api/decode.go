@@ -12,10 +12,11 @@ import (
 
 // form is what the body of a path may hold beyond rules, keys and costs.
 type form struct {
-	negative   bool           // costs below 0
-	attributes bool           // of a request, for rules in files
-	patience   *time.Duration // receives the field patience; nil if the path has none
-	key        string         // of all requests, from the header; "" if only the body names keys
+	negative   bool                                            // costs below 0
+	attributes bool                                            // of a request, for rules in files
+	patience   *time.Duration                                  // receives the field patience; nil if the path has none
+	key        string                                          // of all requests, from the header; "" if only the body names keys
+	limitOf    func(rule, limit string) (*weir.Rule, *problem) // makes the rule of a limit in the body; nil if the body may hold none
 }
 
 // defaultRule is the rule of a request that names none.
@@ -41,6 +42,8 @@ type decoder struct {
 // item is one request as the client wrote it.
 type item struct {
 	rule            *weir.Rule
+	name            string // of a rule that does not exist
+	limit           string
 	key             string
 	cost            int64
 	hasKey, hasCost bool
@@ -83,7 +86,7 @@ func (d *decoder) match(single item, several bool) {
 		d.fail(badField(headerKey, "names a key, and so do the rules that match the attributes; leave it out"))
 		return
 	}
-	if several || single.hasKey || single.rule != nil {
+	if several || single.hasKey || single.rule != nil || single.name != "" || single.limit != "" {
 		d.fail(badField(fieldAttributes, "excludes requests, rule and key"))
 		return
 	}
@@ -126,13 +129,21 @@ func (d *decoder) add(it item, at spot) {
 	if !it.hasCost {
 		it.cost = 1
 	}
-	if it.rule == nil {
+	switch {
+	case it.limit != "":
+		it.rule = d.limited(it, at)
+	case it.name != "":
+		d.fail(badField(at.of(fieldRule).String(), "is "+quote(it.name)+", and no rule has that name"))
+	case it.rule == nil:
 		rule, ok := d.rules[defaultRule]
 		if !ok {
 			d.fail(badField(at.of(fieldRule).String(), "is missing, and no rule is named "+strconv.Quote(defaultRule)))
 			return
 		}
 		it.rule = rule
+	}
+	if d.problem != nil {
+		return
 	}
 	d.requests = append(d.requests, it.rule.For(it.key, it.cost))
 }
@@ -141,13 +152,19 @@ func (d *decoder) add(it item, at spot) {
 func (d *decoder) member(it *item, at spot) {
 	switch string(d.text) {
 	case fieldRule:
-		it.rule = d.rule(at.of(fieldRule))
+		it.rule, it.name = d.rule(at.of(fieldRule))
 	case fieldKey:
 		it.hasKey, it.key = true, d.key(at.of(fieldKey))
 	case fieldCost:
 		it.hasCost, it.cost = true, d.cost(at.of(fieldCost))
 	default:
 		known := []string{fieldRule, fieldKey, fieldCost}
+		if d.form.limitOf != nil {
+			if known = append(known, fieldLimit); string(d.text) == fieldLimit {
+				it.limit = d.limit(at.of(fieldLimit))
+				return
+			}
+		}
 		if at.index < 0 {
 			known = append(known, fieldRequests)
 			if d.form.attributes && d.config != nil {
@@ -161,10 +178,41 @@ func (d *decoder) member(it *item, at spot) {
 	}
 }
 
-func (d *decoder) rule(at spot) *weir.Rule {
+// rule returns the rule of a name. If there is none, it returns the name, in case that the body holds its limit.
+func (d *decoder) rule(at spot) (rule *weir.Rule, unknown string) {
 	rule, ok := d.rules[string(d.string(at))]
-	if !ok {
+	switch {
+	case ok:
+	case d.form.limitOf == nil || len(d.text) == 0:
 		d.fail(badField(at.String(), "is "+quote(string(d.text))+", and no rule has that name"))
+	default:
+		unknown = string(d.text)
+	}
+	return rule, unknown
+}
+
+func (d *decoder) limit(at spot) string {
+	text := d.string(at)
+	if len(text) == 0 || len(text) > maxLimit {
+		d.fail(badField(at.String(), fmt.Sprintf("has %d bytes, want 1 to %d", len(text), maxLimit)))
+	}
+	return string(text)
+}
+
+// limited returns the rule of an item with a limit.
+func (d *decoder) limited(it item, at spot) *weir.Rule {
+	name := it.name
+	switch {
+	case it.rule != nil:
+		name = it.rule.Name()
+	case name == "":
+		name = defaultRule
+	}
+	rule, p := d.form.limitOf(name, it.limit)
+	if p != nil {
+		p.field = at.of(p.field).String()
+		p.detail = p.field + " " + p.detail
+		d.fail(p)
 	}
 	return rule
 }

@@ -21,7 +21,7 @@ func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFixture(t, usual, "jobs=concurrency 2 lease 1m")
+	f := newDynamic(t, usual, "jobs=concurrency 2 lease 1m")
 	answers, given := 0, map[string]string{}
 	for _, line := range asked.FindAllStringSubmatch(string(text), -1) {
 		body, path, want := line[1], line[2], line[3]

@@ -8,10 +8,11 @@ import (
 // inForce are the rules that requests are decided by, with what is prepared for them. It does not change: Use replaces
 // it, and a request that has begun keeps the one that it began with.
 type inForce struct {
-	rules  map[string]*weir.Rule
-	config *rules.Config // finds rules by attributes; nil without rules in files
-	leases leases
-	checks combinations
+	rules   map[string]*weir.Rule
+	config  *rules.Config // finds rules by attributes; nil without rules in files
+	leases  leases
+	checks  combinations
+	dynamic dynamic
 }
 
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if

@@ -232,6 +232,7 @@ const (
 	fieldRule       = "rule"
 	fieldKey        = "key"
 	fieldCost       = "cost"
+	fieldLimit      = "limit"
 	fieldRequests   = "requests"
 	fieldPatience   = "patience"
 	fieldAttributes = "attributes"

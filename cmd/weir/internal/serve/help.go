@@ -33,6 +33,9 @@ absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
 A decision of Redis gets --deadline. While Redis is away, --on-failure says how to
 answer: deny (503), allow, or local, by a share of the limits for each of --peers.
 
+With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
+"key":"acme","limit":"5/m"}. Up to 1,000 different limits are kept.
+
 With --record, serve writes each take and check to a file that weir replay reads.
 
 With --state, the state outlives the daemon. Serve loads it from the file at the

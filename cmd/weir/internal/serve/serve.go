@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -33,6 +34,7 @@ type options struct {
 	record      recordOptions
 	gateway     gatewayOptions
 	wait        waitOptions
+	dynamic     bool
 	isSet       func(flag string) bool
 }
 
@@ -68,6 +70,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.IntVar(&o.connections, "max-connections", defaultConnections, "serve at most `N` connections at a time")
 	flags.DurationVar(&o.drain, "drain", 0, "after a stop signal, serve this much longer while /readyz is 503, so that load balancers turn away")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "at a stop, give requests in flight this long to finish")
+	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
 	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags} {
@@ -107,6 +110,14 @@ func (o *options) check(isSet func(flag string) bool) error {
 		return nil
 	}
 	return o.checkEngine(isSet)
+}
+
+// mayNameLimits returns who may name limits, or nil for nobody.
+func (o *options) mayNameLimits() func(r *http.Request, rule string) bool {
+	if !o.dynamic {
+		return nil
+	}
+	return func(r *http.Request, rule string) bool { return door.Of(r).May(door.Dynamic, rule) }
 }
 
 // checkEngine checks the flags that depend on the engine. Rules files may name that, so with them it has to wait.
@@ -173,7 +184,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	s := server{log: log, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
-		Check: check, Asked: recorded, Wait: o.wait.within(most),
+		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Wait: o.wait.within(most),
 	})
 	redis := resp.Options{
 		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
