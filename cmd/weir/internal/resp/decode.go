@@ -3,7 +3,6 @@ package resp
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 
 	"github.com/weirflow/weir"
 )
@@ -114,6 +113,22 @@ func isHTTP(word []byte) bool {
 
 // integer reads decimal digits with a sign, like Redis: no spaces, no plus, and no zeros ahead.
 func integer(digits []byte) (n int64, ok bool) {
-	n, err := strconv.ParseInt(string(digits), 10, 64) // does not allocate
-	return n, err == nil && digits[0] != '+' && (len(digits) == 1 || digits[0] != '0') && (digits[0] != '-' || digits[1] != '0')
+	negative := len(digits) > 0 && digits[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && (len(digits) > 1 || negative) {
+		return 0, false
+	}
+	var u uint64 // 19 digits fit
+	for _, digit := range digits {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		u = 10*u + uint64(digit-'0')
+	}
+	if negative {
+		return -int64(u), u <= 1<<63
+	}
+	return int64(u), u < 1<<63
 }

@@ -454,6 +454,20 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+func TestIntegersAreThoseOfRedis(t *testing.T) {
+	for _, text := range []string{"0", "7", "-7", "9223372036854775807", "-9223372036854775808", "1234567890123456789"} {
+		want, _ := strconv.ParseInt(text, 10, 64)
+		if n, ok := integer([]byte(text)); n != want || !ok {
+			t.Errorf("%s got %d, %v", text, n, ok)
+		}
+	}
+	for _, text := range []string{"", "-", "-0", "+1", "01", "1 ", "1e3", "0x1", "9223372036854775808", "-9223372036854775809", "99999999999999999999"} {
+		if n, ok := integer([]byte(text)); ok {
+			t.Errorf("%q got %d", text, n)
+		}
+	}
+}
+
 func TestAKnownKeyNeedsNoMemory(t *testing.T) {
 	d := start(t, nil)
 	c := newConn(d.Server, nil)
