@@ -116,6 +116,9 @@ bench-redis-pairs: ## compare the Redis engine with the commit BASE in pairs of 
 bench-http: ## compare the middleware for net/http with its rivals in a minute, and measure grpclimit; writes bench/HTTP.md
 	go run ./bench/middleware $(BENCHFLAGS)
 
+bench-resp: ## compare weir serve --resp with a loop that does not decide, and with scripts of Redis, in a minute; writes bench/RESP.md
+	go run ./bench/resp $(BENCHFLAGS)
+
 bench-replay: ## weir replay on a log of ten million lines, three minutes; writes bench/REPLAY.md
 	go run ./bench/replay $(BENCHFLAGS)
 
@@ -143,4 +146,5 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
 
-.PHONY: help test ci docs show deps lint fmt vet staticcheck race test-386 test-layers test-reloads quick fuzz readme differential redis-show outage-show redis-suite bench bench-pairs bench-redis bench-redis-pairs bench-http bench-replay bench-cliffs bench-waiting-redis bench-large fuzz-words soak hostile campaign microbench
+# No target is a file.
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)

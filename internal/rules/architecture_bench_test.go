@@ -91,6 +91,7 @@ var benchRules = map[string]packageRule{
 			"limittest":          "an engine over go-redis passes it",
 		},
 	},
+	"bench/resp":   {imports: reasons{"bench/internal/measure": "its runner", "bench/internal/localredis": "a real server beside it", "bench/internal/workload": "keys"}},
 	"bench/replay": {imports: reasons{"bench/internal/measure": "its runner"}},
 	"bench/waiting": {
 		imports: reasons{

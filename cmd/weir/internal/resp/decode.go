@@ -61,23 +61,18 @@ func decode(b []byte, args [][]byte) (_ [][]byte, n, need int, err error) {
 
 // line reads a line like *3 or $5 at a position. It returns the number and the position behind the line.
 func line(b []byte, at, most int, what string) (n, behind, need int, err error) {
-	const longest = 22 // bytes of the line: a sign, 64 bits and CR LF
-	end := bytes.IndexByte(b[at:min(len(b), at+longest)], '\n')
-	if end < 0 {
-		if len(b)-at >= longest {
-			return 0, 0, 0, protocolError("invalid " + what)
-		}
+	const longest = 8 // digits
+	i := at + 1
+	for ; i < len(b) && i <= at+longest && '0' <= b[i] && b[i] <= '9'; i++ {
+		n = 10*n + int(b[i]-'0')
+	}
+	switch {
+	case i == len(b), i+1 == len(b) && b[i] == '\r':
 		return 0, 0, len(b) + 1, nil
-	}
-	digits := b[at+1 : at+end]
-	if len(digits) < 2 || digits[len(digits)-1] != '\r' {
-		return 0, 0, 0, protocolError("invalid " + what)
-	}
-	parsed, ok := integer(digits[:len(digits)-1])
-	if !ok || parsed < 0 || parsed > int64(most) {
+	case i == at+1 || b[i] != '\r' || b[i+1] != '\n' || n > most:
 		return 0, 0, 0, protocolError(fmt.Sprintf("invalid %s: not 0 to %d", what, most))
 	}
-	return int(parsed), at + end + 1, 0, nil
+	return n, i + 2, 0, nil
 }
 
 // decodeInline reads a line of words, as a person types it. Words stand in no quotes.

@@ -37,7 +37,7 @@ func appendLine(b []byte, kind byte, s string) []byte {
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 func appendIntegers(b []byte, numbers ...int64) []byte {
-	b = appendHead(b, '*', len(numbers))
+	b = append(b, '*', '0'+byte(len(numbers)), '\r', '\n') // up to nine
 	for _, n := range numbers {
 		b = appendInteger(b, n)
 	}

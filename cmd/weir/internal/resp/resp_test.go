@@ -260,9 +260,9 @@ func TestLargeCommandsAndKeysAreBounded(t *testing.T) {
 			"*1\r\n+PING\r\n":              "-ERR Protocol error: expected '$', got '+'",
 			"*1\r\n$4097\r\n":              "-ERR Protocol error: invalid bulk length: not 0 to 4096",
 			"*1\r\n$4\r\nPINGxx":           "-ERR Protocol error: a bulk string does not end with CR LF",
-			"*1" + strings.Repeat("1", 30): "-ERR Protocol error: invalid multibulk length",
+			"*1" + strings.Repeat("1", 30): "-ERR Protocol error: invalid multibulk length: not 0 to 388",
 			strings.Repeat("x", maxInline): "-ERR Protocol error: too big inline request",
-			"*2\n":                         "-ERR Protocol error: invalid multibulk length",
+			"*2\n":                         "-ERR Protocol error: invalid multibulk length: not 0 to 388",
 		} {
 			c := d.dial(t)
 			go func() { _, _ = io.WriteString(c.conn, text) }()
