@@ -28,7 +28,11 @@ STAGE := scripts/stage.sh
 PACKAGES := -p 4 ./redislimit work
 # What computes with words, so that their size matters.
 WORDS := . ./enginekit ./front ./layer ./limittest ./simulate \
-	$(addprefix ./internal/,algorithm clock duration memory rule scan table vectors word) $(addprefix ./cmd/weir/internal/,api collect filter picture screen)
+	$(addprefix ./internal/,algorithm clock duration line memory rule scan table vectors word) \
+	$(addprefix ./cmd/weir/internal/,api check collect filter picture screen)
+
+# What is too slow for the race detector.
+LONG := TestTheTourShowsWhatTheProgramSays|TestNothingIsWiderThanTheTerminal|TestProgramsOfEarlierVersionsAreNoticed
 
 # What calls an engine that may have functions around it.
 LAYERED := ./pace ./httplimit ./grpclimit ./cmd/weir/internal/serve ./cmd/weir/internal/api
@@ -36,7 +40,7 @@ LAYERED := ./pace ./httplimit ./grpclimit ./cmd/weir/internal/serve ./cmd/weir/i
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: deps lint race test-386 fuzz readme ## run all checks on every module, like CI
+test: deps lint race long test-386 fuzz readme ## run all checks on every module, like CI
 	@$(STAGE) --total
 
 ci: test ## the same as test
@@ -45,25 +49,29 @@ deps: ## install missing programs that the tests need
 	@$(STAGE) --begin
 	@$(STAGE) deps scripts/install-deps.sh
 
-lint: fmt vet staticcheck ## check formatting; run vet for three architectures, and staticcheck
+lint: fmt vet staticcheck ## check formatting; run vet for 64 and 32 bits, and staticcheck
 
 fmt: ## fail if gofmt would change a file
 	@$(STAGE) gofmt scripts/gofmt.sh
 
-vet: ## run go vet, also for 32-bit and ARM machines
+vet: ## run go vet, also for 32-bit machines; no file is for one processor alone
 	@$(STAGE) 'vet' go vet work
 	@$(STAGE) 'vet 386' env GOARCH=386 CGO_ENABLED=0 go vet work
-	@$(STAGE) 'vet arm64' env GOARCH=arm64 CGO_ENABLED=0 go vet work
 
 staticcheck: ## run staticcheck
 	@$(STAGE) staticcheck go run $(STATICCHECK) work
 
+# -short: random tests draw fewer rounds, for the race detector makes a round five to ten times as slow. test-386 and long
+# run all rounds but those of pace and of reloads, which make quick runs. vet has run already.
 race: ## test all modules under the race detector
-	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -timeout 20m $(PACKAGES)
+	@$(STAGE) 'test with race detector' env CGO_ENABLED=1 go test -race -short -vet=off -parallel 4 -timeout 20m $(PACKAGES)
+
+long: ## test what takes too long under the race detector
+	@$(STAGE) 'long tests' go test -vet=off -run '$(LONG)' ./cmd/weir ./redislimit
 
 test-386: ## test what computes with words as 32-bit programs: limits, engines, counts and numbers, and the suite on Redis
-	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -timeout 20m $(WORDS)
-	@$(STAGE) 'test 386 on Redis' env GOARCH=386 CGO_ENABLED=0 go test -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
+	@$(STAGE) 'test 386' env GOARCH=386 CGO_ENABLED=0 go test -vet=off -timeout 20m $(WORDS)
+	@$(STAGE) 'test 386 on Redis' env GOARCH=386 CGO_ENABLED=0 go test -vet=off -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
 
 test-layers: ## test queues, fronts and the daemon on engines below one empty function, and below five
 	@for n in 1 5; do $(STAGE) "test below $$n layers" env WEIR_LAYERS=$$n go test -p 4 $(LAYERED) || exit; done

@@ -609,8 +609,12 @@ func TestRoomComesBackAfterAFloodAndNotDuringIt(t *testing.T) {
 				return shared
 			}
 			shares(1, 20_000)
-			if n := shares(30, 3000); n < 29 {
-				t.Errorf("during the flood the key shared a budget %d times of 30, want 29 at least", n)
+			rounds := 30
+			if testing.Short() {
+				rounds = 6
+			}
+			if n := shares(rounds, 3000); n < rounds-1 {
+				t.Errorf("during the flood the key shared a budget %d times of %d, want %d at least", n, rounds, rounds-1)
 			}
 			if n := shares(30, 0); n == 0 || n > 8 {
 				t.Errorf("after the flood the key shared a budget %d times of 30, want a few, until keys are idle", n)

@@ -86,7 +86,11 @@ func TestASlowerPlanDoesNotStarveAFasterOne(t *testing.T) {
 // A thousand tenants take at once while their plans change at random. None gets
 // more in any window than the largest burst and what the largest rate brings.
 func TestPlansThatChangeAtRandomKeepTheBound(t *testing.T) {
-	const callers, tenants, rounds, each = 8, 500, 40, 125
+	const callers, tenants, each = 8, 500, 125
+	rounds := 40
+	if testing.Short() {
+		rounds = 10
+	}
 	for name, limiter := range plannedBy {
 		t.Run(name, func(t *testing.T) {
 			var now atomic.Int64

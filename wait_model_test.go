@@ -49,8 +49,11 @@ func waitSeeds(count int) []uint64 {
 	return seeds
 }
 
-// often returns how many random cases a test has: n, or WEIR_TIMES times as many.
+// often returns how many random cases a test has: n, a tenth of them with -short, or WEIR_TIMES times as many.
 func often(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
 	if times, err := strconv.Atoi(os.Getenv("WEIR_TIMES")); err == nil {
 		return n * times
 	}

@@ -289,12 +289,12 @@ func TestWhatWasGrantedLocallyIsRecorded(t *testing.T) {
 		{"100/1d", 0, 30},
 		{"10/1s and 100/1d", 0, 10}, // the first is used up
 		{"100/1d and 90/1d", 0, 30},
-		{"fixed window 100/1d", time.Hour, 30},
-		{"fixed window 100/1h", 2 * time.Hour, 0}, // the window has ended
-		{"cycle 100/1h", 2 * time.Hour, 0},
-		{"sliding log 100/1d", time.Hour, 30},
-		{"rate gate 100/1d", time.Hour, 30},
-		{"100/1d", 12 * time.Hour, 30}, // half of the share of 50 a day has come back
+		{"fixed window 100/1d", time.Minute, 30},
+		{"fixed window 100/1m", 2 * time.Minute, 0}, // the window has ended
+		{"cycle 100/1m", 2 * time.Minute, 0},
+		{"sliding log 100/1d", time.Minute, 30},
+		{"rate gate 100/1d", time.Minute, 30},
+		{"100/10m", 5 * time.Minute, 30}, // half of the share of 50 has come back
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r, rule := newRemote(), mustRule(t, "r="+tt.text)
@@ -303,7 +303,7 @@ func TestWhatWasGrantedLocallyIsRecorded(t *testing.T) {
 			granted := int64(takes(t, g, 30, rule, "k"))
 			want := min(tt.want, granted)
 			time.Sleep(tt.pause)
-			if tt.text == "100/1d" && tt.pause > 0 {
+			if tt.text == "100/10m" {
 				want = granted - 25
 			}
 			r.fails.Store(false)

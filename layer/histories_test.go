@@ -17,9 +17,12 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// histories returns the number of random histories: WEIR_TIMES times 60. A failure names the seed, as in go test -run
-// 'TestHistories.*/17$'.
+// histories returns the number of random histories: WEIR_TIMES times 60, or 12 with -short. A failure names the seed, as
+// in go test -run 'TestHistories.*/17$'.
 func histories() uint64 {
+	if testing.Short() {
+		return 12
+	}
 	times, err := strconv.Atoi(cmp.Or(os.Getenv("WEIR_TIMES"), "1"))
 	if err != nil {
 		times = 1

@@ -1,16 +1,21 @@
 package limittest
 
 import (
+	"testing"
 	"time"
 
 	"github.com/weirflow/weir"
 )
 
 // walk drives a key through takes, refusals, records and idle times chosen by its answers, and calls visit at each
-// step.
+// step. It is shorter with -short.
 func (f *fixture) walk(rule *weir.Rule, key string, visit func(step int)) {
 	costs := []int64{1, 2, 5, 1, 3, 4, 1, 1, 6, 2}
-	for step := range 60 {
+	steps := 60
+	if testing.Short() {
+		steps = 30
+	}
+	for step := range steps {
 		d := f.take(rule.For(key, costs[step%len(costs)]))
 		visit(step)
 		switch step % 7 {

@@ -156,7 +156,7 @@ func main() {
 func TestProgramsOfEarlierVersionsAreNoticed(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it builds earlier versions")
+		t.Skip("it builds earlier versions; make long runs it")
 	}
 	rules := []string{"bucket=token bucket 100/h", "two=token bucket 5/h and fixed window 9/d", "log=sliding log 100/h", "gate=rate gate 9/h", "slots=concurrency 5 lease 30s", "cycle=cycle 9/h", "leaky=leaky bucket 9/h queue 4"}
 	for _, former := range []struct {

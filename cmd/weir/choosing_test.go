@@ -36,6 +36,9 @@ const (
 // docs/choosing.md is what its source says, with the output of each command and every number computed here. A picture
 // is drawn again too.
 func TestTheTourShowsWhatTheProgramSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the commands of the page simulate for minutes under the race detector; make long runs them without it")
+	}
 	t.Chdir("../..")
 	source, err := os.ReadFile(tourSource)
 	if err != nil {

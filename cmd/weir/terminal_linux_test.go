@@ -94,11 +94,15 @@ func TestNothingIsWiderThanTheTerminal(t *testing.T) {
 		{"simulate", "--traffic", "poisson 50/s from 9 clients cost 1 to 3 retry every 1s", "--server", "60/s", "--limit", "token bucket 10/s burst 20 and fixed window 1000/1d"},
 		{"check", "token bucket 5/s burst 10 and fixed window 1000/1d", "--plot", "terminal"},
 	}
+	widths, narrow := []int{40, 41, 79, 80, 81, 200}, []int{1, 39, 500}
+	if testing.Short() {
+		widths, narrow = []int{41, 80}, []int{1}
+	}
 	for _, args := range commands {
-		for _, columns := range []int{40, 41, 79, 80, 81, 200} {
+		for _, columns := range widths {
 			checkWidth(t, columns, onTerminal(t, columns, args...))
 		}
-		for _, columns := range []int{1, 39, 500} { // no panic
+		for _, columns := range narrow { // no panic
 			onTerminal(t, columns, args...)
 		}
 	}

@@ -11,6 +11,15 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0 takes a new one each time")
 
+// inputs returns how many random inputs each kind of limit gets. -short is for the race detector, which finds nothing in
+// code without goroutines.
+func inputs() int {
+	if testing.Short() {
+		return 50
+	}
+	return 500
+}
+
 // TestRandomOperationsEqualTheModel runs the comparison of the fuzz targets on random inputs.
 func TestRandomOperationsEqualTheModel(t *testing.T) {
 	seed := *seedFlag
@@ -21,7 +30,7 @@ func TestRandomOperationsEqualTheModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Logf("repeat with: go test ./internal/algorithm -run %s -seed %d", t.Name(), seed)
 			random := rand.New(rand.NewPCG(seed, 0))
-			for range 500 {
+			for range inputs() {
 				input := make([]byte, 40+random.IntN(400))
 				for i := range input {
 					input[i] = byte(random.Uint32())

@@ -16,7 +16,7 @@ func TestSavedStatesAnswerAsIfNeverSaved(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(11, 12))
-			for range 500 {
+			for range inputs() {
 				input := make([]byte, 40+random.IntN(400))
 				for i := range input {
 					input[i] = byte(random.Uint32())

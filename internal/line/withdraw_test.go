@@ -180,7 +180,11 @@ func TestPlanOfALineIsAlwaysThatMadeFromTheStart(t *testing.T) {
 		func(r *rand.Rand) algorithm.Algorithm { return algorithm.NewConcurrency(3+r.Int64N(7), second) },
 	}
 	shorter := 0
-	for seed := range uint64(300) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 50
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			draw := limits[seed%uint64(len(limits))]

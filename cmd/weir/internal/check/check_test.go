@@ -82,7 +82,10 @@ func greedy(t *testing.T, limit weir.Limit, period, offset int64, pause bool) (m
 
 // The sizes are those that an engine reports, and that docs/memory.md gives. Cells take less on 32-bit machines.
 func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
-	const keys = 100_000
+	keys := 100_000
+	if testing.Short() {
+		keys = 50_000
+	}
 	for _, test := range []struct {
 		text, memory string
 		least, most  int

@@ -195,7 +195,11 @@ func TestReloadsUnderLoadLoseNoDecision(t *testing.T) {
 			}
 		})
 	}
-	for i := range 10_000 {
+	reloads := 10_000
+	if testing.Short() {
+		reloads = 1000
+	}
+	for i := range reloads {
 		write(t, file, ruled([]string{"1000000/h", "2000000/h"}[i%2]))
 		if r := s.Reload(); r.Err != nil {
 			t.Fatal(r.Err)
