@@ -74,6 +74,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/serve":   "the daemon logs",
 		"cmd/weir/internal/api":     "a failing engine is logged where the request is known",
 		"cmd/weir/internal/resp":    "a panic is logged where the connection is known",
+		"cmd/weir/internal/rls":     "rules that Envoy cannot obey, and panics, are logged",
 	}},
 	{"math/rand", "a decision is a function of its inputs", reasons{}},
 	{"math/rand/v2", "a decision is a function of its inputs", reasons{
@@ -118,6 +119,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/resp":      "it serves connections",
 		"cmd/weir/internal/serve":     "it listens",
 		"cmd/weir/internal/api":       "it is the HTTP front",
+		"cmd/weir/internal/rls":       "it is the front of Envoy, also in JSON",
 		"redislimit":                  "an engine can be named by a URL",
 		"redislimit/internal/wire":    "keys of earlier versions are not escaped",
 	}},
@@ -134,6 +136,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/rules":     "rules match addresses and networks",
 		"cmd/weir/internal/resp":      "it serves connections",
 		"cmd/weir/internal/serve":     "it listens",
+		"cmd/weir/internal/rls":       "it listens for gRPC",
 		"redislimit":                  "an engine can be named by a URL",
 		"redislimit/internal/fault":   "a dial that failed has sent nothing",
 		"redislimit/internal/servers": "it dials",

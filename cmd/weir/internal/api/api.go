@@ -35,6 +35,8 @@ type Options struct {
 	Check CheckOptions
 	// Wait bounds waiting callers and reservations.
 	Wait WaitOptions
+	// Also has the handlers of further paths, which take POST.
+	Also map[string]http.Handler
 }
 
 var _ http.Handler = (*API)(nil)
@@ -49,6 +51,7 @@ func New(o Options) *API {
 		reason:   o.Reason,
 		asked:    o.Asked,
 		dynamic:  o.Dynamic,
+		also:     o.Also,
 		origin:   http.NewCrossOriginProtection(),
 	}
 	a.checks = newChecks(o.Check)
@@ -99,6 +102,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.sayClose(w.Header())
 	found, ok := routes[r.URL.Path]
+	if also := a.also[r.URL.Path]; also != nil {
+		found, ok = route{posts, func(_ *API, w http.ResponseWriter, r *http.Request) { also.ServeHTTP(w, r) }}, true
+	}
 	if !ok {
 		writeProblem(w, &problem{status: http.StatusNotFound, detail: "the path does not exist; GET /openapi.json lists the paths"})
 		return

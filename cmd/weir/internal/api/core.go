@@ -25,6 +25,7 @@ type API struct {
 	phase    atomic.Int32
 	bodies   bodyBudget
 	beside   atomic.Int32
+	also     map[string]http.Handler
 	origin   *http.CrossOriginProtection
 	health   engineHealth
 	reloads  reloads

@@ -19,11 +19,7 @@ func (a *API) alive(w http.ResponseWriter, _ *http.Request) {
 
 // readiness reports whether the daemon should receive new work.
 func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
-	if a.phase.Load() != serving {
-		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "the daemon is stopping; send new requests elsewhere"})
-		return
-	}
-	if reason := a.health.unready(); reason != "" {
+	if reason := a.Unready(); reason != "" {
 		writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: reason})
 		return
 	}
@@ -32,6 +28,14 @@ func (a *API) readiness(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeJSON(w, []byte(`{"status":"ready"}`+"\n"))
+}
+
+// Unready returns the reason why the daemon should receive no new work, or "".
+func (a *API) Unready() string {
+	if a.phase.Load() != serving {
+		return "the daemon is stopping; send new requests elsewhere"
+	}
+	return a.health.unready()
 }
 
 // The phases of a server, in order.

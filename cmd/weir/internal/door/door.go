@@ -38,7 +38,9 @@ func of(r *http.Request) *Port {
 }
 
 // Of returns who sent a request.
-func Of(r *http.Request) *Identity { return of(r).Identify(bearer(r.Header), r.TLS) }
+func Of(r *http.Request) *Identity {
+	return of(r).Identify(Bearer(r.Header.Get("Authorization")), r.TLS)
+}
 
 // Serves reports whether the port of a request answers its Host.
 func Serves(r *http.Request) bool {
@@ -54,9 +56,9 @@ func (p *Port) Identify(_ string, _ *tls.ConnectionState) *Identity {
 	return nobody
 }
 
-// bearer returns the token in the header, or "".
-func bearer(h http.Header) string {
-	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+// Bearer returns the token in the value of an Authorization field, or "".
+func Bearer(value string) string {
+	scheme, token, _ := strings.Cut(value, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}

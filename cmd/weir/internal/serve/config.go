@@ -83,7 +83,7 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 }
 
 // keepUp uses changed files until the context ends.
-func (u *inUse) keepUp(ctx context.Context, to *api.API, again <-chan os.Signal, log *slog.Logger) {
+func (u *inUse) keepUp(ctx context.Context, to *api.API, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
 	u.set.Watch(ctx, again, func(r rules.Reload) {
 		if r.Now == nil {
 			log.Error("changes of rules files may go unnoticed", "err", r.Err)
@@ -95,6 +95,7 @@ func (u *inUse) keepUp(ctx context.Context, to *api.API, again <-chan os.Signal,
 			return
 		}
 		to.Use(r.Now.Named(), r.Now)
+		also(r.Now)
 		log.Info("rules reloaded", "rules", len(r.Now.Rules))
 		for _, field := range r.Restart {
 			log.Warn("a field of the rules files takes effect at the next start", "field", field)

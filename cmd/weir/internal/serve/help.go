@@ -36,6 +36,9 @@ answer: deny (503), allow, or local, by a share of the limits for each of --peer
 With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
 "key":"acme","limit":"5/m"}. Up to 1,000 different limits are kept.
 
+With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
+the same calls in JSON on /json: docs/envoy.md.
+
 With --record, serve writes each take and check to a file that weir replay reads.
 
 With --state, the state outlives the daemon. Serve loads it from the file at the
@@ -63,6 +66,7 @@ const examples = `  weir serve
   weir serve --state weir.state --state-every 10s
   weir serve --config weir.yaml
   WEIR_ENGINE=redis://127.0.0.1:6379 weir serve --config weir.yaml
+  weir serve --config weir.yaml --grpc 127.0.0.1:8081
   weir serve --record record.jsonl --record-share 10% --record-hash
   weir serve --resp 127.0.0.1:6380 --rule 'login=5/m'
   weir serve --engine redis://127.0.0.1:6379

@@ -15,12 +15,14 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
+	"github.com/weirflow/weir/cmd/weir/internal/rls"
 )
 
 // portOptions are the flags of the ports besides that of --http, and of who may come in.
 type portOptions struct {
 	admin, metrics  string
 	resp            string
+	envoy           envoyOptions
 	insecure, pprof bool
 }
 
@@ -31,6 +33,7 @@ func (o *portOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.resp, "resp", "", "also answer Redis clients on `ADDR`, a HOST:PORT or unix:PATH")
 	flags.BoolVar(&o.insecure, "insecure", false, "let every machine that can connect take and give back")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve profiles of the daemon at /debug/pprof/ on the admin port")
+	o.envoy.addFlags(cmd)
 	cli.Offer(cmd, "admin", "unix:weir.sock")
 	cli.Offer(cmd, "metrics", "127.0.0.1:9090")
 	cli.Offer(cmd, "resp", "127.0.0.1:6380")
@@ -65,8 +68,8 @@ func httpPort(name string, on net.Listener, who *door.Port, handler http.Handler
 	return port{name: name, on: &listener{on, open}, service: h}
 }
 
-// open listens on the addresses of Redis clients, metrics and admin. Nothing is served yet.
-func (o *portOptions) open(named hosts, traffic net.Addr, all http.Handler, redis resp.Options, log *slog.Logger) (ports []port, err error) {
+// open listens on the addresses of Redis clients, Envoy, metrics and admin. Nothing is served yet.
+func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.Options, envoy *rls.Server, log *slog.Logger) (ports []port, err error) {
 	defer func() {
 		if err != nil {
 			closePorts(ports)
@@ -80,6 +83,17 @@ func (o *portOptions) open(named hosts, traffic net.Addr, all http.Handler, redi
 		redis.Door = o.door(named, on.Addr())
 		ports = append(ports, port{"resp", on, resp.New(redis)})
 		if err := o.checkReach("resp", o.resp, on.Addr()); err != nil {
+			return ports, err
+		}
+	}
+	if envoy != nil {
+		p, err := o.envoy.port(envoy, s)
+		if err != nil {
+			return ports, err
+		}
+		envoy.Door = o.door(named, p.on.Addr())
+		ports = append(ports, p)
+		if err := o.checkReach("grpc", o.envoy.address, p.on.Addr()); err != nil {
 			return ports, err
 		}
 	}
@@ -97,7 +111,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, all http.Handler, redi
 	if err != nil || on == nil {
 		return ports, err
 	}
-	return append(ports, httpPort("admin", on, adminDoor(named, on.Addr()), o.adminHandler(all), log)), nil
+	return append(ports, httpPort("admin", on, adminDoor(named, on.Addr()), o.adminHandler(s.api), log)), nil
 }
 
 // listenAdmin listens on the address of --admin, or on a socket that nobody else of this machine uses. Without such a

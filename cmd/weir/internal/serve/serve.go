@@ -18,6 +18,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // options are the flags of weir serve.
@@ -101,7 +102,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet)} {
+	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
 		if err != nil {
 			return err
 		}
@@ -182,14 +183,15 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(used.set != nil)
 	s := server{log: log, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
+	envoy := o.ports.envoy.server(engine, used, func(err error) { s.api.Failed(err) }, recorded, log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
-		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Wait: o.wait.within(most),
+		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Wait: o.wait.within(most), Also: paths(envoy),
 	})
 	redis := resp.Options{
 		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
 	}
-	if s.also, err = o.ports.open(named, listener.Addr(), s.api, redis, log); err != nil {
+	if s.also, err = o.ports.open(named, listener.Addr(), &s, redis, envoy, log); err != nil {
 		return err
 	}
 	defer closePorts(s.also)
@@ -201,7 +203,11 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	if used.set != nil {
 		used.set.Check(engine.Check)
-		go used.keepUp(ctx, s.api, again, log)
+		go used.keepUp(ctx, s.api, func(config *rules.Config) {
+			if envoy != nil {
+				envoy.Use(config)
+			}
+		}, again, log)
 	}
 	return o.state.keepWhile(engine.memory, asked, func() error { return s.serve(ctx, listener) })
 }

@@ -1,0 +1,192 @@
+package rls
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	header "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weirflow/weir"
+)
+
+// windows are the units by the length of the window.
+var windows = map[time.Duration]service.RateLimitResponse_RateLimit_Unit{
+	time.Second: service.RateLimitResponse_RateLimit_SECOND,
+	time.Minute: service.RateLimitResponse_RateLimit_MINUTE,
+	time.Hour:   service.RateLimitResponse_RateLimit_HOUR,
+	day:         service.RateLimitResponse_RateLimit_DAY,
+	7 * day:     service.RateLimitResponse_RateLimit_WEEK,
+	30 * day:    service.RateLimitResponse_RateLimit_MONTH,
+	365 * day:   service.RateLimitResponse_RateLimit_YEAR,
+}
+
+// shown is what answers show of a rule: one message for each of its limits, which all answers share.
+type shown struct {
+	capacities []int64
+	limits     []*service.RateLimitResponse_RateLimit
+}
+
+// newShown describes a rule. A capacity that comes back in no unit of Envoy has none.
+func newShown(r *weir.Rule) *shown {
+	s := &shown{}
+	for _, limit := range r.Limits() {
+		d := weir.Describe(limit)
+		s.capacities = append(s.capacities, d.Capacity)
+		s.limits = append(s.limits, &service.RateLimitResponse_RateLimit{
+			Name: r.Name(), RequestsPerUnit: clamped(d.Capacity), Unit: windows[d.Window],
+		})
+	}
+	return s
+}
+
+// of returns the message of the limit with this capacity, which is that of a decision.
+func (s *shown) of(capacity int64) *service.RateLimitResponse_RateLimit {
+	if at := slices.Index(s.capacities, capacity); at >= 0 {
+		return s.limits[at]
+	}
+	return nil
+}
+
+func clamped(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
+
+// message is an answer to one descriptor, in one allocation.
+type message struct {
+	service.RateLimitResponse
+	status service.RateLimitResponse_DescriptorStatus
+	reset  durationpb.Duration
+	list   [1]*service.RateLimitResponse_DescriptorStatus
+}
+
+// answer writes the answer.
+func (c *call) answer() *service.RateLimitResponse {
+	m := &message{}
+	a := &m.RateLimitResponse
+	a.OverallCode, a.Statuses = service.RateLimitResponse_OK, m.list[:]
+	if n := len(c.parts); n > 1 {
+		a.Statuses = make([]*service.RateLimitResponse_DescriptorStatus, n)
+		statuses, resets := make([]service.RateLimitResponse_DescriptorStatus, n), make([]durationpb.Duration, n)
+		for i := range c.parts {
+			c.status(&c.parts[i], &statuses[i], &resets[i])
+			a.Statuses[i] = &statuses[i]
+		}
+	} else {
+		c.status(&c.parts[0], &m.status, &m.reset)
+		m.list[0] = &m.status
+	}
+	c.describe(a)
+	return a
+}
+
+// status writes the status of a descriptor.
+func (c *call) status(p *part, s *service.RateLimitResponse_DescriptorStatus, reset *durationpb.Duration) {
+	s.Code = service.RateLimitResponse_OK
+	if p.refused {
+		s.Code = service.RateLimitResponse_OVER_LIMIT
+	}
+	d := &p.decision
+	if d.Rule == "" {
+		if p.rule != nil && !p.refused {
+			s.LimitRemaining = math.MaxUint32
+		}
+		return
+	}
+	shown := p.own
+	if shown == nil {
+		shown = c.in.shown[binding(p.requests, d).Rule]
+	}
+	if shown != nil {
+		s.CurrentLimit = shown.of(d.Limit)
+	}
+	s.LimitRemaining = clamped(d.Remaining)
+	after := d.ResetAfter
+	if p.refused {
+		after = d.RetryAfter
+	}
+	if after != weir.Never {
+		reset.Seconds = seconds(after)
+		s.DurationUntilReset = reset
+	}
+}
+
+// binding returns the request that a decision names.
+func binding(requests []weir.Request, d *weir.Decision) weir.Request {
+	for _, q := range requests {
+		if q.Rule.Name() == d.Rule && q.Key == d.Key {
+			return q
+		}
+	}
+	return requests[0]
+}
+
+// seconds returns whole seconds, rounded up: Envoy reads no fractions.
+func seconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return s
+}
+
+// describe adds what concerns the whole call: the code, the header fields, and of a refusal the rule that refuses.
+func (c *call) describe(a *service.RateLimitResponse) {
+	bound := c.bound()
+	if bound == nil {
+		return
+	}
+	d := &bound.decision
+	if d.Rule != "" && (c.in.headers || bound.refused) {
+		fields := http.Header{}
+		c.in.fields.Add(fields, *d, bound.requests...)
+		a.ResponseHeadersToAdd = headers(fields)
+	}
+	if !bound.refused {
+		return
+	}
+	a.OverallCode = service.RateLimitResponse_OVER_LIMIT
+	rule, metadata := bound.rule, map[string]any{}
+	if d.Rule != "" {
+		rule = c.in.config.Rule(d.Rule)
+		metadata["rule"], metadata["key"] = d.Rule, d.Key
+		if d.RetryAfter != weir.Never {
+			metadata["retry_after"] = seconds(d.RetryAfter)
+		}
+	}
+	if rule != nil {
+		metadata["rule"] = rule.Name
+		a.RawBody = []byte(rule.Message)
+	}
+	a.DynamicMetadata, _ = structpb.NewStruct(metadata) // texts and a number always fit
+}
+
+// bound returns the descriptor that binds the call: of the refused ones, that which frees last; otherwise, that with the
+// least remaining. It is nil if no limit decided.
+func (c *call) bound() (bound *part) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		switch {
+		case p.op == giveBack || !p.refused && p.decision.Rule == "":
+		case bound == nil, p.refused && !bound.refused:
+			bound = p
+		case p.refused == bound.refused:
+			if p.refused && p.decision.RetryAfter > bound.decision.RetryAfter || !p.refused && p.decision.Remaining < bound.decision.Remaining {
+				bound = p
+			}
+		}
+	}
+	return bound
+}
+
+// headers lists header fields in order.
+func headers(fields http.Header) (list []*header.HeaderValue) {
+	for name, values := range fields {
+		list = append(list, &header.HeaderValue{Key: strings.ToLower(name), Value: strings.Join(values, ", ")})
+	}
+	slices.SortFunc(list, func(a, b *header.HeaderValue) int { return strings.Compare(a.Key, b.Key) })
+	return list
+}

@@ -1,0 +1,96 @@
+package rls
+
+import (
+	"context"
+
+	"github.com/weirflow/weir"
+)
+
+// decide makes one call to the engine, if the call needs it. If a rule refuses without the engine, nothing is taken.
+func (c *call) decide(ctx context.Context, engine weir.Engine) error {
+	if !c.decision.Allowed {
+		c.takes = c.takes[:0]
+	}
+	taking := c.taking()
+	if taking == nil && len(c.others) == 0 {
+		return nil
+	}
+	if taking != nil && len(c.takes) == len(taking.requests) && len(c.others)+len(c.beside) == 0 {
+		d, err := engine.Take(ctx, c.takes...)
+		c.decision, taking.decision, taking.refused = d, d, !d.Allowed
+		return err
+	}
+	c.list()
+	c.results = append(c.results[:0], make([]weir.Result, len(c.asked))...)
+	if err := engine.Each(ctx, c.asked, c.results); err != nil {
+		return err
+	}
+	return c.read()
+}
+
+// taking returns the first descriptor that takes, or nil.
+func (c *call) taking() *part {
+	for i := range c.parts {
+		if p := &c.parts[i]; p.op == take && len(p.requests) > 0 && len(c.takes) > 0 {
+			return p
+		}
+	}
+	return nil
+}
+
+// list lists the calls to the engine: one decision on all that take, then the figures of each descriptor, and last the
+// shadows, which change no answer.
+func (c *call) list() {
+	if len(c.takes) > 0 {
+		c.asked = append(c.asked, weir.Call{Op: weir.OpTake, Requests: c.takes})
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		switch {
+		case len(p.requests) == 0 || p.op == take && len(c.takes) == 0:
+		case p.op == giveBack:
+			c.asked = append(c.asked, weir.Call{Op: weir.OpReturn, Requests: p.requests})
+		default:
+			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
+		}
+	}
+	for i := range c.beside {
+		c.asked = append(c.asked, weir.Call{Op: weir.OpTake, Requests: c.beside[i : i+1 : i+1]})
+	}
+}
+
+// read reads the results of the calls that list has listed.
+func (c *call) read() error {
+	results := c.results
+	if len(c.takes) > 0 {
+		if results[0].Err != nil {
+			return results[0].Err
+		}
+		c.decision, results = results[0].Decision, results[1:]
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		if len(p.requests) == 0 || p.op == take && len(c.takes) == 0 {
+			continue
+		}
+		d, err := results[0].Decision, results[0].Err
+		results = results[1:]
+		if err != nil && p.op != take { // what was taken is taken, with or without figures
+			return err
+		}
+		p.decision = d
+		switch {
+		case p.op == ask:
+			p.refused = !d.Allowed
+		case p.op == take && c.decision.Allowed: // the figures are of afterwards
+			p.decision.Allowed, p.decision.RetryAfter = true, 0
+		case p.op == take && d.Allowed: // alone it would be admitted
+			if p.refused = d.Rule == c.decision.Rule && d.Key == c.decision.Key; p.refused {
+				p.decision = c.decision
+			}
+		case p.op == take:
+			p.refused = true
+		}
+	}
+	return nil
+}

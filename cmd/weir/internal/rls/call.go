@@ -1,0 +1,168 @@
+package rls
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// call is one call on its way to an answer. Calls are reused.
+type call struct {
+	in       *inUse
+	request  *service.RateLimitRequest
+	source   descriptor
+	outcome  rules.Outcome
+	parts    []part
+	takes    []weir.Request // of all descriptors that take, for one decision
+	others   []weir.Request // of those that ask or give back
+	beside   []weir.Request // of shadows and candidates
+	asked    []weir.Call
+	results  []weir.Result
+	decision weir.Decision // on takes
+}
+
+// part is one descriptor of a call.
+type part struct {
+	op       op
+	requests []weir.Request // empty if the engine is not asked
+	own      *shown         // of a limit in the call
+	decision weir.Decision  // its own figures
+	refused  bool
+	rule     *rules.Rule // that refuses or exempts it without the engine
+}
+
+// op is what a descriptor asks for.
+type op uint8
+
+const (
+	take     op = iota
+	ask         // of no hits: whether there is room for one
+	giveBack    // of negative hits
+)
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// decide answers a call that is valid.
+func (s *Server) decide(ctx context.Context, who *door.Identity, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
+	c := calls.Get().(*call)
+	defer c.free()
+	c.begin(s.use.Load(), r)
+	for _, d := range r.Descriptors {
+		if err := c.add(s, d); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.allowed(who); err != nil {
+		return nil, err
+	}
+	if err := c.decide(ctx, s.Engine); err != nil {
+		return nil, s.fail(err)
+	}
+	if s.Asked != nil && len(c.takes) > 0 {
+		s.Asked(c.takes, c.decision.Allowed)
+	}
+	return c.answer(), nil
+}
+
+// fail maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE.
+func (s *Server) fail(err error) error {
+	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
+		return status.Errorf(codes.InvalidArgument, "rls: %s %s", bad.Field, bad.Reason)
+	}
+	s.Failed(err)
+	return status.Error(codes.Unavailable, "rls: the engine could not decide, and admitted nothing")
+}
+
+func (c *call) begin(in *inUse, r *service.RateLimitRequest) {
+	c.in, c.request, c.decision = in, r, weir.Decision{Allowed: true}
+	c.source.domain = r.Domain
+}
+
+// free keeps the memory of the call, without what it refers to.
+func (c *call) free() {
+	if cap(c.takes)+cap(c.others)+cap(c.beside) > 4*weir.MaxRequests {
+		return
+	}
+	clear(c.parts)
+	clear(c.takes)
+	clear(c.others)
+	clear(c.beside)
+	clear(c.asked)
+	*c = call{outcome: c.outcome, parts: c.parts[:0], takes: c.takes[:0], others: c.others[:0], beside: c.beside[:0], asked: c.asked[:0], results: c.results[:0]}
+	calls.Put(c)
+}
+
+// add lists what a descriptor asks of the engine.
+func (c *call) add(s *Server, d *envoy.RateLimitDescriptor) error {
+	hits := hitsOf(c.request, d)
+	p := part{}
+	switch {
+	case d.IsNegativeHits:
+		p.op = giveBack
+	case hits == 0:
+		p.op, hits = ask, 1
+	}
+	requests := &c.others
+	if p.op == take {
+		requests = &c.takes
+	}
+	from := len(*requests)
+	if d.Limit != nil {
+		own, err := s.overrides.of(d.Limit)
+		if err != nil {
+			return status.Errorf(codes.InvalidArgument, "rls: limit: %v", err)
+		}
+		p.own = own.shown
+		*requests = append(*requests, own.rule.For(overrideKey(c.request.Domain, d), hits))
+	} else {
+		c.source.entries = d.Entries
+		c.in.config.Decide(&c.source, hits, &c.outcome)
+		c.match(&p, requests)
+	}
+	p.requests = (*requests)[from:len(*requests):len(*requests)]
+	c.parts = append(c.parts, p)
+	return nil
+}
+
+// match takes over what the rules make of a descriptor.
+func (c *call) match(p *part, requests *[]weir.Request) {
+	o := &c.outcome
+	*requests = append(*requests, o.Requests...)
+	if p.op == take {
+		c.beside = append(c.beside, o.Beside...)
+	}
+	p.refused, p.rule = o.Verdict == rules.Refuse && p.op != giveBack, o.Rule
+	if p.refused {
+		c.decision.Allowed = false
+	}
+}
+
+// descriptor is the source of the attributes of a descriptor.
+type descriptor struct {
+	domain  string
+	entries []*envoy.RateLimitDescriptor_Entry
+}
+
+// Attribute returns the domain, or the value of the first entry with the key.
+func (d *descriptor) Attribute(name string) (string, bool) {
+	key, ok := strings.CutPrefix(name, "descriptor.")
+	if !ok {
+		return d.domain, name == "domain"
+	}
+	for _, e := range d.entries {
+		if e.Key == key {
+			return e.Value, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,95 @@
+package rls
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	kinds "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/front"
+)
+
+// unitPeriods are the lengths of the units of limits in calls.
+var unitPeriods = map[kinds.RateLimitUnit]time.Duration{
+	kinds.RateLimitUnit_SECOND: time.Second,
+	kinds.RateLimitUnit_MINUTE: time.Minute,
+	kinds.RateLimitUnit_HOUR:   time.Hour,
+	kinds.RateLimitUnit_DAY:    day,
+	kinds.RateLimitUnit_MONTH:  30 * day,
+	kinds.RateLimitUnit_YEAR:   365 * day,
+}
+
+const day = 24 * time.Hour
+
+// maxOverrides bounds the remembered limits of calls. Further ones are made for each call.
+const maxOverrides = 1024
+
+// overrides are the rules of limits that calls bring themselves.
+type overrides struct {
+	mu    sync.RWMutex
+	rules map[override]*ruled
+}
+
+// ruled is a rule with what answers show of it.
+type ruled struct {
+	rule  *weir.Rule
+	shown *shown
+}
+
+// override is a limit in a call.
+type override struct {
+	count uint32
+	unit  kinds.RateLimitUnit
+}
+
+// overrideRule is the name of the rules of all limits in calls. They share the states of keys, so that a changed count
+// keeps what a key has used.
+const overrideRule = "envoy:call"
+
+// of returns the rule of a limit in a call.
+func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, error) {
+	k := override{l.GetRequestsPerUnit(), l.GetUnit()}
+	o.mu.RLock()
+	known := o.rules[k]
+	o.mu.RUnlock()
+	if known != nil {
+		return known, nil
+	}
+	rate := weir.Rate{Count: int64(k.count), Period: unitPeriods[k.unit]}
+	limit := weir.Limit(weir.TokenBucket{Rate: rate, Burst: rate.Count})
+	if k.count == 0 {
+		limit = weir.DenyAll{}
+	}
+	rule, err := weir.NewRule(overrideRule, limit)
+	if err != nil {
+		return nil, err
+	}
+	made := &ruled{rule, newShown(rule)}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rules == nil {
+		o.rules = map[override]*ruled{}
+	}
+	if len(o.rules) < maxOverrides {
+		o.rules[k] = made
+	}
+	return made, nil
+}
+
+// overrideKey joins the domain and the entries of a descriptor, so that different ones make different keys.
+func overrideKey(domain string, d *envoy.RateLimitDescriptor) string {
+	var b strings.Builder
+	_, _ = escaper.WriteString(&b, domain)
+	for _, e := range d.Entries {
+		b.WriteByte('|')
+		_, _ = escaper.WriteString(&b, e.Key)
+		b.WriteByte('=')
+		_, _ = escaper.WriteString(&b, e.Value)
+	}
+	return front.BoundedKey(b.String())
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `|`, `\|`, `=`, `\=`)

@@ -1,0 +1,202 @@
+package rls
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthy "google.golang.org/grpc/health/grpc_health_v1"
+	reflected "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+)
+
+// startPort serves the rules of shop on a real socket. stop ends it, and ended gets the errors of Serve and Shutdown.
+func startPort(t *testing.T, patience time.Duration, change func(*Options)) (conn *grpc.ClientConn, unready *atomic.Value, stop func(), ended <-chan error) {
+	t.Helper()
+	s, _ := newServer(t, shop, change)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unready = new(atomic.Value)
+	unready.Store("")
+	p := NewPort(s, PortOptions{Connections: 10, MaxAge: time.Hour, Grace: 5 * time.Second, Unready: func() string { return unready.Load().(string) }})
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(l) }()
+	stop = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		done <- p.Shutdown(ctx)
+	}
+	t.Cleanup(func() { _ = p.Shutdown(t.Context()) })
+	conn, err = grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, unready, stop, done
+}
+
+func TestThePortTellsItsHealthAndServices(t *testing.T) {
+	conn, unready, stop, ended := startPort(t, time.Second, nil)
+	health := healthy.NewHealthClient(conn)
+	await := func(name string, want healthy.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		stream, err := health.Watch(t.Context(), &healthy.HealthCheckRequest{Service: name}, grpc.WaitForReady(true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			got, err := stream.Recv()
+			if err != nil {
+				t.Fatalf("%q: %v, want %v", name, err, want)
+			}
+			if got.Status == want {
+				return
+			}
+		}
+	}
+	for _, name := range names {
+		await(name, healthy.HealthCheckResponse_SERVING)
+	}
+	unready.Store("the engine has failed")
+	await("ratelimit", healthy.HealthCheckResponse_NOT_SERVING)
+	unready.Store("")
+	await("ratelimit", healthy.HealthCheckResponse_SERVING)
+
+	list, err := reflected.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = list.Send(&reflected.ServerReflectionRequest{MessageRequest: &reflected.ServerReflectionRequest_ListServices{}})
+	services, err := list.Recv()
+	if err != nil || !strings.Contains(services.String(), `"envoy.service.ratelimit.v3.RateLimitService"`) {
+		t.Errorf("got services %v (%v), want Envoy's among them", services, err)
+	}
+	_ = list.CloseSend()
+	_ = conn.Close()
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Errorf("got %v, want a stop without an error", err)
+		}
+	}
+}
+
+func TestAStopFinishesCallsInFlight(t *testing.T) {
+	begun, release := make(chan bool), make(chan bool)
+	conn, _, stop, ended := startPort(t, time.Minute, func(o *Options) {
+		o.Engine = weir.Wrap(o.Engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			begun <- true
+			<-release
+			return next(ctx, c)
+		})
+	})
+	answer := make(chan error)
+	go func() {
+		_, err := service.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asked(t, callOf(entries("path=/api/x"))))
+		answer <- err
+	}()
+	<-begun
+	go stop()
+	select {
+	case <-ended:
+		t.Error("the port has stopped before the answer, want it to wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	if err := <-answer; err != nil {
+		t.Errorf("the call in flight got %v, want an answer", err)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAStopCutsOffCallsThatTakeTooLong(t *testing.T) {
+	begun := make(chan bool)
+	conn, _, stop, _ := startPort(t, 10*time.Millisecond, func(o *Options) {
+		o.Engine = weir.Wrap(o.Engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			begun <- true
+			<-ctx.Done()
+			return weir.Answer{}, ctx.Err()
+		})
+	})
+	answer := make(chan error)
+	go func() {
+		_, err := service.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asked(t, callOf(entries("path=/api/x"))))
+		answer <- err
+	}()
+	<-begun
+	go stop()
+	if err := <-answer; status.Code(err) != codes.Unavailable {
+		t.Errorf("the call got %v, want Unavailable", err)
+	}
+}
+
+func TestCallersNeedAScopeForWhatTheyAsk(t *testing.T) {
+	plain := callOf(entries("path=/api/x"))
+	override := callOf(entries("path=/api/x", `"limit":{"requestsPerUnit":3,"unit":"HOUR"}`))
+	refund := callOf(entries("path=/api/x", `"isNegativeHits":true`))
+	for _, c := range []struct {
+		may     door.Scope
+		refused []string
+	}{
+		{door.Local, nil},
+		{door.Take | door.Dynamic, []string{refund}},
+		{door.Take | door.Refund, []string{override}},
+		{door.Metrics, []string{plain, override, refund}},
+		{0, []string{plain, override, refund}},
+	} {
+		conn, _, _, _ := startPort(t, time.Second, func(o *Options) { o.Door = &door.Port{Open: door.Anyone("test", c.may)} })
+		for _, call := range []string{plain, override, refund} {
+			_, err := service.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), asked(t, call))
+			want := codes.OK
+			if slices.Contains(c.refused, call) {
+				want = codes.PermissionDenied
+			}
+			if status.Code(err) != want {
+				t.Errorf("scopes %v: %s: got %v, want %v", c.may, call, err, want)
+			}
+		}
+	}
+}
+
+func TestJSONOverHTTPAnswersWithAStatus(t *testing.T) {
+	s, _ := newServer(t, shop, nil)
+	for _, c := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{`{"domain": "shop", "descriptors": [{"entries": [{"key": "path", "value": "/api/x"}]}]}`, http.StatusOK, `"limitRemaining":99`},
+		{`{"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "mallory"}]}]}`, http.StatusTooManyRequests, `"overallCode":"OVER_LIMIT"`},
+		{`{"domain": "shop"}`, http.StatusBadRequest, "rls: descriptors are 0, want 1 to 1024"},
+		{`{"domain"`, http.StatusBadRequest, "rls: the body is not a RateLimitRequest in JSON: "},
+		{strings.Repeat(" ", maxCall+1), http.StatusBadRequest, "too large"},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(c.body))
+		s.ServeHTTP(w, r.WithContext(s.Door.Mark(r.Context())))
+		body, _ := io.ReadAll(w.Body)
+		if text := strings.ReplaceAll(string(body), " ", ""); w.Code != c.status || !strings.Contains(text, strings.ReplaceAll(c.want, " ", "")) {
+			t.Errorf("%.40s: got %d %s, want %d %s", c.body, w.Code, body, c.status, c.want)
+		}
+	}
+}

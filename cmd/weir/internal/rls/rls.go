@@ -1,0 +1,142 @@
+// Package rls answers Envoy's rate limit service, envoy.service.ratelimit.v3, by the rules of files.
+//
+// One call goes this way. [Server.ShouldRateLimit] checks it. Each descriptor becomes a source of attributes, and
+// [rules.Config.Decide] makes requests of it (call.go). The engine decides them all in one call, all or nothing. Each
+// descriptor then gets its own status, and the rule that binds the call stands in the header fields and the metadata
+// (answer.go). [Port] serves the calls over gRPC, with health and reflection, and json.go over HTTP. docs/envoy.md
+// describes all of it.
+package rls
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+
+	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/httplimit"
+)
+
+// Options configure a Server.
+type Options struct {
+	Engine weir.Engine
+	Config *rules.Config
+	// Headers is the format of the header fields for Envoy's client. Retry-After is in all refusals.
+	Headers httplimit.Headers
+	Log     *slog.Logger
+	// Door says who asks over gRPC. ServeHTTP asks the port of its request.
+	Door *door.Port
+	// Failed learns of each error of the engine.
+	Failed func(err error)
+	// Asked, if not nil, learns of each decision on requests. It must not keep them or block.
+	Asked func(requests []weir.Request, allowed bool)
+}
+
+// Server answers calls by the rules in use. It is safe for concurrent use.
+type Server struct {
+	service.UnimplementedRateLimitServiceServer
+	Options
+	use       atomic.Pointer[inUse]
+	overrides overrides
+}
+
+// inUse are the rules in use, with what is prepared for answers.
+type inUse struct {
+	config  *rules.Config
+	shown   map[*weir.Rule]*shown
+	fields  *httplimit.Fields
+	headers bool // in answers to admitted calls, too
+}
+
+// New returns a Server.
+func New(o Options) *Server {
+	s := &Server{Options: o}
+	s.Use(o.Config)
+	return s
+}
+
+// Use answers later calls by other rules.
+func (s *Server) Use(config *rules.Config) {
+	u := &inUse{config: config, shown: map[*weir.Rule]*shown{}, headers: s.Headers != httplimit.NoHeaders}
+	limits := config.Limits()
+	for _, r := range limits {
+		u.shown[r] = newShown(r)
+		if r.Delays() {
+			s.Log.Warn("the rule admits with a delay, and Envoy does not wait; add nodelay to the leaky bucket, or use a token bucket", "rule", r.Name())
+		}
+	}
+	u.fields = httplimit.NewFields(s.Headers, limits...)
+	s.use.Store(u)
+}
+
+// maxDescriptors bounds the descriptors of a call.
+const maxDescriptors = 1024
+
+// ShouldRateLimit decides one call over gRPC.
+func (s *Server) ShouldRateLimit(ctx context.Context, r *service.RateLimitRequest) (*service.RateLimitResponse, error) {
+	return s.answer(ctx, s.caller(ctx), r)
+}
+
+// answer decides one call of a caller.
+func (s *Server) answer(ctx context.Context, who *door.Identity, r *service.RateLimitRequest) (answer *service.RateLimitResponse, err error) {
+	defer func() {
+		if failed := recover(); failed != nil {
+			s.Log.Error("a call of the rate limit service failed", "panic", failed, "stack", string(debug.Stack()))
+			answer, err = nil, status.Error(codes.Internal, "rls: the call failed, and the log of the daemon says why")
+		}
+	}()
+	if err := check(r); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return s.decide(ctx, who, r)
+}
+
+// check returns an error for a call that cannot be decided.
+func check(r *service.RateLimitRequest) error {
+	switch n := len(r.GetDescriptors()); {
+	case r.GetDomain() == "":
+		return fmt.Errorf("rls: domain is empty")
+	case n == 0 || n > maxDescriptors:
+		return fmt.Errorf("rls: descriptors are %d, want 1 to %d", n, maxDescriptors)
+	}
+	for i, d := range r.GetDescriptors() {
+		if err := checkDescriptor(d); err != nil {
+			return fmt.Errorf("rls: descriptors[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkDescriptor(d *envoy.RateLimitDescriptor) error {
+	if len(d.GetEntries()) == 0 {
+		return fmt.Errorf("entries are empty")
+	}
+	for i, e := range d.Entries {
+		if e.GetKey() == "" {
+			return fmt.Errorf("entries[%d]: key is empty", i)
+		}
+	}
+	if hits := d.GetHitsAddend().GetValue(); hits > weir.MaxCount {
+		return fmt.Errorf("hits_addend is %d, want at most %d", hits, int64(weir.MaxCount))
+	}
+	if d.Limit != nil && unitPeriods[d.Limit.GetUnit()] == 0 {
+		return fmt.Errorf("limit: unit is %v, want SECOND, MINUTE, HOUR, DAY, MONTH or YEAR", d.Limit.GetUnit())
+	}
+	return nil
+}
+
+// hitsOf returns the hits of a descriptor.
+func hitsOf(r *service.RateLimitRequest, d *envoy.RateLimitDescriptor) int64 {
+	if d.HitsAddend != nil {
+		return int64(d.HitsAddend.Value)
+	}
+	return max(1, int64(r.HitsAddend))
+}
