@@ -238,6 +238,9 @@ func (d *draft) checkKind() {
 		d.node.fail("has no limit, want limit, deny: true or unlimited: true")
 		return
 	}
+	if except, given := d.given["except"]; given && d.named() {
+		except.fail("belongs to a match, and the rule has none; for every other request write match: any")
+	}
 	if kinds[0] == "limit" {
 		return
 	}
@@ -383,7 +386,12 @@ func (d *draft) readMatch(n node) {
 		d.any = n.oneOf("any", "patterns by attribute, like {path: /login}") == "any"
 		return
 	}
-	members, _ := n.members("patterns by attribute, like {path: /login}, or any")
+	d.match = d.conditions(n)
+}
+
+// conditions reads patterns by attribute.
+func (d *draft) conditions(n node) (all []condition) {
+	members, _ := n.members("patterns by attribute, like {path: /login}")
 	for _, m := range members {
 		m.key.where = n.where
 		slot, ok := d.loader.slot(m.key)
@@ -403,14 +411,15 @@ func (d *draft) readMatch(n node) {
 			}
 			c.patterns = append(c.patterns, p)
 		}
-		if slices.ContainsFunc(d.match, func(other condition) bool { return other.slot == slot }) {
+		if slices.ContainsFunc(all, func(other condition) bool { return other.slot == slot }) {
 			m.key.fail("%s is given twice", shown(m.name))
 		}
-		d.match = append(d.match, c)
+		all = append(all, c)
 	}
 	if len(members) == 0 && n.Type().String() == "Mapping" {
-		n.fail("is empty, want patterns by attribute, or any")
+		n.fail("is empty, want patterns by attribute")
 	}
+	return all
 }
 
 // maxKeyAttributes bounds the attributes of a key.

@@ -124,7 +124,7 @@ func (r *Rule) matches(values []value) bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(r.except, func(c condition) bool { return c.fits(&values[c.slot]) })
 }
 
 // ask adds the requests of the rule. It returns false if the rule refuses.

@@ -52,11 +52,19 @@ func (c *Config) attributeNames(slots []int) (names []string) {
 }
 
 func (c *Config) matchText(r *Rule) string {
-	if r.any {
-		return "any"
+	text := "any"
+	if !r.any {
+		text = c.conditionsText(r.match)
 	}
+	if len(r.except) > 0 {
+		text += "; except " + c.conditionsText(r.except)
+	}
+	return text
+}
+
+func (c *Config) conditionsText(conditions []condition) string {
 	var texts []string
-	for _, condition := range r.match {
+	for _, condition := range conditions {
 		var sources []string
 		for _, p := range condition.patterns {
 			sources = append(sources, p.source)

@@ -81,6 +81,7 @@ func init() {
 	ruleFields = fields[draft]{
 		{"name", "The name of the rule. State belongs to it.", namesOf(maxName), func(n node, d *draft) { d.Name = ruleName(n) }},
 		{"match", "Which requests the rule decides.", matches, func(n node, d *draft) { d.readMatch(n) }},
+		{"except", "Which of those requests the rule does not decide: those that fit any of these patterns.", mapOf(listOf(texts)), func(n node, d *draft) { d.except = d.conditions(n) }},
 		{"limit", "The limit of each key, or a list of limits.", listOf(texts), func(n node, d *draft) { d.limitNode = n }},
 		{"deny", "Refuse every request that matches.", flags, func(n node, d *draft) { d.Deny = n.flag() }},
 		{"unlimited", "Exempt every request that matches from all other limits.", flags, func(n node, d *draft) { d.Unlimited = n.flag() }},

@@ -147,6 +147,7 @@ func slowFits(attribute, pattern, value string) bool {
 // drawn is a random configuration of few values, so that rules share and nest patterns.
 type drawn struct {
 	matches []map[string][]string
+	excepts []map[string][]string
 	text    string
 }
 
@@ -167,24 +168,35 @@ var (
 func draw(random *rand.Rand, count int) drawn {
 	var d drawn
 	var b strings.Builder
-	b.WriteString("rules:\n")
-	for i := range count {
-		match := map[string][]string{}
+	patterns := func(most int) map[string][]string {
+		all := map[string][]string{}
 		for _, a := range drawnAttributes {
-			for n := random.IntN(4) - 1; n > 0; n-- {
-				match[a] = append(match[a], drawnPatterns[a][random.IntN(len(drawnPatterns[a]))])
+			for n := random.IntN(most) - most + 3; n > 0; n-- {
+				all[a] = append(all[a], drawnPatterns[a][random.IntN(len(drawnPatterns[a]))])
 			}
 		}
-		d.matches = append(d.matches, match)
-		fmt.Fprintf(&b, "  - name: r%d\n    limit: 5/m\n    match:", i)
-		if len(match) == 0 {
-			b.WriteString(" any")
+		return all
+	}
+	write := func(field, empty string, all map[string][]string) {
+		fmt.Fprintf(&b, "    %s:", field)
+		if len(all) == 0 {
+			b.WriteString(empty)
 		}
 		b.WriteString("\n")
 		for _, a := range drawnAttributes {
-			if match[a] != nil {
-				fmt.Fprintf(&b, "      %s: ['%s']\n", a, strings.Join(match[a], "', '"))
+			if all[a] != nil {
+				fmt.Fprintf(&b, "      %s: ['%s']\n", a, strings.Join(all[a], "', '"))
 			}
+		}
+	}
+	b.WriteString("rules:\n")
+	for i := range count {
+		match, except := patterns(4), patterns(8)
+		d.matches, d.excepts = append(d.matches, match), append(d.excepts, except)
+		fmt.Fprintf(&b, "  - name: r%d\n    limit: 5/m\n", i)
+		write("match", " any", match)
+		if len(except) > 0 {
+			write("except", "", except)
 		}
 	}
 	d.text = b.String()
@@ -194,13 +206,16 @@ func draw(random *rand.Rand, count int) drawn {
 // matching returns the rules that the model matches.
 func (d *drawn) matching(request Attributes) (names []string) {
 	for i, match := range d.matches {
-		fits := func(a string) bool {
+		fits := func(a string, patterns []string) bool {
 			value, present := request[a]
-			return present && slices.ContainsFunc(match[a], func(p string) bool { return slowFits(a, p, value) })
+			return present && slices.ContainsFunc(patterns, func(p string) bool { return slowFits(a, p, value) })
 		}
 		all := true
-		for a := range match {
-			all = all && fits(a)
+		for a, patterns := range match {
+			all = all && fits(a, patterns)
+		}
+		for a, patterns := range d.excepts[i] {
+			all = all && !fits(a, patterns)
 		}
 		if all {
 			names = append(names, fmt.Sprintf("r%d", i))
@@ -297,4 +312,26 @@ func FuzzFilesAreReadOrExplained(f *testing.F) {
 		var o Outcome
 		config.Decide(Attributes{"path": text, "client": "10.0.0.1", "host": text, "header.x": text}, 1, &o)
 	})
+}
+
+// An exception keeps two limits apart that cannot be decided together.
+func TestRulesWithAnExceptionDoNotMeet(t *testing.T) {
+	const text = `rules:
+  - {name: all, match: {path: "/*"}, except: {path: ["/login/*", "*.css"], client: 10.0.0.0/8}, limit: leaky bucket 5/s queue 5}
+  - {name: login, match: {path: ["/login", "/login/new"]}, limit: leaky bucket 1/s queue 5}
+  - {name: style, match: {path: "*.css"}, limit: leaky bucket 1/s queue 5, except: {path: "/login/*"}}
+  - {name: office, match: {path: "/a", client: 10.1.0.0/16}, limit: leaky bucket 1/s queue 5}
+`
+	config := parsed(t, text)
+	for request, want := range map[[2]string]string{
+		{"/x", "192.0.2.1"}: "all", {"/login/new", "192.0.2.1"}: "login", {"/login/old", "192.0.2.1"}: "", {"/a.css", "10.1.2.3"}: "style", {"/a", "10.1.2.3"}: "office",
+		{"/a", "192.0.2.1"}: "all", {"/b", "10.1.2.3"}: "",
+	} {
+		if got := strings.Join(names(config.Matches(Attributes{"path": request[0], "client": request[1]})), " "); got != want {
+			t.Errorf("%v matches %q, want %q", request, got, want)
+		}
+	}
+	if _, err := Parse(Options{}, File{"weir.yaml", []byte(strings.Replace(text, `"/login/*", "*.css"`, `"/login/n*", "*.css"`, 1))}); err == nil {
+		t.Error("a request of /login may match two limits that stand alone, and the file has no problem")
+	}
 }

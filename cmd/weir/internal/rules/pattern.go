@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -231,7 +232,45 @@ func (r *Rule) meets(other *Rule) bool {
 			}
 		}
 	}
+	return !r.excludes(other) && !other.excludes(r)
+}
+
+// excludes reports whether the rule has an exception for every request that the other one matches.
+func (r *Rule) excludes(other *Rule) bool {
+	for i := range r.except {
+		for j := range other.match {
+			if r.except[i].slot == other.match[j].slot && r.except[i].covers(&other.match[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// covers reports whether every value that fits the other condition fits this one, too. It may miss that of several patterns
+// together.
+func (c *condition) covers(other *condition) bool {
+	for i := range other.patterns {
+		if !slices.ContainsFunc(c.patterns, func(p pattern) bool { return p.covers(&other.patterns[i]) }) {
+			return false
+		}
+	}
 	return true
+}
+
+// covers reports whether every value that fits q fits p, too. It may miss that of a glob.
+func (p *pattern) covers(q *pattern) bool {
+	switch {
+	case p.kind == present:
+		return true
+	case q.kind == exact:
+		return p.fits(&value{text: q.head})
+	case p.kind == network:
+		return q.kind == network && p.network.Bits() <= q.network.Bits() && p.network.Contains(q.network.Addr())
+	case p.kind == prefix:
+		return strings.HasPrefix(q.head, p.head)
+	}
+	return p.source == q.source
 }
 
 func (c *condition) meets(other *condition) bool {

@@ -60,7 +60,8 @@ type Rule struct {
 	order    int // among all rules
 	any      bool
 	match    []condition
-	key      []int // slots
+	except   []condition // one of which is enough
+	key      []int       // slots
 	missing  Missing
 	planBy   int // a slot
 	plans    map[string]*weir.Rule
