@@ -121,6 +121,9 @@ bench-redis-pairs: ## compare the Redis engine with the commit BASE in pairs of 
 	@test -n "$(BASE)" || { echo 'usage: make bench-redis-pairs BASE=COMMIT'; exit 2; }
 	go run ./bench/redis -base $(BASE) $(BENCHFLAGS)
 
+bench-layers: ## what Lease, DenyUntil and Guard gain and cost, a minute; writes bench/LAYERS.md
+	go run ./bench/layers $(BENCHFLAGS)
+
 bench-http: ## compare the middleware for net/http with its rivals in a minute, and measure grpclimit; writes bench/HTTP.md
 	go run ./bench/middleware $(BENCHFLAGS)
 

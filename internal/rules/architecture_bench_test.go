@@ -31,6 +31,18 @@ var benchRules = map[string]packageRule{
 		},
 		testImports: reasons{"internal/testprocess": "without redis-server a test is skipped"},
 	},
+	"bench/layers": {
+		imports: reasons{
+			".":                                  "rules of what is compared",
+			"layer":                              "it is measured",
+			"redislimit":                         "the engine below",
+			"bench/internal/measure":             "its runner",
+			"bench/internal/localredis":          "it asks a server of its own",
+			"github.com/go-redis/redis_rate/v10": "rival",
+			"github.com/redis/go-redis/v9":       "the client of the rival",
+		},
+		testImports: reasons{"internal/redistest": "a server"},
+	},
 	"bench/large": {
 		imports: reasons{
 			".":                       "whose memory it measures",
