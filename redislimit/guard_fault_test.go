@@ -305,7 +305,7 @@ func TestFaultTheHolderOfALapsedLeaseIsTold(t *testing.T) {
 	select {
 	case <-held.Lost():
 	case <-time.After(10 * time.Second):
-		t.Error("the holder was not told within 10 s that its lease of 1 s has ended")
+		t.Errorf("the holder was not told within 10 s that its lease of 1 s has ended: %+v", guard.Stats())
 	}
 	server.Cont()
 }
