@@ -308,4 +308,5 @@ func TestFaultTheHolderOfALapsedLeaseIsTold(t *testing.T) {
 		t.Errorf("the holder was not told within 10 s that its lease of 1 s has ended: %+v", guard.Stats())
 	}
 	server.Cont()
+	runtime.KeepAlive(held) // a reservation that nothing refers to is renewed no more
 }

@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -96,7 +95,7 @@ var rows = []row{
 	})},
 	{oneCaller, "memory engine", 1, 1, false, memoryBelow(wide, time.Second, bare)},
 	{oneCaller, "memory engine, Guard", 1, 1, false, memoryBelow(wide, time.Second, func(e weir.Engine) (weir.Engine, func(), error) {
-		guard, err := layer.Guard(punctual{e}, layer.GuardOptions{Logger: slog.New(slog.DiscardHandler)})
+		guard, err := layer.Guard(punctual{e}, layer.GuardOptions{})
 		if err != nil {
 			return nil, nil, err
 		}
