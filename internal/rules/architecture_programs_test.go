@@ -88,6 +88,14 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/filelock": {},
 	"cmd/weir/internal/door":     {},
+	"cmd/weir/internal/nginx": {
+		imports: reasons{
+			".":                        "it reads nginx's limits",
+			"cmd/weir/internal/rules":  "what it makes is checked",
+			"github.com/goccy/go-yaml": "it writes a file",
+		},
+		testImports: reasons{"github.com/rogpeppe/go-internal/txtar": "configurations and what becomes of them"},
+	},
 	"cmd/weir/internal/resp": {
 		imports: reasons{
 			".":                      "limits in calls are its rules",
@@ -204,6 +212,7 @@ var programRules = map[string]packageRule{
 	"cmd/weir/internal/inspect": {imports: reasons{
 		".":                       "states of a daemon are peeked at",
 		"cmd/weir/internal/cli":   "errors with hints, flags",
+		"cmd/weir/internal/nginx": "it imports its limits",
 		"cmd/weir/internal/rules": "it shows them",
 		"github.com/spf13/cobra":  "it has commands",
 	}},

@@ -17,21 +17,22 @@ import (
 func RulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Check, test and compare rules files",
+		Short: "Check, test, compare and import rules files",
 		Long: `Rules checks, tests and compares files of rules, as weir serve reads them.
 docs/rules.md describes the files.`,
 		Example: `  weir rules lint weir.yaml
   weir rules test weir.test.yaml
   weir rules diff weir.yaml new.yaml
-  weir rules schema > rules.schema.json`,
+  weir rules schema > rules.schema.json
+  weir rules import nginx nginx.conf > weir.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules lint, test, diff or schema")
+				return cli.Misuse(fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath()), "try: weir rules lint, test, diff, schema or import")
 			}
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(lintCommand(), testCommand(), diffCommand(), schemaCommand())
+	cmd.AddCommand(lintCommand(), testCommand(), diffCommand(), schemaCommand(), importCommand())
 	return cmd
 }
 
