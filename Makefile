@@ -76,6 +76,12 @@ test-386: ## test what computes with words as 32-bit programs: limits, engines, 
 test-layers: ## test queues, fronts and the daemon on engines below one empty function, and below five
 	@for n in 1 5; do $(STAGE) "test below $$n layers" env WEIR_LAYERS=$$n go test -p 4 $(LAYERED) || exit; done
 
+test-sql: ## run the suite on every driver and server of SQL
+	@$(STAGE) 'test sql' go test -timeout 20m ./sqllimit/drivertest
+
+bench-sql: ## measure the figures of docs/sql.md, on servers of its own
+	WEIR_SQL_BENCH=1 go test -count=1 -v -run TestTheEngineReachesItsFigures ./sqllimit/drivertest
+
 test-reloads: ## reload rules files 10,000 times under load
 	@$(STAGE) 'test reloads' env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 

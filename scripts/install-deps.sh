@@ -13,6 +13,9 @@ needed=(
 	"redis-cli redis-tools redislimit runs the commands of docs/redis.md"
 	"/usr/lib/python3/dist-packages/redis python3-redis the tests of weir serve --resp ask through redis-py"
 	"redis-server redis-server the tests of redislimit run real servers"
+	"initdb postgresql the tests of sqllimit run real servers"
+	"mariadbd mariadb-server-core the tests of sqllimit run real servers"
+	"pgbouncer pgbouncer the tests of sqllimit run behind a real pooler"
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
 	"haproxy haproxy the tests of weir serve run behind it"
 	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"
@@ -54,6 +57,13 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then
 	command -v sudo >/dev/null || by_hand "neither root nor sudo"
 	as_root=(sudo)
+fi
+
+# A test starts its servers itself: no package may start one. Debian asks this program.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+	printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
+	trap '"${as_root[@]}" rm -f "$policy"' EXIT
 fi
 
 echo "install-deps: installing ${missing[*]}"

@@ -78,6 +78,24 @@ var adapterRules = map[string]packageRule{
 			"pace":                 "callers of several processes wait for one limit",
 		},
 	},
+	"sqllimit": {
+		imports: reasons{".": "it is an engine", "enginekit": "its table is a store"},
+	},
+	"sqllimit/drivertest": {
+		testImports: reasons{
+			".":                              "tests ask the engine",
+			"enginekit":                      "options of the engine",
+			"internal/sqltest":               "tests ask real servers",
+			"limittest":                      "the suite tests every engine",
+			"sqllimit":                       "it is tested",
+			"github.com/go-sql-driver/mysql": "a driver",
+			"github.com/jackc/pgx/v5":        "a driver, whose connections a test cuts",
+			"github.com/jackc/pgx/v5/stdlib": "a driver",
+			"github.com/lib/pq":              "a driver",
+			"github.com/mattn/go-sqlite3":    "a driver",
+			"modernc.org/sqlite":             "a driver",
+		},
+	},
 	"redislimit/internal/fault": {
 		imports: reasons{".": "an error says whether something was counted", "github.com/redis/rueidis": "it reads error replies"},
 	},

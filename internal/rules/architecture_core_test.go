@@ -118,6 +118,7 @@ var coreRules = map[string]packageRule{
 		imports: reasons{".": "its functions stand around engines"},
 	},
 	"internal/testprocess": {},
+	"internal/sqltest":     {imports: reasons{"internal/testprocess": "a server ends with its test"}},
 	"internal/redistest": {
 		imports: reasons{"internal/testprocess": "its servers end with the test"},
 	},

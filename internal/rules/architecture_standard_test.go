@@ -42,6 +42,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/serve":    "it is a command",
 		"internal/vectors":           "WEIR_VECTORS names another folder of vectors",
 		"internal/redistest":         "servers of tests have a configuration file each",
+		"internal/sqltest":           "servers of tests have a folder each",
 		"internal/gatewaytest":       "gateways of tests have a configuration file each",
 		"internal/testprocess":       "CI says whether a missing program fails a test",
 		"redislimit":                 "a URL names where a password or certificate is",
@@ -57,6 +58,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/pace":    "it runs a command for each line",
 		"cmd/weir/internal/serve":   "a signal ends the daemon",
 		"internal/redistest":        "it starts the servers of tests",
+		"internal/sqltest":          "it starts the servers of tests",
 		"internal/gatewaytest":      "it starts the gateways of tests",
 		"internal/testprocess":      "it starts the programs of tests",
 	}},
@@ -126,6 +128,7 @@ var forbidden = []struct {
 	{"net", "the core speaks no protocol", reasons{
 		"examples/obedient/server":    "it listens",
 		"fetch":                       "it looks at the addresses that are dialed",
+		"internal/sqltest":            "it waits for the sockets of servers",
 		"grpclimit":                   "addresses of clients",
 		"httplimit":                   "a hijacked connection holds its slots",
 		"bench/campaign":              "it damages connections",
@@ -145,7 +148,7 @@ var forbidden = []struct {
 		"internal/testprocess":        "it looks for a free port",
 	}},
 	{"plugin", "nothing is loaded at run time", reasons{}},
-	{"reflect", "limits and requests are plain values", reasons{}},
+	{"reflect", "limits and requests are plain values", reasons{"sqllimit": "drivers keep the SQLSTATE in a field of their own types"}},
 	{"testing", "production code does not link the test framework", reasons{
 		"bench/internal/localredis": "the servers of internal/redistest belong to a test, or to what stands in for one",
 		"httplimit/httplimittest":   "it is for tests only",
@@ -153,6 +156,7 @@ var forbidden = []struct {
 		"internal/vectors":          "it is for tests only",
 		"internal/redistest":        "it is for tests only",
 		"internal/gatewaytest":      "it is for tests only",
+		"internal/sqltest":          "it is for tests only",
 		"internal/testprocess":      "it is for tests only",
 	}},
 	{"unsafe", "a package that needs it says why", reasons{

@@ -93,6 +93,14 @@ var requirements = map[string]reasons{
 		modulePath:                            "it observes engines",
 		"github.com/prometheus/client_golang": "its collectors",
 	},
+	"sqllimit/drivertest": {
+		modulePath:                       "it is tested",
+		"github.com/go-sql-driver/mysql": "a driver of MariaDB and MySQL",
+		"github.com/jackc/pgx/v5":        "a driver of PostgreSQL",
+		"github.com/lib/pq":              "a driver of PostgreSQL",
+		"github.com/mattn/go-sqlite3":    "a driver of SQLite in C",
+		"modernc.org/sqlite":             "a driver of SQLite in Go",
+	},
 	"redislimit": {
 		modulePath:                 "the library it is an engine of",
 		"github.com/redis/rueidis": "the client for Redis and Valkey",

@@ -1,0 +1,294 @@
+package drivertest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/internal/sqltest"
+	"github.com/weirflow/weir/sqllimit"
+)
+
+// cutter cuts connections: before a request is sent, or before its answer is read.
+type cutter struct{ before, after atomic.Int64 } // of so many requests, the next is cut; 0 is none
+
+type cutConn struct {
+	net.Conn
+	cuts *cutter
+	cut  atomic.Bool
+}
+
+var errCut = errors.New("the connection was cut")
+
+func due(n *atomic.Int64) bool { return n.Load() > 0 && n.Add(-1) == 0 }
+
+func (c *cutConn) Write(b []byte) (int, error) {
+	if due(&c.cuts.before) {
+		_ = c.Close()
+		return 0, errCut
+	}
+	if due(&c.cuts.after) {
+		c.cut.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *cutConn) Read(b []byte) (int, error) {
+	if c.cut.Load() {
+		_, _ = c.Conn.Read(b) // the server has answered, so it has committed
+		_ = c.Close()
+		return 0, errCut
+	}
+	return c.Conn.Read(b)
+}
+
+func cutDB(t *testing.T, s *sqltest.Server, cuts *cutter) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		return &cutConn{Conn: c, cuts: cuts}, err
+	}
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// account is what callers were told.
+type account struct{ admitted, unknown, failed atomic.Int64 }
+
+func (a *account) take(e weir.Engine, requests ...weir.Request) error {
+	d, err := e.Take(context.Background(), requests...)
+	switch {
+	case err == nil && d.Allowed:
+		a.admitted.Add(1)
+	case err != nil && weir.MayHaveCounted(err):
+		a.unknown.Add(1)
+	case err != nil:
+		a.failed.Add(1)
+	}
+	return err
+}
+
+// holds fails the test unless what was counted is what callers were told.
+func (a *account) holds(t *testing.T, e weir.Engine, limit int64, q weir.Request) {
+	t.Helper()
+	q.Cost = 0
+	d, err := e.Peek(context.Background(), q)
+	counted := limit - d.Remaining
+	t.Logf("%d admitted, %d unknown, %d failed, %d counted", a.admitted.Load(), a.unknown.Load(), a.failed.Load(), counted)
+	if err != nil || counted < a.admitted.Load() || counted > a.admitted.Load()+a.unknown.Load() {
+		t.Errorf("%d counted of %d admitted and %d unknown (%v)", counted, a.admitted.Load(), a.unknown.Load(), err)
+	}
+}
+
+// A connection that is cut before the commit or after it: callers are told, and a commit whose answer was lost is found.
+func TestACutConnectionIsAccountedFor(t *testing.T) {
+	cuts, told := &cutter{}, &account{}
+	db := cutDB(t, postgres(t), cuts)
+	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: newTable()})
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1000)})
+	q := rule.For("k", 1)
+	for i := range 40 {
+		switch i % 4 {
+		case 1:
+			cuts.before.Store(1)
+		case 3:
+			cuts.after.Store(1)
+		}
+		if err := told.take(e, q); i%2 == 0 && err != nil {
+			t.Errorf("take %d, without a cut: %v", i, err)
+		}
+	}
+	cuts.before.Store(0)
+	cuts.after.Store(0)
+	told.holds(t, e, 1000, q)
+	if told.admitted.Load() < 30 {
+		t.Errorf("%d of 40 were admitted, want 20 and those whose commit is found", told.admitted.Load())
+	}
+}
+
+// The server is killed under load and starts again. What callers were told was counted, and all end.
+func TestAKilledServerLosesNothingThatItAnswered(t *testing.T) {
+	s, told := sqltest.PostgreSQL(t), &account{}
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1_000_000)})
+	q := rule.For("k", 1)
+	open := func() *sqllimit.Engine {
+		return openEngine(t, openDB(t, "pgx", s.URL()), sqllimit.PostgreSQL, sqllimit.Options{})
+	}
+	var all sync.WaitGroup
+	var end atomic.Bool
+	for range 2 {
+		e := open()
+		for range 8 {
+			all.Go(func() {
+				for !end.Load() {
+					if told.take(e, q) != nil {
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+	for range 2 {
+		time.Sleep(300 * time.Millisecond)
+		s.Kill()
+		s.Start()
+	}
+	before := told.admitted.Load()
+	time.Sleep(300 * time.Millisecond)
+	end.Store(true)
+	all.Wait()
+	if told.admitted.Load() == before {
+		t.Error("nothing was admitted after the restart")
+	}
+	told.holds(t, open(), 1_000_000, q)
+}
+
+// certain fails the test unless err says that nothing was counted, and has a text.
+func certain(t *testing.T, err error, text string) {
+	t.Helper()
+	if err == nil || weir.WasCounted(err) != weir.CountedNo || !weir.Unavailable(err) || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want an error with %q that counted nothing", err, text)
+	}
+}
+
+func TestAReadOnlyServerCountsNothing(t *testing.T) {
+	table, rule := newTable(), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+	openEngine(t, databases[0].open(t), sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+	db := openDB(t, "pgx", postgres(t).URL()+" default_transaction_read_only=on")
+	e, err := sqllimit.Open(t.Context(), db, sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Take(t.Context(), rule.For("k", 1))
+	certain(t, err, "25006")
+	if d, err := e.Peek(t.Context(), rule.For("k", 1)); err != nil || !d.Allowed {
+		t.Errorf("a peek: %+v and %v, want an answer", d, err)
+	}
+}
+
+func TestAStatementTimeoutCountsNothing(t *testing.T) {
+	table, rule := newTable(), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+	other := databases[0].open(t)
+	e := openEngine(t, openDB(t, "pgx", postgres(t).URL()+" statement_timeout=100"), sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+	told := &account{}
+	if err := told.take(e, rule.For("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("SELECT FROM " + table + " FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Take(t.Context(), rule.For("k", 1))
+	certain(t, err, "57014")
+	_ = tx.Rollback()
+	if err := told.take(e, rule.For("k", 1)); err != nil {
+		t.Error(err)
+	}
+	told.holds(t, e, 10, rule.For("k", 1))
+}
+
+func TestSerializationFailuresAreRepeated(t *testing.T) {
+	table, told := newTable(), &account{}
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(1000)})
+	var all sync.WaitGroup
+	var last *sqllimit.Engine
+	for range 3 {
+		e := openEngine(t, openDB(t, "pgx", postgres(t).URL()+" default_transaction_isolation=serializable"), sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+		last = e
+		for range 4 {
+			all.Go(func() {
+				for range 20 {
+					if err := told.take(e, rule.For("k", 1), rule.For("l", 1)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if told.admitted.Load() != 240 {
+		t.Errorf("%d admitted, want 240", told.admitted.Load())
+	}
+	told.holds(t, last, 1000, rule.For("l", 1))
+}
+
+func TestAnExhaustedPoolCountsNothing(t *testing.T) {
+	db, rule := databases[0].open(t), mustRule(t, "r", weir.FixedWindow{Rate: weir.PerDay(10)})
+	e := openEngine(t, db, sqllimit.PostgreSQL, sqllimit.Options{Table: newTable(), Store: enginekit.StoreOptions{Timeout: 100 * time.Millisecond}})
+	told := &account{}
+	if err := told.take(e, rule.For("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Take(t.Context(), rule.For("k", 1))
+	certain(t, err, "deadline")
+	_ = c.Close()
+	if err := told.take(e, rule.For("k", 1)); err != nil {
+		t.Error(err)
+	}
+	told.holds(t, e, 10, rule.For("k", 1))
+}
+
+// The server's clock steps back by an hour: nothing is decided ahead of it, and nothing is admitted again.
+func TestASteppedClockOfTheServerAddsNothing(t *testing.T) {
+	admin, table := databases[0].open(t), newTable()
+	schema := "stepped_" + table
+	for _, statement := range []string{
+		"CREATE SCHEMA " + schema, "CREATE TABLE " + schema + ".step (by interval)", "INSERT INTO " + schema + ".step VALUES ('0')",
+		"CREATE FUNCTION " + schema + ".clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT pg_catalog.clock_timestamp() + by FROM " + schema + ".step'",
+	} {
+		if _, err := admin.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := func(by string) {
+		if _, err := admin.Exec(fmt.Sprintf("UPDATE %s.step SET by = '%s'", schema, by)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := openEngine(t, openDB(t, "pgx", postgres(t).URL()+" search_path="+schema+",pg_catalog,public"), sqllimit.PostgreSQL, sqllimit.Options{Table: "public." + table})
+	rule := mustRule(t, "r", weir.TokenBucket{Rate: weir.PerHour(1), Burst: 3})
+	var told account
+	for _, by := range []string{"0", "0", "-1 hour", "-1 hour", "-1 hour"} {
+		step(by)
+		if err := told.take(e, rule.For("k", 1)); err != nil {
+			t.Error(err)
+		}
+	}
+	if told.admitted.Load() != 2 {
+		t.Errorf("admitted %d, want the 2 before the clock went back: a bucket sees a larger debt then", told.admitted.Load())
+	}
+	step("65 minutes")
+	for range 3 { // one to learn the clock
+		if err := told.take(e, rule.For("k", 1)); err != nil {
+			t.Error(err)
+		}
+	}
+	if told.admitted.Load() != 4 {
+		t.Errorf("admitted %d after 65 minutes at 1/h, want 4: two of a burst of 3 are free", told.admitted.Load())
+	}
+}

@@ -1,0 +1,98 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/sqllimit"
+)
+
+// A role needs no more than the permissions that docs/sql.md lists.
+func TestTheListedPermissionsSuffice(t *testing.T) {
+	admin, table := databases[0].open(t), newTable()
+	text, err := sqllimit.Schema(sqllimit.PostgreSQL, sqllimit.Options{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range append(strings.Split(text, ";\n"), "CREATE ROLE limiter LOGIN", "GRANT SELECT, INSERT, UPDATE, DELETE ON "+table+" TO limiter") {
+		if _, err := admin.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openDB(t, "pgx", strings.Replace(postgres(t).URL(), "user=postgres", "user=limiter", 1))
+	e, err := sqllimit.Open(t.Context(), db, sqllimit.PostgreSQL, sqllimit.Options{Table: table, Store: enginekit.StoreOptions{Rows: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := mustRule(t, "r", weir.FixedWindow{Rate: weir.PerSecond(10)}, weir.Concurrency{Slots: 5, Lease: time.Second})
+	for i := range 100 { // some of them sweep
+		r, err := e.Reserve(t.Context(), rule.For(fmt.Sprint(i), 1), rule.For("all", 0))
+		if err != nil || r.Cancel(t.Context()) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestATableIsCreatedOnceAndItsVersionChecked(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		db, table := d.open(t), newTable()
+		open := func(create bool) error {
+			_, err := sqllimit.Open(t.Context(), db, d.dialect, sqllimit.Options{Table: table, Create: create})
+			return err
+		}
+		if err := open(false); err == nil || !strings.Contains(err.Error(), table) {
+			t.Errorf("a missing table: got %v", err)
+		}
+		created := make(chan error)
+		for range 4 {
+			go func() { created <- open(true) }()
+		}
+		for range 4 {
+			if err := <-created; err != nil {
+				t.Errorf("four processes create the table: %v", err)
+			}
+		}
+		if err := open(false); err != nil {
+			t.Error(err)
+		}
+		if _, err := db.Exec("UPDATE " + table + " SET version = 2"); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(true); err == nil || !strings.Contains(err.Error(), "has version 2, not 1") {
+			t.Errorf("a table of a later version: got %v", err)
+		}
+	})
+}
+
+func TestTableNamesAreChecked(t *testing.T) {
+	for _, name := range []string{`weir"; DROP TABLE x`, "a.b.c", "1a", "a-b", "ä", ".", strings.Repeat("a", 64)} {
+		_, err := sqllimit.Schema(sqllimit.PostgreSQL, sqllimit.Options{Table: name})
+		if bad, ok := errors.AsType[*weir.OptionError](err); !ok || bad.Field != "table" {
+			t.Errorf("%q: got %v, want a *weir.OptionError about the table", name, err)
+		}
+	}
+	if _, err := sqllimit.Schema(0, sqllimit.Options{}); err == nil {
+		t.Error("no dialect: want an error")
+	}
+}
+
+// Long keys are cut, and none passes for another.
+func TestLongKeysHaveRowsOfTheirOwn(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		e := openEngine(t, d.open(t), d.dialect, sqllimit.Options{Table: newTable()})
+		rule := mustRule(t, strings.Repeat("r", 60), weir.FixedWindow{Rate: weir.PerDay(10)})
+		long := strings.Repeat("\xff'\"\\\x00", 100)
+		for i := range 3 {
+			for _, key := range []string{long, long[1:], long + "x", long[:100]} {
+				if d, err := e.Take(t.Context(), rule.For(key, 1)); err != nil || d.Remaining != int64(9-i) || d.Key != key {
+					t.Errorf("%d bytes, take %d: %+v and %v", len(key), i, d, err)
+				}
+			}
+		}
+	})
+}

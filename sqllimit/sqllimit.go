@@ -1,0 +1,107 @@
+// Package sqllimit is the weir.Engine that keeps its states in a table of an SQL database, so that a limit holds across
+// processes without another server. It works over the *sql.DB that a program has, with any driver of PostgreSQL, of MariaDB
+// or MySQL, and of SQLite:
+//
+//	db, err := sql.Open("pgx", "postgres://127.0.0.1/app")
+//	engine, err := sqllimit.Open(ctx, db, sqllimit.PostgreSQL, sqllimit.Options{Create: true})
+//	d, err := engine.Take(ctx, login.For("alice", 1))
+//
+// One row holds the states of one key under the rules of one name. On PostgreSQL, one statement decides many callers: it
+// compares the versions of their rows and writes the new states (postgres.go). Elsewhere, and for rows that several
+// processes change at once, a short transaction locks the rows, in the order of their names, so that no two of them
+// deadlock (lock.go). The clock of the server decides. With SQLite, that of the machine does. Package enginekit does the
+// rest: see [enginekit.NewStore].
+//
+// docs/sql.md says which database to use, what it costs and which permissions it needs.
+package sqllimit
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// Options configure an Engine. The zero value is ready to use.
+type Options struct {
+	// Table is the name of the table, perhaps with a schema, such as limits.weir. It has ASCII letters, digits and
+	// underscores. Default: weir.
+	Table string
+	// Create makes Open create the table if it is missing. Otherwise run the statements of [Schema].
+	Create bool
+	// Unlogged makes Create, on PostgreSQL, an unlogged table: decisions cost less, but a crash of the server empties the
+	// table, and a replica does not have it.
+	Unlogged bool
+	// SQLState returns the five letters and digits of the SQL standard for an error of the driver, or "". Default: a method
+	// SQLState() string of the error, as pgx and pq have it, or a field SQLState, as of go-sql-driver/mysql. The engine
+	// also knows the codes of modernc.org/sqlite and mattn's sqlite3.
+	SQLState func(error) string
+	// Store configures the engine over the table. Its Name is always sqllimit. SQLite and MySQL always lock.
+	Store enginekit.StoreOptions
+}
+
+// Engine is a weir.Engine over a table. It is safe for concurrent use. The caller keeps ownership of the *sql.DB.
+type Engine struct{ *enginekit.StoreEngine }
+
+// Open returns an engine over a table of a database. It reads the version of the table.
+func Open(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Engine, error) {
+	t, err := newTable(db, d, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.open(ctx, o.Create); err != nil {
+		return nil, fmt.Errorf("sqllimit: open: %w", err)
+	}
+	o.Store.Name = "sqllimit"
+	if d != PostgreSQL {
+		o.Store.Conflicts = -1
+	}
+	return &Engine{enginekit.NewStore(t, o.Store)}, nil
+}
+
+// table is the store.
+type table struct {
+	db      *sql.DB
+	dialect *dialect
+	name    string // quoted
+	state   func(error) string
+	schema  []string // the statements that create it
+
+	swapText, oneText string // on PostgreSQL, the statements that swap
+}
+
+var (
+	_ enginekit.Store   = (*table)(nil)
+	_ enginekit.Locker  = (*table)(nil)
+	_ enginekit.Sweeper = (*table)(nil)
+)
+
+var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$`)
+
+func newTable(db *sql.DB, d Dialect, o Options) (*table, error) {
+	if int(d) >= len(dialects) || d == 0 {
+		return nil, &weir.OptionError{Op: "sqllimit", Field: "dialect", Reason: fmt.Sprintf("%d is none of PostgreSQL, MySQL and SQLite", d)}
+	}
+	if o.Table == "" {
+		o.Table = "weir"
+	}
+	if !tableName.MatchString(o.Table) {
+		return nil, &weir.OptionError{Op: "sqllimit", Field: "table", Reason: fmt.Sprintf("%q has other characters than ASCII letters, digits and underscores, or is longer than 63", o.Table)}
+	}
+	t := &table{db: db, dialect: &dialects[d], state: o.SQLState}
+	quote := t.dialect.quote
+	t.name = quote + strings.ReplaceAll(o.Table, ".", quote+"."+quote) + quote
+	if t.state == nil {
+		t.state = stateOf
+	}
+	t.schema = t.statements(o.Unlogged)
+	if d == PostgreSQL {
+		fill := strings.NewReplacer("TABLE_", t.name, "CLOCK_", t.dialect.clock)
+		t.swapText, t.oneText = fill.Replace(swapStatement), fill.Replace(oneStatement)
+	}
+	return t, nil
+}
