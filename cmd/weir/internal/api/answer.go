@@ -98,7 +98,16 @@ func badField(field, reason string) *problem {
 }
 
 func writeProblem(w http.ResponseWriter, p *problem) {
-	b := append([]byte(nil), `{"type":"about:blank","title":`...)
+	if p.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.Header()["Content-Type"] = typeProblem
+	w.WriteHeader(p.status)
+	_, _ = w.Write(appendProblem(nil, p))
+}
+
+func appendProblem(b []byte, p *problem) []byte {
+	b = append(b, `{"type":"about:blank","title":`...)
 	b = appendText(b, http.StatusText(p.status))
 	b = append(b, `,"status":`...)
 	b = strconv.AppendInt(b, int64(p.status), 10)
@@ -110,12 +119,7 @@ func writeProblem(w http.ResponseWriter, p *problem) {
 		b = append(b, `,"field":`...)
 		b = appendText(b, p.field)
 	}
-	if p.status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	w.Header()["Content-Type"] = typeProblem
-	w.WriteHeader(p.status)
-	_, _ = w.Write(append(b, "}\n"...))
+	return append(b, "}\n"...)
 }
 
 // quote quotes a text of the client and truncates it.

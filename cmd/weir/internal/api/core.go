@@ -55,15 +55,18 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	a.failWithin(w, r, err, a.patience)
 }
 
-// failWithin maps an error of the engine to a status. No other function does.
 func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, patience time.Duration) {
+	writeProblem(w, a.problemOf(r, err, patience))
+}
+
+// problemOf maps an error of the engine to a status. No other function does.
+func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *problem {
 	if bad, ok := errors.AsType[*weir.RequestError](err); ok {
 		detail := bad.Field + " " + bad.Reason
 		if bad.Rule != "" {
 			detail = "rule " + quote(bad.Rule) + ": " + detail
 		}
-		writeProblem(w, &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail})
-		return
+		return &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail}
 	}
 	if r.Context().Err() == nil { // otherwise no client waits for the answer
 		a.health.failed(a.why(err))
@@ -78,7 +81,7 @@ func (a *API) failWithin(w http.ResponseWriter, r *http.Request, err error, pati
 		p.failed = err
 		p.detail += alsoCounted[weir.WasCounted(err)]
 	}
-	writeProblem(w, p)
+	return p
 }
 
 // why describes an error of the engine to clients.

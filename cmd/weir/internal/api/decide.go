@@ -16,7 +16,7 @@ func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 	return func(a *API, w http.ResponseWriter, r *http.Request) {
 		c := newCall()
 		defer c.free()
-		if p := a.read(c, w, r, form{attributes: r.URL.Path == takePath || r.URL.Path == peekPath}); p != nil {
+		if p := a.read(c, w, r, form{attributes: r.URL.Path == takePath || r.URL.Path == peekPath, batch: true}); p != nil {
 			writeProblem(w, p)
 			return
 		}
@@ -29,6 +29,10 @@ func decideWith(op operation) func(*API, http.ResponseWriter, *http.Request) {
 		}
 		ctx, cancel := a.withPatience(r.Context())
 		defer cancel()
+		if c.apart {
+			a.decideApart(ctx, c, w, r)
+			return
+		}
 		d, err := op(a.engine, ctx, c.requests...)
 		if err != nil {
 			a.fail(w, r, err)

@@ -12,6 +12,7 @@ import (
 
 // form is what the body of a path may hold beyond rules, keys and costs.
 type form struct {
+	batch      bool                                            // decisions that stand alone
 	negative   bool                                            // costs below 0
 	attributes bool                                            // of a request, for rules in files
 	patience   *time.Duration                                  // receives the field patience; nil if the path has none
@@ -56,9 +57,13 @@ func (d *decoder) document() {
 	several := false
 	d.object(body, func() {
 		switch {
-		case string(d.text) == fieldRequests:
-			several = true
-			d.list(body.of(fieldRequests), d.element)
+		case string(d.text) == fieldRequests, d.batch && string(d.text) == fieldDecisions:
+			if several {
+				d.fail(badField(fieldDecisions, "excludes "+fieldRequests))
+				return
+			}
+			several, d.apart = true, string(d.text) == fieldDecisions
+			d.list(body.of(string(d.text)), d.element)
 		case d.form.attributes && d.config != nil && string(d.text) == fieldAttributes:
 			d.request = d.attributes(body.of(fieldAttributes))
 		case d.patience != nil && string(d.text) == fieldPatience:
@@ -73,7 +78,11 @@ func (d *decoder) document() {
 	case !several:
 		d.add(single, body)
 	case single != item{}:
-		d.fail(badField(fieldRequests, "excludes rule, key and cost"))
+		field := fieldRequests
+		if d.apart {
+			field = fieldDecisions
+		}
+		d.fail(badField(field, "excludes rule, key and cost"))
 	}
 }
 
@@ -113,6 +122,9 @@ func (d *decoder) attributes(at spot) rules.Attributes {
 // element reads one request of a list.
 func (d *decoder) element(i int) {
 	at := spot{index: i}
+	if d.apart {
+		at.list = fieldDecisions
+	}
 	var one item
 	d.object(at, func() { d.member(&one, at) })
 	d.add(one, at)

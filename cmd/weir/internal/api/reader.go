@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +22,10 @@ import (
 type spot struct {
 	index int    // of an element of the list; -1 outside it
 	field string // "" for the object itself
+	list  string // in which the element is; "" for requests
 }
 
-func (s spot) of(field string) spot { return spot{s.index, field} }
+func (s spot) of(field string) spot { return spot{s.index, field, s.list} }
 
 func (s spot) String() string {
 	switch {
@@ -32,9 +34,9 @@ func (s spot) String() string {
 	case s.index < 0:
 		return s.field
 	case s.field == "":
-		return fmt.Sprintf("%s[%d]", fieldRequests, s.index)
+		return fmt.Sprintf("%s[%d]", cmp.Or(s.list, fieldRequests), s.index)
 	}
-	return fmt.Sprintf("%s[%d].%s", fieldRequests, s.index, s.field)
+	return fmt.Sprintf("%s[%d].%s", cmp.Or(s.list, fieldRequests), s.index, s.field)
 }
 
 // reader reads JSON tokens and describes what is wrong with them. After the first problem it reads nothing more.
@@ -207,6 +209,9 @@ type call struct {
 	json     jsontext.Decoder
 	text     []byte // the last string, unescaped
 	requests []weir.Request
+	apart    bool // each request is a decision of its own
+	calls    []weir.Call
+	results  []weir.Result
 	answer   []byte
 	force    *inForce
 	outcome  rules.Outcome // of a request that attributes describe
@@ -221,7 +226,9 @@ func (c *call) free() {
 	c.body.Reset()
 	c.json.Reset(&c.body)
 	clear(c.requests) // keep no keys alive
-	c.requests = c.requests[:0]
+	clear(c.calls)
+	clear(c.results)
+	c.requests, c.calls, c.results, c.apart = c.requests[:0], c.calls[:0], c.results[:0], false
 	c.answer = c.answer[:0]
 	c.force, c.outcome = nil, rules.Outcome{}
 	calls.Put(c)
@@ -234,6 +241,7 @@ const (
 	fieldCost       = "cost"
 	fieldLimit      = "limit"
 	fieldRequests   = "requests"
+	fieldDecisions  = "decisions"
 	fieldPatience   = "patience"
 	fieldAttributes = "attributes"
 )
