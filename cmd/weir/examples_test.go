@@ -19,7 +19,8 @@ import (
 	"github.com/weirflow/weir/internal/redistest"
 )
 
-// Every example in the help works, on logs of the names that it uses. The next tests try those of serve and pace.
+// Every example in the help works, on logs of the names that it uses, and on a daemon. The next tests try those of serve and
+// pace.
 func TestExamplesOfTheHelpWork(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const line = `10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET /a HTTP/1.1" 200 5` + "\n"
@@ -43,6 +44,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	startForExamples(t)
 	root, _ := program.Root()
 	commands := append(root.Commands(), root)
 	for _, command := range root.Commands() {
@@ -52,7 +54,7 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	for _, command := range commands {
 		for example := range strings.Lines(command.Example) {
 			args := exampleArgs(example)
-			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "pace" || args[0] == "source" { // needs a shell, or see below
+			if strings.Contains(example, " | ") || args[0] == "serve" || args[0] == "pace" || args[0] == "source" || len(args) > 1 && args[1] == "drain" { // needs a shell, or see below
 				continue
 			}
 			var out, errs strings.Builder
@@ -64,6 +66,40 @@ func TestExamplesOfTheHelpWork(t *testing.T) {
 	}
 	if tried < 25 {
 		t.Errorf("%d examples were tried, want 25 at least", tried)
+	}
+}
+
+// startForExamples starts the only daemon that this process finds.
+func startForExamples(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	t.Setenv("RUNTIME_DIRECTORY", "")
+	if err := os.WriteFile("daemon.yaml", []byte("rules: [{name: login, match: {path: /login}, limit: 5/m}, {name: api, limit: 9/m}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Args = []string{"weir", "serve", "--http", "127.0.0.1:0", "--config", "daemon.yaml", "--state", "weir.state"}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "try: ") {
+		if path, ok := strings.CutPrefix(lines.Text(), "admin on unix:"); ok {
+			if err := os.Symlink(path, "weir.sock"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/replay":   "it is a command",
 			"cmd/weir/internal/simulate": "it is a command",
 			"cmd/weir/internal/check":    "it is a command",
+			"cmd/weir/internal/ctl":      "it is a command",
 			"cmd/weir/internal/inspect":  "it has commands",
 			"github.com/spf13/cobra":     "commands, help and completion",
 		},
@@ -108,6 +109,30 @@ var programRules = map[string]packageRule{
 			"github.com/redis/rueidis":     "real clients ask",
 		},
 	},
+	"cmd/weir/internal/admin": {
+		imports: reasons{
+			".":                          "it gives units back, and resets keys",
+			"cmd/weir/internal/door":     "each path needs the scope admin",
+			"cmd/weir/internal/override": "blocks, allows and limits",
+			"cmd/weir/internal/rules":    "it shows those in force",
+		},
+	},
+	"cmd/weir/internal/override": {
+		imports: reasons{
+			".":                        "limits, and a function around the engine",
+			"redislimit":               "the URL of a server",
+			"github.com/redis/rueidis": "the hash of overrides",
+		},
+		testImports: reasons{"internal/redistest": "a real server"},
+	},
+	"cmd/weir/internal/ctl": {
+		imports: reasons{
+			"cmd/weir/internal/cli":      "errors with hints",
+			"cmd/weir/internal/override": "the form of an override",
+			"cmd/weir/internal/serve":    "where the admin socket is",
+			"github.com/spf13/cobra":     "it is a command",
+		},
+	},
 	"cmd/weir/internal/serve": {
 		imports: reasons{
 			".":                          "it chooses the engine and makes the rules",
@@ -115,6 +140,8 @@ var programRules = map[string]packageRule{
 			"layer":                      "Redis may be away",
 			"httplimit":                  "it finds the addresses of clients behind gateways",
 			"cmd/weir/internal/api":      "the handler that it serves",
+			"cmd/weir/internal/admin":    "what weir ctl asks for",
+			"cmd/weir/internal/override": "weir ctl gives keys other limits",
 			"cmd/weir/internal/cli":      "errors with hints, flags",
 			"cmd/weir/internal/door":     "each port has one",
 			"cmd/weir/internal/resp":     "--resp",
@@ -213,6 +240,7 @@ var programRules = map[string]packageRule{
 		".":                       "states of a daemon are peeked at",
 		"cmd/weir/internal/cli":   "errors with hints, flags",
 		"cmd/weir/internal/nginx": "it imports its limits",
+		"cmd/weir/internal/ctl":   "a running daemon explains, too",
 		"cmd/weir/internal/rules": "it shows them",
 		"github.com/spf13/cobra":  "it has commands",
 	}},

@@ -18,6 +18,11 @@ type asker struct {
 	visit    *visit                // nil without patience
 }
 
+// overrider is an engine that gives keys other limits than those of their rules.
+type overrider interface {
+	Requests(requests []weir.Request) []weir.Request
+}
+
 // granted is what a call took.
 type granted struct {
 	decision weir.Decision
@@ -27,6 +32,9 @@ type granted struct {
 
 // get asks for the requests and returns what came of it. A refusal is no error.
 func (c *asker) get(ask func(context.Context) (granted, error)) (granted, reason, error) {
+	if over, ok := weir.Find[overrider](c.api.engine); ok {
+		c.asks = over.Requests(c.asks) // before they wait at an engine below
+	}
 	ctx, end := c.begin()
 	defer end()
 	got, err := c.inMemory(ctx, ask)

@@ -8,6 +8,7 @@ import (
 // inForce are the rules that requests are decided by, with what is prepared for them. It does not change: Use replaces
 // it, and a request that has begun keeps the one that it began with.
 type inForce struct {
+	named   []*weir.Rule
 	rules   map[string]*weir.Rule
 	config  *rules.Config // finds rules by attributes; nil without rules in files
 	leases  leases
@@ -18,7 +19,7 @@ type inForce struct {
 // Use decides later requests by these rules. They are named ones, and those that a configuration finds by attributes, if
 // it is not nil. All differ in name, have a lease on every slot, and were accepted by Engine.Check.
 func (a *API) Use(named []*weir.Rule, config *rules.Config) {
-	f := &inForce{rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}}
+	f := &inForce{named: named, rules: make(map[string]*weir.Rule, len(named)), config: config, leases: leases{}}
 	all := named
 	if config != nil {
 		all = append(all[:len(all):len(all)], config.Limits()...)
@@ -31,6 +32,12 @@ func (a *API) Use(named []*weir.Rule, config *rules.Config) {
 	}
 	a.waits.waiting.use(named)
 	a.force.Store(f)
+}
+
+// InForce returns the rules that later requests are decided by: those with names, and those of files or nil.
+func (a *API) InForce() (named []*weir.Rule, config *rules.Config) {
+	f := a.force.Load()
+	return f.named, f.config
 }
 
 // appendMessage adds the text of the rule that refuses to an answer.

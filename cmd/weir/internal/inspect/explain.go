@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/ctl"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -19,21 +21,24 @@ type explainOptions struct {
 	state  string
 	cost   int64
 	form   format
+	daemon ctl.Client
 }
 
 // ExplainCommand returns the command explain.
 func ExplainCommand() *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:   "explain --config FILE NAME=VALUE...",
+		Use:   "explain NAME=VALUE...",
 		Short: "Show which rules decide a request, with which keys and limits",
 		Long: `Explain shows how a request is decided: the rules that match, the key and the
 limit of each, and who refuses or exempts. A request is its attributes.
 
-With --state it reads the state file of a daemon, and shows how full each key is
-and when a refused request would be admitted, counted from the save.`,
+With --admin it asks a running daemon, which knows how full each key is and when a
+refused request would be admitted. With --config it reads rules files instead, and
+with --state the state file of a daemon; times then count from the save.`,
 		Example: `  weir explain --config weir.yaml method=POST path=/login client=192.0.2.1
-  weir explain --config weir.yaml --format json path=/ header.x-api-key=secret`,
+  weir explain --config weir.yaml --format json path=/ header.x-api-key=secret
+  weir explain --admin unix:weir.sock path=/login client=192.0.2.1`,
 		ValidArgsFunction: cobra.FixedCompletions([]string{"method=", "host=", "path=", "client=", "header."}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.run(cmd, args)
@@ -44,6 +49,7 @@ and when a refused request would be admitted, counted from the save.`,
 	flags.StringVar(&o.state, "state", "", "read the states of keys from the state `FILE` of a daemon")
 	flags.Int64Var(&o.cost, "cost", 1, "the `COST` that the caller names")
 	o.form.addFlag(cmd)
+	o.daemon.AddFlags(cmd)
 	return cmd
 }
 
@@ -52,8 +58,10 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	switch {
-	case len(o.config) == 0:
-		return cli.Misusef("name the rules file: weir explain --config weir.yaml path=/login", "explain: no --config")
+	case len(o.config) == 0 && o.daemon.Address == "":
+		return cli.Misusef("name the rules file: weir explain --config weir.yaml path=/login; or a daemon: --admin unix:weir.sock", "explain: neither --config nor --admin")
+	case len(o.config) > 0 && o.daemon.Address != "" || o.daemon.Address != "" && o.state != "":
+		return cli.Misusef("the daemon of --admin has rules and states", "explain: --admin with --config or --state")
 	case o.cost < 0:
 		return cli.Misusef("use a cost of 0 or more", "--cost %d: a negative cost", o.cost)
 	}
@@ -64,6 +72,13 @@ func (o *explainOptions) run(cmd *cobra.Command, args []string) error {
 			return cli.Misusef("an attribute is NAME=VALUE, like path=/login", "explain: %q is no attribute", arg)
 		}
 		request[rules.AttributeName(name)] = value
+	}
+	if o.daemon.Address != "" {
+		var e rules.Explanation
+		if err := o.daemon.Call(cmd.Context(), http.MethodPost, "/v1/admin/explain", map[string]any{"attributes": request, "cost": o.cost}, &e); err != nil {
+			return err
+		}
+		return o.form.write("explain", cmd.OutOrStdout(), e, explanationText(e))
 	}
 	config, err := load("explain", o.config...)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/check"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/ctl"
 	"github.com/weirflow/weir/cmd/weir/internal/fetch"
 	"github.com/weirflow/weir/cmd/weir/internal/inspect"
 	"github.com/weirflow/weir/cmd/weir/internal/pace"
@@ -66,6 +67,6 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(serve.Command(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
-		inspect.RulesCommand(), inspect.ExplainCommand(), versionCommand(), completionCommand())
+		inspect.RulesCommand(), inspect.ExplainCommand(), ctl.Command(), versionCommand(), completionCommand())
 	return root, started
 }

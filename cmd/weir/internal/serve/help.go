@@ -65,7 +65,6 @@ const examples = `  weir serve
   weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403
   weir serve --state weir.state --state-every 10s
   weir serve --config weir.yaml
-  WEIR_ENGINE=redis://127.0.0.1:6379 weir serve --config weir.yaml
   weir serve --config weir.yaml --grpc 127.0.0.1:8081
   weir serve --record record.jsonl --record-share 10% --record-hash
   weir serve --resp 127.0.0.1:6380 --rule 'login=5/m'

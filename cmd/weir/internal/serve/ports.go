@@ -24,6 +24,7 @@ type portOptions struct {
 	resp            string
 	envoy           envoyOptions
 	insecure, pprof bool
+	changes         http.Handler // of weir ctl
 }
 
 func (o *portOptions) addFlags(cmd *cobra.Command) {
@@ -141,6 +142,7 @@ func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
 	mux.Handle("/metrics", metricsHandler())
+	mux.Handle("/v1/admin/", o.changes)
 	if o.pprof {
 		profiles := http.NewServeMux()
 		profiles.HandleFunc("/debug/pprof/", pprof.Index)

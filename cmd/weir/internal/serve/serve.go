@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirflow/weir/cmd/weir/internal/admin"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
@@ -131,6 +132,8 @@ func (o *options) checkEngine(isSet func(flag string) bool) error {
 
 // run serves until the context ends.
 func (o *options) run(ctx context.Context, out, errs io.Writer) error {
+	ctx, drain := context.WithCancel(ctx)
+	defer drain()
 	used, err := o.rules.load()
 	if err != nil {
 		return err
@@ -161,6 +164,12 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer engine.close()
+	changed, err := o.overrides(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer changed.close()
+	engine.Engine = changed.Around(engine.Engine)
 	listener, err := listen("http", o.http)
 	if err != nil {
 		return err
@@ -191,6 +200,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	redis := resp.Options{
 		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
 	}
+	o.ports.changes = admin.New(o.admin(s.api, engine, changed, drain, log))
 	if s.also, err = o.ports.open(named, listener.Addr(), &s, redis, envoy, log); err != nil {
 		return err
 	}

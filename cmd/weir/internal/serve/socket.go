@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -138,12 +139,8 @@ func lockFolder(path string) (unlock func()) {
 // defaultSocket returns the path of the admin socket of a daemon at this address, in a folder that only this user
 // may enter.
 func defaultSocket(traffic net.Addr) (path string, err error) {
-	folder, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // by systemd
-	if folder == "" {
-		folder = filepath.Join(os.TempDir(), "weir-"+strconv.Itoa(os.Getuid()))
-		if own := os.Getenv("XDG_RUNTIME_DIR"); own != "" {
-			folder = filepath.Join(own, "weir")
-		}
+	folder, own := socketFolder()
+	if own {
 		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
 		}
@@ -156,6 +153,31 @@ func defaultSocket(traffic net.Addr) (path string, err error) {
 		}
 	}
 	return filepath.Join(folder, "admin-"+addressName(traffic)+".sock"), nil
+}
+
+// socketFolder returns the folder of admin sockets, and whether it is for the daemon to make.
+func socketFolder() (folder string, own bool) {
+	if folder, _, _ = strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":"); folder != "" { // by systemd
+		return folder, false
+	}
+	if run := os.Getenv("XDG_RUNTIME_DIR"); run != "" {
+		return filepath.Join(run, "weir"), true
+	}
+	return filepath.Join(os.TempDir(), "weir-"+strconv.Itoa(os.Getuid())), true
+}
+
+// AdminSocket returns the path of the admin socket of this user's daemon, if there is one such daemon.
+func AdminSocket() (path string, err error) {
+	folder, _ := socketFolder()
+	all, _ := filepath.Glob(filepath.Join(folder, "admin-*.sock"))
+	live := slices.DeleteFunc(all, func(path string) bool { return !answers(path) })
+	switch len(live) {
+	case 0:
+		return "", fmt.Errorf("no daemon of this user has an admin socket in %s", folder)
+	case 1:
+		return live[0], nil
+	}
+	return "", fmt.Errorf("%d daemons of this user have admin sockets, such as %s and %s", len(live), live[0], live[1])
 }
 
 // addressName tells the addresses of one machine apart.

@@ -1,0 +1,299 @@
+// Package admin changes a daemon while it runs, and shows what is in force. weir ctl is its client.
+//
+// [New] returns the handler of the paths below /v1/admin/. Each needs the scope admin. Every change leaves a line in the
+// log: who, what, before, after. docs/ctl.md describes the commands.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+// Options are what a daemon has.
+type Options struct {
+	Engine    weir.Engine // by the overrides
+	Overrides *override.Table
+	Rules     func() ([]*weir.Rule, *rules.Config) // those in force; the second is nil without files
+	Save      func() error                         // saves the states; nil if there is no file for them
+	Drain     func()                               // begins a stop
+	Log       *slog.Logger
+}
+
+type handler struct{ Options }
+
+// change is the body of a request, and of what changes.
+type change struct {
+	override.Entry
+	Units int64 `json:"units,omitempty"` // of a grant
+}
+
+// answer is what a request did.
+type answer struct {
+	Before any `json:"before"`
+	After  any `json:"after"`
+}
+
+// New returns the handler.
+func New(o Options) http.Handler {
+	h := &handler{o}
+	mux := http.NewServeMux()
+	for pattern, serve := range map[string]func(*http.Request) (any, error){
+		"GET /v1/admin/rules":     h.rules,
+		"GET /v1/admin/overrides": h.overrides,
+		"POST /v1/admin/override": h.override,
+		"POST /v1/admin/remove":   h.remove,
+		"POST /v1/admin/grant":    h.grant,
+		"POST /v1/admin/reset":    h.reset,
+		"POST /v1/admin/explain":  h.explain,
+		"POST /v1/admin/snapshot": h.snapshot,
+		"POST /v1/admin/drain":    h.drain,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			value, err := serve(r)
+			write(w, value, err)
+		})
+	}
+	return door.Guard(door.Admin, mux)
+}
+
+// The bounds of a request.
+const (
+	maxBody  = 64 << 10
+	patience = 5 * time.Second
+)
+
+// errWrong is the error of a request that the caller can mend.
+type errWrong struct{ error }
+
+func wrong(format string, values ...any) error { return errWrong{fmt.Errorf(format, values...)} }
+
+func write(w http.ResponseWriter, value any, err error) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		status := http.StatusServiceUnavailable
+		if errors.As(err, new(errWrong)) {
+			status = http.StatusBadRequest
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		value = map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": plain(err)}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // the client may have left
+}
+
+// plain returns the message without the names of packages before it.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "override: "), "weir: ")
+}
+
+// read reads the body, strictly, because a misread change would change something else.
+func read(r *http.Request, into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if err == nil && decoder.More() {
+		err = errors.New("more text follows")
+	}
+	if err != nil {
+		return wrong("the body is not as expected: %w", err)
+	}
+	return nil
+}
+
+// audit logs a change.
+func (h *handler) audit(r *http.Request, what string, c change, a answer) answer {
+	before, _ := json.Marshal(a.Before)
+	after, _ := json.Marshal(a.After)
+	h.Log.Info("audit", "who", door.Of(r).Name, "from", r.RemoteAddr, "what", what, "rule", c.Rule, "key", c.Key, "prefix", c.Prefix,
+		"before", string(before), "after", string(after))
+	return a
+}
+
+func (h *handler) overrides(*http.Request) (any, error) {
+	return map[string]any{"overrides": h.Overrides.Entries()}, nil
+}
+
+func (h *handler) override(r *http.Request) (any, error) {
+	var c change
+	if err := read(r, &c); err != nil {
+		return nil, err
+	}
+	if c.Rule != "" {
+		if _, err := h.rule(c.Rule); err != nil {
+			return nil, err
+		}
+	}
+	c.By = door.Of(r).Name
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	before, err := h.Overrides.Set(ctx, c.Entry, h.Engine)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return h.audit(r, "override", c, answer{before, c.Entry}), nil
+}
+
+func (h *handler) remove(r *http.Request) (any, error) {
+	var c change
+	if err := read(r, &c); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	before, err := h.Overrides.Remove(ctx, c.Rule, c.Key, c.Prefix)
+	if err != nil {
+		return nil, refused(err)
+	}
+	return h.audit(r, "remove", c, answer{before, nil}), nil
+}
+
+// refused makes an error of a table one that the caller can mend, unless keeping the entry failed.
+func refused(err error) error {
+	if errors.As(err, new(*override.StoreError)) {
+		return err
+	}
+	return errWrong{err}
+}
+
+func (h *handler) rule(name string) (*weir.Rule, error) {
+	named, _ := h.Rules()
+	for _, rule := range named {
+		if rule.Name() == name {
+			return rule, nil
+		}
+	}
+	return nil, wrong("rule %q: no rule in force has that name", name)
+}
+
+// grant gives units back.
+func (h *handler) grant(r *http.Request) (any, error) {
+	var c change
+	if err := read(r, &c); err != nil {
+		return nil, err
+	}
+	if c.Units <= 0 {
+		return nil, wrong("units are %d, want a number above 0", c.Units)
+	}
+	return h.about(r, "grant", c, func(ctx context.Context, q weir.Request) error {
+		q.Cost = c.Units
+		_, err := h.Engine.Return(ctx, q)
+		return err
+	})
+}
+
+// reset clears a key.
+func (h *handler) reset(r *http.Request) (any, error) {
+	var c change
+	if err := read(r, &c); err != nil {
+		return nil, err
+	}
+	return h.about(r, "reset", c, func(ctx context.Context, q weir.Request) error { return h.Engine.Reset(ctx, q) })
+}
+
+// about changes the state of a key, and answers with how it was and is.
+func (h *handler) about(r *http.Request, what string, c change, do func(context.Context, weir.Request) error) (any, error) {
+	rule, err := h.rule(c.Rule)
+	if err != nil {
+		return nil, err
+	}
+	if c.Prefix {
+		return nil, wrong("a %s concerns one key, not a prefix", what)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	q := rule.For(c.Key, 1)
+	before, err := h.Engine.Peek(ctx, q)
+	if err == nil {
+		err = do(ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := h.Engine.Peek(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return h.audit(r, what, c, answer{stateOf(before), stateOf(after)}), nil
+}
+
+// state is how full a key is.
+type state struct {
+	Limit     int64 `json:"limit"`
+	Remaining int64 `json:"remaining"`
+}
+
+func stateOf(d weir.Decision) state { return state{d.Limit, d.Remaining} }
+
+// shown is a rule in force.
+type shown struct {
+	Rule   string        `json:"rule"`
+	File   string        `json:"file,omitempty"`
+	Line   int           `json:"line,omitempty"`
+	Fields []rules.Field `json:"fields"`
+}
+
+func (h *handler) rules(*http.Request) (any, error) {
+	named, config := h.Rules()
+	all := []shown{}
+	if config != nil {
+		for _, r := range config.Rules {
+			all = append(all, shown{r.Name, r.File, r.Line, config.Describe(r)})
+		}
+		return map[string]any{"rules": all}, nil
+	}
+	for _, r := range named {
+		all = append(all, shown{Rule: r.Name(), Fields: []rules.Field{{Name: "limit", Text: strings.TrimPrefix(r.String(), r.Name()+"=")}}})
+	}
+	return map[string]any{"rules": all}, nil
+}
+
+func (h *handler) explain(r *http.Request) (any, error) {
+	asked := struct {
+		Attributes rules.Attributes `json:"attributes"`
+		Cost       int64            `json:"cost"`
+	}{Cost: 1}
+	if err := read(r, &asked); err != nil {
+		return nil, err
+	}
+	_, config := h.Rules()
+	if config == nil {
+		return nil, wrong("the rules of this daemon are in flags, and so match no attributes")
+	}
+	request := rules.Attributes{}
+	for name, value := range asked.Attributes {
+		request[rules.AttributeName(name)] = value
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	return config.Explain(ctx, request, asked.Cost, h.Engine)
+}
+
+func (h *handler) snapshot(r *http.Request) (any, error) {
+	if h.Save == nil {
+		return nil, wrong("this daemon keeps its states in no file; weir serve --state names one")
+	}
+	if err := h.Save(); err != nil {
+		return nil, err
+	}
+	return h.audit(r, "snapshot", change{}, answer{nil, "saved"}), nil
+}
+
+func (h *handler) drain(r *http.Request) (any, error) {
+	defer h.Drain()
+	return h.audit(r, "drain", change{}, answer{"serving", "draining"}), nil
+}

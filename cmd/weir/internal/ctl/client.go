@@ -1,0 +1,126 @@
+package ctl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/serve"
+)
+
+// Client asks the admin port of a daemon.
+type Client struct {
+	Address   string // of --admin; empty for the socket of this user's only daemon
+	TokenFile string
+}
+
+// AddFlags adds the flags that say which daemon to ask.
+func (c *Client) AddFlags(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&c.Address, "admin", "", "ask the daemon whose admin port is at `ADDR`: unix:PATH, HOST:PORT or a URL (default the socket of this user's daemon)")
+	flags.StringVar(&c.TokenFile, "token-file", "", "show the bearer token in `FILE`")
+	cli.Offer(cmd, "admin", "unix:weir.sock")
+}
+
+// The bounds of a call.
+const (
+	callTimeout = 10 * time.Second
+	maxAnswer   = 64 << 20
+)
+
+// Call makes a request, with a body unless that is nil, and reads the answer.
+func (c *Client) Call(ctx context.Context, method, path string, body, into any) error {
+	client, base, err := c.reach()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return cli.Fail(fmt.Errorf("--token-file: %w", err), "the file has the token and nothing else")
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return cli.Fail(fmt.Errorf("the daemon does not answer: %w", unwrapURL(err)), "weir serve prints the address of its admin port; --admin names it")
+	}
+	defer func() { _ = response.Body.Close() }()
+	return read(response, into)
+}
+
+// read reads an answer, or the problem that it describes.
+func read(response *http.Response, into any) error {
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return cli.Fail(fmt.Errorf("the answer of the daemon broke off: %w", err), "ask again")
+	}
+	if response.StatusCode == http.StatusOK {
+		return json.Unmarshal(content, into)
+	}
+	var problem struct{ Detail string }
+	if json.Unmarshal(content, &problem) != nil || problem.Detail == "" {
+		problem.Detail = response.Status
+	}
+	hint := "weir ctl --help shows the commands"
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		hint = "use the admin socket of the daemon, or --token-file with a token that has the scope admin"
+	}
+	return cli.Fail(errors.New("the daemon refuses: "+problem.Detail), hint)
+}
+
+// reach returns an HTTP client of the daemon, and what its URLs begin with.
+func (c *Client) reach() (*http.Client, string, error) {
+	address := c.Address
+	if address == "" {
+		path, err := serve.AdminSocket()
+		if err != nil {
+			return nil, "", cli.Fail(err, "weir serve prints the address of its admin port; --admin names it")
+		}
+		address = "unix:" + path
+	}
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
+		return &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}, "http://localhost", nil
+	}
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, "", cli.Misusef("an address is unix:PATH, HOST:PORT or https://HOST:PORT", "--admin %s: not an address", cli.Printable(c.Address))
+	}
+	return &http.Client{}, strings.TrimSuffix(address, "/"), nil
+}
+
+// unwrapURL returns the cause of an error of net/http without the URL, which nobody has typed.
+func unwrapURL(err error) error {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed.Err
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package override
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// pollEvery is how often a table looks for entries that other daemons have made.
+const pollEvery = 500 * time.Millisecond
+
+// open returns the table of a store, with its entries.
+func open(ctx context.Context, s store, log *slog.Logger) (*Table, error) {
+	t := &Table{store: s, log: log}
+	return t, t.refresh(ctx)
+}
+
+// refresh takes over the entries of the store.
+func (t *Table) refresh(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entries, changed, err := t.store.load(ctx)
+	if err != nil || !changed {
+		return err
+	}
+	return t.use(entries)
+}
+
+// use puts entries into force. The caller holds the lock.
+func (t *Table) use(entries []Entry) error {
+	x, err := newIndex(entries, time.Now())
+	if err == nil {
+		t.current.Store(x)
+	}
+	return err
+}
+
+// Set puts an entry into force, in place of that of the same rule and key. It returns that, or nil. Other daemons follow
+// within a second.
+func (t *Table) Set(ctx context.Context, e Entry, engine weir.Engine) (before *Entry, err error) {
+	if err := e.check(engine, time.Now()); err != nil {
+		return nil, err
+	}
+	e.Until = e.Until.UTC().Round(0) // as it comes back from the store
+	return t.change(ctx, e.place(), &e)
+}
+
+// Remove ends an entry, and returns it.
+func (t *Table) Remove(ctx context.Context, rule, key string, prefix bool) (before *Entry, err error) {
+	return t.change(ctx, place{rule, key, prefix}, nil)
+}
+
+func (t *Table) change(ctx context.Context, at place, e *Entry) (before *Entry, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var after []Entry
+	for _, known := range t.Entries() {
+		if known.place() == at {
+			before = &known
+		} else {
+			after = append(after, known)
+		}
+	}
+	if e != nil {
+		after = append(after, *e)
+	} else if before == nil {
+		return nil, ErrUnknown
+	}
+	if _, err := newIndex(after, time.Now()); err != nil { // before anything is stored
+		return nil, err
+	}
+	if err := t.store.put(ctx, at, e); err != nil {
+		return nil, err
+	}
+	return before, t.use(after)
+}
+
+// Watch follows the changes of other daemons until the context ends. It logs when it cannot, and when it can again.
+func (t *Table) Watch(ctx context.Context) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for failing := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(ctx, pollEvery)
+		err := t.refresh(within)
+		cancel()
+		if failed := err != nil; failed != failing && ctx.Err() == nil {
+			if failing = failed; failing {
+				t.log.Warn("overrides of other daemons are not seen", "err", err)
+			} else {
+				t.log.Info("overrides of other daemons are seen again")
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package override
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// file keeps entries in a file, or nowhere if it has no path.
+type file struct {
+	path    string
+	entries map[place]Entry
+	read    bool
+}
+
+// OpenFile returns the table of a file, which need not exist. Without a path, entries end with the process.
+func OpenFile(path string, log *slog.Logger) (*Table, error) {
+	return open(context.Background(), &file{path: path, entries: map[place]Entry{}}, log)
+}
+
+func (f *file) load(context.Context) (entries []Entry, changed bool, err error) {
+	if f.read || f.path == "" {
+		return nil, false, nil
+	}
+	content, err := os.ReadFile(f.path)
+	if err == nil {
+		err = json.Unmarshal(content, &entries)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, false, &StoreError{fmt.Errorf("%s: %w", f.path, err)}
+	}
+	for _, e := range entries {
+		f.entries[e.place()] = e
+	}
+	f.read = true
+	return entries, true, nil
+}
+
+// put writes the file again. A reader finds the old file or the new one.
+func (f *file) put(_ context.Context, at place, e *Entry) error {
+	if f.path == "" {
+		return nil
+	}
+	before, known := f.entries[at]
+	delete(f.entries, at)
+	if e != nil {
+		f.entries[at] = *e
+	}
+	err := f.write()
+	if err != nil {
+		delete(f.entries, at)
+		if known {
+			f.entries[at] = before
+		}
+	}
+	return err
+}
+
+func (f *file) write() error {
+	var entries []Entry
+	for _, e := range f.entries {
+		if time.Now().Before(e.Until) {
+			entries = append(entries, e)
+		}
+	}
+	content, err := json.MarshalIndent(entries, "", " ")
+	if err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*.part") // mode 0600
+	if err != nil {
+		return &StoreError{err}
+	}
+	if _, err = part.Write(content); err == nil {
+		err = part.Sync()
+	}
+	if closed := part.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(part.Name(), f.path)
+	}
+	if err != nil {
+		_ = os.Remove(part.Name())
+		return &StoreError{err}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func rule(t testing.TB, text string) *weir.Rule {
+	t.Helper()
+	r, err := weir.ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newTable(t testing.TB, path string) *Table {
+	t.Helper()
+	table, err := OpenFile(path, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// set puts an entry into force for an hour: RULE KEY LIMIT, with a star behind the key of a prefix.
+func set(t testing.TB, table *Table, engine weir.Engine, rule, key, limit string) {
+	t.Helper()
+	key, prefix := strings.CutSuffix(key, "*")
+	if _, err := table.Set(t.Context(), Entry{Rule: rule, Key: key, Prefix: prefix, Limit: limit, Until: time.Now().Add(time.Hour)}, engine); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func said(d weir.Decision, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v %s %s %d/%d retry %s", d.Allowed, d.Rule, d.Key, d.Remaining, d.Limit, d.RetryAfter)
+}
+
+func TestAnEntryStandsInForTheLimitOfAKeyUntilItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := newTable(t, "")
+		engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
+		a, b := rule(t, "a=fixed window 2/366d"), rule(t, "b=fixed window 5/366d")
+		set(t, table, engine, "a", "blocked", Block)
+		set(t, table, engine, "", "free", Allow)
+		set(t, table, engine, "a", "more", "fixed window 9/366d")
+		set(t, table, engine, "", "bot-*", Block)
+		set(t, table, engine, "a", "bot-good-*", Allow)
+		set(t, table, engine, "a", "bot-2", "fixed window 3/366d")
+		take := func(requests ...weir.Request) string { return said(engine.Take(t.Context(), requests...)) }
+		const free = "9007199254740992/9007199254740992 retry 0s"
+		for i, c := range []struct {
+			requests []weir.Request
+			want     string
+		}{
+			{[]weir.Request{a.For("x", 1)}, "true a x 1/2 retry 0s"},
+			{[]weir.Request{a.For("blocked", 1)}, "false a blocked 0/0 retry 1h0m0s"},
+			{[]weir.Request{a.For("blocked", 1), b.For("blocked", 1)}, "false a blocked 0/0 retry 1h0m0s"},
+			{[]weir.Request{b.For("blocked", 1)}, "true b blocked 4/5 retry 0s"},
+			{[]weir.Request{a.For("free", 100)}, "true a free " + free},
+			{[]weir.Request{a.For("free", 3), b.For("free", 9), b.For("y", 1)}, "true b y 4/5 retry 0s"},
+			{[]weir.Request{a.For("more", 4)}, "true a more 5/9 retry 0s"},
+			{[]weir.Request{a.For("bot-1", 1)}, "false a bot-1 0/0 retry 1h0m0s"},
+			{[]weir.Request{b.For("bot-good-1", 1)}, "false b bot-good-1 0/0 retry 1h0m0s"},
+			{[]weir.Request{a.For("bot-good-1", 7)}, "true a bot-good-1 " + free},
+			{[]weir.Request{a.For("bot-2", 1)}, "true a bot-2 2/3 retry 0s"},
+			{[]weir.Request{a.For("bot", 1)}, "true a bot 1/2 retry 0s"},
+		} {
+			if got := take(c.requests...); got != c.want {
+				t.Errorf("%d: got %s, want %s", i, got, c.want)
+			}
+		}
+		results := make([]weir.Result, 3)
+		calls := weir.Calls(weir.OpTake, a.For("blocked", 1), a.For("x", 1), a.For("free", 1))
+		if err := engine.Each(t.Context(), calls, results); err != nil || results[0].Decision.RetryAfter != time.Hour || !results[1].Decision.Allowed || !results[2].Decision.Allowed {
+			t.Errorf("several calls: %+v, %v", results, err)
+		}
+		if calls[0].Requests[0].Rule != a {
+			t.Error("the calls of the caller were changed")
+		}
+		r, err := engine.Reserve(t.Context(), a.For("blocked", 1))
+		if err != nil || r.Decision.Allowed || r.Decision.RetryAfter != time.Hour {
+			t.Errorf("a reservation: %+v, %v", r, err)
+		}
+		// A limit that stood in leaves what was used.
+		time.Sleep(time.Hour)
+		if got := take(a.For("blocked", 1)); got != "true a blocked 1/2 retry 0s" {
+			t.Errorf("after the time: got %s", got)
+		}
+		if got := said(engine.Peek(t.Context(), a.For("more", 1))); !strings.HasPrefix(got, "false a more 0/2 ") {
+			t.Errorf("four units were used under another limit: got %s", got)
+		}
+		if got := len(table.Entries()); got != 0 {
+			t.Errorf("%d entries are listed after their time", got)
+		}
+	})
+}
+
+// A slot must come back to the limit that it was taken from.
+func TestEntriesAndSlotsDoNotMix(t *testing.T) {
+	table := newTable(t, "")
+	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
+	slots, units := rule(t, "slots=concurrency 1 lease 1m"), rule(t, "units=1/h")
+	set(t, table, engine, "", "k", Allow)
+	for range 2 {
+		_, _ = engine.Take(t.Context(), slots.For("k", 1))
+	}
+	if d, _ := engine.Peek(t.Context(), slots.For("k", 1)); d.Allowed {
+		t.Error("an allow lets a caller have a slot that nobody could give back")
+	}
+	set(t, table, engine, "", "k", "concurrency 2 lease 1m")
+	if d, _ := engine.Take(t.Context(), slots.For("k", 1)); !d.Allowed {
+		t.Errorf("another number of slots: got %+v", d)
+	}
+	if d, _ := engine.Take(t.Context(), units.For("k", 1)); d.Limit != 1 {
+		t.Errorf("slots in place of units: got %+v", d)
+	}
+	set(t, table, engine, "", "k", Block)
+	if d, _ := engine.Take(t.Context(), slots.For("k", 1)); d.Allowed || d.Limit != 0 {
+		t.Errorf("blocked: got %+v", d)
+	}
+}
+
+func TestWrongEntriesAreRefused(t *testing.T) {
+	table := newTable(t, "")
+	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
+	soon := time.Now().Add(time.Hour)
+	for want, e := range map[string]Entry{
+		"want a time to come":     {Limit: Block, Until: time.Now()},
+		"more than 366 days":      {Limit: Block, Until: soon.AddDate(2, 0, 0)},
+		`unexpected "5/x"`:        {Limit: "5/x", Until: soon},
+		"stands alone":            {Limit: "leaky bucket 5/s queue 9", Until: soon},
+		"has no lease":            {Limit: "concurrency 5", Until: soon},
+		"shadows and candidates":  {Limit: Block, Until: soon, Rule: "a~shadow"},
+		"rule, key or limit is l": {Limit: Block, Until: soon, Key: strings.Repeat("k", weir.MaxKey+1)},
+	} {
+		if _, err := table.Set(t.Context(), e, engine); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %s", e, err, want)
+		}
+	}
+	if _, err := table.Remove(t.Context(), "a", "b", false); err != ErrUnknown {
+		t.Errorf("removing none: got %v", err)
+	}
+}
+
+func TestEntriesHaveBounds(t *testing.T) {
+	var entries []Entry
+	until := time.Now().Add(time.Hour)
+	for i := range MaxEntries + 1 {
+		entries = append(entries, Entry{Key: fmt.Sprint(i), Limit: Block, Until: until})
+	}
+	if _, err := newIndex(entries, time.Now()); err != errFull {
+		t.Errorf("%d entries: got %v", len(entries), err)
+	}
+	entries = entries[:0]
+	for i := range maxLengths + 1 {
+		entries = append(entries, Entry{Key: strings.Repeat("k", i), Prefix: true, Limit: Block, Until: until})
+	}
+	if _, err := newIndex(entries, time.Now()); err == nil {
+		t.Errorf("%d lengths of prefixes were accepted", len(entries))
+	}
+}
+
+func TestEntriesOutliveTheProcessInAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "weir.state.overrides")
+	table := newTable(t, path)
+	engine := table.Around(weir.NewMemory(weir.MemoryOptions{}))
+	set(t, table, engine, "a", "x", Block)
+	set(t, table, engine, "a", "x", Allow)
+	set(t, table, engine, "", "y*", "5/m")
+	if _, err := table.Remove(t.Context(), "", "y", true); err != nil {
+		t.Fatal(err)
+	}
+	set(t, table, engine, "", "z", "5/m")
+	want := fmt.Sprint(table.Entries())
+	if got := fmt.Sprint(newTable(t, path).Entries()); got != want || strings.Count(got, "{") != 2 {
+		t.Errorf("after a restart: got %s, want %s", got, want)
+	}
+}
+
+func TestEntriesReachEveryDaemonOnARedisWithinASecond(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	tables := make([]*Table, 2)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for i := range tables {
+		table, end, err := OpenRedis(url, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		tables[i] = table
+		go table.Watch(ctx)
+	}
+	engine := weir.NewMemory(weir.MemoryOptions{})
+	eventually := func(want int) {
+		t.Helper()
+		for start := time.Now(); len(tables[1].Entries()) != want; time.Sleep(time.Millisecond) {
+			if time.Since(start) > time.Second {
+				t.Fatalf("after %v: %v, want %d entries", time.Since(start), tables[1].Entries(), want)
+			}
+		}
+	}
+	set(t, tables[0], engine, "a", "x", Block)
+	set(t, tables[0], engine, "a", "y*", "5/m")
+	eventually(2)
+	set(t, tables[1], engine, "b", "z", Allow)
+	if _, err := tables[1].Remove(t.Context(), "a", "x", false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(2)
+	third, end, err := OpenRedis(url, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if got, want := fmt.Sprint(third.Entries()), fmt.Sprint(tables[1].Entries()); got != want {
+		t.Errorf("a later daemon has %s, want %s", got, want)
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	for _, n := range []int{-1, 0, 10, MaxEntries} {
+		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {
+			table := newTable(b, "")
+			engine := weir.Engine(weir.NewMemory(weir.MemoryOptions{}))
+			if n >= 0 {
+				engine = table.Around(engine)
+			}
+			entries := make([]Entry, max(n, 0))
+			for i := range entries {
+				entries[i] = Entry{Key: fmt.Sprintf("key-%d", i), Prefix: i%100 == 0, Limit: Block, Until: time.Now().Add(time.Hour)}
+			}
+			if err := table.use(entries); err != nil {
+				b.Fatal(err)
+			}
+			request := rule(b, "a=token bucket 10000000/s").For("192.0.2.1", 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := engine.Take(context.Background(), request); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

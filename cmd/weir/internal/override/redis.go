@@ -1,0 +1,115 @@
+package override
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir/redislimit"
+)
+
+// redis keeps entries in a hash, with a number that grows with each change.
+type redis struct {
+	client  rueidis.Client
+	key     string
+	version string // of the last load
+}
+
+// versionField is the field of the number. Those of entries are JSON.
+const versionField = "version"
+
+// changeScript sets or removes a field.
+//
+//	KEYS[1]  the hash
+//	ARGV     the field, its value or "" to remove it, the largest number of entries
+//	reply    the new version, or 0 if there is no room
+var changeScript = rueidis.NewLuaScript(`
+local key, field, value = KEYS[1], ARGV[1], ARGV[2]
+if value == '' then
+  redis.call('HDEL', key, field)
+elseif redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) > tonumber(ARGV[3]) then
+  return 0
+else
+  redis.call('HSET', key, field, value)
+end
+return redis.call('HINCRBY', key, 'version', 1)`)
+
+// OpenRedis returns the table of a Redis server, which is named as in --engine. close ends its connections. The table is
+// empty until Watch reaches the server.
+func OpenRedis(url string, log *slog.Logger) (t *Table, close func(), err error) {
+	options, engine, err := redislimit.ParseURL(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := rueidis.NewClient(options)
+	if err != nil {
+		return nil, nil, &StoreError{err}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	t, err = open(ctx, &redis{client: client, key: cmp.Or(engine.Prefix, "weir") + ":overrides", version: "none"}, log)
+	if err != nil {
+		log.Warn("overrides are not in force yet", "err", err)
+	}
+	return t, client.Close, nil
+}
+
+func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err error) {
+	version, err := r.client.Do(ctx, r.client.B().Hget().Key(r.key).Field(versionField).Build()).ToString()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return nil, false, &StoreError{err}
+	}
+	if version == r.version {
+		return nil, false, nil
+	}
+	all, err := r.client.Do(ctx, r.client.B().Hgetall().Key(r.key).Build()).AsStrMap()
+	if err != nil {
+		return nil, false, &StoreError{err}
+	}
+	var past []string
+	for field, text := range all {
+		var e Entry
+		if field == versionField || json.Unmarshal([]byte(text), &e) != nil {
+			continue
+		}
+		entries = append(entries, e)
+		if time.Since(e.Until) > time.Minute { // clocks differ
+			past = append(past, field)
+		}
+	}
+	if len(past) > 0 {
+		if err := r.client.Do(ctx, r.client.B().Hdel().Key(r.key).Field(past...).Build()).Error(); err != nil {
+			return nil, false, &StoreError{err}
+		}
+	}
+	r.version = all[versionField]
+	return entries, true, nil
+}
+
+func (r *redis) put(ctx context.Context, at place, e *Entry) error {
+	field, err := json.Marshal([]any{at.rule, at.key, at.prefix})
+	if err != nil {
+		return err
+	}
+	value := ""
+	if e != nil {
+		content, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		value = string(content)
+	}
+	version, err := changeScript.Exec(ctx, r.client, []string{r.key}, []string{string(field), value, strconv.Itoa(MaxEntries)}).AsInt64()
+	switch {
+	case err != nil:
+		return &StoreError{err}
+	case version == 0:
+		return errFull
+	}
+	return nil // the next poll reads the version
+}

@@ -1,0 +1,217 @@
+package override
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirflow/weir"
+)
+
+// Table holds the entries in force. It is safe for concurrent use.
+type Table struct {
+	store   store
+	current atomic.Pointer[index] // nil without entries
+	mu      sync.Mutex            // one change at a time
+	log     *slog.Logger
+}
+
+// index finds the entry of a request. It does not change.
+type index struct {
+	of      map[place]*inForce
+	lengths []int // of prefixes, the longest first
+}
+
+// inForce is an entry with its limit, as rules of the names that have asked.
+type inForce struct {
+	Entry
+	until  int64
+	limits []weir.Limit
+	held   bool
+	rules  sync.Map // of *weir.Rule, by name
+}
+
+// newIndex returns the index of entries whose time has not come, or nil if there are none.
+func newIndex(entries []Entry, now time.Time) (*index, error) {
+	x := &index{of: make(map[place]*inForce, len(entries))}
+	for _, e := range entries {
+		limits, err := weir.ParseLimits(e.Limit)
+		if err != nil || !e.Until.After(now) {
+			continue // of another version of weir, or past
+		}
+		in := &inForce{Entry: e, until: e.Until.UnixNano(), limits: limits}
+		for _, limit := range limits {
+			in.held = in.held || weir.Describe(limit).Held
+		}
+		x.of[e.place()] = in
+		if e.Prefix && !slices.Contains(x.lengths, len(e.Key)) {
+			x.lengths = append(x.lengths, len(e.Key))
+		}
+	}
+	switch {
+	case len(x.of) == 0:
+		return nil, nil
+	case len(x.of) > MaxEntries:
+		return nil, errFull
+	case len(x.lengths) > maxLengths:
+		return nil, fmt.Errorf("override: prefixes have more than %d different lengths", maxLengths)
+	}
+	slices.SortFunc(x.lengths, func(a, b int) int { return cmp.Compare(b, a) })
+	return x, nil
+}
+
+// find returns the entry of a request, or nil. That of the key goes before those of prefixes, that of a longer prefix before
+// shorter ones, and that of the rule before that of all rules.
+func (x *index) find(rule, key string, held bool, now int64) *inForce {
+	if strings.Contains(rule, "~") { // shadows, candidates and probes
+		return nil
+	}
+	if e := x.at(place{rule, key, false}, held, now); e != nil {
+		return e
+	}
+	for _, n := range x.lengths {
+		if n > len(key) {
+			continue
+		}
+		if e := x.at(place{rule, key[:n], true}, held, now); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func (x *index) at(p place, held bool, now int64) *inForce {
+	for _, p.rule = range [2]string{p.rule, ""} {
+		e := x.of[p]
+		// A slot is given back to the rule, so an entry without slots must not admit to one with slots, nor the reverse.
+		if e != nil && now < e.until && (e.Limit == Block || e.held == held) {
+			return e
+		}
+	}
+	return nil
+}
+
+// rule returns the limit as a rule of a name, or nil.
+func (e *inForce) rule(name string) *weir.Rule {
+	if known, ok := e.rules.Load(name); ok {
+		return known.(*weir.Rule)
+	}
+	made, err := weir.NewRule(name, e.limits...)
+	if err != nil {
+		return nil
+	}
+	e.rules.Store(name, made)
+	return made
+}
+
+// Requests returns the requests by the limits in force for their keys: the same slice if they have no entries.
+func (t *Table) Requests(requests []weir.Request) []weir.Request {
+	if x := t.current.Load(); x != nil {
+		return x.requests(requests)
+	}
+	return requests
+}
+
+func (x *index) requests(requests []weir.Request) []weir.Request {
+	now, cloned := time.Now().UnixNano(), false
+	for i := range requests {
+		asked := requests[i].Rule
+		if asked == nil { // the engine will say so
+			continue
+		}
+		e := x.find(asked.Name(), requests[i].Key, asked.Held() != nil, now)
+		if e == nil {
+			continue
+		}
+		if rule := e.rule(asked.Name()); rule != nil {
+			if !cloned {
+				requests, cloned = slices.Clone(requests), true
+			}
+			requests[i].Rule = rule
+		}
+	}
+	return requests
+}
+
+// Engine is an engine whose keys may have other limits. weir.Find finds it below functions around it.
+type Engine struct {
+	weir.Engine
+	*Table
+	below weir.Engine
+}
+
+// Unwrap returns the engine below, for weir.Find.
+func (e *Engine) Unwrap() weir.Engine { return e.below }
+
+// Around returns the engine by the limits of the table.
+func (t *Table) Around(below weir.Engine) *Engine {
+	return &Engine{weir.Wrap(below, t.around), t, below}
+}
+
+func (t *Table) around(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+	x := t.current.Load()
+	if x == nil {
+		return next(ctx, call)
+	}
+	if call.Op == weir.OpEach && call.Each != nil {
+		each := weir.Batch{Calls: slices.Clone(call.Each.Calls), Results: call.Each.Results}
+		for i := range each.Calls {
+			x.change(&each.Calls[i])
+		}
+		call.Each = &each
+		a, err := next(ctx, call)
+		for i := range each.Results {
+			x.date(&each.Results[i].Decision)
+		}
+		return a, err
+	}
+	x.change(&call)
+	a, err := next(ctx, call)
+	x.date(&a.Decision)
+	if a.Reservation != nil {
+		x.date(&a.Reservation.Decision)
+	}
+	return a, err
+}
+
+// change lets a call that asks for units ask by the limits in force.
+func (x *index) change(call *weir.Call) {
+	switch call.Op {
+	case weir.OpTake, weir.OpTakeUpTo, weir.OpReserve, weir.OpReserveAhead, weir.OpPeek:
+		call.Requests = x.requests(call.Requests)
+	}
+}
+
+// date says when a blocked key is free.
+func (x *index) date(d *weir.Decision) {
+	if d.Allowed || d.RetryAfter != weir.Never || d.Rule == "" {
+		return
+	}
+	now := time.Now().UnixNano()
+	if e := x.find(d.Rule, d.Key, false, now); e != nil && e.Limit == Block {
+		d.RetryAfter = time.Duration(e.until - now)
+		d.ResetAfter = d.RetryAfter
+	}
+}
+
+// Entries returns the entries in force, in order.
+func (t *Table) Entries() []Entry {
+	entries := []Entry{}
+	if x := t.current.Load(); x != nil {
+		for _, e := range x.of {
+			if time.Now().Before(e.Until) {
+				entries = append(entries, e.Entry)
+			}
+		}
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Limit, b.Limit))
+	})
+	return entries
+}

@@ -1,0 +1,51 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weirflow/weir/cmd/weir/internal/admin"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/override"
+)
+
+// overrides are the limits that weir ctl puts in force for single keys.
+type overrides struct {
+	*override.Table
+	close func()
+}
+
+// overridesEnd is the end of the name of their file, which begins with that of the states.
+const overridesEnd = ".overrides"
+
+// overrides opens the table of overrides beside the states.
+func (o *options) overrides(ctx context.Context, log *slog.Logger) (*overrides, error) {
+	if o.engine.shared() {
+		table, end, err := override.OpenRedis(o.engine.where, log)
+		if err != nil {
+			return nil, cli.Fail(err, cli.EngineHints...)
+		}
+		ctx, stop := context.WithCancel(ctx)
+		go table.Watch(ctx)
+		return &overrides{table, func() { stop(); end() }}, nil
+	}
+	path := o.state.path
+	if path != "" {
+		path += overridesEnd
+	}
+	table, err := override.OpenFile(path, log)
+	if err != nil {
+		return nil, cli.Fail(err, "move the file away to start without overrides")
+	}
+	return &overrides{table, func() {}}, nil
+}
+
+// admin returns what weir ctl asks for.
+func (o *options) admin(a *api.API, engine *chosenEngine, changed *overrides, drain func(), log *slog.Logger) admin.Options {
+	options := admin.Options{Engine: engine.Engine, Overrides: changed.Table, Rules: a.InForce, Drain: drain, Log: log}
+	if o.state.path != "" {
+		options.Save = func() error { return o.state.save(engine.memory) }
+	}
+	return options
+}
