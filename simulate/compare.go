@@ -12,9 +12,10 @@ type Comparison struct {
 	Seconds  float64            `json:"seconds"`
 	Clients  int                `json:"clients"`
 	Requests int64              `json:"requests"`
-	Units    int64              `json:"units"` // their costs together
-	Most     [3]int64           `json:"most"`  // units within any of ComparisonWindows
-	Jain     float64            `json:"jain"`  // of the units that each client asks for
+	Units    int64              `json:"units"`           // their costs together
+	Most     [3]int64           `json:"most"`            // units within any of ComparisonWindows
+	Jain     float64            `json:"jain"`            // of the units that each client asks for
+	Moved    int                `json:"moved,omitempty"` // clients that change their daemon when one is lost, and again when it returns
 	Limits   []ComparisonReport `json:"limits"`
 }
 
@@ -25,8 +26,9 @@ type ComparisonReport struct {
 	Admitted int64    `json:"admitted"` // requests
 	Refused  int64    `json:"refused"`  // requests
 	Attempts int64    `json:"attempts"`
-	Units    int64    `json:"units"` // admitted
-	Most     [3]int64 `json:"most"`  // units that go ahead within any of ComparisonWindows
+	Units    int64    `json:"units"`          // admitted
+	Over     int64    `json:"over,omitempty"` // units beyond those that would have been admitted if no daemon had been lost
+	Most     [3]int64 `json:"most"`           // units that go ahead within any of ComparisonWindows
 
 	// The limit's own window, in seconds, the most units within any such time, and that as a multiple of the limit's
 	// count: what a boundary lets through. The units are those of one client if each has its own limit. All are 0 for
@@ -66,16 +68,30 @@ func (p Pattern) Compare(candidates []Candidate, s Scenario) (Comparison, error)
 	}
 	c := Comparison{Traffic: p.text, Seconds: s.Length.Seconds(), Clients: clients, Requests: int64(len(offers)), Limits: []ComparisonReport{}}
 	asked := c.offered(offers)
-	progress := progress{tell: s.Progress, of: int64(len(offers)) * int64(len(candidates))}
+	c.Moved = s.moved(clients)
+	steady := s
+	steady.Lose, steady.Return = 0, 0
+	scenarios := []*Scenario{&s}
+	if c.Moved > 0 {
+		scenarios = append(scenarios, &steady)
+	}
+	progress := progress{tell: s.Progress, of: int64(len(offers)) * int64(len(candidates)*len(scenarios))}
 	for _, candidate := range candidates {
-		r, err := newRun(p, candidate, &s, clients, len(offers))
-		if err == nil {
-			err = r.all(offers, &progress)
+		var reports []ComparisonReport
+		for _, scenario := range scenarios {
+			r, err := newRun(p, candidate, scenario, clients, len(offers))
+			if err == nil {
+				err = r.all(offers, &progress)
+			}
+			if err != nil {
+				return Comparison{}, fmt.Errorf("simulate: compare %q: %w", candidate.Text, err)
+			}
+			reports = append(reports, r.report(candidate, int64(len(offers)), asked))
 		}
-		if err != nil {
-			return Comparison{}, fmt.Errorf("simulate: compare %q: %w", candidate.Text, err)
+		if c.Moved > 0 {
+			reports[0].Over = reports[0].Units - reports[1].Units
 		}
-		c.Limits = append(c.Limits, r.report(candidate, int64(len(offers)), asked))
+		c.Limits = append(c.Limits, reports[0])
 	}
 	return c, nil
 }

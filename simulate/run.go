@@ -16,37 +16,30 @@ import (
 
 // run is one candidate in one scenario.
 type run struct {
-	scenario *Scenario
-	retries  []retry  // by stream
-	begins   []uint32 // the first client of each stream
-	start    int64    // of the traffic
-	now      int64
-	judges   []*judge // one for each process
-	live     int      // processes that take requests
-	turn     int
-	agenda   agenda
-	lines    waitLines
-	random   *rand.Rand
-	attempts int64
-	ledger   ledger
+	scenario  *Scenario
+	candidate Candidate
+	retries   []retry  // by stream
+	begins    []uint32 // the first client of each stream
+	start     int64    // of the traffic
+	now       int64
+	judges    []*judge // one for each process
+	live      int      // processes that take requests
+	turn      int
+	agenda    agenda
+	lines     waitLines
+	random    *rand.Rand
+	attempts  int64
+	ledger    ledger
 }
 
 func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, error) {
 	begin := p.begin()
-	r := &run{scenario: s, start: begin, now: begin, live: max(1, s.Processes), random: draws{s.Seed, 0}.source(drawJitter)}
-	for i := range r.live {
-		limits := make([]weir.Limit, len(c.Limits))
-		for j, limit := range c.Limits {
-			var err error
-			if limits[j], err = share(limit, i, r.live); err != nil {
-				return nil, err
-			}
-		}
-		j, err := newJudge(limits, &r.now)
-		if err != nil {
+	r := &run{scenario: s, candidate: c, start: begin, now: begin, live: max(1, s.Processes, s.Sticky), random: draws{s.Seed, 0}.source(drawJitter)}
+	r.judges = make([]*judge, r.live)
+	for i := range r.judges {
+		if err := r.begin(i); err != nil {
 			return nil, err
 		}
-		r.judges = append(r.judges, j)
 	}
 	client := 0
 	for i := range p.streams {
@@ -58,7 +51,25 @@ func newRun(p Pattern, c Candidate, s *Scenario, clients, offers int) (*run, err
 	if s.Lose > 0 {
 		r.agenda.add(agendaItem{at: later(begin, int64(s.Lose)), kind: loseProcess})
 	}
+	if s.Return > 0 {
+		r.agenda.add(agendaItem{at: later(begin, int64(s.Return)), kind: returnProcess})
+	}
 	return r, nil
+}
+
+// begin starts a process with nothing in memory.
+func (r *run) begin(process int) (err error) {
+	limits := r.candidate.Limits
+	if r.scenario.Sticky == 0 {
+		limits = slices.Clone(limits)
+		for i, limit := range limits {
+			if limits[i], err = share(limit, process, len(r.judges)); err != nil {
+				return err
+			}
+		}
+	}
+	r.judges[process], err = newJudge(limits, &r.now)
+	return err
 }
 
 // all decides on every offer and on what follows from it. Clients do not come back after the end of the traffic, but
@@ -96,6 +107,9 @@ func (r *run) happen(e agendaItem) error {
 	case loseProcess:
 		r.lose()
 		return nil
+	case returnProcess:
+		r.live++
+		return r.begin(r.live - 1)
 	}
 	return r.ask(e.caller)
 }
@@ -108,13 +122,16 @@ func (r *run) key(c caller) string {
 	return strconv.FormatUint(uint64(c.client), 10)
 }
 
-// ask makes one attempt, at the next process.
+// ask makes one attempt, at the next process or at the client's own daemon.
 func (r *run) ask(c caller) error {
 	if r.attempts++; r.attempts > maxOffered {
 		return fmt.Errorf("more than %d attempts, with those of clients that come back", maxOffered)
 	}
 	process := 0
-	if r.live > 1 {
+	switch {
+	case r.scenario.Sticky > 0:
+		process = daemonOf(c.client, r.live)
+	case r.live > 1:
 		r.turn = (r.turn + 1) % r.live
 		process = r.turn
 	}
@@ -256,7 +273,7 @@ type agenda struct {
 	added uint64
 }
 
-// agendaItem is a request that comes back, a look at a line of waiting callers, or the loss of a process.
+// agendaItem is a request that comes back, a look at a line of waiting callers, or the loss or return of a process.
 type agendaItem struct {
 	at     int64
 	order  uint64
@@ -271,6 +288,7 @@ const (
 	comeBack itemKind = iota
 	checkLine
 	loseProcess
+	returnProcess
 )
 
 func (a *agenda) Len() int      { return len(a.due) }

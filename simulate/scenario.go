@@ -20,9 +20,14 @@ type Scenario struct {
 	// Processes is the number of processes that take requests in turn. Each holds its share of the limit and knows
 	// nothing of the others. Default: one.
 	Processes int
-	// Lose ends one process at this instant. Its waiting callers are refused, and the others keep their shares.
-	// Default: none is lost.
+	// Sticky is the number of daemons behind a proxy that sends each client always to the same one, by consistent
+	// hashing. Each holds the whole limits of its clients. It needs PerClient and excludes Processes. Default: none.
+	Sticky int
+	// Lose ends one process or daemon at this instant. Its waiting callers are refused. Other processes keep their
+	// shares, and other daemons take its clients, who start afresh there. Default: none is lost.
 	Lose time.Duration
+	// Return brings it back at this instant, with nothing in memory. Default: never.
+	Return time.Duration
 	// Server serves the admitted requests, one after the other in the order in which they go ahead, at this rate. A
 	// request of cost n takes n times as long as one of cost 1. Default: no server.
 	Server weir.Rate
@@ -40,8 +45,14 @@ func (s *Scenario) check() error {
 		return fmt.Errorf("simulate: %d processes are not within 1 and %d", s.Processes, maxProcesses)
 	case s.Lose < 0:
 		return fmt.Errorf("simulate: a process cannot be lost at %v", s.Lose)
-	case s.Lose > 0 && s.Processes < 2:
-		return fmt.Errorf("simulate: a process is lost at %v: want 2 processes or more", s.Lose)
+	case s.Lose > 0 && s.Processes < 2 && s.Sticky < 2:
+		return fmt.Errorf("simulate: a process is lost at %v: want 2 processes or daemons at least", s.Lose)
+	case s.Return != 0 && (s.Lose == 0 || s.Return <= s.Lose):
+		return fmt.Errorf("simulate: a process returns at %v and is lost at %v: want it lost before", s.Return, s.Lose)
+	case s.Sticky < 0 || s.Sticky > maxProcesses:
+		return fmt.Errorf("simulate: %d daemons are not within 1 and %d", s.Sticky, maxProcesses)
+	case s.Sticky > 0 && (s.Processes > 1 || !s.PerClient):
+		return fmt.Errorf("simulate: %d daemons by client: want a limit for each client, and no processes beside them", s.Sticky)
 	case s.Server != weir.Rate{} && (s.Server.Count < 1 || s.Server.Period < 1 || s.Server.Period > weir.MaxPeriod):
 		return fmt.Errorf("simulate: a server cannot serve %v", s.Server)
 	}

@@ -20,8 +20,8 @@ func TestDocumentsShowWhatSimulatePrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	sessions := session.FindAllStringSubmatch(string(text), -1)
-	if len(sessions) != 2 {
-		t.Fatalf("found %d commands with their output, want 2", len(sessions))
+	if len(sessions) != 3 {
+		t.Fatalf("found %d commands with their output, want 3", len(sessions))
 	}
 	for _, s := range sessions {
 		var args []string

@@ -58,6 +58,9 @@ func comparisonTable(c simulate.Comparison, scenario simulate.Scenario, s screen
 	head := fmt.Sprintf("%s, for %s: %s of %s\n%s\n", cli.Printable(c.Traffic), cli.Duration(length), cli.Plural(c.Requests, "request"), cli.Plural(int64(c.Clients), "client"), scenarioText(c, scenario))
 	notes := "\nwait, starved, latency: seconds. starved: the longest run of refusals. most: units that go ahead within any such time;\n" +
 		"the last columns are for the limit's own window, with the multiple of its count" + ofOneClient(scenario) + ".\n"
+	if c.Moved > 0 {
+		notes += "over: units beyond those of the same run without the loss.\n"
+	}
 	if c.Clients > 1 {
 		notes += "fairness: Jain's index of the units that each client gets, 1 if all get the same. shut out: clients never admitted.\n"
 	}
@@ -85,8 +88,17 @@ func scenarioText(c simulate.Comparison, s simulate.Scenario) string {
 	if s.Processes > 1 {
 		parts = append(parts, fmt.Sprintf("%d processes that share each limit", s.Processes))
 	}
+	if s.Sticky > 0 {
+		parts = append(parts, fmt.Sprintf("%d daemons that each have their clients", s.Sticky))
+	}
 	if s.Lose > 0 {
 		parts = append(parts, "one of them is lost after "+cli.Duration(s.Lose))
+	}
+	if s.Return > 0 {
+		parts = append(parts, "and is back, empty, after "+cli.Duration(s.Return))
+	}
+	if c.Moved > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s move each time", cli.Thousands(int64(c.Moved)), cli.Plural(int64(c.Clients), "client")))
 	}
 	if s.Server.Period > 0 {
 		parts = append(parts, fmt.Sprintf("a server of %s behind", s.Server))
@@ -118,6 +130,7 @@ func fateTable(c simulate.Comparison, s simulate.Scenario) screen.Table {
 	column(true, screen.Column{Title: "refused", Colour: screen.Refused}, "", func(l report) string { return cli.Thousands(l.Refused) })
 	column(true, screen.Column{Title: "share", Rank: 5}, "", func(l report) string { return cli.Percent(l.Refused, c.Requests) })
 	column(costly, screen.Column{Title: "units", Rank: 3}, cli.Thousands(c.Units), func(l report) string { return cli.Thousands(l.Units) })
+	column(c.Moved > 0, screen.Column{Title: "over", Rank: 1}, "", func(l report) string { return cli.Thousands(l.Over) })
 	column(retried, screen.Column{Title: "attempts", Rank: 6}, "", func(l report) string { return cli.Thousands(l.Attempts) })
 	column(true, screen.Column{Title: "wait p50", Rank: 7}, "", func(l report) string { return cli.Fixed(l.WaitP50) })
 	column(true, screen.Column{Title: "p99", Rank: 2}, "", func(l report) string { return cli.Fixed(l.WaitP99) })

@@ -63,8 +63,11 @@ func (o *options) checkScenario() error {
 		return cli.Misusef("each process holds its share of a limit, so there cannot be more processes than units", "--processes: %d is not within 1 and 1000", s.Processes)
 	case s.Lose < 0:
 		return cli.Misusef(durations, "--lose: %s is below 0", cli.Duration(s.Lose))
-	case s.Lose > 0 && s.Processes < 2:
-		return cli.Misusef("add processes, like: --processes 4 --lose 30s", "--lose without --processes")
+	case s.Lose > 0 && s.Processes < 2 && s.Sticky < 2:
+		return cli.Misusef("add processes, like: --processes 4 --lose 30s, or daemons, like: --sticky 4 --lose 30s", "--lose without --processes")
+	}
+	if err := o.checkSticky(); err != nil {
+		return err
 	}
 	if o.server == "" {
 		return nil
@@ -74,6 +77,20 @@ func (o *options) checkScenario() error {
 		return cli.Misusef("a rate looks like 100/s or 5/10s", "--server: %q is not a rate", o.server)
 	}
 	s.Server = rate
+	return nil
+}
+
+// checkSticky refuses daemons that do not fit the other flags.
+func (o *options) checkSticky() error {
+	s := &o.scenario
+	switch {
+	case s.Sticky < 0 || s.Sticky > 1000:
+		return cli.Misusef("a number of daemons is like: --sticky 8", "--sticky: %d is not within 0 and 1000", s.Sticky)
+	case s.Sticky > 0 && (s.Processes > 1 || !s.PerClient):
+		return cli.Misusef("add --per-client, and leave --processes out: each daemon has whole limits, for its clients", "--sticky without --per-client, or with --processes")
+	case s.Return != 0 && (s.Lose == 0 || s.Return <= s.Lose):
+		return cli.Misusef("lose it before, like: --lose 20s --return 40s", "--return: %s is not after --lose", cli.Duration(s.Return))
+	}
 	return nil
 }
 

@@ -54,10 +54,11 @@ the formula of each traffic and the meaning of each figure.`,
   weir simulate --traffic 'storm 500 at 5s retry obeying jitter 5s' --limit '50/s' --for 30s
   weir simulate --traffic 'constant 150/s' --server 100/s --limit 'token bucket 90/s burst 20'
   weir simulate --traffic 'poisson 20/s' --processes 4 --lose 30s --wait 2s --limit 'token bucket 20/s burst 20'
+  weir simulate --traffic 'poisson 100/s from 400 clients' --per-client --sticky 8 --lose 20s --return 40s --limit 'token bucket 1/m burst 10'
   weir simulate --traffic 'log access.log thin 50% speed 60' --per-client --limit 'fixed window 60/1m'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
-			for _, flag := range []string{"limit", "for", "seed", "per-client", "wait", "processes", "lose", "server", "key", "plot"} {
+			for _, flag := range []string{"limit", "for", "seed", "per-client", "wait", "processes", "sticky", "lose", "return", "server", "key", "plot"} {
 				if flags.Changed(flag) && !flags.Changed("traffic") {
 					return cli.Misuse(fmt.Errorf("simulate: --%s without --traffic", flag), "add traffic, like: --traffic 'burst 200/s for 1s every 10s'")
 				}
@@ -74,7 +75,9 @@ the formula of each traffic and the meaning of each figure.`,
 	flags.BoolVar(&o.scenario.PerClient, "per-client", false, "give each client a limit of its own")
 	flags.DurationVar(&o.scenario.Wait, "wait", 0, "let callers wait in line for up to this `TIME` instead of refusing them")
 	flags.IntVar(&o.scenario.Processes, "processes", 1, "split each limit evenly among `N` processes that take requests in turn")
-	flags.DurationVar(&o.scenario.Lose, "lose", 0, "lose one of the processes after this `TIME`")
+	flags.IntVar(&o.scenario.Sticky, "sticky", 0, "send each client to one of `N` daemons by consistent hashing, each with whole limits; with --per-client")
+	flags.DurationVar(&o.scenario.Lose, "lose", 0, "lose one of the processes or daemons after this `TIME`")
+	flags.DurationVar(&o.scenario.Return, "return", 0, "bring it back, empty, after this `TIME`")
 	flags.StringVar(&o.server, "server", "", "serve admitted requests at this `RATE`, and show their latency")
 	o.AddFlags(cmd, "in a log, the `FIELD` that names the client", "try this `LIMIT` on the traffic; repeat the flag to compare",
 		"what is offered and admitted over time, for each limit,")
