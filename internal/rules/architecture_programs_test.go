@@ -146,6 +146,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/door":     "each port has one",
 			"cmd/weir/internal/resp":     "--resp",
 			"cmd/weir/internal/filelock": "two daemons never share a state file",
+			"cmd/weir/internal/metrics":  "it shows what it does",
 			"cmd/weir/internal/rules":    "--config",
 			"cmd/weir/internal/rls":      "--grpc",
 			"github.com/spf13/cobra":     "it is a command",
@@ -191,6 +192,23 @@ var programRules = map[string]packageRule{
 			"google.golang.org/grpc/reflection/grpc_reflection_v1": "tests ask for its services",
 			"google.golang.org/protobuf/proto":                     "answers are compared",
 		},
+	},
+	"cmd/weir/internal/metrics": {
+		imports: reasons{
+			".":                       "decisions, and the bound of a log",
+			"layer":                   "it observes engines",
+			"promlimit":               "metrics of decisions and layers are those of every program",
+			"redislimit":              "calls of Redis are counted",
+			"cmd/weir/internal/api":   "waiting callers and readiness are shown",
+			"cmd/weir/internal/rules": "reloads are counted, and rules that are gone leave",
+			"cmd/weir/internal/top":   "heavy keys",
+			"github.com/prometheus/client_golang/prometheus":            "its collectors",
+			"github.com/prometheus/client_golang/prometheus/collectors": "metrics of the process",
+			"github.com/prometheus/client_golang/prometheus/promhttp":   "its format",
+		},
+	},
+	"cmd/weir/internal/top": {
+		imports: reasons{".": "it counts requests"},
 	},
 	"cmd/weir/internal/pace": {
 		imports: reasons{

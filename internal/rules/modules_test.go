@@ -37,6 +37,8 @@ var requirements = map[string]reasons{
 		modulePath:                                     "the library it serves",
 		modulePath + "/redislimit":                     "weir serve --engine",
 		modulePath + "/fetch":                          "weir fetch",
+		modulePath + "/promlimit":                      "metrics of decisions",
+		"github.com/prometheus/client_golang":          "/metrics of weir serve",
 		"github.com/go-json-experiment/json":           "requests are read token by token",
 		"github.com/goccy/go-yaml":                     "rules files",
 		"github.com/fsnotify/fsnotify":                 "rules files that change",

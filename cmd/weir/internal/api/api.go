@@ -5,6 +5,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -27,6 +28,10 @@ type Options struct {
 	Reason func(error) string
 	// Asked, if not nil, learns of each take, check, wait and reserve that was decided. It must not keep the requests or block.
 	Asked func(requests []weir.Request, allowed bool)
+	// Judged, if not nil, learns of each take and check that rules in files decided without the engine, and the reason.
+	Judged func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
+	// Compared, if not nil, learns of each decision of a shadow or candidate, with that in force. The name is that of its limit.
+	Compared func(name string, inForce, beside weir.Decision, err error)
 	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
 	// Dynamic reports whether a request may name the limit of a rule. Default: none may.
@@ -50,6 +55,8 @@ func New(o Options) *API {
 		patience: o.Patience,
 		reason:   o.Reason,
 		asked:    o.Asked,
+		judges:   o.Judged,
+		compared: o.Compared,
 		dynamic:  o.Dynamic,
 		also:     o.Also,
 		origin:   http.NewCrossOriginProtection(),
@@ -58,6 +65,12 @@ func New(o Options) *API {
 	a.waits = newWaits(o.Engine, o.Wait)
 	a.Use(o.Rules, o.Config)
 	return a
+}
+
+// Serves reports whether a path is one of the API.
+func (a *API) Serves(path string) bool {
+	_, ok := routes[path]
+	return ok || a.also[path] != nil
 }
 
 // route is one path.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
 )
 
@@ -43,6 +44,7 @@ type checked struct {
 	key      string
 	cost     int64
 	requests []weir.Request
+	outcome  *rules.Outcome // by attributes; nil otherwise
 	force    *inForce
 }
 
@@ -105,8 +107,12 @@ func (a *API) observeCheck(r *http.Request, d weir.Decision, err error) {
 		return
 	}
 	a.health.succeeded()
+	c := checkedOf(r)
 	if a.asked != nil {
-		a.asked(checkedOf(r).requests, d.Allowed)
+		a.asked(c.requests, d.Allowed)
+	}
+	if c.outcome != nil {
+		a.tryBeside(c.outcome, d)
 	}
 }
 

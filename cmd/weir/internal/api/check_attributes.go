@@ -41,16 +41,15 @@ func (a *API) checkAttributes(force *inForce, w http.ResponseWriter, r *http.Req
 	if from.twice != "" {
 		return badField(from.twice, "occurs twice or in a list; servers could read either value")
 	}
-	if len(o.Beside) > 0 {
-		a.tryBeside(o.Beside)
-	}
 	switch o.Verdict {
 	case rules.Allow:
+		a.judged(r.Context(), &o, true)
 		admitCheck(w, r)
 	case rules.Refuse:
+		a.judged(r.Context(), &o, true)
 		a.denyCheck(force, &o, w, r)
 	default:
-		return a.answerCheck(force, &checked{requests: o.Requests}, w, r)
+		return a.answerCheck(force, &checked{requests: o.Requests, outcome: &o}, w, r)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
 // API is an http.Handler. It is ready as soon as New returns it.
@@ -20,6 +21,8 @@ type API struct {
 	log      *slog.Logger
 	serves   func(*http.Request) bool
 	asked    func(requests []weir.Request, allowed bool)
+	judges   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
+	compared func(name string, inForce, beside weir.Decision, err error)
 	dynamic  func(r *http.Request, rule string) bool
 	patience time.Duration
 	phase    atomic.Int32
@@ -69,8 +72,9 @@ func (a *API) problemOf(r *http.Request, err error, patience time.Duration) *pro
 		return &problem{status: http.StatusBadRequest, field: bad.Field, detail: detail}
 	}
 	if r.Context().Err() == nil { // otherwise no client waits for the answer
-		a.health.failed(a.why(err))
-		a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
+		if a.health.failed(a.why(err)) {
+			a.failures.warn(a.log, "the engine could not decide", "path", r.URL.Path, "error", err)
+		}
 	}
 	p := &problem{status: http.StatusServiceUnavailable, detail: "the engine could not decide"}
 	if errors.Is(err, context.DeadlineExceeded) && patience > 0 {

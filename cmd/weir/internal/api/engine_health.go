@@ -35,13 +35,15 @@ func (h *engineHealth) succeeded() {
 	}
 }
 
-// failed records that the engine could not decide. It keeps the latest reason.
-func (h *engineHealth) failed(reason string) {
+// failed records that the engine could not decide, and reports whether it could before. It keeps the latest reason.
+func (h *engineHealth) failed(reason string) (first bool) {
 	since := time.Now()
-	if before := h.failing.Load(); before != nil {
+	before := h.failing.Load()
+	if before != nil {
 		since = before.since
 	}
 	h.failing.Store(&failure{since, reason})
+	return before == nil
 }
 
 // unready returns the reason why the engine cannot serve, or "".
@@ -74,14 +76,18 @@ func (a *API) Watch(ctx context.Context) {
 		case err == nil:
 			a.health.succeeded()
 		case ctx.Err() == nil:
-			a.health.failed(a.why(err))
-			a.failures.warn(a.log, "the engine could not decide", "source", "probe", "error", err)
+			if a.health.failed(a.why(err)) {
+				a.failures.warn(a.log, "the engine could not decide", "source", "probe", "error", err)
+			}
 		}
 	}
 }
 
+// ProbeRule is the name of the rule by which the daemon tries its engine.
+const ProbeRule = "~probe"
+
 // probe is a rule that no caller can name. It follows the default policy of an engine that fails.
-var probe, _ = weir.NewRule("~probe", weir.TokenBucket{Rate: weir.Rate{Count: 10, Period: time.Second}, Burst: 10})
+var probe, _ = weir.NewRule(ProbeRule, weir.TokenBucket{Rate: weir.Rate{Count: 10, Period: time.Second}, Burst: 10})
 
 // Probe makes an engine decide, which succeeds only if the engine can write. It leaves nothing behind.
 func Probe(ctx context.Context, engine weir.Engine) error {

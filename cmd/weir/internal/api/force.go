@@ -60,3 +60,12 @@ func (f *inForce) message(rule string) string {
 	}
 	return f.config.Rule(rule).Message
 }
+
+// Rules returns the number of rules in force.
+func (a *API) Rules() int {
+	f := a.force.Load()
+	if f.config != nil {
+		return len(f.config.Rules)
+	}
+	return len(f.rules)
+}

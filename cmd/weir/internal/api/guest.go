@@ -13,8 +13,9 @@ func (a *API) Rule(name []byte) *weir.Rule { return a.force.Load().rules[string(
 
 // Failed learns of an error of the engine that another server has answered.
 func (a *API) Failed(err error) {
-	a.health.failed(a.why(err))
-	a.failures.warn(a.log, "the engine could not decide", "error", err)
+	if a.health.failed(a.why(err)) {
+		a.failures.warn(a.log, "the engine could not decide", "error", err)
+	}
 }
 
 // ErrSlots is returned by Wait for a rule that holds slots.

@@ -38,6 +38,9 @@ func (a *API) Unready() string {
 	return a.health.unready()
 }
 
+// EngineFails reports whether the last decision or probe failed.
+func (a *API) EngineFails() bool { return a.health.failing.Load() != nil }
+
 // The phases of a server, in order.
 const (
 	serving int32 = iota

@@ -25,7 +25,7 @@ const (
 // statsAnswer is the answer to GET /v1/stats.
 type statsAnswer struct {
 	*engineStats              // nil if the engine keeps none
-	Waiting      waitingStats `json:"waiting"`
+	Waiting      WaitingStats `json:"waiting"`
 	Reloads      *reloadStats `json:"reloads,omitempty"` // nil without rules in files
 }
 
@@ -62,7 +62,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
-	answer := statsAnswer{Waiting: a.waits.waiting.stats(a.waits.tokens.count())}
+	answer := statsAnswer{Waiting: a.Waiting()}
 	if a.force.Load().config != nil {
 		answer.Reloads = a.reloads.stats()
 	}
@@ -72,6 +72,9 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 	body, _ := json.Marshal(answer) // numbers and strings always marshal
 	writeJSON(w, append(body, '\n'))
 }
+
+// Waiting returns the waiting callers.
+func (a *API) Waiting() WaitingStats { return a.waits.waiting.stats(a.waits.tokens.count()) }
 
 func statsOf(engine counter, top int) *engineStats {
 	s := engine.Stats()

@@ -95,8 +95,8 @@ func (v *visit) end(why reason) {
 	}
 }
 
-// lineStats is a line in the answer to GET /v1/stats.
-type lineStats struct {
+// LineStats are the waiting callers of one rule, as GET /v1/stats shows them.
+type LineStats struct {
 	Rule    string            `json:"rule,omitempty"`
 	Callers int               `json:"callers"`
 	Oldest  float64           `json:"oldest"`
@@ -104,25 +104,25 @@ type lineStats struct {
 	Refused map[string]uint64 `json:"refused"`
 }
 
-// waitingStats are the waiting callers in the answer to GET /v1/stats.
-type waitingStats struct {
-	lineStats
+// WaitingStats are all waiting callers, as GET /v1/stats shows them. Tokens are the open reservations.
+type WaitingStats struct {
+	LineStats
 	Tokens int         `json:"tokens"`
-	Rules  []lineStats `json:"rules"`
+	Rules  []LineStats `json:"rules"`
 }
 
-func (w *waiting) stats(tokens int) waitingStats {
+func (w *waiting) stats(tokens int) WaitingStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := waitingStats{lineStats: w.all.stats(), Tokens: tokens, Rules: make([]lineStats, len(w.rules))}
+	s := WaitingStats{LineStats: w.all.stats(), Tokens: tokens, Rules: make([]LineStats, len(w.rules))}
 	for i, line := range w.rules {
 		s.Rules[i] = line.stats()
 	}
 	return s
 }
 
-func (l *lineOf) stats() lineStats {
-	s := lineStats{Rule: l.rule, Callers: l.callers.Len(), Granted: l.granted, Refused: make(map[string]uint64, len(reasons))}
+func (l *lineOf) stats() LineStats {
+	s := LineStats{Rule: l.rule, Callers: l.callers.Len(), Granted: l.granted, Refused: make(map[string]uint64, len(reasons))}
 	if first := l.callers.Front(); first != nil {
 		s.Oldest = time.Since(first.Value.(time.Time)).Seconds()
 	}

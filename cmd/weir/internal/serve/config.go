@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -83,13 +84,14 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 }
 
 // keepUp uses changed files until the context ends.
-func (u *inUse) keepUp(ctx context.Context, to *api.API, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
+func (u *inUse) keepUp(ctx context.Context, to *api.API, seen *metrics.Metrics, also func(*rules.Config), again <-chan os.Signal, log *slog.Logger) {
 	u.set.Watch(ctx, again, func(r rules.Reload) {
 		if r.Now == nil {
 			log.Error("changes of rules files may go unnoticed", "err", r.Err)
 			return
 		}
 		to.Reloaded(r.Err)
+		seen.Reloaded(r.Before, r.Now, r.Err)
 		if r.Err != nil {
 			log.Error("the rules in force stay: rules files have problems", "err", r.Err)
 			return

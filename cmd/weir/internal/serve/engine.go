@@ -23,6 +23,8 @@ type engineOptions struct {
 	where  string
 	wait   time.Duration
 	layers layerOptions
+
+	observe func(context.Context, redislimit.Call) // of Redis
 }
 
 func (o *engineOptions) addFlags(cmd *cobra.Command) {
@@ -31,6 +33,14 @@ func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
 	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
 	o.layers.addFlags(cmd)
+}
+
+// kind names the engine without its address.
+func (o *engineOptions) kind() string {
+	if o.shared() {
+		return "redis"
+	}
+	return memoryEngine
 }
 
 // shared reports whether other daemons may use the engine.
@@ -155,7 +165,7 @@ func (o *engineOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules 
 
 // tryRedis opens the engine and makes one decision.
 func (o *engineOptions) tryRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
-	engine, err := redislimit.Open(o.where, redislimit.Options{Logger: log})
+	engine, err := redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,10 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
 // logPatience bounds the delay that a stalled reader of the log adds to the start and to the end.
@@ -15,9 +19,50 @@ const logPatience = time.Second
 // maxUnwrittenLines bounds the log that waits for a stalled reader.
 const maxUnwrittenLines = 2048
 
+// logOptions are the flags of the log.
+type logOptions struct {
+	format, level string
+}
+
+// The formats of the log.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+func (o *logOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.format, "log-format", logText, "write the log as `FORMAT`: text or json")
+	flags.StringVar(&o.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error; debug also names the keys of refusals")
+	cli.Offer(cmd, "log-format", logText, logJSON)
+	cli.Offer(cmd, "log-level", "debug", "info", "warn", "error")
+}
+
+func (o *logOptions) check() error {
+	if o.format != logText && o.format != logJSON {
+		return cli.Misusef("use text or json", "--log-format %s: no format", cli.Printable(o.format))
+	}
+	var level slog.Level
+	if level.UnmarshalText([]byte(o.level)) != nil {
+		return cli.Misusef("use debug, info, warn or error", "--log-level %s: no level", cli.Printable(o.level))
+	}
+	return nil
+}
+
+// handler returns what writes the log.
+func (o *logOptions) handler(to io.Writer) slog.Handler {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(o.level)) // check refuses others; the zero level is info
+	options := &slog.HandlerOptions{Level: level}
+	if o.format == logJSON {
+		return slog.NewJSONHandler(to, options)
+	}
+	return slog.NewTextHandler(to, options)
+}
+
 // newLog returns a log on out. Behind the last waiting line it reports those that were lost.
-func newLog(out io.Writer) *lines {
-	report := slog.NewTextHandler(out, nil)
+func newLog(out io.Writer, o *logOptions) *lines {
+	report := o.handler(out)
 	return newLines(out, maxUnwrittenLines, func(lost int64) bool {
 		record := slog.NewRecord(time.Now(), slog.LevelWarn, "dropped log lines, because the reader of the log stalls", 0)
 		record.Add("lines", lost)

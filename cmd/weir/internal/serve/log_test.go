@@ -21,7 +21,7 @@ import (
 func TestLogThatIsNotReadBlocksNoWriterAndReportsDroppedLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read, write := io.Pipe() // without a buffer: every write waits for a reader
-		buffer := newLog(write)
+		buffer := newLog(write, &logOptions{})
 		log := slog.New(slog.NewTextHandler(buffer, nil))
 		log.Info("first")
 		synctest.Wait() // the write has begun, and stalls
@@ -50,7 +50,7 @@ func TestLogThatIsNotReadBlocksNoWriterAndReportsDroppedLines(t *testing.T) {
 func TestEndOfLogWritesWhatWaitsButNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read, write := io.Pipe()
-		buffer := newLog(write)
+		buffer := newLog(write, &logOptions{})
 		_, _ = buffer.Write([]byte("last\n"))
 		start := time.Now()
 		buffer.end(time.Second)
@@ -86,7 +86,7 @@ func (f *failing) Write(b []byte) (int, error) {
 func TestLinesThatCouldNotBeWrittenAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &failing{times: 2} // the lines, and then their report
-		buffer := newLog(out)
+		buffer := newLog(out, &logOptions{})
 		_, _ = buffer.Write([]byte("one\n"))
 		synctest.Wait()
 		_, _ = buffer.Write([]byte("two\n"))

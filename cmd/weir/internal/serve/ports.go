@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 )
@@ -25,6 +26,7 @@ type portOptions struct {
 	envoy           envoyOptions
 	insecure, pprof bool
 	changes         http.Handler // of weir ctl
+	seen            *metrics.Metrics
 }
 
 func (o *portOptions) addFlags(cmd *cobra.Command) {
@@ -103,7 +105,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err != nil {
 			return ports, err
 		}
-		ports = append(ports, httpPort("metrics", on, o.door(named, on.Addr()), metricsHandler(), log))
+		ports = append(ports, httpPort("metrics", on, o.door(named, on.Addr()), o.metricsHandler(), log))
 		if err := o.checkReach("metrics", o.metrics, on.Addr()); err != nil {
 			return ports, err
 		}
@@ -141,8 +143,9 @@ func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Liste
 func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", all)
-	mux.Handle("/metrics", metricsHandler())
 	mux.Handle("/v1/admin/", o.changes)
+	mux.Handle("/metrics", o.metricsHandler())
+	mux.Handle("GET /v1/top", door.Guard(door.Admin, o.seen.Top))
 	if o.pprof {
 		profiles := http.NewServeMux()
 		profiles.HandleFunc("/debug/pprof/", pprof.Index)
@@ -156,7 +159,11 @@ func (o *portOptions) adminHandler(all http.Handler) http.Handler {
 }
 
 // metricsHandler serves /metrics.
-func metricsHandler() http.Handler { return door.Guard(door.Metrics, http.NotFoundHandler()) }
+func (o *portOptions) metricsHandler() http.Handler {
+	only := http.NewServeMux()
+	only.Handle("GET /metrics", o.seen.Handler())
+	return door.Guard(door.Metrics, only)
+}
 
 // door returns who may come in at a port other than admin.
 func (o *portOptions) door(named hosts, at net.Addr) *door.Port {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/metrics"
 	"github.com/weirflow/weir/cmd/weir/internal/resp"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
@@ -37,6 +38,7 @@ type options struct {
 	gateway     gatewayOptions
 	wait        waitOptions
 	dynamic     bool
+	log         logOptions
 	isSet       func(flag string) bool
 }
 
@@ -75,7 +77,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags, o.log.addFlags} {
 		add(cmd)
 	}
 }
@@ -87,7 +89,7 @@ func (o *options) runUntilSignal(ctx context.Context, out, errs io.Writer) error
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
-	log := newLog(errs)
+	log := newLog(errs, &o.log)
 	defer log.end(logPatience)
 	if err := o.run(ctx, out, log); err != nil {
 		return cli.Exit(cli.Report(log, err))
@@ -103,7 +105,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
+	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
 		if err != nil {
 			return err
 		}
@@ -145,8 +147,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(errs, nil))
-	o.state.log = log
+	log := slog.New(o.log.handler(errs))
+	seen := metrics.New(o.engine.kind(), log)
+	o.state.log, o.engine.observe, o.ports.seen = log, seen.EngineCall, seen
 	check, err := o.gateway.options(log, used.set != nil)
 	if err != nil {
 		return err
@@ -169,7 +172,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer changed.close()
-	engine.Engine = changed.Around(engine.Engine)
+	if engine.Engine, err = seen.Observe(changed.Around(engine.Engine)); err != nil {
+		return err
+	}
 	listener, err := listen("http", o.http)
 	if err != nil {
 		return err
@@ -195,8 +200,10 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	envoy := o.ports.envoy.server(engine, used, func(err error) { s.api.Failed(err) }, recorded, log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
-		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Wait: o.wait.within(most), Also: paths(envoy),
+		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: paths(envoy),
 	})
+	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set})
+	s.traffic = seen.HTTP(s.api, s.api.Serves)
 	redis := resp.Options{
 		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
 	}
@@ -213,7 +220,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	}
 	if used.set != nil {
 		used.set.Check(engine.Check)
-		go used.keepUp(ctx, s.api, func(config *rules.Config) {
+		go used.keepUp(ctx, s.api, seen, func(config *rules.Config) {
 			if envoy != nil {
 				envoy.Use(config)
 			}

@@ -29,13 +29,14 @@ const (
 
 // server answers over HTTP until its context ends.
 type server struct {
-	api   *api.API
-	door  door.Port // of the traffic
-	also  []port
-	log   *slog.Logger
-	open  connections
-	drain time.Duration // from the stop signal to the last new connection
-	grace time.Duration // from then to the end of requests that have begun to arrive
+	api     *api.API
+	traffic http.Handler // the api with its requests counted; nil is the api alone
+	door    door.Port    // of the traffic
+	also    []port
+	log     *slog.Logger
+	open    connections
+	drain   time.Duration // from the stop signal to the last new connection
+	grace   time.Duration // from then to the end of requests that have begun to arrive
 }
 
 // The times of a stop. A connection is closed once it has been quiet for the first, so that a client that asks again
@@ -94,10 +95,18 @@ func newHTTPServer(handler http.Handler, who *door.Port, open *connections, log 
 	}
 }
 
+// handler answers the traffic.
+func (s *server) handler() http.Handler {
+	if s.traffic != nil {
+		return s.traffic
+	}
+	return s.api
+}
+
 // serve answers requests on the listener, which it closes, and on the other ports until the context ends. It then ends readiness, takes no
 // new connections, and finishes requests in flight.
 func (s *server) serve(ctx context.Context, on net.Listener) error {
-	h := newHTTPServer(s.api, &s.door, &s.open, s.log)
+	h := newHTTPServer(s.handler(), &s.door, &s.open, s.log)
 	defer func() { _ = h.Close() }()
 	ended, failed := make(chan error, 1), make(chan error, len(s.also))
 	go func() { ended <- h.Serve(&listener{on, &s.open}) }()

@@ -1,0 +1,187 @@
+// Package metrics shows what a daemon decides, and how it is: as metrics of Prometheus, lists of heavy keys, traces, and a
+// sample of the refusals in the log.
+//
+// [New] makes the metrics before the engine is open, so that the engine can report its calls to [Metrics.EngineCall]. Then
+// [Metrics.Observe] puts itself around the engine, and [Metrics.HTTP] around the handler of the traffic. A scrape reads the
+// rest from the [Sources] (sources.go). No key is ever a label, and the names of rules are bounded: docs/metrics.md.
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
+	"github.com/weirflow/weir/layer"
+	"github.com/weirflow/weir/promlimit"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// Metrics are those of a daemon. They are safe for concurrent use.
+type Metrics struct {
+	Top *top.Keys // the heavy keys of each rule
+
+	registry    *prometheus.Registry
+	decisions   *promlimit.Metrics
+	differences *prometheus.CounterVec
+	calls       *prometheus.CounterVec
+	callTimes   prometheus.Histogram
+	reloads     *prometheus.CounterVec
+	http        requests
+	refusals    refusals
+	traced      func(context.Context, layer.Observation) // nil without traces
+}
+
+// New returns metrics for an engine of a kind, memory or redis. Refusals are logged.
+func New(engine string, log *slog.Logger) *Metrics {
+	m := &Metrics{Top: top.New(), registry: prometheus.NewRegistry(), decisions: promlimit.New(), http: newRequests(), refusals: newRefusals(log)}
+	m.differences = counters("weir_beside_decisions_total", "Decisions of shadows and candidates beside those in force, by difference: same, stricter, looser or error.", "rule", "as", "difference")
+	m.calls = counters("weir_engine_calls_total", "Calls of a shared engine, by outcome: ok, or the failure.", "outcome")
+	m.calls.WithLabelValues(outcomeOK) // also of a daemon that has made none
+	m.callTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_engine_call_duration_seconds", Help: "Duration of the calls of a shared engine.",
+		Buckets: prometheus.ExponentialBuckets(64e-6, 4, 9)})
+	m.reloads = counters("weir_rules_reloads_total", "Reloads of rules files, by result: ok or failed.", "result")
+	for _, result := range []string{reloadOK, reloadFailed} {
+		m.reloads.WithLabelValues(result)
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_build_info", Help: "1, with the version of the program and the kind of its engine.", ConstLabels: buildLabels(engine)})
+	build.Set(1)
+	m.registry.MustRegister(build, m.decisions, m.differences, m.calls, m.callTimes, m.reloads, m.http.counts, m.http.durations,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func buildLabels(engine string) prometheus.Labels {
+	labels := prometheus.Labels{"version": "devel", "revision": "", "go": runtime.Version(), "engine": engine}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return labels
+	}
+	if info.Main.Version != "" {
+		labels["version"] = strings.Trim(info.Main.Version, "()")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			labels["revision"] = s.Value
+		}
+	}
+	return labels
+}
+
+// Handler serves /metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError})
+}
+
+// Observe returns the engine with its decisions counted.
+func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
+	m.decisions.Watch(e)
+	return layer.Observe(e, layer.ObserveOptions{Decided: m.decided})
+}
+
+// decided counts a decision on requests of callers. Others are those by which the daemon tries its engine.
+func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
+	if o.Rule == api.ProbeRule {
+		return
+	}
+	m.decisions.Decided(ctx, o)
+	if m.traced != nil {
+		m.traced(ctx, o)
+	}
+	switch {
+	case o.Err != nil || o.Op == weir.OpPeek:
+	case o.Decision.Allowed:
+		m.Top.Taken(o.Requests)
+	default:
+		m.Top.Refused(o.Rule, o.Key)
+		if strings.HasSuffix(o.Rule, "~shadow") || strings.HasSuffix(o.Rule, "~candidate") { // which refuse nobody
+			return
+		}
+		m.refusals.log(ctx, o.Rule, o.Decision.Cause.String(), o.Limit, o.Key)
+	}
+}
+
+// Judged counts a decision that rules in files made without an engine.
+func (m *Metrics) Judged(ctx context.Context, rule string, allowed bool, reason rules.Reason) {
+	m.decisions.Judged(rule, allowed, string(reason))
+	if !allowed {
+		m.refusals.log(ctx, rule, string(reason), "", "")
+	}
+}
+
+// Compared counts a decision of a shadow or candidate beside the one in force. A shadow would join the rules in force, and a
+// candidate replace one of them.
+func (m *Metrics) Compared(name string, inForce, beside weir.Decision, err error) {
+	rule, as, _ := strings.Cut(name, "~") // no name in a file has one
+	difference := "same"
+	switch {
+	case err != nil:
+		difference = "error"
+	case inForce.Allowed && !beside.Allowed:
+		difference = "stricter"
+	case !inForce.Allowed && beside.Allowed && as == "candidate" && inForce.Rule == rule: // otherwise another rule refuses
+		difference = "looser"
+	}
+	m.differences.WithLabelValues(rule, as, difference).Inc()
+}
+
+const outcomeOK = "ok"
+
+// EngineCall counts a call of Redis, for redislimit.Options.
+func (m *Metrics) EngineCall(_ context.Context, c redislimit.Call) {
+	outcome := string(c.Outcome)
+	if outcome == "" {
+		outcome = outcomeOK
+	}
+	m.calls.WithLabelValues(outcome).Inc()
+	m.callTimes.Observe(c.Took.Seconds())
+}
+
+const (
+	reloadOK     = "ok"
+	reloadFailed = "failed"
+)
+
+// Reloaded counts a reload, and drops the values of rules that are gone.
+func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
+	if err != nil {
+		m.reloads.WithLabelValues(reloadFailed).Inc()
+		return
+	}
+	m.reloads.WithLabelValues(reloadOK).Inc()
+	kept := namesOf(now)
+	for name := range namesOf(before) {
+		if !kept[name] {
+			m.decisions.Forget(name)
+			m.Top.Forget(name)
+			m.refusals.forget(name)
+			m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
+		}
+	}
+}
+
+// namesOf returns the names of the rules, and those by which engines know them.
+func namesOf(c *rules.Config) map[string]bool {
+	names := map[string]bool{}
+	for _, r := range c.Rules {
+		names[r.Name] = true
+	}
+	for _, limit := range c.Limits() {
+		names[limit.Name()] = true
+	}
+	return names
+}

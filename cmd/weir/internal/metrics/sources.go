@@ -1,0 +1,139 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/layer"
+)
+
+// Sources are what a scrape reads.
+type Sources struct {
+	Engine weir.Engine
+	API    *api.API
+	Rules  *rules.Set // nil without rules in files
+}
+
+// Watch adds the sources to the metrics.
+func (m *Metrics) Watch(s Sources) { m.registry.MustRegister(collector{s}) }
+
+// value is a metric that is read from a source.
+type value struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func (v value) send(to chan<- prometheus.Metric, n float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(v.desc, v.kind, n, labels...)
+}
+
+func gauge(name, help string, labels ...string) value {
+	return value{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counter(name, help string, labels ...string) value {
+	return value{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+}
+
+var (
+	ready    = gauge("weir_ready", "1 while the daemon wants new work, as /readyz says.")
+	engineUp = gauge("weir_engine_up", "1 while the engine decides, 0 while it fails or a policy answers in its place.")
+
+	ruleNumber    = gauge("weir_rules", "Rules in force.")
+	reloadFailing = gauge("weir_rules_reload_failing", "1 while the files have problems, so that rules of before are in force.")
+
+	keys     = gauge("weir_keys", "Keys with a state in memory, including idle ones that are not yet evicted.")
+	shared   = gauge("weir_keys_shared", "States that keys share for lack of room.")
+	mostKeys = gauge("weir_keys_max", "The bound on the keys of each limit.")
+	bytes    = gauge("weir_state_bytes", "Memory of the states, without the entries of logs.")
+	evicted  = counter("weir_keys_evicted_total", "Idle states that were evicted.")
+	overflow = counter("weir_keys_overflow_total", "Requests decided on shared states.")
+
+	waiting      = gauge("weir_waiting_callers", "Callers that wait, by rule.", "rule")
+	oldest       = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
+	waits        = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
+	reservations = gauge("weir_reservations", "Open reservations.")
+
+	values = []value{ready, engineUp, ruleNumber, reloadFailing, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits, reservations}
+)
+
+// collector reads the sources.
+type collector struct{ Sources }
+
+// Describe sends the descriptions of all values.
+func (c collector) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range values {
+		to <- v.desc
+	}
+}
+
+// Collect sends the values.
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	unready, failing := c.API.Unready(), c.API.EngineFails()
+	ready.send(to, truth(unready == ""))
+	if guard, ok := weir.Find[*layer.Guarded](c.Engine); ok {
+		failing = failing || guard.Stats().Away
+	}
+	engineUp.send(to, truth(!failing))
+	c.collectRules(to)
+	c.collectKeys(to)
+	c.collectWaiting(to)
+}
+
+func (c collector) collectRules(to chan<- prometheus.Metric) {
+	failing := false
+	if c.Rules != nil {
+		failing = c.Rules.Last().Err != nil
+	}
+	ruleNumber.send(to, float64(c.API.Rules()))
+	reloadFailing.send(to, truth(failing))
+}
+
+func (c collector) collectKeys(to chan<- prometheus.Metric) {
+	memory, ok := weir.Find[*weir.Memory](c.Engine)
+	if !ok {
+		return
+	}
+	s := memory.Stats()
+	keys.send(to, float64(s.Keys))
+	shared.send(to, float64(s.Shared))
+	mostKeys.send(to, float64(s.MaxKeys))
+	bytes.send(to, float64(s.Bytes))
+	evicted.send(to, float64(s.Evicted))
+	overflow.send(to, float64(s.Overflow))
+}
+
+// mostLines bounds the rules whose waiting callers are shown.
+const mostLines = 1000
+
+func (c collector) collectWaiting(to chan<- prometheus.Metric) {
+	s := c.API.Waiting()
+	reservations.send(to, float64(s.Tokens))
+	sent := 0
+	for _, line := range s.Rules {
+		if line.Callers == 0 && line.Granted == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(line.Refused)), func(n uint64) bool { return n > 0 }) {
+			continue // nobody has waited
+		}
+		if sent++; sent > mostLines {
+			return
+		}
+		waiting.send(to, float64(line.Callers), line.Rule)
+		oldest.send(to, line.Oldest, line.Rule)
+		waits.send(to, float64(line.Granted), line.Rule, "granted")
+		for reason, n := range line.Refused {
+			waits.send(to, float64(n), line.Rule, reason)
+		}
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

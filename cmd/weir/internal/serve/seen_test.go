@@ -1,0 +1,229 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/internal/redistest"
+	"github.com/weirflow/weir/internal/testprocess"
+)
+
+const seenRules = `
+rules:
+  - {name: login, match: {path: /login}, key: client, limit: 2/h, candidate: 1/h}
+  - {name: watched, match: {path: /login}, key: client, limit: 1/h, shadow: true}
+  - {name: banned, match: {client: 192.0.2.0/24}, deny: true}
+  - {name: slots, limit: concurrency 1 lease 1m}
+`
+
+// seenDaemon is a daemon with a port for metrics.
+type seenDaemon struct {
+	url, metrics, admin, rules string
+	cmd                        *exec.Cmd
+	log                        *bytes.Buffer
+}
+
+func startSeen(t *testing.T, args ...string) *seenDaemon {
+	t.Helper()
+	folder := t.TempDir()
+	d := &seenDaemon{metrics: "http://" + freeAddress(t) + "/metrics", admin: filepath.Join(folder, "admin"), rules: filepath.Join(folder, "rules.yaml"), log: &bytes.Buffer{}}
+	d.write(t, seenRules)
+	d.cmd = daemonCommand(t, append([]string{"--http", "127.0.0.1:0", "--metrics", strings.TrimSuffix(strings.TrimPrefix(d.metrics, "http://"), "/metrics"),
+		"--admin", "unix:" + d.admin, "--config", d.rules}, args...)...)
+	d.cmd.Stderr = d.log
+	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
+	d.url = startAndFindURL(t, d.cmd)
+	return d
+}
+
+func (d *seenDaemon) write(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(d.rules, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// use makes the daemon decide in each way.
+func (d *seenDaemon) use(t *testing.T) {
+	t.Helper()
+	for range 4 {
+		postTake(t, d.url, `{"attributes":{"path":"/login","client":"203.0.113.7"}}`)
+	}
+	postTake(t, d.url, `{"attributes":{"path":"/login","client":"192.0.2.7"}}`)
+	for range 2 {
+		response, err := http.Post(d.url+"/v1/reserve", "application/json", strings.NewReader(`{"rule":"slots","key":"k","patience":0.01}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+	}
+}
+
+func (d *seenDaemon) scrape(t *testing.T) string {
+	t.Helper()
+	return fetchText(t, http.DefaultClient, d.metrics)
+}
+
+func fetchText(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	response, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: got %s, %v: %s", url, response.Status, err, body)
+	}
+	return string(body)
+}
+
+// await scrapes until the metrics have all lines.
+func (d *seenDaemon) await(t *testing.T, lines ...string) string {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) { // between two scrapes
+		text, missing := d.scrape(t), ""
+		for _, line := range lines {
+			if !strings.Contains(text, "\n"+line) {
+				missing = line
+			}
+		}
+		if missing == "" {
+			return text
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("no line %s in\n%s\nthe log: %s", missing, text, d.log)
+		}
+	}
+}
+
+func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
+	server := redistest.Start(t)
+	scraped := ""
+	for engine, args := range map[string][]string{"memory": nil, "redis": {"--engine", "redis://" + server.Addr, "--lease", "--deadline", "2s"}} {
+		d := startSeen(t, args...)
+		d.use(t)
+		text := d.await(t,
+			`weir_decisions_total{reason="",result="admitted",rule="login"} 2`,
+			`weir_decisions_total{reason="count",result="refused",rule="login"} 2`,
+			`weir_decisions_total{reason="rule",result="refused",rule="banned"} 1`,
+			`weir_beside_decisions_total{as="candidate",difference="stricter",rule="login"} 1`,
+			`weir_beside_decisions_total{as="candidate",difference="same",rule="login"} 3`,
+			`weir_beside_decisions_total{as="shadow",difference="stricter",rule="watched"} 1`,
+			`weir_engine_up 1`, `weir_ready 1`, `weir_rules 4`, `weir_reservations 1`,
+			`weir_waiting_callers{rule="slots"} 0`, `weir_waits_total{end="granted",rule="slots"} 1`,
+			`weir_http_requests_total{code="200",path="/v1/take"} 5`)
+		if !strings.Contains(text, `weir_build_info{engine="`+engine+`"`) || strings.Contains(text, "203.0.113.7") || strings.Contains(text, "~probe") {
+			t.Errorf("%s: got a key, a probe or no information on the build:\n%s", engine, text)
+		}
+		checkMetrics(t, text)
+		scraped += text
+		socket := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", d.admin) }}}
+		if got := fetchText(t, socket, "http://weir/v1/top?rule=login&by=refused"); got != `{"keys":[{"rule":"login","key":"203.0.113.7","count":2,"overcount":0}]}`+"\n" {
+			t.Errorf("%s: the most refused keys are %s", engine, got)
+		}
+		d.write(t, strings.ReplaceAll(seenRules, "name: login", "name: signin"))
+		if text := d.await(t, `weir_rules_reloads_total{result="ok"} 1`); strings.Contains(text, `"login"`) {
+			t.Errorf("%s: a rule that is gone has the metrics\n%s", engine, text)
+		}
+		d.write(t, "rules: 7")
+		d.await(t, `weir_rules_reload_failing 1`, `weir_rules_reloads_total{result="failed"} 1`, `weir_rules 4`)
+	}
+	checkDeployed(t, scraped)
+}
+
+// checkMetrics has promtool read metrics.
+func checkMetrics(t *testing.T, text string) {
+	t.Helper()
+	testprocess.Require(t, "promtool", "prometheus")
+	cmd := exec.Command("promtool", "check", "metrics")
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v: %s", err, out)
+	}
+}
+
+// checkDeployed checks that each metric in the dashboard and the alerts is one that daemons have.
+func checkDeployed(t *testing.T, scraped string) {
+	t.Helper()
+	root := filepath.Join("..", "..", "..", "..", "deploy")
+	alerts := filepath.Join(root, "prometheus", "weir.rules.yml")
+	if out, err := exec.Command("promtool", "check", "rules", alerts).CombinedOutput(); err != nil {
+		t.Errorf("promtool check rules: %v: %s", err, out)
+	}
+	metric := regexp.MustCompile(`\b(weir|process)_[a-z_]+[a-z]`)
+	for _, file := range []string{alerts, filepath.Join(root, "grafana", "weir.json")} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := metric.FindAllString(string(text), -1)
+		if len(found) < 10 {
+			t.Errorf("%s names the metrics %v, want more", file, found)
+		}
+		for _, name := range found {
+			if !strings.Contains(scraped, "# TYPE "+strings.TrimSuffix(name, "_bucket")+" ") {
+				t.Errorf("%s names %s, which no daemon has", file, name)
+			}
+		}
+	}
+}
+
+func TestAnOutageIsOneLineAndItsEndAnother(t *testing.T) {
+	server := redistest.Start(t)
+	d := startSeen(t, "--engine", "redis://"+server.Addr, "--log-format", "json", "--deadline", "200ms")
+	d.use(t)
+	d.await(t, `weir_beside_decisions_total{as="shadow",difference="same",rule="watched"} 3`)
+	server.Stop()
+	for range 20 {
+		postTake(t, d.url, `{"attributes":{"path":"/login","client":"203.0.113.8"}}`)
+	}
+	d.await(t, "weir_engine_up 0", "weir_guard_away 1", `weir_decisions_total{reason="",result="away",rule="login"} 20`)
+	server.Cont()
+	d.await(t, "weir_engine_up 1", "weir_guard_away 0")
+	if err := stopDaemon(d.cmd); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"and the policy answers": 1, "the engine is back": 1, "the engine could not decide": 1, `"msg":"refused"`: 2, "203.0.113": 0} {
+		if got := strings.Count(d.log.String(), text); got != want {
+			t.Errorf("%d lines with %q, want %d:\n%s", got, text, want, d.log)
+		}
+	}
+}
+
+// idleMemory bounds the memory of an idle daemon, in KiB.
+var idleMemory = 64 << 10
+
+func TestAnIdleDaemonIsSmall(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	d := startSeen(t)
+	d.use(t)
+	d.scrape(t)
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(d.cmd.Process.Pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
+	if found == nil {
+		t.Fatalf("no VmRSS in %s", status)
+	}
+	kilobytes, _ := strconv.Atoi(string(found[1]))
+	t.Logf("%d MiB", kilobytes>>10)
+	if kilobytes >= idleMemory {
+		t.Errorf("an idle daemon takes %d KiB, want less than %d", kilobytes, idleMemory)
+	}
+}

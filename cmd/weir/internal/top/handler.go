@@ -1,0 +1,72 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// kept returns a copy of what is kept of a key: the caller's one may be part of something large.
+func kept(key string) (text string, cut bool) {
+	if len(key) <= keyBytes {
+		return strings.Clone(key), false
+	}
+	end := keyBytes
+	for end > keyBytes-utf8.UTFMax && !utf8.RuneStart(key[end]) {
+		end--
+	}
+	return strings.Clone(key[:end]), true
+}
+
+// The number of keys in an answer: the default and the maximum.
+const (
+	usualKeys = 10
+	mostKeys  = 1000
+)
+
+var bys = map[string]By{"": Taken, "taken": Taken, "refused": Refused}
+
+// ServeHTTP answers GET /v1/top?rule=NAME&by=taken|refused&n=10 with {"keys":[…]}, the largest count first. Without rule,
+// the keys are those of all rules.
+func (k *Keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		refuse(w, "the query is not URL-encoded")
+		return
+	}
+	for name, values := range query {
+		if name != "rule" && name != "by" && name != "n" || len(values) > 1 {
+			refuse(w, fmt.Sprintf("the query has the field %.64q, want rule, by and n, each once at most", name))
+			return
+		}
+	}
+	by, known := bys[query.Get("by")]
+	if !known {
+		refuse(w, fmt.Sprintf("by is %.64q, want taken or refused", query.Get("by")))
+		return
+	}
+	n := usualKeys
+	if text := query.Get("n"); text != "" {
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > mostKeys {
+			refuse(w, fmt.Sprintf("n is %.64q, want a whole number from 1 to %d", text, mostKeys))
+			return
+		}
+	}
+	answer(w, http.StatusOK, "application/json", map[string]any{"keys": k.Top(query.Get("rule"), by, n)})
+}
+
+func refuse(w http.ResponseWriter, detail string) {
+	answer(w, http.StatusBadRequest, "application/problem+json",
+		map[string]any{"type": "about:blank", "title": http.StatusText(http.StatusBadRequest), "status": http.StatusBadRequest, "detail": detail})
+}
+
+func answer(w http.ResponseWriter, status int, mediaType string, value any) {
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}

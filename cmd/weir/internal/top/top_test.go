@@ -1,0 +1,159 @@
+package top_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
+)
+
+func mustRule(t testing.TB, text string) *weir.Rule {
+	t.Helper()
+	r, err := weir.ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFirstCallsAreCountedExactly(t *testing.T) {
+	k, login, mail := top.New(), mustRule(t, "login=5/m"), mustRule(t, "mail=5/m")
+	for range 5 {
+		k.Taken([]weir.Request{login.For("alice", 1), mail.For("bob", 1)}) // one call of two rules
+	}
+	k.Taken([]weir.Request{login.For("carol", 1)})
+	k.Refused("login", "mallory")
+	for _, c := range []struct {
+		rule string
+		by   top.By
+		want string
+	}{
+		{"login", top.Taken, "[{login alice 5 0 false} {login carol 1 0 false}]"},
+		{"", top.Taken, "[{login alice 5 0 false} {mail bob 5 0 false} {login carol 1 0 false}]"},
+		{"", top.Refused, "[{login mallory 1 0 false}]"},
+		{"unknown", top.Taken, "[]"},
+	} {
+		if got := fmt.Sprint(k.Top(c.rule, c.by, 10)); got != c.want {
+			t.Errorf("rule %q by %d: got %s, want %s", c.rule, c.by, got, c.want)
+		}
+	}
+	k.Forget("login")
+	if got := k.Top("login", top.Taken, 10); len(got) != 0 {
+		t.Errorf("a forgotten rule has the keys %v", got)
+	}
+}
+
+func TestHeavyKeysAreFoundAmongManyByManyGoroutines(t *testing.T) {
+	const goroutines, calls = 4, 20_000
+	k, r := top.New(), mustRule(t, "r=5/m")
+	var done sync.WaitGroup
+	for g := range goroutines {
+		done.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(g)))
+			for range calls {
+				key := fmt.Sprint("rare", random.IntN(1e6))
+				if at := random.IntN(100); at < 30 {
+					key = fmt.Sprint("heavy", at/10) // each of three has a tenth of the calls
+				}
+				k.Taken([]weir.Request{r.For(key, 1)})
+			}
+		})
+	}
+	done.Wait()
+	found := k.Top("r", top.Taken, 3)
+	for _, c := range found {
+		if expected := goroutines * calls / 10; !strings.HasPrefix(c.Key, "heavy") || int(c.Count-c.Overcount) > expected*13/10 {
+			t.Errorf("got %v, want the keys heavy0 to heavy2 with %d calls each at most", found, expected)
+		}
+	}
+}
+
+func TestOldTrafficIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := top.New()
+		for range 8 {
+			k.Refused("r", "old")
+		}
+		time.Sleep(20 * time.Minute)
+		if got := k.Top("r", top.Refused, 1); len(got) != 1 || got[0].Count != 2 {
+			t.Errorf("after twenty minutes: got %v, want a quarter of 8", got)
+		}
+		k.Refused("r", "old")
+		time.Sleep(30 * time.Minute)
+		k.Refused("r", "new")
+		if got := fmt.Sprint(k.Top("r", top.Refused, 2)); got != "[{r new 1 0 false}]" {
+			t.Errorf("after fifty minutes: got %s, want the new key alone", got)
+		}
+		time.Sleep(100 * time.Hour)
+		if got := k.Top("r", top.Refused, 2); len(got) != 0 {
+			t.Errorf("after days: got %v, want nothing", got)
+		}
+	})
+}
+
+func TestRulesAndKeysAreBounded(t *testing.T) {
+	k := top.New()
+	for i := range 1200 {
+		k.Refused(fmt.Sprint("rule", i), "k")
+	}
+	if got := len(k.Top("", top.Refused, 5000)); got != 1000 {
+		t.Errorf("got keys of %d rules, want 1000", got)
+	}
+	k.Forget("rule3")
+	k.Forget("rule1100") // has none
+	for i := range 200 {
+		k.Refused("new", fmt.Sprint("k", i))
+	}
+	if got := len(k.Top("new", top.Refused, 5000)); got != 64 {
+		t.Errorf("got %d keys of a rule, want 64", got)
+	}
+	k.Forget("rule4")
+	long := strings.Repeat("é", 2000)
+	k.Refused("long", "x"+long)
+	if got := k.Top("long", top.Refused, 1); len(got) != 1 || len(got[0].Key) != 255 || !got[0].Cut || !utf8.ValidString(got[0].Key) {
+		t.Errorf("got %v, want 255 bytes of the key", got)
+	}
+}
+
+func TestTopAnswersOverHTTP(t *testing.T) {
+	k := top.New()
+	k.Refused("login", "al\x1b[31m\xff")
+	for query, want := range map[string]string{
+		"?rule=login&by=refused": `{"keys":[{"rule":"login","key":"al\u001b[31m` + "\ufffd" + `","count":1,"overcount":0}]}`,
+		"":                       `{"keys":[]}`,
+		"?by=units":              `by is \"units\", want taken or refused`,
+		"?n=0":                   `n is \"0\", want a whole number from 1 to 1000`,
+		"?n=1&n=2":               `the query has the field \"n\", want rule, by and n, each once at most`,
+		"?key=x":                 `the query has the field \"key\", want`,
+		"?a=%zz":                 `the query is not URL-encoded`,
+	} {
+		w := httptest.NewRecorder()
+		k.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/top"+query, nil))
+		body := strings.ReplaceAll(w.Body.String(), `\ufffd`, "\ufffd")
+		if good := strings.HasPrefix(want, "{"); !strings.Contains(body, want) || (w.Code == http.StatusOK) != good || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%q: got %d %s, want %s", query, w.Code, body, want)
+		}
+	}
+}
+
+func BenchmarkTaken(b *testing.B) {
+	k, r := top.New(), mustRule(b, "r=5/m")
+	requests := make([][]weir.Request, 1<<16)
+	for i := range requests {
+		requests[i] = []weir.Request{r.For(fmt.Sprint("key", i), 1)}
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		k.Taken(requests[i&(1<<16-1)])
+	}
+}
