@@ -147,6 +147,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/resp":     "--resp",
 			"cmd/weir/internal/filelock": "two daemons never share a state file",
 			"cmd/weir/internal/metrics":  "it shows what it does",
+			"cmd/weir/internal/traces":   "--otlp",
 			"cmd/weir/internal/rules":    "--config",
 			"cmd/weir/internal/rls":      "--grpc",
 			"github.com/spf13/cobra":     "it is a command",
@@ -209,6 +210,10 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/top": {
 		imports: reasons{".": "it counts requests"},
+	},
+	"cmd/weir/internal/traces": {
+		imports:     reasons{"layer": "decisions are spans"},
+		testImports: reasons{".": "an engine decides"},
 	},
 	"cmd/weir/internal/pace": {
 		imports: reasons{

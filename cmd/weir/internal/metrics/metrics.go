@@ -9,6 +9,7 @@ package metrics
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -39,6 +40,7 @@ type Metrics struct {
 	reloads     *prometheus.CounterVec
 	http        requests
 	refusals    refusals
+	gone        map[string]bool                          // names of rules before the last reload
 	traced      func(context.Context, layer.Observation) // nil without traces
 }
 
@@ -86,6 +88,9 @@ func buildLabels(engine string) prometheus.Labels {
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError})
 }
+
+// Trace has decided called for each decision. Call it before the first one.
+func (m *Metrics) Trace(decided func(context.Context, layer.Observation)) { m.traced = decided }
 
 // Observe returns the engine with its decisions counted.
 func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
@@ -156,22 +161,26 @@ const (
 	reloadFailed = "failed"
 )
 
-// Reloaded counts a reload, and drops the values of rules that are gone.
+// Reloaded counts a reload, and drops the values of rules that are gone. Call it once the rules are in force, for one reload
+// at a time.
 func (m *Metrics) Reloaded(before, now *rules.Config, err error) {
 	if err != nil {
 		m.reloads.WithLabelValues(reloadFailed).Inc()
 		return
 	}
-	m.reloads.WithLabelValues(reloadOK).Inc()
-	kept := namesOf(now)
-	for name := range namesOf(before) {
-		if !kept[name] {
-			m.decisions.Forget(name)
-			m.Top.Forget(name)
-			m.refusals.forget(name)
-			m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
-		}
+	kept, gone := namesOf(now), namesOf(before)
+	maps.Copy(gone, m.gone) // a decision that was in flight at the reload before may have counted after it
+	for name := range kept {
+		delete(gone, name)
 	}
+	for name := range gone {
+		m.decisions.Forget(name)
+		m.Top.Forget(name)
+		m.refusals.forget(name)
+		m.differences.DeletePartialMatch(prometheus.Labels{"rule": name})
+	}
+	m.gone = namesOf(before)
+	m.reloads.WithLabelValues(reloadOK).Inc()
 }
 
 // namesOf returns the names of the rules, and those by which engines know them.

@@ -88,7 +88,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 func (c collector) collectRules(to chan<- prometheus.Metric) {
 	failing := false
 	if c.Rules != nil {
-		failing = c.Rules.Last().Err != nil
+		last := c.Rules.Last()
+		failing = last.Err != nil && last.Now != nil // otherwise changes go unnoticed
 	}
 	ruleNumber.send(to, float64(c.API.Rules()))
 	reloadFailing.send(to, truth(failing))

@@ -39,6 +39,7 @@ type options struct {
 	wait        waitOptions
 	dynamic     bool
 	log         logOptions
+	traces      traceOptions
 	isSet       func(flag string) bool
 }
 
@@ -77,7 +78,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags, o.log.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags, o.log.addFlags, o.traces.addFlags} {
 		add(cmd)
 	}
 }
@@ -105,7 +106,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
+	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.traces.check(), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
 		if err != nil {
 			return err
 		}
@@ -203,7 +204,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: paths(envoy),
 	})
 	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set})
-	s.traffic = seen.HTTP(s.api, s.api.Serves)
+	traced, endTraces := o.traces.begin(seen.HTTP(s.api, s.api.Serves), s.api.Serves, seen, log)
+	defer endTraces()
+	s.traffic = traced
 	redis := resp.Options{
 		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
 	}

@@ -1,0 +1,121 @@
+package traces
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"time"
+)
+
+// span is a span in the JSON of OTLP.
+type span struct {
+	TraceID    string      `json:"traceId"`
+	SpanID     string      `json:"spanId"`
+	ParentID   string      `json:"parentSpanId"`
+	Name       string      `json:"name"`
+	Kind       int         `json:"kind"`
+	Start      string      `json:"startTimeUnixNano"`
+	End        string      `json:"endTimeUnixNano"`
+	Attributes []attribute `json:"attributes,omitempty"`
+	Status     *status     `json:"status,omitempty"`
+}
+
+type attribute struct {
+	Key   string `json:"key"`
+	Value struct {
+		Text string `json:"stringValue"`
+	} `json:"value"`
+}
+
+type status struct {
+	Code int `json:"code"`
+}
+
+// The numbers of OTLP.
+const (
+	kindInternal = 1
+	kindServer   = 2
+	statusError  = 2
+)
+
+func newSpan(from *parent, name string, kind int, start time.Time) *span {
+	return &span{TraceID: from.trace, SpanID: newID(), ParentID: from.span, Name: name, Kind: kind, Start: strconv.FormatInt(start.UnixNano(), 10)}
+}
+
+func (s *span) add(key, text string) {
+	a := attribute{Key: key}
+	a.Value.Text = text
+	s.Attributes = append(s.Attributes, a)
+}
+
+const (
+	sendEvery   = time.Second
+	sendTimeout = 5 * time.Second
+	mostSent    = 512 // spans in a request
+	warnEvery   = time.Minute
+)
+
+// Run sends spans until the context ends, and then those that wait, in one attempt.
+func (t *Tracer) Run(ctx context.Context) {
+	tick := time.NewTicker(sendEvery)
+	defer tick.Stop()
+	var warned time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			_ = t.send()
+			return
+		case <-tick.C:
+		}
+		err := error(nil)
+		for err == nil && len(t.spans) > 0 {
+			err = t.send()
+		}
+		if dropped := t.dropped.Load(); (err != nil || dropped > 0) && time.Since(warned) >= warnEvery {
+			warned = time.Now()
+			t.warn("spans are lost: the collector of --otlp does not take them", "error", err, "spans", t.dropped.Swap(0))
+		}
+	}
+}
+
+// send sends up to mostSent spans. Those that the collector does not take are dropped.
+func (t *Tracer) send() (err error) {
+	var spans []*span
+	for len(spans) < mostSent && len(t.spans) > 0 { // no other goroutine receives
+		spans = append(spans, <-t.spans)
+	}
+	if len(spans) == 0 {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			t.dropped.Add(uint64(len(spans)))
+		}
+	}()
+	service := attribute{Key: "service.name"}
+	service.Value.Text = "weir"
+	body, err := json.Marshal(map[string]any{"resourceSpans": []any{map[string]any{
+		"resource":   map[string]any{"attributes": []attribute{service}},
+		"scopeSpans": []any{map[string]any{"scope": map[string]string{"name": "github.com/weirflow/weir"}, "spans": spans}},
+	}}})
+	if err != nil {
+		return err
+	}
+	response, err := t.client.Post(t.url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, response.Body, 64<<10) // so that the connection can be used again
+	if response.StatusCode/100 != 2 {
+		return &refusedError{response.Status}
+	}
+	return nil
+}
+
+// refusedError is the error of spans that a collector refuses.
+type refusedError struct{ status string }
+
+func (e *refusedError) Error() string { return "traces: send: the collector answered " + e.status }
