@@ -6,9 +6,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -20,7 +23,7 @@ import (
 )
 
 // BenchmarkTakeOverHTTP compares the CPU of POST /v1/take with metrics, without them, and of a handler that reads the same
-// JSON and writes the same answer. A raw client on one connection asks each in turn, in 21 windows; the medians count.
+// JSON and writes the same answer. Another process asks each in turn, in 81 windows; the medians count.
 //
 //	go test -run '^$' -bench TakeOverHTTP ./cmd/weir/internal/metrics
 func BenchmarkTakeOverHTTP(b *testing.B) {
@@ -38,9 +41,9 @@ func BenchmarkTakeOverHTTP(b *testing.B) {
 	counted := api.New(api.Options{Engine: observed, Rules: []*weir.Rule{rule}, Log: log})
 	asks := []*asks{newAsks(b, http.HandlerFunc(bare)), newAsks(b, plain), newAsks(b, seen.HTTP(counted, counted.Serves))}
 	for b.Loop() {
-		for range 21 {
+		for range 81 {
 			for _, a := range asks {
-				a.window(b, 2000)
+				a.window(b)
 			}
 		}
 	}
@@ -67,12 +70,21 @@ func bare(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"allowed": true, "rule": "default", "limit": 1000000000, "remaining": 999999999, "retry_after": 0, "reset_after": 0.000000001, "delay": 0})
 }
 
-// asks are the requests to one handler.
+// asks are the requests to one handler. Their client is a process of its own, so that its CPU does not count.
 type asks struct {
-	conn  net.Conn
-	read  *bufio.Reader
-	costs []time.Duration // of a request, by window
+	more  io.Writer     // a byte for each window
+	done  *bufio.Reader // a byte for each window that has ended
+	costs []time.Duration
 }
+
+// window is the number of requests between two looks at the CPU.
+const window = 4000
+
+// connections are those that ask at a time.
+const connections = 16
+
+// askedAddress is the variable by which this program becomes a client.
+const askedAddress = "WEIR_BENCH_ASKED"
 
 func newAsks(b *testing.B, handler http.Handler) *asks {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,32 +94,95 @@ func newAsks(b *testing.B, handler http.Handler) *asks {
 	server := &http.Server{Handler: handler}
 	go func() { _ = server.Serve(listener) }()
 	b.Cleanup(func() { _ = server.Close() })
-	conn, err := net.Dial("tcp", listener.Addr().String())
+	exe, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = conn.Close() })
-	return &asks{conn: conn, read: bufio.NewReader(conn)}
+	client := exec.Command(exe)
+	client.Env = append(os.Environ(), askedAddress+"="+listener.Addr().String())
+	client.Stderr = os.Stderr
+	in, err := client.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := client.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := client.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = in.Close(), client.Wait() })
+	return &asks{more: in, done: bufio.NewReader(out)}
 }
 
-// window asks n times and notes the CPU of this process, client included.
-func (a *asks) window(b *testing.B, n int) {
-	const body = `{"rule":"default","key":"alice","cost":1}`
-	request := fmt.Appendf(nil, "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	began := cpu()
-	for range n {
-		if _, err := a.conn.Write(request); err != nil {
-			b.Fatal(err)
+func TestMain(m *testing.M) {
+	if address := os.Getenv(askedAddress); address != "" {
+		if err := ask(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
-		response, err := http.ReadResponse(a.read, nil)
-		if err != nil || response.StatusCode != http.StatusOK {
-			b.Fatal(response, err)
-		}
-		if _, err := a.read.Discard(int(response.ContentLength)); err != nil {
-			b.Fatal(err)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// ask asks a window for each byte of standard input, on several connections.
+func ask(address string) error {
+	var conns [connections]net.Conn
+	for i := range conns {
+		var err error
+		if conns[i], err = net.Dial("tcp", address); err != nil {
+			return err
 		}
 	}
-	a.costs = append(a.costs, (cpu()-began)/time.Duration(n))
+	for one := make([]byte, 1); ; {
+		if _, err := os.Stdin.Read(one); err != nil {
+			return nil
+		}
+		failed := make(chan error, connections)
+		for _, conn := range conns {
+			go func() { failed <- askOn(conn, window/connections) }()
+		}
+		for range conns {
+			if err := <-failed; err != nil {
+				return err
+			}
+		}
+		if _, err := os.Stdout.Write(one); err != nil {
+			return err
+		}
+	}
+}
+
+func askOn(conn net.Conn, n int) error {
+	const body = `{"rule":"default","key":"alice","cost":1}`
+	request := fmt.Appendf(nil, "POST /v1/take HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	for answers := bufio.NewReader(conn); n > 0; n-- {
+		if _, err := conn.Write(request); err != nil {
+			return err
+		}
+		response, err := http.ReadResponse(answers, nil)
+		if err != nil || response.StatusCode != http.StatusOK {
+			return fmt.Errorf("got %v, %w", response, err)
+		}
+		if _, err := answers.Discard(int(response.ContentLength)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// window has a window asked, and notes the CPU of this process for a request.
+func (a *asks) window(b *testing.B) {
+	began := cpu()
+	if _, err := a.more.Write([]byte{'.'}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := a.done.ReadByte(); err != nil {
+		b.Fatal(err)
+	}
+	a.costs = append(a.costs, (cpu()-began)/window)
 }
 
 func (a *asks) median() time.Duration {

@@ -1,0 +1,112 @@
+package metrics_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/metrics"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+func scrape(m *metrics.Metrics) string {
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+func wantLines(t *testing.T, m *metrics.Metrics, lines ...string) {
+	t.Helper()
+	text := scrape(m)
+	for _, line := range lines {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+}
+
+func TestRefusalsInTheLogAreASample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		m := metrics.New("memory", slog.New(slog.NewTextHandler(&log, nil)))
+		e, err := m.Observe(weir.NewMemory(weir.MemoryOptions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := weir.ParseRule("login=fixed window 1/366d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3001 {
+			_, _ = e.Take(t.Context(), rule.For("alice", 1))
+			time.Sleep(time.Millisecond)
+		}
+		if lines, quiet := strings.Count(log.String(), "\n"), strings.Count(log.String(), "not_logged_before=999"); lines != 3 || quiet != 2 || strings.Contains(log.String(), "alice") {
+			t.Errorf("3000 refusals in 3 s made %d lines, %d of them with the number of others, want 3 and 2, without keys:\n%s", lines, quiet, &log)
+		}
+		log.Reset()
+		for i := range 2000 { // rules at once
+			m.Judged(t.Context(), fmt.Sprint("rule", i), false, rules.ByRule)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines > 10 {
+			t.Errorf("2000 rules that refuse at once made %d lines, want at most 10", lines)
+		}
+	})
+}
+
+func TestKeysOfRefusalsAreInTheLogAtLevelDebugAlone(t *testing.T) {
+	var log strings.Builder
+	m := metrics.New("memory", slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	e, err := m.Observe(weir.NewMemory(weir.MemoryOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := weir.ParseRule("login=deny all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = e.Take(t.Context(), rule.For("\x1b[31m"+strings.Repeat("k", 500), 1))
+	if got := log.String(); strings.Contains(got, "\x1b") || !strings.Contains(got, `key="\x1b[31m`) || len(got) > 300 {
+		t.Errorf("got %q, want the printable beginning of the key", got)
+	}
+}
+
+func TestDifferencesOfShadowsAndCandidates(t *testing.T) {
+	m := metrics.New("memory", slog.New(slog.DiscardHandler))
+	admits, refuses, other := weir.Decision{Allowed: true, Rule: "r"}, weir.Decision{Rule: "r"}, weir.Decision{Rule: "another"}
+	for _, c := range []struct {
+		name            string
+		inForce, beside weir.Decision
+		err             error
+	}{
+		{"r~candidate", admits, refuses, nil},
+		{"r~candidate", refuses, admits, nil},
+		{"r~candidate", other, admits, nil}, // another rule would still refuse
+		{"r~candidate", admits, admits, nil},
+		{"r~candidate", admits, weir.Decision{}, errors.New("gone")},
+		{"s~shadow", admits, refuses, nil},
+		{"s~shadow", refuses, admits, nil}, // a shadow would join the rules that refuse
+	} {
+		m.Compared(c.name, c.inForce, c.beside, c.err)
+	}
+	wantLines(t, m, `weir_beside_decisions_total{as="candidate",difference="stricter",rule="r"} 1`, `weir_beside_decisions_total{as="candidate",difference="looser",rule="r"} 1`,
+		`weir_beside_decisions_total{as="candidate",difference="same",rule="r"} 2`, `weir_beside_decisions_total{as="candidate",difference="error",rule="r"} 1`,
+		`weir_beside_decisions_total{as="shadow",difference="stricter",rule="s"} 1`, `weir_beside_decisions_total{as="shadow",difference="same",rule="s"} 1`)
+}
+
+func TestPathsInMetricsAreThoseThatAreServed(t *testing.T) {
+	m := metrics.New("memory", slog.New(slog.DiscardHandler))
+	handler := m.HTTP(http.NotFoundHandler(), func(path string) bool { return path == "/v1/take" })
+	for i := range 10 {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, fmt.Sprint("/", i), nil))
+	}
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/take", nil))
+	wantLines(t, m, `weir_http_requests_total{code="404",path="other"} 10`, `weir_http_requests_total{code="404",path="/v1/take"} 1`, `weir_http_request_duration_seconds_count{path="other"} 10`)
+}
