@@ -130,6 +130,7 @@ var programRules = map[string]packageRule{
 			"cmd/weir/internal/cli":      "errors with hints",
 			"cmd/weir/internal/override": "the form of an override",
 			"cmd/weir/internal/serve":    "where the admin socket is",
+			"cmd/weir/internal/top":      "the form of a heavy key",
 			"github.com/spf13/cobra":     "it is a command",
 		},
 	},

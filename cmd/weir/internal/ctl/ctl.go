@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/top"
 )
 
 // control is the command with the flags that all its commands share.
@@ -55,7 +56,7 @@ Every change leaves a line in the log of the daemon. docs/ctl.md describes more.
 	cmd.PersistentFlags().StringVar(&c.form, "format", "text", "print `text` or json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.AddCommand(c.peek(), c.reset(), c.grant(), c.override("block", override.Block), c.override("allow", override.Allow), c.override("limit", ""),
-		c.clear(), c.overrides(), c.rules(), c.act("snapshot", "Save the states to the file of --state now"),
+		c.clear(), c.overrides(), c.rules(), c.top(), c.act("snapshot", "Save the states to the file of --state now"),
 		c.act("drain", "Stop the daemon: readiness first, then --drain and --grace"))
 	return cmd
 }
@@ -91,6 +92,7 @@ type answer struct {
 	RetryAfter *float64 `json:"retry_after"`
 
 	Overrides []override.Entry
+	Keys      []top.Count
 	Rules     []struct {
 		Rule, File string
 		Line       int

@@ -1,0 +1,38 @@
+package ctl
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+)
+
+func (c *control) top() *cobra.Command {
+	by, n := "taken", 10
+	cmd := &cobra.Command{
+		Use: "top [RULE]", Short: "List the keys with the most calls", Example: "  weir ctl top login --by refused", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := url.Values{"by": {by}, "n": {strconv.Itoa(n)}}
+			if len(args) == 1 {
+				query.Set("rule", args[0])
+			}
+			return c.ask(cmd, http.MethodGet, "/v1/top?"+query.Encode(), nil, func(a answer) string {
+				var b strings.Builder
+				for _, k := range a.Keys {
+					fmt.Fprintf(&b, "%d\t%s\t%s\n", k.Count, cli.Printable(k.Rule), cli.Printable(k.Key))
+				}
+				return cmp.Or(b.String(), "no calls\n")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", by, "list keys by the calls that the rule has `taken` (admitted) or refused")
+	cmd.Flags().IntVarP(&n, "number", "n", n, "list at most `N` keys")
+	cli.Offer(cmd, "by", "taken", "refused")
+	return cmd
+}
