@@ -94,26 +94,33 @@ func (o *observer) around(ctx context.Context, call weir.Call, next weir.Next) (
 				r.Err = err
 			}
 			if c.Op != weir.OpReturn && !errors.Is(r.Err, weir.ErrRequest) {
-				o.observe(ctx, Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Began: began, Took: took}, c.Requests, 1)
+				o.observe(ctx, observed(Observation{Op: c.Op, Decision: r.Decision, Err: r.Err, Began: began, Took: took}, c.Requests, 1))
 			}
 		}
 	default:
-		o.observe(ctx, Observation{Op: call.Op, Decision: a.Decision, Err: err, Began: began, Took: time.Since(began)}, call.Requests, max(a.Times, 1))
+		o.observe(ctx, Observed(call, a, err, began))
 	}
 	return a, err
 }
 
-// observe completes an observation of requests that were taken the given number of times, and reports it.
-func (o *observer) observe(ctx context.Context, seen Observation, requests []weir.Request, times int64) {
-	if len(requests) == 0 || requests[0].Rule == nil {
-		return
+// Observed returns the observation of a call that began at an instant. It is for fronts, which observe a request once although
+// it may wait and so make several calls.
+func Observed(call weir.Call, a weir.Answer, err error, began time.Time) Observation {
+	return observed(Observation{Op: call.Op, Decision: a.Decision, Err: err, Began: began, Took: time.Since(began)}, call.Requests, max(a.Times, 1))
+}
+
+// observed completes an observation of requests that were taken the given number of times.
+func observed(seen Observation, requests []weir.Request, times int64) Observation {
+	if seen.Calls = 1; len(requests) == 0 || requests[0].Rule == nil {
+		return seen
 	}
 	q := bindingOf(requests, &seen.Decision)
-	seen.Rule, seen.Key, seen.Cost, seen.Calls, seen.Requests = q.Rule.Name(), q.Key, scaled(q.Cost, times, 1), 1, requests
+	seen.Rule, seen.Key, seen.Cost, seen.Requests = q.Rule.Name(), q.Key, scaled(max(q.Cost, 0), times, 1), requests
 	d := &seen.Decision
-	takes := seen.Op != weir.OpPeek && seen.Err == nil
+	takes := seen.Op != weir.OpPeek
 	switch {
-	case seen.Err == nil && !d.Allowed:
+	case seen.Err != nil:
+	case !d.Allowed:
 		if limits := *enginekit.Keep(q.Rule, textsOf); int(d.RefusedBy) < len(limits) { // an engine of another author may err
 			seen.Limit = limits[d.RefusedBy]
 		}
@@ -122,7 +129,16 @@ func (o *observer) observe(ctx context.Context, seen Observation, requests []wei
 		seen.Threshold = 100
 	case takes && reached(d.Limit-d.Remaining, d.Limit, 80) && !reached(d.Limit-d.Remaining-seen.Cost, d.Limit, 80):
 		seen.Threshold = 80
-	case seen.Err == nil && o.options.Sample > 1:
+	}
+	return seen
+}
+
+// observe reports an observation, or one of n that are nothing special.
+func (o *observer) observe(ctx context.Context, seen Observation) {
+	if seen.Rule == "" {
+		return
+	}
+	if seen.Err == nil && seen.Threshold == 0 && o.options.Sample > 1 {
 		if seen.Calls = o.options.Sample; rand.IntN(o.options.Sample) != 0 {
 			return
 		}

@@ -22,15 +22,13 @@ func API(redis string) (api http.Handler, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	guard, err := layer.Guard(shared, layer.GuardOptions{OnFailure: layer.Local, Peers: replicas, Rules: map[string]layer.Policy{"orders": layer.Deny}})
+	engine, stop, err := layer.Around(shared, layer.AroundOptions{Guard: layer.GuardOptions{
+		OnFailure: layer.Local, Peers: replicas, Rules: map[string]layer.Policy{"orders": layer.Deny},
+	}})
 	if err != nil {
 		return nil, nil, err
 	}
-	end = func() { guard.Close(); shared.Close() }
-	engine, err := layer.DenyUntil(guard, layer.DenyOptions{})
-	if err != nil {
-		return nil, end, err
-	}
+	end = func() { stop(); shared.Close() }
 	limited := func(limit string) func(http.Handler) http.Handler {
 		var made func(http.Handler) http.Handler
 		if err == nil {

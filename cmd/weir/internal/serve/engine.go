@@ -12,6 +12,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -96,7 +97,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 	logWarnings(ctx, shared, log)
-	engine, end, err := o.layers.around(shared, guard)
+	engine, end, err := layer.Around(shared, layer.AroundOptions{Guard: guard, Lease: o.layers.lease})
 	if err != nil {
 		shared.Close()
 		return nil, err

@@ -75,21 +75,3 @@ func (o *layerOptions) guard(log *slog.Logger, rules []*weir.Rule) (layer.GuardO
 	}
 	return options, nil
 }
-
-// around puts the layers around a Redis. close ends their work.
-func (o *layerOptions) around(redis weir.Engine, options layer.GuardOptions) (engine weir.Engine, close func(), err error) {
-	guard, err := layer.Guard(redis, options)
-	if err != nil {
-		return nil, nil, err
-	}
-	engine, close = guard, guard.Close
-	if o.lease {
-		leased, err := layer.Lease(guard, layer.LeaseOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-		engine, close = leased, func() { leased.Close(); guard.Close() }
-	}
-	engine, err = layer.DenyUntil(engine, layer.DenyOptions{})
-	return engine, close, err
-}

@@ -1,0 +1,46 @@
+package layer
+
+import "github.com/weirflow/weir"
+
+// AroundOptions choose what Around puts around an engine.
+type AroundOptions struct {
+	Guard GuardOptions
+	Lease bool // with a Lease
+}
+
+// Around puts the usual layers around an engine on a network: a Guard, a Lease if that is chosen, and a DenyUntil. Calling
+// end before the engine is closed ends their work. A program that never closes the engine need not call it: the layers have
+// goroutines only while they owe the engine something.
+//
+// A weir.Memory needs no layers, and an engine that has a Guard has them, so they stay as they are. With options for the
+// Guard that is there already, Around returns an error, because they would have no effect.
+func Around(e weir.Engine, options AroundOptions) (layered weir.Engine, end func(), err error) {
+	if _, memory := weir.Find[*weir.Memory](e); memory {
+		return e, func() {}, nil
+	}
+	if _, guarded := weir.Find[*Guarded](e); guarded {
+		if options.Lease || options.Guard.says() {
+			return nil, nil, optionError(guards, "options", "have no effect on an engine that has a guard already: give them to that guard")
+		}
+		return e, func() {}, nil
+	}
+	guard, err := Guard(e, options.Guard)
+	if err != nil {
+		return nil, nil, err
+	}
+	layered, end = guard, guard.Close
+	if options.Lease {
+		leased, err := Lease(guard, LeaseOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		layered, end = leased, func() { leased.Close(); guard.Close() }
+	}
+	layered, err = DenyUntil(layered, DenyOptions{})
+	return layered, end, err
+}
+
+// says reports whether the options say anything but where to log.
+func (o *GuardOptions) says() bool {
+	return o.OnFailure != Deny || len(o.Rules) > 0 || o.Peers != 0 || o.PeersNow != nil || o.Deadline != 0 || o.MaxKeys != 0 || o.OnChange != nil
+}
