@@ -98,15 +98,18 @@ func (m *Metrics) Judged(rule string, allowed bool, reason string) {
 // Forget drops the values of a rule that a program no longer has, and makes room for another. If the rule decides again,
 // its counts begin at 0.
 func (m *Metrics) Forget(rule string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, known := m.rules.LoadAndDelete(rule); !known || rule == other {
+	if _, known := m.rules.Load(rule); !known || rule == other {
 		return
 	}
-	m.named--
+	// The lookup goes last, so that no decision counts in values that are gone for longer than this. No decision waits meanwhile.
 	labels := prometheus.Labels{"rule": rule}
 	m.decisions.DeletePartialMatch(labels)
 	m.refusals.DeletePartialMatch(labels)
 	m.thresholds.DeletePartialMatch(labels)
 	m.durations.DeletePartialMatch(labels)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.rules.LoadAndDelete(rule); known {
+		m.named--
+	}
 }
