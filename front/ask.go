@@ -10,7 +10,7 @@ import (
 type Outcome uint8
 
 const (
-	Free       Outcome = iota // it goes ahead: no rule applies, the engine failed and AdmitUndecided, or a dry run
+	Free       Outcome = iota // it goes ahead: no limit applies, the engine is away and the policy is layer.Allow, or a dry run
 	Admitted                  // it goes ahead: the limits admit it
 	Limited                   // a limit refuses it
 	KeyMissing                // it has no key, and a rule with MissingRefused needs one
@@ -29,11 +29,11 @@ type Ask[R, A any] struct {
 	Lease    uint64         // that holds the slots; 0 without slots
 
 	Outcome  Outcome
-	Decision weir.Decision // Allowed if a dry run admits the request that it counts
-	Missing  *Set          // the rule that needs a key, if the Outcome is KeyMissing
-	Err      error         // why the engine did not decide, or nil
-	Grant    *Grant[R, A]  // what is settled when the request ends; nil if nothing is
-	settles  bool          // something when the request ends
+	Decision weir.Decision
+	Missing  *Set         // the rule that needs a key, if the Outcome is KeyMissing
+	Err      error        // why the engine did not decide, or nil
+	Grant    *Grant[R, A] // what is settled when the request ends; nil if nothing is
+	settles  bool         // something when the request ends
 	pool     *sync.Pool
 }
 

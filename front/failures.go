@@ -1,12 +1,15 @@
 package front
 
 import (
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirflow/weir/layer"
 )
 
-// failures logs that the engine failed, at most once a minute.
+// failures logs that the engine failed, other than by an outage, at most once a minute.
 type failures struct {
 	name   string // of the front
 	logger *slog.Logger
@@ -14,6 +17,9 @@ type failures struct {
 }
 
 func (f *failures) log(err error) {
+	if _, away := errors.AsType[*layer.OutageError](err); away {
+		return // which the Guard has logged
+	}
 	now, last := time.Now().Unix(), f.last.Load()
 	if (last == 0 || now-last >= 60) && f.last.CompareAndSwap(last, now) {
 		f.logger.Error(f.name+": the engine could not decide", "error", err)

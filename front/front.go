@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -50,7 +51,7 @@ func New[R, A any](o Options[R, A]) (*Front[R, A], error) {
 	}
 	f := &Front[R, A]{Rules: rules}
 	f.failures = failures{name: o.Name, logger: f.Logger}
-	if f.Wait > 0 && !f.DryRun {
+	if f.Wait > 0 && f.DryRun == nil {
 		f.queue, err = pace.NewQueue(f.Engine, pace.QueueOptions{})
 	}
 	return f, err
@@ -68,12 +69,16 @@ func (f *Front[R, A]) Ask(ctx context.Context, r R, part Part) *Ask[R, A] {
 }
 
 func (f *Front[R, A]) decide(ctx context.Context, r R, part Part, a *Ask[R, A]) Outcome {
-	err := f.fill(a, r, part, f.DryRun)
+	var began time.Time
+	if f.Observe != nil {
+		began = time.Now()
+	}
+	err := f.fill(a, r, part, f.DryRun != nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errLeft // the plan may have asked a store under the context of the request
 		}
-		return f.undecided(r, a, err)
+		return f.undecided(ctx, a, err, began)
 	}
 	if a.Missing != nil {
 		return KeyMissing
@@ -83,51 +88,49 @@ func (f *Front[R, A]) decide(ctx context.Context, r R, part Part, a *Ask[R, A]) 
 	}
 	waited, err := f.take(ctx, a)
 	if err != nil {
-		return f.undecided(r, a, err)
+		return f.undecided(ctx, a, err, began)
 	}
-	if f.Observe != nil {
-		f.observe(ctx, r, a)
-	}
+	f.observe(ctx, a, nil, began)
 	switch {
-	case f.DryRun:
-		return Free
 	case !a.Decision.Allowed:
 		return Limited
 	case (waited || a.Decision.Delay > 0) && !hold(ctx, a.Decision.Delay):
 		a.Grant.Abandon(ctx)
 		a.Grant = nil
 		return ClientLeft
+	case a.Decision.Limit == weir.MaxCount: // no limit, or none at the moment
+		return Free
 	}
 	return Admitted
 }
 
-// observe passes a decision on. If Observe panics, the slots come back.
-func (f *Front[R, A]) observe(ctx context.Context, r R, a *Ask[R, A]) {
+// observe reports what became of a request. If Observe panics, the slots come back.
+func (f *Front[R, A]) observe(ctx context.Context, a *Ask[R, A], err error, began time.Time) {
+	if f.Observe == nil {
+		return
+	}
 	observed := false
 	defer func() {
 		if !observed {
 			a.Grant.Abandon(ctx)
 		}
 	}()
-	f.Observe(r, a.Decision, nil)
+	call, answer := weir.Call{Op: weir.OpTake, Requests: a.Requests}, weir.Answer{Decision: a.Decision}
+	f.Observe(ctx, layer.Observed(call, answer, err, began))
 	observed = true
 }
 
-// undecided says what becomes of a request that the engine did not decide. It never admits a request that the client may
-// have made undecidable: one that no engine could decide, or one whose client has left.
-func (f *Front[R, A]) undecided(r R, a *Ask[R, A], err error) Outcome {
-	left := err == errLeft
-	if a.Err = err; !left {
-		f.failures.log(err)
-		if f.Observe != nil {
-			f.Observe(r, weir.Decision{}, err)
-		}
-	}
-	switch {
-	case f.DryRun, f.Undecided == AdmitUndecided && !left && !errors.Is(err, weir.ErrRequest):
-		return Free
-	case left:
+// undecided says what becomes of a request that was not decided: the policy of the Guard is layer.Deny, no engine could
+// decide it, or its client has left. Another policy admits none of these, because the client may have made it so.
+func (f *Front[R, A]) undecided(ctx context.Context, a *Ask[R, A], err error, began time.Time) Outcome {
+	a.Err = err
+	if err == errLeft {
 		return ClientLeft
+	}
+	f.failures.log(err)
+	f.observe(ctx, a, err, began)
+	if f.DryRun != nil {
+		return Free
 	}
 	return NotDecided
 }
@@ -154,12 +157,14 @@ func (f *Front[R, A]) take(ctx context.Context, a *Ask[R, A]) (waited bool, err 
 	}
 }
 
+// decideWithin has a decision go on when its client leaves. The Guard bounds the decisions of an engine that may hang.
+const decideWithin = time.Minute
+
 func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
-	call := weir.Call{Op: weir.OpTake, Requests: a.Requests, Lease: a.Lease, Within: f.Timeout}
+	call := weir.Call{Op: weir.OpTake, Requests: a.Requests, Lease: a.Lease, Within: decideWithin}
 	if a.Lease != 0 {
 		answer, err := weir.Reserve(ctx, f.Engine, call)
 		if err != nil {
-			f.giveUp(answer.Reservation)
 			return err
 		}
 		a.Decision = answer.Decision
@@ -171,17 +176,6 @@ func (f *Front[R, A]) takeNow(ctx context.Context, a *Ask[R, A]) error {
 		f.grant(a, nil)
 	}
 	return err
-}
-
-// giveUp releases slots that a failed call may have taken. The client does not wait for it, because the engine may hang.
-func (f *Front[R, A]) giveUp(lost *weir.Reservation) {
-	if _, drops := weir.Find[weir.Holder](f.Engine); lost == nil || drops { // which weir.Reserve has called
-		return
-	}
-	go func() {
-		defer func() { _ = recover() }() // nobody else would recover a panic of a log handler, which would end the program
-		settle(context.Background(), &f.failures, lost.Cancel)
-	}()
 }
 
 // takeInTurn waits in the queue. A reservation of slots lets the next request have them when it is done.
@@ -210,9 +204,8 @@ func isTooLong(err error) bool {
 // refuse sets the refusal of a request that has waited, or cannot wait, long enough. The engine does not know the
 // requests ahead of it, which the reason may name.
 func (f *Front[R, A]) refuse(ctx context.Context, a *Ask[R, A], why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.Timeout)
-	defer cancel()
-	d, err := f.Engine.Peek(ctx, a.Requests...)
+	answer, err := f.Engine.Do(ctx, weir.Call{Op: weir.OpPeek, Requests: a.Requests, Within: decideWithin})
+	d := answer.Decision
 	if d.Allowed { // requests that have waited longer come first
 		d.Allowed, d.RetryAfter, d.Cause = false, time.Second, weir.ByCount
 	}
@@ -232,7 +225,7 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation) {
 	var units []weir.Request
 	for i, q := range a.Requests {
 		rule, rates := &f.list[a.At[i]], a.Sets[i].rates
-		if (rule.After != nil || rule.Settled) && rates != nil {
+		if (rule.After != nil || rule.Settled) && rates != nil && a.Decision.Limit != weir.MaxCount {
 			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
 			units = append(units, rates.For(q.Key, q.Cost))
 		}

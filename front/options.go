@@ -2,11 +2,13 @@ package front
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 )
 
 // Options configure a Front. Name, Rules and Key are required.
@@ -18,23 +20,27 @@ type Options[R, A any] struct {
 	Rules []Rule[R, A]
 	// Key finds the client of a request, for rules without a Key.
 	Key func(R) string
-	// Engine remembers and decides. Default: a weir.Memory of its own, with Parent: Network.
+	// Engine remembers and decides. An engine on a network gets the layers of layer.Around, unless it has a Guard. Default: a
+	// weir.Memory of its own, with Parent: Network.
 	Engine weir.Engine
-	// DryRun counts requests and admits all of them without waiting. Observe sees the refusals.
-	DryRun bool
+	// Guard bounds the decisions of an engine on a network, and says what answers while it is away. Default: 15 ms, and
+	// requests are refused as unavailable.
+	Guard layer.GuardOptions
+	// Lease has busy keys of an engine on a network decided in process.
+	Lease bool
+	// DryRun admits all requests without waiting. The limits are counted aside, in states of their own, and DryRun is called
+	// with each decision, on a goroutine of its own: see layer.Shadow. Default: nil, which enforces the limits.
+	DryRun func(layer.ShadowDecision)
 	// Wait holds a request that the limits refuse until they admit it, in order of arrival, for at most this long. It is
 	// refused at once if the engine says that it would have to wait longer. Default: 0, which refuses it at once.
 	Wait time.Duration
 	// MaxWait bounds how long a request is held by a LeakyBucket. New refuses a bucket that may take longer. Default: 10 s.
 	MaxWait time.Duration
 
-	// Undecided chooses the answer to requests while the engine fails. Default: RefuseUndecided.
-	Undecided Undecided
-	// Timeout bounds a decision of an engine that may hang. The request is then undecided. Default: 100 ms.
-	Timeout time.Duration
-	// Observe is called with each decision and each failure to decide, also in a dry run. It must be fast.
-	Observe func(R, weir.Decision, error)
-	// Logger receives at most one line a minute while the engine fails. Default: slog.Default().
+	// Observe is called once for each request that is decided, or cannot be, with the context of the request: its rule, which a
+	// Plan may have named, its key, the result, and how long that took, waiting included. It must be fast.
+	Observe func(context.Context, layer.Observation)
+	// Logger receives the lines of the Guard, and at most one a minute about other failures. Default: slog.Default().
 	Logger *slog.Logger
 	// Describe returns what the front keeps with each rule (Set.Note), or why it cannot use the rule. Default: nothing.
 	Describe func(*weir.Rule) (any, error)
@@ -48,7 +54,7 @@ type Rule[R, A any] struct {
 	// Rule is a rule made by weir.NewRule or weir.ParseRule.
 	Rule *weir.Rule
 	// Plan names the rule of each request, such as that of a tenant's plan. It must return the same few rules again. A plan
-	// without a limit is a rule of weir.Unlimited. A request whose plan is nil cannot be decided: see Undecided.
+	// without a limit is a rule of weir.Unlimited. A request whose plan is nil is refused as unavailable.
 	Plan func(R) *weir.Rule
 
 	// Key finds the user, tenant or client to charge. An empty key means that the request has none. A key of more than 256
@@ -75,19 +81,9 @@ const (
 	MissingUnlimited                // this rule does not apply
 )
 
-// Undecided is the answer to requests while the engine fails. Requests that no engine could decide, such as one with
-// a negative cost, are always refused.
-type Undecided int
-
-const (
-	RefuseUndecided Undecided = iota // refused as unavailable
-	AdmitUndecided                   // passed on without a limit
-)
-
 const (
 	maxRules       = 16
 	defaultMaxWait = 10 * time.Second
-	defaultTimeout = 100 * time.Millisecond
 )
 
 func (o *Options[R, A]) setDefaults() {
@@ -98,7 +94,16 @@ func (o *Options[R, A]) setDefaults() {
 		o.Logger = slog.Default()
 	}
 	o.MaxWait = cmp.Or(o.MaxWait, defaultMaxWait)
-	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+}
+
+// layers puts layers around the engine.
+func (o *Options[R, A]) layers() (err error) {
+	guard := o.Guard
+	guard.Logger = cmp.Or(guard.Logger, o.Logger)
+	if o.Engine, _, err = layer.Around(o.Engine, layer.AroundOptions{Guard: guard, Lease: o.Lease}); err == nil && o.DryRun != nil {
+		o.Engine, err = layer.Shadow(o.Engine, layer.ShadowOptions{Decided: o.DryRun})
+	}
+	return err
 }
 
 func (o *Options[R, A]) check() (problems []error) {
@@ -108,13 +113,10 @@ func (o *Options[R, A]) check() (problems []error) {
 	for _, bound := range []struct {
 		field string
 		value time.Duration
-	}{{"wait", o.Wait}, {"maxWait", o.MaxWait}, {"timeout", o.Timeout}} {
+	}{{"wait", o.Wait}, {"maxWait", o.MaxWait}} {
 		if bound.value < 0 {
 			problems = append(problems, OptionError(o.Name, bound.field, "%v is negative", bound.value))
 		}
-	}
-	if o.Undecided < RefuseUndecided || o.Undecided > AdmitUndecided {
-		problems = append(problems, OptionError(o.Name, "undecided", "%d is no policy", o.Undecided))
 	}
 	return problems
 }

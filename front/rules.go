@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/layer"
 )
 
 // Rules are the rules of some options, ready to use.
@@ -23,6 +24,9 @@ type Rules[R, A any] struct {
 // NewRules returns the rules of options, which may have none. Its errors are those of New.
 func NewRules[R, A any](o Options[R, A]) (*Rules[R, A], error) {
 	o.setDefaults()
+	if err := o.layers(); err != nil {
+		return nil, err
+	}
 	rs := &Rules[R, A]{Options: o, names: map[string]bool{}}
 	problems := o.check()
 	for i, given := range o.Rules {
@@ -124,6 +128,12 @@ func inField(field string, err error) error {
 		field += "." + e.Field
 	}
 	return &weir.OptionError{Op: e.Op, Field: field, Reason: e.Reason}
+}
+
+// Away reports whether the engine is away, so that the policy of its Guard answers.
+func (rs *Rules[R, A]) Away() bool {
+	guard, ok := weir.Find[*layer.Guarded](rs.Engine)
+	return ok && guard.Stats().Away
 }
 
 // RuleName returns the name of a rule for log lines: "plan" if plans name it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
+	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -20,7 +21,8 @@ import (
 type ClientOptions struct {
 	// Rules are limits that the client keeps itself. Each call waits until all of them admit it. There are up to 16.
 	Rules []Rule
-	// Engine remembers and decides. Default: a weir.Memory of its own.
+	// Engine remembers and decides. An engine on a network gets a layer.Guard and a layer.DenyUntil, unless it has a Guard.
+	// Default: a weir.Memory of its own.
 	Engine weir.Engine
 	// EachMessage makes each message that is sent on a stream wait, instead of the opening of the stream.
 	EachMessage bool
@@ -31,8 +33,8 @@ type ClientOptions struct {
 	// MaxWait bounds how long a call waits, for its own limits and for servers. A call that would have to wait longer
 	// fails at once. The context of the call bounds it too. Default: 30 s.
 	MaxWait time.Duration
-	// Undecided says what calls do while the engine fails. Default: RefuseUndecided.
-	Undecided front.Undecided
+	// Guard says what answers while an engine on a network is away. Default: nothing, so that calls wait for it up to MaxWait.
+	Guard layer.GuardOptions
 }
 
 // Client keeps limits in a client: its own, and those that servers tell by RetryInfo. Its methods Unary and Stream are
@@ -64,7 +66,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 		o.Scope = Method
 	}
 	rules, err := front.NewRules(front.Options[Call, error]{
-		Name: name, Rules: o.Rules, Key: Everyone, Engine: o.Engine, MaxWait: o.MaxWait,
+		Name: name, Rules: o.Rules, Key: Everyone, Engine: o.Engine, Guard: o.Guard, MaxWait: o.MaxWait,
 	})
 	if err != nil {
 		return nil, err
@@ -192,7 +194,7 @@ func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), e
 	ask, err := c.rules.For(call, p)
 	switch {
 	case err != nil:
-		return doNothing, c.undecided(call, err)
+		return nil, undecided(call, err)
 	case ask.Missing != nil:
 		return nil, missingKey(ask)
 	case len(ask.Requests) == 0:
@@ -211,7 +213,7 @@ func (c *Client) await(call Call, until time.Time, p front.Part) (done func(), e
 	return doNothing, c.failure(call, ask.Sets[0].Rule, err)
 }
 
-// failure returns the error of a call whose turn did not come, or nil if it goes ahead undecided.
+// failure returns the error of a call whose turn did not come, or nil.
 func (c *Client) failure(call Call, rule *weir.Rule, err error) error {
 	late, isLate := errors.AsType[*weir.WaitError](err)
 	switch {
@@ -222,19 +224,16 @@ func (c *Client) failure(call Call, rule *weir.Rule, err error) error {
 		return exhausted(rule, late.Need)
 	case errors.Is(err, weir.ErrNever):
 		return exhausted(rule, weir.Never)
-	case errors.Is(err, weir.ErrQueueFull), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, weir.ErrQueueFull), errors.Is(err, context.DeadlineExceeded) && !c.rules.Away():
 		return status.Errorf(codes.ResourceExhausted, "grpclimit: wait for the limit %q: %v", rule.Name(), err)
 	}
-	return c.undecided(call, fmt.Errorf("grpclimit: wait for the limit %q: %w", rule.Name(), err))
+	return undecided(call, fmt.Errorf("grpclimit: wait for the limit %q: %w", rule.Name(), err))
 }
 
-// undecided returns the error of a call that the engine did not decide, or nil if it goes ahead.
-func (c *Client) undecided(call Call, err error) error {
-	switch {
-	case call.Context.Err() != nil:
+// undecided returns the error of a call that was not decided.
+func undecided(call Call, err error) error {
+	if call.Context.Err() != nil {
 		return status.FromContextError(call.Context.Err()).Err()
-	case c.o.Undecided == AdmitUndecided && !errors.Is(err, weir.ErrRequest):
-		return nil
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }

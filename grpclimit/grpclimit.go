@@ -55,8 +55,8 @@ func PerKey(limits string, key Key) (*Server, error) {
 // NewServer returns a Server. Its errors are joined *weir.OptionError, *weir.LimitError and *weir.SyntaxError values.
 func NewServer(o Options) (*Server, error) {
 	f, err := front.New(front.Options[Call, error]{
-		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, DryRun: o.DryRun, MaxWait: o.MaxWait,
-		Undecided: o.Undecided, Timeout: o.Timeout, Observe: o.Observe, Logger: o.Logger,
+		Name: name, Rules: o.Rules, Key: Peer, Engine: o.Engine, Guard: o.Guard, Lease: o.Lease, DryRun: o.DryRun,
+		MaxWait: o.MaxWait, Observe: o.Observe, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err

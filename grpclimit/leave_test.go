@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/grpclimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // distant returns an engine that takes 60 ms to answer, and gives up with its context.
@@ -62,10 +63,10 @@ func TestACallWhoseClientHangsUpIsDecided(t *testing.T) {
 	for name, arrive := range arrivals {
 		synctest.Test(t, func(t *testing.T) {
 			reached, failures := 0, 0
-			limited := newServer(t, grpclimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{})), Undecided: grpclimit.AdmitUndecided, EachMessage: name == "a message",
+			limited := newServer(t, grpclimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{})), Guard: layer.GuardOptions{OnFailure: layer.Allow, Deadline: time.Second}, EachMessage: name == "a message",
 				Rules: []grpclimit.Rule{{Limit: "fixed window 1/h", Key: grpclimit.Everyone}},
-				Observe: func(_ grpclimit.Call, _ weir.Decision, err error) {
-					if err != nil {
+				Observe: func(_ context.Context, o layer.Observation) {
+					if o.Err != nil {
 						failures++
 					}
 				}})
@@ -86,9 +87,9 @@ func TestACallWhoseClientHangsUpIsDecided(t *testing.T) {
 func TestAClientThatHangsUpDuringItsPlanIsNotPassedOn(t *testing.T) {
 	for name, arrive := range arrivals {
 		failures := 0
-		limited := newServer(t, grpclimit.Options{Undecided: grpclimit.AdmitUndecided, EachMessage: name == "a message",
+		limited := newServer(t, grpclimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, EachMessage: name == "a message",
 			Rules:   []grpclimit.Rule{{Plan: func(grpclimit.Call) *weir.Rule { return nil }}},
-			Observe: func(grpclimit.Call, weir.Decision, error) { failures++ }})
+			Observe: func(context.Context, layer.Observation) { failures++ }})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		err := arrive(limited, ctx, func() { t.Errorf("%s: the handler was reached for a client that has left", name) })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
+	"github.com/weirflow/weir/layer"
 )
 
 // Call is a call that a limit is asked about, or a message of a stream.
@@ -30,40 +31,37 @@ const (
 	MissingUnlimited = front.MissingUnlimited
 )
 
-// The answer to calls while the engine fails: they fail with Unavailable, or go ahead without a limit.
-const (
-	RefuseUndecided = front.RefuseUndecided
-	AdmitUndecided  = front.AdmitUndecided
-)
-
 // Options configure a Server. Only Rules is required.
 type Options struct {
 	// Rules are taken together, all or nothing: a call that one of them refuses costs nothing under the others. There
 	// are 1 to 16.
 	Rules []Rule
-	// Engine remembers and decides. Default: a weir.Memory of its own.
+	// Engine remembers and decides. An engine on a network gets a layer.Guard and a layer.DenyUntil, unless it has a Guard.
+	// Default: a weir.Memory of its own.
 	Engine weir.Engine
+	// Guard says how long a decision of an engine on a network may take, and what answers while it is away. A client that
+	// leaves does not end a decision. Default: 15 ms, and calls fail with Unavailable.
+	Guard layer.GuardOptions
+	// Lease has busy keys of an engine on a network decided in process: see layer.Lease.
+	Lease bool
 
 	// EachMessage charges each message that a client sends on a stream, instead of the opening of the stream. Slots are
 	// held for the whole stream all the same. Unary calls are charged as usual.
 	EachMessage bool
 	// Skip names calls that are not limited, such as health checks.
 	Skip func(Call) bool
-	// DryRun counts calls and admits all of them without waiting. Observe sees the refusals. Give a dry run rules or an
-	// engine of its own: otherwise it shares states with the limits in force.
-	DryRun bool
+	// DryRun admits all calls without waiting. The limits are counted aside, in states of their own, and
+	// DryRun is called with each decision, on a goroutine of its own. Default: nil, which enforces the limits.
+	DryRun func(layer.ShadowDecision)
 	// MaxWait bounds how long a call is held by a LeakyBucket. NewServer refuses a bucket that may take longer.
 	// Default: 10 s.
 	MaxWait time.Duration
 
-	// Undecided says how calls are answered while the engine fails. Default: RefuseUndecided.
-	Undecided front.Undecided
-	// Timeout bounds a decision of an engine that may hang. The call is then undecided. A client that leaves does not end
-	// a decision. Default: 100 ms.
-	Timeout time.Duration
-	// Observe is called with each decision and each failure to decide, also in a dry run. It must be fast.
-	Observe func(c Call, d weir.Decision, err error)
-	// Logger receives at most one line a minute while the engine fails. Default: slog.Default().
+	// Observe is called once for each call that is decided, or cannot be: with its rule, which a Plan may have named, its
+	// key, the result, and how long that took. It must be fast. The metrics of package promlimit are one line:
+	// Observe: metrics.Decided.
+	Observe func(context.Context, layer.Observation)
+	// Logger receives the lines of the Guard, and at most one a minute about other failures. Default: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/grpclimit"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // Each row is a mistake that NewServer refuses, and a part of the error.
@@ -32,8 +33,8 @@ func TestNewServerSaysWhatIsWrongWithItsOptions(t *testing.T) {
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "leaky bucket 1/s queue 11"}}}, "holds requests for up to 11s, above MaxWait of 10s"},
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Limit: "1/s", Missing: 7}}}, "rules[0].missing 7 is no policy"},
 		{grpclimit.Options{Rules: one, MaxWait: -1}, "maxWait -1ns is negative"},
-		{grpclimit.Options{Rules: one, Timeout: -1}, "timeout -1ns is negative"},
-		{grpclimit.Options{Rules: one, Undecided: 9}, "undecided 9 is no policy"},
+		{grpclimit.Options{Rules: one, Guard: layer.GuardOptions{Deadline: -1}}, "deadline -1ns is negative"},
+		{grpclimit.Options{Rules: one, Guard: layer.GuardOptions{OnFailure: 9}}, "onFailure 9 is no policy"},
 		{grpclimit.Options{Rules: []grpclimit.Rule{{Rule: &weir.Rule{}}}}, "was not made by NewRule"},
 	} {
 		if _, err := grpclimit.NewServer(tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -14,20 +14,15 @@ import (
 )
 
 // A refusal because the engine is away is no refusal by a limit.
-func TestAnOutageBehindAGuardIsUnavailable(t *testing.T) {
+func TestAnOutageFollowsThePolicyOfTheGuard(t *testing.T) {
 	away := remote(weir.NewMemory(weir.MemoryOptions{}), func(context.Context, weir.Call, weir.Next) (weir.Answer, error) {
 		return weir.Answer{}, errors.New("connection refused")
 	})
 	for policy, want := range map[layer.Policy][2]codes.Code{
 		layer.Deny: {codes.Unavailable, codes.Unavailable}, layer.Local: {codes.OK, codes.ResourceExhausted}, layer.Allow: {codes.OK, codes.OK},
 	} {
-		quiet := slog.New(slog.DiscardHandler)
-		guard, err := layer.Guard(away, layer.GuardOptions{OnFailure: policy, Peers: 2, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer guard.Close()
-		limited := newServer(t, grpclimit.Options{Engine: guard, Logger: quiet, Rules: []grpclimit.Rule{{Limit: "2/h"}}})
+		limited := newServer(t, grpclimit.Options{Engine: away, Guard: layer.GuardOptions{OnFailure: policy, Peers: 2},
+			Logger: slog.New(slog.DiscardHandler), Rules: []grpclimit.Rule{{Limit: "2/h"}}})
 		for _, code := range want {
 			wantCode(t, policy.String(), callDirectly(t.Context(), limited, func() {}), code)
 		}

@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/grpclimit"
+	"github.com/weirflow/weir/layer"
 )
 
 var errBoom = errors.New("boom")
@@ -53,7 +53,7 @@ func TestAPanicInAServerLeavesNoSlotTaken(t *testing.T) {
 			o.Skip = func(grpclimit.Call) bool { boom(); return false }
 		},
 		"Observe": func(o *grpclimit.Options, boom func()) {
-			o.Observe = func(grpclimit.Call, weir.Decision, error) { boom() }
+			o.Observe = func(context.Context, layer.Observation) { boom() }
 		},
 		"Key": func(o *grpclimit.Options, boom func()) {
 			o.Rules[1].Key = func(grpclimit.Call) string { boom(); return "all" }
@@ -86,22 +86,14 @@ type mishap struct{ slog.Handler }
 func (mishap) Enabled(context.Context, slog.Level) bool  { return true }
 func (mishap) Handle(context.Context, slog.Record) error { panic(errBoom) }
 
-// unsure returns an engine that loses its answers, and gives up a release after more than a minute.
-func unsure(engine weir.Engine) weir.Engine {
-	return remote(engine, func(_ context.Context, c weir.Call, _ weir.Next) (weir.Answer, error) {
-		if c.Op != weir.OpTake {
-			time.Sleep(2 * time.Minute)
-		}
-		return weir.Answer{}, errors.New("connection lost")
-	})
-}
-
-// A release in the background has no caller that would recover a panic.
+// The Guard logs an outage in the background, where no caller would recover its panic.
 func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := newServer(t, grpclimit.Options{Engine: unsure(weir.NewMemory(weir.MemoryOptions{})), Logger: slog.New(mishap{slog.DiscardHandler}), Rules: []grpclimit.Rule{{Limit: "concurrency 1"}}})
-		wantPanic(t, "a lost answer", func() { _ = callDirectly(t.Context(), limited, func() {}) })
-		time.Sleep(time.Hour)
+		limited := newServer(t, grpclimit.Options{Engine: broken(weir.NewMemory(weir.MemoryOptions{})), Logger: slog.New(mishap{slog.DiscardHandler}), Rules: []grpclimit.Rule{{Limit: "1/h"}}})
+		for range 10 {
+			wantCode(t, "an engine that is away", callDirectly(t.Context(), limited, func() {}), codes.Unavailable)
+		}
+		synctest.Wait()
 	})
 }
 

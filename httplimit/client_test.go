@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // Each row is a request as the server sees it, and the key that it must count for.
@@ -141,9 +142,9 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Otherwise a client could choose to be undecidable, and would be admitted under AdmitUndecided.
+// Otherwise a client could choose to be undecidable, and would be admitted under layer.Allow.
 func TestALongKeyIsLimitedLikeAnyOther(t *testing.T) {
-	h := wrap(t, httplimit.Options{Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Limit: "1/h", Key: httplimit.Header("Key")}}}, ok)
+	h := wrap(t, httplimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Limit: "1/h", Key: httplimit.Header("Key")}}}, ok)
 	long := strings.Repeat("k", 100_000)
 	wantStatus(t, "first", get(h, alice, "Key", long), 200)
 	wantStatus(t, "second", get(h, alice, "Key", long), 429)

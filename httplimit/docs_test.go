@@ -1,12 +1,14 @@
 package httplimit_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
 	"github.com/weirflow/weir/httplimit/httplimittest"
+	"github.com/weirflow/weir/layer"
 )
 
 // The functions of this file stand in docs/http.md in the same form.
@@ -50,6 +52,17 @@ func perTenant(engine weir.Engine, planOf func(*http.Request) *weir.Rule) (func(
 	})
 }
 
+// acrossMachines limits clients across three machines, and has count told what becomes of each request. While Redis is away, each
+// machine admits its third.
+func acrossMachines(redis weir.Engine, count func(context.Context, layer.Observation)) (func(http.Handler) http.Handler, error) {
+	return httplimit.New(httplimit.Options{
+		Engine:  redis,
+		Guard:   layer.GuardOptions{OnFailure: layer.Local, Peers: 3},
+		Observe: count,
+		Rules:   []httplimit.Rule{{Limit: "60/m"}},
+	})
+}
+
 // logins counts failed attempts, by client and by account.
 func logins(account httplimit.Key) (func(http.Handler) http.Handler, error) {
 	return httplimit.New(httplimit.Options{
@@ -84,6 +97,9 @@ func TestEachStepFromPerClientIsOneLine(t *testing.T) {
 	several := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Limit: "60/m"}, {Limit: "all=1000/s", Key: httplimit.Everyone}}}))
 	plans := must(httplimit.New(httplimit.Options{Rules: []httplimit.Rule{{Plan: planOf, Key: httplimit.Header("Tenant")}}}))
 	redis := must(httplimit.New(httplimit.Options{Engine: shared, Rules: []httplimit.Rule{{Limit: "60/m and 1000/d"}}}))
+	report := func(layer.ShadowDecision) {}
+	dry := must(httplimit.New(httplimit.Options{DryRun: report, Rules: []httplimit.Rule{{Limit: "60/m"}}}))
+	wantStatus(t, "a dry run", get(dry(ok), alice), 200)
 	for n, limited := range map[int][]func(http.Handler) http.Handler{60: {client, user, several, redis}, 3: {plans}} {
 		for _, l := range limited {
 			httplimittest.Admits(t, l(ok), request("GET", alice, "X-User", "u", "Tenant", "t"), n)
@@ -106,6 +122,13 @@ func TestTheMiddlewaresOfTheDocumentWork(t *testing.T) {
 	plan := mustRule(t, "plan=3/m")
 	limited, err := perTenant(weir.NewMemory(weir.MemoryOptions{}), func(*http.Request) *weir.Rule { return plan })
 	admits("perTenant", limited(ok), err, request("GET", alice, "Tenant", "acme"), 3)
+	seen := 0
+	away := broken(weir.NewMemory(weir.MemoryOptions{}), errBoom)
+	limited, err = acrossMachines(away, func(_ context.Context, o layer.Observation) { seen++ })
+	admits("acrossMachines without its engine", limited(ok), err, request("GET", alice), 20)
+	if seen != 21 {
+		t.Errorf("%d requests were observed, want the 20 that were admitted and the one that was not", seen)
+	}
 	limited, err = logins(httplimit.Header("Account"))
 	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })
 	admits("logins", limited(fails), err, request("POST", alice, "Account", "a"), 5)

@@ -52,8 +52,8 @@ func New(options Options) (func(http.Handler) http.Handler, error) {
 	l.Client = options.client()
 	var err error
 	l.front, err = front.New(front.Options[*http.Request, Answer]{
-		Name: name, Rules: l.Rules, Key: l.Client.Key, Engine: l.Engine, DryRun: l.DryRun, Wait: l.Wait, MaxWait: l.MaxWait,
-		Undecided: l.Undecided, Timeout: l.Timeout, Observe: l.Observe, Logger: l.watch.logger,
+		Name: name, Rules: l.Rules, Key: l.Client.Key, Engine: l.Engine, Guard: l.Guard, Lease: l.Lease, DryRun: l.DryRun,
+		Wait: l.Wait, MaxWait: l.MaxWait, Observe: l.Observe, Logger: l.watch.logger,
 		Describe: func(r *weir.Rule) (any, error) { return newPolicies(r), nil },
 	})
 	if err := errors.Join(l.check(), err); err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
-	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // distant returns an engine that takes a trip to answer, and gives up with its context.
@@ -38,23 +38,23 @@ func leaveAfter(t *testing.T, h http.Handler, stay time.Duration) {
 	answer(h, request("GET", alice).WithContext(ctx))
 }
 
-var policies = []front.Undecided{httplimit.RefuseUndecided, httplimit.AdmitUndecided}
+var policies = []layer.Policy{layer.Deny, layer.Allow}
 
 func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 	for _, policy := range policies {
 		synctest.Test(t, func(t *testing.T) {
 			engine, reached, decided := weir.NewMemory(weir.MemoryOptions{}), 0, 0
 			var log recordedLog
-			h := wrap(t, httplimit.Options{Engine: distant(engine, 60*time.Millisecond), Undecided: policy, Logger: log.logger(),
+			h := wrap(t, httplimit.Options{Engine: distant(engine, 60*time.Millisecond), Guard: layer.GuardOptions{OnFailure: policy, Deadline: time.Second}, Logger: log.logger(),
 				Rules:   []httplimit.Rule{{Limit: "one=fixed window 1/h and concurrency 1"}},
-				Observe: func(_ *http.Request, _ weir.Decision, err error) { decided++ },
+				Observe: func(context.Context, layer.Observation) { decided++ },
 			}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 			for range 20 {
 				leaveAfter(t, h, 0)
 				leaveAfter(t, h, 20*time.Millisecond)
 			}
 			if reached > 1 || decided != 40 || len(log.lines) > 0 {
-				t.Errorf("policy %d: %d handlers ran under 1/h, %d of 40 requests were decided, logged %q", policy, reached, decided, log.lines)
+				t.Errorf("policy %s: %d handlers ran under 1/h, %d of 40 requests were decided, logged %q", policy, reached, decided, log.lines)
 			}
 			wantStatus(t, "a patient client", get(h, alice), 429)
 		})
@@ -65,7 +65,7 @@ func TestARequestWhoseClientHangsUpIsDecided(t *testing.T) {
 func TestConnectionsThatCloseAtOncePassNoLimit(t *testing.T) {
 	var reached atomic.Int64
 	server := serve(t, wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), time.Millisecond),
-		Timeout: 10 * time.Second, Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Limit: "fixed window 1/h"}},
+		Guard: layer.GuardOptions{OnFailure: layer.Allow, Deadline: 10 * time.Second}, Rules: []httplimit.Rule{{Limit: "fixed window 1/h"}},
 	}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) })), false)
 	for range 300 {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -88,10 +88,10 @@ func TestAClientThatLeavesTheLineIsNotPassedOn(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log recordedLog
 					var now, most, reached, failures atomic.Int64
-					h := wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), trip), Undecided: policy, Wait: 30 * time.Second,
+					h := wrap(t, httplimit.Options{Engine: distant(weir.NewMemory(weir.MemoryOptions{}), trip), Guard: layer.GuardOptions{OnFailure: policy, Deadline: time.Second}, Wait: 30 * time.Second,
 						Logger: log.logger(), Rules: []httplimit.Rule{{Limit: limit}},
-						Observe: func(_ *http.Request, _ weir.Decision, err error) {
-							if err != nil {
+						Observe: func(_ context.Context, o layer.Observation) {
+							if o.Err != nil {
 								failures.Add(1)
 							}
 						},
@@ -108,7 +108,7 @@ func TestAClientThatLeavesTheLineIsNotPassedOn(t *testing.T) {
 					}
 					synctest.Wait()
 					if reached.Load() != 1 || most.Load() != 1 || failures.Load() != 0 || len(log.lines) > 0 {
-						t.Errorf("%s, policy %d, %v away: %d handlers ran, %d at once, %d failures, logged %q", limit, policy, trip, reached.Load(), most.Load(), failures.Load(), log.lines)
+						t.Errorf("%s, policy %s, %v away: %d handlers ran, %d at once, %d failures, logged %q", limit, policy, trip, reached.Load(), most.Load(), failures.Load(), log.lines)
 					}
 					wantStatus(t, "a patient client", get(h, alice), 200)
 				})
@@ -142,7 +142,7 @@ func TestTheSlotOfAWaiterThatLeavesReturns(t *testing.T) {
 	engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "work=10/h and concurrency 10")
 	ctx, cancel := context.WithCancel(t.Context())
 	h := wrap(t, httplimit.Options{Engine: engine, Rules: []httplimit.Rule{{Rule: rule, Key: httplimit.Everyone}}, Wait: time.Second,
-		Observe: func(*http.Request, weir.Decision, error) { cancel() },
+		Observe: func(context.Context, layer.Observation) { cancel() },
 	}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler was called for a client that has left") }))
 	answer(h, request("GET", alice).WithContext(ctx))
 	wantTaken(t, engine, rule, 1, 0)
@@ -165,8 +165,8 @@ func wantTaken(t *testing.T, engine weir.Engine, rule *weir.Rule, rates, slots i
 // A plan that asks a store under the request's context does not know the answer when the client hangs up.
 func TestAClientThatHangsUpDuringItsPlanIsNotPassedOn(t *testing.T) {
 	failures := 0
-	h := wrap(t, httplimit.Options{Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Plan: func(*http.Request) *weir.Rule { return nil }}},
-		Observe: func(*http.Request, weir.Decision, error) { failures++ },
+	h := wrap(t, httplimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Plan: func(*http.Request) *weir.Rule { return nil }}},
+		Observe: func(context.Context, layer.Observation) { failures++ },
 	}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			t.Error("the handler was called for a client that has left")
@@ -181,8 +181,8 @@ func TestAClientThatHangsUpDuringItsPlanIsNotPassedOn(t *testing.T) {
 
 func TestTheLogCountsOnlyRequestsThatWereDecided(t *testing.T) {
 	for name, o := range map[string]httplimit.Options{
-		"a failing engine": {Undecided: httplimit.AdmitUndecided, Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))},
-		"a dry run":        {DryRun: true},
+		"a failing engine": {Guard: layer.GuardOptions{OnFailure: layer.Allow}, Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))},
+		"a dry run":        {DryRun: func(layer.ShadowDecision) {}},
 	} {
 		var log recordedLog
 		o.Logger, o.Rules = log.logger(), []httplimit.Rule{{Limit: "deny all", Key: httplimit.Header("User")}}

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
+	"github.com/weirflow/weir/layer"
 )
 
 // Options configure a middleware. Only Rules is required.
@@ -15,8 +17,14 @@ type Options struct {
 	// Rules are taken together, all or nothing: a request that one of them
 	// refuses costs nothing under the others. There are 1 to 16.
 	Rules []Rule
-	// Engine remembers and decides. Default: a weir.Memory of its own.
+	// Engine remembers and decides. An engine on a network gets a layer.Guard and a layer.DenyUntil, unless it has a Guard.
+	// Default: a weir.Memory of its own.
 	Engine weir.Engine
+	// Guard says how long a decision of an engine on a network may take, and what answers while it is away. A client that
+	// leaves does not end a decision. Default: 15 ms, and requests fail with 503.
+	Guard layer.GuardOptions
+	// Lease has busy keys of an engine on a network decided in process: see layer.Lease.
+	Lease bool
 	// Client finds the address of a client, for rules without a Key. Default:
 	// the address of the connection, and nothing that a client can send.
 	Client *Client
@@ -34,10 +42,9 @@ type Options struct {
 	// request counts as a preflight if it is OPTIONS with an Origin and an
 	// Access-Control-Request-Method.
 	LimitPreflights bool
-	// DryRun counts requests and admits all of them without header fields or
-	// waiting. Observe sees the refusals. Give a dry run rules or an engine of
-	// its own: otherwise it shares states with the limits in force.
-	DryRun bool
+	// DryRun admits all requests without waiting or header fields. The limits are counted aside, in states of their own, and
+	// DryRun is called with each decision, on a goroutine of its own. Default: nil, which enforces the limits.
+	DryRun func(layer.ShadowDecision)
 	// Wait holds a request that the limits refuse until they admit it, in order of arrival, for at most this long. It
 	// is refused at once if the engine says that it would have to wait longer. A waiting request whose client leaves is
 	// not passed on. Default: 0, which refuses it at once.
@@ -46,19 +53,15 @@ type Options struct {
 	// a bucket that may take longer. Default: 10 s.
 	MaxWait time.Duration
 
-	// Undecided chooses the answer to requests while the engine fails. Default: RefuseUndecided.
-	Undecided front.Undecided
-	// Timeout bounds a decision of an engine that may hang. The request is then
-	// undecided. A client that leaves does not end a decision. Default: 100 ms.
-	Timeout time.Duration
 	// Refuse writes the answer to a refused request. The header fields are set
 	// before. Default: Refusal.Write.
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
-	// Observe is called with each decision and each failure to decide, also in a
-	// dry run. It must be fast.
-	Observe func(*http.Request, weir.Decision, error)
-	// Logger receives a line for each likely mistake in the configuration, and at most one a minute while the engine
-	// fails. Default: slog.Default(). A logger with slog.DiscardHandler is silent.
+	// Observe is called once for each request that is decided, or cannot be: with its rule, which a Plan may have named, its
+	// key, the result, and how long that took. It must be fast. The metrics of package promlimit are one line:
+	// Observe: metrics.Decided.
+	Observe func(context.Context, layer.Observation)
+	// Logger receives a line for each likely mistake in the configuration, and those of the Guard, and at most one a
+	// minute about other failures. Default: slog.Default(). A logger with slog.DiscardHandler is silent.
 	Logger *slog.Logger
 }
 
@@ -68,13 +71,6 @@ const (
 	MissingShares    = front.MissingShares
 	MissingRefused   = front.MissingRefused
 	MissingUnlimited = front.MissingUnlimited
-)
-
-// The answer to requests while the engine fails: they are refused with 503, or passed on without a limit. Requests that no
-// engine could decide, such as one with a negative cost, are always refused.
-const (
-	RefuseUndecided = front.RefuseUndecided
-	AdmitUndecided  = front.AdmitUndecided
 )
 
 func (o *Options) logger() *slog.Logger {

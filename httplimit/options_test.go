@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // Each row is a mistake that New refuses, and a part of the error.
@@ -30,9 +31,9 @@ func TestNewSaysWhatIsWrongWithItsOptions(t *testing.T) {
 		{httplimit.Options{Rules: []httplimit.Rule{{Limit: "1/s", Missing: 7}}}, "rules[0].missing 7 is no policy"},
 		{httplimit.Options{Rules: one, Wait: -1}, "wait -1ns is negative"},
 		{httplimit.Options{Rules: one, MaxWait: -1}, "maxWait -1ns is negative"},
-		{httplimit.Options{Rules: one, Timeout: -1}, "timeout -1ns is negative"},
+		{httplimit.Options{Rules: one, Guard: layer.GuardOptions{Deadline: -1}}, "deadline -1ns is negative"},
 		{httplimit.Options{Rules: one, Headers: 9}, "headers 9 is no format"},
-		{httplimit.Options{Rules: one, Undecided: -1}, "undecided -1 is no policy"},
+		{httplimit.Options{Rules: one, Guard: layer.GuardOptions{OnFailure: 9}}, "onFailure 9 is no policy"},
 		{httplimit.Options{Rules: one, CORS: httplimit.CORS{Origins: []string{"*"}, Credentials: true}}, "which browsers refuse together"},
 		{httplimit.Options{Rules: []httplimit.Rule{{Rule: &weir.Rule{}}}}, "was not made by NewRule"},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 var errBoom = errors.New("boom")
@@ -65,7 +66,7 @@ func TestAPanicOfAFunctionLeavesNoSlotTaken(t *testing.T) {
 			return nil
 		},
 		"Observe": func(o *httplimit.Options, boom func()) func() {
-			o.Observe = func(*http.Request, weir.Decision, error) { boom() }
+			o.Observe = func(context.Context, layer.Observation) { boom() }
 			return nil
 		},
 		"After": func(o *httplimit.Options, boom func()) func() {
@@ -137,7 +138,7 @@ func TestAPanicOfAnAfterSettlesTheOtherRules(t *testing.T) {
 func TestAFunctionThatBlocksHoldsUpNoOtherRequest(t *testing.T) {
 	for name, o := range map[string]func(block func()) httplimit.Options{
 		"Observe": func(block func()) httplimit.Options {
-			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "concurrency 3"}}, Observe: func(*http.Request, weir.Decision, error) { block() }}
+			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "concurrency 3"}}, Observe: func(context.Context, layer.Observation) { block() }}
 		},
 		"After": func(block func()) httplimit.Options {
 			return httplimit.Options{Rules: []httplimit.Rule{{Limit: "10000/h and concurrency 1", After: func(*http.Request, httplimit.Answer, int64) int64 { block(); return 1 }}}}
@@ -180,30 +181,19 @@ func TestAFunctionThatBlocksHoldsUpNoOtherRequest(t *testing.T) {
 	}
 }
 
-// A settlement in the background has no caller that would recover its panic.
+// The Guard logs an outage in the background, where no caller would recover its panic.
 func TestAPanicOfTheLoggerInTheBackgroundEndsNoProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var panics atomic.Int64
-		h := wrap(t, httplimit.Options{Engine: unsure(hanging(weir.NewMemory(weir.MemoryOptions{}))), Rules: []httplimit.Rule{{Limit: "concurrency 1"}},
+		h := wrap(t, httplimit.Options{Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errBoom), Rules: []httplimit.Rule{{Limit: "1/h"}},
 			Logger: mishaps(func() { panics.Add(1); panic(errBoom) })}, ok)
-		if got := recovered(func() { get(h, alice) }); got != errBoom {
-			t.Errorf("the server recovers %v, want the panic itself", got)
+		for range 10 {
+			wantStatus(t, "an engine that is away", get(h, alice), 503)
 		}
-		time.Sleep(time.Hour) // the release of the slot gives up, and is logged
-		if n := panics.Load(); n != 2 {
-			t.Errorf("%d lines were logged, want that of the request and that of the release", n)
+		synctest.Wait()
+		if n := panics.Load(); n != 1 {
+			t.Errorf("%d lines were logged, want that of the outage", n)
 		}
-	})
-}
-
-// unsure returns an engine that takes more than a minute to give up a release.
-func unsure(engine weir.Engine) weir.Engine {
-	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpReturn {
-			time.Sleep(2 * time.Minute)
-			return weir.Answer{}, errBoom
-		}
-		return next(ctx, c)
 	})
 }
 

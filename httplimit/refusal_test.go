@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 func TestRefusalIsTextForClientsThatPreferIt(t *testing.T) {
@@ -92,13 +93,13 @@ func TestAnEngineThatFailsFollowsThePolicy(t *testing.T) {
 	if strings.Contains(w.Body.String(), "route") {
 		t.Errorf("body %q tells clients about the engine", w.Body)
 	}
-	h = wrap(t, httplimit.Options{Engine: failing, Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
-	wantStatus(t, "AdmitUndecided", get(h, alice), 200)
-	h = wrap(t, httplimit.Options{Engine: failing, DryRun: true, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	h = wrap(t, httplimit.Options{Engine: failing, Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+	wantStatus(t, "Allow", get(h, alice), 200)
+	h = wrap(t, httplimit.Options{Engine: failing, DryRun: func(layer.ShadowDecision) {}, Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
 	wantStatus(t, "a dry run", get(h, alice), 200)
 	negative := httplimit.Rule{Limit: "1/m", Cost: func(*http.Request) int64 { return -1 }}
-	h = wrap(t, httplimit.Options{Undecided: httplimit.AdmitUndecided, Rules: []httplimit.Rule{negative}}, ok)
-	wantStatus(t, "AdmitUndecided and a request that no engine could decide", get(h, alice), 503)
+	h = wrap(t, httplimit.Options{Guard: layer.GuardOptions{OnFailure: layer.Allow}, Rules: []httplimit.Rule{negative}}, ok)
+	wantStatus(t, "Allow and a request that no engine could decide", get(h, alice), 503)
 }
 
 // hanging returns an engine that does not answer until its context ends.
@@ -112,44 +113,43 @@ func hanging(engine weir.Engine) weir.Engine {
 	})
 }
 
-func TestAnEngineThatHangsHoldsARequestForTheTimeout(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
+func TestAnEngineThatHangsHoldsARequestForTheDeadline(t *testing.T) {
+	for deadline, want := range map[time.Duration]time.Duration{0: 15 * time.Millisecond, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			h := wrap(t, httplimit.Options{
-				Engine: hanging(weir.NewMemory(weir.MemoryOptions{})), Timeout: timeout,
-				Rules: []httplimit.Rule{{Limit: "1/s and concurrency 1"}},
+				Engine: hanging(weir.NewMemory(weir.MemoryOptions{})), Guard: layer.GuardOptions{Deadline: deadline},
+				Rules: []httplimit.Rule{{Limit: "1/s"}},
 			}, ok)
 			began := time.Now()
 			wantStatus(t, "a hanging engine", get(h, alice), 503)
 			if waited := time.Since(began); waited != want {
-				t.Errorf("the client waited %v with Timeout %v, want %v", waited, timeout, want)
+				t.Errorf("the client waited %v with the deadline %v, want %v", waited, deadline, want)
 			}
-			time.Sleep(time.Minute) // the release of the slot gives up
 		})
 	}
 }
 
 // The middleware gives back only what was taken.
-func TestARequestAdmittedUndecidedIsNotSettled(t *testing.T) {
+func TestARequestThatAPolicyAllowsIsNotSettled(t *testing.T) {
 	engine, rule := weir.NewMemory(weir.MemoryOptions{}), mustRule(t, "a=10/h")
 	if _, err := engine.Take(t.Context(), rule.For("192.0.2.1", 5)); err != nil {
 		t.Fatal(err)
 	}
 	h := wrap(t, httplimit.Options{
-		Engine: broken(engine, errors.New("no route to host")), Undecided: httplimit.AdmitUndecided,
+		Engine: broken(engine, errors.New("no route to host")), Guard: layer.GuardOptions{OnFailure: layer.Allow},
 		Rules: []httplimit.Rule{{Rule: rule, After: httplimit.Failures}},
 	}, ok)
-	wantStatus(t, "AdmitUndecided", get(h, alice), 200)
+	wantStatus(t, "Allow", get(h, alice), 200)
 	if d, err := engine.Peek(t.Context(), rule.For("192.0.2.1", 0)); err != nil || d.Remaining != 5 {
 		t.Errorf("%d of 10 remain (%v), want the 5 that remained before", d.Remaining, err)
 	}
 }
 
-func TestAFailingEngineIsLoggedOnceAMinute(t *testing.T) {
+func TestRequestsThatNoEngineCanDecideAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines recordedLog
-		failing := broken(weir.NewMemory(weir.MemoryOptions{}), errors.New("no route to host"))
-		h := wrap(t, httplimit.Options{Engine: failing, Logger: lines.logger(), Rules: []httplimit.Rule{{Limit: "1/m"}}}, ok)
+		negative := httplimit.Rule{Limit: "1/m", Cost: func(*http.Request) int64 { return -1 }}
+		h := wrap(t, httplimit.Options{Logger: lines.logger(), Rules: []httplimit.Rule{negative}}, ok)
 		for range 200 {
 			get(h, alice)
 			time.Sleep(time.Second)

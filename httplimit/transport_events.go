@@ -31,10 +31,9 @@ var reasons = [...]Reason{ReasonFirst, ReasonPause, ReasonQuota, ReasonSlow, Rea
 type EventKind int
 
 const (
-	EventHeld      EventKind = iota // the request is held back, for the Reason
-	EventRefused                    // the server has answered with a refusal
-	EventRetry                      // the request will be sent again
-	EventUndecided                  // the engine failed, and the request is sent without the rules
+	EventHeld    EventKind = iota // the request is held back, for the Reason
+	EventRefused                  // the server has answered with a refusal
+	EventRetry                    // the request will be sent again
 )
 
 // TransportEvent is what TransportOptions.Observe sees.
@@ -53,9 +52,9 @@ type TransportEvent struct {
 
 // counters are the counters of a Transport.
 type counters struct {
-	requests, sent, refused, retries, failed, undecided atomic.Uint64
-	waiting                                             atomic.Int64
-	held                                                [len(reasons)]struct {
+	requests, sent, refused, retries, failed atomic.Uint64
+	waiting                                  atomic.Int64
+	held                                     [len(reasons)]struct {
 		requests atomic.Uint64
 		time     atomic.Int64
 	}

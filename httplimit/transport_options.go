@@ -10,6 +10,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/front"
 	"github.com/weirflow/weir/httplimit/internal/obey"
+	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/pace"
 )
 
@@ -25,11 +26,12 @@ type TransportOptions struct {
 	// Rules are limits of the program's own: rates, quotas, slots. A request waits until all of them, and the server,
 	// admit it at one instant. There are up to 16, without After and Settled. Their default Key is that of the options.
 	Rules []Rule
-	// Engine remembers the Rules and decides. With an engine in Redis many machines share them. Default: a weir.Memory
-	// of its own.
+	// Engine remembers the Rules and decides. With an engine in Redis many machines share them. An engine on a network gets a
+	// layer.Guard and a layer.DenyUntil, unless it has a Guard. Default: a weir.Memory of its own.
 	Engine weir.Engine
-	// Undecided says what requests do while the engine fails. Default: RefuseUndecided, which returns the error.
-	Undecided front.Undecided
+	// Guard says what answers while an engine on a network is away. Default: nothing, so that requests wait until it is back
+	// or their contexts end.
+	Guard layer.GuardOptions
 	// Delay returns the least time between the starts of two requests of one key, such as the crawl delay of a host.
 	// It must be fast, and safe for concurrent use. Default: none.
 	Delay func(*http.Request) time.Duration
@@ -87,16 +89,16 @@ func newKeeper(o TransportOptions) (*keeper, error) {
 	k.gates.init(o.MaxKeys)
 	var err error
 	k.rules, err = front.NewRules(front.Options[*http.Request, Answer]{
-		Name: transportName, Rules: o.Rules, Key: o.Key, Engine: o.Engine, Undecided: o.Undecided, Describe: checkWaits,
+		Name: transportName, Rules: o.Rules, Key: o.Key, Engine: o.Engine, Guard: o.Guard, Describe: checkWaits,
 	})
-	problems := append(o.check(), err)
-	if k.rules.Settle() {
-		problems = append(problems, transportError("rules", "have an After or are Settled, which only a middleware does"))
-	}
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(append(o.check(), err)...); err != nil {
 		return nil, err
 	}
-	k.queue, err = pace.NewQueue(o.Engine, pace.QueueOptions{Queue: o.MaxWaiting})
+	if k.rules.Settle() {
+		return nil, transportError("rules", "have an After or are Settled, which only a middleware does")
+	}
+	k.Engine = k.rules.Engine
+	k.queue, err = pace.NewQueue(k.Engine, pace.QueueOptions{Queue: o.MaxWaiting})
 	return k, err
 }
 

@@ -8,15 +8,14 @@ import (
 
 // TransportStats are the counters of a Transport.
 type TransportStats struct {
-	Requests  uint64 // calls of RoundTrip
-	Sent      uint64 // requests sent, with retries
-	Refused   uint64 // answers that were refusals
-	Retries   uint64
-	Failed    uint64 // requests that were not sent
-	Undecided uint64 // requests sent although the engine failed
-	Waiting   int    // requests that wait now
-	Keys      int    // remembered keys
-	Held      map[Reason]Held
+	Requests uint64 // calls of RoundTrip
+	Sent     uint64 // requests sent, with retries
+	Refused  uint64 // answers that were refusals
+	Retries  uint64
+	Failed   uint64 // requests that were not sent
+	Waiting  int    // requests that wait now
+	Keys     int    // remembered keys
+	Held     map[Reason]Held
 }
 
 // Held counts the requests that were held back for a Reason, and how long they were. A request can count under several
@@ -39,7 +38,7 @@ func (t *Transport) Stats() TransportStats {
 	c := &t.counters
 	s := TransportStats{
 		Requests: c.requests.Load(), Sent: c.sent.Load(), Refused: c.refused.Load(), Retries: c.retries.Load(),
-		Failed: c.failed.Load(), Undecided: c.undecided.Load(), Waiting: int(c.waiting.Load()), Held: map[Reason]Held{},
+		Failed: c.failed.Load(), Waiting: int(c.waiting.Load()), Held: map[Reason]Held{},
 	}
 	for i, reason := range reasons {
 		if n := c.held[i].requests.Load(); n > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // tripper is a RoundTripper made of a function.
@@ -126,12 +127,12 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 			ctx       context.Context
 			want      error
 		}{
-			"a context that has ended":     {newTransport(t, httplimit.TransportOptions{Base: always(200)}), ended, context.Canceled},
-			"a cost that can never fit":    {newTransport(t, deny), t.Context(), weir.ErrNever},
-			"a pause that is too long":     {paused, t.Context(), weir.ErrWait},
-			"a deadline before the pause":  {paused, soon, weir.ErrWait},
-			"no room for another key":      {full, t.Context(), weir.ErrNoRoom},
-			"an engine that cannot decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.Rule{{Limit: "2/s"}}}), t.Context(), errBroken},
+			"a context that has ended":         {newTransport(t, httplimit.TransportOptions{Base: always(200)}), ended, context.Canceled},
+			"a cost that can never fit":        {newTransport(t, deny), t.Context(), weir.ErrNever},
+			"a pause that is too long":         {paused, t.Context(), weir.ErrWait},
+			"a deadline before the pause":      {paused, soon, weir.ErrWait},
+			"no room for another key":          {full, t.Context(), weir.ErrNoRoom},
+			"a cost that no engine can decide": {newTransport(t, httplimit.TransportOptions{Base: always(200), Rules: []httplimit.Rule{{Limit: "2/s", Cost: func(*http.Request) int64 { return -1 }}}}), t.Context(), weir.ErrRequest},
 		} {
 			body := &closes{Reader: strings.NewReader("x")}
 			r := toHost(t, tt.ctx, "api.example")
@@ -144,24 +145,28 @@ func TestTheBodyOfARequestThatIsNotSentIsClosed(t *testing.T) {
 	})
 }
 
-// brokenEngine returns an engine whose calls that take fail.
-func brokenEngine(engine weir.Engine) weir.Engine {
-	return remote(engine, func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
-		if c.Op == weir.OpTake {
-			return weir.Answer{}, errBroken
-		}
-		return next(ctx, c)
-	})
+func TestAFailingEngineCanAdmit(t *testing.T) {
+	transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Guard: layer.GuardOptions{OnFailure: layer.Allow},
+		Engine: broken(weir.NewMemory(weir.MemoryOptions{}), errBoom), Rules: []httplimit.Rule{{Limit: "2/s"}}})
+	if status, err := ask(transport, "http://api.example"); status != 200 || err != nil {
+		t.Errorf("%d, %v, want 200", status, err)
+	}
 }
 
-var errBroken = errors.New("engine is broken")
-
-func TestAFailingEngineCanAdmit(t *testing.T) {
-	transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Undecided: httplimit.AdmitUndecided,
-		Engine: brokenEngine(weir.NewMemory(weir.MemoryOptions{})), Rules: []httplimit.Rule{{Limit: "2/s"}}})
-	if status, err := ask(transport, "http://api.example"); status != 200 || err != nil || transport.Stats().Undecided != 1 {
-		t.Errorf("%d, %v, %+v, want 200 and an undecided request", status, err, transport.Stats())
-	}
+func TestARequestWaitsThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		away := remote(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, c weir.Call, next weir.Next) (weir.Answer, error) {
+			if time.Since(began) < time.Minute {
+				return weir.Answer{}, errBoom
+			}
+			return next(ctx, c)
+		})
+		transport := newTransport(t, httplimit.TransportOptions{Base: always(200), Engine: away, Rules: []httplimit.Rule{{Limit: "2/s"}}})
+		if status, err := ask(transport, "http://api.example"); status != 200 || err != nil || time.Since(began) < time.Minute {
+			t.Errorf("%d, %v after %v, want 200 when the engine is back", status, err, time.Since(began))
+		}
+	})
 }
 
 func TestTheRequestStaysAsItIsAndTheAnswerIsItsOwn(t *testing.T) {

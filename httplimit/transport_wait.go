@@ -2,7 +2,6 @@ package httplimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -130,7 +129,6 @@ func (w *wait) charge() (*ask, error) {
 	asked, err := w.rules.For(w.request, front.Whole)
 	switch {
 	case err != nil:
-		err = w.undecided(err)
 	case asked.Missing != nil:
 		err = fmt.Errorf("the limit %q needs a key that the request does not have", asked.Missing.Rule.Name())
 	default:
@@ -250,18 +248,7 @@ func (w *wait) acquire() (*pace.Acquired, error) {
 		return nil, nil
 	}
 	w.expect()
-	a, err := w.queue.Acquire(w.ctx, w.requests...)
-	return a, w.undecided(err)
-}
-
-// undecided returns an error, unless the request goes ahead although the engine failed.
-func (w *wait) undecided(err error) error {
-	if err == nil || w.Undecided != front.AdmitUndecided || !isUndecided(w.ctx, err) {
-		return err
-	}
-	w.counters.undecided.Add(1)
-	w.events().tell(w.request, TransportEvent{Kind: EventUndecided, Key: w.gate.key, Err: err})
-	return nil
+	return w.queue.Acquire(w.ctx, w.requests...)
 }
 
 // expect notes that the rules may hold the request back. An observer is told only if they do, which costs a call of
@@ -275,16 +262,6 @@ func (w *wait) expect() {
 	if err == nil && !d.Allowed {
 		w.hold(ReasonRules, d.Rule, d.RetryAfter)
 	}
-}
-
-// isUndecided reports whether an error means that the engine failed.
-func isUndecided(ctx context.Context, err error) bool {
-	for _, known := range []error{weir.ErrWait, weir.ErrNever, weir.ErrQueueFull, weir.ErrRequest, weir.ErrLimit} {
-		if errors.Is(err, known) {
-			return false
-		}
-	}
-	return ctx.Err() == nil
 }
 
 // sleepUntil waits before a retry of a request that the server did not say how long to hold back.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // plainEngine is an engine without the optional abilities of a Memory.
@@ -358,7 +359,7 @@ func TestOptionsOfATransportAreChecked(t *testing.T) {
 		"weir: httplimit: transport: options: maxPause -1s is negative":                                                                                                  {MaxPause: -time.Second},
 		"weir: httplimit: transport: options: maxKeys -1 is negative":                                                                                                    {MaxKeys: -1},
 		"weir: httplimit: transport: options: maxWaiting -1 is negative":                                                                                                 {MaxWaiting: -1},
-		"weir: httplimit: transport: options: undecided 7 is no policy":                                                                                                  {Undecided: 7},
+		"weir: layer: guard: options: onFailure 7 is no policy":                                                                                                          {Guard: layer.GuardOptions{OnFailure: 7}},
 		"weir: httplimit: transport: options: rules are 17, above 16":                                                                                                    {Rules: slices.Repeat([]httplimit.Rule{{Rule: rule}}, 17)},
 		"weir: httplimit: transport: options: rules[0] has not exactly one of Limit, Rule and Plan":                                                                      {Rules: []httplimit.Rule{{}}},
 		"weir: httplimit: transport: options: rules[1] has the name \"client\" of an earlier rule, with which it would share states: give it another":                    {Rules: []httplimit.Rule{{Limit: "1/s"}, {Limit: "2/s"}}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // arrival is one request of many at the same time.
@@ -136,7 +137,7 @@ func TestWaitingFollowsThePolicyForAFailingEngine(t *testing.T) {
 			h := wrap(t, httplimit.Options{Engine: engine, Wait: time.Second, Rules: []httplimit.Rule{{Limit: "1/s"}}}, ok)
 			wantStatus(t, "a failing engine", get(h, alice), 503)
 		}
-		dry := wrap(t, httplimit.Options{Wait: time.Minute, DryRun: true, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
+		dry := wrap(t, httplimit.Options{Wait: time.Minute, DryRun: func(layer.ShadowDecision) {}, Rules: []httplimit.Rule{{Limit: "1/h"}}}, ok)
 		for i, got := range arrive(t, dry, 3) {
 			if got.status != 200 || got.second != 0 {
 				t.Errorf("dry run: request %d got %+v, want 200 at once", i+1, got)

@@ -15,6 +15,9 @@ type AroundOptions struct {
 // A weir.Memory needs no layers, and an engine that has a Guard has them, so they stay as they are. With options for the
 // Guard that is there already, Around returns an error, because they would have no effect.
 func Around(e weir.Engine, options AroundOptions) (layered weir.Engine, end func(), err error) {
+	if err := options.Guard.check(); err != nil {
+		return nil, nil, err
+	}
 	if _, memory := weir.Find[*weir.Memory](e); memory {
 		return e, func() {}, nil
 	}

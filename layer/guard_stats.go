@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -64,7 +65,7 @@ func (t *trips) add(g *Guarded, trip time.Duration) {
 	average += (int64(trip) - average) / min(n, tripsKnown)
 	t.average.Store(average)
 	if n >= tripsKnown && g.hasty(time.Duration(average)) && !t.told.Swap(true) {
-		g.options.Logger.Warn("layer: guard: the deadline is below three round trips to the engine", slog.Duration("deadline", g.options.Deadline), slog.Duration("trip", time.Duration(average)))
+		g.log(slog.LevelWarn, "the deadline is below three round trips to the engine", slog.Duration("deadline", g.options.Deadline), slog.Duration("trip", time.Duration(average)))
 	}
 }
 
@@ -100,17 +101,23 @@ func (c *changes) tell(g *Guarded) {
 	}
 }
 
+// log writes a line. A logger that panics in the background would end the program.
+func (g *Guarded) log(level slog.Level, line string, attrs ...slog.Attr) {
+	defer func() { _ = recover() }()
+	g.options.Logger.LogAttrs(context.Background(), level, "layer: guard: "+line, attrs...)
+}
+
 // told logs a change and calls the function of the program, which may panic.
 func (g *Guarded) told(change GuardChange) {
 	defer func() {
 		if p := recover(); p != nil {
-			g.options.Logger.Error("layer: guard: OnChange panicked", slog.Any("panic", p))
+			g.log(slog.LevelError, "OnChange panicked", slog.Any("panic", p))
 		}
 	}()
 	if change.Away {
-		g.options.Logger.Warn("layer: guard: the engine is away, and the policy answers", slog.String("policy", g.options.OnFailure.String()), slog.Any("cause", change.Cause))
+		g.log(slog.LevelWarn, "the engine is away, and the policy answers", slog.String("policy", g.options.OnFailure.String()), slog.Any("cause", change.Cause))
 	} else {
-		g.options.Logger.Info("layer: guard: the engine is back")
+		g.log(slog.LevelInfo, "the engine is back")
 	}
 	if g.options.OnChange != nil {
 		g.options.OnChange(change)

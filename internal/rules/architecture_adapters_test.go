@@ -4,14 +4,16 @@ package rules
 var adapterRules = map[string]packageRule{
 	"front": {
 		imports: reasons{
-			".":    "its engines decide on requests under its rules",
-			"pace": "held requests wait in its queue",
+			".":     "its engines decide on requests under its rules",
+			"layer": "an engine on a network may be away",
+			"pace":  "held requests wait in its queue",
 		},
 	},
 	"httplimit": {
 		imports: reasons{
 			".":                           "its engines decide on requests under its rules",
 			"front":                       "rules and decisions are those of every front",
+			"layer":                       "its options are those of the layers around an engine",
 			"pace":                        "the requests of its Transport wait in its queue",
 			"httplimit/internal/announce": "its Transport reads what servers say about their limits",
 			"httplimit/internal/obey":     "its Transport obeys that",
@@ -20,7 +22,6 @@ var adapterRules = map[string]packageRule{
 			"internal/layertest":      "engines of tests have empty functions around them",
 			"httplimit/httplimittest": "its tests move a clock, as its users' tests do",
 			"internal/gatewaytest":    "real proxies pass the address of a client on",
-			"layer":                   "an engine behind it may be away",
 			"internal/testprocess":    "ports for the proxies",
 		},
 	},
@@ -36,6 +37,7 @@ var adapterRules = map[string]packageRule{
 		imports: reasons{
 			".":                               "calls take what rules say from its engines",
 			"front":                           "rules and decisions are those of every front",
+			"layer":                           "its options are those of the layers around an engine",
 			"pace":                            "the calls of a client wait in its queue",
 			"httplimit":                       "it finds clients behind trusted proxies",
 			"google.golang.org/grpc":          "it has interceptors for it",
@@ -48,9 +50,8 @@ var adapterRules = map[string]packageRule{
 			"google.golang.org/protobuf/types/known/durationpb":    "the delay of RetryInfo",
 		},
 		testImports: reasons{
-			"httplimit/httplimittest": "its tests move a clock",
-			"layer":                   "an engine behind it may be away",
-			"internal/layertest":      "engines of tests have empty functions around them",
+			"httplimit/httplimittest":                     "its tests move a clock",
+			"internal/layertest":                          "engines of tests have empty functions around them",
 			"google.golang.org/grpc/credentials/insecure": "connections on the loopback interface",
 			"google.golang.org/grpc/interop/grpc_testing": "a service with calls and streams of each kind",
 		},

@@ -306,6 +306,7 @@ var programRules = map[string]packageRule{
 			".":                       "it decodes a request, asks the engine, encodes the answer",
 			"cmd/weir/internal/rules": "attributes of requests find rules in files",
 			"httplimit":               "gateways get the status and the header fields that its middleware gives",
+			"layer":                   "the middleware tells what it has decided",
 			"pace":                    "callers wait in its queue",
 			"github.com/go-json-experiment/json/jsontext": "requests are read token by token, and refused at the first wrong one",
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
+	"github.com/weirflow/weir/layer"
 )
 
 // CheckOptions configure /v1/check, which gateways ask before they pass a request on.
@@ -50,7 +51,7 @@ type checked struct {
 
 type checkedKey struct{}
 
-func checkedOf(r *http.Request) *checked { return r.Context().Value(checkedKey{}).(*checked) }
+func checkedOf(ctx context.Context) *checked { return ctx.Value(checkedKey{}).(*checked) }
 
 func newChecks(o CheckOptions) *checks {
 	if o.Status == 0 {
@@ -63,7 +64,6 @@ func newChecks(o CheckOptions) *checks {
 func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 	o := httplimit.Options{
 		Engine:  a.engine,
-		Timeout: a.patience,
 		Refuse:  a.refuseCheck,
 		Observe: a.observeCheck,
 		Logger:  slog.New(slog.DiscardHandler), // this package logs failures of the engine
@@ -74,8 +74,8 @@ func (a *API) newChecked(rules ...*weir.Rule) checkedRules {
 		}
 		o.Rules = append(o.Rules, httplimit.Rule{
 			Rule: rule,
-			Key:  func(r *http.Request) string { return checkedOf(r).requests[i].Key },
-			Cost: func(r *http.Request) int64 { return checkedOf(r).requests[i].Cost },
+			Key:  func(r *http.Request) string { return checkedOf(r.Context()).requests[i].Key },
+			Cost: func(r *http.Request) int64 { return checkedOf(r.Context()).requests[i].Cost },
 		})
 	}
 	limited, err := httplimit.New(o)
@@ -97,22 +97,22 @@ func (a *API) refuseCheck(w http.ResponseWriter, r *http.Request, f httplimit.Re
 		a.fail(w, r, f.Err)
 		return
 	}
-	f.Status, f.Message = a.checks.Status, checkedOf(r).force.message(f.Rule)
+	f.Status, f.Message = a.checks.Status, checkedOf(r.Context()).force.message(f.Rule)
 	f.Write(w, r)
 }
 
 // observeCheck notes a decision.
-func (a *API) observeCheck(r *http.Request, d weir.Decision, err error) {
-	if err != nil {
+func (a *API) observeCheck(ctx context.Context, o layer.Observation) {
+	if o.Err != nil {
 		return
 	}
 	a.health.succeeded()
-	c := checkedOf(r)
+	c := checkedOf(ctx)
 	if a.asked != nil {
-		a.asked(c.requests, d.Allowed)
+		a.asked(c.requests, o.Decision.Allowed)
 	}
 	if c.outcome != nil {
-		a.tryBeside(c.outcome, d)
+		a.tryBeside(c.outcome, o.Decision)
 	}
 }
 
