@@ -40,7 +40,7 @@ type Options struct {
 	Check CheckOptions
 	// Wait bounds waiting callers and reservations.
 	Wait WaitOptions
-	// Also has the handlers of further paths, which take POST.
+	// Also has the handlers of further paths.
 	Also map[string]http.Handler
 }
 
@@ -116,7 +116,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.sayClose(w.Header())
 	found, ok := routes[r.URL.Path]
 	if also := a.also[r.URL.Path]; also != nil {
-		found, ok = route{posts, func(_ *API, w http.ResponseWriter, r *http.Request) { also.ServeHTTP(w, r) }}, true
+		found, ok = route{getOrPost, func(_ *API, w http.ResponseWriter, r *http.Request) { also.ServeHTTP(w, r) }}, true
 	}
 	if !ok {
 		writeProblem(w, &problem{status: http.StatusNotFound, detail: "the path does not exist; GET /openapi.json lists the paths"})

@@ -12,8 +12,13 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 		c.takes = c.takes[:0]
 	}
 	taking := c.taking()
-	if taking == nil && len(c.others) == 0 {
+	switch {
+	case taking == nil && len(c.others) == 0:
 		return nil
+	case len(c.parts) == 1 && c.parts[0].op == record && c.parts[0].counted.hits == 1:
+		d, err := engine.Record(ctx, c.others...)
+		c.parts[0].decision, c.parts[0].refused = d, !d.Allowed
+		return err
 	}
 	if taking != nil && len(c.takes) == len(taking.requests) && len(c.others)+len(c.beside) == 0 {
 		d, err := engine.Take(ctx, c.takes...)
@@ -25,7 +30,7 @@ func (c *call) decide(ctx context.Context, engine weir.Engine) error {
 	if err := engine.Each(ctx, c.asked, c.results); err != nil {
 		return err
 	}
-	return c.read()
+	return c.readResults()
 }
 
 // taking returns the first descriptor that takes, or nil.
@@ -38,8 +43,8 @@ func (c *call) taking() *part {
 	return nil
 }
 
-// list lists the calls to the engine: one decision on all that take, then the figures of each descriptor, and last the
-// shadows, which change no answer.
+// list lists the calls to the engine: one decision on all that take, then what each other descriptor asks, or its
+// figures, and last the shadows, which change no answer. The statistics need what remained before several hits.
 func (c *call) list() {
 	if len(c.takes) > 0 {
 		c.asked = append(c.asked, weir.Call{Op: weir.OpTake, Requests: c.takes})
@@ -50,6 +55,11 @@ func (c *call) list() {
 		case len(p.requests) == 0 || p.op == take && len(c.takes) == 0:
 		case p.op == giveBack:
 			c.asked = append(c.asked, weir.Call{Op: weir.OpReturn, Requests: p.requests})
+		case p.op == record:
+			if p.counted.hits > 1 {
+				c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
+			}
+			c.asked = append(c.asked, weir.Call{Op: weir.OpRecord, Requests: p.requests})
 		default:
 			c.asked = append(c.asked, weir.Call{Op: weir.OpPeek, Requests: p.requests})
 		}
@@ -59,8 +69,8 @@ func (c *call) list() {
 	}
 }
 
-// read reads the results of the calls that list has listed.
-func (c *call) read() error {
+// readResults reads the results of the calls that list has listed.
+func (c *call) readResults() error {
 	results := c.results
 	if len(c.takes) > 0 {
 		if results[0].Err != nil {
@@ -73,6 +83,9 @@ func (c *call) read() error {
 		if len(p.requests) == 0 || p.op == take && len(c.takes) == 0 {
 			continue
 		}
+		if p.op == record && p.counted.hits > 1 {
+			p.counted.before, results = results[0].Decision.Remaining, results[1:]
+		}
 		d, err := results[0].Decision, results[0].Err
 		results = results[1:]
 		if err != nil && p.op != take { // what was taken is taken, with or without figures
@@ -80,7 +93,7 @@ func (c *call) read() error {
 		}
 		p.decision = d
 		switch {
-		case p.op == ask:
+		case p.op == ask, p.op == record:
 			p.refused = !d.Allowed
 		case p.op == take && c.decision.Allowed: // the figures are of afterwards
 			p.decision.Allowed, p.decision.RetryAfter = true, 0

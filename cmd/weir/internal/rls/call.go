@@ -39,6 +39,7 @@ type part struct {
 	decision weir.Decision  // its own figures
 	refused  bool
 	rule     *rules.Rule // that refuses or exempts it without the engine
+	counted  counted     // of a descriptor that envoyproxy/ratelimit would count
 }
 
 // op is what a descriptor asks for.
@@ -48,6 +49,7 @@ const (
 	take     op = iota
 	ask         // of no hits: whether there is room for one
 	giveBack    // of negative hits
+	record      // count hits, whether they fit or not
 )
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -57,10 +59,8 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, r *service.Rate
 	c := calls.Get().(*call)
 	defer c.free()
 	c.begin(s.use.Load(), r)
-	for _, d := range r.Descriptors {
-		if err := c.add(s, d); err != nil {
-			return nil, err
-		}
+	if err := c.read(s); err != nil {
+		return nil, err
 	}
 	if err := c.allowed(who); err != nil {
 		return nil, err
@@ -71,7 +71,23 @@ func (s *Server) decide(ctx context.Context, who *door.Identity, r *service.Rate
 	if s.Asked != nil && len(c.takes) > 0 {
 		s.Asked(c.takes, c.decision.Allowed)
 	}
+	if c.in.compat != nil {
+		return c.answerCompat(s), nil
+	}
 	return c.answer(), nil
+}
+
+// read lists what the descriptors ask of the engine.
+func (c *call) read(s *Server) error {
+	if c.in.compat != nil {
+		return c.readCompat(s)
+	}
+	for _, d := range c.request.Descriptors {
+		if err := c.add(s, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fail maps an error of the engine to a status. Envoy's failure mode decides about UNAVAILABLE.

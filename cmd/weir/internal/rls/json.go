@@ -1,6 +1,8 @@
 package rls
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 
@@ -24,6 +26,11 @@ var httpStatus = map[codes.Code]int{
 // ServeHTTP answers a call in JSON, for clients that do not speak gRPC, with the statuses of envoyproxy/ratelimit: 200,
 // 429 for a refusal, 400 for a call that cannot be decided. An engine that cannot decide is 503.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost { // a browser sends any other to any origin
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "rls: this path takes POST", http.StatusMethodNotAllowed)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCall))
 	var call service.RateLimitRequest
 	if err == nil {
@@ -42,7 +49,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, status.Convert(err).Message(), code)
 		return
 	}
+	var text bytes.Buffer
 	written, err := protojson.Marshal(answer)
+	if err == nil {
+		err = json.Compact(&text, written) // protojson varies its spaces
+	}
 	if err != nil {
 		http.Error(w, "rls: the answer is no JSON", http.StatusInternalServerError)
 		return
@@ -51,5 +62,5 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answer.OverallCode == service.RateLimitResponse_OVER_LIMIT {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
-	_, _ = w.Write(append(written, '\n')) // an error means that the client has gone
+	_, _ = w.Write(append(text.Bytes(), '\n')) // an error means that the client has gone
 }

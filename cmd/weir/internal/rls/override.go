@@ -6,9 +6,11 @@ import (
 	"time"
 
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	kinds "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/front"
 )
 
@@ -33,10 +35,11 @@ type overrides struct {
 	rules map[override]*ruled
 }
 
-// ruled is a rule with what answers show of it.
+// ruled is a limit in a call, ready to decide.
 type ruled struct {
-	rule  *weir.Rule
-	shown *shown
+	rule   *weir.Rule
+	shown  *shown
+	window *envoyproxy.Limit // as envoyproxy/ratelimit decides
 }
 
 // override is a limit in a call.
@@ -58,16 +61,10 @@ func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, 
 	if known != nil {
 		return known, nil
 	}
-	rate := weir.Rate{Count: int64(k.count), Period: unitPeriods[k.unit]}
-	limit := weir.Limit(weir.TokenBucket{Rate: rate, Burst: rate.Count})
-	if k.count == 0 {
-		limit = weir.DenyAll{}
-	}
-	rule, err := weir.NewRule(overrideRule, limit)
+	made, err := k.rule()
 	if err != nil {
 		return nil, err
 	}
-	made := &ruled{rule, newShown(rule)}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.rules == nil {
@@ -77,6 +74,28 @@ func (o *overrides) of(l *envoy.RateLimitDescriptor_RateLimitOverride) (*ruled, 
 		o.rules[k] = made
 	}
 	return made, nil
+}
+
+// rule makes the rules of a limit: a token bucket, and the window of envoyproxy/ratelimit.
+func (k override) rule() (*ruled, error) {
+	rate := weir.Rate{Count: int64(k.count), Period: unitPeriods[k.unit]}
+	limit := weir.Limit(weir.TokenBucket{Rate: rate, Burst: rate.Count})
+	if k.count == 0 {
+		limit = weir.DenyAll{}
+	}
+	bucket, err := weir.NewRule(overrideRule, limit)
+	if err != nil {
+		return nil, err
+	}
+	window, err := envoyproxy.Window(overrideRule, max(rate.Count, 1), rate.Period)
+	if err != nil {
+		return nil, err
+	}
+	beyond, err := envoyproxy.Window(overrideRule, rate.Count+1, rate.Period)
+	return &ruled{bucket, newShown(bucket), &envoyproxy.Limit{
+		Rule: window, Beyond: beyond,
+		Shown: &service.RateLimitResponse_RateLimit{RequestsPerUnit: k.count, Unit: service.RateLimitResponse_RateLimit_Unit(k.unit)},
+	}}, err
 }
 
 // overrideKey joins the domain and the entries of a descriptor, so that different ones make different keys.

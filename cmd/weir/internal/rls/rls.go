@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
 	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -38,6 +40,10 @@ type Options struct {
 	Failed func(err error)
 	// Asked, if not nil, learns of each decision on requests. It must not keep them or block.
 	Asked func(requests []weir.Request, allowed bool)
+	// Stats are those of rules of envoyproxy/ratelimit.
+	Stats *envoyproxy.Stats
+	// Now is the time at which windows end. Default: time.Now.
+	Now func() time.Time
 }
 
 // Server answers calls by the rules in use. It is safe for concurrent use.
@@ -53,11 +59,15 @@ type inUse struct {
 	config  *rules.Config
 	shown   map[*weir.Rule]*shown
 	fields  *httplimit.Fields
-	headers bool // in answers to admitted calls, too
+	headers bool               // in answers to admitted calls, too
+	compat  *envoyproxy.Config // nil for rules in the daemon's own form
 }
 
 // New returns a Server.
 func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s := &Server{Options: o}
 	s.Use(o.Config)
 	return s
@@ -73,6 +83,7 @@ func (s *Server) Use(config *rules.Config) {
 			s.Log.Warn("the rule admits with a delay, and Envoy does not wait; add nodelay to the leaky bucket, or use a token bucket", "rule", r.Name())
 		}
 	}
+	u.compat, _ = config.Foreign.(*envoyproxy.Config)
 	u.fields = httplimit.NewFields(s.Headers, limits...)
 	s.use.Store(u)
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Engine   string // as --engine has it; empty if no file names one
 	Deny     bool   // refuse requests that no rule matches
 	Rules    []*Rule
+	Foreign  any // what the parser of another format keeps; see New
 	names    map[string]*Rule
 	mentions []attribute // the attributes that rules mention, by slot
 	index    index

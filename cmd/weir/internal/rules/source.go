@@ -30,6 +30,8 @@ const (
 type Options struct {
 	// Check returns an error for a rule that the engine cannot hold. Default: every engine holds the rules.
 	Check func(rules ...*weir.Rule) error
+	// Parse reads files of another format. Default: the function Parse.
+	Parse func(o Options, files ...File) (*Config, error)
 }
 
 // Load reads the files and directories. The error is Problems.
@@ -40,7 +42,11 @@ func Load(o Options, paths ...string) (*Config, error) {
 
 // loaded parses files, and adds the problems of reading them.
 func loaded(o Options, files []File, problems Problems) (*Config, error) {
-	config, err := Parse(o, files...)
+	parse := Parse
+	if o.Parse != nil {
+		parse = o.Parse
+	}
+	config, err := parse(o, files...)
 	if more, ok := err.(Problems); ok {
 		problems = append(problems, more...)
 	}

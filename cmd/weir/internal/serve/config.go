@@ -35,7 +35,7 @@ func (o *configOptions) addFlags(cmd *cobra.Command) {
 }
 
 // load reads the rules of the flags or of the files.
-func (o *configOptions) load() (*inUse, error) {
+func (o *configOptions) load(parsing rules.Options) (*inUse, error) {
 	if len(o.paths) == 0 {
 		named, err := parseRules(o.flags)
 		return &inUse{named: named}, err
@@ -43,7 +43,7 @@ func (o *configOptions) load() (*inUse, error) {
 	if len(o.flags) > 0 {
 		return nil, cli.Misusef("put the rules of --rule into the file", "--config with --rule: rules are in files or in flags")
 	}
-	set, err := rules.Open(rules.Options{}, o.paths...)
+	set, err := rules.Open(parsing, o.paths...)
 	if err != nil {
 		return nil, cli.Fail(fmt.Errorf("serve: --config:\n%w", err), "docs/rules.md describes rules files; weir rules lint checks them")
 	}

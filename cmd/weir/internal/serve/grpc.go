@@ -2,13 +2,13 @@ package serve
 
 import (
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
 	"github.com/weirflow/weir/cmd/weir/internal/rls"
 	"github.com/weirflow/weir/httplimit"
 )
@@ -50,21 +50,13 @@ func (o *envoyOptions) check(isSet func(flag string) bool, files bool) error {
 }
 
 // server returns the rate limit service, or nil without --grpc.
-func (o *envoyOptions) server(engine *chosenEngine, used *inUse, failed func(error), asked func([]weir.Request, bool), log *slog.Logger) *rls.Server {
+func (o *envoyOptions) server(engine *chosenEngine, used *inUse, stats *envoyproxy.Stats, failed func(error), asked func([]weir.Request, bool), log *slog.Logger) *rls.Server {
 	if o.address == "" {
 		return nil
 	}
 	return rls.New(rls.Options{
-		Engine: engine.Engine, Config: used.config(), Headers: headerFormats[o.headers], Log: log, Asked: asked, Failed: failed,
+		Engine: engine.Engine, Config: used.config(), Headers: headerFormats[o.headers], Log: log, Asked: asked, Failed: failed, Stats: stats,
 	})
-}
-
-// paths are those that the HTTP port answers for the service.
-func paths(envoy *rls.Server) map[string]http.Handler {
-	if envoy == nil {
-		return nil
-	}
-	return map[string]http.Handler{"/json": envoy}
 }
 
 // port returns the port of the service.

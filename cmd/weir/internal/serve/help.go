@@ -37,7 +37,8 @@ With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
 "key":"acme","limit":"5/m"}. Up to 1,000 different limits are kept.
 
 With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
-the same calls in JSON on /json: docs/envoy.md.
+the same calls in JSON on /json. With --compat envoyproxy, it reads the files and
+the environment of envoyproxy/ratelimit: docs/envoy.md.
 
 With --record, serve writes each take and check to a file that weir replay reads.
 

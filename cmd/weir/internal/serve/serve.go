@@ -37,6 +37,7 @@ type options struct {
 	record      recordOptions
 	gateway     gatewayOptions
 	wait        waitOptions
+	compat      compatOptions
 	dynamic     bool
 	log         logOptions
 	traces      traceOptions
@@ -55,6 +56,9 @@ func Command() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := setFromEnvironment(cmd); err != nil {
+				return err
+			}
+			if err := o.compat.apply(cmd); err != nil {
 				return err
 			}
 			if err := o.check(cmd.Flags().Changed); err != nil {
@@ -78,7 +82,7 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.dynamic, "dynamic", false, "let requests name the limit of a rule")
 	cli.Offer(cmd, "http", "127.0.0.1:8080")
 	cli.Offer(cmd, "host")
-	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags, o.log.addFlags, o.traces.addFlags} {
+	for _, add := range []func(*cobra.Command){o.ports.addFlags, o.engine.addFlags, o.state.addFlags, o.record.addFlags, o.gateway.addFlags, o.wait.addFlags, o.rules.addFlags, o.compat.addFlags, o.log.addFlags, o.traces.addFlags} {
 		add(cmd)
 	}
 }
@@ -137,7 +141,11 @@ func (o *options) checkEngine(isSet func(flag string) bool) error {
 func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
-	used, err := o.rules.load()
+	parsing, err := o.compat.parsing(o.engine.where)
+	if err != nil {
+		return err
+	}
+	used, err := o.rules.load(parsing)
 	if err != nil {
 		return err
 	}
@@ -198,10 +206,11 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(used.set != nil)
 	s := server{log: log, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
-	envoy := o.ports.envoy.server(engine, used, func(err error) { s.api.Failed(err) }, recorded, log)
+	o.compat.warn(log, used.config())
+	envoy := o.ports.envoy.server(engine, used, &o.compat.stats, func(err error) { s.api.Failed(err) }, recorded, log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
-		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: paths(envoy),
+		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
 	})
 	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set})
 	traced, endTraces := o.traces.begin(seen.HTTP(s.api, s.api.Serves), s.api.Serves, seen, log)
@@ -224,6 +233,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if used.set != nil {
 		used.set.Check(engine.Check)
 		go used.keepUp(ctx, s.api, seen, func(config *rules.Config) {
+			o.compat.warn(log, config)
 			if envoy != nil {
 				envoy.Use(config)
 			}

@@ -1,0 +1,70 @@
+// Package envoyproxy reads the rules files of envoyproxy/ratelimit, unchanged, and says which limit decides a descriptor.
+//
+// [Parse] makes a [rules.Config] of files, so that the daemon reads them again like its own. Its Foreign is a [Config]:
+// a tree of descriptors for each domain. [Config.Match] walks it, entry by entry. Package rls counts by the result, and
+// docs/envoy.md lists what differs.
+package envoyproxy
+
+import (
+	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weirflow/weir"
+)
+
+// Config is the content of all files. It does not change.
+type Config struct {
+	Settings
+	Ignored []string // keys of files that have no meaning where they stand, with their places
+	Limits  []*Limit // in the order of the files
+	domains map[string]*level
+	stats   *Stats
+}
+
+// level is a list of descriptors.
+type level struct {
+	exact map[pair]*descriptor
+	any   map[string]*descriptor // without a value
+	wild  []*descriptor          // with stars, in the order of the files
+}
+
+type pair struct{ key, value string }
+
+// descriptor is a descriptor of a file.
+type descriptor struct {
+	pair
+	parts         []string // of the value, around its stars
+	share         bool
+	valueToMetric bool
+	metadata      *structpb.Struct
+	limit         *Limit // nil without one
+	below         *level // nil without descriptors
+}
+
+// Limit is the rate_limit of a descriptor.
+type Limit struct {
+	Name      string   // for Replaces
+	Replaces  []string // names of limits that do not apply beside this one
+	Unlimited bool
+	Shadow    bool
+	Quota     bool
+	Detailed  bool
+	Atomic    bool       // taken with other such limits, all or nothing, instead of counted
+	Own       bool       // decides by a limit in text form, which Shown does not describe
+	Rule      *weir.Rule // nil if Unlimited
+	Beyond    *weir.Rule // the same states, with room for one more; nil of an Own limit
+	Shown     *service.RateLimitResponse_RateLimit
+	File      string
+	Line      int
+}
+
+// Refuses reports whether the limit admits nothing.
+func (l *Limit) Refuses() bool { return !l.Own && l.Shown.RequestsPerUnit == 0 }
+
+// Match is what a descriptor of a call has found.
+type Match struct {
+	Limit    *Limit // nil without one
+	Key      string // of the engine
+	Stat     string // the name of its statistics, behind the prefix
+	Metadata *structpb.Struct
+}

@@ -1,0 +1,133 @@
+package envoyproxy
+
+import (
+	"strings"
+
+	envoy "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+
+	"github.com/weirflow/weir/front"
+)
+
+// Has reports whether a domain has rules.
+func (c *Config) Has(domain string) bool { return c.domains[domain] != nil }
+
+// Match finds the limit of a descriptor: that of the descriptor in the files to which its last entry leads. Of the
+// descriptors in one list an exact value goes before a value with stars, and this before none.
+func (c *Config) Match(domain string, entries []*envoy.RateLimitDescriptor_Entry) Match {
+	at := c.domains[domain]
+	var space [8]*descriptor
+	path := space[:0]
+	for i, e := range entries {
+		if at == nil {
+			return Match{}
+		}
+		found := at.find(e)
+		if found == nil {
+			return Match{}
+		}
+		path = append(path, found)
+		if i == len(entries)-1 && found.limit != nil {
+			return Match{found.limit, keyOf(path, entries), c.statOf(domain, path, entries), found.metadata}
+		}
+		at = found.below
+	}
+	return Match{}
+}
+
+// find returns the descriptor for an entry, or nil.
+func (l *level) find(e *envoy.RateLimitDescriptor_Entry) *descriptor {
+	if d := l.exact[pair{e.Key, e.Value}]; d != nil {
+		return d
+	}
+	for _, d := range l.wild {
+		if d.key == e.Key && fits(d.parts, e.Value) {
+			return d
+		}
+	}
+	return l.any[e.Key]
+}
+
+// fits reports whether a value has the parts of a pattern, in order. Each is found at its first place, which leaves most
+// for the later ones.
+func fits(parts []string, value string) bool {
+	last := len(parts) - 1
+	rest, ok := strings.CutPrefix(value, parts[0])
+	if !ok {
+		return false
+	}
+	if rest, ok = strings.CutSuffix(rest, parts[last]); !ok {
+		return false
+	}
+	for _, part := range parts[1:last] {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return true
+}
+
+// keyOf joins the values of entries, so that different ones make different keys. Values that share a threshold count as
+// their pattern.
+func keyOf(path []*descriptor, entries []*envoy.RateLimitDescriptor_Entry) string {
+	if len(path) == 1 && !strings.ContainsAny(path[0].shared(entries[0].Value), `\|`) {
+		return front.BoundedKey(path[0].shared(entries[0].Value))
+	}
+	var b strings.Builder
+	for i, d := range path {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		_, _ = escaper.WriteString(&b, d.shared(entries[i].Value))
+	}
+	return front.BoundedKey(b.String())
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+
+// shared returns the value that counts: the pattern, if its values share a threshold.
+func (d *descriptor) shared(value string) string {
+	if d.share {
+		return d.value
+	}
+	return value
+}
+
+// statOf returns the name of the statistics of a match. detailed_metric shows each value; otherwise a value is shown if
+// the file names it, or asks for it by value_to_metric. A pattern that shares its threshold is always shown as it is.
+func (c *Config) statOf(domain string, path []*descriptor, entries []*envoy.RateLimitDescriptor_Entry) string {
+	limit := path[len(path)-1].limit
+	plain := !limit.Detailed
+	for _, d := range path {
+		plain = plain && !d.valueToMetric
+	}
+	if plain && limit.Rule != nil {
+		return limit.Rule.Name()
+	}
+	name := domain
+	for i, d := range path {
+		value := d.value
+		if !d.share && (limit.Detailed || d.valueToMetric) {
+			value = entries[i].Value
+		}
+		name += "." + joined(d.key, value)
+	}
+	return name
+}
+
+// StatOf returns the name of the statistics of a limit in the call.
+func StatOf(domain string, entries []*envoy.RateLimitDescriptor_Entry) string {
+	for _, e := range entries {
+		domain += "." + joined(e.Key, e.Value)
+	}
+	return domain
+}
+
+// joined joins a key and a value as envoyproxy/ratelimit does.
+func joined(key, value string) string {
+	if value == "" {
+		return key
+	}
+	return key + "_" + value
+}

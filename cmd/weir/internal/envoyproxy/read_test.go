@@ -1,0 +1,98 @@
+package envoyproxy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+)
+
+func TestFilesWithErrorsSayWhereAndWhat(t *testing.T) {
+	for file, want := range map[string]string{
+		"descriptors:\n": "f.yaml:1:1: the domain is missing",
+		"domain: d\ndescriptors:\n  - value: v\n":                                                                      "f.yaml:3:5: the descriptor has no key",
+		"domain: d\ndescriptors:\n  - key: a\n    ratelimit: {unit: day, requests_per_unit: 5}\n":                      `f.yaml:4:5: the key "ratelimit" is unknown, want one of domain, key, `,
+		"domain: d\ndescriptors:\n  - key: a\n    rate_limit: {unit: fortnight, requests_per_unit: 5}\n":               `the unit "fortnight" of rate_limit is none of second, minute, `,
+		"domain: d\ndescriptors:\n  - key: a\n    rate_limit: {unlimited: true, unit: day}\n":                          "rate_limit has a unit and is unlimited",
+		"domain: d\ndescriptors:\n  - key: a\n    value: v\n  - key: a\n    value: v\n":                                "f.yaml:5:5: the descriptor d.a_v is given twice",
+		"domain: d\ndescriptors:\n  - a\n":                                                                             "f.yaml:3:5: is ",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: -1}}\n":                      "want a whole number between 0 and 4294967295",
+		"domain: d\ndescriptors:\n  - {key: a, share_threshold: true}\n":                                               "share_threshold needs a value with a star",
+		"domain: d\ndescriptors:\n  - {key: a*}\n":                                                                     `the key "a*" has a star, and only values are patterns`,
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, name: n, replaces: [{name: n}]}}\n":             "replaces names the limit itself",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day, replaces: [{name:}]}}\n":                        "replaces has no name",
+		"domain: d\ndescriptors:\n  - {key: a, rate_limit: {unit: day}, weir: {limt: 5/m}}\n":                          `the key "limt" of weir is unknown, want limit, all_or_nothing or on_failure`,
+		"domain: d\ndescriptors:\n  - {key: a, weir: {all_or_nothing: true}}\n":                                        "weir belongs to a rate_limit, and the descriptor has none",
+		"domain: d\ndescriptors:\n  - key: a\n    rate_limit:\n      unit: day\n      requests_per_unit: 2000000000\n": "f.yaml:6:26: ",
+	} {
+		engine := weir.NewMemory(weir.MemoryOptions{})
+		_, err := Parser(Settings{}, &Stats{})(rules.Options{Check: func(rules ...*weir.Rule) error {
+			if weir.Describe(rules[0].Limits()[0]).Capacity > 1_000_000_000 { // as Redis does
+				return &weir.LimitError{Limit: rules[0].String(), Field: "rate", Reason: "is above 1000000000"}
+			}
+			return engine.Check(rules...)
+		}}, rules.File{Name: "f.yaml", Content: []byte(file)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot  %v\nwant %s", file, err, want)
+		}
+	}
+}
+
+func TestFilesMayUseAnchorsAndMergeDomains(t *testing.T) {
+	files := []rules.File{
+		{Name: "a.yaml", Content: []byte("---\ndomain: d\ndescriptors:\n  - key: a\n    rate_limit: &five {unit: day, requests_per_unit: 5}\n  - key: b\n    rate_limit: *five\n    unit: day\n")},
+		{Name: "b.yaml", Content: []byte("domain: d\ndescriptors:\n  - key: c\n    shadow_mode: yes\n    rate_limit: {unit: DAY, requests_per_unit: 5}\n")},
+	}
+	if _, err := Parser(Settings{}, &Stats{})(rules.Options{}, files...); err == nil || !strings.Contains(err.Error(), `b.yaml:1:9: the domain "d" is in a.yaml, too; MERGE_DOMAIN_CONFIG=true merges them`) {
+		t.Errorf("got %v, want an error about the domain", err)
+	}
+	config, err := Parser(Settings{MergeDomains: true}, &Stats{})(rules.Options{}, files...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := config.Foreign.(*Config)
+	if len(foreign.Limits) != 3 || !foreign.Limits[2].Shadow || len(config.Named()) != 3 || config.Rule("d.b") == nil {
+		t.Errorf("got limits %v, want those of a, b and c", config.Named())
+	}
+	if want := "a.yaml:8: unit has no meaning in a descriptor"; len(foreign.Ignored) != 1 || foreign.Ignored[0] != want {
+		t.Errorf("got %q ignored, want %s", foreign.Ignored, want)
+	}
+}
+
+func TestTheEnvironmentSetsFlags(t *testing.T) {
+	for environment, want := range map[string]string{
+		"":                                       "grpc=127.0.0.1:8081",
+		"GRPC_HOST=0.0.0.0 GRPC_PORT=9":          "grpc=0.0.0.0:9",
+		"GRPC_UDS=/run/rl.sock":                  "grpc=unix:/run/rl.sock",
+		"HOST=::1 PORT=7":                        "http=[::1]:7",
+		"RUNTIME_SUBDIRECTORY=ratelimit":         "config=/srv/runtime_data/current/ratelimit/config",
+		"RUNTIME_ROOT=/r RUNTIME_APPDIRECTORY=c": "config=/r/c",
+		"USE_PROMETHEUS=true":                    "metrics=127.0.0.1:9090",
+		"GRPC_MAX_CONNECTION_AGE=1h":             "grpc-max-age=1h",
+		"REDIS_SOCKET_TYPE=tcp REDIS_URL=h:1":    "engine=redis://h:1",
+		"REDIS_URL=/run/redis.sock":              "engine=unix:///run/redis.sock",
+		"REDIS_TYPE=CLUSTER REDIS_URL=a:1,b:2 REDIS_TLS=true REDIS_AUTH=x": "engine=rediss-cluster://a:1,b:2?password_env=REDIS_AUTH",
+		"REDIS_TYPE=SENTINEL REDIS_URL=m,a:1,b:2":                          "engine=redis-sentinel://a:1,b:2/m",
+		"CONFIG_TYPE=GRPC_XDS_SOTW":                                        `CONFIG_TYPE is "GRPC_XDS_SOTW", and weir reads rules from files only`,
+		"BACKEND_TYPE=memcache":                                            `BACKEND_TYPE is "memcache", and weir keeps states in memory or in Redis`,
+		"SHADOW_MODE=maybe":                                                `SHADOW_MODE is "maybe", want true or false`,
+	} {
+		set := map[string]string{}
+		for _, word := range strings.Fields(environment) {
+			name, value, _ := strings.Cut(word, "=")
+			set[name] = value
+		}
+		read, err := Read(func(name string) string { return set[name] })
+		got := ""
+		if flag, _, ok := strings.Cut(want, "="); ok {
+			got = flag + "=" + read.Flags[flag]
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", environment, got, want)
+		}
+	}
+}

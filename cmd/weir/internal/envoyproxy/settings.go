@@ -1,0 +1,142 @@
+package envoyproxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Settings are the environment variables of envoyproxy/ratelimit that change decisions and answers.
+type Settings struct {
+	Shadow       bool    // SHADOW_MODE: every call is admitted
+	Quota        bool    // QUOTA_MODE: every limit has quota_mode
+	Metadata     bool    // RESPONSE_DYNAMIC_METADATA
+	AllOrNothing bool    // STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
+	MergeDomains bool    // MERGE_DOMAIN_CONFIG
+	NearRatio    float32 // NEAR_LIMIT_RATIO
+	Headers      bool    // LIMIT_RESPONSE_HEADERS_ENABLED
+	HeaderNames  [3]string
+}
+
+// Environment is what the variables say: settings, and flags of weir serve by their names.
+type Environment struct {
+	Settings Settings
+	Flags    map[string]string
+}
+
+// variables reads environment variables, and collects their errors.
+type variables struct {
+	get      func(string) string
+	problems []error
+}
+
+func (v *variables) text(name, otherwise string) string {
+	if text := v.get(name); text != "" {
+		return text
+	}
+	return otherwise
+}
+
+func (v *variables) flag(name string) bool {
+	text := v.text(name, "false")
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		v.problems = append(v.problems, fmt.Errorf("%s is %q, want true or false", name, text))
+	}
+	return on
+}
+
+func (v *variables) refuse(bad bool, format string, values ...any) {
+	if bad {
+		v.problems = append(v.problems, fmt.Errorf(format, values...))
+	}
+}
+
+// Read reads the environment.
+func Read(get func(string) string) (Environment, error) {
+	v := &variables{get: get}
+	ratio, err := strconv.ParseFloat(v.text("NEAR_LIMIT_RATIO", "0.8"), 32)
+	v.refuse(err != nil || ratio < 0 || ratio > 1, "NEAR_LIMIT_RATIO is %q, want a number from 0 to 1", v.text("NEAR_LIMIT_RATIO", ""))
+	e := Environment{Flags: map[string]string{}, Settings: Settings{
+		Shadow: v.flag("SHADOW_MODE"), Quota: v.flag("QUOTA_MODE"), Metadata: v.flag("RESPONSE_DYNAMIC_METADATA"),
+		AllOrNothing: v.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"), MergeDomains: v.flag("MERGE_DOMAIN_CONFIG"),
+		NearRatio: float32(ratio), Headers: v.flag("LIMIT_RESPONSE_HEADERS_ENABLED"),
+		HeaderNames: [3]string{
+			v.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"), v.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"), v.text("LIMIT_RESET_HEADER", "RateLimit-Reset"),
+		},
+	}}
+	v.refuse(v.text("CONFIG_TYPE", "FILE") != "FILE", "CONFIG_TYPE is %q, and weir reads rules from files only", get("CONFIG_TYPE"))
+	v.refuse(v.text("BACKEND_TYPE", "redis") != "redis", "BACKEND_TYPE is %q, and weir keeps states in memory or in Redis", get("BACKEND_TYPE"))
+	e.ports(v)
+	e.redis(v)
+	return e, errors.Join(v.problems...)
+}
+
+// ports reads the addresses, the folder, and the age of connections.
+func (e *Environment) ports(v *variables) {
+	if v.get("RUNTIME_ROOT") != "" || v.get("RUNTIME_SUBDIRECTORY") != "" || v.get("RUNTIME_APPDIRECTORY") != "" {
+		e.Flags["config"] = filepath.Join(v.text("RUNTIME_ROOT", "/srv/runtime_data/current"), v.get("RUNTIME_SUBDIRECTORY"), v.text("RUNTIME_APPDIRECTORY", "config"))
+	}
+	e.Flags["grpc"] = net.JoinHostPort(v.text("GRPC_HOST", "127.0.0.1"), v.text("GRPC_PORT", "8081"))
+	if path := v.get("GRPC_UDS"); path != "" {
+		e.Flags["grpc"] = "unix:" + path
+	}
+	if v.get("HOST") != "" || v.get("PORT") != "" {
+		e.Flags["http"] = net.JoinHostPort(v.text("HOST", "127.0.0.1"), v.text("PORT", "8080"))
+	}
+	if v.flag("USE_PROMETHEUS") {
+		address := v.text("PROMETHEUS_ADDR", "127.0.0.1:9090")
+		e.Flags["metrics"] = address
+	}
+	if age := v.get("GRPC_MAX_CONNECTION_AGE"); age != "" {
+		_, err := time.ParseDuration(age)
+		v.refuse(err != nil, "GRPC_MAX_CONNECTION_AGE is %q, want a duration like 24h", age)
+		e.Flags["grpc-max-age"] = age
+	}
+}
+
+// redis makes the URL of --engine. Without a REDIS_URL the states are in memory.
+func (e *Environment) redis(v *variables) {
+	where := v.get("REDIS_URL")
+	if where == "" {
+		return
+	}
+	scheme, kind := "redis", v.text("REDIS_TYPE", "SINGLE")
+	if v.flag("REDIS_TLS") {
+		scheme = "rediss"
+	}
+	socket := v.text("REDIS_SOCKET_TYPE", "unix")
+	hosts := strings.TrimPrefix(strings.TrimPrefix(where, "rediss://"), "redis://")
+	var options []string
+	if v.get("REDIS_AUTH") != "" {
+		options = append(options, "password_env=REDIS_AUTH")
+	}
+	switch strings.ToUpper(kind) {
+	case "SINGLE":
+		if socket == "unix" {
+			scheme = "unix"
+		}
+	case "CLUSTER":
+		scheme += "-cluster"
+	case "SENTINEL": // MASTER,HOST:PORT,…
+		master, sentinels, _ := strings.Cut(hosts, ",")
+		scheme, hosts = scheme+"-sentinel", sentinels+"/"+master
+		if v.get("REDIS_SENTINEL_AUTH") != "" {
+			options = append(options, "sentinel_password_env=REDIS_SENTINEL_AUTH")
+		}
+	default:
+		v.refuse(true, "REDIS_TYPE is %q, want SINGLE, SENTINEL or CLUSTER", kind)
+	}
+	if prefix := v.get("CACHE_KEY_PREFIX"); prefix != "" {
+		options = append(options, "prefix="+url.QueryEscape(prefix))
+	}
+	e.Flags["engine"] = scheme + "://" + hosts
+	if len(options) > 0 {
+		e.Flags["engine"] += "?" + strings.Join(options, "&")
+	}
+}

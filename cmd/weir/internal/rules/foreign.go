@@ -1,0 +1,181 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/weirflow/weir"
+)
+
+// New returns the Config of rules that another format's parser has read, and of what that parser keeps beside them. The
+// rules differ in name, and no attributes find them.
+func New(list []*Rule, foreign any) *Config {
+	c := &Config{Rules: list, Foreign: foreign, names: make(map[string]*Rule, len(list))}
+	for i, r := range list {
+		r.order, r.cost, r.costFrom, r.planBy = i, 1, -1, -1
+		c.names[r.Name] = r
+	}
+	c.index = newIndex(list, 0)
+	return c
+}
+
+// Value is a value in a file of another format. Anchors and aliases of YAML stand for their values.
+type Value struct {
+	n       node
+	anchors map[string]ast.Node
+	depth   int
+}
+
+// Entry is a field with its value.
+type Entry struct {
+	Name string
+	Key  Value
+	Value
+}
+
+// maxForeign bounds values within values, so that an alias within its own anchor has an end.
+const maxForeign = 64
+
+// ReadForeign parses a file of another format. It returns false, and has noted a problem, if the file is no YAML.
+func ReadForeign(f File, problems *Problems) (Value, bool) {
+	root, ok := open(f, problems)
+	if !ok {
+		return Value{}, false
+	}
+	v := Value{n: root, anchors: map[string]ast.Node{}}
+	ast.Walk(v, root.Node)
+	return v.of(root.Node), true
+}
+
+// Visit collects anchors.
+func (v Value) Visit(n ast.Node) ast.Visitor {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		v.anchors[a.Name.String()] = a.Value
+	}
+	return v
+}
+
+// of returns a value within v.
+func (v Value) of(n ast.Node) Value {
+	w := Value{node{n, v.n.doc, v.n.where}, v.anchors, v.depth + 1}
+	for range maxForeign {
+		switch a := w.n.Node.(type) {
+		case *ast.AnchorNode:
+			w.n.Node = a.Value
+		case *ast.AliasNode:
+			to := v.anchors[a.Value.String()]
+			if to == nil {
+				return w
+			}
+			w.n.Node = to
+		default:
+			return w
+		}
+	}
+	return w
+}
+
+// Fields returns the fields of a mapping. It notes a problem, and returns false, for any other value.
+func (v Value) Fields(want string) (fields []Entry, ok bool) {
+	if v.depth > maxForeign {
+		v.n.fail("is nested too deeply")
+		return nil, false
+	}
+	members, ok := v.n.members(want)
+	for _, m := range members {
+		fields = append(fields, Entry{m.name, v.of(m.key.Node), v.of(m.Node)})
+	}
+	return fields, ok
+}
+
+// List returns the values of a list. It notes a problem for any other value, except for an empty one.
+func (v Value) List(want string) (values []Value) {
+	if v.IsEmpty() {
+		return nil
+	}
+	list, ok := v.n.Node.(*ast.SequenceNode)
+	if !ok || v.depth > maxForeign {
+		v.n.unlike(want)
+		return nil
+	}
+	for _, n := range list.Values {
+		values = append(values, v.of(n))
+	}
+	return values
+}
+
+// IsEmpty reports whether the value is missing, null or an empty text.
+func (v Value) IsEmpty() bool {
+	if v.n.Node == nil {
+		return true
+	}
+	_, null := v.n.Node.(*ast.NullNode)
+	text, plain := v.n.scalar()
+	return null || plain && text == ""
+}
+
+// Text returns a plain value as the file has it. An empty value is "".
+func (v Value) Text(want string) string {
+	if v.IsEmpty() {
+		return ""
+	}
+	text, _ := v.n.text(want)
+	return text
+}
+
+// Whole returns a whole number within bounds.
+func (v Value) Whole(least, most int64) int64 { return v.n.whole(least, most) }
+
+// OneOf returns one of the words, or "".
+func (v Value) OneOf(words ...string) string { return v.n.oneOf(words...) }
+
+// Flag returns a flag, in any of the words that YAML has for it.
+func (v Value) Flag() bool {
+	text, _ := v.n.scalar()
+	switch strings.ToLower(text) {
+	case "true", "yes", "on", "y":
+		return true
+	case "false", "no", "off", "n":
+		return false
+	}
+	v.n.unlike("true or false")
+	return false
+}
+
+// Any returns the value as Go has it: texts, numbers, flags, lists and maps.
+func (v Value) Any() (value any) {
+	if err := yaml.NodeToValue(v.n.Node, &value); err != nil {
+		v.n.fail("cannot be read: %v", err)
+	}
+	return value
+}
+
+// Fail notes a problem of the value.
+func (v Value) Fail(format string, values ...any) { v.n.fail(format, values...) }
+
+// FailLimit notes the problem of a limit.
+func (v Value) FailLimit(err error) { v.n.failLimit(err) }
+
+// Limits reads limits in text form. It returns nil, and has noted a problem, if it cannot.
+func (v Value) Limits() []weir.Limit {
+	text, ok := v.n.text("a limit, like 10/s or token bucket 5/m burst 10")
+	if !ok {
+		return nil
+	}
+	limits, err := weir.ParseLimits(text)
+	if err != nil {
+		v.n.failLimit(err)
+	}
+	return limits
+}
+
+// In names what the value belongs to, in problems of it and of what is within it.
+func (v Value) In(where string) Value {
+	v.n.where = where
+	return v
+}
+
+// Place returns the file and the line of the value.
+func (v Value) Place() (file string, line int) { return v.n.doc.name, v.n.token().Position.Line }

@@ -1,0 +1,120 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/cmd/weir/internal/envoyproxy"
+	"github.com/weirflow/weir/cmd/weir/internal/rls"
+	"github.com/weirflow/weir/cmd/weir/internal/rules"
+	"github.com/weirflow/weir/redislimit"
+)
+
+// compatOptions are the flag of --compat, and what the environment of the other program says.
+type compatOptions struct {
+	as       string
+	settings envoyproxy.Settings
+	stats    envoyproxy.Stats
+}
+
+// compatEnvoy is the only other program whose files are read.
+const compatEnvoy = "envoyproxy"
+
+func (o *compatOptions) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.as, "compat", "", "read the files and the environment of another `PROGRAM`, and count as it does: envoyproxy, for envoyproxy/ratelimit")
+	cli.Offer(cmd, "compat", compatEnvoy)
+}
+
+// on reports whether another program's files are read.
+func (o *compatOptions) on() bool { return o.as != "" }
+
+// apply sets the flags that are not set from the environment of the other program.
+func (o *compatOptions) apply(cmd *cobra.Command) error {
+	switch {
+	case !o.on():
+		return nil
+	case o.as != compatEnvoy:
+		return cli.Misusef("use envoyproxy", "--compat %s: no program that weir knows", cli.Printable(o.as))
+	case cmd.Flags().Changed("grpc-headers"):
+		return cli.Misusef("LIMIT_RESPONSE_HEADERS_ENABLED=true adds header fields", "--grpc-headers with --compat: the environment chooses the header fields")
+	}
+	read, err := envoyproxy.Read(os.Getenv)
+	if err != nil {
+		return cli.Misuse(fmt.Errorf("--compat envoyproxy: %w", err), "docs/envoy.md lists the environment variables")
+	}
+	o.settings = read.Settings
+	for name, value := range read.Flags {
+		if cmd.Flags().Changed(name) {
+			continue
+		}
+		if err := cmd.Flags().Set(name, value); err != nil {
+			return cli.Misuse(fmt.Errorf("--compat envoyproxy: --%s: %w", name, err), "docs/envoy.md lists the environment variables")
+		}
+	}
+	if !cmd.Flags().Changed("config") {
+		return cli.Misusef("name the folder of its files: --config DIR, or RUNTIME_ROOT", "--compat envoyproxy without --config")
+	}
+	return nil
+}
+
+// parsing returns the options that read the other program's files, and find the limits that a Redis cannot hold where
+// they stand.
+func (o *compatOptions) parsing(engine string) (rules.Options, error) {
+	if !o.on() {
+		return rules.Options{}, nil
+	}
+	options := rules.Options{Parse: envoyproxy.Parser(o.settings, &o.stats)}
+	if engine == memoryEngine {
+		return options, nil
+	}
+	redis, err := redislimit.Open(engine, redislimit.Options{ConnectLater: true})
+	if err != nil {
+		return options, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
+	}
+	options.Check = func(rules ...*weir.Rule) error { return redis.Check(rules...) }
+	redis.Close()
+	return options, nil
+}
+
+// warn logs keys of the files that have no meaning.
+func (o *compatOptions) warn(log *slog.Logger, config *rules.Config) {
+	if config == nil {
+		return
+	}
+	if foreign, ok := config.Foreign.(*envoyproxy.Config); ok {
+		for _, ignored := range foreign.Ignored {
+			log.Warn("a key of the rules files is ignored", "where", ignored)
+		}
+	}
+}
+
+// paths are those that the HTTP port answers for the service, and for the other program.
+func (o *compatOptions) paths(envoy *rls.Server, unready func() string) map[string]http.Handler {
+	switch {
+	case envoy == nil:
+		return nil
+	case !o.on():
+		return map[string]http.Handler{"/json": envoy}
+	}
+	return map[string]http.Handler{
+		"/json": envoy,
+		"/healthcheck": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if unready() != "" {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			_, _ = w.Write([]byte("OK"))
+		}),
+		"/stats": door.Guard(door.Metrics, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_ = o.stats.Write(w) // an error means that the client has gone
+		})),
+	}
+}
