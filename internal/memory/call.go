@@ -57,6 +57,9 @@ const (
 // layOut lists the parts of checked and merged requests.
 func (e *Engine) layOut(requests []rule.Request, now int64, space *callSpace) call {
 	c := call{requests: requests, parts: space.parts[:0], accesses: space.accesses[:0]}
+	if n := len(requests); n > cap(c.parts) { // a large call does not grow step by step
+		c.parts, c.accesses = make([]algorithm.Part, 0, n), make([]access, 0, n)
+	}
 	for i := range requests {
 		c = c.withParts(i, e, now)
 	}
