@@ -55,7 +55,6 @@ func NewPort(s *Server, o PortOptions) *Port {
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.NumStreamWorkers(uint32(8*runtime.GOMAXPROCS(0))),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietBeforePing, Timeout: pingTimeout, MaxConnectionAge: o.MaxAge, MaxConnectionAgeGrace: o.Grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPingGap, PermitWithoutStream: true}),
 	)}
