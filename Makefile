@@ -110,6 +110,9 @@ redis-suite: ## run the suite on the server at URL=redis://…; it writes and de
 	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }
 	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit
 
+envoy-clients: ## ask the rate limit service with grpcurl, ghz and the client of envoyproxy/ratelimit, built from source
+	WEIR_ENVOY_CLIENTS=1 go test -count=1 -v -timeout 20m -run TestOtherProgramsAreAnswered ./cmd/weir/internal/rls
+
 show: ## check on the real clock that weir pace keeps its rate within 3 %
 	scripts/pace.sh
 
