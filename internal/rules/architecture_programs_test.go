@@ -79,6 +79,7 @@ var programRules = map[string]packageRule{
 			".":                                    "texts of limits in flags",
 			"simulate":                             "logs are read into its traffic",
 			"redislimit":                           "failures of Redis have hints",
+			"layer":                                "flags of the layers around a Redis",
 			"cmd/weir/internal/picture":            "--plot",
 			"cmd/weir/internal/screen":             "tables fit a terminal",
 			"github.com/spf13/cobra":               "flags and their completion",
@@ -233,6 +234,7 @@ var programRules = map[string]packageRule{
 		imports: reasons{
 			".":                                  "limits",
 			"redislimit":                         "--engine",
+			"layer":                              "Redis may be away",
 			"cmd/weir/internal/cli":              "errors with hints, flags, progress",
 			"cmd/weir/internal/filter":           "it copies the lines",
 			"github.com/spf13/cobra":             "it is a command",

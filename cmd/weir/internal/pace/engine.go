@@ -9,6 +9,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
+	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -22,12 +23,11 @@ func (o *options) open(f *job) error {
 		if _, _, err := redislimit.ParseURL(o.engine); err != nil {
 			return cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints[1:]...)
 		}
-		engine, err := redislimit.Open(o.engine, redislimit.Options{})
-		if err != nil {
-			return engineError(err)
+		var err error
+		if f.options.Engine, f.close, err = o.openRedis(); err != nil {
+			return err
 		}
-		f.close = engine.Close
-		f.options.Engine, f.options.Patience = engine, enginePatience
+		f.options.Patience = enginePatience
 		f.options.Name = o.sharedName(f.options.Limits)
 	}
 	err := f.probe()
@@ -35,6 +35,33 @@ func (o *options) open(f *job) error {
 		f.close()
 	}
 	return err
+}
+
+// openRedis opens a Redis with layers around it.
+func (o *options) openRedis() (engine weir.Engine, end func(), err error) {
+	guard, err := o.layers.Guard(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	redis, err := redislimit.Open(o.engine, redislimit.Options{})
+	if err != nil {
+		return nil, nil, engineError(err)
+	}
+	engine, stop, err := layer.Around(redis, layer.AroundOptions{Guard: guard})
+	if err != nil {
+		redis.Close()
+		return nil, nil, err
+	}
+	if guard.OnFailure != layer.Deny {
+		engine = unlined{engine, redis}
+	}
+	return engine, func() { stop(); redis.Close() }, nil
+}
+
+// unlined hides the lines of a Redis, in which callers would wait for it through an outage. So they ask the Guard.
+type unlined struct {
+	weir.Engine
+	weir.Holder
 }
 
 // probe makes a filter, and a decision of its engine.

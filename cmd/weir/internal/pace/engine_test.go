@@ -141,3 +141,33 @@ func TestAPipeSurvivesARestartOfRedis(t *testing.T) {
 		t.Errorf("the pipe ended with %v, want nil", err)
 	}
 }
+
+// While Redis is away, two pipes would each let a half of the limit through.
+func TestAPipeGoesOnAtItsPartOfThePaceWhileRedisIsAway(t *testing.T) {
+	server := redistest.Start(t)
+	cmd := pipe(t, 60, "50/s", "--on-failure", "local", "--peers", "2", "--deadline", "50ms", "--engine", "redis://"+server.Addr)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, 6)
+	if _, err := io.ReadFull(out, first); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	defer server.Cont()
+	began := time.Now()
+	rest, err := io.ReadAll(out)
+	if got := string(first) + string(rest); err != nil || got != sequence(60) {
+		t.Errorf("got %q, %v, want all lines", got, err)
+	}
+	if took, least := time.Since(began), 40*time.Second/25; took < least {
+		t.Errorf("the lines took %v without Redis, want %v at least, at half the rate", took, least)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the pipe ended with %v, want nil", err)
+	}
+}

@@ -25,6 +25,7 @@ type options struct {
 	atOnce    int64
 	engine    string
 	name      string
+	layers    cli.Layers
 }
 
 // job is a checked command line.
@@ -63,6 +64,16 @@ func (o *options) parse(args []string, command *commandLine) (f job, err error) 
 		f.options.Fair = o.fair
 	}
 	return f, o.open(&f)
+}
+
+// checkLayers refuses flags of the layers around an engine of this process.
+func (o *options) checkLayers(isSet func(flag string) bool) error {
+	for _, flag := range cli.LayerFlags {
+		if o.engine == "" && isSet(flag) {
+			return cli.Misusef("name the Redis that the pipes share: --engine redis://127.0.0.1:6379", "pace: --%s without --engine", flag)
+		}
+	}
+	return o.layers.Check()
 }
 
 // check refuses flags that exclude each other.

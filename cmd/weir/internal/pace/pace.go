@@ -26,6 +26,9 @@ A line waits for several limits at once: '5/s and fixed window 10000/d'.
 
 With --engine all pipes that name the same Redis, on any machine, share one
 pace: those with the same --name, or without it those with the same limits.
+While Redis is away, lines wait for it, for 10 seconds. --on-failure local lets
+them through at a part of the limits, and allow without a limit: such pipes ask
+Redis line by line, without an order between pipes.
 
 With --key each host, or each value of a column, has a limit of its own. Lines
 of one key do not hold up lines of another, and only lines of one key stay in
@@ -64,6 +67,9 @@ when a signal interrupts it, like other filters.`,
 			if err != nil {
 				return err
 			}
+			if err := o.checkLayers(cmd.Flags().Changed); err != nil {
+				return err
+			}
 			f, err := o.parse(args, command)
 			if err != nil {
 				return err
@@ -87,6 +93,7 @@ when a signal interrupts it, like other filters.`,
 	flags.Int64Var(&o.atOnce, "at-once", 1, "run at most `N` commands at a time")
 	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same Redis server, a `URL` like redis://127.0.0.1:6379")
 	flags.StringVar(&o.name, "name", "", "share the pace with pipes of this `NAME`, not with those of the same limits")
+	o.layers.AddFlags(cmd, "pipes")
 	cli.Offer(cmd, "key", "host")
 	cli.Offer(cmd, "engine", "redis://127.0.0.1:6379")
 	cli.Offer(cmd, "name")

@@ -78,7 +78,7 @@ func (o *options) override(isSet func(flag string) bool, files *rules.Config) er
 		o.engine.where = files.Engine
 	}
 	if o.engine.shared() {
-		o.engine.layers.files = files.Policies()
+		o.engine.layers.Files = files.Policies()
 	}
 	return o.checkEngine(isSet)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,8 @@ const memoryEngine = "memory"
 type engineOptions struct {
 	where  string
 	wait   time.Duration
-	layers layerOptions
+	layers cli.Layers
+	lease  bool
 
 	observe func(context.Context, redislimit.Call) // of Redis
 }
@@ -33,7 +35,8 @@ func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.where, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379")
 	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
 	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
-	o.layers.addFlags(cmd)
+	o.layers.AddFlags(cmd, "daemons")
+	flags.BoolVar(&o.lease, "lease", false, "take blocks of permits of busy keys ahead, and decide from them")
 }
 
 // kind names the engine without its address.
@@ -54,12 +57,12 @@ func (o *engineOptions) check(isSet func(flag string) bool) error {
 	case !o.shared() && isSet("engine-wait"):
 		return cli.Misusef("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
 	}
-	for _, flag := range layerFlags {
+	for _, flag := range slices.Concat(cli.LayerFlags, []string{"lease"}) {
 		if !o.shared() && isSet(flag) {
 			return cli.Misusef("leave --"+flag+" out; it is for Redis", "--%s without --engine: the memory engine is never away", flag)
 		}
 	}
-	return o.layers.check()
+	return o.layers.Check()
 }
 
 // chosenEngine is the engine of --engine.
@@ -85,7 +88,7 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	if _, _, err := redislimit.ParseURL(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
 	}
-	guard, err := o.layers.guard(log, rules)
+	guard, err := o.layers.Guard(rules)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +100,8 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
 	}
 	logWarnings(ctx, shared, log)
-	engine, end, err := layer.Around(shared, layer.AroundOptions{Guard: guard, Lease: o.layers.lease})
+	guard.Logger = log
+	engine, end, err := layer.Around(shared, layer.AroundOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
 		shared.Close()
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -27,7 +28,7 @@ func TestTwoDaemonsAnswerByPolicyAndInTimeWhileRedisIsFrozen(t *testing.T) {
 		if freeze, err = time.ParseDuration(text); err != nil {
 			t.Fatalf("WEIR_OUTAGE_SHOW: %v", err)
 		}
-		deadline = defaultDeadline
+		deadline = cli.DefaultDeadline
 	}
 	server := redistest.Start(t)
 	show := &outageShow{deadline: deadline}
