@@ -223,9 +223,10 @@ func (f *Front[R, A]) grant(a *Ask[R, A], slots reservation) {
 	}
 	g := &Grant[R, A]{rules: f.Rules, failures: &f.failures, slots: slots}
 	var units []weir.Request
+	counted := a.Decision.Limit != weir.MaxCount || f.DryRun != nil // or else a policy of the Guard has admitted it
 	for i, q := range a.Requests {
 		rule, rates := &f.list[a.At[i]], a.Sets[i].rates
-		if (rule.After != nil || rule.Settled) && rates != nil && a.Decision.Limit != weir.MaxCount {
+		if (rule.After != nil || rule.Settled) && rates != nil && counted {
 			g.charges = append(g.charges, charge{at: a.At[i], name: rates.Name(), taken: q.Cost, actual: q.Cost})
 			units = append(units, rates.For(q.Key, q.Cost))
 		}

@@ -289,3 +289,21 @@ func TestDryRunCountsAndRefusesNothing(t *testing.T) {
 	}
 	eventually(t, "3 of 5 refusals aside", func() bool { return refused.Load() == 3 })
 }
+
+// What a request gives back counts in a dry run as it would in force.
+func TestADryRunSettlesCosts(t *testing.T) {
+	var decided, refused atomic.Int64
+	h := wrap(t, httplimit.Options{Rules: []httplimit.Rule{{Limit: "2/h", After: httplimit.Failures}}, DryRun: func(d layer.ShadowDecision) {
+		decided.Add(1)
+		if !d.Shadow.Allowed {
+			refused.Add(1)
+		}
+	}}, ok)
+	for range 5 {
+		wantStatus(t, "dry run", get(h, alice), 200)
+	}
+	eventually(t, "5 decisions aside", func() bool { return decided.Load() == 5 })
+	if n := refused.Load(); n != 0 {
+		t.Errorf("%d of 5 requests that cost nothing would have been refused, want none", n)
+	}
+}
