@@ -27,7 +27,7 @@ func (t *table) statements(unlogged bool) []string {
 	}
 	return []string{
 		create + t.name + " (" + d.columns + ")" + d.options,
-		fmt.Sprintf("%s%s (name, version, state, ends) VALUES (%s, %d, %s, %d)%s", d.ignore, t.name, d.empty, schemaVersion, d.empty, math.MaxInt64, d.keep),
+		fmt.Sprintf("%s%s (name, version, state, ends) VALUES (%s, %d, %s, %d)%s", d.ignore, t.name, d.empty, schemaVersion, d.empty, int64(math.MaxInt64), d.keep),
 	}
 }
 
