@@ -20,6 +20,8 @@ import (
 type Port struct {
 	// Open is the identity of callers that show neither a token nor a certificate. Default: they may do nothing.
 	Open *Identity
+	// Keys tell callers apart. Default: nobody is known.
+	Keys *Keys
 	// Hosts reports whether requests may have this Host. Default: they may have any.
 	Hosts func(host string) bool
 }
@@ -49,7 +51,12 @@ func Serves(r *http.Request) bool {
 }
 
 // Identify returns who shows a bearer token, which may be empty, over a connection, which is nil without TLS.
-func (p *Port) Identify(_ string, _ *tls.ConnectionState) *Identity {
+func (p *Port) Identify(token string, state *tls.ConnectionState) *Identity {
+	if p.Keys != nil {
+		if who := p.Keys.identify(token, state); who != nil {
+			return who
+		}
+	}
 	if p.Open != nil {
 		return p.Open
 	}
