@@ -81,13 +81,17 @@ func TestWhatIsBrokenOnPurposeIsNoticed(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			c := shortly(fault, onMemory, "idle")
-			if err := hostile(t.Context(), c); err != nil {
-				t.Fatal(err)
+			var c config
+			for range 3 { // on a busy machine a short run may ask too little to meet the fault
+				c = shortly(fault, onMemory, "idle")
+				if err := hostile(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				if slices.ContainsFunc(c.Violations(), func(v trial.Broken) bool { return slices.Contains(want, v.Promise) }) {
+					return
+				}
 			}
-			if !slices.ContainsFunc(c.Violations(), func(v trial.Broken) bool { return slices.Contains(want, v.Promise) }) {
-				t.Errorf("got violations %v, want one of %q", c.Violations(), want)
-			}
+			t.Errorf("got violations %v in three runs, want one of %q", c.Violations(), want)
 		})
 	}
 }

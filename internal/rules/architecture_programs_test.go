@@ -318,6 +318,7 @@ var programRules = map[string]packageRule{
 	},
 	"cmd/weir/internal/api": {
 		imports: reasons{
+			"cmd/weir/internal/door":  "callers have scopes",
 			".":                       "it decodes a request, asks the engine, encodes the answer",
 			"cmd/weir/internal/rules": "attributes of requests find rules in files",
 			"httplimit":               "gateways get the status and the header fields that its middleware gives",

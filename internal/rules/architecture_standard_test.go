@@ -37,6 +37,7 @@ var forbidden = []struct {
 		"cmd/weir/internal/ctl":      "it reads tokens",
 		"cmd/weir/internal/override": "it keeps them in a file",
 		"cmd/weir/internal/fetch":    "it is a command",
+		"cmd/weir/internal/door":     "tokens and certificates are in files",
 		"cmd/weir/internal/filelock": "it locks files",
 		"cmd/weir/internal/inspect":  "it has commands",
 		"cmd/weir/internal/pace":     "it is a command",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -34,6 +35,8 @@ type Options struct {
 	Compared func(name string, inForce, beside weir.Decision, err error)
 	// Patience bounds the time that the engine may take to decide. Default: the client's request bounds it.
 	Patience time.Duration
+	// Who returns who sent a request. Default: everyone may do everything.
+	Who func(*http.Request) *door.Identity
 	// Dynamic reports whether a request may name the limit of a rule. Default: none may.
 	Dynamic func(r *http.Request, rule string) bool
 	// Check configures /v1/check.
@@ -57,6 +60,7 @@ func New(o Options) *API {
 		asked:    o.Asked,
 		judges:   o.Judged,
 		compared: o.Compared,
+		who:      o.Who,
 		dynamic:  o.Dynamic,
 		also:     o.Also,
 		origin:   http.NewCrossOriginProtection(),
@@ -132,6 +136,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// the reader's own machine.
 	if a.origin.Check(r) != nil {
 		writeProblem(w, &problem{status: http.StatusForbidden, detail: "requests from pages of another origin are refused"})
+		return
+	}
+	if p := a.admit(r); p != nil {
+		writeProblem(w, p)
 		return
 	}
 	found.serve(a, w, r)

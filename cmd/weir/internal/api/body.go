@@ -33,7 +33,10 @@ func (a *API) read(c *call, w http.ResponseWriter, r *http.Request, f form) *pro
 	}
 	c.force = a.force.Load()
 	f.key, f.limitOf = key, a.limitsOf(r, c.force)
-	return c.decode(c.force, f)
+	if p := c.decode(c.force, f); p != nil {
+		return p
+	}
+	return a.mayAsk(r, c.requests)
 }
 
 // receive reads the body into the call. The caller returns its memory to the budget, also after a problem.

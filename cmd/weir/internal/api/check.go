@@ -153,6 +153,9 @@ func (a *API) checkNamed(force *inForce, w http.ResponseWriter, r *http.Request)
 
 // answerCheck decides on the requests of a check.
 func (a *API) answerCheck(force *inForce, asked *checked, w http.ResponseWriter, r *http.Request) *problem {
+	if p := a.mayAsk(r, asked.requests); p != nil {
+		return p
+	}
 	by := force.checks.of(a, asked.requests)
 	if by.unfit != "" {
 		return badField(fieldRule, "is "+quote(by.rule)+", which "+by.unfit)

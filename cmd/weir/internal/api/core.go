@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/cmd/weir/internal/rules"
 )
 
@@ -23,6 +24,7 @@ type API struct {
 	asked    func(requests []weir.Request, allowed bool)
 	judges   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	compared func(name string, inForce, beside weir.Decision, err error)
+	who      func(*http.Request) *door.Identity
 	dynamic  func(r *http.Request, rule string) bool
 	patience time.Duration
 	phase    atomic.Int32

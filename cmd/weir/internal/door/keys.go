@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,13 +41,16 @@ func NewToken() (token, form string) {
 // maxIdentities bounds the lines of a file.
 const maxIdentities = 10_000
 
-// ParseIdentities checks lines of a file of tokens. It returns how many identities there are.
-func ParseIdentities(text string) (int, error) {
+// Parse reads a file of tokens. It returns its identities, in no order.
+func Parse(text string) (list []*Identity, err error) {
 	all, err := parseIdentities(text)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return len(all.tokens) + len(all.named), nil
+	for _, token := range all.tokens {
+		list = append(list, token.of)
+	}
+	return slices.AppendSeq(list, maps.Values(all.named)), nil
 }
 
 // parseIdentities reads lines of a name, what the caller shows, and scopes. Errors do not quote what might be a token.

@@ -16,6 +16,9 @@ import (
 // enginePatience is how long a pipe asks a failing Redis again before it ends.
 const enginePatience = 10 * time.Second
 
+// denyDeadline is the least --deadline of a pipe that has no other answer: it would wait anyway.
+const denyDeadline = time.Second
+
 // open opens the Redis of --engine, if there is one, and checks that the filter can use it.
 func (o *options) open(f *job) error {
 	f.close = func() {}
@@ -42,6 +45,9 @@ func (o *options) openRedis() (engine weir.Engine, end func(), err error) {
 	guard, err := o.layers.Guard(nil)
 	if err != nil {
 		return nil, nil, err
+	}
+	if guard.OnFailure == layer.Deny {
+		guard.Deadline = max(guard.Deadline, denyDeadline)
 	}
 	redis, err := redislimit.Open(o.engine, redislimit.Options{})
 	if err != nil {

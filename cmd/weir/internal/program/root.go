@@ -66,7 +66,7 @@ It also fetches pages politely, and compares limits on made-up traffic.`,
 	}
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version and the commit")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(serve.Command(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
+	root.AddCommand(serve.Command(), serve.TokenCommand(), replay.Command(), simulate.Command(), check.Command(), pace.Command(), fetch.Command(),
 		inspect.RulesCommand(), inspect.ExplainCommand(), ctl.Command(), versionCommand(), completionCommand())
 	return root, started
 }

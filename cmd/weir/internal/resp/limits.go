@@ -65,19 +65,19 @@ func (l *limits) rule(of limit) (*weir.Rule, error) {
 // clients may know.
 func (c *conn) cell(args [][]byte) error {
 	if len(args) != 5 && len(args) != 6 {
-		return errors.New("Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
+		return cellError("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
 	}
 	numbers := [4]int64{3: 1}
 	for i, word := range args[2:] {
 		n, ok := integer(word)
 		if !ok {
-			return fmt.Errorf("Cell error: Store error: Couldn't parse as integer: %.32q", word)
+			return cellError(fmt.Sprintf("Couldn't parse as integer: %.32q", word))
 		}
 		numbers[i] = n
 	}
 	maxBurst, count, period, quantity := numbers[0], numbers[1], numbers[2], numbers[3]
 	if count <= 0 || period <= 0 {
-		return errors.New("Cell error: Store error: Zero rates are not supported")
+		return cellError("Zero rates are not supported")
 	}
 	of := limit{maxBurst, count, time.Duration(min(period, math.MaxInt64/int64(time.Second))) * time.Second}
 	op := weir.OpTake
@@ -91,6 +91,10 @@ func (c *conn) cell(args [][]byte) error {
 	}
 	return c.throttle(op, args[1], of, quantity, asCell)
 }
+
+func cellError(text string) error { return errors.New(cellPrefix + text) }
+
+const cellPrefix = "Cell error: Store error: "
 
 // gcra reads GCRA key max_burst tokens_per_period period [TOKENS n] of Redis 8.8.
 func (c *conn) gcra(args [][]byte) error {

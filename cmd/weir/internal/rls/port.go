@@ -2,6 +2,7 @@ package rls
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"runtime"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthy "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -35,6 +37,7 @@ type PortOptions struct {
 	Connections int           // served at a time; further ones wait
 	MaxAge      time.Duration // of a connection, so that clients find new daemons; 0 is no bound
 	Grace       time.Duration // for calls on a connection of that age
+	TLS         *tls.Config   // nil without encryption
 	Unready     func() string // why the daemon cannot serve, or ""
 }
 
@@ -49,15 +52,19 @@ type Port struct {
 
 // NewPort returns a Port that does not serve yet.
 func NewPort(s *Server, o PortOptions) *Port {
-	p := &Port{PortOptions: o, health: health.NewServer(), ended: make(chan struct{}), server: grpc.NewServer(
+	options := []grpc.ServerOption{
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(maxCall),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.NumStreamWorkers(uint32(8*runtime.GOMAXPROCS(0))),
+		grpc.NumStreamWorkers(uint32(8 * runtime.GOMAXPROCS(0))),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietBeforePing, Timeout: pingTimeout, MaxConnectionAge: o.MaxAge, MaxConnectionAgeGrace: o.Grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPingGap, PermitWithoutStream: true}),
-	)}
+	}
+	if o.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+	}
+	p := &Port{PortOptions: o, health: health.NewServer(), ended: make(chan struct{}), server: grpc.NewServer(options...)}
 	service.RegisterRateLimitServiceServer(p.server, s)
 	healthy.RegisterHealthServer(p.server, p.health)
 	reflection.Register(p.server)

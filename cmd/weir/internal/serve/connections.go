@@ -3,6 +3,7 @@ package serve
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -140,9 +141,17 @@ func (conn *connection) CloseWrite() error {
 	return nil
 }
 
+// under returns the connection below encryption.
+func under(conn net.Conn) *connection {
+	if encrypted, ok := conn.(*tls.Conn); ok {
+		conn = encrypted.NetConn()
+	}
+	return conn.(*connection)
+}
+
 // mark tells the API of connections without a place.
 func (c *connections) mark(ctx context.Context, conn net.Conn) context.Context {
-	if conn.(*connection).spare {
+	if under(conn).spare {
 		return api.WithoutRoom(ctx)
 	}
 	return ctx
@@ -152,7 +161,7 @@ func (c *connections) mark(ctx context.Context, conn net.Conn) context.Context {
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := conn.(*connection)
+	now := under(conn)
 	if _, open := c.all[now]; !open {
 		return
 	}

@@ -65,5 +65,9 @@ func (o *envoyOptions) port(envoy *rls.Server, s *server) (p port, err error) {
 	if err != nil {
 		return p, err
 	}
-	return port{"grpc", on, rls.NewPort(envoy, rls.PortOptions{Connections: s.open.most, MaxAge: o.maxAge, Grace: s.grace, Unready: s.api.Unready})}, nil
+	options := rls.PortOptions{Connections: s.open.most, MaxAge: o.maxAge, Grace: s.grace, Unready: s.api.Unready}
+	if on.Addr().Network() != "unix" {
+		options.TLS = s.ports.keys.TLS("h2")
+	}
+	return port{"grpc", on, rls.NewPort(envoy, options)}, nil
 }

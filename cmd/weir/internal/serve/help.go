@@ -19,6 +19,10 @@ On a loopback address, serve answers only requests whose Host is localhost, a
 loopback address or a --host, because a web page can make its own name resolve to
 this machine.
 
+Where other machines can connect, serve wants to know who may come in: callers
+with a token of --tokens, or with a certificate of --tls-client-ca. docs/security.md
+describes the files and scopes. --tls-cert and --tls-key encrypt every TCP port.
+
 SIGINT or SIGTERM stops it: /readyz turns 503, waiting callers get 503, and serve
 answers requests that have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
 
@@ -60,7 +64,8 @@ const examples = `  weir serve
   weir serve --rule 'login=token bucket 5/m burst 5' --rule 'default=sliding window 1000/h'
   weir serve --rule 'default=60/m'
   weir serve --rule 'mail=token bucket 1/s burst 10 and fixed window 500/1d'
-  weir serve --http :8080 --drain 5s
+  weir serve --http :8080 --insecure --drain 5s
+  weir serve --http :8443 --tokens tokens --tls-cert weir.pem --tls-key weir.key
   weir serve --rule 'jobs=concurrency 5 lease 30s' --max-wait 5m
   weir serve --host limits.example.org
   weir serve --check-key X-Forwarded-For --check-trust 127.0.0.1 --check-status 403

@@ -76,10 +76,16 @@ func (h hosts) check(names []string, listen string, address net.Addr) error {
 }
 
 // announce prints the listening addresses, the rules, and a command to try. It does not wait for a stalled reader.
-func announce(out io.Writer, log *slog.Logger, address net.Addr, also []port, rules []*weir.Rule) error {
+func announce(out io.Writer, log *slog.Logger, address net.Addr, ports *portOptions, also []port, rules []*weir.Rule) error {
 	where, base, curl := "http://"+reachable(address), "http://"+reachable(address), "curl -d "
+	if ports.files.Cert != "" {
+		where, base = "https://"+reachable(address), "https://"+reachable(address)
+	}
 	if address.Network() == "unix" {
 		where, base, curl = place(address), "http://weir", "curl --unix-socket "+address.String()+" -d "
+	}
+	if ports.files.Tokens != "" {
+		curl = strings.Replace(curl, "curl", "curl -H 'Authorization: Bearer TOKEN'", 1)
 	}
 	text := "weir listens on " + cli.Printable(where) + "\n"
 	for _, p := range also {

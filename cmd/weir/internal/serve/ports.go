@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,6 +26,8 @@ type portOptions struct {
 	resp            string
 	envoy           envoyOptions
 	insecure, pprof bool
+	files           door.Files
+	keys            *door.Keys   // of the files
 	changes         http.Handler // of weir ctl
 	seen            *metrics.Metrics
 }
@@ -34,6 +37,10 @@ func (o *portOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.admin, "admin", "", "serve the admin port on `ADDR`: unix:PATH (default a socket that the start prints), or a HOST:PORT")
 	flags.StringVar(&o.metrics, "metrics", "", "also serve /metrics on `ADDR`, a HOST:PORT or unix:PATH")
 	flags.StringVar(&o.resp, "resp", "", "also answer Redis clients on `ADDR`, a HOST:PORT or unix:PATH")
+	flags.StringVar(&o.files.Tokens, "tokens", "", "let in only callers that show a token, or a certificate, of `FILE`; weir token new makes lines of it")
+	flags.StringVar(&o.files.Cert, "tls-cert", "", "encrypt connections with the certificate in `FILE`")
+	flags.StringVar(&o.files.Key, "tls-key", "", "the key of --tls-cert is in `FILE`")
+	flags.StringVar(&o.files.ClientCA, "tls-client-ca", "", "let in callers whose certificate one in `FILE` has signed")
 	flags.BoolVar(&o.insecure, "insecure", false, "let every machine that can connect take and give back")
 	flags.BoolVar(&o.pprof, "pprof", false, "serve profiles of the daemon at /debug/pprof/ on the admin port")
 	o.envoy.addFlags(cmd)
@@ -63,12 +70,53 @@ const (
 	besideGrace       = time.Second
 )
 
+// keepFiles uses changed files until the context ends.
+func (o *portOptions) keepFiles(ctx context.Context, log *slog.Logger) {
+	o.keys.Watch(ctx, reloadSignals(true), func(err error) {
+		if err != nil {
+			log.Error("the tokens and certificates in use stay: a file has a problem", "err", err)
+			return
+		}
+		log.Info("tokens and certificates reloaded")
+	})
+}
+
 // httpPort serves a handler at a port.
-func httpPort(name string, on net.Listener, who *door.Port, handler http.Handler, log *slog.Logger) port {
+func (o *portOptions) httpPort(name string, on net.Listener, who *door.Port, handler http.Handler, log *slog.Logger) port {
 	open := &connections{most: besideConnections}
 	h := newHTTPServer(handler, who, open, log)
 	h.WriteTimeout = besideTimeout
-	return port{name: name, on: &listener{on, open}, service: h}
+	return port{name: name, on: o.encrypted(&listener{on, open}, "http/1.1"), service: h}
+}
+
+// encrypted returns the listener with TLS, if there is a certificate. A socket of this machine needs none.
+func (o *portOptions) encrypted(on net.Listener, protocols ...string) net.Listener {
+	if o == nil { // a server of tests
+		return on
+	}
+	if config := o.keys.TLS(protocols...); config != nil && on.Addr().Network() != "unix" {
+		return tls.NewListener(on, config)
+	}
+	return on
+}
+
+// checkFiles refuses flags of files that need one another.
+func (o *portOptions) checkFiles() error {
+	switch f := o.files; {
+	case (f.Cert == "") != (f.Key == ""):
+		return cli.Misusef("name both: --tls-cert weir.pem --tls-key weir.key", "--tls-cert and --tls-key: one is missing")
+	case f.ClientCA != "" && f.Cert == "":
+		return cli.Misusef("only callers over TLS show a certificate: --tls-cert weir.pem --tls-key weir.key", "--tls-client-ca without --tls-cert")
+	}
+	return nil
+}
+
+// readFiles reads what callers and the daemon show.
+func (o *portOptions) readFiles() (err error) {
+	if o.keys, err = door.Open(o.files); err != nil {
+		return cli.Fail(fmt.Errorf("serve: %w", err), "docs/security.md describes the files")
+	}
+	return nil
 }
 
 // open listens on the addresses of Redis clients, Envoy, metrics and admin. Nothing is served yet.
@@ -84,7 +132,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 			return ports, err
 		}
 		redis.Door = o.door(named, on.Addr())
-		ports = append(ports, port{"resp", on, resp.New(redis)})
+		ports = append(ports, port{"resp", o.encrypted(on), resp.New(redis)})
 		if err := o.checkReach("resp", o.resp, on.Addr()); err != nil {
 			return ports, err
 		}
@@ -105,7 +153,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 		if err != nil {
 			return ports, err
 		}
-		ports = append(ports, httpPort("metrics", on, o.door(named, on.Addr()), o.metricsHandler(), log))
+		ports = append(ports, o.httpPort("metrics", on, o.door(named, on.Addr()), o.metricsHandler(), log))
 		if err := o.checkReach("metrics", o.metrics, on.Addr()); err != nil {
 			return ports, err
 		}
@@ -114,7 +162,7 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 	if err != nil || on == nil {
 		return ports, err
 	}
-	return append(ports, httpPort("admin", on, adminDoor(named, on.Addr()), o.adminHandler(s.api), log)), nil
+	return append(ports, o.httpPort("admin", on, o.adminDoor(named, on.Addr()), o.adminHandler(s.api), log)), nil
 }
 
 // listenAdmin listens on the address of --admin, or on a socket that nobody else of this machine uses. Without such a
@@ -122,9 +170,9 @@ func (o *portOptions) open(named hosts, traffic net.Addr, s *server, redis resp.
 func (o *portOptions) listenAdmin(traffic net.Addr, log *slog.Logger) (net.Listener, error) {
 	if o.admin != "" {
 		on, err := listen("admin", o.admin)
-		if err == nil && on.Addr().Network() != "unix" {
+		if err == nil && on.Addr().Network() != "unix" && o.files.Tokens == "" {
 			_ = on.Close()
-			err = cli.Misusef("use a socket: --admin unix:weir.sock", "--admin %s: callers over TCP cannot show who they are", o.admin)
+			err = cli.Misusef("use a socket: --admin unix:weir.sock, or name who may come in: --tokens FILE", "--admin %s: callers over TCP cannot show who they are", o.admin)
 		}
 		return on, err
 	}
@@ -165,25 +213,29 @@ func (o *portOptions) metricsHandler() http.Handler {
 	return door.Guard(door.Metrics, only)
 }
 
-// door returns who may come in at a port other than admin.
+// door returns who may come in at a port other than admin: anyone, unless callers have to show who they are.
 func (o *portOptions) door(named hosts, at net.Addr) *door.Port {
-	return &door.Port{Open: door.Anyone("anyone", door.Local), Hosts: named.at(at)}
+	p := &door.Port{Keys: o.keys, Hosts: named.at(at)}
+	if !o.keys.Required() || o.insecure {
+		p.Open = door.Anyone("anyone", door.Local)
+	}
+	return p
 }
 
 // adminDoor lets the owner of the socket do everything.
-func adminDoor(named hosts, at net.Addr) *door.Port {
+func (o *portOptions) adminDoor(named hosts, at net.Addr) *door.Port {
 	if at.Network() == "unix" {
 		return &door.Port{Open: door.Anyone("admin socket", door.All)}
 	}
-	return &door.Port{Hosts: named.at(at)}
+	return &door.Port{Keys: o.keys, Hosts: named.at(at)}
 }
 
 // checkReach refuses an address that other machines can reach, unless callers show who they are.
 func (o *portOptions) checkReach(flag, address string, at net.Addr) error {
-	if local(at) || o.insecure {
+	if local(at) || o.insecure || o.keys.Required() {
 		return nil
 	}
-	return cli.Misusef("listen on this machine alone, like 127.0.0.1:8080, or let every machine in with --insecure",
+	return cli.Misusef("listen on this machine alone, like 127.0.0.1:8080, or say who may come in with --tokens FILE, or let every machine in with --insecure",
 		"--%s %s: other machines can reach this address, and anyone could take and give back", flag, address)
 }
 

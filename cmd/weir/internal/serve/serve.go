@@ -110,7 +110,7 @@ func (o *options) check(isSet func(flag string) bool) error {
 	case o.connections < 1:
 		return cli.Misusef("a connection takes about 20 KiB; the default is "+strconv.Itoa(defaultConnections), "--max-connections %d: not a number of connections", o.connections)
 	}
-	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.traces.check(), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
+	for _, err := range []error{o.wait.check(o.connections), o.record.check(isSet), o.log.check(), o.traces.check(), o.ports.checkFiles(), o.ports.envoy.check(isSet, len(o.rules.paths) > 0)} {
 		if err != nil {
 			return err
 		}
@@ -171,6 +171,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer o.state.release()
+	if err := o.ports.readFiles(); err != nil {
+		return err
+	}
 	engine, err := o.engine.open(ctx, log, used.limits(), &o.state)
 	if err != nil {
 		return err
@@ -205,11 +208,11 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	defer stop()
 	asked := o.state.saveSignals() // before the announcement names this process
 	again := reloadSignals(used.set != nil)
-	s := server{log: log, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
+	s := server{log: log, ports: &o.ports, door: *o.ports.door(named, listener.Addr()), open: connections{most: most}, drain: o.drain, grace: o.grace}
 	o.compat.warn(log, used.config())
 	envoy := o.ports.envoy.server(engine, used, &o.compat.stats, func(err error) { s.api.Failed(err) }, recorded, log)
 	s.api = api.New(api.Options{
-		Serves: door.Serves, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
+		Serves: door.Serves, Who: door.Of, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
 		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
 	})
 	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set})
@@ -224,11 +227,14 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer closePorts(s.also)
-	if err := announce(out, log, listener.Addr(), s.also, used.named); err != nil {
+	if err := announce(out, log, listener.Addr(), &o.ports, s.also, used.named); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
 	if engine.memory == nil {
 		go s.api.Watch(ctx)
+	}
+	if o.ports.files != (door.Files{}) {
+		go o.ports.keepFiles(ctx, log)
 	}
 	if used.set != nil {
 		used.set.Check(engine.Check)

@@ -33,6 +33,7 @@ type server struct {
 	traffic http.Handler // the api with its requests counted; nil is the api alone
 	door    door.Port    // of the traffic
 	also    []port
+	ports   *portOptions
 	log     *slog.Logger
 	open    connections
 	drain   time.Duration // from the stop signal to the last new connection
@@ -109,7 +110,7 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 	h := newHTTPServer(s.handler(), &s.door, &s.open, s.log)
 	defer func() { _ = h.Close() }()
 	ended, failed := make(chan error, 1), make(chan error, len(s.also))
-	go func() { ended <- h.Serve(&listener{on, &s.open}) }()
+	go func() { ended <- h.Serve(s.ports.encrypted(&listener{on, &s.open}, "http/1.1")) }()
 	for _, p := range s.also {
 		go func() {
 			if err := p.serve(); err != nil {

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+)
+
+// open are the paths that need no scope.
+var open = map[string]bool{"/openapi.json": true, "/healthz": true, "/readyz": true}
+
+var allScopes = []door.Scope{door.Take, door.Dynamic, door.Refund, door.Admin, door.Metrics}
+
+// Every path is open or needs one scope, and no other scope lets a caller in.
+func TestEveryPathNeedsItsScope(t *testing.T) {
+	for path, route := range routes {
+		if open[path] == (scopes[path] != 0) {
+			t.Errorf("%s is not in one of the tables of scopes and of open paths", path)
+		}
+		for _, has := range append(allScopes, 0) {
+			a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), usual)
+			a.who = func(*http.Request) *door.Identity { return door.Anyone("test", has) }
+			w := httptest.NewRecorder()
+			a.ServeHTTP(w, httptest.NewRequest(route.methods[0], path, strings.NewReader(`{"key":"alice"}`)))
+			refused := w.Code == http.StatusUnauthorized || w.Code == http.StatusForbidden
+			if want := scopes[path] != 0 && scopes[path] != has; refused != want {
+				t.Errorf("%s with scope %q: got %d %s, want refused: %v", path, has, w.Code, w.Body, want)
+			}
+			if w.Code == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
+				t.Errorf("%s: 401 without WWW-Authenticate", path)
+			}
+		}
+	}
+}
+
+// A scope for one rule lets in for this rule alone, however a request names rules.
+func TestAScopeOfARuleIsForThatRuleAlone(t *testing.T) {
+	identities, err := door.Parse("shop sha256:" + strings.Repeat("ab", 32) + " take:mine refund:mine admin:mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), "mine=5/m", "other=5/m")
+	a.who = func(*http.Request) *door.Identity { return identities[0] }
+	for path := range scopes {
+		if path == "/v1/stats" || path == "/v1/settle" || path == "/v1/renew" || path == "/v1/check" {
+			continue
+		}
+		for body, want := range map[string]bool{
+			`{"rule":"mine","key":"k"}`: true, `{"rule":"other","key":"k"}`: false,
+			`{"requests":[{"rule":"mine","key":"k"},{"rule":"other","key":"k"}]}`: false,
+		} {
+			if w := post(a, path, body); (w.Code == http.StatusOK) != want || !want && w.Code != http.StatusForbidden {
+				t.Errorf("%s %s: got %d %s, want admitted: %v", path, body, w.Code, w.Body, want)
+			}
+		}
+	}
+	if w := post(a, takePath, `{"decisions":[{"rule":"mine","key":"k"},{"rule":"other","key":"k"}]}`); w.Code != http.StatusForbidden {
+		t.Errorf("decisions of both rules: got %d %s", w.Code, w.Body)
+	}
+	for rule, want := range map[string]int{"mine": http.StatusNoContent, "other": http.StatusForbidden} {
+		if w := get(a, fmt.Sprintf("/v1/check?rule=%s&key=fresh", rule)); w.Code != want {
+			t.Errorf("/v1/check of %s: got %d %s, want %d", rule, w.Code, w.Body, want)
+		}
+	}
+	if w := get(a, "/v1/stats"); w.Code != http.StatusForbidden {
+		t.Errorf("/v1/stats: got %d", w.Code)
+	}
+}

@@ -1,0 +1,189 @@
+package serve
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirflow/weir/cmd/weir/internal/door"
+	"github.com/weirflow/weir/internal/testprocess"
+)
+
+// authority signs certificates of tests.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// sign writes a certificate with its key as NAME.pem and NAME.key. Without a signer it is that of an authority.
+func (a *authority) sign(folder, name string) *authority {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: a.cert == nil, BasicConstraintsValid: true,
+	}
+	signer, by := template, key
+	if a.cert != nil {
+		signer, by = a.cert, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, signer, &key.PublicKey, by)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	cert, _ := x509.ParseCertificate(der)
+	secret, _ := x509.MarshalPKCS8PrivateKey(key)
+	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	return &authority{a.t, cert, key}
+}
+
+// httpsClient trusts an authority, and may show a certificate.
+func httpsClient(t *testing.T, trusted *authority, folder, own string) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AddCert(trusted.cert)
+	config := &tls.Config{RootCAs: roots}
+	if own != "" {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(folder, own+".pem"), filepath.Join(folder, own+".key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// statusOf asks with a token.
+func statusOf(t *testing.T, client *http.Client, url, token, body string) int {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Body.Close() }()
+	text, _ := io.ReadAll(w.Body)
+	if token != "" && bytes.Contains(text, []byte(token)) {
+		t.Errorf("%s: the answer has the token: %s", url, text)
+	}
+	return w.StatusCode
+}
+
+// Callers show a token or a certificate over TLS, at every port, and files that change count within seconds.
+func TestCallersShowWhoTheyAre(t *testing.T) {
+	folder := t.TempDir()
+	root := (&authority{t: t}).sign(folder, "ca")
+	root.sign(folder, "server")
+	root.sign(folder, "shop")
+	token, form := door.NewToken()
+	boss, bossForm := door.NewToken()
+	file := filepath.Join(folder, "tokens")
+	write := func(lines ...string) {
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("web "+form+" take:login", "boss "+bossForm+" admin metrics", "shop cn:shop take dynamic")
+	free := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(testprocess.FreePort(t))) }
+	admin, redis, metrics := free(), free(), free()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	cmd := daemonCommand(t, "--http", "127.0.0.1:0", "--admin", admin, "--resp", redis, "--metrics", metrics, "--rule", "login=5/m", "--rule", "other=5/m",
+		"--tokens", file, "--tls-cert", in("server.pem"), "--tls-key", in("server.key"), "--tls-client-ca", in("ca.pem"))
+	var log lockedText
+	cmd.Stderr = &log
+	t.Cleanup(func() {
+		if err := stopDaemon(cmd); err != nil {
+			t.Errorf("weir serve ended with %v: %s", err, log.String())
+		}
+		if text := log.String(); strings.Contains(text, token) || strings.Contains(text, boss) {
+			t.Errorf("the log has a token:\n%s", text)
+		}
+	})
+	url := startAndFindURL(t, cmd)
+	if !strings.HasPrefix(url, "https://") {
+		t.Fatalf("the daemon announces %s", url)
+	}
+	anyone, shop := httpsClient(t, root, folder, ""), httpsClient(t, root, folder, "shop")
+	const login, other = `{"rule":"login","key":"k"}`, `{"rule":"other","key":"k"}`
+	for _, c := range []struct {
+		client     *http.Client
+		url, token string
+		body       string
+		want       int
+	}{
+		{anyone, url + "/v1/take", "", login, 401}, {anyone, url + "/v1/take", "weir_GUESS", login, 401}, {anyone, url + "/v1/take", token, login, 200},
+		{anyone, url + "/v1/take", token, other, 403}, {anyone, url + "/v1/reset", token, login, 403}, {anyone, url + "/v1/return", token, login, 403},
+		{shop, url + "/v1/take", "", other, 200}, {shop, url + "/v1/reset", "", other, 403}, {anyone, url + "/v1/reset", boss, login, 200},
+		{anyone, url + "/v1/take", boss, login, 403}, {anyone, "https://" + admin + "/v1/reset", "", login, 401}, {anyone, "https://" + admin + "/v1/reset", token, login, 403},
+		{anyone, "https://" + admin + "/v1/reset", boss, login, 200},
+	} {
+		if got := statusOf(t, c.client, c.url, c.token, c.body); got != c.want {
+			t.Errorf("%s %s with token %.9s: got %d, want %d", c.url, c.body, c.token, got, c.want)
+		}
+	}
+	for shown, want := range map[string]int{"": 401, token: 403, boss: 200} {
+		r, _ := http.NewRequest(http.MethodGet, "https://"+metrics+"/metrics", nil)
+		r.Header.Set("Authorization", "Bearer "+shown)
+		if w, err := anyone.Do(r); err != nil || w.StatusCode != want {
+			t.Errorf("/metrics with token %.9s: got %v, %v, want %d", shown, w, err, want)
+		} else {
+			_ = w.Body.Close()
+		}
+	}
+	_, port, _ := net.SplitHostPort(redis)
+	for shown, want := range map[string]string{token: "1 5 ", "weir_GUESS": "WRONGPASS"} {
+		out, _ := exec.Command("redis-cli", "-p", port, "--tls", "--cacert", in("ca.pem"), "--no-auth-warning", "-a", shown, "WEIR.TAKE", "login", "redis").CombinedOutput()
+		if got := strings.Join(strings.Fields(string(out)), " "); !strings.Contains(got, want) {
+			t.Errorf("redis-cli with token %.9s printed %q, want %q", shown, got, want)
+		}
+	}
+	write("this is no line") // the tokens in use stay
+	waitForLog(t, &log, "stay: a file has a problem")
+	if got := statusOf(t, anyone, url+"/v1/take", token, login); got != 200 {
+		t.Errorf("after a bad reload the token got %d", got)
+	}
+	write("boss " + bossForm + " admin")
+	waitForLog(t, &log, "tokens and certificates reloaded")
+	if got := statusOf(t, anyone, url+"/v1/take", token, login); got != 401 {
+		t.Errorf("a token that is gone got %d", got)
+	}
+}
+
+func waitForLog(t *testing.T, log *lockedText, text string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(log.String(), text); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the log never said %q:\n%s", text, log.String())
+		}
+	}
+}
