@@ -94,12 +94,14 @@ func (u *inUse) keepUp(ctx context.Context, to *api.API, seen *metrics.Metrics, 
 		if r.Err != nil {
 			seen.Reloaded(nil, nil, r.Err)
 			log.Error("the rules in force stay: rules files have problems", "err", r.Err)
+			notifyReload(log, "the rules in force stay: rules files have problems")
 			return
 		}
 		to.Use(r.Now.Named(), r.Now)
 		also(r.Now)
 		seen.Reloaded(r.Before, r.Now, nil)
 		log.Info("rules reloaded", "rules", len(r.Now.Rules))
+		notifyReload(log, fmt.Sprintf("%d rules", len(r.Now.Rules)))
 		for _, field := range r.Restart {
 			log.Warn("a field of the rules files takes effect at the next start", "field", field)
 		}

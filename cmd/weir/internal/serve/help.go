@@ -55,6 +55,9 @@ With --config, the rules are in files, and requests may give attributes for them
 match: docs/rules.md. Serve reads the files again when they change, and on SIGHUP.
 If they have errors, it logs those and keeps the rules in force.
 
+Sockets of systemd stand in for the addresses of the flags that they are named
+by, so a restart refuses no connection: docs/systemd.md.
+
 Each flag can come from the environment instead: WEIR_MAX_KEYS stands for
 --max-keys. A variable has the values of a repeated flag on lines of their own.
 Flags go before variables, and both before the files of --config.`

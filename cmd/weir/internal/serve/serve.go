@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/weirflow/weir/cmd/weir/internal/admin"
@@ -230,6 +231,9 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	if err := announce(out, log, listener.Addr(), &o.ports, s.also, used.named); err != nil {
 		return cli.Fail(fmt.Errorf("serve: standard output: %w", err), "serve prints where it listens; keep its output open")
 	}
+	inherited().warn(log)
+	notify(log, daemon.SdNotifyReady)
+	go feedWatchdog(ctx, log)
 	if engine.memory == nil {
 		go s.api.Watch(ctx)
 	}

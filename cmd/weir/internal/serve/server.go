@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
@@ -50,8 +52,11 @@ const (
 	stopTick   = 5 * time.Millisecond
 )
 
-// listen listens on the address of a flag: HOST:PORT, or unix:PATH.
+// listen listens on the address of a flag: HOST:PORT, or unix:PATH. A socket that the service manager holds stands in for it.
 func listen(flag, address string) (net.Listener, error) {
+	if on := inherited().take(flag); on != nil {
+		return on, nil
+	}
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
 		mode := trafficMode
 		if flag == "admin" {
@@ -126,6 +131,7 @@ func (s *server) serve(ctx context.Context, on net.Listener) error {
 		return cli.Fail(err, "the listening socket failed; start again")
 	case <-ctx.Done():
 	}
+	notify(s.log, daemon.SdNotifyStopping)
 	s.api.Stopping()
 	s.log.Info("stopping", "drain", s.drain, "grace", s.grace)
 	select {
