@@ -19,7 +19,7 @@ needed=(
 	"nginx nginx-light the tests of httplimit and weir serve run behind real gateways"
 	"haproxy haproxy the tests of weir serve run behind it"
 	"promtool prometheus the tests of weir serve check its metrics and alerts"
-	"systemd-analyze systemd the units of deploy/systemd are checked
+	"systemd-analyze systemd the units of deploy/systemd are checked"
 	"caddy caddy     the tests of httplimit and weir serve run behind real gateways"
 )
 
