@@ -201,7 +201,7 @@ func (k *worker) sabotage(path, body string) {
 		other.ask(address, takePath, body, style{})
 	}
 	if path == takePath && k.broken(mint) {
-		other.ask(address, "/v1/reset", body, style{})
+		other.ask(address, returnPath, body, style{})
 	}
 }
 

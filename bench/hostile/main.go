@@ -73,7 +73,7 @@ const (
 	countTwice = "twice"  // sometimes sends an honest request a second time
 	loseAnswer = "lost"   // sometimes does not send an honest request and counts it as answered
 	delay      = "late"   // sometimes reports an answer as late
-	mint       = "minted" // sometimes resets an honest client's key
+	mint       = "minted" // sometimes gives units back that an honest client has used
 )
 
 // run runs the program. The context ends a run early.
