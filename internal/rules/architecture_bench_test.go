@@ -103,8 +103,9 @@ var benchRules = map[string]packageRule{
 			"limittest":          "an engine over go-redis passes it",
 		},
 	},
-	"bench/resp":   {imports: reasons{"bench/internal/measure": "its runner", "bench/internal/localredis": "a real server beside it", "bench/internal/workload": "keys"}},
-	"bench/replay": {imports: reasons{"bench/internal/measure": "its runner"}},
+	"bench/resp":    {imports: reasons{"bench/internal/measure": "its runner", "bench/internal/localredis": "a real server beside it", "bench/internal/workload": "keys"}},
+	"bench/scaling": {},
+	"bench/replay":  {imports: reasons{"bench/internal/measure": "its runner"}},
 	"bench/waiting": {
 		imports: reasons{
 			".":                            "rules of what callers wait for",

@@ -25,6 +25,7 @@ var forbidden = []struct {
 		"bench/redis":                "it is a program",
 		"bench/replay":               "it is a program",
 		"bench/resp":                 "it is a program",
+		"bench/scaling":              "it is a program",
 		"bench/soak":                 "it is a program",
 		"bench/waiting":              "it is a program",
 		"internal/layertest":         "tests ask for layers by an environment variable",
