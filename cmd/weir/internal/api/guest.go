@@ -21,6 +21,73 @@ func (a *API) Failed(err error) {
 // ErrSlots is returned by Wait for a rule that holds slots.
 var ErrSlots = errors.New("the rule holds slots, which a wait could not release; POST /v1/reserve waits for them")
 
+// Errors of Reserve and Settle.
+var (
+	ErrTokens = errors.New("too many reservations are open, or they are too large, and nothing was taken; settle some, or raise weir serve --max-tokens")
+	ErrToken  = errors.New("the token is unknown: it was settled, or has expired, or another daemon gave it; nothing was changed")
+	ErrCosts  = errors.New("there is one cost for each request of the reservation")
+)
+
+// Reserve works like Wait for a reservation, which the token settles. It has none after a refusal.
+func (a *API) Reserve(client context.Context, patience time.Duration, requests []weir.Request) (d weir.Decision, token string, err error) {
+	if a.waits.stopped.Err() != nil {
+		return d, "", ErrStopping
+	}
+	places := &a.waits.tokens.places
+	n := places.claim(1 + sizeOf(requests)/tokenBytes)
+	if n == 0 {
+		return d, "", ErrTokens
+	}
+	d, hold, err := a.ask(client, patience, requests, (*asker).hold)
+	if err != nil || hold == nil || !d.Allowed {
+		places.leave(n)
+		return d, "", err
+	}
+	token, _ = a.waits.tokens.keep(hold, requests, a.force.Load().leases.shortest(requests), n)
+	return d, token, nil
+}
+
+// Settle ends a reservation with its true costs, or as it is without any. One cost is that of each request.
+func (a *API) Settle(ctx context.Context, token string, costs ...int64) error {
+	h := a.waits.tokens.find(token)
+	if h == nil {
+		return ErrToken
+	}
+	h.turn.Lock()
+	defer h.turn.Unlock()
+	switch {
+	case a.waits.tokens.find(token) != h:
+		return ErrToken
+	case len(costs) > 1 && len(costs) != h.requests:
+		return ErrCosts
+	}
+	ctx, cancel := a.withPatience(ctx)
+	defer cancel()
+	err := error(nil)
+	if len(costs) == 0 {
+		err = h.Done(ctx)
+	} else {
+		err = h.Settle(ctx, costs...)
+	}
+	if err == nil {
+		a.waits.tokens.end(token)
+	}
+	return err
+}
+
+// ask gets the requests for a client of another server.
+func (a *API) ask(client context.Context, patience time.Duration, requests []weir.Request, by func(*asker, context.Context) (granted, error)) (weir.Decision, holder, error) {
+	c := &asker{api: a, asks: requests, client: client, patience: min(patience, a.waits.longest), extend: func(time.Time) {}}
+	got, why, err := c.get(func(ctx context.Context) (granted, error) { return by(c, ctx) })
+	if why == reasonStop {
+		err = ErrStopping
+	}
+	if err == nil && a.asked != nil {
+		a.asked(requests, got.decision.Allowed)
+	}
+	return got.decision, got.hold, err
+}
+
 // Wait takes the requests as soon as the engine admits them, for a client of another server. The context ends when the client
 // leaves. A refusal is no error. Wait keeps the bounds of /v1/wait, and is counted with it.
 func (a *API) Wait(client context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error) {
@@ -30,13 +97,6 @@ func (a *API) Wait(client context.Context, patience time.Duration, requests []we
 	if a.waits.stopped.Err() != nil {
 		return weir.Decision{}, ErrStopping
 	}
-	c := asker{api: a, asks: requests, client: client, patience: min(patience, a.waits.longest), extend: func(time.Time) {}}
-	got, why, err := c.get(c.take)
-	if why == reasonStop {
-		err = ErrStopping
-	}
-	if err == nil && a.asked != nil {
-		a.asked(requests, got.decision.Allowed)
-	}
-	return got.decision, err
+	d, _, err := a.ask(client, patience, requests, (*asker).take)
+	return d, err
 }

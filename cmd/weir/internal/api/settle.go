@@ -31,31 +31,19 @@ func (a *API) settle(w http.ResponseWriter, r *http.Request) {
 	if h == nil {
 		return
 	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	if a.waits.tokens.find(asked.token) != h {
-		writeProblem(w, unknownToken())
-		return
-	}
 	if asked.each && len(asked.costs) != h.requests {
 		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", len(asked.costs), h.requests)))
 		return
 	}
-	ctx, cancel := a.withPatience(r.Context())
-	defer cancel()
-	err := error(nil)
-	if asked.costs == nil {
-		err = h.Done(ctx)
-	} else {
-		err = h.Settle(ctx, asked.costs...)
-	}
-	if err != nil {
+	switch err := a.Settle(r.Context(), asked.token, asked.costs...); {
+	case err == ErrToken:
+		writeProblem(w, unknownToken())
+	case err != nil:
 		a.fail(w, r, err)
-		return
+	default:
+		a.health.succeeded()
+		writeJSON(w, []byte("{}\n"))
 	}
-	a.waits.tokens.end(asked.token)
-	a.health.succeeded()
-	writeJSON(w, []byte("{}\n"))
 }
 
 // renew gives a token its life again.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"slices"
@@ -45,6 +46,24 @@ type held struct {
 
 func newTokens(most int) *tokens {
 	return &tokens{places: places{most: most}, open: map[string]*held{}}
+}
+
+// keep opens a reservation of requests, whose shortest lease of a slot may be 0. It returns the life of the token, too.
+func (t *tokens) keep(hold holder, requests []weir.Request, lease time.Duration, places int) (token string, life time.Duration) {
+	life = cmp.Or(lease, tokenLife)
+	slots := weir.Call{Op: weir.OpRecord, Requests: slotsOf(requests), Lease: hold.Lease()}
+	return t.add(&held{holder: hold, requests: len(requests), slots: slots, places: places, life: life}), life
+}
+
+// slotsOf returns the requests for slots alone.
+func slotsOf(requests []weir.Request) (slots []weir.Request) {
+	for _, q := range requests {
+		if alone := q.Rule.Held(); alone != nil && q.Cost > 0 {
+			q.Rule = alone
+			slots = append(slots, q)
+		}
+	}
+	return slots
 }
 
 // add opens a reservation.

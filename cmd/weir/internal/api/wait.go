@@ -139,10 +139,7 @@ func (c *waitCall) answerWith(ask func(context.Context) (granted, error)) {
 func (c *waitCall) respond(got granted) {
 	lease, token := c.force.leases.shortest(c.requests), ""
 	if got.hold != nil && got.decision.Allowed {
-		if lease == 0 {
-			lease = tokenLife
-		}
-		token = c.api.waits.tokens.add(&held{holder: got.hold, requests: len(c.requests), slots: weir.Call{Op: weir.OpRecord, Requests: c.slots(), Lease: got.hold.Lease()}, places: c.places, life: lease})
+		token, lease = c.api.waits.tokens.keep(got.hold, c.requests, lease, c.places)
 		c.places = 0
 	}
 	if c.api.asked != nil {
@@ -164,15 +161,4 @@ func (c *waitCall) refuse(why reason, err error) {
 	default:
 		c.api.failWithin(c.w, c.r, err, max(c.patience, c.api.patience))
 	}
-}
-
-// slots returns the requests of a call for slots alone.
-func (c *waitCall) slots() (slots []weir.Request) {
-	for _, q := range c.requests {
-		if alone := q.Rule.Held(); alone != nil && q.Cost > 0 {
-			q.Rule = alone
-			slots = append(slots, q)
-		}
-	}
-	return slots
 }

@@ -29,6 +29,9 @@ type Options struct {
 	// Wait takes the requests as soon as the engine admits them, within the caller's patience. A refusal is no error. The
 	// context ends when the client leaves.
 	Wait func(client context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error)
+	// Reserve and Settle serve WEIR.RESERVE and WEIR.SETTLE, like those of package api.
+	Reserve func(client context.Context, patience time.Duration, requests []weir.Request) (d weir.Decision, token string, err error)
+	Settle  func(ctx context.Context, token string, costs ...int64) error
 	// Failed, if not nil, learns of each error of the engine.
 	Failed func(error)
 	// Door says who a client is.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/door"
 	"github.com/weirflow/weir/pace"
 )
@@ -291,6 +292,53 @@ func TestAnHTTPRequestIsNoCommand(t *testing.T) {
 		}
 		if got := d.dial(t).do("WEIR.PEEK", "login", "alice"); got != "1 5 5 0 0 0" {
 			t.Errorf("the bucket has %s, want it full", got)
+		}
+	})
+}
+
+// A reservation holds a slot until its token settles it, and units come back by their true cost.
+func TestATokenSettlesAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := start(t, func(o *Options) {
+			var rules []*weir.Rule
+			for _, name := range []string{"login", "one"} {
+				rules = append(rules, o.Rule([]byte(name)))
+			}
+			a := api.New(api.Options{Engine: o.Engine, Rules: rules, Log: o.Log})
+			o.Rule, o.Wait, o.Reserve, o.Settle = a.Rule, a.Wait, a.Reserve, a.Settle
+		})
+		c := d.dial(t)
+		token, decision, _ := strings.Cut(c.do("WEIR.RESERVE", "0", "login", "alice", "4"), " ")
+		if decision != "1 5 1 0 48000 0" || len(token) < 20 {
+			t.Errorf("a reservation got %q and %s", token, decision)
+		}
+		if got := c.do("WEIR.SETTLE", token, "1", "2"); !strings.HasPrefix(got, "-ERR there is one cost") {
+			t.Errorf("too many costs got %s", got)
+		}
+		if got := c.do("WEIR.SETTLE", token, "1"); got != "+OK" {
+			t.Errorf("a settlement got %s", got)
+		}
+		if got := c.do("WEIR.PEEK", "login", "alice"); got != "1 5 4 0 12000 0" {
+			t.Errorf("three of four units are to come back: %s", got)
+		}
+		if got := c.do("WEIR.SETTLE", token); !strings.HasPrefix(got, "-ERR the token is unknown") {
+			t.Errorf("a second settlement got %s", got)
+		}
+		first, _, _ := strings.Cut(c.do("WEIR.RESERVE", "0", "one", "job", "2"), " ")
+		if got := c.do("WEIR.RESERVE", "0", "one", "job"); !strings.HasPrefix(got, " 0 2 0 ") {
+			t.Errorf("a third slot of two got %q", got)
+		}
+		if got := c.do("WEIR.WAIT", "0", "one", "job"); !strings.HasPrefix(got, "-ERR the rule holds slots") {
+			t.Errorf("a wait for slots got %q", got)
+		}
+		other := d.dial(t)
+		other.send(encoded("WEIR.RESERVE", "5000", "one", "job"))
+		synctest.Wait()
+		if got := c.do("WEIR.SETTLE", first); got != "+OK" {
+			t.Errorf("a release got %s", got)
+		}
+		if got := other.answer(); !strings.Contains(got, " 1 2 1 ") {
+			t.Errorf("the waiting caller got %q, want the slot", got)
 		}
 	})
 }

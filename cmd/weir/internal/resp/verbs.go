@@ -77,8 +77,31 @@ const maxWait = int64(24 * time.Hour / time.Millisecond)
 
 // wait serves WEIR.WAIT milliseconds rule key [cost] …. It holds back the later commands of its connection, and ends with it.
 func (c *conn) wait(args [][]byte) error {
+	return c.patiently(args, func(ctx context.Context, patience time.Duration, requests []weir.Request) error {
+		d, err := c.server.Wait(ctx, patience, requests)
+		if err == nil {
+			c.out = appendDecision(c.out, asDecision, d)
+		}
+		return err
+	})
+}
+
+// reserve serves WEIR.RESERVE milliseconds rule key [cost] …. It answers with a token, which is empty after a refusal, and the
+// decision.
+func (c *conn) reserve(args [][]byte) error {
+	return c.patiently(args, func(ctx context.Context, patience time.Duration, requests []weir.Request) error {
+		d, token, err := c.server.Reserve(ctx, patience, requests)
+		if err == nil {
+			c.out = appendDecision(appendBulk(appendHead(c.out, '*', 2), token), asDecision, d)
+		}
+		return err
+	})
+}
+
+// patiently asks for requests while the connection stays.
+func (c *conn) patiently(args [][]byte, ask func(context.Context, time.Duration, []weir.Request) error) error {
 	if len(args) < 4 {
-		return errArity("weir.wait")
+		return errArity(string(args[0]))
 	}
 	patience, ok := integer(args[1])
 	if !ok || patience < 0 || patience > maxWait {
@@ -94,18 +117,44 @@ func (c *conn) wait(args [][]byte) error {
 	ctx, cancel := context.WithCancel(c.server.ctx)
 	defer cancel()
 	end := c.arrives(cancel)
-	d, err := c.server.Wait(ctx, time.Duration(patience)*time.Millisecond, requests)
+	err = ask(ctx, time.Duration(patience)*time.Millisecond, requests)
 	end()
 	switch {
-	case errors.Is(err, api.ErrStopping) || err != nil && c.server.ctx.Err() != nil:
+	case err == nil:
+		return nil
+	case errors.Is(err, api.ErrStopping) || c.server.ctx.Err() != nil:
 		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
 	case errors.Is(err, api.ErrSlots):
 		return fmt.Errorf("ERR %w", err)
+	case errors.Is(err, api.ErrTokens):
+		return fmt.Errorf("UNAVAILABLE %w", err)
 	case errors.Is(err, weir.ErrQueueFull):
 		return errors.New("UNAVAILABLE too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting")
+	}
+	return c.failure(err)
+}
+
+// settle serves WEIR.SETTLE token [cost …].
+func (c *conn) settle(args [][]byte) error {
+	if len(args) < 2 {
+		return errArity("weir.settle")
+	}
+	if !c.who.Some(door.Take) {
+		return c.denied(door.Take, "")
+	}
+	var costs []int64
+	for _, word := range args[2:] {
+		cost, ok := integer(word)
+		if !ok || cost < 0 {
+			return fmt.Errorf("ERR cost %.32q: not a whole number from 0", word)
+		}
+		costs = append(costs, cost)
+	}
+	switch err := c.server.Settle(c.server.ctx, string(args[1]), costs...); {
+	case errors.Is(err, api.ErrToken), errors.Is(err, api.ErrCosts):
+		return fmt.Errorf("ERR %w", err)
 	case err != nil:
 		return c.failure(err)
 	}
-	c.out = appendDecision(c.out, asDecision, d)
-	return nil
+	return c.ok()
 }

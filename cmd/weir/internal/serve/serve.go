@@ -221,7 +221,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	defer endTraces()
 	s.traffic = traced
 	redis := resp.Options{
-		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Failed: s.api.Failed, Clients: most, Log: log,
+		Engine: engine.Engine, Rule: s.api.Rule, Patience: engine.patience, Asked: recorded, Wait: s.api.Wait, Reserve: s.api.Reserve, Settle: s.api.Settle, Failed: s.api.Failed, Clients: most, Log: log,
 	}
 	o.ports.changes = admin.New(o.admin(s.api, engine, changed, drain, log))
 	if s.also, err = o.ports.open(named, listener.Addr(), &s, redis, envoy, log); err != nil {
