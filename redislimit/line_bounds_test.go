@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,14 +164,18 @@ func TestCallersEnterALostLineAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	went := make(chan int, 6)
+	var callers sync.WaitGroup
 	for i := range 6 {
-		go func() {
+		callers.Go(func() {
 			a, err := queues[i%3].Acquire(t.Context(), slots.For("k", 1))
 			went <- i // before the next one can go
-			if err != nil || a.Done(context.Background()) != nil {
+			if err == nil {
+				err = a.Done(context.Background())
+			}
+			if err != nil {
 				t.Errorf("caller %d: %v", i, err)
 			}
-		}()
+		})
 		time.Sleep(40 * time.Millisecond)
 	}
 	keys, _ := server.Do("KEYS", "*:qn:*").([]any)
@@ -187,4 +192,5 @@ func TestCallersEnterALostLineAgain(t *testing.T) {
 			t.Errorf("caller %d went, want %d", got, i)
 		}
 	}
+	callers.Wait()
 }
