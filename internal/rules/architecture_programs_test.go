@@ -135,10 +135,20 @@ var programRules = map[string]packageRule{
 			"github.com/spf13/cobra":     "it is a command",
 		},
 	},
+	"cmd/weir/internal/sqlengine": {
+		imports: reasons{
+			"sqllimit":                       "the engine",
+			"enginekit":                      "its errors",
+			"github.com/go-sql-driver/mysql": "the driver of MariaDB and MySQL",
+			"github.com/jackc/pgx/v5/stdlib": "the driver of PostgreSQL",
+			"modernc.org/sqlite":             "the driver of SQLite, without C",
+		},
+	},
 	"cmd/weir/internal/serve": {
 		imports: reasons{
 			".":                                           "it chooses the engine and makes the rules",
 			"redislimit":                                  "--engine",
+			"cmd/weir/internal/sqlengine":                 "--engine",
 			"layer":                                       "Redis may be away",
 			"httplimit":                                   "it finds the addresses of clients behind gateways",
 			"cmd/weir/internal/api":                       "the handler that it serves",
@@ -159,6 +169,7 @@ var programRules = map[string]packageRule{
 			"github.com/coreos/go-systemd/v22/daemon":     "the service manager is told",
 		},
 		testImports: reasons{
+			"internal/sqltest":                           "tests ask real databases",
 			"internal/layertest":                         "engines of tests have empty functions around them",
 			"internal/redistest":                         "tests of --engine ask real servers",
 			"internal/gatewaytest":                       "real gateways ask the daemon",
@@ -235,6 +246,7 @@ var programRules = map[string]packageRule{
 	"cmd/weir/internal/pace": {
 		imports: reasons{
 			".":                                  "limits",
+			"cmd/weir/internal/sqlengine":        "--engine",
 			"redislimit":                         "--engine",
 			"layer":                              "Redis may be away",
 			"cmd/weir/internal/cli":              "errors with hints, flags, progress",

@@ -110,6 +110,7 @@ var forbidden = []struct {
 		"simulate":                 "arrivals of made-up traffic are drawn, from a given seed",
 	}},
 	{"net/", "the core speaks no protocol", reasons{
+		"cmd/weir/internal/sqlengine":  "a database is named by a URL",
 		"examples/obedient":            "it shows a client and a server",
 		"examples/obedient/client":     "it is a program",
 		"examples/obedient/server":     "it is a program",

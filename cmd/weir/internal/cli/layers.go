@@ -12,13 +12,13 @@ import (
 	"github.com/weirflow/weir/layer"
 )
 
-// Layers are the flags of the layers around a Redis.
+// Layers are the flags of the layers around a server: Redis or a database.
 type Layers struct {
 	Files     map[string]layer.Policy // of rules in files, which flags override
 	onFailure []string                // RULE=POLICY, or a policy for the other rules
 	peers     int
 	deadline  time.Duration
-	sharers   string // of the Redis: "daemons"
+	sharers   string // of the server: "daemons"
 }
 
 // LayerFlags are the names of these flags.
@@ -27,13 +27,13 @@ var LayerFlags = []string{"on-failure", "peers", "deadline"}
 // DefaultDeadline is that of a decision.
 const DefaultDeadline = 15 * time.Millisecond
 
-// AddFlags adds the flags of a command that shares a Redis with others of its kind, such as daemons.
+// AddFlags adds the flags of a command that shares a server with others of its kind, such as daemons.
 func (o *Layers) AddFlags(cmd *cobra.Command, sharers string) {
 	o.sharers = sharers
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.onFailure, "on-failure", nil, "while Redis is away, answer `[RULE=]POLICY`: deny, allow, or local, by a share of the limits (default deny)")
-	flags.IntVar(&o.peers, "peers", 0, "the number of "+sharers+" that share the Redis; --on-failure local admits the `N`th part of each limit")
-	flags.DurationVar(&o.deadline, "deadline", DefaultDeadline, "how long a decision of Redis may take")
+	flags.StringArrayVar(&o.onFailure, "on-failure", nil, "while the server of --engine is away, answer `[RULE=]POLICY`: deny, allow, or local, by a share of the limits (default deny)")
+	flags.IntVar(&o.peers, "peers", 0, "the number of "+sharers+" that share the server; --on-failure local admits the `N`th part of each limit")
+	flags.DurationVar(&o.deadline, "deadline", DefaultDeadline, "how long a decision of the server may take")
 }
 
 // Check checks the values of the flags.
@@ -44,9 +44,9 @@ func (o *Layers) Check() error {
 	case o.peers < 0:
 		return Misusef("count this one, too", "--peers %d: a negative number", o.peers)
 	case o.peers == 0 && slices.Contains(slices.Collect(maps.Values(o.Files)), layer.Local):
-		return Misusef("say how many "+o.sharers+" share the Redis: --peers 3", "--config: on_failure: local without --peers")
+		return Misusef("say how many "+o.sharers+" share the server: --peers 3", "--config: on_failure: local without --peers")
 	case o.peers == 0 && slices.ContainsFunc(o.onFailure, func(text string) bool { return strings.HasSuffix(text, layer.Local.String()) }):
-		return Misusef("say how many "+o.sharers+" share the Redis: --peers 3", "--on-failure local without --peers")
+		return Misusef("say how many "+o.sharers+" share the server: --peers 3", "--on-failure local without --peers")
 	}
 	return nil
 }

@@ -116,6 +116,7 @@ func CompleteLimit(examples []string) cobra.CompletionFunc {
 var EngineHints = []string{
 	"an engine is memory, or the URL of a Redis server: redis://127.0.0.1:6379",
 	"a cluster: redis-cluster://HOST:PORT,…; behind Sentinel: redis-sentinel://HOST:PORT,…/MASTER; with TLS: rediss://…; a socket: unix:///PATH",
+	"a database: postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; docs/sql.md lists options",
 	"options follow a question mark, like ?password_file=FILE or ?prefix=shop; docs/redis.md lists them",
 }
 

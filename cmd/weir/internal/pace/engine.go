@@ -9,25 +9,26 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
 )
 
-// enginePatience is how long a pipe asks a failing Redis again before it ends.
+// enginePatience is how long a pipe asks a failing server again before it ends.
 const enginePatience = 10 * time.Second
 
 // denyDeadline is the least --deadline of a pipe that has no other answer: it would wait anyway.
 const denyDeadline = time.Second
 
-// open opens the Redis of --engine, if there is one, and checks that the filter can use it.
+// open opens the engine of --engine, if there is one, and checks that the filter can use it.
 func (o *options) open(f *job) error {
 	f.close = func() {}
 	if o.engine != "" {
-		if _, _, err := redislimit.ParseURL(o.engine); err != nil {
+		if err := o.checkEngine(); err != nil {
 			return cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints[1:]...)
 		}
 		var err error
-		if f.options.Engine, f.close, err = o.openRedis(); err != nil {
+		if f.options.Engine, f.close, err = o.openEngine(); err != nil {
 			return err
 		}
 		f.options.Patience = enginePatience
@@ -40,8 +41,33 @@ func (o *options) open(f *job) error {
 	return err
 }
 
-// openRedis opens a Redis with layers around it.
-func (o *options) openRedis() (engine weir.Engine, end func(), err error) {
+// checkEngine returns the error of a URL that names no engine.
+func (o *options) checkEngine() error {
+	if sqlengine.Names(o.engine) {
+		return sqlengine.Check(o.engine)
+	}
+	_, _, err := redislimit.ParseURL(o.engine)
+	return err
+}
+
+// sharedEngine is an engine of several processes.
+type sharedEngine interface {
+	weir.Engine
+	weir.Holder
+	Close()
+}
+
+func (o *options) openShared() (sharedEngine, error) {
+	if !sqlengine.Names(o.engine) {
+		return redislimit.Open(o.engine, redislimit.Options{})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cli.RedisPatience)
+	defer cancel()
+	return sqlengine.Open(ctx, o.engine)
+}
+
+// openEngine opens the engine of --engine with layers around it.
+func (o *options) openEngine() (engine weir.Engine, end func(), err error) {
 	guard, err := o.layers.Guard(nil)
 	if err != nil {
 		return nil, nil, err
@@ -49,22 +75,22 @@ func (o *options) openRedis() (engine weir.Engine, end func(), err error) {
 	if guard.OnFailure == layer.Deny {
 		guard.Deadline = max(guard.Deadline, denyDeadline)
 	}
-	redis, err := redislimit.Open(o.engine, redislimit.Options{})
+	shared, err := o.openShared()
 	if err != nil {
 		return nil, nil, engineError(err)
 	}
-	engine, stop, err := layer.Around(redis, layer.AroundOptions{Guard: guard})
+	engine, stop, err := layer.Around(shared, layer.AroundOptions{Guard: guard})
 	if err != nil {
-		redis.Close()
+		shared.Close()
 		return nil, nil, err
 	}
 	if guard.OnFailure != layer.Deny {
-		engine = unlined{engine, redis}
+		engine = unlined{engine, shared}
 	}
-	return engine, func() { stop(); redis.Close() }, nil
+	return engine, func() { stop(); shared.Close() }, nil
 }
 
-// unlined hides the lines of a Redis, in which callers would wait for it through an outage. So they ask the Guard.
+// unlined hides the lines of an engine, in which callers would wait for it through an outage. So they ask the Guard.
 type unlined struct {
 	weir.Engine
 	weir.Holder

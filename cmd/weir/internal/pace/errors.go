@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/filter"
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/redislimit"
 )
 
@@ -32,6 +33,8 @@ func engineError(err error) error {
 	hint := cli.EngineHints[1]
 	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
 		hint = cli.EngineHint(failed.Reason)
+	} else if sqlengine.Failed(err) {
+		hint = sqlengine.FailureHint
 	}
 	return cli.Fail(fmt.Errorf("pace: --engine: %w", err), hint)
 }

@@ -24,11 +24,11 @@ RATE is a count and a period: 5/s, 100/m, 1/1m30s. LIMIT is any limit except a
 concurrency and 'deny all', in quotes: 'rate gate 2/s', 'sliding window 100/m'.
 A line waits for several limits at once: '5/s and fixed window 10000/d'.
 
-With --engine all pipes that name the same Redis, on any machine, share one
-pace: those with the same --name, or without it those with the same limits.
-While Redis is away, lines wait for it, for 10 seconds. --on-failure local lets
-them through at a part of the limits, and allow without a limit: such pipes ask
-Redis line by line, without an order between pipes.
+With --engine all pipes that name the same Redis or database, on any machine,
+share one pace: those with the same --name, or without it those with the same
+limits. While the server is away, lines wait for it, for 10 seconds. --on-failure
+local lets them through at a part of the limits, and allow without a limit: such
+pipes ask the server line by line, without an order between pipes.
 
 With --key each host, or each value of a column, has a limit of its own. Lines
 of one key do not hold up lines of another, and only lines of one key stay in
@@ -91,7 +91,7 @@ when a signal interrupts it, like other filters.`,
 	flags.StringVar(&o.delimiter, "delimiter", "", "split columns at this `TEXT` instead of white space")
 	flags.BoolVar(&o.fair, "fair", false, "let all keys share one limit and take turns")
 	flags.Int64Var(&o.atOnce, "at-once", 1, "run at most `N` commands at a time")
-	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same Redis server, a `URL` like redis://127.0.0.1:6379")
+	flags.StringVar(&o.engine, "engine", "", "share the pace with all pipes that name the same server, a `URL` like redis://127.0.0.1:6379 or postgres://HOST/DB")
 	flags.StringVar(&o.name, "name", "", "share the pace with pipes of this `NAME`, not with those of the same limits")
 	o.layers.AddFlags(cmd, "pipes")
 	cli.Offer(cmd, "key", "host")

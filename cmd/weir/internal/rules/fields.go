@@ -62,7 +62,7 @@ func init() {
 		}},
 		{"engine", "Where states are kept: memory, or the URL of a Redis server.", texts, func(n node, l *loader) {
 			if l.once("engine", n) {
-				l.config.Engine, _ = n.text("memory or a URL like redis://127.0.0.1:6379")
+				l.config.Engine, _ = n.text("memory or a URL like redis://127.0.0.1:6379 or postgres://HOST/DB")
 			}
 		}},
 		{"default", "The answer to a request that no rule matches.", words("allow", "deny"), func(n node, l *loader) {

@@ -8,6 +8,7 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 )
 
 // overrides are the limits that weir ctl puts in force for single keys.
@@ -19,9 +20,9 @@ type overrides struct {
 // overridesEnd is the end of the name of their file, which begins with that of the states.
 const overridesEnd = ".overrides"
 
-// overrides opens the table of overrides beside the states.
+// overrides opens the table of overrides beside the states. With a database each daemon has its own, in memory.
 func (o *options) overrides(ctx context.Context, log *slog.Logger) (*overrides, error) {
-	if o.engine.shared() {
+	if o.engine.shared() && !sqlengine.Names(o.engine.where) {
 		table, end, err := override.OpenRedis(o.engine.where, log)
 		if err != nil {
 			return nil, cli.Fail(err, cli.EngineHints...)

@@ -13,6 +13,7 @@ import (
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/layer"
 	"github.com/weirflow/weir/redislimit"
 )
@@ -32,19 +33,22 @@ type engineOptions struct {
 
 func (o *engineOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.where, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379")
-	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a Redis that is absent or refuses writes")
-	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379")
+	flags.StringVar(&o.where, "engine", memoryEngine, "keep the state in `WHERE`: memory, or the URL of a Redis server like redis://127.0.0.1:6379 or of a database like postgres://HOST/DB")
+	flags.DurationVar(&o.wait, "engine-wait", defaultEngineWait, "at the start, wait this long for a server that is absent or refuses writes")
+	cli.Offer(cmd, "engine", memoryEngine, "redis://127.0.0.1:6379", "postgres://127.0.0.1/weir", "sqlite:weir.db")
 	o.layers.AddFlags(cmd, "daemons")
 	flags.BoolVar(&o.lease, "lease", false, "take blocks of permits of busy keys ahead, and decide from them")
 }
 
 // kind names the engine without its address.
 func (o *engineOptions) kind() string {
-	if o.shared() {
-		return "redis"
+	switch {
+	case !o.shared():
+		return memoryEngine
+	case sqlengine.Names(o.where):
+		return "sql"
 	}
-	return memoryEngine
+	return "redis"
 }
 
 // shared reports whether other daemons may use the engine.
@@ -55,11 +59,11 @@ func (o *engineOptions) check(isSet func(flag string) bool) error {
 	case o.wait < 0:
 		return cli.Misusef("use a duration of 0 or more, like 10s or 1m", "--engine-wait %v: a negative duration", o.wait)
 	case !o.shared() && isSet("engine-wait"):
-		return cli.Misusef("leave --engine-wait out; it is for Redis", "--engine-wait without --engine: the memory engine needs no wait")
+		return cli.Misusef("leave --engine-wait out; it is for a server", "--engine-wait without --engine: the memory engine needs no wait")
 	}
 	for _, flag := range slices.Concat(cli.LayerFlags, []string{"lease"}) {
 		if !o.shared() && isSet(flag) {
-			return cli.Misusef("leave --"+flag+" out; it is for Redis", "--%s without --engine: the memory engine is never away", flag)
+			return cli.Misusef("leave --"+flag+" out; it is for a server", "--%s without --engine: the memory engine is never away", flag)
 		}
 	}
 	return o.layers.Check()
@@ -85,21 +89,18 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		}
 		return &chosenEngine{Engine: wrap(memory), memory: memory, close: func() {}}, checkRules(memory, rules)
 	}
-	if _, _, err := redislimit.ParseURL(o.where); err != nil {
+	if err := checkEngine(o.where); err != nil {
 		return nil, cli.Misuse(fmt.Errorf("--engine: %w", err), cli.EngineHints...)
 	}
 	guard, err := o.layers.Guard(rules)
 	if err != nil {
 		return nil, err
 	}
-	shared, err := o.awaitRedis(ctx, log, rules)
+	shared, err := o.await(ctx, log, rules)
 	if err != nil {
 		return nil, err
 	}
-	if redislimit.HoldsPassword(o.where) {
-		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
-	}
-	logWarnings(ctx, shared, log)
+	warn(ctx, o.where, shared, log)
 	guard.Logger = log
 	engine, end, err := layer.Around(shared, layer.AroundOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
@@ -107,6 +108,35 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		return nil, err
 	}
 	return &chosenEngine{Engine: wrap(engine), close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
+}
+
+// sharedEngine is an engine of several processes.
+type sharedEngine interface {
+	weir.Engine
+	Close()
+}
+
+// checkEngine returns the error of a URL that names no engine.
+func checkEngine(where string) error {
+	if sqlengine.Names(where) {
+		return sqlengine.Check(where)
+	}
+	_, _, err := redislimit.ParseURL(where)
+	return err
+}
+
+// warn logs passwords that others can read, and settings of the servers.
+func warn(ctx context.Context, where string, shared sharedEngine, log *slog.Logger) {
+	redis, ok := shared.(*redislimit.Engine)
+	switch {
+	case !ok && sqlengine.HoldsPassword(where):
+		log.Warn("every user of this machine can read the password in --engine; leave it out, and use PGPASSFILE, PGPASSWORD or the variable WEIR_ENGINE")
+	case ok && redislimit.HoldsPassword(where):
+		log.Warn("every user of this machine can read the password in --engine; leave it out and add ?password_file=FILE or ?password_env=NAME to the URL")
+	}
+	if ok {
+		logWarnings(ctx, redis, log)
+	}
 }
 
 // checkRules returns an error for a rule that the engine cannot hold.
@@ -135,49 +165,64 @@ func logWarnings(ctx context.Context, engine *redislimit.Engine, log *slog.Logge
 	}
 }
 
-// defaultEngineWait is longer than a start of Redis or a failover takes.
+// defaultEngineWait is longer than a start of a server or a failover takes.
 const defaultEngineWait = 10 * time.Second
 
 // engineRetry is the pause between two attempts.
 const engineRetry = 250 * time.Millisecond
 
-// awaitRedis opens the Redis of --engine. It retries for up to --engine-wait while Redis is absent or refuses writes.
-func (o *engineOptions) awaitRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
+// await opens the engine of --engine. It retries for up to --engine-wait while the server is absent or refuses writes.
+func (o *engineOptions) await(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (sharedEngine, error) {
 	began := time.Now()
 	for logged := false; ; logged = true {
-		engine, err := o.tryRedis(ctx, log, rules)
+		engine, err := o.try(ctx, log, rules)
 		if err == nil {
 			return engine, nil
 		}
-		failed, ok := errors.AsType[*redislimit.Error](err)
+		hint, again := engineFailure(err)
 		switch {
-		case !ok: // a retry cannot help
+		case hint == "": // a retry cannot help
 			return nil, err
-		case failed.Reason == redislimit.Denied || failed.Reason == redislimit.TooOld || o.wait == 0:
-			return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), cli.EngineHint(failed.Reason))
+		case !again || o.wait == 0:
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: %w", err), hint)
 		case time.Since(began) >= o.wait:
-			return nil, cli.Fail(fmt.Errorf("serve: --engine: not ready within %v: %w", o.wait, err), cli.EngineHint(failed.Reason), "wait longer with --engine-wait")
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: not ready within %v: %w", o.wait, err), hint, "wait longer with --engine-wait")
 		case !logged:
 			log.Warn("the engine is not ready; trying again", "at_most", o.wait, "error", err)
 		}
 		select {
 		case <-time.After(engineRetry):
 		case <-ctx.Done():
-			return nil, cli.Fail(fmt.Errorf("serve: --engine: stopped while waiting for Redis: %w", err), "nothing was served")
+			return nil, cli.Fail(fmt.Errorf("serve: --engine: stopped while waiting for the server: %w", err), "nothing was served")
 		}
 	}
 }
 
-// tryRedis opens the engine and makes one decision.
-func (o *engineOptions) tryRedis(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (*redislimit.Engine, error) {
-	engine, err := redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe})
+// engineFailure returns the hint for a failure of a server, and whether it may pass.
+func engineFailure(err error) (hint string, again bool) {
+	if failed, ok := errors.AsType[*redislimit.Error](err); ok {
+		return cli.EngineHint(failed.Reason), failed.Reason != redislimit.Denied && failed.Reason != redislimit.TooOld
+	}
+	if sqlengine.Failed(err) {
+		return sqlengine.FailureHint, true
+	}
+	return "", false
+}
+
+// try opens the engine and makes one decision.
+func (o *engineOptions) try(ctx context.Context, log *slog.Logger, rules []*weir.Rule) (engine sharedEngine, err error) {
+	within, cancel := context.WithTimeout(ctx, cli.RedisPatience)
+	defer cancel()
+	if sqlengine.Names(o.where) {
+		engine, err = sqlengine.Open(within, o.where)
+	} else {
+		engine, err = redislimit.Open(o.where, redislimit.Options{Logger: log, Observe: o.observe})
+	}
 	if err != nil {
 		return nil, err
 	}
 	err = checkRules(engine, rules)
 	if err == nil {
-		within, cancel := context.WithTimeout(ctx, cli.RedisPatience)
-		defer cancel()
 		err = api.Probe(within, engine)
 	}
 	if err != nil {
@@ -199,7 +244,10 @@ var engineReasons = map[redislimit.Reason]string{
 
 func engineReason(err error) string {
 	failed, ok := errors.AsType[*redislimit.Error](err)
-	if !ok {
+	switch {
+	case !ok && sqlengine.Failed(err):
+		return "the database could not decide, or gave no answer in time"
+	case !ok:
 		return "the engine could not decide"
 	}
 	if words, known := engineReasons[failed.Reason]; known {

@@ -1,7 +1,7 @@
 package serve
 
 const help = `Serve decides over HTTP. It keeps the state of all keys in memory or, with
---engine, in Redis, which several daemons can share.
+--engine, in Redis or an SQL database, which several daemons can share.
 
 Without --engine it needs no file and no server. Without --rule it has one rule,
   ` + defaultRule + `
@@ -32,10 +32,11 @@ The --check flags configure it; docs/gateways.md has whole configurations.
 With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, GCRA of Redis
 8.8, or WEIR.TAKE for a rule by name. docs/redis-clients.md lists the commands.
 
-With --engine, serve waits up to --engine-wait at the start for a Redis that is
-absent or refuses writes. After Redis has failed for 5 seconds, /readyz is 503.
-A decision of Redis gets --deadline. While Redis is away, --on-failure says how to
+With --engine, serve waits up to --engine-wait at the start for a server that is
+absent or refuses writes. After it has failed for 5 seconds, /readyz is 503. A
+decision of the server gets --deadline. While it is away, --on-failure says how to
 answer: deny (503), allow, or local, by a share of the limits for each of --peers.
+docs/redis.md and docs/sql.md describe the URLs.
 
 With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
 "key":"acme","limit":"5/m"}. Up to 1,000 different limits are kept.
@@ -78,4 +79,5 @@ const examples = `  weir serve
   weir serve --record record.jsonl --record-share 10% --record-hash
   weir serve --resp 127.0.0.1:6380 --rule 'login=5/m'
   weir serve --engine redis://127.0.0.1:6379
+  weir serve --engine sqlite:weir.db --deadline 100ms
   weir serve --engine 'rediss://weir@redis.example?password_file=redis.password&prefix=shop'`

@@ -1,0 +1,158 @@
+// Package sqlengine opens the engines of package sqllimit for the commands that have a flag --engine.
+package sqlengine
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	_ "github.com/go-sql-driver/mysql" // its driver is mysql
+	_ "github.com/jackc/pgx/v5/stdlib" // its driver is pgx
+	_ "modernc.org/sqlite"             // its driver is sqlite
+
+	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/sqllimit"
+)
+
+// FailureHint is for an engine that does not answer.
+const FailureHint = "is the database up, and may the user create or use the table? docs/sql.md has the statements and permissions"
+
+// Engine is an engine over a database of its own.
+type Engine struct {
+	*sqllimit.Engine
+	db *sql.DB
+}
+
+// Close closes the connections to the database. Pending decisions fail.
+func (e *Engine) Close() { _ = e.db.Close() }
+
+// Error is a failure to open an engine that may pass.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Failed reports whether err is a failure of a database.
+func Failed(err error) bool {
+	_, opening := errors.AsType[*Error](err)
+	_, deciding := errors.AsType[*enginekit.StoreError](err)
+	return opening || deciding
+}
+
+// source is a parsed URL.
+type source struct {
+	driver  string
+	name    string // of the data source, for the driver
+	dialect sqllimit.Dialect
+	options sqllimit.Options
+}
+
+var schemes = map[string]func(s *source, u *url.URL) error{
+	"postgres": postgres, "postgresql": postgres, "mysql": mysql, "mariadb": mysql, "sqlite": sqlite,
+}
+
+// Names reports whether the value of --engine is the URL of a database.
+func Names(where string) bool {
+	scheme, _, found := strings.Cut(where, ":")
+	return found && schemes[scheme] != nil
+}
+
+// HoldsPassword reports whether a URL has a password.
+func HoldsPassword(where string) bool {
+	u, err := url.Parse(where)
+	if err != nil {
+		return false
+	}
+	_, holds := u.User.Password()
+	return holds || u.Query().Has("password")
+}
+
+// Check returns the error of a URL that Open could not use. It never holds a password.
+func Check(where string) error {
+	_, err := parse(where)
+	return err
+}
+
+func parse(where string) (*source, error) {
+	malformed := errors.New("the URL of the database is malformed; encode special characters of a password with %")
+	u, err := url.Parse(where)
+	if err != nil {
+		return nil, malformed // err holds the URL
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, malformed
+	}
+	s := &source{}
+	s.options = sqllimit.Options{Table: query.Get("table"), Create: cmp.Or(query.Get("create"), "1") != "0", Unlogged: query.Get("unlogged") == "1"}
+	for _, ours := range []string{"table", "create", "unlogged"} {
+		query.Del(ours)
+	}
+	u.RawQuery = query.Encode()
+	if err := schemes[u.Scheme](s, u); err != nil {
+		return nil, err
+	}
+	_, err = sqllimit.Schema(s.dialect, s.options)
+	return s, err
+}
+
+func postgres(s *source, u *url.URL) error {
+	s.driver, s.dialect, s.name = "pgx", sqllimit.PostgreSQL, u.String()
+	return nil
+}
+
+// mysql converts a URL to the form of the driver: USER:PASSWORD@tcp(HOST)/DATABASE?OPTIONS.
+func mysql(s *source, u *url.URL) error {
+	query := u.Query()
+	address := "tcp(" + u.Host + ")"
+	if socket := query.Get("socket"); socket != "" {
+		address = "unix(" + socket + ")"
+		query.Del("socket")
+	} else if u.Host == "" {
+		return errors.New("the URL of the database has no host; it is mysql://USER@HOST/DATABASE, or mysql://USER@/DATABASE?socket=PATH")
+	}
+	user := u.User.Username()
+	if password, ok := u.User.Password(); ok {
+		user += ":" + password
+	}
+	s.driver, s.dialect, s.name = "mysql", sqllimit.MySQL, user+"@"+address+u.Path+"?"+query.Encode()
+	return nil
+}
+
+// sqlite opens a file so that a commit is on the disk, and other processes wait.
+func sqlite(s *source, u *url.URL) error {
+	file := cmp.Or(u.Opaque, u.Path)
+	if file == "" {
+		return errors.New("the URL of the database names no file; it is sqlite:FILE")
+	}
+	s.driver, s.dialect = "sqlite", sqllimit.SQLite
+	s.name = "file:" + file + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	return nil
+}
+
+// connections bounds the connections of a process: what the engine uses at a time, and as many for other work.
+const connections = 8
+
+// Open opens the engine of a URL, and creates its table unless the URL says create=0.
+func Open(ctx context.Context, where string) (*Engine, error) {
+	s, err := parse(where)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sql.Open(s.driver, s.name)
+	if err != nil {
+		return nil, fmt.Errorf("the %s driver refuses the URL", s.driver) // its error may hold the password
+	}
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	e, err := sqllimit.Open(ctx, db, s.dialect, s.options)
+	if err != nil {
+		_ = db.Close()
+		return nil, &Error{err}
+	}
+	return &Engine{e, db}, nil
+}

@@ -1,0 +1,48 @@
+package sqlengine
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAURLNamesADatabase(t *testing.T) {
+	for where, want := range map[string]string{
+		"postgres://u:p@h/d?table=a.b&create=0&sslmode=disable": "pgx postgres://u:p@h/d?sslmode=disable",
+		"mysql://u:p@h:1/d?tls=true":                            "mysql u:p@tcp(h:1)/d?tls=true",
+		"mariadb://u@/d?socket=/s":                              "mysql u@unix(/s)/d?",
+		"sqlite:weir.db":                                        "sqlite file:weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+		"sqlite:///var/weir.db":                                 "sqlite file:/var/weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)",
+	} {
+		if !Names(where) {
+			t.Errorf("%s names no database", where)
+		}
+		s, err := parse(where)
+		if err != nil || s.driver+" "+s.name != want {
+			t.Errorf("%s: got %+v and %v, want %s", where, s, err, want)
+		}
+	}
+	for _, where := range []string{"redis://h", "memory", "sqlite", ""} {
+		if Names(where) {
+			t.Errorf("%s names a database", where)
+		}
+	}
+}
+
+func TestABadURLIsAnErrorWithoutItsPassword(t *testing.T) {
+	for where, want := range map[string]string{
+		"postgres://u:secret@h:port/d":       "malformed",
+		"postgres://u:secret@h/d?table=a;b":  "malformed",
+		"postgres://u:secret@h/d?table=a-b":  "table",
+		"mysql://u:secret@/d":                "host",
+		"sqlite:":                            "file",
+		"mysql://u:secret@h/d?table=a%20b.c": "table",
+	} {
+		err := Check(where)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v, want an error about %s without the password", where, err, want)
+		}
+	}
+	if !HoldsPassword("postgres://u:p@h/d") || HoldsPassword("postgres://u@h/d") || !HoldsPassword("postgres://h/d?password=p") {
+		t.Error("HoldsPassword does not find the password")
+	}
+}
