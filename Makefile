@@ -79,7 +79,7 @@ test-layers: ## test queues, fronts and the daemon on engines below one empty fu
 test-sql: ## run the suite on every driver and server of SQL
 	@$(STAGE) 'test sql' go test -timeout 20m ./sqllimit/drivertest
 
-bench-sql: ## measure the figures of docs/sql.md, on servers of its own
+bench-sql: ## measure the figures of docs/howto/sql.md, on servers of its own
 	WEIR_SQL_BENCH=1 go test -count=1 -v -run TestTheEngineReachesItsFigures ./sqllimit/drivertest
 
 test-reloads: ## reload rules files 10,000 times under load
@@ -94,7 +94,7 @@ fuzz: ## run every fuzz target for FUZZTIME (1s)
 readme: ## run the commands of README.md in a fresh clone
 	@$(STAGE) readme scripts/readme.sh
 
-docs: ## write docs/choosing.md and its pictures from the program
+docs: ## write docs/why/choosing.md and its pictures from the program
 	go test -count=1 -run TestTheTourShowsWhatTheProgramSays ./cmd/weir -write-docs
 
 differential: ## compare the memory and the Redis engine for TIMES (50) times as long as a test

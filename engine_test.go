@@ -19,7 +19,7 @@ import (
 	"github.com/weirflow/weir/internal/algorithm"
 )
 
-// The claims of docs/coming-from-x-time-rate.md about that library, one each.
+// The claims of docs/from/x-time-rate.md about that library, one each.
 
 func TestCostZeroIsAdmittedInDebtAndNegativeCostNeverIs(t *testing.T) {
 	at := time.Unix(1700000000, 0)

@@ -579,7 +579,7 @@ func TestWhatWritesNothingTakesNoRoomFromLogs(t *testing.T) {
 	}
 }
 
-// docs/memory.md describes a new key that comes during a flood: it shares a limit while the flood lasts, and has its
+// docs/reference/memory.md describes a new key that comes during a flood: it shares a limit while the flood lasts, and has its
 // own some time after.
 func TestRoomComesBackAfterAFloodAndNotDuringIt(t *testing.T) {
 	for _, limit := range []weir.Limit{

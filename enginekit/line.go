@@ -9,7 +9,7 @@ import (
 
 // LineKeeper is an optional ability of an engine that several processes share. It keeps a line for each key that
 // callers of several processes wait for, so that they go in order of arrival. [github.com/weirflow/weir/pace.Queue]
-// calls it; docs/design/waiting.md has the rules of a line.
+// calls it; docs/why/queues.md has the rules of a line.
 type LineKeeper interface {
 	// EnterLines returns the lines for one process, such as a queue. It calls hear with every signal that reaches the
 	// process. hear must not block.

@@ -10,13 +10,13 @@
 // that names the limit. Every answer carries the RateLimit header fields. The
 // states live in a memory engine that PerClient makes. [PerKey] does the same
 // for users or tenants. [New] takes several rules, plans, costs, another engine
-// and header format: see [Options]. docs/http.md explains all of them.
+// and header format: see [Options]. docs/howto/http.md explains all of them.
 //
 // No default trusts a header that a client can send. A server behind a proxy
 // names the proxies that it trusts in [ClientOptions].
 //
 // For clients, [Transport] is an http.RoundTripper that learns the limits of
-// servers from their answers and obeys them: see docs/client.md.
+// servers from their answers and obeys them: see docs/howto/client.md.
 //
 // Make a middleware once, when the program starts, because its engine remembers
 // what clients have used. Everything here is safe for concurrent use.

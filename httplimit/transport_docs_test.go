@@ -10,7 +10,7 @@ import (
 	"github.com/weirflow/weir/httplimit"
 )
 
-// The functions of this file stand in docs/client.md in the same form.
+// The functions of this file stand in docs/howto/client.md in the same form.
 
 // obedient returns a client that learns the limits of each host from its answers.
 func obedient() (*http.Client, error) {

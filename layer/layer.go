@@ -17,7 +17,7 @@
 //	the engine, such as redislimit
 //
 // Functions of your own ([weir.Wrap]) may stand anywhere between them. A layer passes on what it does not concern, and
-// [weir.Find] finds the abilities of the engine through all of them. docs/layers.md explains each layer, its bounds, and
+// [weir.Find] finds the abilities of the engine through all of them. docs/howto/layers.md explains each layer, its bounds, and
 // what it costs.
 package layer
 

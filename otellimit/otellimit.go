@@ -3,7 +3,7 @@
 //	telemetry, err := otellimit.New(otellimit.Options{})
 //	engine, err = telemetry.Observe(engine)
 //
-// docs/metrics.md lists the instruments. A rule is an attribute, a key never is, except of a span if Options.Keys says so.
+// docs/reference/metrics.md lists the instruments. A rule is an attribute, a key never is, except of a span if Options.Keys says so.
 package otellimit
 
 import (

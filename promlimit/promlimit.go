@@ -4,7 +4,7 @@
 //	registry.MustRegister(metrics)
 //	engine, err = metrics.Observe(engine)
 //
-// docs/metrics.md lists the metrics. A rule or limit is a label, a key never is: up to 1,000 rules, and 32 limits of each,
+// docs/reference/metrics.md lists the metrics. A rule or limit is a label, a key never is: up to 1,000 rules, and 32 limits of each,
 // have names of their own, and the others share the name "other".
 package promlimit
 

@@ -19,7 +19,7 @@ import (
 // wantEarlier fails unless err says that a key holds a state in an earlier format.
 func wantEarlier(t *testing.T, what string, err error, key string, format int) {
 	t.Helper()
-	for _, part := range []string{fmt.Sprintf("%q", key), fmt.Sprint("format ", format), "reads format 5", "docs/upgrading.md"} {
+	for _, part := range []string{fmt.Sprintf("%q", key), fmt.Sprint("format ", format), "reads format 5", "docs/howto/upgrading.md"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: got error %v, want one that names %s", what, err, part)
 		}
@@ -221,10 +221,10 @@ func mustParse(t *testing.T, text string) *weir.Rule {
 	return rule
 }
 
-// The command of docs/upgrading.md deletes the states of earlier versions, and nothing else.
+// The command of docs/howto/upgrading.md deletes the states of earlier versions, and nothing else.
 func TestTheDocumentedCommandDeletesWhatEarlierVersionsStored(t *testing.T) {
 	testprocess.Require(t, "redis-cli", "redis-tools")
-	text, err := os.ReadFile("../docs/upgrading.md")
+	text, err := os.ReadFile("../docs/howto/upgrading.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@
 //
 // A decision takes one round trip, for any number of limits and keys. Concurrent callers share round trips: a caller
 // that comes during a call joins the next one. One script makes all decisions of a call in order, each on its own,
-// exactly, by the server's clock. docs/redis.md describes the flow of a decision, the permissions that the engine
+// exactly, by the server's clock. docs/howto/redis.md describes the flow of a decision, the permissions that the engine
 // needs, and the effect of failures.
 package redislimit
 

@@ -19,7 +19,7 @@ import (
 )
 
 // lines are what one process, such as a queue, asks of the lines that Redis keeps: enginekit.Lines. The script follows their
-// rules (internal/wire/script/line.lua); docs/design/waiting.md explains them.
+// rules (internal/wire/script/line.lua); docs/why/queues.md explains them.
 type lines struct {
 	engine *Engine
 	name   string // of the process: 8 bytes, also in the names of its channels

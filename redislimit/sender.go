@@ -2,7 +2,7 @@ package redislimit
 
 import "context"
 
-// Sender is a Redis client other than rueidis. docs/redis.md shows one for go-redis.
+// Sender is a Redis client other than rueidis. docs/howto/redis.md shows one for go-redis.
 type Sender interface {
 	// Send sends a command, whose name is the first word, and returns the reply, a string. The words are bytes, not
 	// text; Send must not keep them. An error reply of the server must have a method RedisError(), like the errors of

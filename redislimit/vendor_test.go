@@ -13,7 +13,7 @@ import (
 	"github.com/weirflow/weir/redislimit"
 )
 
-// This is the recipe of docs/waiting.md, on three engines of one server, like three processes. Requests take a
+// This is the recipe of docs/howto/waiting.md, on three engines of one server, like three processes. Requests take a
 // millisecond, so callers that got the rate back with the slot would make thousands.
 func TestVendorsTermsAreKeptByThreeEnginesOnOneServer(t *testing.T) {
 	server := redistest.Start(t)

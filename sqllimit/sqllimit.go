@@ -12,7 +12,7 @@
 // deadlock (lock.go). The clock of the server decides. With SQLite, that of the machine does. Package enginekit does the
 // rest: see [enginekit.NewStore].
 //
-// docs/sql.md says which database to use, what it costs and which permissions it needs.
+// docs/howto/sql.md says which database to use, what it costs and which permissions it needs.
 package sqllimit
 
 import (

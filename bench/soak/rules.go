@@ -85,7 +85,7 @@ func makeRules(name string, sets [][]weir.Limit) (rules []*rule, err error) {
 }
 
 // most returns the bound on net units used by decisions at clock readings from lo to hi, in any order, as in
-// docs/guarantees.md.
+// docs/why/guarantees.md.
 func (r *rule) most(lo, hi int64) int64 {
 	least := math.Inf(1)
 	for _, b := range r.bounds {

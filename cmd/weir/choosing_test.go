@@ -25,15 +25,15 @@ import (
 )
 
 // `make docs` writes the page and its pictures.
-var writeDocs = flag.Bool("write-docs", false, "write docs/choosing.md and its pictures")
+var writeDocs = flag.Bool("write-docs", false, "write docs/why/choosing.md and its pictures")
 
 const (
-	tourFile     = "docs/choosing.md"
-	tourSource   = "docs/choosing.tmpl"
+	tourFile     = "docs/why/choosing.md"
+	tourSource   = "docs/why/choosing.tmpl"
 	tourPictures = "docs/pictures"
 )
 
-// docs/choosing.md is what its source says, with the output of each command and every number computed here. A picture
+// docs/why/choosing.md is what its source says, with the output of each command and every number computed here. A picture
 // is drawn again too.
 func TestTheTourShowsWhatTheProgramSays(t *testing.T) {
 	if testing.Short() {

@@ -18,7 +18,7 @@ var shown = regexp.MustCompile("(?m)(?:`|^(?:    |\\$ )?(?:seq [0-9]+ \\| )?(?:g
 var word = regexp.MustCompile(`'([^']*)'|(\S+)`)
 
 func TestCommandsInDocumentsHaveFlagsThatExist(t *testing.T) {
-	documents, err := filepath.Glob("../../docs/*.md")
+	documents, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}

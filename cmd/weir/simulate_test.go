@@ -13,9 +13,9 @@ import (
 // session matches a command of this program in a document, and what it prints.
 var session = regexp.MustCompile("(?m)^```\n\\$ weir (.+)\n((?s:.+?))^```$")
 
-// Every line that docs/simulate.md shows below a command is one that the command prints.
+// Every line that docs/howto/simulate.md shows below a command is one that the command prints.
 func TestDocumentsShowWhatSimulatePrints(t *testing.T) {
-	text, err := os.ReadFile("../../docs/simulate.md")
+	text, err := os.ReadFile("../../docs/howto/simulate.md")
 	if err != nil {
 		t.Fatal(err)
 	}

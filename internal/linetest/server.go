@@ -1,4 +1,4 @@
-// Package linetest is an engine that keeps lines, for tests. It follows the rules of docs/design/waiting.md step by step,
+// Package linetest is an engine that keeps lines, for tests. It follows the rules of docs/why/queues.md step by step,
 // over a memory engine that stands for the server, and a network that can be slow or lose messages. The script of
 // redislimit follows the same rules, and a test compares both.
 package linetest

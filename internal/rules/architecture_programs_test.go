@@ -51,9 +51,9 @@ var programRules = map[string]packageRule{
 	"cmd/weir": {
 		imports: reasons{"cmd/weir/internal/program": "it is the program"},
 		testImports: reasons{
-			"simulate":                "tests compute the numbers of docs/choosing.md",
-			".":                       "tests compute the numbers of docs/choosing.md",
-			"cmd/weir/internal/cli":   "tests compute the numbers of docs/choosing.md",
+			"simulate":                "tests compute the numbers of docs/why/choosing.md",
+			".":                       "tests compute the numbers of docs/why/choosing.md",
+			"cmd/weir/internal/cli":   "tests compute the numbers of docs/why/choosing.md",
 			"cmd/weir/internal/serve": "its examples are tried",
 			"cmd/weir/internal/pace":  "its examples are tried",
 			"github.com/rogpeppe/go-internal/testscript": "script tests run the real main",

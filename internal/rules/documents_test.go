@@ -74,21 +74,21 @@ func exampleBodies(t *testing.T) (bodies []string) {
 }
 
 func TestDocumentsNameEveryPackageAndDependency(t *testing.T) {
-	architecture := readFile(t, "docs/architecture.md")
+	architecture := readFile(t, "docs/why/architecture.md")
 	for _, pkg := range slices.Sorted(maps.Keys(packageRules)) {
 		name := pkg
 		if pkg == "." {
 			name = "weir"
 		}
 		if !strings.Contains(architecture, "`"+name+"`") {
-			t.Errorf("docs/architecture.md does not name the package `%s`", name)
+			t.Errorf("docs/why/architecture.md does not name the package `%s`", name)
 		}
 	}
-	dependencies := readFile(t, "docs/dependencies.md")
+	dependencies := readFile(t, "docs/why/dependencies.md")
 	for _, dir := range modules(t) {
 		for _, required := range directRequirements(t, dir) {
 			if !strings.HasPrefix(required, modulePath) && !strings.Contains(dependencies, "`"+required+"`") {
-				t.Errorf("docs/dependencies.md does not say why %s requires `%s`", dir, required)
+				t.Errorf("docs/why/dependencies.md does not say why %s requires `%s`", dir, required)
 			}
 		}
 	}
@@ -187,15 +187,15 @@ func readFile(t *testing.T, path string) string {
 
 var whereRow = regexp.MustCompile("(?m)^\\| ([^|`]+) \\| `([^`|]+)` \\|$")
 
-// docs/where.md answers each question with one file, which exists.
+// docs/why/where.md answers each question with one file, which exists.
 func TestTheFilesToChangeExist(t *testing.T) {
-	rows := whereRow.FindAllStringSubmatch(readFile(t, "docs/where.md"), -1)
+	rows := whereRow.FindAllStringSubmatch(readFile(t, "docs/why/where.md"), -1)
 	if len(rows) < 10 {
-		t.Errorf("docs/where.md answers %d questions, want at least 10", len(rows))
+		t.Errorf("docs/why/where.md answers %d questions, want at least 10", len(rows))
 	}
 	for _, row := range rows {
 		if info, err := os.Stat(row[2]); err != nil || info.IsDir() {
-			t.Errorf("docs/where.md: %s: %s is no file", row[1], row[2])
+			t.Errorf("docs/why/where.md: %s: %s is no file", row[1], row[2])
 		}
 	}
 }

@@ -94,7 +94,7 @@ func wal(t *testing.T, db *sql.DB) (bytes float64) {
 	return bytes
 }
 
-// The figures of docs/sql.md. `make bench-sql` runs it.
+// The figures of docs/howto/sql.md. `make bench-sql` runs it.
 func TestTheEngineReachesItsFigures(t *testing.T) {
 	if os.Getenv("WEIR_SQL_BENCH") == "" {
 		t.Skip("it takes a minute of an idle machine: make bench-sql")
@@ -132,11 +132,11 @@ func TestTheEngineReachesItsFigures(t *testing.T) {
 	_, ours50 := report("one caller: weir", 1, keys, take(engines["logged"]))
 	t.Logf("10,000 keys: %.1f times the rival, want 4; one key: %.1f times, want 20; one caller: %.2f times the UPDATE, want 1.3", ours/wide, oursHot/hot, float64(ours50)/float64(p50))
 	if ours < 4*wide || oursHot < 20*hot || float64(ours50) > 1.3*float64(p50) {
-		t.Error("the figures are below those of docs/sql.md")
+		t.Error("the figures are below those of docs/howto/sql.md")
 	}
 	file := openDB(t, "sqlite", "file:"+t.TempDir()+"/weir.db?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	rate, median := load(t, 128, keys, take(openEngine(t, file, sqllimit.SQLite, sqllimit.Options{})))
 	if t.Logf("SQLite, 128 callers, 10,000 keys, durable: %.0f decisions/s, median %v; want 2,000", rate, median); rate < 2000 {
-		t.Error("SQLite decides less than docs/sql.md says")
+		t.Error("SQLite decides less than docs/howto/sql.md says")
 	}
 }

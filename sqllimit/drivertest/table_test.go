@@ -12,7 +12,7 @@ import (
 	"github.com/weirflow/weir/sqllimit"
 )
 
-// A role needs no more than the permissions that docs/sql.md lists.
+// A role needs no more than the permissions that docs/howto/sql.md lists.
 func TestTheListedPermissionsSuffice(t *testing.T) {
 	admin, table := databases[0].open(t), newTable()
 	text, err := sqllimit.Schema(sqllimit.PostgreSQL, sqllimit.Options{Table: table})

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// These tests check what docs/coming-from-x-time-rate.md says about other limiters.
+// These tests check what docs/from/x-time-rate.md says about other limiters.
 
 var at = time.Unix(1_700_000_000, 0)
 

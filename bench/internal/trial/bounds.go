@@ -28,7 +28,7 @@ const (
 // Tolerance is for the rounding of sums of rates.
 const Tolerance = 1e-3
 
-// Bounds returns the bounds of docs/guarantees.md.
+// Bounds returns the bounds of docs/why/guarantees.md.
 func Bounds(limits []weir.Limit, unit time.Duration) (all []Bound) {
 	flow := func(burst int64, r weir.Rate) Bound {
 		return Bound{Kind: Rate, Units: float64(burst), Rate: float64(r.Count) / (float64(r.Period) / float64(unit))}

@@ -42,5 +42,5 @@ func (p *Part) isEarlier(place int, first byte) error {
 	if of.Second {
 		format = 2
 	}
-	return fmt.Errorf("an earlier version of Weir holds the state, in key %q of format %d, and this one reads format %d: see docs/upgrading.md", p.earlierKey(of), format, stored.FormatVersion)
+	return fmt.Errorf("an earlier version of Weir holds the state, in key %q of format %d, and this one reads format %d: see docs/howto/upgrading.md", p.earlierKey(of), format, stored.FormatVersion)
 }

@@ -1,6 +1,6 @@
 // Package api serves the decisions of an engine as JSON over HTTP.
 //
-// [New] returns the handler. It decodes a request, calls the engine and encodes the answer. docs/api.md and
+// [New] returns the handler. It decodes a request, calls the engine and encodes the answer. docs/reference/api.md and
 // openapi.json describe the format.
 package api
 

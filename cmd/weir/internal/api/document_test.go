@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// asked matches a curl line of docs/api.md and the answer below it.
+// asked matches a curl line of docs/reference/api.md and the answer below it.
 var asked = regexp.MustCompile(`(?m)^\$ curl (?:-d '([^']*)' )?http://127\.0\.0\.1:8080(/\S+)\n(\{.*)?`)
 
 // token matches a token of a document or of an answer.
@@ -17,7 +17,7 @@ var token = regexp.MustCompile(`"token":"(\w+)"`)
 // clock that stands still. It skips the numbers of the statistics, which depend on the machine. A token of the document
 // stands for the one that the daemon has given.
 func TestAnswersInTheDocumentAreThoseThatCome(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/api.md")
+	text, err := os.ReadFile("../../../../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func greedy(t *testing.T, limit weir.Limit, period, offset int64, pause bool) (m
 	return most
 }
 
-// The sizes are those that an engine reports, and that docs/memory.md gives. Cells take less on 32-bit machines.
+// The sizes are those that an engine reports, and that docs/reference/memory.md gives. Cells take less on 32-bit machines.
 func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 	keys := 100_000
 	if testing.Short() {
@@ -118,13 +118,13 @@ func TestCheckPrintsTheMemoryOfAKey(t *testing.T) {
 			t.Errorf("%s: %q, want %s", test.text, got, test.memory)
 		}
 	}
-	document, err := os.ReadFile("../../../../docs/memory.md")
+	document, err := os.ReadFile("../../../../docs/reference/memory.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, size := range []string{"20 to 28 bytes a key", "29 to 40 bytes a key", "92 to 112 bytes a key"} {
 		if !strings.Contains(string(document), size) {
-			t.Errorf("docs/memory.md no longer says %q", size)
+			t.Errorf("docs/reference/memory.md no longer says %q", size)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // explanation describes a limit in plain words.
 type explanation struct{ capacity, burst, worst, memory string }
 
-// Memory of a key, as docs/memory.md gives it.
+// Memory of a key, as docs/reference/memory.md gives it.
 const (
 	wordMemory = "20 to 28 bytes a key while it is not idle; 29 to 40 at rates of fine fractions, such as 11/s."
 	cellMemory = "92 to 112 bytes a key while it is not idle."

@@ -116,8 +116,8 @@ func CompleteLimit(examples []string) cobra.CompletionFunc {
 var EngineHints = []string{
 	"an engine is memory, or the URL of a Redis server: redis://127.0.0.1:6379",
 	"a cluster: redis-cluster://HOST:PORT,…; behind Sentinel: redis-sentinel://HOST:PORT,…/MASTER; with TLS: rediss://…; a socket: unix:///PATH",
-	"a database: postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; docs/sql.md lists options",
-	"options follow a question mark, like ?password_file=FILE or ?prefix=shop; docs/redis.md lists them",
+	"a database: postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; docs/howto/sql.md lists options",
+	"options follow a question mark, like ?password_file=FILE or ?prefix=shop; docs/howto/redis.md lists them",
 }
 
 // RedisPatience bounds the time of a decision. A healthy server needs a thousandth of it, and the client of the
@@ -130,7 +130,7 @@ func EngineHint(reason redislimit.Reason) string {
 	case redislimit.ReadOnly:
 		return "name the master, or its Sentinels: redis-sentinel://HOST:PORT,…/MASTER"
 	case redislimit.TooOld:
-		return "docs/redis.md lists the tested versions of Redis and Valkey"
+		return "docs/howto/redis.md lists the tested versions of Redis and Valkey"
 	}
-	return "is the server running, and does it accept this user? docs/redis.md lists the commands that the user needs"
+	return "is the server running, and does it accept this user? docs/howto/redis.md lists the commands that the user needs"
 }

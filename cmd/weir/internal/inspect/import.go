@@ -42,7 +42,7 @@ locations become paths. A map or geo block that leaves no key becomes an excepti
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := importNginx(args[0])
 			if err != nil {
-				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/gateways.md says what can be imported; nginx -t checks the configuration itself")
+				return cli.Fail(fmt.Errorf("rules import nginx: %w", err), "docs/howto/gateways.md says what can be imported; nginx -t checks the configuration itself")
 			}
 			for _, n := range made.Notes {
 				cmd.PrintErrln("weir:", cli.Printable(n.String()))

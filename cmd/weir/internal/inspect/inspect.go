@@ -19,7 +19,7 @@ func RulesCommand() *cobra.Command {
 		Use:   "rules",
 		Short: "Check, test, compare and import rules files",
 		Long: `Rules checks, tests and compares files of rules, as weir serve reads them.
-docs/rules.md describes the files.`,
+docs/reference/rules.md describes the files.`,
 		Example: `  weir rules lint weir.yaml
   weir rules test weir.test.yaml
   weir rules diff weir.yaml new.yaml
@@ -37,7 +37,7 @@ docs/rules.md describes the files.`,
 }
 
 // problemHint follows the problems of files.
-const problemHint = "docs/rules.md describes rules files; weir rules schema prints the schema for editors"
+const problemHint = "docs/reference/rules.md describes rules files; weir rules schema prints the schema for editors"
 
 // load reads rules files. Its error shows all their problems.
 func load(command string, paths ...string) (*rules.Config, error) {

@@ -3,7 +3,7 @@
 //
 // [New] makes the metrics before the engine is open, so that the engine can report its calls to [Metrics.EngineCall]. Then
 // [Metrics.Observe] puts itself around the engine, and [Metrics.HTTP] around the handler of the traffic. A scrape reads the
-// rest from the [Sources] (sources.go). No key is ever a label, and the names of rules are bounded: docs/metrics.md.
+// rest from the [Sources] (sources.go). No key is ever a label, and the names of rules are bounded: docs/reference/metrics.md.
 package metrics
 
 import (

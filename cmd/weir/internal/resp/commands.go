@@ -180,7 +180,7 @@ func (c *conn) client(args [][]byte) error {
 	return nil
 }
 
-// table serves COMMAND, which lists names and arities. The documentation of commands is in docs/redis-clients.md.
+// table serves COMMAND, which lists names and arities. The documentation of commands is in docs/howto/redis-clients.md.
 func (c *conn) table(args [][]byte) error {
 	switch {
 	case len(args) > 1 && is(args[1], "COUNT"):

@@ -2,7 +2,7 @@
 //
 // A connection reads what has arrived, decodes commands, and lets those that decide wait together. It then makes one
 // call of the engine for all of them, writes the answers in order, and reads again. So a pipeline of sixteen commands is one
-// call, and a lone command waits for nothing. docs/redis-clients.md describes the commands.
+// call, and a lone command waits for nothing. docs/howto/redis-clients.md describes the commands.
 package resp
 
 import (

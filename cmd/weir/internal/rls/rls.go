@@ -3,7 +3,7 @@
 // One call goes this way. [Server.ShouldRateLimit] checks it. Each descriptor becomes a source of attributes, and
 // [rules.Config.Decide] makes requests of it (call.go). The engine decides them all in one call, all or nothing. Each
 // descriptor then gets its own status, and the rule that binds the call stands in the header fields and the metadata
-// (answer.go). [Port] serves the calls over gRPC, with health and reflection, and json.go over HTTP. docs/envoy.md
+// (answer.go). [Port] serves the calls over gRPC, with health and reflection, and json.go over HTTP. docs/howto/envoy.md
 // describes all of it.
 package rls
 

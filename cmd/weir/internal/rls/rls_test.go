@@ -242,7 +242,7 @@ func TestShadowsAreCountedAndNeverRefuse(t *testing.T) {
 }
 
 func TestTheExampleOfTheDocumentDecidesAsItSays(t *testing.T) {
-	content, err := os.ReadFile("../../../../docs/envoy.md")
+	content, err := os.ReadFile("../../../../docs/howto/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

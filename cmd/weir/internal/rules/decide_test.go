@@ -10,13 +10,13 @@ import (
 	"github.com/weirflow/weir"
 )
 
-// yamlBlock matches the examples of docs/rules.md.
+// yamlBlock matches the examples of docs/reference/rules.md.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// example returns the complete example of docs/rules.md.
+// example returns the complete example of docs/reference/rules.md.
 func example(t testing.TB) string {
 	t.Helper()
-	content, err := os.ReadFile("../../../../docs/rules.md")
+	content, err := os.ReadFile("../../../../docs/reference/rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}

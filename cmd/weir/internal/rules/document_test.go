@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-const documents = "../../../../docs/"
+const documents = "../../../../docs/reference/"
 
 func page(t *testing.T) string {
 	t.Helper()
@@ -52,13 +52,13 @@ func TestTheDocumentNamesEveryField(t *testing.T) {
 	for _, names := range [][]string{fileFields.names(), ruleFields.names(), planFields.names(), costFields.names(), stepFields.names()} {
 		for _, name := range names {
 			if !strings.Contains(text, "`"+name+"`") {
-				t.Errorf("docs/rules.md does not name the field `%s`", name)
+				t.Errorf("docs/reference/rules.md does not name the field `%s`", name)
 			}
 		}
 	}
 }
 
-// docs/rules.schema.json is what weir rules schema prints. With -update the test writes it.
+// docs/reference/rules.schema.json is what weir rules schema prints. With -update the test writes it.
 func TestTheSchemaIsUpToDate(t *testing.T) {
 	const file = documents + "rules.schema.json"
 	if *update {

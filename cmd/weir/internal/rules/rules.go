@@ -1,7 +1,7 @@
 // Package rules reads the rules of files, and says which of them decide a request.
 //
 // [Load] reads files into a [Config], or returns all their [Problems]. A Config is immutable. [Set] holds the Config in
-// force and replaces it when the files change. docs/rules.md describes the format.
+// force and replaces it when the files change. docs/reference/rules.md describes the format.
 //
 // One request goes this way:
 //

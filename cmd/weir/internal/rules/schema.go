@@ -87,7 +87,7 @@ func described(s shape, about string) shape {
 
 // Schema returns the JSON Schema of rules files.
 func Schema() []byte {
-	s := described(object(&fileFields), "Rules of Weir: docs/rules.md describes them.")
+	s := described(object(&fileFields), "Rules of Weir: docs/reference/rules.md describes them.")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "Rules of Weir"
 	var b strings.Builder

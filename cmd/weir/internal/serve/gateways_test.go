@@ -22,7 +22,7 @@ import (
 	"github.com/weirflow/weir/internal/testprocess"
 )
 
-// TestGatewaysRefuseAndAdmit runs the configurations of docs/gateways.md as they stand there, except that ports are free
+// TestGatewaysRefuseAndAdmit runs the configurations of docs/howto/gateways.md as they stand there, except that ports are free
 // ones of this machine. Each gateway has clients at different addresses, who all claim to be another.
 func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	for _, gateway := range []struct {
@@ -63,7 +63,7 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	}
 }
 
-// With rules in files the gateways describe the request by the header fields of docs/gateways.md.
+// With rules in files the gateways describe the request by the header fields of docs/howto/gateways.md.
 func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 	files := filepath.Join(t.TempDir(), "weir.yaml")
 	if err := os.WriteFile(files, []byte(`rules:
@@ -213,10 +213,10 @@ func sendFrom(t *testing.T, method, from, url, content string, fields ...string)
 	return response, string(body)
 }
 
-// documented returns the command line of the daemon and the configuration in a section of docs/gateways.md.
+// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md.
 func documented(t *testing.T, section, block string) (command []string, config string) {
 	t.Helper()
-	text, err := os.ReadFile("../../../../docs/gateways.md")
+	text, err := os.ReadFile("../../../../docs/howto/gateways.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func documented(t *testing.T, section, block string) (command []string, config s
 	found := regexp.MustCompile("(?s)```" + block + "\n(.*?)```").FindStringSubmatch(after)
 	line := regexp.MustCompile(`(?m)^    weir (serve .*)$`).FindStringSubmatch(after)
 	if found == nil || line == nil {
-		t.Fatalf("docs/gateways.md: section %q has no block %s or no command line", section, block)
+		t.Fatalf("docs/howto/gateways.md: section %q has no block %s or no command line", section, block)
 	}
 	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line[1], -1) {
 		command = append(command, strings.Trim(word, "'"))

@@ -40,7 +40,7 @@ func (o *envoyOptions) check(isSet func(flag string) bool, files bool) error {
 	case o.address == "" && (isSet("grpc-headers") || isSet("grpc-max-age")):
 		return cli.Misusef("say where to listen: --grpc 127.0.0.1:8081", "--grpc-headers or --grpc-max-age without --grpc")
 	case o.address != "" && !files:
-		return cli.Misusef("descriptors match the rules of files: docs/envoy.md has an example", "--grpc without --config")
+		return cli.Misusef("descriptors match the rules of files: docs/howto/envoy.md has an example", "--grpc without --config")
 	case !known:
 		return cli.Misusef("use none, draft11, draft07, draft06 or legacy", "--grpc-headers %s: no format of header fields", cli.Printable(o.headers))
 	case o.maxAge < 0:

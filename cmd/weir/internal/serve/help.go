@@ -20,30 +20,30 @@ loopback address or a --host, because a web page can make its own name resolve t
 this machine.
 
 Where other machines can connect, serve wants to know who may come in: callers
-with a token of --tokens, or with a certificate of --tls-client-ca. docs/security.md
+with a token of --tokens, or with a certificate of --tls-client-ca. docs/howto/security.md
 describes the files and scopes. --tls-cert and --tls-key encrypt every TCP port.
 
 SIGINT or SIGTERM stops it: /readyz turns 503, waiting callers get 503, and serve
 answers requests that have begun to arrive. A second signal stops it at once. SIGHUP does not stop it.
 
 Gateways such as nginx, Caddy and Traefik ask /v1/check, which answers by status.
-The --check flags configure it; docs/gateways.md has whole configurations.
+The --check flags configure it; docs/howto/gateways.md has whole configurations.
 
 With --resp, Redis clients ask, too: with CL.THROTTLE of redis-cell, GCRA of Redis
-8.8, or WEIR.TAKE for a rule by name. docs/redis-clients.md lists the commands.
+8.8, or WEIR.TAKE for a rule by name. docs/howto/redis-clients.md lists the commands.
 
 With --engine, serve waits up to --engine-wait at the start for a server that is
 absent or refuses writes. After it has failed for 5 seconds, /readyz is 503. A
 decision of the server gets --deadline. While it is away, --on-failure says how to
 answer: deny (503), allow, or local, by a share of the limits for each of --peers.
-docs/redis.md and docs/sql.md describe the URLs.
+docs/howto/redis.md and docs/howto/sql.md describe the URLs.
 
 With --dynamic, a request may bring the limit of its rule: {"rule":"tenant",
 "key":"acme","limit":"5/m"}. Up to 1,000 different limits are kept.
 
 With --grpc, serve answers Envoy's rate limit service by the rules of --config, and
 the same calls in JSON on /json. With --compat envoyproxy, it reads the files and
-the environment of envoyproxy/ratelimit: docs/envoy.md.
+the environment of envoyproxy/ratelimit: docs/howto/envoy.md.
 
 With --record, serve writes each take and check to a file that weir replay reads.
 
@@ -53,11 +53,11 @@ saves the state at the stop, every --state-every, and on SIGUSR1. A daemon that 
 killed loses the decisions after the last save.
 
 With --config, the rules are in files, and requests may give attributes for them to
-match: docs/rules.md. Serve reads the files again when they change, and on SIGHUP.
+match: docs/reference/rules.md. Serve reads the files again when they change, and on SIGHUP.
 If they have errors, it logs those and keeps the rules in force.
 
 Sockets of systemd stand in for the addresses of the flags that they are named
-by, so a restart refuses no connection: docs/systemd.md.
+by, so a restart refuses no connection: docs/howto/systemd.md.
 
 Each flag can come from the environment instead: WEIR_MAX_KEYS stands for
 --max-keys. A variable has the values of a repeated flag on lines of their own.

@@ -42,7 +42,7 @@ Any of them may be followed by:
   retry obeying | retry every TIME     what refused clients do: obey Retry-After, or
     [jitter TIME] [up to N times]      not; without retry they do not come back
 
-All clients share one limit, unless --per-client is given. docs/simulate.md has
+All clients share one limit, unless --per-client is given. docs/howto/simulate.md has
 the formula of each traffic and the meaning of each figure.`,
 		Example: `  weir simulate
   weir simulate --format json

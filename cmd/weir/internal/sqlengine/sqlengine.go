@@ -19,7 +19,7 @@ import (
 )
 
 // FailureHint is for an engine that does not answer.
-const FailureHint = "is the database up, and may the user create or use the table? docs/sql.md has the statements and permissions"
+const FailureHint = "is the database up, and may the user create or use the table? docs/howto/sql.md has the statements and permissions"
 
 // Engine is an engine over a database of its own.
 type Engine struct {

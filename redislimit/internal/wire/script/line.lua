@@ -1,5 +1,5 @@
 -- line keeps the lines of the callers of several processes that wait for slots, and of those that book or ask for a rate.
--- docs/design/waiting.md has the rules, and why no line can stand still.
+-- docs/why/queues.md has the rules, and why no line can stand still.
 --
 -- State of a line of slots: VERSION, and one entry for each process, the oldest caller first.
 -- Entry: the process and its own name of the line, 8 bytes each; when its oldest caller came, when it was heard of, and
