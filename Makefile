@@ -106,6 +106,9 @@ redis-show: ## load two daemons that share one limit in Redis for a minute
 outage-show: ## load two daemons while their Redis is frozen for ten seconds, with the default deadline
 	WEIR_OUTAGE_SHOW=10s go test -count=1 -v -run TestTwoDaemonsAnswerByPolicyAndInTimeWhileRedisIsFrozen ./cmd/weir/internal/serve
 
+sql-show: ## load two daemons on one PostgreSQL for a minute, and kill the server every five seconds
+	WEIR_SQL_SHOW=1m go test -count=1 -v -run TestTwoDaemonsOnOnePostgreSQLShareALimitThroughACrash ./cmd/weir/internal/serve
+
 redis-suite: ## run the suite on the server at URL=redis://…; it writes and deletes only keys that begin with weirtest-
 	@test -n "$(URL)" || { echo 'usage: make redis-suite URL=redis://127.0.0.1:6379'; exit 2; }
 	@WEIR_REDIS_URL='$(URL)' go test -count=1 -v -timeout 30m -run 'TestOneServerPassesTheSuiteAndItsVectors$$' ./redislimit

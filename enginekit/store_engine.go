@@ -52,6 +52,10 @@ type StoreEngine struct {
 	anchor  anchor
 }
 
+// Store returns the store of the engine, for programs that keep rows of their own beside the limits. Their keys begin with a
+// NUL byte, which no key of a limit does.
+func (e *StoreEngine) Store() Store { return e.store }
+
 var (
 	_ weir.Engine = (*StoreEngine)(nil)
 	_ weir.Holder = (*StoreEngine)(nil)

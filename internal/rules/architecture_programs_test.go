@@ -122,9 +122,10 @@ var programRules = map[string]packageRule{
 		imports: reasons{
 			".":                        "limits, and a function around the engine",
 			"redislimit":               "the URL of a server",
+			"enginekit":                "rows of a database",
 			"github.com/redis/rueidis": "the hash of overrides",
 		},
-		testImports: reasons{"internal/redistest": "a real server"},
+		testImports: reasons{"internal/redistest": "a real server", "cmd/weir/internal/sqlengine": "a real database"},
 	},
 	"cmd/weir/internal/ctl": {
 		imports: reasons{

@@ -8,8 +8,8 @@
 //  2. Otherwise each request to take, reserve or peek is looked up by rule and key (table.go), and asks by the limit of its
 //     entry. State stays that of the rule, and units come back to it, so records, returns and resets are left alone.
 //
-// Entries live beside the states: in Redis, where every daemon looks for changes twice a second (redis.go), or in a
-// file beside that of the states (file.go).
+// Entries live beside the states: in Redis (redis.go) or in the table of a database (database.go), where every
+// daemon looks for changes twice a second, or in a file beside that of the states (file.go).
 package override
 
 import (

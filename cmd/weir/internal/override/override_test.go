@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 	"github.com/weirflow/weir/internal/redistest"
 )
 
@@ -192,20 +194,49 @@ func TestEntriesOutliveTheProcessInAFile(t *testing.T) {
 	}
 }
 
-func TestEntriesReachEveryDaemonOnARedisWithinASecond(t *testing.T) {
+func TestEntriesReachEveryDaemonWithinASecond(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) func() *Table{"Redis": onRedis, "database": onDatabase} {
+		t.Run(name, func(t *testing.T) { testEntriesReachEveryDaemon(t, start(t)) })
+	}
+}
+
+func onRedis(t *testing.T) func() *Table {
 	url := "redis://" + redistest.Start(t).Addr
-	tables := make([]*Table, 2)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	for i := range tables {
+	return func() *Table {
 		table, end, err := OpenRedis(url, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer end()
-		tables[i] = table
-		go table.Watch(ctx)
+		t.Cleanup(end)
+		return table
 	}
+}
+
+func onDatabase(t *testing.T) func() *Table {
+	url := "sqlite:" + filepath.Join(t.TempDir(), "weir.db")
+	return func() *Table {
+		e, err := sqlengine.Open(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		table, err := OpenDatabase(t.Context(), e.Store(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return table
+	}
+}
+
+func testEntriesReachEveryDaemon(t *testing.T, newTable func() *Table) {
+	tables := []*Table{newTable(), newTable()}
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	for _, table := range tables {
+		watching.Go(func() { table.Watch(ctx) })
+	}
+	defer watching.Wait()
+	defer stop()
 	engine := weir.NewMemory(weir.MemoryOptions{})
 	eventually := func(want int) {
 		t.Helper()
@@ -223,13 +254,26 @@ func TestEntriesReachEveryDaemonOnARedisWithinASecond(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(2)
-	third, end, err := OpenRedis(url, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer end()
-	if got, want := fmt.Sprint(third.Entries()), fmt.Sprint(tables[1].Entries()); got != want {
+	if got, want := fmt.Sprint(newTable().Entries()), fmt.Sprint(tables[1].Entries()); got != want {
 		t.Errorf("a later daemon has %s, want %s", got, want)
+	}
+}
+
+// Daemons that change entries of one database at the same time lose none.
+func TestChangesOfSeveralDaemonsAreAllKept(t *testing.T) {
+	newTable, engine := onDatabase(t), weir.NewMemory(weir.MemoryOptions{})
+	var all sync.WaitGroup
+	for i := range 3 {
+		table := newTable()
+		all.Go(func() {
+			for j := range 5 {
+				set(t, table, engine, "a", fmt.Sprint(i, "-", j), Block)
+			}
+		})
+	}
+	all.Wait()
+	if got := len(newTable().Entries()); got != 15 {
+		t.Errorf("%d entries are kept, want 15", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/api"
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 	"github.com/weirflow/weir/cmd/weir/internal/override"
-	"github.com/weirflow/weir/cmd/weir/internal/sqlengine"
 )
 
 // overrides are the limits that weir ctl puts in force for single keys.
@@ -20,10 +19,10 @@ type overrides struct {
 // overridesEnd is the end of the name of their file, which begins with that of the states.
 const overridesEnd = ".overrides"
 
-// overrides opens the table of overrides beside the states. With a database each daemon has its own, in memory.
-func (o *options) overrides(ctx context.Context, log *slog.Logger) (*overrides, error) {
-	if o.engine.shared() && !sqlengine.Names(o.engine.where) {
-		table, end, err := override.OpenRedis(o.engine.where, log)
+// overrides opens the table of overrides beside the states.
+func (o *options) overrides(ctx context.Context, log *slog.Logger, engine *chosenEngine) (*overrides, error) {
+	if o.engine.shared() {
+		table, end, err := o.sharedOverrides(ctx, log, engine)
 		if err != nil {
 			return nil, cli.Fail(err, cli.EngineHints...)
 		}
@@ -40,6 +39,17 @@ func (o *options) overrides(ctx context.Context, log *slog.Logger) (*overrides, 
 		return nil, cli.Fail(err, "move the file away to start without overrides")
 	}
 	return &overrides{table, func() {}}, nil
+}
+
+// sharedOverrides opens the table of overrides of all daemons.
+func (o *options) sharedOverrides(ctx context.Context, log *slog.Logger, engine *chosenEngine) (table *override.Table, end func(), err error) {
+	if engine.database == nil {
+		return override.OpenRedis(o.engine.where, log)
+	}
+	ctx, cancel := context.WithTimeout(ctx, cli.RedisPatience)
+	defer cancel()
+	table, err = override.OpenDatabase(ctx, engine.database.Store(), log)
+	return table, func() {}, err
 }
 
 // admin returns what weir ctl asks for.

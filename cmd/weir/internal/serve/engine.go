@@ -72,7 +72,8 @@ func (o *engineOptions) check(isSet func(flag string) bool) error {
 // chosenEngine is the engine of --engine.
 type chosenEngine struct {
 	weir.Engine
-	memory   *weir.Memory // the same engine, if it is the memory engine
+	memory   *weir.Memory      // the same engine, if it is the memory engine
+	database *sqlengine.Engine // the same engine without layers, if it is a database
 	close    func()
 	patience time.Duration // the bound on the time of a decision
 }
@@ -107,7 +108,8 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 		shared.Close()
 		return nil, err
 	}
-	return &chosenEngine{Engine: wrap(engine), close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
+	database, _ := shared.(*sqlengine.Engine)
+	return &chosenEngine{Engine: wrap(engine), database: database, close: func() { end(); shared.Close() }, patience: cli.RedisPatience}, nil
 }
 
 // sharedEngine is an engine of several processes.

@@ -95,7 +95,13 @@ func TestADaemonAnswersByItsPolicyWhileRedisHangs(t *testing.T) {
 // postTake posts a request and returns the body of the answer.
 func postTake(t *testing.T, url, request string) string {
 	t.Helper()
-	response, err := http.Post(url+"/v1/take", "application/json", strings.NewReader(request))
+	return ask(t, url+"/v1/take", request)
+}
+
+// ask posts a request and returns the body of the answer.
+func ask(t *testing.T, url, request string) string {
+	t.Helper()
+	response, err := http.Post(url, "application/json", strings.NewReader(request))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,14 +164,17 @@ func take(client *http.Client, url string) (allowed bool, err error) {
 		return false, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode == http.StatusServiceUnavailable {
-		return false, errUndecided
+	var answer struct {
+		Allowed *bool
+		Counted string
 	}
-	var answer struct{ Allowed *bool }
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return false, err
 	}
-	if answer.Allowed == nil {
+	switch {
+	case response.StatusCode == http.StatusServiceUnavailable && answer.Counted != "":
+		return false, errUndecided
+	case answer.Allowed == nil:
 		return false, errors.New(response.Status)
 	}
 	return *answer.Allowed, nil

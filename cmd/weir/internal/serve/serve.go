@@ -180,7 +180,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 		return err
 	}
 	defer engine.close()
-	changed, err := o.overrides(ctx, log)
+	changed, err := o.overrides(ctx, log, engine)
 	if err != nil {
 		return err
 	}
