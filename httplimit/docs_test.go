@@ -3,6 +3,9 @@ package httplimit_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/weirflow/weir"
@@ -134,4 +137,30 @@ func TestTheMiddlewaresOfTheDocumentWork(t *testing.T) {
 	admits("logins", limited(fails), err, request("POST", alice, "Account", "a"), 5)
 	limited, err = downloads()
 	admits("downloads", limited(ok), err, request("GET", alice), 10)
+}
+
+// docs/start/api.md shows the header fields and the body of a refusal.
+func TestTheStartPageShowsARefusal(t *testing.T) {
+	page, err := os.ReadFile("../docs/start/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited, err := httplimit.PerClient("token bucket 5/s burst 10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *httptest.ResponseRecorder
+	for range 11 {
+		w = httptest.NewRecorder()
+		limited(ok).ServeHTTP(w, request("GET", alice))
+	}
+	shown := []string{w.Body.String()}
+	for _, name := range []string{"Content-Type", "Ratelimit", "Ratelimit-Policy", "Retry-After"} {
+		shown = append(shown, name+": "+w.Header().Get(name)+"\n")
+	}
+	for _, text := range shown {
+		if !strings.Contains(string(page), text) {
+			t.Errorf("docs/start/api.md does not show %q", text)
+		}
+	}
 }

@@ -14,9 +14,11 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script against the real main. daemon_test.go adds commands to the usual ones.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+func runScripts(t *testing.T, folder string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 folder,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

@@ -34,9 +34,10 @@ func TestReadmeExamplesAreRunnableExamples(t *testing.T) {
 	}
 }
 
-// Code in another document also stands in a test, in the same form, so that it compiles.
+// Code in another document also stands in a test, in the same form, so that it compiles; or it is the program of the README.
 func TestCodeInDocumentsStandsInTests(t *testing.T) {
 	var sources strings.Builder
+	sources.WriteString(readFile(t, "README.md"))
 	for _, f := range goFiles(t) {
 		if f.test {
 			sources.WriteString(readFile(t, f.path))
@@ -44,7 +45,7 @@ func TestCodeInDocumentsStandsInTests(t *testing.T) {
 	}
 	for _, document := range documents(t) {
 		for _, block := range goBlock.FindAllStringSubmatch(readFile(t, document), -1) {
-			if document != "README.md" && !strings.Contains(sources.String(), block[1]) {
+			if !strings.Contains(sources.String(), block[1]) {
 				t.Errorf("%s shows this, which is in no test:\n%s", document, block[1])
 			}
 		}
