@@ -12,10 +12,10 @@ import (
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
-// documentedACL is the line of docs/howto/redis.md that makes the user, or another one that begins so.
+// documentedACL is the line of docs/howto/run-redis.md that makes the user, or another one that begins so.
 func documentedACL(t *testing.T, begins string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/howto/redis.md")
+	text, err := os.ReadFile("../docs/howto/run-redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func documentedACL(t *testing.T, begins string) []string {
 			return strings.Fields(strings.ReplaceAll(line, "PASSWORD", "secret"))
 		}
 	}
-	t.Fatalf("docs/howto/redis.md has no line that begins with %s", begins)
+	t.Fatalf("docs/howto/run-redis.md has no line that begins with %s", begins)
 	return nil
 }
 

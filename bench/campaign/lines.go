@@ -10,7 +10,7 @@ import (
 // linesEnd is how long lines may outlive the processes whose callers stood in them.
 const linesEnd = 4 * time.Second
 
-// lineKeys are the keys of lines, as docs/howto/redis.md says.
+// lineKeys are the keys of lines, as docs/why/redis.md says.
 const lineKeys = prefixServer + ":{*}:[^:]*:q*:*"
 
 // awaitNoLine returns "" as soon as no server has a line, and otherwise what is left at the deadline.

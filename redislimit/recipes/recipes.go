@@ -8,7 +8,7 @@
 //
 // Such a caller also counts the requests that it refuses, and a caller that calls Fetch first can be overtaken
 // between the two calls. The engine of package redislimit avoids both, because it decides where it counts;
-// docs/howto/redis.md compares them.
+// docs/howto/redis-recipes.md compares them.
 //
 // The time is the caller's. If the clocks of callers differ, their windows differ by as much.
 package recipes
