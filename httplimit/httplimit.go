@@ -10,7 +10,7 @@
 // that names the limit. Every answer carries the RateLimit header fields. The
 // states live in a memory engine that PerClient makes. [PerKey] does the same
 // for users or tenants. [New] takes several rules, plans, costs, another engine
-// and header format: see [Options]. docs/howto/http.md explains all of them.
+// and header format: see [Options]. docs/howto/http.md explains them.
 //
 // No default trusts a header that a client can send. A server behind a proxy
 // names the proxies that it trusts in [ClientOptions].

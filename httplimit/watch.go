@@ -30,10 +30,10 @@ const (
 
 // advice describes each mistake and where to read about it.
 var advice = [mistakes]string{
-	madeInRequest:    "httplimit: a middleware was made within a request, so its limits begin anew each time: make it once, when the program starts; see docs/howto/http.md#made-within-a-request",
-	countedTwice:     "httplimit: two middlewares count a request under the same rule and key on the same engine, so it costs twice: remove one or rename its rule; see docs/howto/http.md#counted-twice",
-	keyWithPort:      "httplimit: a key is an address with a port, so that each connection has a budget of its own: use Client.Key; see docs/howto/http.md#a-key-with-a-port",
-	noKeys:           "httplimit: no request so far had a key under a rule: a path value is unknown around the mux, and a header may have another name; see docs/howto/http.md#no-keys",
+	madeInRequest:    "httplimit: a middleware was made within a request, so its limits begin anew each time: make it once, when the program starts; see docs/reference/http.md#made-within-a-request",
+	countedTwice:     "httplimit: two middlewares count a request under the same rule and key on the same engine, so it costs twice: remove one or rename its rule; see docs/reference/http.md#counted-twice",
+	keyWithPort:      "httplimit: a key is an address with a port, so that each connection has a budget of its own: use Client.Key; see docs/reference/http.md#a-key-with-a-port",
+	noKeys:           "httplimit: no request so far had a key under a rule: a path value is unknown around the mux, and a header may have another name; see docs/reference/http.md#no-keys",
 	unexpectedHeader: "httplimit: a request has a header of proxies, and no proxy is trusted: if the request came through a proxy, name it in ClientOptions.Trusted; see docs/howto/http.md#behind-a-proxy",
 	missingHeader:    "httplimit: a trusted proxy does not tell the address of its client, so all its clients share one budget: see docs/howto/http.md#behind-a-proxy",
 	badHeader:        "httplimit: a trusted proxy passes on a header that is no list of addresses: see docs/howto/http.md#behind-a-proxy",

@@ -63,7 +63,7 @@ func TestGatewaysRefuseAndAdmit(t *testing.T) {
 	}
 }
 
-// With rules in files the gateways describe the request by the header fields of docs/howto/gateways.md.
+// With rules in files the gateways describe the request by the header fields of docs/howto/gateway-rules.md.
 func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 	files := filepath.Join(t.TempDir(), "weir.yaml")
 	if err := os.WriteFile(files, []byte(`rules:
@@ -72,7 +72,7 @@ func TestGatewaysDecideByRulesInFiles(t *testing.T) {
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command, location := documented(t, "Rules in files", "nginx")
+	command, location := documented(t, "", "nginx")
 	for _, gateway := range []struct {
 		name, block string
 		start       func(t testing.TB, addr, config string)
@@ -213,19 +213,27 @@ func sendFrom(t *testing.T, method, from, url, content string, fields ...string)
 	return response, string(body)
 }
 
-// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md.
+// documented returns the command line of the daemon and the configuration in a section of docs/howto/gateways.md, or in
+// gateway-rules.md beside it.
 func documented(t *testing.T, section, block string) (command []string, config string) {
 	t.Helper()
-	text, err := os.ReadFile("../../../../docs/howto/gateways.md")
+	page := "gateways.md"
+	if section == "" {
+		page = "gateway-rules.md"
+	}
+	text, err := os.ReadFile("../../../../docs/howto/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, _ := strings.Cut(string(text), "\n## "+section+"\n")
-	after, _, _ = strings.Cut(after, "\n## ")
+	after := string(text)
+	if section != "" {
+		_, after, _ = strings.Cut(after, "\n## "+section+"\n")
+		after, _, _ = strings.Cut(after, "\n## ")
+	}
 	found := regexp.MustCompile("(?s)```" + block + "\n(.*?)```").FindStringSubmatch(after)
 	line := regexp.MustCompile(`(?m)^    weir (serve .*)$`).FindStringSubmatch(after)
 	if found == nil || line == nil {
-		t.Fatalf("docs/howto/gateways.md: section %q has no block %s or no command line", section, block)
+		t.Fatalf("docs/howto/%s: section %q has no block %s or no command line", page, section, block)
 	}
 	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line[1], -1) {
 		command = append(command, strings.Trim(word, "'"))

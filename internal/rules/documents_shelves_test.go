@@ -1,0 +1,124 @@
+package rules
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// This file holds docs/ to its four shelves: start, howto, reference and why; docs/from is for those who come from another limiter.
+
+// longestHowto is how many lines of one task a reader has patience for.
+const longestHowto = 150
+
+func TestHowtoPagesAreShort(t *testing.T) {
+	for _, page := range pages(t, "docs/howto") {
+		if lines := strings.Count(readFile(t, page), "\n"); lines > longestHowto && page != "docs/howto/envoy.md" {
+			t.Errorf("%s has %d lines, want at most %d: split it, or move what is looked up to docs/reference", page, lines, longestHowto)
+		}
+	}
+}
+
+// designPages are for those who change the code, and name its tests.
+var designPages = []string{
+	"docs/why/architecture.md", "docs/why/dependencies.md", "docs/why/performance.md", "docs/why/promises.md", "docs/why/queues.md",
+}
+
+var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+`)
+
+// Readers of the other pages want the promise. docs/why/promises.md names its proof.
+func TestOnlyPromisesNameTheirProofs(t *testing.T) {
+	for _, page := range pages(t, "docs") {
+		if strings.HasPrefix(page, "docs/from/") || slices.Contains(designPages, page) {
+			continue
+		}
+		prose := goBlock.ReplaceAllString(readFile(t, page), "")
+		for _, name := range testName.FindAllString(prose, -1) {
+			t.Errorf("%s names %s, which belongs in a row of docs/why/promises.md", page, name)
+		}
+	}
+}
+
+func TestEveryPageIsReachableFromTheIndex(t *testing.T) {
+	reached := map[string]bool{}
+	next := []string{"docs/README.md"}
+	for len(next) > 0 {
+		page := next[0]
+		next = next[1:]
+		if reached[page] || !strings.HasPrefix(page, "docs/") || filepath.Ext(page) != ".md" {
+			continue
+		}
+		reached[page] = true
+		for _, to := range linksOf(t, page) {
+			next = append(next, to.file)
+		}
+	}
+	for _, page := range pages(t, "docs") {
+		if !reached[page] {
+			t.Errorf("no link leads from docs/README.md to %s", page)
+		}
+	}
+}
+
+func TestDocumentsLinkToHeadingsThatExist(t *testing.T) {
+	for _, page := range documents(t) {
+		if page == "CHANGELOG.md" { // its links are those of their time
+			continue
+		}
+		for _, to := range linksOf(t, page) {
+			if to.anchor != "" && filepath.Ext(to.file) == ".md" && !slices.Contains(anchors(readFile(t, to.file)), to.anchor) {
+				t.Errorf("%s links to %s#%s, and there is no such heading", page, to.file, to.anchor)
+			}
+		}
+	}
+}
+
+func pages(t *testing.T, folder string) (paths []string) {
+	t.Helper()
+	for _, document := range documents(t) {
+		if strings.HasPrefix(document, folder+"/") {
+			paths = append(paths, document)
+		}
+	}
+	if len(paths) < 5 {
+		t.Fatalf("%d pages below %s, want more", len(paths), folder)
+	}
+	return paths
+}
+
+type target struct{ file, anchor string }
+
+var (
+	linkOrAnchor = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
+	fenced       = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInAnchor  = regexp.MustCompile(`[^\pL\pN _-]`)
+	linkText     = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+)
+
+// linksOf returns what a page links to within the project.
+func linksOf(t *testing.T, page string) (targets []target) {
+	t.Helper()
+	for _, match := range linkOrAnchor.FindAllStringSubmatch(fenced.ReplaceAllString(readFile(t, page), ""), -1) {
+		if strings.Contains(match[1], ":") {
+			continue
+		}
+		file := page
+		if match[1] != "" {
+			file = filepath.Join(filepath.Dir(page), match[1])
+		}
+		targets = append(targets, target{file, match[2]})
+	}
+	return targets
+}
+
+// anchors returns the anchors that GitHub and the site give to the headings of a text.
+func anchors(text string) (names []string) {
+	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		plain := linkText.ReplaceAllString(match[1], "$1")
+		names = append(names, strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(plain), ""), " ", "-"))
+	}
+	return names
+}
