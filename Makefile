@@ -85,6 +85,9 @@ bench-sql: ## measure the figures of docs/howto/sql.md, on servers of its own
 test-reloads: ## reload rules files 10,000 times under load
 	@$(STAGE) 'test reloads' env WEIR_TEST_RELOADS=10000 go test -race -timeout 20m -run 'TestReloadsUnderLoadLoseNoDecision$$' ./cmd/weir/internal/serve
 
+test-release: ## build everything that users import, and the program, against the tags of a copy, two minutes
+	@$(STAGE) 'test release' env WEIR_RELEASE=1 go test -count=1 -v -timeout 30m ./internal/release
+
 quick: ## test all modules and run no other check
 	@$(STAGE) 'test' go test work
 
@@ -168,6 +171,9 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
+
+tag: ## tag VERSION=v0.1.0 of every module that users import; pushes nothing
+	@scripts/tag.sh '$(VERSION)'
 
 # No target is a file.
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)

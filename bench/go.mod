@@ -2,10 +2,6 @@ module github.com/weirflow/weir/bench
 
 go 1.26.0
 
-replace github.com/weirflow/weir => ..
-
-replace github.com/weirflow/weir/redislimit => ../redislimit
-
 require (
 	github.com/RussellLuo/slidingwindow v0.0.0-20200528002341-535bb99d338b
 	github.com/anishathalye/porcupine v1.3.1
@@ -48,4 +44,13 @@ require (
 	google.golang.org/grpc v1.85.0
 )
 
-replace github.com/weirflow/weir/grpclimit => ../grpclimit
+// The workspace takes all modules of the project from their folders, whatever version the others require: the
+// replacements of a module that is never shipped hold for the whole workspace.
+replace (
+	github.com/weirflow/weir => ..
+	github.com/weirflow/weir/fetch => ../fetch
+	github.com/weirflow/weir/grpclimit => ../grpclimit
+	github.com/weirflow/weir/otellimit => ../otellimit
+	github.com/weirflow/weir/promlimit => ../promlimit
+	github.com/weirflow/weir/redislimit => ../redislimit
+)

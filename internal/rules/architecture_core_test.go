@@ -114,6 +114,7 @@ var coreRules = map[string]packageRule{
 	"internal/rules": {
 		testImports: reasons{".": "limits in documents are parsed, and codes have names"},
 	},
+	"internal/release": {},
 	"internal/layertest": {
 		imports: reasons{".": "its functions stand around engines"},
 	},
