@@ -231,23 +231,9 @@ func (e *StoreEngine) reserveAhead(ctx context.Context, c weir.Call) (weir.Answe
 	}
 	take := c
 	take.Op = weir.OpTake
-	a, err := e.newCall(ctx, take)
+	a, booked, err := e.newBooking(ctx, take, c.Longest)
 	if err != nil {
 		return weir.Answer{}, err
-	}
-	a.verb = c.Op
-	booked := make([]algorithm.Booked, len(a.call.Parts))
-	a.decide = func(now int64) weir.Decision {
-		return a.call.change(func(parts []algorithm.Part) algorithm.Answer {
-			for i := range parts {
-				booked[i] = algorithm.Booked{Before: plain(parts[i].State), Cost: parts[i].Cost}
-			}
-			answer := algorithm.BookAhead(parts, now, int64(max(c.Longest, 0)))
-			for i := range parts {
-				booked[i].After, booked[i].Due = plain(parts[i].State), algorithm.AddSaturating(now, answer.Delay)
-			}
-			return answer
-		})
 	}
 	answer, err := e.answer(ctx, a, take)
 	if err != nil {

@@ -88,6 +88,7 @@ var adapterRules = map[string]packageRule{
 			"enginekit":                      "options of the engine",
 			"internal/sqltest":               "tests ask real servers",
 			"limittest":                      "the suite tests every engine",
+			"pace":                           "queues wait in the lines of a database",
 			"sqllimit":                       "it is tested",
 			"github.com/go-sql-driver/mysql": "a driver",
 			"github.com/jackc/pgx/v5":        "a driver, whose connections a test cuts",

@@ -106,7 +106,7 @@ var coreRules = map[string]packageRule{
 			"internal/algorithm": "the verbs that decide calls",
 			"internal/rule":      "requests are checked, merged and named in one place",
 		},
-		testImports: reasons{"limittest": "the engine of the example passes the suite"},
+		testImports: reasons{"limittest": "the engine of the example passes the suite", "pace": "queues wait in the lines of a store"},
 	},
 	"simulate": {
 		imports: reasons{".": "replay and driver ask the same engine and limits as production does"},
