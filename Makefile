@@ -100,6 +100,12 @@ readme: ## run the commands of README.md in a fresh clone
 docs: ## write docs/why/choosing.md and its pictures from the program
 	go test -count=1 -run TestTheTourShowsWhatTheProgramSays ./cmd/weir -write-docs
 
+site: ## make a static site of docs/ in site/.dist; needs node and npm
+	cd site && npm ci --no-audit --no-fund && npm run build
+
+site-check: site ## check that site in Chromium: links, anchors, axe, a phone's width, search and dark; needs chromium
+	cd site && npm run check
+
 differential: ## compare the memory and the Redis engine for TIMES (50) times as long as a test
 	WEIR_TIMES=$(TIMES) go test -count=1 -v -timeout 60m -run 'GiveTheSameAnswers$$|AgreeWithMemory' ./redislimit
 

@@ -163,7 +163,7 @@ func documents(t *testing.T) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
-		if err == nil && entry.IsDir() && path != "." && strings.HasPrefix(name, ".") {
+		if err == nil && entry.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "node_modules") {
 			return fs.SkipDir
 		}
 		if filepath.Ext(name) == ".md" {

@@ -1,0 +1,70 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import { slug } from 'github-slugger'
+import { defineConfig } from 'vitepress'
+
+const docs = new URL('../.pages/', import.meta.url) // a copy of docs, because pages outside this folder find no module
+const repository = 'https://github.com/weirflow/weir/blob/main/'
+
+// shelf lists the pages of a folder of docs by their titles, which the pages say themselves.
+function shelf(text, folder) {
+  const items = readdirSync(new URL(folder, docs)).filter(name => name.endsWith('.md')).map(name => ({
+    text: readFileSync(new URL(folder + name, docs), 'utf8').match(/^# (.*)/)[1].replaceAll('`', ''),
+    link: '/' + folder + name.replace(/(README)?\.md$/, ''),
+  }))
+  return { text, items: items.sort((a, b) => a.text.localeCompare(b.text)) }
+}
+
+// linksToTheRepository sends a link that leaves docs to the file of the repository.
+function linksToTheRepository(md) {
+  md.core.ruler.push('repository', ({ tokens, env }) => {
+    for (const token of tokens.flatMap(t => t.children ?? [])) {
+      const href = token.attrGet('href')
+      if (token.type !== 'link_open' || !href || /^([a-z]+:|#)/.test(href)) continue
+      const path = posix.join('docs', posix.dirname(env.relativePath), href)
+      if (!/^docs\/.*\.md(#.*)?$/.test(path)) token.attrSet('href', repository + path)
+    }
+  })
+}
+
+// scrollable gives keys to what a narrow screen has to scroll sideways.
+function scrollable(md) {
+  md.core.ruler.push('scrollable', ({ tokens }) => {
+    for (const token of tokens) if (['table_open', 'code_block'].includes(token.type)) token.attrSet('tabindex', '0')
+  })
+}
+
+const style = `
+.vp-doc pre { overflow-x: auto }
+.vp-doc :is(p, li, h1, h2, h3) > code { overflow-wrap: anywhere }
+.vp-doc img { background: white }
+:root { --vp-code-lang-color: var(--vp-c-text-1); --vp-c-text-3: var(--vp-c-text-2) }
+`
+
+export default defineConfig({
+  title: 'Weir',
+  description: 'Rate limits in a Go program, across machines, and for programs in any language',
+  lang: 'en-GB',
+  head: [['style', {}, style]],
+  srcDir: '.pages',
+  outDir: '.dist',
+  cacheDir: '.cache',
+  rewrites: { 'README.md': 'index.md' },
+  cleanUrls: false,
+  lastUpdated: false,
+  markdown: {
+    html: false,
+    anchor: { slugify: slug },
+    config: md => md.use(linksToTheRepository).use(scrollable),
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    languageAlias: { caddyfile: 'nginx' },
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    sidebar: [
+      shelf('Start', 'start/'), shelf('How to', 'howto/'), shelf('From another limiter', 'from/'),
+      shelf('Reference', 'reference/'), shelf('Why', 'why/'),
+    ],
+  },
+})
