@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 # Tools in alphabetical order. They run by version and are in no go.mod.
+APIDIFF := golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # How long each fuzz target runs.
@@ -177,6 +178,9 @@ campaign: ## break Redis servers at random under load, for CAMPAIGNTIME (1h), an
 
 microbench: ## run the benchmarks that match BENCH (all)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem work
+
+apidiff: ## compare the API with the last tag; fails if a change breaks programs of users
+	@scripts/apidiff.sh $(APIDIFF)
 
 tag: ## tag VERSION=v0.1.0 of every module that users import; pushes nothing
 	@scripts/tag.sh '$(VERSION)'
