@@ -60,3 +60,10 @@ type Holder interface {
 	Hold(since time.Time, slots Call) (lost <-chan struct{}, release func())
 	Drop(slots Call)
 }
+
+// Renewer is an optional ability of an Engine. Renew has the leases of slots begin now, which were taken with their Lease,
+// if all of them are still held. Whoever knows requests and Lease can renew them, also in another process: see
+// [Reservation.HandOver].
+type Renewer interface {
+	Renew(ctx context.Context, slots Call) (held bool, err error)
+}

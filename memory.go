@@ -249,6 +249,12 @@ func (m *Memory) tell(requests []Request) {
 	}
 }
 
+// Renew has the leases of slots begin now, if all of them are still held: see [Renewer].
+func (m *Memory) Renew(ctx context.Context, slots Call) (held bool, err error) {
+	_, d, err := m.decide(ctx, opRenew, memory.Renew, slots.Requests, slots.Lease, 0)
+	return d.Allowed, err
+}
+
 // Reset clears the keys of the requests under their rules.
 func (m *Memory) Reset(ctx context.Context, requests ...Request) error {
 	var space requestSpace

@@ -23,6 +23,7 @@ func (q Request) Colocate(key string) Request {
 // The names of operations in errors.
 const (
 	opTake         = rule.OpTake
+	opRenew        = "renew"
 	opReserve      = "reserve"
 	opReserveAhead = "reserve ahead"
 	opPeek         = rule.OpPeek

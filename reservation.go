@@ -167,6 +167,17 @@ func (r *Reservation) Lease() uint64 {
 	return r.lease
 }
 
+// HandOver leaves the reservation to whoever knows its requests and its Lease, perhaps in another process: slots are no longer
+// renewed here, and end with their lease unless a [Renewer] renews them. [Granted] returns the reservation again.
+func (r *Reservation) HandOver() {
+	if r == nil {
+		return
+	}
+	if h, ok := r.handle.(*holding); ok {
+		h.release()
+	}
+}
+
 // Lost returns a channel that is closed if a slot of the reservation is lost before its settlement, so that the work
 // should stop. It closes only on an engine that renews slots (a [Holder], such as Redis). Elsewhere a lease ends at its
 // time, and the channel never closes.

@@ -50,7 +50,7 @@ func (e *StoreEngine) renew(since time.Time, lease time.Duration, slots weir.Cal
 			return
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), ends)
-		held, err := e.renewOnce(ctx, slots)
+		held, err := e.Renew(ctx, slots)
 		cancel()
 		switch retry := time.Now().Add(max(every/10, time.Millisecond)); {
 		case err == nil && held:
@@ -64,27 +64,15 @@ func (e *StoreEngine) renew(since time.Time, lease time.Duration, slots weir.Cal
 	}
 }
 
-// renewOnce renews the leases of slots, and reports whether all of them were still held.
-func (e *StoreEngine) renewOnce(ctx context.Context, slots weir.Call) (held bool, err error) {
+// Renew has the leases of slots begin now, if all of them are still held.
+func (e *StoreEngine) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
+	slots.Op = weir.OpTake
 	a, err := e.newCall(ctx, slots)
 	if err != nil {
 		return false, err
 	}
 	a.decide = func(now int64) weir.Decision {
-		return a.call.change(func(parts []algorithm.Part) algorithm.Answer {
-			held := true
-			for i := range parts {
-				p := &parts[i]
-				if c, ok := p.Algorithm.(*algorithm.Concurrency); ok && held {
-					p.State, held = c.Renew(p.State, now, p.Cost, p.Lease)
-					p.Changed = true
-				}
-			}
-			for i := range parts {
-				parts[i].Changed = parts[i].Changed && held
-			}
-			return algorithm.Answer{Allowed: held}
-		})
+		return a.call.change(func(parts []algorithm.Part) algorithm.Answer { return algorithm.Renew(parts, now) })
 	}
 	answer, err := e.answer(ctx, a, slots)
 	return answer.Decision.Allowed, err

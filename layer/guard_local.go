@@ -216,6 +216,19 @@ func (g *Guarded) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, 
 	return holder.Hold(since, slots)
 }
 
+// Renew has slots begin again on the engine, or here if they were given here: the Guard is a [weir.Renewer].
+func (g *Guarded) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
+	if g.local.knows(slots.Lease) {
+		slots.Requests = g.local.shares(slots.Requests)
+		return g.local.memory.Renew(ctx, slots)
+	}
+	renewer, ok := weir.Find[weir.Renewer](g.below)
+	if !ok {
+		return false, weir.Unsupported(weir.OpRecord, "renews no slots on this engine")
+	}
+	return renewer.Renew(ctx, slots)
+}
+
 // Drop releases slots whose take failed and may have been counted.
 func (g *Guarded) Drop(slots weir.Call) {
 	if g.local.knows(slots.Lease) {

@@ -58,6 +58,7 @@ var pieces = []struct {
 	{"SettleGivesBackOrRecordsTheDifference", settles},
 	{"EverySettlementEndsEverySlot", settlementEndsSlots},
 	{"AReservationIsSettledOnce", settledOnce},
+	{"SlotsAreRenewedWhileTheyAreHeld", renewsSlots},
 	{"ARefusedOrNilReservationSettlesNothing", settlesNothing},
 	{"ABadSettlementLeavesTheReservationOpen", badSettlement},
 	{"AReservationIsSettledAfterItsContextHasEnded", settledAfterTheEnd},

@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -102,6 +103,41 @@ func settlementEndsSlots(f *fixture) {
 		f.wantRemaining("units of a rule with slots "+key, ofBoth, key, c.unitsLeft[1])
 		f.wantRemaining("units of a rule with slots "+key, ofBoth, key+" too", c.unitsLeft[2])
 	}
+}
+
+// renewsSlots hands reservations over, as to another process, and renews their slots, if the engine can.
+func renewsSlots(f *fixture) {
+	ctx := context.Background()
+	rule := f.rule("held", weir.Concurrency{Slots: 5, Lease: time.Hour})
+	renewer, ok := weir.Find[weir.Renewer](f.engine)
+	if !ok {
+		return
+	}
+	if _, err := renewer.Renew(ctx, weir.Call{Requests: []weir.Request{rule.For("c", 1)}, Lease: 1}); errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+	renew := func(when string, want bool, slots weir.Call) {
+		if held, err := renewer.Renew(ctx, slots); held != want || err != nil {
+			f.Errorf("%s: renewed is %v, %v, want %v", when, held, err, want)
+		}
+	}
+	r := f.reserve(rule.For("a", 2), rule.For("b", 1))
+	r.HandOver()
+	slots := weir.Call{Requests: []weir.Request{rule.For("a", 2), rule.For("b", 1)}, Lease: r.Lease()}
+	renew("slots that are held", true, slots)
+	renew("slots of another", false, weir.Call{Requests: slots.Requests, Lease: r.Lease() ^ 2})
+	f.wantRemaining("after a renewal", rule, "a", 3)
+	f.clock.advance(3 * 3600 * 1e9 / 4)
+	renew("after three quarters of the lease", true, slots)
+	f.clock.advance(3 * 3600 * 1e9 / 4)
+	f.wantRemaining("in the lease of the renewal", rule, "a", 3)
+	again := weir.Granted(f.engine, time.Now(), weir.Decision{Allowed: true}, nil, slots)
+	if err := again.Done(ctx); err != nil {
+		f.Errorf("Done: %v", err)
+	}
+	f.wantRemaining("after the settlement", rule, "a", 5)
+	renew("slots that were released", false, slots)
+	f.wantRemaining("after a renewal of nothing", rule, "b", 5)
 }
 
 func settledOnce(f *fixture) {

@@ -39,6 +39,7 @@ type Engine struct {
 var (
 	_ weir.Engine          = (*Engine)(nil)
 	_ weir.Holder          = (*Engine)(nil)
+	_ weir.Renewer         = (*Engine)(nil)
 	_ enginekit.LineKeeper = (*Engine)(nil)
 )
 

@@ -1,10 +1,13 @@
 package redislimit
 
 import (
+	"cmp"
+	"context"
 	"time"
 
 	"github.com/weirflow/weir"
 	"github.com/weirflow/weir/enginekit"
+	"github.com/weirflow/weir/redislimit/internal/calls"
 	"github.com/weirflow/weir/redislimit/internal/wire"
 )
 
@@ -12,6 +15,21 @@ import (
 // longer has a slot, when no renewal succeeds in time, and when the engine is closed.
 func (e *Engine) Hold(since time.Time, slots weir.Call) (lost <-chan struct{}, release func()) {
 	return e.holds.Hold(since, e.slots(slots))
+}
+
+// Renew has the leases of slots begin now, if all of them are still held. On a cluster, some of several slots may then begin
+// again though others are lost.
+func (e *Engine) Renew(ctx context.Context, slots weir.Call) (held bool, err error) {
+	for _, p := range e.slots(slots) {
+		s := calls.NewSubmission(wire.Decision{Op: wire.OpRenew, Parts: []wire.Part{p}})
+		if err := cmp.Or(e.calls.Ask(ctx, s), s.Decisions[0].Err); err != nil {
+			return false, cannotDecide(wire.OpRenew.String(), err)
+		}
+		if held = s.Decisions[0].Admitted; !held {
+			return false, nil
+		}
+	}
+	return held, nil
 }
 
 // Drop releases slots whose take had no answer. It repeats the release until the lease ends, and does not wait for the

@@ -186,6 +186,25 @@ func Record(parts []Part, now int64) Answer {
 	return answer
 }
 
+// Renew has the leases of slots begin now, and admits that if all of them are held.
+func Renew(parts []Part, now int64) Answer {
+	renewed := make([]State, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		c, ok := p.Algorithm.(*Concurrency)
+		if !ok {
+			return Answer{}
+		}
+		if renewed[i], ok = c.Renew(p.State, now, p.Cost, p.Lease); !ok {
+			return Answer{}
+		}
+	}
+	for i := range parts {
+		parts[i].State, parts[i].Changed = renewed[i], true
+	}
+	return Answer{Allowed: true, Changed: true}
+}
+
 // fullLog returns the index of a part that cannot record its cost, or -1.
 func fullLog(parts []Part, now int64) int {
 	for i := range parts {

@@ -99,6 +99,7 @@ const (
 	TakeUpTo             // take all requests as many times as they fit, up to n
 	Peek                 // the answer of Take right after n units of each request's key were taken; it writes nothing
 	Record               // count the cost even if it does not fit; a negative cost gives units back
+	Renew                // have the leases of slots begin now, if all of them are held
 )
 
 // Decide makes a call, whose requests must be checked and merged. The Binding of the answer is the index of a request.
@@ -121,6 +122,8 @@ func (e *Engine) Decide(verb Verb, requests []rule.Request, n int64) (times int6
 		answer = algorithm.PeekAfter(c.parts, now, n)
 	case Record:
 		answer = algorithm.Record(c.parts, now)
+	case Renew:
+		answer = algorithm.Renew(c.parts, now)
 	}
 	e.store(&c, answer.Changed, reading)
 	c.nameBinding(&answer)

@@ -93,6 +93,8 @@ type problem struct {
 	failed error
 }
 
+func (p *problem) Error() string { return p.detail }
+
 // badField returns the problem of a faulty field.
 func badField(field, reason string) *problem {
 	return &problem{status: http.StatusBadRequest, field: field, detail: field + " " + reason}

@@ -6,6 +6,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -39,9 +40,11 @@ type Options struct {
 	Who func(*http.Request) *door.Identity
 	// Dynamic reports whether a request may name the limit of a rule. Default: none may.
 	Dynamic func(r *http.Request, rule string) bool
+	// Secret returns what seals the tokens of reservations: the same in all daemons that honour them. Default: a random one.
+	Secret func(context.Context) ([]byte, error)
 	// Check configures /v1/check.
 	Check CheckOptions
-	// Wait bounds waiting callers and reservations.
+	// Wait bounds waiting callers.
 	Wait WaitOptions
 	// Also has the handlers of further paths.
 	Also map[string]http.Handler
@@ -61,9 +64,14 @@ func New(o Options) *API {
 		judges:   o.Judged,
 		compared: o.Compared,
 		who:      o.Who,
+		secret:   o.Secret,
 		dynamic:  o.Dynamic,
 		also:     o.Also,
 		origin:   http.NewCrossOriginProtection(),
+	}
+	if a.secret == nil {
+		own := []byte(rand.Text())
+		a.secret = func(context.Context) ([]byte, error) { return own, nil }
 	}
 	a.checks = newChecks(o.Check)
 	a.waits = newWaits(o.Engine, o.Wait)

@@ -27,7 +27,7 @@ type overrider interface {
 type granted struct {
 	decision weir.Decision
 	undo     func(context.Context) error
-	hold     holder // nil unless it was reserved
+	hold     *weir.Reservation // nil unless it was reserved
 }
 
 // get asks for the requests and returns what came of it. A refusal is no error.
@@ -129,7 +129,7 @@ func (c *asker) hold(ctx context.Context) (granted, error) {
 	if err != nil {
 		return granted{}, err
 	}
-	return granted{r.Decision, r.Cancel, r}, nil
+	return granted{r.Decision, r.Cancel, r.Reservation}, nil
 }
 
 // undo gives back what was taken for a client that has gone.

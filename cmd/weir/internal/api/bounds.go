@@ -18,10 +18,7 @@ type places struct {
 }
 
 // The memory that a place stands for, in bytes of requests.
-const (
-	tokenBytes   = 1 << 10
-	waitingBytes = 16 << 10
-)
+const waitingBytes = 16 << 10
 
 // requestBytes is the memory of a request besides its key.
 const requestBytes = 256

@@ -25,6 +25,7 @@ type API struct {
 	judges   func(ctx context.Context, rule string, allowed bool, reason rules.Reason)
 	compared func(name string, inForce, beside weir.Decision, err error)
 	who      func(*http.Request) *door.Identity
+	secret   func(context.Context) ([]byte, error)
 	dynamic  func(r *http.Request, rule string) bool
 	patience time.Duration
 	phase    atomic.Int32
@@ -37,7 +38,6 @@ type API struct {
 	reason   func(error) string
 	failures rareLog
 	noRoom   rareLog
-	noTokens rareLog
 	misled   rareLog
 }
 

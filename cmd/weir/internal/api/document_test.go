@@ -11,7 +11,7 @@ import (
 var asked = regexp.MustCompile(`(?m)^\$ curl (?:-d '([^']*)' )?http://127\.0\.0\.1:8080(/\S+)\n(\{.*)?`)
 
 // token matches a token of a document or of an answer.
-var token = regexp.MustCompile(`"token":"(\w+)"`)
+var token = regexp.MustCompile(`"token":"([^"]+)"`)
 
 // The test runs the document from top to bottom, with the daemon's default rule and the one that the text names, on a
 // clock that stands still. It skips the numbers of the statistics, which depend on the machine. A token of the document

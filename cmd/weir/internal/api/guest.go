@@ -23,9 +23,8 @@ var ErrSlots = errors.New("the rule holds slots, which a wait could not release;
 
 // Errors of Reserve and Settle.
 var (
-	ErrTokens = errors.New("too many reservations are open, or they are too large, and nothing was taken; settle some, or raise weir serve --max-tokens")
-	ErrToken  = errors.New("the token is unknown: it was settled, or has expired, or another daemon gave it; nothing was changed")
-	ErrCosts  = errors.New("there is one cost for each request of the reservation")
+	ErrToken = errors.New("the token is unknown: it was settled, or has expired, or is of another engine; nothing was changed")
+	ErrCosts = errors.New("there is one cost for each request of the reservation")
 )
 
 // Reserve works like Wait for a reservation, which the token settles. It has none after a refusal.
@@ -33,50 +32,37 @@ func (a *API) Reserve(client context.Context, patience time.Duration, requests [
 	if a.waits.stopped.Err() != nil {
 		return d, "", ErrStopping
 	}
-	places := &a.waits.tokens.places
-	n := places.claim(1 + sizeOf(requests)/tokenBytes)
-	if n == 0 {
-		return d, "", ErrTokens
+	secret, err := a.secret(client)
+	if err != nil {
+		return d, "", err
 	}
 	d, hold, err := a.ask(client, patience, requests, (*asker).hold)
 	if err != nil || hold == nil || !d.Allowed {
-		places.leave(n)
 		return d, "", err
 	}
-	token, _ = a.waits.tokens.keep(hold, requests, a.force.Load().leases.shortest(requests), n)
+	token, _ = a.handOver(secret, hold, requests)
 	return d, token, nil
 }
 
-// Settle ends a reservation with its true costs, or as it is without any. One cost is that of each request.
-func (a *API) Settle(ctx context.Context, token string, costs ...int64) error {
-	h := a.waits.tokens.find(token)
-	if h == nil {
-		return ErrToken
-	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	switch {
-	case a.waits.tokens.find(token) != h:
-		return ErrToken
-	case len(costs) > 1 && len(costs) != h.requests:
-		return ErrCosts
-	}
+// Settle ends the reservation of a token with its true costs, or as it is without any. One cost is that of each request. may
+// reports whether the caller may ask for a rule.
+func (a *API) Settle(ctx context.Context, token string, may func(rule string) error, costs ...int64) error {
 	ctx, cancel := a.withPatience(ctx)
 	defer cancel()
-	err := error(nil)
-	if len(costs) == 0 {
-		err = h.Done(ctx)
-	} else {
-		err = h.Settle(ctx, costs...)
+	r, requests, err := a.reservationOf(ctx, token)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		a.waits.tokens.end(token)
+	for _, q := range requests {
+		if err := may(q.Rule.Name()); err != nil {
+			return err
+		}
 	}
-	return err
+	return a.settleOnce(ctx, r, requests, costs)
 }
 
 // ask gets the requests for a client of another server.
-func (a *API) ask(client context.Context, patience time.Duration, requests []weir.Request, by func(*asker, context.Context) (granted, error)) (weir.Decision, holder, error) {
+func (a *API) ask(client context.Context, patience time.Duration, requests []weir.Request, by func(*asker, context.Context) (granted, error)) (weir.Decision, *weir.Reservation, error) {
 	c := &asker{api: a, asks: requests, client: client, patience: min(patience, a.waits.longest), extend: func(time.Time) {}}
 	got, why, err := c.get(func(ctx context.Context) (granted, error) { return by(c, ctx) })
 	if why == reasonStop {

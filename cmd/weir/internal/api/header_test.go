@@ -67,7 +67,7 @@ func TestAHeaderThatMisleadsIsRefused(t *testing.T) {
 		{"reserve", `{}`, headerKey, []string{strings.Repeat("k", weir.MaxKey+1)}, "Weir-Key", "Weir-Key has 4097 bytes, more than 4096"},
 		{"reset", `{}`, headerKey, []string{"\xff"}, "Weir-Key", "Weir-Key is not UTF-8"},
 		{"settle", `{"token":"A"}`, headerToken, []string{"B"}, "token", `token is \"A\", and the header field Weir-Token is \"B\"`},
-		{"renew", `{}`, headerToken, []string{strings.Repeat("k", mostToken+1)}, "Weir-Token", "Weir-Token has 65 bytes, more than 64"},
+		{"renew", `{}`, headerToken, []string{strings.Repeat("k", mostToken+1)}, "Weir-Token", "Weir-Token has 8193 bytes, more than 8192"},
 	} {
 		f := newFixture(t, usual)
 		w := postWith(f, "/v1/"+test.path, test.body, test.name, test.values...)

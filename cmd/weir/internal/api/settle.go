@@ -1,9 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
@@ -15,8 +18,8 @@ const (
 	fieldCosts = "costs"
 )
 
-// mostToken bounds the text of a token. Those of this daemon have 26 letters.
-const mostToken = 64
+// mostToken bounds the text of a token in a header field. That in a body is as long as the body allows.
+const mostToken = 8 << 10
 
 // tokenBody is the body of settle or renew.
 type tokenBody struct {
@@ -27,88 +30,80 @@ type tokenBody struct {
 
 // settle ends a reservation: with its true cost, or as it is.
 func (a *API) settle(w http.ResponseWriter, r *http.Request) {
-	asked, h := a.readToken(w, r, true)
-	if h == nil {
-		return
-	}
-	if asked.each && len(asked.costs) != h.requests {
-		writeProblem(w, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", len(asked.costs), h.requests)))
-		return
-	}
-	switch err := a.Settle(r.Context(), asked.token, asked.costs...); {
-	case err == ErrToken:
-		writeProblem(w, unknownToken())
-	case err != nil:
-		a.fail(w, r, err)
-	default:
-		a.health.succeeded()
-		writeJSON(w, []byte("{}\n"))
-	}
+	a.withToken(w, r, true, func(ctx context.Context, asked tokenBody, of *reservation, requests []weir.Request) ([]byte, error) {
+		if asked.each && len(asked.costs) != len(requests) {
+			return nil, badField(fieldCosts, fmt.Sprintf("has length %d, not %d: one for each request", len(asked.costs), len(requests)))
+		}
+		return []byte("{}\n"), a.settleOnce(ctx, of, requests, asked.costs)
+	})
 }
 
-// renew gives a token its life again.
+// renew gives a reservation its life again, in a new token.
 func (a *API) renew(w http.ResponseWriter, r *http.Request) {
-	asked, h := a.readToken(w, r, false)
-	if h == nil {
-		return
-	}
-	h.turn.Lock()
-	defer h.turn.Unlock()
-	if !a.waits.tokens.renewable(asked.token, h) {
-		writeProblem(w, unknownToken())
-		return
-	}
-	if a.waits.tokens.lost(h) {
-		a.waits.tokens.end(asked.token)
-		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: "the slots of token were lost: they were reset, or the engine could not renew them in time; stop the work"})
-		return
-	}
-	began := time.Now()
-	ctx, cancel := a.withPatience(r.Context())
-	defer cancel()
-	if err := a.renewSlots(ctx, h.slots); err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	if !a.waits.tokens.extend(asked.token, began) {
-		writeProblem(w, unknownToken())
-		return
-	}
-	writeJSON(w, append(appendSeconds([]byte(`{"lease":`), h.life), "}\n"...))
+	a.withToken(w, r, false, func(ctx context.Context, _ tokenBody, of *reservation, requests []weir.Request) ([]byte, error) {
+		began := time.Now()
+		if settled, err := a.settled(ctx, of); settled || err != nil {
+			return nil, cmp.Or(err, ErrToken)
+		}
+		if slots := slotsOf(requests); len(slots) > 0 {
+			renewer, ok := weir.Find[weir.Renewer](a.engine)
+			if !ok {
+				return nil, weir.Unsupported(weir.OpRecord, "renews no slots on this engine")
+			}
+			if held, err := renewer.Renew(ctx, weir.Call{Requests: slots, Lease: of.Lease}); err != nil {
+				return nil, err
+			} else if !held {
+				return nil, &problem{status: http.StatusNotFound, field: fieldToken, detail: "the slots of token were lost: they were reset, or their lease has ended; stop the work"}
+			}
+		}
+		of.begin(began)
+		secret, err := a.secret(ctx)
+		answer := append(appendSeconds([]byte(`{"lease":`), of.Life), `,"token":`...)
+		return append(appendText(answer, of.seal(secret)), "}\n"...), err
+	})
 }
 
-// renewSlots replaces slots by new ones of the same identity. An engine that renews slots itself needs no help.
-func (a *API) renewSlots(ctx context.Context, slots weir.Call) error {
-	if _, renews := weir.Find[weir.Holder](a.engine); renews || len(slots.Requests) == 0 {
-		return nil
+// slotsOf returns the requests for slots alone.
+func slotsOf(requests []weir.Request) (slots []weir.Request) {
+	for _, q := range requests {
+		if alone := q.Rule.Held(); alone != nil && q.Cost > 0 {
+			q.Rule = alone
+			slots = append(slots, q)
+		}
 	}
-	if _, err := a.engine.Do(ctx, slots); err != nil {
-		return err
-	}
-	slots.Op = weir.OpReturn
-	_, err := a.engine.Do(context.WithoutCancel(ctx), slots) // of one identity those go that expire first
-	return err
+	return slots
 }
 
-func unknownToken() *problem {
-	return &problem{status: http.StatusNotFound, field: fieldToken,
-		detail: "token is unknown: it was settled, or has expired, or another daemon gave it; nothing was changed"}
-}
-
-// readToken reads a body with a token and finds its reservation. If there is none, it has answered.
-func (a *API) readToken(w http.ResponseWriter, r *http.Request, withCosts bool) (tokenBody, *held) {
+// withToken reads a body with a token, and answers with what do returns for its reservation.
+func (a *API) withToken(w http.ResponseWriter, r *http.Request, costs bool, do func(context.Context, tokenBody, *reservation, []weir.Request) ([]byte, error)) {
 	c := newCall()
 	defer c.free()
-	asked, p := a.decodeToken(c, w, r, withCosts)
+	asked, p := a.decodeToken(c, w, r, costs)
 	if p != nil {
 		writeProblem(w, p)
-		return asked, nil
+		return
 	}
-	h := a.waits.tokens.find(asked.token)
-	if h == nil {
-		writeProblem(w, unknownToken())
+	ctx, cancel := a.withPatience(r.Context())
+	defer cancel()
+	var answer []byte
+	of, requests, err := a.reservationOf(ctx, asked.token)
+	if err == nil {
+		if p := a.mayAsk(r, requests); p != nil {
+			writeProblem(w, p)
+			return
+		}
+		answer, err = do(ctx, asked, of, requests)
 	}
-	return asked, h
+	if err == nil {
+		a.health.succeeded()
+		writeJSON(w, answer)
+	} else if p, ok := errors.AsType[*problem](err); ok {
+		writeProblem(w, p)
+	} else if errors.Is(err, ErrToken) {
+		writeProblem(w, &problem{status: http.StatusNotFound, field: fieldToken, detail: strings.TrimPrefix(err.Error(), "the ")})
+	} else {
+		a.fail(w, r, err)
+	}
 }
 
 func (a *API) decodeToken(c *call, w http.ResponseWriter, r *http.Request, withCosts bool) (asked tokenBody, p *problem) {
@@ -141,8 +136,8 @@ func (d *decoder) tokenMember(asked *tokenBody, withCosts bool) {
 	switch {
 	case field == fieldToken:
 		token := d.string(at)
-		if len(token) == 0 || len(token) > mostToken {
-			d.fail(badField(fieldToken, fmt.Sprintf("has %d bytes, and tokens have 1 to %d", len(token), mostToken)))
+		if len(token) == 0 {
+			d.fail(badField(fieldToken, "is empty; /v1/reserve answers with one"))
 		}
 		asked.token = string(token)
 	case !withCosts:

@@ -74,7 +74,7 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) {
 }
 
 // Waiting returns the waiting callers.
-func (a *API) Waiting() WaitingStats { return a.waits.waiting.stats(a.waits.tokens.count()) }
+func (a *API) Waiting() WaitingStats { return a.waits.waiting.stats() }
 
 func statsOf(engine counter, top int) *engineStats {
 	s := engine.Stats()

@@ -1,179 +1,195 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirflow/weir"
 )
 
+// A token is a reservation in text: its requests, the lease that holds its slots, and its end, under a seal that only daemons
+// with the same secret can make. A daemon keeps nothing of it. So every daemon on the engine honours the tokens of the
+// others, and a restart ends none.
+//
+// The engine tells what a token cannot: whether its slots are still held (weir.Renewer), and whether it was settled. For that
+// a settlement first takes the only slot of SettledRule for the token, which ends later than the token.
+
 // tokenLife is the life of a token without slots. A token with slots lives as long as their lease.
 const tokenLife = time.Minute
 
-// holder is a reservation: a *weir.Reservation, or a *pace.Acquired, which also wakes a waiting caller.
-type holder interface {
-	Settle(ctx context.Context, actual ...int64) error
-	Done(ctx context.Context) error
-	Lost() <-chan struct{}
-	Lease() uint64
+// SettledRule is the name of the rule whose keys are settled tokens.
+const SettledRule = "~settled"
+
+// settledFor is how much longer than the token the engine knows that it was settled: longer than clocks differ.
+const settledFor = time.Minute
+
+// reservation is what a token says.
+type reservation struct {
+	Lease uint64        `json:"n"` // random; also names the reservation
+	Ends  int64         `json:"e"` // Unix milliseconds
+	Life  time.Duration `json:"d"` // that a renewal gives it
+	Asks  []reserved    `json:"q"`
 }
 
-// tokens are the open reservations. A token names one, and cannot be guessed. It ends when it is settled, and otherwise
-// with its life: the slots are then released, and other units stay spent.
-type tokens struct {
-	places places
-
-	mu   sync.Mutex
-	open map[string]*held
+// reserved is a request of a reservation.
+type reserved struct {
+	Rule   string `json:"r"`
+	Limits string `json:"l"` // of the rule
+	Key    []byte `json:"k"`
+	Cost   int64  `json:"c"`
 }
 
-// held is one open reservation.
-type held struct {
-	holder
-	requests int       // that were reserved
-	slots    weir.Call // a record of the slots, to be renewed; of nothing without slots
-	places   int       // that the reservation takes
-	life     time.Duration
-	ends     time.Time // the lock of tokens guards it
-	reset    bool      // a reset has ended some of the slots; the lock of tokens guards it
-	timer    *time.Timer
-	turn     sync.Mutex // one settlement or renewal at a time
-}
-
-func newTokens(most int) *tokens {
-	return &tokens{places: places{most: most}, open: map[string]*held{}}
-}
-
-// keep opens a reservation of requests, whose shortest lease of a slot may be 0. It returns the life of the token, too.
-func (t *tokens) keep(hold holder, requests []weir.Request, lease time.Duration, places int) (token string, life time.Duration) {
-	life = cmp.Or(lease, tokenLife)
-	slots := weir.Call{Op: weir.OpRecord, Requests: slotsOf(requests), Lease: hold.Lease()}
-	return t.add(&held{holder: hold, requests: len(requests), slots: slots, places: places, life: life}), life
-}
-
-// slotsOf returns the requests for slots alone.
-func slotsOf(requests []weir.Request) (slots []weir.Request) {
+// newReservation describes requests that were taken just now with a lease. leased is the shortest lease of a slot, or 0.
+func newReservation(requests []weir.Request, lease uint64, leased time.Duration) *reservation {
+	r := &reservation{Lease: lease, Life: leased}
+	if leased == 0 {
+		r.Life = tokenLife
+	}
+	if lease == 0 {
+		r.Lease = weir.NewLease()
+	}
 	for _, q := range requests {
-		if alone := q.Rule.Held(); alone != nil && q.Cost > 0 {
-			q.Rule = alone
-			slots = append(slots, q)
+		var limits []string
+		for _, limit := range q.Rule.Limits() {
+			limits = append(limits, fmt.Sprint(limit))
 		}
+		r.Asks = append(r.Asks, reserved{q.Rule.Name(), strings.Join(limits, " and "), []byte(q.Key), q.Cost})
 	}
-	return slots
+	r.begin(time.Now())
+	return r
 }
 
-// add opens a reservation.
-func (t *tokens) add(h *held) string {
-	token := rand.Text()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h.ends = time.Now().Add(h.life)
-	h.timer = time.AfterFunc(h.life, func() { t.expire(token) })
-	t.open[token] = h
-	return token
+// begin gives the reservation its life from an instant on.
+func (r *reservation) begin(at time.Time) { r.Ends = at.Add(r.Life).UnixMilli() }
+
+// sealBytes is the length of a seal.
+const sealBytes = 16
+
+// seal returns the token of a reservation.
+func (r *reservation) seal(secret []byte) string {
+	text, _ := json.Marshal(r) // it has no value that JSON lacks
+	return base64.RawURLEncoding.EncodeToString(append(sealOf(secret, text), text...))
 }
 
-// lose marks the reservations whose slots a reset has ended.
-func (t *tokens) lose(requests []weir.Request) {
-	type state struct{ rule, key string }
-	ended := make(map[state]bool, len(requests))
-	for _, q := range requests {
-		ended[state{q.Rule.Name(), q.Key}] = true
+func sealOf(secret, text []byte) []byte {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(text)
+	return mac.Sum(nil)[:sealBytes]
+}
+
+// unseal returns the reservation of a token that has not ended, or nil.
+func unseal(secret []byte, token string) *reservation {
+	content, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(content) < sealBytes || !hmac.Equal(content[:sealBytes], sealOf(secret, content[sealBytes:])) {
+		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, h := range t.open {
-		h.reset = h.reset || slices.ContainsFunc(h.slots.Requests, func(q weir.Request) bool { return ended[state{q.Rule.Name(), q.Key}] })
+	r := &reservation{}
+	if json.Unmarshal(content[sealBytes:], r) != nil || time.Now().UnixMilli() >= r.Ends {
+		return nil
 	}
+	return r
 }
 
-// lost reports whether slots of the reservation have ended before their time.
-func (t *tokens) lost(h *held) bool {
-	select {
-	case <-h.Lost():
-		return true
-	default:
+// requestsOf returns the requests of a reservation. A rule that is not in force any more is made of its limits.
+func (f *inForce) requestsOf(r *reservation) ([]weir.Request, error) {
+	requests := make([]weir.Request, len(r.Asks))
+	for i, asked := range r.Asks {
+		rule := f.rules[asked.Rule]
+		if rule == nil {
+			limits, err := weir.ParseLimits(asked.Limits)
+			if err != nil {
+				return nil, err
+			}
+			if rule, err = weir.NewRule(asked.Rule, limits...); err != nil {
+				return nil, err
+			}
+		}
+		requests[i] = rule.For(string(asked.Key), asked.Cost)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return h.reset
+	return requests, nil
 }
 
-// find returns an open reservation, or nil.
-func (t *tokens) find(token string) *held {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if h := t.open[token]; h != nil && time.Now().Before(h.ends) {
-		return h
+// mark returns the request for the mark of a settlement.
+func (r *reservation) mark() ([]weir.Request, error) {
+	rule, err := weir.NewRule(SettledRule, weir.Concurrency{Slots: 1, Lease: min(r.Life+settledFor, weir.MaxPeriod)})
+	if err != nil {
+		return nil, err
 	}
-	return nil // its timer may be late
+	return []weir.Request{rule.For(strconv.FormatUint(r.Lease, 36), 1)}, nil
 }
 
-// renewMargin is the end of a token's life in which it cannot be renewed: the lease of its slots began a little
-// earlier.
-const renewMargin = 100 * time.Millisecond
-
-// renewable reports whether a reservation is open and its slots certainly are, too.
-func (t *tokens) renewable(token string, h *held) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.open[token] == h && time.Until(h.ends) > min(renewMargin, h.life/10)
-}
-
-// extend gives a reservation its life again, from an instant on. It returns false if the reservation has ended.
-func (t *tokens) extend(token string, from time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.open[token]
-	if h == nil {
-		return false
+// settled reports whether a token was settled.
+func (a *API) settled(ctx context.Context, r *reservation) (bool, error) {
+	mark, err := r.mark()
+	if err != nil {
+		return false, err
 	}
-	h.ends = from.Add(h.life)
-	h.timer.Reset(time.Until(h.ends))
-	return true
+	d, err := a.engine.Peek(ctx, mark...)
+	return err == nil && !d.Allowed, err
 }
 
-// end forgets a settled reservation.
-func (t *tokens) end(token string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if h := t.open[token]; h != nil {
-		h.timer.Stop()
-		t.forget(token, h)
+// reservationOf returns the reservation of a token.
+func (a *API) reservationOf(ctx context.Context, token string) (*reservation, []weir.Request, error) {
+	secret, err := a.secret(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-}
-
-// expire ends a reservation whose life is over, unless it was renewed meanwhile. If the release of its slots fails,
-// their lease ends them: the engine renews no reservation that is forgotten.
-func (t *tokens) expire(token string) {
-	t.mu.Lock()
-	h := t.open[token]
-	if h == nil || time.Now().Before(h.ends) {
-		t.mu.Unlock()
-		return
+	r := unseal(secret, token)
+	if r == nil {
+		return nil, nil, ErrToken
 	}
-	t.forget(token, h)
-	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), undoWithin)
-	defer cancel()
-	_ = h.Done(ctx)
+	requests, err := a.force.Load().requestsOf(r)
+	return r, requests, err
 }
 
-// forget drops a reservation. The caller holds the lock.
-func (t *tokens) forget(token string, h *held) {
-	delete(t.open, token)
-	t.places.leave(h.places)
+// handOver leaves a reservation to its token. It returns the life of the token, too.
+func (a *API) handOver(secret []byte, hold *weir.Reservation, requests []weir.Request) (token string, life time.Duration) {
+	hold.HandOver()
+	r := newReservation(requests, hold.Lease(), a.force.Load().leases.shortest(requests))
+	return r.seal(secret), r.Life
 }
 
-// count returns the number of open reservations.
-func (t *tokens) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.open)
+// settleOnce settles a reservation, or returns ErrToken if that has happened.
+func (a *API) settleOnce(ctx context.Context, r *reservation, requests []weir.Request, costs []int64) error {
+	if len(costs) > 1 && len(costs) != len(requests) {
+		return ErrCosts
+	}
+	mark, err := r.mark()
+	if err != nil {
+		return err
+	}
+	call := weir.Call{Op: weir.OpTake, Requests: mark, Lease: r.Lease}
+	if marked, err := a.engine.Do(ctx, call); err != nil {
+		return err
+	} else if !marked.Decision.Allowed {
+		return ErrToken
+	}
+	hold := weir.Granted(a.engine, time.Now(), weir.Decision{Allowed: true}, nil, weir.Call{Requests: requests, Lease: r.Lease})
+	if len(costs) == 0 {
+		err = hold.Done(ctx)
+	} else {
+		err = hold.Settle(ctx, costs...)
+	}
+	if err != nil && (!weir.MayHaveCounted(err) || onlySlots(requests)) { // it can be tried again
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+		defer cancel()
+		call.Op = weir.OpReturn
+		_, _ = a.engine.Do(ctx, call)
+	}
+	return err
+}
+
+// onlySlots reports whether the requests hold nothing but slots, whose release can be repeated.
+func onlySlots(requests []weir.Request) bool {
+	return !slices.ContainsFunc(requests, func(q weir.Request) bool { return q.Rule.Spent() != nil })
 }
 
 // undoWithin bounds an undo.

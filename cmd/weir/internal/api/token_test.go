@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -124,10 +125,6 @@ func TestASlotEndsWithItsLease(t *testing.T) {
 				t.Errorf("%s after the lease: got %d %s, want 404", path, w.Code, w.Body)
 			}
 		}
-		synctest.Wait()
-		if got := a.waits.tokens.count(); got != 1 {
-			t.Errorf("%d tokens are open, want that of the next caller", got)
-		}
 	}, twoJobs)
 }
 
@@ -137,9 +134,11 @@ func TestRenewHoldsASlotBeyondItsLease(t *testing.T) {
 		next := send(a, "/v1/reserve", `{"rule":"jobs","key":"a","patience":60}`)
 		for range 3 {
 			time.Sleep(6 * time.Second)
-			if w := post(a, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 200 || w.Body.String() != `{"lease":10}`+"\n" {
+			w := post(a, "/v1/renew", `{"token":"`+token+`"}`)
+			if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"lease":10,"token":"`) {
 				t.Fatalf("renew: got %d %s", w.Code, w.Body)
 			}
+			token = tokenOf(t, w)
 			checkRemaining(t, a, "jobs", "a", "0")
 		}
 		<-next.answer
@@ -152,43 +151,129 @@ func TestRenewHoldsASlotBeyondItsLease(t *testing.T) {
 	}, twoJobs, "rate=1/s")
 }
 
-// The renewal comes too late for the engine to keep the slot for certain.
-func TestARenewalAtTheEndOfTheLeaseIsRefused(t *testing.T) {
+func TestATokenEndsWithItsLife(t *testing.T) {
 	inBubble(t, func(t *testing.T, a *API) {
-		token := tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"a","cost":2}`))
-		time.Sleep(9900 * time.Millisecond)
-		if w := post(a, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 404 {
-			t.Errorf("100 ms before the end: got %d %s, want 404", w.Code, w.Body)
-		}
-	}, twoJobs)
-}
-
-func TestOpenReservationsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), slowly)
-		a.waits.tokens.places.most = 3
-		var last string
-		for range 3 {
-			last = tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
-		}
-		const full = "too many reservations are open, or they are too large, and nothing was taken; settle some, or raise weir serve --max-tokens"
-		if w := post(a, "/v1/reserve", `{"key":"a"}`); w.Code != 503 || !strings.Contains(w.Body.String(), full) {
-			t.Errorf("the fourth of three: got %d %s", w.Code, w.Body)
-		}
-		checkRemaining(t, a, "default", "a", "7")
-		post(a, "/v1/settle", `{"token":"`+last+`"}`)
-		if w := post(a, "/v1/reserve", `{"key":"a","cost":99}`); w.Code != 200 || strings.Contains(w.Body.String(), "token") {
-			t.Errorf("a refused reservation: %s, want no token", w.Body)
-		}
-		tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := a.waits.tokens.count(); got != 0 {
-			t.Errorf("%d tokens are open after their minute, want none", got)
+		slots := tokenOf(t, post(a, "/v1/reserve", `{"rule":"jobs","key":"a","cost":2}`))
+		units := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":4}`))
+		for _, c := range []struct {
+			after time.Duration
+			token string
+		}{{10 * time.Second, slots}, {50 * time.Second, units}} {
+			time.Sleep(c.after - time.Millisecond)
+			renewed := tokenOf(t, post(a, "/v1/renew", `{"token":"`+c.token+`"}`))
+			time.Sleep(time.Millisecond)
+			for _, path := range []string{"/v1/renew", "/v1/settle"} {
+				if w := post(a, path, `{"token":"`+c.token+`","cost":0}`); w.Code == 200 {
+					t.Errorf("%s at the end: got %d %s, want 404", path, w.Code, w.Body)
+				}
+			}
+			if w := post(a, "/v1/settle", `{"token":"`+renewed+`"}`); w.Code != 200 {
+				t.Errorf("the renewed token: got %d %s", w.Code, w.Body)
+			}
 		}
 		checkRemaining(t, a, "default", "a", "6") // the units of forgotten reservations stay spent
+	}, slowly, twoJobs)
+}
+
+// secretly returns an API on an engine whose daemons share a secret.
+func secretly(t *testing.T, engine weir.Engine, secret string, rules ...string) *API {
+	a := newAPI(t, engine, rules...)
+	a.secret = func(context.Context) ([]byte, error) { return []byte(secret), nil }
+	return a
+}
+
+func TestEveryDaemonOnAnEngineHonoursATokenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := weir.NewMemory(weir.MemoryOptions{})
+		daemon := func(secret string) *API { return secretly(t, engine, secret, slowly, twoJobs) }
+		one, other, stranger := daemon("ours"), daemon("ours"), daemon("theirs")
+		const ask = `{"requests":[{"rule":"jobs","key":"a","cost":2},{"key":"u","cost":5}]}`
+		token := tokenOf(t, post(one, "/v1/reserve", ask))
+		for range 3 { // longer than its first life
+			time.Sleep(6 * time.Second)
+			token = tokenOf(t, post(other, "/v1/renew", `{"token":"`+token+`"}`))
+			checkRemaining(t, one, "jobs", "a", "0")
+		}
+		for i := range token {
+			altered := []byte(token)
+			if altered[i] = 'A'; token[i] == 'A' {
+				altered[i] = 'B'
+			}
+			if w := post(other, "/v1/settle", `{"token":"`+string(altered)+`","cost":0}`); w.Code != 404 {
+				t.Errorf("the token with another letter %d: got %d %s", i, w.Code, w.Body)
+			}
+		}
+		if w := post(stranger, "/v1/settle", `{"token":"`+token+`","cost":0}`); w.Code != 404 {
+			t.Errorf("at a daemon with another secret: got %d %s", w.Code, w.Body)
+		}
+		checkRemaining(t, one, "default", "u", "5")
+		done := make(chan int, 8)
+		for i := range 8 {
+			go func() {
+				done <- post([]*API{one, other}[i%2], "/v1/settle", `{"token":"`+token+`","costs":[2,1]}`).Code
+			}()
+		}
+		settled := 0
+		for range 8 {
+			if code := <-done; code == 200 {
+				settled++
+			} else if code != 404 {
+				t.Errorf("a settlement: %d", code)
+			}
+		}
+		if settled != 1 {
+			t.Errorf("%d of 8 settlements succeeded, want 1", settled)
+		}
+		checkRemaining(t, other, "default", "u", "9")
+		checkRemaining(t, other, "jobs", "a", "2")
+		if w := post(one, "/v1/renew", `{"token":"`+token+`"}`); w.Code != 404 || !strings.Contains(w.Body.String(), "token is unknown") {
+			t.Errorf("renew after the settlement: got %d %s", w.Code, w.Body)
+		}
 	})
 }
+
+func TestATokenOutlivesItsRule(t *testing.T) {
+	inBubble(t, func(t *testing.T, a *API) {
+		token := tokenOf(t, post(a, "/v1/reserve", `{"requests":[{"rule":"jobs","key":"a"},{"key":"a","cost":4}]}`))
+		named, _ := a.InForce()
+		a.Use(named[:1], nil) // without jobs
+		if w := post(a, "/v1/settle", `{"token":"`+token+`","costs":[1,1]}`); w.Code != 200 {
+			t.Errorf("settle after the reload: got %d %s", w.Code, w.Body)
+		}
+		a.Use(named, nil)
+		checkRemaining(t, a, "jobs", "a", "2")
+		checkRemaining(t, a, "default", "a", "9")
+	}, slowly, twoJobs)
+}
+
+// A settlement that was not counted can be tried again, and one that may have been cannot.
+func TestASettlementThatFailedIsTriedAgainIfItWasNotCounted(t *testing.T) {
+	for counted, want := range map[weir.Counted]int{weir.CountedNo: 200, weir.CountedUnknown: 404} {
+		synctest.Test(t, func(t *testing.T) {
+			fails := true
+			a := newAPI(t, weir.Wrap(weir.NewMemory(weir.MemoryOptions{}), func(ctx context.Context, call weir.Call, next weir.Next) (weir.Answer, error) {
+				if call.Op == weir.OpReturn && call.Requests[0].Rule.Name() == "default" && fails {
+					return weir.Answer{}, away{counted}
+				}
+				return next(ctx, call)
+			}), slowly)
+			token := tokenOf(t, post(a, "/v1/reserve", `{"key":"a","cost":5}`))
+			ask := `{"token":"` + token + `","cost":2}`
+			if w := post(a, "/v1/settle", ask); w.Code != 503 {
+				t.Errorf("%v: got %d %s, want 503", counted, w.Code, w.Body)
+			}
+			fails = false
+			if w := post(a, "/v1/settle", ask); w.Code != want {
+				t.Errorf("%v: again: got %d %s, want %d", counted, w.Code, w.Body, want)
+			}
+		})
+	}
+}
+
+type away struct{ counted weir.Counted }
+
+func (u away) Error() string            { return "away" }
+func (u away) WasCounted() weir.Counted { return u.counted }
 
 func TestTokensCannotBeGuessed(t *testing.T) {
 	inBubble(t, func(t *testing.T, a *API) {
@@ -211,53 +296,12 @@ func askFor(requests, bytes int, more string) string {
 	return `{"requests":[` + strings.Join(all, ",") + `]` + more + `}`
 }
 
-// All open reservations hold at most 1 KiB of requests for each of --max-tokens. A larger one takes the place of several.
-func TestTheMemoryOfOpenReservationsIsBounded(t *testing.T) {
-	for _, c := range []struct{ requests, bytes, want int }{{1, 100, 4096}, {2, 4096, 455}, {128, 20, 117}, {128, 4096, 7}} {
-		synctest.Test(t, func(t *testing.T) {
-			a := newAPI(t, weir.NewMemory(weir.MemoryOptions{}), slowly)
-			a.waits.tokens.places.most = 4096
-			ask, opened, last := askFor(c.requests, c.bytes, ""), 0, ""
-			before := heapInUse()
-			for {
-				w := post(a, "/v1/reserve", ask)
-				if w.Code == 503 {
-					break
-				}
-				last = tokenOf(t, w)
-				opened++
-			}
-			if used := heapInUse() - before; opened != c.want || used > 4096*1024*5/4 {
-				t.Errorf("%d requests of %d bytes: %d open reservations hold %d KiB, want %d in about 4 MiB", c.requests, c.bytes, opened, used>>10, c.want)
-			}
-			post(a, "/v1/settle", `{"token":"`+last+`"}`)
-			tokenOf(t, post(a, "/v1/reserve", ask))
-			time.Sleep(2 * time.Minute)
-			synctest.Wait()
-			if left := a.waits.tokens.places.taken; left != 0 {
-				t.Errorf("%d places are taken after all reservations have ended", left)
-			}
-		})
-	}
-}
-
-func heapInUse() int {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
-
-// The largest reservation is not refused for good, however few the tokens are.
-func TestTheLargestReservationHasPlaceAlone(t *testing.T) {
+func TestTheLargestReservationIsSettled(t *testing.T) {
 	inBubble(t, func(t *testing.T, a *API) {
-		a.waits.tokens.places.most = 2
 		large := tokenOf(t, post(a, "/v1/reserve", askFor(128, 4096, "")))
-		if w := post(a, "/v1/reserve", `{"key":"a"}`); w.Code != 503 {
-			t.Errorf("beside it: got %d %s, want 503", w.Code, w.Body)
+		if w := post(a, "/v1/settle", `{"token":"`+large+`"}`); w.Code != 200 {
+			t.Errorf("got %d %s", w.Code, w.Body)
 		}
-		post(a, "/v1/settle", `{"token":"`+large+`"}`)
-		tokenOf(t, post(a, "/v1/reserve", `{"key":"a"}`))
 	}, slowly)
 }
 
@@ -297,4 +341,11 @@ func TestTheSameSlotsTwiceInOneReservationCountAsOneRequest(t *testing.T) {
 			checkRemaining(t, a, "default", "a", "8")
 		}, slowly, twoJobs)
 	}
+}
+
+func heapInUse() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -10,18 +10,16 @@ import (
 	"github.com/weirflow/weir/pace"
 )
 
-// WaitOptions bound waiting callers and reservations. A zero field has its default.
+// WaitOptions bound waiting callers. A zero field has its default.
 type WaitOptions struct {
 	Longest time.Duration // the longest patience of a caller. Default: DefaultWait
 	Callers int           // waiting at a time. Default: DefaultWaiting
-	Tokens  int           // open reservations at a time. Default: DefaultTokens
 }
 
 // The defaults of WaitOptions.
 const (
 	DefaultWait    = time.Minute
 	DefaultWaiting = 2048
-	DefaultTokens  = 65536
 )
 
 // answerSlack is the time that a client has to read an answer after its wait.
@@ -35,7 +33,6 @@ type waits struct {
 	queue   *pace.Queue
 	waiting *waiting
 	large   *places // of waiting callers with more than waitingBytes of requests
-	tokens  *tokens
 	longest time.Duration
 	stopped context.Context // ends when the daemon stops
 	stop    context.CancelFunc
@@ -48,7 +45,6 @@ func newWaits(engine weir.Engine, o WaitOptions) *waits {
 		queue:   queue,
 		waiting: &waiting{},
 		large:   &places{most: callers},
-		tokens:  newTokens(orDefault(o.Tokens, DefaultTokens)),
 		longest: o.Longest,
 	}
 	if w.longest <= 0 {
@@ -71,7 +67,7 @@ type waitCall struct {
 	asker
 	w      http.ResponseWriter
 	r      *http.Request
-	places int // claimed for a reservation that has no token yet
+	secret []byte // that seals a token
 }
 
 // wait takes all requests as soon as the engine admits them, and answers then.
@@ -88,13 +84,11 @@ func (a *API) wait(w http.ResponseWriter, r *http.Request) {
 // reserve takes all requests, after a wait if the caller has patience, and answers with a token.
 func (a *API) reserve(w http.ResponseWriter, r *http.Request) {
 	a.serveWait(w, r, 0, func(c *waitCall) {
-		places := &a.waits.tokens.places
-		if c.places = places.claim(1 + sizeOf(c.requests)/tokenBytes); c.places == 0 {
-			a.noTokens.warn(a.log, "refused a reservation: too many are open, or they are too large; --max-tokens bounds them")
-			writeProblem(w, &problem{status: http.StatusServiceUnavailable, detail: "too many reservations are open, or they are too large, and nothing was taken; settle some, or raise weir serve --max-tokens"})
+		var err error
+		if c.secret, err = a.secret(r.Context()); err != nil {
+			a.fail(w, r, err)
 			return
 		}
-		defer func() { places.leave(c.places) }()
 		c.answerWith(c.hold)
 	})
 }
@@ -139,8 +133,7 @@ func (c *waitCall) answerWith(ask func(context.Context) (granted, error)) {
 func (c *waitCall) respond(got granted) {
 	lease, token := c.force.leases.shortest(c.requests), ""
 	if got.hold != nil && got.decision.Allowed {
-		token, lease = c.api.waits.tokens.keep(got.hold, c.requests, lease, c.places)
-		c.places = 0
+		token, lease = c.api.handOver(c.secret, got.hold, c.requests)
 	}
 	if c.api.asked != nil {
 		c.api.asked(c.requests, got.decision.Allowed)

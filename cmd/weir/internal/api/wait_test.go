@@ -107,7 +107,7 @@ func TestWaitsAreBoundedByTheDaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := New(Options{Engine: layertest.Around(weir.NewMemory(weir.MemoryOptions{})), Rules: []*weir.Rule{rule}, Log: slog.New(slog.DiscardHandler),
-			Wait: WaitOptions{Longest: 5 * time.Second, Callers: 2, Tokens: 4}})
+			Wait: WaitOptions{Longest: 5 * time.Second, Callers: 2}})
 		const ask = `{"rule":"jobs","key":"a","patience":3600}`
 		post(a, "/v1/reserve", ask)
 		first, second := send(a, "/v1/reserve", ask), send(a, "/v1/reserve", ask)
@@ -152,7 +152,7 @@ func TestTheMemoryOfWaitingCallersIsBounded(t *testing.T) {
 		if left := a.waits.large.taken; left != 0 {
 			t.Errorf("%d places are taken when nobody waits", left)
 		}
-		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":3,"refused":{"engine":0,"full":1,"left":0,"never":0,"patience":0,"stop":0},"tokens":0`)
+		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":3,"refused":{"engine":0,"full":1,"left":0,"never":0,"patience":0,"stop":0}`)
 	}, slowly, "one=token bucket 1/10s burst 1")
 }
 
@@ -183,7 +183,7 @@ func TestAClientThatGoesAwayLosesNoUnits(t *testing.T) {
 				t.Errorf("caller %d: got %d %s after %v, want a grant after %d s", i, w.Code, w.Body, c.took, place+1)
 			}
 		}
-		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":6,"refused":{"engine":0,"full":0,"left":4,"never":0,"patience":0,"stop":0},"tokens":0`)
+		checkWaiting(t, a, `{"callers":0,"oldest":0,"granted":6,"refused":{"engine":0,"full":0,"left":4,"never":0,"patience":0,"stop":0}`)
 	}, oneAtATime)
 }
 
@@ -207,8 +207,8 @@ func TestAGrantThatNoClientReadsIsGivenBack(t *testing.T) {
 			r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(`{"key":"a","cost":3,"patience":`+patience+`}`))
 			a.ServeHTTP(httptest.NewRecorder(), r)
 			d, err := memory.Peek(t.Context(), a.force.Load().rules["default"].For("a", 0))
-			if err != nil || d.Remaining != 5 || a.waits.tokens.count() != 0 {
-				t.Errorf("%s with patience %s: %d units are left and %d tokens open (%v), want 5 and 0", path, patience, d.Remaining, a.waits.tokens.count(), err)
+			if err != nil || d.Remaining != 5 {
+				t.Errorf("%s with patience %s: %d units are left (%v), want 5", path, patience, d.Remaining, err)
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func TestStatsTellWaitingCallers(t *testing.T) {
 		second := send(a, "/v1/wait", `{"requests":[{"rule":"slow","key":"a"},{"key":"b"}],"patience":60}`)
 		<-send(a, "/v1/wait", `{"key":"b","cost":9,"patience":1}`).answer
 		const none = `"refused":{"engine":0,"full":0,"left":0,"never":0,"patience":0,"stop":0}`
-		checkWaiting(t, a, `{"callers":2,"oldest":1.5,"granted":0,"refused":{"engine":0,"full":0,"left":0,"never":1,"patience":0,"stop":0},"tokens":0,"rules":[`+
+		checkWaiting(t, a, `{"callers":2,"oldest":1.5,"granted":0,"refused":{"engine":0,"full":0,"left":0,"never":1,"patience":0,"stop":0},"rules":[`+
 			`{"rule":"default","callers":1,"oldest":0,"granted":0,"refused":{"engine":0,"full":0,"left":0,"never":1,"patience":0,"stop":0}},`+
 			`{"rule":"slow","callers":2,"oldest":1.5,"granted":0,`+none+`}]}`)
 		second.leave()
@@ -278,14 +278,14 @@ func TestWaitsThatMakeNoSenseSayWhatAndWhere(t *testing.T) {
 		{"wait", `{"rule":"jobs","key":"a"}`, bad, "rule", "rule holds slots, which a wait could not release; POST /v1/reserve waits for them and answers with a token"},
 		{"reserve", `{"rule":"line","key":"a"}`, bad, "rule", `rule "line": rule is a leaky bucket, whose delay a reservation cannot tell`},
 		{"settle", `{}`, bad, "token", "token is missing; /v1/reserve answers with one"},
-		{"settle", `{"token":""}`, bad, "token", "token has 0 bytes, and tokens have 1 to 64"},
+		{"settle", `{"token":""}`, bad, "token", "token is empty; /v1/reserve answers with one"},
 		{"settle", `{"token":"x","cost":1,"costs":[1]}`, bad, "costs", "costs excludes cost"},
 		{"settle", `{"token":"x","costs":[]}`, bad, "costs", "costs is empty"},
 		{"settle", `{"token":"x","cost":-1}`, bad, "cost", "cost is -1, below 0; /v1/return gives units back"},
 		{"settle", `{"token":"x","key":"a"}`, bad, "body", `body has the field "key", not one of token, cost, costs`},
 		{"settle", `{"token":"x"} {}`, bad, "body", "body continues after the document"},
 		{"renew", `{"token":"x","cost":1}`, bad, "body", `body has the field "cost", not one of token`},
-		{"renew", `{"token":"x"}`, 404, "token", "token is unknown: it was settled, or has expired, or another daemon gave it; nothing was changed"},
+		{"renew", `{"token":"x"}`, 404, "token", "token is unknown: it was settled, or has expired, or is of another engine; nothing was changed"},
 	} {
 		checkProblem(t, test.path+" "+test.body, post(f, "/v1/"+test.path, test.body), test)
 	}

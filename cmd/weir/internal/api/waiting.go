@@ -104,17 +104,16 @@ type LineStats struct {
 	Refused map[string]uint64 `json:"refused"`
 }
 
-// WaitingStats are all waiting callers, as GET /v1/stats shows them. Tokens are the open reservations.
+// WaitingStats are all waiting callers, as GET /v1/stats shows them.
 type WaitingStats struct {
 	LineStats
-	Tokens int         `json:"tokens"`
-	Rules  []LineStats `json:"rules"`
+	Rules []LineStats `json:"rules"`
 }
 
-func (w *waiting) stats(tokens int) WaitingStats {
+func (w *waiting) stats() WaitingStats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := WaitingStats{LineStats: w.all.stats(), Tokens: tokens, Rules: make([]LineStats, len(w.rules))}
+	s := WaitingStats{LineStats: w.all.stats(), Rules: make([]LineStats, len(w.rules))}
 	for i, line := range w.rules {
 		s.Rules[i] = line.stats()
 	}

@@ -100,7 +100,7 @@ func (m *Metrics) Observe(e weir.Engine) (weir.Engine, error) {
 
 // decided counts a decision on requests of callers. Others are those by which the daemon tries its engine.
 func (m *Metrics) decided(ctx context.Context, o layer.Observation) {
-	if o.Rule == api.ProbeRule {
+	if o.Rule == api.ProbeRule || o.Rule == api.SettledRule {
 		return
 	}
 	m.decisions.Decided(ctx, o)

@@ -54,12 +54,11 @@ var (
 	evicted  = counter("weir_keys_evicted_total", "Idle states that were evicted.")
 	overflow = counter("weir_keys_overflow_total", "Requests decided on shared states.")
 
-	waiting      = gauge("weir_waiting_callers", "Callers that wait, by rule.", "rule")
-	oldest       = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
-	waits        = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
-	reservations = gauge("weir_reservations", "Open reservations.")
+	waiting = gauge("weir_waiting_callers", "Callers that wait, by rule.", "rule")
+	oldest  = gauge("weir_waiting_oldest_seconds", "How long the caller has waited that waits longest, by rule.", "rule")
+	waits   = counter("weir_waits_total", "Waits that have ended, by rule and end: granted, or the reason.", "rule", "end")
 
-	values = []value{ready, engineUp, ruleNumber, reloadFailing, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits, reservations}
+	values = []value{ready, engineUp, ruleNumber, reloadFailing, keys, shared, mostKeys, bytes, evicted, overflow, waiting, oldest, waits}
 )
 
 // collector reads the sources.
@@ -114,7 +113,6 @@ const mostLines = 1000
 
 func (c collector) collectWaiting(to chan<- prometheus.Metric) {
 	s := c.API.Waiting()
-	reservations.send(to, float64(s.Tokens))
 	sent := 0
 	for _, line := range s.Rules {
 		if line.Callers == 0 && line.Granted == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(line.Refused)), func(n uint64) bool { return n > 0 }) {

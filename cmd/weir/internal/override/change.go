@@ -25,6 +25,7 @@ func (t *Table) refresh(ctx context.Context) error {
 	if err != nil || !changed {
 		return err
 	}
+	t.forget()
 	return t.use(entries)
 }
 

@@ -73,7 +73,12 @@ func (f *file) write() error {
 	if err != nil {
 		return err
 	}
-	part, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*.part") // mode 0600
+	return replace(f.path, content)
+}
+
+// replace writes a file that only this user can read. A reader finds the old content or the new one.
+func replace(path string, content []byte) error {
+	part, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // mode 0600
 	if err != nil {
 		return &StoreError{err}
 	}
@@ -84,7 +89,7 @@ func (f *file) write() error {
 		err = closed
 	}
 	if err == nil {
-		err = os.Rename(part.Name(), f.path)
+		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(part.Name())

@@ -103,4 +103,6 @@ type store interface {
 	put(ctx context.Context, at place, e *Entry) error
 	// load returns all entries. It returns false if they are those of the last load.
 	load(ctx context.Context) (entries []Entry, changed bool, err error)
+	// secret returns the secret that is kept, or keeps a fresh one.
+	secret(ctx context.Context, fresh []byte) ([]byte, error)
 }

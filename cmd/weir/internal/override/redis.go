@@ -20,7 +20,7 @@ type redis struct {
 	version string // of the last load
 }
 
-// versionField is the field of the number. Those of entries are JSON.
+// versionField is the field of the number. Those of entries are JSON lists.
 const versionField = "version"
 
 // changeScript sets or removes a field.
@@ -32,7 +32,7 @@ var changeScript = rueidis.NewLuaScript(`
 local key, field, value = KEYS[1], ARGV[1], ARGV[2]
 if value == '' then
   redis.call('HDEL', key, field)
-elseif redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) > tonumber(ARGV[3]) then
+elseif redis.call('HEXISTS', key, field) == 0 and redis.call('HLEN', key) - redis.call('HEXISTS', key, 'secret') > tonumber(ARGV[3]) then
   return 0
 else
   redis.call('HSET', key, field, value)
@@ -74,7 +74,7 @@ func (r *redis) load(ctx context.Context) (entries []Entry, changed bool, err er
 	var past []string
 	for field, text := range all {
 		var e Entry
-		if field == versionField || json.Unmarshal([]byte(text), &e) != nil {
+		if field == versionField || field == secretField || json.Unmarshal([]byte(text), &e) != nil {
 			continue
 		}
 		entries = append(entries, e)

@@ -20,6 +20,9 @@ type Table struct {
 	current atomic.Pointer[index] // nil without entries
 	mu      sync.Mutex            // one change at a time
 	log     *slog.Logger
+
+	secret atomic.Pointer[[]byte] // nil until it is asked for, and after a change of the store
+	former []byte                 // the last one; mu guards it
 }
 
 // index finds the entry of a request. It does not change.

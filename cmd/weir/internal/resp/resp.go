@@ -31,7 +31,7 @@ type Options struct {
 	Wait func(client context.Context, patience time.Duration, requests []weir.Request) (weir.Decision, error)
 	// Reserve and Settle serve WEIR.RESERVE and WEIR.SETTLE, like those of package api.
 	Reserve func(client context.Context, patience time.Duration, requests []weir.Request) (d weir.Decision, token string, err error)
-	Settle  func(ctx context.Context, token string, costs ...int64) error
+	Settle  func(ctx context.Context, token string, may func(rule string) error, costs ...int64) error
 	// Failed, if not nil, learns of each error of the engine.
 	Failed func(error)
 	// Door says who a client is.

@@ -126,8 +126,6 @@ func (c *conn) patiently(args [][]byte, ask func(context.Context, time.Duration,
 		return errors.New("UNAVAILABLE the daemon is stopping, and the caller was not admitted")
 	case errors.Is(err, api.ErrSlots):
 		return fmt.Errorf("ERR %w", err)
-	case errors.Is(err, api.ErrTokens):
-		return fmt.Errorf("UNAVAILABLE %w", err)
 	case errors.Is(err, weir.ErrQueueFull):
 		return errors.New("UNAVAILABLE too many callers wait, and nothing was taken; ask again, or raise weir serve --max-waiting")
 	}
@@ -150,7 +148,16 @@ func (c *conn) settle(args [][]byte) error {
 		}
 		costs = append(costs, cost)
 	}
-	switch err := c.server.Settle(c.server.ctx, string(args[1]), costs...); {
+	var denied error
+	may := func(rule string) error {
+		if !c.who.May(door.Take, rule) {
+			denied = c.denied(door.Take, rule)
+		}
+		return denied
+	}
+	switch err := c.server.Settle(c.server.ctx, string(args[1]), may, costs...); {
+	case denied != nil:
+		return denied
 	case errors.Is(err, api.ErrToken), errors.Is(err, api.ErrCosts):
 		return fmt.Errorf("ERR %w", err)
 	case err != nil:

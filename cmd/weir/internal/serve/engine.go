@@ -103,6 +103,9 @@ func (o *engineOptions) open(ctx context.Context, log *slog.Logger, rules []*wei
 	}
 	warn(ctx, o.where, shared, log)
 	guard.Logger = log
+	if guard.OnFailure != layer.Deny || len(guard.Rules) > 0 {
+		guard.Rules[api.SettledRule] = layer.Local
+	}
 	engine, end, err := layer.Around(shared, layer.AroundOptions{Guard: guard, Lease: o.lease})
 	if err != nil {
 		shared.Close()

@@ -122,7 +122,7 @@ func TestMetricsAreTheSameOnEveryEngine(t *testing.T) {
 			`weir_beside_decisions_total{as="candidate",difference="stricter",rule="login"} 1`,
 			`weir_beside_decisions_total{as="candidate",difference="same",rule="login"} 3`,
 			`weir_beside_decisions_total{as="shadow",difference="stricter",rule="watched"} 1`,
-			`weir_engine_up 1`, `weir_ready 1`, `weir_rules 4`, `weir_reservations 1`,
+			`weir_engine_up 1`, `weir_ready 1`, `weir_rules 4`,
 			`weir_waiting_callers{rule="slots"} 0`, `weir_waits_total{end="granted",rule="slots"} 1`,
 			`weir_http_requests_total{code="200",path="/v1/take"} 5`)
 		if !strings.Contains(text, `weir_build_info{engine="`+engine+`"`) || strings.Contains(text, "203.0.113.7") || strings.Contains(text, "~probe") {

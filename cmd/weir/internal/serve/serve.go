@@ -214,7 +214,7 @@ func (o *options) run(ctx context.Context, out, errs io.Writer) error {
 	envoy := o.ports.envoy.server(engine, used, &o.compat.stats, func(err error) { s.api.Failed(err) }, recorded, log)
 	s.api = api.New(api.Options{
 		Serves: door.Serves, Who: door.Of, Engine: engine.Engine, Rules: used.named, Config: used.config(), Log: log, Patience: engine.patience, Reason: engineReason,
-		Check: check, Dynamic: o.mayNameLimits(), Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
+		Check: check, Dynamic: o.mayNameLimits(), Secret: changed.Secret, Asked: recorded, Judged: seen.Judged, Compared: seen.Compared, Wait: o.wait.within(most), Also: o.compat.paths(envoy, func() string { return s.api.Unready() }),
 	})
 	seen.Watch(metrics.Sources{Engine: engine.Engine, API: s.api, Rules: used.set})
 	traced, endTraces := o.traces.begin(seen.HTTP(s.api, s.api.Serves), s.api.Serves, seen, log)

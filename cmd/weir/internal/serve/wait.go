@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,18 +9,16 @@ import (
 	"github.com/weirflow/weir/cmd/weir/internal/cli"
 )
 
-// waitOptions are the flags of weir serve about waiting callers and reservations.
+// waitOptions are the flags of weir serve about waiting callers.
 type waitOptions struct {
 	longest time.Duration
 	callers int // 0 is half of the connections
-	tokens  int
 }
 
 func (o *waitOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&o.longest, "max-wait", api.DefaultWait, "let a caller of /v1/wait or /v1/reserve wait this long at most")
 	flags.IntVar(&o.callers, "max-waiting", 0, "let at most `N` callers wait at a time (default half of --max-connections)")
-	flags.IntVar(&o.tokens, "max-tokens", api.DefaultTokens, "hold at most `N` reservations of 1 KiB at a time")
 }
 
 // check refuses flags that are out of bounds. A waiting caller keeps its connection, so others need some.
@@ -34,8 +31,6 @@ func (o *waitOptions) check(connections int) error {
 	case o.callers >= connections && connections > 1:
 		return cli.Misusef("a waiting caller keeps its connection: raise --max-connections, or leave connections for other requests",
 			"--max-waiting %d with --max-connections %d: no connection would be left", o.callers, connections)
-	case o.tokens < 1:
-		return cli.Misusef(fmt.Sprintf("a token takes about 1 KiB; the default is %d", api.DefaultTokens), "--max-tokens %d: not a number of reservations", o.tokens)
 	}
 	return nil
 }
@@ -46,5 +41,5 @@ func (o *waitOptions) within(connections int) api.WaitOptions {
 	if o.callers > 0 {
 		callers = min(o.callers, max(connections-1, 1))
 	}
-	return api.WaitOptions{Longest: o.longest, Callers: callers, Tokens: o.tokens}
+	return api.WaitOptions{Longest: o.longest, Callers: callers}
 }

@@ -293,15 +293,17 @@ func TestSlotsOverHTTPAreSharedAndEnd(t *testing.T) {
 		token := heldToken(t, held)
 		for range 5 { // longer than the lease
 			time.Sleep(700 * time.Millisecond) // the lease is on the real clock
-			if status, got := first.ask(t.Context(), http.MethodPost, "/v1/renew", `{"token":"`+token+`"}`); status != 200 {
+			status, got := first.ask(t.Context(), http.MethodPost, "/v1/renew", `{"token":"`+token+`"}`)
+			if status != 200 {
 				t.Fatalf("renew: %d %s", status, got)
 			}
+			token = heldToken(t, got)
 		}
 		if _, got := second.ask(t.Context(), http.MethodPost, "/v1/reserve", `{"rule":"jobs","key":"a"}`); !strings.HasPrefix(got, `{"allowed":false`) {
 			t.Errorf("the slot is held, and another daemon answered %s", got)
 		}
 		if status, got := second.ask(t.Context(), http.MethodPost, "/v1/settle", `{"token":"`+token+`"}`); status != 404 {
-			t.Errorf("another daemon settled the token: %d %s", status, got)
+			t.Errorf("a daemon with another secret settled the token: %d %s", status, got)
 		}
 		// The holder dies: its lease ends, and the next caller goes.
 		status, got := second.ask(t.Context(), http.MethodPost, "/v1/reserve", ask)

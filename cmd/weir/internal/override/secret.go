@@ -1,0 +1,102 @@
+package override
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirflow/weir"
+	"github.com/weirflow/weir/enginekit"
+)
+
+// Secret returns a text that only the daemons on one store know. The first one makes it. A daemon without a store has its own.
+func (t *Table) Secret(ctx context.Context) ([]byte, error) {
+	if known := t.secret.Load(); known != nil {
+		return *known, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.former == nil {
+		t.former = []byte(rand.Text())
+	}
+	kept, err := t.store.secret(ctx, t.former)
+	if err != nil {
+		return nil, err
+	}
+	t.former = kept
+	t.secret.Store(&kept)
+	return kept, nil
+}
+
+// secretField is the field of the secret in the hash.
+const secretField = "secret"
+
+// secretScript keeps a secret unless there is one. Its change of the version lets other daemons notice when Redis loses both.
+//
+//	KEYS[1]  the hash
+//	ARGV[1]  a new secret
+//	reply    that which is kept
+var secretScript = rueidis.NewLuaScript(`
+local kept = redis.call('HGET', KEYS[1], 'secret')
+if kept then
+  return kept
+end
+redis.call('HSET', KEYS[1], 'secret', ARGV[1])
+redis.call('HINCRBY', KEYS[1], 'version', 1)
+return ARGV[1]`)
+
+func (r *redis) secret(ctx context.Context, fresh []byte) ([]byte, error) {
+	kept, err := secretScript.Exec(ctx, r.client, []string{r.key}, []string{string(fresh)}).ToString()
+	if err != nil {
+		return nil, &StoreError{err}
+	}
+	return []byte(kept), nil
+}
+
+// secretRow is the key of the secret. No limit has it.
+const secretRow = "\x00secret"
+
+func (d *database) secret(ctx context.Context, fresh []byte) ([]byte, error) {
+	for range mostTries {
+		rows, _, err := d.rows.Load(ctx, []string{secretRow})
+		if err != nil {
+			return nil, &StoreError{err}
+		}
+		if len(rows[0].State) > 0 {
+			return rows[0].State, nil
+		}
+		first := enginekit.Write{Key: secretRow, Old: rows[0].Version, New: int64(weir.NewLease()), State: fresh, Ends: math.MaxInt64}
+		if _, err = d.rows.Swap(ctx, math.MinInt64, []enginekit.Change{{Writes: []enginekit.Write{first}}}); err != nil && !errors.Is(err, enginekit.ErrConflict) {
+			return nil, &StoreError{err}
+		}
+	}
+	return nil, &StoreError{errors.New("the secret of the daemons could not be kept")}
+}
+
+// secretEnd is the end of the name of the secret's file.
+const secretEnd = ".secret"
+
+func (f *file) secret(_ context.Context, fresh []byte) ([]byte, error) {
+	if f.path == "" {
+		return fresh, nil
+	}
+	kept, err := os.ReadFile(f.path + secretEnd)
+	if err == nil && len(kept) > 0 {
+		return kept, nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = replace(f.path+secretEnd, fresh)
+	}
+	if err != nil {
+		return nil, &StoreError{err}
+	}
+	return fresh, nil
+}
+
+// forget has the secret read again: the store may have lost it. The caller holds the lock.
+func (t *Table) forget() { t.secret.Store(nil) }

@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirflow/weir/internal/redistest"
+)
+
+// Every daemon on a server honours the tokens of the others, and a daemon those that it gave before a restart. Each is settled
+// once.
+func TestTokensHoldAtEveryDaemonAndAfterARestart(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, where := range map[string][]string{
+		"Redis":  {"--engine", "redis://" + server.Addr},
+		"memory": {"--state", filepath.Join(t.TempDir(), "state")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(where, "--http", "127.0.0.1:0", "--rule", "jobs=concurrency 3 lease 1m", "--rule", "day=fixed window 100/1d")
+			one := daemonCommand(t, args...)
+			at := startAndFindURL(t, one)
+			const asks = `{"requests":[{"rule":"jobs","key":"a"},{"rule":"day","key":"a","cost":10}]}`
+			settled, open := tokenIn(t, ask(t, at+"/v1/reserve", asks)), tokenIn(t, ask(t, at+"/v1/reserve", asks))
+			ask(t, at+"/v1/settle", `{"token":"`+settled+`","costs":[1,4]}`)
+			if name == "Redis" {
+				other := startDaemon(t, args...)
+				open = tokenIn(t, ask(t, other+"/v1/renew", `{"token":"`+open+`"}`))
+			}
+			if err := stopDaemon(one); err != nil {
+				t.Fatal(err)
+			}
+			at = startDaemon(t, args...)
+			for _, c := range []struct{ token, want string }{{settled, `"status":404`}, {open, `{}`}, {open, `"status":404`}} {
+				if got := ask(t, at+"/v1/settle", `{"token":"`+c.token+`","costs":[1,1]}`); !strings.Contains(got, c.want) {
+					t.Errorf("settle: got %s, want %s", got, c.want)
+				}
+			}
+			for rule, want := range map[string]string{"jobs": `"remaining":3`, "day": `"remaining":95`} {
+				if got := ask(t, at+"/v1/peek", `{"key":"a","rule":"`+rule+`"}`); !strings.Contains(got, want) {
+					t.Errorf("%s: got %s, want %s", rule, got, want)
+				}
+			}
+		})
+	}
+}
+
+func tokenIn(t *testing.T, answer string) string {
+	t.Helper()
+	var a struct{ Token string }
+	if err := json.Unmarshal([]byte(answer), &a); err != nil || a.Token == "" {
+		t.Fatalf("got %s (%v), want a token", answer, err)
+	}
+	return a.Token
+}
